@@ -1,0 +1,84 @@
+/** Who may import whom. `test/tidy/boundaries.test.ts` plants a breach of each rule. */
+const no = (name, from, to, comment) => ({
+  name,
+  comment,
+  severity: 'error',
+  from: { path: from },
+  to: typeof to === 'string' ? { path: to } : to,
+});
+
+const SANS_IO = '^core/(kernel|worker|state|messages|util)/';
+
+module.exports = {
+  forbidden: [
+    no(
+      'kernel-is-sans-io',
+      SANS_IO,
+      { pathNot: '^core/(kernel|worker|state|messages|util|api)/' },
+      'The kernel is a function: no npm package, no node:*, no host.',
+    ),
+    no(
+      'state-below-kernel',
+      '^core/(state|messages|util)/',
+      '^core/(kernel|worker|api)/',
+      'State and messages know nothing of what acts on them.',
+    ),
+    no(
+      'api-sees-state',
+      '^core/api/',
+      { pathNot: '^core/(api|state|messages|util)/' },
+      'The contract for authors names no machinery.',
+    ),
+    no(
+      'core-stays-inside',
+      '^core/',
+      '^(plugins|policies|adapters|test)/',
+      'The core knows none of its extensions.',
+    ),
+    no(
+      'only-compose-injects',
+      '^(?!core/compose/).+',
+      '(^|/)node_modules/(tsyringe|reflect-metadata)/',
+      'Dependency injection ends in compose.',
+    ),
+    no(
+      'policies-see-api',
+      '^policies/',
+      { pathNot: '^(core/api|policies)/' },
+      'A policy is a pure decision.',
+    ),
+    no(
+      'plugins-see-api',
+      '^plugins/(?!builtin\\.ts)',
+      { pathNot: '^(core/api|plugins|policies)/' },
+      'A plugin sees what its authors are promised.',
+    ),
+    no(
+      'adapters-see-api',
+      '^adapters/(?!app/|cli/|testing/)',
+      '^(plugins|policies|test|core/(?!api/))',
+      'An adapter touches the world, not the machinery.',
+    ),
+    no(
+      'nothing-imports-test',
+      '^(core|plugins|policies|adapters)/',
+      '^test/',
+      'Product code does not know its tests.',
+    ),
+    {
+      name: 'no-circular',
+      severity: 'error',
+      from: {},
+      to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
+    },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    tsConfig: { fileName: 'tsconfig.json' },
+    tsPreCompilationDeps: true,
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'types', 'node', 'default'],
+    },
+  },
+};

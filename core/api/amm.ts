@@ -1,0 +1,74 @@
+import type { ClusterView, TaskView, WorkerView } from './views.ts';
+
+/** Make one more copy, or drop one. A suggestion may be refused; it never does harm. */
+export interface Suggestion {
+  readonly op: 'replicate' | 'drop';
+  readonly task: TaskView;
+  /** Workers to choose from; undefined: all. */
+  readonly candidates: Iterable<WorkerView> | undefined;
+}
+
+/**
+ * Suggests one more copy, on the candidate with the least memory in use that has none and is running.
+ * Refused: the task is not in memory, is an actor, or no candidate is left.
+ */
+export function replicate(task: TaskView, candidates?: Iterable<WorkerView>): Suggestion {
+  return { op: 'replicate', task, candidates };
+}
+
+/**
+ * Suggests to drop one copy, from the candidate with the most memory in use.
+ * Refused: it would be the last copy, an actor, or every candidate needs it for a running task.
+ */
+export function drop(task: TaskView, candidates?: Iterable<WorkerView>): Suggestion {
+  return { op: 'drop', task, candidates };
+}
+
+/** What `*run()` returns: it yields suggestions and receives the chosen worker, or undefined. */
+export type SuggestionGenerator = Generator<Suggestion, void, WorkerView | undefined>;
+
+/** Copies that were accepted in this round: workers that will receive one, and that will lose one. */
+export interface PendingReplicas {
+  readonly replicate: ReadonlySet<WorkerView>;
+  readonly drop: ReadonlySet<WorkerView>;
+}
+
+/** What a policy sees of the manager that runs it. */
+export interface AmmView {
+  /** The scheduler's state, read-only. */
+  readonly cluster: ClusterView;
+  /** The same under its documented name. */
+  readonly scheduler: ClusterView;
+  /** Bytes by worker, with the effects of what was accepted in this round. Empty between rounds. */
+  readonly workersMemory: ReadonlyMap<WorkerView, number>;
+  /** What was accepted in this round. Empty between rounds. */
+  readonly pending: ReadonlyMap<TaskView, PendingReplicas>;
+  /** All policies of the manager; a policy leaves with `policies.delete(this)`. */
+  readonly policies: Set<ActiveMemoryManagerPolicy<unknown>>;
+}
+
+/**
+ * A policy of the Active Memory Manager. Extend it, take your options, and yield suggestions.
+ *
+ * It can be tested without a scheduler: `[...policy.run(view)]` with any object for the view.
+ *
+ * @typeParam Options - what the config file gives; described by a static `optionsSchema`
+ */
+export abstract class ActiveMemoryManagerPolicy<Options = Record<string, never>> {
+  /** JSON schema of the options, checked before the constructor runs. */
+  static readonly optionsSchema: object | undefined;
+
+  /** The manager that this policy was added to. */
+  manager!: AmmView;
+
+  constructor(readonly options: Options) {}
+
+  /** Called once a round. It may end at any `yield`, so clean up in `finally`. */
+  abstract run(amm: AmmView): SuggestionGenerator;
+}
+
+/** How the manager is given a policy class. */
+export interface AmmPolicyClass {
+  readonly optionsSchema?: object | undefined;
+  new (options: never): ActiveMemoryManagerPolicy<unknown>;
+}

@@ -1,0 +1,140 @@
+import type { ErrorPayload } from '../messages/payload.ts';
+
+/** Every code of an error that Yardmaster reports, with what it means. `docs/errors.md` tells more. */
+export const ERROR_CODES = {
+  ERR_CANCELLED: 'The task was cancelled or its client went away.',
+  ERR_CLOSED: 'The connection, client or cluster is closed.',
+  ERR_CONFIG: 'The configuration is not valid.',
+  ERR_CONNECT: 'The peer could not be reached.',
+  ERR_FRAME: 'A frame on the wire is truncated, too large or not readable.',
+  ERR_FUNCTION_MISSING: 'The module of a task does not exist or lacks the function.',
+  ERR_FUNCTION_VERSION: 'The worker has another version of the module of a task.',
+  ERR_GRAPH_CYCLE: 'The graph has a cycle.',
+  ERR_GRAPH_INVALID: 'The graph is not well formed.',
+  ERR_HOOK_ASYNC: 'A hook of a plugin returned a promise; hooks are synchronous.',
+  ERR_INVARIANT: 'The state of the scheduler is inconsistent. This is a bug.',
+  ERR_KILLED_WORKER: 'Workers died again and again while they processed the task.',
+  ERR_LOST_DEPENDENCY: 'A dependency is gone and cannot be computed again.',
+  ERR_NO_WORKER: 'No worker came in time.',
+  ERR_NOT_SERIALISABLE: 'A value cannot be serialised.',
+  ERR_OUT_OF_MEMORY: 'The inputs of a task are larger than the memory of any worker.',
+  ERR_PLUGIN_HOOK: 'A hook of a plugin threw.',
+  ERR_PLUGIN_LOAD: 'A plugin could not be loaded.',
+  ERR_PLUGIN_SETUP: 'A plugin failed to set up, start or close, or took too long.',
+  ERR_POLICY: 'A policy threw or gave an answer that cannot be used.',
+  ERR_PROTOCOL: 'The peer speaks another protocol or broke it.',
+  ERR_REGISTRATION: 'The scheduler refused a worker or a client.',
+  ERR_SLOT: 'A policy slot has no provider, or more than one.',
+  ERR_TASK: 'A task threw.',
+  ERR_TIMEOUT: 'Something took too long.',
+  ERR_TRANSITION: 'A task cannot go from one state to the other. This is a bug.',
+} as const;
+
+export type ErrorCode = keyof typeof ERROR_CODES;
+
+const BRAND = Symbol.for('yardmaster.error');
+
+/**
+ * An error of the world, with a stable code and its facts as data.
+ * The message says what happened, to which thing, and what to do.
+ */
+export class YardmasterError extends Error {
+  readonly [BRAND] = true;
+
+  constructor(
+    readonly code: ErrorCode,
+    message: string,
+    /** The facts of the message as fields, for programs. */
+    readonly data: Readonly<Record<string, unknown>> = {},
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    this.name = 'YardmasterError';
+  }
+
+  /** Works across copies of this package, unlike `instanceof`. */
+  static is(value: unknown, code?: ErrorCode): value is YardmasterError {
+    if (typeof value !== 'object' || value === null || !(BRAND in value)) return false;
+    return code === undefined || (value as YardmasterError).code === code;
+  }
+}
+
+/** Depth of causes that are carried along. */
+const CAUSES_MAX = 8;
+
+/** Turns whatever was thrown into something that can travel. */
+export function toErrorPayload(thrown: unknown, depth = 0): ErrorPayload {
+  if (!(thrown instanceof Error)) {
+    return {
+      name: 'NonError',
+      message: `something that is not an Error was thrown: ${describe(thrown)}`,
+      data: { thrown: isPlain(thrown) ? thrown : describe(thrown) },
+    };
+  }
+  const { code, cause } = thrown as { code?: unknown; cause?: unknown };
+  const data = plainProperties(thrown);
+  return {
+    name: thrown.name,
+    message: thrown.message,
+    ...(thrown.stack === undefined ? {} : { stack: thrown.stack }),
+    ...(typeof code === 'string' ? { code } : {}),
+    ...(cause === undefined || depth >= CAUSES_MAX
+      ? {}
+      : { cause: toErrorPayload(cause, depth + 1) }),
+    ...(Object.keys(data).length === 0 ? {} : { data }),
+  };
+}
+
+/** The error as the far side knew it: class name, message, stack, code, causes and data. */
+export class RemoteError extends Error {
+  readonly [BRAND] = true;
+  /** The stack of the far side. */
+  readonly remoteStack: string | undefined;
+  readonly code: string;
+  readonly data: Readonly<Record<string, unknown>>;
+
+  constructor(payload: ErrorPayload) {
+    super(
+      payload.message,
+      payload.cause === undefined ? {} : { cause: new RemoteError(payload.cause) },
+    );
+    this.name = payload.name;
+    this.code = payload.code ?? 'ERR_TASK';
+    this.data = payload.data ?? {};
+    this.remoteStack = payload.stack;
+    if (payload.stack !== undefined) this.stack = payload.stack;
+  }
+}
+
+function plainProperties(error: Error): Record<string, unknown> {
+  const found: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(error)) {
+    if (name === 'code' || name === 'cause' || name === 'name') continue;
+    if (name === 'data' && isPlain(value)) Object.assign(found, value);
+    else if (isPlain(value)) found[name] = value;
+  }
+  return found;
+}
+
+function isPlain(value: unknown): boolean {
+  if (value === null || ['string', 'number', 'boolean'].includes(typeof value)) return true;
+  if (Array.isArray(value)) return value.every(isPlain);
+  if (typeof value !== 'object') return false;
+  if (Object.getPrototypeOf(value) !== Object.prototype) return false;
+  try {
+    JSON.stringify(value);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function describe(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value);
+  if (typeof value === 'function') return `function ${value.name || '(anonymous)'}`;
+  try {
+    return (JSON.stringify(value) as string | undefined) ?? String(value);
+  } catch {
+    return Object.prototype.toString.call(value);
+  }
+}

@@ -1,0 +1,46 @@
+import type { ErrorPayload } from '../messages/payload.ts';
+
+/** A task that is ready to run: its inputs are here. */
+export interface ExecutableTask {
+  readonly key: string;
+  /** As the client sent it. */
+  readonly runSpec: unknown;
+  /** Serialised results of the dependencies by key. */
+  readonly inputs: ReadonlyMap<string, Uint8Array>;
+}
+
+export type ExecutionResult =
+  | {
+      readonly kind: 'success';
+      /** The serialised result: this is what is stored, counted and sent to peers. */
+      readonly value: Uint8Array;
+      /** Type name for people (`Array`, `Map`, `number`). */
+      readonly type: string;
+      readonly startMs: number;
+      readonly stopMs: number;
+    }
+  | { readonly kind: 'failure'; readonly error: ErrorPayload }
+  /** The task asked to be placed anew. */
+  | { readonly kind: 'reschedule' };
+
+/** Runs tasks. The worker never gives it more than `threadCount` at once. */
+export interface Executor {
+  readonly threadCount: number;
+  /**
+   * Runs one task to its end. Never rejects: what the task throws is a `failure`.
+   * @param signal - aborted when nobody wants the result any more; the task may ignore it
+   */
+  run(task: ExecutableTask, signal: AbortSignal): Promise<ExecutionResult>;
+  /** Ends its threads. Running tasks fail. */
+  close(): Promise<void>;
+}
+
+/** Holds the serialised results of a worker. */
+export interface DataStore {
+  /** Bytes of all values. */
+  readonly nbytes: number;
+  get(key: string): Uint8Array | undefined;
+  set(key: string, value: Uint8Array): void;
+  delete(key: string): boolean;
+  keys(): Iterable<string>;
+}

@@ -1,0 +1,93 @@
+import type { ActionTiming } from '../state/groups.ts';
+import type { TaskFailure } from '../state/task.ts';
+import type { TaskStateName } from '../state/task-state-name.ts';
+import type { ClientView, TaskView, WorkerView } from './views.ts';
+
+/** What a worker reported with the transition, if a report caused it. */
+export interface TransitionDetails {
+  readonly worker?: string;
+  readonly nbytes?: number;
+  readonly type?: string;
+  readonly timings?: readonly ActionTiming[];
+  readonly metadata?: Readonly<Record<string, unknown>>;
+  /** Key of the task that failed first. */
+  readonly cause?: string;
+  readonly failure?: TaskFailure;
+}
+
+/** What a submitted graph did to the tables. */
+export interface GraphUpdate {
+  readonly client: string;
+  /** Requested keys. */
+  readonly keys: readonly string[];
+  /** Tasks that the graph made or touched. */
+  readonly tasks: readonly TaskView[];
+  readonly stimulusId: string;
+}
+
+/** What a departing worker took along. */
+export interface WorkerLoss {
+  readonly expected: boolean;
+  /** Tasks that were processing there. */
+  readonly processing: readonly string[];
+  /** Results whose last copy was there and that are computed again. */
+  readonly recomputed: readonly string[];
+  /** Results whose last copy was there and that are gone. */
+  readonly lost: readonly string[];
+}
+
+/**
+ * The hooks that observers can have: any number of plugins, called in order of registration.
+ *
+ * Hooks run inside the scheduler's loop: they are synchronous, fast (the metrics show calls and
+ * time), and must not change what they are shown. To act, call `context.enqueue(stimulus)`, which
+ * runs after the present stimulus. A hook that throws is isolated as the plugin's `onError` says.
+ */
+export interface SchedulerHooks {
+  /**
+   * After every executed transition, also one that ended where it began. Several times per task:
+   * keep it short. `finish` is the state that was reached; a forgotten task is readable for the
+   * length of this call and is no longer in `cluster.tasks`.
+   */
+  taskTransition(
+    task: TaskView,
+    start: TaskStateName,
+    finish: TaskStateName,
+    stimulusId: string,
+    details: TransitionDetails,
+  ): void;
+  /** A graph was added; its first transition follows. */
+  graphUpdated(update: GraphUpdate): void;
+  /** A worker is registered; tasks that waited for one like it follow. */
+  workerAdded(worker: WorkerView, stimulusId: string): void;
+  /** A worker is out of the tables, and its tasks have been placed anew. */
+  workerRemoved(worker: WorkerView, stimulusId: string, loss: WorkerLoss): void;
+  workerStatusChanged(worker: WorkerView, stimulusId: string): void;
+  clientAdded(client: ClientView, stimulusId: string): void;
+  clientRemoved(client: ClientView, stimulusId: string): void;
+  /** All tasks were forgotten. */
+  restarted(stimulusId: string): void;
+  /** Something was published under a topic. */
+  eventLogged(topic: string, message: unknown): void;
+}
+
+export type HookName = keyof SchedulerHooks;
+
+/** All hooks; adding one to the interface without adding it here is a compile error. */
+export const HOOK_NAMES = Object.keys({
+  taskTransition: true,
+  graphUpdated: true,
+  workerAdded: true,
+  workerRemoved: true,
+  workerStatusChanged: true,
+  clientAdded: true,
+  clientRemoved: true,
+  restarted: true,
+  eventLogged: true,
+} satisfies Record<HookName, true>) as readonly HookName[];
+
+/** A hook, or a hook that wants to run before or after those of other plugins. */
+export type Hook<Handler> = Handler | { readonly order: 'pre' | 'post'; readonly handler: Handler };
+
+/** Any of the hooks; all are optional. */
+export type HookTable = { readonly [Name in HookName]?: Hook<SchedulerHooks[Name]> };

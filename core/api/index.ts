@@ -1,0 +1,22 @@
+/** All that authors of plugins, policies and adapters import. */
+export * from './amm.ts';
+export * from './channel.ts';
+export * from './clock.ts';
+export * from './errors.ts';
+export * from './events.ts';
+export * from './executor.ts';
+export * from './hooks.ts';
+export * from './plugin.ts';
+export * from './policies.ts';
+export * from './transport.ts';
+export * from './views.ts';
+export type * from '../messages/payload.ts';
+export * from '../messages/protocol.ts';
+export type * from '../messages/stimulus.ts';
+export type * from '../messages/to-client.ts';
+export type * from '../messages/to-worker.ts';
+export type { ActionTiming } from '../state/groups.ts';
+export { MEMORY_MEASURES, type MemoryMeasure, MemoryState } from '../state/memory.ts';
+export type { Priority, Restrictions, TaskFailure } from '../state/task.ts';
+export { TASK_STATE_NAMES, type TaskStateName } from '../state/task-state-name.ts';
+export type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';

@@ -1,0 +1,112 @@
+import type { Stimulus } from '../messages/stimulus.ts';
+import type { Clock } from './clock.ts';
+import type { EventSource } from './events.ts';
+import type { HookTable, SchedulerHooks } from './hooks.ts';
+import type { PolicySlots, SlotName } from './policies.ts';
+import type { ClusterView } from './views.ts';
+
+/** Plugins say which version of this contract they were written for. */
+export const PLUGIN_API_VERSION = 1;
+
+/** Structured logging; pino's own interface fits. */
+export interface Logger {
+  debug(fields: object, message?: string): void;
+  info(fields: object, message?: string): void;
+  warn(fields: object, message?: string): void;
+  error(fields: object, message?: string): void;
+}
+
+/** A name for a service, typed by what it gives. */
+export interface Token<T> {
+  readonly id: symbol;
+  /** Never set; carries the type. */
+  readonly type?: T;
+}
+
+/** Tokens of the same name are the same, also across copies of this package. */
+export function token<T>(name: string): Token<T> {
+  return { id: Symbol.for(`yardmaster:${name}`) };
+}
+
+/** A call that clients can make by name: `client.call('amm.runOnce')`. */
+export type CommandHandler = (parameters: unknown) => unknown;
+
+/** A stimulus without its id, which the host gives it. */
+export type NewStimulus = Stimulus extends infer S
+  ? S extends Stimulus
+    ? Omit<S, 'stimulusId'>
+    : never
+  : never;
+
+/** What a plugin receives when it is set up. */
+export interface PluginContext {
+  /** Name of the plugin. */
+  readonly name: string;
+  readonly cluster: ClusterView;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly events: EventSource;
+  /** Aborted when the plugin is removed or the scheduler closes. */
+  readonly signal: AbortSignal;
+  /** Runs a stimulus after the present one. */
+  enqueue(stimulus: NewStimulus): void;
+  /** Calls back at an interval until the plugin is removed. */
+  every(intervalMs: number, callback: () => void): void;
+  /** Offers a call to clients, under `<name of the plugin>.<command>`. */
+  command(command: string, handler: CommandHandler): void;
+  /** Fills a policy slot for as long as the plugin is there. */
+  providePolicy<Slot extends SlotName>(slot: Slot, policy: PolicySlots[Slot]): void;
+  /** Gives a service to other plugins. */
+  provide<T>(token: Token<T>, service: T): void;
+  /** @throws YardmasterError `ERR_PLUGIN_SETUP` when nobody provides it */
+  get<T>(token: Token<T>): T;
+  /** Loads what a `use` of the plugin's own options names (a policy class, say). */
+  load(use: string): Promise<unknown>;
+}
+
+/** What `setup` returns: hooks, and what to do at the other moments of its life. */
+export interface PluginInstance extends HookTable {
+  /** After all plugins were set up and the kernel exists. */
+  start?(): void | Promise<void>;
+  /** First thing when the scheduler closes. */
+  beforeClose?(): void | Promise<void>;
+  /** When the plugin is removed or the scheduler closes. Errors are logged. */
+  close?(): void | Promise<void>;
+}
+
+/** A plugin that a config file can name. */
+export interface PluginDefinition<Options = unknown> {
+  readonly kind: 'plugin';
+  readonly name: string;
+  readonly apiVersion: number;
+  /** JSON schema of the options. */
+  readonly optionsSchema?: object;
+  /** Names of plugins that must come before this one; checked, never used to reorder. */
+  readonly requires?: readonly string[];
+  /** May be async; ten seconds at most. */
+  setup(
+    context: PluginContext,
+    options: Options,
+  ): PluginInstance | void | Promise<PluginInstance | void>;
+}
+
+/** Declares a plugin; types its options and its hooks. */
+export function definePlugin<Options = Record<string, never>>(
+  definition: Omit<PluginDefinition<Options>, 'kind'>,
+): PluginDefinition<Options> {
+  return { kind: 'plugin', ...definition };
+}
+
+/**
+ * The class form of a plugin, for those who come from Dask: implement it, and give an instance to
+ * `scheduler.addPlugin`. A config file names the class; its options go to the constructor.
+ */
+export interface SchedulerPlugin extends Partial<SchedulerHooks> {
+  /** Default: the name of the class. */
+  readonly name?: string;
+  /** Set up, before the first hook. */
+  setup?(context: PluginContext): void | Promise<void>;
+  start?(): void | Promise<void>;
+  beforeClose?(): void | Promise<void>;
+  close?(): void | Promise<void>;
+}

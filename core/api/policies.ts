@@ -1,0 +1,106 @@
+/**
+ * The policy slots: questions of the kernel with exactly one answerer each.
+ *
+ * A policy is called from inside the kernel: it must answer at once, without side effects outside of
+ * itself, and the same for the same state. When it throws or answers nonsense the built-in policy of
+ * the slot decides that one time, and the error is logged and counted (`ERR_POLICY`).
+ */
+import type { GraphTask } from '../messages/stimulus.ts';
+import type { ClusterView, TaskView, WorkerView } from './views.ts';
+
+/** Which worker should compute a task that is not root-ish. */
+export interface WorkerSelection {
+  /** Narrows the workers that restrictions and replicas allow. Called once for each candidate. */
+  admits?(task: TaskView, worker: WorkerView): boolean;
+  /**
+   * Lower is better. Called once for each candidate; must be finite. Ties go to the worker with the
+   * fewest stored bytes, then to the one with the lowest rank. An actor goes to the worker with the
+   * fewest actors first.
+   * @param missingBytes - bytes of the task's dependencies that this worker does not hold
+   */
+  score(task: TaskView, worker: WorkerView, missingBytes: number, cluster: ClusterView): number;
+  /**
+   * Replaces `score` for a policy that wants to see all candidates at once. `undefined` means that
+   * none will do; the task then waits in `no-worker`.
+   * @param candidates - by ascending rank, never empty
+   */
+  select?(
+    task: TaskView,
+    candidates: readonly WorkerView[],
+    cluster: ClusterView,
+  ): WorkerView | undefined;
+  /**
+   * Optional: places a task without dependencies and restrictions.
+   * @param pool - the idle workers, or all running ones when none is idle; never empty
+   */
+  selectUnconstrained?(
+    task: TaskView,
+    pool: WorkerPool,
+    cluster: ClusterView,
+  ): WorkerView | undefined;
+}
+
+/** A pool of workers that can be indexed by ascending rank. */
+export interface WorkerPool extends Iterable<WorkerView> {
+  readonly size: number;
+  at(k: number): WorkerView | undefined;
+}
+
+/** Which tasks start collections (root-ish), when they are held back, and where they go. */
+export interface Queuing {
+  isRootish(task: TaskView, cluster: ClusterView): boolean;
+  /**
+   * Root-ish tasks that a worker may have at once, at least 1; Infinity: nothing is held back.
+   * Asked when a worker registers and when the policy is replaced.
+   */
+  slotLimit(worker: WorkerView): number;
+  /**
+   * Called in priority order, once for each root-ish task that becomes ready or leaves the queue.
+   * `undefined`: the task waits, in `queued` when anything is held back and in `no-worker` otherwise.
+   */
+  selectRootish(task: TaskView, cluster: ClusterView): WorkerView | undefined;
+}
+
+/** The static order of the tasks of one graph. */
+export interface Ordering {
+  /**
+   * @param tasks - the graph, in the order of submission
+   * @param keys - the requested keys
+   * @returns rank of each task, aligned with `tasks`: distinct numbers, dependencies lower than
+   *   their dependents
+   */
+  order(tasks: readonly GraphTask[], keys: readonly string[]): ArrayLike<number>;
+}
+
+/** Names of the slots as a config file has them, with what fills each. */
+export interface PolicySlots {
+  workerSelection: WorkerSelection;
+  queuing: Queuing;
+  ordering: Ordering;
+}
+
+export type SlotName = keyof PolicySlots;
+
+export const SLOT_NAMES = [
+  'workerSelection',
+  'queuing',
+  'ordering',
+] as const satisfies readonly SlotName[];
+
+/** A policy that a config file can name. */
+export interface PolicyDefinition<Slot extends SlotName = SlotName, Options = unknown> {
+  readonly kind: 'policy';
+  readonly slot: Slot;
+  readonly name: string;
+  /** JSON schema of the options. */
+  readonly optionsSchema?: object;
+  create(options: Options): PolicySlots[Slot];
+}
+
+/** Declares a policy for a slot; types its options. */
+export function definePolicy<Slot extends SlotName, Options = Record<string, never>>(
+  slot: Slot,
+  definition: Omit<PolicyDefinition<Slot, Options>, 'kind' | 'slot'>,
+): PolicyDefinition<Slot, Options> {
+  return { kind: 'policy', slot, ...definition };
+}

@@ -1,0 +1,85 @@
+import type { Clock } from './clock.ts';
+
+/**
+ * What travels: plain data that msgpack can carry (objects, arrays, strings, numbers, booleans,
+ * null, `Uint8Array`). `undefined` fields are dropped.
+ */
+export type WireMessage = Readonly<Record<string, unknown>>;
+
+/** What the owner of a connection gets told. Each is called from the event loop, never re-entrantly. */
+export interface ConnectionHandlers {
+  /** One or more messages, in the order in which the peer sent them. */
+  onMessages(batch: readonly WireMessage[]): void;
+  /**
+   * The connection is over; nothing follows. Called exactly once, also after the owner's own
+   * `close` or `abort`. `error` is set unless one of both sides closed it in good order.
+   */
+  onClose(error?: Error): void;
+}
+
+/** One ordered, reliable, two-way stream of messages. */
+export interface Connection {
+  /** Where the peer is, for messages to people. */
+  readonly peerAddress: string;
+  /** Bytes that were sent and have not left this process. Senders of bulk data wait while it is large. */
+  readonly bufferedBytes: number;
+  /**
+   * Queues messages; they leave together at the end of this turn of the event loop. Never throws on
+   * account of the peer: a failure arrives once, through `onClose`. After `close` it is a no-op.
+   */
+  send(...messages: readonly WireMessage[]): void;
+  /** Resolves when little enough is buffered for bulk data to go on, or the connection is over. */
+  drained(): Promise<void>;
+  /** Sends what is queued, then closes. Resolves when the connection is over. */
+  close(): Promise<void>;
+  /** Closes at once and drops what is queued. */
+  abort(reason: Error): void;
+}
+
+export interface Listener {
+  /** Where peers can reach it, with the real port. */
+  readonly address: string;
+  /** Stops accepting; existing connections stay. */
+  close(): Promise<void>;
+}
+
+/** A way to reach other processes, chosen by the scheme of an address (`tcp://…`). */
+export interface Transport {
+  readonly scheme: string;
+  /**
+   * @param address - `scheme://host:port`; port 0 chooses a free one
+   * @param accept - called for each new connection, before any of its messages
+   * @throws YardmasterError `ERR_CONNECT` when the address cannot be bound
+   */
+  listen(
+    address: string,
+    accept: (connection: Connection) => ConnectionHandlers,
+  ): Promise<Listener>;
+  /** @throws YardmasterError `ERR_CONNECT` when nobody answers within the time */
+  connect(
+    address: string,
+    open: (connection: Connection) => ConnectionHandlers,
+    options?: { readonly timeoutMs?: number },
+  ): Promise<Connection>;
+}
+
+/** What a transport module receives when it is made. */
+export interface TransportContext {
+  readonly clock: Clock;
+}
+
+/** A transport that a config file can name. */
+export interface TransportDefinition<Options = Record<string, never>> {
+  readonly kind: 'transport';
+  readonly name: string;
+  /** JSON schema of the options. */
+  readonly optionsSchema?: object;
+  create(context: TransportContext, options: Options): Transport;
+}
+
+/** Declares a transport; types its options. */
+export function defineTransport<Options = Record<string, never>>(
+  definition: Omit<TransportDefinition<Options>, 'kind'>,
+): TransportDefinition<Options> {
+  return { kind: 'transport', ...definition };
+}

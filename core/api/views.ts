@@ -1,0 +1,151 @@
+/**
+ * The read-only faces of the scheduler's state: what plugins and policies see.
+ *
+ * They are the state objects themselves, not copies: reading costs nothing, and what is read is true
+ * only until the hook or the policy returns.
+ */
+import type { Restrictions, TaskFailure, Priority } from '../state/task.ts';
+import type { StateCounts, TaskStateName } from '../state/task-state-name.ts';
+import type { MemoryState } from '../state/memory.ts';
+import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
+
+/** A set whose iteration order is fixed by a rule, not by chance. */
+export interface Members<T> extends Iterable<T> {
+  readonly size: number;
+  has(item: T): boolean;
+}
+
+/** A {@link Members} of a handful, with its array for loops that must be fast. */
+export interface FewMembers<T> extends Members<T> {
+  readonly items: readonly T[];
+}
+
+/** All tasks of one operation. */
+export interface PrefixView {
+  readonly name: string;
+  /** Average seconds of computation; -1 while unknown. */
+  readonly durationAverageS: number;
+  /** Seconds that one more task is expected to take. */
+  readonly durationEstimateS: number;
+  readonly suspicious: number;
+  readonly states: Readonly<StateCounts>;
+}
+
+/** All tasks of one collection. */
+export interface GroupView {
+  readonly name: string;
+  readonly prefix: PrefixView;
+  /** Tasks ever added. */
+  readonly size: number;
+  readonly states: Readonly<StateCounts>;
+  readonly dependencies: ReadonlySet<GroupView>;
+  readonly nbytesTotal: number;
+  readonly types: ReadonlyMap<string, number>;
+  /** Co-assignment; the queuing policy, and nobody else, may write these two. */
+  lastWorker: WorkerView | undefined;
+  lastWorkerTasksLeft: number;
+}
+
+/** A task as the scheduler sees it. */
+export interface TaskView {
+  readonly key: string;
+  /** Dense and small; reused after the task is forgotten. */
+  readonly id: number;
+  readonly state: TaskStateName;
+  readonly group: GroupView;
+  readonly prefix: PrefixView;
+  /** `[-userPriority, generation, rank]`, smaller runs sooner; undefined for pure data. */
+  readonly priority: Priority | undefined;
+  readonly dependencies: readonly TaskView[];
+  /** Builds an array. */
+  readonly dependents: readonly TaskView[];
+  readonly dependentCount: number;
+  /** Dependencies without a result; builds an array. */
+  readonly waitingOn: readonly TaskView[];
+  /** Dependents in play that keep this result alive; builds an array. */
+  readonly waiters: readonly TaskView[];
+  readonly waiterCount: number;
+  readonly whoHas: FewMembers<WorkerView>;
+  readonly whoWants: FewMembers<ClientView>;
+  readonly processingOn: WorkerView | undefined;
+  /** Bytes of the result; -1 while unknown. */
+  readonly nbytes: number;
+  readonly type: string | undefined;
+  readonly retries: number;
+  readonly suspicious: number;
+  readonly isActor: boolean;
+  readonly isQueueable: boolean;
+  readonly restrictions: Restrictions | undefined;
+  readonly exceptionBlame: TaskView | undefined;
+  readonly failure: TaskFailure | undefined;
+  readonly annotations: Readonly<Record<string, unknown>> | undefined;
+  readonly metadata: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** A worker as the scheduler sees it. */
+export interface WorkerView {
+  readonly identity: WorkerIdentity;
+  readonly address: string;
+  readonly name: string;
+  readonly host: string;
+  readonly threadCount: number;
+  /** 0 = unlimited. */
+  readonly memoryLimitBytes: number;
+  readonly status: WorkerStatus;
+  /** Position in the order that breaks ties. */
+  readonly rank: number;
+  /** Seconds of work ahead, transfers included. O(prefixes processing there). */
+  readonly occupancyS: number;
+  /** Root-ish tasks that it could still take; Infinity without queuing. */
+  readonly openSlots: number;
+  /** Bytes of the results it holds. */
+  readonly nbytes: number;
+  readonly hasWhat: ReadonlySet<TaskView>;
+  readonly processing: ReadonlySet<TaskView>;
+  readonly longRunning: ReadonlySet<TaskView>;
+  readonly actors: ReadonlySet<TaskView>;
+  readonly resources: ReadonlyMap<string, number>;
+  readonly usedResources: ReadonlyMap<string, number>;
+  readonly metrics: WorkerMetrics;
+  readonly memory: MemoryState;
+  readonly lastSeenMs: number;
+}
+
+/** A client as the scheduler sees it. */
+export interface ClientView {
+  readonly key: string;
+  readonly wantsWhat: ReadonlySet<TaskView>;
+  readonly lastSeenMs: number;
+}
+
+/** The whole cluster as the scheduler sees it. */
+export interface ClusterView {
+  readonly tasks: ReadonlyMap<string, TaskView>;
+  readonly groups: ReadonlyMap<string, GroupView>;
+  readonly prefixes: ReadonlyMap<string, PrefixView>;
+  readonly workers: ReadonlyMap<string, WorkerView>;
+  readonly clients: ReadonlyMap<string, ClientView>;
+  readonly running: Members<WorkerView>;
+  /** Running workers with little to do. */
+  readonly idle: Members<WorkerView> & { at(k: number): WorkerView | undefined };
+  readonly saturated: Members<WorkerView>;
+  /** Workers with an open slot; `peek` is the least busy one. */
+  readonly openSlots: Iterable<WorkerView> & {
+    readonly size: number;
+    peek(): WorkerView | undefined;
+  };
+  readonly queued: Iterable<TaskView> & { readonly size: number };
+  readonly unrunnable: ReadonlyMap<TaskView, number>;
+  /** Tasks with two or more replicas. */
+  readonly replicated: ReadonlySet<TaskView>;
+  readonly totalThreads: number;
+  readonly totalOccupancyS: number;
+  /** Assignments so far. */
+  readonly assignedCount: number;
+  readonly costs: {
+    /** Bytes per second between two workers. */
+    readonly bandwidth: number;
+    /** Bytes that a result of unknown size is taken for. */
+    readonly defaultDataSize: number;
+  };
+}

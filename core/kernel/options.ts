@@ -1,0 +1,45 @@
+/** What the kernel can be told. Times in milliseconds unless the name says otherwise. */
+export interface KernelOptions {
+  /** Check every invariant after each stimulus; slow, for tests. Default false. */
+  readonly validate: boolean;
+  /** Unexpected deaths of workers under one task that are forgiven. Default 3. */
+  readonly allowedFailures: number;
+  /** Bytes per second between two workers until heartbeats tell. Default 100 MB/s. */
+  readonly bandwidth: number;
+  /** Seconds. Default 0.5. */
+  readonly unknownTaskDurationS: number;
+  /** Seconds by prefix. Default none. */
+  readonly defaultTaskDurationsS: ReadonlyMap<string, number>;
+  /** Bytes that a result of unknown size is taken for. Default 1 KiB. */
+  readonly defaultDataSize: number;
+  /** Records of the transition log. Default 1000. */
+  readonly transitionLogLength: number;
+  /** A fuse against endless loops, for tests: transitions in the whole life. Default none. */
+  readonly transitionCounterMax: number;
+  /** A worker that is silent for longer is removed. Infinity: never. Default 5 minutes. */
+  readonly workerTtlMs: number;
+  /** Tasks without any suitable worker fail after this. Infinity: they wait. Default Infinity. */
+  readonly noWorkersTimeoutMs: number;
+  /** Failures kept for people. Default 100. */
+  readonly erredTasksMax: number;
+  /** Inputs larger than a worker's memory make a task fail at once. Default true. */
+  readonly refuseOversizedInputs: boolean;
+  /** What breaks ties between workers. Default `registration`: who came first. */
+  readonly workerOrder: 'registration' | 'address';
+}
+
+export const DEFAULT_KERNEL_OPTIONS: KernelOptions = {
+  validate: false,
+  allowedFailures: 3,
+  bandwidth: 100_000_000,
+  unknownTaskDurationS: 0.5,
+  defaultTaskDurationsS: new Map(),
+  defaultDataSize: 1024,
+  transitionLogLength: 1000,
+  transitionCounterMax: Infinity,
+  workerTtlMs: 300_000,
+  noWorkersTimeoutMs: Infinity,
+  erredTasksMax: 100,
+  refuseOversizedInputs: true,
+  workerOrder: 'registration',
+};

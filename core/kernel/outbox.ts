@@ -1,0 +1,52 @@
+import type { ToClientMessage } from '../messages/to-client.ts';
+import type { ToWorkerMessage } from '../messages/to-worker.ts';
+import type { ClientState } from '../state/client.ts';
+import type { WorkerState } from '../state/worker.ts';
+
+/** One message and who gets it. */
+export interface ToWorkerEnvelope {
+  readonly worker: WorkerState;
+  readonly message: ToWorkerMessage;
+}
+export interface ToClientEnvelope {
+  readonly client: ClientState;
+  readonly message: ToClientMessage;
+}
+
+/** Something for people, published under a topic. */
+export interface LoggedEvent {
+  readonly topic: string;
+  readonly message: unknown;
+}
+
+/** What leaves the kernel after a stimulus. Messages to one receiver are in the order to send. */
+export interface Outbox {
+  readonly toWorkers: readonly ToWorkerEnvelope[];
+  readonly toClients: readonly ToClientEnvelope[];
+  readonly events: readonly LoggedEvent[];
+}
+
+/** The writing side. One per kernel, emptied before each stimulus. */
+export class OutboxWriter implements Outbox {
+  readonly toWorkers: ToWorkerEnvelope[] = [];
+  readonly toClients: ToClientEnvelope[] = [];
+  readonly events: LoggedEvent[] = [];
+
+  toWorker(worker: WorkerState, message: ToWorkerMessage): void {
+    this.toWorkers.push({ worker, message });
+  }
+
+  toClient(client: ClientState, message: ToClientMessage): void {
+    this.toClients.push({ client, message });
+  }
+
+  event(topic: string, message: unknown): void {
+    this.events.push({ topic, message });
+  }
+
+  clear(): void {
+    this.toWorkers.length = 0;
+    this.toClients.length = 0;
+    this.events.length = 0;
+  }
+}

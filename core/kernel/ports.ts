@@ -1,0 +1,55 @@
+import type { YardmasterError } from '../api/errors.ts';
+import type { SchedulerHooks } from '../api/hooks.ts';
+import type { Ordering, PolicySlots, Queuing, WorkerSelection } from '../api/policies.ts';
+
+/** Where a policy failed, and what the kernel could not use. */
+export interface PolicyFailure {
+  readonly slot: string;
+  readonly policy: string;
+  readonly error: YardmasterError;
+}
+
+/** A policy with the name under which it was configured. */
+export interface Named<T> {
+  readonly name: string;
+  readonly policy: T;
+}
+
+/** One observer of one hook: the plugin's own function, already isolated from the others. */
+export type HookCalls = {
+  readonly [Name in keyof SchedulerHooks]: readonly SchedulerHooks[Name][];
+};
+
+/**
+ * All that the kernel calls: plain functions and arrays, compiled once. Adding or removing a plugin
+ * makes a new object, which replaces the old one between two stimuli.
+ */
+export interface KernelPorts {
+  readonly workerSelection: Named<WorkerSelection>;
+  readonly queuing: Named<Queuing>;
+  readonly ordering: Named<Ordering>;
+  /** What decides when one of these throws or gives an unusable answer. */
+  readonly fallbacks: Readonly<PolicySlots>;
+  /**
+   * Observers in the order in which they run. They must not throw: whoever compiles the ports wraps
+   * each of them.
+   */
+  readonly hooks: HookCalls;
+  /** Called when a policy threw or gave an unusable answer and the built-in one decided instead. */
+  readonly onPolicyFailure: (failure: PolicyFailure) => void;
+}
+
+/** No observers. */
+export function noHooks(): HookCalls {
+  return {
+    taskTransition: [],
+    graphUpdated: [],
+    workerAdded: [],
+    workerRemoved: [],
+    workerStatusChanged: [],
+    clientAdded: [],
+    clientRemoved: [],
+    restarted: [],
+    eventLogged: [],
+  };
+}

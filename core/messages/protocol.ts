@@ -1,0 +1,87 @@
+/**
+ * The conversation between Yardmaster's own processes, above a `Channel`.
+ *
+ * The side that connects asks `hello` first; anything else before it is `ERR_PROTOCOL`. Then a worker
+ * asks `register-worker`, a client `register-client`, and both send their reports as plain messages.
+ * A peer (a worker or a client that fetches data) asks `get-data` of a worker.
+ */
+import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
+
+/** Both sides must agree on it exactly. */
+export const PROTOCOL = 'yardmaster/1';
+
+/** What the connecting side is. */
+export type Role = 'worker' | 'client' | 'peer';
+
+export interface HelloRequest {
+  readonly protocol: string;
+  readonly role: Role;
+  /** Version of the package, for messages to people. */
+  readonly version: string;
+}
+
+export interface HelloReply {
+  readonly protocol: string;
+  readonly version: string;
+  /** Id of the scheduler or worker process that answered. */
+  readonly serverId: string;
+}
+
+export interface RegisterWorkerRequest {
+  readonly identity: WorkerIdentity;
+  readonly status: WorkerStatus;
+  readonly metrics?: WorkerMetrics;
+}
+
+export interface RegisterWorkerReply {
+  readonly heartbeatIntervalMs: number;
+  /** The scheduler's clock, in milliseconds. */
+  readonly nowMs: number;
+}
+
+export interface RegisterClientRequest {
+  /** Chosen by the client; unique. */
+  readonly client: string;
+  readonly versions?: Readonly<Record<string, string>>;
+}
+
+export interface RegisterClientReply {
+  readonly heartbeatIntervalMs: number;
+}
+
+/** Served by workers. Keys that the worker does not hold are left out of the answer. */
+export interface GetDataRequest {
+  readonly keys: readonly string[];
+}
+
+/** Parallel arrays. */
+export interface GetDataReply {
+  readonly keys: readonly string[];
+  readonly values: readonly Uint8Array[];
+}
+
+/** Served by workers: a client scatters data. */
+export interface PutDataRequest {
+  readonly keys: readonly string[];
+  readonly values: readonly Uint8Array[];
+}
+
+/** Served by the scheduler: where results are; parallel arrays. */
+export interface WhoHasRequest {
+  readonly keys: readonly string[];
+}
+
+export interface WhoHasReply {
+  readonly keys: readonly string[];
+  readonly whoHas: readonly (readonly string[])[];
+}
+
+/** Served by the scheduler: it fetches results on behalf of a client that cannot reach workers. */
+export type GatherRequest = GetDataRequest;
+export type GatherReply = GetDataReply;
+
+/** Served by the scheduler: a call that a plugin offers, or a built-in one (`story`, `identity`, …). */
+export interface CommandRequest {
+  readonly command: string;
+  readonly parameters?: unknown;
+}

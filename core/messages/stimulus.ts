@@ -1,0 +1,305 @@
+/**
+ * Everything that can happen to the scheduler.
+ *
+ * A message from a worker or a client becomes a stimulus when its host stamps it with the sender;
+ * timers and plugins bring the rest. Each carries the `stimulusId` under which its consequences can
+ * be found in the story. Field meanings: behaviour.md section 3.
+ */
+import type { ActionTiming } from '../state/groups.ts';
+import type { TaskFailure } from '../state/task.ts';
+import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
+
+interface Caused {
+  /** Unique name of the event: `task-finished-17`. */
+  readonly stimulusId: string;
+}
+interface OfWorker extends Caused {
+  /** Address of the sender. */
+  readonly worker: string;
+}
+interface OfClient extends Caused {
+  /** Key of the sender. */
+  readonly client: string;
+}
+
+// ---- from workers, on the stream -------------------------------------------------------------
+
+/** A task was computed; its result stays on the worker. */
+export interface TaskFinished extends OfWorker {
+  readonly op: 'task-finished';
+  readonly key: string;
+  readonly runId: number;
+  /** Size of the result in bytes. */
+  readonly nbytes: number;
+  /** Type name of the result. */
+  readonly type: string;
+  /** What took how long, in the scheduler's clock. */
+  readonly timings: readonly ActionTiming[];
+  readonly metadata?: Readonly<Record<string, unknown>>;
+}
+
+/** A task failed. */
+export interface TaskErred extends OfWorker {
+  readonly op: 'task-erred';
+  readonly key: string;
+  readonly runId: number;
+  readonly failure: TaskFailure;
+  readonly timings?: readonly ActionTiming[];
+}
+
+/** The task asks to be placed anew. Not a failure. */
+export interface Reschedule extends Caused {
+  readonly op: 'reschedule';
+  readonly key: string;
+  /** Undefined: wherever it is. */
+  readonly worker?: string;
+}
+
+/** The task seceded: it goes on, but no longer occupies a thread. */
+export interface LongRunning extends OfWorker {
+  readonly op: 'long-running';
+  readonly key: string;
+  readonly runId: number;
+  /** Seconds computed until it seceded; undefined when it seceded before. */
+  readonly computeDurationS?: number;
+}
+
+/** The worker holds copies of these results. */
+export interface AddKeys extends OfWorker {
+  readonly op: 'add-keys';
+  readonly keys: readonly string[];
+}
+
+/** The worker does not know any more where these are. */
+export interface RequestRefreshWhoHas extends OfWorker {
+  readonly op: 'request-refresh-who-has';
+  readonly keys: readonly string[];
+}
+
+/** The worker dropped a result. */
+export interface ReleaseWorkerData extends OfWorker {
+  readonly op: 'release-worker-data';
+  readonly key: string;
+}
+
+export interface WorkerStatusChange extends OfWorker {
+  readonly op: 'worker-status-change';
+  readonly status: WorkerStatus;
+}
+
+export interface LogEvent extends Caused {
+  readonly op: 'log-event';
+  readonly topics: readonly string[];
+  readonly message: unknown;
+  /** The worker that logs, if one does. */
+  readonly worker?: string;
+}
+
+/** Keeps firewalls from closing a quiet connection. */
+export interface KeepAlive extends OfWorker {
+  readonly op: 'keep-alive';
+}
+
+// ---- workers come, go and live ---------------------------------------------------------------
+
+export interface RegisterWorker extends Caused {
+  readonly op: 'register-worker';
+  readonly identity: WorkerIdentity;
+  readonly status: WorkerStatus;
+  readonly metrics?: WorkerMetrics;
+}
+
+export interface HeartbeatWorker extends OfWorker {
+  readonly op: 'heartbeat-worker';
+  readonly metrics: WorkerMetrics;
+  /** Seconds for which each key has been running. */
+  readonly executing: readonly (readonly [key: string, seconds: number])[];
+  /** The worker's clock in milliseconds. */
+  readonly workerNowMs: number;
+  readonly resources?: Readonly<Record<string, number>>;
+}
+
+/** The worker is gone, or shall go. */
+export interface RemoveWorker extends OfWorker {
+  readonly op: 'remove-worker';
+  /** An expected departure does not make the tasks that ran there suspicious. */
+  readonly expected: boolean;
+  /** Tell the worker to close. */
+  readonly close: boolean;
+}
+
+// ---- from clients ----------------------------------------------------------------------------
+
+export interface RegisterClient extends OfClient {
+  readonly op: 'register-client';
+  readonly versions?: Readonly<Record<string, string>>;
+}
+
+export interface RemoveClient extends OfClient {
+  readonly op: 'remove-client';
+}
+
+export interface HeartbeatClient extends OfClient {
+  readonly op: 'heartbeat-client';
+}
+
+/** One task of a submitted graph. */
+export interface GraphTask {
+  readonly key: string;
+  readonly dependencies: readonly string[];
+  /** Opaque; undefined only for a key that the cluster knows already. */
+  readonly runSpec: unknown;
+  /** Position in the static order of the graph; without one the ordering policy gives it. */
+  readonly rank?: number;
+  /** Higher runs earlier. Default 0. */
+  readonly userPriority?: number;
+  readonly retries?: number;
+  /** Addresses, host names or worker names. */
+  readonly workers?: readonly string[];
+  readonly hosts?: readonly string[];
+  readonly allowOtherWorkers?: boolean;
+  readonly resources?: Readonly<Record<string, number>>;
+  readonly actor?: boolean;
+  readonly annotations?: Readonly<Record<string, unknown>>;
+  /** Default: derived from the key. */
+  readonly group?: string;
+  readonly prefix?: string;
+}
+
+export interface UpdateGraph extends OfClient {
+  readonly op: 'update-graph';
+  readonly tasks: readonly GraphTask[];
+  /** Keys whose results the client wants. */
+  readonly keys: readonly string[];
+  /** Submissions closer together than this share a generation. Default 0. */
+  readonly fifoTimeoutMs?: number;
+  /** The task from inside which this graph was submitted. */
+  readonly submittingTask?: string;
+}
+
+export interface ClientDesiresKeys extends OfClient {
+  readonly op: 'client-desires-keys';
+  readonly keys: readonly string[];
+}
+
+export interface ClientReleasesKeys extends OfClient {
+  readonly op: 'client-releases-keys';
+  readonly keys: readonly string[];
+}
+
+export interface CancelKeys extends OfClient {
+  readonly op: 'cancel-keys';
+  readonly keys: readonly string[];
+  /** Also what other clients want. */
+  readonly force: boolean;
+  readonly reason?: string;
+}
+
+/** Computes failed tasks, and what failed with them, once more. */
+export interface Retry extends OfClient {
+  readonly op: 'retry';
+  readonly keys: readonly string[];
+}
+
+/** The client put data on workers itself. */
+export interface UpdateData extends OfClient {
+  readonly op: 'update-data';
+  readonly items: readonly {
+    readonly key: string;
+    readonly nbytes: number;
+    readonly workers: readonly string[];
+    readonly type?: string;
+  }[];
+}
+
+/** Asks for the present state of a key as a message. */
+export interface ReportKey extends OfClient {
+  readonly op: 'report-key';
+  readonly key: string;
+}
+
+/** Forgets all tasks of all clients. Workers are restarted by their host. */
+export interface Restart extends Caused {
+  readonly op: 'restart';
+}
+
+// ---- from the Active Memory Manager ----------------------------------------------------------
+
+/** Copies to make and to drop. The kernel checks every one of them again. */
+export interface MoveReplicas extends Caused {
+  readonly op: 'move-replicas';
+  readonly acquire: readonly { readonly worker: string; readonly keys: readonly string[] }[];
+  readonly remove: readonly { readonly worker: string; readonly keys: readonly string[] }[];
+}
+
+// ---- from timers -----------------------------------------------------------------------------
+
+/** Removes workers that have been silent for too long. */
+export interface CheckWorkerTtl extends Caused {
+  readonly op: 'check-worker-ttl';
+}
+
+/** Fails tasks for which there has been no worker for too long. */
+export interface CheckNoWorkersTimeout extends Caused {
+  readonly op: 'check-no-workers-timeout';
+}
+
+/** What a worker may send on its stream, before the host stamps it with the sender. */
+export type WorkerReport = Unstamped<
+  | TaskFinished
+  | TaskErred
+  | Reschedule
+  | LongRunning
+  | AddKeys
+  | RequestRefreshWhoHas
+  | ReleaseWorkerData
+  | WorkerStatusChange
+  | LogEvent
+  | KeepAlive
+  | HeartbeatWorker,
+  'worker'
+>;
+
+/** What a client may send on its stream, before the host stamps it with the sender. */
+export type ClientReport = Unstamped<
+  | UpdateGraph
+  | ClientDesiresKeys
+  | ClientReleasesKeys
+  | CancelKeys
+  | Retry
+  | UpdateData
+  | ReportKey
+  | HeartbeatClient,
+  'client'
+>;
+
+type Unstamped<T, Stamp extends string> = T extends unknown ? Omit<T, Stamp> : never;
+
+export type Stimulus =
+  | TaskFinished
+  | TaskErred
+  | Reschedule
+  | LongRunning
+  | AddKeys
+  | RequestRefreshWhoHas
+  | ReleaseWorkerData
+  | WorkerStatusChange
+  | LogEvent
+  | KeepAlive
+  | RegisterWorker
+  | HeartbeatWorker
+  | RemoveWorker
+  | RegisterClient
+  | RemoveClient
+  | HeartbeatClient
+  | UpdateGraph
+  | ClientDesiresKeys
+  | ClientReleasesKeys
+  | CancelKeys
+  | Retry
+  | UpdateData
+  | ReportKey
+  | Restart
+  | MoveReplicas
+  | CheckWorkerTtl
+  | CheckNoWorkersTimeout;

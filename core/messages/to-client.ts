@@ -1,0 +1,48 @@
+/** What the scheduler tells a client. One-to-one with Dask's messages. */
+import type { TaskFailure } from '../state/task.ts';
+
+/** A wanted key has a result. */
+export interface KeyInMemory {
+  readonly op: 'key-in-memory';
+  readonly key: string;
+  readonly type?: string;
+  readonly nbytes?: number;
+  /** Addresses of the holders. */
+  readonly workers: readonly string[];
+}
+
+/** The result of a wanted key is gone; the scheduler computes it again if it can. */
+export interface LostData {
+  readonly op: 'lost-data';
+  readonly key: string;
+}
+
+/** A wanted key failed, itself or through a dependency. */
+export interface TaskErredMessage {
+  readonly op: 'task-erred';
+  readonly key: string;
+  /** Key of the task that failed first. */
+  readonly blame: string;
+  readonly failure: TaskFailure;
+}
+
+/** A failed key is computed once more. */
+export interface TaskRetried {
+  readonly op: 'task-retried';
+  readonly key: string;
+}
+
+/** These keys will not have a result. */
+export interface CancelledKeys {
+  readonly op: 'cancelled-keys';
+  readonly keys: readonly string[];
+  readonly reason: string;
+}
+
+/** All tasks were forgotten. */
+export interface RestartMessage {
+  readonly op: 'restart';
+}
+
+export type ToClientMessage =
+  KeyInMemory | LostData | TaskErredMessage | TaskRetried | CancelledKeys | RestartMessage;

@@ -1,0 +1,82 @@
+/** What the scheduler tells a worker. One-to-one with Dask's messages; adapters give them bytes. */
+import type { Priority } from '../state/task.ts';
+import type { WorkerStatus } from '../state/worker.ts';
+
+interface Caused {
+  readonly stimulusId: string;
+}
+
+/** Results and where they are, as parallel arrays: keys never become names of object fields. */
+export interface ReplicaLocations {
+  readonly keys: readonly string[];
+  /** Bytes; -1 while unknown. */
+  readonly nbytes: readonly number[];
+  /** Addresses that hold each key. */
+  readonly whoHas: readonly (readonly string[])[];
+}
+
+/** Compute this task, fetching its inputs from their holders first. */
+export interface ComputeTask extends Caused {
+  readonly op: 'compute-task';
+  readonly key: string;
+  /** To be repeated in the answer. */
+  readonly runId: number;
+  readonly priority: Priority;
+  readonly runSpec: unknown;
+  readonly dependencies: ReplicaLocations;
+  /** Seconds that it is expected to take. */
+  readonly durationS: number;
+  readonly resources?: Readonly<Record<string, number>>;
+  readonly actor?: boolean;
+  readonly annotations?: Readonly<Record<string, unknown>>;
+}
+
+/** These are not needed on this worker any more, in whatever state they are there. */
+export interface FreeKeys extends Caused {
+  readonly op: 'free-keys';
+  readonly keys: readonly string[];
+}
+
+/** Fetch copies of these. */
+export interface AcquireReplicas extends Caused {
+  readonly op: 'acquire-replicas';
+  readonly replicas: ReplicaLocations;
+}
+
+/** Drop copies; the worker may refuse with `add-keys`. */
+export interface RemoveReplicas extends Caused {
+  readonly op: 'remove-replicas';
+  readonly keys: readonly string[];
+}
+
+/** The answer to `request-refresh-who-has`. */
+export interface RefreshWhoHas extends Caused {
+  readonly op: 'refresh-who-has';
+  readonly replicas: ReplicaLocations;
+}
+
+/** A peer is gone with all it held. */
+export interface PeerRemoved extends Caused {
+  readonly op: 'remove-worker';
+  readonly worker: string;
+}
+
+export interface ChangeWorkerStatus extends Caused {
+  readonly op: 'worker-status-change';
+  readonly status: WorkerStatus;
+}
+
+export interface CloseWorker extends Caused {
+  readonly op: 'close';
+  readonly reason: string;
+}
+
+export type ToWorkerMessage =
+  | ComputeTask
+  | FreeKeys
+  | AcquireReplicas
+  | RemoveReplicas
+  | RefreshWhoHas
+  | PeerRemoved
+  | ChangeWorkerStatus
+  | CloseWorker;

@@ -1,0 +1,23 @@
+import type { TaskState } from './task.ts';
+
+/** The pseudo-client whose wishes end when a task reaches memory or fails. */
+export const FIRE_AND_FORGET = 'fire-and-forget';
+
+/** Somebody who wants results: a connected client, or a service such as a published data set. */
+export class ClientState {
+  readonly wantsWhat = new Set<TaskState>();
+  /** Scheduler's clock in milliseconds. */
+  lastSeenMs: number;
+
+  constructor(
+    readonly key: string,
+    nowMs: number,
+    readonly versions: Readonly<Record<string, string>> = {},
+  ) {
+    this.lastSeenMs = nowMs;
+  }
+
+  toString(): string {
+    return `<Client ${this.key}>`;
+  }
+}

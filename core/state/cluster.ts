@@ -1,0 +1,217 @@
+import { IndexedHeap } from '../util/indexed-heap.ts';
+import { RankedSet } from '../util/ranked-set.ts';
+import { ClientState, FIRE_AND_FORGET } from './client.ts';
+import type { CostModel } from './cost-model.ts';
+import { TaskGroup, TaskPrefix } from './groups.ts';
+import { groupOfKey, prefixOfKey } from './key-names.ts';
+import { byPriority, TaskState } from './task.ts';
+import type { WorkerState } from './worker.ts';
+
+/** A failure for the history that people look at. */
+export interface ErredTask {
+  readonly key: string;
+  readonly atMs: number;
+  readonly erredOn: readonly string[];
+  readonly exceptionText: string;
+  readonly tracebackText: string;
+}
+
+/** A total order of workers: negative when `a` comes first. It breaks every tie between workers. */
+export type WorkerOrder = (a: WorkerState, b: WorkerState) => number;
+
+/** The default: who registered first comes first. */
+export const byRegistration: WorkerOrder = (a, b) => a.sequence - b.sequence;
+
+/**
+ * Every container of the scheduler (Dask `SchedulerState`). It holds data and finds things; what
+ * changes when is decided in `core/kernel`, and links with two sides are written in `relations.ts`.
+ */
+export class ClusterState {
+  /** All tasks that are not forgotten. */
+  readonly tasks = new Map<string, TaskState>();
+  readonly groups = new Map<string, TaskGroup>();
+  readonly prefixes = new Map<string, TaskPrefix>();
+
+  readonly workers = new Map<string, WorkerState>();
+  /** Worker names. */
+  readonly aliases = new Map<string, string>();
+  /** Addresses by host. */
+  readonly hosts = new Map<string, Set<string>>();
+  /** Supply of each resource by address. */
+  readonly resources = new Map<string, Map<string, number>>();
+  readonly clients = new Map<string, ClientState>();
+
+  /** Registered workers by rank: the order that breaks ties. */
+  readonly workersByRank: WorkerState[] = [];
+  readonly running = new RankedSet<WorkerState>(this.workersByRank);
+  /** Running workers with less work than half of the average, or than their threads. */
+  readonly idle = new RankedSet<WorkerState>(this.workersByRank);
+  /** Running workers with much more work than the average. */
+  readonly saturated = new RankedSet<WorkerState>(this.workersByRank);
+  /** Running workers with an open slot, the least busy first. Empty without queuing. */
+  readonly openSlots = new IndexedHeap<WorkerState>(byLoad);
+  /** Sum of the open slots of those workers. */
+  openSlotCount = 0;
+
+  /** Tasks in `queued`. */
+  readonly queued = new IndexedHeap<TaskState>(byPriority);
+  /** Tasks in `no-worker`, with the time of entry in milliseconds; oldest first. */
+  readonly unrunnable = new Map<TaskState, number>();
+  /** Tasks with two or more replicas. */
+  readonly replicated = new Set<TaskState>();
+  /** Failures, newest first; bounded. */
+  readonly erredTasks: ErredTask[] = [];
+
+  totalThreads = 0;
+  totalMemoryBytes = 0;
+  /** Assignments so far: the cursor of the round-robin choice. */
+  assignedCount = 0;
+  /** Submissions are numbered; older ones come first (see `priorities.ts`). */
+  generation = 0;
+  lastGenerationMs = -Infinity;
+  /** Seconds of work processing in the cluster, without transfers. Kept by `relations.ts`. */
+  computeOccupancyS = 0;
+  /** Bytes that processing tasks still lack, over all workers. Kept by `relations.ts`. */
+  networkBytes = 0;
+  /** Since when there has been work and no running worker; undefined when that is not so. */
+  noWorkersSinceMs: number | undefined = undefined;
+
+  private nextTaskId = 0;
+  private readonly freeTaskIds: number[] = [];
+  private nextWorkerSequence = 0;
+
+  constructor(
+    readonly costs: CostModel,
+    private readonly workerOrder: WorkerOrder = byRegistration,
+    nowMs = 0,
+  ) {
+    this.clients.set(FIRE_AND_FORGET, new ClientState(FIRE_AND_FORGET, nowMs));
+  }
+
+  /** Seconds of work in the cluster, transfers included. */
+  get totalOccupancyS(): number {
+    return this.computeOccupancyS + this.networkBytes / this.costs.bandwidth;
+  }
+
+  /** Whether nothing is on its way. Not to be confused with {@link idle}. */
+  get isIdle(): boolean {
+    for (const group of this.groups.values()) if (!group.done) return false;
+    return true;
+  }
+
+  /** Makes a task in state `released` and registers it with its group. */
+  newTask(key: string, groupName = groupOfKey(key), prefixName = prefixOfKey(key)): TaskState {
+    const group = this.groups.get(groupName) ?? this.newGroup(groupName, prefixName);
+    const task = new TaskState(key, this.freeTaskIds.pop() ?? this.nextTaskId++, group);
+    group.size++;
+    group.states.released++;
+    group.prefix.stateCounts.released++;
+    this.tasks.set(key, task);
+    return task;
+  }
+
+  /** Takes a forgotten task out of the tables, and its group when that was the last one. */
+  removeTask(task: TaskState): void {
+    this.tasks.delete(task.key);
+    this.freeTaskIds.push(task.id);
+    const { group } = task;
+    if (group.states.forgotten < group.size) return;
+    this.groups.delete(group.name);
+    group.prefix.groups.delete(group);
+  }
+
+  nextSequence(): number {
+    return this.nextWorkerSequence++;
+  }
+
+  /** Registers a worker everywhere but in the sets that depend on its load. O(workers). */
+  addWorker(worker: WorkerState): void {
+    this.workers.set(worker.address, worker);
+    this.aliases.set(worker.name, worker.address);
+    getOrMake(this.hosts, worker.host, () => new Set<string>()).add(worker.address);
+    for (const [resource, amount] of worker.resources) {
+      getOrMake(this.resources, resource, () => new Map<string, number>()).set(
+        worker.address,
+        amount,
+      );
+    }
+    this.totalThreads += worker.threadCount;
+    this.totalMemoryBytes += worker.memoryLimitBytes;
+    this.rerank(() => this.workersByRank.push(worker));
+  }
+
+  /** The reverse of {@link addWorker}; also leaves the sets that depend on load. O(workers). */
+  removeWorker(worker: WorkerState): void {
+    this.workers.delete(worker.address);
+    this.aliases.delete(worker.name);
+    const onHost = this.hosts.get(worker.host);
+    onHost?.delete(worker.address);
+    if (onHost?.size === 0) this.hosts.delete(worker.host);
+    for (const resource of worker.resources.keys()) {
+      const supply = this.resources.get(resource);
+      supply?.delete(worker.address);
+      if (supply?.size === 0) this.resources.delete(resource);
+    }
+    this.totalThreads -= worker.threadCount;
+    this.totalMemoryBytes -= worker.memoryLimitBytes;
+    this.running.delete(worker);
+    this.idle.delete(worker);
+    this.saturated.delete(worker);
+    this.rerank(() => this.workersByRank.splice(worker.rank, 1));
+    worker.rank = -1;
+  }
+
+  /** Forgets every task, group and wish; workers and clients stay. */
+  clearTasks(): void {
+    this.tasks.clear();
+    this.groups.clear();
+    this.prefixes.clear();
+    this.queued.clear();
+    this.unrunnable.clear();
+    this.replicated.clear();
+    this.erredTasks.length = 0;
+    this.computeOccupancyS = 0;
+    this.networkBytes = 0;
+    this.nextTaskId = 0;
+    this.freeTaskIds.length = 0;
+    for (const client of this.clients.values()) client.wantsWhat.clear();
+  }
+
+  private newGroup(name: string, prefixName: string): TaskGroup {
+    const prefix = getOrMake(
+      this.prefixes,
+      prefixName,
+      () => new TaskPrefix(prefixName, this.costs),
+    );
+    const group = new TaskGroup(name, prefix);
+    this.groups.set(name, group);
+    return group;
+  }
+
+  private rerank(change: () => void): void {
+    const sets = [this.running, this.idle, this.saturated];
+    const members = sets.map((set) => [...set]);
+    change();
+    this.workersByRank.sort(this.workerOrder);
+    this.workersByRank.forEach((worker, rank) => (worker.rank = rank));
+    sets.forEach((set, index) => set.rebuild(members[index] as WorkerState[]));
+    const open = [...this.openSlots];
+    this.openSlots.clear();
+    for (const worker of open) this.openSlots.add(worker);
+  }
+}
+
+/** The least busy worker first: tasks per thread, then rank. */
+function byLoad(a: WorkerState, b: WorkerState): number {
+  const load = a.processing.size / a.threadCount - b.processing.size / b.threadCount;
+  return load !== 0 ? load : a.rank - b.rank;
+}
+
+function getOrMake<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  let value = map.get(key);
+  if (value === undefined) {
+    value = make();
+    map.set(key, value);
+  }
+  return value;
+}

@@ -1,0 +1,133 @@
+import type { CostModel } from './cost-model.ts';
+import { type StateCounts, TASK_STATE_NAMES, zeroStateCounts } from './task-state-name.ts';
+import type { WorkerState } from './worker.ts';
+
+/** One measured action of a task: `compute`, `transfer`, `disk-read`, … in seconds. */
+export interface ActionTiming {
+  readonly action: string;
+  readonly startS: number;
+  readonly stopS: number;
+}
+
+/**
+ * All tasks of one operation (`random`, `sum`), whatever collection they belong to.
+ * It learns how long such a task takes.
+ */
+export class TaskPrefix {
+  /** Exponentially weighted average of compute time in seconds; -1 while unknown. */
+  durationAverageS: number;
+  /** Longest time in seconds that a running task of this prefix was seen to take; -1 while unknown. */
+  maxExecTimeS = -1;
+  /** How often a worker died while a task of this prefix was processing there. */
+  suspicious = 0;
+  /** How many tasks ever entered each state. */
+  readonly stateCounts: StateCounts = zeroStateCounts();
+  readonly groups = new Set<TaskGroup>();
+  /** Tasks that are processing and have not seceded, over all workers. */
+  processingCount = 0;
+  /** What one more task of this prefix is expected to take, in seconds. Kept by the methods below. */
+  durationEstimateS: number;
+
+  constructor(
+    readonly name: string,
+    private readonly costs: CostModel,
+  ) {
+    this.durationAverageS = costs.defaultTaskDurationsS.get(name) ?? -1;
+    this.durationEstimateS = this.estimate();
+  }
+
+  /** Tasks now in each state: the sum over the groups. */
+  get states(): StateCounts {
+    const sum = zeroStateCounts();
+    for (const group of this.groups) {
+      for (const state of TASK_STATE_NAMES) sum[state] += group.states[state];
+    }
+    return sum;
+  }
+
+  get nbytesTotal(): number {
+    let sum = 0;
+    for (const group of this.groups) sum += group.nbytesTotal;
+    return sum;
+  }
+
+  /** A task computed for this long. Dask: the new value weighs one half. */
+  addDuration(seconds: number): void {
+    const duration = Math.max(0, seconds);
+    this.durationAverageS =
+      this.durationAverageS < 0 ? duration : 0.5 * duration + 0.5 * this.durationAverageS;
+    this.durationEstimateS = this.estimate();
+  }
+
+  /**
+   * A task has been running for this long and still is. An average that it exceeds twofold is
+   * forgotten, because finished tasks alone would keep it too low for hours.
+   */
+  addExecTime(seconds: number): void {
+    this.maxExecTimeS = Math.max(seconds, this.maxExecTimeS);
+    if (seconds > 2 * this.durationAverageS) this.durationAverageS = -1;
+    this.durationEstimateS = this.estimate();
+  }
+
+  private estimate(): number {
+    if (this.durationAverageS >= 0) return this.durationAverageS;
+    if (this.maxExecTimeS > 0) return 2 * this.maxExecTimeS;
+    return this.costs.unknownTaskDurationS;
+  }
+}
+
+/** All tasks of one collection: the keys `('random-a1b2c3', i)` for every i. */
+export class TaskGroup {
+  /** Tasks now in each state. */
+  readonly states: StateCounts = zeroStateCounts();
+  /** Tasks ever added, forgotten ones included; it never shrinks while the group lives. */
+  size = 0;
+  /** Groups of the dependencies of this group's tasks. */
+  readonly dependencies = new Set<TaskGroup>();
+  /** Sum of the known sizes of the results ever computed and not forgotten, in bytes. */
+  nbytesTotal = 0;
+  /** How many results there are of each type name. */
+  readonly types = new Map<string, number>();
+  /** Earliest start and latest stop of a computation, in seconds of the scheduler's clock; 0 = none. */
+  startS = 0;
+  stopS = 0;
+  /** Seconds spent by action (`compute`, `transfer`, …), summed over the tasks. */
+  readonly durationsS = new Map<string, number>();
+  /**
+   * Co-assignment: the worker that receives the next neighbours, and for how many tasks.
+   * The queuing policy owns these two; nothing else writes them.
+   */
+  lastWorker: WorkerState | undefined = undefined;
+  lastWorkerTasksLeft = 0;
+
+  constructor(
+    readonly name: string,
+    readonly prefix: TaskPrefix,
+  ) {
+    prefix.groups.add(this);
+  }
+
+  /** Seconds of computation, summed over the tasks. */
+  get durationS(): number {
+    return this.durationsS.get('compute') ?? 0;
+  }
+
+  /** Whether no task of the group is on its way. */
+  get done(): boolean {
+    const { states } = this;
+    return (
+      states.waiting === 0 &&
+      states['no-worker'] === 0 &&
+      states.queued === 0 &&
+      states.processing === 0
+    );
+  }
+
+  addTiming({ action, startS, stopS }: ActionTiming): void {
+    const duration = Math.max(0, stopS - startS);
+    this.durationsS.set(action, (this.durationsS.get(action) ?? 0) + duration);
+    if (action !== 'compute') return;
+    if (this.stopS < stopS) this.stopS = stopS;
+    if (this.startS === 0 || startS < this.startS) this.startS = startS;
+  }
+}

@@ -1,0 +1,99 @@
+/** Bytes of one worker (or of several, summed), split by who manages them. */
+export interface MemoryParts {
+  /** Resident set of the worker's process. */
+  readonly process: number;
+  /** Least unmanaged memory seen over the last 30 seconds: leaks and baseline. */
+  readonly unmanagedOld: number;
+  /** Results in RAM. */
+  readonly managed: number;
+  /** Results on disk, as they are there. */
+  readonly spilled: number;
+}
+
+/** The measures by which a policy may compare workers. */
+export const MEMORY_MEASURES = [
+  'process',
+  'managed',
+  'managedTotal',
+  'spilled',
+  'unmanaged',
+  'unmanagedOld',
+  'unmanagedRecent',
+  'optimistic',
+] as const;
+
+export type MemoryMeasure = (typeof MEMORY_MEASURES)[number];
+
+/**
+ * A consistent picture of memory. `managed` and `process` come from different moments, so the
+ * constructor clamps what cannot be true at once (Dask `MemoryState`).
+ */
+export class MemoryState implements Record<MemoryMeasure, number> {
+  readonly process: number;
+  readonly managed: number;
+  readonly spilled: number;
+  readonly unmanagedOld: number;
+
+  constructor(parts: MemoryParts) {
+    this.process = parts.process;
+    this.managed = Math.min(parts.process, parts.managed);
+    this.spilled = parts.spilled;
+    this.unmanagedOld = Math.min(parts.unmanagedOld, this.process - this.managed);
+  }
+
+  static sum(states: Iterable<MemoryState>): MemoryState {
+    let process = 0;
+    let managed = 0;
+    let spilled = 0;
+    let unmanagedOld = 0;
+    for (const state of states) {
+      process += state.process;
+      managed += state.managed;
+      spilled += state.spilled;
+      unmanagedOld += state.unmanagedOld;
+    }
+    return new MemoryState({ process, managed, spilled, unmanagedOld });
+  }
+
+  get managedTotal(): number {
+    return this.managed + this.spilled;
+  }
+
+  get unmanaged(): number {
+    return this.process - this.managed;
+  }
+
+  get unmanagedRecent(): number {
+    return this.process - this.managed - this.unmanagedOld;
+  }
+
+  /** What the worker would use if recent unmanaged memory were garbage about to be collected. */
+  get optimistic(): number {
+    return this.managed + this.unmanagedOld;
+  }
+}
+
+/** How long a measurement counts as recent. */
+const RECENT_TO_OLD_MS = 30_000;
+
+/** The least unmanaged memory of the last 30 seconds. */
+export class UnmanagedHistory {
+  private readonly entries: { readonly atMs: number; readonly bytes: number }[] = [];
+  private minimum = 0;
+
+  /** Bytes; 0 while nothing was measured. */
+  get oldBytes(): number {
+    return this.minimum;
+  }
+
+  /** Cost per heartbeat: amortised O(1), and O(entries) when the minimum grows old. */
+  add(nowMs: number, bytes: number): void {
+    while (this.entries.length > 0 && this.entries[0]!.atMs < nowMs - RECENT_TO_OLD_MS) {
+      const dropped = this.entries.shift()!;
+      if (dropped.bytes === this.minimum) this.minimum = 0;
+    }
+    this.entries.push({ atMs: nowMs, bytes });
+    if (this.minimum === 0) this.minimum = Math.min(...this.entries.map((entry) => entry.bytes));
+    else if (bytes < this.minimum) this.minimum = bytes;
+  }
+}

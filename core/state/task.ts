@@ -1,0 +1,172 @@
+import { emptySmallSet, type SmallSet } from '../util/small-set.ts';
+import type { ClientState } from './client.ts';
+import type { TaskGroup, TaskPrefix } from './groups.ts';
+import { isInPlay, type TaskStateName } from './task-state-name.ts';
+import type { WorkerState } from './worker.ts';
+
+/** Where a task may run. A task without restrictions has none of these objects. */
+export interface Restrictions {
+  /** Addresses; they may name workers that are not connected (yet). */
+  readonly workers?: ReadonlySet<string>;
+  /** Host names or worker names. */
+  readonly hosts?: ReadonlySet<string>;
+  /** Amount of each resource that the task occupies while it is processing. */
+  readonly resources?: ReadonlyMap<string, number>;
+  /** The restrictions on workers and hosts are mere preferences. */
+  readonly loose?: boolean;
+}
+
+/** What is known about a failure. It sits on the task that itself failed, not on its dependents. */
+export interface TaskFailure {
+  /** Opaque to the scheduler: whatever the worker sent. */
+  readonly exception: unknown;
+  readonly traceback: unknown;
+  /** For people: one line, and a stack. */
+  readonly exceptionText: string;
+  readonly tracebackText: string;
+}
+
+/** `[-userPriority, generation, rank]`: the smaller, the sooner. */
+export type Priority = readonly [negatedUserPriority: number, generation: number, rank: number];
+
+const NO_TASKS: TaskState[] = Object.freeze([]) as unknown as TaskState[];
+const NO_ADDRESSES: ReadonlySet<string> = new Set();
+
+/**
+ * A task as the scheduler sees it.
+ *
+ * One shape for every task, with short arrays and counters instead of sets (architecture decision 2).
+ * Links that have two sides are written in `relations.ts` alone. Plugins see it as `TaskView`.
+ *
+ * Invariants by state: see `core/kernel/validate.ts`, which checks every one of them.
+ */
+export class TaskState {
+  /** Where the task is in its life. Written by `setTaskState` alone. */
+  state: TaskStateName = 'released';
+
+  /** How to compute it; opaque. `undefined`: pure data that cannot be computed again. */
+  runSpec: unknown = undefined;
+
+  /** Direct dependencies in the order of submission; forgotten ones are taken out. */
+  dependencies: TaskState[] = NO_TASKS;
+  /**
+   * Tasks that depend on this one, in the order of submission. May still hold forgotten tasks, which
+   * readers skip; {@link dependentCount} counts the others.
+   */
+  dependentsWithForgotten: TaskState[] = NO_TASKS;
+  dependentCount = 0;
+
+  /** In `waiting`: dependencies that have no replica. 0 in every other state. */
+  missingDependencyCount = 0;
+  /** Dependents in play that count on this result (see {@link countsAsWaiter}). */
+  waiterCount = 0;
+  /** Whether this task is counted in the `waiterCount` of each of its dependencies. */
+  countsAsWaiter = false;
+
+  /** Clients that want the result. */
+  whoWants: SmallSet<ClientState> = emptySmallSet();
+  /** Workers that hold the result; non-empty exactly in state `memory`. */
+  whoHas: SmallSet<WorkerState> = emptySmallSet();
+  /** The worker it was sent to; set exactly in state `processing`. */
+  processingOn: WorkerState | undefined = undefined;
+  /** Id of the latest assignment; an answer with another id is stale. -1 before the first. */
+  runId = -1;
+
+  /** Priority, filled in once: see {@link priority}. A rank of -1 means that it has none yet. */
+  negatedUserPriority = 0;
+  generation = 0;
+  rank = -1;
+
+  /** Bytes of the last result; -1 while unknown. Kept after release. */
+  nbytes = -1;
+  /** Automatic retries left. */
+  retries = 0;
+  /** Unexpected deaths of a worker on which this task was processing. */
+  suspicious = 0;
+  /** Set when a dependency was forgotten: this task can never be computed again. */
+  hasLostDependencies = false;
+  /** A stateful object that stays on one worker. */
+  isActor = false;
+  /** Whether the queuing policy may hold it back. */
+  isQueueable = true;
+
+  /** The task that failed: itself or an ancestor. Non-empty in `erred`. */
+  exceptionBlame: TaskState | undefined = undefined;
+  failure: TaskFailure | undefined = undefined;
+  /** Addresses that reported the failure; each keeps a tombstone that a retry frees. */
+  erredOn: ReadonlySet<string> = NO_ADDRESSES;
+  restrictions: Restrictions | undefined = undefined;
+  /** Type name of the result. */
+  type: string | undefined = undefined;
+  /** Merged from the reports of the workers. */
+  metadata: Record<string, unknown> | undefined = undefined;
+  annotations: Readonly<Record<string, unknown>> | undefined = undefined;
+
+  /** Position in the queue of held-back tasks, or -1. Owned by its heap. */
+  heapIndex = -1;
+  /** Position among the pending recommendations, or -1. Owned by the recommendation stack. */
+  pendingIndex = -1;
+
+  /**
+   * @param key - identity of the task in the whole cluster
+   * @param id - dense and small; reused after the task is forgotten
+   */
+  constructor(
+    readonly key: string,
+    readonly id: number,
+    readonly group: TaskGroup,
+  ) {}
+
+  get prefix(): TaskPrefix {
+    return this.group.prefix;
+  }
+
+  /** Undefined for pure data, which nobody orders. Set once and kept for life. */
+  get priority(): Priority | undefined {
+    if (this.rank < 0) return undefined;
+    return [this.negatedUserPriority, this.generation, this.rank];
+  }
+
+  /** Tasks that depend on this one, without the forgotten ones. Builds an array. */
+  get dependents(): readonly TaskState[] {
+    return this.dependentsWithForgotten.filter((dependent) => dependent.state !== 'forgotten');
+  }
+
+  /** Dependencies without a replica; empty unless `waiting`. Builds an array. */
+  get waitingOn(): readonly TaskState[] {
+    if (this.state !== 'waiting') return [];
+    return this.dependencies.filter((dependency) => dependency.whoHas.size === 0);
+  }
+
+  /** Dependents that keep this result alive. Builds an array. */
+  get waiters(): readonly TaskState[] {
+    return this.dependents.filter((dependent) => dependent.countsAsWaiter);
+  }
+
+  /** Whether somebody still needs the result: a dependent in play or a client. */
+  get isNeeded(): boolean {
+    return this.waiterCount > 0 || this.whoWants.size > 0;
+  }
+
+  get isInPlay(): boolean {
+    return isInPlay(this.state);
+  }
+
+  toString(): string {
+    return `<Task ${this.key} ${this.state}>`;
+  }
+}
+
+/**
+ * The order in which tasks run: by priority, and by key between two submissions that share a
+ * generation. A total order, so that no result depends on the order of a container.
+ */
+export function byPriority(a: TaskState, b: TaskState): number {
+  const user = a.negatedUserPriority - b.negatedUserPriority;
+  if (user !== 0) return user;
+  const generation = a.generation - b.generation;
+  if (generation !== 0) return generation;
+  const rank = a.rank - b.rank;
+  if (rank !== 0) return rank;
+  return a.key < b.key ? -1 : a.key > b.key ? 1 : 0;
+}

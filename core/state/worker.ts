@@ -1,0 +1,158 @@
+import type { CostModel } from './cost-model.ts';
+import type { TaskPrefix } from './groups.ts';
+import { MemoryState, UnmanagedHistory } from './memory.ts';
+import type { TaskState } from './task.ts';
+
+/** Status of a worker, mirrored from the worker itself. */
+export type WorkerStatus = 'running' | 'paused' | 'closing-gracefully' | 'closing' | 'closed';
+
+/** What a worker tells about itself when it registers. It does not change afterwards. */
+export interface WorkerIdentity {
+  /** Where peers reach it: `tcp://host:port`. Unique among registered workers. */
+  readonly address: string;
+  /** Unique id of the worker process: a restarted worker has another one at the same address. */
+  readonly serverId: string;
+  /** A name for people and restrictions; unique among registered workers. Default: the address. */
+  readonly name: string;
+  readonly host: string;
+  readonly threadCount: number;
+  /** 0 = unlimited. */
+  readonly memoryLimitBytes: number;
+  readonly resources: Readonly<Record<string, number>>;
+  readonly pid?: number;
+  readonly nanny?: string;
+  readonly localDirectory?: string;
+  readonly versions?: Readonly<Record<string, string>>;
+  readonly services?: Readonly<Record<string, string>>;
+  readonly extra?: Readonly<Record<string, unknown>>;
+}
+
+/** What a heartbeat reports. */
+export interface WorkerMetrics {
+  /** Resident set of the worker's process in bytes. */
+  readonly memoryBytes: number;
+  /** Spilled results: their size in memory and on disk. */
+  readonly spilledMemoryBytes: number;
+  readonly spilledDiskBytes: number;
+  readonly managedBytes: number;
+  /** Bytes per second of the transfers since the last heartbeat, if there were any. */
+  readonly bandwidth?: number;
+  readonly cpuPercent?: number;
+}
+
+const NO_METRICS: WorkerMetrics = {
+  memoryBytes: 0,
+  spilledMemoryBytes: 0,
+  spilledDiskBytes: 0,
+  managedBytes: 0,
+};
+
+/** How many tasks of one prefix a worker is processing. */
+interface PrefixCount {
+  readonly prefix: TaskPrefix;
+  count: number;
+}
+
+/**
+ * A worker as the scheduler sees it. Plugins see it as `WorkerView`.
+ *
+ * Its sides of the links to tasks (`processing`, `hasWhat`, `needsWhat`) are written in
+ * `relations.ts` alone.
+ */
+export class WorkerState {
+  readonly address: string;
+  readonly name: string;
+  readonly host: string;
+  readonly threadCount: number;
+  readonly memoryLimitBytes: number;
+  /** Offered amounts. */
+  readonly resources = new Map<string, number>();
+  /** Amounts that processing tasks occupy. */
+  readonly usedResources = new Map<string, number>();
+
+  status: WorkerStatus = 'running';
+  /** Dense position in the order that breaks ties between workers; moves when workers come and go. */
+  rank = -1;
+  /** Root-ish tasks beyond which the worker counts as full; Infinity without queuing. */
+  slotLimit = Infinity;
+  /** Position in the heap of workers with an open slot, or -1. Owned by that heap. */
+  heapIndex = -1;
+
+  /** Sum of the sizes of the results it holds, spilled ones included, in bytes. */
+  nbytes = 0;
+  /** Results it holds, oldest first. */
+  readonly hasWhat = new Set<TaskState>();
+  /** Tasks sent to it, seceded ones included. */
+  readonly processing = new Set<TaskState>();
+  /** The part of `processing` that seceded from its thread. */
+  readonly longRunning = new Set<TaskState>();
+  /** Seconds that tasks have been running, as of the last heartbeat. */
+  executing: ReadonlyMap<TaskState, number> = new Map();
+  /** Dependencies of processing tasks that it does not hold, with the number of tasks that need each. */
+  readonly needsWhat = new Map<TaskState, number>();
+  /** Sum of the sizes of the keys of `needsWhat`, in bytes. */
+  networkBytes = 0;
+  /** Processing and not seceded tasks by prefix, in no order that matters. */
+  readonly prefixCounts: PrefixCount[] = [];
+  /** Actors that live or are being made here. */
+  readonly actors = new Set<TaskState>();
+
+  metrics: WorkerMetrics = NO_METRICS;
+  /** Scheduler's clock in milliseconds. */
+  lastSeenMs: number;
+  /** Scheduler's clock minus the worker's, in milliseconds. */
+  timeDelayMs = 0;
+  readonly unmanagedHistory = new UnmanagedHistory();
+
+  constructor(
+    readonly identity: WorkerIdentity,
+    /** Number of workers that registered before this one. */
+    readonly sequence: number,
+    private readonly costs: CostModel,
+    nowMs: number,
+  ) {
+    this.address = identity.address;
+    this.name = identity.name;
+    this.host = identity.host;
+    this.threadCount = identity.threadCount;
+    this.memoryLimitBytes = identity.memoryLimitBytes;
+    this.lastSeenMs = nowMs;
+    for (const [resource, amount] of Object.entries(identity.resources)) {
+      this.resources.set(resource, amount);
+      this.usedResources.set(resource, 0);
+    }
+  }
+
+  get serverId(): string {
+    return this.identity.serverId;
+  }
+
+  /**
+   * Seconds of work ahead: expected durations of what is processing and not seceded, and the time to
+   * fetch what that work still lacks. O(prefixes processing here).
+   */
+  get occupancyS(): number {
+    let seconds = this.networkBytes / this.costs.bandwidth;
+    for (const { prefix, count } of this.prefixCounts) seconds += count * prefix.durationEstimateS;
+    return seconds;
+  }
+
+  /** Root-ish tasks that it could still take; may be negative, Infinity without queuing. */
+  get openSlots(): number {
+    return this.slotLimit - (this.processing.size - this.longRunning.size);
+  }
+
+  get memory(): MemoryState {
+    const { memoryBytes, spilledMemoryBytes, spilledDiskBytes } = this.metrics;
+    return new MemoryState({
+      process: memoryBytes,
+      managed: Math.max(0, this.nbytes - spilledMemoryBytes),
+      spilled: spilledDiskBytes,
+      unmanagedOld: this.unmanagedHistory.oldBytes,
+    });
+  }
+
+  toString(): string {
+    return `<Worker ${this.address} ${this.status}>`;
+  }
+}

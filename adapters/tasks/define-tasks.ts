@@ -1,0 +1,124 @@
+import { YardmasterError } from '../../core/api/index.ts';
+import { sourceVersion } from './source-version.ts';
+
+/** Any function: the parameters are `never` so that every one of them fits. */
+export type AnyFunction = (...args: never[]) => unknown;
+
+/**
+ * A function that workers can find: it knows the module that it comes from. Calling it runs it here
+ * and now, like the function it was made of.
+ */
+export interface TaskFunction<Args extends readonly unknown[] = never[], Returned = unknown> {
+  (...args: Args): Returned;
+  /** URL of the module that defines it. */
+  readonly module: string;
+  /** Name under which `defineTasks` received it, or of the export. */
+  readonly name: string;
+  /**
+   * SHA-256 of the module's source, read when first asked for.
+   * @throws YardmasterError `ERR_FUNCTION_MISSING` when the source cannot be read
+   */
+  readonly version: string;
+}
+
+/** The handle of a function type. */
+export type TaskFunctionOf<F extends AnyFunction> = TaskFunction<Parameters<F>, ReturnType<F>>;
+
+const BRAND = Symbol.for('yardmaster.task');
+const REGISTRY = Symbol.for('yardmaster.tasks');
+
+type Registry = Map<string, Map<string, AnyFunction>>;
+
+/** Shared by all copies of this package in the process, because modules may import another one. */
+function registry(): Registry {
+  const holder = globalThis as { [REGISTRY]?: Registry | undefined };
+  return (holder[REGISTRY] ??= new Map<string, Map<string, AnyFunction>>());
+}
+
+/**
+ * Makes functions of a module known as tasks. Call it at the top level of the module that workers
+ * shall import, which should do nothing else when it is imported:
+ *
+ * ```ts
+ * export const { parse, merge } = defineTasks(import.meta.url, {
+ *   parse(text: string) { return JSON.parse(text); },
+ *   async merge(...parts: object[]) { return Object.assign({}, ...parts); },
+ * });
+ * ```
+ *
+ * @param module - `import.meta.url` of that module
+ * @param functions - by name; they are called without `this`
+ * @throws YardmasterError `ERR_FUNCTION_MISSING` when something is not a function
+ */
+export function defineTasks<Functions extends Record<string, AnyFunction>>(
+  module: string,
+  functions: Functions,
+): { readonly [Name in keyof Functions]: TaskFunctionOf<Functions[Name]> } {
+  const registered = registry().get(module) ?? new Map<string, AnyFunction>();
+  registry().set(module, registered);
+  const handles: Record<string, unknown> = {};
+  for (const [name, fn] of Object.entries(functions)) {
+    checkFunction(fn, name, module);
+    registered.set(name, fn);
+    handles[name] = makeHandle(module, name, fn);
+  }
+  return handles as { readonly [Name in keyof Functions]: TaskFunctionOf<Functions[Name]> };
+}
+
+/**
+ * The handle of a function that a module exports.
+ *
+ * @param module - URL of the module that exports it
+ * @param name - of the export; default: the name of the function
+ * @throws YardmasterError `ERR_FUNCTION_MISSING` when it has no name or is not a function
+ */
+export function taskOf<F extends AnyFunction>(
+  module: string,
+  fn: F,
+  name: string = fn.name,
+): TaskFunctionOf<F> {
+  checkFunction(fn, name, module);
+  if (name === '') {
+    throw new YardmasterError(
+      'ERR_FUNCTION_MISSING',
+      `a function of ${module} has no name: give the name under which it is exported`,
+      { module },
+    );
+  }
+  return makeHandle(module, name, fn);
+}
+
+/** Whether a value is what `defineTasks` or `taskOf` gave, also by another copy of this package. */
+export function isTaskFunction(value: unknown): value is TaskFunction {
+  return typeof value === 'function' && BRAND in value;
+}
+
+/** The function that `defineTasks` received under this name in this process, if it did. */
+export function registeredFunction(module: string, name: string): AnyFunction | undefined {
+  return registry().get(module)?.get(name);
+}
+
+/** The names that `defineTasks` received from a module. */
+export function registeredNames(module: string): string[] {
+  return [...(registry().get(module)?.keys() ?? [])];
+}
+
+function makeHandle<F extends AnyFunction>(module: string, name: string, fn: F): TaskFunctionOf<F> {
+  const handle = (...args: Parameters<F>): ReturnType<F> => fn(...args) as ReturnType<F>;
+  Object.defineProperties(handle, {
+    [BRAND]: { value: true },
+    module: { value: module, enumerable: true },
+    name: { value: name, enumerable: true },
+    version: { get: () => sourceVersion(module), enumerable: true },
+  });
+  return handle as TaskFunctionOf<F>;
+}
+
+function checkFunction(fn: unknown, name: string, module: string): void {
+  if (typeof fn === 'function') return;
+  throw new YardmasterError(
+    'ERR_FUNCTION_MISSING',
+    `"${name}" of ${module} is ${fn === null ? 'null' : typeof fn}, not a function`,
+    { module, name },
+  );
+}

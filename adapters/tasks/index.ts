@@ -1,0 +1,15 @@
+/** How functions and values travel between client and workers. */
+export { type PackedArguments, packArguments, unpackArguments } from './arguments.ts';
+export { currentTask, type TaskContext } from './context.ts';
+export {
+  type AnyFunction,
+  defineTasks,
+  isTaskFunction,
+  type TaskFunction,
+  type TaskFunctionOf,
+  taskOf,
+} from './define-tasks.ts';
+export { importingTaskModule, loadFunction } from './load-function.ts';
+export { describeFailure, runTask } from './run-task.ts';
+export { deserialise, serialise, typeName } from './serialise.ts';
+export { sourceVersion } from './source-version.ts';

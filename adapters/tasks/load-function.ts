@@ -1,0 +1,116 @@
+import { closest } from 'fastest-levenshtein';
+
+import { type FunctionSpec, YardmasterError } from '../../core/api/index.ts';
+import {
+  type AnyFunction,
+  isTaskFunction,
+  registeredFunction,
+  registeredNames,
+} from './define-tasks.ts';
+import { sourceVersion } from './source-version.ts';
+
+interface LoadedFunction {
+  readonly fn: AnyFunction;
+  readonly version: string;
+}
+
+/** By module, then by name. Two lookups per task. */
+const loaded = new Map<string, Map<string, LoadedFunction>>();
+
+const IMPORTING = Symbol.for('yardmaster.importingTaskModule');
+
+/**
+ * The module that this process imports right now because a task needs it. Whoever starts clusters or
+ * clients asks, to refuse to do so at the top level of a module of tasks: each worker would do it.
+ */
+export function importingTaskModule(): string | undefined {
+  return (globalThis as { [IMPORTING]?: string })[IMPORTING];
+}
+
+/**
+ * Finds the function that a task names, importing its module when it is new here. Returns a promise
+ * only in that case.
+ *
+ * @throws YardmasterError `ERR_FUNCTION_MISSING` when the module cannot be imported or has no such
+ * function, `ERR_FUNCTION_VERSION` when its source is another one than the client's
+ */
+export function loadFunction(spec: FunctionSpec): AnyFunction | Promise<AnyFunction> {
+  const known = loaded.get(spec.module)?.get(spec.name);
+  if (known !== undefined) return checkVersion(spec, known);
+  const registered = registeredFunction(spec.module, spec.name);
+  if (registered !== undefined) return remember(spec, registered);
+  return importFunction(spec);
+}
+
+async function importFunction(spec: FunctionSpec): Promise<AnyFunction> {
+  // Before the import, so that a change of the file in between is not mistaken for this version.
+  const version = sourceVersion(spec.module);
+  const exports = await importModule(spec.module);
+  if (version !== spec.version) throw versionMismatch(spec, version);
+  const registered = registeredFunction(spec.module, spec.name);
+  if (registered !== undefined) return remember(spec, registered);
+  const exported = Object.hasOwn(exports, spec.name) ? exports[spec.name] : undefined;
+  if (typeof exported === 'function') return remember(spec, exported as AnyFunction);
+  throw missingFunction(spec, exports);
+}
+
+async function importModule(module: string): Promise<Record<string, unknown>> {
+  const holder = globalThis as { [IMPORTING]?: string | undefined };
+  const outer = holder[IMPORTING];
+  holder[IMPORTING] = module;
+  try {
+    return (await import(module)) as Record<string, unknown>;
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new YardmasterError(
+      'ERR_FUNCTION_MISSING',
+      `the module ${module} could not be imported: ${reason}`,
+      { module },
+      { cause },
+    );
+  } finally {
+    holder[IMPORTING] = outer;
+  }
+}
+
+function remember(spec: FunctionSpec, fn: AnyFunction): AnyFunction {
+  const entry: LoadedFunction = { fn, version: sourceVersion(spec.module) };
+  const ofModule = loaded.get(spec.module) ?? new Map<string, LoadedFunction>();
+  loaded.set(spec.module, ofModule.set(spec.name, entry));
+  return checkVersion(spec, entry);
+}
+
+function checkVersion(spec: FunctionSpec, { fn, version }: LoadedFunction): AnyFunction {
+  if (version !== spec.version) throw versionMismatch(spec, version);
+  return fn;
+}
+
+function versionMismatch(spec: FunctionSpec, actual: string): YardmasterError {
+  const { module, name, version: expected } = spec;
+  return new YardmasterError(
+    'ERR_FUNCTION_VERSION',
+    `"${name}" was submitted from version ${short(expected)} of ${module}, but this worker has ` +
+      `version ${short(actual)}: deploy the same source to both, then restart the worker`,
+    { module, name, expected, actual },
+  );
+}
+
+function missingFunction(spec: FunctionSpec, exports: Record<string, unknown>): YardmasterError {
+  const { module, name } = spec;
+  const exported = Object.keys(exports).filter((key) => typeof exports[key] === 'function');
+  const names = [...new Set([...registeredNames(module), ...exported])];
+  const nearest = names.length === 0 ? undefined : closest(name, names);
+  const found = Object.hasOwn(exports, name) && !isTaskFunction(exports[name]);
+  const what = found ? `exports "${name}", but not as a function` : `has no function "${name}"`;
+  const hint = nearest === undefined ? 'it has no functions at all' : `did you mean "${nearest}"?`;
+  return new YardmasterError('ERR_FUNCTION_MISSING', `${module} ${what}; ${hint}`, {
+    module,
+    name,
+    available: names,
+    ...(nearest === undefined ? {} : { nearest }),
+  });
+}
+
+function short(version: string): string {
+  return version.slice(0, 12);
+}

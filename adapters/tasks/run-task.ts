@@ -1,0 +1,94 @@
+import {
+  type ErrorPayload,
+  type ExecutableTask,
+  type ExecutionResult,
+  type FunctionSpec,
+  toErrorPayload,
+  YardmasterError,
+} from '../../core/api/index.ts';
+import { unpackArguments } from './arguments.ts';
+import { callInTask, isReschedule } from './context.ts';
+import { loadFunction } from './load-function.ts';
+import { serialise, typeName } from './serialise.ts';
+
+/**
+ * Runs a task in this thread: finds its function, puts the inputs into the arguments, calls it, awaits
+ * and serialises what it returns. Never rejects. Used by every executor.
+ *
+ * @param nowMs - the clock of `startMs` and `stopMs`, which enclose the call alone
+ */
+export async function runTask(
+  task: ExecutableTask,
+  signal: AbortSignal,
+  nowMs: () => number,
+): Promise<ExecutionResult> {
+  try {
+    const spec = functionSpec(task);
+    const found = loadFunction(spec);
+    const fn = typeof found === 'function' ? found : await found;
+    const args = unpackArguments(spec.args, task.inputs) as never[];
+    const startMs = nowMs();
+    const returned = callInTask(task.key, signal, () => fn(...args));
+    const result = isThenable(returned) ? await returned : returned;
+    const stopMs = nowMs();
+    const value = serialise(result, 'result');
+    return { kind: 'success', value, type: typeName(result), startMs, stopMs };
+  } catch (thrown) {
+    if (isReschedule(thrown)) return { kind: 'reschedule' };
+    return { kind: 'failure', error: describeFailure(thrown) };
+  }
+}
+
+/**
+ * The payload of anything that was thrown, made of nothing but plain data: it passes every boundary
+ * between threads and processes, whatever the error carried.
+ */
+export function describeFailure(thrown: unknown): ErrorPayload {
+  try {
+    return JSON.parse(JSON.stringify(toErrorPayload(thrown))) as ErrorPayload;
+  } catch (cause) {
+    // A property that recurses, or a getter that throws.
+    return {
+      name: textOf(thrown, 'name') ?? 'Error',
+      message:
+        textOf(thrown, 'message') ??
+        `the task threw something that cannot be described (${String(cause)})`,
+      stack: textOf(thrown, 'stack') ?? '',
+      code: textOf(thrown, 'code') ?? 'ERR_TASK',
+    };
+  }
+}
+
+function textOf(thrown: unknown, property: string): string | undefined {
+  try {
+    const value = (thrown as Record<string, unknown>)[property];
+    return typeof value === 'string' ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    typeof (value as { then?: unknown }).then === 'function'
+  );
+}
+
+function functionSpec({ key, runSpec }: ExecutableTask): FunctionSpec {
+  const spec = (runSpec ?? {}) as Partial<FunctionSpec>;
+  if (
+    typeof spec.module === 'string' &&
+    typeof spec.name === 'string' &&
+    typeof spec.version === 'string' &&
+    spec.args instanceof Uint8Array
+  ) {
+    return spec as FunctionSpec;
+  }
+  throw new YardmasterError(
+    'ERR_PROTOCOL',
+    `the task "${key}" does not name a function as { module, name, version, args }`,
+    { key },
+  );
+}

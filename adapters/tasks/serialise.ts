@@ -1,0 +1,157 @@
+import { DefaultDeserializer, DefaultSerializer } from 'node:v8';
+import { types } from 'node:util';
+
+import { YardmasterError } from '../../core/api/index.ts';
+
+/** Values that the search for the offending one looks at before it gives up. */
+const SEARCHED_VALUES_MAX = 100_000;
+
+/**
+ * Turns a value into bytes with V8's structured serialisation: plain objects, arrays, Map, Set, Date,
+ * RegExp, BigInt, ArrayBuffer, typed arrays, Buffer, Error (name, message, stack, cause), cycles and
+ * shared references. Instances of other classes become plain objects of their own enumerable
+ * properties, as with `structuredClone`. `-0`, NaN and `undefined` survive.
+ *
+ * @param what - how the message calls the value: `result`, `arguments`
+ * @throws YardmasterError `ERR_NOT_SERIALISABLE` with the path of a function, symbol, promise, …
+ */
+export function serialise(value: unknown, what = 'value'): Uint8Array {
+  const serializer = new DefaultSerializer();
+  serializer.writeHeader();
+  try {
+    serializer.writeValue(value);
+  } catch (thrown) {
+    throw notSerialisable(value, what, thrown);
+  }
+  return serializer.releaseBuffer();
+}
+
+/**
+ * The value of {@link serialise}'s bytes. It shares no memory with them, so whoever gets it may
+ * change it.
+ *
+ * @throws YardmasterError `ERR_FRAME` when the bytes are not what `serialise` made
+ */
+export function deserialise(bytes: Uint8Array): unknown {
+  try {
+    const deserializer = new CopyingDeserializer(bytes);
+    deserializer.readHeader();
+    return deserializer.readValue() as unknown;
+  } catch (thrown) {
+    throw new YardmasterError(
+      'ERR_FRAME',
+      `${bytes.byteLength} bytes are not a serialised value: were they made by another version of Node?`,
+      { nbytes: bytes.byteLength },
+      { cause: thrown },
+    );
+  }
+}
+
+/** What people call the type of a value: `number`, `Array`, `Map`, the name of its class. */
+export function typeName(value: unknown): string {
+  if (value === null) return 'null';
+  if (typeof value !== 'object') return typeof value;
+  const prototype = Object.getPrototypeOf(value) as object | null;
+  if (prototype === null) return 'Object';
+  const maker: unknown = Object.getOwnPropertyDescriptor(prototype, 'constructor')?.value;
+  return typeof maker === 'function' && maker.name !== '' ? maker.name : 'Object';
+}
+
+interface HostObjectReader {
+  _readHostObject(): NodeJS.ArrayBufferView;
+}
+
+/** Node's own reader lets typed arrays alias the bytes; here they get memory of their own. */
+class CopyingDeserializer extends DefaultDeserializer {
+  _readHostObject(): NodeJS.ArrayBufferView {
+    const reader = DefaultDeserializer.prototype as unknown as HostObjectReader;
+    const view = reader._readHostObject.call(this);
+    if (Buffer.isBuffer(view)) return Buffer.from(view);
+    if (!(view instanceof DataView)) return view.slice();
+    const { buffer, byteOffset, byteLength } = view;
+    return new DataView(buffer.slice(byteOffset, byteOffset + byteLength));
+  }
+}
+
+function notSerialisable(value: unknown, what: string, cause: unknown): YardmasterError {
+  const found = findOffender(value, what);
+  const where = found?.path ?? what;
+  const kind = found?.kind ?? 'a value that V8 refuses';
+  return new YardmasterError(
+    'ERR_NOT_SERIALISABLE',
+    `${where} is ${kind}, which cannot be serialised; use plain data (objects, arrays, Map, Set, Date, typed arrays)`,
+    { path: where, kind },
+    { cause },
+  );
+}
+
+interface Offender {
+  readonly path: string;
+  readonly kind: string;
+}
+
+/** Searches breadth-first, so that the shortest path is named. */
+function findOffender(root: unknown, what: string): Offender | undefined {
+  const queue: [value: unknown, path: string][] = [[root, what]];
+  const seen = new Set<unknown>();
+  for (let index = 0; index < queue.length && index < SEARCHED_VALUES_MAX; index++) {
+    const [value, path] = queue[index] as [unknown, string];
+    const kind = unserialisableKind(value);
+    if (kind !== undefined) return { path, kind };
+    if (typeof value !== 'object' || value === null || seen.has(value)) continue;
+    seen.add(value);
+    try {
+      for (const child of children(value, path)) queue.push(child);
+    } catch (thrown) {
+      return { path, kind: `an object with a getter that throws (${String(thrown)})` };
+    }
+  }
+  return undefined;
+}
+
+function unserialisableKind(value: unknown): string | undefined {
+  if (typeof value === 'function') return `a function (${value.name || 'anonymous'})`;
+  if (typeof value === 'symbol') return `a symbol (${value.toString()})`;
+  if (typeof value !== 'object' || value === null) return undefined;
+  if (types.isProxy(value)) return 'a Proxy';
+  if (types.isPromise(value)) return 'a Promise';
+  if (types.isWeakMap(value) || types.isWeakSet(value)) return `a ${typeName(value)}`;
+  if (types.isGeneratorObject(value)) return 'a generator';
+  if (types.isSharedArrayBuffer(value)) return 'a SharedArrayBuffer';
+  return undefined;
+}
+
+function* children(value: object, path: string): Generator<[unknown, string]> {
+  if (ArrayBuffer.isView(value)) return;
+  if (value instanceof Map) {
+    let index = 0;
+    for (const [key, item] of value) {
+      yield [key, `${path} (key ${index++} of the Map)`];
+      yield [item, `${path}.get(${keyText(key)})`];
+    }
+    return;
+  }
+  if (value instanceof Set) {
+    let index = 0;
+    for (const item of value) yield [item, `${path} (member ${index++} of the Set)`];
+    return;
+  }
+  if (types.isNativeError(value)) {
+    yield [value.cause, `${path}.cause`];
+    return;
+  }
+  const isArray = Array.isArray(value);
+  for (const [name, item] of Object.entries(value)) {
+    if (isArray && /^\d+$/.test(name)) yield [item, `${path}[${name}]`];
+    else
+      yield [item, /^[\w$]+$/.test(name) ? `${path}.${name}` : `${path}[${JSON.stringify(name)}]`];
+  }
+}
+
+function keyText(key: unknown): string {
+  return typeof key === 'string'
+    ? JSON.stringify(key)
+    : typeof key === 'number'
+      ? String(key)
+      : '…';
+}

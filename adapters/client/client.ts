@@ -1,0 +1,224 @@
+import type { Clock, Transport, WhoHasReply } from '../../core/api/index.ts';
+import { SystemClock } from '../clock/index.ts';
+import type { TaskFunction } from '../tasks/index.ts';
+import type { KeyEntry } from './entry.ts';
+import type { FetchOptions } from './fetcher.ts';
+import { type CancelOptions, type Future, holdingOfFuture } from './future.ts';
+import type { Graph, ResultIn } from './graph.ts';
+import type { SubmitOptions } from './options.ts';
+import { type ScatterOptions, Scatterer } from './scatter.ts';
+import { Session } from './session.ts';
+import { futuresIn, replaceFutures } from './structure.ts';
+import { type ComputedFutures, Submitter } from './submitter.ts';
+import type { ArgumentsOf, ColumnsOf, Gathered } from './types.ts';
+
+/** How to connect. */
+export interface ConnectOptions {
+  /** Ways to reach others besides `tcp`. */
+  readonly transports?: readonly Transport[];
+  readonly clock?: Clock;
+  /** For people; part of the client's key. Default `client`. */
+  readonly name?: string;
+  /** Milliseconds for the connection to stand. Default 10 000. */
+  readonly timeoutMs?: number;
+}
+
+/** How to gather. */
+export interface GatherOptions extends FetchOptions {
+  /** `skip` leaves futures that failed out of arrays and Sets. Default `raise`. */
+  readonly errors?: 'raise' | 'skip';
+}
+
+const CONNECT_TIMEOUT_MS = 10_000;
+/** Takes the place of a result that failed. */
+const SKIPPED = Symbol('skipped');
+
+/** The Active Memory Manager, from afar. */
+export interface AmmControl {
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  running(): Promise<boolean>;
+  /** One round now, whether it is started or not. */
+  runOnce(): Promise<void>;
+}
+
+/**
+ * The way into a cluster: submits tasks, waits for them, fetches their results.
+ *
+ * Everything that is open when the scheduler goes or the client is closed fails with `ERR_CLOSED`.
+ */
+export class Client {
+  readonly amm: AmmControl;
+  private readonly submitter: Submitter;
+  private readonly scatterer: Scatterer;
+
+  private constructor(private readonly session: Session) {
+    this.submitter = new Submitter(session);
+    this.scatterer = new Scatterer(session, () => this.identity());
+    this.amm = {
+      start: async () => void (await this.command('active-memory-manager.start')),
+      stop: async () => void (await this.command('active-memory-manager.stop')),
+      running: async () => (await this.command('active-memory-manager.running')) === true,
+      runOnce: async () => void (await this.command('active-memory-manager.runOnce')),
+    };
+  }
+
+  /**
+   * @param address - of the scheduler: `tcp://127.0.0.1:8786`
+   * @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`, `ERR_REGISTRATION`
+   */
+  static async connect(address: string, options: ConnectOptions = {}): Promise<Client> {
+    const { transports = [], clock = new SystemClock(), name = 'client' } = options;
+    const { timeoutMs = CONNECT_TIMEOUT_MS } = options;
+    return new Client(await Session.open(address, name, { clock, transports, timeoutMs }));
+  }
+
+  /** Key under which the scheduler knows this client. */
+  get id(): string {
+    return this.session.id;
+  }
+
+  get isClosed(): boolean {
+    return this.session.isClosed;
+  }
+
+  /** The same client with options for what is submitted: `client.with({ retries: 2 }).submit(…)`. */
+  with(options: SubmitOptions): Submitter {
+    return this.submitter.with(options);
+  }
+
+  /** See {@link Submitter.submit}. */
+  submit<Args extends readonly unknown[], Result>(
+    fn: TaskFunction<Args, Result>,
+    ...args: ArgumentsOf<Args>
+  ): Future<Awaited<Result>> {
+    return this.submitter.submit(fn, ...args);
+  }
+
+  /** See {@link Submitter.map}. */
+  map<Args extends readonly unknown[], Result>(
+    fn: TaskFunction<Args, Result>,
+    ...columns: ColumnsOf<Args>
+  ): Future<Awaited<Result>>[] {
+    return this.submitter.map(fn, ...columns);
+  }
+
+  /** See {@link Submitter.compute}. */
+  compute<G extends Graph, Key extends keyof G & string>(
+    graph: G,
+    keys: Key,
+  ): Future<ResultIn<G, Key>>;
+  compute<G extends Graph, const Keys extends readonly (keyof G & string)[]>(
+    graph: G,
+    keys: Keys,
+  ): ComputedFutures<G, Keys>;
+  compute(graph: Graph, keys: never): unknown {
+    return this.submitter.compute(graph, keys);
+  }
+
+  /**
+   * Fetches the results of all futures inside a structure, many with one request.
+   * Fails with the first error unless `errors` is `skip`.
+   */
+  async gather<T>(structure: T, options: GatherOptions = {}): Promise<Gathered<T>> {
+    const { errors = 'raise' } = options;
+    const futures = futuresIn(structure);
+    const results = new Map<Future<unknown>, unknown>();
+    await Promise.all(
+      futures.map(async (future) => {
+        try {
+          results.set(future, await this.session.resultOf(holdingOfFuture(future).entry, options));
+        } catch (error) {
+          if (errors === 'raise' || this.session.isClosed) throw error;
+          results.set(future, SKIPPED);
+        }
+      }),
+    );
+    const gathered = replaceFutures(structure, (future) => results.get(future), SKIPPED);
+    return gathered as Gathered<T>;
+  }
+
+  /**
+   * Puts values on workers, without going through the scheduler, and gives their futures: of an
+   * array in its order, of a plain object under its names, which become the keys.
+   *
+   * @throws YardmasterError `ERR_NO_WORKER` when no worker came in time, `ERR_NOT_SERIALISABLE`
+   */
+  scatter<T>(values: readonly T[], options?: ScatterOptions): Promise<Future<T>[]>;
+  scatter<T extends Readonly<Record<string, unknown>>>(
+    values: T,
+    options?: ScatterOptions,
+  ): Promise<{ [Name in keyof T]: Future<T[Name]> }>;
+  async scatter(
+    values: readonly unknown[] | Readonly<Record<string, unknown>>,
+    options: ScatterOptions = {},
+  ): Promise<unknown> {
+    this.session.checkOpen();
+    if (Array.isArray(values)) return this.scatterer.scatterList(values, options);
+    return this.scatterer.scatterNamed(values as Readonly<Record<string, unknown>>, options);
+  }
+
+  /** Gives tasks up: whoever waits for them fails with `ERR_CANCELLED`, dependents included. */
+  cancel(futures: unknown, options: CancelOptions = {}): void {
+    this.session.cancelEntries(this.entriesIn(futures), options);
+  }
+
+  /** Computes failed tasks, and what failed with them, once more. */
+  retry(futures: unknown): void {
+    this.session.checkOpen();
+    this.session.table.retry(this.entriesIn(futures));
+  }
+
+  /**
+   * Calls a command of the scheduler or of a plugin (`<plugin>.<command>`).
+   * @throws RemoteError what the command threw
+   */
+  command<T = unknown>(command: string, parameters?: unknown): Promise<T> {
+    return this.session.request('command', {
+      command,
+      ...(parameters === undefined ? {} : { parameters }),
+    });
+  }
+
+  /** All transitions of these keys, or caused by these stimuli, oldest first. */
+  story(keysOrStimuli: readonly string[]): Promise<readonly Readonly<Record<string, unknown>>[]> {
+    return this.command('story', { keys: keysOrStimuli });
+  }
+
+  /** What the scheduler tells about itself and its workers. */
+  identity(): Promise<SchedulerIdentity> {
+    return this.command('identity');
+  }
+
+  /** Addresses of the workers that hold each result. */
+  async whoHas(futures: unknown): Promise<Map<string, readonly string[]>> {
+    const keys = this.entriesIn(futures).map((entry) => entry.key);
+    const reply = await this.session.request<WhoHasReply>('who-has', { keys });
+    return new Map(reply.keys.map((key, index) => [key, reply.whoHas[index] ?? []]));
+  }
+
+  /** Releases everything and disconnects. What is still open fails with `ERR_CLOSED`. */
+  close(): Promise<void> {
+    return this.session.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.session.close();
+  }
+
+  private entriesIn(futures: unknown): KeyEntry[] {
+    return futuresIn(futures).map((future) => holdingOfFuture(future).entry);
+  }
+}
+
+/** The answer to `identity`. */
+export interface SchedulerIdentity {
+  readonly id: string;
+  readonly address?: string;
+  readonly workers: readonly {
+    readonly address: string;
+    readonly name: string;
+    readonly status: string;
+    readonly threadCount: number;
+  }[];
+}

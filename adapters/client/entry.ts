@@ -1,0 +1,97 @@
+/** Where a future is: `lost` waits for the result to be computed again, the last three are final. */
+export type FutureStatus = 'pending' | 'lost' | 'finished' | 'error' | 'cancelled';
+
+/**
+ * What a client knows about one key. All futures of the key share it; when the last of them is
+ * released the scheduler is told so.
+ */
+export class KeyEntry {
+  private state: FutureStatus = 'pending';
+  private failure: (() => Error) | undefined;
+  private listeners: (() => void)[] = [];
+  /** Futures and open calls that need the key. */
+  references = 0;
+  /** Not in the table any more: cancelled, or the connection is over. */
+  detached = false;
+  /** The key was cancelled before; the echo of that is still to come and means nothing to us. */
+  expectsOldCancellation = false;
+  /** Where the result was when the scheduler last told. */
+  workers: readonly string[] = [];
+  /** Bytes of the result; 0 while unknown. */
+  nbytes = 0;
+
+  constructor(
+    readonly key: string,
+    /** Hash of what the key computes; undefined where no other definition can have this key. */
+    readonly definition: string | undefined,
+  ) {}
+
+  get status(): FutureStatus {
+    return this.state;
+  }
+
+  get isSettled(): boolean {
+    return this.state === 'finished' || this.state === 'error' || this.state === 'cancelled';
+  }
+
+  /** A new error for each who asks; undefined unless the status is `error` or `cancelled`. */
+  error(): Error | undefined {
+    return this.failure?.();
+  }
+
+  finish(workers: readonly string[], nbytes: number): void {
+    this.workers = workers;
+    this.nbytes = Math.max(0, nbytes);
+    this.settle('finished', undefined);
+  }
+
+  fail(error: () => Error): void {
+    this.settle('error', error);
+  }
+
+  cancel(error: () => Error): void {
+    this.detached = true;
+    this.settle('cancelled', error);
+  }
+
+  /** Nobody holds it any more; an end that it has reached stays. */
+  release(error: () => Error): void {
+    this.detached = true;
+    if (!this.isSettled) this.settle('cancelled', error);
+  }
+
+  /** Its result is to come (again). */
+  reopen(status: 'pending' | 'lost'): void {
+    if (this.detached) return;
+    this.state = status;
+    this.failure = undefined;
+    this.workers = [];
+  }
+
+  /** Calls back once, at once when it is settled. Returns a function that withdraws the callback. */
+  onSettled(callback: () => void): () => void {
+    if (this.isSettled) {
+      callback();
+      return () => undefined;
+    }
+    this.listeners.push(callback);
+    return () => {
+      this.listeners = this.listeners.filter((listener) => listener !== callback);
+    };
+  }
+
+  /** Resolves when it is settled; never rejects. */
+  settled(): Promise<void> {
+    return new Promise((resolve) => {
+      this.onSettled(resolve);
+    });
+  }
+
+  private settle(status: FutureStatus, failure: (() => Error) | undefined): void {
+    this.state = status;
+    this.failure = failure;
+    const listeners = this.listeners;
+    this.listeners = [];
+    for (const listener of listeners) listener();
+  }
+}

@@ -1,0 +1,118 @@
+import { inspect } from 'node:util';
+import type { FutureStatus, KeyEntry } from './entry.ts';
+
+/** How a cancellation is done. */
+export interface CancelOptions {
+  /** Also when other clients want the result. Default false. */
+  readonly force?: boolean;
+  /** For people; part of the error that whoever waits receives. */
+  readonly reason?: string;
+}
+
+/** What a future asks of its client. */
+export interface FutureOwner {
+  readonly id: string;
+  resultOf(entry: KeyEntry): Promise<unknown>;
+  whenSettled(entry: KeyEntry): Promise<void>;
+  cancelEntries(entries: readonly KeyEntry[], options: CancelOptions): void;
+  releaseEntry(entry: KeyEntry): void;
+}
+
+interface Holding {
+  readonly owner: FutureOwner;
+  readonly entry: KeyEntry;
+}
+
+/** Releases the keys of futures that nobody can reach any more. */
+const abandoned = new FinalizationRegistry<Holding>(({ owner, entry }) => {
+  owner.releaseEntry(entry);
+});
+
+let holdingOf: (future: Future<unknown>) => Holding & { readonly isReleased: boolean };
+
+/**
+ * The result of a task, wherever it is and whenever it comes.
+ *
+ * The cluster keeps the result while a future of it exists: until `release()`, or until the future
+ * is garbage. A future is not a promise, so that an async function can return one; ask `result()`.
+ */
+export class Future<T> {
+  readonly key: string;
+  readonly #owner: FutureOwner;
+  readonly #entry: KeyEntry;
+  #released = false;
+
+  static {
+    holdingOf = (future) => ({
+      owner: future.#owner,
+      entry: future.#entry,
+      isReleased: future.#released,
+    });
+  }
+
+  /** @internal Clients make futures. */
+  constructor(owner: FutureOwner, entry: KeyEntry) {
+    this.key = entry.key;
+    this.#owner = owner;
+    this.#entry = entry;
+    entry.references++;
+    abandoned.register(this, { owner, entry }, this);
+  }
+
+  get status(): FutureStatus {
+    return this.#entry.status;
+  }
+
+  /** Whether it is finished, failed or cancelled. */
+  get done(): boolean {
+    return this.#entry.isSettled;
+  }
+
+  /**
+   * Waits for the result and fetches it; each call fetches anew.
+   * @throws RemoteError what the task threw, or the task that it depends on
+   * @throws YardmasterError `ERR_CANCELLED`; `ERR_CLOSED` when the scheduler or the client is gone
+   */
+  result(): Promise<T> {
+    return this.#owner.resultOf(this.#entry) as Promise<T>;
+  }
+
+  /** Waits for the end; the error that `result()` would throw, or undefined when there is a result. */
+  async error(): Promise<Error | undefined> {
+    await this.settled();
+    return this.#entry.error();
+  }
+
+  /** Waits for the end, whatever it is. Never rejects. */
+  settled(): Promise<void> {
+    return this.#owner.whenSettled(this.#entry);
+  }
+
+  /** Gives the task up, for all futures of this client with the same key. */
+  cancel(options: CancelOptions = {}): void {
+    this.#owner.cancelEntries([this.#entry], options);
+  }
+
+  /** Says that this future is not needed any more. The last one of a key lets its result go. */
+  release(): void {
+    if (this.#released) return;
+    this.#released = true;
+    abandoned.unregister(this);
+    this.#owner.releaseEntry(this.#entry);
+  }
+
+  toString(): string {
+    return `<Future ${this.key} ${this.status}>`;
+  }
+
+  [inspect.custom](): string {
+    return this.toString();
+  }
+}
+
+/** What is behind a future, for the client alone. */
+export function holdingOfFuture(
+  future: Future<unknown>,
+): Holding & { readonly isReleased: boolean } {
+  return holdingOf(future);
+}

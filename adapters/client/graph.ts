@@ -1,0 +1,218 @@
+import { type FunctionSpec, type GraphTask, YardmasterError } from '../../core/api/index.ts';
+import { packArguments, type TaskFunction } from '../tasks/index.ts';
+import { checkKey, hashOf } from './keys.ts';
+import { checkOptions, taskFields, type TaskOptions } from './options.ts';
+import type { GraphArgumentsOf } from './types.ts';
+
+/** Stands for the result of another task of the same graph. */
+export class Ref<T> {
+  /** Never set; carries the type. */
+  declare readonly type?: T;
+
+  constructor(readonly key: string) {}
+}
+
+/**
+ * The result of the task of this name: `task(add, ref('a'), 1)`.
+ * Say `ref<number>('a')` to have the type checked; a plain `ref('a')` fits everywhere.
+ */
+export function ref<T = never>(key: string): Ref<T> {
+  return new Ref<T>(checkKey(key));
+}
+
+/** A task of a graph: what to call with what. Made by {@link task}. */
+export class TaskNode<Result> {
+  /** Never set; carries the type. */
+  declare readonly result?: Result;
+
+  constructor(
+    readonly fn: TaskFunction,
+    readonly args: readonly unknown[],
+    readonly options: TaskOptions = {},
+  ) {}
+
+  /** The same task with these options over those of the graph. */
+  with(options: TaskOptions): TaskNode<Result> {
+    return new TaskNode<Result>(this.fn, this.args, checkOptions({ ...this.options, ...options }));
+  }
+}
+
+/** Declares a task of a graph. Arguments are values, futures, and {@link ref}s, anywhere inside. */
+export function task<Args extends readonly unknown[], Result>(
+  fn: TaskFunction<Args, Result>,
+  ...args: GraphArgumentsOf<Args>
+): TaskNode<Awaited<Result>> {
+  return new TaskNode(fn as unknown as TaskFunction, args);
+}
+
+/** Tasks by name. The names are the keys under which the cluster knows the results. */
+export type Graph = Readonly<Record<string, TaskNode<unknown>>>;
+
+/** Type of the result of one task of a graph. */
+export type ResultIn<G extends Graph, Key extends keyof G> =
+  G[Key] extends TaskNode<infer Result> ? Result : never;
+
+/** One task, ready to be sent. */
+export interface PackedTask {
+  readonly task: GraphTask;
+  /** Hash of what it computes. */
+  readonly definition: string;
+  /** Bytes of its arguments. */
+  readonly nbytes: number;
+}
+
+/** What packing a graph needs to know of its client. */
+export interface GraphSurroundings {
+  /** Key of a future of this client; undefined for any other value. Throws for unusable futures. */
+  readonly keyOfFuture: (value: unknown) => string | undefined;
+  /** Whether the client holds a future of this key, so that a `ref` may name it. */
+  readonly isKnown: (key: string) => boolean;
+  readonly options: TaskOptions;
+}
+
+/**
+ * Serialises what `keys` need of a graph, in the order of the graph. O(tasks + dependencies).
+ *
+ * @throws YardmasterError `ERR_GRAPH_INVALID` with the task and the key that is missing or not
+ *   usable, `ERR_GRAPH_CYCLE` with the tasks of the cycle, `ERR_NOT_SERIALISABLE`
+ */
+export function packGraph(
+  graph: Graph,
+  keys: readonly string[],
+  surroundings: GraphSurroundings,
+): PackedTask[] {
+  const packed = new Map<string, PackedTask>();
+  for (const [key, node] of Object.entries(graph)) {
+    packed.set(checkKey(key), packNode(key, node, surroundings));
+  }
+  for (const key of keys) {
+    if (packed.has(checkKey(key))) continue;
+    throw new YardmasterError(
+      'ERR_GRAPH_INVALID',
+      `the requested key "${key}" is not in the graph`,
+      {
+        key,
+      },
+    );
+  }
+  for (const { task: made } of packed.values()) {
+    for (const dependency of made.dependencies) {
+      if (!packed.has(dependency) && !surroundings.isKnown(dependency)) {
+        throw new YardmasterError(
+          'ERR_GRAPH_INVALID',
+          `task "${made.key}" depends on "${dependency}", which is neither in the graph nor a future of this client`,
+          { task: made.key, missing: dependency },
+        );
+      }
+    }
+  }
+  checkAcyclic(packed); // Also what nobody requested: a cycle is surely a mistake.
+  const needed = reachable(keys, packed);
+  return [...packed.values()].filter((item) => needed.has(item.task.key));
+}
+
+function packNode(key: string, node: unknown, surroundings: GraphSurroundings): PackedTask {
+  if (!(node instanceof TaskNode)) {
+    throw new YardmasterError(
+      'ERR_GRAPH_INVALID',
+      `"${key}" is not a task; write ${key}: task(fn, …), and give plain values as arguments`,
+      { task: key },
+    );
+  }
+  const args = packTaskArguments(key, node.args, (value) =>
+    value instanceof Ref ? value.key : surroundings.keyOfFuture(value),
+  );
+  const options = { ...surroundings.options, ...node.options };
+  return packTask({ key, fn: node.fn, args, options });
+}
+
+/** Arguments of one task; an error names the task. */
+export function packTaskArguments(
+  task: string,
+  args: readonly unknown[],
+  keyOf: (value: unknown) => string | undefined,
+): ReturnType<typeof packArguments> {
+  try {
+    return packArguments(args, keyOf);
+  } catch (thrown) {
+    if (!YardmasterError.is(thrown, 'ERR_NOT_SERIALISABLE')) throw thrown;
+    throw new YardmasterError(
+      thrown.code,
+      `task "${task}": ${thrown.message}`,
+      { ...thrown.data, task },
+      { cause: thrown },
+    );
+  }
+}
+
+/** What a task is made of. */
+export interface TaskParts {
+  readonly fn: TaskFunction;
+  readonly args: { readonly bytes: Uint8Array; readonly dependencies: readonly string[] };
+  readonly options: TaskOptions;
+  /** The key, or how it follows from the hash of what the task computes. */
+  readonly key: string | ((hash: string) => string);
+}
+
+/** One task as it travels. */
+export function packTask({ fn, args, options, key }: TaskParts): PackedTask {
+  const { module, name, version } = fn;
+  const runSpec: FunctionSpec = { module, name, version, args: args.bytes };
+  const definition = hashOf(runSpec);
+  return {
+    task: {
+      key: typeof key === 'string' ? key : key(definition),
+      dependencies: args.dependencies,
+      runSpec,
+      ...taskFields(options),
+    },
+    definition,
+    nbytes: args.bytes.byteLength,
+  };
+}
+
+/** Depth-first walk with an explicit stack: chains may be longer than the call stack. */
+function checkAcyclic(packed: ReadonlyMap<string, PackedTask>): void {
+  const finished = new Set<string>();
+  const path = new Set<string>();
+  const stack: { readonly key: string; readonly rest: Iterator<string> }[] = [];
+  const enter = (key: string): void => {
+    path.add(key);
+    stack.push({ key, rest: dependenciesOf(key, packed) });
+  };
+  for (const root of packed.keys()) {
+    if (!finished.has(root)) enter(root);
+    for (let top = stack.at(-1); top !== undefined; top = stack.at(-1)) {
+      const next = top.rest.next();
+      if (next.done === true) {
+        finished.add(top.key);
+        path.delete(top.key);
+        stack.pop();
+      } else if (path.has(next.value)) throw cycleError([...path], next.value);
+      else if (!finished.has(next.value)) enter(next.value);
+    }
+  }
+}
+
+/** The requested keys and all they depend on. */
+function reachable(
+  keys: readonly string[],
+  packed: ReadonlyMap<string, PackedTask>,
+): ReadonlySet<string> {
+  const needed = new Set(keys);
+  for (const key of needed) {
+    for (const dependency of packed.get(key)?.task.dependencies ?? []) needed.add(dependency);
+  }
+  return needed;
+}
+
+function dependenciesOf(key: string, packed: ReadonlyMap<string, PackedTask>): Iterator<string> {
+  return (packed.get(key)?.task.dependencies ?? [])[Symbol.iterator]();
+}
+
+function cycleError(path: readonly string[], key: string): YardmasterError {
+  const cycle = [...path.slice(path.indexOf(key)), key];
+  return new YardmasterError('ERR_GRAPH_CYCLE', `the graph has a cycle: ${cycle.join(' -> ')}`, {
+    cycle,
+  });
+}

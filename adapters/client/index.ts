@@ -1,0 +1,24 @@
+/** The client: everything a user of a cluster needs. */
+export {
+  type AmmControl,
+  Client,
+  type ConnectOptions,
+  type GatherOptions,
+  type SchedulerIdentity,
+} from './client.ts';
+export type { FutureStatus } from './entry.ts';
+export type { FetchOptions } from './fetcher.ts';
+export { type CancelOptions, Future } from './future.ts';
+export { type Graph, Ref, ref, type ResultIn, task, TaskNode } from './graph.ts';
+export type { SubmitOptions, TaskOptions } from './options.ts';
+export type { ScatterOptions } from './scatter.ts';
+export { type ComputedFutures, Submitter } from './submitter.ts';
+export type {
+  Argument,
+  ArgumentsOf,
+  ColumnsOf,
+  Gathered,
+  GraphArgument,
+  GraphArgumentsOf,
+} from './types.ts';
+export { asCompleted, wait, type WaitOptions, type WaitResult } from './wait.ts';

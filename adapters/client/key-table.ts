@@ -1,0 +1,172 @@
+import {
+  type ErrorPayload,
+  RemoteError,
+  type TaskErredMessage,
+  type ToClientMessage,
+  YardmasterError,
+} from '../../core/api/index.ts';
+import { Definitions, duplicateKey } from './definitions.ts';
+import { KeyEntry } from './entry.ts';
+import type { CancelOptions } from './future.ts';
+import type { Outgoing } from './outgoing.ts';
+
+/** All keys that a client holds, and what the scheduler told about them. */
+export class KeyTable {
+  private readonly entries = new Map<string, KeyEntry>();
+  /** Keys that were cancelled here and whose cancellation the scheduler has not echoed yet. */
+  private readonly cancelled = new Set<string>();
+  readonly definitions = new Definitions();
+
+  constructor(private readonly outgoing: Outgoing) {}
+
+  get size(): number {
+    return this.entries.size;
+  }
+
+  get(key: string): KeyEntry | undefined {
+    return this.entries.get(key);
+  }
+
+  /** @throws YardmasterError `ERR_GRAPH_INVALID` when the key computes something else already */
+  check(key: string, definition: string): void {
+    const entry = this.entries.get(key);
+    if (entry?.definition !== undefined && entry.definition !== definition) throw duplicateKey(key);
+    this.definitions.check(key, definition);
+  }
+
+  /** A new entry for a key that is not held. */
+  add(key: string, definition: string | undefined): KeyEntry {
+    const entry = new KeyEntry(key, definition);
+    entry.expectsOldCancellation = this.cancelled.delete(key);
+    this.entries.set(key, entry);
+    return entry;
+  }
+
+  /** One holder less; without any the scheduler may forget the key. */
+  release(entry: KeyEntry): void {
+    entry.references--;
+    if (entry.references > 0 || entry.detached) return;
+    this.forget(entry.key);
+    entry.release(() => releasedError(entry.key));
+    this.outgoing.releaseKey(entry.key);
+  }
+
+  cancel(entries: readonly KeyEntry[], { force = false, reason }: CancelOptions): void {
+    const held = entries.filter((entry) => !entry.detached);
+    if (held.length === 0) return;
+    const why = reason ?? 'its client gave it up';
+    const keys = held.map((entry) => entry.key);
+    this.outgoing.report({ op: 'cancel-keys', keys, force, reason: why });
+    for (const entry of held) {
+      this.cancelled.add(entry.key);
+      this.end(entry, () => cancelledError(entry.key, why));
+    }
+  }
+
+  retry(entries: readonly KeyEntry[]): void {
+    const failed = entries.filter((entry) => entry.status === 'error');
+    if (failed.length === 0) return;
+    const keys = failed.map((entry) => entry.key);
+    this.outgoing.report({ op: 'retry', keys });
+    for (const entry of failed) {
+      entry.reopen('pending');
+      // Should it not be in error any more, the scheduler now tells how it stands.
+      this.outgoing.report({ op: 'report-key', key: entry.key });
+    }
+  }
+
+  /** The scheduler said that it is in memory, but nobody has it. */
+  reportLost(entry: KeyEntry): void {
+    if (entry.detached) return;
+    entry.reopen('lost');
+    this.outgoing.report({ op: 'report-key', key: entry.key });
+  }
+
+  handle(message: ToClientMessage): void {
+    switch (message.op) {
+      case 'key-in-memory':
+        this.entries.get(message.key)?.finish(message.workers, message.nbytes ?? 0);
+        return;
+      case 'lost-data':
+        this.entries.get(message.key)?.reopen('lost');
+        return;
+      case 'task-retried':
+        this.entries.get(message.key)?.reopen('pending');
+        return;
+      case 'task-erred':
+        this.entries.get(message.key)?.fail(() => failureOf(message));
+        return;
+      case 'cancelled-keys':
+        for (const key of message.keys) this.onCancelled(key, message.reason);
+        return;
+      case 'restart':
+        this.endAll((key) => cancelledError(key, 'the scheduler was restarted'));
+        return;
+    }
+  }
+
+  /** The connection is over. */
+  close(error: (key: string) => Error): void {
+    this.endAll(error);
+  }
+
+  private onCancelled(key: string, reason: string): void {
+    const entry = this.entries.get(key);
+    if (entry === undefined) {
+      this.cancelled.delete(key);
+      return;
+    }
+    if (entry.expectsOldCancellation) {
+      // Perhaps the echo of what this client cancelled before it submitted the key again.
+      entry.expectsOldCancellation = false;
+      this.outgoing.report({ op: 'report-key', key });
+      return;
+    }
+    this.end(entry, () => cancelledError(key, reason));
+  }
+
+  private endAll(error: (key: string) => Error): void {
+    for (const entry of [...this.entries.values()]) this.end(entry, () => error(entry.key));
+    this.definitions.clear();
+  }
+
+  private end(entry: KeyEntry, error: () => Error): void {
+    this.forget(entry.key);
+    entry.cancel(error);
+  }
+
+  private forget(key: string): void {
+    this.entries.delete(key);
+    this.definitions.release(key);
+  }
+}
+
+function cancelledError(key: string, reason: string): YardmasterError {
+  const isLost = reason.includes('lost dependencies');
+  return new YardmasterError(
+    isLost ? 'ERR_LOST_DEPENDENCY' : 'ERR_CANCELLED',
+    isLost
+      ? `"${key}" cannot be computed: one of its dependencies is gone; submit that again`
+      : `"${key}" was cancelled: ${reason}`,
+    { key, reason },
+  );
+}
+
+/** The error of a future that was let go. */
+export function releasedError(key: string): YardmasterError {
+  return new YardmasterError('ERR_CANCELLED', `the future of "${key}" was released`, { key });
+}
+
+/** The error of a failed task as its worker threw it. */
+export function failureOf({ key, blame, failure }: TaskErredMessage): Error {
+  const payload = isErrorPayload(failure.exception)
+    ? failure.exception
+    : { name: 'TaskError', message: failure.exceptionText, stack: failure.tracebackText };
+  return new RemoteError({ ...payload, data: { ...payload.data, key, blame } });
+}
+
+function isErrorPayload(value: unknown): value is ErrorPayload {
+  if (typeof value !== 'object' || value === null) return false;
+  const { name, message } = value as Record<string, unknown>;
+  return typeof name === 'string' && typeof message === 'string';
+}

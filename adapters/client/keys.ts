@@ -1,0 +1,51 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { YardmasterError } from '../../core/api/index.ts';
+
+/** Hex digits of a hash in a key: 128 bits. */
+const HASH_DIGITS = 32;
+/** Longer keys are surely a mistake: data in the place of its name. */
+const KEY_LENGTH_MAX = 8192;
+
+/** What a task computes: a function of a module in one version, applied to these arguments. */
+export interface Definition {
+  readonly module: string;
+  readonly name: string;
+  readonly version: string;
+  readonly args: Uint8Array;
+}
+
+/** Equal exactly when the same source is called with the same arguments. */
+export function hashOf({ module, name, version, args }: Definition): string {
+  const hash = createHash('sha256');
+  hash.update(`${module}\0${name}\0${version}\0`);
+  return hash.update(args).digest('hex').slice(0, HASH_DIGITS);
+}
+
+/** Hash of a value that is given to the cluster as it is. */
+export function hashOfBytes(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex').slice(0, HASH_DIGITS);
+}
+
+/** A key that no other task has. */
+export function uniqueKey(name: string): string {
+  return `${name}-${randomUUID()}`;
+}
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID` when it cannot name a task */
+export function checkKey(key: unknown): string {
+  if (typeof key !== 'string') {
+    throw new YardmasterError(
+      'ERR_GRAPH_INVALID',
+      `a key must be a string, got ${key === null ? 'null' : typeof key}; give each task a name`,
+      { key: String(key) },
+    );
+  }
+  if (key.length === 0 || key.length > KEY_LENGTH_MAX) {
+    throw new YardmasterError(
+      'ERR_GRAPH_INVALID',
+      `a key must have 1 to ${KEY_LENGTH_MAX} characters, got ${key.length}`,
+      { keyLength: key.length },
+    );
+  }
+  return key;
+}

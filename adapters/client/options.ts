@@ -1,0 +1,90 @@
+import { YardmasterError, type GraphTask } from '../../core/api/index.ts';
+import { checkKey } from './keys.ts';
+
+/** What is the same for one task wherever it is written down. */
+export interface TaskOptions {
+  /** Times that the task may fail and is tried again. Whole, at least 0. Default 0. */
+  readonly retries?: number;
+  /** Higher runs earlier. Default 0. */
+  readonly priority?: number;
+  /** Addresses, host names or names of the workers that may compute it. Default: any. */
+  readonly workers?: readonly string[];
+  /** `workers` is a mere preference. Default false. */
+  readonly allowOtherWorkers?: boolean;
+  /** Amount of each resource that it occupies while it runs: `{ GPU: 1 }`. */
+  readonly resources?: Readonly<Record<string, number>>;
+  /** For plugins and policies; plain data. */
+  readonly annotations?: Readonly<Record<string, unknown>>;
+}
+
+/** How to submit. */
+export interface SubmitOptions extends TaskOptions {
+  /** The name of the task, for one `submit`. Default: name of the function and a hash. */
+  readonly key?: string;
+  /**
+   * The same function with the same arguments is the same task, and runs once. Default true; false
+   * for functions whose result depends on more than their arguments.
+   */
+  readonly pure?: boolean;
+  /** Aborting cancels what was submitted. */
+  readonly signal?: AbortSignal;
+  /**
+   * Submissions closer together than this count as simultaneous: none of them precedes the others.
+   * Milliseconds. Default 100 for `submit` and `map`, 60 000 for `compute`.
+   */
+  readonly fifoTimeoutMs?: number;
+}
+
+/**
+ * The part of a {@link GraphTask} that options decide.
+ * @throws YardmasterError `ERR_GRAPH_INVALID`
+ */
+export function taskFields(options: TaskOptions): Partial<GraphTask> {
+  const { retries, priority, workers, allowOtherWorkers, resources, annotations } = options;
+  return {
+    ...(priority === undefined ? {} : { userPriority: priority }),
+    ...(retries === undefined ? {} : { retries }),
+    ...(workers === undefined ? {} : { workers: [...workers] }),
+    ...(allowOtherWorkers === undefined ? {} : { allowOtherWorkers }),
+    ...(resources === undefined ? {} : { resources }),
+    ...(annotations === undefined ? {} : { annotations }),
+  };
+}
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID` naming the option */
+export function checkOptions<Options extends SubmitOptions>(options: Options): Options {
+  const { key, retries, priority, workers, resources, fifoTimeoutMs } = options;
+  if (key !== undefined) checkKey(key);
+  if (retries !== undefined && !(Number.isInteger(retries) && retries >= 0)) {
+    refuse('retries', retries, 'a whole number, at least 0');
+  }
+  if (priority !== undefined && !Number.isFinite(priority)) {
+    refuse('priority', priority, 'a finite number');
+  }
+  if (workers !== undefined && !isListOfStrings(workers)) {
+    refuse('workers', workers, 'a list of addresses, host names or worker names, not empty');
+  }
+  for (const [name, amount] of Object.entries(resources ?? {})) {
+    if (!(Number.isFinite(amount) && amount >= 0)) {
+      refuse(`resources.${name}`, amount, 'a finite amount, at least 0');
+    }
+  }
+  if (fifoTimeoutMs !== undefined && !(fifoTimeoutMs >= 0)) {
+    refuse('fifoTimeoutMs', fifoTimeoutMs, 'at least 0');
+  }
+  return options;
+}
+
+function isListOfStrings(value: unknown): boolean {
+  return (
+    Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === 'string')
+  );
+}
+
+function refuse(option: string, value: unknown, wanted: string): never {
+  throw new YardmasterError(
+    'ERR_GRAPH_INVALID',
+    `the option ${option} must be ${wanted}, got ${String(value)}`,
+    { option },
+  );
+}

@@ -1,0 +1,103 @@
+import type { ClientReport, GraphTask } from '../../core/api/index.ts';
+
+/** Tasks that travel in one message unless one graph alone has more bytes of arguments. */
+const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
+
+/** A report without the id, which is given when it is sent. */
+export type NewReport = ClientReport extends infer R
+  ? R extends ClientReport
+    ? Omit<R, 'stimulusId'>
+    : never
+  : never;
+
+/** Tasks that are submitted together. */
+export interface Submission {
+  readonly tasks: readonly GraphTask[];
+  /** Those whose results are wanted. */
+  readonly keys: readonly string[];
+  readonly fifoTimeoutMs: number;
+  /** Of the arguments. */
+  readonly nbytes: number;
+}
+
+interface OpenGraph {
+  readonly op: 'update-graph';
+  readonly tasks: GraphTask[];
+  readonly keys: string[];
+  readonly fifoTimeoutMs: number;
+}
+
+interface OpenRelease {
+  readonly op: 'client-releases-keys';
+  readonly keys: string[];
+}
+
+/**
+ * Reports to the scheduler, in order. What is submitted in one turn of the event loop becomes one
+ * graph, so that ten thousand calls cost one message and are ordered together.
+ */
+export class Outgoing {
+  private queue: NewReport[] = [];
+  private graph: OpenGraph | undefined;
+  private graphBytes = 0;
+  private release: OpenRelease | undefined;
+  private isScheduled = false;
+  private sequence = 0;
+
+  /** @param deliver - called with at least one report, in the turn in which they came */
+  constructor(private readonly deliver: (reports: readonly ClientReport[]) => void) {}
+
+  submit({ tasks, keys, fifoTimeoutMs, nbytes }: Submission): void {
+    let graph = this.graph;
+    if (graph?.fifoTimeoutMs !== fifoTimeoutMs || this.graphBytes + nbytes > MESSAGE_BYTES_MAX) {
+      graph = { op: 'update-graph', tasks: [], keys: [], fifoTimeoutMs };
+      this.graphBytes = 0;
+      this.push(graph);
+      this.graph = graph;
+    }
+    this.graphBytes += nbytes;
+    for (const task of tasks) graph.tasks.push(task);
+    for (const key of keys) graph.keys.push(key);
+  }
+
+  releaseKey(key: string): void {
+    if (this.release === undefined) {
+      const release: OpenRelease = { op: 'client-releases-keys', keys: [] };
+      this.push(release);
+      this.release = release;
+    }
+    this.release.keys.push(key);
+  }
+
+  report(report: NewReport): void {
+    this.push(report);
+  }
+
+  /** Sends what is queued now. */
+  flush(): void {
+    const queue = this.queue;
+    if (queue.length === 0) return;
+    this.queue = [];
+    this.graph = undefined;
+    this.release = undefined;
+    this.deliver(
+      queue.map((report) => ({ ...report, stimulusId: `${report.op}-${++this.sequence}` })),
+    );
+  }
+
+  /** Only neighbours are merged: a graph after a release must stay after it. */
+  private push(report: NewReport): void {
+    this.graph = undefined;
+    this.release = undefined;
+    this.queue.push(report);
+    if (this.isScheduled) return;
+    this.isScheduled = true;
+    // The next tick after a microtask comes when no other microtask is left: the end of this turn.
+    queueMicrotask(() => {
+      process.nextTick(() => {
+        this.isScheduled = false;
+        this.flush();
+      });
+    });
+  }
+}

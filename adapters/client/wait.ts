@@ -1,0 +1,91 @@
+import { type Clock, type Timer, YardmasterError } from '../../core/api/index.ts';
+import { SystemClock } from '../clock/index.ts';
+import { type Future, holdingOfFuture } from './future.ts';
+
+/** How to wait. */
+export interface WaitOptions {
+  /** Milliseconds. Default: no limit. */
+  readonly timeoutMs?: number;
+  /** `first`: as soon as one of them is done. Default `all`. */
+  readonly returnWhen?: 'all' | 'first';
+  readonly clock?: Clock;
+}
+
+/** Futures that are done (with a result, an error or a cancellation), and those that are not. */
+export interface WaitResult<F> {
+  readonly done: F[];
+  readonly notDone: F[];
+}
+
+/**
+ * Waits for futures to be done, whatever their ends are; fetches nothing.
+ * @throws YardmasterError `ERR_TIMEOUT`
+ */
+export async function wait<F extends Future<unknown>>(
+  futures: Iterable<F>,
+  { timeoutMs, returnWhen = 'all', clock = new SystemClock() }: WaitOptions = {},
+): Promise<WaitResult<F>> {
+  const waiting = [...futures];
+  let left = returnWhen === 'all' ? waiting.length : Math.min(1, waiting.length);
+  let timer: Timer | undefined;
+  let withdrawals: (() => void)[] = [];
+  try {
+    await new Promise<void>((resolve, reject) => {
+      if (left === 0) resolve();
+      withdrawals = waiting.map((future) =>
+        holdingOfFuture(future).entry.onSettled(() => {
+          left--;
+          if (left === 0) resolve();
+        }),
+      );
+      if (timeoutMs === undefined || !Number.isFinite(timeoutMs)) return;
+      timer = clock.setTimer(timeoutMs, () => reject(waitedTooLong(waiting, timeoutMs)));
+    });
+  } finally {
+    timer?.cancel();
+    for (const withdraw of withdrawals) withdraw();
+  }
+  return {
+    done: waiting.filter((future) => future.done),
+    notDone: waiting.filter((future) => !future.done),
+  };
+}
+
+function waitedTooLong(waiting: readonly Future<unknown>[], timeoutMs: number): YardmasterError {
+  const notDone = waiting.filter((future) => !future.done).length;
+  return new YardmasterError(
+    'ERR_TIMEOUT',
+    `${notDone} of ${waiting.length} futures are not done after ${timeoutMs} ms`,
+    { timeoutMs, notDone },
+  );
+}
+
+/**
+ * The futures in the order in which they get done: `for await (const future of asCompleted(all))`.
+ * Never fails by itself: ask each future for its result. Each future comes once.
+ */
+export async function* asCompleted<F extends Future<unknown>>(
+  futures: Iterable<F>,
+): AsyncGenerator<F, void, undefined> {
+  const done: F[] = [];
+  let wake: () => void = () => undefined;
+  // Keeps the futures alive until they are handed out, and no longer.
+  const waiting = new Map<F, () => void>();
+  for (const future of new Set(futures)) {
+    const withdraw = holdingOfFuture(future).entry.onSettled(() => {
+      done.push(future);
+      wake();
+    });
+    waiting.set(future, withdraw);
+  }
+  try {
+    while (waiting.size > 0) {
+      if (done.length === 0) await new Promise<void>((resolve) => (wake = resolve));
+      const next = done.shift() as F;
+      waiting.delete(next);
+      yield next;
+    }
+  } finally {
+    for (const withdraw of waiting.values()) withdraw();
+  }
+}

@@ -72,3 +72,32 @@ export interface AmmPolicyClass {
   readonly optionsSchema?: object | undefined;
   new (options: never): ActiveMemoryManagerPolicy<unknown>;
 }
+
+/** A policy as a function, for small ones. */
+export interface AmmPolicyFunction<Options> {
+  readonly name: string;
+  /** JSON schema of the options. */
+  readonly optionsSchema?: object;
+  /** As `run` of the class; `this` is the policy, so `amm.policies.delete(this)` leaves. */
+  run(
+    this: ActiveMemoryManagerPolicy<Options>,
+    amm: AmmView,
+    options: Options,
+  ): SuggestionGenerator;
+}
+
+/** A policy class made of one function; `yield` is typed without any annotation. */
+export function defineAmmPolicy<Options = Record<string, never>>(
+  definition: AmmPolicyFunction<Options>,
+): new (options: Options) => ActiveMemoryManagerPolicy<Options> {
+  const { name, optionsSchema, run } = definition;
+  class FunctionPolicy extends ActiveMemoryManagerPolicy<Options> {
+    static override readonly optionsSchema = optionsSchema;
+
+    override run(amm: AmmView): SuggestionGenerator {
+      return run.call(this, amm, this.options);
+    }
+  }
+  Object.defineProperty(FunctionPolicy, 'name', { value: name });
+  return FunctionPolicy;
+}

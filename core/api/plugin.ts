@@ -1,5 +1,6 @@
 import type { Stimulus } from '../messages/stimulus.ts';
-import type { Clock } from './clock.ts';
+import type { Clock, Timer } from './clock.ts';
+import type { YardmasterError } from './errors.ts';
 import type { EventSource } from './events.ts';
 import type { HookTable, SchedulerHooks } from './hooks.ts';
 import type { PolicySlots, SlotName } from './policies.ts';
@@ -50,8 +51,11 @@ export interface PluginContext {
   readonly signal: AbortSignal;
   /** Runs a stimulus after the present one. */
   enqueue(stimulus: NewStimulus): void;
-  /** Calls back at an interval until the plugin is removed. */
-  every(intervalMs: number, callback: () => void): void;
+  /**
+   * Calls back at an interval until the timer is cancelled or the plugin is removed. What the
+   * callback throws is treated like an error of a hook.
+   */
+  every(intervalMs: number, callback: () => void): Timer;
   /** Offers a call to clients, under `<name of the plugin>.<command>`. */
   command(command: string, handler: CommandHandler): void;
   /** Fills a policy slot for as long as the plugin is there. */
@@ -60,9 +64,39 @@ export interface PluginContext {
   provide<T>(token: Token<T>, service: T): void;
   /** @throws YardmasterError `ERR_PLUGIN_SETUP` when nobody provides it */
   get<T>(token: Token<T>): T;
-  /** Loads what a `use` of the plugin's own options names (a policy class, say). */
-  load(use: string): Promise<unknown>;
+  /**
+   * Loads what a `use` of the plugin's own options names (a policy class, say) and checks the options
+   * that go with it against its `optionsSchema`.
+   * @param at - where the entry stands in the plugin's options, for messages: `['policies', 0]`
+   * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`
+   */
+  load(entry: UseEntry, at?: readonly (string | number)[]): Promise<LoadedExtension>;
+  /** Tells people of an error that the plugin survived: logged, counted, and an `error` event. */
+  report(error: YardmasterError): void;
 }
+
+/** Names an extension and gives its options. */
+export interface UseEntry {
+  /** Built-in name, path, package, or (in code) the definition, class or instance itself. */
+  readonly use: unknown;
+  readonly options?: Readonly<Record<string, unknown>>;
+}
+
+/** What a `use` names. */
+export interface LoadedExtension {
+  /** The export: a definition, a class, or an instance. */
+  readonly exported: unknown;
+  /** Checked, with defaults filled in. */
+  readonly options: Readonly<Record<string, unknown>>;
+  /** For messages to people: `EnsureBroadcast from ./policies.js`. */
+  readonly source: string;
+}
+
+/**
+ * Short names of what is built in, with what loads each: a definition or a class. Nothing is loaded
+ * before it is used.
+ */
+export type Builtins = Readonly<Record<string, () => Promise<unknown>>>;
 
 /** What `setup` returns: hooks, and what to do at the other moments of its life. */
 export interface PluginInstance extends HookTable {

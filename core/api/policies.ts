@@ -48,6 +48,8 @@ export interface WorkerPool extends Iterable<WorkerView> {
 
 /** Which tasks start collections (root-ish), when they are held back, and where they go. */
 export interface Queuing {
+  /** Whether root-ish tasks for which there is no worker now wait in `queued`, not in `no-worker`. */
+  readonly holdsBack: boolean;
   isRootish(task: TaskView, cluster: ClusterView): boolean;
   /**
    * Root-ish tasks that a worker may have at once, at least 1; Infinity: nothing is held back.

@@ -1,14 +1,169 @@
+import { unreachable } from '../util/assert.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { ClusterState } from '../state/cluster.ts';
-import type { KernelOptions } from './options.ts';
+import { checkIdleSaturated } from './occupancy.ts';
+import {
+  onCancelKeys,
+  onClientDesiresKeys,
+  onClientReleasesKeys,
+  onHeartbeatClient,
+  onRegisterClient,
+  onRemoveClient,
+  onReportKey,
+  onRestart,
+  onRetry,
+  onUpdateData,
+} from './on-client.ts';
+import { onUpdateGraph } from './on-graph.ts';
+import {
+  onCheckNoWorkersTimeout,
+  onCheckWorkerTtl,
+  onHeartbeat,
+  onRegisterWorker,
+  onRemoveWorker,
+  onStatusChange,
+  refreshNoWorkersClock,
+} from './on-membership.ts';
+import {
+  onAddKeys,
+  onMoveReplicas,
+  onReleaseWorkerData,
+  onRequestRefreshWhoHas,
+} from './on-replicas.ts';
+import { onLongRunning, onReschedule, onTaskErred, onTaskFinished } from './on-task-report.ts';
+import { DEFAULT_KERNEL_OPTIONS, type KernelOptions } from './options.ts';
 import type { Outbox } from './outbox.ts';
 import type { KernelPorts } from './ports.ts';
+import { refillFromQueue } from './queue.ts';
+import { KernelScope } from './scope.ts';
 import type { TransitionRecord } from './story.ts';
+import { settle } from './transition-loop.ts';
+import { validateCluster } from './validate.ts';
 
-export declare class SchedulerKernel {
-  readonly cluster: ClusterState;
-  constructor(options: Partial<KernelOptions>, ports: KernelPorts, nowMs: number);
-  handle(stimulus: Stimulus, nowMs: number): Outbox;
-  replacePorts(ports: KernelPorts): void;
-  story(...keysOrStimuli: string[]): TransitionRecord[];
+/**
+ * The scheduler as a function: a stimulus goes in, messages come out.
+ *
+ * Deterministic: the same stimuli at the same times give the same messages, in the same order. It has
+ * no clock, timer, randomness, I/O, injection or promise; all effects leave through the outbox. It
+ * changes its state in place, so it must not be entered again from a hook.
+ */
+export class SchedulerKernel {
+  private readonly scope: KernelScope;
+
+  constructor(options: Partial<KernelOptions>, ports: KernelPorts, nowMs: number) {
+    this.scope = new KernelScope({ ...DEFAULT_KERNEL_OPTIONS, ...options }, ports, nowMs);
+  }
+
+  get cluster(): ClusterState {
+    return this.scope.cluster;
+  }
+
+  get options(): KernelOptions {
+    return this.scope.options;
+  }
+
+  /** Transitions executed so far. */
+  get transitionCounter(): number {
+    return this.scope.transitionCounter;
+  }
+
+  /**
+   * Applies one stimulus completely. The outbox is valid until the next call.
+   *
+   * @param nowMs - the clock of the caller; must not go back
+   * @throws YardmasterError `ERR_INVARIANT`, `ERR_TRANSITION`: a bug; the state is not to be trusted
+   */
+  handle(stimulus: Stimulus, nowMs: number): Outbox {
+    const { scope } = this;
+    scope.outbox.clear();
+    scope.nowMs = nowMs;
+    scope.stimulusId = stimulus.stimulusId;
+    this.dispatch(stimulus);
+    settle(scope);
+    // Downstream tasks of this stimulus are placed by now, so queued tasks come after them.
+    refillFromQueue(scope);
+    if (scope.cluster.running.size === 0) refreshNoWorkersClock(scope);
+    if (scope.options.validate) validateCluster(scope);
+    return scope.outbox;
+  }
+
+  /** Puts other policies and hooks into place. Between two stimuli only. O(workers). */
+  replacePorts(ports: KernelPorts): void {
+    const { scope } = this;
+    scope.ports = ports;
+    for (const worker of scope.cluster.workersByRank) {
+      worker.slotLimit = ports.queuing.policy.slotLimit(worker);
+      checkIdleSaturated(scope, worker);
+    }
+  }
+
+  /** What happened lately to these keys, or because of these stimuli; oldest first. */
+  story(...keysOrStimuli: string[]): TransitionRecord[] {
+    return keysOrStimuli.length === 0
+      ? this.scope.story.all()
+      : this.scope.story.about(keysOrStimuli);
+  }
+
+  private dispatch(stimulus: Stimulus): void {
+    const { scope } = this;
+    switch (stimulus.op) {
+      case 'task-finished':
+        return onTaskFinished(scope, stimulus);
+      case 'task-erred':
+        return onTaskErred(scope, stimulus);
+      case 'reschedule':
+        return onReschedule(scope, stimulus);
+      case 'long-running':
+        return onLongRunning(scope, stimulus);
+      case 'add-keys':
+        return onAddKeys(scope, stimulus);
+      case 'request-refresh-who-has':
+        return onRequestRefreshWhoHas(scope, stimulus);
+      case 'release-worker-data':
+        return onReleaseWorkerData(scope, stimulus);
+      case 'move-replicas':
+        return onMoveReplicas(scope, stimulus);
+      case 'worker-status-change':
+        return onStatusChange(scope, stimulus);
+      case 'register-worker':
+        return onRegisterWorker(scope, stimulus);
+      case 'heartbeat-worker':
+        return onHeartbeat(scope, stimulus);
+      case 'remove-worker':
+        return onRemoveWorker(scope, stimulus);
+      case 'check-worker-ttl':
+        return onCheckWorkerTtl(scope);
+      case 'check-no-workers-timeout':
+        return onCheckNoWorkersTimeout(scope);
+      case 'register-client':
+        return onRegisterClient(scope, stimulus);
+      case 'remove-client':
+        return onRemoveClient(scope, stimulus);
+      case 'heartbeat-client':
+        return onHeartbeatClient(scope, stimulus);
+      case 'update-graph':
+        return onUpdateGraph(scope, stimulus);
+      case 'client-desires-keys':
+        return onClientDesiresKeys(scope, stimulus);
+      case 'client-releases-keys':
+        return onClientReleasesKeys(scope, stimulus);
+      case 'cancel-keys':
+        return onCancelKeys(scope, stimulus);
+      case 'retry':
+        return onRetry(scope, stimulus);
+      case 'update-data':
+        return onUpdateData(scope, stimulus);
+      case 'report-key':
+        return onReportKey(scope, stimulus);
+      case 'restart':
+        return onRestart(scope);
+      case 'log-event':
+        for (const topic of stimulus.topics) scope.outbox.event(topic, stimulus.message);
+        return;
+      case 'keep-alive':
+        return;
+      default:
+        return unreachable(stimulus);
+    }
+  }
 }

@@ -48,10 +48,8 @@ export class ClusterState {
   readonly idle = new RankedSet<WorkerState>(this.workersByRank);
   /** Running workers with much more work than the average. */
   readonly saturated = new RankedSet<WorkerState>(this.workersByRank);
-  /** Running workers with an open slot, the least busy first. Empty without queuing. */
+  /** Running workers with an open slot, the least busy first. */
   readonly openSlots = new IndexedHeap<WorkerState>(byLoad);
-  /** Sum of the open slots of those workers. */
-  openSlotCount = 0;
 
   /** Tasks in `queued`. */
   readonly queued = new IndexedHeap<TaskState>(byPriority);
@@ -69,6 +67,8 @@ export class ClusterState {
   /** Submissions are numbered; older ones come first (see `priorities.ts`). */
   generation = 0;
   lastGenerationMs = -Infinity;
+  /** Tasks that are processing and have not seceded. Kept by `relations.ts`. */
+  computingCount = 0;
   /** Seconds of work processing in the cluster, without transfers. Kept by `relations.ts`. */
   computeOccupancyS = 0;
   /** Bytes that processing tasks still lack, over all workers. Kept by `relations.ts`. */
@@ -129,15 +129,18 @@ export class ClusterState {
     this.workers.set(worker.address, worker);
     this.aliases.set(worker.name, worker.address);
     getOrMake(this.hosts, worker.host, () => new Set<string>()).add(worker.address);
-    for (const [resource, amount] of worker.resources) {
-      getOrMake(this.resources, resource, () => new Map<string, number>()).set(
-        worker.address,
-        amount,
-      );
-    }
+    for (const [resource, amount] of worker.resources) this.setResource(worker, resource, amount);
     this.totalThreads += worker.threadCount;
     this.totalMemoryBytes += worker.memoryLimitBytes;
     this.rerank(() => this.workersByRank.push(worker));
+  }
+
+  /** The worker offers that much of a resource. */
+  setResource(worker: WorkerState, resource: string, amount: number): void {
+    worker.resources.set(resource, amount);
+    if (!worker.usedResources.has(resource)) worker.usedResources.set(resource, 0);
+    const supply = getOrMake(this.resources, resource, () => new Map<string, number>());
+    supply.set(worker.address, amount);
   }
 
   /** The reverse of {@link addWorker}; also leaves the sets that depend on load. O(workers). */
@@ -170,8 +173,6 @@ export class ClusterState {
     this.unrunnable.clear();
     this.replicated.clear();
     this.erredTasks.length = 0;
-    this.computeOccupancyS = 0;
-    this.networkBytes = 0;
     this.nextTaskId = 0;
     this.freeTaskIds.length = 0;
     for (const client of this.clients.values()) client.wantsWhat.clear();

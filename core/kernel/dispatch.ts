@@ -1,0 +1,104 @@
+/** Sending a task to a worker, and taking it back. */
+import type { ComputeTask, ReplicaLocations } from '../messages/to-worker.ts';
+import {
+  addToProcessing as linkProcessing,
+  nbytesOf,
+  removeFromProcessing,
+  setTaskState,
+} from '../state/relations.ts';
+import type { TaskState } from '../state/task.ts';
+import type { WorkerState } from '../state/worker.ts';
+import { schedulerFailure } from './errors.ts';
+import { checkIdleSaturated } from './occupancy.ts';
+import type { KernelScope } from './scope.ts';
+
+/** The task goes to the worker: books its load there and sends it. */
+export function addToProcessing(scope: KernelScope, task: TaskState, worker: WorkerState): void {
+  const { cluster } = scope;
+  linkProcessing(cluster, task, worker);
+  setTaskState(task, 'processing');
+  moveResources(task, worker, 1);
+  checkIdleSaturated(scope, worker);
+  cluster.assignedCount++;
+  if (task.isActor) worker.actors.add(task);
+  task.runId = scope.nextRunId++;
+  if (refuseOversized(scope, task, worker)) return;
+  scope.outbox.toWorker(worker, computeTask(scope, task));
+}
+
+/** The task leaves its worker. Returns the worker unless it is not registered any more. */
+export function exitProcessing(scope: KernelScope, task: TaskState): WorkerState | undefined {
+  const worker = removeFromProcessing(scope.cluster, task);
+  if (scope.cluster.workers.get(worker.address) !== worker) return undefined;
+  moveResources(task, worker, -1);
+  checkIdleSaturated(scope, worker);
+  return worker;
+}
+
+/** Where these results are, for a message. Tasks without a replica are left out. */
+export function replicaLocations(tasks: readonly TaskState[]): ReplicaLocations {
+  const keys: string[] = [];
+  const nbytes: number[] = [];
+  const whoHas: (readonly string[])[] = [];
+  for (const task of tasks) {
+    keys.push(task.key);
+    nbytes.push(task.nbytes);
+    whoHas.push(task.whoHas.items.map((worker) => worker.address));
+  }
+  return { keys, nbytes, whoHas };
+}
+
+const NO_LOCATIONS: ReplicaLocations = { keys: [], nbytes: [], whoHas: [] };
+
+function computeTask(scope: KernelScope, task: TaskState): ComputeTask {
+  const { restrictions, annotations, dependencies } = task;
+  const message: ComputeTask = {
+    op: 'compute-task',
+    key: task.key,
+    runId: task.runId,
+    priority: [task.negatedUserPriority, task.generation, task.rank],
+    runSpec: task.runSpec,
+    dependencies: dependencies.length === 0 ? NO_LOCATIONS : replicaLocations(dependencies),
+    durationS: task.prefix.durationEstimateS,
+    stimulusId: scope.stimulusId,
+  };
+  if (restrictions?.resources === undefined && !task.isActor && annotations === undefined) {
+    return message;
+  }
+  return {
+    ...message,
+    ...(restrictions?.resources === undefined
+      ? {}
+      : { resources: Object.fromEntries(restrictions.resources) }),
+    ...(task.isActor ? { actor: true } : {}),
+    ...(annotations === undefined ? {} : { annotations }),
+  };
+}
+
+function moveResources(task: TaskState, worker: WorkerState, sign: 1 | -1): void {
+  const resources = task.restrictions?.resources;
+  if (resources === undefined) return;
+  for (const [resource, amount] of resources) {
+    const used = worker.usedResources.get(resource) ?? 0;
+    worker.usedResources.set(resource, used + sign * amount);
+  }
+}
+
+/** Inputs that can never fit make the task fail here, before they take the worker down. */
+function refuseOversized(scope: KernelScope, task: TaskState, worker: WorkerState): boolean {
+  const { memoryLimitBytes } = worker;
+  if (memoryLimitBytes === 0 || !scope.options.refuseOversizedInputs) return false;
+  let inputBytes = 0;
+  for (const dependency of task.dependencies) inputBytes += nbytesOf(scope.cluster, dependency);
+  if (inputBytes <= memoryLimitBytes) return false;
+  const failure = schedulerFailure(
+    'ERR_OUT_OF_MEMORY',
+    `${task.key} needs ${inputBytes} bytes of inputs at once, and worker ${worker.address} has ` +
+      `${memoryLimitBytes} bytes of memory in all. Make the inputs smaller, or reduce them in steps.`,
+    { key: task.key, inputBytes, worker: worker.address, memoryLimitBytes },
+  );
+  task.failure = failure;
+  task.exceptionBlame = task;
+  scope.recommend(task, 'erred');
+  return true;
+}

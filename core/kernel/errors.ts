@@ -1,0 +1,28 @@
+import { YardmasterError } from '../api/errors.ts';
+import type { TaskFailure } from '../state/task.ts';
+import type { ErrorPayload } from '../messages/payload.ts';
+import type { ErrorCode } from '../api/errors.ts';
+import type { TransitionRecord } from './story.ts';
+
+/** The state of the scheduler is inconsistent. Always a bug; carries what led to it. */
+export function invariantError(
+  message: string,
+  data: Readonly<Record<string, unknown>>,
+  story: readonly TransitionRecord[] = [],
+): YardmasterError {
+  const told = story.slice(-20).map(({ key, start, finish, stimulusId }) => {
+    return `  ${key}: ${start} -> ${finish} (${stimulusId})`;
+  });
+  const text = told.length === 0 ? message : `${message}\nstory:\n${told.join('\n')}`;
+  return new YardmasterError('ERR_INVARIANT', text, { ...data, story });
+}
+
+/** A failure that the scheduler itself declares, in the form in which workers report theirs. */
+export function schedulerFailure(
+  code: ErrorCode,
+  message: string,
+  data: Readonly<Record<string, unknown>>,
+): TaskFailure {
+  const exception: ErrorPayload = { name: 'YardmasterError', message, code, data };
+  return { exception, traceback: undefined, exceptionText: message, tracebackText: '' };
+}

@@ -1,0 +1,29 @@
+import type { TransitionDetails } from '../api/hooks.ts';
+import type { TaskState } from '../state/task.ts';
+import { addToProcessing } from './dispatch.ts';
+import { placeTask } from './placement.ts';
+import { propagateErred, propagateReleased } from './propagate.ts';
+import type { KernelScope } from './scope.ts';
+
+export function noWorkerToReleased(scope: KernelScope, task: TaskState): void {
+  scope.cluster.unrunnable.delete(task);
+  propagateReleased(scope, task);
+}
+
+/** A suitable worker came. The task stays when the policy does not want it after all. */
+export function noWorkerToProcessing(scope: KernelScope, task: TaskState): void {
+  const { worker } = placeTask(scope, task);
+  if (worker === undefined) return;
+  scope.cluster.unrunnable.delete(task);
+  addToProcessing(scope, task, worker);
+}
+
+/** No suitable worker came in time. */
+export function noWorkerToErred(
+  scope: KernelScope,
+  task: TaskState,
+  details: TransitionDetails,
+): void {
+  scope.cluster.unrunnable.delete(task);
+  propagateErred(scope, task, details);
+}

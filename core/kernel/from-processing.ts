@@ -1,0 +1,53 @@
+import type { TransitionDetails } from '../api/hooks.ts';
+import { learnDuration, setNbytes } from '../state/relations.ts';
+import type { TaskState } from '../state/task.ts';
+import { exitProcessing } from './dispatch.ts';
+import { invariantError } from './errors.ts';
+import { addToMemory, propagateErred, propagateReleased, sendFreeKeys } from './propagate.ts';
+import type { KernelScope } from './scope.ts';
+
+/** The worker computed it. */
+export function processingToMemory(
+  scope: KernelScope,
+  task: TaskState,
+  details: TransitionDetails,
+): void {
+  const worker = task.processingOn;
+  if (worker === undefined || worker.address !== details.worker) {
+    throw invariantError(
+      `${task.key} was finished by ${details.worker ?? 'nobody'}, but is processing on ${worker?.address ?? 'nothing'}`,
+      { key: task.key, worker: details.worker },
+      scope.story.about([task.key]),
+    );
+  }
+  for (const timing of details.timings ?? []) {
+    task.group.addTiming(timing);
+    if (timing.action === 'compute') {
+      learnDuration(scope.cluster, task.prefix, timing.stopS - timing.startS);
+    }
+  }
+  if (details.nbytes !== undefined) setNbytes(scope.cluster, task, details.nbytes);
+  exitProcessing(scope, task);
+  addToMemory(scope, task, worker, details.type);
+}
+
+/** The task is taken back from its worker. */
+export function processingToReleased(scope: KernelScope, task: TaskState): void {
+  const worker = exitProcessing(scope, task);
+  if (worker !== undefined) {
+    worker.actors.delete(task);
+    sendFreeKeys(scope, task, worker);
+  }
+  propagateReleased(scope, task);
+}
+
+/** The task failed on its worker, or its worker died once too often. */
+export function processingToErred(
+  scope: KernelScope,
+  task: TaskState,
+  details: TransitionDetails,
+): void {
+  task.processingOn?.actors.delete(task);
+  exitProcessing(scope, task);
+  propagateErred(scope, task, details);
+}

@@ -1,0 +1,71 @@
+import { setTaskState } from '../state/relations.ts';
+import type { TaskState } from '../state/task.ts';
+import { reportErred } from './client-reports.ts';
+import { enterPlay, leavePlay, propagateForgotten, removeKey } from './propagate.ts';
+import type { KernelScope } from './scope.ts';
+
+/** Computation begins: the task waits for its dependencies, which are computed if they have to be. */
+export function releasedToWaiting(scope: KernelScope, task: TaskState): void {
+  if (task.hasLostDependencies) {
+    scope.recommend(task, 'forgotten');
+    return;
+  }
+  const erred = task.dependencies.find((dependency) => dependency.state === 'erred');
+  if (erred !== undefined) {
+    // Dask 2022.12 goes on to `waiting` here and stays there for ever.
+    task.exceptionBlame = erred.exceptionBlame;
+    scope.recommend(task, 'erred');
+    return;
+  }
+  task.exceptionBlame = undefined;
+  setTaskState(task, 'waiting');
+  let missing = 0;
+  for (const dependency of task.dependencies) {
+    if (dependency.whoHas.size > 0) continue;
+    missing++;
+    if (dependency.state === 'released') scope.recommend(dependency, 'waiting');
+  }
+  task.missingDependencyCount = missing;
+  enterPlay(task);
+  if (missing === 0) scope.recommend(task, 'processing');
+}
+
+/** The failure of a dependency reaches a task that is not on its way. */
+export function releasedToErred(scope: KernelScope, task: TaskState): void {
+  for (const dependent of task.dependentsWithForgotten) {
+    if (dependent.state === 'forgotten' || dependent.whoHas.size > 0) continue;
+    dependent.exceptionBlame = task.exceptionBlame;
+    scope.recommend(dependent, 'erred');
+  }
+  setTaskState(task, 'erred');
+  leavePlay(scope, task);
+  task.waiterCount = 0;
+  reportErred(scope, task);
+}
+
+/** Nobody needs the task, or it can never be computed again. */
+export function releasedToForgotten(scope: KernelScope, task: TaskState): void {
+  if (!mayBeForgotten(task)) return;
+  tellCancelled(scope, task);
+  propagateForgotten(scope, task);
+  removeKey(scope, task);
+}
+
+/** Whether nothing is lost by forgetting it, or nothing can be saved by keeping it. */
+export function mayBeForgotten(task: TaskState): boolean {
+  if (task.runSpec === undefined || task.hasLostDependencies) return true;
+  return task.whoWants.size === 0 && task.waiterCount === 0 && task.dependentCount === 0;
+}
+
+/** Whoever still wants a task that is forgotten must not wait for it. */
+export function tellCancelled(scope: KernelScope, task: TaskState): void {
+  for (const client of task.whoWants.items) {
+    scope.outbox.toClient(client, {
+      op: 'cancelled-keys',
+      keys: [task.key],
+      reason: task.hasLostDependencies
+        ? 'it depends on data that is lost'
+        : 'its data is lost and cannot be computed again',
+    });
+  }
+}

@@ -1,0 +1,50 @@
+import type { ClusterState } from '../state/cluster.ts';
+import { nbytesOf } from '../state/relations.ts';
+import type { TaskState } from '../state/task.ts';
+import type { WorkerState } from '../state/worker.ts';
+
+const NOT_A_HOLDER = -1;
+
+/**
+ * Which running workers hold inputs of a task, and how many bytes each worker lacks.
+ *
+ * One pass over the inputs and their replicas into a reused column: O(dependencies + replicas),
+ * however many candidates there are. (Dask sums over all inputs for each candidate.)
+ */
+export class InputTable {
+  /** Running workers that hold at least one input, in the order in which they were met. */
+  readonly holders: WorkerState[] = [];
+  /** Bytes of the inputs by rank of the worker that holds them. */
+  private readonly localBytes: number[] = [];
+  private totalBytes = 0;
+
+  locate(cluster: ClusterState, task: TaskState): void {
+    this.clear();
+    while (this.localBytes.length < cluster.workersByRank.length) {
+      this.localBytes.push(NOT_A_HOLDER);
+    }
+    for (const dependency of task.dependencies) {
+      const nbytes = nbytesOf(cluster, dependency);
+      this.totalBytes += nbytes;
+      for (const worker of dependency.whoHas.items) this.credit(worker, nbytes);
+    }
+  }
+
+  /** Bytes that would have to be fetched to run the task there. */
+  missingBytes(worker: WorkerState): number {
+    return this.totalBytes - Math.max(0, this.localBytes[worker.rank] ?? 0);
+  }
+
+  clear(): void {
+    for (const worker of this.holders) this.localBytes[worker.rank] = NOT_A_HOLDER;
+    this.holders.length = 0;
+    this.totalBytes = 0;
+  }
+
+  private credit(worker: WorkerState, nbytes: number): void {
+    if (worker.status !== 'running') return;
+    const before = this.localBytes[worker.rank] as number;
+    if (before === NOT_A_HOLDER) this.holders.push(worker);
+    this.localBytes[worker.rank] = Math.max(0, before) + nbytes;
+  }
+}

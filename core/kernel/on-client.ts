@@ -1,0 +1,217 @@
+/** Clients come, go and wish. Source: behaviour.md sections 3.3 and 3.6. */
+import type {
+  CancelKeys,
+  ClientDesiresKeys,
+  ClientReleasesKeys,
+  HeartbeatClient,
+  RegisterClient,
+  RemoveClient,
+  ReportKey,
+  Retry,
+  UpdateData,
+} from '../messages/stimulus.ts';
+import { ClientState } from '../state/client.ts';
+import { addReplica, addWish, setNbytes, setTaskState } from '../state/relations.ts';
+import type { TaskState } from '../state/task.ts';
+import type { WorkerState } from '../state/worker.ts';
+import { reportState } from './client-reports.ts';
+import { releaseWishes } from './propagate.ts';
+import type { KernelScope } from './scope.ts';
+import { settle, transition } from './transition-loop.ts';
+
+export function onRegisterClient(scope: KernelScope, stimulus: RegisterClient): void {
+  if (scope.cluster.clients.has(stimulus.client)) return;
+  const client = new ClientState(stimulus.client, scope.nowMs, stimulus.versions);
+  scope.cluster.clients.set(client.key, client);
+  for (const hook of scope.ports.hooks.clientAdded) hook(client, scope.stimulusId);
+}
+
+export function onRemoveClient(scope: KernelScope, stimulus: RemoveClient): void {
+  const { cluster } = scope;
+  const client = cluster.clients.get(stimulus.client);
+  if (client === undefined) return;
+  releaseWishes(scope, client, [...client.wantsWhat]);
+  settle(scope);
+  cluster.clients.delete(client.key);
+  for (const hook of scope.ports.hooks.clientRemoved) hook(client, scope.stimulusId);
+}
+
+export function onHeartbeatClient(scope: KernelScope, stimulus: HeartbeatClient): void {
+  const client = scope.cluster.clients.get(stimulus.client);
+  if (client !== undefined) client.lastSeenMs = scope.nowMs;
+}
+
+/** Unknown keys are cancelled at once: the client must not wait for them. */
+export function onClientDesiresKeys(scope: KernelScope, stimulus: ClientDesiresKeys): void {
+  const client = clientOnDemand(scope, stimulus.client);
+  const unknown: string[] = [];
+  for (const key of stimulus.keys) {
+    const task = scope.cluster.tasks.get(key);
+    if (task === undefined) {
+      unknown.push(key);
+      continue;
+    }
+    addWish(client, task);
+    reportState(scope, task, client);
+    if (task.state === 'released') scope.recommend(task, 'waiting');
+  }
+  if (unknown.length === 0) return;
+  scope.outbox.toClient(client, {
+    op: 'cancelled-keys',
+    keys: unknown,
+    reason: 'the scheduler does not know them',
+  });
+}
+
+export function onClientReleasesKeys(scope: KernelScope, stimulus: ClientReleasesKeys): void {
+  const client = scope.cluster.clients.get(stimulus.client);
+  if (client !== undefined) releaseWishes(scope, client, knownTasks(scope, stimulus.keys));
+}
+
+/**
+ * What only this client wants, and what depends on it, is given up; with `force` also what others
+ * want. Running code is not interrupted here: the worker is told that nobody needs the result.
+ */
+export function onCancelKeys(scope: KernelScope, stimulus: CancelKeys): void {
+  const { cluster } = scope;
+  const client = cluster.clients.get(stimulus.client);
+  if (client === undefined) return;
+  const cancelled = new Set<TaskState>();
+  for (const task of knownTasks(scope, stimulus.keys)) {
+    collectCancelled(task, client, stimulus.force, cancelled);
+  }
+  const reason = stimulus.reason ?? 'cancelled';
+  const affected = stimulus.force ? [...cluster.clients.values()] : [client];
+  for (const other of affected) {
+    const wanted = [...cancelled].filter((task) => other.wantsWhat.has(task));
+    if (wanted.length === 0) continue;
+    const keys = wanted.map((task) => task.key);
+    scope.outbox.toClient(other, { op: 'cancelled-keys', keys, reason });
+    releaseWishes(scope, other, wanted);
+  }
+}
+
+/** Dependents first. The wish of the caller alone ends where others want the task as well. */
+function collectCancelled(
+  start: TaskState,
+  client: ClientState,
+  force: boolean,
+  cancelled: Set<TaskState>,
+): void {
+  const stack = [start];
+  const order: TaskState[] = [];
+  const seen = new Set<TaskState>();
+  for (let task = stack.pop(); task !== undefined; task = stack.pop()) {
+    if (seen.has(task)) continue;
+    seen.add(task);
+    order.push(task);
+    const isOnlyOurs = [...task.whoWants].every((other) => other === client);
+    if (force || isOnlyOurs) stack.push(...task.dependents);
+  }
+  for (const task of order.reverse()) cancelled.add(task);
+}
+
+/** Failed tasks without a failed dependency start again, and what failed with them follows. */
+export function onRetry(scope: KernelScope, stimulus: Retry): void {
+  const stack = [...knownTasks(scope, stimulus.keys)];
+  const seen = new Set<TaskState>(stack);
+  const roots: TaskState[] = [];
+  for (let task = stack.pop(); task !== undefined; task = stack.pop()) {
+    const erred = task.dependencies.filter((dependency) => dependency.state === 'erred');
+    if (erred.length === 0 && task.state === 'erred') roots.push(task);
+    for (const dependency of erred) {
+      if (seen.has(dependency)) continue;
+      seen.add(dependency);
+      stack.push(dependency);
+    }
+  }
+  for (const task of roots) scope.recommend(task, 'waiting');
+}
+
+/** The client put data on workers: it is in memory, and cannot be computed again. */
+export function onUpdateData(scope: KernelScope, stimulus: UpdateData): void {
+  const { cluster } = scope;
+  const client = clientOnDemand(scope, stimulus.client);
+  for (const { key, nbytes, workers, type } of stimulus.items) {
+    const holders = workers
+      .map((address) => cluster.workers.get(address))
+      .filter((worker): worker is WorkerState => worker !== undefined);
+    if (holders.length === 0) {
+      const reason = 'the workers that received the data are gone';
+      scope.outbox.toClient(client, { op: 'cancelled-keys', keys: [key], reason });
+      continue;
+    }
+    const task = cluster.tasks.get(key) ?? cluster.newTask(key);
+    putInMemory(scope, task, holders, nbytes, type);
+    addWish(client, task);
+    for (const other of cluster.clients.values()) {
+      if (other === client || task.whoWants.has(other)) reportState(scope, task, other);
+    }
+  }
+}
+
+function putInMemory(
+  scope: KernelScope,
+  task: TaskState,
+  holders: readonly WorkerState[],
+  nbytes: number,
+  type: string | undefined,
+): void {
+  const { cluster } = scope;
+  if (task.state !== 'memory') {
+    // Whatever it was about to do is moot; its dependents are ready as after a computation.
+    if (task.state !== 'released') transition(scope, task, 'released');
+    scope.recommendations.withdraw(task);
+    setTaskState(task, 'memory');
+    for (const dependent of task.dependentsWithForgotten) {
+      if (dependent.state !== 'waiting' || --dependent.missingDependencyCount > 0) continue;
+      scope.recommend(dependent, 'processing');
+    }
+  }
+  setNbytes(cluster, task, nbytes);
+  for (const holder of holders) addReplica(cluster, task, holder);
+  task.type = type ?? task.type ?? 'unknown';
+}
+
+export function onReportKey(scope: KernelScope, stimulus: ReportKey): void {
+  const { client: name, key } = stimulus;
+  const client = scope.cluster.clients.get(name);
+  if (client === undefined) return;
+  const task = scope.cluster.tasks.get(key);
+  if (task !== undefined) {
+    reportState(scope, task, client);
+    return;
+  }
+  const reason = 'the scheduler does not know it';
+  scope.outbox.toClient(client, { op: 'cancelled-keys', keys: [key], reason });
+}
+
+/** Everybody gives everything up; what is left without anybody who wants it is forgotten. */
+export function onRestart(scope: KernelScope): void {
+  const { cluster } = scope;
+  for (const client of cluster.clients.values()) {
+    releaseWishes(scope, client, [...client.wantsWhat]);
+  }
+  settle(scope);
+  cluster.prefixes.clear();
+  cluster.erredTasks.length = 0;
+  for (const client of cluster.clients.values()) scope.outbox.toClient(client, { op: 'restart' });
+  for (const hook of scope.ports.hooks.restarted) hook(scope.stimulusId);
+}
+
+/** Services such as published data sets wish under a name of their own, which exists on demand. */
+export function clientOnDemand(scope: KernelScope, key: string): ClientState {
+  const { clients } = scope.cluster;
+  let client = clients.get(key);
+  if (client === undefined) {
+    client = new ClientState(key, scope.nowMs);
+    clients.set(key, client);
+  }
+  return client;
+}
+
+function knownTasks({ cluster }: KernelScope, keys: readonly string[]): TaskState[] {
+  return keys
+    .map((key) => cluster.tasks.get(key))
+    .filter((task): task is TaskState => task !== undefined);
+}

@@ -1,0 +1,163 @@
+/** A client submits a graph. Source: behaviour.md section 3.5. */
+import type { GraphTask, UpdateGraph } from '../messages/stimulus.ts';
+import type { ClientState } from '../state/client.ts';
+import { addWish, linkDependency } from '../state/relations.ts';
+import { byPriority, type Restrictions, type TaskState } from '../state/task.ts';
+import { reportState } from './client-reports.ts';
+import { schedulerFailure } from './errors.ts';
+import { planGraph, type GraphPlan } from './graph-walk.ts';
+import { clientOnDemand } from './on-client.ts';
+import { generationOf, ranksOf } from './priorities.ts';
+import type { KernelScope } from './scope.ts';
+import { settle } from './transition-loop.ts';
+
+/** O(tasks log tasks + dependencies). */
+export function onUpdateGraph(scope: KernelScope, stimulus: UpdateGraph): void {
+  const client = clientOnDemand(scope, stimulus.client);
+  const plan = planGraph(scope.cluster, stimulus.tasks, stimulus.keys);
+  if (plan.cycle !== undefined) {
+    refuseCycle(scope, client, stimulus.keys, plan.cycle);
+    return;
+  }
+  tellLost(scope, client, plan.lost);
+  const touched = takeTasks(scope, stimulus, plan);
+  for (const key of plan.keys) addWish(client, scope.cluster.tasks.get(key) as TaskState);
+  recommendTouched(scope, touched);
+  for (const hook of scope.ports.hooks.graphUpdated) {
+    hook({
+      client: client.key,
+      keys: plan.keys,
+      tasks: touched,
+      stimulusId: scope.stimulusId,
+    });
+  }
+  const settled = wantedAndDone(scope, client, plan.keys);
+  settle(scope);
+  // What gets its result or its failure in this very stimulus has been reported by its transition.
+  for (const task of settled) reportState(scope, task, client);
+}
+
+/** Wanted tasks whose result or failure was there before this graph. */
+function wantedAndDone(
+  { cluster }: KernelScope,
+  client: ClientState,
+  keys: readonly string[],
+): TaskState[] {
+  const done: TaskState[] = [];
+  for (const key of keys) {
+    const task = cluster.tasks.get(key);
+    if (task === undefined || !client.wantsWhat.has(task)) continue;
+    if (task.state === 'memory' || task.state === 'erred') done.push(task);
+  }
+  return done;
+}
+
+/** Makes the new tasks and links them. Known tasks keep their definition. */
+function takeTasks(scope: KernelScope, stimulus: UpdateGraph, plan: GraphPlan): TaskState[] {
+  const { cluster } = scope;
+  const generation = generationOf(scope, stimulus);
+  const ranks = plan.order.length === 0 ? [] : ranksOf(scope, stimulus);
+  const touched: TaskState[] = [];
+  for (const index of plan.order) {
+    const description = stimulus.tasks[index] as GraphTask;
+    const known = cluster.tasks.get(description.key);
+    const task = known ?? cluster.newTask(description.key, description.group, description.prefix);
+    if (known === undefined) describeTask(task, description);
+    else if (known.runSpec !== undefined) warnIfOther(scope, known, description);
+    if (task.runSpec === undefined && task.state === 'released') {
+      task.runSpec = description.runSpec;
+      linkAll(scope, task, description.dependencies);
+    }
+    if (task.rank < 0) {
+      task.negatedUserPriority = -(description.userPriority ?? 0);
+      task.generation = generation;
+      task.rank = ranks[index] as number;
+    }
+    touched.push(task);
+  }
+  return touched;
+}
+
+/** The order of the plan guarantees that the dependencies exist. */
+function linkAll(scope: KernelScope, task: TaskState, keys: readonly string[]): void {
+  const distinct = keys.length > 1 ? new Set(keys) : keys;
+  for (const key of distinct) {
+    linkDependency(task, scope.cluster.tasks.get(key) as TaskState);
+  }
+}
+
+function describeTask(task: TaskState, description: GraphTask): void {
+  task.retries = description.retries ?? 0;
+  task.isActor = description.actor ?? false;
+  task.annotations = description.annotations;
+  task.restrictions = restrictionsOf(description);
+}
+
+function restrictionsOf(description: GraphTask): Restrictions | undefined {
+  const { workers, hosts, resources, allowOtherWorkers } = description;
+  if (workers === undefined && hosts === undefined && resources === undefined) return undefined;
+  const addresses = new Set<string>();
+  const hostNames = new Set(hosts);
+  // An entry without a colon is the name of a host or of a worker.
+  for (const entry of workers ?? []) (entry.includes(':') ? addresses : hostNames).add(entry);
+  const amounts = new Map(Object.entries(resources ?? {}));
+  if (addresses.size + hostNames.size + amounts.size === 0) return undefined;
+  return {
+    ...(addresses.size > 0 ? { workers: addresses } : {}),
+    ...(hostNames.size > 0 ? { hosts: hostNames } : {}),
+    ...(amounts.size > 0 ? { resources: amounts } : {}),
+    loose: allowOtherWorkers ?? false,
+  };
+}
+
+/** Dask keeps the first definition, too; here people are told about it. */
+function warnIfOther(scope: KernelScope, known: TaskState, description: GraphTask): void {
+  const before = new Set(known.dependencies.map((dependency) => dependency.key));
+  const same =
+    new Set(description.dependencies).size === before.size &&
+    description.dependencies.every((key) => before.has(key));
+  if (same || known.hasLostDependencies) return;
+  scope.outbox.event('scheduler', {
+    action: 'key-collision',
+    key: known.key,
+    message: `${known.key} was submitted again with other dependencies; the first definition is kept`,
+  });
+}
+
+/** The best task last, so that it is followed first. */
+function recommendTouched(scope: KernelScope, touched: readonly TaskState[]): void {
+  const runnable = touched.filter(
+    (task) => task.state === 'released' && task.runSpec !== undefined,
+  );
+  runnable.sort((a, b) => byPriority(b, a));
+  for (const task of runnable) scope.recommend(task, 'waiting');
+}
+
+function tellLost(scope: KernelScope, client: ClientState, lost: GraphPlan['lost']): void {
+  for (const { key, missing } of lost) {
+    scope.outbox.toClient(client, {
+      op: 'cancelled-keys',
+      keys: [key],
+      reason:
+        key === missing
+          ? 'the scheduler does not know it'
+          : `it depends on ${missing}, which is neither in the graph nor known to the scheduler`,
+    });
+  }
+}
+
+function refuseCycle(
+  scope: KernelScope,
+  client: ClientState,
+  keys: readonly string[],
+  cycle: readonly string[],
+): void {
+  const failure = schedulerFailure(
+    'ERR_GRAPH_CYCLE',
+    `the graph has a cycle: ${cycle.join(' -> ')}. Each of these depends on the next; break one link.`,
+    { cycle },
+  );
+  for (const key of keys) {
+    scope.outbox.toClient(client, { op: 'task-erred', key, blame: cycle[0] as string, failure });
+  }
+}

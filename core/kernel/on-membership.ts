@@ -1,0 +1,254 @@
+/** Workers come, change and go. Source: behaviour.md sections 3.2 and 3.4. */
+import type { WorkerLoss } from '../api/hooks.ts';
+import type {
+  HeartbeatWorker,
+  RegisterWorker,
+  RemoveWorker,
+  WorkerStatusChange,
+} from '../messages/stimulus.ts';
+import { learnExecTime, removeReplica } from '../state/relations.ts';
+import { byPriority, type TaskState } from '../state/task.ts';
+import { WorkerState, type WorkerStatus } from '../state/worker.ts';
+import { heartbeatIntervalMs } from './heartbeat.ts';
+import { schedulerFailure } from './errors.ts';
+import { checkIdleSaturated } from './occupancy.ts';
+import { validWorkers } from './restrictions.ts';
+import type { KernelScope } from './scope.ts';
+import { settle, transition } from './transition-loop.ts';
+
+/** Silence of this many heartbeats is forgiven, however short the configured time to live is. */
+const HEARTBEATS_FORGIVEN = 10;
+
+/** The host refuses addresses and names that are taken before it comes to this. O(workers). */
+export function onRegisterWorker(scope: KernelScope, stimulus: RegisterWorker): void {
+  const { cluster, ports } = scope;
+  const { identity, status, metrics } = stimulus;
+  if (cluster.workers.has(identity.address) || cluster.aliases.has(identity.name)) return;
+  const worker = new WorkerState(identity, cluster.nextSequence(), cluster.costs, scope.nowMs);
+  worker.status = status;
+  worker.slotLimit = ports.queuing.policy.slotLimit(worker);
+  cluster.addWorker(worker);
+  if (metrics !== undefined) takeMetrics(scope, worker, metrics);
+  if (status === 'running') cluster.running.add(worker);
+  checkIdleSaturated(scope, worker);
+  for (const hook of ports.hooks.workerAdded) hook(worker, scope.stimulusId);
+  if (status === 'running') recommendUnrunnable(scope, worker);
+}
+
+/** O(running tasks of the worker). */
+export function onHeartbeat(scope: KernelScope, stimulus: HeartbeatWorker): void {
+  const { cluster } = scope;
+  const worker = cluster.workers.get(stimulus.worker);
+  if (worker === undefined) return;
+  takeMetrics(scope, worker, stimulus.metrics);
+  worker.timeDelayMs = scope.nowMs - stimulus.workerNowMs;
+  for (const [resource, amount] of Object.entries(stimulus.resources ?? {})) {
+    cluster.setResource(worker, resource, amount);
+  }
+  const executing = new Map<TaskState, number>();
+  for (const [key, seconds] of stimulus.executing) {
+    const task = cluster.tasks.get(key);
+    if (task === undefined || !worker.processing.has(task)) continue;
+    executing.set(task, seconds);
+    learnExecTime(cluster, task.prefix, seconds);
+  }
+  worker.executing = executing;
+}
+
+/** A worker that stops running keeps its tasks, and gets no more. */
+export function onStatusChange(scope: KernelScope, stimulus: WorkerStatusChange): void {
+  const worker = scope.cluster.workers.get(stimulus.worker);
+  if (worker === undefined || worker.status === stimulus.status) return;
+  setWorkerStatus(scope, worker, stimulus.status);
+}
+
+function setWorkerStatus(scope: KernelScope, worker: WorkerState, status: WorkerStatus): void {
+  const { cluster, ports } = scope;
+  const before = worker.status;
+  worker.status = status;
+  scope.outbox.event(worker.address, { action: 'worker-status-change', before, after: status });
+  if (status === 'running') cluster.running.add(worker);
+  else cluster.running.delete(worker);
+  checkIdleSaturated(scope, worker);
+  for (const hook of ports.hooks.workerStatusChanged) hook(worker, scope.stimulusId);
+  if (status === 'running') recommendUnrunnable(scope, worker);
+}
+
+/**
+ * A worker leaves. What it was processing is placed anew, what only it held is computed again where
+ * that is possible. O(tasks processing and held there + workers).
+ */
+export function onRemoveWorker(scope: KernelScope, stimulus: RemoveWorker): void {
+  const { cluster, outbox, stimulusId } = scope;
+  const worker = cluster.workers.get(stimulus.worker);
+  if (worker === undefined) return;
+  if (stimulus.close) {
+    outbox.toWorker(worker, { op: 'close', reason: 'scheduler-remove-worker', stimulusId });
+  }
+  worker.status = 'closed';
+  cluster.openSlots.delete(worker);
+  cluster.removeWorker(worker);
+  const processing = releaseProcessing(scope, worker, stimulus.expected);
+  const { recomputed, lost } = releaseReplicas(scope, worker);
+  settle(scope);
+  const loss: WorkerLoss = { expected: stimulus.expected, processing, recomputed, lost };
+  outbox.event(worker.address, { action: 'remove-worker', stimulusId, ...loss });
+  outbox.event('all', { action: 'remove-worker', worker: worker.address, stimulusId, ...loss });
+  for (const hook of scope.ports.hooks.workerRemoved) hook(worker, stimulusId, loss);
+  for (const other of cluster.workersByRank) {
+    outbox.toWorker(other, { op: 'remove-worker', worker: worker.address, stimulusId });
+  }
+}
+
+/** Removes workers that have been silent for too long. O(workers). */
+export function onCheckWorkerTtl(scope: KernelScope): void {
+  const { cluster, options, stimulusId } = scope;
+  const forgivenMs = HEARTBEATS_FORGIVEN * heartbeatIntervalMs(cluster.workers.size);
+  const ttlMs = Math.max(options.workerTtlMs, forgivenMs);
+  for (const worker of [...cluster.workersByRank]) {
+    const silentMs = scope.nowMs - worker.lastSeenMs;
+    if (silentMs <= ttlMs) continue;
+    const { address } = worker;
+    scope.outbox.event('scheduler', { action: 'worker-ttl-timed-out', worker: address, silentMs });
+    onRemoveWorker(scope, {
+      op: 'remove-worker',
+      worker: address,
+      expected: false,
+      close: true,
+      stimulusId,
+    });
+  }
+}
+
+/** Fails tasks for which there has been no suitable worker for too long. O(tasks that wait so). */
+export function onCheckNoWorkersTimeout(scope: KernelScope): void {
+  const { cluster, options } = scope;
+  const { noWorkersTimeoutMs } = options;
+  const noWorkersSinceMs = refreshNoWorkersClock(scope);
+  for (const [task, sinceMs] of cluster.unrunnable) {
+    if (scope.nowMs - sinceMs < noWorkersTimeoutMs) continue;
+    failWithoutWorker(scope, task, noWorkersSinceMs !== undefined);
+  }
+  if (noWorkersSinceMs === undefined) return;
+  if (scope.nowMs - noWorkersSinceMs < noWorkersTimeoutMs) return;
+  for (const task of cluster.queued.sorted()) failWithoutWorker(scope, task, true);
+}
+
+/** Since when tasks have been waiting without any running worker. */
+export function refreshNoWorkersClock({ cluster, nowMs }: KernelScope): number | undefined {
+  const hasWork = cluster.queued.size > 0 || cluster.unrunnable.size > 0;
+  if (cluster.running.size > 0 || !hasWork) cluster.noWorkersSinceMs = undefined;
+  else cluster.noWorkersSinceMs ??= nowMs;
+  return cluster.noWorkersSinceMs;
+}
+
+function takeMetrics(
+  scope: KernelScope,
+  worker: WorkerState,
+  metrics: HeartbeatWorker['metrics'],
+): void {
+  const { costs, workers } = scope.cluster;
+  worker.lastSeenMs = scope.nowMs;
+  worker.metrics = metrics;
+  const unmanaged = metrics.memoryBytes - worker.nbytes + metrics.spilledMemoryBytes;
+  worker.unmanagedHistory.add(scope.nowMs, Math.max(0, unmanaged));
+  if (metrics.bandwidth !== undefined && metrics.bandwidth > 0) {
+    const share = 1 / workers.size;
+    costs.bandwidth = costs.bandwidth * (1 - share) + metrics.bandwidth * share;
+  }
+}
+
+/** Tasks that waited for a worker like this one, the best last, so that it is taken first. */
+function recommendUnrunnable(scope: KernelScope, worker: WorkerState): void {
+  const { cluster } = scope;
+  const fitting = [...cluster.unrunnable.keys()].filter((task) => {
+    const valid = validWorkers(cluster, task);
+    if (valid === undefined || valid.has(worker)) return true;
+    return valid.size === 0 && task.restrictions?.loose === true;
+  });
+  for (const task of fitting.sort((a, b) => byPriority(b, a))) {
+    scope.recommend(task, 'processing');
+  }
+}
+
+function releaseProcessing(scope: KernelScope, worker: WorkerState, expected: boolean): string[] {
+  const keys: string[] = [];
+  for (const task of [...worker.processing]) {
+    keys.push(task.key);
+    if (expected) {
+      scope.recommend(task, 'released');
+      continue;
+    }
+    task.suspicious++;
+    task.prefix.suspicious++;
+    if (task.suspicious <= scope.options.allowedFailures) scope.recommend(task, 'released');
+    else failKilled(scope, task, worker);
+  }
+  return keys;
+}
+
+function releaseReplicas(
+  scope: KernelScope,
+  worker: WorkerState,
+): { readonly recomputed: string[]; readonly lost: string[] } {
+  const recomputed: string[] = [];
+  const lost: string[] = [];
+  for (const task of [...worker.hasWhat]) {
+    removeReplica(scope.cluster, task, worker);
+    if (worker.actors.delete(task)) {
+      scope.recommend(task, 'erred');
+      lost.push(task.key);
+    } else if (task.whoHas.size > 0) {
+      continue;
+    } else if (task.runSpec === undefined) {
+      scope.recommend(task, 'forgotten');
+      lost.push(task.key);
+    } else {
+      scope.recommend(task, 'released');
+      recomputed.push(task.key);
+    }
+  }
+  return { recomputed, lost };
+}
+
+function failKilled(scope: KernelScope, task: TaskState, worker: WorkerState): void {
+  const attempts = scope.options.allowedFailures + 1;
+  const failure = schedulerFailure(
+    'ERR_KILLED_WORKER',
+    `${task.key} was tried on ${attempts} workers, and each of them died while it was there, ` +
+      `${worker.address} last. It may use too much memory or end the process; see the workers' logs.`,
+    { key: task.key, lastWorker: worker.address, allowedFailures: scope.options.allowedFailures },
+  );
+  scope.recommendations.withdraw(task);
+  transition(scope, task, 'erred', { worker: worker.address, cause: task.key, failure });
+}
+
+function failWithoutWorker(scope: KernelScope, task: TaskState, noneAtAll: boolean): void {
+  const { noWorkersTimeoutMs } = scope.options;
+  const { restrictions } = task;
+  const why = noneAtAll
+    ? 'there was no running worker'
+    : `no running worker satisfies its restrictions (${describeRestrictions(task)})`;
+  const failure = schedulerFailure(
+    'ERR_NO_WORKER',
+    `${task.key} waited ${noWorkersTimeoutMs} ms and ${why}. Start one, or raise noWorkersTimeout.`,
+    {
+      key: task.key,
+      timeoutMs: noWorkersTimeoutMs,
+      ...(restrictions === undefined ? {} : { restrictions: describeRestrictions(task) }),
+    },
+  );
+  scope.outbox.event('scheduler', { action: 'no-workers-timeout-exceeded', key: task.key });
+  transition(scope, task, 'erred', { cause: task.key, failure });
+}
+
+function describeRestrictions({ restrictions }: TaskState): string {
+  const parts: string[] = [];
+  if (restrictions?.workers !== undefined)
+    parts.push(`workers ${[...restrictions.workers].join(', ')}`);
+  if (restrictions?.hosts !== undefined) parts.push(`hosts ${[...restrictions.hosts].join(', ')}`);
+  for (const [resource, amount] of restrictions?.resources ?? []) {
+    parts.push(`${resource} >= ${amount}`);
+  }
+  return parts.join('; ');
+}

@@ -1,0 +1,55 @@
+/** Where a task may run at all. Source: behaviour.md section 4.6, `valid_workers`. */
+import type { ClusterState } from '../state/cluster.ts';
+import type { Restrictions, TaskState } from '../state/task.ts';
+import type { WorkerState } from '../state/worker.ts';
+
+/**
+ * Running workers that satisfy the task's restrictions, or undefined when any worker does. Resources
+ * are compared with what a worker offers in all, not with what is free: the task waits there.
+ */
+export function validWorkers(
+  cluster: ClusterState,
+  task: TaskState,
+): ReadonlySet<WorkerState> | undefined {
+  const { restrictions } = task;
+  if (restrictions === undefined) return undefined;
+  const addresses = validAddresses(cluster, restrictions);
+  if (addresses === undefined) return undefined;
+  const valid = new Set<WorkerState>();
+  for (const worker of cluster.workersByRank) {
+    if (worker.status === 'running' && addresses.has(worker.address)) valid.add(worker);
+  }
+  return valid;
+}
+
+function validAddresses(
+  cluster: ClusterState,
+  { workers, hosts, resources }: Restrictions,
+): ReadonlySet<string> | undefined {
+  let addresses: Set<string> | undefined;
+  if (workers !== undefined && workers.size > 0) {
+    addresses = new Set([...workers].filter((address) => cluster.workers.has(address)));
+  }
+  if (hosts !== undefined && hosts.size > 0) {
+    addresses ??= new Set();
+    for (const host of hosts) {
+      for (const address of addressesOf(cluster, host)) addresses.add(address);
+    }
+  }
+  for (const [resource, amount] of resources ?? []) {
+    const supply = cluster.resources.get(resource);
+    const suppliers = new Set<string>();
+    for (const [address, offered] of supply ?? []) {
+      if (offered >= amount && (addresses?.has(address) ?? true)) suppliers.add(address);
+    }
+    addresses = suppliers;
+  }
+  return addresses;
+}
+
+/** A host restriction names a host or a worker, and then means that worker's host. */
+function addressesOf(cluster: ClusterState, host: string): Iterable<string> {
+  const alias = cluster.aliases.get(host);
+  const worker = alias === undefined ? undefined : cluster.workers.get(alias);
+  return cluster.hosts.get(worker?.host ?? host) ?? [];
+}

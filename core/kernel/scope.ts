@@ -1,0 +1,69 @@
+import { ClusterState, byRegistration, type WorkerOrder } from '../state/cluster.ts';
+import type { TaskState } from '../state/task.ts';
+import type { TaskStateName } from '../state/task-state-name.ts';
+import { InputTable } from './input-table.ts';
+import type { KernelOptions } from './options.ts';
+import { OutboxWriter } from './outbox.ts';
+import type { KernelPorts } from './ports.ts';
+import { RecommendationStack } from './recommendations.ts';
+import { Story } from './story.ts';
+
+/**
+ * What the functions of the kernel work on: the state, the way out, and the present stimulus.
+ * It belongs to one kernel and is never seen outside of `core/kernel`.
+ */
+export class KernelScope {
+  readonly cluster: ClusterState;
+  readonly outbox = new OutboxWriter();
+  readonly recommendations = new RecommendationStack();
+  readonly story: Story;
+  /** Inputs of the task that is being placed. */
+  readonly inputs = new InputTable();
+
+  /** The present stimulus and its time. */
+  stimulusId = '';
+  nowMs: number;
+
+  /** Assignments are numbered, so that late answers to an older one are recognised. */
+  nextRunId = 0;
+  transitionCounter = 0;
+
+  constructor(
+    readonly options: KernelOptions,
+    public ports: KernelPorts,
+    nowMs: number,
+  ) {
+    this.nowMs = nowMs;
+    this.story = new Story(options.transitionLogLength);
+    this.cluster = new ClusterState(
+      {
+        bandwidth: options.bandwidth,
+        unknownTaskDurationS: options.unknownTaskDurationS,
+        defaultDataSize: options.defaultDataSize,
+        defaultTaskDurationsS: options.defaultTaskDurationsS,
+      },
+      options.workerOrder === 'address' ? byAddress : byRegistration,
+      nowMs,
+    );
+  }
+
+  /** Moves a task on, as soon as its turn comes; the newest recommendation comes first. */
+  recommend(task: TaskState, target: TaskStateName): void {
+    this.recommendations.recommend(task, target);
+  }
+}
+
+/** By address, numbers inside compared as numbers: port 9 comes before port 10. */
+const byAddress: WorkerOrder = (a, b) => {
+  const left = a.address.split(/(\d+)/);
+  const right = b.address.split(/(\d+)/);
+  for (let index = 0; index < Math.min(left.length, right.length); index++) {
+    const one = left[index] as string;
+    const other = right[index] as string;
+    if (one === other) continue;
+    // Odd positions hold the digits that `split` captured.
+    if (index % 2 === 1) return Number(one) - Number(other);
+    return one < other ? -1 : 1;
+  }
+  return left.length - right.length;
+};

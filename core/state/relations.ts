@@ -1,0 +1,261 @@
+/**
+ * The only writers of links that have two sides: task and task, task and worker, task and client,
+ * and of the sums that follow from them. Every function keeps both sides and the sums in step.
+ */
+import { emptySmallSet, SmallSet } from '../util/small-set.ts';
+import type { ClientState } from './client.ts';
+import type { ClusterState } from './cluster.ts';
+import type { TaskPrefix } from './groups.ts';
+import type { TaskState } from './task.ts';
+import type { TaskStateName } from './task-state-name.ts';
+import type { WorkerState } from './worker.ts';
+
+/** Moves a task to another state and keeps the counters of its group in step. */
+export function setTaskState(task: TaskState, state: TaskStateName): void {
+  const { group } = task;
+  group.states[task.state]--;
+  group.states[state]++;
+  group.prefix.stateCounts[state]++;
+  task.state = state;
+}
+
+/** Size of a result in bytes, the default size while it is unknown. */
+export function nbytesOf(cluster: ClusterState, task: TaskState): number {
+  return task.nbytes >= 0 ? task.nbytes : cluster.costs.defaultDataSize;
+}
+
+// ---- task and task ---------------------------------------------------------------------------
+
+/** Makes `task` depend on `dependency`. The caller makes sure that it does not do so already. */
+export function linkDependency(task: TaskState, dependency: TaskState): void {
+  if (task.dependencies.length === 0) task.dependencies = [dependency];
+  else task.dependencies.push(dependency);
+  if (dependency.dependentsWithForgotten.length === 0) {
+    dependency.dependentsWithForgotten = [task];
+  } else {
+    dependency.dependentsWithForgotten.push(task);
+  }
+  dependency.dependentCount++;
+  if (task.countsAsWaiter) dependency.waiterCount++;
+  task.group.dependencies.add(dependency.group);
+}
+
+/** A forgotten task lets go of a dependency. The dependency skips it from then on. */
+export function dropDependent(dependency: TaskState, forgotten: TaskState): void {
+  dependency.dependentCount--;
+  if (forgotten.countsAsWaiter && dependency.waiterCount > 0) dependency.waiterCount--;
+  const { dependentsWithForgotten: all, dependentCount } = dependency;
+  if (dependentCount === 0) dependency.dependentsWithForgotten = [];
+  else if (all.length > 2 * dependentCount + 16) {
+    dependency.dependentsWithForgotten = all.filter((task) => task.state !== 'forgotten');
+  }
+}
+
+/** A dependency was forgotten under a task that lives on. O(dependencies). */
+export function dropDependency(cluster: ClusterState, task: TaskState, forgotten: TaskState): void {
+  task.dependencies.splice(task.dependencies.indexOf(forgotten), 1);
+  if (task.state === 'waiting' && forgotten.whoHas.size === 0) task.missingDependencyCount--;
+  const worker = task.processingOn;
+  if (worker?.needsWhat.has(forgotten) === true) forgetNeed(cluster, forgotten, worker);
+}
+
+/** The task comes into play: its dependencies are kept for it. */
+export function startWaiting(task: TaskState): void {
+  if (task.countsAsWaiter) return;
+  task.countsAsWaiter = true;
+  for (const dependency of task.dependencies) dependency.waiterCount++;
+}
+
+/**
+ * The task is out of play: `unneeded` is called for each dependency that this leaves without
+ * anybody who needs it.
+ */
+export function stopWaiting(task: TaskState, unneeded: (dependency: TaskState) => void): void {
+  if (!task.countsAsWaiter) return;
+  task.countsAsWaiter = false;
+  for (const dependency of task.dependencies) {
+    // A dependency that failed has let go of all its waiters at once.
+    if (dependency.waiterCount === 0) continue;
+    dependency.waiterCount--;
+    if (!dependency.isNeeded) unneeded(dependency);
+  }
+}
+
+// ---- task and client -------------------------------------------------------------------------
+
+export function addWish(client: ClientState, task: TaskState): void {
+  client.wantsWhat.add(task);
+  if (task.whoWants.size === 0) task.whoWants = new SmallSet();
+  task.whoWants.add(client);
+}
+
+/** Returns false when the client did not want the task. */
+export function removeWish(client: ClientState, task: TaskState): boolean {
+  if (!client.wantsWhat.delete(task)) return false;
+  task.whoWants.delete(client);
+  if (task.whoWants.size === 0) task.whoWants = emptySmallSet();
+  return true;
+}
+
+// ---- task and worker: replicas ---------------------------------------------------------------
+
+/** No-op when the worker holds the result already. */
+export function addReplica(cluster: ClusterState, task: TaskState, worker: WorkerState): void {
+  if (worker.hasWhat.has(task)) return;
+  if (worker.needsWhat.size > 0 && worker.needsWhat.has(task)) forgetNeed(cluster, task, worker);
+  worker.hasWhat.add(task);
+  worker.nbytes += nbytesOf(cluster, task);
+  if (task.whoHas.size === 0) task.whoHas = new SmallSet();
+  task.whoHas.add(worker);
+  if (task.whoHas.size === 2) cluster.replicated.add(task);
+}
+
+/** No-op when the worker does not hold the result. */
+export function removeReplica(cluster: ClusterState, task: TaskState, worker: WorkerState): void {
+  if (!worker.hasWhat.delete(task)) return;
+  worker.nbytes -= nbytesOf(cluster, task);
+  task.whoHas.delete(worker);
+  if (task.whoHas.size === 1) cluster.replicated.delete(task);
+  if (task.whoHas.size === 0) task.whoHas = emptySmallSet();
+  if (task.waiterCount > 0 && worker.processing.size > 0) needAgain(cluster, task, worker);
+}
+
+export function removeAllReplicas(cluster: ClusterState, task: TaskState): void {
+  const { items } = task.whoHas;
+  for (let index = items.length - 1; index >= 0; index--) {
+    removeReplica(cluster, task, items[index] as WorkerState);
+  }
+}
+
+/** The size of a result is known (anew). */
+export function setNbytes(cluster: ClusterState, task: TaskState, nbytes: number): void {
+  const before = nbytesOf(cluster, task);
+  task.group.nbytesTotal += nbytes - Math.max(0, task.nbytes);
+  task.nbytes = nbytes;
+  if (nbytes === before) return;
+  for (const worker of task.whoHas.items) worker.nbytes += nbytes - before;
+  if (task.waiterCount === 0) return;
+  for (const dependent of task.dependentsWithForgotten) {
+    const worker = dependent.processingOn;
+    // A worker that needs it is met once for every dependent there; correct it the first time.
+    if (worker?.needsWhat.has(task) !== true || firstDependentOn(task, worker) !== dependent)
+      continue;
+    addNetworkBytes(cluster, worker, nbytes - before);
+  }
+}
+
+// ---- task and worker: processing -------------------------------------------------------------
+
+/** The task is sent to the worker. */
+export function addToProcessing(cluster: ClusterState, task: TaskState, worker: WorkerState): void {
+  task.processingOn = worker;
+  worker.processing.add(task);
+  countPrefix(cluster, task.prefix, worker);
+  for (const dependency of task.dependencies) {
+    if (!worker.hasWhat.has(dependency)) need(cluster, dependency, worker);
+  }
+}
+
+/** The task goes on without a thread: it counts as processing, but no longer as load. */
+export function addToLongRunning(
+  cluster: ClusterState,
+  task: TaskState,
+  worker: WorkerState,
+): void {
+  if (worker.longRunning.has(task)) return;
+  uncountPrefix(cluster, task.prefix, worker);
+  worker.longRunning.add(task);
+}
+
+/** The task is not on its worker any more. Returns that worker. */
+export function removeFromProcessing(cluster: ClusterState, task: TaskState): WorkerState {
+  const worker = task.processingOn as WorkerState;
+  task.processingOn = undefined;
+  if (!worker.longRunning.delete(task)) uncountPrefix(cluster, task.prefix, worker);
+  worker.processing.delete(task);
+  if (worker.needsWhat.size > 0) {
+    for (const dependency of task.dependencies) needLess(cluster, dependency, worker);
+  }
+  return worker;
+}
+
+/** A task of this prefix took that long; estimates everywhere follow. O(1). */
+export function learnDuration(cluster: ClusterState, prefix: TaskPrefix, seconds: number): void {
+  const before = prefix.durationEstimateS;
+  prefix.addDuration(seconds);
+  shiftOccupancy(cluster, prefix, before);
+}
+
+/** A running task of this prefix has taken that long so far. O(1). */
+export function learnExecTime(cluster: ClusterState, prefix: TaskPrefix, seconds: number): void {
+  const before = prefix.durationEstimateS;
+  prefix.addExecTime(seconds);
+  shiftOccupancy(cluster, prefix, before);
+}
+
+function shiftOccupancy(cluster: ClusterState, prefix: TaskPrefix, beforeS: number): void {
+  cluster.computeOccupancyS += prefix.processingCount * (prefix.durationEstimateS - beforeS);
+}
+
+function countPrefix(cluster: ClusterState, prefix: TaskPrefix, worker: WorkerState): void {
+  cluster.computingCount++;
+  prefix.processingCount++;
+  cluster.computeOccupancyS += prefix.durationEstimateS;
+  for (const entry of worker.prefixCounts) {
+    if (entry.prefix === prefix) {
+      entry.count++;
+      return;
+    }
+  }
+  worker.prefixCounts.push({ prefix, count: 1 });
+}
+
+function uncountPrefix(cluster: ClusterState, prefix: TaskPrefix, worker: WorkerState): void {
+  cluster.computingCount--;
+  prefix.processingCount--;
+  // An exact zero when nothing is left: rounding errors do not outlive the work that made them.
+  if (cluster.computingCount === 0) cluster.computeOccupancyS = 0;
+  else cluster.computeOccupancyS -= prefix.durationEstimateS;
+  const entries = worker.prefixCounts;
+  const index = entries.findIndex((entry) => entry.prefix === prefix);
+  const entry = entries[index];
+  if (entry === undefined || --entry.count > 0) return;
+  const last = entries.pop();
+  if (last !== undefined && last !== entry) entries[index] = last;
+}
+
+// ---- what a worker still has to fetch --------------------------------------------------------
+
+function need(cluster: ClusterState, dependency: TaskState, worker: WorkerState): void {
+  const count = worker.needsWhat.get(dependency) ?? 0;
+  worker.needsWhat.set(dependency, count + 1);
+  if (count === 0) addNetworkBytes(cluster, worker, nbytesOf(cluster, dependency));
+}
+
+function needLess(cluster: ClusterState, dependency: TaskState, worker: WorkerState): void {
+  const count = worker.needsWhat.get(dependency);
+  if (count === undefined) return;
+  if (count === 1) forgetNeed(cluster, dependency, worker);
+  else worker.needsWhat.set(dependency, count - 1);
+}
+
+function forgetNeed(cluster: ClusterState, dependency: TaskState, worker: WorkerState): void {
+  worker.needsWhat.delete(dependency);
+  addNetworkBytes(cluster, worker, -nbytesOf(cluster, dependency));
+}
+
+/** The worker lost its copy while tasks that need it are there (Dask leaves these uncounted). */
+function needAgain(cluster: ClusterState, dependency: TaskState, worker: WorkerState): void {
+  for (const dependent of dependency.dependentsWithForgotten) {
+    if (dependent.processingOn === worker) need(cluster, dependency, worker);
+  }
+}
+
+function firstDependentOn(task: TaskState, worker: WorkerState): TaskState | undefined {
+  return task.dependentsWithForgotten.find((dependent) => dependent.processingOn === worker);
+}
+
+function addNetworkBytes(cluster: ClusterState, worker: WorkerState, nbytes: number): void {
+  worker.networkBytes += nbytes;
+  cluster.networkBytes += nbytes;
+}

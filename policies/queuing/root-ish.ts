@@ -1,0 +1,69 @@
+import { definePolicy } from '../../core/api/index.ts';
+import { selectCoAssigned } from './co-assign.ts';
+import { DEFAULT_ROOTISH_LIMITS, isRootish } from './rootish.ts';
+
+/** Options of the policy `root-ish`. */
+export interface RootishOptions {
+  /** Root-ish tasks per thread that a worker may have at once; Infinity holds nothing back. */
+  readonly workerSaturation: number;
+  readonly rootishTaskgroup: number;
+  readonly rootishTaskgroupDependencies: number;
+}
+
+/**
+ * Root-ish tasks go to the least busy worker, and wait in the scheduler when every thread has one (and
+ * a few spare). This keeps memory low: work that was begun is finished before more is begun.
+ * Dask with a finite `worker-saturation`.
+ */
+export const rootish = definePolicy<'queuing', Partial<RootishOptions>>('queuing', {
+  name: 'root-ish',
+  optionsSchema: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      workerSaturation: {
+        description: 'Root-ish tasks per thread that a worker may have at once; inf: no limit.',
+        anyOf: [{ type: 'number', exclusiveMinimum: 0 }, { const: 'inf' }],
+        default: 1.1,
+      },
+      rootishTaskgroup: {
+        description: 'Root-ish groups depend on fewer groups than this.',
+        type: 'integer',
+        minimum: 0,
+        default: DEFAULT_ROOTISH_LIMITS.dependencyGroupsMax,
+      },
+      rootishTaskgroupDependencies: {
+        description: 'Root-ish groups depend on fewer tasks than this.',
+        type: 'integer',
+        minimum: 0,
+        default: DEFAULT_ROOTISH_LIMITS.dependencyTasksMax,
+      },
+    },
+  },
+  create: (options) => {
+    const saturation = toNumber(options.workerSaturation ?? 1.1);
+    const limits = {
+      dependencyGroupsMax: options.rootishTaskgroup ?? DEFAULT_ROOTISH_LIMITS.dependencyGroupsMax,
+      dependencyTasksMax:
+        options.rootishTaskgroupDependencies ?? DEFAULT_ROOTISH_LIMITS.dependencyTasksMax,
+    };
+    return {
+      holdsBack: saturation !== Infinity,
+      slotLimit: (worker) => slotLimit(saturation, worker.threadCount),
+      isRootish: (task, cluster) => isRootish(task, cluster, limits),
+      selectRootish: (task, cluster) =>
+        saturation === Infinity || !task.isQueueable
+          ? selectCoAssigned(task, cluster)
+          : cluster.openSlots.peek(),
+    };
+  },
+});
+
+/** `ceil(saturation * threads)`, at least one. No epsilon: Dask has the same doubles. */
+export function slotLimit(saturation: number, threadCount: number): number {
+  return Math.max(Math.ceil(saturation * threadCount), 1);
+}
+
+function toNumber(saturation: number | string): number {
+  return saturation === 'inf' ? Infinity : Number(saturation);
+}

@@ -1,0 +1,32 @@
+import type { ClusterView, TaskView } from '../../core/api/index.ts';
+
+/** What counts as a collection of root-ish tasks. */
+export interface RootishLimits {
+  /** Fewer groups than this may be depended upon. Default 5. */
+  readonly dependencyGroupsMax: number;
+  /** Fewer tasks than this may be in those groups together. Default 5. */
+  readonly dependencyTasksMax: number;
+}
+
+export const DEFAULT_ROOTISH_LIMITS: RootishLimits = {
+  dependencyGroupsMax: 5,
+  dependencyTasksMax: 5,
+};
+
+/**
+ * Whether a task starts a collection: its group is large compared with the cluster and depends on
+ * next to nothing as a whole (the data set that all its tasks read, say). Dask's `is_rootish`.
+ * O(dependency groups), which is less than 5.
+ */
+export function isRootish(task: TaskView, cluster: ClusterView, limits: RootishLimits): boolean {
+  const { restrictions, group } = task;
+  if (restrictions !== undefined) return false;
+  if (group.size <= 2 * cluster.totalThreads) return false;
+  if (group.dependencies.size >= limits.dependencyGroupsMax) return false;
+  let tasks = 0;
+  for (const dependency of group.dependencies) {
+    tasks += dependency.size;
+    if (tasks >= limits.dependencyTasksMax) return false;
+  }
+  return true;
+}

@@ -1,0 +1,90 @@
+import { type Graph, ref, task } from '../client/index.ts';
+import type { IndexPart } from './inverted-index.ts';
+import type { Weighted, WordScores } from './ranking.ts';
+import {
+  type Answer,
+  answer,
+  digest,
+  findTerms,
+  indexChunk,
+  type LetterRange,
+  matchDocuments,
+  mergeIndexes,
+  type Question,
+  scoreQuery,
+} from './tasks.ts';
+
+/** How the work is cut. */
+export interface Cut {
+  readonly filesPerTask: number;
+  /** Indexes that one task merges. At least 2. */
+  readonly fanIn: number;
+  /** Ranges of letters that the index is split into. */
+  readonly ranges: number;
+}
+
+/** The graph, and the names of what is wanted of it. */
+export interface DemoGraph {
+  readonly graph: Graph;
+  readonly answer: string;
+  readonly digests: readonly string[];
+  readonly taskCount: number;
+}
+
+/**
+ * Root tasks read files and index them; trees of merges, one for each range of letters, make whole
+ * indexes; the question goes to each range and the parts of the answer are put together.
+ */
+export function demoGraph(paths: readonly string[], question: Question, cut: Cut): DemoGraph {
+  const graph: Record<string, Graph[string]> = {};
+  const roots: string[] = [];
+  for (let first = 0; first < paths.length; first += cut.filesPerTask) {
+    const key = `('index-files', ${roots.length})`;
+    graph[key] = task(indexChunk, paths.slice(first, first + cut.filesPerTask), first);
+    roots.push(key);
+  }
+  const scores: string[] = [];
+  const terms: string[] = [];
+  const digests: string[] = [];
+  const matching = ref<Weighted<number>[]>('match-documents');
+  for (let index = 0; index < cut.ranges; index++) {
+    const whole = addMergeTree(graph, roots, { index, of: cut.ranges }, cut.fanIn);
+    const part = ref<IndexPart>(whole);
+    scores.push(add(graph, `('score', ${index})`, task(scoreQuery, part, question)));
+    terms.push(add(graph, `('terms', ${index})`, task(findTerms, part, matching, question)));
+    digests.push(add(graph, `('digest', ${index})`, task(digest, part)));
+  }
+  const allScores = scores.map((key) => ref<WordScores[]>(key));
+  const allTerms = terms.map((key) => ref<Weighted<string>[]>(key));
+  add(graph, 'match-documents', task(matchDocuments, allScores, question));
+  add(graph, 'answer', task(answer, allTerms, matching, question));
+  return { graph, answer: 'answer', digests, taskCount: Object.keys(graph).length };
+}
+
+/** The type of the answer, for whoever asks for it by name. */
+export type DemoAnswer = Answer;
+
+function addMergeTree(
+  graph: Record<string, Graph[string]>,
+  leaves: readonly string[],
+  range: LetterRange,
+  fanIn: number,
+): string {
+  let level = leaves;
+  // At least once: the first level picks the terms of the range.
+  for (let depth = 0; depth === 0 || level.length > 1; depth++) {
+    const merged: string[] = [];
+    for (let start = 0; start < level.length; start += fanIn) {
+      const parts = level.slice(start, start + fanIn).map((key) => ref<IndexPart>(key));
+      const key = `('merge-${depth}', ${range.index}, ${merged.length})`;
+      merged.push(add(graph, key, task(mergeIndexes, parts, range)));
+    }
+    level = merged;
+  }
+  return level[0] as string;
+}
+
+function add(graph: Record<string, Graph[string]>, key: string, node: Graph[string]): string {
+  graph[key] = node;
+  return key;
+}

@@ -19,7 +19,7 @@ export interface Network {
 }
 
 /** Version for messages to people; the protocol decides who understands whom. */
-const CLIENT_VERSION = '0.1.0';
+export const CLIENT_VERSION = '0.1.0';
 
 /**
  * Connects and introduces itself.

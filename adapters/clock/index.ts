@@ -1,0 +1,2 @@
+export { SystemClock } from './system-clock.ts';
+export { VirtualClock } from './virtual-clock.ts';

@@ -1,0 +1,13 @@
+/**
+ * `yardmaster/testing`: what authors of transports, plugins and policies need for their own tests.
+ * Importing it needs no test runner.
+ */
+export { SystemClock } from '../clock/system-clock.ts';
+export { VirtualClock } from '../clock/virtual-clock.ts';
+export { MsgpackCodec } from '../codec-msgpack/index.ts';
+export { inMemory, type InMemoryOptions, InMemoryTransport } from '../transport-inmemory/index.ts';
+export {
+  type TestRunner,
+  transportConformance,
+  type TransportHarness,
+} from './transport-conformance.ts';

@@ -1,0 +1,49 @@
+import { ADDRESSES_CLAUSES } from './conformance/addresses.ts';
+import { Bench, type Clauses, type TransportHarness } from './conformance/bench.ts';
+import { DATA_CLAUSES } from './conformance/data.ts';
+import { DELIVERY_CLAUSES } from './conformance/delivery.ts';
+import { ENDINGS_CLAUSES } from './conformance/endings.ts';
+
+export type { TransportHarness } from './conformance/bench.ts';
+
+/** Each name is a sentence of the contract. */
+const CLAUSES: Clauses = {
+  ...DELIVERY_CLAUSES,
+  ...DATA_CLAUSES,
+  ...ENDINGS_CLAUSES,
+  ...ADDRESSES_CLAUSES,
+};
+
+/** What registers the tests: `describe` and `it` of vitest, jest, mocha or node:test. */
+export interface TestRunner {
+  describe(name: string, body: () => void): unknown;
+  it(name: string, body: () => Promise<void>): unknown;
+}
+
+/**
+ * Registers one test for each clause of the contract in `Transport` and `Connection`. Who writes a
+ * transport runs it in their own project:
+ *
+ *     import { describe, it } from 'vitest';
+ *     transportConformance('my-quic', () => ({ transport, listenAddress, vacantAddress }), { describe, it });
+ *
+ * @param makeHarness - called for each clause
+ */
+export function transportConformance(
+  name: string,
+  makeHarness: () => TransportHarness | Promise<TransportHarness>,
+  runner: TestRunner,
+): void {
+  runner.describe(`${name} keeps the contract of a transport`, () => {
+    for (const [clause, check] of Object.entries(CLAUSES)) {
+      runner.it(clause, async () => {
+        const bench = new Bench(await makeHarness());
+        try {
+          await check(bench);
+        } finally {
+          await bench.close();
+        }
+      });
+    }
+  });
+}

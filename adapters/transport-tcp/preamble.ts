@@ -1,0 +1,95 @@
+import { YardmasterError } from '../../core/api/index.ts';
+
+/** Version of the framing: goes up when peers of before could not read it. */
+const VERSION = '1';
+const NAME = 'yardmaster-tcp/';
+
+/** The first bytes on a connection, from both sides: a line of ASCII. */
+export const PREAMBLE: Uint8Array = new TextEncoder().encode(`${NAME}${VERSION}\n`);
+
+/** Longest line that is read to find out which version a peer speaks. */
+const PREAMBLE_BYTES_MAX = NAME.length + 16;
+
+/** First bytes by which other protocols are known. */
+const OTHER_PROTOCOLS: readonly { readonly name: string; readonly starts: readonly string[] }[] = [
+  {
+    name: 'HTTP',
+    starts: [
+      ...['GET ', 'POST ', 'HEAD ', 'PUT ', 'DELETE ', 'OPTIONS ', 'PATCH ', 'CONNECT ', 'TRACE '],
+      ...['HTTP/', 'PRI * HTTP/2'],
+    ],
+  },
+  { name: 'TLS', starts: ['\x16\x03', '\x15\x03'] },
+  { name: 'SSH', starts: ['SSH-'] },
+  { name: 'Redis', starts: ['*1\r\n', '*2\r\n', '-ERR ', '+OK\r\n', '+PONG'] },
+  { name: 'the PROXY protocol', starts: ['PROXY ', '\r\n\r\n\0\r\nQUIT\n'] },
+  { name: 'SMTP or FTP', starts: ['220 ', '220-', 'EHLO ', 'HELO '] },
+  // Its frames begin with their number, and their lengths, as 64-bit little-endian integers.
+  { name: 'Dask', starts: ['\x01\0\0\0\0\0\0\0', '\x02\0\0\0\0\0\0\0', '\x03\0\0\0\0\0\0\0'] },
+];
+
+/**
+ * Checks the beginning of what a peer sends.
+ *
+ * @param received - all bytes so far
+ * @returns the length of the preamble; undefined while there could be more of it to come
+ * @throws YardmasterError `ERR_PROTOCOL` at the first byte that does not fit, naming what the peer
+ *   seems to speak
+ */
+export function checkPreamble(received: Uint8Array): number | undefined {
+  const nbytes = Math.min(received.length, PREAMBLE.length);
+  let same = 0;
+  while (same < nbytes && received[same] === PREAMBLE[same]) same++;
+  if (same === PREAMBLE.length) return same;
+  if (same === received.length) return undefined;
+  const text = latin1(received.subarray(0, PREAMBLE_BYTES_MAX));
+  if (same < NAME.length) throw otherProtocol(text);
+  checkVersion(text);
+  return undefined;
+}
+
+/** Says what a peer speaks whose first bytes are these. */
+function otherProtocol(text: string): YardmasterError {
+  const known = OTHER_PROTOCOLS.find(({ starts }) =>
+    starts.some((start) => text.startsWith(start) || (text !== '' && start.startsWith(text))),
+  )?.name;
+  const seen = JSON.stringify(text.slice(0, 16));
+  return new YardmasterError(
+    'ERR_PROTOCOL',
+    known === undefined
+      ? `the peer does not speak the protocol of Yardmaster: its first bytes are ${seen}; check host and port`
+      : `the peer seems to speak ${known}, not the protocol of Yardmaster: its first bytes are ${seen}; ${adviceFor(known)}`,
+    { firstBytes: text.slice(0, 16), seems: known },
+  );
+}
+
+/** The text begins with our name, but the version is not ours. Waits for its end. */
+function checkVersion(text: string): void {
+  const end = text.indexOf('\n');
+  if (end === -1 && text.length < PREAMBLE_BYTES_MAX) return;
+  const version = text.slice(NAME.length, end === -1 ? undefined : end);
+  throw new YardmasterError(
+    'ERR_PROTOCOL',
+    `the peer speaks version ${JSON.stringify(version)} of the protocol, this side version "${VERSION}"; run the same version of Yardmaster on both sides`,
+    { version, expected: VERSION },
+  );
+}
+
+function adviceFor(protocol: string): string {
+  switch (protocol) {
+    case 'HTTP':
+      return 'the dashboard and metrics have a port of their own';
+    case 'TLS':
+      return 'use plain tcp:// here, or put the TLS end in front of it';
+    case 'Dask':
+      return 'workers and clients of Dask need an adapter that speaks its protocol';
+    default:
+      return 'check host and port';
+  }
+}
+
+function latin1(bytes: Uint8Array): string {
+  let text = '';
+  for (const byte of bytes) text += String.fromCharCode(byte);
+  return text;
+}

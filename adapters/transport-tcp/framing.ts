@@ -23,7 +23,7 @@ const BATCH_BYTES_MAX = 256 * 1024;
 const LARGE_MESSAGE_BYTES = 64 * 1024;
 
 /** Memory that is set aside for a frame before any of it has come. */
-const TRUSTED_BYTES = 16 * 1024 * 1024;
+const TRUSTED_BYTES = 64 * 1024 * 1024;
 
 /** Ends a stream in good order. */
 export const GOODBYE: Uint8Array = new Uint8Array(LENGTH_BYTES);

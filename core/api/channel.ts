@@ -26,7 +26,10 @@ interface PendingRequest {
  * A connection on which both sides may send messages and ask questions.
  *
  * Messages keep their order among themselves and relative to requests. A request always ends: with
- * the answer, the peer's error, `ERR_TIMEOUT`, or `ERR_CLOSED` when the connection goes.
+ * the answer, the peer's error, `ERR_TIMEOUT`, or `ERR_CLOSED` when the connection goes. A peer that
+ * breaks this protocol loses its connection with `ERR_PROTOCOL`.
+ *
+ * Messages with `op` "request" and "reply" are the channel's own.
  */
 export class Channel implements ConnectionHandlers {
   private nextId = 0;
@@ -43,6 +46,7 @@ export class Channel implements ConnectionHandlers {
     return this.connection.peerAddress;
   }
 
+  /** It is over, or was aborted. */
   get isClosed(): boolean {
     return this.closed;
   }
@@ -54,7 +58,7 @@ export class Channel implements ConnectionHandlers {
   /**
    * @param timeoutMs - Infinity waits for as long as the connection lives
    * @throws RemoteError what the peer's handler threw
-   * @throws YardmasterError `ERR_TIMEOUT`, `ERR_CLOSED`
+   * @throws YardmasterError `ERR_TIMEOUT`, `ERR_CLOSED`, `ERR_NOT_SERIALISABLE`
    */
   request<T = unknown>(
     method: string,
@@ -64,20 +68,15 @@ export class Channel implements ConnectionHandlers {
     if (this.closed) return Promise.reject(this.closedError(method));
     const id = this.nextId++;
     return new Promise<T>((resolve, reject) => {
+      // First, because it throws when the parameters cannot travel; then nothing is left behind.
+      this.connection.send({ op: 'request', id, method, parameters });
       const timer = Number.isFinite(timeoutMs)
         ? this.clock.setTimer(timeoutMs, () => {
             this.pending.delete(id);
-            reject(
-              new YardmasterError(
-                'ERR_TIMEOUT',
-                `${this.peerAddress} did not answer "${method}" within ${timeoutMs} ms`,
-                { method, timeoutMs, peer: this.peerAddress },
-              ),
-            );
+            reject(this.timeoutError(method, timeoutMs));
           })
         : undefined;
       this.pending.set(id, { method, resolve: resolve as (value: unknown) => void, reject, timer });
-      this.connection.send({ op: 'request', id, method, parameters });
     });
   }
 
@@ -86,7 +85,9 @@ export class Channel implements ConnectionHandlers {
     return this.connection.close();
   }
 
+  /** Closes at once. Nothing more is told but `onClose`. */
   abort(reason: Error): void {
+    this.closed = true;
     this.connection.abort(reason);
   }
 
@@ -114,36 +115,70 @@ export class Channel implements ConnectionHandlers {
   }
 
   private answer(message: WireMessage): void {
-    const { id, method, parameters } = message as unknown as {
-      id: number;
-      method: string;
-      parameters?: WireMessage;
+    const { id, method, parameters = {} } = message;
+    if (!isRequestId(id) || typeof method !== 'string' || !isFields(parameters)) {
+      this.breach('a request without id, method or parameters');
+      return;
+    }
+    const succeed = (value: unknown): void => {
+      this.connection.send({ op: 'reply', id, ok: true, value });
     };
     const fail = (thrown: unknown): void => {
-      this.connection.send({ op: 'reply', id, ok: false, error: toErrorPayload(thrown) });
+      this.sendFailure(id, thrown);
     };
     try {
-      const value = this.handlers.onRequest(method, parameters ?? {});
-      if (!isPromise(value)) {
-        this.connection.send({ op: 'reply', id, ok: true, value });
-        return;
-      }
-      value.then((settled) => {
-        this.connection.send({ op: 'reply', id, ok: true, value: settled });
-      }, fail);
+      const value = this.handlers.onRequest(method, parameters);
+      // An answer that cannot travel makes `succeed` throw, which is then the answer.
+      if (isPromise(value)) Promise.resolve(value).then(succeed).catch(fail);
+      else succeed(value);
     } catch (thrown) {
       fail(thrown);
     }
   }
 
+  private sendFailure(id: number, thrown: unknown): void {
+    try {
+      this.connection.send({ op: 'reply', id, ok: false, error: toErrorPayload(thrown) });
+    } catch (refusal) {
+      // The error itself cannot travel; its text and the reason can.
+      this.connection.send({ op: 'reply', id, ok: false, error: describeError(thrown, refusal) });
+    }
+  }
+
   private settle(message: WireMessage): void {
-    const id = message['id'] as number;
+    const { id, ok, value, error } = message;
+    if (!isRequestId(id) || id >= this.nextId) {
+      this.breach('a reply to a request that was never made');
+      return;
+    }
     const request = this.pending.get(id);
     if (request === undefined) return; // It timed out before.
+    if (ok !== true && !isErrorPayload(error)) {
+      this.breach('a reply with neither a value nor an error');
+      return;
+    }
     this.pending.delete(id);
     request.timer?.cancel();
-    if (message['ok'] === true) request.resolve(message['value']);
-    else request.reject(new RemoteError(message['error'] as ErrorPayload));
+    if (ok === true) request.resolve(value);
+    else request.reject(new RemoteError(error as ErrorPayload));
+  }
+
+  private breach(what: string): void {
+    this.abort(
+      new YardmasterError(
+        'ERR_PROTOCOL',
+        `${this.peerAddress} sent ${what}; it runs another version, or is broken`,
+        { peer: this.peerAddress },
+      ),
+    );
+  }
+
+  private timeoutError(method: string, timeoutMs: number): YardmasterError {
+    return new YardmasterError(
+      'ERR_TIMEOUT',
+      `${this.peerAddress} did not answer "${method}" within ${timeoutMs} ms`,
+      { method, timeoutMs, peer: this.peerAddress },
+    );
   }
 
   private closedError(method: string, cause?: Error): YardmasterError {
@@ -156,6 +191,44 @@ export class Channel implements ConnectionHandlers {
   }
 }
 
-function isPromise(value: unknown): value is Promise<unknown> {
-  return typeof value === 'object' && value !== null && 'then' in value;
+function isPromise(value: unknown): value is PromiseLike<unknown> {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    typeof (value as { readonly then?: unknown }).then === 'function'
+  );
+}
+
+function isRequestId(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function isFields(value: unknown): value is WireMessage {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isErrorPayload(value: unknown): boolean {
+  return (
+    isFields(value) && typeof value['name'] === 'string' && typeof value['message'] === 'string'
+  );
+}
+
+/** What is left of an error whose fields, or whose text, cannot travel. */
+function describeError(thrown: unknown, refusal: unknown): ErrorPayload {
+  const { name, message, code } = (thrown instanceof Error ? thrown : {}) as {
+    readonly name?: unknown;
+    readonly message?: unknown;
+    readonly code?: unknown;
+  };
+  return {
+    name: plainText(name, 'Error'),
+    message: plainText(message, 'an error that cannot be sent'),
+    ...(typeof code === 'string' ? { code: plainText(code, '') } : {}),
+    data: { notSent: plainText((refusal as Error | undefined)?.message, String(refusal)) },
+  };
+}
+
+/** Text with nothing in it that an encoding could refuse. */
+function plainText(value: unknown, otherwise: string): string {
+  return (typeof value === 'string' ? value : otherwise).replace(/\p{Surrogate}/gu, '\uFFFD');
 }

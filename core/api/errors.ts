@@ -62,22 +62,25 @@ export class YardmasterError extends Error {
 /** Depth of causes that are carried along. */
 const CAUSES_MAX = 8;
 
-/** Turns whatever was thrown into something that can travel. */
+/** Levels of nesting in the data of an error that are carried along. */
+const DATA_DEPTH_MAX = 20;
+
+/** Turns whatever was thrown into something that can travel, whatever the codec. */
 export function toErrorPayload(thrown: unknown, depth = 0): ErrorPayload {
   if (!(thrown instanceof Error)) {
     return {
       name: 'NonError',
-      message: `something that is not an Error was thrown: ${describe(thrown)}`,
-      data: { thrown: isPlain(thrown) ? thrown : describe(thrown) },
+      message: wellFormed(`something that is not an Error was thrown: ${describe(thrown)}`),
+      data: { thrown: isPlain(thrown) ? thrown : wellFormed(describe(thrown)) },
     };
   }
   const { code, cause } = thrown as { code?: unknown; cause?: unknown };
   const data = plainProperties(thrown);
   return {
-    name: thrown.name,
-    message: thrown.message,
-    ...(thrown.stack === undefined ? {} : { stack: thrown.stack }),
-    ...(typeof code === 'string' ? { code } : {}),
+    name: wellFormed(thrown.name),
+    message: wellFormed(thrown.message),
+    ...(thrown.stack === undefined ? {} : { stack: wellFormed(thrown.stack) }),
+    ...(typeof code === 'string' ? { code: wellFormed(code) } : {}),
     ...(cause === undefined || depth >= CAUSES_MAX
       ? {}
       : { cause: toErrorPayload(cause, depth + 1) }),
@@ -106,34 +109,55 @@ export class RemoteError extends Error {
   }
 }
 
+/** Own properties that can travel; those of `data` one by one, so that one misfit costs no other. */
 function plainProperties(error: Error): Record<string, unknown> {
   const found: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(error)) {
     if (name === 'code' || name === 'cause' || name === 'name') continue;
-    if (name === 'data' && isPlain(value)) Object.assign(found, value);
-    else if (isPlain(value)) found[name] = value;
+    if (name === 'data' && isObject(value)) copyPlain(Object.entries(value), found);
+    else copyPlain([[name, value]], found);
   }
   return found;
 }
 
-function isPlain(value: unknown): boolean {
-  if (value === null || ['string', 'number', 'boolean'].includes(typeof value)) return true;
-  if (Array.isArray(value)) return value.every(isPlain);
-  if (typeof value !== 'object') return false;
-  if (Object.getPrototypeOf(value) !== Object.prototype) return false;
-  try {
-    JSON.stringify(value);
-    return true;
-  } catch {
-    return false;
+function copyPlain(
+  from: readonly (readonly [string, unknown])[],
+  to: Record<string, unknown>,
+): void {
+  for (const [name, value] of from) {
+    if (isPlain({ [name]: value }) && value !== undefined) to[name] = value;
   }
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Whether it arrives anywhere as it is. */
+function isPlain(value: unknown, depth = 0): boolean {
+  if (value === null || typeof value === 'boolean') return true;
+  if (typeof value === 'string') return wellFormed(value) === value;
+  if (typeof value === 'number') return !Number.isInteger(value) || Number.isSafeInteger(value);
+  if (typeof value !== 'object' || depth >= DATA_DEPTH_MAX) return false;
+  if (Array.isArray(value)) return value.every((item) => isPlain(item, depth + 1));
+  if (Object.getPrototypeOf(value) !== Object.prototype) return false;
+  return Object.entries(value).every(
+    ([name, field]) =>
+      isPlain(name) && name !== '__proto__' && (field === undefined || isPlain(field, depth + 1)),
+  );
+}
+
+/** Half of a surrogate pair (a text cut within an emoji) has no form in UTF-8. */
+function wellFormed(text: unknown): string {
+  return String(text).replace(/\p{Surrogate}/gu, '\uFFFD');
 }
 
 function describe(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value);
   if (typeof value === 'function') return `function ${value.name || '(anonymous)'}`;
   try {
-    return (JSON.stringify(value) as string | undefined) ?? String(value);
+    const text: unknown = JSON.stringify(value);
+    return typeof text === 'string' ? text : String(value);
   } catch {
     return Object.prototype.toString.call(value);
   }

@@ -48,7 +48,7 @@ export const DATA_CLAUSES: Clauses = {
     await bench.until(() => server.messages.length === 1);
     const [received] = server.messages;
     assert.deepStrictEqual(received, { op: 'before', list: [1, 2], bytes: new Uint8Array([1, 2]) });
-    (received['list']).push(4);
+    received['list'].push(4);
     assert.deepEqual(message.list, [1, 2, 3]);
   },
 

@@ -12,31 +12,38 @@ export function memoryToReleased(scope: KernelScope, task: TaskState): void {
     scope.recommend(task, 'erred');
     return;
   }
+  if (task.runSpec === undefined && task.waiterCount > 0) {
+    // Data that cannot be computed again is never released under its waiters, only lost.
+    scope.recommend(task, 'forgotten');
+    return;
+  }
   dropActor(task);
   freeReplicas(scope, task);
   setTaskState(task, 'released');
   if (task.runSpec === undefined || task.hasLostDependencies) scope.recommend(task, 'forgotten');
   else if (task.isNeeded) scope.recommend(task, 'waiting');
   for (const dependent of task.dependentsWithForgotten) {
-    if (dependent.state === 'waiting') dependent.missingDependencyCount++;
-    else if (dependent.isInPlay) scope.recommend(dependent, 'waiting');
+    if (dependent.state !== 'waiting' && dependent.isInPlay) scope.recommend(dependent, 'waiting');
   }
   for (const client of task.whoWants.items) {
     scope.outbox.toClient(client, { op: 'lost-data', key: task.key });
   }
 }
 
-/** The worker with an actor is gone; its state cannot be computed again. */
+/** The worker with an actor is gone, and its state with it. Other results are computed again. */
 export function memoryToErred(
   scope: KernelScope,
   task: TaskState,
   details: TransitionDetails,
 ): void {
+  if (!task.isActor) {
+    memoryToReleased(scope, task);
+    return;
+  }
   dropActor(task);
   freeReplicas(scope, task);
   for (const dependent of task.dependents) {
     if (dependent.whoHas.size > 0) continue;
-    if (dependent.state === 'waiting') dependent.missingDependencyCount++;
     dependent.exceptionBlame = task;
     scope.recommend(dependent, 'erred');
   }

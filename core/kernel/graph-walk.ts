@@ -5,6 +5,8 @@ import type { ClusterState } from '../state/cluster.ts';
 export interface GraphPlan {
   /** Indices of the tasks that the requested keys need, dependencies before dependents. */
   readonly order: readonly number[];
+  /** Keys outside of the graph that its tasks depend on and the cluster knows. */
+  readonly known: readonly string[];
   /** Requested keys that can be had. */
   readonly keys: readonly string[];
   /** Requested keys that need something that nobody knows, with the first such thing of each. */
@@ -35,6 +37,7 @@ class GraphWalk {
   private readonly indexByKey = new Map<string, number>();
   private readonly colours: Uint8Array;
   private readonly order: number[] = [];
+  private readonly known = new Set<string>();
   /** What is missing under each lost task. */
   private readonly missing = new Map<number, string>();
   /** The path from a requested key, and how far each of its tasks has been looked into. */
@@ -56,8 +59,12 @@ class GraphWalk {
     for (const key of keys) {
       const index = this.indexByKey.get(key);
       if (index === undefined) {
-        if (this.cluster.tasks.has(key)) kept.push(key);
-        else lost.push({ key, missing: key });
+        if (this.cluster.tasks.has(key)) {
+          kept.push(key);
+          this.known.add(key);
+        } else {
+          lost.push({ key, missing: key });
+        }
         continue;
       }
       this.descend(index);
@@ -65,7 +72,7 @@ class GraphWalk {
       if (missing === undefined) kept.push(key);
       else lost.push({ key, missing });
     }
-    return { order: this.order, keys: kept, lost, cycle: this.cycle };
+    return { order: this.order, known: [...this.known], keys: kept, lost, cycle: this.cycle };
   }
 
   /** Depth first without recursion: graphs are deeper than the stack. */
@@ -88,7 +95,8 @@ class GraphWalk {
   private visit(index: number, key: string): void {
     const next = this.indexByKey.get(key);
     if (next === undefined) {
-      if (!this.cluster.tasks.has(key)) this.missing.set(index, key);
+      if (this.cluster.tasks.has(key)) this.known.add(key);
+      else this.missing.set(index, key);
       return;
     }
     const colour = this.colours[next];

@@ -12,6 +12,8 @@ const NOT_A_HOLDER = -1;
  * however many candidates there are. (Dask sums over all inputs for each candidate.)
  */
 export class InputTable {
+  /** Ranks of the holders when they were met: workers may move to other ranks afterwards. */
+  private readonly ranks: number[] = [];
   /** Running workers that hold at least one input, in the order in which they were met. */
   readonly holders: WorkerState[] = [];
   /** Bytes of the inputs by rank of the worker that holds them. */
@@ -36,7 +38,8 @@ export class InputTable {
   }
 
   clear(): void {
-    for (const worker of this.holders) this.localBytes[worker.rank] = NOT_A_HOLDER;
+    for (const rank of this.ranks) this.localBytes[rank] = NOT_A_HOLDER;
+    this.ranks.length = 0;
     this.holders.length = 0;
     this.totalBytes = 0;
   }
@@ -44,7 +47,10 @@ export class InputTable {
   private credit(worker: WorkerState, nbytes: number): void {
     if (worker.status !== 'running') return;
     const before = this.localBytes[worker.rank] as number;
-    if (before === NOT_A_HOLDER) this.holders.push(worker);
+    if (before === NOT_A_HOLDER) {
+      this.holders.push(worker);
+      this.ranks.push(worker.rank);
+    }
     this.localBytes[worker.rank] = Math.max(0, before) + nbytes;
   }
 }

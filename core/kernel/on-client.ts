@@ -41,7 +41,10 @@ export function onHeartbeatClient(scope: KernelScope, stimulus: HeartbeatClient)
   if (client !== undefined) client.lastSeenMs = scope.nowMs;
 }
 
-/** Unknown keys are cancelled at once: the client must not wait for them. */
+/**
+ * A wish keeps a result alive; it does not start a computation (`update-graph` does). Unknown keys are
+ * cancelled at once: the client must not wait for them.
+ */
 export function onClientDesiresKeys(scope: KernelScope, stimulus: ClientDesiresKeys): void {
   const client = clientOnDemand(scope, stimulus.client);
   const unknown: string[] = [];
@@ -53,7 +56,6 @@ export function onClientDesiresKeys(scope: KernelScope, stimulus: ClientDesiresK
     }
     addWish(client, task);
     reportState(scope, task, client);
-    if (task.state === 'released') scope.recommend(task, 'waiting');
   }
   if (unknown.length === 0) return;
   scope.outbox.toClient(client, {

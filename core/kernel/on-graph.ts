@@ -57,7 +57,7 @@ function takeTasks(scope: KernelScope, stimulus: UpdateGraph, plan: GraphPlan): 
   const { cluster } = scope;
   const generation = generationOf(scope, stimulus);
   const ranks = plan.order.length === 0 ? [] : ranksOf(scope, stimulus);
-  const touched: TaskState[] = [];
+  const touched = plan.known.map((key) => cluster.tasks.get(key) as TaskState);
   for (const index of plan.order) {
     const description = stimulus.tasks[index] as GraphTask;
     const known = cluster.tasks.get(description.key);

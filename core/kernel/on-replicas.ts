@@ -9,7 +9,6 @@ import { addReplica, removeReplica } from '../state/relations.ts';
 import type { TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
 import { replicaLocations } from './dispatch.ts';
-import { checkIdleSaturated } from './occupancy.ts';
 import type { KernelScope } from './scope.ts';
 
 /** Copies of results in memory are booked; the worker is told to drop the others. */
@@ -26,7 +25,6 @@ export function onAddKeys(scope: KernelScope, { worker: address, keys }: AddKeys
     const { stimulusId } = scope;
     scope.outbox.toWorker(worker, { op: 'remove-replicas', keys: unwanted, stimulusId });
   }
-  checkIdleSaturated(scope, worker);
 }
 
 /** A copy is gone. If it was the last one, the result is computed again where it is needed. */
@@ -36,7 +34,6 @@ export function onReleaseWorkerData(scope: KernelScope, report: ReleaseWorkerDat
   const task = cluster.tasks.get(report.key);
   if (worker === undefined || task === undefined || !worker.hasWhat.has(task)) return;
   removeReplica(cluster, task, worker);
-  checkIdleSaturated(scope, worker);
   if (task.whoHas.size === 0) scope.recommend(task, 'released');
 }
 
@@ -104,5 +101,4 @@ function requestRemove(scope: KernelScope, worker: WorkerState, keys: readonly s
   if (dropped.length === 0) return;
   const { stimulusId } = scope;
   scope.outbox.toWorker(worker, { op: 'remove-replicas', keys: dropped, stimulusId });
-  checkIdleSaturated(scope, worker);
 }

@@ -54,7 +54,9 @@ function placeNormal(scope: KernelScope, task: TaskState): WorkerState | undefin
   const { cluster } = scope;
   if (cluster.running.size === 0) return undefined;
   const valid = validWorkers(cluster, task);
-  if (task.dependencies.length === 0 && valid === undefined) {
+  // Turns are taken in a healthy cluster only; Dask compares start times when a worker is paused.
+  const areAllRunning = cluster.running.size === cluster.workersByRank.length;
+  if (task.dependencies.length === 0 && valid === undefined && areAllRunning) {
     return placeUnconstrained(scope, task);
   }
   scope.inputs.locate(cluster, task);
@@ -171,7 +173,7 @@ function refuseWorker(
   if (answer === undefined) return undefined;
   const worker = cluster.workers.get(answer.address);
   if (worker !== answer) {
-    return `chose ${String(answer.address)} for ${task.key}, which is not a registered worker`;
+    return `chose ${answer.address} for ${task.key}, which is not a registered worker`;
   }
   if (worker.status !== 'running') {
     return `chose ${worker.address} for ${task.key}, which is ${worker.status}`;

@@ -116,8 +116,20 @@ export function removeReplica(cluster: ClusterState, task: TaskState, worker: Wo
   worker.nbytes -= nbytesOf(cluster, task);
   task.whoHas.delete(worker);
   if (task.whoHas.size === 1) cluster.replicated.delete(task);
-  if (task.whoHas.size === 0) task.whoHas = emptySmallSet();
-  if (task.waiterCount > 0 && worker.processing.size > 0) needAgain(cluster, task, worker);
+  if (task.whoHas.size === 0) {
+    task.whoHas = emptySmallSet();
+    missInDependents(task);
+  }
+  // A worker that is leaving fetches nothing any more.
+  const mayFetch = worker.rank >= 0 && worker.processing.size > 0;
+  if (task.waiterCount > 0 && mayFetch) needAgain(cluster, task, worker);
+}
+
+/** The last copy is gone: dependents that are waiting wait for this one, too. */
+function missInDependents(task: TaskState): void {
+  for (const dependent of task.dependentsWithForgotten) {
+    if (dependent.state === 'waiting') dependent.missingDependencyCount++;
+  }
 }
 
 export function removeAllReplicas(cluster: ClusterState, task: TaskState): void {

@@ -1,0 +1,120 @@
+/** The shape of recorded traces, as the folder's README describes it. */
+
+export interface TraceConfig {
+  readonly workerSaturation?: number | 'inf';
+  readonly allowedFailures?: number;
+  readonly unknownTaskDuration?: number;
+  readonly bandwidth?: number;
+  readonly defaultTaskDurations?: Readonly<Record<string, string | number>>;
+}
+
+export interface TraceTask {
+  readonly key: string;
+  readonly deps: readonly string[];
+  readonly priority: number;
+  readonly prefix?: string;
+  readonly group?: string;
+  readonly userPriority?: number;
+  readonly workers?: readonly string[];
+  readonly hosts?: readonly string[];
+  readonly allowOtherWorkers?: boolean;
+  readonly resources?: Readonly<Record<string, number>>;
+  readonly retries?: number;
+  readonly actor?: boolean;
+}
+
+export type TraceStimulus =
+  | {
+      readonly op: 'addWorker';
+      readonly address: string;
+      readonly nthreads: number;
+      readonly name?: string;
+      readonly resources?: Readonly<Record<string, number>>;
+      readonly memoryLimit?: number;
+      readonly processMemory?: number;
+      readonly status?: 'running' | 'paused';
+    }
+  | { readonly op: 'removeWorker'; readonly address: string; readonly safe?: boolean }
+  | { readonly op: 'workerStatus'; readonly address: string; readonly status: string }
+  | {
+      readonly op: 'heartbeat';
+      readonly address: string;
+      readonly executing?: Readonly<Record<string, number>>;
+      readonly processMemory?: number;
+    }
+  | { readonly op: 'addClient' | 'removeClient'; readonly client: string }
+  | {
+      readonly op: 'updateGraph';
+      readonly client: string;
+      readonly keys: readonly string[];
+      readonly tasks: readonly TraceTask[];
+    }
+  | {
+      readonly op: 'taskFinished';
+      readonly key: string;
+      readonly worker: string;
+      readonly nbytes: number;
+      readonly duration: number;
+    }
+  | { readonly op: 'taskErred'; readonly key: string; readonly worker: string }
+  | {
+      readonly op: 'longRunning';
+      readonly key: string;
+      readonly worker: string;
+      readonly computeDuration?: number | null;
+    }
+  | { readonly op: 'reschedule'; readonly key: string; readonly worker?: string }
+  | { readonly op: 'addKeys'; readonly worker: string; readonly keys: readonly string[] }
+  | { readonly op: 'releaseWorkerData'; readonly key: string; readonly worker: string }
+  | {
+      readonly op: 'updateData';
+      readonly client: string;
+      readonly whoHas: Readonly<Record<string, readonly string[]>>;
+      readonly nbytes: Readonly<Record<string, number>>;
+    }
+  | {
+      readonly op: 'clientReleasesKeys' | 'clientDesiresKeys' | 'retry';
+      readonly client: string;
+      readonly keys: readonly string[];
+    }
+  | {
+      readonly op: 'cancel';
+      readonly client: string;
+      readonly keys: readonly string[];
+      readonly force?: boolean;
+    }
+  | { readonly op: 'recheckIdle' };
+
+export type TraceMessage = Readonly<Record<string, unknown>> & { readonly op: string };
+export type TraceMessages = Readonly<Record<string, readonly TraceMessage[]>>;
+
+/** What changed in a step; null = gone. */
+export interface TraceChange {
+  readonly tasks?: Readonly<Record<string, Readonly<Record<string, unknown>> | null>>;
+  readonly workers?: Readonly<Record<string, Readonly<Record<string, unknown>> | null>>;
+  readonly queued: readonly string[];
+  readonly unrunnable: readonly string[];
+  readonly durations: Readonly<Record<string, number>>;
+  readonly totalOccupancy: number;
+}
+
+export interface TraceExpectation {
+  readonly toWorkers: TraceMessages;
+  readonly toClients: TraceMessages;
+  readonly after: TraceChange;
+}
+
+export interface Trace {
+  readonly id: string;
+  readonly config: TraceConfig;
+  readonly strictPrefix: number;
+  readonly addressTieBreakPrefix: number;
+  /** The first step after which the newer Dask is in another state, and what differs. */
+  readonly headDivergence?: {
+    readonly step: number;
+    readonly diff?: Readonly<Record<string, unknown>>;
+  };
+  readonly truncatedBecause?: string | null;
+  readonly stimuli: readonly TraceStimulus[];
+  readonly expected: readonly TraceExpectation[];
+}

@@ -1,0 +1,241 @@
+import { noHooks } from '../../core/kernel/ports.ts';
+import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
+import type { Outbox } from '../../core/kernel/outbox.ts';
+import type { KernelScope } from '../../core/kernel/scope.ts';
+import { checkIdleSaturated } from '../../core/kernel/occupancy.ts';
+import { parseDurationMs } from '../../core/config/units.ts';
+import type { Stimulus } from '../../core/messages/stimulus.ts';
+import type { WorkerStatus } from '../../core/state/worker.ts';
+import { depthFirst } from '../../policies/ordering/depth-first.ts';
+import { rootish } from '../../policies/queuing/root-ish.ts';
+import { earliestStart } from '../../policies/worker-selection/earliest-start.ts';
+import type { TraceConfig, TraceStimulus, TraceTask } from './trace-format.ts';
+
+const NO_OUTPUT: Outbox = { toWorkers: [], toClients: [], events: [] };
+
+/** A real kernel that is driven by a recorded trace. */
+export class TraceKernel {
+  readonly kernel: SchedulerKernel;
+  private step = 0;
+
+  constructor(config: TraceConfig) {
+    const workerSaturation =
+      config.workerSaturation === 'inf' ? Infinity : (config.workerSaturation ?? 1.1);
+    const policies = {
+      workerSelection: earliestStart.create({}),
+      queuing: rootish.create({ workerSaturation }),
+      ordering: depthFirst.create({}),
+    };
+    this.kernel = new SchedulerKernel(
+      {
+        validate: true,
+        allowedFailures: config.allowedFailures ?? 3,
+        unknownTaskDurationS: config.unknownTaskDuration ?? 0.5,
+        bandwidth: config.bandwidth ?? 100e6,
+        // The recorder's default size of a result.
+        defaultDataSize: 1000,
+        defaultTaskDurationsS: new Map(
+          Object.entries(config.defaultTaskDurations ?? {}).map(([prefix, duration]) => [
+            prefix,
+            typeof duration === 'number' ? duration : (parseDurationMs(duration) ?? 0) / 1000,
+          ]),
+        ),
+        refuseOversizedInputs: false,
+        workerOrder: 'address',
+      },
+      {
+        workerSelection: { name: 'earliest-start', policy: policies.workerSelection },
+        queuing: { name: 'root-ish', policy: policies.queuing },
+        ordering: { name: 'depth-first', policy: policies.ordering },
+        fallbacks: policies,
+        hooks: noHooks(),
+        onPolicyFailure: ({ error }) => {
+          throw error;
+        },
+      },
+      0,
+    );
+  }
+
+  /** The kernel's inside, for forced transitions. */
+  get scope(): KernelScope {
+    return this.kernel['scope'];
+  }
+
+  /** The clock of the recording: one second per stimulus. */
+  get nowMs(): number {
+    return this.step * 1000;
+  }
+
+  apply(stimulus: TraceStimulus): Outbox {
+    this.step++;
+    if (stimulus.op === 'recheckIdle') {
+      for (const worker of this.kernel.cluster.workersByRank) {
+        checkIdleSaturated(this.scope, worker);
+      }
+      return NO_OUTPUT;
+    }
+    return this.kernel.handle(this.translate(stimulus), this.nowMs);
+  }
+
+  private translate(stimulus: Exclude<TraceStimulus, { op: 'recheckIdle' }>): Stimulus {
+    const stimulusId = `${stimulus.op}-${this.step}`;
+    switch (stimulus.op) {
+      case 'addWorker':
+        return {
+          op: 'register-worker',
+          identity: {
+            address: stimulus.address,
+            serverId: stimulus.address,
+            name: stimulus.name ?? stimulus.address,
+            host: hostOf(stimulus.address),
+            threadCount: stimulus.nthreads,
+            memoryLimitBytes: stimulus.memoryLimit ?? 0,
+            resources: stimulus.resources ?? {},
+          },
+          status: stimulus.status ?? 'running',
+          metrics: metrics(stimulus.processMemory),
+          stimulusId,
+        };
+      case 'removeWorker':
+        return {
+          op: 'remove-worker',
+          worker: stimulus.address,
+          expected: stimulus.safe ?? false,
+          close: true,
+          stimulusId,
+        };
+      case 'workerStatus':
+        return {
+          op: 'worker-status-change',
+          worker: stimulus.address,
+          status: stimulus.status.replaceAll('_', '-') as WorkerStatus,
+          stimulusId,
+        };
+      case 'heartbeat':
+        return {
+          op: 'heartbeat-worker',
+          worker: stimulus.address,
+          metrics: metrics(stimulus.processMemory),
+          executing: Object.entries(stimulus.executing ?? {}),
+          workerNowMs: this.nowMs,
+          stimulusId,
+        };
+      case 'addClient':
+        return { op: 'register-client', client: stimulus.client, stimulusId };
+      case 'removeClient':
+        return { op: 'remove-client', client: stimulus.client, stimulusId };
+      case 'updateGraph':
+        return {
+          op: 'update-graph',
+          client: stimulus.client,
+          keys: stimulus.keys,
+          tasks: stimulus.tasks.map(graphTask),
+          stimulusId,
+        };
+      case 'updateData':
+        return {
+          op: 'update-data',
+          client: stimulus.client,
+          items: Object.entries(stimulus.whoHas).map(([key, workers]) => ({
+            key,
+            workers,
+            nbytes: stimulus.nbytes[key] ?? 0,
+          })),
+          stimulusId,
+        };
+      case 'clientDesiresKeys':
+      case 'clientReleasesKeys':
+      case 'retry': {
+        const op = (
+          {
+            clientDesiresKeys: 'client-desires-keys',
+            clientReleasesKeys: 'client-releases-keys',
+            retry: 'retry',
+          } as const
+        )[stimulus.op];
+        return { op, client: stimulus.client, keys: stimulus.keys, stimulusId };
+      }
+      case 'cancel': {
+        const { client, keys, force = false } = stimulus;
+        return { op: 'cancel-keys', client, keys, force, stimulusId };
+      }
+      case 'addKeys':
+        return { op: 'add-keys', worker: stimulus.worker, keys: stimulus.keys, stimulusId };
+      case 'taskFinished':
+      case 'taskErred':
+      case 'longRunning':
+      case 'reschedule':
+      case 'releaseWorkerData':
+        return this.translateReport(stimulus, stimulusId);
+    }
+  }
+
+  private translateReport(
+    stimulus: Extract<
+      TraceStimulus,
+      { op: 'taskFinished' | 'taskErred' | 'longRunning' | 'reschedule' | 'releaseWorkerData' }
+    >,
+    stimulusId: string,
+  ): Stimulus {
+    const { key } = stimulus;
+    // Recorded without run ids: every answer is to the latest assignment.
+    const runId = this.kernel.cluster.tasks.get(key)?.runId ?? -1;
+    const nowS = this.nowMs / 1000;
+    switch (stimulus.op) {
+      case 'taskFinished':
+        return {
+          op: 'task-finished',
+          key,
+          worker: stimulus.worker,
+          runId,
+          nbytes: stimulus.nbytes,
+          type: 'obj',
+          timings: [{ action: 'compute', startS: nowS, stopS: nowS + stimulus.duration }],
+          stimulusId,
+        };
+      case 'taskErred':
+        return {
+          op: 'task-erred',
+          key,
+          worker: stimulus.worker,
+          runId,
+          failure: { exception: 'E', traceback: 'T', exceptionText: 'E', tracebackText: 'T' },
+          stimulusId,
+        };
+      case 'longRunning':
+        return {
+          op: 'long-running',
+          key,
+          worker: stimulus.worker,
+          runId,
+          ...(typeof stimulus.computeDuration === 'number'
+            ? { computeDurationS: stimulus.computeDuration }
+            : {}),
+          stimulusId,
+        };
+      case 'reschedule':
+        return {
+          op: 'reschedule',
+          key,
+          ...(stimulus.worker === undefined ? {} : { worker: stimulus.worker }),
+          stimulusId,
+        };
+      case 'releaseWorkerData':
+        return { op: 'release-worker-data', key, worker: stimulus.worker, stimulusId };
+    }
+  }
+}
+
+export function hostOf(address: string): string {
+  return address.replace(/^.*:\/\//, '').replace(/:\d+$/, '');
+}
+
+function graphTask(task: TraceTask): Extract<Stimulus, { op: 'update-graph' }>['tasks'][number] {
+  const { key, deps, priority, ...rest } = task;
+  return { key, dependencies: deps, rank: priority, runSpec: 'spec', ...rest };
+}
+
+function metrics(memoryBytes = 0): Extract<Stimulus, { op: 'heartbeat-worker' }>['metrics'] {
+  return { memoryBytes, spilledMemoryBytes: 0, spilledDiskBytes: 0, managedBytes: 0 };
+}

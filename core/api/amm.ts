@@ -90,12 +90,12 @@ export interface AmmPolicyFunction<Options> {
 export function defineAmmPolicy<Options = Record<string, never>>(
   definition: AmmPolicyFunction<Options>,
 ): new (options: Options) => ActiveMemoryManagerPolicy<Options> {
-  const { name, optionsSchema, run } = definition;
+  const { name, optionsSchema } = definition;
   class FunctionPolicy extends ActiveMemoryManagerPolicy<Options> {
     static override readonly optionsSchema = optionsSchema;
 
     override run(amm: AmmView): SuggestionGenerator {
-      return run.call(this, amm, this.options);
+      return definition.run.call(this, amm, this.options);
     }
   }
   Object.defineProperty(FunctionPolicy, 'name', { value: name });

@@ -1,0 +1,132 @@
+import { YardmasterError } from '../api/errors.ts';
+import type { CommandHandler } from '../api/plugin.ts';
+import { hint } from '../config/errors.ts';
+import { isPlainObject } from '../config/prepare.ts';
+import type { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
+import type { TaskState } from '../state/task.ts';
+import type { EventLog } from './event-log.ts';
+import type { PluginInfo } from './scheduler.ts';
+import type { PluginLifecycle } from './plugin-lifecycle.ts';
+import { VERSION } from './version.ts';
+
+/** What the built-in commands read. */
+export interface CommandScope {
+  readonly serverId: string;
+  readonly startedMs: number;
+  readonly kernel: SchedulerKernel;
+  readonly events: EventLog;
+  readonly lifecycle: PluginLifecycle;
+  addresses(): readonly string[];
+  plugins(): readonly PluginInfo[];
+}
+
+/**
+ * Calls that clients make by name: the built-in ones, and `<plugin>.<command>`. Answers are plain
+ * data; keys and addresses come as pairs and never as names of fields.
+ */
+export class Commands {
+  private readonly builtin: ReadonlyMap<string, CommandHandler>;
+
+  constructor(private readonly scope: CommandScope) {
+    this.builtin = new Map<string, CommandHandler>([
+      ['identity', () => this.identity()],
+      ['story', (parameters) => this.scope.kernel.story(...keysIn('story', parameters))],
+      ['processing', () => this.perWorker(({ processing }) => keysOf(processing))],
+      ['has-what', () => this.perWorker(({ hasWhat }) => keysOf(hasWhat))],
+      ['nbytes', (parameters) => this.nbytes(keysIn('nbytes', parameters))],
+      ['plugins', () => this.scope.plugins()],
+      ['events', (parameters) => this.events(parameters)],
+    ]);
+  }
+
+  /** @throws YardmasterError `ERR_PROTOCOL` when there is no such command; what the command throws */
+  run(name: string, parameters: unknown): unknown {
+    const handler = this.builtin.get(name) ?? this.ofPlugin(name);
+    if (handler !== undefined) return handler(parameters);
+    const known = this.names();
+    throw new YardmasterError(
+      'ERR_PROTOCOL',
+      `there is no command "${name}"${hint(name, known)}; there are ${known.join(', ')}`,
+      { command: name },
+    );
+  }
+
+  private names(): string[] {
+    const ofPlugins = this.scope.lifecycle.all.flatMap((plugin) =>
+      [...plugin.commands.keys()].map((command) => `${plugin.name}.${command}`),
+    );
+    return [...this.builtin.keys(), ...ofPlugins];
+  }
+
+  private ofPlugin(name: string): CommandHandler | undefined {
+    const dot = name.indexOf('.');
+    if (dot < 0) return undefined;
+    return this.scope.lifecycle.get(name.slice(0, dot))?.commands.get(name.slice(dot + 1));
+  }
+
+  private identity(): unknown {
+    const { kernel, serverId, startedMs } = this.scope;
+    const { cluster } = kernel;
+    return {
+      type: 'scheduler',
+      id: serverId,
+      version: VERSION,
+      addresses: this.scope.addresses(),
+      startedMs,
+      taskCount: cluster.tasks.size,
+      clients: [...cluster.clients.keys()],
+      threadCount: cluster.totalThreads,
+      memoryLimitBytes: cluster.totalMemoryBytes,
+      workers: cluster.workersByRank.map((worker) => ({
+        ...worker.identity,
+        status: worker.status,
+        processingCount: worker.processing.size,
+        resultCount: worker.hasWhat.size,
+        nbytes: worker.nbytes,
+        lastSeenMs: worker.lastSeenMs,
+        metrics: worker.metrics,
+      })),
+    };
+  }
+
+  private perWorker<T>(
+    read: (worker: SchedulerKernel['cluster']['workersByRank'][number]) => T,
+  ): (readonly [address: string, value: T])[] {
+    return this.scope.kernel.cluster.workersByRank.map(
+      (worker) => [worker.address, read(worker)] as const,
+    );
+  }
+
+  /** Sizes of these results, or of all that are known. */
+  private nbytes(keys: readonly string[]): (readonly [key: string, nbytes: number])[] {
+    const { tasks } = this.scope.kernel.cluster;
+    const asked =
+      keys.length === 0 ? [...tasks.values()] : keys.flatMap((key) => tasks.get(key) ?? []);
+    return asked.filter((task) => task.nbytes >= 0).map((task) => [task.key, task.nbytes] as const);
+  }
+
+  private events(parameters: unknown): unknown {
+    const { topic } = (isPlainObject(parameters) ? parameters : {}) as { topic?: unknown };
+    if (topic === undefined) return this.scope.events.summary();
+    if (typeof topic === 'string') return this.scope.events.of(topic);
+    throw new YardmasterError(
+      'ERR_PROTOCOL',
+      'the command "events" takes { topic } with a string, or nothing for all topics',
+      { command: 'events', field: 'topic' },
+    );
+  }
+}
+
+function keysOf(tasks: Iterable<TaskState>): string[] {
+  return [...tasks].map((task) => task.key);
+}
+
+function keysIn(command: string, parameters: unknown): readonly string[] {
+  const { keys = [] } = (isPlainObject(parameters) ? parameters : {}) as { keys?: unknown };
+  if (Array.isArray(keys) && keys.every((key) => typeof key === 'string')) return keys;
+  throw new YardmasterError(
+    'ERR_PROTOCOL',
+    `the command "${command}" takes { keys } with an array of strings`,
+    { command, field: 'keys' },
+  );
+}

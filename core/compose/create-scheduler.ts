@@ -1,0 +1,55 @@
+import { dirname } from 'node:path';
+import type { Logger } from '../api/plugin.ts';
+import { type LoadedConfig, loadConfigFile, loadConfigObject } from '../config/load.ts';
+import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
+import { SchedulerHost } from './scheduler-host.ts';
+
+export type {
+  AddPluginOptions,
+  CreateSchedulerOptions,
+  PluginInfo,
+  Scheduler,
+} from './scheduler.ts';
+export type { TransportInput } from './transport-table.ts';
+
+/**
+ * Makes a scheduler: reads the configuration, loads and starts plugins and policies. It listens
+ * nowhere until {@link Scheduler.listen} is called.
+ * @throws YardmasterError `ERR_CONFIG`, `ERR_PLUGIN_LOAD`, `ERR_PLUGIN_SETUP`, `ERR_SLOT`
+ */
+export async function createScheduler(options: CreateSchedulerOptions): Promise<Scheduler> {
+  const loaded = await loadConfig(options);
+  const host = new SchedulerHost(loaded, { ...options, log: options.log ?? stderrLogger() });
+  await host.boot();
+  return host;
+}
+
+/**
+ * The configuration that {@link createScheduler} would use, checked.
+ * @throws YardmasterError `ERR_CONFIG` with every problem
+ */
+export async function loadConfig({
+  config,
+  configFile,
+}: Pick<CreateSchedulerOptions, 'config' | 'configFile'>): Promise<LoadedConfig> {
+  if (typeof config === 'string') return loadConfigFile(config);
+  if (config !== undefined) {
+    return loadConfigObject(config, configFile === undefined ? undefined : dirname(configFile));
+  }
+  return configFile === undefined ? loadConfigObject({}) : loadConfigFile(configFile);
+}
+
+/** Warnings and errors, one line each. */
+function stderrLogger(): Logger {
+  const write = (level: string, fields: object, message?: string): void => {
+    const { err } = fields as { err?: unknown };
+    const text = message ?? (err instanceof Error ? err.message : JSON.stringify(fields));
+    process.stderr.write(`yardmaster ${level}: ${text}\n`);
+  };
+  return {
+    debug: () => undefined,
+    info: () => undefined,
+    warn: (fields, message) => write('warning', fields, message),
+    error: (fields, message) => write('error', fields, message),
+  };
+}

@@ -1,0 +1,104 @@
+import { EventEmitter } from 'eventemitter3';
+import { YardmasterError } from '../api/errors.ts';
+import type { EventName, EventSource, SchedulerEvents } from '../api/events.ts';
+import type { Logger } from '../api/plugin.ts';
+import { inject, injectable } from './di.ts';
+import { LOGGER } from './tokens.ts';
+
+type Listener = (...args: never[]) => unknown;
+type Wrapped = (...args: unknown[]) => void;
+
+/**
+ * The outer event bus. Events of a stimulus are held until it is complete; a listener that throws
+ * harms neither the others nor the scheduler.
+ */
+@injectable()
+export class EventBus implements EventSource {
+  private readonly emitter = new EventEmitter<string>();
+  /** The wrappers of each listener by event, to find them again. */
+  private readonly wrappers = new Map<string, Map<Listener, Wrapped[]>>();
+  private readonly held: (readonly [name: EventName, args: readonly unknown[]])[] = [];
+  private isHolding = false;
+
+  constructor(@inject(LOGGER.id) private readonly log: Logger) {}
+
+  on<Name extends EventName>(name: Name, listener: SchedulerEvents[Name]): void {
+    this.emitter.on(name, this.wrap(name, listener));
+  }
+
+  once<Name extends EventName>(name: Name, listener: SchedulerEvents[Name]): void {
+    const wrapped = this.wrap(name, listener, () => this.unwrap(name, listener, wrapped));
+    this.emitter.once(name, wrapped);
+  }
+
+  off<Name extends EventName>(name: Name, listener: SchedulerEvents[Name]): void {
+    const wrapped = this.wrappers.get(name)?.get(listener)?.pop();
+    if (wrapped === undefined) return;
+    this.emitter.off(name, wrapped);
+    this.unwrap(name, listener, wrapped);
+  }
+
+  /** Tells the listeners now, or after the present stimulus. */
+  emit<Name extends EventName>(name: Name, ...args: Parameters<SchedulerEvents[Name]>): void {
+    if (this.emitter.listenerCount(name) === 0) return;
+    if (this.isHolding) this.held.push([name, args]);
+    else this.emitter.emit(name, ...(args as unknown[]));
+  }
+
+  /** From now on events wait for {@link release}. */
+  hold(): void {
+    this.isHolding = true;
+  }
+
+  /** Delivers what waited, in order. */
+  release(): void {
+    this.isHolding = false;
+    if (this.held.length === 0) return;
+    for (const [name, args] of this.held.splice(0)) this.emitter.emit(name, ...args);
+  }
+
+  /** Forgets all listeners. */
+  dispose(): void {
+    this.emitter.removeAllListeners();
+    this.wrappers.clear();
+  }
+
+  private wrap(name: EventName, listener: Listener, before?: () => void): Wrapped {
+    const wrapped: Wrapped = (...args) => {
+      before?.();
+      try {
+        const result = (listener as (...given: unknown[]) => unknown)(...args);
+        if (result instanceof Promise) result.catch((thrown: unknown) => this.failed(name, thrown));
+      } catch (thrown) {
+        this.failed(name, thrown);
+      }
+    };
+    const ofEvent = this.wrappers.get(name) ?? new Map<Listener, Wrapped[]>();
+    this.wrappers.set(name, ofEvent);
+    ofEvent.set(listener, [...(ofEvent.get(listener) ?? []), wrapped]);
+    return wrapped;
+  }
+
+  private unwrap(name: EventName, listener: Listener, wrapped: Wrapped): void {
+    const ofEvent = this.wrappers.get(name);
+    const left = (ofEvent?.get(listener) ?? []).filter((candidate) => candidate !== wrapped);
+    if (left.length === 0) ofEvent?.delete(listener);
+    else ofEvent?.set(listener, left);
+  }
+
+  private failed(name: EventName, cause: unknown): void {
+    const error = new YardmasterError(
+      'ERR_PLUGIN_HOOK',
+      `a listener of the event "${name}" threw: ${messageOf(cause)}`,
+      { hook: `event:${name}` },
+      { cause },
+    );
+    this.log.error({ err: error }, error.message);
+    // A listener of `error` that throws is only logged: it would be told of itself for ever.
+    if (name !== 'error') this.emit('error', error);
+  }
+}
+
+function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}

@@ -1,0 +1,52 @@
+/** One published message. */
+export interface LoggedMessage {
+  readonly atMs: number;
+  readonly message: unknown;
+}
+
+/** Messages that are kept for each topic. */
+const MESSAGES_MAX = 1000;
+/** Topics that are kept; the one that was silent for longest goes first. */
+const TOPICS_MAX = 10_000;
+
+interface Topic {
+  /** Ever published. */
+  total: number;
+  readonly messages: LoggedMessage[];
+  /** Where the next message goes once the ring is full. */
+  next: number;
+}
+
+/** What was published under which topic: the latest thousand messages of each. */
+export class EventLog {
+  private readonly topics = new Map<string, Topic>();
+
+  publish(name: string, message: unknown, atMs: number): void {
+    const topic = this.topics.get(name) ?? { total: 0, messages: [], next: 0 };
+    // Re-inserting keeps the topics in the order of their latest message.
+    this.topics.delete(name);
+    this.topics.set(name, topic);
+    topic.total++;
+    if (topic.messages.length < MESSAGES_MAX) topic.messages.push({ atMs, message });
+    else {
+      topic.messages[topic.next] = { atMs, message };
+      topic.next = (topic.next + 1) % MESSAGES_MAX;
+    }
+    if (this.topics.size > TOPICS_MAX) {
+      const [oldest] = this.topics.keys();
+      this.topics.delete(oldest as string);
+    }
+  }
+
+  /** Oldest first; empty for a topic that nobody wrote to. */
+  of(name: string): readonly LoggedMessage[] {
+    const topic = this.topics.get(name);
+    if (topic === undefined) return [];
+    return [...topic.messages.slice(topic.next), ...topic.messages.slice(0, topic.next)];
+  }
+
+  /** All topics with the number of messages ever published. */
+  summary(): (readonly [topic: string, total: number])[] {
+    return [...this.topics].map(([name, { total }]) => [name, total] as const);
+  }
+}

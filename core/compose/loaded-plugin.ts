@@ -1,0 +1,192 @@
+import { every, type Timer } from '../api/clock.ts';
+import { YardmasterError } from '../api/errors.ts';
+import type { EventSource } from '../api/events.ts';
+import type {
+  CommandHandler,
+  LoadedExtension,
+  Logger,
+  NewStimulus,
+  PluginContext,
+  PluginInstance,
+  Token,
+  UseEntry,
+} from '../api/plugin.ts';
+import type { PolicySlots, SlotName } from '../api/policies.ts';
+import type { ClusterView } from '../api/views.ts';
+import type { Container } from './container.ts';
+import { checkOptions } from './extension-options.ts';
+import { Observer } from './hook-table.ts';
+import type { Blueprint } from './plugin-blueprint.ts';
+import { CLOCK, EVENT_BUS, LOGGER, RESOLVER, SLOTS } from './tokens.ts';
+
+/** What a plugin can bring about; the host gives it. */
+export interface PluginHost {
+  readonly cluster: ClusterView;
+  enqueue(stimulus: NewStimulus): void;
+  /** A slot was filled or emptied: compile the ports anew. */
+  portsChanged(): void;
+  /** Something failed that the scheduler survives. */
+  report(error: YardmasterError): void;
+}
+
+/** One plugin of a scheduler with all that it has registered, so that all of it can be taken back. */
+export class LoadedPlugin {
+  readonly observer: Observer;
+  readonly container: Container;
+  readonly commands = new Map<string, CommandHandler>();
+  /** Policies that it offers; they fill their slots once the plugin is attached. */
+  readonly policies = new Map<SlotName, PolicySlots[SlotName]>();
+  readonly log: Logger;
+  /** Milliseconds that each phase of its life took. */
+  readonly phasesMs = new Map<string, number>();
+  isAttached = false;
+
+  private readonly abort = new AbortController();
+  private readonly timers = new Set<Timer>();
+  private readonly services: (() => void)[] = [];
+
+  /** @param shared - the services of all plugins; this one gets a scope of its own inside */
+  constructor(
+    readonly blueprint: Blueprint,
+    private readonly shared: Container,
+    private readonly host: PluginHost,
+  ) {
+    this.observer = new Observer(blueprint.name, blueprint.onError);
+    this.container = shared.child();
+    this.log = namedLogger(shared.get(LOGGER), blueprint.name);
+    this.container.provide(LOGGER, this.log);
+  }
+
+  /** What `setup` returned: its hooks, and what to do at the other moments of its life. */
+  get instance(): PluginInstance {
+    return this.observer.instance;
+  }
+
+  get name(): string {
+    return this.blueprint.name;
+  }
+
+  /** As messages have it: `plugin "counter"`. */
+  get owner(): string {
+    return `plugin "${this.name}"`;
+  }
+
+  /** Gives services to others; called once the plugin is set up. */
+  attach(): void {
+    this.isAttached = true;
+    for (const lend of this.services) lend();
+  }
+
+  /** Ends timers, aborts the signal, and takes back services and commands. */
+  stop(): void {
+    this.isAttached = false;
+    this.observer.isDetached = true;
+    this.shared.withdraw(this);
+    for (const timer of this.timers) timer.cancel();
+    this.timers.clear();
+    this.commands.clear();
+    this.abort.abort(
+      new YardmasterError('ERR_CLOSED', `${this.owner} was removed`, { plugin: this.name }),
+    );
+  }
+
+  /** What its `setup` receives. */
+  context(): PluginContext {
+    const { host, container, name } = this;
+    const bus: EventSource = container.get(EVENT_BUS);
+    return {
+      name,
+      get cluster() {
+        return host.cluster;
+      },
+      clock: container.get(CLOCK),
+      log: this.log,
+      events: bus,
+      signal: this.abort.signal,
+      enqueue: (stimulus) => host.enqueue(stimulus),
+      every: (intervalMs, callback) => this.every(intervalMs, callback),
+      command: (command, handler) => {
+        this.commands.set(command, handler);
+      },
+      providePolicy: (slot, policy) => this.providePolicy(slot, policy),
+      provide: (token, service) => this.provide(token, service),
+      get: (token) => container.get(token),
+      load: (entry, at) => this.load(entry, at),
+      report: (error) => this.report(error),
+    };
+  }
+
+  private every(intervalMs: number, callback: () => void): Timer {
+    if (this.abort.signal.aborted) return { cancel: () => undefined };
+    const timer = every(this.container.get(CLOCK), intervalMs, () => {
+      try {
+        const result: unknown = callback();
+        if (result instanceof Promise) result.catch((thrown: unknown) => this.timerFailed(thrown));
+      } catch (thrown) {
+        this.timerFailed(thrown);
+      }
+    });
+    this.timers.add(timer);
+    return {
+      cancel: () => {
+        timer.cancel();
+        this.timers.delete(timer);
+      },
+    };
+  }
+
+  private timerFailed(cause: unknown): void {
+    const message = cause instanceof Error ? cause.message : String(cause);
+    this.report(
+      new YardmasterError(
+        'ERR_PLUGIN_HOOK',
+        `a timer of ${this.owner} threw: ${message}`,
+        { plugin: this.name, hook: 'every' },
+        { cause },
+      ),
+    );
+  }
+
+  private report(error: YardmasterError): void {
+    this.observer.errorCount++;
+    this.host.report(error);
+  }
+
+  private providePolicy<Slot extends SlotName>(slot: Slot, policy: PolicySlots[Slot]): void {
+    if (this.isAttached) {
+      const slots = this.container.get(SLOTS);
+      slots.provide(slot, { name: this.name, policy }, this.owner);
+      this.host.portsChanged();
+    }
+    this.policies.set(slot, policy);
+  }
+
+  private provide<T>(token: Token<T>, service: T): void {
+    const lend = (): void => this.shared.lend(token, service, this);
+    this.services.push(lend);
+    if (this.isAttached) lend();
+  }
+
+  private async load(
+    entry: UseEntry,
+    at: readonly (string | number)[] = [],
+  ): Promise<LoadedExtension> {
+    const { exported, source } = await this.container.get(RESOLVER).resolve(entry.use, 'extension');
+    const { name, optionsSchema } = (exported ?? {}) as { name?: string; optionsSchema?: object };
+    const { place } = this.blueprint;
+    const shown = typeof name === 'string' && name !== '' ? `${name} from ${source}` : source;
+    const inner = { ...place, optionsAt: [...place.optionsAt, ...at, 'options'] };
+    const options = checkOptions(optionsSchema, entry.options, inner, shown);
+    return { exported, options, source: shown };
+  }
+}
+
+/** Says in each line which plugin it is from. */
+function namedLogger(log: Logger, plugin: string): Logger {
+  return {
+    debug: (fields, message) => log.debug({ plugin, ...fields }, message),
+    info: (fields, message) => log.info({ plugin, ...fields }, message),
+    warn: (fields, message) => log.warn({ plugin, ...fields }, message),
+    error: (fields, message) => log.error({ plugin, ...fields }, message),
+  };
+}

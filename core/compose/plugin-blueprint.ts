@@ -1,0 +1,130 @@
+import { YardmasterError } from '../api/errors.ts';
+import {
+  PLUGIN_API_VERSION,
+  type PluginContext,
+  type PluginDefinition,
+  type PluginInstance,
+} from '../api/plugin.ts';
+import type { OnError } from '../config/types.ts';
+import { checkOptions, type Place } from './extension-options.ts';
+import type { Resolved } from './plugin-resolver.ts';
+
+/** A plugin that is loaded and whose options are checked; nothing of it has run but a constructor. */
+export interface Blueprint {
+  readonly name: string;
+  /** `./plugins/counter.js`, `built-in amm`. */
+  readonly source: string;
+  readonly onError: OnError;
+  readonly requires: readonly string[];
+  readonly place: Place;
+  setup(context: PluginContext): Promise<PluginInstance>;
+}
+
+/** How a plugin was asked for. */
+export interface PluginRequest {
+  readonly options?: Readonly<Record<string, unknown>>;
+  readonly onError: OnError;
+  readonly place: Place;
+}
+
+/**
+ * Brings a definition, a class or an instance into one form.
+ * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`
+ */
+export function blueprintOf({ exported, source }: Resolved, request: PluginRequest): Blueprint {
+  const { options, onError, place } = request;
+  const common = { source, onError, place };
+  if (isDefinition(exported)) return fromDefinition(exported, common, options);
+  if (typeof exported === 'function' && isClass(exported)) {
+    const Class = exported as unknown as PluginClass;
+    const checked = checkOptions(
+      Class.optionsSchema,
+      options,
+      place,
+      `${Class.name} from ${source}`,
+    );
+    return fromInstance(new Class(checked as never), common);
+  }
+  if (typeof exported === 'object' && exported !== null && !Array.isArray(exported)) {
+    return fromInstance(exported, common);
+  }
+  throw new YardmasterError(
+    'ERR_PLUGIN_LOAD',
+    `${source} is no plugin: expected a definition made by definePlugin, a class or an instance`,
+    { source },
+  );
+}
+
+type Common = Pick<Blueprint, 'source' | 'onError' | 'place'>;
+
+interface PluginClass {
+  readonly name: string;
+  readonly optionsSchema?: object;
+  new (options: never): object;
+}
+
+function fromDefinition(
+  definition: PluginDefinition<never>,
+  common: Common,
+  options: Readonly<Record<string, unknown>> | undefined,
+): Blueprint {
+  const { name, apiVersion, optionsSchema, requires = [] } = definition;
+  if (typeof name !== 'string' || !/^[a-z][\w-]*$/i.test(name)) {
+    throw new YardmasterError(
+      'ERR_PLUGIN_LOAD',
+      `${common.source} has the name ${JSON.stringify(name)}; a name starts with a letter and has letters, digits, - and _`,
+      { source: common.source },
+    );
+  }
+  if (apiVersion !== PLUGIN_API_VERSION) {
+    throw new YardmasterError(
+      'ERR_PLUGIN_LOAD',
+      `plugin "${name}" (${common.source}) is written for version ${String(apiVersion)} of the plugin contract, this is version ${PLUGIN_API_VERSION}; install a version of it that fits`,
+      { plugin: name, theirs: apiVersion, ours: PLUGIN_API_VERSION },
+    );
+  }
+  const place = common.place;
+  const checked = checkOptions(optionsSchema, options, place, `${name} from ${common.source}`);
+  return {
+    ...common,
+    name,
+    requires,
+    setup: async (context) => (await definition.setup(context, checked as never)) ?? {},
+  };
+}
+
+function fromInstance(instance: object, common: Common): Blueprint {
+  const given = instance as PluginInstance & {
+    readonly name?: unknown;
+    setup?(context: PluginContext): void | Promise<void>;
+  };
+  const className = instance.constructor.name;
+  const name = typeof given.name === 'string' && given.name !== '' ? given.name : className;
+  if (name === '' || name === 'Object') {
+    throw new YardmasterError(
+      'ERR_PLUGIN_LOAD',
+      `a plugin that is given as a plain object needs a name: { name: 'counter', … }`,
+      { source: common.source },
+    );
+  }
+  return {
+    ...common,
+    name,
+    requires: [],
+    setup: async (context) => {
+      await given.setup?.(context);
+      return given;
+    },
+  };
+}
+
+function isDefinition(value: unknown): value is PluginDefinition<never> {
+  return (
+    typeof value === 'object' && value !== null && (value as { kind?: unknown }).kind === 'plugin'
+  );
+}
+
+/** An arrow function has no prototype; `new` would fail on it with a worse message. */
+function isClass(value: object): boolean {
+  return typeof (value as { prototype?: unknown }).prototype === 'object';
+}

@@ -1,0 +1,103 @@
+import type { Clock } from '../api/clock.ts';
+import type { YardmasterError } from '../api/errors.ts';
+import type { EventSource } from '../api/events.ts';
+import type { HookName } from '../api/hooks.ts';
+import type { Builtins, Logger, NewStimulus } from '../api/plugin.ts';
+import type { SlotName } from '../api/policies.ts';
+import type { ClusterView } from '../api/views.ts';
+import type { Config, ConfigInput, OnError } from '../config/types.ts';
+import type { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
+import type { TransitionRecord } from '../kernel/story.ts';
+import type { HookCounters } from './hook-table.ts';
+import type { TransportInput } from './transport-table.ts';
+
+/** What a scheduler is made of. */
+export interface CreateSchedulerOptions {
+  /** The configuration, or the path of its file. Default: all defaults. */
+  readonly config?: ConfigInput | string;
+  /**
+   * The configuration file. With `config` as an object it only says what relative `use` paths are
+   * relative to.
+   */
+  readonly configFile?: string;
+  /** Short names of what is built in. */
+  readonly builtins: Builtins;
+  readonly clock: Clock;
+  /** Before the built-in ones; needed for transports that share a hub, such as the in-memory one. */
+  readonly transports?: readonly TransportInput[];
+  /** Default: warnings and errors go to the standard error stream. */
+  readonly log?: Logger;
+  /** Called once when the scheduler closes because of a bug or of a plugin with `onError: crash`. */
+  readonly onCrash?: (error: YardmasterError) => void;
+}
+
+export interface AddPluginOptions {
+  /** A plugin of the same name stays, and this one is ignored. Default false: it is replaced. */
+  readonly idempotent?: boolean;
+  /** For a definition or a class; checked against its schema. */
+  readonly options?: Readonly<Record<string, unknown>>;
+  /** Default `log`. */
+  readonly onError?: OnError;
+}
+
+/** A plugin as people see it. */
+export interface PluginInfo {
+  readonly name: string;
+  /** Where it was loaded from. */
+  readonly source: string;
+  readonly onError: OnError;
+  /** False after its hook threw and `onError` was `disable`. */
+  readonly enabled: boolean;
+  readonly errorCount: number;
+  readonly hooks: readonly (HookCounters & { readonly hook: HookName })[];
+  /** Policy slots that it fills. */
+  readonly slots: readonly SlotName[];
+  readonly commands: readonly string[];
+}
+
+/** A running scheduler: the kernel with its plugins, connections and timers. */
+export interface Scheduler {
+  readonly config: Config;
+  readonly cluster: ClusterView;
+  readonly events: EventSource;
+  /** For tests and diagnostics: read only. */
+  readonly kernel: SchedulerKernel;
+  readonly plugins: readonly PluginInfo[];
+  /** Why it crashed, if it did. */
+  readonly crash: YardmasterError | undefined;
+  /** Plugins with their sources, phases, hooks and slots, as a tree for people. */
+  bootReport(): string;
+  /**
+   * Accepts connections. May be called for several addresses.
+   * @param address - default: `scheduler.address` of the configuration
+   * @returns the address with the real port
+   * @throws YardmasterError `ERR_CONNECT`, `ERR_CLOSED`
+   */
+  listen(address?: string): Promise<string>;
+  /**
+   * Adds a plugin while running: a definition, class, instance, or what a config file could name.
+   * @returns its name
+   * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_PLUGIN_SETUP`, `ERR_CONFIG`, `ERR_SLOT`
+   */
+  addPlugin(plugin: string | object, options?: AddPluginOptions): Promise<string>;
+  /** @throws YardmasterError `ERR_PLUGIN_SETUP` when there is none of that name, or it is required */
+  removePlugin(name: string): Promise<void>;
+  /**
+   * Puts another policy in charge of a slot, between two stimuli.
+   * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`, `ERR_SLOT`
+   */
+  replacePolicy(
+    slot: SlotName,
+    policy: string | object,
+    options?: Readonly<Record<string, unknown>>,
+  ): Promise<void>;
+  /** Handles a stimulus now, or after the present one. Without an id it gets one. */
+  enqueue(stimulus: NewStimulus & { readonly stimulusId?: string }): void;
+  /** What happened lately to these keys, or because of these stimuli; oldest first. */
+  story(...keysOrStimuli: string[]): TransitionRecord[];
+  /** A built-in command or one of a plugin (`amm.runOnce`), as clients call it. */
+  command(name: string, parameters?: unknown): unknown;
+  /** Closes plugins, connections and timers. Resolves when all is over; never rejects. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}

@@ -1,0 +1,295 @@
+import { Channel, type ChannelHandlers } from '../api/channel.ts';
+import type { Clock } from '../api/clock.ts';
+import { YardmasterError } from '../api/errors.ts';
+import type { NewStimulus } from '../api/plugin.ts';
+import type { Connection, ConnectionHandlers, WireMessage } from '../api/transport.ts';
+import { heartbeatIntervalMs } from '../kernel/heartbeat.ts';
+import {
+  type CommandRequest,
+  type GatherReply,
+  type GatherRequest,
+  type HelloReply,
+  type HelloRequest,
+  PROTOCOL,
+  type RegisterClientReply,
+  type RegisterClientRequest,
+  type RegisterWorkerReply,
+  type RegisterWorkerRequest,
+  type Role,
+  type WhoHasReply,
+  type WhoHasRequest,
+} from '../messages/protocol.ts';
+import type { ClusterState } from '../state/cluster.ts';
+import { isPlainObject } from '../config/prepare.ts';
+import { checkClientReport, checkRequest, checkWorkerReport } from './inbound.ts';
+import { VERSION } from './version.ts';
+
+/** Clients are asked to report this many times more rarely than workers. */
+const CLIENT_HEARTBEAT_FACTOR = 10;
+
+/** What a session needs of its scheduler. */
+export interface SessionHost {
+  readonly serverId: string;
+  readonly clock: Clock;
+  readonly cluster: ClusterState;
+  readonly sessions: Sessions;
+  /** Handles a stimulus, at once unless another one is being handled. */
+  enqueue(stimulus: NewStimulus & { readonly stimulusId?: string }): void;
+  command(name: string, parameters: unknown): unknown;
+  gather(keys: readonly string[]): Promise<GatherReply>;
+  report(error: YardmasterError): void;
+}
+
+/** Who is connected. */
+export interface Sessions {
+  readonly all: Set<Session>;
+  /** Registered workers by address. */
+  readonly workers: Map<string, Session>;
+  /** Registered clients by key. */
+  readonly clients: Map<string, Session>;
+}
+
+/**
+ * One connection to the scheduler, from its first message to its end. It checks all that comes in and
+ * stamps it with the sender, so that nobody can speak for somebody else.
+ */
+export class Session implements ChannelHandlers {
+  readonly channel: Channel;
+  private role: Role | undefined;
+  /** Address of the worker or key of the client, once registered. */
+  private sender: string | undefined;
+  /** Set while the answer to the registration has not left; messages have to come after it. */
+  private held: WireMessage[] | undefined;
+  private isOver = false;
+
+  constructor(
+    connection: Connection,
+    private readonly host: SessionHost,
+  ) {
+    this.channel = new Channel(connection, host.clock, this);
+    host.sessions.all.add(this);
+  }
+
+  /** What the transport is given: the channel, behind a check that it survives. */
+  get handlers(): ConnectionHandlers {
+    const { channel } = this;
+    return {
+      onMessages: (batch) => {
+        for (const message of batch) {
+          if (this.isOver) return;
+          try {
+            checkEnvelope(message);
+            channel.onMessages([message]);
+          } catch (error) {
+            this.refuse(error);
+          }
+        }
+      },
+      onClose: (error) => channel.onClose(error),
+    };
+  }
+
+  send(message: WireMessage): void {
+    if (this.held === undefined) this.channel.send(message);
+    else this.held.push(message);
+  }
+
+  /** Sends what is queued, then closes. */
+  end(): void {
+    queueMicrotask(() => {
+      void this.channel.close().catch((failed: unknown) => this.channel.abort(failed as Error));
+    });
+  }
+
+  onMessage(message: WireMessage): void {
+    const { sender } = this;
+    if (sender === undefined) throw violation(`"${String(message['op'])}" before registration`);
+    if (this.role === 'worker') {
+      checkWorkerReport(message);
+      const { stimulusId, ...report } = message;
+      this.host.enqueue({ ...report, worker: sender, ...idOf(stimulusId) } as NewStimulus);
+    } else {
+      checkClientReport(message);
+      const { stimulusId, ...report } = message;
+      this.host.enqueue({ ...report, client: sender, ...idOf(stimulusId) } as NewStimulus);
+    }
+  }
+
+  onRequest(method: string, parameters: WireMessage): unknown {
+    try {
+      checkRequest(method, parameters);
+      if (method === 'hello') return this.hello(parameters as unknown as HelloRequest);
+      return this.answer(method, parameters);
+    } catch (error) {
+      if (YardmasterError.is(error, 'ERR_PROTOCOL')) queueMicrotask(() => this.refuse(error));
+      throw error;
+    }
+  }
+
+  onClose(error?: Error): void {
+    this.isOver = true;
+    const { host, sender, role } = this;
+    host.sessions.all.delete(this);
+    if (sender === undefined) return;
+    if (role === 'worker') {
+      if (host.sessions.workers.get(sender) !== this) return;
+      host.sessions.workers.delete(sender);
+      const worker = host.cluster.workers.get(sender);
+      if (worker === undefined) return;
+      // A worker that says goodbye first does not make its tasks suspicious.
+      const expected = error === undefined && worker.status.startsWith('clos');
+      host.enqueue({ op: 'remove-worker', worker: sender, expected, close: false });
+    } else {
+      host.sessions.clients.delete(sender);
+      host.enqueue({ op: 'remove-client', client: sender });
+    }
+  }
+
+  private hello({ protocol, role, version }: HelloRequest): HelloReply {
+    if (this.role !== undefined) throw violation('a second hello');
+    if (protocol !== PROTOCOL) {
+      throw new YardmasterError(
+        'ERR_PROTOCOL',
+        `${this.channel.peerAddress} speaks ${protocol} (version ${version}), this scheduler ${PROTOCOL} (version ${VERSION}); install the same version on both sides`,
+        { field: 'protocol', theirs: protocol, ours: PROTOCOL },
+      );
+    }
+    this.role = role;
+    return { protocol: PROTOCOL, version: VERSION, serverId: this.host.serverId };
+  }
+
+  private answer(method: string, parameters: WireMessage): unknown {
+    const { host, role } = this;
+    if (role === undefined) throw violation(`the request "${method}" before hello`);
+    switch (method) {
+      case 'register-worker':
+        if (role !== 'worker') throw violation(`"${method}" from a ${role}`);
+        return this.registerWorker(parameters as unknown as RegisterWorkerRequest);
+      case 'register-client':
+        if (role !== 'client') throw violation(`"${method}" from a ${role}`);
+        return this.registerClient(parameters as unknown as RegisterClientRequest);
+      case 'who-has':
+        return whoHas(host.cluster, parameters as unknown as WhoHasRequest);
+      case 'gather':
+        return host.gather((parameters as unknown as GatherRequest).keys);
+      default: {
+        const request = parameters as unknown as CommandRequest;
+        return host.command(request.command, request.parameters);
+      }
+    }
+  }
+
+  private registerWorker(request: RegisterWorkerRequest): RegisterWorkerReply {
+    const { host } = this;
+    const { address, name } = request.identity;
+    if (this.sender !== undefined) throw violation('a second registration');
+    if (host.cluster.workers.has(address)) refuseWorker('address', address, address);
+    if (host.cluster.aliases.has(name)) refuseWorker('name', name, address);
+    this.sender = address;
+    host.sessions.workers.set(address, this);
+    this.holdUntilAnswered();
+    const { identity, status, metrics } = request;
+    host.enqueue({
+      op: 'register-worker',
+      identity,
+      status,
+      ...(metrics === undefined ? {} : { metrics }),
+    });
+    return {
+      heartbeatIntervalMs: heartbeatIntervalMs(host.cluster.workers.size),
+      nowMs: host.clock.nowMs(),
+    };
+  }
+
+  private registerClient({ client, versions }: RegisterClientRequest): RegisterClientReply {
+    const { host } = this;
+    if (this.sender !== undefined) throw violation('a second registration');
+    if (host.cluster.clients.has(client)) {
+      throw new YardmasterError(
+        'ERR_REGISTRATION',
+        `there is a client "${client}" already; choose another name`,
+        { client },
+      );
+    }
+    this.sender = client;
+    host.sessions.clients.set(client, this);
+    this.holdUntilAnswered();
+    host.enqueue({
+      op: 'register-client',
+      client,
+      ...(versions === undefined ? {} : { versions }),
+    });
+    const intervalMs = heartbeatIntervalMs(host.sessions.clients.size);
+    return { heartbeatIntervalMs: CLIENT_HEARTBEAT_FACTOR * intervalMs };
+  }
+
+  /** The channel sends the answer when the handler returns; what was caused by it comes after. */
+  private holdUntilAnswered(): void {
+    this.held = [];
+    queueMicrotask(() => {
+      const held = this.held ?? [];
+      this.held = undefined;
+      if (held.length > 0) this.channel.send(...held);
+    });
+  }
+
+  /** The peer broke the protocol: tell, and end the connection. */
+  private refuse(cause: unknown): void {
+    if (this.isOver) return;
+    const error = YardmasterError.is(cause, 'ERR_PROTOCOL')
+      ? new YardmasterError(
+          'ERR_PROTOCOL',
+          `closed the connection to ${this.sender ?? this.channel.peerAddress}: ${cause.message}`,
+          { ...cause.data, peer: this.sender ?? this.channel.peerAddress },
+          { cause },
+        )
+      : new YardmasterError(
+          'ERR_PROTOCOL',
+          `closed the connection to ${this.sender ?? this.channel.peerAddress}, whose message could not be handled: ${String(cause)}`,
+          { peer: this.sender ?? this.channel.peerAddress },
+          { cause },
+        );
+    this.isOver = true;
+    this.host.report(error);
+    if (this.role === 'worker') {
+      this.channel.send({ op: 'close', reason: error.message, stimulusId: 'protocol-error' });
+    }
+    this.end(); // What was queued, an answer with the error for one, still leaves.
+  }
+}
+
+function checkEnvelope(message: unknown): void {
+  if (!isPlainObject(message)) throw violation('a message that is not an object');
+  const { op } = message;
+  if (typeof op !== 'string') throw violation('a message without op');
+  if (op !== 'request' && op !== 'reply') return;
+  if (!Number.isSafeInteger(message['id'])) throw violation(`a ${op} whose id is not a number`);
+  if (op === 'request' && !isPlainObject(message['parameters'] ?? {})) {
+    throw violation('a request whose parameters are not an object');
+  }
+}
+
+function violation(what: string): YardmasterError {
+  return new YardmasterError('ERR_PROTOCOL', `the peer sent ${what}`, { what });
+}
+
+function refuseWorker(field: 'address' | 'name', value: string, address: string): never {
+  throw new YardmasterError(
+    'ERR_REGISTRATION',
+    `there is a worker with the ${field} "${value}" already; stop it, or choose another ${field}`,
+    { field, value, worker: address },
+  );
+}
+
+function idOf(stimulusId: unknown): { stimulusId?: string } {
+  return typeof stimulusId === 'string' && stimulusId !== '' ? { stimulusId } : {};
+}
+
+function whoHas(cluster: ClusterState, { keys }: WhoHasRequest): WhoHasReply {
+  return {
+    keys,
+    whoHas: keys.map((key) =>
+      (cluster.tasks.get(key)?.whoHas.items ?? []).map((worker) => worker.address),
+    ),
+  };
+}

@@ -1,0 +1,45 @@
+import type { NewStimulus } from '../api/plugin.ts';
+import type { Stimulus } from '../messages/stimulus.ts';
+
+/** A stimulus that may still lack its id. */
+export type IncomingStimulus = NewStimulus & { readonly stimulusId?: string };
+
+/**
+ * Stimuli in the order in which they came, handled one at a time. One that comes while another is
+ * being handled waits; so a hook that enqueues never enters the kernel again.
+ */
+export class StimulusQueue {
+  private readonly waiting: Stimulus[] = [];
+  private counter = 0;
+  private busy = false;
+
+  /** A stimulus is being handled. */
+  get isBusy(): boolean {
+    return this.busy;
+  }
+
+  /** Without an id it gets one: `task-finished-17`. */
+  push(stimulus: IncomingStimulus): void {
+    const { stimulusId = `${stimulus.op}-${++this.counter}` } = stimulus;
+    this.waiting.push({ ...stimulus, stimulusId });
+  }
+
+  /** Handles all that wait, also what comes meanwhile; no-op when that is going on already. */
+  drain(handle: (stimulus: Stimulus) => void): void {
+    if (this.busy) return;
+    this.busy = true;
+    try {
+      // By index: shifting a long array costs as much as the array is long.
+      for (let index = 0; index < this.waiting.length; index++) {
+        handle(this.waiting[index] as Stimulus);
+      }
+    } finally {
+      this.waiting.length = 0;
+      this.busy = false;
+    }
+  }
+
+  clear(): void {
+    this.waiting.length = 0;
+  }
+}

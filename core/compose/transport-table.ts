@@ -1,0 +1,81 @@
+import type { Clock } from '../api/clock.ts';
+import { YardmasterError } from '../api/errors.ts';
+import type { Builtins, UseEntry } from '../api/plugin.ts';
+import type { Transport, TransportDefinition } from '../api/transport.ts';
+import { hint, show } from '../config/errors.ts';
+import { checkOptions, type Place } from './extension-options.ts';
+import type { PluginResolver } from './plugin-resolver.ts';
+
+/** A transport, or what makes one. */
+export type TransportInput = Transport | TransportDefinition<never>;
+
+/** The ways to reach others, by scheme; what is built in is loaded when its scheme first comes up. */
+export class TransportTable {
+  private readonly byScheme = new Map<string, Transport>();
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly builtins: Builtins,
+    given: readonly TransportInput[] = [],
+  ) {
+    for (const transport of given) this.add(transport);
+  }
+
+  /** The transport that a configuration names, with its options. */
+  async addConfigured(entry: UseEntry, resolver: PluginResolver, place: Place): Promise<void> {
+    const { exported, source } = await resolver.resolve(entry.use, 'transport');
+    if (isDefinition(exported)) {
+      const shown = `${exported.name} from ${source}`;
+      const options = checkOptions(exported.optionsSchema, entry.options, place, shown);
+      this.add(exported.create({ clock: this.clock }, options as never));
+    } else if (isTransport(exported)) {
+      this.add(exported);
+    } else {
+      throw new YardmasterError(
+        'ERR_PLUGIN_LOAD',
+        `${source} is no transport: expected a definition made by defineTransport`,
+        { source },
+      );
+    }
+  }
+
+  /** @throws YardmasterError `ERR_CONNECT` when nothing speaks the scheme of the address */
+  async for(address: string): Promise<Transport> {
+    const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(address)?.[1]?.toLowerCase();
+    const known = this.byScheme.get(scheme ?? '');
+    if (known !== undefined) return known;
+    const exported = scheme === undefined ? undefined : await this.builtins[scheme]?.();
+    if (isDefinition(exported)) {
+      const transport = exported.create({ clock: this.clock }, {} as never);
+      this.byScheme.set(transport.scheme, transport);
+      return transport;
+    }
+    const schemes = [...this.byScheme.keys()];
+    const suggestion = scheme === undefined ? '' : hint(scheme, [...schemes, 'tcp']);
+    throw new YardmasterError(
+      'ERR_CONNECT',
+      `no transport for the address ${show(address)}${suggestion}; use one like tcp://127.0.0.1:8786`,
+      { address },
+    );
+  }
+
+  private add(transport: TransportInput): void {
+    const made = isDefinition(transport)
+      ? transport.create({ clock: this.clock }, {} as never)
+      : transport;
+    this.byScheme.set(made.scheme, made);
+  }
+}
+
+function isDefinition(value: unknown): value is TransportDefinition<never> {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    (value as { kind?: unknown }).kind === 'transport'
+  );
+}
+
+function isTransport(value: unknown): value is Transport {
+  const { scheme, listen } = (value ?? {}) as { scheme?: unknown; listen?: unknown };
+  return typeof scheme === 'string' && typeof listen === 'function';
+}

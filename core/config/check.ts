@@ -1,0 +1,142 @@
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
+import ajvFormats from 'ajv-formats';
+import { hint, type Problem, type Segment, show } from './errors.ts';
+import { isPlainObject, prepare, type SchemaNode } from './prepare.ts';
+
+/** A value with defaults and base units, or what is wrong with it. */
+export interface Checked {
+  readonly value: unknown;
+  readonly problems: readonly Problem[];
+}
+
+const compiled = new WeakMap<object, ValidateFunction>();
+
+/**
+ * Fills in defaults, turns units into numbers, and finds every problem at once.
+ * Unknown keys are refused unless the schema allows them.
+ * @param at - where the value stands in the whole configuration
+ * @throws Error when the schema itself is not valid
+ */
+export function check(schema: object, value: unknown, at: readonly Segment[] = []): Checked {
+  const validate = validatorOf(schema);
+  const problems: Problem[] = [];
+  const prepared = prepare(schema, value, at, problems);
+  if (!validate(prepared)) {
+    for (const error of relevant(validate.errors ?? [])) problems.push(problemOf(error, at));
+  }
+  return { value: prepared, problems };
+}
+
+/** Freezes what is plain; leaves buffers, instances, and what a `use` holds alone. */
+export function deepFreeze<T>(value: T): T {
+  if (Array.isArray(value)) value.forEach(deepFreeze);
+  else if (isPlainObject(value)) {
+    for (const [key, field] of Object.entries(value)) if (key !== 'use') deepFreeze(field);
+  } else return value;
+  return Object.freeze(value) as T;
+}
+
+function validatorOf(schema: object): ValidateFunction {
+  let validate = compiled.get(schema);
+  if (validate === undefined) {
+    const ajv = new Ajv({
+      allErrors: true,
+      strict: true,
+      allowUnionTypes: true,
+      useDefaults: true,
+      verbose: true,
+      strictNumbers: false,
+    });
+    ajvFormats.default(ajv);
+    ajv.addKeyword({ keyword: 'unit', schemaType: 'string' });
+    ajv.addKeyword({ keyword: 'infinite', schemaType: 'boolean' });
+    ajv.addKeyword({
+      keyword: 'extension',
+      schemaType: 'boolean',
+      validate: (_: boolean, data: unknown) =>
+        (typeof data === 'string' && data !== '') ||
+        typeof data === 'function' ||
+        (typeof data === 'object' && data !== null && !Array.isArray(data)),
+    });
+    validate = ajv.compile(forAjv(schema) as object);
+    compiled.set(schema, validate);
+  }
+  return validate;
+}
+
+/** The schema as ajv shall see it: values that {@link prepare} has been through. */
+function forAjv(node: unknown, isRoot = true): unknown {
+  if (Array.isArray(node)) return node.map((item) => forAjv(item, false));
+  if (!isPlainObject(node)) return node;
+  const copy: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(node)) {
+    copy[key] =
+      key === 'default' || key === 'enum' || key === 'const' ? value : forAjv(value, false);
+  }
+  if (copy['extension'] === true) delete copy['type'];
+  if (typeof copy['unit'] === 'string') {
+    copy['type'] = 'number';
+    delete copy['default'];
+  }
+  const isOpen = 'additionalProperties' in copy || 'patternProperties' in copy;
+  if (isRoot && copy['type'] === 'object' && !isOpen) copy['additionalProperties'] = false;
+  return copy;
+}
+
+/** Leaves out what only says that one of several alternatives did not fit. */
+function relevant(errors: readonly ErrorObject[]): ErrorObject[] {
+  const unions = errors.filter(({ keyword }) => keyword === 'anyOf' || keyword === 'oneOf');
+  return errors.filter(
+    (error) =>
+      error.keyword !== 'if' &&
+      !unions.some(
+        (union) => error !== union && error.schemaPath.startsWith(`${union.schemaPath}/`),
+      ),
+  );
+}
+
+function problemOf(error: ErrorObject, root: readonly Segment[]): Problem {
+  const at = [...root, ...segmentsOf(error.instancePath)];
+  const { params, parentSchema } = error as {
+    params: Record<string, unknown>;
+    parentSchema?: SchemaNode & { readonly enum?: readonly unknown[] };
+  };
+  const got = `(got ${show(error.data)})`;
+  switch (error.keyword) {
+    case 'additionalProperties': {
+      const key = params['additionalProperty'] as string;
+      const known = Object.keys(parentSchema?.properties ?? {});
+      return { at: [...at, key], message: `is not a known key${hint(key, known)}`, aboutKey: true };
+    }
+    case 'required':
+      return { at: [...at, params['missingProperty'] as string], message: 'is required' };
+    case 'enum': {
+      const allowed = (parentSchema?.enum ?? []).map(String);
+      const suggestion = typeof error.data === 'string' ? hint(error.data, allowed) : '';
+      return { at, message: `must be one of ${allowed.join(', ')} ${got}${suggestion}` };
+    }
+    case 'type':
+      return { at, message: `must be ${typeText(params['type'])} ${got}` };
+    case 'extension':
+      return { at, message: `must be a name, a path or a package ${got}` };
+    default:
+      return { at, message: `${error.message ?? `breaks ${error.keyword}`} ${got}` };
+  }
+}
+
+function typeText(type: unknown): string {
+  const names = Array.isArray(type) ? (type as string[]) : String(type).split(',');
+  return names
+    .filter((name) => name !== 'null')
+    .map((name) => `${/^[aeio]/.test(name) ? 'an' : 'a'} ${name}`)
+    .join(' or ');
+}
+
+function segmentsOf(pointer: string): Segment[] {
+  if (pointer === '') return [];
+  return pointer
+    .slice(1)
+    .split('/')
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .map((part) => (/^\d+$/.test(part) ? Number(part) : part));
+}

@@ -1,0 +1,71 @@
+import { SLOT_NAMES } from '../api/policies.ts';
+import type { Problem, Segment } from './errors.ts';
+import { isPlainObject } from './prepare.ts';
+
+/**
+ * Brings every place where an extension is named into one form, `{ use, options }`:
+ *
+ * - a mere name: `plugins: [metrics]`
+ * - in code, the thing itself: `plugins: [counter]`, `plugins: [new Counter()]`
+ * - Dask's spelling of a policy of the memory manager: `class:` with the options inline
+ *
+ * What cannot be brought into the form stays as it is, for the schema to complain about.
+ */
+export function normaliseEntries(root: unknown): { value: unknown; problems: Problem[] } {
+  const problems: Problem[] = [];
+  const value = within(root, 'scheduler', (scheduler) => {
+    let result = within(scheduler, 'transport', plain);
+    result = within(result, 'plugins', (items) => each(items, plain));
+    result = within(result, 'policies', (policies) =>
+      SLOT_NAMES.reduce<unknown>((changed, slot) => within(changed, slot, plain), policies),
+    );
+    return within(result, 'activeMemoryManager', (manager) =>
+      within(manager, 'policies', (items) =>
+        each(items, (item, index) => daskOrPlain(item, [...AMM_POLICIES, index], problems)),
+      ),
+    );
+  });
+  return { value, problems };
+}
+
+const AMM_POLICIES = ['scheduler', 'activeMemoryManager', 'policies'];
+
+function plain(item: unknown): unknown {
+  return typeof item === 'string' || isExtension(item) ? { use: item } : item;
+}
+
+function daskOrPlain(item: unknown, at: readonly Segment[], problems: Problem[]): unknown {
+  if (!isPlainObject(item) || !('class' in item) || isExtension(item)) return plain(item);
+  if ('use' in item || 'options' in item) {
+    problems.push({
+      at: [...at, 'class'],
+      message: 'cannot stand next to use or options; with class the options are inline',
+      aboutKey: true,
+    });
+  }
+  const { class: use, ...options } = item;
+  return { use, options };
+}
+
+/** Whether it is the thing itself: a class, an instance, or a definition. */
+function isExtension(item: unknown): boolean {
+  if (typeof item === 'function') return true;
+  if (typeof item !== 'object' || item === null || Array.isArray(item)) return false;
+  if (!isPlainObject(item)) return true;
+  if ('use' in item) return false;
+  return typeof item['kind'] === 'string' || Object.values(item).some(isFunction);
+}
+
+function each(items: unknown, change: (item: unknown, index: number) => unknown): unknown {
+  return Array.isArray(items) ? items.map(change) : items;
+}
+
+function isFunction(value: unknown): boolean {
+  return typeof value === 'function';
+}
+
+/** A copy of an object in which one field is replaced, if it has that field. */
+function within(root: unknown, key: string, change: (value: unknown) => unknown): unknown {
+  if (!isPlainObject(root) || !Object.hasOwn(root, key)) return root;
+  return { ...root, [key]: change(root[key]) };
+}

@@ -1,0 +1,110 @@
+import { closest, distance } from 'fastest-levenshtein';
+import { YardmasterError } from '../api/errors.ts';
+
+/** One step into a structure: a key of an object or an index of a list. */
+export type Segment = string | number;
+
+/** One thing that is wrong, before it is known where in a file it stands. */
+export interface Problem {
+  /** From the root of the configuration. */
+  readonly at: readonly Segment[];
+  /** What is wrong, to be read after the path: `must be >= 1 (got 0)`. */
+  readonly message: string;
+  /** The last segment is a key that should not be there. */
+  readonly aboutKey?: boolean;
+}
+
+/** A place in a file; both count from 1. */
+export interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** Where a configuration comes from. */
+export interface ConfigOrigin {
+  /** As people know it; undefined when the configuration was given in code. */
+  readonly file: string | undefined;
+  locate(at: readonly Segment[], aboutKey?: boolean): Position | undefined;
+}
+
+/** A configuration that was given in code. */
+export const IN_CODE: ConfigOrigin = { file: undefined, locate: () => undefined };
+
+/** `scheduler.plugins[1].options.every` */
+export function pathText(at: readonly Segment[]): string {
+  let text = '';
+  for (const segment of at) {
+    if (typeof segment === 'number') text += `[${segment}]`;
+    else if (/^[A-Za-z_$][\w$-]*$/.test(segment)) text += text === '' ? segment : `.${segment}`;
+    else text += `[${JSON.stringify(segment)}]`;
+  }
+  return text === '' ? '(top)' : text;
+}
+
+/** One line: `cluster.yaml:4:14: scheduler.allowedFailures must be >= 0 (got -1)`. */
+export function problemLine({ at, message, aboutKey }: Problem, origin: ConfigOrigin): string {
+  const position = origin.locate(at, aboutKey);
+  const place =
+    position === undefined ? origin.file : `${origin.file}:${position.line}:${position.column}`;
+  return `${place === undefined ? '' : `${place}: `}${pathText(at)} ${message}`;
+}
+
+/** All problems in one error, one line each; `data.problems` has them as fields. */
+export function configError(
+  problems: readonly Problem[],
+  origin: ConfigOrigin,
+  cause?: unknown,
+): YardmasterError {
+  const lines = problems.map((problem) => problemLine(problem, origin));
+  const count = lines.length === 1 ? 'a problem' : `${lines.length} problems`;
+  return new YardmasterError(
+    'ERR_CONFIG',
+    `the configuration has ${count}:\n${lines.map((line) => `  ${line}`).join('\n')}`,
+    {
+      problems: problems.map((problem, index) => ({
+        path: pathText(problem.at),
+        message: problem.message,
+        line: lines[index],
+      })),
+    },
+    cause === undefined ? undefined : { cause },
+  );
+}
+
+/** The known name that `word` was probably meant to be. */
+export function nearest(word: string, known: readonly string[]): string | undefined {
+  if (known.length === 0) return undefined;
+  const simple = simplify(word);
+  const candidates = known.map(simplify);
+  const index = candidates.indexOf(closest(simple, candidates));
+  const found = known[index];
+  if (found === undefined) return undefined;
+  const isNear = distance(simple, simplify(found)) <= Math.max(2, Math.floor(simple.length / 3));
+  return isNear ? found : undefined;
+}
+
+/** `; did you mean "x"?`, or nothing. */
+export function hint(word: string, known: readonly string[]): string {
+  const found = nearest(word, known);
+  return found === undefined ? '' : `; did you mean "${found}"?`;
+}
+
+/** A value as a message shows it: short, one line. */
+export function show(value: unknown): string {
+  if (typeof value === 'function') return `function ${value.name || '(anonymous)'}`;
+  if (typeof value === 'number' || typeof value === 'bigint') return String(value);
+  if (value === undefined) return 'nothing';
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value);
+  } catch {
+    text = undefined; // It refers to itself, or is of a kind that JSON does not have.
+  }
+  text ??= Object.prototype.toString.call(value);
+  return text.length > 60 ? `${text.slice(0, 57)}...` : text;
+}
+
+/** Dask spells keys with dashes; that is no difference worth a distance. */
+function simplify(word: string): string {
+  return word.toLowerCase().replaceAll(/[-_]/g, '');
+}

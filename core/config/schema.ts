@@ -1,0 +1,256 @@
+import { MEMORY_MEASURES } from '../state/memory.ts';
+
+/**
+ * The JSON schema of a whole configuration file. Editors complete with it
+ * (`schema/config.schema.json` is this object), the loader checks with it, and `docs/config.md` is
+ * compared with it.
+ *
+ * Three keywords are our own. `unit`: the value may be written with a unit and arrives in this one.
+ * `infinite`: `inf` is allowed, and null means it. `extension`: in code the value may also be the
+ * definition, class or instance itself.
+ */
+const duration = (title: string, text: string, more: object = {}): object => ({
+  title,
+  description: `${text} Such as 2s, 100 ms, 5 minutes; a number is seconds.`,
+  type: ['number', 'string'],
+  unit: 'ms',
+  minimum: 0,
+  ...more,
+});
+
+const bytes = (title: string, text: string, more: object = {}): object => ({
+  title,
+  description: `${text} Such as 50MB (10^6), 64 MiB (2^20); a number is bytes.`,
+  type: ['number', 'string'],
+  unit: 'bytes',
+  minimum: 0,
+  ...more,
+});
+
+const use = (what: string): object => ({
+  title: `Which ${what}`,
+  description:
+    'A built-in name; a path that starts with ./ or / (relative to this file); or a package. #Name picks an export, else default.',
+  type: 'string',
+  extension: true,
+});
+
+const options = (what: string): object => ({
+  title: `Options of the ${what}`,
+  description: `Checked against the schema of the ${what}.`,
+  type: 'object',
+});
+
+const entry = (what: string, more: object = {}, rest: object = {}): object => ({
+  type: 'object',
+  additionalProperties: false,
+  required: ['use'],
+  properties: { use: use(what), options: options(what), ...more },
+  ...rest,
+});
+
+const policies = {
+  title: 'Policies',
+  description: 'Who answers the questions of the kernel. One provider for each slot.',
+  type: 'object',
+  additionalProperties: false,
+  default: {},
+  properties: {
+    workerSelection: entry(
+      'worker selection policy',
+      {},
+      {
+        title: 'Which worker computes a task',
+        description: 'Default: earliest-start.',
+      },
+    ),
+    queuing: entry(
+      'queuing policy',
+      {},
+      {
+        title: 'Which tasks are held back on the scheduler',
+        description: 'Default: root-ish.',
+      },
+    ),
+    ordering: entry(
+      'ordering policy',
+      {},
+      {
+        title: 'In which order the tasks of a graph run',
+        description: 'Default: depth-first.',
+      },
+    ),
+  },
+};
+
+const activeMemoryManager = {
+  title: 'Active Memory Manager',
+  description: 'Copies and drops results between workers by the suggestions of its policies.',
+  type: 'object',
+  additionalProperties: false,
+  default: {},
+  properties: {
+    start: {
+      title: 'Run at an interval from the start',
+      description: 'Otherwise rounds run on request: amm.start, amm.runOnce.',
+      type: 'boolean',
+      default: true,
+    },
+    interval: duration('Time between rounds', 'Pause between two rounds.', {
+      default: '2s',
+      minimum: 1,
+    }),
+    measure: {
+      title: 'Measure of memory',
+      description: 'By which workers are compared.',
+      type: 'string',
+      enum: MEMORY_MEASURES,
+      default: 'optimistic',
+    },
+    policies: {
+      title: 'Policies of the manager',
+      description:
+        "In the order in which they run. Dask's spelling works too: class: and options inline.",
+      type: 'array',
+      items: entry('policy'),
+      default: [{ use: 'reduce-replicas' }],
+    },
+  },
+};
+
+const plugins = {
+  title: 'Plugins',
+  description: 'In the order in which they are set up and their hooks run.',
+  type: 'array',
+  default: [],
+  items: entry('plugin', {
+    onError: {
+      title: 'When a hook throws',
+      description: 'log: go on; disable: detach the plugin; crash: close the scheduler.',
+      type: 'string',
+      enum: ['log', 'disable', 'crash'],
+      default: 'log',
+    },
+  }),
+};
+
+const scheduler = {
+  title: 'Scheduler',
+  type: 'object',
+  additionalProperties: false,
+  default: {},
+  properties: {
+    address: {
+      title: 'Address to listen on',
+      description: 'scheme://host:port; port 0 chooses a free one. The scheme names the transport.',
+      type: 'string',
+      pattern: '^[a-z][a-z0-9+.-]*://',
+      default: 'tcp://127.0.0.1:8786',
+    },
+    transport: entry(
+      'transport',
+      {},
+      {
+        title: 'Transport',
+        description: 'Needed only for a transport that is not built in, or for its options.',
+      },
+    ),
+    validate: {
+      title: 'Check all invariants',
+      description: 'After each stimulus. Slow; for tests.',
+      type: 'boolean',
+      default: false,
+    },
+    allowedFailures: {
+      title: 'Allowed failures',
+      description: 'Unexpected deaths of workers under one task that are forgiven.',
+      type: 'integer',
+      minimum: 0,
+      default: 3,
+    },
+    bandwidth: bytes('Bandwidth', 'Bytes per second between two workers until they are measured.', {
+      default: '100 MB',
+      minimum: 1,
+    }),
+    unknownTaskDuration: duration(
+      'Duration of unknown tasks',
+      'What a task is expected to take before one like it has run.',
+      { default: '500 ms' },
+    ),
+    defaultTaskDurations: {
+      title: 'Known durations',
+      description: 'Expected durations by task prefix, before the first task of it has run.',
+      type: 'object',
+      default: {},
+      additionalProperties: duration('Duration', 'What a task of this prefix takes.'),
+    },
+    defaultDataSize: bytes(
+      'Size of unknown results',
+      'What a result is taken for until its size is known.',
+      {
+        default: '1 KiB',
+      },
+    ),
+    workerTtl: duration(
+      'Time to live of workers',
+      'A worker that is silent for longer is removed. inf: never.',
+      {
+        default: '5 minutes',
+        minimum: 1,
+        infinite: true,
+      },
+    ),
+    noWorkersTimeout: duration(
+      'Patience without workers',
+      'Tasks that no worker can take fail after this. inf: they wait.',
+      { default: 'inf', infinite: true },
+    ),
+    transitionLogLength: {
+      title: 'Length of the transition log',
+      description: 'Transitions that story remembers.',
+      type: 'integer',
+      minimum: 0,
+      maximum: 10_000_000,
+      default: 1000,
+    },
+    policies,
+    activeMemoryManager,
+    plugins,
+  },
+};
+
+const worker = {
+  title: 'Workers',
+  description: 'Of the workers that are started with this file.',
+  type: 'object',
+  additionalProperties: false,
+  default: {},
+  properties: {
+    threads: {
+      title: 'Threads',
+      description: 'Tasks that run at once. Default: the processors of the machine.',
+      type: 'integer',
+      minimum: 1,
+    },
+    resources: {
+      title: 'Resources',
+      description: 'What the worker offers to tasks that ask for it, by name.',
+      type: 'object',
+      default: {},
+      additionalProperties: { title: 'Amount', type: 'number', minimum: 0 },
+    },
+    memoryLimit: bytes('Memory limit', 'What the worker may use; 0: unlimited.', { default: 0 }),
+  },
+};
+
+export const CONFIG_SCHEMA = {
+  $schema: 'http://json-schema.org/draft-07/schema#',
+  title: 'Yardmaster configuration',
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    $schema: { title: 'Schema of this file', type: 'string' },
+    scheduler,
+    worker,
+  },
+};

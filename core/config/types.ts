@@ -1,0 +1,107 @@
+import type { UseEntry } from '../api/plugin.ts';
+import type { MemoryMeasure } from '../state/memory.ts';
+
+/** What happens to a plugin whose hook throws. */
+export type OnError = 'log' | 'disable' | 'crash';
+
+export interface PluginEntry extends UseEntry {
+  readonly onError: OnError;
+}
+
+export interface AmmConfig {
+  readonly start: boolean;
+  /** Milliseconds. */
+  readonly interval: number;
+  readonly measure: MemoryMeasure;
+  readonly policies: readonly UseEntry[];
+}
+
+export interface SchedulerConfig {
+  readonly address: string;
+  readonly transport?: UseEntry;
+  readonly validate: boolean;
+  readonly allowedFailures: number;
+  /** Bytes per second. */
+  readonly bandwidth: number;
+  /** Milliseconds. */
+  readonly unknownTaskDuration: number;
+  /** Milliseconds by prefix. */
+  readonly defaultTaskDurations: Readonly<Record<string, number>>;
+  /** Bytes. */
+  readonly defaultDataSize: number;
+  /** Milliseconds; Infinity: never. */
+  readonly workerTtl: number;
+  /** Milliseconds; Infinity: tasks wait. */
+  readonly noWorkersTimeout: number;
+  readonly transitionLogLength: number;
+  readonly policies: {
+    readonly workerSelection?: UseEntry;
+    readonly queuing?: UseEntry;
+    readonly ordering?: UseEntry;
+  };
+  readonly activeMemoryManager: AmmConfig;
+  readonly plugins: readonly PluginEntry[];
+}
+
+export interface WorkerConfig {
+  /** Undefined: as many as the machine has processors. */
+  readonly threads?: number;
+  readonly resources: Readonly<Record<string, number>>;
+  /** Bytes; 0: unlimited. */
+  readonly memoryLimit: number;
+}
+
+/** A configuration after it was checked: complete, frozen, times in milliseconds, sizes in bytes. */
+export interface Config {
+  readonly scheduler: SchedulerConfig;
+  readonly worker: WorkerConfig;
+}
+
+/** A time as people write it: `"2s"`, `"100 ms"`, `"inf"`; a number is seconds. */
+export type DurationInput = string | number;
+/** A size as people write it: `"64 MiB"`, `"50MB"`; a number is bytes. */
+export type BytesInput = string | number;
+/** A name, path or package; in code also the thing itself, or both with options. */
+export type ExtensionInput =
+  | string
+  | object
+  | { readonly use: unknown; readonly options?: object; readonly onError?: OnError };
+
+/** A configuration as it is written; everything has a default. `docs/config.md` explains each key. */
+export interface ConfigInput {
+  readonly scheduler?: {
+    readonly address?: string;
+    readonly transport?: ExtensionInput;
+    readonly validate?: boolean;
+    readonly allowedFailures?: number;
+    readonly bandwidth?: BytesInput;
+    readonly unknownTaskDuration?: DurationInput;
+    readonly defaultTaskDurations?: Readonly<Record<string, DurationInput>>;
+    readonly defaultDataSize?: BytesInput;
+    readonly workerTtl?: DurationInput | null;
+    readonly noWorkersTimeout?: DurationInput | null;
+    readonly transitionLogLength?: number;
+    readonly policies?: {
+      readonly workerSelection?: ExtensionInput;
+      readonly queuing?: ExtensionInput;
+      readonly ordering?: ExtensionInput;
+    };
+    readonly activeMemoryManager?: {
+      readonly start?: boolean;
+      readonly interval?: DurationInput;
+      readonly measure?: MemoryMeasure;
+      readonly policies?: readonly ExtensionInput[];
+    };
+    readonly plugins?: readonly ExtensionInput[];
+  };
+  readonly worker?: {
+    readonly threads?: number;
+    readonly resources?: Readonly<Record<string, number>>;
+    readonly memoryLimit?: BytesInput;
+  };
+}
+
+/** Types a configuration that is written as a module. Returns what it is given. */
+export function defineConfig(config: ConfigInput): ConfigInput {
+  return config;
+}

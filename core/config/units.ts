@@ -1,0 +1,77 @@
+/** How people write times and sizes, turned into base units: milliseconds and bytes. */
+
+const QUANTITY = /^\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-zµμ]*)\s*$/i;
+const INFINITE = /^\s*\.?inf(?:inity)?\s*$/i;
+
+const MILLISECONDS: readonly (readonly [names: string, factor: number])[] = [
+  ['ns nanosecond nanoseconds', 1e-6],
+  ['us µs μs microsecond microseconds', 1e-3],
+  ['ms millisecond milliseconds', 1],
+  ['s sec second seconds', 1000],
+  ['m min minute minutes', 60_000],
+  ['h hr hour hours', 3_600_000],
+  ['d day days', 86_400_000],
+];
+const MS_BY_UNIT = table(MILLISECONDS);
+
+const PREFIXES = 'kmgtp';
+const BYTES_BY_UNIT = new Map<string, number>([['', 1]]);
+BYTES_BY_UNIT.set('b', 1).set('byte', 1).set('bytes', 1);
+for (let index = 0; index < PREFIXES.length; index++) {
+  const prefix = PREFIXES.charAt(index);
+  const decimal = 1000 ** (index + 1);
+  const binary = 1024 ** (index + 1);
+  BYTES_BY_UNIT.set(prefix, decimal).set(`${prefix}b`, decimal);
+  BYTES_BY_UNIT.set(`${prefix}i`, binary).set(`${prefix}ib`, binary);
+}
+
+/**
+ * `"2s"`, `"100 ms"`, `"5 minutes"`, `"inf"` and numbers, which are seconds as in Dask.
+ * Units are case-insensitive; `m` is minutes.
+ * @returns milliseconds, possibly negative or Infinity; undefined when it cannot be read
+ */
+export function parseDurationMs(value: unknown): number | undefined {
+  return parse(value, (unit) => (unit === '' ? 1000 : MS_BY_UNIT.get(unit)));
+}
+
+/**
+ * The same in seconds, for values that are known to be right.
+ * @throws RangeError when it cannot be read
+ */
+export function parseSeconds(value: unknown): number {
+  const ms = parseDurationMs(value);
+  if (ms === undefined) throw new RangeError(`${String(value)} is not a time such as "2s"`);
+  return ms / 1000;
+}
+
+/**
+ * `"50MB"` (10⁶), `"1kiB"` and `"64 MiB"` (2¹⁰), `"inf"` and numbers, which are bytes.
+ * Units are case-insensitive; a trailing `/s` of a bandwidth is accepted.
+ * @returns whole bytes, possibly negative or Infinity; undefined when it cannot be read
+ */
+export function parseBytes(value: unknown): number | undefined {
+  const plain = typeof value === 'string' ? value.replace(/\/s\s*$/i, '') : value;
+  const bytes = parse(plain, (unit) => BYTES_BY_UNIT.get(unit));
+  return bytes === undefined ? undefined : Math.trunc(bytes);
+}
+
+function parse(value: unknown, factorOf: (unit: string) => number | undefined): number | undefined {
+  if (typeof value === 'number') {
+    return Number.isNaN(value) ? undefined : value * (factorOf('') ?? 1);
+  }
+  if (typeof value !== 'string') return undefined;
+  if (INFINITE.test(value)) return Infinity;
+  const match = QUANTITY.exec(value);
+  const factor = factorOf((match?.[2] ?? '').toLowerCase());
+  return match === null || factor === undefined ? undefined : Number(match[1]) * factor;
+}
+
+function table(
+  units: readonly (readonly [names: string, factor: number])[],
+): ReadonlyMap<string, number> {
+  const found = new Map<string, number>();
+  for (const [names, factor] of units) {
+    for (const name of names.split(' ')) found.set(name, factor);
+  }
+  return found;
+}

@@ -1,0 +1,108 @@
+import {
+  type ActiveMemoryManagerPolicy,
+  type AmmPolicyClass,
+  definePlugin,
+  type LoadedExtension,
+  MEMORY_MEASURES,
+  type MemoryMeasure,
+  PLUGIN_API_VERSION,
+  type Timer,
+  type UseEntry,
+  YardmasterError,
+} from '../core/api/index.ts';
+import { MemoryManager } from './amm/memory-manager.ts';
+
+/** Options of the plugin `amm`; in a configuration they are `scheduler.activeMemoryManager`. */
+export interface AmmOptions {
+  /** Run rounds at the interval from the start. */
+  readonly start: boolean;
+  /** Milliseconds between rounds. */
+  readonly intervalMs: number;
+  /** By which workers are compared. */
+  readonly measure: MemoryMeasure;
+  readonly policies: readonly UseEntry[];
+}
+
+/**
+ * The Active Memory Manager: at an interval it asks its policies which results to copy and which
+ * copies to drop, and has the kernel do what is harmless of it.
+ *
+ * Commands: `amm.start`, `amm.stop`, `amm.running`, `amm.runOnce`.
+ */
+export default definePlugin<AmmOptions>({
+  name: 'amm',
+  apiVersion: PLUGIN_API_VERSION,
+  optionsSchema: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      start: { type: 'boolean', default: true },
+      intervalMs: { type: 'number', minimum: 1, default: 2000 },
+      measure: { type: 'string', enum: MEMORY_MEASURES, default: 'optimistic' },
+      policies: {
+        type: 'array',
+        default: [{ use: 'reduce-replicas' }],
+        items: {
+          type: 'object',
+          required: ['use'],
+          additionalProperties: false,
+          properties: { use: { extension: true }, options: { type: 'object' } },
+        },
+      },
+    },
+  },
+  async setup(context, { start, intervalMs, measure, policies }) {
+    const manager = new MemoryManager({
+      cluster: () => context.cluster,
+      measure,
+      nowMs: () => context.clock.nowMs(),
+      enact: (moves) => context.enqueue({ op: 'move-replicas', ...moves }),
+      report: (error) => context.report(error),
+    });
+    for (const [index, entry] of policies.entries()) {
+      const loaded = await context.load(entry, ['policies', index]);
+      manager.policies.add(makePolicy(loaded));
+    }
+
+    let timer: Timer | undefined;
+    const startTimer = (): boolean => {
+      timer ??= context.every(intervalMs, () => void manager.runOnce());
+      return true;
+    };
+    const stopTimer = (): boolean => {
+      timer?.cancel();
+      timer = undefined;
+      return false;
+    };
+    context.command('start', startTimer);
+    context.command('stop', stopTimer);
+    context.command('running', () => timer !== undefined);
+    context.command('runOnce', () => manager.runOnce());
+    return {
+      start: () => {
+        if (start) startTimer();
+      },
+      close: () => void stopTimer(),
+    };
+  },
+});
+
+/** A class is made with its options; an instance is taken as it is. */
+function makePolicy({
+  exported,
+  options,
+  source,
+}: LoadedExtension): ActiveMemoryManagerPolicy<unknown> {
+  const made: unknown =
+    typeof exported === 'function'
+      ? new (exported as unknown as AmmPolicyClass)(options as never)
+      : exported;
+  if (typeof (made as { run?: unknown } | null | undefined)?.run === 'function') {
+    return made as ActiveMemoryManagerPolicy<unknown>;
+  }
+  throw new YardmasterError(
+    'ERR_PLUGIN_LOAD',
+    `${source} is no policy of the memory manager: it has no method run; extend ActiveMemoryManagerPolicy`,
+    { source },
+  );
+}

@@ -1,0 +1,27 @@
+import type { Builtins } from '../core/api/index.ts';
+
+/**
+ * Everything that a configuration can name by a short name, and nothing else can be. Each is loaded
+ * when it is first used.
+ */
+export const builtins: Builtins = {
+  // Policies of the kernel's slots.
+  'earliest-start': async () =>
+    (await import('../policies/worker-selection/earliest-start.ts')).earliestStart,
+  'root-ish': async () => (await import('../policies/queuing/root-ish.ts')).rootish,
+  'co-assign': async () => (await import('../policies/queuing/co-assign.ts')).coAssign,
+  'depth-first': async () => (await import('../policies/ordering/depth-first.ts')).depthFirst,
+
+  // Plugins.
+  amm: async () => (await import('./active-memory-manager.ts')).default,
+
+  // Policies of the Active Memory Manager.
+  'reduce-replicas': async () =>
+    (await import('../policies/amm/reduce-replicas.ts')).ReduceReplicas,
+  'ensure-broadcast': async () =>
+    (await import('../policies/amm/ensure-broadcast.ts')).EnsureBroadcast,
+
+  // Transports, by the scheme of their addresses.
+  tcp: async () => (await import('../adapters/transport-tcp/index.ts')).tcp,
+  inmemory: async () => (await import('../adapters/transport-inmemory/index.ts')).inMemory,
+};

@@ -1,0 +1,36 @@
+import {
+  ActiveMemoryManagerPolicy,
+  type AmmView,
+  drop,
+  type SuggestionGenerator,
+  type TaskView,
+  type WorkerView,
+} from '../../core/api/index.ts';
+
+/** A task with so many waiters or more: where they will run is not looked at. */
+const WAITERS_LOOKED_AT = 20;
+
+/**
+ * Drops copies that nobody needs: all but as many as there are workers that will read them. Copies
+ * that were made on purpose are dropped too. Dask's `ReduceReplicas`.
+ */
+export class ReduceReplicas extends ActiveMemoryManagerPolicy {
+  static override readonly optionsSchema = { type: 'object', additionalProperties: false };
+
+  /** O(replicated tasks, and the waiters of those with fewer than 20). */
+  override *run({ cluster, pending }: AmmView): SuggestionGenerator {
+    for (const task of cluster.replicated) {
+      const moves = pending.get(task);
+      const copies = task.whoHas.size + (moves?.replicate.size ?? 0) - (moves?.drop.size ?? 0);
+      for (let excess = copies - Math.max(1, readers(task)); excess > 0; excess--) yield drop(task);
+    }
+  }
+}
+
+/** Workers on which the result will be read: at best, waiters that run on one worker share a copy. */
+function readers(task: TaskView): number {
+  if (task.waiterCount <= 1 || task.waiterCount >= WAITERS_LOOKED_AT) return task.waiterCount;
+  const places = new Set<TaskView | WorkerView>();
+  for (const waiter of task.waiters) places.add(waiter.processingOn ?? waiter);
+  return places.size;
+}

@@ -1,0 +1,107 @@
+import type { TaskFailure } from '../state/task.ts';
+import { localFailure } from './failure.ts';
+import { enterMemory, reportFinished } from './from-memory-released.ts';
+import { enterReleased, releaseUnneeded, stopWaiting, unlinkDependencies } from './release.ts';
+import type { WorkerScope } from './worker-scope.ts';
+import type { WorkerTask } from './worker-task.ts';
+
+/** All inputs are here. */
+export function waitingToReady(scope: WorkerScope, task: WorkerTask): void {
+  if (task.resources !== undefined) {
+    scope.recommend(task, 'constrained');
+    return;
+  }
+  task.state = 'ready';
+  scope.tables.ready.add(task);
+}
+
+/** Fails a task at once that needs more than this worker has, because it could never begin. */
+export function waitingToConstrained(scope: WorkerScope, task: WorkerTask): void {
+  const lacking = lackingResource(scope, task);
+  if (lacking !== undefined) {
+    task.failure = lacking;
+    scope.recommend(task, 'error');
+    return;
+  }
+  task.state = 'constrained';
+  scope.tables.constrained.add(task);
+}
+
+export function waitingToReleased(scope: WorkerScope, task: WorkerTask): void {
+  enterReleased(scope, task);
+}
+
+/** An input arrived that cannot be kept, or resources lack. */
+export function waitingToError(scope: WorkerScope, task: WorkerTask): void {
+  stopWaiting(task);
+  releaseUnneeded(scope, task);
+  executingToError(scope, task);
+}
+
+export function readyToReleased(scope: WorkerScope, task: WorkerTask): void {
+  scope.tables.ready.delete(task);
+  scope.tables.constrained.delete(task);
+  enterReleased(scope, task);
+}
+
+/** `ensure-computing.ts` has made sure of a thread and of the resources. */
+export function readyToExecuting(scope: WorkerScope, task: WorkerTask): void {
+  const { tables } = scope;
+  tables.ready.delete(task);
+  tables.constrained.delete(task);
+  tables.acquireResources(task);
+  tables.executing.add(task);
+  task.state = 'executing';
+  scope.emit({
+    kind: 'execute',
+    key: task.key,
+    runId: task.runId,
+    runSpec: task.runSpec,
+    dependencies: Array.from(task.dependencies, (dependency) => dependency.key),
+    ...(task.annotations === undefined ? {} : { annotations: task.annotations }),
+  });
+}
+
+export function executingToMemory(scope: WorkerScope, task: WorkerTask): void {
+  enterMemory(scope, task);
+  reportFinished(scope, task);
+}
+
+/** A tombstone stays until the scheduler frees the key. */
+export function executingToError(scope: WorkerScope, task: WorkerTask): void {
+  const failure = task.failure ?? localFailure('ERR_TASK', `"${task.key}" failed without a reason`);
+  task.state = 'error';
+  unlinkDependencies(scope, task);
+  const { key, runId } = task;
+  scope.report({ op: 'task-erred', key, runId, failure, stimulusId: scope.stimulusId });
+  // A copy elsewhere may still serve those that wait for it here.
+  if (task.waiters.size > 0) scope.recommend(task, 'fetch');
+}
+
+/** The task gave itself back. */
+export function executingToRescheduled(scope: WorkerScope, task: WorkerTask): void {
+  scope.report({ op: 'reschedule', key: task.key, stimulusId: scope.stimulusId });
+  enterReleased(scope, task);
+}
+
+/** A run cannot be stopped, only asked to. */
+export function executingToReleased(scope: WorkerScope, task: WorkerTask): void {
+  task.state = 'cancelled';
+  task.previous = 'executing';
+  unlinkDependencies(scope, task);
+  if (task.waiters.size > 0) scope.recommend(task, 'fetch');
+  scope.emit({ kind: 'abort-execution', key: task.key });
+}
+
+function lackingResource(scope: WorkerScope, task: WorkerTask): TaskFailure | undefined {
+  const { address, resources } = scope.tables.options;
+  for (const [name, needed] of Object.entries(task.resources ?? {})) {
+    const offered = resources[name] ?? 0;
+    if (needed <= offered) continue;
+    return localFailure(
+      'ERR_NO_WORKER',
+      `"${task.key}" needs ${needed} of the resource "${name}"; the worker ${address} offers ${offered}`,
+    );
+  }
+  return undefined;
+}

@@ -1,0 +1,147 @@
+/** What the scheduler tells. Each handler is O(keys of the message and their dependents). */
+import type {
+  AcquireReplicas,
+  ComputeTask,
+  FreeKeys,
+  PeerRemoved,
+  RefreshWhoHas,
+  RemoveReplicas,
+  ReplicaLocations,
+} from '../messages/to-worker.ts';
+import { reportFinished } from './from-memory-released.ts';
+import { unlinkDependencies } from './release.ts';
+import type { WorkerScope } from './worker-scope.ts';
+import {
+  comparePriorities,
+  REPLICA_PRIORITY,
+  type WorkerPriority,
+  type WorkerTask,
+} from './worker-task.ts';
+
+/** Runs the task as soon as its inputs, a thread and resources are there. */
+export function onComputeTask(scope: WorkerScope, event: ComputeTask): void {
+  const { tables } = scope;
+  const task = tables.ensureTask(event.key);
+  task.runId = event.runId;
+  if (task.state === 'executing' || task.isToBeComputed) return;
+  if (task.state === 'memory') {
+    reportFinished(scope, task);
+    return;
+  }
+  // Among equals the newest runs first: its inputs are the likeliest to be here still.
+  const priority = [...event.priority, tables.generation--];
+  const { resources } = event;
+  task.runSpec = event.runSpec;
+  task.annotations = event.annotations;
+  task.resources =
+    resources !== undefined && Object.keys(resources).length > 0 ? resources : undefined;
+  task.isReplicaWanted = false;
+  tables.setPriority(task, priority);
+  unlinkDependencies(scope, task);
+  for (const replica of replicas(event.dependencies)) {
+    const dependency = learn(scope, replica, priority);
+    task.dependencies.add(dependency);
+    dependency.dependents.add(task);
+  }
+  scope.recommend(task, 'waiting');
+}
+
+/** The scheduler needs these here no more, in whatever state they are. */
+export function onFreeKeys(scope: WorkerScope, event: FreeKeys): void {
+  for (const key of event.keys) {
+    const task = scope.tables.tasks.get(key);
+    if (task === undefined) continue;
+    task.isReplicaWanted = false;
+    scope.recommend(task, 'released');
+  }
+}
+
+/** Drops copies, except those that a task here is about to use: the scheduler is told of these. */
+export function onRemoveReplicas(scope: WorkerScope, event: RemoveReplicas): void {
+  const kept: string[] = [];
+  for (const key of event.keys) {
+    const task = scope.tables.tasks.get(key);
+    if (task?.state !== 'memory') continue;
+    if (isInUse(task)) kept.push(key);
+    else scope.recommend(task, 'released');
+  }
+  if (kept.length === 0) return;
+  scope.report({ op: 'add-keys', keys: kept, stimulusId: event.stimulusId });
+}
+
+export function onAcquireReplicas(scope: WorkerScope, event: AcquireReplicas): void {
+  for (const replica of replicas(event.replicas)) {
+    const task = learn(scope, replica, REPLICA_PRIORITY);
+    if (task.state === 'memory' || task.isComing) continue;
+    task.isReplicaWanted = true;
+    if (task.state !== 'fetch') scope.recommend(task, 'fetch');
+  }
+}
+
+/** The answer to `request-refresh-who-has`. */
+export function onRefreshWhoHas(scope: WorkerScope, event: RefreshWhoHas): void {
+  for (const { key, holders } of replicas(event.replicas)) {
+    const task = scope.tables.tasks.get(key);
+    if (task === undefined) continue;
+    locate(scope, task, holders);
+  }
+}
+
+/** A peer is gone. What is under way from it ends with an event of its own. */
+export function onPeerRemoved(scope: WorkerScope, event: PeerRemoved): void {
+  forgetPeer(scope, event.worker);
+}
+
+/** Forgets all that a peer held. O(tasks it held). */
+export function forgetPeer(scope: WorkerScope, address: string): void {
+  const { tables } = scope;
+  for (const task of [...(tables.peers.get(address)?.holds ?? [])]) {
+    tables.removeHolder(task, address);
+    if (task.state === 'fetch' && task.holders.size === 0) scope.recommend(task, 'missing');
+  }
+}
+
+interface Replica {
+  readonly key: string;
+  readonly nbytes: number;
+  readonly holders: readonly string[];
+}
+
+function* replicas({ keys, nbytes, whoHas }: ReplicaLocations): Generator<Replica> {
+  for (let index = 0; index < keys.length; index++) {
+    yield {
+      key: keys[index] as string,
+      nbytes: nbytes[index] ?? -1,
+      holders: whoHas[index] ?? [],
+    };
+  }
+}
+
+/** Takes down where a result is, and that it is wanted. */
+function learn(scope: WorkerScope, replica: Replica, priority: WorkerPriority): WorkerTask {
+  const { tables } = scope;
+  const task = tables.ensureTask(replica.key);
+  if (task.state === 'memory') return task;
+  if (replica.nbytes >= 0) task.nbytes = replica.nbytes;
+  // Whoever needs it most urgently decides. A task that is computed here has a priority of its own.
+  const isMoreUrgent =
+    task.priority === undefined || comparePriorities(priority, task.priority) < 0;
+  if (!task.isComing && (task.state === 'released' || isMoreUrgent))
+    tables.setPriority(task, priority);
+  locate(scope, task, replica.holders);
+  return task;
+}
+
+function locate(scope: WorkerScope, task: WorkerTask, holders: readonly string[]): void {
+  scope.tables.setHolders(task, holders);
+  if (task.state === 'missing' && task.holders.size > 0) scope.recommend(task, 'fetch');
+  else if (task.state === 'fetch' && task.holders.size === 0) scope.recommend(task, 'missing');
+}
+
+/** Whether a task here is running on it or is about to. */
+function isInUse(task: WorkerTask): boolean {
+  for (const dependent of task.dependents) {
+    if (dependent.isToBeComputed || dependent.state === 'executing') return true;
+  }
+  return false;
+}

@@ -1,0 +1,60 @@
+import { IndexedHeap } from '../util/indexed-heap.ts';
+import { byWorkerPriority, type WorkerTask } from './worker-task.ts';
+
+/** A task that could be fetched from one peer; a task has one for each of its holders. */
+export interface FetchEntry {
+  readonly task: WorkerTask;
+  readonly peer: Peer;
+  heapIndex: number;
+}
+
+/** What is on its way from a peer. */
+export interface Transfer {
+  readonly tasks: readonly WorkerTask[];
+  /** Expected bytes, as counted against the limits. */
+  readonly nbytes: number;
+}
+
+/** Another worker, as long as it holds something of interest, sends something, or is busy. */
+export class Peer {
+  /** Known tasks of which it holds a copy. */
+  readonly holds = new Set<WorkerTask>();
+  /** The part of `holds` that is in state `fetch`. */
+  readonly needed = new IndexedHeap<FetchEntry>((a, b) => byWorkerPriority(a.task, b.task));
+  /** At most one transfer per peer, so that many small results share a message. */
+  transfer: Transfer | undefined = undefined;
+  /** It refused a transfer a moment ago. */
+  isBusy = false;
+  readonly host: string;
+  /** Breaks ties between peers, differently on each worker, so that not all ask the same one. */
+  readonly tieBreak: number;
+
+  constructor(
+    readonly address: string,
+    ownAddress: string,
+  ) {
+    this.host = hostOf(address);
+    this.tieBreak = hash(`${ownAddress}>${address}`);
+  }
+
+  get isIdle(): boolean {
+    return this.holds.size === 0 && this.transfer === undefined && !this.isBusy;
+  }
+}
+
+/** The host in `scheme://host:port`. */
+export function hostOf(address: string): string {
+  const start = address.indexOf('://');
+  const rest = start < 0 ? address : address.slice(start + 3);
+  const colon = rest.lastIndexOf(':');
+  return colon < 0 ? rest : rest.slice(0, colon);
+}
+
+/** FNV-1a. */
+function hash(text: string): number {
+  let value = 0x811c9dc5;
+  for (let index = 0; index < text.length; index++) {
+    value = Math.imul(value ^ text.charCodeAt(index), 0x01000193);
+  }
+  return value >>> 0;
+}

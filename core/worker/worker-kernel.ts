@@ -1,0 +1,203 @@
+import { YardmasterError } from '../api/errors.ts';
+import { unreachable } from '../util/assert.ts';
+import { nextTransfer } from './ensure-communicating.ts';
+import { nextToExecute } from './ensure-computing.ts';
+import type { Instruction, WorkerEvent } from './events.ts';
+import * as activity from './on-activity.ts';
+import * as scheduler from './on-scheduler.ts';
+import { validateWorker } from './validate.ts';
+import { DEFAULT_WORKER_OPTIONS, type WorkerKernelOptions } from './worker-options.ts';
+import { WorkerScope } from './worker-scope.ts';
+import { WorkerStory, type WorkerTransitionRecord } from './worker-story.ts';
+import { WORKER_TRANSITIONS, type WorkerTableRow } from './worker-table.ts';
+import { WorkerTables } from './worker-tables.ts';
+import type { WorkerTarget, WorkerTask, WorkerTaskStateName } from './worker-task.ts';
+
+/** What a worker's machine must be told; the rest has defaults. */
+export type WorkerKernelSettings = Pick<WorkerKernelOptions, 'address' | 'threadCount'> &
+  Partial<WorkerKernelOptions>;
+
+const TABLE: Readonly<Record<WorkerTaskStateName, WorkerTableRow>> = WORKER_TRANSITIONS;
+
+/**
+ * The machine of a worker: what to run, fetch, drop and report. A function of its state, the event
+ * and the time, without I/O; whoever drives it carries out the instructions and brings their
+ * outcome back as events.
+ *
+ * Not re-entrant. An exception means that the machine is broken: close the worker.
+ */
+export class WorkerKernel {
+  /** Read it; only the machine writes it. */
+  readonly tables: WorkerTables;
+  private readonly scope: WorkerScope;
+  private readonly log: WorkerStory;
+  private transitionCount = 0;
+  private nowMs = 0;
+
+  constructor(settings: WorkerKernelSettings) {
+    this.tables = new WorkerTables({ ...DEFAULT_WORKER_OPTIONS, ...settings });
+    this.scope = new WorkerScope(this.tables);
+    this.log = new WorkerStory(this.tables.options.transitionLogLength);
+  }
+
+  /**
+   * Applies one event completely.
+   * @throws YardmasterError `ERR_TRANSITION` and `ERR_INVARIANT`, with the story of the task
+   */
+  handle(event: WorkerEvent, nowMs: number): readonly Instruction[] {
+    return this.handleAll([event], nowMs);
+  }
+
+  /** Applies several events before it begins runs and transfers, which are chosen better so. */
+  handleAll(events: readonly WorkerEvent[], nowMs: number): readonly Instruction[] {
+    this.nowMs = nowMs;
+    for (const event of events) {
+      this.scope.stimulusId = event.stimulusId;
+      this.dispatch(event);
+      this.drain();
+    }
+    this.beginRuns();
+    this.beginTransfers();
+    if (this.tables.options.validate) this.validate();
+    return this.scope.takeInstructions();
+  }
+
+  /** Transitions of these tasks and stimuli, oldest first; all that are kept when none is named. */
+  story(...keysOrStimuli: string[]): WorkerTransitionRecord[] {
+    return this.log.query(keysOrStimuli);
+  }
+
+  private dispatch(event: WorkerEvent): void {
+    const { scope, tables } = this;
+    switch (event.op) {
+      case 'compute-task':
+        return scheduler.onComputeTask(scope, event);
+      case 'free-keys':
+        return scheduler.onFreeKeys(scope, event);
+      case 'acquire-replicas':
+        return scheduler.onAcquireReplicas(scope, event);
+      case 'remove-replicas':
+        return scheduler.onRemoveReplicas(scope, event);
+      case 'refresh-who-has':
+        return scheduler.onRefreshWhoHas(scope, event);
+      case 'remove-worker':
+        return scheduler.onPeerRemoved(scope, event);
+      case 'execute-success':
+        return activity.onExecuteSuccess(scope, event);
+      case 'execute-failure':
+        return activity.onExecuteFailure(scope, event);
+      case 'execute-reschedule':
+        return activity.onExecuteReschedule(scope, event);
+      case 'gather-success':
+        return activity.onGatherSuccess(scope, event);
+      case 'gather-busy':
+        return activity.onGatherBusy(scope, event);
+      case 'gather-network-failure':
+        return activity.onGatherNetworkFailure(scope, event);
+      case 'gather-failure':
+        return activity.onGatherFailure(scope, event);
+      case 'find-missing':
+        return activity.onFindMissing(scope, event);
+      case 'retry-busy-worker':
+        return activity.onRetryBusyWorker(scope, event);
+      case 'update-data':
+        return activity.onStoreData(scope, event);
+      case 'pause':
+        tables.isRunning = false;
+        return;
+      case 'unpause':
+        tables.isRunning = true;
+        return;
+      default:
+        return unreachable(event);
+    }
+  }
+
+  private drain(): void {
+    const { pending } = this.scope;
+    for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+      this.transition(next.task, next.target);
+    }
+  }
+
+  private beginRuns(): void {
+    const { tables } = this;
+    for (let task = nextToExecute(tables); task !== undefined; task = nextToExecute(tables)) {
+      this.transition(task, 'executing');
+    }
+  }
+
+  private beginTransfers(): void {
+    const { tables, scope } = this;
+    for (let next = nextTransfer(tables); next !== undefined; next = nextTransfer(tables)) {
+      const { peer, transfer } = next;
+      peer.transfer = transfer;
+      tables.transferCount++;
+      tables.incomingBytes += transfer.nbytes;
+      for (const task of transfer.tasks) {
+        task.comingFrom = peer.address;
+        this.transition(task, 'flight');
+      }
+      const keys = transfer.tasks.map((task) => task.key);
+      scope.emit({ kind: 'gather', worker: peer.address, keys, nbytes: transfer.nbytes });
+    }
+  }
+
+  private transition(task: WorkerTask, target: WorkerTarget): void {
+    const start = task.state;
+    if (start === target) return;
+    // Somebody has come to need it since this was recommended.
+    if (target === 'forgotten' && start !== 'released') return;
+    if (++this.transitionCount > this.tables.options.transitionCounterMax) {
+      throw this.broken(task, `made too many transitions; the last was to ${target}`);
+    }
+    const apply = TABLE[start][target];
+    if (apply !== undefined) {
+      apply(this.scope, task);
+      this.record(task, start, target);
+    } else if (start === 'released' || target === 'released') {
+      throw this.broken(task, `cannot go from ${start} to ${target}`);
+    } else {
+      this.transitionViaReleased(task, target);
+    }
+  }
+
+  private transitionViaReleased(task: WorkerTask, target: WorkerTarget): void {
+    this.transition(task, 'released');
+    // What was recommended on the way is overtaken, above all to forget the task.
+    this.scope.pending.take(task);
+    if (task.state !== 'released' && TABLE[task.state][target] === undefined) {
+      throw this.broken(task, `cannot go on from ${task.state} to ${target}`);
+    }
+    this.transition(task, target);
+  }
+
+  private record(task: WorkerTask, start: WorkerTaskStateName, target: WorkerTarget): void {
+    this.log.add({
+      key: task.key,
+      start,
+      target,
+      finish: task.state,
+      stimulusId: this.scope.stimulusId,
+      atMs: this.nowMs,
+    });
+  }
+
+  private validate(): void {
+    const broken = validateWorker(this.tables);
+    if (broken === undefined) return;
+    const story = broken.key === undefined ? this.story() : this.story(broken.key);
+    throw new YardmasterError(
+      'ERR_INVARIANT',
+      `the worker's state is inconsistent after "${this.scope.stimulusId}": ${broken.message}`,
+      { key: broken.key, story },
+    );
+  }
+
+  private broken(task: WorkerTask, message: string): YardmasterError {
+    return new YardmasterError('ERR_TRANSITION', `${task.toString()} ${message}. This is a bug.`, {
+      key: task.key,
+      story: this.story(task.key),
+    });
+  }
+}

@@ -1,0 +1,34 @@
+/** What the machine of a worker can be told. */
+export interface WorkerKernelOptions {
+  /** Address of this worker: it never fetches from itself. */
+  readonly address: string;
+  /** Runs at once. Minimum 1. */
+  readonly threadCount: number;
+  /** Amounts that runs may occupy. Default none. */
+  readonly resources: Readonly<Record<string, number>>;
+  /** Transfers at once beyond which bytes are throttled. Default 10. */
+  readonly incomingTransfersMax: number;
+  /** Bytes under way below which the number of transfers is not limited. Default 10 MB. */
+  readonly throttleThresholdBytes: number;
+  /** Bytes under way beyond which no transfer begins. Default Infinity. */
+  readonly incomingBytesMax: number;
+  /** Bytes after which no further result is asked for in the same message. Default 50 MB. */
+  readonly messageBytesMax: number;
+  /** Check every invariant after each event; slow, for tests. Default false. */
+  readonly validate: boolean;
+  /** Records of the transition log. Default 1000. */
+  readonly transitionLogLength: number;
+  /** A fuse against endless loops, for tests. Default none. */
+  readonly transitionCounterMax: number;
+}
+
+export const DEFAULT_WORKER_OPTIONS: Omit<WorkerKernelOptions, 'address' | 'threadCount'> = {
+  resources: {},
+  incomingTransfersMax: 10,
+  throttleThresholdBytes: 10_000_000,
+  incomingBytesMax: Infinity,
+  messageBytesMax: 50_000_000,
+  validate: false,
+  transitionLogLength: 1000,
+  transitionCounterMax: Infinity,
+};

@@ -1,0 +1,38 @@
+import type { WorkerReport } from '../messages/stimulus.ts';
+import type { Instruction } from './events.ts';
+import { Recommendations } from './recommendations.ts';
+import type { WorkerTables } from './worker-tables.ts';
+import type { WorkerTarget, WorkerTask } from './worker-task.ts';
+
+/** What transitions and event handlers work on. One per kernel. */
+export class WorkerScope {
+  readonly pending = new Recommendations();
+  /** The event that is being handled. */
+  stimulusId = '';
+  private instructions: Instruction[] = [];
+
+  constructor(readonly tables: WorkerTables) {}
+
+  /** No-op for a task whose data has arrived in this event: it goes to memory, whatever others want. */
+  recommend(task: WorkerTask, target: WorkerTarget): void {
+    if (task.arrivedNbytes >= 0 && target !== 'memory') return;
+    this.pending.add(task, target);
+  }
+
+  emit(instruction: Instruction): void {
+    this.instructions.push(instruction);
+  }
+
+  report(message: WorkerReport): void {
+    this.instructions.push({ kind: 'send', message });
+  }
+
+  takeInstructions(): readonly Instruction[] {
+    const taken = this.instructions;
+    this.instructions = [];
+    return taken;
+  }
+}
+
+/** What the transitions of `worker-table.ts` are. */
+export type WorkerTransition = (scope: WorkerScope, task: WorkerTask) => void;

@@ -1,0 +1,142 @@
+import { IndexedHeap } from '../util/indexed-heap.ts';
+import { Peer } from './peer.ts';
+import type { WorkerKernelOptions } from './worker-options.ts';
+import { byWorkerPriority, type WorkerPriority, WorkerTask } from './worker-task.ts';
+
+/**
+ * All that a worker knows. Links with two sides (task and holder, task and fetch heap) are written by
+ * the methods here alone.
+ */
+export class WorkerTables {
+  readonly tasks = new Map<string, WorkerTask>();
+  readonly peers = new Map<string, Peer>();
+  readonly ready = new IndexedHeap<WorkerTask>(byWorkerPriority);
+  readonly constrained = new IndexedHeap<WorkerTask>(byWorkerPriority);
+  /** Tasks that occupy a thread, cancelled ones included. */
+  readonly executing = new Set<WorkerTask>();
+  readonly missing = new Set<WorkerTask>();
+  /** Tasks in state `fetch`. */
+  readonly fetching = new Set<WorkerTask>();
+  /** Amounts of each resource that no run occupies. */
+  readonly availableResources: Map<string, number>;
+
+  /** False while paused. */
+  isRunning = true;
+  /** Bytes of all results in memory. */
+  nbytes = 0;
+  /** Transfers under way, and the bytes that they are expected to bring. */
+  transferCount = 0;
+  incomingBytes = 0;
+  /** Last element of the priority of the next task: the newest comes first among equals. */
+  generation = 0;
+  /** Runs that ended, whatever their outcome. */
+  executedCount = 0;
+
+  constructor(readonly options: WorkerKernelOptions) {
+    this.availableResources = new Map(Object.entries(options.resources));
+  }
+
+  ensureTask(key: string): WorkerTask {
+    let task = this.tasks.get(key);
+    if (task === undefined) {
+      task = new WorkerTask(key);
+      this.tasks.set(key, task);
+    }
+    return task;
+  }
+
+  ensurePeer(address: string): Peer {
+    let peer = this.peers.get(address);
+    if (peer === undefined) {
+      peer = new Peer(address, this.options.address);
+      this.peers.set(address, peer);
+    }
+    return peer;
+  }
+
+  /** Lets go of a peer about which there is nothing more to remember. */
+  releasePeer(peer: Peer): void {
+    if (peer.isIdle) this.peers.delete(peer.address);
+  }
+
+  /** Replaces what is known about the holders of a task. Nothing is kept for a task in memory. */
+  setHolders(task: WorkerTask, addresses: readonly string[]): void {
+    if (task.state === 'memory') return;
+    for (const address of [...task.holders]) {
+      if (!addresses.includes(address)) this.removeHolder(task, address);
+    }
+    for (const address of addresses) this.addHolder(task, address);
+  }
+
+  removeHolder(task: WorkerTask, address: string): void {
+    if (!task.holders.delete(address)) return;
+    const peer = this.ensurePeer(address);
+    peer.holds.delete(task);
+    const index = task.fetchEntries.findIndex((entry) => entry.peer === peer);
+    if (index >= 0) {
+      for (const entry of task.fetchEntries.splice(index, 1)) peer.needed.delete(entry);
+    }
+    this.releasePeer(peer);
+  }
+
+  clearHolders(task: WorkerTask): void {
+    for (const address of [...task.holders]) this.removeHolder(task, address);
+  }
+
+  /** Makes a task available for fetching from each of its holders. */
+  addFetchEntries(task: WorkerTask): void {
+    this.fetching.add(task);
+    for (const address of task.holders) this.addFetchEntry(task, this.ensurePeer(address));
+  }
+
+  removeFetchEntries(task: WorkerTask): void {
+    this.fetching.delete(task);
+    for (const entry of task.fetchEntries) entry.peer.needed.delete(entry);
+    task.fetchEntries = [];
+  }
+
+  setPriority(task: WorkerTask, priority: WorkerPriority): void {
+    task.priority = priority;
+    for (const entry of task.fetchEntries) entry.peer.needed.update(entry);
+  }
+
+  acquireResources(task: WorkerTask): void {
+    task.heldResources = task.resources;
+    for (const [name, amount] of Object.entries(task.resources ?? {})) {
+      this.availableResources.set(name, (this.availableResources.get(name) ?? 0) - amount);
+    }
+  }
+
+  releaseResources(task: WorkerTask): void {
+    for (const [name, amount] of Object.entries(task.heldResources ?? {})) {
+      this.availableResources.set(name, (this.availableResources.get(name) ?? 0) + amount);
+    }
+    task.heldResources = undefined;
+  }
+
+  hasResourcesFor(task: WorkerTask): boolean {
+    for (const [name, amount] of Object.entries(task.resources ?? {})) {
+      if ((this.availableResources.get(name) ?? 0) < amount) return false;
+    }
+    return true;
+  }
+
+  private addHolder(task: WorkerTask, address: string): void {
+    if (address === this.options.address || task.holders.has(address)) return;
+    const peer = this.ensurePeer(address);
+    task.holders.add(address);
+    peer.holds.add(task);
+    if (task.state === 'fetch') this.addFetchEntry(task, peer);
+  }
+
+  private addFetchEntry(task: WorkerTask, peer: Peer): void {
+    const entry = { task, peer, heapIndex: -1 };
+    task.fetchEntries.push(entry);
+    peer.needed.add(entry);
+  }
+}
+
+/** Whether a run or a transfer of this task still goes on. */
+export function isBusy(tables: WorkerTables, task: WorkerTask): boolean {
+  return task.comingFrom !== undefined || tables.executing.has(task);
+}

@@ -1,0 +1,135 @@
+import type { ActionTiming } from '../state/groups.ts';
+import type { TaskFailure } from '../state/task.ts';
+import type { FetchEntry } from './peer.ts';
+
+/** The states of a task as a worker sees it. */
+export type WorkerTaskStateName =
+  /** Known because another task depends on it, or on its way out. */
+  | 'released'
+  /** To be computed here; inputs are missing. */
+  | 'waiting'
+  /** A copy is to be fetched from a known peer. */
+  | 'fetch'
+  /** A copy is being fetched. */
+  | 'flight'
+  /** A copy is needed and nobody is known to hold one. */
+  | 'missing'
+  /** All inputs are here; waits for a thread. */
+  | 'ready'
+  /** All inputs are here; waits for resources and a thread. */
+  | 'constrained'
+  /** Occupies a thread. */
+  | 'executing'
+  /** The result, or a copy of it, is here. */
+  | 'memory'
+  /** Failed here; a tombstone until the scheduler frees it. */
+  | 'error'
+  /** No longer wanted, but its run or transfer cannot be stopped. */
+  | 'cancelled'
+  /** Wanted again, as `next`, after the run or transfer that was cancelled has ended. */
+  | 'resumed'
+  | 'forgotten';
+
+/** What can be recommended: a state, or `rescheduled`, which ends in `released`. */
+export type WorkerTarget = WorkerTaskStateName | 'rescheduled';
+
+/** Smaller runs sooner; compared like a tuple. */
+export type WorkerPriority = readonly number[];
+
+/** Copies that the memory manager asked for come after the inputs of tasks of normal priority. */
+export const REPLICA_PRIORITY: WorkerPriority = [1];
+
+/** Bytes that a result of unknown size is taken for. */
+export const DEFAULT_NBYTES = 1024;
+
+/** A task as a worker sees it. Invariants by state: `validate.ts`. */
+export class WorkerTask {
+  state: WorkerTaskStateName = 'released';
+  /** Id of the latest assignment, repeated in the report. -1: never asked to compute it. */
+  runId = -1;
+  /** Opaque. */
+  runSpec: unknown = undefined;
+  annotations: Readonly<Record<string, unknown>> | undefined = undefined;
+  /** Its own when it is computed here, else that of the first task that asked for it. */
+  priority: WorkerPriority | undefined = undefined;
+  /** Amounts that a run occupies. */
+  resources: Readonly<Record<string, number>> | undefined = undefined;
+  /** Amounts that the present run occupies. */
+  heldResources: Readonly<Record<string, number>> | undefined = undefined;
+
+  /** Both directions, for as long as this task is in play or waits to be forgotten. */
+  readonly dependencies = new Set<WorkerTask>();
+  readonly dependents = new Set<WorkerTask>();
+  /** In `waiting`: dependencies that are not in memory. `waiters` is the other direction. */
+  readonly waitingForData = new Set<WorkerTask>();
+  readonly waiters = new Set<WorkerTask>();
+  /** The scheduler asked for a copy, so it is fetched even if no task here needs it. */
+  isReplicaWanted = false;
+
+  /** Addresses of peers that hold a copy; never this worker. Empty in `memory`. */
+  readonly holders = new Set<string>();
+  /** One for each holder while in `fetch`. */
+  fetchEntries: FetchEntry[] = [];
+  /** The peer whose transfer includes this task: in `flight`, and after its cancellation. */
+  comingFrom: string | undefined = undefined;
+
+  /** In `cancelled` and `resumed`: what still goes on. */
+  previous: 'executing' | 'flight' | undefined = undefined;
+  /** In `resumed`: what comes after it. */
+  next: 'fetch' | 'waiting' | undefined = undefined;
+
+  /** Bytes; -1 while unknown. Exact in `memory`, the scheduler's word elsewhere. */
+  nbytes = -1;
+  /** Bytes of what the present event has brought into the store, else -1. */
+  arrivedNbytes = -1;
+  /** Type name of the result, when it was computed here. */
+  type: string | undefined = undefined;
+  timings: readonly ActionTiming[] = [];
+  failure: TaskFailure | undefined = undefined;
+
+  /** Position in the heap `ready` or `constrained`, or -1. Owned by that heap. */
+  heapIndex = -1;
+  /** Position among the pending recommendations, or -1. Owned by them. */
+  pendingIndex = -1;
+
+  constructor(readonly key: string) {}
+
+  /** Bytes to reckon with in transfers. */
+  get expectedNbytes(): number {
+    return this.nbytes < 0 ? DEFAULT_NBYTES : this.nbytes;
+  }
+
+  /** On its way to a result that is computed here. */
+  get isToBeComputed(): boolean {
+    const { state } = this;
+    return state === 'waiting' || state === 'ready' || state === 'constrained';
+  }
+
+  /** It will be computed here, so there is no need to fetch it. */
+  get isComing(): boolean {
+    const { state } = this;
+    return this.isToBeComputed || state === 'executing' || this.next === 'waiting';
+  }
+
+  toString(): string {
+    const activity = this.previous === undefined ? '' : `(${this.previous}→${this.next ?? 'end'})`;
+    return `<WorkerTask ${this.key} ${this.state}${activity}>`;
+  }
+}
+
+/** By priority, then by key: a total order. */
+export function byWorkerPriority(a: WorkerTask, b: WorkerTask): number {
+  const order = comparePriorities(a.priority ?? REPLICA_PRIORITY, b.priority ?? REPLICA_PRIORITY);
+  if (order !== 0) return order;
+  return a.key < b.key ? -1 : a.key > b.key ? 1 : 0;
+}
+
+/** Like tuples in Python: the first difference decides, else the shorter one is smaller. */
+export function comparePriorities(a: WorkerPriority, b: WorkerPriority): number {
+  const length = Math.min(a.length, b.length);
+  for (let index = 0; index < length; index++) {
+    const difference = (a[index] as number) - (b[index] as number);
+    if (difference !== 0) return difference;
+  }
+  return a.length - b.length;
+}

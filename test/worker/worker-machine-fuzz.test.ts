@@ -1,0 +1,246 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+
+import type { Instruction } from '../../core/worker/events.ts';
+import {
+  computeTask,
+  FAILURE,
+  type Locations,
+  SELF,
+  type Unnamed,
+  WorkerBench,
+} from './builders.ts';
+
+const KEYS = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
+const PEERS = ['tcp://h1:1', 'tcp://h2:1', 'tcp://10.0.0.1:9'];
+
+/** One thing that may happen, made of small numbers so that a failure shrinks well. */
+interface Step {
+  readonly what: (typeof STEPS)[number];
+  readonly key: number;
+  readonly mask: number;
+  readonly peer: number;
+}
+
+const STEPS = [
+  'compute',
+  'compute',
+  'compute',
+  'free',
+  'free-many',
+  'acquire',
+  'remove-replicas',
+  'refresh',
+  'remove-worker',
+  'finish-run',
+  'finish-run',
+  'finish-transfer',
+  'finish-transfer',
+  'find-missing',
+  'retry-busy',
+  'pause',
+  'unpause',
+  'update-data',
+] as const;
+
+const step: fc.Arbitrary<Step> = fc.record({
+  what: fc.constantFrom(...STEPS),
+  key: fc.nat(KEYS.length - 1),
+  mask: fc.nat(255),
+  peer: fc.nat(PEERS.length - 1),
+});
+
+/** The world around a worker: it carries out instructions when the steps say so, and keeps accounts. */
+class World {
+  readonly bench = new WorkerBench({
+    threadCount: 2,
+    resources: { gpu: 1 },
+    incomingBytesMax: 500,
+    transitionCounterMax: 10_000,
+  });
+  readonly store = new Set<string>();
+  readonly runs = new Set<string>();
+  readonly transfers = new Map<string, readonly string[]>();
+  readonly busy = new Set<string>();
+  /** Latest assignment that has been neither reported nor freed. */
+  readonly expected = new Map<string, number>();
+
+  play(event: Unnamed | ReturnType<typeof computeTask>): void {
+    for (const instruction of this.bench.instructions(event)) this.carryOut(instruction);
+    const inMemory = [...this.bench.kernel.tables.tasks.values()].filter(
+      (task) => task.state === 'memory',
+    );
+    expect(inMemory.map((task) => task.key).sort()).toEqual([...this.store].sort());
+  }
+
+  take({ what, key: index, mask, peer: peerIndex }: Step): void {
+    const key = KEYS[index]!;
+    const peer = PEERS[peerIndex]!;
+    const some = KEYS.filter((_, bit) => (mask & (1 << bit)) !== 0);
+    const holders = [
+      ...PEERS.filter((_, bit) => (mask & (1 << bit)) !== 0),
+      ...(mask & 8 ? [SELF] : []),
+    ];
+    switch (what) {
+      case 'compute':
+        return this.compute(index, mask);
+      case 'free':
+      case 'free-many': {
+        const keys = what === 'free' ? [key] : mask & 1 ? some : some.toReversed();
+        for (const freed of keys) this.expected.delete(freed);
+        return this.play({ op: 'free-keys', keys });
+      }
+      case 'acquire':
+        return this.play({
+          op: 'acquire-replicas',
+          replicas: { keys: [key], nbytes: [mask], whoHas: [holders] },
+        });
+      case 'remove-replicas':
+        return this.play({ op: 'remove-replicas', keys: some });
+      case 'refresh':
+        return this.play({
+          op: 'refresh-who-has',
+          replicas: { keys: some, nbytes: some.map(() => 100), whoHas: some.map(() => holders) },
+        });
+      case 'remove-worker':
+        return this.play({ op: 'remove-worker', worker: peer });
+      case 'finish-run':
+        return this.finishRun([...this.runs][mask % Math.max(1, this.runs.size)], index);
+      case 'finish-transfer':
+        return this.finishTransfer(
+          [...this.transfers.keys()][peerIndex % Math.max(1, this.transfers.size)],
+          mask,
+        );
+      case 'find-missing':
+        return this.play({ op: 'find-missing' });
+      case 'retry-busy':
+        this.busy.delete(peer);
+        return this.play({ op: 'retry-busy-worker', worker: peer });
+      case 'pause':
+      case 'unpause':
+        return this.play({ op: what });
+      case 'update-data':
+        return this.updateData(key, mask);
+    }
+  }
+
+  /** Everything goes well from now on. Returns false when nothing is left to happen. */
+  heal(): boolean {
+    for (const peer of this.busy) {
+      this.busy.delete(peer);
+      this.play({ op: 'retry-busy-worker', worker: peer });
+    }
+    const [run] = this.runs;
+    const [peer] = this.transfers.keys();
+    if (run !== undefined) this.finishRun(run, 2);
+    else if (peer !== undefined) this.finishTransfer(peer, 255);
+    else {
+      const { missing } = this.bench.kernel.tables;
+      if (missing.size === 0) return false;
+      const keys = [...missing].map((task) => task.key);
+      const whoHas = keys.map(() => [PEERS[0]!]);
+      this.play({ op: 'refresh-who-has', replicas: { keys, nbytes: keys.map(() => 10), whoHas } });
+    }
+    return true;
+  }
+
+  private compute(index: number, mask: number): void {
+    const key = KEYS[index]!;
+    const where: Record<string, Locations[string]> = {};
+    for (const [bit, dependency] of KEYS.slice(0, index).entries()) {
+      if ((mask & (1 << bit)) === 0) continue;
+      where[dependency] = { at: [PEERS[bit % 3]!, PEERS[mask % 3]!], nbytes: mask };
+    }
+    const gpu = mask % 7 === 0 ? 1 : mask % 31 === 0 ? 5 : 0;
+    const event = computeTask(key, where, {
+      priority: [0, mask % 3, index],
+      ...(gpu > 0 ? { resources: { gpu } } : {}),
+    });
+    this.expected.set(key, event.runId);
+    this.play(event);
+  }
+
+  private finishRun(key: string | undefined, outcome: number): void {
+    if (key === undefined) return;
+    this.runs.delete(key);
+    if (outcome === 0) this.play({ op: 'execute-failure', key, failure: FAILURE });
+    else if (outcome === 1) this.play({ op: 'execute-reschedule', key });
+    else {
+      this.store.add(key);
+      this.play({ op: 'execute-success', key, nbytes: outcome, type: 'number', timings: [] });
+    }
+  }
+
+  private finishTransfer(worker: string | undefined, mask: number): void {
+    if (worker === undefined) return;
+    const requested = this.transfers.get(worker)!;
+    this.transfers.delete(worker);
+    if (mask < 32) this.play({ op: 'gather-network-failure', worker });
+    else if (mask < 64) this.play({ op: 'gather-busy', worker });
+    else if (mask < 80) this.play({ op: 'gather-failure', worker, failure: FAILURE });
+    else {
+      const keys = requested.filter((_, bit) => (mask & (1 << (bit % 8))) !== 0);
+      for (const key of keys) this.store.add(key);
+      this.play({ op: 'gather-success', worker, keys, nbytes: keys.map(() => mask) });
+    }
+  }
+
+  private updateData(key: string, nbytes: number): void {
+    this.store.add(key);
+    this.play({ op: 'update-data', keys: [key], nbytes: [nbytes] });
+  }
+
+  private carryOut(instruction: Instruction): void {
+    switch (instruction.kind) {
+      case 'execute':
+        expect(this.runs.has(instruction.key)).toBe(false);
+        expect(instruction.dependencies.filter((key) => !this.store.has(key))).toEqual([]);
+        this.runs.add(instruction.key);
+        break;
+      case 'gather':
+        expect(this.transfers.has(instruction.worker)).toBe(false);
+        expect(this.busy.has(instruction.worker)).toBe(false);
+        expect(instruction.keys.filter((key) => this.store.has(key))).toEqual([]);
+        this.transfers.set(instruction.worker, instruction.keys);
+        break;
+      case 'drop-data':
+        expect(this.store.delete(instruction.key)).toBe(true);
+        break;
+      case 'abort-execution':
+        expect(this.runs.has(instruction.key)).toBe(true);
+        break;
+      case 'retry-busy-later':
+        this.busy.add(instruction.worker);
+        break;
+      case 'send': {
+        const { message } = instruction;
+        const isEnd = message.op === 'task-finished' || message.op === 'task-erred';
+        if (isEnd && this.expected.get(message.key) === message.runId)
+          this.expected.delete(message.key);
+        if (message.op === 'reschedule') this.expected.delete(message.key);
+        break;
+      }
+    }
+  }
+}
+
+it('whatever happens in whatever order, the state stays consistent and every task is answered', () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 120, size: 'max' }), (steps) => {
+      const world = new World();
+      for (const next of steps) world.take(next);
+      world.play({ op: 'unpause' });
+      let rounds = 0;
+      while (world.heal()) expect(++rounds).toBeLessThan(1000);
+      expect([...world.expected.keys()]).toEqual([]);
+      const states = new Set(Object.values(world.bench.states));
+      for (const end of ['memory', 'error', 'released']) states.delete(end);
+      expect([...states]).toEqual([]);
+      world.play({ op: 'free-keys', keys: KEYS });
+      expect(world.bench.states).toEqual({});
+      expect(world.bench.kernel.tables.peers.size).toBe(0);
+      expect(world.bench.kernel.tables.nbytes).toBe(0);
+    }),
+    { numRuns: Number(process.env['FUZZ_RUNS'] ?? 300) },
+  );
+});

@@ -26,7 +26,7 @@ const NO_EXTENSIONS: ExtensionCodecType<undefined> = {
 /**
  * Plain data to msgpack and back. What arrives equals what was sent, or sending is refused:
  * `undefined` fields are left out, `undefined` in an array becomes `null`, a `Buffer` arrives as
- * `Uint8Array`; nothing else changes.
+ * `Uint8Array`, and -0 as 0; nothing else changes.
  *
  * Holds reused memory, so each transport has its own. Not thread-safe, not re-entrant.
  */

@@ -1,0 +1,61 @@
+import {
+  type Clock,
+  type ExecutableTask,
+  type ExecutionResult,
+  type Executor,
+  YardmasterError,
+} from '../../core/api/index.ts';
+import { describeFailure, runTask } from '../tasks/index.ts';
+
+export interface InlineExecutorOptions {
+  /** Tasks at once; they take turns at their awaits. Default 1. */
+  readonly threadCount?: number;
+  /** Times the runs. */
+  readonly clock: Clock;
+}
+
+/**
+ * Runs tasks in this very thread: for tests, and for tasks that only wait. A task that computes
+ * blocks everything else here, and one that never returns cannot be stopped.
+ */
+export class InlineExecutor implements Executor {
+  readonly threadCount: number;
+  private readonly clock: Clock;
+  /** Ends of running tasks, for when the executor closes. */
+  private readonly running = new Set<() => void>();
+  private isClosed = false;
+
+  constructor({ threadCount = 1, clock }: InlineExecutorOptions) {
+    this.threadCount = threadCount;
+    this.clock = clock;
+  }
+
+  run(task: ExecutableTask, signal: AbortSignal): Promise<ExecutionResult> {
+    if (this.isClosed) return Promise.resolve(closedResult(task.key));
+    return new Promise((resolve) => {
+      const fail = (): void => resolve(closedResult(task.key));
+      this.running.add(fail);
+      // Never rejects.
+      void runTask(task, signal, () => this.clock.nowMs()).then((result) => {
+        this.running.delete(fail);
+        resolve(result);
+      });
+    });
+  }
+
+  /** Running tasks count as failed at once; nothing can stop them. */
+  close(): Promise<void> {
+    this.isClosed = true;
+    for (const fail of this.running) fail();
+    this.running.clear();
+    return Promise.resolve();
+  }
+}
+
+function closedResult(key: string): ExecutionResult {
+  const message = `the executor closed before "${key}" was done`;
+  return {
+    kind: 'failure',
+    error: describeFailure(new YardmasterError('ERR_CLOSED', message, { key })),
+  };
+}

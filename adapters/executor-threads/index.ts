@@ -1,0 +1,121 @@
+import { availableParallelism } from 'node:os';
+
+import {
+  type Clock,
+  type ExecutableTask,
+  type ExecutionResult,
+  type Executor,
+  type Logger,
+  YardmasterError,
+} from '../../core/api/index.ts';
+import { describeFailure } from '../tasks/index.ts';
+import { TaskThread } from './task-thread.ts';
+
+export interface ThreadExecutorOptions {
+  /** Threads, each of which runs one task at a time. Default: one for each core. */
+  readonly threadCount?: number;
+  /** Times the runs. */
+  readonly clock: Clock;
+  /** Megabytes of the JavaScript heap of each thread. Default: Node's. */
+  readonly heapLimitMb?: number;
+  /**
+   * Milliseconds that a task may go on after it was aborted; then its thread is ended and replaced.
+   * Infinity: it may for ever. Default 2000.
+   */
+  readonly abortGraceMs?: number;
+  /** Told when a thread dies without a task. Default: nobody. */
+  readonly log?: Logger;
+}
+
+interface Waiting {
+  readonly task: ExecutableTask;
+  readonly signal: AbortSignal;
+  readonly resolve: (result: ExecutionResult) => void;
+}
+
+/**
+ * Runs tasks in threads of this process. A thread that dies (`process.exit`, out of memory, an error
+ * that nothing catches) fails its task and is replaced; no other task notices.
+ */
+export class ThreadExecutor implements Executor {
+  readonly threadCount: number;
+  private readonly threads = new Set<TaskThread>();
+  private readonly idle: TaskThread[] = [];
+  private readonly waiting: Waiting[] = [];
+  private closing: Promise<void> | undefined;
+
+  constructor(private readonly options: ThreadExecutorOptions) {
+    this.threadCount = options.threadCount ?? availableParallelism();
+    if (!Number.isInteger(this.threadCount) || this.threadCount < 1) {
+      throw new YardmasterError('ERR_CONFIG', `${this.threadCount} is not a number of threads`, {
+        threadCount: this.threadCount,
+      });
+    }
+    for (let index = 0; index < this.threadCount; index++) this.addThread();
+  }
+
+  run(task: ExecutableTask, signal: AbortSignal): Promise<ExecutionResult> {
+    return new Promise((resolve) => {
+      this.waiting.push({ task, signal, resolve });
+      this.dispatch();
+    });
+  }
+
+  close(): Promise<void> {
+    this.closing ??= Promise.all([...this.threads].map((thread) => thread.close())).then(
+      () => undefined,
+    );
+    this.dispatch();
+    return this.closing;
+  }
+
+  /** Gives waiting tasks to idle threads; those beyond `threadCount` wait for their turn. */
+  private dispatch(): void {
+    while (this.waiting.length > 0) {
+      if (this.closing !== undefined) {
+        for (const { task, resolve } of this.waiting.splice(0)) resolve(closedResult(task.key));
+        return;
+      }
+      // A thread that died before it could start is replaced when it is needed, not in a loop.
+      if (this.idle.length === 0 && this.threads.size < this.threadCount) this.addThread();
+      const thread = this.idle.pop();
+      if (thread === undefined) return;
+      const { task, signal, resolve } = this.waiting.shift() as Waiting;
+      void thread.run(task, signal).then((result) => {
+        if (this.threads.has(thread)) this.idle.push(thread);
+        resolve(result);
+        this.dispatch();
+      });
+    }
+  }
+
+  private addThread(): void {
+    const { clock, heapLimitMb, abortGraceMs = 2000 } = this.options;
+    const thread = new TaskThread({
+      clock,
+      heapLimitMb,
+      abortGraceMs,
+      onGone: (gone, error) => this.onGone(gone, error),
+    });
+    this.threads.add(thread);
+    this.idle.push(thread);
+  }
+
+  private onGone(thread: TaskThread, error: YardmasterError | undefined): void {
+    this.threads.delete(thread);
+    const index = this.idle.indexOf(thread);
+    if (index >= 0) this.idle.splice(index, 1);
+    if (this.closing !== undefined) return;
+    if (error !== undefined) this.options.log?.warn({ err: error }, error.message);
+    if (thread.hasStarted) this.addThread();
+    this.dispatch();
+  }
+}
+
+function closedResult(key: string): ExecutionResult {
+  const message = `the executor closed before "${key}" was done`;
+  return {
+    kind: 'failure',
+    error: describeFailure(new YardmasterError('ERR_CLOSED', message, { key })),
+  };
+}

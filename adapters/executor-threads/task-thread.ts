@@ -1,0 +1,192 @@
+import { createRequire } from 'node:module';
+import { Worker } from 'node:worker_threads';
+
+import {
+  type Clock,
+  type ErrorPayload,
+  type ExecutableTask,
+  type ExecutionResult,
+  type Timer,
+  YardmasterError,
+} from '../../core/api/index.ts';
+import { describeFailure } from '../tasks/index.ts';
+import { forCopying, type FromThread, threadNowMs, type ToThread } from './messages.ts';
+
+export interface ThreadSettings {
+  readonly clock: Clock;
+  /** Megabytes of the heap of each thread; undefined: Node's default. */
+  readonly heapLimitMb: number | undefined;
+  /** Milliseconds for an aborted task to end. */
+  readonly abortGraceMs: number;
+  /** The thread is gone; `error` unless it was closed or its task has been told. */
+  readonly onGone: (thread: TaskThread, error: YardmasterError | undefined) => void;
+}
+
+interface Job {
+  readonly task: ExecutableTask;
+  readonly resolve: (result: ExecutionResult) => void;
+  /** Takes the listener off the signal. */
+  ignoreAbort: () => void;
+  graceTimer: Timer | undefined;
+  isKilled: boolean;
+}
+
+/** One thread, which runs one task at a time. When it dies its task fails and it is of no more use. */
+export class TaskThread {
+  private readonly worker: Worker;
+  private job: Job | undefined;
+  private wasReady = false;
+  private isClosed = false;
+  private uncaught: unknown = undefined;
+
+  constructor(private readonly settings: ThreadSettings) {
+    const { heapLimitMb } = settings;
+    // The compiled file, also when this one runs uncompiled: threads cannot load TypeScript.
+    const entry = createRequire(import.meta.url).resolve('#thread-main');
+    this.worker = new Worker(entry, {
+      name: 'yardmaster-tasks',
+      ...(heapLimitMb === undefined
+        ? {}
+        : { resourceLimits: { maxOldGenerationSizeMb: heapLimitMb } }),
+    });
+    this.worker.on('message', (message: FromThread) => this.onMessage(message));
+    this.worker.on('messageerror', (error) => this.end(this.failure('sent nonsense', error)));
+    this.worker.on('error', (error) => (this.uncaught = error));
+    this.worker.on('exit', (code) => this.onExit(code));
+  }
+
+  get isIdle(): boolean {
+    return this.job === undefined;
+  }
+
+  /** Whether it ever got so far that it could run a task. */
+  get hasStarted(): boolean {
+    return this.wasReady;
+  }
+
+  /** @param signal - aborts the task; a task that goes on all the same loses its thread */
+  run(task: ExecutableTask, signal: AbortSignal): Promise<ExecutionResult> {
+    return new Promise((resolve) => {
+      const onAbort = (): void => this.abort(job);
+      const job: Job = {
+        task,
+        resolve,
+        ignoreAbort: () => signal.removeEventListener('abort', onAbort),
+        graceTimer: undefined,
+        isKilled: false,
+      };
+      this.job = job;
+      if (signal.aborted) onAbort();
+      else signal.addEventListener('abort', onAbort, { once: true });
+      const moved: ArrayBuffer[] = [];
+      try {
+        this.worker.postMessage(runMessage(task, moved), moved);
+      } catch (thrown) {
+        this.end(describeFailure(thrown));
+      }
+    });
+  }
+
+  /** Ends the thread, whatever it does. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    await this.worker.terminate();
+  }
+
+  private onMessage(message: FromThread): void {
+    if (message.op === 'ready') {
+      this.wasReady = true;
+      return;
+    }
+    const { result } = message;
+    if (result.kind !== 'success') {
+      this.settle(result);
+      return;
+    }
+    const offsetMs = this.settings.clock.nowMs() - threadNowMs();
+    this.settle({
+      ...result,
+      startMs: result.startMs + offsetMs,
+      stopMs: result.stopMs + offsetMs,
+    });
+  }
+
+  private abort(job: Job): void {
+    if (this.job !== job) return;
+    const { clock, abortGraceMs } = this.settings;
+    this.worker.postMessage({ op: 'abort' } satisfies ToThread);
+    job.graceTimer = clock.setTimer(abortGraceMs, () => {
+      if (this.job !== job) return;
+      job.isKilled = true;
+      void this.worker.terminate();
+    });
+  }
+
+  private onExit(code: number): void {
+    const job = this.job;
+    const error = this.isClosed ? undefined : this.death(code);
+    if (job !== undefined) {
+      this.end(describeFailure(error ?? this.closedError(job)));
+    }
+    this.settings.onGone(this, job === undefined ? error : undefined);
+  }
+
+  private death(code: number): YardmasterError {
+    const { job, uncaught } = this;
+    const data = { exitCode: code, ...(job === undefined ? {} : { key: job.task.key }) };
+    const who = job === undefined ? 'an idle thread' : `the thread of "${job.task.key}"`;
+    if (job?.isKilled === true) {
+      const { abortGraceMs } = this.settings;
+      const message = `${who} was ended: the task was aborted and went on for ${abortGraceMs} ms; let it look at currentTask().signal`;
+      return new YardmasterError('ERR_CANCELLED', message, data);
+    }
+    if (uncaught === undefined) {
+      const message = `${who} ended with exit code ${code} before the task returned; tasks must not call process.exit()`;
+      return new YardmasterError('ERR_TASK', message, data);
+    }
+    const cause = uncaught as { code?: string; message?: string };
+    const why =
+      cause.code === 'ERR_WORKER_OUT_OF_MEMORY'
+        ? 'ran out of memory; give threads a larger heap, or make the task smaller'
+        : `died of an error that nothing caught: ${cause.message ?? typeof uncaught}`;
+    return new YardmasterError('ERR_TASK', `${who} ${why}`, data, { cause: uncaught });
+  }
+
+  private closedError({ task: { key } }: Job): YardmasterError {
+    return new YardmasterError('ERR_CLOSED', `the executor closed before "${key}" was done`, {
+      key,
+    });
+  }
+
+  private failure(what: string, cause: unknown): ErrorPayload {
+    const key = this.job?.task.key ?? '';
+    const message = `the thread of "${key}" ${what}`;
+    return describeFailure(new YardmasterError('ERR_TASK', message, { key }, { cause }));
+  }
+
+  private end(error: ErrorPayload): void {
+    this.settle({ kind: 'failure', error });
+  }
+
+  private settle(result: ExecutionResult): void {
+    const { job } = this;
+    this.job = undefined;
+    if (job === undefined) return;
+    job.ignoreAbort();
+    job.graceTimer?.cancel();
+    job.resolve(result);
+  }
+}
+
+function runMessage(task: ExecutableTask, moved: ArrayBuffer[]): ToThread {
+  const { key, inputs } = task;
+  const spec = task.runSpec as { readonly args?: unknown } | undefined;
+  const runSpec =
+    spec?.args instanceof Uint8Array ? { ...spec, args: forCopying(spec.args, moved) } : spec;
+  return {
+    op: 'run',
+    key,
+    runSpec,
+    inputs: Array.from(inputs, ([name, value]) => [name, forCopying(value, moved)] as const),
+  };
+}

@@ -1,0 +1,34 @@
+/** What a thread of the pool runs. */
+import { parentPort } from 'node:worker_threads';
+
+import { runTask } from '../tasks/index.ts';
+import { forSharing, type FromThread, threadNowMs, type ToThread } from './messages.ts';
+
+const port = parentPort;
+if (port === null) throw new Error('thread-main.js runs in a worker thread, not by itself');
+
+let current: AbortController | undefined;
+
+function post(message: FromThread, moved: ArrayBuffer[] = []): void {
+  port?.postMessage(message, moved);
+}
+
+async function run({ key, runSpec, inputs }: Extract<ToThread, { op: 'run' }>): Promise<void> {
+  const controller = new AbortController();
+  current = controller;
+  const task = { key, runSpec, inputs: new Map(inputs) };
+  const result = await runTask(task, controller.signal, threadNowMs);
+  if (current === controller) current = undefined;
+  if (result.kind !== 'success') {
+    post({ op: 'done', result });
+    return;
+  }
+  const moved: ArrayBuffer[] = [];
+  post({ op: 'done', result: { ...result, value: forSharing(result.value, moved) } }, moved);
+}
+
+port.on('message', (message: ToThread) => {
+  if (message.op === 'run') void run(message);
+  else current?.abort();
+});
+post({ op: 'ready' });

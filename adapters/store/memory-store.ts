@@ -1,0 +1,31 @@
+import type { DataStore } from '../../core/api/index.ts';
+
+/** Keeps all results in memory. */
+export class MemoryStore implements DataStore {
+  private readonly values = new Map<string, Uint8Array>();
+  private total = 0;
+
+  get nbytes(): number {
+    return this.total;
+  }
+
+  get(key: string): Uint8Array | undefined {
+    return this.values.get(key);
+  }
+
+  set(key: string, value: Uint8Array): void {
+    this.total += value.byteLength - (this.values.get(key)?.byteLength ?? 0);
+    this.values.set(key, value);
+  }
+
+  delete(key: string): boolean {
+    const value = this.values.get(key);
+    if (value === undefined) return false;
+    this.total -= value.byteLength;
+    return this.values.delete(key);
+  }
+
+  keys(): Iterable<string> {
+    return this.values.keys();
+  }
+}

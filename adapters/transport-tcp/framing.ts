@@ -22,6 +22,9 @@ const BATCH_BYTES_MAX = 256 * 1024;
 /** A message from this size on has a frame of its own, so that it is not copied. */
 const LARGE_MESSAGE_BYTES = 64 * 1024;
 
+/** Memory that each connection keeps for its next batch; a larger one is given away with its frame. */
+const KEPT_BYTES = 4096;
+
 /** Memory that is set aside for a frame before any of it has come. */
 const TRUSTED_BYTES = 64 * 1024 * 1024;
 
@@ -30,7 +33,7 @@ export const GOODBYE: Uint8Array = new Uint8Array(LENGTH_BYTES);
 
 /** Packs messages into frames. */
 export class FrameWriter {
-  private batch = new Uint8Array(4096);
+  private batch = new Uint8Array(KEPT_BYTES);
   private batchBytes = HEADER_BYTES;
   private batchCount = 0;
   private frames: Uint8Array[] = [];
@@ -97,7 +100,11 @@ export class FrameWriter {
   private endBatch(): void {
     if (this.batchCount === 0) return;
     writeHeader(this.batch, this.batchBytes - HEADER_BYTES, this.batchCount);
-    this.push(this.batch.slice(0, this.batchBytes));
+    if (this.batch.length <= KEPT_BYTES) this.push(this.batch.slice(0, this.batchBytes));
+    else {
+      this.push(this.batch.subarray(0, this.batchBytes));
+      this.batch = new Uint8Array(KEPT_BYTES);
+    }
     this.batchBytes = HEADER_BYTES;
     this.batchCount = 0;
   }

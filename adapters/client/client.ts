@@ -56,10 +56,10 @@ export class Client {
     this.submitter = new Submitter(session);
     this.scatterer = new Scatterer(session, () => this.identity());
     this.amm = {
-      start: async () => void (await this.command('active-memory-manager.start')),
-      stop: async () => void (await this.command('active-memory-manager.stop')),
-      running: async () => (await this.command('active-memory-manager.running')) === true,
-      runOnce: async () => void (await this.command('active-memory-manager.runOnce')),
+      start: () => this.command('amm.start'),
+      stop: () => this.command('amm.stop'),
+      running: () => this.command('amm.running'),
+      runOnce: () => this.command('amm.runOnce'),
     };
   }
 

@@ -32,16 +32,16 @@ export async function openChannel(
   handlers: ChannelHandlers,
 ): Promise<Channel> {
   const transport = await transportFor(address, transports, clock);
-  let opened: Channel | undefined;
+  const opened: { channel?: Channel } = {};
   await transport.connect(
     address,
     (connection) => {
-      opened = new Channel(connection, clock, handlers);
-      return opened;
+      opened.channel = new Channel(connection, clock, handlers);
+      return opened.channel;
     },
     { timeoutMs },
   );
-  const channel = opened as Channel | undefined;
+  const { channel } = opened;
   if (channel === undefined) {
     throw new YardmasterError('ERR_CONNECT', `nothing was opened by connecting to ${address}`);
   }

@@ -42,7 +42,7 @@ export function task<Args extends readonly unknown[], Result>(
   fn: TaskFunction<Args, Result>,
   ...args: GraphArgumentsOf<Args>
 ): TaskNode<Awaited<Result>> {
-  return new TaskNode(fn as unknown as TaskFunction, args);
+  return new TaskNode(fn, args);
 }
 
 /** Tasks by name. The names are the keys under which the cluster knows the results. */

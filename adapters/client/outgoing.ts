@@ -44,8 +44,14 @@ export class Outgoing {
   private isScheduled = false;
   private sequence = 0;
 
-  /** @param deliver - called with at least one report, in the turn in which they came */
-  constructor(private readonly deliver: (reports: readonly ClientReport[]) => void) {}
+  /**
+   * @param sender - makes the ids of stimuli unique among all clients
+   * @param deliver - called with at least one report, in the turn in which they came
+   */
+  constructor(
+    private readonly sender: string,
+    private readonly deliver: (reports: readonly ClientReport[]) => void,
+  ) {}
 
   submit({ tasks, keys, fifoTimeoutMs, nbytes }: Submission): void {
     let graph = this.graph;
@@ -81,7 +87,10 @@ export class Outgoing {
     this.graph = undefined;
     this.release = undefined;
     this.deliver(
-      queue.map((report) => ({ ...report, stimulusId: `${report.op}-${++this.sequence}` })),
+      queue.map((report) => ({
+        ...report,
+        stimulusId: `${report.op}-${this.sender}-${++this.sequence}`,
+      })),
     );
   }
 

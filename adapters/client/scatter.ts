@@ -115,7 +115,8 @@ export class Scatterer {
     for (const { key, bytes, workers } of items) {
       for (const address of workers) {
         let values = byWorker.get(address);
-        if (values === undefined) byWorker.set(address, (values = new Map()));
+        values ??= new Map<string, Uint8Array>();
+        byWorker.set(address, values);
         values.set(key, bytes);
       }
     }

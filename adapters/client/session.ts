@@ -39,7 +39,7 @@ export class Session implements FutureOwner {
     readonly clock: Clock,
     readonly peers: Peers,
   ) {
-    this.outgoing = new Outgoing((reports) => {
+    this.outgoing = new Outgoing(id.slice(-12), (reports) => {
       channel.send(...(reports as unknown as WireMessage[]));
     });
     this.table = new KeyTable(this.outgoing);

@@ -76,8 +76,9 @@ export function replaceFutures(
 }
 
 function partsOf(value: object): Iterable<unknown> {
-  if (Array.isArray(value) || value instanceof Set) return value as Iterable<unknown>;
-  if (value instanceof Map) return value.values();
+  if (Array.isArray(value)) return value as readonly unknown[];
+  if (value instanceof Set) return value;
+  if (value instanceof Map) return (value as ReadonlyMap<unknown, unknown>).values();
   return isPlain(value) ? Object.values(value) : [];
 }
 

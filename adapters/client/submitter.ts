@@ -54,7 +54,7 @@ export class Submitter {
     ...args: ArgumentsOf<Args>
   ): Future<Awaited<Result>> {
     this.checkSignal();
-    const future = this.submitOne(fn as unknown as TaskFunction, args, this.options.key);
+    const future = this.submitOne(fn, args, this.options.key);
     this.watchSignal([future]);
     return future as Future<Awaited<Result>>;
   }
@@ -76,7 +76,7 @@ export class Submitter {
     }
     const rows = transpose(columns as readonly Iterable<unknown>[]);
     const futures = rows.map((row) =>
-      this.submitOne(fn as unknown as TaskFunction, row, undefined),
+      this.submitOne(fn, row, undefined),
     );
     this.watchSignal(futures);
     return futures as Future<Awaited<Result>>[];

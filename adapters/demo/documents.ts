@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { type Dirent, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { YardmasterError } from '../../core/api/index.ts';
 import { textOf, wordsOf } from './text.ts';
@@ -65,16 +65,12 @@ function textFilesIn(folder: string): string[] {
   return found.sort();
 }
 
-function entriesOf(folder: string): ReturnType<typeof readEntries> {
+function entriesOf(folder: string): Dirent[] {
   try {
-    return readEntries(folder);
+    return readdirSync(folder, { withFileTypes: true });
   } catch {
     return []; // Not there, or not ours to read.
   }
-}
-
-function readEntries(folder: string): import('node:fs').Dirent[] {
-  return readdirSync(folder, { withFileTypes: true });
 }
 
 function isText(path: string): boolean {

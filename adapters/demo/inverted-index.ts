@@ -73,8 +73,10 @@ export function mergeParts(
 
 /** All terms of an index with their postings, ascending. */
 export function* entriesOf(part: IndexPart): Iterable<readonly [term: string, Postings]> {
-  for (const cursor = new Cursor(part); cursor.current !== undefined; cursor.advance()) {
+  const cursor = new Cursor(part);
+  while (cursor.current !== undefined) {
     yield [cursor.current, cursor.postings()];
+    cursor.advance();
   }
 }
 

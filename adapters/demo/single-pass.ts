@@ -20,8 +20,8 @@ export function singlePass(
   const index = new Map<string, Map<number, number>>();
   paths.forEach((path, document) => {
     for (const word of readWords(path)) {
-      let documents = index.get(word);
-      if (documents === undefined) index.set(word, (documents = new Map()));
+      const documents = index.get(word) ?? new Map<number, number>();
+      index.set(word, documents);
       documents.set(document, (documents.get(document) ?? 0) + 1);
     }
   });

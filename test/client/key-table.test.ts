@@ -14,7 +14,7 @@ interface Env {
 
 function env(): Env {
   const sent: ClientReport[] = [];
-  const outgoing = new Outgoing((reports) => sent.push(...reports));
+  const outgoing = new Outgoing('me', (reports) => sent.push(...reports));
   const table = new KeyTable(outgoing);
   return {
     table,

@@ -10,7 +10,7 @@ function aSubmission(key: string, nbytes = 1) {
 
 function recorded(): { sent: (readonly ClientReport[])[]; outgoing: Outgoing } {
   const sent: (readonly ClientReport[])[] = [];
-  return { sent, outgoing: new Outgoing((reports) => sent.push(reports)) };
+  return { sent, outgoing: new Outgoing('me', (reports) => sent.push(reports)) };
 }
 
 describe('what a client sends', () => {

@@ -9,7 +9,8 @@ export const {
   inc,
   add,
   total,
-  identity,
+  concat,
+  nothing,
   describe,
   fail,
   throwText,
@@ -23,7 +24,8 @@ export const {
   inc: (x: number) => x + 1,
   add: (x: number, y: number) => x + y,
   total: (numbers: readonly number[]) => numbers.reduce((sum, x) => sum + x, 0),
-  identity: <T>(value: T): T => value,
+  concat: (left: string, right: string) => left + right,
+  nothing: () => undefined,
   describe: (order: { readonly name: string; readonly amounts: Map<string, number> }) =>
     `${order.name}: ${[...order.amounts].join(' ')}`,
   fail(message: string): number {

@@ -1,0 +1,40 @@
+/**
+ * The public entry of the package. Modules of tasks import it in every thread of every worker, so it
+ * loads little: what makes a scheduler or a worker is loaded when one is started.
+ */
+import type { Scheduler } from '../../core/compose/scheduler.ts';
+import type { SchedulerOptions } from './start-scheduler.ts';
+
+export * from '../../core/api/index.ts';
+export type {
+  AddPluginOptions,
+  CreateSchedulerOptions,
+  PluginInfo,
+  Scheduler,
+} from '../../core/compose/scheduler.ts';
+export { type ConfigInput, defineConfig } from '../../core/config/types.ts';
+export * from '../client/index.ts';
+export { SystemClock } from '../clock/index.ts';
+export {
+  type AnyFunction,
+  currentTask,
+  defineTasks,
+  isTaskFunction,
+  type TaskContext,
+  type TaskFunction,
+  type TaskFunctionOf,
+  taskOf,
+} from '../tasks/index.ts';
+export { type ClusterMode, LocalCluster, type LocalClusterOptions } from './local-cluster.ts';
+export type { SchedulerOptions } from './start-scheduler.ts';
+
+/**
+ * Makes a scheduler that knows what is built in: `await createScheduler({ config: 'cluster.yaml' })`,
+ * then `await scheduler.listen()`.
+ *
+ * @throws YardmasterError `ERR_CONFIG`, `ERR_PLUGIN_LOAD`, `ERR_PLUGIN_SETUP`, `ERR_SLOT`
+ */
+export async function createScheduler(options: SchedulerOptions = {}): Promise<Scheduler> {
+  const { createScheduler: create } = await import('./start-scheduler.ts');
+  return create(options);
+}

@@ -1,0 +1,224 @@
+import { isMainThread } from 'node:worker_threads';
+import { type Clock, type Logger, type Transport, YardmasterError } from '../../core/api/index.ts';
+import type { ConfigInput } from '../../core/config/types.ts';
+import type { Scheduler } from '../../core/compose/scheduler.ts';
+import { Client, type ConnectOptions } from '../client/index.ts';
+import { SystemClock } from '../clock/index.ts';
+import { importingTaskModule } from '../tasks/index.ts';
+import type { RunningScheduler } from './start-scheduler.ts';
+import type { ClusterWorker, WorkerStarter } from './cluster-workers.ts';
+
+/** Where the workers of a local cluster live. */
+export type ClusterMode =
+  /** Tasks run in this very thread. For tests: nothing starts, nothing is parallel. */
+  | 'inline'
+  /** Tasks run in threads of this process. */
+  | 'threads'
+  /** Each worker is a process of its own, reached over TCP. */
+  | 'processes';
+
+/** What to start. Everything has a default. */
+export interface LocalClusterOptions {
+  /** Default 2. */
+  readonly workers?: number;
+  /** Tasks that each worker runs at once. Default 1. */
+  readonly threads?: number;
+  /** Default `threads`. */
+  readonly mode?: ClusterMode;
+  /** Of the scheduler: an object, or the path of a file. */
+  readonly config?: ConfigInput | string;
+  /** What workers offer to tasks that ask for it, each the same. */
+  readonly resources?: Readonly<Record<string, number>>;
+  /** Bytes for each worker; 0: unlimited. Default 0. */
+  readonly memoryLimitBytes?: number;
+  /** Connects scheduler, workers and clients. Default: in memory, and TCP for `processes`. */
+  readonly transport?: Transport;
+  readonly clock?: Clock;
+  readonly log?: Logger;
+  /** Milliseconds for all workers to be there. Default 30 000. */
+  readonly timeoutMs?: number;
+}
+
+const DEFAULT_WORKERS = 2;
+const START_TIMEOUT_MS = 30_000;
+
+/**
+ * A scheduler with workers on this machine: the quickest way to a cluster, and the one for tests.
+ *
+ * ```ts
+ * await using cluster = await LocalCluster.start({ workers: 4 });
+ * const client = await cluster.client();
+ * ```
+ */
+export class LocalCluster {
+  private readonly workers: ClusterWorker[] = [];
+  private readonly clients = new Set<Client>();
+  private readonly clock: Clock;
+  private readonly timeoutMs: number;
+  private workersMade = 0;
+  private scaling: Promise<void> = Promise.resolve();
+  private closing: Promise<void> | undefined;
+
+  private constructor(
+    private readonly running: RunningScheduler,
+    private readonly starter: WorkerStarter,
+    private readonly transports: readonly Transport[],
+    options: LocalClusterOptions,
+  ) {
+    this.clock = options.clock ?? new SystemClock();
+    this.timeoutMs = options.timeoutMs ?? START_TIMEOUT_MS;
+  }
+
+  /**
+   * Starts scheduler and workers, and waits until the workers are there.
+   *
+   * @throws YardmasterError `ERR_CONFIG`, `ERR_PLUGIN_LOAD` and so on from the scheduler;
+   *   `ERR_NO_WORKER` when a worker ends before it is there, with what it wrote; `ERR_TIMEOUT`
+   */
+  static async start(options: LocalClusterOptions = {}): Promise<LocalCluster> {
+    refuseInsideTask();
+    const { startLocal } = await import('./start-local.ts');
+    const { running, starter, transports } = await startLocal(options);
+    const cluster = new LocalCluster(running, starter, transports, options);
+    try {
+      await cluster.scaleTo(options.workers ?? DEFAULT_WORKERS);
+      return cluster;
+    } catch (error) {
+      await cluster.close();
+      throw error;
+    }
+  }
+
+  /** Where clients and further workers reach the scheduler. */
+  get address(): string {
+    return this.running.address;
+  }
+
+  get scheduler(): Scheduler {
+    return this.running.scheduler;
+  }
+
+  /** Workers that were started and have not ended. */
+  get workerCount(): number {
+    return this.workers.length;
+  }
+
+  /** Ids of the running worker processes, for mode `processes`. */
+  get pids(): readonly number[] {
+    return this.workers.flatMap((worker) => worker.pid ?? []);
+  }
+
+  /** A new client, closed together with the cluster. */
+  async client(options: Omit<ConnectOptions, 'transports' | 'clock'> = {}): Promise<Client> {
+    this.checkOpen();
+    const { transports, clock } = this;
+    const client = await Client.connect(this.address, { ...options, transports, clock });
+    this.clients.add(client);
+    return client;
+  }
+
+  /**
+   * Starts or stops workers until there are so many. The youngest go first; results that only they
+   * hold are computed again when they are needed.
+   *
+   * @throws YardmasterError as {@link start}
+   */
+  scaleTo(count: number): Promise<void> {
+    const step = this.scaling.then(() => this.scale(count));
+    this.scaling = step.catch(() => undefined);
+    return step;
+  }
+
+  /** Closes clients, workers and the scheduler. */
+  close(): Promise<void> {
+    this.closing ??= this.shutDown();
+    return this.closing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  private async scale(count: number): Promise<void> {
+    this.checkOpen();
+    if (!Number.isInteger(count) || count < 0) {
+      throw new YardmasterError('ERR_CONFIG', `a cluster cannot have ${count} workers`, { count });
+    }
+    const surplus = this.workers.splice(count);
+    await Promise.all(surplus.map((worker) => worker.close()));
+    const missing = Math.max(0, count - this.workers.length);
+    const started = await Promise.allSettled(
+      Array.from({ length: missing }, () => this.startWorker()),
+    );
+    const failed = started.find((outcome) => outcome.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
+  }
+
+  private async startWorker(): Promise<void> {
+    const worker = await this.starter(`worker-${this.workersMade++}`);
+    this.workers.push(worker);
+    void worker.ended.then(() => {
+      const index = this.workers.indexOf(worker);
+      if (index >= 0) this.workers.splice(index, 1);
+    });
+    const isThere = this.registration(worker.name);
+    const died = worker.ended.then(() => {
+      throw worker.deathError();
+    });
+    try {
+      await Promise.race([isThere.done, died]);
+    } finally {
+      isThere.cancel();
+      died.catch(() => undefined);
+    }
+  }
+
+  private registration(name: string): { readonly done: Promise<void>; cancel(): void } {
+    const { events, cluster } = this.scheduler;
+    let cancel = (): void => undefined;
+    const done = new Promise<void>((resolve, reject) => {
+      const check = (): void => {
+        for (const worker of cluster.workers.values()) if (worker.name === name) resolve();
+      };
+      const timer = this.clock.setTimer(this.timeoutMs, () => {
+        reject(
+          new YardmasterError(
+            'ERR_TIMEOUT',
+            `the worker "${name}" did not register within ${this.timeoutMs} ms; see its log, or give timeoutMs`,
+            { worker: name, timeoutMs: this.timeoutMs },
+          ),
+        );
+      });
+      cancel = () => {
+        timer.cancel();
+        events.off('worker-added', check);
+      };
+      events.on('worker-added', check);
+      check();
+    });
+    return { done, cancel: () => cancel() };
+  }
+
+  private checkOpen(): void {
+    if (this.closing === undefined) return;
+    throw new YardmasterError('ERR_CLOSED', 'the cluster is closed; start another one');
+  }
+
+  private async shutDown(): Promise<void> {
+    await Promise.all([...this.clients].map((client) => client.close()));
+    await this.scaling;
+    await Promise.all([...this.workers].map((worker) => worker.close()));
+    await this.running.close();
+  }
+}
+
+/** A module of tasks that starts a cluster would start one in each worker that imports it. */
+function refuseInsideTask(): void {
+  const module = importingTaskModule();
+  if (isMainThread || module === undefined) return;
+  throw new YardmasterError(
+    'ERR_CONFIG',
+    `${module} starts a cluster at its top level, and workers import it for its tasks; move the tasks into a module of their own`,
+    { module },
+  );
+}

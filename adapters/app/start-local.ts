@@ -1,0 +1,101 @@
+import { type Clock, type Transport, YardmasterError } from '../../core/api/index.ts';
+import { SystemClock } from '../clock/index.ts';
+import type { ClusterWorker, WorkerStarter } from './cluster-workers.ts';
+import type { ClusterMode, LocalClusterOptions } from './local-cluster.ts';
+import { type RunningScheduler, startScheduler } from './start-scheduler.ts';
+import { startWorker } from './start-worker.ts';
+import { WorkerProcess } from './worker-process.ts';
+
+/** The parts of a local cluster. */
+export interface LocalParts {
+  readonly running: RunningScheduler;
+  readonly starter: WorkerStarter;
+  /** For clients. */
+  readonly transports: readonly Transport[];
+}
+
+/** Starts the scheduler of a local cluster, and says how to start its workers. */
+export async function startLocal(options: LocalClusterOptions): Promise<LocalParts> {
+  const { mode = 'threads', clock = new SystemClock(), config, log } = options;
+  const transport = options.transport ?? (await defaultTransport(mode, clock));
+  if (mode === 'processes' && transport.scheme !== 'tcp') {
+    throw new YardmasterError(
+      'ERR_CONFIG',
+      `workers in processes of their own cannot be reached by ${transport.scheme}; leave transport out`,
+      { transport: transport.scheme },
+    );
+  }
+  const address =
+    transport.scheme === 'tcp' ? 'tcp://127.0.0.1:0' : `${transport.scheme}://local:0`;
+  const running = await startScheduler(
+    {
+      clock,
+      transports: [transport],
+      ...(config === undefined ? {} : { config }),
+      ...(log === undefined ? {} : { log }),
+    },
+    address,
+  );
+  const starter =
+    mode === 'processes'
+      ? processStarter(running.address, options, clock)
+      : guestStarter(running, { ...options, mode }, { clock, transport });
+  return { running, starter, transports: [transport] };
+}
+
+async function defaultTransport(mode: ClusterMode, clock: Clock): Promise<Transport> {
+  if (mode === 'processes') {
+    const { tcp } = await import('../transport-tcp/index.ts');
+    return tcp.create({ clock }, {});
+  }
+  const { InMemoryTransport } = await import('../transport-inmemory/index.ts');
+  return new InMemoryTransport(clock);
+}
+
+/** Workers in this process. */
+function guestStarter(
+  running: RunningScheduler,
+  { mode, threads = 1, resources, memoryLimitBytes, log }: LocalClusterOptions,
+  { clock, transport }: { readonly clock: Clock; readonly transport: Transport },
+): WorkerStarter {
+  return async (name) => {
+    const worker = await startWorker(running.address, {
+      name,
+      threads,
+      executor: mode === 'inline' ? 'inline' : 'threads',
+      isGuest: true,
+      transports: [transport],
+      clock,
+      validate: running.scheduler.config.scheduler.validate,
+      ...(resources === undefined ? {} : { resources }),
+      ...(memoryLimitBytes === undefined ? {} : { memoryLimitBytes }),
+      ...(log === undefined ? {} : { log }),
+    });
+    let reason: unknown;
+    const ended = worker.closed.catch((error: unknown) => {
+      reason = error;
+    });
+    const deathError = (): Error =>
+      new YardmasterError(
+        'ERR_NO_WORKER',
+        `the worker "${name}" closed`,
+        { worker: name },
+        { cause: reason },
+      );
+    return { name, ended, deathError, close: () => worker.close() } satisfies ClusterWorker;
+  };
+}
+
+/** Workers in processes of their own. */
+function processStarter(
+  scheduler: string,
+  { threads = 1, resources = {}, memoryLimitBytes = 0 }: LocalClusterOptions,
+  clock: Clock,
+): WorkerStarter {
+  const list = Object.entries(resources).map(([name, amount]) => `${name}=${amount}`);
+  const args = [
+    ...(list.length === 0 ? [] : ['--resources', list.join(' ')]),
+    ...(memoryLimitBytes === 0 ? [] : ['--memory-limit', String(memoryLimitBytes)]),
+  ];
+  return (name) => Promise.resolve(new WorkerProcess({ scheduler, name, threads, clock, args }));
+}

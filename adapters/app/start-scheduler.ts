@@ -1,0 +1,69 @@
+import type { Clock } from '../../core/api/index.ts';
+import {
+  checkConfig as checkBareConfig,
+  createScheduler as createBareScheduler,
+} from '../../core/compose/create-scheduler.ts';
+import type { CreateSchedulerOptions, Scheduler } from '../../core/compose/scheduler.ts';
+import { builtins } from '../../plugins/builtin.ts';
+import { SystemClock } from '../clock/index.ts';
+
+/** What a scheduler is made of; all that is built in comes by itself. */
+export type SchedulerOptions = Omit<CreateSchedulerOptions, 'builtins' | 'clock'> & {
+  /** Default: real time. */
+  readonly clock?: Clock;
+};
+
+/**
+ * Makes a scheduler that knows what is built in. It does not listen yet.
+ * @throws YardmasterError `ERR_CONFIG`, `ERR_PLUGIN_LOAD`, `ERR_PLUGIN_SETUP`, `ERR_SLOT`
+ */
+export function createScheduler(options: SchedulerOptions = {}): Promise<Scheduler> {
+  return createBareScheduler({ clock: new SystemClock(), ...options, builtins });
+}
+
+/**
+ * Loads a configuration and all that it names. Starts nothing.
+ * @returns what it would start, as a tree for people
+ * @throws YardmasterError `ERR_CONFIG`, `ERR_PLUGIN_LOAD`, `ERR_SLOT` with every problem
+ */
+export function checkConfig(options: SchedulerOptions): Promise<string> {
+  return checkBareConfig({ clock: new SystemClock(), ...options, builtins });
+}
+
+/** A scheduler that listens. */
+export interface RunningScheduler {
+  readonly scheduler: Scheduler;
+  /** With the real port. */
+  readonly address: string;
+  /** Resolves when it is closed; rejects when it crashed. */
+  readonly closed: Promise<void>;
+  close(): Promise<void>;
+}
+
+/**
+ * Starts a scheduler and listens.
+ * @param address - default: of the configuration
+ * @throws YardmasterError as {@link createScheduler}, and `ERR_CONNECT` when the address is taken
+ */
+export async function startScheduler(
+  options: SchedulerOptions = {},
+  address?: string | ((configured: string) => string),
+): Promise<RunningScheduler> {
+  const scheduler = await createScheduler(options);
+  try {
+    const wanted =
+      typeof address === 'function' ? address(scheduler.config.scheduler.address) : address;
+    const listening = await scheduler.listen(wanted);
+    const closed = new Promise<void>((resolve, reject) => {
+      scheduler.events.once('closed', () => {
+        if (scheduler.crash === undefined) resolve();
+        else reject(scheduler.crash);
+      });
+    });
+    closed.catch(() => undefined); // Whoever waits for it is told.
+    return { scheduler, address: listening, closed, close: () => scheduler.close() };
+  } catch (error) {
+    await scheduler.close();
+    throw error;
+  }
+}

@@ -1,0 +1,129 @@
+import {
+  type Clock,
+  type Executor,
+  type Logger,
+  type Transport,
+  YardmasterError,
+} from '../../core/api/index.ts';
+import { WorkerHost } from '../../core/compose/worker-host.ts';
+import { SystemClock } from '../clock/index.ts';
+import { MemoryStore } from '../store/index.ts';
+
+/** How to start a worker. Everything has a default. */
+export interface StartWorkerOptions {
+  /** Default: its address. */
+  readonly name?: string;
+  /** Tasks at once. Default: the number of processors; 1 for `inline`. */
+  readonly threads?: number;
+  /** Where tasks run: in threads, or in the very thread of the worker. Default `threads`. */
+  readonly executor?: 'threads' | 'inline';
+  readonly resources?: Readonly<Record<string, number>>;
+  /** Bytes; 0: unlimited. Default 0. */
+  readonly memoryLimitBytes?: number;
+  /** Under which others reach it. Default 127.0.0.1, or `local` in memory. */
+  readonly host?: string;
+  /** Shares its process with other workers: what it holds counts as its memory. Default false. */
+  readonly isGuest?: boolean;
+  /** Ways to reach others besides `tcp`. */
+  readonly transports?: readonly Transport[];
+  readonly clock?: Clock;
+  /** Default: nothing is logged. */
+  readonly log?: Logger;
+  /** Checks every invariant after each event; slow, for tests. Default false. */
+  readonly validate?: boolean;
+}
+
+/** A worker that is registered. */
+export interface RunningWorker {
+  readonly name: string;
+  readonly address: string;
+  /** Resolves when it has closed; rejects when nobody asked it to. */
+  readonly closed: Promise<void>;
+  close(): Promise<void>;
+}
+
+/**
+ * Starts a worker and registers it.
+ *
+ * @param scheduler - address of the scheduler
+ * @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`, `ERR_REGISTRATION`
+ */
+export async function startWorker(
+  scheduler: string,
+  options: StartWorkerOptions = {},
+): Promise<RunningWorker> {
+  const { clock = new SystemClock(), log = SILENT, name, resources } = options;
+  const scheme = schemeOf(scheduler);
+  const transports = await transportsFor(scheme, options.transports ?? [], clock);
+  const executor = await makeExecutor(options, clock, log);
+  try {
+    const host = await WorkerHost.start({
+      schedulerAddress: scheduler,
+      listenAddress: `${scheme}://${options.host ?? (scheme === 'tcp' ? '127.0.0.1' : 'local')}:0`,
+      transports,
+      executor,
+      store: new MemoryStore(),
+      clock,
+      log,
+      memoryLimitBytes: options.memoryLimitBytes ?? 0,
+      validate: options.validate ?? false,
+      pid: process.pid,
+      versions: { node: process.versions.node },
+      ...(name === undefined ? {} : { name }),
+      ...(resources === undefined ? {} : { resources }),
+      ...(options.isGuest === true ? {} : { measureMemory: () => process.memoryUsage.rss() }),
+    });
+    const closed = host.finished.then(({ error }) => {
+      if (error !== undefined) throw error;
+    });
+    closed.catch(() => undefined); // Whoever waits for it is told.
+    return { name: host.name, address: host.address, closed, close: () => host.close() };
+  } catch (error) {
+    await executor.close();
+    throw error;
+  }
+}
+
+const SILENT: Logger = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+};
+
+function schemeOf(address: string): string {
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//.exec(address)?.[1];
+  if (scheme !== undefined) return scheme;
+  throw new YardmasterError(
+    'ERR_CONNECT',
+    `"${address}" is not the address of a scheduler; use one like tcp://127.0.0.1:8786`,
+    { address },
+  );
+}
+
+async function transportsFor(
+  scheme: string,
+  given: readonly Transport[],
+  clock: Clock,
+): Promise<Map<string, Transport>> {
+  const transports = new Map(given.map((transport) => [transport.scheme, transport]));
+  if (scheme === 'tcp' && !transports.has(scheme)) {
+    const { tcp } = await import('../transport-tcp/index.ts');
+    transports.set(scheme, tcp.create({ clock }, {}));
+  }
+  return transports;
+}
+
+async function makeExecutor(
+  { executor = 'threads', threads }: StartWorkerOptions,
+  clock: Clock,
+  log: Logger,
+): Promise<Executor> {
+  const count = threads === undefined ? {} : { threadCount: threads };
+  if (executor === 'inline') {
+    const { InlineExecutor } = await import('../executor-inline/index.ts');
+    return new InlineExecutor({ clock, ...count });
+  }
+  const { ThreadExecutor } = await import('../executor-threads/index.ts');
+  return new ThreadExecutor({ clock, log, ...count });
+}

@@ -1,0 +1,189 @@
+#!/usr/bin/env node
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { parseBytes } from '../../core/config/units.ts';
+import { VERSION } from '../../core/compose/version.ts';
+import { errorText } from './report-error.ts';
+
+const FAILURE_CODE = 1;
+
+/** What every command has. */
+interface CommonOptions {
+  readonly verbose?: boolean;
+  readonly logLevel: string;
+}
+
+const program = new Command('yardmaster')
+  .description('A scheduler for graphs of tasks, and the workers that compute them.')
+  .version(VERSION)
+  .showHelpAfterError('(add --help for what can be said)')
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ yardmaster demo                                    index real text on two worker processes
+  $ yardmaster scheduler --port 8786                   start a scheduler on this machine
+  $ yardmaster worker tcp://127.0.0.1:8786             start a worker for it
+  $ yardmaster check-config cluster.yaml               see what a configuration would start
+
+Results go to stdout, logs and progress to stderr. Ctrl-C closes in good order; a second one does not wait.`,
+  );
+
+common(program.command('scheduler'))
+  .description('Start a scheduler. Prints its address as one line once it listens.')
+  .option('-c, --config <file>', 'configuration file (YAML, JSON or a JavaScript module)')
+  .option('--host <host>', 'host to listen on; 0.0.0.0 for all (default: of the configuration)')
+  .option('-p, --port <port>', 'port to listen on; 0 for any (default: of the configuration)', port)
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ yardmaster scheduler
+  tcp://127.0.0.1:8786
+  $ yardmaster scheduler --config cluster.yaml --host 0.0.0.0 --port 9000
+
+There is neither encryption nor a password: listen only where everybody is trusted.`,
+  )
+  .action(async (options: CommonOptions & { config?: string; host?: string; port?: number }) => {
+    const { schedulerCommand } = await import('./scheduler-command.ts');
+    await run(options, () => schedulerCommand(options));
+  });
+
+common(program.command('worker'))
+  .description('Start a worker that computes for a scheduler.')
+  .argument('<address>', 'address of the scheduler, such as tcp://127.0.0.1:8786')
+  .option('-t, --threads <n>', 'tasks at once (default: number of processors)', positive)
+  .option('-n, --name <name>', 'name for people and for restrictions (default: the address)')
+  .option('-r, --resources <list>', "what tasks can ask for, as 'GPU=1 licence=2'", resources)
+  .option('-m, --memory-limit <size>', 'bytes of memory, as 2GiB (default: unlimited)', size)
+  .option('--host <host>', 'host under which other workers reach this one (default: 127.0.0.1)')
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ yardmaster worker tcp://127.0.0.1:8786 --threads 4
+  $ yardmaster worker tcp://127.0.0.1:8786 --name gpu-1 --resources 'GPU=1' --memory-limit 8GiB`,
+  )
+  .action(async (address: string, options: CommonOptions & WorkerFlags) => {
+    const { workerCommand } = await import('./worker-command.ts');
+    await run(options, () => workerCommand(address, options));
+  });
+
+common(program.command('demo'))
+  .description('Index real text with thousands of tasks, ask it something, and check the answer.')
+  .option('--path <folder>', 'folder with text, .gz too (default: manual pages, else node_modules)')
+  .option('-w, --workers <n>', 'worker processes', positive, 2)
+  .option('-t, --threads <n>', 'tasks at once per worker', positive, 1)
+  .option('-q, --query <words>', 'what to ask', 'schedule process priority')
+  .option('--limit-files <n>', 'files to index, spread evenly over all', positive, 6000)
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ yardmaster demo
+  $ yardmaster demo --query 'socket address' --workers 4
+  $ yardmaster demo --path ~/notes --limit-files 500
+
+Exit code 1 when the result differs from that of a plain pass in one thread.`,
+  )
+  .action(async (options: CommonOptions & DemoFlags) => {
+    const { demoCommand } = await import('./demo-command.ts');
+    await run(options, () => demoCommand(options));
+  });
+
+common(program.command('check-config'))
+  .description('Load a configuration and everything it names, and print what it would start.')
+  .argument('<file>', 'configuration file')
+  .addHelpText(
+    'after',
+    `
+Example:
+  $ yardmaster check-config cluster.yaml
+
+Modules that the file names are loaded and set up. Nothing listens and nothing is computed.
+Exit code 1, with one line for each problem, when it is not usable.`,
+  )
+  .action(async (file: string, options: CommonOptions) => {
+    const { checkConfigCommand } = await import('./check-config-command.ts');
+    await run(options, () => checkConfigCommand(file, options));
+  });
+
+/** Flags of `worker`. */
+export interface WorkerFlags {
+  readonly threads?: number;
+  readonly name?: string;
+  readonly resources?: Readonly<Record<string, number>>;
+  readonly memoryLimit?: number;
+  readonly host?: string;
+}
+
+/** Flags of `demo`. */
+export interface DemoFlags {
+  readonly path?: string;
+  readonly workers: number;
+  readonly threads: number;
+  readonly query: string;
+  readonly limitFiles: number;
+}
+
+await program.parseAsync();
+
+function common(command: Command): Command {
+  return command
+    .option('-v, --verbose', 'errors with their stack')
+    .addOption(
+      new Option('--log-level <level>', 'what to log')
+        .choices(['debug', 'info', 'warn', 'error', 'silent'])
+        .default('warn'),
+    );
+}
+
+/** Runs a command to its end; an error becomes a message and exit code 1. */
+async function run(options: CommonOptions, command: () => Promise<number>): Promise<void> {
+  let code = FAILURE_CODE;
+  try {
+    code = await command();
+  } catch (error) {
+    process.stderr.write(`${errorText(error, options.verbose === true)}\n`);
+  }
+  // Pipes may still hold output; exit only when they took it.
+  await Promise.all([flushed(process.stdout), flushed(process.stderr)]);
+  process.exit(code);
+}
+
+function flushed(stream: NodeJS.WriteStream): Promise<void> {
+  return new Promise((resolve) => {
+    stream.write('', () => {
+      resolve();
+    });
+  });
+}
+
+function positive(text: string): number {
+  const value = Number(text);
+  if (Number.isSafeInteger(value) && value >= 1) return value;
+  throw new InvalidArgumentError('It must be a whole number, at least 1.');
+}
+
+function port(text: string): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value >= 0 && value <= 65_535) return value;
+  throw new InvalidArgumentError('It must be a whole number from 0 to 65535.');
+}
+
+function size(text: string): number {
+  const bytes = parseBytes(text);
+  if (bytes !== undefined && Number.isFinite(bytes) && bytes >= 0) return bytes;
+  throw new InvalidArgumentError('It must be a size, such as 500MB or 2GiB.');
+}
+
+function resources(text: string): Record<string, number> {
+  const found: Record<string, number> = {};
+  for (const part of text.split(/[\s,]+/).filter((word) => word !== '')) {
+    const match = /^([^=]+)=(\d+(?:\.\d+)?)$/.exec(part);
+    if (match === null) {
+      throw new InvalidArgumentError(`"${part}" is not of the form name=amount, such as GPU=1.`);
+    }
+    found[match[1] as string] = Number(match[2]);
+  }
+  return found;
+}

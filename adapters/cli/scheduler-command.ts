@@ -1,0 +1,34 @@
+import { startScheduler } from '../app/start-scheduler.ts';
+import { stderrLogger } from './logger.ts';
+import { untilStopped } from './until-stopped.ts';
+
+/** Flags of `scheduler`. */
+export interface SchedulerFlags {
+  readonly config?: string;
+  readonly host?: string;
+  readonly port?: number;
+  readonly logLevel: string;
+}
+
+/** `yardmaster scheduler`. Runs until it is stopped. */
+export async function schedulerCommand(flags: SchedulerFlags): Promise<number> {
+  const { config, logLevel } = flags;
+  const log = stderrLogger(logLevel, 'scheduler');
+  const running = await startScheduler(
+    { log, ...(config === undefined ? {} : { config }) },
+    (configured) => addressOf(configured, flags),
+  );
+  process.stdout.write(`${running.address}\n`);
+  return untilStopped(running);
+}
+
+/** Flags win over the configuration, each for its part. */
+function addressOf(configured: string, { host, port }: SchedulerFlags): string {
+  const parts = /^(?<scheme>[^:]+):\/\/(?<host>\[[^\]]*\]|[^:]*)(?::(?<port>\d+))?$/.exec(
+    configured,
+  );
+  if (parts?.groups === undefined || (host === undefined && port === undefined)) return configured;
+  const { scheme, host: itsHost, port: itsPort } = parts.groups;
+  const wantedHost = host === undefined ? itsHost : host.includes(':') ? `[${host}]` : host;
+  return `${scheme}://${wantedHost}:${port ?? itsPort ?? 0}`;
+}

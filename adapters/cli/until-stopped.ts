@@ -1,0 +1,35 @@
+/** Something that runs until it is closed, or ends by itself. */
+export interface Service {
+  /** Resolves when it is over; rejects when it failed. */
+  readonly closed: Promise<void>;
+  close(): Promise<void>;
+}
+
+const INTERRUPTED_CODE = 130;
+
+/**
+ * Waits for a service to end, or for a signal to close it. A second signal ends the process at once.
+ *
+ * @returns the exit code: 0, or 130 after Ctrl-C
+ * @throws what the service failed with
+ */
+export async function untilStopped(service: Service): Promise<number> {
+  let code = 0;
+  let isStopping = false;
+  let closing: Promise<void> = Promise.resolve();
+  const onSignal = (signal: NodeJS.Signals): void => {
+    if (isStopping) process.exit(INTERRUPTED_CODE);
+    isStopping = true;
+    if (signal === 'SIGINT') code = INTERRUPTED_CODE;
+    closing = service.close();
+    closing.catch(() => undefined); // It is awaited below.
+  };
+  process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
+  try {
+    await service.closed;
+    await closing;
+    return code;
+  } finally {
+    process.off('SIGTERM', onSignal).off('SIGINT', onSignal);
+  }
+}

@@ -1,0 +1,22 @@
+import { startWorker } from '../app/start-worker.ts';
+import { stderrLogger } from './logger.ts';
+import type { WorkerFlags } from './main.ts';
+import { untilStopped } from './until-stopped.ts';
+
+/** `yardmaster worker`. Runs until it is stopped, or the scheduler is gone. */
+export async function workerCommand(
+  scheduler: string,
+  { logLevel, memoryLimit, ...flags }: WorkerFlags & { readonly logLevel: string },
+): Promise<number> {
+  const { threads, name, resources, host } = flags;
+  const worker = await startWorker(scheduler, {
+    log: stderrLogger(logLevel, name ?? 'worker'),
+    ...(threads === undefined ? {} : { threads }),
+    ...(name === undefined ? {} : { name }),
+    ...(resources === undefined ? {} : { resources }),
+    ...(host === undefined ? {} : { host }),
+    ...(memoryLimit === undefined ? {} : { memoryLimitBytes: memoryLimit }),
+  });
+  process.stdout.write(`${worker.address}\n`);
+  return untilStopped(worker);
+}

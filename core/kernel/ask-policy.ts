@@ -1,26 +1,33 @@
 import { toErrorPayload, YardmasterError } from '../api/errors.ts';
-import type { SlotName, PolicySlots } from '../api/policies.ts';
+import type { PolicySlots, SlotName } from '../api/policies.ts';
 import { invariantError } from './errors.ts';
 import type { KernelScope } from './scope.ts';
 
 /**
+ * A question to the policy of a slot. One object per question, made once: asking allocates nothing.
+ */
+export interface Question<Slot extends SlotName, Subject, Answer> {
+  readonly slot: Slot;
+  ask(policy: PolicySlots[Slot], scope: KernelScope, subject: Subject): Answer;
+  /** What is wrong with an answer; undefined when nothing is. */
+  refuse(answer: Answer, scope: KernelScope, subject: Subject): string | undefined;
+}
+
+/**
  * Asks a policy, and the built-in one of its slot when it throws or its answer is refused. In validate
  * mode a policy that misbehaves is an error.
- *
- * @param ask - puts the question to a policy
- * @param refuse - what is wrong with an answer; undefined when nothing is
  */
-export function askPolicy<Slot extends SlotName, Answer>(
+export function askPolicy<Slot extends SlotName, Subject, Answer>(
   scope: KernelScope,
-  slot: Slot,
-  ask: (policy: PolicySlots[Slot]) => Answer,
-  refuse: (answer: Answer) => string | undefined,
+  question: Question<Slot, Subject, Answer>,
+  subject: Subject,
 ): Answer {
+  const { slot } = question;
   const { name, policy } = scope.ports[slot];
   let error: YardmasterError;
   try {
-    const answer = ask(policy as PolicySlots[Slot]);
-    const refusal = refuse(answer);
+    const answer = question.ask(policy as PolicySlots[Slot], scope, subject);
+    const refusal = question.refuse(answer, scope, subject);
     if (refusal === undefined) return answer;
     error = policyError(slot, name, refusal);
   } catch (thrown) {
@@ -29,8 +36,8 @@ export function askPolicy<Slot extends SlotName, Answer>(
   }
   scope.ports.onPolicyFailure({ slot, policy: name, error });
   if (scope.options.validate) throw error;
-  const answer = ask(scope.ports.fallbacks[slot]);
-  const refusal = refuse(answer);
+  const answer = question.ask(scope.ports.fallbacks[slot], scope, subject);
+  const refusal = question.refuse(answer, scope, subject);
   if (refusal !== undefined) {
     throw invariantError(`the built-in policy of ${slot} ${refusal}`, { slot });
   }

@@ -35,17 +35,20 @@ export function exitProcessing(scope: KernelScope, task: TaskState): WorkerState
   return worker;
 }
 
-/** Where these results are, for a message. Tasks without a replica are left out. */
+/** Where these results are, for a message. */
 export function replicaLocations(tasks: readonly TaskState[]): ReplicaLocations {
-  const keys: string[] = [];
-  const nbytes: number[] = [];
-  const whoHas: (readonly string[])[] = [];
-  for (const task of tasks) {
-    keys.push(task.key);
-    nbytes.push(task.nbytes);
-    whoHas.push(task.whoHas.items.map((worker) => worker.address));
-  }
-  return { keys, nbytes, whoHas };
+  return {
+    keys: tasks.map((task) => task.key),
+    nbytes: tasks.map((task) => task.nbytes),
+    whoHas: tasks.map((task) => addresses(task.whoHas.items)),
+  };
+}
+
+function addresses(workers: readonly WorkerState[]): readonly string[] {
+  const [first] = workers;
+  // Most results have one holder; its list is made once.
+  if (workers.length === 1 && first !== undefined) return first.soleAddress;
+  return workers.map((worker) => worker.address);
 }
 
 const NO_LOCATIONS: ReplicaLocations = { keys: [], nbytes: [], whoHas: [] };

@@ -12,10 +12,10 @@ export function noWorkerToReleased(scope: KernelScope, task: TaskState): void {
 
 /** A suitable worker came. The task stays when the policy does not want it after all. */
 export function noWorkerToProcessing(scope: KernelScope, task: TaskState): void {
-  const { worker } = placeTask(scope, task);
-  if (worker === undefined) return;
+  const placement = placeTask(scope, task);
+  if (typeof placement === 'string') return;
   scope.cluster.unrunnable.delete(task);
-  addToProcessing(scope, task, worker);
+  addToProcessing(scope, task, placement);
 }
 
 /** No suitable worker came in time. */

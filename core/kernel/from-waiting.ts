@@ -19,9 +19,9 @@ export function waitingToReleased(scope: KernelScope, task: TaskState): void {
 /** All inputs are there: a worker is chosen. */
 export function waitingToProcessing(scope: KernelScope, task: TaskState): void {
   checkReady(scope, task);
-  const { worker, otherwise } = placeTask(scope, task);
-  if (worker !== undefined) addToProcessing(scope, task, worker);
-  else scope.recommend(task, otherwise);
+  const placement = placeTask(scope, task);
+  if (typeof placement === 'string') scope.recommend(task, placement);
+  else addToProcessing(scope, task, placement);
 }
 
 /** No acceptable worker is running. */

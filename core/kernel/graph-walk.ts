@@ -1,78 +1,109 @@
 import type { GraphTask } from '../messages/stimulus.ts';
 import type { ClusterState } from '../state/cluster.ts';
+import type { TaskState } from '../state/task.ts';
 
-/** A submitted graph as the kernel is going to take it. */
+/** A submitted graph as the kernel is going to take it. Tasks are named by their index in it. */
 export interface GraphPlan {
-  /** Indices of the tasks that the requested keys need, dependencies before dependents. */
+  /** Tasks that the requested keys need, dependencies before dependents. */
   readonly order: readonly number[];
-  /** Keys outside of the graph that its tasks depend on and the cluster knows. */
-  readonly known: readonly string[];
+  /** The task of the cluster that has the same key, for each task of the graph. */
+  readonly known: readonly (TaskState | undefined)[];
+  /** Tasks outside of the graph that it depends on. */
+  readonly outside: ReadonlySet<TaskState>;
   /** Requested keys that can be had. */
   readonly keys: readonly string[];
   /** Requested keys that need something that nobody knows, with the first such thing of each. */
   readonly lost: readonly { readonly key: string; readonly missing: string }[];
   /** A cycle, each key depending on the next, the first one repeated at the end. */
   readonly cycle: readonly string[] | undefined;
+  /** Index of the n-th dependency of a task, or -1 when it is outside of the graph. */
+  dependencyIndex(index: number, n: number): number;
 }
 
 const WHITE = 0;
 const GREY = 1;
 const BLACK = 2;
 const LOST = 3;
+const OUTSIDE = -1;
 
 /**
  * Finds what the requested keys need: culls the rest, and finds cycles and dependencies that neither
  * the graph nor the cluster knows. What is in memory or has failed already needs nothing more.
- * O(tasks + dependencies).
+ * O(tasks + dependencies), with one look-up of a key for each.
  */
 export function planGraph(
   cluster: ClusterState,
   tasks: readonly GraphTask[],
   keys: readonly string[],
 ): GraphPlan {
-  return new GraphWalk(cluster, tasks).plan(keys);
+  const walk = new GraphWalk(cluster, tasks);
+  walk.request(keys);
+  return walk;
 }
 
-class GraphWalk {
+class GraphWalk implements GraphPlan {
+  readonly order: number[] = [];
+  readonly known: (TaskState | undefined)[] = [];
+  readonly outside = new Set<TaskState>();
+  readonly keys: string[] = [];
+  readonly lost: { readonly key: string; readonly missing: string }[] = [];
+  cycle: readonly string[] | undefined;
+
   private readonly indexByKey = new Map<string, number>();
   private readonly colours: Uint8Array;
-  private readonly order: number[] = [];
-  private readonly known = new Set<string>();
+  /** Where the dependencies of each task begin in {@link resolved}. */
+  private readonly offsets: Int32Array;
+  private readonly resolved: Int32Array;
   /** What is missing under each lost task. */
   private readonly missing = new Map<number, string>();
   /** The path from a requested key, and how far each of its tasks has been looked into. */
   private readonly path: number[] = [];
-  private readonly progress: number[] = [];
-  private cycle: readonly string[] | undefined;
+  private readonly progress: Int32Array;
 
   constructor(
     private readonly cluster: ClusterState,
     private readonly tasks: readonly GraphTask[],
   ) {
-    tasks.forEach((task, index) => this.indexByKey.set(task.key, index));
     this.colours = new Uint8Array(tasks.length);
+    this.progress = new Int32Array(tasks.length);
+    this.offsets = new Int32Array(tasks.length + 1);
+    let edges = 0;
+    for (let index = 0; index < tasks.length; index++) {
+      const { key, dependencies } = tasks[index] as GraphTask;
+      this.indexByKey.set(key, index);
+      this.offsets[index] = edges;
+      edges += dependencies.length;
+      this.known.push(undefined);
+    }
+    this.resolved = new Int32Array(edges);
   }
 
-  plan(keys: readonly string[]): GraphPlan {
-    const kept: string[] = [];
-    const lost: { key: string; missing: string }[] = [];
+  dependencyIndex(index: number, n: number): number {
+    return this.resolved[(this.offsets[index] as number) + n] as number;
+  }
+
+  request(keys: readonly string[]): void {
     for (const key of keys) {
       const index = this.indexByKey.get(key);
       if (index === undefined) {
-        if (this.cluster.tasks.has(key)) {
-          kept.push(key);
-          this.known.add(key);
-        } else {
-          lost.push({ key, missing: key });
-        }
+        this.requestOutside(key);
         continue;
       }
       this.descend(index);
       const missing = this.missing.get(index);
-      if (missing === undefined) kept.push(key);
-      else lost.push({ key, missing });
+      if (missing === undefined) this.keys.push(key);
+      else this.lost.push({ key, missing });
     }
-    return { order: this.order, known: [...this.known], keys: kept, lost, cycle: this.cycle };
+  }
+
+  private requestOutside(key: string): void {
+    const task = this.cluster.tasks.get(key);
+    if (task === undefined) {
+      this.lost.push({ key, missing: key });
+      return;
+    }
+    this.keys.push(key);
+    this.outside.add(task);
   }
 
   /** Depth first without recursion: graphs are deeper than the stack. */
@@ -82,21 +113,23 @@ class GraphWalk {
     while (this.path.length > 0) {
       const index = this.path[this.path.length - 1] as number;
       const { dependencies } = this.tasks[index] as GraphTask;
-      const step = this.progress[this.progress.length - 1] as number;
-      if (step === dependencies.length || this.isDone(index)) {
+      const step = this.progress[index] as number;
+      if (step === dependencies.length) {
         this.leave(index);
         continue;
       }
-      this.progress[this.progress.length - 1] = step + 1;
-      this.visit(index, dependencies[step] as string);
+      this.progress[index] = step + 1;
+      this.visit(index, step, dependencies[step] as string);
     }
   }
 
-  private visit(index: number, key: string): void {
-    const next = this.indexByKey.get(key);
-    if (next === undefined) {
-      if (this.cluster.tasks.has(key)) this.known.add(key);
-      else this.missing.set(index, key);
+  private visit(index: number, step: number, key: string): void {
+    const next = this.indexByKey.get(key) ?? OUTSIDE;
+    this.resolved[(this.offsets[index] as number) + step] = next;
+    if (next === OUTSIDE) {
+      const task = this.cluster.tasks.get(key);
+      if (task === undefined) this.missing.set(index, key);
+      else this.outside.add(task);
       return;
     }
     const colour = this.colours[next];
@@ -106,15 +139,18 @@ class GraphWalk {
   }
 
   private enter(index: number): void {
+    const { key, dependencies } = this.tasks[index] as GraphTask;
+    const known = this.cluster.tasks.get(key);
+    this.known[index] = known;
     this.colours[index] = GREY;
     this.path.push(index);
-    this.progress.push(0);
+    const isDone = known?.state === 'memory' || known?.state === 'erred';
+    this.progress[index] = isDone ? dependencies.length : 0;
   }
 
   private leave(index: number): void {
     this.path.pop();
-    this.progress.pop();
-    const missing = this.missing.get(index);
+    const missing = this.missing.size === 0 ? undefined : this.missing.get(index);
     if (missing === undefined) {
       this.colours[index] = BLACK;
       this.order.push(index);
@@ -123,11 +159,6 @@ class GraphWalk {
     this.colours[index] = LOST;
     const parent = this.path[this.path.length - 1];
     if (parent !== undefined) this.missing.set(parent, missing);
-  }
-
-  private isDone(index: number): boolean {
-    const state = this.cluster.tasks.get((this.tasks[index] as GraphTask).key)?.state;
-    return state === 'memory' || state === 'erred';
   }
 
   private foundCycle(next: number): void {

@@ -2,6 +2,7 @@ import type { ClusterState } from '../state/cluster.ts';
 import { nbytesOf } from '../state/relations.ts';
 import type { TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
+import { empty } from '../util/empty.ts';
 
 const NOT_A_HOLDER = -1;
 
@@ -39,8 +40,8 @@ export class InputTable {
 
   clear(): void {
     for (const rank of this.ranks) this.localBytes[rank] = NOT_A_HOLDER;
-    this.ranks.length = 0;
-    this.holders.length = 0;
+    empty(this.ranks);
+    empty(this.holders);
     this.totalBytes = 0;
   }
 

@@ -1,7 +1,7 @@
 /** A client submits a graph. Source: behaviour.md section 3.5. */
 import type { GraphTask, UpdateGraph } from '../messages/stimulus.ts';
 import type { ClientState } from '../state/client.ts';
-import { addWish, linkDependency } from '../state/relations.ts';
+import { addWish, linkDependencies } from '../state/relations.ts';
 import { byPriority, type Restrictions, type TaskState } from '../state/task.ts';
 import { reportState } from './client-reports.ts';
 import { schedulerFailure } from './errors.ts';
@@ -57,16 +57,19 @@ function takeTasks(scope: KernelScope, stimulus: UpdateGraph, plan: GraphPlan): 
   const { cluster } = scope;
   const generation = generationOf(scope, stimulus);
   const ranks = plan.order.length === 0 ? [] : ranksOf(scope, stimulus);
-  const touched = plan.known.map((key) => cluster.tasks.get(key) as TaskState);
+  const touched = [...plan.outside];
+  /** Tasks by their index in the graph. */
+  const made: TaskState[] = [];
   for (const index of plan.order) {
     const description = stimulus.tasks[index] as GraphTask;
-    const known = cluster.tasks.get(description.key);
+    const known = plan.known[index];
     const task = known ?? cluster.newTask(description.key, description.group, description.prefix);
+    made[index] = task;
     if (known === undefined) describeTask(task, description);
     else if (known.runSpec !== undefined) warnIfOther(scope, known, description);
     if (task.runSpec === undefined && task.state === 'released') {
       task.runSpec = description.runSpec;
-      linkAll(scope, task, description.dependencies);
+      linkAll(scope, task, description.dependencies, (n) => made[plan.dependencyIndex(index, n)]);
     }
     if (task.rank < 0) {
       task.negatedUserPriority = -(description.userPriority ?? 0);
@@ -79,17 +82,24 @@ function takeTasks(scope: KernelScope, stimulus: UpdateGraph, plan: GraphPlan): 
 }
 
 /** The order of the plan guarantees that the dependencies exist. */
-function linkAll(scope: KernelScope, task: TaskState, keys: readonly string[]): void {
-  const distinct = keys.length > 1 ? new Set(keys) : keys;
-  for (const key of distinct) {
-    linkDependency(task, scope.cluster.tasks.get(key) as TaskState);
-  }
+function linkAll(
+  scope: KernelScope,
+  task: TaskState,
+  keys: readonly string[],
+  inGraph: (n: number) => TaskState | undefined,
+): void {
+  if (keys.length === 0) return;
+  const dependencies = keys.map(
+    (key, n) => inGraph(n) ?? (scope.cluster.tasks.get(key) as TaskState),
+  );
+  const hasTwins = keys.length > 1 && new Set(keys).size < keys.length;
+  linkDependencies(task, hasTwins ? [...new Set(dependencies)] : dependencies);
 }
 
 function describeTask(task: TaskState, description: GraphTask): void {
-  task.retries = description.retries ?? 0;
-  task.isActor = description.actor ?? false;
-  task.annotations = description.annotations;
+  if (description.retries !== undefined) task.retries = description.retries;
+  if (description.actor !== undefined) task.isActor = description.actor;
+  if (description.annotations !== undefined) task.annotations = description.annotations;
   task.restrictions = restrictionsOf(description);
 }
 

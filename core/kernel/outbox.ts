@@ -2,6 +2,7 @@ import type { ToClientMessage } from '../messages/to-client.ts';
 import type { ToWorkerMessage } from '../messages/to-worker.ts';
 import type { ClientState } from '../state/client.ts';
 import type { WorkerState } from '../state/worker.ts';
+import { empty } from '../util/empty.ts';
 
 /** One message and who gets it. */
 export interface ToWorkerEnvelope {
@@ -45,8 +46,8 @@ export class OutboxWriter implements Outbox {
   }
 
   clear(): void {
-    this.toWorkers.length = 0;
-    this.toClients.length = 0;
-    this.events.length = 0;
+    empty(this.toWorkers);
+    empty(this.toClients);
+    empty(this.events);
   }
 }

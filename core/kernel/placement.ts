@@ -2,52 +2,35 @@
  * Which worker computes a task: restrictions and holders of inputs narrow the workers down, the
  * policies choose among them, and ties go by a fixed rule. Source: behaviour.md section 4.
  */
-import type { Queuing, WorkerSelection } from '../api/policies.ts';
+import type { WorkerSelection } from '../api/policies.ts';
 import type { WorkerView } from '../api/views.ts';
 import type { ClusterState } from '../state/cluster.ts';
 import type { TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
-import { askPolicy } from './ask-policy.ts';
+import { askPolicy, type Question } from './ask-policy.ts';
 import { validWorkers } from './restrictions.ts';
 import type { KernelScope } from './scope.ts';
 
-/** A choice; without a worker, the state in which the task waits for one. */
-export interface Placement {
-  readonly worker: WorkerState | undefined;
-  readonly otherwise: 'queued' | 'no-worker';
-}
+/** A worker, or the state in which the task waits for one. */
+export type Placement = WorkerState | 'queued' | 'no-worker';
 
 /** Chooses a worker for a task whose inputs are all there. O(dependencies + their replicas). */
 export function placeTask(scope: KernelScope, task: TaskState): Placement {
-  if (!isRootish(scope, task)) return { worker: placeNormal(scope, task), otherwise: 'no-worker' };
+  if (!isRootish(scope, task)) return placeNormal(scope, task) ?? 'no-worker';
   const worker = placeRootish(scope, task);
+  if (worker !== undefined) return worker;
   const isHeldBack = scope.ports.queuing.policy.holdsBack && task.isQueueable && !task.isActor;
-  return { worker, otherwise: isHeldBack ? 'queued' : 'no-worker' };
-}
-
-/** Chooses a worker for a task that leaves the queue. */
-export function placeQueued(scope: KernelScope, task: TaskState): WorkerState | undefined {
-  return placeRootish(scope, task);
+  return isHeldBack ? 'queued' : 'no-worker';
 }
 
 /** Asks the queuing policy, which looks at collections as a whole. */
 export function isRootish(scope: KernelScope, task: TaskState): boolean {
-  return askPolicy(
-    scope,
-    'queuing',
-    (policy) => policy.isRootish(task, scope.cluster),
-    (answer) =>
-      typeof answer === 'boolean' ? undefined : `answered isRootish with ${String(answer)}`,
-  );
+  return askPolicy(scope, IS_ROOTISH, task);
 }
 
-function placeRootish(scope: KernelScope, task: TaskState): WorkerState | undefined {
-  return askPolicy(
-    scope,
-    'queuing',
-    (policy: Queuing) => policy.selectRootish(task, scope.cluster),
-    (answer) => refuseWorker(scope.cluster, task, answer),
-  ) as WorkerState | undefined;
+/** Chooses a worker for a root-ish task; undefined when it should wait. */
+export function placeRootish(scope: KernelScope, task: TaskState): WorkerState | undefined {
+  return askPolicy(scope, SELECT_ROOTISH, task) as WorkerState | undefined;
 }
 
 function placeNormal(scope: KernelScope, task: TaskState): WorkerState | undefined {
@@ -56,27 +39,12 @@ function placeNormal(scope: KernelScope, task: TaskState): WorkerState | undefin
   const valid = validWorkers(cluster, task);
   // Turns are taken in a healthy cluster only; Dask compares start times when a worker is paused.
   const areAllRunning = cluster.running.size === cluster.workersByRank.length;
-  if (task.dependencies.length === 0 && valid === undefined && areAllRunning) {
-    return placeUnconstrained(scope, task);
-  }
   scope.inputs.locate(cluster, task);
-  return chooseAmong(scope, task, candidatesFor(cluster, task, scope.inputs.holders, valid));
-}
-
-/** A task that may run anywhere and needs nothing. */
-function placeUnconstrained(scope: KernelScope, task: TaskState): WorkerState | undefined {
-  const { cluster } = scope;
-  const pool = cluster.idle.size > 0 ? cluster.idle : cluster.running;
-  scope.inputs.clear();
-  return askPolicy(
-    scope,
-    'workerSelection',
-    (policy: WorkerSelection): WorkerView | undefined =>
-      policy.selectUnconstrained === undefined
-        ? choose(policy, scope, task, [...pool])
-        : policy.selectUnconstrained(task, pool, cluster),
-    (answer) => refuseWorker(cluster, task, answer),
-  ) as WorkerState | undefined;
+  if (task.dependencies.length === 0 && valid === undefined && areAllRunning) {
+    return askPolicy(scope, SELECT_UNCONSTRAINED, task) as WorkerState | undefined;
+  }
+  scope.candidates = candidatesFor(cluster, task, scope.inputs.holders, valid);
+  return chooseCandidate(scope, task);
 }
 
 /** Holders of inputs first; any valid worker when none of them may run the task. */
@@ -98,24 +66,49 @@ function candidatesFor(
   return both.length > 0 ? both : [...valid];
 }
 
-function chooseAmong(
-  scope: KernelScope,
-  task: TaskState,
-  candidates: readonly WorkerState[],
-): WorkerState | undefined {
+function chooseCandidate(scope: KernelScope, task: TaskState): WorkerState | undefined {
+  const { candidates } = scope;
   if (candidates.length === 0) return undefined;
   const { policy } = scope.ports.workerSelection;
   const hasSay = policy.admits !== undefined || policy.select !== undefined;
   if (candidates.length === 1 && !hasSay) return candidates[0];
-  return askPolicy(
-    scope,
-    'workerSelection',
-    (policy: WorkerSelection): WorkerView | undefined => choose(policy, scope, task, candidates),
-    (answer) => refuseWorker(scope.cluster, task, answer),
-  ) as WorkerState | undefined;
+  return askPolicy(scope, SELECT_CANDIDATE, task) as WorkerState | undefined;
 }
 
-function choose(
+const IS_ROOTISH: Question<'queuing', TaskState, boolean> = {
+  slot: 'queuing',
+  ask: (policy, { cluster }, task) => policy.isRootish(task, cluster),
+  refuse: (answer) =>
+    typeof answer === 'boolean' ? undefined : `answered isRootish with ${String(answer)}`,
+};
+
+const SELECT_ROOTISH: Question<'queuing', TaskState, WorkerView | undefined> = {
+  slot: 'queuing',
+  ask: (policy, { cluster }, task) => policy.selectRootish(task, cluster),
+  refuse: refuseWorker,
+};
+
+/** A task that may run anywhere and needs nothing. */
+const SELECT_UNCONSTRAINED: Question<'workerSelection', TaskState, WorkerView | undefined> = {
+  slot: 'workerSelection',
+  ask: (policy, scope, task) => {
+    const { cluster } = scope;
+    const pool = cluster.idle.size > 0 ? cluster.idle : cluster.running;
+    if (policy.selectUnconstrained !== undefined) {
+      return policy.selectUnconstrained(task, pool, cluster);
+    }
+    return selectBest(policy, scope, task, [...pool]);
+  },
+  refuse: refuseWorker,
+};
+
+const SELECT_CANDIDATE: Question<'workerSelection', TaskState, WorkerView | undefined> = {
+  slot: 'workerSelection',
+  ask: (policy, scope, task) => selectBest(policy, scope, task, scope.candidates),
+  refuse: refuseWorker,
+};
+
+function selectBest(
   policy: WorkerSelection,
   scope: KernelScope,
   task: TaskState,
@@ -166,17 +159,15 @@ function byRank(a: WorkerState, b: WorkerState): number {
 }
 
 function refuseWorker(
-  cluster: ClusterState,
-  task: TaskState,
   answer: WorkerView | undefined,
+  { cluster }: KernelScope,
+  task: TaskState,
 ): string | undefined {
   if (answer === undefined) return undefined;
   const worker = cluster.workers.get(answer.address);
   if (worker !== answer) {
     return `chose ${answer.address} for ${task.key}, which is not a registered worker`;
   }
-  if (worker.status !== 'running') {
-    return `chose ${worker.address} for ${task.key}, which is ${worker.status}`;
-  }
-  return undefined;
+  if (worker.status === 'running') return undefined;
+  return `chose ${worker.address} for ${task.key}, which is ${worker.status}`;
 }

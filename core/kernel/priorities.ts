@@ -1,6 +1,6 @@
 /** Who comes first. Source: behaviour.md section 8.5. */
 import type { UpdateGraph } from '../messages/stimulus.ts';
-import { askPolicy } from './ask-policy.ts';
+import { askPolicy, type Question } from './ask-policy.ts';
 import type { KernelScope } from './scope.ts';
 
 /** How much earlier than its parent a task that was submitted from inside a task is. */
@@ -24,17 +24,18 @@ export function generationOf(scope: KernelScope, stimulus: UpdateGraph): number 
 
 /** The static order of the graph: as the client gives it, else as the ordering policy says. */
 export function ranksOf(scope: KernelScope, stimulus: UpdateGraph): ArrayLike<number> {
-  const { tasks, keys } = stimulus;
+  const { tasks } = stimulus;
   if (tasks.every((task) => task.rank !== undefined)) {
     return tasks.map((task) => task.rank as number);
   }
-  return askPolicy(
-    scope,
-    'ordering',
-    (policy) => policy.order(tasks, keys),
-    (ranks) => refuseRanks(ranks, tasks.length),
-  );
+  return askPolicy(scope, ORDER, stimulus);
 }
+
+const ORDER: Question<'ordering', UpdateGraph, ArrayLike<number>> = {
+  slot: 'ordering',
+  ask: (policy, _scope, { tasks, keys }) => policy.order(tasks, keys),
+  refuse: (ranks, _scope, { tasks }) => refuseRanks(ranks, tasks.length),
+};
 
 function refuseRanks(ranks: ArrayLike<number>, count: number): string | undefined {
   if (ranks.length !== count) return `ranked ${ranks.length} of ${count} tasks`;

@@ -8,6 +8,7 @@ import {
   addReplica,
   dropDependency,
   dropDependent,
+  loseWaiter,
   removeAllReplicas,
   removeWish,
   setTaskState,
@@ -26,9 +27,11 @@ export function enterPlay(task: TaskState): void {
 
 /** The task needs its dependencies no more; those that nobody needs are released. */
 export function leavePlay(scope: KernelScope, task: TaskState): void {
-  stopWaiting(task, (dependency) => {
+  if (!stopWaiting(task)) return;
+  for (const dependency of task.dependencies) {
+    if (!loseWaiter(dependency)) continue;
     if (dependency.state !== 'released') scope.recommend(dependency, 'released');
-  });
+  }
 }
 
 /** A result is there. Ready dependents come first, then what can be let go, then the task itself. */
@@ -110,7 +113,7 @@ export function propagateErred(
 export function propagateForgotten(scope: KernelScope, task: TaskState): void {
   const { cluster } = scope;
   setTaskState(task, 'forgotten');
-  for (const dependent of task.dependents) {
+  for (const dependent of task.dependentCount === 0 ? [] : task.dependents) {
     dependent.hasLostDependencies = true;
     dropDependency(cluster, dependent, task);
     if (dependent.state !== 'memory' && dependent.state !== 'erred') {
@@ -134,6 +137,7 @@ export function propagateForgotten(scope: KernelScope, task: TaskState): void {
 
 /** Takes every copy away and tells the holders. */
 export function freeReplicas(scope: KernelScope, task: TaskState): void {
+  if (task.whoHas.size === 0) return;
   for (const worker of task.whoHas.items) sendFreeKeys(scope, task, worker);
   removeAllReplicas(scope.cluster, task);
 }
@@ -148,7 +152,9 @@ export function sendFreeKeys(scope: KernelScope, task: TaskState, worker: Worker
 
 /** Takes a forgotten task out of every container. */
 export function removeKey(scope: KernelScope, task: TaskState): void {
-  for (const client of [...task.whoWants.items]) removeWish(client, task);
+  if (task.whoWants.size > 0) {
+    for (const client of [...task.whoWants.items]) removeWish(client, task);
+  }
   scope.cluster.unrunnable.delete(task);
   scope.cluster.removeTask(task);
 }

@@ -1,6 +1,12 @@
 import type { TaskState } from '../state/task.ts';
 import type { TaskStateName } from '../state/task-state-name.ts';
 
+/** Something that was recommended; reused. */
+interface LogEntry {
+  task: TaskState;
+  target: TaskStateName;
+}
+
 /**
  * What should happen next: "move this task to that state". The newest is taken first; a task that is
  * recommended again gets the new target and keeps its place (Dask's `popitem` on a dictionary).
@@ -10,8 +16,10 @@ import type { TaskStateName } from '../state/task-state-name.ts';
 export class RecommendationStack {
   private readonly tasks: (TaskState | undefined)[] = [];
   private readonly targets: TaskStateName[] = [];
-  private readonly log: { task: TaskState; target: TaskStateName }[] = [];
+  private readonly log: LogEntry[] = [];
   private logLength = 0;
+  /** Target of the recommendation that was popped last. */
+  poppedTarget: TaskStateName = 'released';
 
   recommend(task: TaskState, target: TaskStateName): void {
     this.write(task, target);
@@ -31,17 +39,17 @@ export class RecommendationStack {
     task.pendingIndex = -1;
   }
 
-  /** The task of the newest recommendation, or undefined when none is left. */
-  pop(take: (task: TaskState, target: TaskStateName) => void): boolean {
+  /** Takes the newest recommendation: its task, with the target in {@link poppedTarget}. */
+  pop(): TaskState | undefined {
     while (this.tasks.length > 0) {
       const task = this.tasks.pop();
       const target = this.targets.pop() as TaskStateName;
       if (task === undefined) continue;
       task.pendingIndex = -1;
-      take(task, target);
-      return true;
+      this.poppedTarget = target;
+      return task;
     }
-    return false;
+    return undefined;
   }
 
   /** Start of a step: what is recommended from here on belongs to it. */
@@ -58,13 +66,15 @@ export class RecommendationStack {
     return undefined;
   }
 
-  /** Writes keys and targets since the mark into a flat array. */
-  copySince(mark: number, flat: string[]): void {
-    flat.length = 0;
+  /** Writes keys and targets since the mark into a flat array that is reused. Returns its length. */
+  copySince(mark: number, flat: string[]): number {
+    let length = 0;
     for (let index = mark; index < this.logLength; index++) {
-      const entry = this.log[index];
-      if (entry !== undefined) flat.push(entry.task.key, entry.target);
+      const entry = this.log[index] as LogEntry;
+      flat[length++] = entry.task.key;
+      flat[length++] = entry.target;
     }
+    return length;
   }
 
   /** Forgets the marks; between two steps. */

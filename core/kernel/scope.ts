@@ -2,6 +2,7 @@ import { ClusterState, byRegistration, type WorkerOrder } from '../state/cluster
 import type { TaskState } from '../state/task.ts';
 import type { TaskStateName } from '../state/task-state-name.ts';
 import { InputTable } from './input-table.ts';
+import type { WorkerState } from '../state/worker.ts';
 import type { KernelOptions } from './options.ts';
 import { OutboxWriter } from './outbox.ts';
 import type { KernelPorts } from './ports.ts';
@@ -19,6 +20,8 @@ export class KernelScope {
   readonly story: Story;
   /** Inputs of the task that is being placed. */
   readonly inputs = new InputTable();
+  /** Workers among which the selection policy chooses for that task. */
+  candidates: readonly WorkerState[] = [];
 
   /** The present stimulus and its time. */
   stimulusId = '';

@@ -17,8 +17,9 @@ interface Slot {
   key: string;
   start: TaskStateName;
   finish: TaskStateName;
-  /** Key, target, key, target, … */
+  /** Key, target, key, target, …; what is behind the length is left over from another record. */
   readonly recommendations: string[];
+  recommendationsLength: number;
   stimulusId: string;
   atMs: number;
 }
@@ -43,7 +44,15 @@ export class Story {
     if (this.lengthMax === 0) return;
     let slot = this.slots[this.next];
     if (slot === undefined) {
-      slot = { key, start, finish, recommendations: [], stimulusId, atMs };
+      slot = {
+        key,
+        start,
+        finish,
+        recommendations: [],
+        recommendationsLength: 0,
+        stimulusId,
+        atMs,
+      };
       this.slots.push(slot);
     } else {
       slot.key = key;
@@ -52,7 +61,7 @@ export class Story {
       slot.stimulusId = stimulusId;
       slot.atMs = atMs;
     }
-    recommendations.copySince(mark, slot.recommendations);
+    slot.recommendationsLength = recommendations.copySince(mark, slot.recommendations);
     this.next = (this.next + 1) % this.lengthMax;
   }
 
@@ -82,7 +91,7 @@ export class Story {
 
 function render(slot: Slot): TransitionRecord {
   const recommendations = new Map<string, TaskStateName>();
-  for (let index = 0; index < slot.recommendations.length; index += 2) {
+  for (let index = 0; index < slot.recommendationsLength; index += 2) {
     recommendations.set(
       slot.recommendations[index] as string,
       slot.recommendations[index + 1] as TaskStateName,

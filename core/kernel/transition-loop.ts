@@ -10,12 +10,11 @@ const NO_DETAILS: TransitionDetails = Object.freeze({});
 /** Follows the recommendations, the newest first, until none is left. */
 export function settle(scope: KernelScope): void {
   const { recommendations } = scope;
-  const take = (task: TaskState, target: TaskStateName): void => {
-    recommendations.resetMarks();
-    transition(scope, task, target);
-  };
   recommendations.resetMarks();
-  while (recommendations.pop(take));
+  for (let task = recommendations.pop(); task !== undefined; task = recommendations.pop()) {
+    transition(scope, task, recommendations.poppedTarget);
+    recommendations.resetMarks();
+  }
 }
 
 /**

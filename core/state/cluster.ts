@@ -4,7 +4,8 @@ import { ClientState, FIRE_AND_FORGET } from './client.ts';
 import type { CostModel } from './cost-model.ts';
 import { TaskGroup, TaskPrefix } from './groups.ts';
 import { groupOfKey, prefixOfKey } from './key-names.ts';
-import { byPriority, TaskState } from './task.ts';
+import { TaskQueue } from './task-queue.ts';
+import { TaskState } from './task.ts';
 import type { WorkerState } from './worker.ts';
 
 /** A failure for the history that people look at. */
@@ -52,7 +53,7 @@ export class ClusterState {
   readonly openSlots = new IndexedHeap<WorkerState>(byLoad);
 
   /** Tasks in `queued`. */
-  readonly queued = new IndexedHeap<TaskState>(byPriority);
+  readonly queued = new TaskQueue();
   /** Tasks in `no-worker`, with the time of entry in milliseconds; oldest first. */
   readonly unrunnable = new Map<TaskState, number>();
   /** Tasks with two or more replicas. */
@@ -100,8 +101,9 @@ export class ClusterState {
   }
 
   /** Makes a task in state `released` and registers it with its group. */
-  newTask(key: string, groupName = groupOfKey(key), prefixName = prefixOfKey(key)): TaskState {
-    const group = this.groups.get(groupName) ?? this.newGroup(groupName, prefixName);
+  newTask(key: string, groupName = groupOfKey(key), prefixName?: string): TaskState {
+    const group =
+      this.groups.get(groupName) ?? this.newGroup(groupName, prefixName ?? prefixOfKey(key));
     const task = new TaskState(key, this.freeTaskIds.pop() ?? this.nextTaskId++, group);
     group.size++;
     group.states.released++;

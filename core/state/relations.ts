@@ -2,10 +2,11 @@
  * The only writers of links that have two sides: task and task, task and worker, task and client,
  * and of the sums that follow from them. Every function keeps both sides and the sums in step.
  */
+import { append } from '../util/append.ts';
 import { emptySmallSet, SmallSet } from '../util/small-set.ts';
 import type { ClientState } from './client.ts';
 import type { ClusterState } from './cluster.ts';
-import type { TaskPrefix } from './groups.ts';
+import type { TaskGroup, TaskPrefix } from './groups.ts';
 import type { TaskState } from './task.ts';
 import type { TaskStateName } from './task-state-name.ts';
 import type { WorkerState } from './worker.ts';
@@ -26,18 +27,19 @@ export function nbytesOf(cluster: ClusterState, task: TaskState): number {
 
 // ---- task and task ---------------------------------------------------------------------------
 
-/** Makes `task` depend on `dependency`. The caller makes sure that it does not do so already. */
-export function linkDependency(task: TaskState, dependency: TaskState): void {
-  if (task.dependencies.length === 0) task.dependencies = [dependency];
-  else task.dependencies.push(dependency);
-  if (dependency.dependentsWithForgotten.length === 0) {
-    dependency.dependentsWithForgotten = [task];
-  } else {
-    dependency.dependentsWithForgotten.push(task);
+/** Makes a task depend on these, which are distinct and none of which it depends on already. */
+export function linkDependencies(task: TaskState, dependencies: TaskState[]): void {
+  task.dependencies =
+    task.dependencies.length === 0 ? dependencies : [...task.dependencies, ...dependencies];
+  let lastGroup: TaskGroup | undefined;
+  for (const dependency of dependencies) {
+    dependency.dependentsWithForgotten = append(dependency.dependentsWithForgotten, task);
+    dependency.dependentCount++;
+    if (task.countsAsWaiter) dependency.waiterCount++;
+    if (dependency.group === lastGroup) continue;
+    lastGroup = dependency.group;
+    task.group.dependencies.add(lastGroup);
   }
-  dependency.dependentCount++;
-  if (task.countsAsWaiter) dependency.waiterCount++;
-  task.group.dependencies.add(dependency.group);
 }
 
 /** A forgotten task lets go of a dependency. The dependency skips it from then on. */
@@ -66,27 +68,26 @@ export function startWaiting(task: TaskState): void {
   for (const dependency of task.dependencies) dependency.waiterCount++;
 }
 
-/**
- * The task is out of play: `unneeded` is called for each dependency that this leaves without
- * anybody who needs it.
- */
-export function stopWaiting(task: TaskState, unneeded: (dependency: TaskState) => void): void {
-  if (!task.countsAsWaiter) return;
+/** The task is out of play. Returns false when it was not in play; else each dependency loses it. */
+export function stopWaiting(task: TaskState): boolean {
+  if (!task.countsAsWaiter) return false;
   task.countsAsWaiter = false;
-  for (const dependency of task.dependencies) {
-    // A dependency that failed has let go of all its waiters at once.
-    if (dependency.waiterCount === 0) continue;
-    dependency.waiterCount--;
-    if (!dependency.isNeeded) unneeded(dependency);
-  }
+  return true;
+}
+
+/** A dependency loses a waiter. Returns whether this leaves it without anybody who needs it. */
+export function loseWaiter(dependency: TaskState): boolean {
+  // A dependency that failed has let go of all its waiters at once.
+  if (dependency.waiterCount === 0) return false;
+  return --dependency.waiterCount === 0 && dependency.whoWants.size === 0;
 }
 
 // ---- task and client -------------------------------------------------------------------------
 
 export function addWish(client: ClientState, task: TaskState): void {
   client.wantsWhat.add(task);
-  if (task.whoWants.size === 0) task.whoWants = new SmallSet();
-  task.whoWants.add(client);
+  if (task.whoWants.size === 0) task.whoWants = new SmallSet(client);
+  else task.whoWants.add(client);
 }
 
 /** Returns false when the client did not want the task. */
@@ -105,8 +106,8 @@ export function addReplica(cluster: ClusterState, task: TaskState, worker: Worke
   if (worker.needsWhat.size > 0 && worker.needsWhat.has(task)) forgetNeed(cluster, task, worker);
   worker.hasWhat.add(task);
   worker.nbytes += nbytesOf(cluster, task);
-  if (task.whoHas.size === 0) task.whoHas = new SmallSet();
-  task.whoHas.add(worker);
+  if (task.whoHas.size === 0) task.whoHas = new SmallSet(worker);
+  else task.whoHas.add(worker);
   if (task.whoHas.size === 2) cluster.replicated.add(task);
 }
 

@@ -32,6 +32,18 @@ export type Priority = readonly [negatedUserPriority: number, generation: number
 const NO_TASKS: TaskState[] = Object.freeze([]) as unknown as TaskState[];
 const NO_ADDRESSES: ReadonlySet<string> = new Set();
 
+/** Fields of which most tasks have none: apart, so that they cost a million tasks one word each. */
+class RareFields {
+  retries = 0;
+  suspicious = 0;
+  isActor = false;
+  isQueueable = true;
+  failure: TaskFailure | undefined = undefined;
+  erredOn: ReadonlySet<string> = NO_ADDRESSES;
+  metadata: Readonly<Record<string, unknown>> | undefined = undefined;
+  annotations: Readonly<Record<string, unknown>> | undefined = undefined;
+}
+
 /**
  * A task as the scheduler sees it.
  *
@@ -79,30 +91,17 @@ export class TaskState {
 
   /** Bytes of the last result; -1 while unknown. Kept after release. */
   nbytes = -1;
-  /** Automatic retries left. */
-  retries = 0;
-  /** Unexpected deaths of a worker on which this task was processing. */
-  suspicious = 0;
   /** Set when a dependency was forgotten: this task can never be computed again. */
   hasLostDependencies = false;
-  /** A stateful object that stays on one worker. */
-  isActor = false;
-  /** Whether the queuing policy may hold it back. */
-  isQueueable = true;
-
   /** The task that failed: itself or an ancestor. Non-empty in `erred`. */
   exceptionBlame: TaskState | undefined = undefined;
-  failure: TaskFailure | undefined = undefined;
-  /** Addresses that reported the failure; each keeps a tombstone that a retry frees. */
-  erredOn: ReadonlySet<string> = NO_ADDRESSES;
   restrictions: Restrictions | undefined = undefined;
   /** Type name of the result. */
   type: string | undefined = undefined;
-  /** Merged from the reports of the workers. */
-  metadata: Record<string, unknown> | undefined = undefined;
-  annotations: Readonly<Record<string, unknown>> | undefined = undefined;
+  /** What most tasks never have; undefined until one of it is set. */
+  private rare: RareFields | undefined = undefined;
 
-  /** Position in the queue of held-back tasks, or -1. Owned by its heap. */
+  /** Where the task is in the queue of held-back tasks, or -1. Owned by that queue. */
   heapIndex = -1;
   /** Position among the pending recommendations, or -1. Owned by the recommendation stack. */
   pendingIndex = -1;
@@ -116,6 +115,68 @@ export class TaskState {
     readonly id: number,
     readonly group: TaskGroup,
   ) {}
+
+  /** Automatic retries left. */
+  get retries(): number {
+    return this.rare?.retries ?? 0;
+  }
+  set retries(retries: number) {
+    if (retries !== this.retries) this.rareFields.retries = retries;
+  }
+
+  /** Unexpected deaths of a worker on which this task was processing. */
+  get suspicious(): number {
+    return this.rare?.suspicious ?? 0;
+  }
+  set suspicious(deaths: number) {
+    this.rareFields.suspicious = deaths;
+  }
+
+  /** A stateful object that stays on one worker. */
+  get isActor(): boolean {
+    return this.rare?.isActor ?? false;
+  }
+  set isActor(isActor: boolean) {
+    if (isActor !== this.isActor) this.rareFields.isActor = isActor;
+  }
+
+  /** Whether the queuing policy may hold it back. */
+  get isQueueable(): boolean {
+    return this.rare?.isQueueable ?? true;
+  }
+  set isQueueable(isQueueable: boolean) {
+    if (isQueueable !== this.isQueueable) this.rareFields.isQueueable = isQueueable;
+  }
+
+  get failure(): TaskFailure | undefined {
+    return this.rare?.failure;
+  }
+  set failure(failure: TaskFailure | undefined) {
+    if (failure !== this.failure) this.rareFields.failure = failure;
+  }
+
+  /** Addresses that reported the failure; each keeps a tombstone that a retry frees. */
+  get erredOn(): ReadonlySet<string> {
+    return this.rare?.erredOn ?? NO_ADDRESSES;
+  }
+  set erredOn(addresses: ReadonlySet<string>) {
+    if (addresses.size + this.erredOn.size > 0) this.rareFields.erredOn = addresses;
+  }
+
+  /** Merged from the reports of the workers. */
+  get metadata(): Readonly<Record<string, unknown>> | undefined {
+    return this.rare?.metadata;
+  }
+  set metadata(metadata: Readonly<Record<string, unknown>> | undefined) {
+    if (metadata !== this.metadata) this.rareFields.metadata = metadata;
+  }
+
+  get annotations(): Readonly<Record<string, unknown>> | undefined {
+    return this.rare?.annotations;
+  }
+  set annotations(annotations: Readonly<Record<string, unknown>> | undefined) {
+    if (annotations !== this.annotations) this.rareFields.annotations = annotations;
+  }
 
   get prefix(): TaskPrefix {
     return this.group.prefix;
@@ -150,6 +211,10 @@ export class TaskState {
 
   get isInPlay(): boolean {
     return isInPlay(this.state);
+  }
+
+  private get rareFields(): RareFields {
+    return (this.rare ??= new RareFields());
   }
 
   toString(): string {

@@ -61,6 +61,8 @@ interface PrefixCount {
  */
 export class WorkerState {
   readonly address: string;
+  /** The address as a list, for messages about results that nobody else holds. */
+  readonly soleAddress: readonly [string];
   readonly name: string;
   readonly host: string;
   readonly threadCount: number;
@@ -112,6 +114,7 @@ export class WorkerState {
     nowMs: number,
   ) {
     this.address = identity.address;
+    this.soleAddress = [identity.address];
     this.name = identity.name;
     this.host = identity.host;
     this.threadCount = identity.threadCount;

@@ -1,3 +1,5 @@
+import { append } from './append.ts';
+
 /**
  * An insertion-ordered set for a handful of members: one small array, no hashing.
  *
@@ -6,45 +8,53 @@
  * Membership is O(size).
  */
 export class SmallSet<T> implements Iterable<T> {
-  /** The members in insertion order. Read it in hot loops; only this class writes it. */
-  readonly items: T[] = [];
+  private members: readonly T[];
+
+  constructor(...members: readonly T[]) {
+    this.members = members;
+  }
+
+  /** The members in insertion order, for loops that must be fast. */
+  get items(): readonly T[] {
+    return this.members;
+  }
 
   get size(): number {
-    return this.items.length;
+    return this.members.length;
   }
 
   has(item: T): boolean {
-    return this.items.includes(item);
+    return this.members.includes(item);
   }
 
   /** Returns false when the item was there already. */
   add(item: T): boolean {
-    if (this.items.includes(item)) return false;
-    this.items.push(item);
+    if (this.members.includes(item)) return false;
+    this.members = append(this.members, item);
     return true;
   }
 
   /** Returns false when the item was not there. Keeps the order of the others. */
   delete(item: T): boolean {
-    const index = this.items.indexOf(item);
+    const index = this.members.indexOf(item);
     if (index < 0) return false;
-    this.items.splice(index, 1);
+    (this.members as T[]).splice(index, 1);
     return true;
   }
 
   first(): T | undefined {
-    return this.items[0];
+    return this.members[0];
   }
 
   [Symbol.iterator](): IterableIterator<T> {
-    return this.items[Symbol.iterator]();
+    return this.members[Symbol.iterator]();
   }
 }
 
-/** The empty set that every task without replicas or clients shares. Adding to it throws. */
+/** The empty set that every task without replicas or clients shares. Nothing is ever added to it. */
 export function emptySmallSet<T>(): SmallSet<T> {
   return EMPTY as SmallSet<T>;
 }
 
-const EMPTY: SmallSet<unknown> = new SmallSet<unknown>();
-Object.freeze(EMPTY.items);
+const EMPTY = new SmallSet<unknown>();
+Object.freeze(EMPTY);

@@ -3,7 +3,7 @@ import type { ClusterState } from '../../core/state/cluster.ts';
 import {
   addReplica,
   addToProcessing,
-  linkDependency,
+  linkDependencies,
   setNbytes,
 } from '../../core/state/relations.ts';
 import type { Restrictions, TaskState } from '../../core/state/task.ts';
@@ -79,8 +79,8 @@ export function runDecision(decision: Decision): CaseResult {
   cluster.assignedCount = decision.cluster.tasksAssignedSoFar;
   for (const worker of decision.workers) addWorker(cluster, worker, scope.ports.queuing.policy);
   const task = addTask(cluster, decision);
-  const { worker } = placeTask(scope, task);
-  const chosen = worker?.address ?? null;
+  const placement = placeTask(scope, task);
+  const chosen = typeof placement === 'string' ? null : placement.address;
   if (mustBeNull) {
     return chosen === null ? { id } : { id, failure: `chose ${chosen} instead of no worker` };
   }
@@ -164,7 +164,7 @@ function addTask(cluster: ClusterState, { task: recorded, group }: Decision): Ta
   task.restrictions = restrictionsOf(recorded);
   for (const { key, nbytes, whoHas } of recorded.deps) {
     const dependency = cluster.newTask(key, `inputs of ${recorded.group}`, 'inputs');
-    linkDependency(task, dependency);
+    linkDependencies(task, [dependency]);
     if (nbytes >= 0) setNbytes(cluster, dependency, nbytes);
     for (const address of whoHas) {
       const holder = cluster.workers.get(address);

@@ -1,0 +1,93 @@
+import { IndexedHeap } from '../util/indexed-heap.ts';
+import { byPriority, type TaskState } from './task.ts';
+
+/** Positions in the heap are 0 and more, -1 is outside, and position p of the run is -2 - p. */
+const NOWHERE = -1;
+const RUN_START = -2;
+
+/**
+ * Tasks by priority, the best first.
+ *
+ * A graph's tasks become ready in the order of their priorities, so most of them are appended to a
+ * sorted run: O(1) to add and to take. Those that come out of order go into a heap. The next task is
+ * the better one of the two heads.
+ */
+export class TaskQueue implements Iterable<TaskState> {
+  private readonly heap = new IndexedHeap<TaskState>(byPriority);
+  /** Ascending, with gaps where tasks have left the queue; the part before `head` is spent. */
+  private run: (TaskState | undefined)[] = [];
+  private head = 0;
+  private runCount = 0;
+  /** The task that was appended last, though it may have left. */
+  private runEnd: TaskState | undefined = undefined;
+
+  get size(): number {
+    return this.runCount + this.heap.size;
+  }
+
+  has(task: TaskState): boolean {
+    return task.heapIndex <= RUN_START || this.heap.has(task);
+  }
+
+  /** No-op when the task is in the queue. */
+  add(task: TaskState): void {
+    if (this.has(task)) return;
+    if (this.runCount === 0) this.restartRun();
+    else if (byPriority(this.runEnd as TaskState, task) > 0) {
+      this.heap.add(task);
+      return;
+    }
+    task.heapIndex = RUN_START - this.run.length;
+    this.run.push(task);
+    this.runEnd = task;
+    this.runCount++;
+  }
+
+  /** Returns false when the task was not in the queue. */
+  delete(task: TaskState): boolean {
+    if (task.heapIndex > RUN_START) return this.heap.delete(task);
+    this.run[RUN_START - task.heapIndex] = undefined;
+    task.heapIndex = NOWHERE;
+    this.runCount--;
+    return true;
+  }
+
+  /** The best task, or undefined. */
+  peek(): TaskState | undefined {
+    const first = this.firstOfRun();
+    const top = this.heap.peek();
+    if (first === undefined) return top;
+    if (top === undefined) return first;
+    return byPriority(first, top) < 0 ? first : top;
+  }
+
+  clear(): void {
+    for (const task of this.run) if (task !== undefined) task.heapIndex = NOWHERE;
+    this.restartRun();
+    this.runCount = 0;
+    this.heap.clear();
+  }
+
+  /** The tasks in the order in which they will leave. O(n log n); for views and tests. */
+  sorted(): TaskState[] {
+    return [...this].sort(byPriority);
+  }
+
+  /** In no order that matters. */
+  *[Symbol.iterator](): IterableIterator<TaskState> {
+    for (const task of this.run) if (task !== undefined) yield task;
+    yield* this.heap;
+  }
+
+  private firstOfRun(): TaskState | undefined {
+    if (this.runCount === 0) return undefined;
+    while (this.run[this.head] === undefined) this.head++;
+    return this.run[this.head];
+  }
+
+  private restartRun(): void {
+    this.run = [];
+    this.head = 0;
+    this.runEnd = undefined;
+  }
+}

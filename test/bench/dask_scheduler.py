@@ -1,0 +1,182 @@
+"""Dask's scheduler on the graphs of the benchmark, in process, without network. Prints one JSON line.
+
+usage: dask_scheduler.py SHAPE TASKS WORKERS SATURATION THREADS
+Needs the package distributed (2022.12 or near it). Workers answer at once, so only the scheduler counts.
+"""
+import asyncio
+import collections
+import gc
+import json
+import logging
+import os
+import sys
+import time
+
+import dask
+import dask.core
+import dask.order
+
+shape, count, workers, saturation, threads = sys.argv[1:6]
+count, workers, threads = int(count), int(workers), int(threads)
+dask.config.set(
+    {"distributed.scheduler.worker-saturation": saturation if saturation == "inf" else float(saturation)}
+)
+
+from distributed.core import Status  # noqa: E402
+from distributed.scheduler import ClientState, Scheduler, WorkerState  # noqa: E402
+
+logging.getLogger("distributed").setLevel(logging.ERROR)
+
+
+def task(*arguments):
+    return 0
+
+
+def merge(n):
+    graph = {f"leaf-{i}": (task, i) for i in range(n)}
+    graph["merge-0"] = (task, list(graph))
+    return graph, ["merge-0"]
+
+
+def map_(n):
+    graph = {f"inc-{i}": (task, i) for i in range(n)}
+    return graph, list(graph)
+
+
+def tree(n):
+    leaves = 1
+    while leaves * 2 <= n // 2 + 1:
+        leaves *= 2
+    level = [f"leaf-{i}" for i in range(leaves)]
+    graph = {key: (task, i) for i, key in enumerate(level)}
+    depth = 0
+    while len(level) > 1:
+        above = []
+        for i in range(0, len(level), 2):
+            key = f"add{depth}-{i // 2}"
+            graph[key] = (task, level[i], level[i + 1])
+            above.append(key)
+        level, depth = above, depth + 1
+    return graph, level
+
+
+def chains(n, width=100):
+    graph, last = {}, []
+    length = n // width
+    for w in range(width):
+        graph[f"c{w}-0"] = (task, 0)
+        for i in range(1, length):
+            graph[f"c{w}-{i}"] = (task, f"c{w}-{i - 1}")
+        last.append(f"c{w}-{length - 1}")
+    return graph, last
+
+
+def shuffle(n):
+    m = int(n**0.5)
+    graph = {f"in-{i}": (task, i) for i in range(m)}
+    graph.update({f"split-{i}_{j}": (task, f"in-{i}", j) for i in range(m) for j in range(m)})
+    graph.update({f"out-{j}": (task, [f"split-{i}_{j}" for i in range(m)]) for j in range(m)})
+    return graph, [f"out-{j}" for j in range(m)]
+
+
+def overlap(n, width=100):
+    steps = n // width
+    graph = {f"s0-{i}": (task, i) for i in range(width)}
+    for s in range(1, steps):
+        for i in range(width):
+            near = [f"s{s - 1}-{j}" for j in (i - 1, i, i + 1) if 0 <= j < width]
+            graph[f"s{s}-{i}"] = (task, near)
+    return graph, [f"s{steps - 1}-{i}" for i in range(width)]
+
+
+SHAPES = {
+    "merge": merge,
+    "map": map_,
+    "tree": tree,
+    "chain": lambda n: chains(n, 1),
+    "chains": chains,
+    "shuffle": shuffle,
+    "overlap": overlap,
+}
+
+
+class Sink:
+    """Stands for the connection to a worker or a client: counts, and keeps what is to compute."""
+
+    def __init__(self, address, queue):
+        self.address, self.queue, self.sent = address, queue, 0
+
+    def send(self, *messages):
+        self.sent += len(messages)
+        for message in messages:
+            if message.get("op") == "compute-task":
+                self.queue.append((self.address, message["key"]))
+
+
+def add_workers(scheduler, queue):
+    for i in range(workers):
+        address = f"tcp://10.0.{i // 250}.{i % 250 + 1}:4000"
+        state = WorkerState(
+            address=address, status=Status.running, pid=1, nthreads=threads, memory_limit=2**33,
+            name=address, local_directory="", services={}, versions={}, nanny="", extra={},
+            server_id=address, scheduler=scheduler,
+        )
+        scheduler.workers[address] = state
+        scheduler.running.add(state)
+        scheduler.total_nthreads += threads
+        scheduler.aliases[address] = address
+        scheduler.check_idle_saturated(state)
+        scheduler.stream_comms[address] = Sink(address, queue)
+        for plugin in list(scheduler.plugins.values()):
+            plugin.add_worker(scheduler=scheduler, worker=address)
+
+
+async def main():
+    scheduler = Scheduler(dashboard_address=None, dashboard=False)
+    queue = collections.deque()
+    scheduler.clients["bench"] = ClientState("bench")
+    scheduler.client_comms["bench"] = Sink("bench", collections.deque())
+    add_workers(scheduler, queue)
+    graph, keys = SHAPES[shape](count)
+    total = len(graph)
+    dependencies = {key: dask.core.get_dependencies(graph, key) for key in graph}
+    before = time.process_time()
+    priority = dask.order.order(graph, dependencies=dependencies)
+    order = time.process_time() - before
+    specs = {key: b"x" * 50 for key in graph}
+    del graph
+    gc.collect()
+    before = time.process_time()
+    scheduler.update_graph(
+        client="bench", tasks=specs, keys=keys, dependencies=dependencies, priority=priority, stimulus_id="g"
+    )
+    update = time.process_time() - before
+    before, done, now = time.process_time(), 0, time.time()
+    while queue:
+        address, key = queue.popleft()
+        scheduler.handle_task_finished(
+            key=key, worker=address, stimulus_id=f"task-finished-{done}", nbytes=1000, type=b"int",
+            typename="int", metadata={}, thread=1,
+            startstops=[{"action": "compute", "start": now, "stop": now + 0.01}],
+        )
+        done += 1
+    run = time.process_time() - before
+    before = time.process_time()
+    scheduler.client_releases_keys(keys=keys, client="bench", stimulus_id="r")
+    release = time.process_time() - before
+    assert not scheduler.tasks, len(scheduler.tasks)
+
+    def per_task(seconds):
+        return round(seconds / total * 1e6, 2)
+
+    print(json.dumps({
+        "bench": "dask-scheduler", "shape": shape, "workers": workers, "saturation": saturation,
+        "threads": threads, "tasks": total, "executed": done,
+        "usPerTask": per_task(update + run + release), "usOrder": per_task(order),
+        "usGraph": per_task(update), "usRun": per_task(run), "usRelease": per_task(release),
+    }))
+    sys.stdout.flush()
+    os._exit(0)
+
+
+asyncio.run(main())

@@ -1,0 +1,231 @@
+import { noHooks } from '../../core/kernel/ports.ts';
+import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
+import type { Outbox } from '../../core/kernel/outbox.ts';
+import { depthFirst } from '../../policies/ordering/depth-first.ts';
+import { rootish } from '../../policies/queuing/root-ish.ts';
+import { earliestStart } from '../../policies/worker-selection/earliest-start.ts';
+import { SHAPES, type Shape } from './shapes.ts';
+
+/** What one life of a graph cost. CPU times are user and system time of the process. */
+export interface LifeMeasurement {
+  readonly tasks: number;
+  readonly edges: number;
+  readonly executed: number;
+  readonly transitions: number;
+  readonly workerMessages: number;
+  readonly clientMessages: number;
+  readonly usPerTask: number;
+  readonly usOrder: number;
+  readonly usGraph: number;
+  readonly usRun: number;
+  readonly usRelease: number;
+  /** Heap and external memory that the submitted graph takes, key and a 50-byte run spec included. */
+  readonly bytesPerTask: number;
+}
+
+/** The clock of the run: the kernel gets time as a parameter. */
+const STEP_MS = 0.01;
+const COMPUTE_S = 0.01;
+
+/**
+ * The whole life of a graph in the kernel: submission, placement, results, release. Workers are
+ * numbers that answer at once, so that only the scheduler is measured; ordering is measured apart.
+ */
+export function measureLife(
+  shapeName: string,
+  taskCount: number,
+  workerCount: number,
+  options: { readonly saturation: number; readonly threads: number },
+): LifeMeasurement {
+  const make = SHAPES[shapeName];
+  if (make === undefined) {
+    throw new Error(`unknown shape ${shapeName}; there are ${Object.keys(SHAPES).join(', ')}`);
+  }
+  const kernel = makeKernel(options.saturation);
+  addWorkers(kernel, workerCount, options.threads);
+  const memoryBefore = memoryBytes();
+  let shape: Shape | undefined = make(taskCount);
+  const { keys } = shape;
+  const tasks = shape.tasks.length;
+  const edges = shape.tasks.reduce((sum, task) => sum + task.dependencies.length, 0);
+  const usOrder = rank(shape);
+  const transitionsBefore = kernel.transitionCounter;
+  const life = new Life(kernel);
+  const usGraph = cpuUs(() => {
+    life.submit(shape as Shape);
+  });
+  shape = undefined;
+  const bytes = memoryBytes() - memoryBefore;
+  const usRun = cpuUs(() => {
+    life.run();
+  });
+  for (const key of keys) {
+    const state = kernel.cluster.tasks.get(key)?.state;
+    if (state !== 'memory') throw new Error(`${key} ended ${state ?? 'unknown'}`);
+  }
+  const usRelease = cpuUs(() => {
+    life.release(keys);
+  });
+  if (kernel.cluster.tasks.size > 0) throw new Error(`${kernel.cluster.tasks.size} tasks are left`);
+  return {
+    tasks,
+    edges,
+    executed: life.executed,
+    transitions: kernel.transitionCounter - transitionsBefore,
+    workerMessages: life.workerMessages,
+    clientMessages: life.clientMessages,
+    usPerTask: round((usGraph + usRun + usRelease) / tasks),
+    usOrder: round(usOrder / tasks),
+    usGraph: round(usGraph / tasks),
+    usRun: round(usRun / tasks),
+    usRelease: round(usRelease / tasks),
+    bytesPerTask: Math.round(bytes / tasks),
+  };
+}
+
+/** What is sent to a worker and comes back as its answer. */
+interface Assignment {
+  readonly key: string;
+  readonly runId: number;
+  readonly worker: string;
+}
+
+/** Drives one graph through the kernel. */
+class Life {
+  executed = 0;
+  workerMessages = 0;
+  clientMessages = 0;
+  private readonly queue: Assignment[] = [];
+  private nowMs = 1;
+
+  constructor(private readonly kernel: SchedulerKernel) {}
+
+  submit({ tasks, keys }: Shape): void {
+    this.collect(
+      this.kernel.handle(
+        { op: 'update-graph', client: 'bench', tasks, keys, stimulusId: 'update-graph-1' },
+        this.nowMs,
+      ),
+    );
+  }
+
+  run(): void {
+    for (let head = 0; head < this.queue.length; head++) {
+      const { key, runId, worker } = this.queue[head] as Assignment;
+      this.nowMs += STEP_MS;
+      const nowS = this.nowMs / 1000;
+      this.executed++;
+      this.collect(
+        this.kernel.handle(
+          {
+            op: 'task-finished',
+            key,
+            worker,
+            runId,
+            nbytes: 1000,
+            type: 'int',
+            timings: [{ action: 'compute', startS: nowS - COMPUTE_S, stopS: nowS }],
+            stimulusId: `task-finished-${head}`,
+          },
+          this.nowMs,
+        ),
+      );
+    }
+    this.queue.length = 0;
+  }
+
+  release(keys: readonly string[]): void {
+    this.collect(
+      this.kernel.handle(
+        { op: 'client-releases-keys', client: 'bench', keys, stimulusId: 'release-1' },
+        this.nowMs,
+      ),
+    );
+  }
+
+  private collect(outbox: Outbox): void {
+    this.workerMessages += outbox.toWorkers.length;
+    this.clientMessages += outbox.toClients.length;
+    for (const { worker, message } of outbox.toWorkers) {
+      if (message.op !== 'compute-task') continue;
+      this.queue.push({ key: message.key, runId: message.runId, worker: worker.address });
+    }
+  }
+}
+
+/** The client sends ranks, as Dask's client does; the ordering policy is measured apart. */
+function rank(shape: Shape): number {
+  const ordering = depthFirst.create({});
+  return cpuUs(() => {
+    const ranks = ordering.order(shape.tasks, shape.keys);
+    shape.tasks.forEach((task, index) => {
+      shape.tasks[index] = { ...task, rank: ranks[index] as number };
+    });
+  });
+}
+
+function makeKernel(workerSaturation: number): SchedulerKernel {
+  const policies = {
+    workerSelection: earliestStart.create({}),
+    queuing: rootish.create({ workerSaturation }),
+    ordering: depthFirst.create({}),
+  };
+  const kernel = new SchedulerKernel(
+    {},
+    {
+      workerSelection: { name: earliestStart.name, policy: policies.workerSelection },
+      queuing: { name: rootish.name, policy: policies.queuing },
+      ordering: { name: depthFirst.name, policy: policies.ordering },
+      fallbacks: policies,
+      hooks: noHooks(),
+      onPolicyFailure: ({ error }) => {
+        throw error;
+      },
+    },
+    0,
+  );
+  kernel.handle({ op: 'register-client', client: 'bench', stimulusId: 'register-client-1' }, 0);
+  return kernel;
+}
+
+function addWorkers(kernel: SchedulerKernel, count: number, threadCount: number): void {
+  for (let index = 0; index < count; index++) {
+    const host = `10.0.${Math.floor(index / 250)}.${(index % 250) + 1}`;
+    const address = `tcp://${host}:4000`;
+    kernel.handle(
+      {
+        op: 'register-worker',
+        identity: {
+          address,
+          serverId: address,
+          name: address,
+          host,
+          threadCount,
+          memoryLimitBytes: 2 ** 33,
+          resources: {},
+        },
+        status: 'running',
+        stimulusId: `register-worker-${index}`,
+      },
+      0,
+    );
+  }
+}
+
+function cpuUs(work: () => void): number {
+  const before = process.cpuUsage();
+  work();
+  const { user, system } = process.cpuUsage(before);
+  return user + system;
+}
+
+function memoryBytes(): number {
+  globalThis.gc?.();
+  globalThis.gc?.();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
+function round(value: number): number {
+  return Math.round(value * 1000) / 1000;
+}

@@ -1,0 +1,103 @@
+/**
+ * What the kernel costs per task: `npm run bench:kernel -- SHAPE N W [--vs-dask]`.
+ * Prints one JSON line; with `--vs-dask` also the line of Dask's scheduler and the ratio of both.
+ */
+import { execFileSync } from 'node:child_process';
+import { loadavg } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { Command } from 'commander';
+import { measureLife } from './kernel-life.ts';
+import { SHAPES } from './shapes.ts';
+
+interface BenchOptions {
+  readonly saturation: string;
+  readonly threads: string;
+  readonly repeat: string;
+  readonly vsDask?: boolean;
+  readonly python: string;
+}
+
+const program = new Command('bench:kernel')
+  .description('CPU time of the kernel per task, over the whole life of a graph.')
+  .argument('<shape>', Object.keys(SHAPES).join(', '))
+  .argument('<tasks>', 'number of tasks')
+  .argument('<workers>', 'number of workers')
+  .option('--saturation <number>', 'root-ish tasks per thread, or inf', '1.1')
+  .option('--threads <number>', 'threads per worker', '2')
+  .option('--repeat <number>', 'runs in fresh processes; the median is printed', '1')
+  .option('--vs-dask', "run Dask's scheduler on the same graph and print the ratio")
+  .option('--python <path>', 'interpreter with distributed installed', '/usr/bin/python3')
+  .parse();
+
+const [shape, tasks, workers] = program.args as [string, string, string];
+const options = program.opts<BenchOptions>();
+const repeat = Number(options.repeat);
+
+if (repeat > 1 || options.vsDask === true) compare();
+else print(measure());
+
+function measure(): Record<string, unknown> {
+  const saturation = options.saturation === 'inf' ? Infinity : Number(options.saturation);
+  const threads = Number(options.threads);
+  const life = measureLife(shape, Number(tasks), Number(workers), { saturation, threads });
+  return {
+    bench: 'kernel',
+    shape,
+    workers: Number(workers),
+    saturation: options.saturation,
+    threads,
+    ...life,
+    node: process.version,
+    load: round(loadavg()[0] ?? 0),
+  };
+}
+
+/** Runs alternate, each in a fresh process, so that both meet the same noise. */
+function compare(): void {
+  const ours: Record<string, unknown>[] = [];
+  const theirs: Record<string, unknown>[] = [];
+  for (let run = 0; run < Math.max(1, repeat); run++) {
+    ours.push(runSelf());
+    if (options.vsDask === true) theirs.push(runDask());
+  }
+  const own = median(ours, 'usPerTask');
+  print(own);
+  if (theirs.length === 0) return;
+  const dask = median(theirs, 'usPerTask');
+  print(dask);
+  const ratio = Number(dask['usPerTask']) / Number(own['usPerTask']);
+  print({ bench: 'kernel-vs-dask', shape, tasks: own['tasks'], workers, ratio: round(ratio) });
+}
+
+function runSelf(): Record<string, unknown> {
+  const { saturation, threads } = options;
+  const args = [shape, tasks, workers, '--saturation', saturation, '--threads', threads];
+  const script = fileURLToPath(import.meta.url);
+  return run(process.execPath, ['--expose-gc', script, ...args]);
+}
+
+function runDask(): Record<string, unknown> {
+  // Python sources are not compiled, so the script stays where it was written.
+  const script = fileURLToPath(new URL('../../../test/bench/dask_scheduler.py', import.meta.url));
+  const { saturation, threads } = options;
+  return run(options.python, ['-W', 'ignore', script, shape, tasks, workers, saturation, threads]);
+}
+
+function run(command: string, args: readonly string[]): Record<string, unknown> {
+  const output = execFileSync(command, args, { encoding: 'utf8', maxBuffer: 2 ** 24 });
+  const line = output.trim().split('\n').at(-1) ?? '';
+  return JSON.parse(line) as Record<string, unknown>;
+}
+
+function median(runs: readonly Record<string, unknown>[], field: string): Record<string, unknown> {
+  const sorted = runs.toSorted((a, b) => Number(a[field]) - Number(b[field]));
+  return sorted[Math.floor(sorted.length / 2)] as Record<string, unknown>;
+}
+
+function print(line: Record<string, unknown>): void {
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+}
+
+function round(value: number): number {
+  return Math.round(value * 100) / 100;
+}

@@ -52,18 +52,28 @@ export interface RegisterClientReply {
 /** Served by workers. Keys that the worker does not hold are left out of the answer. */
 export interface GetDataRequest {
   readonly keys: readonly string[];
+  /** The one who asks will come back when it is told that the worker is busy. Workers do. */
+  readonly mayBeBusy?: boolean;
 }
 
 /** Parallel arrays. */
 export interface GetDataReply {
   readonly keys: readonly string[];
   readonly values: readonly Uint8Array[];
+  /** Nothing is in the answer because too much is being sent at present. */
+  readonly busy?: boolean;
 }
 
 /** Served by workers: a client scatters data. */
 export interface PutDataRequest {
   readonly keys: readonly string[];
   readonly values: readonly Uint8Array[];
+}
+
+/** The worker has stored all of them, or else it answers with an error and has stored none. */
+export interface PutDataReply {
+  /** Bytes of each, in the order of the request. */
+  readonly nbytes: readonly number[];
 }
 
 /** Served by the scheduler: where results are; parallel arrays. */

@@ -1,0 +1,213 @@
+import type { Clock, Timer } from '../api/clock.ts';
+import { toErrorPayload, YardmasterError } from '../api/errors.ts';
+import type { DataStore, ExecutionResult, Executor } from '../api/executor.ts';
+import type { Logger } from '../api/plugin.ts';
+import type { GetDataReply } from '../messages/protocol.ts';
+import type { Execute, Gather, WorkerEvent } from '../worker/events.ts';
+import { localFailure, toTaskFailure } from '../worker/failure.ts';
+import type { PeerChannels } from './peer-channels.ts';
+
+/** After which a busy peer is asked again. */
+const RETRY_BUSY_MS = 150;
+
+export interface WorkerActivitiesOptions {
+  readonly executor: Executor;
+  readonly store: DataStore;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly peers: PeerChannels;
+  /** Unique name for an event: `task-finished-7@alice`. */
+  readonly nameEvent: (what: string) => string;
+  /** Brings the outcome back to the machine. */
+  readonly feed: (event: WorkerEvent) => void;
+  /** The scheduler's clock minus this one. */
+  readonly clockOffsetMs: () => number;
+}
+
+interface Run {
+  readonly controller: AbortController;
+  readonly startedMs: number;
+}
+
+/** What the machine of a worker has asked for and what takes time: runs, transfers, waiting. */
+export class WorkerActivities {
+  private readonly runs = new Map<string, Run>();
+  private readonly timers = new Set<Timer>();
+  private transferredBytes = 0;
+  private transferSeconds = 0;
+  private isClosed = false;
+
+  constructor(private readonly options: WorkerActivitiesOptions) {}
+
+  /** Seconds for which each key has been running. */
+  executing(): [key: string, seconds: number][] {
+    const nowMs = this.options.clock.nowMs();
+    return Array.from(this.runs, ([key, { startedMs }]) => [key, (nowMs - startedMs) / 1000]);
+  }
+
+  /** Bytes per second of the transfers since the last call, if there were any. */
+  takeBandwidth(): number | undefined {
+    const { transferredBytes, transferSeconds } = this;
+    this.transferredBytes = 0;
+    this.transferSeconds = 0;
+    return transferSeconds > 0 ? transferredBytes / transferSeconds : undefined;
+  }
+
+  execute({ key, runSpec, dependencies }: Execute): void {
+    const { executor, store, clock } = this.options;
+    const inputs = new Map<string, Uint8Array>();
+    for (const dependency of dependencies) {
+      const value = store.get(dependency);
+      if (value !== undefined) inputs.set(dependency, value);
+    }
+    const controller = new AbortController();
+    this.runs.set(key, { controller, startedMs: clock.nowMs() });
+    const running = executor.run({ key, runSpec, inputs }, controller.signal);
+    running.then(
+      (result) => this.onRunEnd(key, result),
+      (thrown: unknown) => {
+        this.onRunEnd(key, { kind: 'failure', error: toErrorPayload(thrown) });
+      },
+    );
+  }
+
+  abortExecution(key: string): void {
+    this.runs.get(key)?.controller.abort();
+  }
+
+  gather({ worker, keys }: Gather): void {
+    this.fetch(worker, keys).then(
+      (event) => this.feed(event),
+      (error: unknown) => {
+        if (!this.isClosed) {
+          this.options.log.warn({ err: error, peer: worker, keys }, 'a transfer failed');
+        }
+        this.feed({
+          op: 'gather-network-failure',
+          worker,
+          stimulusId: this.options.nameEvent('gather-network-failure'),
+        });
+      },
+    );
+  }
+
+  retryBusyLater(worker: string): void {
+    const timer = this.options.clock.setTimer(RETRY_BUSY_MS, () => {
+      this.timers.delete(timer);
+      const stimulusId = this.options.nameEvent('retry-busy-worker');
+      this.feed({ op: 'retry-busy-worker', worker, stimulusId });
+    });
+    this.timers.add(timer);
+  }
+
+  /** Aborts all runs; no outcome is fed any more. */
+  close(): void {
+    this.isClosed = true;
+    for (const timer of this.timers) timer.cancel();
+    for (const { controller } of this.runs.values()) controller.abort();
+  }
+
+  private feed(event: WorkerEvent): void {
+    if (!this.isClosed) this.options.feed(event);
+  }
+
+  private onRunEnd(key: string, result: ExecutionResult): void {
+    this.runs.delete(key);
+    if (this.isClosed) return;
+    this.feed(this.runEnd(key, result));
+  }
+
+  private runEnd(key: string, result: ExecutionResult): WorkerEvent {
+    const { nameEvent, clockOffsetMs, store } = this.options;
+    if (result.kind === 'reschedule') {
+      return { op: 'execute-reschedule', key, stimulusId: nameEvent('reschedule') };
+    }
+    if (result.kind === 'failure') {
+      const failure = toTaskFailure(result.error);
+      return { op: 'execute-failure', key, failure, stimulusId: nameEvent('task-erred') };
+    }
+    try {
+      store.set(key, result.value);
+    } catch (thrown) {
+      const failure = toTaskFailure(toErrorPayload(notStored(key, thrown)));
+      return { op: 'execute-failure', key, failure, stimulusId: nameEvent('task-erred') };
+    }
+    const offsetMs = clockOffsetMs();
+    const startS = (result.startMs + offsetMs) / 1000;
+    const stopS = (result.stopMs + offsetMs) / 1000;
+    return {
+      op: 'execute-success',
+      key,
+      nbytes: result.value.byteLength,
+      type: result.type,
+      timings: [{ action: 'compute', startS, stopS }],
+      stimulusId: nameEvent('task-finished'),
+    };
+  }
+
+  private async fetch(worker: string, keys: readonly string[]): Promise<WorkerEvent> {
+    const { peers, clock, nameEvent } = this.options;
+    const channel = await peers.to(worker);
+    const startMs = clock.nowMs();
+    // Without a limit of time: the scheduler tells when a peer is gone, and that ends the connection.
+    const reply = await channel.request<GetDataReply>('get-data', { keys, mayBeBusy: true });
+    if (reply.busy === true) {
+      return { op: 'gather-busy', worker, stimulusId: nameEvent('gather-busy') };
+    }
+    const received = receivedValues(worker, keys, reply);
+    this.transferSeconds += (clock.nowMs() - startMs) / 1000;
+    if (this.isClosed) throw new YardmasterError('ERR_CLOSED', 'this worker closes');
+    return this.storeReceived(worker, received);
+  }
+
+  private storeReceived(worker: string, received: ReadonlyMap<string, Uint8Array>): WorkerEvent {
+    const { store, nameEvent } = this.options;
+    const stored: string[] = [];
+    const nbytes: number[] = [];
+    try {
+      for (const [key, value] of received) {
+        store.set(key, compact(value));
+        stored.push(key);
+        nbytes.push(value.byteLength);
+        this.transferredBytes += value.byteLength;
+      }
+    } catch (thrown) {
+      for (const key of stored) store.delete(key);
+      const { message } = notStored(`what ${worker} sent`, thrown);
+      const failure = localFailure('ERR_TASK', message);
+      return { op: 'gather-failure', worker, failure, stimulusId: nameEvent('gather-failure') };
+    }
+    const stimulusId = nameEvent('gather-success');
+    return { op: 'gather-success', worker, keys: stored, nbytes, stimulusId };
+  }
+}
+
+/** What was asked for and came. */
+function receivedValues(
+  worker: string,
+  requested: readonly string[],
+  { keys, values }: GetDataReply,
+): Map<string, Uint8Array> {
+  if (!Array.isArray(keys) || !Array.isArray(values)) {
+    throw new YardmasterError('ERR_PROTOCOL', `${worker} answered get-data without values`);
+  }
+  const wanted = new Set(requested);
+  const received = new Map<string, Uint8Array>();
+  for (const [index, key] of (keys as readonly string[]).entries()) {
+    const value: unknown = values[index];
+    if (wanted.has(key) && value instanceof Uint8Array) received.set(key, value);
+  }
+  return received;
+}
+
+/** A value of its own: a view would keep the whole frame alive in which it came. */
+export function compact(value: Uint8Array): Uint8Array {
+  const { buffer, byteLength } = value;
+  if (buffer.byteLength - byteLength <= byteLength / 8) return value;
+  return Uint8Array.prototype.slice.call(value);
+}
+
+function notStored(what: string, cause: unknown): YardmasterError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new YardmasterError('ERR_TASK', `${what} could not be stored: ${reason}`, {}, { cause });
+}

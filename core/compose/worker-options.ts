@@ -1,0 +1,47 @@
+import type { Clock } from '../api/clock.ts';
+import type { DataStore, Executor } from '../api/executor.ts';
+import type { Logger } from '../api/plugin.ts';
+import type { Transport } from '../api/transport.ts';
+
+/** What a worker is made of. */
+export interface WorkerHostOptions {
+  readonly schedulerAddress: string;
+  /** Where peers reach it: `scheme://host:port`; port 0 chooses a free one. */
+  readonly listenAddress: string;
+  /** For people and restrictions; unique in the cluster. Default: the address. */
+  readonly name?: string;
+  /** Amounts that tasks may occupy. Default none. */
+  readonly resources?: Readonly<Record<string, number>>;
+  /** 0: unlimited, which is the default. */
+  readonly memoryLimitBytes?: number;
+  /** By scheme. They must include those of both addresses. */
+  readonly transports: ReadonlyMap<string, Transport>;
+  /** The number of its threads is that of the worker. Closed together with the worker. */
+  readonly executor: Executor;
+  readonly store: DataStore;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Bytes that the worker's process occupies. Default: those of the store. */
+  readonly measureMemory?: () => number;
+  /** Of the packages that matter to tasks, for messages to people. */
+  readonly versions?: Readonly<Record<string, string>>;
+  readonly pid?: number;
+  /** Unique id of this worker. Default: random. */
+  readonly serverId?: string;
+  /** Transfers to peers at once, beyond which these are told to come back. Default 50. */
+  readonly outgoingTransfersMax?: number;
+  /** Milliseconds for a connection to be made and answered. Default 10 000. */
+  readonly connectTimeoutMs?: number;
+  /** Check every invariant after each event; slow, for tests. Default false. */
+  readonly validate?: boolean;
+  /** Called once when the worker has closed. */
+  readonly onClose?: (end: WorkerEnd) => void;
+}
+
+/** Why a worker closed. */
+export interface WorkerEnd {
+  /** For people. */
+  readonly reason: string;
+  /** Set unless somebody asked it to close. */
+  readonly error?: Error;
+}

@@ -28,7 +28,7 @@ const OUTSIDE = -1;
 
 /**
  * Finds what the requested keys need: culls the rest, and finds cycles and dependencies that neither
- * the graph nor the cluster knows. What is in memory or has failed already needs nothing more.
+ * the graph nor the cluster knows. What the cluster knows already needs nothing from the graph.
  * O(tasks + dependencies), with one look-up of a key for each.
  */
 export function planGraph(
@@ -38,7 +38,12 @@ export function planGraph(
 ): GraphPlan {
   const walk = new GraphWalk(cluster, tasks);
   walk.request(keys);
-  return walk;
+  if (walk.lost.length === 0 || walk.cycle !== undefined) return walk;
+  // What only lost keys need must not be made: once more, without these.
+  const rest = new GraphWalk(cluster, tasks);
+  rest.request(walk.keys);
+  rest.lost.push(...walk.lost);
+  return rest;
 }
 
 class GraphWalk implements GraphPlan {
@@ -139,13 +144,15 @@ class GraphWalk implements GraphPlan {
   }
 
   private enter(index: number): void {
-    const { key, dependencies } = this.tasks[index] as GraphTask;
+    const { key, dependencies, runSpec } = this.tasks[index] as GraphTask;
     const known = this.cluster.tasks.get(key);
+    if (known === undefined && runSpec === undefined) this.missing.set(index, key);
     this.known[index] = known;
     this.colours[index] = GREY;
     this.path.push(index);
-    const isDone = known?.state === 'memory' || known?.state === 'erred';
-    this.progress[index] = isDone ? dependencies.length : 0;
+    // A known task keeps its definition: only its own dependencies count, and these are known, too.
+    const isDefined = known !== undefined && (known.runSpec !== undefined || isDone(known));
+    this.progress[index] = isDefined ? dependencies.length : 0;
   }
 
   private leave(index: number): void {
@@ -167,4 +174,8 @@ class GraphWalk implements GraphPlan {
     loop.push(next);
     this.cycle = loop.map((index) => (this.tasks[index] as GraphTask).key);
   }
+}
+
+function isDone({ state }: TaskState): boolean {
+  return state === 'memory' || state === 'erred';
 }

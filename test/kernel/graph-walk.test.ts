@@ -1,0 +1,68 @@
+import { expect, it } from 'vitest';
+import { planGraph } from '../../core/kernel/graph-walk.ts';
+import { SchedulerEnv } from '../kit/env.ts';
+import { graphTasks, type TerseGraph } from '../kit/graph.ts';
+
+function plan(graph: TerseGraph, keys: readonly string[], env = new SchedulerEnv()) {
+  const tasks = graphTasks(graph);
+  const { order, lost, cycle, outside, keys: kept } = planGraph(env.cluster, tasks, keys);
+  return {
+    order: order.map((index) => tasks[index]!.key).join(' '),
+    outside: [...outside].map(({ key }) => key),
+    kept,
+    lost,
+    cycle,
+  };
+}
+
+it('dependencies come before their dependents, depth first', () => {
+  const graph = { top: ['left', 'right'], left: ['base'], right: ['base'], base: [] };
+  expect(plan(graph, ['top']).order).toBe('base left right top');
+});
+
+it('only what the requested keys need is in the order', () => {
+  expect(plan({ a: [], b: ['a'], c: ['b'], d: [] }, ['b']).order).toBe('a b');
+});
+
+it('every lost key is listed with the first thing that it lacks', () => {
+  const graph = { a: ['lost'], b: ['a'], c: ['b'], d: [] };
+  const { order, kept, lost } = plan(graph, ['c', 'd', 'b']);
+  expect(lost).toEqual([
+    { key: 'c', missing: 'lost' },
+    { key: 'b', missing: 'lost' },
+  ]);
+  expect(kept).toEqual(['d']);
+  expect(order).toBe('d');
+});
+
+it('a task that a lost and a good key share is kept', () => {
+  const graph = { shared: [], good: ['shared'], bad: ['shared', 'lost'] };
+  expect(plan(graph, ['bad', 'good']).order).toBe('shared good');
+});
+
+it('dependencies outside of the graph are found in the cluster', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1);
+  env.submit({ a: [] });
+  expect(plan({ b: ['a'] }, ['b'], env)).toMatchObject({ order: 'b', outside: ['a'] });
+});
+
+it('a known task needs nothing from the graph', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1);
+  env.submit({ a: [], b: ['a'] });
+  expect(plan({ b: ['other'], other: [] }, ['b'], env).order).toBe('b');
+});
+
+it('the cycle is told from where it was entered, each key depending on the next', () => {
+  expect(plan({ a: ['b'], b: ['c'], c: ['d'], d: ['b'] }, ['a']).cycle).toEqual([
+    'b',
+    'c',
+    'd',
+    'b',
+  ]);
+});
+
+it('a diamond is no cycle', () => {
+  expect(plan({ a: [], b: ['a'], c: ['a'], d: ['b', 'c'] }, ['d']).cycle).toBeUndefined();
+});

@@ -1,0 +1,64 @@
+import { HOOK_NAMES, type HookName, type SchedulerHooks } from '../../core/api/hooks.ts';
+import type { PolicySlots } from '../../core/api/policies.ts';
+import {
+  type HookCalls,
+  type KernelPorts,
+  noHooks,
+  type PolicyFailure,
+} from '../../core/kernel/ports.ts';
+import { depthFirst } from '../../policies/ordering/depth-first.ts';
+import { rootish, type RootishOptions } from '../../policies/queuing/root-ish.ts';
+import { earliestStart } from '../../policies/worker-selection/earliest-start.ts';
+
+/** The policies that are configured by default. */
+export function builtinPolicies(queuing: Partial<RootishOptions> = {}): PolicySlots {
+  return {
+    workerSelection: earliestStart.create({}),
+    queuing: rootish.create(queuing),
+    ordering: depthFirst.create({}),
+  };
+}
+
+export interface PortsOptions {
+  readonly queuing?: Partial<RootishOptions>;
+  /** Policies that replace the built-in ones, which remain as fallbacks. */
+  readonly policies?: Partial<PolicySlots>;
+  readonly hooks?: Partial<HookCalls>;
+  readonly onPolicyFailure?: (failure: PolicyFailure) => void;
+}
+
+/** Ports with the real policies; replaced ones are called `custom`. */
+export function makePorts(options: PortsOptions = {}): KernelPorts {
+  const fallbacks = builtinPolicies(options.queuing);
+  const { workerSelection, queuing, ordering } = options.policies ?? {};
+  return {
+    workerSelection: {
+      name: workerSelection ? 'custom' : 'earliest-start',
+      policy: workerSelection ?? fallbacks.workerSelection,
+    },
+    queuing: { name: queuing ? 'custom' : 'root-ish', policy: queuing ?? fallbacks.queuing },
+    ordering: { name: ordering ? 'custom' : 'depth-first', policy: ordering ?? fallbacks.ordering },
+    fallbacks,
+    hooks: { ...noHooks(), ...options.hooks },
+    onPolicyFailure:
+      options.onPolicyFailure ??
+      (({ error }) => {
+        throw error;
+      }),
+  };
+}
+
+/** One call of a hook. */
+export interface HookCall {
+  readonly hook: HookName;
+  readonly args: readonly unknown[];
+}
+
+/** Hooks that write down every call. */
+export function recordHooks(calls: HookCall[]): HookCalls {
+  const recorders = HOOK_NAMES.map((hook) => {
+    const record = (...args: unknown[]): void => void calls.push({ hook, args });
+    return [hook, [record as SchedulerHooks[HookName]]];
+  });
+  return Object.fromEntries(recorders) as HookCalls;
+}

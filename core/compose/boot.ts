@@ -6,6 +6,7 @@ import type { LoadedConfig } from '../config/load.ts';
 import type { OnError } from '../config/types.ts';
 import type { Named } from '../kernel/ports.ts';
 import type { Place } from './extension-options.ts';
+import { loadExtension } from './load-extension.ts';
 import { type Blueprint, blueprintOf } from './plugin-blueprint.ts';
 import type { PluginResolver } from './plugin-resolver.ts';
 import { loadPolicy } from './policy-loader.ts';
@@ -82,8 +83,32 @@ export async function loadBlueprints(
       errors.push(placed(error, at, place));
     }
   }
+  errors.push(...(await ammPolicyErrors(resolver, loaded, builtins)));
   throwAll(errors);
   return blueprints;
+}
+
+/**
+ * The manager loads its policies itself, when it is set up. What is wrong with them should be told
+ * together with everything else, and before anything runs.
+ */
+async function ammPolicyErrors(
+  resolver: PluginResolver,
+  { config, origin }: LoadedConfig,
+  builtins: Builtins,
+): Promise<unknown[]> {
+  if (!Object.hasOwn(builtins, AMM)) return [];
+  const errors: unknown[] = [];
+  for (const [index, entry] of config.scheduler.activeMemoryManager.policies.entries()) {
+    const at = ['scheduler', 'activeMemoryManager', 'policies', index];
+    const place = { origin, optionsAt: [...at, 'options'] };
+    try {
+      await loadExtension(resolver, entry, place);
+    } catch (error) {
+      errors.push(placed(error, at, place));
+    }
+  }
+  return errors;
 }
 
 function wantedPlugins({ config, origin }: LoadedConfig, builtins: Builtins): Wanted[] {

@@ -25,6 +25,22 @@ export async function createScheduler(options: CreateSchedulerOptions): Promise<
 }
 
 /**
+ * Reads a configuration, loads what it names, and checks all options. Starts nothing.
+ * @returns policies and plugins as a tree for people
+ * @throws YardmasterError `ERR_CONFIG`, `ERR_PLUGIN_LOAD`, `ERR_SLOT`
+ */
+export async function checkConfig(options: CreateSchedulerOptions): Promise<string> {
+  const loaded = await loadConfig(options);
+  const host = new SchedulerHost(loaded, { ...options, log: options.log ?? stderrLogger() });
+  try {
+    await host.load();
+    return host.bootReport();
+  } finally {
+    await host.close();
+  }
+}
+
+/**
  * The configuration that {@link createScheduler} would use, checked.
  * @throws YardmasterError `ERR_CONFIG` with every problem
  */

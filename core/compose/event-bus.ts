@@ -19,6 +19,7 @@ export class EventBus implements EventSource {
   private readonly wrappers = new Map<string, Map<Listener, Wrapped[]>>();
   private readonly held: (readonly [name: EventName, args: readonly unknown[]])[] = [];
   private isHolding = false;
+  private isFlushing = false;
 
   constructor(@inject(LOGGER.id) private readonly log: Logger) {}
 
@@ -41,8 +42,8 @@ export class EventBus implements EventSource {
   /** Tells the listeners now, or after the present stimulus. */
   emit<Name extends EventName>(name: Name, ...args: Parameters<SchedulerEvents[Name]>): void {
     if (this.emitter.listenerCount(name) === 0) return;
-    if (this.isHolding) this.held.push([name, args]);
-    else this.emitter.emit(name, ...(args as unknown[]));
+    this.held.push([name, args]);
+    if (!this.isHolding) this.flush();
   }
 
   /** From now on events wait for {@link release}. */
@@ -53,14 +54,23 @@ export class EventBus implements EventSource {
   /** Delivers what waited, in order. */
   release(): void {
     this.isHolding = false;
-    if (this.held.length === 0) return;
-    for (const [name, args] of this.held.splice(0)) this.emitter.emit(name, ...args);
+    this.flush();
   }
 
   /** Forgets all listeners. */
   dispose(): void {
     this.emitter.removeAllListeners();
     this.wrappers.clear();
+  }
+
+  /** What listeners emit comes after what was emitted before. */
+  private flush(): void {
+    if (this.isFlushing) return;
+    this.isFlushing = true;
+    for (let next = this.held.shift(); next !== undefined; next = this.held.shift()) {
+      this.emitter.emit(next[0], ...next[1]);
+    }
+    this.isFlushing = false;
   }
 
   private wrap(name: EventName, listener: Listener, before?: () => void): Wrapped {

@@ -14,8 +14,8 @@ import type {
 import type { PolicySlots, SlotName } from '../api/policies.ts';
 import type { ClusterView } from '../api/views.ts';
 import type { Container } from './container.ts';
-import { checkOptions } from './extension-options.ts';
 import { Observer } from './hook-table.ts';
+import { loadExtension } from './load-extension.ts';
 import type { Blueprint } from './plugin-blueprint.ts';
 import { CLOCK, EVENT_BUS, LOGGER, RESOLVER, SLOTS } from './tokens.ts';
 
@@ -104,7 +104,9 @@ export class LoadedPlugin {
       events: bus,
       signal: this.abort.signal,
       enqueue: (stimulus) => host.enqueue(stimulus),
-      every: (intervalMs, callback) => this.every(intervalMs, callback),
+      every: (intervalMs, callback) => {
+        return this.every(intervalMs, callback);
+      },
       command: (command, handler) => {
         this.commands.set(command, handler);
       },
@@ -116,11 +118,11 @@ export class LoadedPlugin {
     };
   }
 
-  private every(intervalMs: number, callback: () => void): Timer {
+  private every(intervalMs: number, callback: () => unknown): Timer {
     if (this.abort.signal.aborted) return { cancel: () => undefined };
     const timer = every(this.container.get(CLOCK), intervalMs, () => {
       try {
-        const result: unknown = callback();
+        const result = callback();
         if (result instanceof Promise) result.catch((thrown: unknown) => this.timerFailed(thrown));
       } catch (thrown) {
         this.timerFailed(thrown);
@@ -167,17 +169,10 @@ export class LoadedPlugin {
     if (this.isAttached) lend();
   }
 
-  private async load(
-    entry: UseEntry,
-    at: readonly (string | number)[] = [],
-  ): Promise<LoadedExtension> {
-    const { exported, source } = await this.container.get(RESOLVER).resolve(entry.use, 'extension');
-    const { name, optionsSchema } = (exported ?? {}) as { name?: string; optionsSchema?: object };
+  private load(entry: UseEntry, at: readonly (string | number)[] = []): Promise<LoadedExtension> {
     const { place } = this.blueprint;
-    const shown = typeof name === 'string' && name !== '' ? `${name} from ${source}` : source;
     const inner = { ...place, optionsAt: [...place.optionsAt, ...at, 'options'] };
-    const options = checkOptions(optionsSchema, entry.options, inner, shown);
-    return { exported, options, source: shown };
+    return loadExtension(this.container.get(RESOLVER), entry, inner);
   }
 }
 

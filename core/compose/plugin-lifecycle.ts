@@ -119,23 +119,32 @@ export class PluginLifecycle {
     }
   }
 
-  /** What is there, as a tree for people. */
-  report(): string {
-    const lines = this.all.flatMap((plugin) => {
-      const { blueprint, observer, policies, commands, phasesMs } = plugin;
-      const hooks = this.hooks.hooksOf(observer);
-      const details = [
-        hooks.length > 0 ? `hooks: ${hooks.join(', ')}` : '',
-        policies.size > 0 ? `slots: ${[...policies.keys()].join(', ')}` : '',
-        commands.size > 0 ? `commands: ${[...commands.keys()].join(', ')}` : '',
-      ].filter((detail) => detail !== '');
-      const setupMs = Math.round(phasesMs.get('setup') ?? 0);
-      return [
-        `- ${plugin.name} (${blueprint.source}), set up in ${setupMs} ms`,
-        ...details.map((detail) => `    ${detail}`),
-      ];
-    });
-    return lines.length === 0 ? '- no plugins' : lines.join('\n');
+  /**
+   * What is there, as a tree for people.
+   * @param loaded - plugins of which some may not have been set up
+   */
+  report(loaded: readonly Blueprint[] = []): string {
+    const waiting = loaded.filter(({ name }) => !this.plugins.has(name));
+    const lines = [
+      ...this.all.flatMap((plugin) => this.reportOn(plugin)),
+      ...waiting.map(({ name, source }) => `- ${name} (${source})`),
+    ];
+    return lines.length === 0 ? '- none' : lines.join('\n');
+  }
+
+  private reportOn(plugin: LoadedPlugin): string[] {
+    const { blueprint, observer, policies, commands, phasesMs } = plugin;
+    const hooks = this.hooks.hooksOf(observer);
+    const details = [
+      hooks.length > 0 ? `hooks: ${hooks.join(', ')}` : '',
+      policies.size > 0 ? `slots: ${[...policies.keys()].join(', ')}` : '',
+      commands.size > 0 ? `commands: ${[...commands.keys()].join(', ')}` : '',
+    ].filter((detail) => detail !== '');
+    const setupMs = Math.round(phasesMs.get('setup') ?? 0);
+    return [
+      `- ${plugin.name} (${blueprint.source}), set up in ${setupMs} ms`,
+      ...details.map((detail) => `    ${detail}`),
+    ];
   }
 
   private checkRequired({ name, requires }: Blueprint): void {
@@ -220,6 +229,7 @@ export class PluginLifecycle {
       });
     } catch (cause) {
       if (YardmasterError.is(cause) && cause.data['phase'] === phase) throw cause;
+      if (YardmasterError.is(cause, 'ERR_CONFIG')) throw cause; // It says all that is needed.
       throw new YardmasterError(
         'ERR_PLUGIN_SETUP',
         `${shown} failed in ${phase}: ${cause instanceof Error ? cause.message : String(cause)}`,

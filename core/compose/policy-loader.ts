@@ -38,7 +38,7 @@ function make(
     if (own !== slot) {
       throw new YardmasterError(
         'ERR_SLOT',
-        `${name} (${source}) is a policy for ${String(own)} and cannot fill ${slot}`,
+        `${name} (${source}) is a policy for ${own} and cannot fill ${slot}`,
         { slot, policy: name },
       );
     }

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { type Clock, every, type Timer } from '../api/clock.ts';
-import { YardmasterError } from '../api/errors.ts';
+import { toErrorPayload, YardmasterError } from '../api/errors.ts';
 import type { EventSource } from '../api/events.ts';
 import type { SchedulerHooks } from '../api/hooks.ts';
 import type { Logger, NewStimulus } from '../api/plugin.ts';
 import type { SlotName } from '../api/policies.ts';
-import type { Listener } from '../api/transport.ts';
+import type { Listener, WireMessage } from '../api/transport.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Config } from '../config/types.ts';
 import type { Outbox } from '../kernel/outbox.ts';
@@ -14,23 +14,13 @@ import { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
 import type { TransitionRecord } from '../kernel/story.ts';
 import type { GatherReply } from '../messages/protocol.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
+import type { ComputeTask } from '../messages/to-worker.ts';
 import type { ClusterState } from '../state/cluster.ts';
-import { CONFIGURATION, loadBlueprints, loadPolicies } from './boot.ts';
 import { Commands } from './commands.ts';
-import { compilePorts } from './compile-ports.ts';
-import { Container } from './container.ts';
-import { EventBus } from './event-bus.ts';
 import { EventLog } from './event-log.ts';
-import { AT_RUN_TIME } from './extension-options.ts';
+import { Extensions, type ExtensionsHost } from './extensions.ts';
 import { Gatherer } from './gatherer.ts';
-import { HookRegistry, type Observer } from './hook-table.ts';
 import { kernelOptions } from './kernel-options.ts';
-import type { PluginHost } from './loaded-plugin.ts';
-import { blueprintOf } from './plugin-blueprint.ts';
-import { PluginLifecycle } from './plugin-lifecycle.ts';
-import { PluginResolver } from './plugin-resolver.ts';
-import { loadPolicy } from './policy-loader.ts';
-import { PolicySlotTable } from './policy-slots.ts';
 import type {
   AddPluginOptions,
   CreateSchedulerOptions,
@@ -39,7 +29,6 @@ import type {
 } from './scheduler.ts';
 import { Session, type SessionHost, type Sessions } from './session.ts';
 import { StimulusQueue } from './stimulus-queue.ts';
-import * as tokens from './tokens.ts';
 import { TransportTable } from './transport-table.ts';
 import { withTimeout } from './with-timeout.ts';
 
@@ -52,7 +41,7 @@ const CLOSE_TIMEOUT_MS = 5_000;
  * A running scheduler: connections, timers and plugins around one kernel. Stimuli are handled one at
  * a time and completely; what they send leaves before the next, and events are told after.
  */
-export class SchedulerHost implements Scheduler, PluginHost, SessionHost {
+export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   readonly serverId = `scheduler-${randomUUID()}`;
   readonly clock: Clock;
   readonly config: Config;
@@ -62,12 +51,7 @@ export class SchedulerHost implements Scheduler, PluginHost, SessionHost {
   crash: YardmasterError | undefined;
 
   private readonly log: Logger;
-  private readonly container = Container.root();
-  private readonly bus: EventBus;
-  private readonly hooks: HookRegistry;
-  private readonly slots: PolicySlotTable;
-  private readonly resolver: PluginResolver;
-  private readonly lifecycle: PluginLifecycle;
+  private readonly extensions: Extensions;
   private readonly transports: TransportTable;
   private readonly eventLog = new EventLog();
   private readonly queue = new StimulusQueue();
@@ -80,35 +64,15 @@ export class SchedulerHost implements Scheduler, PluginHost, SessionHost {
   /** No stimulus is handled any more. */
   private isStopped = false;
   private closing: Promise<void> | undefined;
-  /** Changes of plugins and policies happen one after the other. */
-  private changes: Promise<unknown> = Promise.resolve();
-
   constructor(
     private readonly loaded: LoadedConfig,
     private readonly options: CreateSchedulerOptions & { readonly log: Logger },
   ) {
-    const { container } = this;
     this.clock = options.clock;
     this.log = options.log;
     this.config = loaded.config;
-    container.provide(tokens.CLOCK, this.clock);
-    container.provide(tokens.LOGGER, this.log);
-    container.provide(tokens.BUILTINS, options.builtins);
-    container.provide(tokens.CONFIG_FOLDER, loaded.folder);
-    container.provide(tokens.CONTAINER, container);
-    container.provide(tokens.HOST, this);
-    container.provideClass(tokens.EVENT_BUS, EventBus);
-    container.provideClass(tokens.HOOKS, HookRegistry);
-    container.provideClass(tokens.SLOTS, PolicySlotTable);
-    container.provideClass(tokens.RESOLVER, PluginResolver);
-    container.provideClass(tokens.LIFECYCLE, PluginLifecycle);
-    this.bus = container.get(tokens.EVENT_BUS);
-    this.hooks = container.get(tokens.HOOKS);
-    this.slots = container.get(tokens.SLOTS);
-    this.resolver = container.get(tokens.RESOLVER);
-    this.lifecycle = container.get(tokens.LIFECYCLE);
+    this.extensions = new Extensions(loaded, options, this);
     this.transports = new TransportTable(this.clock, options.builtins, options.transports);
-    this.hooks.onFailure = (observer, error) => this.hookFailed(observer, error);
   }
 
   get cluster(): ClusterState {
@@ -116,39 +80,30 @@ export class SchedulerHost implements Scheduler, PluginHost, SessionHost {
   }
 
   get events(): EventSource {
-    return this.bus;
+    return this.extensions.bus;
   }
 
   get plugins(): readonly PluginInfo[] {
-    return this.lifecycle.all.map(({ blueprint, observer, commands, owner }) => ({
-      name: blueprint.name,
-      source: blueprint.source,
-      onError: blueprint.onError,
-      enabled: !observer.isDetached,
-      errorCount: observer.errorCount,
-      hooks: [...observer.counters].map(([hook, counters]) => ({ hook, ...counters })),
-      slots: this.slots.filledBy(owner),
-      commands: [...commands.keys()],
-    }));
+    return this.extensions.infos;
+  }
+
+  /** Loads and checks everything that the configuration names; nothing of it runs. */
+  async load(): Promise<void> {
+    const { loaded, extensions } = this;
+    const { transport } = this.config.scheduler;
+    if (transport !== undefined) {
+      const place = { origin: loaded.origin, optionsAt: ['scheduler', 'transport', 'options'] };
+      await this.transports.addConfigured(transport, extensions.resolver, place);
+    }
+    await extensions.load();
   }
 
   /** Loads and starts everything but connections. When it fails, nothing is left behind. */
   async boot(): Promise<void> {
     try {
-      const { loaded, options, resolver } = this;
-      const { transport } = this.config.scheduler;
-      if (transport !== undefined) {
-        const optionsAt = ['scheduler', 'transport', 'options'];
-        await this.transports.addConfigured(transport, resolver, {
-          origin: loaded.origin,
-          optionsAt,
-        });
-      }
-      await loadPolicies(this.slots, resolver, loaded);
+      await this.load();
       this.makeKernel();
-      const blueprints = await loadBlueprints(resolver, loaded, options.builtins);
-      for (const blueprint of blueprints) await this.lifecycle.add(blueprint);
-      for (const plugin of this.lifecycle.all) await this.lifecycle.start(plugin);
+      await this.extensions.start();
       this.startTimers();
     } catch (error) {
       await this.close();
@@ -157,9 +112,7 @@ export class SchedulerHost implements Scheduler, PluginHost, SessionHost {
   }
 
   bootReport(): string {
-    const { slots, lifecycle } = this;
-    const filled = Object.entries(slots.current()).map(([slot, { name }]) => `- ${slot}: ${name}`);
-    return ['policies', ...filled, 'plugins', lifecycle.report()].join('\n');
+    return this.extensions.report();
   }
 
   async listen(address: string = this.config.scheduler.address): Promise<string> {
@@ -175,31 +128,12 @@ export class SchedulerHost implements Scheduler, PluginHost, SessionHost {
     return listener.address;
   }
 
-  addPlugin(
-    plugin: string | object,
-    { idempotent = false, options, onError = 'log' }: AddPluginOptions = {},
-  ): Promise<string> {
-    return this.change(async () => {
-      const resolved = await this.resolver.resolve(plugin, 'plugin');
-      const request = {
-        onError,
-        place: AT_RUN_TIME,
-        ...(options === undefined ? {} : { options }),
-      };
-      const blueprint = blueprintOf(resolved, request);
-      const { name } = blueprint;
-      if (idempotent && this.lifecycle.get(name) !== undefined) return name;
-      await this.lifecycle.start(await this.lifecycle.add(blueprint));
-      this.bus.emit('plugin-added', name);
-      return name;
-    });
+  addPlugin(plugin: string | object, options: AddPluginOptions = {}): Promise<string> {
+    return this.extensions.addPlugin(plugin, options);
   }
 
   removePlugin(name: string): Promise<void> {
-    return this.change(async () => {
-      await this.lifecycle.remove(name);
-      this.bus.emit('plugin-removed', name);
-    });
+    return this.extensions.removePlugin(name);
   }
 
   replacePolicy(
@@ -207,12 +141,7 @@ export class SchedulerHost implements Scheduler, PluginHost, SessionHost {
     policy: string | object,
     options?: Readonly<Record<string, unknown>>,
   ): Promise<void> {
-    return this.change(async () => {
-      const entry = { use: policy, ...(options === undefined ? {} : { options }) };
-      const named = await loadPolicy(this.resolver, slot, entry, AT_RUN_TIME);
-      this.slots.provide(slot, named, CONFIGURATION);
-      this.portsChanged();
-    });
+    return this.extensions.replacePolicy(slot, policy, options);
   }
 
   enqueue(stimulus: NewStimulus & { readonly stimulusId?: string }): void {
@@ -242,7 +171,7 @@ export class SchedulerHost implements Scheduler, PluginHost, SessionHost {
 
   report(error: YardmasterError): void {
     this.log.error({ err: error, code: error.code, ...error.data }, error.message);
-    this.bus.emit('error', error);
+    this.extensions.bus.emit('error', error);
   }
 
   close(): Promise<void> {
@@ -264,14 +193,14 @@ export class SchedulerHost implements Scheduler, PluginHost, SessionHost {
       startedMs: nowMs,
       kernel: this.kernel,
       events: this.eventLog,
-      lifecycle: this.lifecycle,
+      lifecycle: this.extensions.lifecycle,
       addresses: () => this.listeners.map(({ address }) => address),
       plugins: () => this.plugins,
     });
   }
 
   private compile(): KernelPorts {
-    const { bus } = this;
+    const { bus } = this.extensions;
     const own: Partial<SchedulerHooks> = {
       taskTransition: (task, _start, finish) => {
         if (finish === 'erred') bus.emit('task-erred', task);
@@ -286,7 +215,7 @@ export class SchedulerHost implements Scheduler, PluginHost, SessionHost {
       clientAdded: (client) => bus.emit('client-added', client),
       clientRemoved: (client) => bus.emit('client-removed', client),
     };
-    return compilePorts(this.slots, this.hooks, own, ({ error }) => this.report(error));
+    return this.extensions.compile(own);
   }
 
   private replacePorts(): void {
@@ -300,8 +229,8 @@ export class SchedulerHost implements Scheduler, PluginHost, SessionHost {
   }
 
   private handle(stimulus: Stimulus): void {
-    this.hooks.stimulusId = stimulus.stimulusId;
-    this.bus.hold();
+    this.extensions.hooks.stimulusId = stimulus.stimulusId;
+    this.extensions.bus.hold();
     try {
       this.deliver(this.kernel.handle(stimulus, this.clock.nowMs()));
     } catch (cause) {
@@ -309,34 +238,47 @@ export class SchedulerHost implements Scheduler, PluginHost, SessionHost {
       this.stopBecause(`the stimulus ${stimulusId} (${op}) could not be handled`, cause);
     }
     if (this.arePortsStale) this.replacePorts();
-    this.bus.release();
+    this.extensions.bus.release();
   }
 
   private deliver({ toWorkers, toClients, events }: Outbox): void {
     const { workers, clients } = this.sessions;
     for (const { worker, message } of toWorkers) {
       const session = workers.get(worker.address);
-      session?.send({ ...message });
-      if (message.op === 'close') session?.end();
+      if (session === undefined) continue;
+      const failed = this.trySend(session, message);
+      if (failed !== undefined && message.op === 'compute-task') {
+        this.enqueue(undeliverable(worker.address, message, failed));
+      }
+      if (message.op === 'close') session.end();
     }
-    for (const { client, message } of toClients) clients.get(client.key)?.send({ ...message });
+    for (const { client, message } of toClients) {
+      const session = clients.get(client.key);
+      if (session !== undefined) this.trySend(session, message);
+    }
     for (const { topic, message } of events) {
       this.eventLog.publish(topic, message, this.clock.nowMs());
-      this.bus.emit('event', topic, message);
+      this.extensions.bus.emit('event', topic, message);
       for (const hook of this.ports.hooks.eventLogged) hook(topic, message);
     }
   }
 
-  private hookFailed(observer: Observer, error: YardmasterError): void {
-    this.report(error);
-    if (observer.onError === 'disable') this.lifecycle.disable(observer.plugin);
-    else if (observer.onError === 'crash') {
-      this.stopBecause(`plugin "${observer.plugin}" failed and its onError is crash`, error);
+  /** What came from outside can travel again; what a plugin enqueued perhaps cannot. */
+  private trySend(session: Session, message: object): YardmasterError | undefined {
+    try {
+      session.send(message as WireMessage);
+      return undefined;
+    } catch (thrown) {
+      const error = YardmasterError.is(thrown)
+        ? thrown
+        : new YardmasterError('ERR_NOT_SERIALISABLE', String(thrown), {}, { cause: thrown });
+      this.report(error);
+      return error;
     }
   }
 
   /** Something happened after which the state is not to be trusted: tell, and close. */
-  private stopBecause(what: string, cause: unknown): void {
+  stopBecause(what: string, cause: unknown): void {
     if (this.isStopped) return;
     const message = cause instanceof Error ? cause.message : String(cause);
     const code = YardmasterError.is(cause, 'ERR_PLUGIN_HOOK') ? cause.code : 'ERR_INVARIANT';
@@ -370,21 +312,11 @@ export class SchedulerHost implements Scheduler, PluginHost, SessionHost {
     if (noWorkersTimeout !== Infinity) repeat(NO_WORKERS_CHECK_MS, 'check-no-workers-timeout');
   }
 
-  private change<T>(run: () => Promise<T>): Promise<T> {
-    const result = this.changes.then(() => {
-      this.checkOpen();
-      return run();
-    });
-    this.changes = result.catch(() => undefined); // Whoever asked for the change is told.
-    return result;
-  }
-
   private async shutDown(): Promise<void> {
-    await this.changes;
-    await this.lifecycle.beforeClose();
+    await this.extensions.beforeClose();
     this.isStopped = true;
     for (const timer of this.timers) timer.cancel();
-    await this.lifecycle.closeAll();
+    await this.extensions.lifecycle.closeAll();
     await Promise.all(this.listeners.map((listener) => this.attempt(() => listener.close())));
     for (const session of this.sessions.workers.values()) {
       session.send({ op: 'close', reason: 'scheduler-close', stimulusId: 'scheduler-close' });
@@ -392,8 +324,8 @@ export class SchedulerHost implements Scheduler, PluginHost, SessionHost {
     const sessions = [...this.sessions.all];
     await Promise.all(sessions.map((session) => this.attempt(() => this.closeSession(session))));
     (this.gatherer as Gatherer | undefined)?.close();
-    this.bus.emit('closed');
-    await this.attempt(() => this.container.dispose());
+    this.extensions.bus.emit('closed');
+    await this.attempt(() => this.extensions.dispose());
   }
 
   private async closeSession({ channel }: Session): Promise<void> {
@@ -412,11 +344,31 @@ export class SchedulerHost implements Scheduler, PluginHost, SessionHost {
     }
   }
 
-  private checkOpen(): void {
+  checkOpen(): void {
     if (this.closing !== undefined || this.isStopped) throw closedError();
   }
 }
 
 function closedError(): YardmasterError {
   return new YardmasterError('ERR_CLOSED', 'the scheduler is closed');
+}
+
+/** A task that cannot be sent to any worker fails, and says why. */
+function undeliverable(
+  worker: string,
+  { key, runId }: ComputeTask,
+  error: YardmasterError,
+): NewStimulus {
+  return {
+    op: 'task-erred',
+    worker,
+    key,
+    runId,
+    failure: {
+      exception: toErrorPayload(error),
+      traceback: undefined,
+      exceptionText: error.message,
+      tracebackText: error.stack ?? '',
+    },
+  };
 }

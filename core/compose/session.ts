@@ -27,6 +27,9 @@ import { VERSION } from './version.ts';
 /** Clients are asked to report this many times more rarely than workers. */
 const CLIENT_HEARTBEAT_FACTOR = 10;
 
+/** Errors of a connection that say the peer is wrong, and not merely gone. */
+const BREACHES = ['ERR_PROTOCOL', 'ERR_FRAME'];
+
 /** What a session needs of its scheduler. */
 export interface SessionHost {
   readonly serverId: string;
@@ -118,15 +121,19 @@ export class Session implements ChannelHandlers {
   onRequest(method: string, parameters: WireMessage): unknown {
     try {
       checkRequest(method, parameters);
-      if (method === 'hello') return this.hello(parameters as unknown as HelloRequest);
-      return this.answer(method, parameters);
+      this.admit(method);
     } catch (error) {
-      if (YardmasterError.is(error, 'ERR_PROTOCOL')) queueMicrotask(() => this.refuse(error));
+      queueMicrotask(() => this.refuse(error)); // After the answer, which says the same.
       throw error;
     }
+    return this.answer(method, parameters);
   }
 
   onClose(error?: Error): void {
+    // What broke below the messages (a frame, the form of a request) was not reported by `refuse`.
+    if (!this.isOver && YardmasterError.is(error) && BREACHES.includes(error.code)) {
+      this.host.report(error);
+    }
     this.isOver = true;
     const { host, sender, role } = this;
     host.sessions.all.delete(this);
@@ -145,28 +152,27 @@ export class Session implements ChannelHandlers {
     }
   }
 
-  private hello({ protocol, role, version }: HelloRequest): HelloReply {
-    if (this.role !== undefined) throw violation('a second hello');
-    if (protocol !== PROTOCOL) {
-      throw new YardmasterError(
-        'ERR_PROTOCOL',
-        `${this.channel.peerAddress} speaks ${protocol} (version ${version}), this scheduler ${PROTOCOL} (version ${VERSION}); install the same version on both sides`,
-        { field: 'protocol', theirs: protocol, ours: PROTOCOL },
-      );
+  /** Who may ask what, and when. */
+  private admit(method: string): void {
+    const { role, sender } = this;
+    if (method === 'hello') {
+      if (role !== undefined) throw violation('a second hello');
+      return;
     }
-    this.role = role;
-    return { protocol: PROTOCOL, version: VERSION, serverId: this.host.serverId };
+    if (role === undefined) throw violation(`the request "${method}" before hello`);
+    if (!method.startsWith('register-')) return;
+    if (method !== `register-${role}`) throw violation(`"${method}" from a ${role}`);
+    if (sender !== undefined) throw violation('a second registration');
   }
 
   private answer(method: string, parameters: WireMessage): unknown {
-    const { host, role } = this;
-    if (role === undefined) throw violation(`the request "${method}" before hello`);
+    const { host } = this;
     switch (method) {
+      case 'hello':
+        return this.hello(parameters as unknown as HelloRequest);
       case 'register-worker':
-        if (role !== 'worker') throw violation(`"${method}" from a ${role}`);
         return this.registerWorker(parameters as unknown as RegisterWorkerRequest);
       case 'register-client':
-        if (role !== 'client') throw violation(`"${method}" from a ${role}`);
         return this.registerClient(parameters as unknown as RegisterClientRequest);
       case 'who-has':
         return whoHas(host.cluster, parameters as unknown as WhoHasRequest);
@@ -179,10 +185,23 @@ export class Session implements ChannelHandlers {
     }
   }
 
+  private hello({ protocol, role, version }: HelloRequest): HelloReply {
+    if (protocol !== PROTOCOL) {
+      const error = new YardmasterError(
+        'ERR_PROTOCOL',
+        `${this.channel.peerAddress} speaks ${protocol} (version ${version}), this scheduler ${PROTOCOL} (version ${VERSION}); install the same version on both sides`,
+        { field: 'protocol', theirs: protocol, ours: PROTOCOL },
+      );
+      queueMicrotask(() => this.refuse(error));
+      throw error;
+    }
+    this.role = role;
+    return { protocol: PROTOCOL, version: VERSION, serverId: this.host.serverId };
+  }
+
   private registerWorker(request: RegisterWorkerRequest): RegisterWorkerReply {
     const { host } = this;
     const { address, name } = request.identity;
-    if (this.sender !== undefined) throw violation('a second registration');
     if (host.cluster.workers.has(address)) refuseWorker('address', address, address);
     if (host.cluster.aliases.has(name)) refuseWorker('name', name, address);
     this.sender = address;
@@ -203,7 +222,6 @@ export class Session implements ChannelHandlers {
 
   private registerClient({ client, versions }: RegisterClientRequest): RegisterClientReply {
     const { host } = this;
-    if (this.sender !== undefined) throw violation('a second registration');
     if (host.cluster.clients.has(client)) {
       throw new YardmasterError(
         'ERR_REGISTRATION',

@@ -119,8 +119,12 @@ function problemOf(error: ErrorObject, root: readonly Segment[]): Problem {
       return { at, message: `must be ${typeText(params['type'])} ${got}` };
     case 'extension':
       return { at, message: `must be a name, a path or a package ${got}` };
-    default:
-      return { at, message: `${error.message ?? `breaks ${error.keyword}`} ${got}` };
+    default: {
+      const { unit } = parentSchema ?? {};
+      const what = error.message ?? `breaks ${error.keyword}`;
+      if (unit === undefined) return { at, message: `${what} ${got}` };
+      return { at, message: `${what} ${unit} (got ${show(error.data)} ${unit})` };
+    }
   }
 }
 

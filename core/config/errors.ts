@@ -50,11 +50,8 @@ export function problemLine({ at, message, aboutKey }: Problem, origin: ConfigOr
 }
 
 /** All problems in one error, one line each; `data.problems` has them as fields. */
-export function configError(
-  problems: readonly Problem[],
-  origin: ConfigOrigin,
-  cause?: unknown,
-): YardmasterError {
+export function configError(unordered: readonly Problem[], origin: ConfigOrigin): YardmasterError {
+  const problems = inFileOrder(unordered, origin);
   const lines = problems.map((problem) => problemLine(problem, origin));
   const count = lines.length === 1 ? 'a problem' : `${lines.length} problems`;
   return new YardmasterError(
@@ -67,8 +64,16 @@ export function configError(
         line: lines[index],
       })),
     },
-    cause === undefined ? undefined : { cause },
   );
+}
+
+function inFileOrder(problems: readonly Problem[], origin: ConfigOrigin): readonly Problem[] {
+  const placed = problems.map((problem) => ({
+    problem,
+    place: origin.locate(problem.at, problem.aboutKey) ?? { line: 0, column: 0 },
+  }));
+  placed.sort((a, b) => a.place.line - b.place.line || a.place.column - b.place.column);
+  return placed.map(({ problem }) => problem);
 }
 
 /** The known name that `word` was probably meant to be. */

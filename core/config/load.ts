@@ -4,14 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
 import { YardmasterError } from '../api/errors.ts';
 import { check, deepFreeze } from './check.ts';
-import {
-  type ConfigOrigin,
-  configError,
-  IN_CODE,
-  type Position,
-  type Problem,
-  type Segment,
-} from './errors.ts';
+import { type ConfigOrigin, configError, IN_CODE, type Position, type Segment } from './errors.ts';
 import { normaliseEntries } from './entries.ts';
 import { isPlainObject } from './prepare.ts';
 import { CONFIG_SCHEMA } from './schema.ts';
@@ -55,7 +48,7 @@ function checkSource({ value, origin }: Source): Omit<LoadedConfig, 'folder'> {
   const { value: normal, problems: early } = normaliseEntries(value ?? {});
   const { value: checked, problems: late } = check(CONFIG_SCHEMA, normal);
   const problems = [...early, ...late];
-  if (problems.length > 0) throw configError(inFileOrder(problems, origin), origin);
+  if (problems.length > 0) throw configError(problems, origin);
   return { config: deepFreeze(checked) as Config, origin };
 }
 
@@ -145,6 +138,7 @@ function locate(
   at.forEach((segment, depth) => {
     const isLast = depth === at.length - 1;
     if (isMap(node)) {
+      if (segment === 'options' && !node.has('options') && node.has('class')) return; // Inline.
       const pair = node.items.find(({ key }) => isScalar(key) && key.value === segment);
       const keyOffset = (pair?.key as Node | undefined)?.range?.[0];
       node = pair?.value;
@@ -160,13 +154,4 @@ function locate(
   if (offset === undefined) return undefined;
   const { line, col } = lines.linePos(offset);
   return { line, column: col };
-}
-
-function inFileOrder(problems: readonly Problem[], origin: ConfigOrigin): Problem[] {
-  const placed = problems.map((problem) => ({
-    problem,
-    place: origin.locate(problem.at, problem.aboutKey) ?? { line: 0, column: 0 },
-  }));
-  placed.sort((a, b) => a.place.line - b.place.line || a.place.column - b.place.column);
-  return placed.map(({ problem }) => problem);
 }

@@ -42,7 +42,7 @@ const options = (what: string): object => ({
 });
 
 const entry = (what: string, more: object = {}, rest: object = {}): object => ({
-  type: 'object',
+  type: ['object', 'string'], // A mere name is an entry without options.
   additionalProperties: false,
   required: ['use'],
   properties: { use: use(what), options: options(what), ...more },

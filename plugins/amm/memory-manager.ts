@@ -157,7 +157,7 @@ export class MemoryManager implements AmmView {
     if ((op as unknown) !== 'drop') {
       throw new YardmasterError(
         'ERR_POLICY',
-        `"${String(op)}" is not a suggestion; yield replicate(task) or drop(task)`,
+        `"${op as string}" is not a suggestion; yield replicate(task) or drop(task)`,
         { op },
       );
     }

@@ -29,6 +29,8 @@ export class MemoryLog implements Logger {
 /** A raw peer that speaks the protocol word by word, so that it can also break it. */
 export class RawPeer {
   readonly received: WireMessage[] = [];
+  /** Ops of everything that came, answers included, in the order of the wire. */
+  readonly wire: unknown[] = [];
   closedWith: Error | 'in good order' | undefined;
   /** Answers to requests, by method. */
   readonly answers = new Map<string, (parameters: WireMessage) => unknown>();
@@ -41,8 +43,15 @@ export class RawPeer {
 
   async connect(address: string): Promise<this> {
     const connecting = this.transport.connect(address, (connection) => {
-      this.channel = this.makeChannel(connection);
-      return this.channel;
+      const channel = this.makeChannel(connection);
+      this.channel = channel;
+      return {
+        onMessages: (batch) => {
+          this.wire.push(...batch.map(({ op }) => op));
+          channel.onMessages(batch);
+        },
+        onClose: (error) => channel.onClose(error),
+      };
     });
     await settle(this.clock);
     await connecting;
@@ -70,6 +79,12 @@ export class RawPeer {
 
   hello(role: string): Promise<unknown> {
     return this.request('hello', { protocol: PROTOCOL, role, version: '0' });
+  }
+
+  async close(): Promise<void> {
+    const closing = this.channel.close();
+    await settle(this.clock);
+    await closing;
   }
 
   ops(): unknown[] {

@@ -1,0 +1,169 @@
+import type { YardmasterError } from '../api/errors.ts';
+import type { SchedulerHooks } from '../api/hooks.ts';
+import type { SlotName } from '../api/policies.ts';
+import type { LoadedConfig } from '../config/load.ts';
+import type { KernelPorts } from '../kernel/ports.ts';
+import { CONFIGURATION, loadBlueprints, loadPolicies } from './boot.ts';
+import { compilePorts } from './compile-ports.ts';
+import { Container } from './container.ts';
+import { EventBus } from './event-bus.ts';
+import { AT_RUN_TIME } from './extension-options.ts';
+import { HookRegistry, type Observer } from './hook-table.ts';
+import type { PluginHost } from './loaded-plugin.ts';
+import { type Blueprint, blueprintOf } from './plugin-blueprint.ts';
+import { PluginLifecycle } from './plugin-lifecycle.ts';
+import { PluginResolver } from './plugin-resolver.ts';
+import { loadPolicy } from './policy-loader.ts';
+import { PolicySlotTable } from './policy-slots.ts';
+import type { AddPluginOptions, CreateSchedulerOptions, PluginInfo } from './scheduler.ts';
+import * as tokens from './tokens.ts';
+
+/** What the owner of the extensions has to do for them. */
+export interface ExtensionsHost extends PluginHost {
+  /** A plugin whose `onError` is `crash` failed. */
+  stopBecause(what: string, cause: unknown): void;
+  /** @throws YardmasterError `ERR_CLOSED` */
+  checkOpen(): void;
+}
+
+/**
+ * The plugins and policies of one scheduler, and the container that wires them. Everything that the
+ * kernel calls leaves through {@link compile}.
+ */
+export class Extensions {
+  readonly bus: EventBus;
+  readonly hooks: HookRegistry;
+  readonly resolver: PluginResolver;
+  readonly lifecycle: PluginLifecycle;
+  private readonly container = Container.root();
+  private readonly slots: PolicySlotTable;
+  private blueprints: readonly Blueprint[] = [];
+  /** Changes happen one after the other. */
+  private changes: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    private readonly loaded: LoadedConfig,
+    private readonly options: Required<Pick<CreateSchedulerOptions, 'builtins' | 'clock' | 'log'>>,
+    private readonly host: ExtensionsHost,
+  ) {
+    const { container } = this;
+    container.provide(tokens.CLOCK, options.clock);
+    container.provide(tokens.LOGGER, options.log);
+    container.provide(tokens.BUILTINS, options.builtins);
+    container.provide(tokens.CONFIG_FOLDER, loaded.folder);
+    container.provide(tokens.CONTAINER, container);
+    container.provide(tokens.HOST, host);
+    container.provideClass(tokens.EVENT_BUS, EventBus);
+    container.provideClass(tokens.HOOKS, HookRegistry);
+    container.provideClass(tokens.SLOTS, PolicySlotTable);
+    container.provideClass(tokens.RESOLVER, PluginResolver);
+    container.provideClass(tokens.LIFECYCLE, PluginLifecycle);
+    this.bus = container.get(tokens.EVENT_BUS);
+    this.hooks = container.get(tokens.HOOKS);
+    this.slots = container.get(tokens.SLOTS);
+    this.resolver = container.get(tokens.RESOLVER);
+    this.lifecycle = container.get(tokens.LIFECYCLE);
+    this.hooks.onFailure = (observer, error) => this.hookFailed(observer, error);
+  }
+
+  /** Loads policies and plugins and checks their options; nothing is set up. */
+  async load(): Promise<void> {
+    await loadPolicies(this.slots, this.resolver, this.loaded);
+    this.blueprints = await loadBlueprints(this.resolver, this.loaded, this.options.builtins);
+  }
+
+  /** Sets up and starts what was loaded. The cluster has to be there. */
+  async start(): Promise<void> {
+    for (const blueprint of this.blueprints) await this.lifecycle.add(blueprint);
+    for (const plugin of this.lifecycle.all) await this.lifecycle.start(plugin);
+  }
+
+  /** @param own - the host's own observers, which run first */
+  compile(own: Partial<SchedulerHooks>): KernelPorts {
+    return compilePorts(this.slots, this.hooks, own, ({ error }) => this.host.report(error));
+  }
+
+  get infos(): readonly PluginInfo[] {
+    return this.lifecycle.all.map(({ blueprint, observer, commands, owner }) => ({
+      name: blueprint.name,
+      source: blueprint.source,
+      onError: blueprint.onError,
+      enabled: !observer.isDetached,
+      errorCount: observer.errorCount,
+      hooks: [...observer.counters].map(([hook, counters]) => ({ hook, ...counters })),
+      slots: this.slots.filledBy(owner),
+      commands: [...commands.keys()],
+    }));
+  }
+
+  /** Policies and plugins as a tree for people. */
+  report(): string {
+    const policies = Object.entries(this.slots.current());
+    const lines = policies.map(([slot, { name }]) => `- ${slot}: ${name}`);
+    return ['policies', ...lines, 'plugins', this.lifecycle.report(this.blueprints)].join('\n');
+  }
+
+  addPlugin(
+    plugin: string | object,
+    { idempotent = false, options, onError = 'log' }: AddPluginOptions,
+  ): Promise<string> {
+    return this.change(async () => {
+      const resolved = await this.resolver.resolve(plugin, 'plugin');
+      const given = options === undefined ? {} : { options };
+      const blueprint = blueprintOf(resolved, { onError, place: AT_RUN_TIME, ...given });
+      const { name } = blueprint;
+      if (idempotent && this.lifecycle.get(name) !== undefined) return name;
+      await this.lifecycle.start(await this.lifecycle.add(blueprint));
+      this.bus.emit('plugin-added', name);
+      return name;
+    });
+  }
+
+  removePlugin(name: string): Promise<void> {
+    return this.change(async () => {
+      await this.lifecycle.remove(name);
+      this.bus.emit('plugin-removed', name);
+    });
+  }
+
+  replacePolicy(
+    slot: SlotName,
+    policy: string | object,
+    options: Readonly<Record<string, unknown>> | undefined,
+  ): Promise<void> {
+    return this.change(async () => {
+      const entry = { use: policy, ...(options === undefined ? {} : { options }) };
+      const named = await loadPolicy(this.resolver, slot, entry, AT_RUN_TIME);
+      this.slots.provide(slot, named, CONFIGURATION);
+      this.host.portsChanged();
+    });
+  }
+
+  /** First thing when the scheduler closes; changes that are under way are finished before. */
+  async beforeClose(): Promise<void> {
+    await this.changes;
+    await this.lifecycle.beforeClose();
+  }
+
+  /** Forgets all services and listeners. */
+  dispose(): Promise<void> {
+    return this.container.dispose();
+  }
+
+  private change<T>(run: () => Promise<T>): Promise<T> {
+    const result = this.changes.then(() => {
+      this.host.checkOpen();
+      return run();
+    });
+    this.changes = result.catch(() => undefined); // Whoever asked for the change is told.
+    return result;
+  }
+
+  private hookFailed(observer: Observer, error: YardmasterError): void {
+    this.host.report(error);
+    if (observer.onError === 'disable') this.lifecycle.disable(observer.plugin);
+    else if (observer.onError === 'crash') {
+      this.host.stopBecause(`plugin "${observer.plugin}" failed and its onError is crash`, error);
+    }
+  }
+}

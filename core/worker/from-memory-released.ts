@@ -33,7 +33,7 @@ export function toMemoryUnasked(scope: WorkerScope, task: WorkerTask): void {
 /** A copy has arrived. */
 export function flightToMemory(scope: WorkerScope, task: WorkerTask): void {
   enterMemory(scope, task);
-  scope.report({ op: 'add-keys', keys: [task.key], stimulusId: scope.stimulusId });
+  scope.addCopy(task.key);
 }
 
 /** The only way into `memory`: the bytes are in the store. */

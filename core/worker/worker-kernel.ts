@@ -55,6 +55,7 @@ export class WorkerKernel {
       this.scope.stimulusId = event.stimulusId;
       this.dispatch(event);
       this.drain();
+      this.scope.reportCopies();
     }
     this.beginRuns();
     this.beginTransfers();

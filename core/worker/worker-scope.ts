@@ -10,6 +10,7 @@ export class WorkerScope {
   /** The event that is being handled. */
   stimulusId = '';
   private instructions: Instruction[] = [];
+  private copies: string[] = [];
 
   constructor(readonly tables: WorkerTables) {}
 
@@ -25,6 +26,17 @@ export class WorkerScope {
 
   report(message: WorkerReport): void {
     this.instructions.push({ kind: 'send', message });
+  }
+
+  /** Copies that arrive in one event are told together, by {@link reportCopies}. */
+  addCopy(key: string): void {
+    this.copies.push(key);
+  }
+
+  reportCopies(): void {
+    if (this.copies.length === 0) return;
+    this.report({ op: 'add-keys', keys: this.copies, stimulusId: this.stimulusId });
+    this.copies = [];
   }
 
   takeInstructions(): readonly Instruction[] {

@@ -5,7 +5,7 @@
  * only until the hook or the policy returns.
  */
 import type { Restrictions, TaskFailure, Priority } from '../state/task.ts';
-import type { StateCounts, TaskStateName } from '../state/task-state-name.ts';
+import type { TaskStateName } from '../state/task-state-name.ts';
 import type { MemoryState } from '../state/memory.ts';
 import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
 
@@ -28,7 +28,7 @@ export interface PrefixView {
   /** Seconds that one more task is expected to take. */
   readonly durationEstimateS: number;
   readonly suspicious: number;
-  readonly states: Readonly<StateCounts>;
+  readonly states: Readonly<Record<TaskStateName, number>>;
 }
 
 /** All tasks of one collection. */
@@ -37,7 +37,7 @@ export interface GroupView {
   readonly prefix: PrefixView;
   /** Tasks ever added. */
   readonly size: number;
-  readonly states: Readonly<StateCounts>;
+  readonly states: Readonly<Record<TaskStateName, number>>;
   readonly dependencies: ReadonlySet<GroupView>;
   readonly nbytesTotal: number;
   readonly types: ReadonlyMap<string, number>;

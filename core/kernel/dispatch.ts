@@ -37,11 +37,27 @@ export function exitProcessing(scope: KernelScope, task: TaskState): WorkerState
 
 /** Where these results are, for a message. */
 export function replicaLocations(tasks: readonly TaskState[]): ReplicaLocations {
+  const [only] = tasks;
+  if (tasks.length === 1 && only !== undefined) {
+    return { keys: [only.key], nbytes: [only.nbytes], whoHas: [addresses(only.whoHas.items)] };
+  }
   return {
-    keys: tasks.map((task) => task.key),
-    nbytes: tasks.map((task) => task.nbytes),
-    whoHas: tasks.map((task) => addresses(task.whoHas.items)),
+    keys: tasks.map(keyOf),
+    nbytes: tasks.map(sizeOf),
+    whoHas: tasks.map(holdersOf),
   };
+}
+
+function keyOf(task: TaskState): string {
+  return task.key;
+}
+
+function sizeOf(task: TaskState): number {
+  return task.nbytes;
+}
+
+function holdersOf(task: TaskState): readonly string[] {
+  return addresses(task.whoHas.items);
 }
 
 function addresses(workers: readonly WorkerState[]): readonly string[] {

@@ -69,7 +69,7 @@ function takeTasks(scope: KernelScope, stimulus: UpdateGraph, plan: GraphPlan): 
     else if (known.runSpec !== undefined) warnIfOther(scope, known, description);
     if (task.runSpec === undefined && task.state === 'released') {
       task.runSpec = description.runSpec;
-      linkAll(scope, task, description.dependencies, (n) => made[plan.dependencyIndex(index, n)]);
+      linkAll(task, dependenciesOf(scope, description, index, plan, made));
     }
     if (task.rank < 0) {
       task.negatedUserPriority = -(description.userPriority ?? 0);
@@ -82,18 +82,31 @@ function takeTasks(scope: KernelScope, stimulus: UpdateGraph, plan: GraphPlan): 
 }
 
 /** The order of the plan guarantees that the dependencies exist. */
-function linkAll(
-  scope: KernelScope,
-  task: TaskState,
-  keys: readonly string[],
-  inGraph: (n: number) => TaskState | undefined,
-): void {
-  if (keys.length === 0) return;
-  const dependencies = keys.map(
-    (key, n) => inGraph(n) ?? (scope.cluster.tasks.get(key) as TaskState),
-  );
-  const hasTwins = keys.length > 1 && new Set(keys).size < keys.length;
-  linkDependencies(task, hasTwins ? [...new Set(dependencies)] : dependencies);
+function dependenciesOf(
+  { cluster }: KernelScope,
+  { dependencies: keys }: GraphTask,
+  index: number,
+  plan: GraphPlan,
+  made: readonly TaskState[],
+): TaskState[] {
+  return keys.map((key, n) => {
+    const position = plan.dependencyIndex(index, n);
+    return (position >= 0 ? made[position] : cluster.tasks.get(key)) as TaskState;
+  });
+}
+
+function linkAll(task: TaskState, dependencies: TaskState[]): void {
+  if (dependencies.length === 0) return;
+  linkDependencies(task, hasTwins(dependencies) ? [...new Set(dependencies)] : dependencies);
+}
+
+/** Whether one is there twice. Short lists are compared in place, without making a set. */
+function hasTwins(tasks: readonly TaskState[]): boolean {
+  if (tasks.length > 4) return new Set(tasks).size < tasks.length;
+  for (let index = 1; index < tasks.length; index++) {
+    if (tasks.indexOf(tasks[index] as TaskState) < index) return true;
+  }
+  return false;
 }
 
 function describeTask(task: TaskState, description: GraphTask): void {
@@ -139,8 +152,18 @@ function recommendTouched(scope: KernelScope, touched: readonly TaskState[]): vo
   const runnable = touched.filter(
     (task) => task.state === 'released' && task.runSpec !== undefined,
   );
-  runnable.sort((a, b) => byPriority(b, a));
-  for (const task of runnable) scope.recommend(task, 'waiting');
+  // A depth-first order comes out of the walk sorted already.
+  if (!isSorted(runnable)) runnable.sort(byPriority);
+  for (let index = runnable.length - 1; index >= 0; index--) {
+    scope.recommend(runnable[index] as TaskState, 'waiting');
+  }
+}
+
+function isSorted(tasks: readonly TaskState[]): boolean {
+  for (let index = 1; index < tasks.length; index++) {
+    if (byPriority(tasks[index - 1] as TaskState, tasks[index] as TaskState) > 0) return false;
+  }
+  return true;
 }
 
 function tellLost(scope: KernelScope, client: ClientState, lost: GraphPlan['lost']): void {

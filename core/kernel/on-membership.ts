@@ -42,9 +42,12 @@ export function onHeartbeat(scope: KernelScope, stimulus: HeartbeatWorker): void
   if (worker === undefined) return;
   takeMetrics(scope, worker, stimulus.metrics);
   worker.timeDelayMs = scope.nowMs - stimulus.workerNowMs;
+  let offersMore = false;
   for (const [resource, amount] of Object.entries(stimulus.resources ?? {})) {
+    if (amount > (worker.resources.get(resource) ?? 0)) offersMore = true;
     cluster.setResource(worker, resource, amount);
   }
+  if (offersMore && worker.status === 'running') recommendUnrunnable(scope, worker);
   const executing = new Map<TaskState, number>();
   for (const [key, seconds] of stimulus.executing) {
     const task = cluster.tasks.get(key);

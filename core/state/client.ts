@@ -1,3 +1,4 @@
+import { SmallSet } from '../util/small-set.ts';
 import type { TaskState } from './task.ts';
 
 /** The pseudo-client whose wishes end when a task reaches memory or fails. */
@@ -6,6 +7,8 @@ export const FIRE_AND_FORGET = 'fire-and-forget';
 /** Somebody who wants results: a connected client, or a service such as a published data set. */
 export class ClientState {
   readonly wantsWhat = new Set<TaskState>();
+  /** The set of clients that has this one as its only member; shared by the tasks that it wants. */
+  readonly alone: SmallSet<ClientState> = SmallSet.of<ClientState>(this);
   /** Scheduler's clock in milliseconds. */
   lastSeenMs: number;
 

@@ -1,5 +1,5 @@
 import type { CostModel } from './cost-model.ts';
-import { type StateCounts, TASK_STATE_NAMES, zeroStateCounts } from './task-state-name.ts';
+import { StateCounts, TASK_STATE_NAMES } from './task-state-name.ts';
 import type { WorkerState } from './worker.ts';
 
 /** One measured action of a task: `compute`, `transfer`, `disk-read`, … in seconds. */
@@ -21,7 +21,7 @@ export class TaskPrefix {
   /** How often a worker died while a task of this prefix was processing there. */
   suspicious = 0;
   /** How many tasks ever entered each state. */
-  readonly stateCounts: StateCounts = zeroStateCounts();
+  readonly stateCounts = new StateCounts();
   readonly groups = new Set<TaskGroup>();
   /** Tasks that are processing and have not seceded, over all workers. */
   processingCount = 0;
@@ -38,9 +38,9 @@ export class TaskPrefix {
 
   /** Tasks now in each state: the sum over the groups. */
   get states(): StateCounts {
-    const sum = zeroStateCounts();
+    const sum = new StateCounts();
     for (const group of this.groups) {
-      for (const state of TASK_STATE_NAMES) sum[state] += group.states[state];
+      for (const state of TASK_STATE_NAMES) sum.change(state, group.states[state]);
     }
     return sum;
   }
@@ -79,7 +79,7 @@ export class TaskPrefix {
 /** All tasks of one collection: the keys `('random-a1b2c3', i)` for every i. */
 export class TaskGroup {
   /** Tasks now in each state. */
-  readonly states: StateCounts = zeroStateCounts();
+  readonly states = new StateCounts();
   /** Tasks ever added, forgotten ones included; it never shrinks while the group lives. */
   size = 0;
   /** Groups of the dependencies of this group's tasks. */

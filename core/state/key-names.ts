@@ -27,6 +27,8 @@ function firstTupleElement(key: string): string {
 function splitWords(key: string): string {
   if (key.length === HASH_LENGTH && isHex(key)) return 'data';
   if (key.startsWith('<')) return lastDottedName(key);
+  const plain = plainName(key);
+  if (plain !== undefined) return plain;
   const words = key.split('-');
   const head = words[0] as string;
   let name = startsWithLetter(head) ? head : strip(head.split(',')[0] as string, '_\'()"');
@@ -38,6 +40,18 @@ function splitWords(key: string): string {
   if (name === '' || isNumeric(name)) return 'Other';
   if (name.length === HASH_LENGTH && isHex(name)) return 'data';
   return name;
+}
+
+/** The common case `name-123`, without regular expressions. */
+function plainName(key: string): string | undefined {
+  const dash = key.indexOf('-');
+  if (dash < 1 || !isAsciiLetter(key.charCodeAt(0))) return undefined;
+  const next = key.charCodeAt(dash + 1);
+  return next >= 48 && next <= 57 ? key.slice(0, dash) : undefined;
+}
+
+function isAsciiLetter(code: number): boolean {
+  return (code >= 97 && code <= 122) || (code >= 65 && code <= 90);
 }
 
 function lastDottedName(key: string): string {

@@ -3,7 +3,7 @@
  * and of the sums that follow from them. Every function keeps both sides and the sums in step.
  */
 import { append } from '../util/append.ts';
-import { emptySmallSet, SmallSet } from '../util/small-set.ts';
+import type { SmallSet } from '../util/small-set.ts';
 import type { ClientState } from './client.ts';
 import type { ClusterState } from './cluster.ts';
 import type { TaskGroup, TaskPrefix } from './groups.ts';
@@ -14,9 +14,9 @@ import type { WorkerState } from './worker.ts';
 /** Moves a task to another state and keeps the counters of its group in step. */
 export function setTaskState(task: TaskState, state: TaskStateName): void {
   const { group } = task;
-  group.states[task.state]--;
-  group.states[state]++;
-  group.prefix.stateCounts[state]++;
+  group.states.change(task.state, -1);
+  group.states.change(state, 1);
+  group.prefix.stateCounts.change(state, 1);
   task.state = state;
 }
 
@@ -86,16 +86,28 @@ export function loseWaiter(dependency: TaskState): boolean {
 
 export function addWish(client: ClientState, task: TaskState): void {
   client.wantsWhat.add(task);
-  if (task.whoWants.size === 0) task.whoWants = new SmallSet(client);
-  else task.whoWants.add(client);
+  task.whoWants = withMember(task.whoWants, client);
 }
 
 /** Returns false when the client did not want the task. */
 export function removeWish(client: ClientState, task: TaskState): boolean {
   if (!client.wantsWhat.delete(task)) return false;
-  task.whoWants.delete(client);
-  if (task.whoWants.size === 0) task.whoWants = emptySmallSet();
+  task.whoWants = withoutMember(task.whoWants, client);
   return true;
+}
+
+/** Somebody who is the only member of a set again and again, and shares that set. */
+interface Member<T> {
+  readonly alone: SmallSet<T>;
+}
+
+function withMember<T extends Member<T>>(set: SmallSet<T>, member: T): SmallSet<T> {
+  return set.size === 0 ? member.alone : set.with(member);
+}
+
+function withoutMember<T extends Member<T>>(set: SmallSet<T>, member: T): SmallSet<T> {
+  const left = set.without(member);
+  return left.size === 1 ? (left.items[0] as T).alone : left;
 }
 
 // ---- task and worker: replicas ---------------------------------------------------------------
@@ -106,8 +118,7 @@ export function addReplica(cluster: ClusterState, task: TaskState, worker: Worke
   if (worker.needsWhat.size > 0 && worker.needsWhat.has(task)) forgetNeed(cluster, task, worker);
   worker.hasWhat.add(task);
   worker.nbytes += nbytesOf(cluster, task);
-  if (task.whoHas.size === 0) task.whoHas = new SmallSet(worker);
-  else task.whoHas.add(worker);
+  task.whoHas = withMember(task.whoHas, worker);
   if (task.whoHas.size === 2) cluster.replicated.add(task);
 }
 
@@ -115,12 +126,9 @@ export function addReplica(cluster: ClusterState, task: TaskState, worker: Worke
 export function removeReplica(cluster: ClusterState, task: TaskState, worker: WorkerState): void {
   if (!worker.hasWhat.delete(task)) return;
   worker.nbytes -= nbytesOf(cluster, task);
-  task.whoHas.delete(worker);
+  task.whoHas = withoutMember(task.whoHas, worker);
   if (task.whoHas.size === 1) cluster.replicated.delete(task);
-  if (task.whoHas.size === 0) {
-    task.whoHas = emptySmallSet();
-    missInDependents(task);
-  }
+  if (task.whoHas.size === 0) missInDependents(task);
   // A worker that is leaving fetches nothing any more.
   const mayFetch = worker.rank >= 0 && worker.processing.size > 0;
   if (task.waiterCount > 0 && mayFetch) needAgain(cluster, task, worker);
@@ -134,10 +142,7 @@ function missInDependents(task: TaskState): void {
 }
 
 export function removeAllReplicas(cluster: ClusterState, task: TaskState): void {
-  const { items } = task.whoHas;
-  for (let index = items.length - 1; index >= 0; index--) {
-    removeReplica(cluster, task, items[index] as WorkerState);
-  }
+  for (const worker of task.whoHas.items) removeReplica(cluster, task, worker);
 }
 
 /** The size of a result is known (anew). */

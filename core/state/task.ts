@@ -1,4 +1,4 @@
-import { emptySmallSet, type SmallSet } from '../util/small-set.ts';
+import { SmallSet } from '../util/small-set.ts';
 import type { ClientState } from './client.ts';
 import type { TaskGroup, TaskPrefix } from './groups.ts';
 import { isInPlay, type TaskStateName } from './task-state-name.ts';
@@ -76,9 +76,9 @@ export class TaskState {
   countsAsWaiter = false;
 
   /** Clients that want the result. */
-  whoWants: SmallSet<ClientState> = emptySmallSet();
+  whoWants: SmallSet<ClientState> = SmallSet.empty();
   /** Workers that hold the result; non-empty exactly in state `memory`. */
-  whoHas: SmallSet<WorkerState> = emptySmallSet();
+  whoHas: SmallSet<WorkerState> = SmallSet.empty();
   /** The worker it was sent to; set exactly in state `processing`. */
   processingOn: WorkerState | undefined = undefined;
   /** Id of the latest assignment; an answer with another id is stale. -1 before the first. */

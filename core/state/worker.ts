@@ -1,3 +1,4 @@
+import { SmallSet } from '../util/small-set.ts';
 import type { CostModel } from './cost-model.ts';
 import type { TaskPrefix } from './groups.ts';
 import { MemoryState, UnmanagedHistory } from './memory.ts';
@@ -63,6 +64,8 @@ export class WorkerState {
   readonly address: string;
   /** The address as a list, for messages about results that nobody else holds. */
   readonly soleAddress: readonly [string];
+  /** The set of workers that has this one as its only member; shared by the tasks that it holds. */
+  readonly alone: SmallSet<WorkerState> = SmallSet.of<WorkerState>(this);
   readonly name: string;
   readonly host: string;
   readonly threadCount: number;

@@ -1,60 +1,54 @@
-import { append } from './append.ts';
-
 /**
- * An insertion-ordered set for a handful of members: one small array, no hashing.
+ * An immutable, insertion-ordered set for a handful of members: one small array, no hashing.
  *
  * A JavaScript `Set` costs 150 bytes even when empty, which is most of what a task weighs. Replicas
- * and wanting clients of one task are nearly always one or two, so a linear scan is also faster.
+ * and wanting clients of one task are nearly always one or two, so a linear scan is also faster, and
+ * the set with one member can be made once by that member and shared by everybody.
  * Membership is O(size).
  */
 export class SmallSet<T> implements Iterable<T> {
-  private members: readonly T[];
+  private static readonly none = new SmallSet<unknown>([]);
 
-  constructor(...members: readonly T[]) {
-    this.members = members;
+  private constructor(
+    /** The members in insertion order, for loops that must be fast. */
+    readonly items: readonly T[],
+  ) {}
+
+  /** The empty set. There is one. */
+  static empty<T>(): SmallSet<T> {
+    return SmallSet.none as SmallSet<T>;
   }
 
-  /** The members in insertion order, for loops that must be fast. */
-  get items(): readonly T[] {
-    return this.members;
+  static of<T>(item: T): SmallSet<T> {
+    return new SmallSet([item]);
   }
 
   get size(): number {
-    return this.members.length;
+    return this.items.length;
   }
 
   has(item: T): boolean {
-    return this.members.includes(item);
+    return this.items.includes(item);
   }
 
-  /** Returns false when the item was there already. */
-  add(item: T): boolean {
-    if (this.members.includes(item)) return false;
-    this.members = append(this.members, item);
-    return true;
+  /** The set with that member, which is this one when it is there already. */
+  with(item: T): SmallSet<T> {
+    return this.has(item) ? this : new SmallSet([...this.items, item]);
   }
 
-  /** Returns false when the item was not there. Keeps the order of the others. */
-  delete(item: T): boolean {
-    const index = this.members.indexOf(item);
-    if (index < 0) return false;
-    (this.members as T[]).splice(index, 1);
-    return true;
+  /** The set without that member, which is this one when it is not there. */
+  without(item: T): SmallSet<T> {
+    if (!this.has(item)) return this;
+    return this.size === 1
+      ? SmallSet.empty()
+      : new SmallSet(this.items.filter((member) => member !== item));
   }
 
   first(): T | undefined {
-    return this.members[0];
+    return this.items[0];
   }
 
   [Symbol.iterator](): IterableIterator<T> {
-    return this.members[Symbol.iterator]();
+    return this.items[Symbol.iterator]();
   }
 }
-
-/** The empty set that every task without replicas or clients shares. Nothing is ever added to it. */
-export function emptySmallSet<T>(): SmallSet<T> {
-  return EMPTY as SmallSet<T>;
-}
-
-const EMPTY = new SmallSet<unknown>();
-Object.freeze(EMPTY);

@@ -35,16 +35,6 @@ export function parseDurationMs(value: unknown): number | undefined {
 }
 
 /**
- * The same in seconds, for values that are known to be right.
- * @throws RangeError when it cannot be read
- */
-export function parseSeconds(value: unknown): number {
-  const ms = parseDurationMs(value);
-  if (ms === undefined) throw new RangeError(`${String(value)} is not a time such as "2s"`);
-  return ms / 1000;
-}
-
-/**
  * `"50MB"` (10⁶), `"1kiB"` and `"64 MiB"` (2¹⁰), `"inf"` and numbers, which are bytes.
  * Units are case-insensitive; a trailing `/s` of a bandwidth is accepted.
  * @returns whole bytes, possibly negative or Infinity; undefined when it cannot be read

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseBytes, parseDurationMs, parseSeconds } from '../../core/config/units.ts';
+import { parseBytes, parseDurationMs } from '../../core/config/units.ts';
 
 describe('durations', () => {
   it.each([
@@ -27,11 +27,6 @@ describe('durations', () => {
     '%j is not a duration',
     (text) => expect(parseDurationMs(text)).toBeUndefined(),
   );
-
-  it('seconds are a thousandth, and nonsense throws', () => {
-    expect(parseSeconds('250ms')).toBe(0.25);
-    expect(() => parseSeconds('soon')).toThrow('soon is not a time such as "2s"');
-  });
 });
 
 describe('sizes', () => {

@@ -12,6 +12,7 @@ import { WorkerState, type WorkerStatus } from '../state/worker.ts';
 import { heartbeatIntervalMs } from './heartbeat.ts';
 import { schedulerFailure } from './errors.ts';
 import { checkIdleSaturated } from './occupancy.ts';
+import { slotLimitOf } from './placement.ts';
 import { validWorkers } from './restrictions.ts';
 import type { KernelScope } from './scope.ts';
 import { settle, transition } from './transition-loop.ts';
@@ -26,7 +27,7 @@ export function onRegisterWorker(scope: KernelScope, stimulus: RegisterWorker): 
   if (cluster.workers.has(identity.address) || cluster.aliases.has(identity.name)) return;
   const worker = new WorkerState(identity, cluster.nextSequence(), cluster.costs, scope.nowMs);
   worker.status = status;
-  worker.slotLimit = ports.queuing.policy.slotLimit(worker);
+  worker.slotLimit = slotLimitOf(scope, worker);
   cluster.addWorker(worker);
   if (metrics !== undefined) takeMetrics(scope, worker, metrics);
   if (status === 'running') cluster.running.add(worker);

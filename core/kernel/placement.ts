@@ -33,6 +33,11 @@ export function placeRootish(scope: KernelScope, task: TaskState): WorkerState |
   return askPolicy(scope, SELECT_ROOTISH, task) as WorkerState | undefined;
 }
 
+/** Root-ish tasks that the worker may have at once. */
+export function slotLimitOf(scope: KernelScope, worker: WorkerState): number {
+  return askPolicy(scope, SLOT_LIMIT, worker);
+}
+
 function placeNormal(scope: KernelScope, task: TaskState): WorkerState | undefined {
   const { cluster } = scope;
   if (cluster.running.size === 0) return undefined;
@@ -80,6 +85,15 @@ const IS_ROOTISH: Question<'queuing', TaskState, boolean> = {
   ask: (policy, { cluster }, task) => policy.isRootish(task, cluster),
   refuse: (answer) =>
     typeof answer === 'boolean' ? undefined : `answered isRootish with ${String(answer)}`,
+};
+
+const SLOT_LIMIT: Question<'queuing', WorkerState, number> = {
+  slot: 'queuing',
+  ask: (policy, _scope, worker) => policy.slotLimit(worker),
+  refuse: (limit, _scope, worker) =>
+    limit >= 1
+      ? undefined
+      : `gave worker ${worker.address} the slot limit ${limit}, which is below 1`,
 };
 
 const SELECT_ROOTISH: Question<'queuing', TaskState, WorkerView | undefined> = {

@@ -33,6 +33,7 @@ import {
 import { onLongRunning, onReschedule, onTaskErred, onTaskFinished } from './on-task-report.ts';
 import { DEFAULT_KERNEL_OPTIONS, type KernelOptions } from './options.ts';
 import type { Outbox } from './outbox.ts';
+import { slotLimitOf } from './placement.ts';
 import type { KernelPorts } from './ports.ts';
 import { refillFromQueue } from './queue.ts';
 import { KernelScope } from './scope.ts';
@@ -92,7 +93,7 @@ export class SchedulerKernel {
     const { scope } = this;
     scope.ports = ports;
     for (const worker of scope.cluster.workersByRank) {
-      worker.slotLimit = ports.queuing.policy.slotLimit(worker);
+      worker.slotLimit = slotLimitOf(scope, worker);
       checkIdleSaturated(scope, worker);
     }
   }

@@ -68,7 +68,7 @@ export class WorkerProcess implements ClusterWorker {
     const how =
       this.failure !== undefined
         ? `could not be started: ${this.failure.message}`
-        : this.end?.signal != null
+        : typeof this.end?.signal === 'string'
           ? `was killed by ${this.end.signal}`
           : `ended with exit code ${String(this.end?.code)}`;
     const wrote = this.stderr.trim() === '' ? 'it wrote nothing' : this.stderr.trim();

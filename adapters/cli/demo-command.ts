@@ -40,30 +40,33 @@ export async function demoCommand(flags: DemoFlags): Promise<number> {
   };
   print(`Text       ${corpus.paths.length} of ${corpus.found} files in ${corpus.folder}`);
   const stats = new DemoStats();
+  let cluster: LocalCluster | undefined;
   let outcome: Outcome | undefined;
-  const cluster = await LocalCluster.start({
-    mode: 'processes',
-    workers: flags.workers,
-    threads: flags.threads,
-  });
   let isInterrupted = false;
+  const compute = async (): Promise<void> => {
+    try {
+      cluster = await startCluster(flags);
+      if (!isInterrupted) outcome = await computeOn(cluster, corpus, question, stats);
+    } catch (error) {
+      if (!isInterrupted) throw error; // What is cut off fails, as it should.
+    } finally {
+      await cluster?.close();
+    }
+  };
   const code = await untilStopped({
-    closed: computeOn(cluster, corpus, question, stats)
-      .then((computed) => {
-        outcome = computed;
-      })
-      .catch((error: unknown) => {
-        if (!isInterrupted) throw error;
-      })
-      .finally(() => cluster.close()),
-    close: () => {
+    closed: compute(),
+    close: async () => {
       isInterrupted = true;
-      return cluster.close();
+      await cluster?.close();
     },
   });
   if (outcome === undefined) return code;
   printOutcome(outcome, stats, corpus, flags);
   return check(outcome, corpus, question) ? code : 1;
+}
+
+function startCluster({ workers, threads }: DemoFlags): Promise<LocalCluster> {
+  return LocalCluster.start({ mode: 'processes', workers, threads });
 }
 
 async function computeOn(
@@ -75,7 +78,7 @@ async function computeOn(
   await cluster.scheduler.addPlugin(stats);
   const client = await cluster.client();
   const work = demoGraph(corpus.paths, question, CUT);
-  print(`Cluster    a scheduler and ${cluster.workerCount} worker processes at ${cluster.address}`);
+  print(`Cluster    scheduler at ${cluster.address}, worker processes ${cluster.pids.join(', ')}`);
   print(`Graph      ${work.taskCount} tasks`);
   const progress = startProgress(work.taskCount, process.stderr);
   stats.onProgress = (done) => {
@@ -107,12 +110,11 @@ function printOutcome(
     `\nThe most telling terms of the ${answer.documents.length} documents nearest to "${query}":`,
   );
   for (const [index, { item, weight }] of answer.terms.entries()) {
-    print(`${String(index + 1).padStart(4)}  ${item.padEnd(24)} ${weight.toFixed(2).padStart(9)}`);
+    print(ranked(index, weight, item));
   }
   print('\nThe nearest documents:');
   for (const [index, { item, weight }] of answer.documents.slice(0, SHOWN_DOCUMENTS).entries()) {
-    const path = corpus.paths[item] ?? '';
-    print(`${String(index + 1).padStart(4)}  ${path.padEnd(48)} ${weight.toFixed(2).padStart(9)}`);
+    print(ranked(index, weight, corpus.paths[item] ?? ''));
   }
   const peaks = [...stats.peakBytes].sort(([a], [b]) => (a < b ? -1 : 1));
   print(
@@ -148,6 +150,10 @@ function wordsOfQuery(query: string): string[] {
     `"${query}" has no word of three letters or more to ask for; try --query 'socket address'`,
     { query },
   );
+}
+
+function ranked(index: number, weight: number, what: string): string {
+  return `${String(index + 1).padStart(4)}  ${weight.toFixed(2).padStart(8)}  ${what}`;
 }
 
 function mebibytes(bytes: number): string {

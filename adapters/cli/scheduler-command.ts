@@ -18,8 +18,10 @@ export async function schedulerCommand(flags: SchedulerFlags): Promise<number> {
     { log, ...(config === undefined ? {} : { config }) },
     (configured) => addressOf(configured, flags),
   );
+  const stopped = untilStopped(running);
+  // Only now, for whoever waits for this line may send a signal at once.
   process.stdout.write(`${running.address}\n`);
-  return untilStopped(running);
+  return stopped;
 }
 
 /** Flags win over the configuration, each for its part. */

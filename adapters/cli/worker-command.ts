@@ -17,6 +17,8 @@ export async function workerCommand(
     ...(host === undefined ? {} : { host }),
     ...(memoryLimit === undefined ? {} : { memoryLimitBytes: memoryLimit }),
   });
+  const stopped = untilStopped(worker);
+  // Only now, for whoever waits for this line may send a signal at once.
   process.stdout.write(`${worker.address}\n`);
-  return untilStopped(worker);
+  return stopped;
 }

@@ -76,10 +76,10 @@ export function replaceFutures(
 }
 
 function partsOf(value: object): Iterable<unknown> {
-  if (Array.isArray(value)) return value as readonly unknown[];
-  if (value instanceof Set) return value;
+  if (Array.isArray(value)) return value as unknown[];
+  if (value instanceof Set) return value as ReadonlySet<unknown>;
   if (value instanceof Map) return (value as ReadonlyMap<unknown, unknown>).values();
-  return isPlain(value) ? Object.values(value) : [];
+  return isPlain(value) ? (Object.values(value) as unknown[]) : [];
 }
 
 function isPlain(value: object): boolean {

@@ -75,9 +75,7 @@ export class Submitter {
       );
     }
     const rows = transpose(columns as readonly Iterable<unknown>[]);
-    const futures = rows.map((row) =>
-      this.submitOne(fn, row, undefined),
-    );
+    const futures = rows.map((row) => this.submitOne(fn, row, undefined));
     this.watchSignal(futures);
     return futures as Future<Awaited<Result>>[];
   }

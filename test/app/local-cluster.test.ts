@@ -1,0 +1,150 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { LocalCluster } from '../../adapters/app/local-cluster.ts';
+import { add, killOnce, meet, processId, slowSquare, square } from '../cli/fixtures/tasks.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'yardmaster-app-'));
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+describe('a local cluster', () => {
+  test('with threads computes in parallel', async () => {
+    const cluster = await LocalCluster.start({ workers: 2, threads: 1 });
+    try {
+      const client = await cluster.client();
+      const pair = client.map(meet, [folder, folder], ['left', 'right'], ['right', 'left']);
+      expect(await client.gather(pair)).toEqual(['left', 'right']);
+      expect(await client.submit(processId).result()).toBe(process.pid);
+      expect(cluster.pids).toEqual([]);
+    } finally {
+      await cluster.close();
+    }
+    await expect(cluster.client()).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+    await expect(cluster.scaleTo(1)).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+  });
+
+  test('is closed at the end of the block that uses it', async () => {
+    let kept: LocalCluster;
+    {
+      await using cluster = await LocalCluster.start({ mode: 'inline', workers: 1 });
+      await using client = await cluster.client();
+      expect(await client.submit(square, 3).result()).toBe(9);
+      kept = cluster;
+    }
+    await expect(kept.client()).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+  });
+
+  test('refuses a configuration that is wrong, and leaves nothing behind', async () => {
+    const config = { scheduler: { allowedFailures: -1 } };
+    await expect(LocalCluster.start({ config, mode: 'inline' })).rejects.toMatchObject({
+      code: 'ERR_CONFIG',
+      message: expect.stringContaining('allowedFailures') as string,
+    });
+    await expect(LocalCluster.start({ workers: -1, mode: 'inline' })).rejects.toMatchObject({
+      code: 'ERR_CONFIG',
+    });
+  });
+
+  test('offers the resources that tasks ask for', async () => {
+    const cluster = await LocalCluster.start({
+      mode: 'inline',
+      workers: 1,
+      resources: { GPU: 1 },
+      config: { scheduler: { noWorkersTimeout: '300ms' } },
+    });
+    try {
+      const client = await cluster.client();
+      expect(
+        await client
+          .with({ resources: { GPU: 1 } })
+          .submit(square, 2)
+          .result(),
+      ).toBe(4);
+      const hungry = client.with({ resources: { GPU: 2 } }).submit(square, 5);
+      await expect(hungry.result()).rejects.toMatchObject({ code: 'ERR_NO_WORKER' });
+    } finally {
+      await cluster.close();
+    }
+  });
+});
+
+describe('a local cluster of processes', () => {
+  test('goes on when a worker is killed in the middle of a task', async () => {
+    const cluster = await LocalCluster.start({ mode: 'processes', workers: 2 });
+    const pids = [...cluster.pids];
+    try {
+      const client = await cluster.client();
+      expect(new Set([...pids, process.pid]).size).toBe(3);
+      const inputs = client.map(square, [1, 2, 3, 4, 5, 6]);
+      const fatal = client.submit(killOnce, join(folder, 'killed'), 'survived');
+      const rest = client.map(slowSquare, [30, 30, 30, 30], [1, 2, 3, 4]);
+      expect(await fatal.result()).toBe('survived');
+      expect(await client.gather(rest)).toEqual([1, 4, 9, 16]);
+      // Results that died with it were computed again.
+      expect(await client.submit(add, inputs).result()).toBe(91);
+      expect(cluster.workerCount).toBe(1);
+      expect(pids.filter(isAlive)).toEqual(cluster.pids);
+
+      await cluster.scaleTo(2);
+      const ids = await client.gather(
+        [...cluster.scheduler.cluster.workers.keys()].map((address) =>
+          client.with({ workers: [address], pure: false }).submit(processId),
+        ),
+      );
+      expect(ids.sort()).toEqual([...cluster.pids].sort());
+    } finally {
+      await cluster.close();
+    }
+    expect(pids.filter(isAlive)).toEqual([]);
+  });
+
+  test('waits without workers, and fails the tasks when it is told to', async () => {
+    const config = { scheduler: { noWorkersTimeout: '600ms' } };
+    const cluster = await LocalCluster.start({ mode: 'processes', workers: 1, config });
+    try {
+      const client = await cluster.client();
+      const running = client.submit(slowSquare, 60_000, 2);
+      while (cluster.scheduler.cluster.totalThreads === 0 || !isProcessing(cluster)) {
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+      const [pid] = cluster.pids;
+      process.kill(pid!, 'SIGKILL');
+      await expect(running.result()).rejects.toMatchObject({ code: 'ERR_NO_WORKER' });
+      expect(cluster.workerCount).toBe(0);
+    } finally {
+      await cluster.close();
+    }
+  });
+
+  test('says why a worker did not come up', async () => {
+    const before = process.env['NODE_OPTIONS'];
+    process.env['NODE_OPTIONS'] = '--no-such-option';
+    try {
+      await expect(LocalCluster.start({ mode: 'processes', workers: 1 })).rejects.toMatchObject({
+        code: 'ERR_NO_WORKER',
+        message: expect.stringContaining('--no-such-option') as string,
+      });
+    } finally {
+      if (before === undefined) delete process.env['NODE_OPTIONS'];
+      else process.env['NODE_OPTIONS'] = before;
+    }
+  });
+});
+
+function isProcessing(cluster: LocalCluster): boolean {
+  return [...cluster.scheduler.cluster.workers.values()].some(
+    ({ processing }) => processing.size > 0,
+  );
+}

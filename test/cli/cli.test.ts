@@ -1,0 +1,201 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { Client } from '../../adapters/client/index.ts';
+import { square } from './fixtures/tasks.js';
+
+const CLI = createRequire(import.meta.url).resolve('#cli');
+const folder = mkdtempSync(join(tmpdir(), 'yardmaster-cli-'));
+const children = new Set<ChildProcess>();
+
+afterEach(() => {
+  for (const child of children) child.kill('SIGKILL');
+  children.clear();
+});
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+/** One run of the command, whose output is collected. */
+class Run {
+  stdout = '';
+  stderr = '';
+  readonly child: ChildProcess;
+  readonly exit: Promise<number | null>;
+  private wakes: (() => void)[] = [];
+
+  constructor(...args: string[]) {
+    this.child = spawn(process.execPath, [CLI, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+    children.add(this.child);
+    this.child.stdout!.setEncoding('utf8').on('data', (text: string) => {
+      this.stdout += text;
+      for (const wake of this.wakes.splice(0)) wake();
+    });
+    this.child.stderr!.setEncoding('utf8').on('data', (text: string) => (this.stderr += text));
+    this.exit = new Promise((resolve) => {
+      this.child.once('close', (code) => {
+        children.delete(this.child);
+        for (const wake of this.wakes.splice(0)) wake();
+        resolve(code);
+      });
+    });
+  }
+
+  /** Resolves when something more was printed, or the run has ended. */
+  async output(): Promise<void> {
+    if (this.child.exitCode !== null) throw new Error(`it ended early: ${this.stderr}`);
+    await new Promise<void>((resolve) => this.wakes.push(resolve));
+  }
+
+  /** The first line on stdout. */
+  async firstLine(): Promise<string> {
+    while (!this.stdout.includes('\n')) await this.output();
+    return this.stdout.split('\n')[0]!;
+  }
+}
+
+function file(name: string, text: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+describe('the command line', () => {
+  test('explains itself with examples', async () => {
+    const runs = [['--help'], ['scheduler', '--help'], ['worker', '--help'], ['demo', '--help']];
+    for (const run of runs.map((args) => new Run(...args))) {
+      expect(await run.exit).toBe(0);
+      expect(run.stdout).toMatch(/Examples:\n {2}\$ yardmaster/);
+    }
+  });
+
+  test('refuses what it does not understand', async () => {
+    const cases = [
+      [['schedule'], "unknown command 'schedule'"],
+      [['worker', 'tcp://127.0.0.1:1', '--threads', '0'], 'a whole number, at least 1'],
+      [['worker', 'tcp://127.0.0.1:1', '--resources', 'GPU'], 'not of the form name=amount'],
+      [['worker', 'tcp://127.0.0.1:1', '--memory-limit', 'lots'], 'such as 500MB or 2GiB'],
+      [['worker', 'nowhere'], 'ERR_CONNECT: "nowhere" is not the address of a scheduler'],
+      [['worker', 'tcp://127.0.0.1:1'], 'ERR_CONNECT: '],
+      [['demo', '--path', join(folder, 'empty')], 'ERR_CONFIG: there are no text files'],
+      [['demo', '--query', '1 2'], 'has no word of three letters'],
+    ] as const;
+    await Promise.all(
+      cases.map(async ([args, message]) => {
+        const run = new Run(...args);
+        expect([await run.exit, args]).toEqual([1, args]);
+        expect(run.stderr).toContain(message);
+        expect(run.stderr).not.toMatch(/^ {4}at /m);
+        expect(run.stdout).toBe('');
+      }),
+    );
+  });
+
+  test('shows the stack of an error when asked to', async () => {
+    const run = new Run('worker', 'nowhere', '--verbose');
+    expect(await run.exit).toBe(1);
+    expect(run.stderr).toMatch(/^ {4}at /m);
+  });
+});
+
+describe('check-config', () => {
+  test('prints what a configuration would start', async () => {
+    const path = file('good.json', JSON.stringify({ scheduler: { workerTtl: '1 minute' } }));
+    const run = new Run('check-config', path);
+    expect(await run.exit).toBe(0);
+    expect(run.stdout).toContain('good.json is fine');
+    expect(run.stdout).toContain('amm');
+  });
+
+  test('names every problem', async () => {
+    const path = file('bad.yaml', 'scheduler:\n  allowedFailures: -1\n  workerTtll: 3\n');
+    const run = new Run('check-config', path);
+    expect(await run.exit).toBe(1);
+    expect(run.stderr).toContain('ERR_CONFIG');
+    expect(run.stderr).toContain('allowedFailures');
+    expect(run.stderr).toContain('workerTtll');
+    expect(run.stdout).toBe('');
+  });
+});
+
+describe('scheduler and worker', () => {
+  test('compute for a client, and end in good order', async () => {
+    const config = file('cluster.yaml', 'scheduler:\n  address: tcp://127.0.0.1:1\n');
+    const scheduler = new Run('scheduler', '--config', config, '--port', '0');
+    const address = await scheduler.firstLine();
+    expect(address).toMatch(/^tcp:\/\/127\.0\.0\.1:\d+$/);
+    const worker = new Run(
+      ...['worker', address, '--name', 'w1', '--threads', '1', '--resources', 'GPU=2'],
+    );
+    expect(await worker.firstLine()).toMatch(/^tcp:\/\/127\.0\.0\.1:\d+$/);
+
+    const client = await Client.connect(address);
+    expect(await client.submit(square, 12).result()).toBe(144);
+    const { workers } = await client.identity();
+    expect(workers).toMatchObject([{ name: 'w1', threadCount: 1, resources: { GPU: 2 } }]);
+    const twice = new Run('scheduler', '--port', address.split(':')[2]!);
+    expect(await twice.exit).toBe(1);
+    expect(twice.stderr).toContain('ERR_CONNECT');
+    await client.close();
+
+    worker.child.kill('SIGTERM');
+    expect(await worker.exit).toBe(0);
+    scheduler.child.kill('SIGINT');
+    expect(await scheduler.exit).toBe(130);
+    expect(scheduler.stdout).toBe(`${address}\n`);
+  });
+
+  test('end when the other is gone: the worker says so', async () => {
+    const scheduler = new Run('scheduler', '--port', '0');
+    const address = await scheduler.firstLine();
+    const [told, abandoned] = [
+      new Run('worker', address, '-t', '1'),
+      new Run('worker', address, '-t', '1'),
+    ];
+    await Promise.all([told.firstLine(), abandoned.firstLine()]);
+    told.child.kill('SIGINT');
+    expect(await told.exit).toBe(130);
+    scheduler.child.kill('SIGKILL');
+    expect(await abandoned.exit).toBe(1);
+    expect(abandoned.stderr).toContain('ERR_CLOSED: the scheduler');
+  });
+
+  test('end together when the scheduler is told to', async () => {
+    const scheduler = new Run('scheduler', '--port', '0');
+    const worker = new Run('worker', await scheduler.firstLine(), '-t', '1');
+    await worker.firstLine();
+    scheduler.child.kill('SIGTERM');
+    expect([await scheduler.exit, await worker.exit]).toEqual([0, 0]);
+  });
+});
+
+describe('demo', () => {
+  test('indexes a folder on worker processes, and checks itself', async () => {
+    for (let index = 0; index < 40; index++) {
+      const words = Array.from({ length: 50 }, (_, at) => `word${(index * at) % 97}`).join(' ');
+      file(
+        `page${String(index).padStart(2, '0')}.txt`,
+        `${words} harbour ${index % 3 ? '' : 'crane'}`,
+      );
+    }
+    const run = new Run('demo', '--path', folder, '--query', 'crane');
+    expect(await run.exit).toBe(0);
+    expect(run.stdout).toContain('Check      passed');
+    expect(run.stdout).toMatch(/ +1 +\d+\.\d\d +crane\n/);
+    expect(run.stdout).toMatch(/\d+ tasks in [\d.]+ s: \d+ tasks per second/);
+    expect(run.stderr).toMatch(/(\d+) of \1 tasks are done/);
+  });
+
+  test('stops its workers when it is interrupted', async () => {
+    const run = new Run('demo', '--path', 'node_modules', '--limit-files', '4000');
+    while (!run.stdout.includes('Graph')) await run.output();
+    const pids = /worker processes (\d+), (\d+)/.exec(run.stdout)!.slice(1).map(Number);
+    run.child.kill('SIGINT');
+    expect(await run.exit).toBe(130);
+    expect(run.stdout).not.toContain('Check');
+    for (const pid of pids) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
+  });
+});

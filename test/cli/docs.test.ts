@@ -1,0 +1,89 @@
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, describe, expect, test } from 'vitest';
+import { LocalCluster } from '../../adapters/app/local-cluster.ts';
+import { TcpTransport } from '../../adapters/transport-tcp/index.ts';
+import { SystemClock } from '../../adapters/clock/index.ts';
+
+const ROOT = new URL('../..', import.meta.url).pathname;
+const CLI = createRequire(import.meta.url).resolve('#cli');
+const run = promisify(execFile);
+const root = mkdtempSync(join(tmpdir(), 'yardmaster-docs-'));
+afterAll(() => {
+  rmSync(root, { recursive: true });
+});
+
+/** The code of a document: what begins with the name of a file, and the rest in order. */
+function codeOf(document: string): { files: Map<string, string>; rest: string[] } {
+  const files = new Map<string, string>();
+  const rest: string[] = [];
+  const text = readFileSync(join(ROOT, document), 'utf8');
+  for (const [, code = ''] of text.matchAll(/^```(?:js|yaml)\n(.*?)^```$/gms)) {
+    const name = /^(?:\/\/|#) ([\w-]+\.\w+)/.exec(code)?.[1];
+    if (name === undefined) rest.push(code);
+    else files.set(name, code);
+  }
+  return { files, rest };
+}
+
+/** A folder with the files of a document, in which the package is installed. */
+function install(name: string, files: ReadonlyMap<string, string>): string {
+  const folder = join(root, name);
+  mkdirSync(join(folder, 'node_modules'), { recursive: true });
+  symlinkSync(ROOT, join(folder, 'node_modules', 'yardmaster'));
+  writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
+  for (const [file, code] of files) writeFileSync(join(folder, file), code);
+  return folder;
+}
+
+describe('the code in', () => {
+  test('the README runs', async () => {
+    const { files } = codeOf('README.md');
+    expect([...files.keys()]).toEqual(['tasks.js', 'main.js', 'pack.js', 'cluster.yaml']);
+    const cwd = install('readme', files);
+    const { stdout } = await run(process.execPath, ['main.js'], { cwd });
+    expect(stdout).toBe('30\n');
+    const checked = await run(process.execPath, [CLI, 'check-config', 'cluster.yaml'], { cwd });
+    expect(checked.stdout).toContain('pack');
+    // The policy decides, and everything is computed.
+    const withPolicy = files
+      .get('main.js')!
+      .replace('workers: 2', "workers: 2, config: 'cluster.yaml'");
+    writeFileSync(join(cwd, 'with-policy.js'), withPolicy);
+    expect((await run(process.execPath, ['with-policy.js'], { cwd })).stdout).toBe('30\n');
+  });
+
+  test('the first guide runs', async () => {
+    const { files } = codeOf('docs/getting-started.md');
+    const cwd = install('getting-started', files);
+    const { stdout } = await run(process.execPath, ['main.js'], { cwd });
+    expect(Number(stdout)).toBeGreaterThan(50);
+    await run(process.execPath, [CLI, 'check-config', 'cluster.yaml'], { cwd });
+  });
+
+  test('the guide to the client runs', async () => {
+    const { files, rest } = codeOf('docs/client.md');
+    const transport = new TcpTransport(new SystemClock());
+    const cluster = await LocalCluster.start({ workers: 2, transport });
+    try {
+      const main = rest.join('\n').replace('tcp://127.0.0.1:8786', cluster.address);
+      const end = 'console.log(await both[0].result(), await both[1].result(), await c.result());';
+      files.set('main.js', `${main}\n${end}\nawait client.close();\n`);
+      const cwd = install('client', files);
+      const { stdout } = await run(process.execPath, ['main.js'], { cwd });
+      expect(stdout.split('\n').filter((line) => line !== '')).toEqual([
+        '14',
+        '1',
+        '4',
+        '9',
+        '6 9 25',
+      ]);
+    } finally {
+      await cluster.close();
+    }
+  });
+});

@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../api/clock.ts';
-import { toErrorPayload, YardmasterError } from '../api/errors.ts';
+import { RemoteError, toErrorPayload, YardmasterError } from '../api/errors.ts';
 import type { DataStore, ExecutionResult, Executor } from '../api/executor.ts';
 import type { Logger } from '../api/plugin.ts';
 import type { GetDataReply } from '../messages/protocol.ts';
@@ -79,16 +79,22 @@ export class WorkerActivities {
     this.fetch(worker, keys).then(
       (event) => this.feed(event),
       (error: unknown) => {
-        if (!this.isClosed) {
-          this.options.log.warn({ err: error, peer: worker, keys }, 'a transfer failed');
-        }
-        this.feed({
-          op: 'gather-network-failure',
-          worker,
-          stimulusId: this.options.nameEvent('gather-network-failure'),
-        });
+        if (this.isClosed) return;
+        this.options.log.warn({ err: error, peer: worker, keys }, 'a transfer failed');
+        this.feed(this.transferFailure(worker, error));
       },
     );
+  }
+
+  /** A peer that answers with an error would do so again; one that does not answer is gone. */
+  private transferFailure(worker: string, error: unknown): WorkerEvent {
+    const { nameEvent } = this.options;
+    if (!(error instanceof RemoteError)) {
+      const stimulusId = nameEvent('gather-network-failure');
+      return { op: 'gather-network-failure', worker, stimulusId };
+    }
+    const failure = toTaskFailure(toErrorPayload(error));
+    return { op: 'gather-failure', worker, failure, stimulusId: nameEvent('gather-failure') };
   }
 
   retryBusyLater(worker: string): void {

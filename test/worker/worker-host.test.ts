@@ -2,7 +2,13 @@ import { describe, expect, it } from 'vitest';
 
 import { MemoryStore } from '../../adapters/store/index.ts';
 import { deserialise, serialise } from '../../adapters/tasks/index.ts';
-import { type GetDataReply, type WireMessage, YardmasterError } from '../../core/api/index.ts';
+import {
+  Channel,
+  type GetDataReply,
+  PROTOCOL,
+  type WireMessage,
+  YardmasterError,
+} from '../../core/api/index.ts';
 import type { WorkerHost } from '../../core/compose/worker-host.ts';
 import { Bench, CLOCK_AHEAD_MS, Ref, SCHEDULER } from './hand-scheduler.ts';
 
@@ -123,6 +129,21 @@ describe('tasks', () => {
     });
   });
 
+  it('an error that no transport would carry is told all the same', async () => {
+    const world = await bench();
+    const worker = await world.startWorker('alice');
+    const [erred] = await world.send(worker, world.compute('x', 'throwUnsendable', []));
+    expect(erred).toMatchObject({ failure: { exception: { message: 'half a \uFFFD' } } });
+  });
+
+  it('the texts for people are cut to ten thousand characters', async () => {
+    const world = await bench();
+    const worker = await world.startWorker('alice');
+    const [erred] = await world.send(worker, world.compute('x', 'throwLong', []));
+    const { exceptionText } = erred!['failure'] as { exceptionText: string };
+    expect(exceptionText.length).toBe(9_999); // Not in the middle of a character.
+  });
+
   it('reschedule, a result that cannot be serialised, and another version are told', async () => {
     const world = await bench();
     const worker = await world.startWorker('alice');
@@ -227,7 +248,6 @@ describe('two workers', () => {
     const world = await bench();
     const bob = await world.startWorker('bob');
     // Accepts, greets, and never answers.
-    const { Channel, PROTOCOL } = await import('../../core/api/index.ts');
     await world.transport.listen('inmemory://mute:1', (connection) => {
       return new Channel(connection, world.clock, {
         onMessage: () => undefined,
@@ -245,6 +265,25 @@ describe('two workers', () => {
     await world.send(bob, { op: 'remove-worker', worker: 'inmemory://mute:1', stimulusId: 'gone' });
     await world.pass(1100);
     expect(ops(world.take(bob))).toContain('request-refresh-who-has');
+  });
+
+  it('a peer that answers with an error fails the tasks that need its data', async () => {
+    const world = await bench();
+    const bob = await world.startWorker('bob');
+    await world.transport.listen('inmemory://sick:1', (connection) => {
+      return new Channel(connection, world.clock, {
+        onMessage: () => undefined,
+        onRequest: (method) => {
+          if (method === 'hello') return { protocol: PROTOCOL, version: 'x', serverId: 'm' };
+          throw new YardmasterError('ERR_FRAME', 'the value is larger than a frame');
+        },
+        onClose: () => undefined,
+      });
+    });
+    const compute = world.compute('y', 'double', [new Ref('x')], { x: ['inmemory://sick:1'] });
+    expect(await world.send(bob, compute)).toMatchObject([
+      { op: 'task-erred', key: 'y', failure: { exception: { code: 'ERR_FRAME' } } },
+    ]);
   });
 
   it('a busy worker tells workers to come back, but gives to clients all the same', async () => {

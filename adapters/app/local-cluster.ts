@@ -21,15 +21,15 @@ export type ClusterMode =
 export interface LocalClusterOptions {
   /** Default 2. */
   readonly workers?: number;
-  /** Tasks that each worker runs at once. Default 1. */
+  /** Tasks that each worker runs at once. Default: of the configuration, else 1. */
   readonly threads?: number;
   /** Default `threads`. */
   readonly mode?: ClusterMode;
-  /** Of the scheduler: an object, or the path of a file. */
+  /** Of scheduler and workers: an object, or the path of a file. */
   readonly config?: ConfigInput | string;
-  /** What workers offer to tasks that ask for it, each the same. */
+  /** What each worker offers to tasks that ask for it. Default: of the configuration. */
   readonly resources?: Readonly<Record<string, number>>;
-  /** Bytes for each worker; 0: unlimited. Default 0. */
+  /** Bytes for each worker; 0: unlimited. Default: of the configuration. */
   readonly memoryLimitBytes?: number;
   /** Connects scheduler, workers and clients. Default: in memory, and TCP for `processes`. */
   readonly transport?: Transport;
@@ -58,6 +58,8 @@ export class LocalCluster {
   private workersMade = 0;
   private scaling: Promise<void> = Promise.resolve();
   private closing: Promise<void> | undefined;
+  /** Ends what waits for workers when the cluster closes. */
+  private readonly stop = new AbortController();
 
   private constructor(
     private readonly running: RunningScheduler,
@@ -180,6 +182,9 @@ export class LocalCluster {
       const check = (): void => {
         for (const worker of cluster.workers.values()) if (worker.name === name) resolve();
       };
+      const { signal } = this.stop;
+      const onStop = (): void => reject(closedError());
+      signal.addEventListener('abort', onStop);
       const timer = this.clock.setTimer(this.timeoutMs, () => {
         reject(
           new YardmasterError(
@@ -191,6 +196,7 @@ export class LocalCluster {
       });
       cancel = () => {
         timer.cancel();
+        signal.removeEventListener('abort', onStop);
         events.off('worker-added', check);
       };
       events.on('worker-added', check);
@@ -201,15 +207,20 @@ export class LocalCluster {
 
   private checkOpen(): void {
     if (this.closing === undefined) return;
-    throw new YardmasterError('ERR_CLOSED', 'the cluster is closed; start another one');
+    throw closedError();
   }
 
   private async shutDown(): Promise<void> {
+    this.stop.abort();
     await Promise.all([...this.clients].map((client) => client.close()));
     await this.scaling;
     await Promise.all([...this.workers].map((worker) => worker.close()));
     await this.running.close();
   }
+}
+
+function closedError(): YardmasterError {
+  return new YardmasterError('ERR_CLOSED', 'the cluster is closed; start another one');
 }
 
 /** A module of tasks that starts a cluster would start one in each worker that imports it. */

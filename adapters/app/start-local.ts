@@ -38,7 +38,7 @@ export async function startLocal(options: LocalClusterOptions): Promise<LocalPar
   );
   const starter =
     mode === 'processes'
-      ? processStarter(running.address, options, clock)
+      ? processStarter(running, options, clock)
       : guestStarter(running, { ...options, mode }, { clock, transport });
   return { running, starter, transports: [transport] };
 }
@@ -52,23 +52,40 @@ async function defaultTransport(mode: ClusterMode, clock: Clock): Promise<Transp
   return new InMemoryTransport(clock);
 }
 
+/** What each worker is: as the options say, else as the configuration says. */
+function workerShape(
+  { scheduler }: RunningScheduler,
+  options: LocalClusterOptions,
+): {
+  readonly threads: number;
+  readonly resources: Readonly<Record<string, number>>;
+  readonly memoryLimitBytes: number;
+} {
+  const { threads = 1, resources, memoryLimit } = scheduler.config.worker;
+  return {
+    threads: options.threads ?? threads,
+    resources: options.resources ?? resources,
+    memoryLimitBytes: options.memoryLimitBytes ?? memoryLimit,
+  };
+}
+
 /** Workers in this process. */
 function guestStarter(
   running: RunningScheduler,
-  { mode, threads = 1, resources, memoryLimitBytes, log }: LocalClusterOptions,
+  options: LocalClusterOptions,
   { clock, transport }: { readonly clock: Clock; readonly transport: Transport },
 ): WorkerStarter {
+  const { mode, log } = options;
+  const shape = workerShape(running, options);
   return async (name) => {
     const worker = await startWorker(running.address, {
+      ...shape,
       name,
-      threads,
       executor: mode === 'inline' ? 'inline' : 'threads',
       isGuest: true,
       transports: [transport],
       clock,
       validate: running.scheduler.config.scheduler.validate,
-      ...(resources === undefined ? {} : { resources }),
-      ...(memoryLimitBytes === undefined ? {} : { memoryLimitBytes }),
       ...(log === undefined ? {} : { log }),
     });
     let reason: unknown;
@@ -88,10 +105,12 @@ function guestStarter(
 
 /** Workers in processes of their own. */
 function processStarter(
-  scheduler: string,
-  { threads = 1, resources = {}, memoryLimitBytes = 0 }: LocalClusterOptions,
+  running: RunningScheduler,
+  options: LocalClusterOptions,
   clock: Clock,
 ): WorkerStarter {
+  const { threads, resources, memoryLimitBytes } = workerShape(running, options);
+  const scheduler = running.address;
   const list = Object.entries(resources).map(([name, amount]) => `${name}=${amount}`);
   const args = [
     ...(list.length === 0 ? [] : ['--resources', list.join(' ')]),

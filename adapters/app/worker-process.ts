@@ -26,6 +26,8 @@ export class WorkerProcess implements ClusterWorker {
   private readonly child: ChildProcess;
   private readonly clock: Clock;
   private stderr = '';
+  /** It has printed the line that says so. */
+  private hasComeUp = false;
   private end: { readonly code: number | null; readonly signal: string | null } | undefined;
   private failure: Error | undefined;
 
@@ -37,11 +39,14 @@ export class WorkerProcess implements ClusterWorker {
     this.child = spawn(
       process.execPath,
       [cli, 'worker', scheduler, '--name', name, '--threads', String(threads), ...args],
-      { stdio: ['ignore', 'ignore', 'pipe'] },
+      { stdio: ['ignore', 'pipe', 'pipe'] },
     );
     this.child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       this.stderr = (this.stderr + text).slice(-STDERR_KEPT);
+      // What a worker that does not come up writes is told by the error alone.
+      if (this.hasComeUp) process.stderr.write(text);
     });
+    this.child.stdout?.setEncoding('utf8').on('data', (text: string) => this.forward(text));
     this.ended = new Promise((resolve) => {
       this.child.once('error', (error) => {
         this.failure = error;
@@ -87,6 +92,13 @@ export class WorkerProcess implements ClusterWorker {
     const timer = this.clock.setTimer(TERMINATION_MS, () => this.kill());
     await this.ended;
     timer.cancel();
+  }
+
+  /** What tasks print is for the terminal of whoever started the cluster. */
+  private forward(text: string): void {
+    const from = this.hasComeUp ? 0 : text.indexOf('\n') + 1;
+    this.hasComeUp ||= from > 0;
+    if (this.hasComeUp && text.length > from) process.stdout.write(text.slice(from));
   }
 
   /** Ends it at once, as a crash would. */

@@ -51,6 +51,7 @@ There is neither encryption nor a password: listen only where everybody is trust
 common(program.command('worker'))
   .description('Start a worker that computes for a scheduler.')
   .argument('<address>', 'address of the scheduler, such as tcp://127.0.0.1:8786')
+  .option('-c, --config <file>', 'configuration file; flags win over it')
   .option('-t, --threads <n>', 'tasks at once (default: number of processors)', positive)
   .option('-n, --name <name>', 'name for people and for restrictions (default: the address)')
   .option('-r, --resources <list>', "what tasks can ask for, as 'GPU=1 licence=2'", resources)
@@ -109,6 +110,7 @@ Exit code 1, with one line for each problem, when it is not usable.`,
 
 /** Flags of `worker`. */
 export interface WorkerFlags {
+  readonly config?: string;
   readonly threads?: number;
   readonly name?: string;
   readonly resources?: Readonly<Record<string, number>>;

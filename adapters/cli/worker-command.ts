@@ -1,3 +1,5 @@
+import { loadConfigFile } from '../../core/config/load.ts';
+import type { WorkerConfig } from '../../core/config/types.ts';
 import { startWorker } from '../app/start-worker.ts';
 import { stderrLogger } from './logger.ts';
 import type { WorkerFlags } from './main.ts';
@@ -6,9 +8,12 @@ import { untilStopped } from './until-stopped.ts';
 /** `yardmaster worker`. Runs until it is stopped, or the scheduler is gone. */
 export async function workerCommand(
   scheduler: string,
-  { logLevel, memoryLimit, ...flags }: WorkerFlags & { readonly logLevel: string },
+  flags: WorkerFlags & { readonly logLevel: string },
 ): Promise<number> {
-  const { threads, name, resources, host } = flags;
+  const { logLevel, name, host } = flags;
+  const configured: Partial<WorkerConfig> =
+    flags.config === undefined ? {} : (await loadConfigFile(flags.config)).config.worker;
+  const { threads, resources, memoryLimit } = { ...configured, ...flags };
   const worker = await startWorker(scheduler, {
     log: stderrLogger(logLevel, name ?? 'worker'),
     ...(threads === undefined ? {} : { threads }),

@@ -1,5 +1,6 @@
 import { type Dirent, readdirSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import { YardmasterError } from '../../core/api/index.ts';
 import { textOf, wordsOf } from './text.ts';
 
@@ -17,20 +18,23 @@ export interface Corpus {
   readonly found: number;
 }
 
-/** Folders with readable text, best first; the last one is always there. */
-export const USUAL_FOLDERS = ['/usr/share/man', '/usr/share/doc', 'node_modules'] as const;
+/** Folders with readable text, best first. */
+const USUAL_FOLDERS = ['/usr/share/man', '/usr/share/doc', 'node_modules'] as const;
+/** A folder with fewer files makes no demo. */
+const USUAL_FILES_MIN = 100;
 
 /**
  * The text files of a folder, in the order of their names; beyond the limit evenly spread over all.
  * Always the same for the same files.
  *
- * @param folder - default: the first of {@link USUAL_FOLDERS} with enough text
+ * @param folder - default: manual pages, other documentation, or this package itself
  * @throws YardmasterError `ERR_CONFIG` when there is nothing to index
  */
 export function findCorpus(folder: string | undefined, limit: number): Corpus {
-  for (const candidate of folder === undefined ? USUAL_FOLDERS : [folder]) {
+  const enough = folder === undefined ? USUAL_FILES_MIN : 1;
+  for (const candidate of folder === undefined ? [...USUAL_FOLDERS, ownFolder()] : [folder]) {
     const found = textFilesIn(candidate);
-    if (found.length < (folder === undefined ? 100 : 1)) continue;
+    if (found.length < enough) continue;
     return { folder: candidate, paths: spread(found, limit), found: found.length };
   }
   throw new YardmasterError(
@@ -49,6 +53,10 @@ export function readWords(path: string): readonly string[] {
     return [];
   }
   return wordsOf(textOf(path, content));
+}
+
+function ownFolder(): string {
+  return dirname(createRequire(import.meta.url).resolve('yardmaster/package.json'));
 }
 
 function textFilesIn(folder: string): string[] {

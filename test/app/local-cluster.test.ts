@@ -1,9 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { promisify } from 'node:util';
+import { afterAll, describe, expect, test, vi } from 'vitest';
 import { LocalCluster } from '../../adapters/app/local-cluster.ts';
-import { add, killOnce, meet, processId, slowSquare, square } from '../cli/fixtures/tasks.js';
+import { add, killOnce, meet, processId, say, slowSquare, square } from '../cli/fixtures/tasks.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-app-'));
 afterAll(() => {
@@ -80,7 +82,49 @@ describe('a local cluster', () => {
   });
 });
 
+test('a module that starts a cluster is no module of tasks', async () => {
+  const script = join(folder, 'all-in-one.mjs');
+  writeFileSync(
+    script,
+    `import { defineTasks, LocalCluster } from 'yardmaster';
+     const { one } = defineTasks(import.meta.url, { one: () => 1 });
+     const cluster = await LocalCluster.start({ workers: 1 });
+     const client = await cluster.client();
+     console.log((await client.submit(one).error()).message);
+     await cluster.close();`,
+  );
+  mkdirSync(join(folder, 'node_modules'));
+  symlinkSync(new URL('../..', import.meta.url).pathname, join(folder, 'node_modules/yardmaster'));
+  const { stdout } = await promisify(execFile)(process.execPath, [script]);
+  expect(stdout).toContain('move the tasks into a module of their own');
+});
+
 describe('a local cluster of processes', () => {
+  test('shows what tasks print, and shapes workers as the configuration says', async () => {
+    const printed: string[] = [];
+    const write = vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+      printed.push(String(text));
+      return true;
+    });
+    const config = { worker: { threads: 2, resources: { GPU: 3 }, memoryLimit: '100 MB' } };
+    const cluster = await LocalCluster.start({ mode: 'processes', workers: 1, config });
+    try {
+      const client = await cluster.client();
+      await client
+        .with({ resources: { GPU: 3 } })
+        .submit(say, 'hello from a task')
+        .result();
+      while (!printed.join('').includes('hello')) await new Promise(setImmediate);
+      expect(printed.join('')).toBe('hello from a task\n');
+      expect((await client.identity()).workers).toMatchObject([
+        { threadCount: 2, resources: { GPU: 3 }, memoryLimitBytes: 100_000_000 },
+      ]);
+    } finally {
+      write.mockRestore();
+      await cluster.close();
+    }
+  });
+
   test('goes on when a worker is killed in the middle of a task', async () => {
     const cluster = await LocalCluster.start({ mode: 'processes', workers: 2 });
     const pids = [...cluster.pids];

@@ -292,6 +292,7 @@ describe('a client', () => {
     await expect(passing(clock, client.command('nonsense'))).rejects.toMatchObject({
       code: 'ERR_PROTOCOL',
     });
+    expect(client.isClosed).toBe(false);
   });
 
   test('reports now and then that it lives', async () => {

@@ -1,6 +1,7 @@
 import { setTaskState } from '../state/relations.ts';
 import type { TaskState } from '../state/task.ts';
 import { sendFreeKeys } from './propagate.ts';
+import { recover } from './recovery.ts';
 import type { KernelScope } from './scope.ts';
 
 const NOWHERE: ReadonlySet<string> = new Set();
@@ -11,8 +12,9 @@ export function erredToReleased(scope: KernelScope, task: TaskState): void {
   task.exceptionBlame = undefined;
   task.failure = undefined;
   task.erredOn = NOWHERE;
+  setTaskState(task, 'released');
   for (const dependent of task.dependentsWithForgotten) {
-    if (dependent.state === 'erred') scope.recommend(dependent, 'waiting');
+    if (dependent.state === 'erred') recover(scope, dependent);
   }
   for (const address of erredOn) {
     const worker = scope.cluster.workers.get(address);
@@ -21,5 +23,4 @@ export function erredToReleased(scope: KernelScope, task: TaskState): void {
   for (const client of task.whoWants.items) {
     scope.outbox.toClient(client, { op: 'task-retried', key: task.key });
   }
-  setTaskState(task, 'released');
 }

@@ -1,7 +1,14 @@
 import { setTaskState } from '../state/relations.ts';
 import type { TaskState } from '../state/task.ts';
 import { reportErred } from './client-reports.ts';
-import { enterPlay, leavePlay, propagateForgotten, removeKey } from './propagate.ts';
+import {
+  dropFireAndForget,
+  enterPlay,
+  leavePlay,
+  propagateForgotten,
+  removeKey,
+} from './propagate.ts';
+import { blameAnother } from './recovery.ts';
 import type { KernelScope } from './scope.ts';
 
 /** Computation begins: the task waits for its dependencies, which are computed if they have to be. */
@@ -27,20 +34,23 @@ export function releasedToWaiting(scope: KernelScope, task: TaskState): void {
   }
   task.missingDependencyCount = missing;
   enterPlay(task);
+  if (!task.isNeeded) scope.unproven.push(task);
   if (missing === 0) scope.recommend(task, 'processing');
 }
 
 /** The failure of a dependency reaches a task that is not on its way. */
 export function releasedToErred(scope: KernelScope, task: TaskState): void {
+  setTaskState(task, 'erred');
   for (const dependent of task.dependentsWithForgotten) {
     if (dependent.state === 'forgotten' || dependent.whoHas.size > 0) continue;
-    dependent.exceptionBlame = task.exceptionBlame;
+    if (dependent.state === 'erred') blameAnother(dependent);
+    else dependent.exceptionBlame = task.exceptionBlame;
     scope.recommend(dependent, 'erred');
   }
-  setTaskState(task, 'erred');
   leavePlay(scope, task);
   task.waiterCount = 0;
   reportErred(scope, task);
+  dropFireAndForget(scope, task);
 }
 
 /** Nobody needs the task, or it can never be computed again. */

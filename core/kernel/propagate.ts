@@ -176,7 +176,7 @@ export function releaseWishes(
 }
 
 /** A fire-and-forget wish ends as soon as the task is done, one way or the other. */
-function dropFireAndForget(scope: KernelScope, task: TaskState): void {
+export function dropFireAndForget(scope: KernelScope, task: TaskState): void {
   const service = scope.cluster.clients.get(FIRE_AND_FORGET);
   if (service === undefined || service.wantsWhat.size === 0) return;
   if (service.wantsWhat.has(task)) releaseWishes(scope, service, [task]);

@@ -38,7 +38,7 @@ import type { KernelPorts } from './ports.ts';
 import { refillFromQueue } from './queue.ts';
 import { KernelScope } from './scope.ts';
 import type { TransitionRecord } from './story.ts';
-import { settle } from './transition-loop.ts';
+import { settle, settleUnproven } from './transition-loop.ts';
 import { validateCluster } from './validate.ts';
 
 /**
@@ -81,6 +81,7 @@ export class SchedulerKernel {
     scope.stimulusId = stimulus.stimulusId;
     this.dispatch(stimulus);
     settle(scope);
+    settleUnproven(scope);
     // Downstream tasks of this stimulus are placed by now, so queued tasks come after them.
     refillFromQueue(scope);
     if (scope.cluster.running.size === 0) refreshNoWorkersClock(scope);

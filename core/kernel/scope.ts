@@ -27,6 +27,9 @@ export class KernelScope {
   stimulusId = '';
   nowMs: number;
 
+  /** Tasks that started before anybody needed them; what needs them may still start, or fail. */
+  readonly unproven: TaskState[] = [];
+
   /** Assignments are numbered, so that late answers to an older one are recognised. */
   nextRunId = 0;
   transitionCounter = 0;

@@ -17,6 +17,16 @@ export function settle(scope: KernelScope): void {
   }
 }
 
+/** Gives up what started in this stimulus and turned out to be needed by nobody. */
+export function settleUnproven(scope: KernelScope): void {
+  const { unproven } = scope;
+  for (let task = unproven.pop(); task !== undefined; task = unproven.pop()) {
+    if (!task.isInPlay || task.isNeeded) continue;
+    scope.recommend(task, 'released');
+    settle(scope);
+  }
+}
+
 /**
  * Moves one task one step, through `released` where there is no direct way. Nothing happens when it
  * is there already or is forgotten.

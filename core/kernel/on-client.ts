@@ -15,7 +15,7 @@ import { addReplica, addWish, setNbytes, setTaskState } from '../state/relations
 import type { TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
 import { reportState } from './client-reports.ts';
-import { releaseWishes } from './propagate.ts';
+import { dropFireAndForget, leavePlay, releaseWishes } from './propagate.ts';
 import type { KernelScope } from './scope.ts';
 import { settle, transition } from './transition-loop.ts';
 
@@ -54,8 +54,8 @@ export function onClientDesiresKeys(scope: KernelScope, stimulus: ClientDesiresK
       unknown.push(key);
       continue;
     }
-    addWish(client, task);
-    reportState(scope, task, client);
+    wish(scope, client, task);
+    if (task.state === 'memory' || task.state === 'erred') dropFireAndForget(scope, task);
   }
   if (unknown.length === 0) return;
   scope.outbox.toClient(client, {
@@ -63,6 +63,11 @@ export function onClientDesiresKeys(scope: KernelScope, stimulus: ClientDesiresK
     keys: unknown,
     reason: 'the scheduler does not know them',
   });
+}
+
+function wish(scope: KernelScope, client: ClientState, task: TaskState): void {
+  addWish(client, task);
+  reportState(scope, task, client);
 }
 
 export function onClientReleasesKeys(scope: KernelScope, stimulus: ClientReleasesKeys): void {
@@ -138,12 +143,17 @@ export function onUpdateData(scope: KernelScope, stimulus: UpdateData): void {
     const holders = workers
       .map((address) => cluster.workers.get(address))
       .filter((worker): worker is WorkerState => worker !== undefined);
+    const known = cluster.tasks.get(key);
     if (holders.length === 0) {
+      if (known !== undefined) {
+        wish(scope, client, known);
+        continue;
+      }
       const reason = 'the workers that received the data are gone';
       scope.outbox.toClient(client, { op: 'cancelled-keys', keys: [key], reason });
       continue;
     }
-    const task = cluster.tasks.get(key) ?? cluster.newTask(key);
+    const task = known ?? cluster.newTask(key);
     putInMemory(scope, task, holders, nbytes, type);
     addWish(client, task);
     for (const other of cluster.clients.values()) {
@@ -161,10 +171,9 @@ function putInMemory(
 ): void {
   const { cluster } = scope;
   if (task.state !== 'memory') {
-    // Whatever it was about to do is moot; its dependents are ready as after a computation.
-    if (task.state !== 'released') transition(scope, task, 'released');
-    scope.recommendations.withdraw(task);
+    giveUpComputing(scope, task, holders);
     setTaskState(task, 'memory');
+    // Its dependents are ready as after a computation.
     for (const dependent of task.dependentsWithForgotten) {
       if (dependent.state !== 'waiting' || --dependent.missingDependencyCount > 0) continue;
       scope.recommend(dependent, 'processing');
@@ -173,6 +182,22 @@ function putInMemory(
   setNbytes(cluster, task, nbytes);
   for (const holder of holders) addReplica(cluster, task, holder);
   task.type = type ?? task.type ?? 'unknown';
+}
+
+/** Whatever the task was about to do is moot; but who got the data must not be told to free it. */
+function giveUpComputing(
+  scope: KernelScope,
+  task: TaskState,
+  holders: readonly WorkerState[],
+): void {
+  const mark = scope.outbox.toWorkers.length;
+  if (task.state !== 'released') transition(scope, task, 'released');
+  for (const holder of holders) scope.outbox.retractFreeKeys(task.key, holder, mark);
+  scope.recommendations.withdraw(task);
+  leavePlay(scope, task);
+  task.isActor = false;
+  // An answer that is on its way belongs to a result that is being freed.
+  task.runId = -1;
 }
 
 export function onReportKey(scope: KernelScope, stimulus: ReportKey): void {

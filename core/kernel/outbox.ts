@@ -45,6 +45,15 @@ export class OutboxWriter implements Outbox {
     this.events.push({ topic, message });
   }
 
+  /** Takes back what a worker was told about a key since the outbox had `mark` messages for workers. */
+  retractFreeKeys(key: string, worker: WorkerState, mark: number): void {
+    for (let index = this.toWorkers.length - 1; index >= mark; index--) {
+      const { worker: receiver, message } = this.toWorkers[index] as ToWorkerEnvelope;
+      if (receiver !== worker || message.op !== 'free-keys' || message.keys[0] !== key) continue;
+      this.toWorkers.splice(index, 1);
+    }
+  }
+
   clear(): void {
     empty(this.toWorkers);
     empty(this.toClients);

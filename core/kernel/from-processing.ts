@@ -41,13 +41,16 @@ export function processingToReleased(scope: KernelScope, task: TaskState): void 
   propagateReleased(scope, task);
 }
 
-/** The task failed on its worker, or its worker died once too often. */
+/** The task failed on its worker, its worker died once too often, or an actor that it uses is lost. */
 export function processingToErred(
   scope: KernelScope,
   task: TaskState,
   details: TransitionDetails,
 ): void {
   task.processingOn?.actors.delete(task);
-  exitProcessing(scope, task);
+  const worker = exitProcessing(scope, task);
+  // A worker that did not report the failure itself goes on with the task until it is told.
+  const isToldOff = details.worker === undefined && task.exceptionBlame !== task;
+  if (isToldOff && worker !== undefined) sendFreeKeys(scope, task, worker);
   propagateErred(scope, task, details);
 }

@@ -191,6 +191,12 @@ function refuseCycle(
     { cycle },
   );
   for (const key of keys) {
+    const known = scope.cluster.tasks.get(key);
+    if (known !== undefined && client.wantsWhat.has(known)) {
+      // It has another definition, and goes on.
+      reportState(scope, known, client);
+      continue;
+    }
     scope.outbox.toClient(client, { op: 'task-erred', key, blame: cycle[0] as string, failure });
   }
 }

@@ -34,6 +34,7 @@ export function onReleaseWorkerData(scope: KernelScope, report: ReleaseWorkerDat
   const task = cluster.tasks.get(report.key);
   if (worker === undefined || task === undefined || !worker.hasWhat.has(task)) return;
   removeReplica(cluster, task, worker);
+  worker.actors.delete(task);
   if (task.whoHas.size === 0) scope.recommend(task, 'released');
 }
 
@@ -95,6 +96,7 @@ function requestRemove(scope: KernelScope, worker: WorkerState, keys: readonly s
   for (const key of keys) {
     const task = scope.cluster.tasks.get(key);
     if (task === undefined || task.whoHas.size < 2 || !worker.hasWhat.has(task)) continue;
+    if (worker.actors.has(task)) continue;
     removeReplica(scope.cluster, task, worker);
     dropped.push(key);
   }

@@ -110,8 +110,8 @@ it('a known key keeps its first definition, and the collision is told', () => {
   env.submit({ a: [], b: ['a'] });
   env.submit({ other: [], b: ['other'] });
   expect(env.task('b').dependencies.map(({ key }) => key)).toEqual(['a']);
-  expect(env.takeEvents()).toEqual([
-    { topic: 'scheduler', message: expect.objectContaining({ action: 'key-collision', key: 'b' }) },
+  expect(env.takeEvents()).toMatchObject([
+    { topic: 'scheduler', message: { action: 'key-collision', key: 'b' } },
   ]);
   expect(Object.keys(env.states)).toEqual(['a', 'b']);
 });
@@ -222,4 +222,27 @@ it('a chain of 20 000 tasks is taken without recursion', () => {
   expect(env.takeWorker('w1')).toEqual(['compute-task k-0']);
   env.cancel(['k-19999']);
   expect(env.cluster.tasks.size).toBe(0);
+});
+
+it('what was started for a task that cannot be computed is given up', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1);
+  env.submit({ bad: [] });
+  env.fail('bad');
+  env.ignoreMessages();
+  env.submit({ a: [], b: { deps: ['a', 'bad'], userPriority: 1 } });
+  expect(env.takeClient()).toEqual(['task-erred b because of bad']);
+  expect(env.states).toEqual({ bad: 'erred', a: 'released', b: 'erred' });
+});
+
+it('a refused graph does not fail a key that its client already gets', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1);
+  env.submit({ a: [], b: [] });
+  env.finish('b');
+  env.ignoreMessages();
+  env.submit({ c: ['d'], d: ['c'] }, { keys: ['a', 'b', 'c'] });
+  expect(env.takeClient()).toEqual(['key-in-memory b on w1', 'task-erred c because of c']);
+  env.finish('a');
+  expect(env.takeClient()).toEqual(['key-in-memory a on w1']);
 });

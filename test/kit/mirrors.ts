@@ -21,9 +21,16 @@ export class WorkerMirror {
   /** Copies that it was asked to fetch. */
   readonly fetching = new Set<string>();
   /** Assignments that were taken back; their answers may be on the way. */
-  readonly ghosts: Assignment[] = [];
+  ghosts: Assignment[] = [];
 
   constructor(readonly address: string) {}
+
+  /** It has the result. What it may still have to say about older assignments is said by then. */
+  hold(key: string): void {
+    this.running.delete(key);
+    this.store.add(key);
+    this.ghosts = this.ghosts.filter((ghost) => ghost.key !== key);
+  }
 
   receive(message: ToWorkerMessage): void {
     switch (message.op) {
@@ -39,7 +46,10 @@ export class WorkerMirror {
       case 'acquire-replicas':
         for (const key of message.replicas.keys) this.fetching.add(key);
         return;
-      default:
+      case 'refresh-who-has':
+      case 'remove-worker':
+      case 'worker-status-change':
+      case 'close':
         return;
     }
   }
@@ -80,9 +90,11 @@ export class ClientMirror {
 
   constructor(readonly name: string) {}
 
-  /** The client asks for keys: it waits for those of which it does not know better. */
+  /** The client asks for keys: it waits for those whose results it does not know to be there. */
   want(keys: Iterable<string>): void {
-    for (const key of keys) if (!this.beliefs.has(key)) this.beliefs.set(key, 'pending');
+    for (const key of keys) {
+      if (this.beliefs.get(key) !== 'memory') this.beliefs.set(key, 'pending');
+    }
   }
 
   giveUp(keys: Iterable<string>): void {

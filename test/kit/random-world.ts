@@ -1,7 +1,4 @@
-import fc from 'fast-check';
-import type { KernelOptions } from '../../core/kernel/options.ts';
 import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
-import type { GraphTask } from '../../core/messages/stimulus.ts';
 import { FIRE_AND_FORGET } from '../../core/state/client.ts';
 import { check } from './check.ts';
 import { failureOf, NO_METRICS, type Unnamed } from './env.ts';
@@ -9,81 +6,29 @@ import { addressOf, recordInShort } from './in-short.ts';
 import { MessageChecks } from './message-checks.ts';
 import { type Assignment, ClientMirror, deliver, WorkerMirror } from './mirrors.ts';
 import { makePorts } from './ports.ts';
+import {
+  ALL_KEYS,
+  CLIENTS,
+  DATA_KEYS,
+  GRAPH_KEYS,
+  randomTask,
+  type Scenario,
+  type Step,
+  WORKERS,
+} from './random-scenario.ts';
 
-const WORKERS = ['w0', 'w1', 'w2', 'w3'];
-const CLIENTS = ['c', 'd'];
-/** The letters have a prefix each; the others belong to two groups, of which r is often root-ish. */
-const GRAPH_KEYS = 'a b c d e f r-0 r-1 r-2 r-3 r-4 r-5 s-0 s-1'.split(' ');
-const DATA_KEYS = ['x', 'y'];
-const ALL_KEYS = [...GRAPH_KEYS, ...DATA_KEYS];
-
-/** What may happen; more frequent things stand here more often. */
-const STEPS = [
-  ...many('submit', 5),
-  ...many('finish', 12),
-  ...many('fail', 3),
-  ...many('late-answer', 3),
-  'reschedule',
-  'secede',
-  ...many('add-worker', 3),
-  ...many('remove-worker', 3),
-  ...many('pause', 2),
-  ...many('unpause', 2),
-  'heartbeat',
-  'desire',
-  'fire-and-forget',
-  ...many('release', 3),
-  ...many('cancel', 2),
-  ...many('retry', 2),
-  'remove-client',
-  ...many('scatter', 2),
-  ...many('copy-arrives', 2),
-  'claim-copy',
-  ...many('lose-copy', 2),
-  ...many('move', 2),
-  'ask-who-has',
-  'report-key',
-  'check-worker-ttl',
-  'check-no-workers-timeout',
-  'restart',
-  'wait',
-] as const;
-
-/** One thing that happens, made of small numbers so that a failure shrinks well. */
-export interface Step {
-  readonly what: (typeof STEPS)[number];
-  /** Selects a worker, a client, a key or an assignment. */
+/** What the numbers of a step select in the present world. */
+interface Choice {
+  readonly worker: string;
+  readonly address: string;
+  readonly mirror: WorkerMirror | undefined;
+  readonly client: string;
+  readonly key: string;
+  readonly keys: readonly string[];
+  readonly assignment: Assignment | undefined;
   readonly which: number;
-  /** Selects several keys. */
-  readonly mask: number;
-  /** Decides what is left to decide. */
   readonly seed: number;
 }
-
-/** Everything that a run depends on. */
-export interface Scenario {
-  readonly saturation: number;
-  readonly options: Partial<KernelOptions>;
-  readonly steps: readonly Step[];
-}
-
-const step: fc.Arbitrary<Step> = fc.record({
-  what: fc.constantFrom(...STEPS),
-  which: fc.nat(31),
-  mask: fc.nat(2 ** ALL_KEYS.length - 1),
-  seed: fc.nat(9999),
-});
-
-export const scenario: fc.Arbitrary<Scenario> = fc.record({
-  saturation: fc.constantFrom(Infinity, 1.1, 0.5),
-  options: fc.record({
-    allowedFailures: fc.constantFrom(0, 1, 3),
-    workerTtlMs: fc.constantFrom(20_000, Infinity),
-    noWorkersTimeoutMs: fc.constantFrom(15_000, Infinity),
-    workerOrder: fc.constantFrom('registration' as const, 'address' as const),
-  }),
-  steps: fc.array(step, { minLength: 1, maxLength: 60, size: 'max' }),
-});
 
 /**
  * Clients, workers and time around a kernel. After every stimulus the kernel checks its own invariants
@@ -96,7 +41,9 @@ export class RandomWorld {
   private readonly workers = new Map<string, WorkerMirror>();
   private readonly clients = new Map<string, ClientMirror>();
   /** Answers of workers that may be gone by now. */
-  private readonly late: Assignment[] = [];
+  private late: Assignment[] = [];
+  /** Keys that were wished for without a graph. */
+  private readonly desired = new Set<string>();
   private nowMs = 0;
   private count = 0;
 
@@ -108,14 +55,14 @@ export class RandomWorld {
 
   take(next: Step): void {
     this.nowMs += 1 + (next.seed % 7);
-    this.act(next);
+    this.acts[next.what](this.choose(next));
   }
 
   /** Everything that was broken works again and whatever is asked for is done. */
   heal(): void {
     WORKERS.forEach((name, index) => {
-      if (this.workers.has(addressOf(name))) this.setStatus(name, 'running');
-      else this.addWorker(name, index);
+      this.addWorker(name, index);
+      this.setStatus(name, 'running');
       this.heartbeat(name, { gpu: 1 });
     });
     for (let left = 10 * ALL_KEYS.length; left > 0; left--) {
@@ -126,98 +73,71 @@ export class RandomWorld {
     for (const task of this.kernel.cluster.tasks.values()) {
       const story = this.kernel.story(task.key).slice(-10).map(recordInShort).join('\n  ');
       check(!task.isInPlay, () => `${task.key} is ${task.state} for ever:\n  ${story}`);
-      const isComputable = task.runSpec !== undefined && !task.hasLostDependencies;
+      // A wish alone computes nothing, as in Dask.
+      const isForsaken = task.state === 'released' && !this.desired.has(task.key);
       check(
-        !(task.whoWants.size > 0 && task.state === 'released' && isComputable),
+        !isForsaken || task.whoWants.size === 0,
         () => `${task.key} is wanted, but nobody computes it:\n  ${story}`,
       );
     }
   }
 
-  private act({ what, which, mask, seed }: Step): void {
+  /** What each kind of step does. */
+  private readonly acts: Record<Step['what'], (choice: Choice) => void> = {
+    submit: ({ client, keys, seed }) => this.submit(client, keys, seed),
+    finish: ({ assignment, seed }) => assignment && this.finish(assignment, seed),
+    fail: ({ assignment }) => assignment && this.fail(assignment),
+    'late-answer': ({ which, seed }) => this.answerLate(which, seed),
+    reschedule: ({ assignment }) =>
+      assignment && this.send({ op: 'reschedule', key: assignment.key }),
+    secede: ({ assignment, seed }) =>
+      assignment && this.send({ op: 'long-running', ...assignment, ...took(seed) }),
+    'add-worker': ({ worker, seed }) => this.addWorker(worker, seed),
+    'remove-worker': ({ address, seed }) => this.removeWorker(address, seed),
+    pause: ({ worker, seed }) =>
+      this.setStatus(worker, seed % 5 === 0 ? 'closing-gracefully' : 'paused'),
+    unpause: ({ worker }) => this.setStatus(worker, 'running'),
+    heartbeat: ({ worker, seed }) =>
+      this.heartbeat(worker, seed % 3 === 0 ? { gpu: seed % 2 } : undefined),
+    desire: ({ client, keys }) => this.desire(client, keys),
+    'fire-and-forget': ({ key }) => this.fireAndForget(key),
+    release: ({ client, keys }) => this.release(client, keys),
+    cancel: ({ client, keys, seed }) =>
+      this.send({ op: 'cancel-keys', client, keys, force: seed % 4 === 0 }),
+    retry: ({ client, keys }) => this.send({ op: 'retry', client, keys }),
+    'remove-client': ({ client }) => this.leave(client),
+    scatter: ({ client, key, which, seed }) =>
+      this.scatter(client, seed % 6 === 0 ? key : DATA_KEYS[seed % 2]!, which),
+    'copy-arrives': ({ mirror, which }) => this.copyArrives(mirror, which),
+    'claim-copy': ({ mirror, keys }) => this.addKeys(mirror, keys.slice(0, 3)),
+    'lose-copy': ({ mirror, which }) => this.loseCopy(mirror, which),
+    move: ({ keys, which, seed }) => this.move(keys, which, seed),
+    'ask-who-has': ({ mirror, address, keys }) =>
+      mirror && this.send({ op: 'request-refresh-who-has', worker: address, keys }),
+    'report-key': ({ client, key }) => this.send({ op: 'report-key', client, key }),
+    'check-worker-ttl': ({ seed }) => {
+      if (seed % 50 === 0) this.nowMs += 30_000;
+      this.send({ op: 'check-worker-ttl' });
+    },
+    'check-no-workers-timeout': () => this.send({ op: 'check-no-workers-timeout' }),
+    restart: ({ seed }) => seed % 3 === 0 && this.send({ op: 'restart' }),
+    wait: () => (this.nowMs += 5000),
+  };
+
+  private choose({ which, mask, seed }: Step): Choice {
     const worker = WORKERS[which % WORKERS.length]!;
     const address = addressOf(worker);
-    const client = CLIENTS[seed % CLIENTS.length]!;
-    const key = ALL_KEYS[which % ALL_KEYS.length]!;
-    const keys = ALL_KEYS.filter((_, bit) => (mask & (1 << bit)) !== 0);
-    const assignment = pick(this.assignments(), which);
-    switch (what) {
-      case 'submit':
-        return this.submit(client, keys, seed);
-      case 'finish':
-        return assignment && this.finish(assignment, seed);
-      case 'fail':
-        return assignment && this.fail(assignment);
-      case 'late-answer':
-        return this.answerLate(which, seed);
-      case 'reschedule':
-        return assignment && this.send({ op: 'reschedule', key: assignment.key });
-      case 'secede':
-        return assignment && this.send({ op: 'long-running', ...assignment, ...took(seed) });
-      case 'add-worker':
-        return this.addWorker(worker, seed);
-      case 'remove-worker':
-        return this.removeWorker(address, seed);
-      case 'pause':
-        return this.setStatus(worker, seed % 5 === 0 ? 'closing-gracefully' : 'paused');
-      case 'unpause':
-        return this.setStatus(worker, 'running');
-      case 'heartbeat':
-        return this.heartbeat(worker, seed % 3 === 0 ? { gpu: seed % 2 } : undefined);
-      case 'desire':
-        this.clients.get(client)!.want(keys);
-        return this.send({ op: 'client-desires-keys', client, keys });
-      case 'fire-and-forget':
-        return this.fireAndForget(key);
-      case 'release':
-        this.clients.get(client)!.giveUp(keys);
-        return this.send({ op: 'client-releases-keys', client, keys });
-      case 'cancel':
-        return this.send({ op: 'cancel-keys', client, keys, force: seed % 4 === 0 });
-      case 'retry':
-        return this.send({ op: 'retry', client, keys });
-      case 'remove-client':
-        this.clients.get(client)!.giveUp(ALL_KEYS);
-        this.send({ op: 'remove-client', client });
-        return this.join(client);
-      case 'scatter':
-        return this.scatter(client, seed % 6 === 0 ? key : DATA_KEYS[seed % 2]!, which);
-      default:
-        return this.actOnCopies({ what, which, mask, seed }, address, keys, key);
-    }
-  }
-
-  private actOnCopies(
-    { what, which, seed }: Step,
-    address: string,
-    keys: readonly string[],
-    key: string,
-  ): void {
-    const mirror = this.workers.get(address);
-    switch (what) {
-      case 'copy-arrives':
-        return this.copyArrives(mirror, which);
-      case 'claim-copy':
-        return this.addKeys(mirror, keys.slice(0, 3));
-      case 'lose-copy':
-        return this.loseCopy(mirror, which);
-      case 'move':
-        return this.move(keys, which, seed);
-      case 'ask-who-has':
-        return mirror && this.send({ op: 'request-refresh-who-has', worker: address, keys });
-      case 'report-key':
-        return this.send({ op: 'report-key', client: 'c', key });
-      case 'check-worker-ttl':
-        this.nowMs += seed % 50 === 0 ? 30_000 : 0;
-        this.send({ op: 'check-worker-ttl' });
-        return;
-      case 'restart':
-        return seed % 3 === 0 ? this.send({ op: 'restart' }) : undefined;
-      case 'check-no-workers-timeout':
-        return this.send({ op: 'check-no-workers-timeout' });
-      default:
-        this.nowMs += 5000;
-    }
+    return {
+      worker,
+      address,
+      mirror: this.workers.get(address),
+      client: CLIENTS[seed % CLIENTS.length]!,
+      key: ALL_KEYS[which % ALL_KEYS.length]!,
+      keys: ALL_KEYS.filter((_, bit) => (mask & (1 << bit)) !== 0),
+      assignment: pick(this.assignments(), which),
+      which,
+      seed,
+    };
   }
 
   // ---- clients -------------------------------------------------------------------------------
@@ -225,6 +145,23 @@ export class RandomWorld {
   private join(client: string): void {
     this.clients.set(client, new ClientMirror(client));
     this.send({ op: 'register-client', client });
+  }
+
+  private leave(client: string): void {
+    this.release(client, ALL_KEYS);
+    this.send({ op: 'remove-client', client });
+    this.join(client);
+  }
+
+  private desire(client: string, keys: readonly string[]): void {
+    this.clients.get(client)!.want(keys);
+    for (const key of keys) this.desired.add(key);
+    this.send({ op: 'client-desires-keys', client, keys });
+  }
+
+  private release(client: string, keys: readonly string[]): void {
+    this.clients.get(client)!.giveUp(keys);
+    this.send({ op: 'client-releases-keys', client, keys });
   }
 
   private submit(client: string, chosen: readonly string[], seed: number): void {
@@ -246,14 +183,14 @@ export class RandomWorld {
     const { cluster } = this.kernel;
     if (!cluster.tasks.has(key)) return;
     this.clients.set(FIRE_AND_FORGET, new ClientMirror(FIRE_AND_FORGET));
+    this.desired.add(key);
     this.send({ op: 'client-desires-keys', client: FIRE_AND_FORGET, keys: [key] });
   }
 
   private scatter(client: string, key: string, which: number): void {
     const holders = [...this.workers.values()].filter((_, bit) => ((which + 1) & (1 << bit)) !== 0);
-    // A real worker that is computing the key itself would refuse the data.
-    if (holders.some((holder) => holder.running.has(key))) return;
-    for (const holder of holders) holder.store.add(key);
+    for (const holder of holders) holder.hold(key);
+    if (holders.length === 0) this.desired.add(key);
     this.clients.get(client)!.want([key]);
     const workers = holders.map((holder) => holder.address);
     this.send({ op: 'update-data', client, items: [{ key, nbytes: 10 * which, workers }] });
@@ -265,6 +202,8 @@ export class RandomWorld {
     const address = addressOf(name);
     if (this.workers.has(address)) return;
     this.workers.set(address, new WorkerMirror(address));
+    // A connection is gone when another one is made: nothing comes through it any more.
+    this.late = this.late.filter((assignment) => assignment.worker !== address);
     this.send({
       op: 'register-worker',
       identity: {
@@ -310,9 +249,7 @@ export class RandomWorld {
   }
 
   private finish({ worker, key, runId }: Assignment, seed: number): void {
-    const mirror = this.workers.get(worker)!;
-    mirror.running.delete(key);
-    mirror.store.add(key);
+    this.workers.get(worker)!.hold(key);
     this.sendFinished({ worker, key, runId }, seed);
   }
 
@@ -347,7 +284,7 @@ export class RandomWorld {
   private addKeys(mirror: WorkerMirror | undefined, keys: readonly string[]): void {
     const copies = keys.filter((key) => mirror?.running.has(key) === false);
     if (mirror === undefined || copies.length === 0) return;
-    for (const key of copies) mirror.store.add(key);
+    for (const key of copies) mirror.hold(key);
     this.send({ op: 'add-keys', worker: mirror.address, keys: copies });
   }
 
@@ -431,48 +368,10 @@ export function play({ steps }: Scenario, kernel: SchedulerKernel): RandomWorld 
   return world;
 }
 
-/** A task whose dependencies and options follow from its place and the seed. */
-function randomTask(key: string, included: readonly string[], seed: number): GraphTask {
-  const place = GRAPH_KEYS.indexOf(key);
-  const earlier = [...DATA_KEYS, ...GRAPH_KEYS.slice(0, place)].filter((other, index) => {
-    // Most are in the graph; others may be known to the cluster, or lost.
-    const mayBeUsed = included.includes(other) || (seed + index) % 13 === 0;
-    return mayBeUsed && (seed + 37 * place + 101 * index) % 4 === 0;
-  });
-  const isRoot = key.startsWith('r-') && seed % 3 !== 0;
-  const dependencies = isRoot ? [] : earlier;
-  return { key, dependencies, runSpec: `compute ${key}`, ...specialOf(place, seed) };
-}
-
-function specialOf(place: number, seed: number): Partial<GraphTask> {
-  switch ((seed + 7 * place) % 16) {
-    case 0:
-      return { retries: 1 };
-    case 1:
-      return { workers: [addressOf('w0')] };
-    case 2:
-      return { workers: [addressOf('w1')], allowOtherWorkers: true };
-    case 3:
-      return { resources: { gpu: 1 } };
-    case 4:
-      return { actor: true };
-    case 5:
-      return { userPriority: 1 };
-    case 6:
-      return { hosts: ['w2'] };
-    default:
-      return {};
-  }
-}
-
 function took(seed: number): { computeDurationS?: number } {
   return seed % 2 === 0 ? {} : { computeDurationS: (seed % 9) / 10 };
 }
 
 function pick<T>(items: readonly T[], which: number): T | undefined {
   return items.length === 0 ? undefined : items[which % items.length];
-}
-
-function many<T extends string>(what: T, count: number): T[] {
-  return Array.from({ length: count }, () => what);
 }

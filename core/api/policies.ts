@@ -10,7 +10,10 @@ import type { ClusterView, TaskView, WorkerView } from './views.ts';
 
 /** Which worker should compute a task that is not root-ish. */
 export interface WorkerSelection {
-  /** Narrows the workers that restrictions and replicas allow. Called once for each candidate. */
+  /**
+   * Narrows the workers that restrictions and replicas allow. Called once for each candidate. A task
+   * that is admitted nowhere waits in `no-worker`, and is offered again when a worker has less to do.
+   */
   admits?(task: TaskView, worker: WorkerView): boolean;
   /**
    * Lower is better. Called once for each candidate; must be finite. Ties go to the worker with the

@@ -29,6 +29,7 @@ export function addToProcessing(scope: KernelScope, task: TaskState, worker: Wor
 /** The task leaves its worker. Returns the worker unless it is not registered any more. */
 export function exitProcessing(scope: KernelScope, task: TaskState): WorkerState | undefined {
   const worker = removeFromProcessing(scope.cluster, task);
+  scope.hasFreedWorker = true;
   if (scope.cluster.workers.get(worker.address) !== worker) return undefined;
   moveResources(task, worker, -1);
   checkIdleSaturated(scope, worker);

@@ -1,5 +1,9 @@
+/** Tasks that wait in the scheduler for a worker get their next chance. */
 import type { KernelScope } from './scope.ts';
 import { settle } from './transition-loop.ts';
+
+/** Tasks in a row that a policy may refuse before it is left alone until the next stimulus. */
+const REFUSALS_MAX = 8;
 
 /**
  * Sends queued tasks to open slots, the best first, each with everything that follows from it. Runs
@@ -15,5 +19,23 @@ export function refillFromQueue(scope: KernelScope): void {
     settle(scope);
     // The policy did not want the open slot after all.
     if (task.state === 'queued') return;
+  }
+}
+
+/**
+ * A policy with `admits` or `select` may refuse all workers because of what they are doing now. Such
+ * tasks are offered again, the oldest first, when a worker has less to do. O(1) without such a policy.
+ */
+export function offerRefused(scope: KernelScope): void {
+  const { unrunnable } = scope.cluster;
+  if (unrunnable.size === 0 || !scope.hasFreedWorker) return;
+  const { policy } = scope.ports.workerSelection;
+  if (policy.admits === undefined && policy.select === undefined) return;
+  let refusals = 0;
+  for (const task of [...unrunnable.keys()]) {
+    if (task.state !== 'no-worker') continue;
+    scope.recommend(task, 'processing');
+    settle(scope);
+    if (task.state === 'no-worker' && ++refusals >= REFUSALS_MAX) return;
   }
 }

@@ -35,7 +35,7 @@ import { DEFAULT_KERNEL_OPTIONS, type KernelOptions } from './options.ts';
 import type { Outbox } from './outbox.ts';
 import { slotLimitOf } from './placement.ts';
 import type { KernelPorts } from './ports.ts';
-import { refillFromQueue } from './queue.ts';
+import { offerRefused, refillFromQueue } from './queue.ts';
 import { KernelScope } from './scope.ts';
 import type { TransitionRecord } from './story.ts';
 import { settle, settleUnproven } from './transition-loop.ts';
@@ -79,11 +79,13 @@ export class SchedulerKernel {
     scope.outbox.clear();
     scope.nowMs = nowMs;
     scope.stimulusId = stimulus.stimulusId;
+    scope.hasFreedWorker = false;
     this.dispatch(stimulus);
     settle(scope);
     settleUnproven(scope);
     // Downstream tasks of this stimulus are placed by now, so queued tasks come after them.
     refillFromQueue(scope);
+    offerRefused(scope);
     if (scope.cluster.running.size === 0) refreshNoWorkersClock(scope);
     if (scope.options.validate) validateCluster(scope);
     return scope.outbox;

@@ -30,6 +30,9 @@ export class KernelScope {
   /** Tasks that started before anybody needed them; what needs them may still start, or fail. */
   readonly unproven: TaskState[] = [];
 
+  /** Whether a worker has got less to do in this stimulus. */
+  hasFreedWorker = false;
+
   /** Assignments are numbered, so that late answers to an older one are recognised. */
   nextRunId = 0;
   transitionCounter = 0;

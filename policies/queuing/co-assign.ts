@@ -5,7 +5,7 @@ import {
   type WorkerView,
 } from '../../core/api/index.ts';
 import { startS } from '../worker-selection/transfer-cost.ts';
-import { DEFAULT_ROOTISH_LIMITS, isRootish } from './rootish.ts';
+import { DEFAULT_ROOTISH_LIMITS, isRootish } from './is-rootish.ts';
 
 /**
  * Nothing is held back; neighbours go to the same worker. Runs of root-ish tasks, as long as one

@@ -1,6 +1,6 @@
 import { definePolicy } from '../../core/api/index.ts';
 import { selectCoAssigned } from './co-assign.ts';
-import { DEFAULT_ROOTISH_LIMITS, isRootish } from './rootish.ts';
+import { DEFAULT_ROOTISH_LIMITS, isRootish } from './is-rootish.ts';
 
 /** Options of the policy `root-ish`. */
 export interface RootishOptions {

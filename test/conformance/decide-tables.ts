@@ -1,6 +1,6 @@
 import { classify } from '../../core/kernel/occupancy.ts';
 import { groupOfKey, prefixOfKey } from '../../core/state/key-names.ts';
-import { DEFAULT_ROOTISH_LIMITS, isRootish } from '../../policies/queuing/rootish.ts';
+import { DEFAULT_ROOTISH_LIMITS, isRootish } from '../../policies/queuing/is-rootish.ts';
 import { slotLimit } from '../../policies/queuing/root-ish.ts';
 import type { CaseResult } from './report.ts';
 import { TraceKernel } from './trace-kernel.ts';

@@ -72,7 +72,8 @@ function takeTasks(scope: KernelScope, stimulus: UpdateGraph, plan: GraphPlan): 
       linkAll(task, dependenciesOf(scope, description, index, plan, made));
     }
     if (task.rank < 0) {
-      task.negatedUserPriority = -(description.userPriority ?? 0);
+      // Not a unary minus: a priority of 0 must not become -0.
+      task.negatedUserPriority = 0 - (description.userPriority ?? 0);
       task.generation = generation;
       task.rank = ranks[index] as number;
     }

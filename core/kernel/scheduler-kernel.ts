@@ -86,7 +86,8 @@ export class SchedulerKernel {
     // Downstream tasks of this stimulus are placed by now, so queued tasks come after them.
     refillFromQueue(scope);
     offerRefused(scope);
-    if (scope.cluster.running.size === 0) refreshNoWorkersClock(scope);
+    const { running, noWorkersSinceMs } = scope.cluster;
+    if (running.size === 0 || noWorkersSinceMs !== undefined) refreshNoWorkersClock(scope);
     if (scope.options.validate) validateCluster(scope);
     return scope.outbox;
   }

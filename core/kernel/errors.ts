@@ -9,12 +9,13 @@ export function invariantError(
   message: string,
   data: Readonly<Record<string, unknown>>,
   story: readonly TransitionRecord[] = [],
+  code: 'ERR_INVARIANT' | 'ERR_TRANSITION' = 'ERR_INVARIANT',
 ): YardmasterError {
   const told = story.slice(-20).map(({ key, start, finish, stimulusId }) => {
     return `  ${key}: ${start} -> ${finish} (${stimulusId})`;
   });
   const text = told.length === 0 ? message : `${message}\nstory:\n${told.join('\n')}`;
-  return new YardmasterError('ERR_INVARIANT', text, { ...data, story });
+  return new YardmasterError(code, text, { ...data, story });
 }
 
 /** A failure that the scheduler itself declares, in the form in which workers report theirs. */

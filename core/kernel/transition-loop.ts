@@ -90,5 +90,6 @@ function impossible(scope: KernelScope, task: TaskState, finish: TaskStateName):
     `impossible transition of ${task.key} from ${task.state} to ${finish} (${scope.stimulusId})`,
     { key: task.key, start: task.state, finish, stimulusId: scope.stimulusId },
     scope.story.about([task.key]),
+    'ERR_TRANSITION',
   );
 }

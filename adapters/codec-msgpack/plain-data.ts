@@ -101,7 +101,7 @@ function refusalInFields(
 }
 
 /** Also true for objects of another realm, whose `Object.prototype` is another one. */
-function isPlainObject(value: object): boolean {
+export function isPlainObject(value: object): boolean {
   const prototype = Object.getPrototypeOf(value) as object | null;
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
@@ -123,6 +123,6 @@ function refuse(reason: string): Refusal {
 }
 
 /** In Node 20, but not yet in the type library of ES2023. */
-function isWellFormed(text: string): boolean {
+export function isWellFormed(text: string): boolean {
   return (text as unknown as { isWellFormed(): boolean }).isWellFormed();
 }

@@ -1,0 +1,237 @@
+import { DEPTH_MAX, isPlainObject, isUnsafeInteger, isWellFormed } from './plain-data.ts';
+
+/** Up to this length a loop over the characters is faster than a call into Node. */
+const SHORT_TEXT = 40;
+const INITIAL_BYTES = 4096;
+
+/**
+ * Writes plain data as msgpack, in one pass that also notices what cannot travel. Our own, because
+ * checking and encoding are one visit of each value here. With the decoder it took a sixth off the
+ * CPU time of a whole task, measured against a library between two passes of checks.
+ */
+export class Encoder {
+  private bytes = Buffer.allocUnsafeSlow(INITIAL_BYTES);
+  private view = viewOf(this.bytes);
+  private at = 0;
+
+  /** @returns a view of shared memory; undefined when something in the value cannot travel */
+  encode(value: unknown): Uint8Array | undefined {
+    this.at = 0;
+    if (!this.write(value, 0)) return undefined;
+    return new Uint8Array(this.bytes.buffer, this.bytes.byteOffset, this.at);
+  }
+
+  /** False: the value cannot travel. */
+  private write(value: unknown, depth: number): boolean {
+    switch (typeof value) {
+      case 'string':
+        return this.writeText(value);
+      case 'number':
+        return this.writeNumber(value);
+      case 'boolean':
+        this.writeByte(value ? 0xc3 : 0xc2);
+        return true;
+      case 'undefined':
+        this.writeByte(0xc0);
+        return true;
+      case 'object':
+        if (value === null) {
+          this.writeByte(0xc0);
+          return true;
+        }
+        if (value instanceof Uint8Array) {
+          this.writeBytes(value);
+          return true;
+        }
+        if (depth >= DEPTH_MAX) return false;
+        if (Array.isArray(value)) return this.writeArray(value, depth);
+        return isPlainObject(value) && this.writeFields(value as WritableFields, depth);
+      case 'bigint':
+      case 'function':
+      case 'symbol':
+        return false;
+    }
+  }
+
+  private writeArray(value: readonly unknown[], depth: number): boolean {
+    const { length } = value;
+    this.writeHeader(length, 0x90, 0xdc);
+    for (let index = 0; index < length; index++) {
+      if (!this.write(value[index], depth + 1)) return false;
+    }
+    return true;
+  }
+
+  private writeFields(value: WritableFields, depth: number): boolean {
+    let count = 0;
+    for (const name in value) if (value[name] !== undefined) count++;
+    this.writeHeader(count, 0x80, 0xde);
+    for (const name in value) {
+      if (name === '__proto__') return false;
+      const field = value[name];
+      if (field === undefined) continue;
+      if (!this.writeText(name) || !this.write(field, depth + 1)) return false;
+    }
+    return true;
+  }
+
+  private writeNumber(value: number): boolean {
+    if (!Number.isSafeInteger(value)) {
+      if (isUnsafeInteger(value)) return false;
+      this.reserve(9);
+      this.bytes[this.at] = 0xcb;
+      this.view.setFloat64(this.at + 1, value);
+      this.at += 9;
+      return true;
+    }
+    this.reserve(9);
+    if (value >= 0) this.writeNatural(value);
+    else this.writeNegative(value);
+    return true;
+  }
+
+  private writeNatural(value: number): void {
+    const { bytes, view, at } = this;
+    if (value < 0x80) {
+      bytes[at] = value;
+      this.at = at + 1;
+    } else if (value < 0x100) {
+      bytes[at] = 0xcc;
+      bytes[at + 1] = value;
+      this.at = at + 2;
+    } else if (value < 0x10000) {
+      bytes[at] = 0xcd;
+      view.setUint16(at + 1, value);
+      this.at = at + 3;
+    } else if (value < 2 ** 32) {
+      bytes[at] = 0xce;
+      view.setUint32(at + 1, value);
+      this.at = at + 5;
+    } else {
+      bytes[at] = 0xcf;
+      view.setUint32(at + 1, value / 2 ** 32);
+      view.setUint32(at + 5, value);
+      this.at = at + 9;
+    }
+  }
+
+  private writeNegative(value: number): void {
+    const { bytes, view, at } = this;
+    if (value >= -0x20) {
+      bytes[at] = value;
+      this.at = at + 1;
+    } else if (value >= -0x80) {
+      bytes[at] = 0xd0;
+      view.setInt8(at + 1, value);
+      this.at = at + 2;
+    } else if (value >= -0x8000) {
+      bytes[at] = 0xd1;
+      view.setInt16(at + 1, value);
+      this.at = at + 3;
+    } else if (value >= -(2 ** 31)) {
+      bytes[at] = 0xd2;
+      view.setInt32(at + 1, value);
+      this.at = at + 5;
+    } else {
+      bytes[at] = 0xd3;
+      view.setInt32(at + 1, Math.floor(value / 2 ** 32));
+      view.setUint32(at + 5, value);
+      this.at = at + 9;
+    }
+  }
+
+  private writeText(text: string): boolean {
+    const { length } = text;
+    if (length > SHORT_TEXT || !this.writeShortText(text)) {
+      const nbytes = Buffer.byteLength(text);
+      if (nbytes !== length && !isWellFormed(text)) return false;
+      this.writeTextHeader(nbytes);
+      this.reserve(nbytes);
+      this.at += this.bytes.write(text, this.at);
+    }
+    return true;
+  }
+
+  /** False, and nothing is written: it has characters beyond ASCII. */
+  private writeShortText(text: string): boolean {
+    const { length } = text;
+    this.reserve(length + 2);
+    const { bytes } = this;
+    let at = this.at;
+    if (length >= 32) bytes[at++] = 0xd9;
+    bytes[at++] = length < 32 ? 0xa0 | length : length;
+    for (let index = 0; index < length; index++) {
+      const code = text.charCodeAt(index);
+      if (code > 0x7f) return false;
+      bytes[at++] = code;
+    }
+    this.at = at;
+    return true;
+  }
+
+  private writeTextHeader(nbytes: number): void {
+    if (nbytes >= 32 && nbytes < 0x100) this.writeLength8(0xd9, nbytes);
+    else this.writeHeader(nbytes, 0xa0, 0xda, 32);
+  }
+
+  private writeBytes(value: Uint8Array): void {
+    const { length } = value;
+    if (length < 0x100) this.writeLength8(0xc4, length);
+    else this.writeHeader(length, undefined, 0xc5);
+    this.reserve(length);
+    this.bytes.set(value, this.at);
+    this.at += length;
+  }
+
+  private writeLength8(code: number, length: number): void {
+    this.reserve(2);
+    this.bytes[this.at++] = code;
+    this.bytes[this.at++] = length;
+  }
+
+  /**
+   * @param short - code of the form whose length lies in the code itself, below `shortMax`
+   * @param long - code of the form with 16 bits of length; the next one has 32
+   */
+  private writeHeader(
+    length: number,
+    short: number | undefined,
+    long: number,
+    shortMax = 16,
+  ): void {
+    this.reserve(5);
+    const { bytes, view, at } = this;
+    if (short !== undefined && length < shortMax) {
+      bytes[at] = short | length;
+      this.at = at + 1;
+    } else if (length < 0x10000) {
+      bytes[at] = long;
+      view.setUint16(at + 1, length);
+      this.at = at + 3;
+    } else {
+      bytes[at] = long + 1;
+      view.setUint32(at + 1, length);
+      this.at = at + 5;
+    }
+  }
+
+  private writeByte(byte: number): void {
+    this.reserve(1);
+    this.bytes[this.at++] = byte;
+  }
+
+  private reserve(nbytes: number): void {
+    const needed = this.at + nbytes;
+    if (needed <= this.bytes.length) return;
+    const larger = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.bytes.length));
+    larger.set(this.bytes.subarray(0, this.at));
+    this.bytes = larger;
+    this.view = viewOf(larger);
+  }
+}
+
+type WritableFields = Readonly<Record<string, unknown>>;
+
+function viewOf({ buffer, byteOffset, byteLength }: Buffer): DataView {
+  return new DataView(buffer, byteOffset, byteLength);
+}

@@ -1,0 +1,141 @@
+/**
+ * What a task costs from the client's call to its result, scheduler, workers and network included:
+ * `npm run bench:e2e -- map|latency N [--mode processes|threads|inline]`. Prints one JSON line.
+ */
+import { readFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
+import { Command, Option } from 'commander';
+import { type Client, LocalCluster } from '../../adapters/app/index.ts';
+import { increment } from './no-op.ts';
+
+interface BenchOptions {
+  readonly mode: 'processes' | 'threads' | 'inline';
+  readonly workers: string;
+  readonly threads: string;
+  readonly repeat: string;
+}
+
+interface Round {
+  readonly tasksPerS: number;
+  readonly cpuUsPerTask: number;
+  readonly latenciesMs?: readonly number[];
+}
+
+/** Tasks that run first: connections, compilers and modules are warm after them. */
+const WARM_UP_TASKS = 2000;
+/** Linux counts the CPU time of other processes in hundredths of a second. */
+const CLOCK_TICK_US = 10_000;
+
+const program = new Command('bench:e2e')
+  .description('Wall and CPU time of tasks that do nothing, from the call to the result.')
+  .argument('<what>', 'map (N tasks at once) or latency (N tasks one after the other)')
+  .argument('<tasks>', 'number of tasks')
+  .addOption(
+    new Option('--mode <mode>', 'where workers run')
+      .choices(['processes', 'threads', 'inline'])
+      .default('processes'),
+  )
+  .option('--workers <number>', 'number of workers', '2')
+  .option('--threads <number>', 'tasks at once per worker', '1')
+  .option(
+    '--repeat <number>',
+    'rounds on one cluster; the one with the median CPU time counts',
+    '5',
+  )
+  .parse();
+
+const [what, tasks] = program.args as [string, string];
+const { mode, workers, threads, repeat } = program.opts<BenchOptions>();
+if (what !== 'map' && what !== 'latency') program.error(`there is no benchmark "${what}"`);
+
+const cluster = await LocalCluster.start({
+  mode,
+  workers: Number(workers),
+  threads: Number(threads),
+});
+try {
+  const client = await cluster.client();
+  let next = 0;
+  const arguments_ = (count: number): number[] => Array.from({ length: count }, () => next++);
+  await mapAll(client, arguments_(WARM_UP_TASKS));
+  const rounds: Round[] = [];
+  for (let round = 0; round < Math.max(1, Number(repeat)); round++) {
+    rounds.push(await measure(client, arguments_(Number(tasks))));
+  }
+  print(rounds);
+} finally {
+  await cluster.close();
+}
+
+async function measure(client: Client, values: readonly number[]): Promise<Round> {
+  const startUs = cpuUs();
+  const startMs = performance.now();
+  let latenciesMs: readonly number[] | undefined;
+  if (what === 'map') await mapAll(client, values);
+  else latenciesMs = await oneByOne(client, values);
+  const seconds = (performance.now() - startMs) / 1000;
+  return {
+    tasksPerS: values.length / seconds,
+    cpuUsPerTask: (cpuUs() - startUs) / values.length,
+    ...(latenciesMs === undefined ? {} : { latenciesMs }),
+  };
+}
+
+async function mapAll(client: Client, values: readonly number[]): Promise<void> {
+  const futures = client.map(increment, values);
+  const results = await client.gather(futures);
+  const wrong = values.findIndex((value, index) => results[index] !== value + 1);
+  if (wrong >= 0) throw new Error(`the result of ${values[wrong]} is ${String(results[wrong])}`);
+  for (const future of futures) future.release();
+}
+
+async function oneByOne(client: Client, values: readonly number[]): Promise<number[]> {
+  const latenciesMs: number[] = [];
+  for (const value of values) {
+    const startMs = performance.now();
+    const future = client.submit(increment, value);
+    await future.result();
+    latenciesMs.push(performance.now() - startMs);
+    future.release();
+  }
+  return latenciesMs;
+}
+
+/** CPU time, user and system, of this process with its threads and of the worker processes. */
+function cpuUs(): number {
+  const { user, system } = process.cpuUsage();
+  return cluster.pids.reduce((sum, pid) => sum + processCpuUs(pid), user + system);
+}
+
+function processCpuUs(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  // The name in parentheses may hold spaces; utime and stime are fields 14 and 15 of all.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) * CLOCK_TICK_US;
+}
+
+function print(rounds: readonly Round[]): void {
+  const sorted = rounds.toSorted((a, b) => a.cpuUsPerTask - b.cpuUsPerTask);
+  const { tasksPerS, cpuUsPerTask, latenciesMs } = sorted[Math.floor(rounds.length / 2)] as Round;
+  const latencies = latenciesMs?.toSorted((a, b) => a - b);
+  const quantile = (part: number): number =>
+    round(latencies?.[Math.floor(latencies.length * part)] ?? NaN, 1000);
+  const line = {
+    bench: 'end-to-end',
+    what,
+    tasks: Number(tasks),
+    mode,
+    workers: Number(workers),
+    threads: Number(threads),
+    tasksPerS: round(tasksPerS, 1),
+    cpuUsPerTask: round(cpuUsPerTask, 10),
+    ...(latencies === undefined ? {} : { p50Ms: quantile(0.5), p99Ms: quantile(0.99) }),
+    node: process.version,
+    load: round(loadavg()[0] ?? 0, 100),
+  };
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+}
+
+function round(value: number, steps: number): number {
+  return Math.round(value * steps) / steps;
+}

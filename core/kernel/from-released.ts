@@ -17,7 +17,7 @@ export function releasedToWaiting(scope: KernelScope, task: TaskState): void {
     scope.recommend(task, 'forgotten');
     return;
   }
-  const erred = task.dependencies.find((dependency) => dependency.state === 'erred');
+  const erred = erredDependency(task);
   if (erred !== undefined) {
     // Dask 2022.12 goes on to `waiting` here and stays there for ever.
     task.exceptionBlame = erred.exceptionBlame;
@@ -36,6 +36,11 @@ export function releasedToWaiting(scope: KernelScope, task: TaskState): void {
   enterPlay(task);
   if (!task.isNeeded) scope.unproven.push(task);
   if (missing === 0) scope.recommend(task, 'processing');
+}
+
+function erredDependency(task: TaskState): TaskState | undefined {
+  for (const dependency of task.dependencies) if (dependency.state === 'erred') return dependency;
+  return undefined;
 }
 
 /** The failure of a dependency reaches a task that is not on its way. */

@@ -18,11 +18,13 @@ export class RecommendationStack {
   private readonly targets: TaskStateName[] = [];
   private readonly log: LogEntry[] = [];
   private logLength = 0;
+  /** Whether a step is going on; what is recommended between two steps belongs to none. */
+  private isMarked = false;
   /** Target of the recommendation that was popped last. */
   poppedTarget: TaskStateName = 'released';
 
   recommend(task: TaskState, target: TaskStateName): void {
-    this.write(task, target);
+    if (this.isMarked) this.write(task, target);
     if (task.pendingIndex >= 0) {
       this.targets[task.pendingIndex] = target;
       return;
@@ -54,6 +56,7 @@ export class RecommendationStack {
 
   /** Start of a step: what is recommended from here on belongs to it. */
   mark(): number {
+    this.isMarked = true;
     return this.logLength;
   }
 
@@ -80,6 +83,7 @@ export class RecommendationStack {
   /** Forgets the marks; between two steps. */
   resetMarks(): void {
     this.logLength = 0;
+    this.isMarked = false;
   }
 
   private write(task: TaskState, target: TaskStateName): void {

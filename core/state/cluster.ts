@@ -4,6 +4,7 @@ import { ClientState, FIRE_AND_FORGET } from './client.ts';
 import type { CostModel } from './cost-model.ts';
 import { TaskGroup, TaskPrefix } from './groups.ts';
 import { groupOfKey, prefixOfKey } from './key-names.ts';
+import { RecentGroups } from './recent-groups.ts';
 import { TaskQueue } from './task-queue.ts';
 import { TaskState } from './task.ts';
 import type { WorkerState } from './worker.ts';
@@ -77,6 +78,7 @@ export class ClusterState {
   /** Since when there has been work and no running worker; undefined when that is not so. */
   noWorkersSinceMs: number | undefined = undefined;
 
+  private readonly recentGroups = new RecentGroups();
   private nextTaskId = 0;
   private readonly freeTaskIds: number[] = [];
   private nextWorkerSequence = 0;
@@ -101,9 +103,8 @@ export class ClusterState {
   }
 
   /** Makes a task in state `released` and registers it with its group. */
-  newTask(key: string, groupName = groupOfKey(key), prefixName?: string): TaskState {
-    const group =
-      this.groups.get(groupName) ?? this.newGroup(groupName, prefixName ?? prefixOfKey(key));
+  newTask(key: string, groupName?: string, prefixName?: string): TaskState {
+    const group = this.groupFor(key, groupName, prefixName);
     const task = new TaskState(key, this.freeTaskIds.pop() ?? this.nextTaskId++, group);
     group.size++;
     group.states.released++;
@@ -120,6 +121,7 @@ export class ClusterState {
     if (group.states.forgotten < group.size) return;
     this.groups.delete(group.name);
     group.prefix.groups.delete(group);
+    this.recentGroups.clear();
   }
 
   nextSequence(): number {
@@ -170,6 +172,7 @@ export class ClusterState {
   clearTasks(): void {
     this.tasks.clear();
     this.groups.clear();
+    this.recentGroups.clear();
     this.prefixes.clear();
     this.queued.clear();
     this.unrunnable.clear();
@@ -178,6 +181,15 @@ export class ClusterState {
     this.nextTaskId = 0;
     this.freeTaskIds.length = 0;
     for (const client of this.clients.values()) client.wantsWhat.clear();
+  }
+
+  private groupFor(key: string, groupName?: string, prefixName?: string): TaskGroup {
+    const recent = groupName === undefined ? this.recentGroups.find(key) : undefined;
+    if (recent !== undefined) return recent;
+    const name = groupName ?? groupOfKey(key);
+    const group = this.groups.get(name) ?? this.newGroup(name, prefixName ?? prefixOfKey(key));
+    if (groupName === undefined) this.recentGroups.remember(key, group);
+    return group;
   }
 
   private newGroup(name: string, prefixName: string): TaskGroup {

@@ -25,8 +25,12 @@ export class VirtualClock implements Clock {
   private running = false;
   private runsThisInstant = 0;
 
+  private currentMs: number;
+
   /** @param nowMs - where time starts */
-  constructor(private currentMs = 0) {}
+  constructor(nowMs = 0) {
+    this.currentMs = nowMs;
+  }
 
   nowMs(): number {
     return this.currentMs;

@@ -76,7 +76,8 @@ class CopyingDeserializer extends DefaultDeserializer {
 function notSerialisable(value: unknown, what: string, cause: unknown): YardmasterError {
   const found = findOffender(value, what);
   const where = found?.path ?? what;
-  const kind = found?.kind ?? 'a value that V8 refuses';
+  const isDeep = cause instanceof RangeError && /call stack/i.test(cause.message);
+  const kind = found?.kind ?? (isDeep ? 'nested too deeply' : 'a value that V8 refuses');
   return new YardmasterError(
     'ERR_NOT_SERIALISABLE',
     `${where} is ${kind}, which cannot be serialised; use plain data (objects, arrays, Map, Set, Date, typed arrays)`,

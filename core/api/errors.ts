@@ -156,9 +156,21 @@ function describe(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value);
   if (typeof value === 'function') return `function ${value.name || '(anonymous)'}`;
   try {
-    const text: unknown = JSON.stringify(value);
+    const text: unknown = JSON.stringify(value, withoutCycles());
     return typeof text === 'string' ? text : String(value);
   } catch {
     return Object.prototype.toString.call(value);
   }
+}
+
+/** For JSON: what contains itself ends where it would begin again. */
+function withoutCycles(): (this: unknown, key: string, value: unknown) => unknown {
+  const above: unknown[] = [];
+  return function (_key, value) {
+    if (typeof value !== 'object' || value === null) return value;
+    while (above.length > 0 && above.at(-1) !== this) above.pop();
+    if (above.includes(value)) return '[Circular]';
+    above.push(value);
+    return value;
+  };
 }

@@ -99,7 +99,10 @@ function problemOf(error: ErrorObject, root: readonly Segment[]): Problem {
   const at = [...root, ...segmentsOf(error.instancePath)];
   const { params, parentSchema } = error as {
     params: Record<string, unknown>;
-    parentSchema?: SchemaNode & { readonly enum?: readonly unknown[] };
+    parentSchema?: SchemaNode & {
+      readonly enum?: readonly unknown[];
+      readonly examples?: readonly unknown[];
+    };
   };
   const got = `(got ${show(error.data)})`;
   switch (error.keyword) {
@@ -117,6 +120,11 @@ function problemOf(error: ErrorObject, root: readonly Segment[]): Problem {
     }
     case 'type':
       return { at, message: `must be ${typeText(params['type'])} ${got}` };
+    case 'pattern': {
+      const example = parentSchema?.examples?.[0] ?? parentSchema?.default;
+      const like = typeof example === 'string' ? `, as ${show(example)} does` : '';
+      return { at, message: `${error.message ?? 'must match a pattern'}${like} ${got}` };
+    }
     case 'extension':
       return { at, message: `must be a name, a path or a package ${got}` };
     default: {

@@ -38,7 +38,7 @@ export function pathText(at: readonly Segment[]): string {
     else if (/^[A-Za-z_$][\w$-]*$/.test(segment)) text += text === '' ? segment : `.${segment}`;
     else text += `[${JSON.stringify(segment)}]`;
   }
-  return text === '' ? '(top)' : text;
+  return text === '' ? 'the configuration' : text;
 }
 
 /** One line: `cluster.yaml:4:14: scheduler.allowedFailures must be >= 0 (got -1)`. */

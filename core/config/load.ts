@@ -84,7 +84,11 @@ function syntaxError(
   lines: LineCounter,
   problems: readonly { readonly message: string; readonly offset: number }[],
 ): YardmasterError {
-  const texts = problems.map(({ message, offset }) => {
+  // What follows from an error at the same place explains nothing.
+  const first = problems.filter(
+    ({ offset }, index) => problems.findIndex((other) => other.offset === offset) === index,
+  );
+  const texts = first.map(({ message, offset }) => {
     const { line, col } = lines.linePos(offset);
     return `${file}:${line}:${col}: ${message}`;
   });

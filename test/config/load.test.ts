@@ -222,14 +222,14 @@ worker:
     [
       'an address without a scheme',
       { scheduler: { address: 'localhost:8786' } },
-      'scheduler.address must match pattern "^[a-z][a-z0-9+.-]*://" (got "localhost:8786")',
+      'scheduler.address must match pattern "^[a-z][a-z0-9+.-]*://", as "tcp://127.0.0.1:8786" does (got "localhost:8786")',
     ],
     [
       'class next to use',
       { scheduler: { activeMemoryManager: { policies: [{ class: 'x', use: 'y' }] } } },
       'scheduler.activeMemoryManager.policies[0].class cannot stand next to use or options; with class the options are inline',
     ],
-    ['a list where an object belongs', [] as ConfigInput, '(top) must be an object (got [])'],
+    ['a list where an object belongs', [] as ConfigInput, 'the configuration must be an object (got [])'],
     [
       'a dangerous key',
       JSON.parse('{"scheduler": {"__proto__": {"validate": true}}}') as ConfigInput,

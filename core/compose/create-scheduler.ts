@@ -34,6 +34,7 @@ export async function checkConfig(options: CreateSchedulerOptions): Promise<stri
   const host = new SchedulerHost(loaded, { ...options, log: options.log ?? stderrLogger() });
   try {
     await host.load();
+    await host.checkAddress();
     return host.bootReport();
   } finally {
     await host.close();

@@ -112,16 +112,25 @@ function fromInstance(instance: object, common: Common): Blueprint {
     name,
     requires: [],
     setup: async (context) => {
-      await given.setup?.(context);
+      const returned: unknown = await given.setup?.(context);
+      if (typeof returned === 'object' && returned !== null && returned !== given) {
+        throw new YardmasterError(
+          'ERR_PLUGIN_LOAD',
+          'its setup returned an object, whose hooks would never be called: wrap the definition in definePlugin({ … }), or make the hooks methods of the plugin itself',
+          { plugin: name },
+        );
+      }
       return given;
     },
   };
 }
 
+/** What says which contract it was written for is a definition, even without `definePlugin`. */
 function isDefinition(value: unknown): value is PluginDefinition<never> {
-  return (
-    typeof value === 'object' && value !== null && (value as { kind?: unknown }).kind === 'plugin'
-  );
+  if (typeof value !== 'object' || value === null) return false;
+  const { kind, apiVersion, setup } = value as Record<string, unknown>;
+  if (kind === undefined) return apiVersion !== undefined && typeof setup === 'function';
+  return kind === 'plugin';
 }
 
 /** An arrow function has no prototype; `new` would fail on it with a worse message. */

@@ -96,11 +96,18 @@ async function importModule(
         ? '; run with "--import tsx", or compile it to JavaScript first'
         : '';
     throw loadError(
-      `the ${what} "${use}" cannot be loaded: ${messageOf(cause)}${advice}`,
+      `the ${what} "${use}" cannot be loaded: ${messageOf(cause)}${placeOf(cause)}${advice}`,
       use,
       cause,
     );
   }
+}
+
+/** An error of syntax has its place in the first line of the stack alone: `file:///a/b.js:3`. */
+function placeOf(thrown: unknown): string {
+  if (!(thrown instanceof SyntaxError)) return '';
+  const first = thrown.stack?.split('\n', 1)[0] ?? '';
+  return /^(?:file:|\/).*:\d+$/.test(first) ? ` (${first})` : '';
 }
 
 function pickExport(

@@ -6,6 +6,7 @@ import type { SchedulerHooks } from '../api/hooks.ts';
 import type { Logger, NewStimulus } from '../api/plugin.ts';
 import type { SlotName } from '../api/policies.ts';
 import type { Listener, WireMessage } from '../api/transport.ts';
+import { configError } from '../config/errors.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Config } from '../config/types.ts';
 import type { Outbox } from '../kernel/outbox.ts';
@@ -96,6 +97,16 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
       await this.transports.addConfigured(transport, extensions.resolver, place);
     }
     await extensions.load();
+  }
+
+  /** @throws YardmasterError `ERR_CONFIG` when nothing speaks the scheme of the configured address */
+  async checkAddress(): Promise<void> {
+    try {
+      await this.transports.for(this.config.scheduler.address);
+    } catch (error) {
+      const message = `cannot be used: ${(error as Error).message}`;
+      throw configError([{ at: ['scheduler', 'address'], message }], this.loaded.origin);
+    }
   }
 
   /** Loads and starts everything but connections. When it fails, nothing is left behind. */

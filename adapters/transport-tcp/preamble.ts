@@ -78,7 +78,7 @@ function checkVersion(text: string): void {
 function adviceFor(protocol: string): string {
   switch (protocol) {
     case 'HTTP':
-      return 'the dashboard and metrics have a port of their own';
+      return 'there is no web page on this port';
     case 'TLS':
       return 'use plain tcp:// here, or put the TLS end in front of it';
     case 'Dask':

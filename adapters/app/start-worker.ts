@@ -54,7 +54,7 @@ export async function startWorker(
 ): Promise<RunningWorker> {
   const { clock = new SystemClock(), log = SILENT, name, resources } = options;
   const scheme = schemeOf(scheduler);
-  const transports = await transportsFor(scheme, options.transports ?? [], clock);
+  const transports = await transportsFor(scheduler, options.transports ?? [], clock);
   const executor = await makeExecutor(options, clock, log);
   try {
     const host = await WorkerHost.start({
@@ -102,14 +102,23 @@ function schemeOf(address: string): string {
 }
 
 async function transportsFor(
-  scheme: string,
+  scheduler: string,
   given: readonly Transport[],
   clock: Clock,
 ): Promise<Map<string, Transport>> {
+  const scheme = schemeOf(scheduler);
   const transports = new Map(given.map((transport) => [transport.scheme, transport]));
   if (scheme === 'tcp' && !transports.has(scheme)) {
     const { tcp } = await import('../transport-tcp/index.ts');
     transports.set(scheme, tcp.create({ clock }, {}));
+  }
+  if (!transports.has(scheme)) {
+    const known = [...transports.keys()].join(', ') || 'tcp';
+    throw new YardmasterError(
+      'ERR_CONNECT',
+      `no transport speaks the scheme of ${scheduler}; this worker knows ${known}`,
+      { address: scheduler },
+    );
   }
   return transports;
 }

@@ -100,7 +100,7 @@ common(program.command('check-config'))
 Example:
   $ yardmaster check-config cluster.yaml
 
-Modules that the file names are loaded and set up. Nothing listens and nothing is computed.
+Modules that the file names are loaded, but nothing is set up, and nothing listens.
 Exit code 1, with one line for each problem, when it is not usable.`,
   )
   .action(async (file: string, options: CommonOptions) => {

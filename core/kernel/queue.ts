@@ -1,4 +1,6 @@
 /** Tasks that wait in the scheduler for a worker get their next chance. */
+import type { TaskState } from '../state/task.ts';
+import { validWorkers } from './restrictions.ts';
 import type { KernelScope } from './scope.ts';
 import { settle } from './transition-loop.ts';
 
@@ -27,15 +29,24 @@ export function refillFromQueue(scope: KernelScope): void {
  * tasks are offered again, the oldest first, when a worker has less to do. O(1) without such a policy.
  */
 export function offerRefused(scope: KernelScope): void {
-  const { unrunnable } = scope.cluster;
+  const { cluster } = scope;
+  const { unrunnable } = cluster;
   if (unrunnable.size === 0 || !scope.hasFreedWorker) return;
   const { policy } = scope.ports.workerSelection;
   if (policy.admits === undefined && policy.select === undefined) return;
   let refusals = 0;
   for (const task of [...unrunnable.keys()]) {
-    if (task.state !== 'no-worker') continue;
+    if (task.state !== 'no-worker' || !isSuited(scope, task)) continue;
     scope.recommend(task, 'processing');
     settle(scope);
-    if (task.state === 'no-worker' && ++refusals >= REFUSALS_MAX) return;
+    // While something runs there will be another chance for the others.
+    if (task.state !== 'no-worker') continue;
+    if (++refusals >= REFUSALS_MAX && cluster.computingCount > 0) return;
   }
+}
+
+/** Whether any running worker satisfies the restrictions; if none does, it waits for another one. */
+function isSuited({ cluster }: KernelScope, task: TaskState): boolean {
+  const valid = validWorkers(cluster, task);
+  return valid === undefined || valid.size > 0 || task.restrictions?.loose === true;
 }

@@ -48,3 +48,29 @@ it('a policy that refuses is not asked for ever', () => {
   expect(asked).toBe(0);
   expect(env.cluster.unrunnable.size).toBe(50);
 });
+
+it('tasks that no worker suits do not keep refused ones from their turn', () => {
+  const env = new SchedulerEnv({ policies: { workerSelection: oneAtATime } });
+  env.addWorkers(1, { threads: 4 });
+  const unsuited = Array.from({ length: 20 }, (_, n) => [`x${n}-y`, { resources: { gpu: 1 } }]);
+  env.submit(Object.fromEntries(unsuited) as Record<string, { resources: { gpu: number } }>);
+  env.submit({ a: [], b: [] });
+  expect(env.states).toMatchObject({ a: 'processing w1', b: 'no-worker' });
+  env.finish('a');
+  expect(env.state('b')).toBe('processing');
+});
+
+it('when nothing runs every refused task is offered', () => {
+  const smallOnly: WorkerSelection = {
+    admits: (task, worker) => worker.processing.size === 0 && !task.key.startsWith('huge'),
+    score: () => 0,
+  };
+  const env = new SchedulerEnv({ policies: { workerSelection: smallOnly } });
+  env.addWorkers(1, { threads: 4 });
+  env.submit({ first: [] });
+  env.submit(Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`huge${n}-x`, []])));
+  env.submit({ small: [] });
+  expect(env.state('small')).toBe('no-worker');
+  env.finish('first');
+  expect(env.state('small')).toBe('processing');
+});

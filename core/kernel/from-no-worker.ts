@@ -1,7 +1,7 @@
 import type { TransitionDetails } from '../api/hooks.ts';
 import type { TaskState } from '../state/task.ts';
 import { addToProcessing } from './dispatch.ts';
-import { placeTask } from './placement.ts';
+import { placeUnqueued } from './placement.ts';
 import { propagateErred, propagateReleased } from './propagate.ts';
 import type { KernelScope } from './scope.ts';
 
@@ -10,12 +10,15 @@ export function noWorkerToReleased(scope: KernelScope, task: TaskState): void {
   propagateReleased(scope, task);
 }
 
-/** A suitable worker came. The task stays when the policy does not want it after all. */
+/**
+ * A suitable worker came. The task stays when the policy does not want it after all. It does not have
+ * to find an open slot, even if its group has become root-ish: nobody offers it one later.
+ */
 export function noWorkerToProcessing(scope: KernelScope, task: TaskState): void {
-  const placement = placeTask(scope, task);
-  if (typeof placement === 'string') return;
+  const worker = placeUnqueued(scope, task);
+  if (worker === undefined) return;
   scope.cluster.unrunnable.delete(task);
-  addToProcessing(scope, task, placement);
+  addToProcessing(scope, task, worker);
 }
 
 /** No suitable worker came in time. */

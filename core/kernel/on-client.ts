@@ -98,7 +98,10 @@ export function onCancelKeys(scope: KernelScope, stimulus: CancelKeys): void {
   }
 }
 
-/** Dependents first. The wish of the caller alone ends where others want the task as well. */
+/**
+ * Dependents first. The wish of the caller alone ends where others want the task as well, and an
+ * intermediate result that nobody asked for is not in the way of those who asked for what follows.
+ */
 function collectCancelled(
   start: TaskState,
   client: ClientState,
@@ -112,7 +115,7 @@ function collectCancelled(
     if (seen.has(task)) continue;
     seen.add(task);
     order.push(task);
-    const isOnlyOurs = [...task.whoWants].every((other) => other === client);
+    const isOnlyOurs = task.whoWants.size === 1 && task.whoWants.has(client);
     if (force || isOnlyOurs) stack.push(...task.dependents);
   }
   for (const task of order.reverse()) cancelled.add(task);

@@ -16,7 +16,7 @@ export type Placement = WorkerState | 'queued' | 'no-worker';
 
 /** Chooses a worker for a task whose inputs are all there. O(dependencies + their replicas). */
 export function placeTask(scope: KernelScope, task: TaskState): Placement {
-  if (!isRootish(scope, task)) return placeNormal(scope, task) ?? 'no-worker';
+  if (!isRootish(scope, task)) return placeUnqueued(scope, task) ?? 'no-worker';
   const worker = placeRootish(scope, task);
   if (worker !== undefined) return worker;
   const isHeldBack = scope.ports.queuing.policy.holdsBack && task.isQueueable && !task.isActor;
@@ -38,7 +38,8 @@ export function slotLimitOf(scope: KernelScope, worker: WorkerState): number {
   return askPolicy(scope, SLOT_LIMIT, worker);
 }
 
-function placeNormal(scope: KernelScope, task: TaskState): WorkerState | undefined {
+/** Chooses by inputs and restrictions, without regard to slots; undefined when no worker will do. */
+export function placeUnqueued(scope: KernelScope, task: TaskState): WorkerState | undefined {
   const { cluster } = scope;
   if (cluster.running.size === 0) return undefined;
   const valid = validWorkers(cluster, task);

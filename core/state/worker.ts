@@ -138,9 +138,10 @@ export class WorkerState {
    * fetch what that work still lacks. O(prefixes processing here).
    */
   get occupancyS(): number {
-    let seconds = this.networkBytes / this.costs.bandwidth;
+    let seconds = 0;
     for (const { prefix, count } of this.prefixCounts) seconds += count * prefix.durationEstimateS;
-    return seconds;
+    // Last, as in the sum over all workers: one that does everything has exactly the total.
+    return seconds + this.networkBytes / this.costs.bandwidth;
   }
 
   /** Root-ish tasks that it could still take; may be negative, Infinity without queuing. */

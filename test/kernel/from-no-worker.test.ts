@@ -27,6 +27,18 @@ it('a worker that runs again starts them', () => {
   expect(env.state('a')).toBe('processing');
 });
 
+it('a task that waited for a worker needs no open slot, though its group became root-ish', () => {
+  const env = new SchedulerEnv();
+  env.addWorker('w1', { status: 'paused', threads: 1 });
+  env.submit({ 'r-0': [], 'r-1': [] });
+  env.submit({ 'r-2': [], 'r-3': [] });
+  expect(env.states).toMatchObject({ 'r-0': 'no-worker', 'r-1': 'no-worker', 'r-2': 'queued' });
+  env.addWorker('w2', { threads: 1 });
+  expect(env.states).toMatchObject({ 'r-0': 'processing w2', 'r-1': 'processing w2' });
+  expect(env.states).toMatchObject({ 'r-2': 'queued', 'r-3': 'queued' });
+  expect(env.cluster.unrunnable.size).toBe(0);
+});
+
 it('a worker that offers more of a resource starts the tasks that wait for it', () => {
   const env = new SchedulerEnv();
   env.addWorker('w1', { resources: { gpu: 1 } });

@@ -108,13 +108,33 @@ it('a client gives up one of two wishes for the same key', () => {
 
 it('cancelling takes along what depends on the key', () => {
   const env = cluster();
-  env.submit({ a: [], b: ['a'], c: ['b'] });
+  env.submit({ a: [], b: ['a'], c: ['b'] }, { keys: ['a', 'b', 'c'] });
   env.ignoreMessages();
   env.cancel(['a']);
-  expect(env.takeClient()).toEqual(['cancelled-keys c']);
+  expect(env.takeClient()).toEqual(['cancelled-keys c b a']);
   expect(env.takeWorker('w1')).toEqual(['free-keys a']);
   expect(env.states).toEqual({});
   env.expectEmpty();
+});
+
+it('cancelling stops at an intermediate that nobody asked for', () => {
+  const env = cluster();
+  env.submit({ a: [], b: ['a'], c: ['b'] }, { keys: ['a', 'c'] });
+  env.ignoreMessages();
+  env.cancel(['a']);
+  expect(env.takeClient()).toEqual(['cancelled-keys a']);
+  expect(env.states).toEqual({ a: 'processing w1', b: 'waiting', c: 'waiting' });
+  env.cancel(['b']);
+  env.expectEmpty();
+});
+
+it('cancelling by force passes intermediates that nobody asked for', () => {
+  const env = cluster();
+  env.submit({ a: [], b: ['a'], c: ['b'] }, { keys: ['a', 'c'] });
+  env.ignoreMessages();
+  env.cancel(['a'], { force: true });
+  expect(env.takeClient()).toEqual(['cancelled-keys c a']);
+  expect(env.states).toEqual({});
 });
 
 it('cancelling what another client wants ends the own wish alone', () => {

@@ -23,8 +23,9 @@ export function placeTask(scope: KernelScope, task: TaskState): Placement {
   return isHeldBack ? 'queued' : 'no-worker';
 }
 
-/** Asks the queuing policy, which looks at collections as a whole. */
+/** Asks the queuing policy, which looks at collections as a whole and knows of no restrictions. */
 export function isRootish(scope: KernelScope, task: TaskState): boolean {
+  if (task.restrictions !== undefined) return false;
   return askPolicy(scope, IS_ROOTISH, task);
 }
 
@@ -120,8 +121,22 @@ const SELECT_UNCONSTRAINED: Question<'workerSelection', TaskState, WorkerView | 
 const SELECT_CANDIDATE: Question<'workerSelection', TaskState, WorkerView | undefined> = {
   slot: 'workerSelection',
   ask: (policy, scope, task) => selectBest(policy, scope, task, scope.candidates),
-  refuse: refuseWorker,
+  refuse: (answer, scope, task) =>
+    refuseWorker(answer, scope, task) ?? refuseRestricted(answer, scope, task),
 };
+
+/** Who scores chooses among the candidates; who selects may choose anybody but must not break rules. */
+function refuseRestricted(
+  answer: WorkerView | undefined,
+  { cluster, ports }: KernelScope,
+  task: TaskState,
+): string | undefined {
+  if (answer === undefined || ports.workerSelection.policy.select === undefined) return undefined;
+  const valid = validWorkers(cluster, task);
+  if (valid === undefined || valid.has(answer as WorkerState)) return undefined;
+  if (valid.size === 0 && task.restrictions?.loose === true) return undefined;
+  return `chose ${answer.address} for ${task.key}, against the restrictions of the task`;
+}
 
 function selectBest(
   policy: WorkerSelection,

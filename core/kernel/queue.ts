@@ -19,8 +19,10 @@ export function refillFromQueue(scope: KernelScope): void {
     if (task === undefined) return;
     scope.recommend(task, 'processing');
     settle(scope);
+    if (task.state !== 'queued') continue;
     // The policy did not want the open slot after all.
-    if (task.state === 'queued') return;
+    scope.isQueueRefused = true;
+    return;
   }
 }
 

@@ -80,6 +80,7 @@ export class SchedulerKernel {
     scope.nowMs = nowMs;
     scope.stimulusId = stimulus.stimulusId;
     scope.hasFreedWorker = false;
+    scope.isQueueRefused = false;
     this.dispatch(stimulus);
     settle(scope);
     settleUnproven(scope);

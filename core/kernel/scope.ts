@@ -32,6 +32,8 @@ export class KernelScope {
 
   /** Whether a worker has got less to do in this stimulus. */
   hasFreedWorker = false;
+  /** The queuing policy left a slot open in this stimulus although tasks are queued. */
+  isQueueRefused = false;
 
   /** Assignments are numbered, so that late answers to an older one are recognised. */
   nextRunId = 0;

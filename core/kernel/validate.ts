@@ -204,10 +204,10 @@ function validateSums(scope: KernelScope): void {
   }
 }
 
-/** Nothing is held back while it could run. */
+/** Nothing is held back while it could run, unless the policy wants it so. */
 function validateQueue(scope: KernelScope): void {
-  const { cluster } = scope;
-  if (cluster.queued.size > 0 && cluster.openSlots.size > 0) {
+  const { cluster, isQueueRefused } = scope;
+  if (cluster.queued.size > 0 && cluster.openSlots.size > 0 && !isQueueRefused) {
     failer(scope)(`${cluster.queued.size} tasks are queued while a worker has an open slot`);
   }
 }

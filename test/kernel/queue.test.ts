@@ -1,0 +1,81 @@
+import { expect, it } from 'vitest';
+import type { Queuing } from '../../core/api/policies.ts';
+import { SchedulerEnv } from '../kit/env.ts';
+import { numbered } from '../kit/graph.ts';
+import { builtinPolicies } from '../kit/ports.ts';
+
+it('downstream tasks go before queued roots', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1);
+  env.submit({ next: ['r-0'], ...numbered('r', 5) });
+  env.ignoreMessages();
+  env.finish('r-0');
+  expect(env.takeWorker('w1')).toEqual(['compute-task next (r-0 on w1)']);
+  env.finish('next');
+  expect(env.takeWorker('w1')).toEqual(['free-keys r-0', 'compute-task r-2']);
+});
+
+it('several slots that open at once are filled at once', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(2);
+  env.submit(numbered('r', 9));
+  env.setStatus('w1', 'paused');
+  env.finishAll('r-0', 'r-2');
+  env.ignoreMessages();
+  env.setStatus('w1', 'running');
+  expect(env.takeWorker('w1')).toEqual(['compute-task r-4', 'compute-task r-5']);
+});
+
+it('a cancellation makes room for a queued task', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1);
+  env.submit(numbered('r', 4));
+  env.ignoreMessages();
+  env.release('r-0');
+  expect(env.takeWorker('w1')).toEqual(['free-keys r-0', 'compute-task r-2']);
+});
+
+it('a reschedule lets the best queued task go first', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1);
+  env.submit(numbered('r', 4));
+  env.ignoreMessages();
+  env.reschedule('r-1');
+  expect(env.takeWorker('w1')).toEqual(['free-keys r-1', 'compute-task r-1']);
+});
+
+it('without queuing nothing is held back', () => {
+  const env = new SchedulerEnv({ queuing: { workerSaturation: Infinity } });
+  env.addWorkers(1);
+  env.submit(numbered('r', 9));
+  expect(env.worker('w1').processing.size).toBe(9);
+});
+
+it('the queue survives a change of policies, with the slots of the new one', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1);
+  env.submit(numbered('r', 9));
+  const { kernel } = env;
+  kernel.replacePorts({
+    ...kernel['scope'].ports,
+    queuing: { name: 'wide', policy: builtinPolicies({ workerSaturation: 4 }).queuing },
+  });
+  env.ignoreMessages();
+  env.heartbeat('w1');
+  expect(env.takeWorker('w1')).toEqual(['compute-task r-2', 'compute-task r-3']);
+});
+
+it('a policy may leave a slot open: the task stays queued and is offered again', () => {
+  let isOpen = false;
+  const hesitant: Queuing = {
+    ...builtinPolicies().queuing,
+    selectRootish: (_task, cluster) => (isOpen ? cluster.openSlots.peek() : undefined),
+  };
+  const env = new SchedulerEnv({ policies: { queuing: hesitant } });
+  env.addWorkers(1);
+  env.submit(numbered('r', 3));
+  expect(env.cluster.queued.size).toBe(3);
+  isOpen = true;
+  env.heartbeat('w1');
+  expect(env.takeWorker('w1')).toEqual(['compute-task r-0', 'compute-task r-1']);
+});

@@ -42,7 +42,7 @@ export function offerRefused(scope: KernelScope): void {
     scope.recommend(task, 'processing');
     settle(scope);
     // While something runs there will be another chance for the others.
-    if (task.state !== 'no-worker') continue;
+    if (!unrunnable.has(task)) continue;
     if (++refusals >= REFUSALS_MAX && cluster.computingCount > 0) return;
   }
 }

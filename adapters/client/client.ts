@@ -123,16 +123,20 @@ export class Client {
   async gather<T>(structure: T, options: GatherOptions = {}): Promise<Gathered<T>> {
     const { errors = 'raise' } = options;
     const futures = futuresIn(structure);
+    const entries = futures.map((future) => holdingOfFuture(future).entry);
     const results = new Map<Future<unknown>, unknown>();
-    await Promise.all(
-      futures.map(async (future) => {
-        try {
-          results.set(future, await this.session.resultOf(holdingOfFuture(future).entry, options));
-        } catch (error) {
-          if (errors === 'raise' || this.session.isClosed) throw error;
-          results.set(future, SKIPPED);
-        }
-      }),
+    // First all are waited for, so that few requests bring all that is on one worker.
+    await this.session.whenAllSettled(entries, { failFast: errors === 'raise' }, () =>
+      Promise.all(
+        futures.map(async (future, index) => {
+          try {
+            results.set(future, await this.session.resultOf(entries[index] as KeyEntry, options));
+          } catch (error) {
+            if (errors === 'raise' || this.session.isClosed) throw error;
+            results.set(future, SKIPPED);
+          }
+        }),
+      ),
     );
     const gathered = replaceFutures(structure, (future) => results.get(future), SKIPPED);
     return gathered as Gathered<T>;

@@ -125,6 +125,37 @@ export class Session implements FutureOwner {
     }
   }
 
+  /**
+   * Goes on when all have ended, holding them until that is done too.
+   * @param failFast - reject with the first error instead of waiting for the others
+   */
+  async whenAllSettled<T>(
+    entries: readonly KeyEntry[],
+    { failFast }: { readonly failFast: boolean },
+    then: () => Promise<T>,
+  ): Promise<T> {
+    for (const entry of entries) entry.references++;
+    try {
+      await new Promise<void>((resolve, reject) => {
+        let missing = entries.length + 1;
+        const onSettled = (): void => {
+          if (--missing === 0) resolve();
+        };
+        for (const entry of entries) {
+          entry.onSettled(() => {
+            const error = failFast ? entry.error() : undefined;
+            if (error === undefined) onSettled();
+            else reject(error);
+          });
+        }
+        onSettled();
+      });
+      return await then();
+    } finally {
+      for (const entry of entries) this.releaseEntry(entry);
+    }
+  }
+
   cancelEntries(entries: readonly KeyEntry[], options: CancelOptions): void {
     this.table.cancel(entries, options);
   }

@@ -109,12 +109,10 @@ export class Session implements ChannelHandlers {
     if (sender === undefined) throw violation(`"${String(message['op'])}" before registration`);
     if (this.role === 'worker') {
       checkWorkerReport(message);
-      const { stimulusId, ...report } = message;
-      this.host.enqueue({ ...report, worker: sender, ...idOf(stimulusId) } as NewStimulus);
+      this.host.enqueue({ ...message, worker: sender } as unknown as NewStimulus);
     } else {
       checkClientReport(message);
-      const { stimulusId, ...report } = message;
-      this.host.enqueue({ ...report, client: sender, ...idOf(stimulusId) } as NewStimulus);
+      this.host.enqueue({ ...message, client: sender } as unknown as NewStimulus);
     }
   }
 
@@ -297,10 +295,6 @@ function refuseWorker(field: 'address' | 'name', value: string, address: string)
     `there is a worker with the ${field} "${value}" already; stop it, or choose another ${field}`,
     { field, value, worker: address },
   );
-}
-
-function idOf(stimulusId: unknown): { stimulusId?: string } {
-  return typeof stimulusId === 'string' && stimulusId !== '' ? { stimulusId } : {};
 }
 
 function whoHas(cluster: ClusterState, { keys }: WhoHasRequest): WhoHasReply {

@@ -18,10 +18,13 @@ export class StimulusQueue {
     return this.busy;
   }
 
-  /** Without an id it gets one: `task-finished-17`. */
+  /** Without an id, or with an empty one, it gets one: `task-finished-17`. */
   push(stimulus: IncomingStimulus): void {
-    const { stimulusId = `${stimulus.op}-${++this.counter}` } = stimulus;
-    this.waiting.push({ ...stimulus, stimulusId });
+    if (stimulus.stimulusId !== undefined && stimulus.stimulusId !== '') {
+      this.waiting.push(stimulus as Stimulus);
+    } else {
+      this.waiting.push({ ...stimulus, stimulusId: `${stimulus.op}-${++this.counter}` });
+    }
   }
 
   /** Handles all that wait, also what comes meanwhile; no-op when that is going on already. */

@@ -19,13 +19,13 @@ export function placeTask(scope: KernelScope, task: TaskState): Placement {
   if (!isRootish(scope, task)) return placeUnqueued(scope, task) ?? 'no-worker';
   const worker = placeRootish(scope, task);
   if (worker !== undefined) return worker;
-  const isHeldBack = scope.ports.queuing.policy.holdsBack && task.isQueueable && !task.isActor;
+  const isHeldBack = scope.ports.queuing.policy.holdsBack && task.isQueueable;
   return isHeldBack ? 'queued' : 'no-worker';
 }
 
-/** Asks the queuing policy, which looks at collections as a whole and knows of no restrictions. */
+/** Asks the queuing policy, which looks at collections as a whole: not at restrictions, not at actors. */
 export function isRootish(scope: KernelScope, task: TaskState): boolean {
-  if (task.restrictions !== undefined) return false;
+  if (task.restrictions !== undefined || task.isActor) return false;
   return askPolicy(scope, IS_ROOTISH, task);
 }
 

@@ -71,3 +71,10 @@ it('an actor that is taken back while it is made leaves its worker', () => {
   env.release('a');
   expect(env.worker('w1').actors.size).toBe(0);
 });
+
+it('actors of a large group do not wait for open slots', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(2);
+  env.submit(numbered('r', 9, { actor: true }));
+  expect(env.worker('w1').actors.size + env.worker('w2').actors.size).toBe(9);
+});

@@ -3,24 +3,42 @@ import { expect, it } from 'vitest';
 import { scenario } from '../kit/random-scenario.ts';
 import { kernelFor, play } from '../kit/random-world.ts';
 
-/** A failure prints its seed; `YARDMASTER_SEED=… vitest run …` repeats it. */
-const seed = process.env['YARDMASTER_SEED'];
+/**
+ * A failure prints its seed: `YARDMASTER_SEED=… npm test -- random-stimuli` repeats it, and
+ * `YARDMASTER_RUNS=20000` looks harder.
+ */
+const { YARDMASTER_SEED: seed, YARDMASTER_RUNS: runs } = process.env;
 const repeat = seed === undefined ? {} : { seed: Number(seed) };
+const HOUR_MS = 3_600_000;
 
-it('whatever happens, the state stays consistent and everything wanted is done in the end', () => {
-  fc.assert(
-    fc.property(scenario, (next) => void play(next, kernelFor(next))),
-    { numRuns: 600, interruptAfterTimeLimit: 6000, ...repeat },
-  );
-});
+/** Ends after so many milliseconds, unless a number of runs is asked for. */
+function effort(numRuns: number, interruptAfterTimeLimit: number): fc.Parameters<unknown> {
+  if (runs !== undefined) return { numRuns: Number(runs), ...repeat };
+  return { numRuns, interruptAfterTimeLimit, ...repeat };
+}
 
-it('the same stimuli give the same messages and the same story', () => {
-  fc.assert(
-    fc.property(scenario, (next) => {
-      const [one, other] = [play(next, kernelFor(next)), play(next, kernelFor(next))];
-      expect(other.transcript).toEqual(one.transcript);
-      expect(other.kernel.story()).toEqual(one.kernel.story());
-    }),
-    { numRuns: 100, interruptAfterTimeLimit: 2000, ...repeat },
-  );
-});
+it(
+  'whatever happens, the state stays consistent and everything wanted is done in the end',
+  () => {
+    fc.assert(
+      fc.property(scenario, (next) => void play(next, kernelFor(next))),
+      effort(1000, 5000),
+    );
+  },
+  HOUR_MS,
+);
+
+it(
+  'the same stimuli give the same messages and the same story',
+  () => {
+    fc.assert(
+      fc.property(scenario, (next) => {
+        const [one, other] = [play(next, kernelFor(next)), play(next, kernelFor(next))];
+        expect(other.transcript).toEqual(one.transcript);
+        expect(other.kernel.story()).toEqual(one.kernel.story());
+      }),
+      effort(150, 2000),
+    );
+  },
+  HOUR_MS,
+);

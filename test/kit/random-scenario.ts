@@ -39,6 +39,7 @@ const STEPS = [
   'check-worker-ttl',
   'check-no-workers-timeout',
   'restart',
+  'replace-policies',
   'wait',
 ] as const;
 

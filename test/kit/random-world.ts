@@ -1,3 +1,4 @@
+import { validWorkers } from '../../core/kernel/restrictions.ts';
 import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
 import { FIRE_AND_FORGET } from '../../core/state/client.ts';
 import { check } from './check.ts';
@@ -121,6 +122,7 @@ export class RandomWorld {
     },
     'check-no-workers-timeout': () => this.send({ op: 'check-no-workers-timeout' }),
     restart: ({ seed }) => seed % 3 === 0 && this.send({ op: 'restart' }),
+    'replace-policies': ({ seed }) => this.replacePolicies(seed),
     wait: () => (this.nowMs += 5000),
   };
 
@@ -313,6 +315,13 @@ export class RandomWorld {
     }
   }
 
+  private replacePolicies(seed: number): void {
+    const workerSaturation = [1.1, 2, Infinity][seed % 3]!;
+    this.kernel.replacePorts(makePorts({ queuing: { workerSaturation } }));
+    // The host has more to do than to replace them; the next stimulus finds the new slots.
+    this.send({ op: 'check-no-workers-timeout' });
+  }
+
   // ---- the kernel ----------------------------------------------------------------------------
 
   private assignments(): Assignment[] {
@@ -350,6 +359,18 @@ export class RandomWorld {
       );
     }
     for (const name of CLIENTS) this.clients.get(name)?.compareWith(cluster);
+    this.checkUnrunnable();
+  }
+
+  /** Nothing waits for a worker while one runs that would do. */
+  private checkUnrunnable(): void {
+    const { cluster } = this.kernel;
+    for (const task of cluster.unrunnable.keys()) {
+      const valid = validWorkers(cluster, task);
+      const isLoose = valid === undefined || task.restrictions?.loose === true;
+      const count = isLoose ? cluster.running.size : valid.size;
+      check(count === 0, () => `${task.key} waits for a worker, and ${count} would do`);
+    }
   }
 }
 

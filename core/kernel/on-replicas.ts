@@ -34,8 +34,9 @@ export function onReleaseWorkerData(scope: KernelScope, report: ReleaseWorkerDat
   const task = cluster.tasks.get(report.key);
   if (worker === undefined || task === undefined || !worker.hasWhat.has(task)) return;
   removeReplica(cluster, task, worker);
-  worker.actors.delete(task);
-  if (task.whoHas.size === 0) scope.recommend(task, 'released');
+  // What others have of an actor are handles to it.
+  if (worker.actors.delete(task)) scope.recommend(task, 'erred');
+  else if (task.whoHas.size === 0) scope.recommend(task, 'released');
 }
 
 export function onRequestRefreshWhoHas(scope: KernelScope, report: RequestRefreshWhoHas): void {

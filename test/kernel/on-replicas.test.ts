@@ -90,6 +90,18 @@ it('an actor whose state a worker dropped has failed', () => {
   expect(env.worker('w1').actors.size).toBe(0);
 });
 
+it('copies of an actor do not outlive it', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(2);
+  env.submit({ a: { actor: true } });
+  env.finish('a');
+  env.addKeys('w2', 'a');
+  env.ignoreMessages();
+  env.releaseWorkerData('w1', 'a');
+  expect(env.states).toEqual({ a: 'erred' });
+  expect(env.takeWorker('w2')).toEqual(['free-keys a']);
+});
+
 it('a worker that asks is told where known keys are, and to free unknown ones', () => {
   const env = withData();
   env.send({ op: 'request-refresh-who-has', worker: 'tcp://w2:1', keys: ['x', 'unknown'] });

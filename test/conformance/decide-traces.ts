@@ -1,3 +1,10 @@
+import {
+  courtesies,
+  hasParted,
+  newsAmong,
+  preferringKeys,
+  type Step,
+} from './documented-differences.ts';
 import { comparable, type ComparableMessages, ownToClients, ownToWorkers } from './messages.ts';
 import type { CaseResult } from './report.ts';
 import { ExpectedState } from './snapshot.ts';
@@ -19,11 +26,15 @@ export function runTrace(trace: Trace): CaseResult {
   const compared = comparedSteps(trace);
   const kernel = new TraceKernel(config);
   const state = new ExpectedState();
+  const preferring = new Set<string>();
   for (let step = 0; step < compared; step++) {
     const stimulus = stimuli[step] as TraceStimulus;
     // Where the recording ends in a defect of Dask, its last step may have leaked occupancy before.
     const isLeaky = step === stimuli.length - 1 && typeof trace.truncatedBecause === 'string';
-    const failure = runStep(kernel, state, stimulus, expected[step] as TraceExpectation, isLeaky);
+    for (const key of preferringKeys(stimulus)) preferring.add(key);
+    const replay: Replay = { kernel, state, preferring, ignoreOccupancy: isLeaky };
+    const failure = runStep(replay, stimulus, expected[step] as TraceExpectation);
+    if (failure === PARTED) break;
     if (failure !== undefined) {
       return { id, failure: `step ${step} of ${compared} (${stimulus.op}): ${failure}` };
     }
@@ -56,20 +67,30 @@ export function traceFromSteps(
   return { ...rest, stimuli: steps.map((step) => step.stimulus), expected: steps };
 }
 
+interface Replay {
+  readonly kernel: TraceKernel;
+  readonly state: ExpectedState;
+  /** Keys of tasks whose restrictions are mere preferences. */
+  readonly preferring: ReadonlySet<string>;
+  readonly ignoreOccupancy: boolean;
+}
+
+/** Not a failure: from here on the kernel does what it does on purpose, and nothing compares. */
+const PARTED = Symbol('parted');
+
 function runStep(
-  kernel: TraceKernel,
-  state: ExpectedState,
+  { kernel, state, preferring, ignoreOccupancy }: Replay,
   stimulus: TraceStimulus,
   expected: TraceExpectation,
-  ignoreOccupancy: boolean,
-): string | undefined {
+): string | typeof PARTED | undefined {
   let outbox;
   try {
     outbox = kernel.apply(stimulus);
   } catch (error) {
     return `threw ${(error as Error).message}`;
   }
-  const toClients = withoutRepeats(state, expected);
+  const toClients = newsToClients(state, stimulus, expected);
+  if (hasParted(state, preferring)) return PARTED;
   return (
     state.difference(kernel.scope, ignoreOccupancy) ??
     compareMessages('to worker', exactly(expected.toWorkers), ownToWorkers(outbox)) ??
@@ -88,25 +109,34 @@ function exactly(messages: TraceMessages): News {
   return { allowed: lines, required: lines };
 }
 
-/**
- * Dask tells clients again what they know, and of keys that they do not want. Required is what is
- * news: the key changed its state, or the client has begun to want it. Applies the changes of the step.
- */
-function withoutRepeats(state: ExpectedState, { after, toClients }: TraceExpectation): News {
+/** What clients must be told, and what they may be. Applies the changes of the step. */
+function newsToClients(
+  state: ExpectedState,
+  stimulus: TraceStimulus,
+  { after, toClients }: TraceExpectation,
+): News {
   const changed = Object.keys(after.tasks ?? {});
   const before = new Map(changed.map((key) => [key, state.task(key)]));
   state.apply(after);
-  const isNews = (client: string, { op, key }: TraceMessage): boolean => {
-    if (op !== 'key-in-memory' && op !== 'task-erred') return true;
-    const now = state.task(key as string);
-    if (!before.has(key as string) || now?.whoWants.includes(client) !== true) return false;
-    const then = before.get(key as string);
-    return then?.state !== now.state || !then.whoWants.includes(client);
+  const step: Step = {
+    stimulus,
+    wantedBefore: (client, key) => before.get(key)?.whoWants.includes(client) === true,
+    isNewWish: (client, key) => {
+      const now = state.task(key);
+      if (!before.has(key) || now?.whoWants.includes(client) !== true) return false;
+      const then = before.get(key);
+      return then?.state !== now.state || !then.whoWants.includes(client);
+    },
   };
-  const required = Object.entries(toClients).map(
-    ([client, list]) => [client, list.filter((message) => isNews(client, message))] as const,
-  );
-  return { allowed: comparable(toClients), required: comparable(Object.fromEntries(required)) };
+  const allowed: Record<string, TraceMessage[]> = {};
+  const required: Record<string, TraceMessage[]> = {};
+  const sender = 'client' in stimulus ? [stimulus.client] : [];
+  for (const client of new Set([...Object.keys(toClients), ...sender])) {
+    const told = toClients[client] ?? [];
+    allowed[client] = [...told, ...courtesies(stimulus, client)];
+    required[client] = newsAmong(told, client, step);
+  }
+  return { allowed: comparable(allowed), required: comparable(required) };
 }
 
 function compareMessages(

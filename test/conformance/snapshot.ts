@@ -26,6 +26,26 @@ export class ExpectedState {
     return this.tasks.get(key) as { state: string; whoWants: string[] } | undefined;
   }
 
+  get queued(): readonly string[] {
+    return this.last?.queued ?? [];
+  }
+
+  get unrunnable(): readonly string[] {
+    return this.last?.unrunnable ?? [];
+  }
+
+  /** Whether a task is on its way that no client and no other task on its way needs. */
+  get hasUnneededWork(): boolean {
+    return [...this.tasks.values()].some(({ state, waiters, whoWants }) => {
+      const isOnItsWay = !['released', 'memory', 'erred'].includes(state as string);
+      return isOnItsWay && (waiters as string[]).length + (whoWants as string[]).length === 0;
+    });
+  }
+
+  workersThat(condition: (fields: Fields) => boolean): Fields[] {
+    return [...this.workers.values()].filter(condition);
+  }
+
   /** Both versions of Dask go on counting a needed key that was forgotten. Says whether one is. */
   private dropForgottenNeeds(): boolean {
     let found = false;
@@ -39,6 +59,19 @@ export class ExpectedState {
     return found;
   }
 
+  /**
+   * Dask blames dependents of a failed task although they have their results already, and 2022.12.1
+   * blames those that failed before once more: any of the failures of a task is right.
+   */
+  private blame({ state, exceptionBlame }: TaskState, expected: Fields): Fields {
+    if (state === 'memory') return {};
+    const own = exceptionBlame?.key ?? null;
+    const isFailure =
+      own !== null && exceptionBlame?.failure !== undefined && this.task(own)?.state === 'erred';
+    const isAlsoRight = isFailure && typeof expected['exceptionBlame'] === 'string';
+    return { exceptionBlame: isAlsoRight ? expected['exceptionBlame'] : own };
+  }
+
   /** The first difference from the kernel's state, or undefined. */
   difference(scope: KernelScope, ignoreOccupancy: boolean): string | undefined {
     const { cluster } = scope;
@@ -47,7 +80,10 @@ export class ExpectedState {
     const leaks = this.dropForgottenNeeds();
     ignoreOccupancy ||= leaks;
     return (
-      compareEntries('task', this.tasks, cluster.tasks, (task) => taskFields(scope, task)) ??
+      compareEntries('task', this.tasks, cluster.tasks, (task, expected) => ({
+        ...taskFields(scope, task),
+        ...this.blame(task, expected),
+      })) ??
       compareEntries('worker', this.workers, cluster.workers, (worker, expected) =>
         workerFields(scope, worker, expected, ignoreOccupancy),
       ) ??
@@ -108,8 +144,6 @@ function taskFields(scope: KernelScope, task: TaskState): Fields {
     suspicious: task.suspicious,
     priority: task.priority === undefined ? null : task.priority.map((part) => part + 0),
     hasLostDeps: task.hasLostDependencies,
-    // Dask blames dependents of a failed task although they have their results already.
-    ...(task.state === 'memory' ? {} : { exceptionBlame: task.exceptionBlame?.key ?? null }),
     erredOn: [...task.erredOn].sort(),
     rootish: isRootish(scope, task),
   };

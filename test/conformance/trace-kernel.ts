@@ -9,6 +9,7 @@ import type { WorkerStatus } from '../../core/state/worker.ts';
 import { depthFirst } from '../../policies/ordering/depth-first.ts';
 import { rootish } from '../../policies/queuing/root-ish.ts';
 import { earliestStart } from '../../policies/worker-selection/earliest-start.ts';
+import { putInCanonicalOrder } from './canonical-order.ts';
 import type { TraceConfig, TraceStimulus, TraceTask } from './trace-format.ts';
 
 const NO_OUTPUT: Outbox = { toWorkers: [], toClients: [], events: [] };
@@ -69,6 +70,7 @@ export class TraceKernel {
 
   apply(stimulus: TraceStimulus): Outbox {
     this.step++;
+    putInCanonicalOrder(this.kernel.cluster);
     if (stimulus.op === 'recheckIdle') {
       for (const worker of this.kernel.cluster.workersByRank) {
         checkIdleSaturated(this.scope, worker);

@@ -1,0 +1,62 @@
+import type { ExpectedState } from './snapshot.ts';
+import type { TraceMessage, TraceStimulus } from './trace-format.ts';
+
+/**
+ * Whether Dask is from here on in a state that the kernel leaves at once, or never gets into, on
+ * purpose (the table "Where we differ from both" in docs/dask-compat.md): the traces have parted.
+ */
+export function hasParted(state: ExpectedState, preferring: ReadonlySet<string>): boolean {
+  if (state.hasUnneededWork) return true;
+  const running = state.workersThat(({ status }) => status === 'running');
+  if (running.length === 0) return false;
+  // Open slots are filled after every stimulus.
+  const isSlotOpen = running.some(({ openSlots }) => openSlots === true);
+  if (isSlotOpen && state.queued.length > 0) return true;
+  // A task with mere preferences takes any worker that comes.
+  return state.unrunnable.some((key) => preferring.has(key));
+}
+
+/** Keys of the tasks whose restrictions are mere preferences, as far as the stimulus tells. */
+export function preferringKeys(stimulus: TraceStimulus): readonly string[] {
+  if (stimulus.op !== 'updateGraph') return [];
+  return stimulus.tasks.filter((task) => task.allowOtherWorkers === true).map(({ key }) => key);
+}
+
+/** What a step says about keys, before and after it. */
+export interface Step {
+  readonly stimulus: TraceStimulus;
+  /** Keys of which the client must hear that they are cancelled, because it counted on them. */
+  readonly wantedBefore: (client: string, key: string) => boolean;
+  /** Whether the client wants the key, and this or its state is new. */
+  readonly isNewWish: (client: string, key: string) => boolean;
+}
+
+/**
+ * The messages that are news to this client. Dask repeats itself, tells clients of keys that they do
+ * not want, and that data is lost right before it says that the key is cancelled.
+ */
+export function newsAmong(
+  messages: readonly TraceMessage[],
+  client: string,
+  { stimulus, wantedBefore, isNewWish }: Step,
+): TraceMessage[] {
+  const told = new Set<string>();
+  return messages.filter((message) => {
+    const { op } = message;
+    const key = message['key'] as string;
+    const line = JSON.stringify(message);
+    if (told.has(line)) return false;
+    told.add(line);
+    if (op === 'key-in-memory' || op === 'task-erred') return isNewWish(client, key);
+    if (op === 'lost-data')
+      return !messages.some((m) => m.op === 'cancelled-key' && m['key'] === key);
+    if (op !== 'cancelled-key' || wantedBefore(client, key)) return true;
+    return stimulus.op === 'updateGraph' && stimulus.client === client;
+  });
+}
+
+/** What newer versions say as well: who cancels hears of it, also when others still want the key. */
+export function courtesies(stimulus: TraceStimulus, client: string): TraceMessage[] {
+  if (stimulus.op !== 'cancel' || stimulus.client !== client) return [];
+  return stimulus.keys.map((key) => ({ op: 'cancelled-key', key }));
+}

@@ -90,24 +90,18 @@ async function importModule(
   try {
     return (await import(/* @vite-ignore */ pathToFileURL(path).href)) as Record<string, unknown>;
   } catch (cause) {
-    const { code } = cause as { code?: unknown };
-    const advice =
-      code === 'ERR_UNKNOWN_FILE_EXTENSION' && /\.[cm]?tsx?$/.test(path)
-        ? '; run with "--import tsx", or compile it to JavaScript first'
-        : '';
-    throw loadError(
-      `the ${what} "${use}" cannot be loaded: ${messageOf(cause)}${placeOf(cause)}${advice}`,
-      use,
-      cause,
-    );
+    const why = `${messageOf(cause)}${adviceOn(cause, path)}`;
+    throw loadError(`the ${what} "${use}" cannot be loaded: ${why}`, use, cause);
   }
 }
 
-/** An error of syntax has its place in the first line of the stack alone: `file:///a/b.js:3`. */
-function placeOf(thrown: unknown): string {
-  if (!(thrown instanceof SyntaxError)) return '';
-  const first = thrown.stack?.split('\n', 1)[0] ?? '';
-  return /^(?:file:|\/).*:\d+$/.test(first) ? ` (${first})` : '';
+/** Node tells the place of an error of syntax to nobody but its own error stream. */
+function adviceOn(thrown: unknown, path: string): string {
+  if (thrown instanceof SyntaxError) return `; "node --check ${path}" shows where`;
+  const isTypeScript = /\.[cm]?tsx?$/.test(path);
+  return (thrown as { code?: unknown }).code === 'ERR_UNKNOWN_FILE_EXTENSION' && isTypeScript
+    ? '; run with "--import tsx", or compile it to JavaScript first'
+    : '';
 }
 
 function pickExport(

@@ -229,7 +229,11 @@ worker:
       { scheduler: { activeMemoryManager: { policies: [{ class: 'x', use: 'y' }] } } },
       'scheduler.activeMemoryManager.policies[0].class cannot stand next to use or options; with class the options are inline',
     ],
-    ['a list where an object belongs', [] as ConfigInput, 'the configuration must be an object (got [])'],
+    [
+      'a list where an object belongs',
+      [] as ConfigInput,
+      'the configuration must be an object (got [])',
+    ],
     [
       'a dangerous key',
       JSON.parse('{"scheduler": {"__proto__": {"validate": true}}}') as ConfigInput,

@@ -34,6 +34,7 @@ export interface LocalClusterOptions {
   /** Connects scheduler, workers and clients. Default: in memory, and TCP for `processes`. */
   readonly transport?: Transport;
   readonly clock?: Clock;
+  /** Default: warnings and errors on the error stream. */
   readonly log?: Logger;
   /** Milliseconds for all workers to be there. Default 30 000. */
   readonly timeoutMs?: number;

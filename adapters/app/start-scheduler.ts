@@ -6,6 +6,8 @@ import {
 import type { CreateSchedulerOptions, Scheduler } from '../../core/compose/scheduler.ts';
 import { builtins } from '../../plugins/builtin.ts';
 import { SystemClock } from '../clock/index.ts';
+import { textLogger } from './text-log.ts';
+import { watchScheduler } from './watch-scheduler.ts';
 
 /** What a scheduler is made of; all that is built in comes by itself. */
 export type SchedulerOptions = Omit<CreateSchedulerOptions, 'builtins' | 'clock'> & {
@@ -49,7 +51,9 @@ export async function startScheduler(
   options: SchedulerOptions = {},
   address?: string | ((configured: string) => string),
 ): Promise<RunningScheduler> {
-  const scheduler = await createScheduler(options);
+  const log = options.log ?? textLogger('scheduler');
+  const scheduler = await createScheduler({ ...options, log });
+  watchScheduler(scheduler, log);
   try {
     const wanted =
       typeof address === 'function' ? address(scheduler.config.scheduler.address) : address;

@@ -8,6 +8,7 @@ import {
 import { WorkerHost } from '../../core/compose/worker-host.ts';
 import { SystemClock } from '../clock/index.ts';
 import { MemoryStore } from '../store/index.ts';
+import { textLogger } from './text-log.ts';
 
 /** How to start a worker. Everything has a default. */
 export interface StartWorkerOptions {
@@ -27,7 +28,7 @@ export interface StartWorkerOptions {
   /** Ways to reach others besides `tcp`. */
   readonly transports?: readonly Transport[];
   readonly clock?: Clock;
-  /** Default: nothing is logged. */
+  /** Default: warnings and errors on the error stream. */
   readonly log?: Logger;
   /** Checks every invariant after each event; slow, for tests. Default false. */
   readonly validate?: boolean;
@@ -52,7 +53,8 @@ export async function startWorker(
   scheduler: string,
   options: StartWorkerOptions = {},
 ): Promise<RunningWorker> {
-  const { clock = new SystemClock(), log = SILENT, name, resources } = options;
+  const { clock = new SystemClock(), name, resources } = options;
+  const { log = textLogger(name ?? 'worker') } = options;
   const scheme = schemeOf(scheduler);
   const transports = await transportsFor(scheduler, options.transports ?? [], clock);
   const executor = await makeExecutor(options, clock, log);
@@ -83,13 +85,6 @@ export async function startWorker(
     throw error;
   }
 }
-
-const SILENT: Logger = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-};
 
 function schemeOf(address: string): string {
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//.exec(address)?.[1];

@@ -8,6 +8,9 @@ const STDERR_KEPT = 4000;
 /** Time for a child to end after SIGTERM before it is killed. */
 const TERMINATION_MS = 5000;
 
+/** Its log is for the terminal of whoever started the cluster. */
+const LOG = ['--log-format', 'text'];
+
 /** How to start a worker process. */
 export interface WorkerProcessOptions {
   readonly scheduler: string;
@@ -38,7 +41,7 @@ export class WorkerProcess implements ClusterWorker {
     const cli = createRequire(import.meta.url).resolve('#cli');
     this.child = spawn(
       process.execPath,
-      [cli, 'worker', scheduler, '--name', name, '--threads', String(threads), ...args],
+      [cli, 'worker', scheduler, '--name', name, '--threads', String(threads), ...LOG, ...args],
       { stdio: ['ignore', 'pipe', 'pipe'] },
     );
     this.child.stderr?.setEncoding('utf8').on('data', (text: string) => {

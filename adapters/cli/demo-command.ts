@@ -16,7 +16,7 @@ import type { DemoFlags } from './main.ts';
 import { untilStopped } from './until-stopped.ts';
 
 /** Large enough to have thousands of tasks, small enough to be done in seconds. */
-const CUT: Cut = { filesPerTask: 4, fanIn: 8, ranges: 4 };
+const CUT: Cut = { filesPerTask: 3, fanIn: 8, ranges: 4 };
 const DOCUMENT_LIMIT = 50;
 const TERM_LIMIT = 10;
 const SHOWN_DOCUMENTS = 5;

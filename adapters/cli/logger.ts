@@ -1,8 +1,36 @@
-import { pino } from 'pino';
-import type { Logger } from '../../core/api/index.ts';
+import { type LevelWithSilent, pino } from 'pino';
+import { type Logger, YardmasterError } from '../../core/api/index.ts';
+import { LOG_LEVELS, type LogLevel, textLogger } from '../app/text-log.ts';
 
-/** Logs as JSON lines on the error stream, so that stdout has results alone. */
-export function stderrLogger(level: string, name: string): Logger {
+export { LOG_LEVELS };
+
+/** What the flags say about logs. */
+export interface LogFlags {
+  readonly logLevel: LogLevel;
+  /** Default: text on a terminal, otherwise JSON. */
+  readonly logFormat?: 'text' | 'json';
+}
+
+/** Logs on the error stream, so that stdout has results alone: for people, or one JSON object per line. */
+export function stderrLogger({ logLevel, logFormat }: LogFlags, name: string): Logger {
+  const format = logFormat ?? (process.stderr.isTTY ? 'text' : 'json');
+  if (format === 'text') return textLogger(name, logLevel);
+  const level: LevelWithSilent = logLevel;
+  const serializers = { err: (error: unknown) => errorFields(error, logLevel === 'debug') };
   // Synchronous: the last lines before an exit are the ones that matter.
-  return pino({ level, name }, pino.destination({ fd: 2, sync: true }));
+  return pino({ level, name, serializers }, pino.destination({ fd: 2, sync: true }));
+}
+
+/** Our own errors say all that a stack would; of others it is the best part. */
+function errorFields(error: unknown, isStackWanted: boolean): object {
+  if (!(error instanceof Error)) return { message: String(error) };
+  const { name, message, stack, cause } = error;
+  const { code } = error as { code?: unknown };
+  return {
+    name,
+    message,
+    ...(code === undefined ? {} : { code }),
+    ...(isStackWanted || !YardmasterError.is(error) ? { stack } : {}),
+    ...(cause === undefined ? {} : { cause: errorFields(cause, isStackWanted) }),
+  };
 }

@@ -2,14 +2,14 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { parseBytes } from '../../core/config/units.ts';
 import { VERSION } from '../../core/compose/version.ts';
+import { LOG_LEVELS, type LogFlags } from './logger.ts';
 import { errorText } from './report-error.ts';
 
 const FAILURE_CODE = 1;
 
 /** What every command has. */
-interface CommonOptions {
+interface CommonOptions extends LogFlags {
   readonly verbose?: boolean;
-  readonly logLevel: string;
 }
 
 const program = new Command('yardmaster')
@@ -132,10 +132,12 @@ await program.parseAsync();
 function common(command: Command): Command {
   return command
     .option('-v, --verbose', 'errors with their stack')
+    .addOption(new Option('--log-level <level>', 'what to log').choices(LOG_LEVELS).default('warn'))
     .addOption(
-      new Option('--log-level <level>', 'what to log')
-        .choices(['debug', 'info', 'warn', 'error', 'silent'])
-        .default('warn'),
+      new Option(
+        '--log-format <format>',
+        'how (default: text on a terminal, otherwise json)',
+      ).choices(['text', 'json']),
     );
 }
 

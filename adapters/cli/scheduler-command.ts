@@ -1,19 +1,18 @@
 import { startScheduler } from '../app/start-scheduler.ts';
-import { stderrLogger } from './logger.ts';
+import { type LogFlags, stderrLogger } from './logger.ts';
 import { untilStopped } from './until-stopped.ts';
 
 /** Flags of `scheduler`. */
-export interface SchedulerFlags {
+export interface SchedulerFlags extends LogFlags {
   readonly config?: string;
   readonly host?: string;
   readonly port?: number;
-  readonly logLevel: string;
 }
 
 /** `yardmaster scheduler`. Runs until it is stopped. */
 export async function schedulerCommand(flags: SchedulerFlags): Promise<number> {
-  const { config, logLevel } = flags;
-  const log = stderrLogger(logLevel, 'scheduler');
+  const { config } = flags;
+  const log = stderrLogger(flags, 'scheduler');
   const running = await startScheduler(
     { log, ...(config === undefined ? {} : { config }) },
     (configured) => addressOf(configured, flags),

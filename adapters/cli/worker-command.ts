@@ -1,21 +1,21 @@
 import { loadConfigFile } from '../../core/config/load.ts';
 import type { WorkerConfig } from '../../core/config/types.ts';
 import { startWorker } from '../app/start-worker.ts';
-import { stderrLogger } from './logger.ts';
+import { type LogFlags, stderrLogger } from './logger.ts';
 import type { WorkerFlags } from './main.ts';
 import { untilStopped } from './until-stopped.ts';
 
 /** `yardmaster worker`. Runs until it is stopped, or the scheduler is gone. */
 export async function workerCommand(
   scheduler: string,
-  flags: WorkerFlags & { readonly logLevel: string },
+  flags: WorkerFlags & LogFlags,
 ): Promise<number> {
-  const { logLevel, name, host } = flags;
+  const { name, host } = flags;
   const configured: Partial<WorkerConfig> =
     flags.config === undefined ? {} : (await loadConfigFile(flags.config)).config.worker;
   const { threads, resources, memoryLimit } = { ...configured, ...flags };
   const worker = await startWorker(scheduler, {
-    log: stderrLogger(logLevel, name ?? 'worker'),
+    log: stderrLogger(flags, name ?? 'worker'),
     ...(threads === undefined ? {} : { threads }),
     ...(name === undefined ? {} : { name }),
     ...(resources === undefined ? {} : { resources }),

@@ -1,0 +1,46 @@
+import type { Logger } from '../../core/api/index.ts';
+
+/** How much is logged; each includes those after it. */
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/**
+ * A logger for people: one line each, `yardmaster worker-1 warning: …`, on the error stream. Stacks
+ * are shown at the level `debug` alone.
+ *
+ * @param name - who speaks
+ */
+export function textLogger(
+  name: string,
+  level: LogLevel = 'warn',
+  write: (line: string) => void = (line) => process.stderr.write(line),
+): Logger {
+  const from = LOG_LEVELS.indexOf(level);
+  const say =
+    (own: LogLevel, shown: string) =>
+    (fields: object, message?: string): void => {
+      if (LOG_LEVELS.indexOf(own) < from) return;
+      const { err } = fields as { err?: unknown };
+      const text = message ?? (err === undefined ? JSON.stringify(fields) : messageOf(err));
+      write(`yardmaster ${name} ${shown}: ${text}${detailsOf(err, text, level)}\n`);
+    };
+  return {
+    debug: say('debug', 'debug'),
+    info: say('info', 'info'),
+    warn: say('warn', 'warning'),
+    error: say('error', 'error'),
+  };
+}
+
+/** What the message leaves out of the error that it is about. */
+function detailsOf(error: unknown, text: string, level: LogLevel): string {
+  if (error === undefined) return '';
+  const message = messageOf(error);
+  const own = text.includes(message) ? '' : `: ${message}`;
+  const isShown = level === 'debug' && error instanceof Error && error.stack !== undefined;
+  return isShown ? `${own}\n${error.stack}` : own;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

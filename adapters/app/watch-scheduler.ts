@@ -1,0 +1,121 @@
+import type { ClusterView, Logger, TaskView } from '../../core/api/index.ts';
+import type { Scheduler } from '../../core/compose/scheduler.ts';
+
+/** What the scheduler publishes when a worker is gone. */
+interface RemoveWorkerEvent {
+  readonly action: 'remove-worker';
+  readonly worker: string;
+  readonly expected: boolean;
+  readonly processing: readonly string[];
+  readonly recomputed: readonly string[];
+  readonly lost: readonly string[];
+}
+
+/**
+ * Logs what people should know of: workers that come, go and die, and tasks that wait for a worker
+ * that is not there. Nothing that only looks like hanging stays unexplained.
+ */
+export function watchScheduler(scheduler: Scheduler, log: Logger): void {
+  const { events } = scheduler;
+  /** Names of workers, which are known of no more when they are gone. */
+  const shown = new Map<string, string>();
+  let isClosing = false;
+  let told: Waiting['why'] | undefined;
+  const tellWaiting = (): void => {
+    const waiting = isClosing ? undefined : findWaiting(scheduler.cluster);
+    if (waiting !== undefined && waiting.why !== told) log.warn({}, waiting.text);
+    told = waiting?.why;
+  };
+  events.on('worker-added', ({ name, address, threadCount }) => {
+    shown.set(address, name === address ? address : `${name} (${address})`);
+    log.info(
+      { worker: address },
+      `worker ${shown.get(address)} is there: ${count(threadCount, 'thread')}`,
+    );
+    told = undefined;
+  });
+  events.on('event', (topic, message) => {
+    if (topic === 'scheduler' && isCollision(message)) log.warn({}, message.message);
+    if (topic !== 'all' || !isRemoval(message)) return;
+    const { worker, expected, processing, recomputed, lost } = message;
+    const facts = { worker, processing: processing.length, recomputed: recomputed.length };
+    const who = `worker ${shown.get(worker) ?? worker}`;
+    shown.delete(worker);
+    if (expected) log.info(facts, `${who} has left`);
+    else log.warn(facts, `${who} is gone without a goodbye${toll(message)}`);
+    if (lost.length > 0) {
+      const keys = `${count(lost.length, 'result')} (${some(lost)})`;
+      log.warn(facts, `${keys} had no other copy than on ${who} and cannot be computed`);
+    }
+    tellWaiting();
+  });
+  events.on('graph-submitted', tellWaiting);
+  events.on('closed', () => {
+    isClosing = true;
+  });
+}
+
+function isRemoval(message: unknown): message is RemoveWorkerEvent {
+  return (message as { action?: unknown } | undefined)?.action === 'remove-worker';
+}
+
+function isCollision(message: unknown): message is { readonly message: string } {
+  return (message as { action?: unknown } | undefined)?.action === 'key-collision';
+}
+
+function toll({ processing, recomputed }: RemoveWorkerEvent): string {
+  const parts = [
+    processing.length === 0
+      ? ''
+      : `${count(processing.length, 'task')} it had (${some(processing)})`,
+    recomputed.length === 0 ? '' : `${count(recomputed.length, 'result')} it held`,
+  ].filter((part) => part !== '');
+  return parts.length === 0 ? '' : `; to be computed again: ${parts.join(' and ')}`;
+}
+
+interface Waiting {
+  readonly why: 'no worker' | 'no such worker' | 'policy';
+  readonly text: string;
+}
+
+/** Tasks that wait for something that may never come. */
+function findWaiting({ workers, unrunnable, queued }: ClusterView): Waiting | undefined {
+  if (workers.size === 0) {
+    const waiting = unrunnable.size + queued.size;
+    if (waiting === 0) return undefined;
+    const text = `there is no worker, and ${count(waiting, 'task')} need one; start one, or set scheduler.noWorkersTimeout to have them fail`;
+    return { why: 'no worker', text };
+  }
+  let refused: TaskView | undefined;
+  for (const task of unrunnable.keys()) {
+    const wish = wishOf(task);
+    if (wish === undefined) refused = task;
+    else {
+      const text = `no worker may run ${task.key}: it asks for ${wish}; start one like that, or set scheduler.noWorkersTimeout to have such tasks fail`;
+      return { why: 'no such worker', text };
+    }
+  }
+  // It is offered again when a worker has less to do. When they have nothing to do, nobody will.
+  const isIdle = [...workers.values()].every(({ processing }) => processing.size === 0);
+  if (refused === undefined || !isIdle) return undefined;
+  const text = `the policy workerSelection gives ${refused.key} to no worker, although all of them are idle; it may wait for ever`;
+  return { why: 'policy', text };
+}
+
+function wishOf({ restrictions }: TaskView): string | undefined {
+  const { workers, hosts, resources } = restrictions ?? {};
+  const wishes = [
+    ...[...(workers ?? [])].map((address) => `the worker ${address}`),
+    ...[...(hosts ?? [])].map((host) => `the worker or host ${host}`),
+    ...[...(resources ?? [])].map(([name, amount]) => `${name}=${amount}`),
+  ];
+  return wishes.length === 0 ? undefined : wishes.join(', ');
+}
+
+function count(amount: number, what: string): string {
+  return `${amount} ${what}${amount === 1 ? '' : 's'}`;
+}
+
+function some(keys: readonly string[]): string {
+  return keys.length > 2 ? `${keys.slice(0, 2).join(', ')}, …` : keys.join(', ');
+}

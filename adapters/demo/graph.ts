@@ -1,5 +1,5 @@
 import { type Graph, ref, task } from '../client/index.ts';
-import type { IndexPart } from './inverted-index.ts';
+import type { IndexPart, LetterRange } from './inverted-index.ts';
 import type { Weighted, WordScores } from './ranking.ts';
 import {
   type Answer,
@@ -7,7 +7,6 @@ import {
   digest,
   findTerms,
   indexChunk,
-  type LetterRange,
   matchDocuments,
   mergeIndexes,
   type Question,
@@ -32,8 +31,9 @@ export interface DemoGraph {
 }
 
 /**
- * Root tasks read files and index them; trees of merges, one for each range of letters, make whole
- * indexes; the question goes to each range and the parts of the answer are put together.
+ * Root tasks read files and index them. The first merges take their indexes whole, so that each is
+ * read once; from there on there is a tree for each range of letters. The question goes to each
+ * range and the parts of the answer are put together.
  */
 export function demoGraph(paths: readonly string[], question: Question, cut: Cut): DemoGraph {
   const graph: Record<string, Graph[string]> = {};
@@ -43,12 +43,13 @@ export function demoGraph(paths: readonly string[], question: Question, cut: Cut
     graph[key] = task(indexChunk, paths.slice(first, first + cut.filesPerTask), first);
     roots.push(key);
   }
+  const branches = addMerges(graph, roots, { name: 'merge-0', fanIn: cut.fanIn });
   const scores: string[] = [];
   const terms: string[] = [];
   const digests: string[] = [];
   const matching = ref<Weighted<number>[]>('match-documents');
   for (let index = 0; index < cut.ranges; index++) {
-    const whole = addMergeTree(graph, roots, { index, of: cut.ranges }, cut.fanIn);
+    const whole = addMergeTree(graph, branches, { index, of: cut.ranges }, cut.fanIn);
     const part = ref<IndexPart>(whole);
     scores.push(add(graph, `('score', ${index})`, task(scoreQuery, part, question)));
     terms.push(add(graph, `('terms', ${index})`, task(findTerms, part, matching, question)));
@@ -72,16 +73,25 @@ function addMergeTree(
 ): string {
   let level = leaves;
   // At least once: the first level picks the terms of the range.
-  for (let depth = 0; depth === 0 || level.length > 1; depth++) {
-    const merged: string[] = [];
-    for (let start = 0; start < level.length; start += fanIn) {
-      const parts = level.slice(start, start + fanIn).map((key) => ref<IndexPart>(key));
-      const key = `('merge-${depth}', ${range.index}, ${merged.length})`;
-      merged.push(add(graph, key, task(mergeIndexes, parts, range)));
-    }
-    level = merged;
+  for (let depth = 1; depth === 1 || level.length > 1; depth++) {
+    level = addMerges(graph, level, { name: `merge-${depth}-${range.index}`, fanIn, range });
   }
   return level[0] as string;
+}
+
+/** One level: each task merges a few neighbours. */
+function addMerges(
+  graph: Record<string, Graph[string]>,
+  keys: readonly string[],
+  { name, fanIn, range }: { readonly name: string; readonly fanIn: number; range?: LetterRange },
+): string[] {
+  const merged: string[] = [];
+  for (let start = 0; start < keys.length; start += fanIn) {
+    const parts = keys.slice(start, start + fanIn).map((key) => ref<IndexPart>(key));
+    const key = `('${name}', ${merged.length})`;
+    merged.push(add(graph, key, task(mergeIndexes, parts, range)));
+  }
+  return merged;
 }
 
 function add(graph: Record<string, Graph[string]>, key: string, node: Graph[string]): string {

@@ -33,7 +33,9 @@ export function indexDocuments(
       else flat.push(document, 1);
     }
   }
-  const writer = new PartWriter();
+  let count = 0;
+  for (const flat of postings.values()) count += flat.length / 2;
+  const writer = new PartWriter(count);
   for (const term of [...postings.keys()].sort()) {
     const flat = postings.get(term) as number[];
     for (let at = 0; at < flat.length; at += 2)
@@ -44,30 +46,26 @@ export function indexDocuments(
 }
 
 /**
- * One index of several, with the terms of one letter range.
+ * One index of several.
  *
  * @param parts - in the order of their documents
- * @param isWanted - whether a term belongs to the range
+ * @param range - the terms that are wanted: neighbours, because terms are sorted. Default: all
  */
-export function mergeParts(
-  parts: readonly IndexPart[],
-  isWanted: (term: string) => boolean,
-): IndexPart {
-  const cursors = parts.map((part) => new Cursor(part));
-  const writer = new PartWriter();
+export function mergeParts(parts: readonly IndexPart[], range?: LetterRange): IndexPart {
+  const cursors = parts.map((part) => new Cursor(part, range));
+  const writer = new PartWriter(cursors.reduce((sum, cursor) => sum + cursor.leftCount, 0));
   for (;;) {
     let term: string | undefined;
     for (const { current } of cursors) {
       if (current !== undefined && (term === undefined || current < term)) term = current;
     }
     if (term === undefined) return writer.part();
-    const wanted = isWanted(term);
     for (const cursor of cursors) {
       if (cursor.current !== term) continue;
-      if (wanted) writer.pushAll(cursor.postings());
+      writer.copy(cursor);
       cursor.advance();
     }
-    if (wanted) writer.endTerm(term);
+    writer.endTerm(term);
   }
 }
 
@@ -89,65 +87,111 @@ export function digestOf(entries: Iterable<readonly [term: string, Postings]>): 
   return hash.digest('hex');
 }
 
-/** Splits the alphabet into ranges of letters; a term belongs to the range of its first letter. */
+/** One of the ranges that the alphabet is split into, from 0. */
+export interface LetterRange {
+  readonly index: number;
+  readonly of: number;
+}
+
+/** A term belongs to the range of its first letter. */
 export function rangeOfTerm(term: string, ranges: number): number {
   return Math.floor(((term.charCodeAt(0) - 97) * ranges) / 26);
 }
 
-/** Reads an index term by term. */
+/** Reads an index, or the terms of one range, term by term. */
 class Cursor {
+  /** The term that it stands at; undefined at the end. */
+  current: string | undefined;
   private readonly terms: readonly string[];
+  private readonly endIndex: number;
   private index = 0;
 
-  constructor(private readonly part: IndexPart) {
+  constructor(
+    readonly part: IndexPart,
+    range?: LetterRange,
+  ) {
     this.terms = part.terms === '' ? [] : part.terms.split('\n');
+    this.endIndex = this.terms.length;
+    if (range !== undefined) {
+      this.index = firstInRange(this.terms, range.index, range.of);
+      this.endIndex = firstInRange(this.terms, range.index + 1, range.of);
+    }
+    this.current = this.index < this.endIndex ? this.terms[this.index] : undefined;
   }
 
-  get current(): string | undefined {
-    return this.terms[this.index];
+  /** Where the postings of the term begin and end. */
+  get start(): number {
+    return this.part.offsets[this.index] as number;
+  }
+
+  get stop(): number {
+    return this.part.offsets[this.index + 1] as number;
+  }
+
+  /** Postings of this and all further terms. */
+  get leftCount(): number {
+    return (this.part.offsets[this.endIndex] as number) - this.start;
   }
 
   advance(): void {
     this.index++;
+    this.current = this.index < this.endIndex ? this.terms[this.index] : undefined;
   }
 
   postings(): Postings {
-    const { offsets, documents, counts } = this.part;
-    const start = offsets[this.index];
-    const stop = offsets[this.index + 1];
+    const { start, stop } = this;
+    const { documents, counts } = this.part;
     return { documents: documents.subarray(start, stop), counts: counts.subarray(start, stop) };
   }
+}
+
+/** Index of the first term of a range or of a later one. O(log terms). */
+function firstInRange(terms: readonly string[], range: number, ranges: number): number {
+  let low = 0;
+  let high = terms.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (rangeOfTerm(terms[middle] as string, ranges) < range) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 /** Writes an index term by term. */
 class PartWriter {
   private readonly terms: string[] = [];
   private readonly offsets: number[] = [0];
-  private readonly documents: number[] = [];
-  private readonly counts: number[] = [];
+  private readonly documents: Uint32Array;
+  private readonly counts: Uint32Array;
+  private length = 0;
 
-  push(document: number, count: number): void {
-    this.documents.push(document);
-    this.counts.push(count);
+  /** @param postingCount - of all terms together */
+  constructor(postingCount: number) {
+    this.documents = new Uint32Array(postingCount);
+    this.counts = new Uint32Array(postingCount);
   }
 
-  pushAll({ documents, counts }: Postings): void {
-    for (let at = 0; at < documents.length; at++) {
-      this.push(documents[at] as number, counts[at] as number);
-    }
+  push(document: number, count: number): void {
+    this.documents[this.length] = document;
+    this.counts[this.length++] = count;
+  }
+
+  /** The postings of the cursor's term. By a loop: most terms have too few for anything else. */
+  copy({ part: { documents, counts }, start, stop }: Cursor): void {
+    for (let at = start; at < stop; at++) this.push(documents[at] as number, counts[at] as number);
   }
 
   endTerm(term: string): void {
     this.terms.push(term);
-    this.offsets.push(this.documents.length);
+    this.offsets.push(this.length);
   }
 
   part(): IndexPart {
     return {
       terms: this.terms.join('\n'),
-      offsets: Uint32Array.from(this.offsets),
-      documents: Uint32Array.from(this.documents),
-      counts: Uint32Array.from(this.counts),
+      offsets: new Uint32Array(this.offsets),
+      documents: this.documents,
+      counts: this.counts,
     };
   }
 }

@@ -6,8 +6,8 @@ import {
   entriesOf,
   indexDocuments,
   type IndexPart,
+  type LetterRange,
   mergeParts,
-  rangeOfTerm,
 } from './inverted-index.ts';
 import {
   bestDocuments,
@@ -17,12 +17,6 @@ import {
   type Weighted,
   type WordScores,
 } from './ranking.ts';
-
-/** One of the ranges of letters. */
-export interface LetterRange {
-  readonly index: number;
-  readonly of: number;
-}
 
 /** What is asked of the index. */
 export interface Question {
@@ -46,9 +40,9 @@ export const { indexChunk, mergeIndexes, scoreQuery, matchDocuments, findTerms, 
       return indexDocuments(paths.map((path, index) => [first + index, readWords(path)] as const));
     },
 
-    /** One index of several, with the terms of one range. */
-    mergeIndexes(parts: readonly IndexPart[], range: LetterRange): IndexPart {
-      return mergeParts(parts, (term) => rangeOfTerm(term, range.of) === range.index);
+    /** One index of several; with a range, of its terms alone. */
+    mergeIndexes(parts: readonly IndexPart[], range: LetterRange | undefined): IndexPart {
+      return mergeParts(parts, range);
     },
 
     scoreQuery(part: IndexPart, { words, documentCount }: Question): WordScores[] {

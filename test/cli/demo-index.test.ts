@@ -47,23 +47,27 @@ describe('the demo', () => {
       (text, index) => [index, text.split(' ')] as const,
     );
     const whole = indexDocuments(documents);
-    const left = mergeParts(
-      [indexDocuments([documents[0]!]), indexDocuments([documents[1]!])],
-      all,
-    );
-    const right = mergeParts(
-      documents.slice(2).map((document) => indexDocuments([document])),
-      all,
-    );
-    const merged = mergeParts([left, right], all);
+    const left = mergeParts([indexDocuments([documents[0]!]), indexDocuments([documents[1]!])]);
+    const right = mergeParts(documents.slice(2).map((document) => indexDocuments([document])));
+    const merged = mergeParts([left, right]);
     expect(digestOf(entriesOf(merged))).toBe(digestOf(entriesOf(whole)));
     expect([...entriesOf(merged)].find(([term]) => term === 'cat')?.[1]).toEqual({
       documents: Uint32Array.of(0, 2),
       counts: Uint32Array.of(1, 2),
     });
-    const digestOfRange = (part: typeof whole): string =>
-      digestOf(entriesOf(mergeParts([part], (term) => rangeOfTerm(term, 3) === 0)));
-    expect(digestOfRange(merged)).toBe(digestOfRange(whole));
+    const terms = [...entriesOf(whole)].map(([term]) => term);
+    for (const of of [1, 2, 3, 26]) {
+      const ranges = Array.from({ length: of }, (_, index) =>
+        mergeParts([left, right], { index, of }),
+      );
+      expect(ranges.flatMap((part) => [...entriesOf(part)].map(([term]) => term))).toEqual(terms);
+      ranges.forEach((part, index) => {
+        const expected = [...entriesOf(whole)].filter(([term]) => rangeOfTerm(term, of) === index);
+        expect(digestOf(entriesOf(part))).toBe(digestOf(expected));
+        // What a range leaves out takes no memory.
+        expect(part.documents.length).toBe(part.offsets.at(-1));
+      });
+    }
   });
 
   test('ranks documents and terms as a plain pass over the files does', () => {
@@ -100,7 +104,3 @@ describe('the demo', () => {
     );
   });
 });
-
-function all(): boolean {
-  return true;
-}

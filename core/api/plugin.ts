@@ -29,7 +29,7 @@ export function token<T>(name: string): Token<T> {
   return { id: Symbol.for(`yardmaster:${name}`) };
 }
 
-/** A call that clients can make by name: `client.call('amm.runOnce')`. */
+/** A call that clients can make by name: `client.command('amm.runOnce')`. */
 export type CommandHandler = (parameters: unknown) => unknown;
 
 /** A stimulus without its id, which the host gives it. */

@@ -133,7 +133,8 @@ function refuseRestricted(
 ): string | undefined {
   if (answer === undefined || ports.workerSelection.policy.select === undefined) return undefined;
   const valid = validWorkers(cluster, task);
-  if (valid === undefined || valid.has(answer as WorkerState)) return undefined;
+  const worker = cluster.workers.get(answer.address);
+  if (valid === undefined || worker === undefined || valid.has(worker)) return undefined;
   if (valid.size === 0 && task.restrictions?.loose === true) return undefined;
   return `chose ${answer.address} for ${task.key}, against the restrictions of the task`;
 }

@@ -12,9 +12,9 @@ const repeat = seed === undefined ? {} : { seed: Number(seed) };
 const HOUR_MS = 3_600_000;
 
 /** Ends after so many milliseconds, unless a number of runs is asked for. */
-function effort(numRuns: number, interruptAfterTimeLimit: number): fc.Parameters<unknown> {
+function effort(numRuns: number, limitMs: number): fc.Parameters<unknown> {
   if (runs !== undefined) return { numRuns: Number(runs), ...repeat };
-  return { numRuns, interruptAfterTimeLimit, ...repeat };
+  return { numRuns, plugins: [fc.interruptAfterTimeLimit(limitMs)], ...repeat };
 }
 
 it(

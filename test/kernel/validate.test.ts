@@ -21,14 +21,10 @@ function everything(): SchedulerEnv {
 /** What may be broken by a bug, and what the check says. */
 const BREACHES: readonly (readonly [string, (cluster: ClusterState) => void, RegExp])[] = [
   ['a lost dependent', ({ tasks }) => void tasks.delete('done'), /base \(memory\).*dependent done/],
-  [
-    'a wrong count of waiters',
-    ({ tasks }) => void tasks.get('base')!.waiterCount++,
-    /waiters wrongly/,
-  ],
+  ['a wrong count of waiters', ({ tasks }) => tasks.get('base')!.waiterCount++, /waiters wrongly/],
   [
     'a wrong count of missing inputs',
-    ({ tasks }) => void tasks.get('next')!.missingDependencyCount++,
+    ({ tasks }) => tasks.get('next')!.missingDependencyCount++,
     /next \(waiting\) counts 2 missing/,
   ],
   [
@@ -38,7 +34,7 @@ const BREACHES: readonly (readonly [string, (cluster: ClusterState) => void, Reg
   ],
   [
     'a task that its worker does not list',
-    ({ tasks }) => void tasks.get('done')!.processingOn!.processing.clear(),
+    ({ tasks }) => tasks.get('done')!.processingOn!.processing.clear(),
     /not listed by its worker/,
   ],
   [
@@ -48,21 +44,21 @@ const BREACHES: readonly (readonly [string, (cluster: ClusterState) => void, Reg
   ],
   [
     'a task in no-worker that is not listed',
-    ({ unrunnable }) => void unrunnable.clear(),
+    ({ unrunnable }) => unrunnable.clear(),
     /lonely \(no-worker\) is unrunnable, or not/,
   ],
   [
     'a queued task outside of the queue',
-    ({ queued }) => void queued.clear(),
+    ({ queued }) => queued.clear(),
     /\(queued\) is in the queue, or not/,
   ],
-  ['a wrong sum of threads', (cluster) => void cluster.totalThreads++, /totalThreads is 3/],
+  ['a wrong sum of threads', (cluster) => cluster.totalThreads++, /totalThreads is 3/],
   [
     'a wrong sum of stored bytes',
-    ({ workers }) => void workers.get('tcp://w1:1')!.nbytes++,
+    ({ workers }) => workers.get('tcp://w1:1')!.nbytes++,
     /counts 101 bytes/,
   ],
-  ['a wrong sum of bytes to fetch', (cluster) => void cluster.networkBytes++, /networkBytes is/],
+  ['a wrong sum of bytes to fetch', (cluster) => cluster.networkBytes++, /networkBytes is/],
   [
     'a wrong sum of work',
     (cluster) => void (cluster.computeOccupancyS += 1),

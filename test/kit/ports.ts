@@ -1,4 +1,4 @@
-import { HOOK_NAMES, type HookName, type SchedulerHooks } from '../../core/api/hooks.ts';
+import { HOOK_NAMES, type HookName } from '../../core/api/hooks.ts';
 import type { PolicySlots } from '../../core/api/policies.ts';
 import {
   type HookCalls,
@@ -58,7 +58,7 @@ export interface HookCall {
 export function recordHooks(calls: HookCall[]): HookCalls {
   const recorders = HOOK_NAMES.map((hook) => {
     const record = (...args: unknown[]): void => void calls.push({ hook, args });
-    return [hook, [record as SchedulerHooks[HookName]]];
+    return [hook, [record]];
   });
   return Object.fromEntries(recorders) as HookCalls;
 }

@@ -222,9 +222,11 @@ function expand(name: string): string[] {
   return Array.from({ length: count }, (_, index) => `${prefix}${Number(from) + index}`);
 }
 
+/** An option that may be missing, as a field. */
 function number<Name extends string>(
   name: Name,
   text: string | undefined,
-): { readonly [N in Name]?: number } {
-  return text === undefined ? {} : ({ [name]: Number(text) } as { readonly [N in Name]: number });
+): Readonly<Partial<Record<Name, number>>> {
+  const fields = text === undefined ? [] : [[name, Number(text)] as const];
+  return Object.fromEntries(fields) as Partial<Record<Name, number>>;
 }

@@ -1,0 +1,123 @@
+/**
+ * Who imports whom, in the project and in a small copy of its layout in which every rule is broken
+ * once: a rule that nothing breaks may as well not work.
+ */
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { PRODUCT, ROOT } from './source-files.ts';
+
+const CONFIG = join(ROOT, '.config/dependency-cruiser.cjs');
+const CRUISER = join(ROOT, 'node_modules/dependency-cruiser/bin/dependency-cruise.mjs');
+
+const { forbidden } = createRequire(import.meta.url)(CONFIG) as {
+  forbidden: readonly { readonly name: string }[];
+};
+
+interface Violation {
+  readonly from: string;
+  readonly to: string;
+  readonly rule: { readonly name: string };
+}
+
+/** Files that break a rule, and the rule. */
+const BREACHES: readonly (readonly [rule: string, path: string, code: string])[] = [
+  ['kernel-is-sans-io', 'core/kernel/uses-node.ts', "import 'node:net';"],
+  ['kernel-is-sans-io', 'core/worker/uses-npm.ts', "import 'tsyringe';"],
+  ['kernel-is-sans-io', 'core/kernel/uses-host.ts', "import '../compose/target.ts';"],
+  ['state-below-kernel', 'core/state/uses-kernel.ts', "import '../kernel/target.ts';"],
+  ['state-below-kernel', 'core/messages/uses-api.ts', "import '../api/target.ts';"],
+  ['api-sees-state', 'core/api/uses-kernel.ts', "import '../kernel/target.ts';"],
+  ['core-stays-inside', 'core/compose/uses-plugin.ts', "import '../../plugins/target.ts';"],
+  ['only-compose-injects', 'adapters/x/injects.ts', "import 'tsyringe';"],
+  ['policies-see-api', 'policies/x/uses-node.ts', "import 'node:fs';"],
+  ['policies-see-api', 'policies/x/uses-kernel.ts', "import '../../core/kernel/target.ts';"],
+  ['plugins-see-api', 'plugins/uses-adapter.ts', "import '../adapters/x/target.ts';"],
+  ['plugins-see-api', 'plugins/uses-state.ts', "import '../core/state/target.ts';"],
+  ['adapters-see-api', 'adapters/x/uses-kernel.ts', "import '../../core/kernel/target.ts';"],
+  ['adapters-see-api', 'adapters/x/uses-policy.ts', "import '../../policies/x/target.ts';"],
+  ['nothing-imports-test', 'adapters/app/uses-test.ts', "import '../../test/target.ts';"],
+  ['no-circular', 'policies/x/one.ts', "import './other.ts';"],
+];
+
+/** What the rules allow. */
+const FINE: readonly (readonly [path: string, code: string])[] = [
+  ['core/compose/injects.ts', "import 'tsyringe';"],
+  ['core/kernel/uses-state.ts', "import '../state/target.ts';\nimport '../api/target.ts';"],
+  ['policies/x/uses-api.ts', "import '../../core/api/target.ts';"],
+  ['plugins/uses-policy.ts', "import '../policies/x/target.ts';"],
+  ['plugins/builtin.ts', "import '../adapters/x/target.ts';"],
+  ['adapters/x/uses-node.ts', "import 'node:net';\nimport '../../core/api/target.ts';"],
+  ['adapters/app/uses-host.ts', "import '../../core/compose/target.ts';"],
+  ['test/uses-all.ts', "import '../core/kernel/target.ts';\nimport '../plugins/target.ts';"],
+];
+
+const TARGETS = [
+  ...['kernel', 'compose', 'api', 'state'].map((folder) => `core/${folder}/target.ts`),
+  ...['plugins/target.ts', 'policies/x/target.ts', 'adapters/x/target.ts', 'test/target.ts'],
+];
+
+async function violationsIn(folder: string): Promise<Violation[]> {
+  const args = ['--config', CONFIG, '--output-type', 'json', ...PRODUCT, 'test'];
+  const options = { cwd: folder, maxBuffer: 2 ** 27 };
+  // It exits with an error when there are violations in some of its outputs, but not in this one.
+  const { stdout } = await promisify(execFile)(process.execPath, [CRUISER, ...args], options);
+  const { summary } = JSON.parse(stdout) as { summary: { violations: Violation[] } };
+  return summary.violations;
+}
+
+function plant(folder: string): void {
+  const files = [
+    ['package.json', '{ "type": "module", "dependencies": { "tsyringe": "1.0.0" } }'],
+    [
+      'tsconfig.json',
+      '{ "compilerOptions": { "module": "nodenext", "allowImportingTsExtensions": true } }',
+    ],
+    ['node_modules/tsyringe/package.json', '{ "name": "tsyringe", "main": "index.js" }'],
+    ['node_modules/tsyringe/index.js', ''],
+    // A cycle is told once, where it was met first.
+    ['policies/x/other.ts', "import './one.ts';"],
+    ...TARGETS.map((path) => [path, 'export {};']),
+    ...FINE,
+    ...BREACHES.map(([, path, code]) => [path, code]),
+  ] as const;
+  for (const [path, text] of files) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), `${text}\n`);
+  }
+}
+
+it('the project breaks no rule', { timeout: 60_000 }, async () => {
+  const found = await violationsIn(ROOT);
+  expect(found.map(({ rule, from, to }) => `${rule.name}: ${from} -> ${to}`)).toEqual([]);
+});
+
+it('every rule is broken in the copy', () => {
+  const broken = new Set(BREACHES.map(([rule]) => rule));
+  expect([...broken].toSorted()).toEqual(forbidden.map(({ name }) => name).toSorted());
+});
+
+describe('in the copy', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'yardmaster-boundaries-'));
+  let found: Violation[] = [];
+
+  beforeAll(async () => {
+    plant(folder);
+    found = await violationsIn(folder);
+  }, 60_000);
+
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it.each(BREACHES)('%s fires for %s', (rule, path) => {
+    const rules = found.filter(({ from }) => from === path).map((violation) => violation.rule.name);
+    expect(rules).toContain(rule);
+  });
+
+  it.each(FINE)('nothing fires for %s', (path) => {
+    expect(found.filter(({ from }) => from === path)).toEqual([]);
+  });
+});

@@ -1,0 +1,45 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+
+export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+
+/** Folders of what is shipped. */
+export const PRODUCT = ['core', 'policies', 'plugins', 'adapters'] as const;
+
+export interface SourceFile {
+  /** From the root of the project: `core/kernel/queue.ts`. */
+  readonly path: string;
+  readonly text: string;
+}
+
+/** Every TypeScript file of the product. */
+export function productFiles(): SourceFile[] {
+  return PRODUCT.flatMap((folder) => filesIn(folder, '.ts'));
+}
+
+export function filesIn(folder: string, ending: string): SourceFile[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith(ending))
+    .map((entry) => {
+      const absolute = join(entry.parentPath, entry.name);
+      return { path: relative(ROOT, absolute), text: readFileSync(absolute, 'utf8') };
+    });
+}
+
+export function parse({ path, text }: SourceFile): ts.SourceFile {
+  return ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
+}
+
+/** Calls back for a node and everything below it. */
+export function visit(node: ts.Node, each: (node: ts.Node) => void): void {
+  each(node);
+  node.forEachChild((child) => visit(child, each));
+}
+
+/** `path:line`, for messages that can be clicked. */
+export function placeOf(source: ts.SourceFile, node: ts.Node): string {
+  const { line } = source.getLineAndCharacterOfPosition(node.getStart());
+  return `${source.fileName}:${line + 1}`;
+}

@@ -251,7 +251,7 @@ export class WorkerHost {
         this.options.store.delete(instruction.key);
         return;
       case 'send':
-        this.channel?.send(instruction.message as unknown as WireMessage);
+        this.channel?.send(instruction.message);
     }
   }
 

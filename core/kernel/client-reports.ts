@@ -1,3 +1,4 @@
+import type { YardmasterError } from '../api/errors.ts';
 import type { ClientState } from '../state/client.ts';
 import type { TaskState } from '../state/task.ts';
 import { invariantError } from './errors.ts';
@@ -33,11 +34,16 @@ function tellErred(scope: KernelScope, task: TaskState, client: ClientState): vo
   const blame = task.exceptionBlame;
   const failure = blame?.failure;
   if (blame === undefined || failure === undefined) {
-    throw invariantError(
-      `${task.key} erred without anything to blame`,
-      { key: task.key },
-      scope.story.about([task.key]),
-    );
+    throw nothingToBlame(scope, task);
   }
   scope.outbox.toClient(client, { op: 'task-erred', key: task.key, blame: blame.key, failure });
+}
+
+/** Nobody could be told why the task failed: a failure needs a cause, its own or that of another. */
+export function nothingToBlame(scope: KernelScope, task: TaskState): YardmasterError {
+  return invariantError(
+    `${task.key} erred without anything to blame`,
+    { key: task.key },
+    scope.story.about([task.key]),
+  );
 }

@@ -1,6 +1,6 @@
 import { setTaskState } from '../state/relations.ts';
 import type { TaskState } from '../state/task.ts';
-import { reportErred } from './client-reports.ts';
+import { nothingToBlame, reportErred } from './client-reports.ts';
 import {
   dropFireAndForget,
   enterPlay,
@@ -45,6 +45,7 @@ function erredDependency(task: TaskState): TaskState | undefined {
 
 /** The failure of a dependency reaches a task that is not on its way. */
 export function releasedToErred(scope: KernelScope, task: TaskState): void {
+  if (task.exceptionBlame === undefined) throw nothingToBlame(scope, task);
   setTaskState(task, 'erred');
   for (const dependent of task.dependentsWithForgotten) {
     if (dependent.state === 'forgotten' || dependent.whoHas.size > 0) continue;

@@ -17,7 +17,7 @@ import {
 } from '../state/relations.ts';
 import { byPriority, type TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
-import { reportErred, reportInMemory } from './client-reports.ts';
+import { nothingToBlame, reportErred, reportInMemory } from './client-reports.ts';
 import type { KernelScope } from './scope.ts';
 
 /** The task counts on its dependencies from here on. */
@@ -91,6 +91,9 @@ export function propagateErred(
   task: TaskState,
   details: TransitionDetails,
 ): void {
+  if (details.cause === undefined && task.exceptionBlame === undefined) {
+    throw nothingToBlame(scope, task);
+  }
   setTaskState(task, 'erred');
   if (details.worker !== undefined) task.erredOn = new Set([...task.erredOn, details.worker]);
   if (details.failure !== undefined) task.failure = details.failure;

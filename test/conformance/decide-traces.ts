@@ -1,13 +1,14 @@
 import {
   courtesies,
+  followsNewer,
   hasParted,
   newsAmong,
   preferringKeys,
   type Step,
 } from './documented-differences.ts';
-import { comparable, type ComparableMessages, ownToClients, ownToWorkers } from './messages.ts';
+import { comparable, compareMessages, type News, ownToClients, ownToWorkers } from './messages.ts';
 import type { CaseResult } from './report.ts';
-import { ExpectedState } from './snapshot.ts';
+import { ExpectedState, type RecordedTask } from './snapshot.ts';
 import type {
   Trace,
   TraceExpectation,
@@ -89,8 +90,17 @@ function runStep(
   } catch (error) {
     return `threw ${(error as Error).message}`;
   }
-  const toClients = newsToClients(state, stimulus, expected);
+  const changed = Object.keys(expected.after.tasks ?? {});
+  const before = new Map(changed.map((key) => [key, state.task(key)]));
+  state.apply(expected.after);
+  const changes = changed.map((key) => ({
+    key,
+    from: before.get(key)?.state,
+    to: state.task(key)?.state,
+  }));
   if (hasParted(state, preferring)) return PARTED;
+  if (followsNewer(changes, state, kernel.scope.cluster.tasks)) return PARTED;
+  const toClients = newsToClients(before, state, stimulus, expected.toClients);
   return (
     state.difference(kernel.scope, ignoreOccupancy) ??
     compareMessages('to worker', exactly(expected.toWorkers), ownToWorkers(outbox)) ??
@@ -98,26 +108,18 @@ function runStep(
   );
 }
 
-/** What may be sent, and what must be. */
-interface News {
-  readonly allowed: ComparableMessages;
-  readonly required: ComparableMessages;
-}
-
 function exactly(messages: TraceMessages): News {
   const lines = comparable(messages);
   return { allowed: lines, required: lines };
 }
 
-/** What clients must be told, and what they may be. Applies the changes of the step. */
+/** What clients must be told, and what they may be. */
 function newsToClients(
+  before: ReadonlyMap<string, RecordedTask | undefined>,
   state: ExpectedState,
   stimulus: TraceStimulus,
-  { after, toClients }: TraceExpectation,
+  toClients: TraceMessages,
 ): News {
-  const changed = Object.keys(after.tasks ?? {});
-  const before = new Map(changed.map((key) => [key, state.task(key)]));
-  state.apply(after);
   const step: Step = {
     stimulus,
     wantedBefore: (client, key) => before.get(key)?.whoWants.includes(client) === true,
@@ -137,30 +139,4 @@ function newsToClients(
     required[client] = newsAmong(told, client, step);
   }
   return { allowed: comparable(allowed), required: comparable(required) };
-}
-
-function compareMessages(
-  direction: string,
-  { allowed, required }: News,
-  actual: ComparableMessages,
-): string | undefined {
-  for (const receiver of new Set([...required.keys(), ...actual.keys()])) {
-    const sent = actual.get(receiver) ?? [];
-    const unexpected = surplus(sent, allowed.get(receiver) ?? []);
-    if (unexpected !== undefined) return `${direction} ${receiver}: unexpected ${unexpected}`;
-    const missing = surplus(required.get(receiver) ?? [], sent);
-    if (missing !== undefined) return `${direction} ${receiver}: missing ${missing}`;
-  }
-  return undefined;
-}
-
-/** The first of these that is not among the others, each counted once. */
-function surplus(these: Iterable<string>, others: readonly string[]): string | undefined {
-  const left = [...others];
-  for (const message of these) {
-    const index = left.indexOf(message);
-    if (index < 0) return message;
-    left.splice(index, 1);
-  }
-  return undefined;
 }

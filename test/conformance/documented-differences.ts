@@ -1,5 +1,6 @@
+import type { TaskState } from '../../core/state/task.ts';
 import type { ExpectedState } from './snapshot.ts';
-import type { TraceMessage, TraceStimulus } from './trace-format.ts';
+import type { TraceMessage, TraceMessages, TraceStimulus } from './trace-format.ts';
 
 /**
  * Whether Dask is from here on in a state that the kernel leaves at once, or never gets into, on
@@ -14,6 +15,33 @@ export function hasParted(state: ExpectedState, preferring: ReadonlySet<string>)
   if (isSlotOpen && state.queued.length > 0) return true;
   // A task with mere preferences takes any worker that comes.
   return state.unrunnable.some((key) => preferring.has(key));
+}
+
+/** How a task changed in a step of the recording. */
+export interface Change {
+  readonly key: string;
+  readonly from: string | undefined;
+  readonly to: string | undefined;
+}
+
+/**
+ * Whether the kernel does in this step what newer versions do ("Where we follow HEAD"): they deal
+ * queued tasks out best first, where 2022.12.1 takes the same tasks and open slots in reverse, and
+ * they leave alone what was released when something that it depends on fails.
+ */
+export function followsNewer(
+  changes: readonly Change[],
+  state: ExpectedState,
+  tasks: ReadonlyMap<string, TaskState>,
+): boolean {
+  const dealt = changes.filter(({ from, to }) => from === 'queued' && to === 'processing');
+  const theirs = dealt.map(({ key }) => state.task(key)?.processingOn);
+  const ours = dealt.map(({ key }) => tasks.get(key)?.processingOn?.address);
+  if (String(theirs) !== String(ours) && String(theirs.sort()) === String(ours.sort())) return true;
+  return changes.some(
+    ({ key, from, to }) =>
+      from === 'released' && to === 'erred' && tasks.get(key)?.state === 'released',
+  );
 }
 
 /** Keys of the tasks whose restrictions are mere preferences, as far as the stimulus tells. */
@@ -53,6 +81,19 @@ export function newsAmong(
     if (op !== 'cancelled-key' || wantedBefore(client, key)) return true;
     return stimulus.op === 'updateGraph' && stimulus.client === client;
   });
+}
+
+/** Dask says that data is lost also right before it says that the key is cancelled. */
+export function withoutLostBeforeCancelled(toClients: TraceMessages = {}): TraceMessages {
+  const kept = Object.entries(toClients).map(([client, messages]) => [
+    client,
+    messages.filter(({ op, key }) => op !== 'lost-data' || !isCancelled(messages, key)),
+  ]);
+  return Object.fromEntries(kept) as TraceMessages;
+}
+
+function isCancelled(messages: readonly TraceMessage[], key: unknown): boolean {
+  return messages.some((message) => message.op === 'cancelled-key' && message['key'] === key);
 }
 
 /** What newer versions say as well: who cancels hears of it, also when others still want the key. */

@@ -6,6 +6,12 @@ import type { TraceMessage, TraceMessages } from './trace-format.ts';
 /** Messages of a step by receiver, each as a line of text, sorted: ready to be compared. */
 export type ComparableMessages = ReadonlyMap<string, readonly string[]>;
 
+/** What may be sent, and what must be. */
+export interface News {
+  readonly allowed: ComparableMessages;
+  readonly required: ComparableMessages;
+}
+
 export function comparable(messages: TraceMessages): ComparableMessages {
   const found = new Map<string, string[]>();
   for (const [receiver, list] of Object.entries(messages)) {
@@ -108,4 +114,31 @@ export function schedulerFailureName(exception: unknown): string {
   if (typeof exception === 'string') return exception;
   const { code } = exception as { code?: string };
   return code === 'ERR_KILLED_WORKER' ? 'KilledWorker' : 'other';
+}
+
+/** The first message that is missing or one too many, or undefined. */
+export function compareMessages(
+  direction: string,
+  { allowed, required }: News,
+  actual: ComparableMessages,
+): string | undefined {
+  for (const receiver of new Set([...required.keys(), ...actual.keys()])) {
+    const sent = actual.get(receiver) ?? [];
+    const unexpected = surplus(sent, allowed.get(receiver) ?? []);
+    if (unexpected !== undefined) return `${direction} ${receiver}: unexpected ${unexpected}`;
+    const missing = surplus(required.get(receiver) ?? [], sent);
+    if (missing !== undefined) return `${direction} ${receiver}: missing ${missing}`;
+  }
+  return undefined;
+}
+
+/** The first of these that is not among the others, each counted once. */
+function surplus(these: Iterable<string>, others: readonly string[]): string | undefined {
+  const left = [...others];
+  for (const message of these) {
+    const index = left.indexOf(message);
+    if (index < 0) return message;
+    left.splice(index, 1);
+  }
+  return undefined;
 }

@@ -9,6 +9,13 @@ type Fields = Readonly<Record<string, unknown>>;
 /** Numbers that are sums of measured times are compared with this tolerance. */
 const TOLERANCE = 1e-6;
 
+/** What a trace tells of a task, as far as the comparison asks for it by name. */
+export interface RecordedTask {
+  readonly state: string;
+  readonly processingOn: string | null;
+  readonly whoWants: readonly string[];
+}
+
 /** What a trace says about the whole state, gathered from its changes. */
 export class ExpectedState {
   private readonly tasks = new Map<string, Fields>();
@@ -21,9 +28,9 @@ export class ExpectedState {
     this.last = change;
   }
 
-  /** State of a task as the trace has it, and whether a client wants it. */
-  task(key: string): { readonly state: string; readonly whoWants: readonly string[] } | undefined {
-    return this.tasks.get(key) as { state: string; whoWants: string[] } | undefined;
+  /** A task as the trace has it. */
+  task(key: string): RecordedTask | undefined {
+    return this.tasks.get(key) as RecordedTask | undefined;
   }
 
   get queued(): readonly string[] {

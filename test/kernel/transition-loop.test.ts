@@ -37,6 +37,19 @@ it.each(TASK_STATE_NAMES)('the direct transitions from %s are those of the docum
   expect(Object.keys(TRANSITIONS[start]).toSorted()).toEqual(DIRECT[start].toSorted());
 });
 
+it.each(['queued', 'released'])('a %s task cannot fail without a cause', (state) => {
+  const env = new SchedulerEnv();
+  env.addWorker('w1', { threads: 1 });
+  env.submit({ a: [], b: ['a'] });
+  env.finish('a');
+  env.finish('b');
+  env.submit(numbered('r', 9));
+  const task = [...env.cluster.tasks.values()].find((one) => one.state === state)!;
+  const error = caught(() => transition(env.kernel['scope'], task, 'erred'));
+  expect(error.code).toBe('ERR_INVARIANT');
+  expect(error.message).toContain(`${task.key} erred without anything to blame`);
+});
+
 it('a transition without a direct way goes through released and is told as two', () => {
   const env = new SchedulerEnv();
   env.addWorkers(1);

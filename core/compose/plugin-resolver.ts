@@ -97,9 +97,11 @@ async function importModule(
 
 /** Node tells the place of an error of syntax to nobody but its own error stream. */
 function adviceOn(thrown: unknown, path: string): string {
-  if (thrown instanceof SyntaxError) return `; "node --check ${path}" shows where`;
+  if ((thrown as Error | undefined)?.name === 'SyntaxError')
+    return `; "node --check ${path}" shows where`;
   const isTypeScript = /\.[cm]?tsx?$/.test(path);
-  return (thrown as { code?: unknown }).code === 'ERR_UNKNOWN_FILE_EXTENSION' && isTypeScript
+  return (thrown as { code?: unknown } | undefined)?.code === 'ERR_UNKNOWN_FILE_EXTENSION' &&
+    isTypeScript
     ? '; run with "--import tsx", or compile it to JavaScript first'
     : '';
 }

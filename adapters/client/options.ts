@@ -51,8 +51,29 @@ export function taskFields(options: TaskOptions): Partial<GraphTask> {
   };
 }
 
+const OPTIONS: Readonly<Record<keyof SubmitOptions, true>> = {
+  key: true,
+  pure: true,
+  retries: true,
+  priority: true,
+  workers: true,
+  allowOtherWorkers: true,
+  resources: true,
+  annotations: true,
+  signal: true,
+  fifoTimeoutMs: true,
+};
+
 /** @throws YardmasterError `ERR_GRAPH_INVALID` naming the option */
 export function checkOptions<Options extends SubmitOptions>(options: Options): Options {
+  for (const option of Object.keys(options)) {
+    if (Object.hasOwn(OPTIONS, option)) continue;
+    throw new YardmasterError(
+      'ERR_GRAPH_INVALID',
+      `there is no option "${option}"; there are ${Object.keys(OPTIONS).join(', ')}`,
+      { option },
+    );
+  }
   const { key, retries, priority, workers, resources, fifoTimeoutMs } = options;
   if (key !== undefined) checkKey(key);
   if (retries !== undefined && !(Number.isInteger(retries) && retries >= 0)) {

@@ -115,5 +115,9 @@ describe('a graph', () => {
     expect(() => task(inc, 1).with({ retries: -1 })).toThrow('the option retries must be a whole');
     expect(() => task(inc, 1).with({ resources: { GPU: NaN } })).toThrow('resources.GPU');
     expect(() => task(inc, 1).with({ workers: [] })).toThrow('the option workers');
+    const misspelt = { retrys: 3 } as object;
+    expect(() => task(inc, 1).with(misspelt)).toThrow(
+      'there is no option "retrys"; there are key,',
+    );
   });
 });

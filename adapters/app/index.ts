@@ -12,7 +12,22 @@ export type {
   PluginInfo,
   Scheduler,
 } from '../../core/compose/scheduler.ts';
-export { type ConfigInput, defineConfig } from '../../core/config/types.ts';
+export type { HookCounters } from '../../core/compose/hook-table.ts';
+export type { TransportInput } from '../../core/compose/transport-table.ts';
+export {
+  type AmmConfig,
+  type BytesInput,
+  type Config,
+  type ConfigInput,
+  defineConfig,
+  type DurationInput,
+  type ExtensionInput,
+  type OnError,
+  type PluginEntry,
+  type SchedulerConfig,
+  type WorkerConfig,
+} from '../../core/config/types.ts';
+export type { TransitionRecord } from '../../core/kernel/story.ts';
 export * from '../client/index.ts';
 export { SystemClock } from '../clock/index.ts';
 export {

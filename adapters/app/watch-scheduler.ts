@@ -83,7 +83,7 @@ function findWaiting({ workers, unrunnable, queued }: ClusterView): Waiting | un
   if (workers.size === 0) {
     const waiting = unrunnable.size + queued.size;
     if (waiting === 0) return undefined;
-    const text = `there is no worker, and ${count(waiting, 'task')} need one; start one, or set scheduler.noWorkersTimeout to have them fail`;
+    const text = `there is no worker for ${count(waiting, 'task')}; start one, or set scheduler.noWorkersTimeout to have them fail`;
     return { why: 'no worker', text };
   }
   let refused: TaskView | undefined;

@@ -8,6 +8,7 @@ export interface PluginEntry extends UseEntry {
   readonly onError: OnError;
 }
 
+/** The section `scheduler.activeMemoryManager`, checked; times in milliseconds. */
 export interface AmmConfig {
   readonly start: boolean;
   /** Milliseconds. */
@@ -16,6 +17,7 @@ export interface AmmConfig {
   readonly policies: readonly UseEntry[];
 }
 
+/** The section `scheduler`, checked and complete; times in milliseconds, sizes in bytes. */
 export interface SchedulerConfig {
   readonly address: string;
   readonly transport?: UseEntry;
@@ -43,6 +45,7 @@ export interface SchedulerConfig {
   readonly plugins: readonly PluginEntry[];
 }
 
+/** The section `worker`, checked; sizes in bytes. */
 export interface WorkerConfig {
   /** Undefined: as many as the machine has processors. */
   readonly threads?: number;

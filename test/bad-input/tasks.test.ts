@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Client } from '../../adapters/client/index.ts';
+import { type ClusterMode, LocalCluster } from '../../adapters/app/local-cluster.ts';
+import { bad } from './fixtures/bad-tasks.js';
+import { MemoryLog } from './memory-log.ts';
+
+const MODES: readonly ClusterMode[] = ['inline', 'threads', 'processes'];
+
+describe.each(MODES)('with %s, a task', (mode) => {
+  const log = new MemoryLog();
+  let cluster: LocalCluster;
+  let client: Client;
+
+  beforeAll(async () => {
+    cluster = await LocalCluster.start({ mode, workers: 1, log });
+    client = await cluster.client();
+  });
+  afterAll(() => cluster.close());
+
+  test.each([
+    ['string', '"text"'],
+    ['number', '42'],
+    ['null', 'null'],
+    ['undefined', 'undefined'],
+    ['loop', '{"name":"loop","self":"[Circular]"}'],
+  ])('that throws no Error but %s fails and shows it', async (kind, shown) => {
+    await expect(client.submit(bad.throwThing, kind).result()).rejects.toMatchObject({
+      name: 'NonError',
+      message: `something that is not an Error was thrown: ${shown}`,
+    });
+  });
+
+  test('whose result cannot travel fails with the path of what is in the way', async () => {
+    await expect(client.submit(bad.returnFunction).result()).rejects.toMatchObject({
+      code: 'ERR_NOT_SERIALISABLE',
+      message: expect.stringContaining('result.rows[0].format is a function') as string,
+    });
+    await expect(client.submit(bad.returnDeep).result()).rejects.toMatchObject({
+      code: 'ERR_NOT_SERIALISABLE',
+      message: expect.stringContaining('nested too deeply') as string,
+    });
+  });
+
+  // In the thread of the user, an error that nothing catches is the user's own.
+  test.each(
+    mode === 'inline'
+      ? []
+      : ([
+          ['exit', 'ended with exit code 3 before the task returned'],
+          ['throwOutside', 'died of an error that nothing caught: in a callback'],
+          ['rejectUnseen', 'died of an error that nothing caught: nobody awaits me'],
+        ] as const),
+  )('that takes its thread down (%s) fails alone', async (name, says) => {
+    const task = bad[name];
+    await expect(client.submit(task).result()).rejects.toMatchObject({
+      code: 'ERR_TASK',
+      message: expect.stringContaining(says) as string,
+    });
+    expect(await client.submit(bad.echo, name).result()).toBe(name);
+    expect(cluster.workerCount).toBe(1);
+  });
+
+  test('gets an argument of 100 MB', async () => {
+    const bytes = new Uint8Array(100_000_000);
+    expect(await client.submit(bad.lengthOf, bytes).result()).toBe(bytes.length);
+  });
+});
+
+test('a hundred thousand tasks are submitted at once, and closing ends those that are left', async () => {
+  const cluster = await LocalCluster.start({ mode: 'inline', workers: 1, log: new MemoryLog() });
+  const client = await cluster.client();
+  const items = Array.from({ length: 100_000 }, (_, index) => index);
+  const futures = client.map(bad.echo, items);
+  expect(await futures[0]!.result()).toBe(0);
+  expect(cluster.scheduler.cluster.tasks.size).toBe(items.length);
+  const last = futures.at(-1)!.error();
+  await cluster.close();
+  expect(await last).toMatchObject({ code: 'ERR_CLOSED' });
+}, 60_000);
+
+test('a task that kills each worker ends as ERR_NO_WORKER, and the log tells why', async () => {
+  const log = new MemoryLog();
+  const config = { scheduler: { noWorkersTimeout: '500ms' } };
+  const cluster = await LocalCluster.start({ mode: 'processes', workers: 2, log, config });
+  try {
+    const client = await cluster.client();
+    await expect(client.submit(bad.killWorker).result()).rejects.toMatchObject({
+      code: 'ERR_NO_WORKER',
+    });
+    const gone =
+      /worker worker-\d \(tcp:.*\) is gone without a goodbye; .* 1 task it had \(killWorker-/;
+    expect(log.lines.filter((line) => gone.test(line))).toHaveLength(2);
+    expect(log.lines.at(-1)).toContain('there is no worker for 1 task');
+  } finally {
+    await cluster.close();
+  }
+});

@@ -11,6 +11,7 @@ import {
 import { FRAME_BYTES_MAX, MsgpackCodec } from '../codec-msgpack/index.ts';
 import { InMemoryConnection, type NetworkServices } from './connection.ts';
 
+/** Options of the transport in memory. */
 export interface InMemoryOptions {
   /** Time that messages take from one end to the other. Default 0: the next turn. */
   readonly delayMs?: number;

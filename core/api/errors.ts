@@ -30,6 +30,7 @@ export const ERROR_CODES = {
   ERR_TRANSITION: 'A task cannot go from one state to the other. This is a bug.',
 } as const;
 
+/** One of the stable codes; `docs/errors.md` explains each. */
 export type ErrorCode = keyof typeof ERROR_CODES;
 
 const BRAND = Symbol.for('yardmaster.error');

@@ -19,6 +19,7 @@ export interface SchedulerEvents {
   closed: () => void;
 }
 
+/** Names of what the outer bus tells. */
 export type EventName = keyof SchedulerEvents;
 
 /** The outer event bus, read side. A listener that throws harms nobody. */

@@ -9,6 +9,7 @@ export interface ExecutableTask {
   readonly inputs: ReadonlyMap<string, Uint8Array>;
 }
 
+/** How a run ended: with a value, a failure, or the wish to be placed anew. */
 export type ExecutionResult =
   | {
       readonly kind: 'success';

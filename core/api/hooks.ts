@@ -71,6 +71,7 @@ export interface SchedulerHooks {
   eventLogged(topic: string, message: unknown): void;
 }
 
+/** Names of the hooks. */
 export type HookName = keyof SchedulerHooks;
 
 /** All hooks; adding one to the interface without adding it here is a compile error. */

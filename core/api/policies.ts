@@ -84,8 +84,10 @@ export interface PolicySlots {
   ordering: Ordering;
 }
 
+/** Names of the slots. */
 export type SlotName = keyof PolicySlots;
 
+/** All slots, in the order in which they are loaded. */
 export const SLOT_NAMES = [
   'workerSelection',
   'queuing',

@@ -36,6 +36,7 @@ export interface Connection {
   abort(reason: Error): void;
 }
 
+/** Something that listens at an address. */
 export interface Listener {
   /** Where peers can reach it, with the real port. */
   readonly address: string;

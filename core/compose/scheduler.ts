@@ -31,6 +31,7 @@ export interface CreateSchedulerOptions {
   readonly onCrash?: (error: YardmasterError) => void;
 }
 
+/** How to add a plugin while the scheduler runs. */
 export interface AddPluginOptions {
   /** A plugin of the same name stays, and this one is ignored. Default false: it is replaced. */
   readonly idempotent?: boolean;

@@ -13,6 +13,7 @@ export const PROTOCOL = 'yardmaster/1';
 /** What the connecting side is. */
 export type Role = 'worker' | 'client' | 'peer';
 
+/** The first request of every peer: who it is, and which protocol it speaks. */
 export interface HelloRequest {
   readonly protocol: string;
   readonly role: Role;
@@ -20,6 +21,7 @@ export interface HelloRequest {
   readonly version: string;
 }
 
+/** Who the scheduler, or worker, is. */
 export interface HelloReply {
   readonly protocol: string;
   readonly version: string;
@@ -27,24 +29,28 @@ export interface HelloReply {
   readonly serverId: string;
 }
 
+/** A worker introduces itself. */
 export interface RegisterWorkerRequest {
   readonly identity: WorkerIdentity;
   readonly status: WorkerStatus;
   readonly metrics?: WorkerMetrics;
 }
 
+/** How often the worker shall report, and the time of the scheduler. */
 export interface RegisterWorkerReply {
   readonly heartbeatIntervalMs: number;
   /** The scheduler's clock, in milliseconds. */
   readonly nowMs: number;
 }
 
+/** A client introduces itself. */
 export interface RegisterClientRequest {
   /** Chosen by the client; unique. */
   readonly client: string;
   readonly versions?: Readonly<Record<string, string>>;
 }
 
+/** How often the client shall report that it lives. */
 export interface RegisterClientReply {
   readonly heartbeatIntervalMs: number;
 }
@@ -81,6 +87,7 @@ export interface WhoHasRequest {
   readonly keys: readonly string[];
 }
 
+/** Addresses of the workers that hold each key; parallel to `keys`. */
 export interface WhoHasReply {
   readonly keys: readonly string[];
   readonly whoHas: readonly (readonly string[])[];
@@ -88,6 +95,7 @@ export interface WhoHasReply {
 
 /** Served by the scheduler: it fetches results on behalf of a client that cannot reach workers. */
 export type GatherRequest = GetDataRequest;
+/** The results of the keys, or why they cannot be had. */
 export type GatherReply = GetDataReply;
 
 /** Served by the scheduler: a call that a plugin offers, or a built-in one (`story`, `identity`, …). */

@@ -82,11 +82,13 @@ export interface ReleaseWorkerData extends OfWorker {
   readonly key: string;
 }
 
+/** A worker was paused, runs again, or is about to close. */
 export interface WorkerStatusChange extends OfWorker {
   readonly op: 'worker-status-change';
   readonly status: WorkerStatus;
 }
 
+/** Somebody publishes a message under topics. */
 export interface LogEvent extends Caused {
   readonly op: 'log-event';
   readonly topics: readonly string[];
@@ -102,6 +104,7 @@ export interface KeepAlive extends OfWorker {
 
 // ---- workers come, go and live ---------------------------------------------------------------
 
+/** A worker has come. */
 export interface RegisterWorker extends Caused {
   readonly op: 'register-worker';
   readonly identity: WorkerIdentity;
@@ -109,6 +112,7 @@ export interface RegisterWorker extends Caused {
   readonly metrics?: WorkerMetrics;
 }
 
+/** A worker lives, and tells how it is. */
 export interface HeartbeatWorker extends OfWorker {
   readonly op: 'heartbeat-worker';
   readonly metrics: WorkerMetrics;
@@ -130,15 +134,18 @@ export interface RemoveWorker extends OfWorker {
 
 // ---- from clients ----------------------------------------------------------------------------
 
+/** A client has come. */
 export interface RegisterClient extends OfClient {
   readonly op: 'register-client';
   readonly versions?: Readonly<Record<string, string>>;
 }
 
+/** A client has gone; its wishes are released. */
 export interface RemoveClient extends OfClient {
   readonly op: 'remove-client';
 }
 
+/** A client lives. */
 export interface HeartbeatClient extends OfClient {
   readonly op: 'heartbeat-client';
 }
@@ -166,6 +173,7 @@ export interface GraphTask {
   readonly prefix?: string;
 }
 
+/** A client submits tasks. */
 export interface UpdateGraph extends OfClient {
   readonly op: 'update-graph';
   readonly tasks: readonly GraphTask[];
@@ -177,16 +185,19 @@ export interface UpdateGraph extends OfClient {
   readonly submittingTask?: string;
 }
 
+/** A client wants results of tasks that exist. */
 export interface ClientDesiresKeys extends OfClient {
   readonly op: 'client-desires-keys';
   readonly keys: readonly string[];
 }
 
+/** A client does not want these results any more. */
 export interface ClientReleasesKeys extends OfClient {
   readonly op: 'client-releases-keys';
   readonly keys: readonly string[];
 }
 
+/** A client gives tasks up. */
 export interface CancelKeys extends OfClient {
   readonly op: 'cancel-keys';
   readonly keys: readonly string[];
@@ -275,6 +286,7 @@ export type ClientReport = Unstamped<
 
 type Unstamped<T, Stamp extends string> = T extends unknown ? Omit<T, Stamp> : never;
 
+/** Everything that can happen to the scheduler. */
 export type Stimulus =
   | TaskFinished
   | TaskErred

@@ -44,5 +44,6 @@ export interface RestartMessage {
   readonly op: 'restart';
 }
 
+/** Everything that the scheduler tells clients. */
 export type ToClientMessage =
   KeyInMemory | LostData | TaskErredMessage | TaskRetried | CancelledKeys | RestartMessage;

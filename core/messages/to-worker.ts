@@ -61,16 +61,19 @@ export interface PeerRemoved extends Caused {
   readonly worker: string;
 }
 
+/** The worker shall pause or go on. */
 export interface ChangeWorkerStatus extends Caused {
   readonly op: 'worker-status-change';
   readonly status: WorkerStatus;
 }
 
+/** The worker shall close. */
 export interface CloseWorker extends Caused {
   readonly op: 'close';
   readonly reason: string;
 }
 
+/** Everything that the scheduler tells workers. */
 export type ToWorkerMessage =
   | ComputeTask
   | FreeKeys

@@ -22,6 +22,7 @@ export const MEMORY_MEASURES = [
   'optimistic',
 ] as const;
 
+/** Names of the ways to measure the memory of a worker. */
 export type MemoryMeasure = (typeof MEMORY_MEASURES)[number];
 
 /**

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { startScheduler } from '../../adapters/app/start-scheduler.ts';
+import { MemoryLog } from '../bad-input/memory-log.ts';
 import { Client, Future, wait } from '../../adapters/client/index.ts';
 import { VirtualClock } from '../../adapters/clock/index.ts';
 import { InMemoryTransport } from '../../adapters/transport-inmemory/index.ts';
@@ -10,7 +11,12 @@ async function start(config: object = {}) {
   const clock = new VirtualClock();
   const transport = new InMemoryTransport(clock);
   const running = await startScheduler(
-    { config: { scheduler: { validate: true, ...config } }, clock, transports: [transport] },
+    {
+      config: { scheduler: { validate: true, ...config } },
+      clock,
+      transports: [transport],
+      log: new MemoryLog(), // Most of these schedulers have no worker, and say so.
+    },
     'inmemory://scheduler',
   );
   stops.push(() => passing(clock, running.close()));

@@ -8,7 +8,7 @@
 import type { GraphTask } from '../messages/stimulus.ts';
 import type { ClusterView, TaskView, WorkerView } from './views.ts';
 
-/** Which worker should compute a task that is not root-ish. */
+/** Which worker should compute a task that is not root-ish. It has `score` or `select`. */
 export interface WorkerSelection {
   /**
    * Narrows the workers that restrictions and replicas allow. Called once for each candidate. A task
@@ -21,7 +21,7 @@ export interface WorkerSelection {
    * fewest actors first.
    * @param missingBytes - bytes of the task's dependencies that this worker does not hold
    */
-  score(task: TaskView, worker: WorkerView, missingBytes: number, cluster: ClusterView): number;
+  score?(task: TaskView, worker: WorkerView, missingBytes: number, cluster: ClusterView): number;
   /**
    * Replaces `score` for a policy that wants to see all candidates at once. `undefined` means that
    * none will do; the task then waits in `no-worker`.

@@ -58,8 +58,9 @@ function takeTasks(scope: KernelScope, stimulus: UpdateGraph, plan: GraphPlan): 
   const generation = generationOf(scope, stimulus);
   const ranks = plan.order.length === 0 ? [] : ranksOf(scope, stimulus);
   const touched = [...plan.outside];
-  /** Tasks by their index in the graph. */
-  const made: TaskState[] = [];
+  // Starts as what is known, and is filled in dense order nowhere: an array that grew by such writes
+  // would become a hash table.
+  const made = [...plan.known];
   for (const index of plan.order) {
     const description = stimulus.tasks[index] as GraphTask;
     const known = plan.known[index];
@@ -88,12 +89,15 @@ function dependenciesOf(
   { dependencies: keys }: GraphTask,
   index: number,
   plan: GraphPlan,
-  made: readonly TaskState[],
+  made: readonly (TaskState | undefined)[],
 ): TaskState[] {
-  return keys.map((key, n) => {
+  const dependencies: TaskState[] = [];
+  for (let n = 0; n < keys.length; n++) {
     const position = plan.dependencyIndex(index, n);
-    return (position >= 0 ? made[position] : cluster.tasks.get(key)) as TaskState;
-  });
+    const task = position >= 0 ? made[position] : cluster.tasks.get(keys[n] as string);
+    dependencies[n] = task as TaskState;
+  }
+  return dependencies;
 }
 
 function linkAll(task: TaskState, dependencies: TaskState[]): void {

@@ -154,6 +154,7 @@ function selectBest(
   if (policy.select !== undefined) {
     return policy.select(task, admitted.toSorted(byRank), cluster);
   }
+  if (policy.score === undefined) throw new TypeError('it has neither score nor select');
   let best: WorkerState | undefined;
   let bestScore = 0;
   for (const worker of admitted) {

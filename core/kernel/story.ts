@@ -20,7 +20,8 @@ interface Slot {
   /** Key, target, key, target, …; what is behind the length is left over from another record. */
   readonly recommendations: string[];
   recommendationsLength: number;
-  stimulusId: string;
+  /** Position of the stimulus in the ring of their ids. */
+  stimulus: number;
   atMs: number;
 }
 
@@ -28,6 +29,12 @@ interface Slot {
 export class Story {
   private readonly slots: Slot[] = [];
   private next = 0;
+  /**
+   * Ids of the stimuli of these records. Apart, because a stimulus has several records, and writing a
+   * new string into a long-lived object is what the garbage collector has to remember each time.
+   */
+  private readonly stimulusIds: string[] = [];
+  private stimulus = -1;
 
   /** @param lengthMax - records kept; 0 keeps none */
   constructor(private readonly lengthMax: number) {}
@@ -42,6 +49,7 @@ export class Story {
     mark: number,
   ): void {
     if (this.lengthMax === 0) return;
+    const stimulus = this.stimulusAt(stimulusId);
     let slot = this.slots[this.next];
     if (slot === undefined) {
       slot = {
@@ -50,7 +58,7 @@ export class Story {
         finish,
         recommendations: [],
         recommendationsLength: 0,
-        stimulusId,
+        stimulus,
         atMs,
       };
       this.slots.push(slot);
@@ -58,7 +66,7 @@ export class Story {
       slot.key = key;
       slot.start = start;
       slot.finish = finish;
-      slot.stimulusId = stimulusId;
+      slot.stimulus = stimulus;
       slot.atMs = atMs;
     }
     slot.recommendationsLength = recommendations.copySince(mark, slot.recommendations);
@@ -71,7 +79,16 @@ export class Story {
       this.slots.length < this.lengthMax
         ? this.slots
         : [...this.slots.slice(this.next), ...this.slots.slice(0, this.next)];
-    return oldestFirst.map(render);
+    return oldestFirst.map((slot) => render(slot, this.stimulusIds[slot.stimulus] as string));
+  }
+
+  /** There are never more stimuli than records, so the ring of their ids is as long. */
+  private stimulusAt(stimulusId: string): number {
+    if (this.stimulusIds[this.stimulus] !== stimulusId) {
+      this.stimulus = (this.stimulus + 1) % this.lengthMax;
+      this.stimulusIds[this.stimulus] = stimulusId;
+    }
+    return this.stimulus;
   }
 
   /**
@@ -89,7 +106,7 @@ export class Story {
   }
 }
 
-function render(slot: Slot): TransitionRecord {
+function render(slot: Slot, stimulusId: string): TransitionRecord {
   const recommendations = new Map<string, TaskStateName>();
   for (let index = 0; index < slot.recommendationsLength; index += 2) {
     recommendations.set(
@@ -97,6 +114,6 @@ function render(slot: Slot): TransitionRecord {
       slot.recommendations[index + 1] as TaskStateName,
     );
   }
-  const { key, start, finish, stimulusId, atMs } = slot;
+  const { key, start, finish, atMs } = slot;
   return { key, start, finish, recommendations: [...recommendations], stimulusId, atMs };
 }

@@ -15,7 +15,7 @@ it('the score is the work ahead per thread and the time to fetch what is missing
   expect(transferS(task, env.worker('w2'), cluster)).toBe(1);
   expect(transferS(task, env.worker('w1'), cluster)).toBe(0);
   expect(startS(task, env.worker('w2'), cluster)).toBe(0.5 / 2 + 1);
-  expect(workerSelection.score(task, env.worker('w2'), 100, cluster)).toBe(0.5 / 2 + 1);
+  expect(workerSelection.score!(task, env.worker('w2'), 100, cluster)).toBe(0.5 / 2 + 1);
 });
 
 it('inputs of unknown size count with the default size', () => {

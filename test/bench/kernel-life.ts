@@ -41,9 +41,9 @@ export function measureLife(
   if (make === undefined) {
     throw new Error(`unknown shape ${shapeName}; there are ${Object.keys(SHAPES).join(', ')}`);
   }
-  warmUp(make, options.saturation);
   const kernel = makeKernel(options.saturation);
   addWorkers(kernel, workerCount, options.threads);
+  warmUp(kernel, make);
   const memoryBefore = memoryBytes();
   let shape: Shape | undefined = make(taskCount);
   const { keys } = shape;
@@ -87,9 +87,8 @@ export function measureLife(
 /** Tasks that run before the measurement: a scheduler lives for days, its compiler warms up once. */
 const WARM_UP_TASKS = 10_000;
 
-function warmUp(make: (n: number) => Shape, saturation: number): void {
-  const kernel = makeKernel(saturation);
-  addWorkers(kernel, 10, 2);
+/** In the same kernel: compiled code knows the objects that it was compiled for. */
+function warmUp(kernel: SchedulerKernel, make: (n: number) => Shape): void {
   const shape = make(WARM_UP_TASKS);
   rank(shape);
   const life = new Life(kernel);

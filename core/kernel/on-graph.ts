@@ -58,8 +58,8 @@ function takeTasks(scope: KernelScope, stimulus: UpdateGraph, plan: GraphPlan): 
   const generation = generationOf(scope, stimulus);
   const ranks = plan.order.length === 0 ? [] : ranksOf(scope, stimulus);
   const touched = [...plan.outside];
-  // Starts as what is known, and is filled in dense order nowhere: an array that grew by such writes
-  // would become a hash table.
+  // Full length from the start: written in the order of the plan, an empty array would become a hash
+  // table.
   const made = [...plan.known];
   for (const index of plan.order) {
     const description = stimulus.tasks[index] as GraphTask;

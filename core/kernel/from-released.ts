@@ -1,13 +1,7 @@
-import { setTaskState } from '../state/relations.ts';
+import { setTaskState, startWaiting } from '../state/relations.ts';
 import type { TaskState } from '../state/task.ts';
 import { nothingToBlame, reportErred } from './client-reports.ts';
-import {
-  dropFireAndForget,
-  enterPlay,
-  leavePlay,
-  propagateForgotten,
-  removeKey,
-} from './propagate.ts';
+import { dropFireAndForget, leavePlay, propagateForgotten, removeKey } from './propagate.ts';
 import { blameAnother } from './recovery.ts';
 import type { KernelScope } from './scope.ts';
 
@@ -33,7 +27,7 @@ export function releasedToWaiting(scope: KernelScope, task: TaskState): void {
     if (dependency.state === 'released') scope.recommend(dependency, 'waiting');
   }
   task.missingDependencyCount = missing;
-  enterPlay(task);
+  startWaiting(task);
   if (!task.isNeeded) scope.unproven.push(task);
   if (missing === 0) scope.recommend(task, 'processing');
 }

@@ -15,7 +15,12 @@ import { addReplica, addWish, setNbytes, setTaskState } from '../state/relations
 import type { TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
 import { reportState } from './client-reports.ts';
-import { dropFireAndForget, leavePlay, releaseWishes } from './propagate.ts';
+import {
+  dropFireAndForget,
+  leavePlay,
+  recommendReadyDependents,
+  releaseWishes,
+} from './propagate.ts';
 import type { KernelScope } from './scope.ts';
 import { settle, transition } from './transition-loop.ts';
 
@@ -177,10 +182,7 @@ function putInMemory(
     giveUpComputing(scope, task, holders);
     setTaskState(task, 'memory');
     // Its dependents are ready as after a computation.
-    for (const dependent of task.dependentsWithForgotten) {
-      if (dependent.state !== 'waiting' || --dependent.missingDependencyCount > 0) continue;
-      scope.recommend(dependent, 'processing');
-    }
+    recommendReadyDependents(scope, task);
   }
   setNbytes(cluster, task, nbytes);
   for (const holder of holders) addReplica(cluster, task, holder);

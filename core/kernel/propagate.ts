@@ -12,18 +12,12 @@ import {
   removeAllReplicas,
   removeWish,
   setTaskState,
-  startWaiting,
   stopWaiting,
 } from '../state/relations.ts';
 import { byPriority, type TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
 import { nothingToBlame, reportErred, reportInMemory } from './client-reports.ts';
 import type { KernelScope } from './scope.ts';
-
-/** The task counts on its dependencies from here on. */
-export function enterPlay(task: TaskState): void {
-  startWaiting(task);
-}
 
 /** The task needs its dependencies no more; those that nobody needs are released. */
 export function leavePlay(scope: KernelScope, task: TaskState): void {
@@ -54,7 +48,8 @@ export function addToMemory(
   dropFireAndForget(scope, task);
 }
 
-function recommendReadyDependents(scope: KernelScope, task: TaskState): void {
+/** The dependents for which this result was the last one missing, the best one to be sent first. */
+export function recommendReadyDependents(scope: KernelScope, task: TaskState): void {
   let ready: TaskState | undefined;
   let others: TaskState[] | undefined;
   for (const dependent of task.dependentsWithForgotten) {

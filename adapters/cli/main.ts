@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { parseBytes } from '../../core/config/units.ts';
-import { VERSION } from '../../core/compose/version.ts';
+import { VERSION } from '../../core/api/version.ts';
 import { LOG_LEVELS, type LogFlags } from './logger.ts';
 import { errorText } from './report-error.ts';
 

@@ -7,6 +7,7 @@ import {
   type Role,
   type Transport,
   YardmasterError,
+  VERSION,
 } from '../../core/api/index.ts';
 
 /** Ways to reach others, and how long to try. */
@@ -17,9 +18,6 @@ export interface Network {
   /** Milliseconds for a connection to be made and answered. */
   readonly timeoutMs: number;
 }
-
-/** Version for messages to people; the protocol decides who understands whom. */
-export const CLIENT_VERSION = '0.1.0';
 
 /**
  * Connects and introduces itself.
@@ -57,7 +55,7 @@ export async function openChannel(
 async function greet(channel: Channel, role: Role, timeoutMs: number): Promise<void> {
   const reply = await channel.request<HelloReply>(
     'hello',
-    { protocol: PROTOCOL, role, version: CLIENT_VERSION },
+    { protocol: PROTOCOL, role, version: VERSION },
     timeoutMs,
   );
   if (reply.protocol !== PROTOCOL) {

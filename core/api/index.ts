@@ -9,6 +9,7 @@ export * from './hooks.ts';
 export * from './plugin.ts';
 export * from './policies.ts';
 export * from './transport.ts';
+export * from './version.ts';
 export * from './views.ts';
 export type * from '../messages/payload.ts';
 export * from '../messages/protocol.ts';

@@ -7,7 +7,7 @@ import type { TaskState } from '../state/task.ts';
 import type { EventLog } from './event-log.ts';
 import type { PluginInfo } from './scheduler.ts';
 import type { PluginLifecycle } from './plugin-lifecycle.ts';
-import { VERSION } from './version.ts';
+import { VERSION } from '../api/version.ts';
 
 /** What the built-in commands read. */
 export interface CommandScope {

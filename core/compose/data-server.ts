@@ -9,7 +9,7 @@ import {
   PROTOCOL,
   type PutDataReply,
 } from '../messages/protocol.ts';
-import { VERSION } from './version.ts';
+import { VERSION } from '../api/version.ts';
 
 /** What peers and clients are served by. */
 export interface DataServerOptions {

@@ -4,7 +4,7 @@ import { YardmasterError } from '../api/errors.ts';
 import { type GatherReply, type GetDataReply, PROTOCOL } from '../messages/protocol.ts';
 import type { ClusterState } from '../state/cluster.ts';
 import type { TransportTable } from './transport-table.ts';
-import { VERSION } from './version.ts';
+import { VERSION } from '../api/version.ts';
 
 /** Time for a connection to a worker to be made and answered. */
 const CONNECT_TIMEOUT_MS = 10_000;

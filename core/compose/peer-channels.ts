@@ -3,7 +3,7 @@ import type { Clock } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { Transport } from '../api/transport.ts';
 import { type HelloReply, PROTOCOL, type Role } from '../messages/protocol.ts';
-import { VERSION } from './version.ts';
+import { VERSION } from '../api/version.ts';
 
 /** How to reach others. */
 export interface Network {

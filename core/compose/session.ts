@@ -22,7 +22,7 @@ import {
 import type { ClusterState } from '../state/cluster.ts';
 import { isPlainObject } from '../config/prepare.ts';
 import { checkClientReport, checkRequest, checkWorkerReport } from './inbound.ts';
-import { VERSION } from './version.ts';
+import { VERSION } from '../api/version.ts';
 
 /** Clients are asked to report this many times more rarely than workers. */
 const CLIENT_HEARTBEAT_FACTOR = 10;

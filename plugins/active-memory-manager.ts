@@ -10,6 +10,7 @@ import {
   type UseEntry,
   YardmasterError,
 } from '../core/api/index.ts';
+import { KeepReplicas } from '../policies/amm/keep-replicas.ts';
 import { MemoryManager } from './amm/memory-manager.ts';
 
 /** Options of the plugin `amm`; in a configuration they are `scheduler.activeMemoryManager`. */
@@ -26,6 +27,8 @@ export interface AmmOptions {
 /**
  * The Active Memory Manager: at an interval it asks its policies which results to copy and which
  * copies to drop, and has the kernel do what is harmless of it.
+ *
+ * What was asked for on purpose (`replicas`) it makes and keeps whatever its policies are.
  *
  * Commands: `amm.start`, `amm.stop`, `amm.running`, `amm.runOnce`.
  */
@@ -59,6 +62,7 @@ export default definePlugin<AmmOptions>({
       enact: (moves) => context.enqueue({ op: 'move-replicas', ...moves }),
       report: (error) => context.report(error),
     });
+    manager.policies.add(new KeepReplicas({}));
     for (const [index, entry] of policies.entries()) {
       const loaded = await context.load(entry, ['policies', index]);
       manager.policies.add(makePolicy(loaded));

@@ -18,6 +18,9 @@ export const builtins: Builtins = {
   // Policies of the Active Memory Manager.
   'reduce-replicas': async () =>
     (await import('../policies/amm/reduce-replicas.ts')).ReduceReplicas,
+  'keep-replicas': async () => (await import('../policies/amm/keep-replicas.ts')).KeepReplicas,
+  'retire-worker': async () => (await import('../policies/amm/retire-worker.ts')).RetireWorker,
+  'balance-memory': async () => (await import('../policies/amm/balance-memory.ts')).BalanceMemory,
   'ensure-broadcast': async () =>
     (await import('../policies/amm/ensure-broadcast.ts')).EnsureBroadcast,
 

@@ -13,6 +13,11 @@ export interface TaskOptions {
   readonly allowOtherWorkers?: boolean;
   /** Amount of each resource that it occupies while it runs: `{ GPU: 1 }`. */
   readonly resources?: Readonly<Record<string, number>>;
+  /**
+   * Copies of the result that the cluster keeps, at least 1; Infinity: on every worker, also on those
+   * that come later. Default 1, and more only while they are read.
+   */
+  readonly replicas?: number;
   /** For plugins and policies; plain data. */
   readonly annotations?: Readonly<Record<string, unknown>>;
 }
@@ -40,7 +45,9 @@ export interface SubmitOptions extends TaskOptions {
  * @throws YardmasterError `ERR_GRAPH_INVALID`
  */
 export function taskFields(options: TaskOptions): Partial<GraphTask> {
-  const { retries, priority, workers, allowOtherWorkers, resources, annotations } = options;
+  const { retries, priority, workers, allowOtherWorkers, resources, replicas } = options;
+  const annotations =
+    replicas === undefined ? options.annotations : { ...options.annotations, replicas };
   return {
     ...(priority === undefined ? {} : { userPriority: priority }),
     ...(retries === undefined ? {} : { retries }),
@@ -59,6 +66,7 @@ const OPTIONS: Readonly<Record<keyof SubmitOptions, true>> = {
   workers: true,
   allowOtherWorkers: true,
   resources: true,
+  replicas: true,
   annotations: true,
   signal: true,
   fifoTimeoutMs: true,
@@ -90,10 +98,18 @@ export function checkOptions<Options extends SubmitOptions>(options: Options): O
       refuse(`resources.${name}`, amount, 'a finite amount, at least 0');
     }
   }
+  checkReplicas('replicas', options.replicas);
+  checkReplicas('annotations.replicas', options.annotations?.['replicas']);
   if (fifoTimeoutMs !== undefined && !(fifoTimeoutMs >= 0)) {
     refuse('fifoTimeoutMs', fifoTimeoutMs, 'at least 0');
   }
   return options;
+}
+
+function checkReplicas(option: string, value: unknown): void {
+  const isCount = Number.isInteger(value) || value === Infinity;
+  if (value === undefined || (isCount && (value as number) >= 1)) return;
+  refuse(option, value, 'a whole number, at least 1, or Infinity');
 }
 
 function isListOfStrings(value: unknown): boolean {

@@ -1,4 +1,4 @@
-import type { ClusterView, TaskView, WorkerView } from './views.ts';
+import type { ClusterView, FewMembers, TaskView, WorkerView } from './views.ts';
 
 /** Make one more copy, or drop one. A suggestion may be refused; it never does harm. */
 export interface Suggestion {
@@ -27,10 +27,12 @@ export function drop(task: TaskView, candidates?: Iterable<WorkerView>): Suggest
 /** What `*run()` returns: it yields suggestions and receives the chosen worker, or undefined. */
 export type SuggestionGenerator = Generator<Suggestion, void, WorkerView | undefined>;
 
-/** Copies that were accepted in this round: workers that will receive one, and that will lose one. */
+/** What is about to happen to the copies of a task. */
 export interface PendingReplicas {
-  readonly replicate: ReadonlySet<WorkerView>;
-  readonly drop: ReadonlySet<WorkerView>;
+  /** Will receive one: accepted in this round, or asked for in an earlier one and still under way. */
+  readonly replicate: FewMembers<WorkerView>;
+  /** Will lose one: accepted in this round. */
+  readonly drop: FewMembers<WorkerView>;
 }
 
 /** What a policy sees of the manager that runs it. */
@@ -39,9 +41,9 @@ export interface AmmView {
   readonly cluster: ClusterView;
   /** The same under its documented name. */
   readonly scheduler: ClusterView;
-  /** Bytes by worker, with the effects of what was accepted in this round. Empty between rounds. */
+  /** Bytes by worker, with the effects of all that is pending. Empty between rounds. */
   readonly workersMemory: ReadonlyMap<WorkerView, number>;
-  /** What was accepted in this round. Empty between rounds. */
+  /** What was accepted in this round, and what is still under way. Empty between rounds. */
   readonly pending: ReadonlyMap<TaskView, PendingReplicas>;
   /** All policies of the manager; a policy leaves with `policies.delete(this)`. */
   readonly policies: Set<ActiveMemoryManagerPolicy<unknown>>;

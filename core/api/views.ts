@@ -75,6 +75,8 @@ export interface TaskView {
   readonly suspicious: number;
   readonly isActor: boolean;
   readonly isQueueable: boolean;
+  /** Copies that somebody asked for; 1 when nobody did. Infinity: one on every running worker. */
+  readonly replicas: number;
   readonly restrictions: Restrictions | undefined;
   readonly exceptionBlame: TaskView | undefined;
   readonly failure: TaskFailure | undefined;
@@ -138,6 +140,8 @@ export interface ClusterView {
   readonly unrunnable: ReadonlyMap<TaskView, number>;
   /** Tasks with two or more replicas. */
   readonly replicated: ReadonlySet<TaskView>;
+  /** Tasks of which somebody asked for two or more replicas (`replicas`), whatever their state. */
+  readonly replicasWanted: ReadonlySet<TaskView>;
   readonly totalThreads: number;
   readonly totalOccupancyS: number;
   /** Assignments so far. */

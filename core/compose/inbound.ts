@@ -121,7 +121,10 @@ const CLIENT_REPORTS: Readonly<Record<string, object>> = {
   'update-data': object({
     items: {
       type: 'array',
-      items: object({ key, nbytes: amount, workers: texts }, { type: text }),
+      items: object(
+        { key, nbytes: amount, workers: texts },
+        { type: text, replicas: { type: 'number', minimum: 1 } },
+      ),
     },
   }),
   'report-key': object({ key }),

@@ -288,7 +288,7 @@ export class WorkerHost {
 
   /** While paused it gives to one at a time, so that its memory can shrink. */
   private get outgoingMax(): number {
-    if (this.status !== 'running') return 1;
+    if (this.status === 'paused') return 1;
     return this.options.outgoingTransfersMax ?? OUTGOING_TRANSFERS_MAX;
   }
 

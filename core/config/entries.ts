@@ -7,7 +7,8 @@ import { isPlainObject } from './prepare.ts';
  *
  * - a mere name: `plugins: [metrics]`
  * - in code, the thing itself: `plugins: [counter]`, `plugins: [new Counter()]`
- * - Dask's spelling of a policy of the memory manager: `class:` with the options inline
+ * - Dask's spelling of a policy of the memory manager: `class:` with the options inline; and of its
+ *   measure: `managed_in_memory`
  *
  * What cannot be brought into the form stays as it is, for the schema to complain about.
  */
@@ -20,7 +21,7 @@ export function normaliseEntries(root: unknown): { value: unknown; problems: Pro
       SLOT_NAMES.reduce<unknown>((changed, slot) => within(changed, slot, plain), policies),
     );
     return within(result, 'activeMemoryManager', (manager) =>
-      within(manager, 'policies', (items) =>
+      within(within(manager, 'measure', daskMeasure), 'policies', (items) =>
         each(items, (item, index) => daskOrPlain(item, [...AMM_POLICIES, index], problems)),
       ),
     );
@@ -45,6 +46,15 @@ function daskOrPlain(item: unknown, at: readonly Segment[], problems: Problem[])
   }
   const { class: use, ...options } = item;
   return { use, options };
+}
+
+/** `unmanaged_old` is unmanagedOld; older releases said managed_in_memory and managed_spilled. */
+function daskMeasure(name: unknown): unknown {
+  if (typeof name !== 'string') return name;
+  const words = name.replaceAll('-', '_');
+  if (words === 'managed_in_memory') return 'managed';
+  if (words === 'managed_spilled') return 'spilled';
+  return words.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /** Whether it is the thing itself: a class, an instance, or a definition. */

@@ -11,7 +11,13 @@ import type {
   UpdateData,
 } from '../messages/stimulus.ts';
 import { ClientState } from '../state/client.ts';
-import { addReplica, addWish, setNbytes, setTaskState } from '../state/relations.ts';
+import {
+  addReplica,
+  addWish,
+  setNbytes,
+  setTaskState,
+  setWantedReplicas,
+} from '../state/relations.ts';
 import type { TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
 import { reportState } from './client-reports.ts';
@@ -147,7 +153,7 @@ export function onRetry(scope: KernelScope, stimulus: Retry): void {
 export function onUpdateData(scope: KernelScope, stimulus: UpdateData): void {
   const { cluster } = scope;
   const client = clientOnDemand(scope, stimulus.client);
-  for (const { key, nbytes, workers, type } of stimulus.items) {
+  for (const { key, nbytes, workers, type, replicas } of stimulus.items) {
     const holders = workers
       .map((address) => cluster.workers.get(address))
       .filter((worker): worker is WorkerState => worker !== undefined);
@@ -163,6 +169,7 @@ export function onUpdateData(scope: KernelScope, stimulus: UpdateData): void {
     }
     const task = known ?? cluster.newTask(key);
     putInMemory(scope, task, holders, nbytes, type);
+    if (replicas !== undefined) setWantedReplicas(cluster, task, replicas);
     addWish(client, task);
     for (const other of cluster.clients.values()) {
       if (other === client || task.whoWants.has(other)) reportState(scope, task, other);

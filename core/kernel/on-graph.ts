@@ -1,7 +1,8 @@
 /** A client submits a graph. Source: behaviour.md section 3.5. */
 import type { GraphTask, UpdateGraph } from '../messages/stimulus.ts';
 import type { ClientState } from '../state/client.ts';
-import { addWish, linkDependencies } from '../state/relations.ts';
+import type { ClusterState } from '../state/cluster.ts';
+import { addWish, linkDependencies, setWantedReplicas } from '../state/relations.ts';
 import { byPriority, type Restrictions, type TaskState } from '../state/task.ts';
 import { reportState } from './client-reports.ts';
 import { schedulerFailure } from './errors.ts';
@@ -66,7 +67,7 @@ function takeTasks(scope: KernelScope, stimulus: UpdateGraph, plan: GraphPlan): 
     const known = plan.known[index];
     const task = known ?? cluster.newTask(description.key, description.group, description.prefix);
     made[index] = task;
-    if (known === undefined) describeTask(task, description);
+    if (known === undefined) describeTask(cluster, task, description);
     else if (known.runSpec !== undefined) warnIfOther(scope, known, description);
     if (task.runSpec === undefined && task.state === 'released') {
       task.runSpec = description.runSpec;
@@ -114,11 +115,20 @@ function hasTwins(tasks: readonly TaskState[]): boolean {
   return false;
 }
 
-function describeTask(task: TaskState, description: GraphTask): void {
+function describeTask(cluster: ClusterState, task: TaskState, description: GraphTask): void {
   if (description.retries !== undefined) task.retries = description.retries;
   if (description.actor !== undefined) task.isActor = description.actor;
-  if (description.annotations !== undefined) task.annotations = description.annotations;
+  if (description.annotations !== undefined) {
+    task.annotations = description.annotations;
+    const { replicas } = description.annotations;
+    if (isReplicaCount(replicas)) setWantedReplicas(cluster, task, replicas);
+  }
   task.restrictions = restrictionsOf(description);
+}
+
+/** Annotations are anybody's; what is no number of copies means something else there. */
+function isReplicaCount(value: unknown): value is number {
+  return typeof value === 'number' && value >= 1 && (Number.isInteger(value) || value === Infinity);
 }
 
 function restrictionsOf(description: GraphTask): Restrictions | undefined {

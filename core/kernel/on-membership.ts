@@ -4,6 +4,7 @@ import type {
   HeartbeatWorker,
   RegisterWorker,
   RemoveWorker,
+  SetWorkerStatus,
   WorkerStatusChange,
 } from '../messages/stimulus.ts';
 import { learnExecTime, removeReplica } from '../state/relations.ts';
@@ -64,6 +65,15 @@ export function onStatusChange(scope: KernelScope, stimulus: WorkerStatusChange)
   const worker = scope.cluster.workers.get(stimulus.worker);
   if (worker === undefined || worker.status === stimulus.status) return;
   setWorkerStatus(scope, worker, stimulus.status);
+}
+
+/** The scheduler decides; the worker is told, and says the same when it has followed. */
+export function onSetWorkerStatus(scope: KernelScope, stimulus: SetWorkerStatus): void {
+  const worker = scope.cluster.workers.get(stimulus.worker);
+  if (worker === undefined || worker.status === stimulus.status) return;
+  const { status, stimulusId } = stimulus;
+  scope.outbox.toWorker(worker, { op: 'worker-status-change', status, stimulusId });
+  setWorkerStatus(scope, worker, status);
 }
 
 function setWorkerStatus(scope: KernelScope, worker: WorkerState, status: WorkerStatus): void {

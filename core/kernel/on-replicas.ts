@@ -4,8 +4,9 @@ import type {
   MoveReplicas,
   ReleaseWorkerData,
   RequestRefreshWhoHas,
+  WantReplicas,
 } from '../messages/stimulus.ts';
-import { addReplica, removeReplica } from '../state/relations.ts';
+import { addReplica, removeReplica, setWantedReplicas } from '../state/relations.ts';
 import type { TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
 import { replicaLocations } from './dispatch.ts';
@@ -71,6 +72,14 @@ export function onMoveReplicas(scope: KernelScope, { acquire, remove }: MoveRepl
   for (const { worker: address, keys } of remove) {
     const worker = scope.cluster.workers.get(address);
     if (worker !== undefined) requestRemove(scope, worker, keys);
+  }
+}
+
+/** Nothing moves yet: the Active Memory Manager makes the copies. Unknown keys are left out. */
+export function onWantReplicas({ cluster }: KernelScope, { keys, replicas }: WantReplicas): void {
+  for (const key of keys) {
+    const task = cluster.tasks.get(key);
+    if (task !== undefined) setWantedReplicas(cluster, task, replicas);
   }
 }
 

@@ -21,6 +21,7 @@ import {
   onHeartbeat,
   onRegisterWorker,
   onRemoveWorker,
+  onSetWorkerStatus,
   onStatusChange,
   refreshNoWorkersClock,
 } from './on-membership.ts';
@@ -29,6 +30,7 @@ import {
   onMoveReplicas,
   onReleaseWorkerData,
   onRequestRefreshWhoHas,
+  onWantReplicas,
 } from './on-replicas.ts';
 import { onLongRunning, onReschedule, onTaskErred, onTaskFinished } from './on-task-report.ts';
 import { DEFAULT_KERNEL_OPTIONS, type KernelOptions } from './options.ts';
@@ -129,6 +131,10 @@ export class SchedulerKernel {
         return onReleaseWorkerData(scope, stimulus);
       case 'move-replicas':
         return onMoveReplicas(scope, stimulus);
+      case 'want-replicas':
+        return onWantReplicas(scope, stimulus);
+      case 'set-worker-status':
+        return onSetWorkerStatus(scope, stimulus);
       case 'worker-status-change':
         return onStatusChange(scope, stimulus);
       case 'register-worker':

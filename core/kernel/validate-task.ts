@@ -13,6 +13,7 @@ export function validateTask(cluster: ClusterState, task: TaskState, check: Chec
   check(cluster.queued.has(task) === (state === 'queued'), 'is in the queue, or not');
   check(cluster.unrunnable.has(task) === (state === 'no-worker'), 'is unrunnable, or not');
   check(cluster.replicated.has(task) === task.whoHas.size > 1, 'is replicated, or not');
+  check(cluster.replicasWanted.has(task) === task.replicas > 1, 'has wanted replicas, or not');
   check(task.countsAsWaiter === isInPlay(state), 'counts as a waiter, or not');
   check(task.pendingIndex === -1, 'has a recommendation that was not followed');
   check(

@@ -151,6 +151,9 @@ function validateContainers(scope: KernelScope): void {
     if (cluster.tasks.get(task.key) !== task) fail(`${task.key} is replicated and forgotten`);
     if (task.whoHas.size < 2) fail(`${task.key} counts as replicated`);
   }
+  for (const task of cluster.replicasWanted) {
+    if (cluster.tasks.get(task.key) !== task) fail(`replicas of ${task.key} are wanted, not it`);
+  }
   for (const client of cluster.clients.values()) {
     for (const task of client.wantsWhat) {
       if (!task.whoWants.has(client)) fail(`${client.key} wants ${task.key} one-sidedly`);

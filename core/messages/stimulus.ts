@@ -220,6 +220,8 @@ export interface UpdateData extends OfClient {
     readonly nbytes: number;
     readonly workers: readonly string[];
     readonly type?: string;
+    /** As {@link WantReplicas.replicas}. Default 1. */
+    readonly replicas?: number;
   }[];
 }
 
@@ -241,6 +243,20 @@ export interface MoveReplicas extends Caused {
   readonly op: 'move-replicas';
   readonly acquire: readonly { readonly worker: string; readonly keys: readonly string[] }[];
   readonly remove: readonly { readonly worker: string; readonly keys: readonly string[] }[];
+}
+
+/** Somebody wants so many copies of these results. The Active Memory Manager makes and keeps them. */
+export interface WantReplicas extends Caused {
+  readonly op: 'want-replicas';
+  readonly keys: readonly string[];
+  /** At least 1. Infinity: on every running worker, also on those that come. */
+  readonly replicas: number;
+}
+
+/** The scheduler takes a worker out of service, or back into it, and tells the worker. */
+export interface SetWorkerStatus extends OfWorker {
+  readonly op: 'set-worker-status';
+  readonly status: 'running' | 'paused' | 'closing-gracefully';
 }
 
 // ---- from timers -----------------------------------------------------------------------------
@@ -313,5 +329,7 @@ export type Stimulus =
   | ReportKey
   | Restart
   | MoveReplicas
+  | WantReplicas
+  | SetWorkerStatus
   | CheckWorkerTtl
   | CheckNoWorkersTimeout;

@@ -59,6 +59,8 @@ export class ClusterState {
   readonly unrunnable = new Map<TaskState, number>();
   /** Tasks with two or more replicas. */
   readonly replicated = new Set<TaskState>();
+  /** Tasks of which somebody asked for two or more replicas. */
+  readonly replicasWanted = new Set<TaskState>();
   /** Failures, newest first; bounded. */
   readonly erredTasks: ErredTask[] = [];
 
@@ -117,6 +119,7 @@ export class ClusterState {
   removeTask(task: TaskState): void {
     this.tasks.delete(task.key);
     this.freeTaskIds.push(task.id);
+    if (this.replicasWanted.size > 0) this.replicasWanted.delete(task);
     const { group } = task;
     if (group.states.forgotten < group.size) return;
     this.groups.delete(group.name);
@@ -177,6 +180,7 @@ export class ClusterState {
     this.queued.clear();
     this.unrunnable.clear();
     this.replicated.clear();
+    this.replicasWanted.clear();
     this.erredTasks.length = 0;
     this.nextTaskId = 0;
     this.freeTaskIds.length = 0;

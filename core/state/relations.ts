@@ -162,6 +162,13 @@ export function setNbytes(cluster: ClusterState, task: TaskState, nbytes: number
   }
 }
 
+/** So many copies are wanted on purpose; 1: none but the first. Infinity: on every running worker. */
+export function setWantedReplicas(cluster: ClusterState, task: TaskState, replicas: number): void {
+  task.replicas = replicas;
+  if (replicas > 1) cluster.replicasWanted.add(task);
+  else cluster.replicasWanted.delete(task);
+}
+
 // ---- task and worker: processing -------------------------------------------------------------
 
 /** The task is sent to the worker. */

@@ -38,6 +38,7 @@ class RareFields {
   suspicious = 0;
   isActor = false;
   isQueueable = true;
+  replicas = 1;
   failure: TaskFailure | undefined = undefined;
   erredOn: ReadonlySet<string> = NO_ADDRESSES;
   metadata: Readonly<Record<string, unknown>> | undefined = undefined;
@@ -146,6 +147,14 @@ export class TaskState {
   }
   set isQueueable(isQueueable: boolean) {
     if (isQueueable !== this.isQueueable) this.rareFields.isQueueable = isQueueable;
+  }
+
+  /** Copies that somebody asked for. Written by `setWantedReplicas` alone. */
+  get replicas(): number {
+    return this.rare?.replicas ?? 1;
+  }
+  set replicas(replicas: number) {
+    if (replicas !== this.replicas) this.rareFields.replicas = replicas;
   }
 
   get failure(): TaskFailure | undefined {

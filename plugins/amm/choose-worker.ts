@@ -1,42 +1,28 @@
-import type { ClusterView, Suggestion, TaskView, WorkerView } from '../../core/api/index.ts';
+import type { Suggestion, TaskView, WorkerView } from '../../core/api/index.ts';
+import type { Pending } from './pending.ts';
+import { isEmptier, type WorkerLoad, type WorkerLoads } from './worker-loads.ts';
 
-/** Copies that were accepted in this round, of one task. */
-export interface Pending {
-  readonly replicate: Set<WorkerView>;
-  readonly drop: Set<WorkerView>;
-}
-
-/** One suggestion, and what it is judged by. */
-export interface Question {
-  readonly cluster: ClusterView;
-  /** Bytes, with the effects of what was accepted in this round. */
-  readonly workersMemory: ReadonlyMap<WorkerView, number>;
-  readonly task: TaskView;
-  readonly candidates: Suggestion['candidates'];
-  readonly pending: Pending | undefined;
-}
+type Candidates = Suggestion['candidates'];
 
 /**
  * The worker that receives one more copy: of the running candidates without one, the one with the
- * least memory. Undefined: refused. O(candidates).
+ * least memory. Undefined: refused. O(1) without candidates as a rule, else O(candidates).
  */
-export function chooseRecipient(question: Question): WorkerView | undefined {
-  const { cluster, workersMemory, task, candidates, pending } = question;
+export function chooseRecipient(
+  loads: WorkerLoads,
+  running: { has(worker: WorkerView): boolean },
+  { task, candidates }: Suggestion,
+  pending: Pending | undefined,
+): WorkerLoad | undefined {
   if (task.state !== 'memory' || task.isActor) return undefined;
-  let best: WorkerView | undefined;
-  let bestMemory = Infinity;
-  for (const worker of candidates ?? cluster.running) {
-    if (!cluster.running.has(worker) || task.whoHas.has(worker)) continue;
-    if (pending?.replicate.has(worker) === true) continue;
-    const memory = workersMemory.get(worker) ?? 0;
-    if (
-      best !== undefined &&
-      (memory > bestMemory || isTieLost(memory, bestMemory, worker, best))
-    ) {
-      continue;
-    }
-    best = worker;
-    bestMemory = memory;
+  const isFree = (worker: WorkerView): boolean =>
+    !worker.hasWhat.has(task) && pending?.replicate.has(worker) !== true;
+  if (candidates === undefined) return loads.emptiest(isFree);
+  let best: WorkerLoad | undefined;
+  for (const worker of candidates) {
+    const load = loads.of(worker);
+    if (load === undefined || !running.has(worker) || !isFree(worker)) continue;
+    if (best === undefined || isEmptier(load, best)) best = load;
   }
   return best;
 }
@@ -46,48 +32,59 @@ export function chooseRecipient(question: Question): WorkerView | undefined {
  * is processing there, one that is not running, else the one with the most memory. Undefined:
  * refused. O(candidates + waiters of the task).
  */
-export function chooseDropper(question: Question): WorkerView | undefined {
-  const { workersMemory, task, candidates, pending } = question;
+export function chooseDropper(
+  loads: WorkerLoads,
+  { task, candidates }: Suggestion,
+  pending: Pending | undefined,
+): WorkerLoad | undefined {
   if (task.isActor || task.whoHas.size - (pending?.drop.size ?? 0) < 2) return undefined;
-  const holders = [...new Set(candidates ?? task.whoHas)].filter(
-    (worker) => task.whoHas.has(worker) && pending?.drop.has(worker) !== true,
-  );
-  if (holders.length === 0) return undefined;
-  const busy = new Set(task.waiters.map((waiter) => waiter.processingOn));
-  const free = holders.filter((worker) => !busy.has(worker));
-  const [first] = free;
-  if (first === undefined) return undefined;
-  const chosen = free.reduce((best, worker) => {
-    return isRatherDropped(worker, best, workersMemory) ? worker : best;
-  }, first);
+  const readers = readersOf(task);
+  let best: WorkerLoad | undefined;
+  let hasOtherFree = false;
+  let excluded = 0;
+  let excludedRunning = 0;
+  for (const worker of holdersAmong(task, candidates)) {
+    if (pending?.drop.has(worker) === true) continue;
+    if (readers?.has(worker) === true) {
+      excluded++;
+      if (worker.status === 'running') excludedRunning++;
+      continue;
+    }
+    const load = loads.of(worker);
+    if (load === undefined || load === best) continue;
+    hasOtherFree ||= best !== undefined;
+    if (best === undefined || isRatherDropped(load, best)) best = load;
+  }
   // A holder that is leaving but busy will be wanted gone next: the last running copy stays until
   // then, or two policies would copy to and fro.
-  const isOnlyRunning = free.length === 1 && chosen.status === 'running';
-  const excluded = holders.filter((worker) => busy.has(worker));
-  const areOthersLeaving = excluded.length > 0 && excluded.every(isNotRunning);
-  return isOnlyRunning && areOthersLeaving ? undefined : chosen;
+  const isOnlyFree = !hasOtherFree && best?.worker.status === 'running';
+  return isOnlyFree && excluded > 0 && excludedRunning === 0 ? undefined : best;
 }
 
-function isRatherDropped(
-  worker: WorkerView,
-  best: WorkerView,
-  workersMemory: ReadonlyMap<WorkerView, number>,
-): boolean {
-  if (isNotRunning(worker) !== isNotRunning(best)) return isNotRunning(worker);
-  const memory = workersMemory.get(worker) ?? 0;
-  const bestMemory = workersMemory.get(best) ?? 0;
-  return memory > bestMemory || (memory === bestMemory && worker.rank < best.rank);
+/** Workers on which a task is processing that reads this result; undefined when there are none. */
+function readersOf(task: TaskView): Set<WorkerView> | undefined {
+  if (task.waiterCount === 0) return undefined;
+  let readers: Set<WorkerView> | undefined;
+  for (const { processingOn } of task.waiters) {
+    if (processingOn !== undefined) (readers ??= new Set()).add(processingOn);
+  }
+  return readers;
 }
 
-function isTieLost(
-  memory: number,
-  bestMemory: number,
-  worker: WorkerView,
-  best: WorkerView,
-): boolean {
-  return memory === bestMemory && worker.rank > best.rank;
+function holdersAmong(task: TaskView, candidates: Candidates): Iterable<WorkerView> {
+  if (candidates === undefined) return task.whoHas.items;
+  const holders = holding(task, [...candidates]);
+  return holders.length > 1 ? new Set(holders) : holders;
 }
 
-function isNotRunning(worker: WorkerView): boolean {
-  return worker.status !== 'running';
+function holding(task: TaskView, candidates: readonly WorkerView[]): WorkerView[] {
+  return candidates.filter((worker) => worker.hasWhat.has(task));
+}
+
+/** Those that are not running go first, then those with the most memory, then the lowest rank. */
+function isRatherDropped(load: WorkerLoad, best: WorkerLoad): boolean {
+  const isLeaving = load.worker.status !== 'running';
+  if (isLeaving !== (best.worker.status !== 'running')) return isLeaving;
+  if (load.memory !== best.memory) return load.memory > best.memory;
+  return load.worker.rank < best.worker.rank;
 }

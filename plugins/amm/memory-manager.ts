@@ -4,14 +4,18 @@ import {
   type ClusterView,
   type MemoryMeasure,
   type MoveReplicas,
-  type PendingReplicas,
   type Suggestion,
   type SuggestionGenerator,
   type TaskView,
   type WorkerView,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { chooseDropper, chooseRecipient, type Pending } from './choose-worker.ts';
+import { chooseDropper, chooseRecipient } from './choose-worker.ts';
+import { InFlight, type TransferTime } from './in-flight.ts';
+import { Pending, type PendingTable } from './pending.ts';
+import { readSuggestion } from './read-suggestion.ts';
+import { WorkerLoads } from './worker-loads.ts';
+import { WorkersMemory } from './workers-memory.ts';
 
 /** What a policy may suggest in one round; beyond it, it is taken for endless. */
 const SUGGESTIONS_MAX = 1_000_000;
@@ -30,8 +34,10 @@ export interface MemoryManagerParts {
   readonly nowMs: () => number;
   /** Has the kernel do it. Not called when there is nothing to do. */
   readonly enact: (moves: ReplicaMoves) => void;
-  /** A policy failed; the others go on. */
+  /** A policy failed; the others go on. Called at its 1st, 2nd, 4th, 8th … failure. */
   readonly report: (error: YardmasterError) => void;
+  /** Requests under way, shared by the managers of one scheduler. Default: its own. */
+  readonly inFlight?: InFlight;
 }
 
 /** What came of a round. */
@@ -45,17 +51,28 @@ export interface RoundResult {
 /**
  * Drives the policies of the Active Memory Manager and decides which of their suggestions are
  * harmless. Rules and their order: Dask `active_memory_manager.py`, with the differences that a policy
- * which throws ends only its own round, and that ties between workers go to the lowest rank.
+ * which throws ends only its own round, that requests are remembered until they are met, and that
+ * ties between workers go to the lowest rank.
  */
 export class MemoryManager implements AmmView {
   readonly policies: Set<ActiveMemoryManagerPolicy<unknown>> = new PolicySet(this);
-  readonly workersMemory = new Map<WorkerView, number>();
-  readonly pending = new Map<TaskView, PendingReplicas & Pending>();
+  readonly workersMemory: ReadonlyMap<WorkerView, number>;
+  readonly pending: PendingTable = new Map<TaskView, Pending>();
+  private readonly inFlight: InFlight;
+  private readonly failures = new WeakMap<ActiveMemoryManagerPolicy<unknown>, number>();
+  /** Of this round; made when something is suggested or looked at. */
+  private loads: WorkerLoads | undefined;
+  private transferTime: TransferTime = { nowMs: 0, bandwidth: 1 };
   private isRunning = false;
   private suggested = 0;
   private accepted = 0;
 
-  constructor(private readonly parts: MemoryManagerParts) {}
+  constructor(private readonly parts: MemoryManagerParts) {
+    this.inFlight = parts.inFlight ?? new InFlight();
+    this.workersMemory = new WorkersMemory(() =>
+      this.isRunning ? this.loadsOfRound() : undefined,
+    );
+  }
 
   get cluster(): ClusterView {
     return this.parts.cluster();
@@ -79,19 +96,30 @@ export class MemoryManager implements AmmView {
     this.isRunning = true;
     this.suggested = 0;
     this.accepted = 0;
+    this.transferTime = { nowMs: this.parts.nowMs(), bandwidth: this.cluster.costs.bandwidth };
     try {
-      for (const worker of this.cluster.workers.values()) {
-        this.workersMemory.set(worker, worker.memory[this.parts.measure]);
-      }
+      this.recallRequests();
       for (const policy of [...this.policies]) if (this.policies.has(policy)) this.drive(policy);
-      const moves = this.moves();
-      if (moves.acquire.length > 0 || moves.remove.length > 0) this.parts.enact(moves);
+      if (this.accepted > 0) this.parts.enact(this.moves());
     } finally {
       this.isRunning = false;
+      this.loads = undefined;
       this.pending.clear();
-      this.workersMemory.clear();
     }
     return { suggested: this.suggested, accepted: this.accepted };
+  }
+
+  /** What earlier rounds asked for and what is still under way is pending in this round, too. */
+  private recallRequests(): void {
+    const { inFlight } = this;
+    if (inFlight.size === 0) return;
+    inFlight.prune(this.cluster, this.transferTime.nowMs);
+    for (const [task, worker] of inFlight.all()) {
+      const load = this.loadsOfRound().of(worker);
+      if (load === undefined) continue;
+      this.pendingOf(task).replicate.add(worker);
+      load.memory += Math.max(0, task.nbytes);
+    }
   }
 
   /** Lets one policy speak. What it throws ends its round; what was accepted stands. */
@@ -116,7 +144,7 @@ export class MemoryManager implements AmmView {
     let step = generator.next();
     for (let count = 1; step.done !== true; count++) {
       this.suggested++;
-      const chosen = this.consider(step.value);
+      const chosen = this.consider(readSuggestion(step));
       if (chosen !== undefined) this.accepted++;
       const isLate = count % SUGGESTIONS_PER_LOOK === 0 && this.parts.nowMs() > deadlineMs;
       if (count >= SUGGESTIONS_MAX || isLate) {
@@ -143,35 +171,37 @@ export class MemoryManager implements AmmView {
     }
   }
 
-  private consider({ op, task, candidates }: Suggestion): WorkerView | undefined {
-    const { cluster, workersMemory } = this;
+  private consider(suggestion: Suggestion): WorkerView | undefined {
+    const { task } = suggestion;
+    const loads = this.loadsOfRound();
     const pending = this.pending.get(task);
     const nbytes = Math.max(0, task.nbytes);
-    if (op === 'replicate') {
-      const chosen = chooseRecipient({ cluster, workersMemory, task, candidates, pending });
-      if (chosen === undefined) return undefined;
-      this.pendingOf(task).replicate.add(chosen);
-      workersMemory.set(chosen, (workersMemory.get(chosen) ?? 0) + nbytes);
-      return chosen;
+    if (suggestion.op === 'replicate') {
+      const load = chooseRecipient(loads, this.cluster.running, suggestion, pending);
+      if (load === undefined) return undefined;
+      (pending ?? this.pendingOf(task)).replicate.add(load.worker);
+      loads.setMemory(load, load.memory + nbytes);
+      (load.acquire ??= []).push(task.key);
+      this.inFlight.add(task, load.worker, this.transferTime);
+      return load.worker;
     }
-    if ((op as unknown) !== 'drop') {
-      throw new YardmasterError(
-        'ERR_POLICY',
-        `"${op as string}" is not a suggestion; yield replicate(task) or drop(task)`,
-        { op },
-      );
-    }
-    const chosen = chooseDropper({ cluster, workersMemory, task, candidates, pending });
-    if (chosen === undefined) return undefined;
-    this.pendingOf(task).drop.add(chosen);
-    workersMemory.set(chosen, Math.max(0, (workersMemory.get(chosen) ?? 0) - nbytes));
-    return chosen;
+    const load = chooseDropper(loads, suggestion, pending);
+    if (load === undefined) return undefined;
+    (pending ?? this.pendingOf(task)).drop.add(load.worker);
+    loads.setMemory(load, Math.max(0, load.memory - nbytes));
+    (load.remove ??= []).push(task.key);
+    return load.worker;
+  }
+
+  private loadsOfRound(): WorkerLoads {
+    this.loads ??= new WorkerLoads(this.cluster, this.parts.measure);
+    return this.loads;
   }
 
   private pendingOf(task: TaskView): Pending {
     let pending = this.pending.get(task);
     if (pending === undefined) {
-      pending = { replicate: new Set(), drop: new Set() };
+      pending = new Pending();
       this.pending.set(task, pending);
     }
     return pending;
@@ -179,23 +209,28 @@ export class MemoryManager implements AmmView {
 
   /** What was accepted, by worker in the order of ranks. */
   private moves(): ReplicaMoves {
-    const acquire = new Map<WorkerView, string[]>();
-    const remove = new Map<WorkerView, string[]>();
-    for (const [task, pending] of this.pending) {
-      if (task.whoHas.size === 0) continue;
-      for (const worker of pending.replicate) keysOf(acquire, worker).push(task.key);
-      for (const worker of pending.drop) keysOf(remove, worker).push(task.key);
+    const acquire: ReplicaMoves['acquire'][number][] = [];
+    const remove: ReplicaMoves['remove'][number][] = [];
+    for (const load of this.loadsOfRound().all()) {
+      const { address } = load.worker;
+      if (load.acquire !== undefined) acquire.push({ worker: address, keys: load.acquire });
+      if (load.remove !== undefined) remove.push({ worker: address, keys: load.remove });
     }
-    return { acquire: byRank(acquire), remove: byRank(remove) };
+    return { acquire, remove };
   }
 
+  /** A policy that fails in every round is not told of in every round. */
   private fail(policy: ActiveMemoryManagerPolicy<unknown>, what: string, cause?: unknown): void {
     const { name } = policy.constructor;
+    const count = (this.failures.get(policy) ?? 0) + 1;
+    this.failures.set(policy, count);
+    if (!Number.isInteger(Math.log2(count))) return;
+    const times = count === 1 ? '' : ` (failure ${count} of this policy)`;
     this.parts.report(
       new YardmasterError(
         'ERR_POLICY',
-        `policy "${name}" of the Active Memory Manager ${what}`,
-        { policy: name },
+        `policy "${name}" of the Active Memory Manager ${what}${times}`,
+        { policy: name, count },
         cause === undefined ? {} : { cause },
       ),
     );
@@ -212,19 +247,4 @@ class PolicySet extends Set<ActiveMemoryManagerPolicy<unknown>> {
     policy.manager = this.manager;
     return super.add(policy);
   }
-}
-
-function keysOf(byWorker: Map<WorkerView, string[]>, worker: WorkerView): string[] {
-  let keys = byWorker.get(worker);
-  if (keys === undefined) {
-    keys = [];
-    byWorker.set(worker, keys);
-  }
-  return keys;
-}
-
-function byRank(byWorker: ReadonlyMap<WorkerView, string[]>): ReplicaMoves['acquire'] {
-  return [...byWorker]
-    .sort(([a], [b]) => a.rank - b.rank)
-    .map(([worker, keys]) => ({ worker: worker.address, keys }));
 }

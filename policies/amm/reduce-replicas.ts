@@ -11,8 +11,8 @@ import {
 const WAITERS_LOOKED_AT = 20;
 
 /**
- * Drops copies that nobody needs: all but as many as there are workers that will read them. Copies
- * that were made on purpose are dropped too. Dask's `ReduceReplicas`.
+ * Drops copies that nobody needs: all but as many as somebody asked for (`replicas`), or as there are
+ * workers that will read them. Dask's `ReduceReplicas`, which drops copies that were asked for, too.
  */
 export class ReduceReplicas extends ActiveMemoryManagerPolicy {
   static override readonly optionsSchema = { type: 'object', additionalProperties: false };
@@ -22,7 +22,8 @@ export class ReduceReplicas extends ActiveMemoryManagerPolicy {
     for (const task of cluster.replicated) {
       const moves = pending.get(task);
       const copies = task.whoHas.size + (moves?.replicate.size ?? 0) - (moves?.drop.size ?? 0);
-      for (let excess = copies - Math.max(1, readers(task)); excess > 0; excess--) yield drop(task);
+      const needed = Math.max(task.replicas, readers(task));
+      for (let excess = copies - needed; excess > 0; excess--) yield drop(task);
     }
   }
 }

@@ -10,6 +10,7 @@ export function putInCanonicalOrder(cluster: ClusterState): void {
     if (dependentsWithForgotten.length > 1) dependentsWithForgotten.sort(byKey);
   }
   for (const worker of cluster.workersByRank) reorder(worker.processing);
+  reorder(cluster.replicated);
   for (const client of cluster.clients.values()) reorder(client.wantsWhat);
 }
 

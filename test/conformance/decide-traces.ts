@@ -11,6 +11,7 @@ import type { CaseResult } from './report.ts';
 import { ExpectedState, type RecordedTask } from './snapshot.ts';
 import type {
   Trace,
+  TraceConfig,
   TraceExpectation,
   TraceMessage,
   TraceMessages,
@@ -18,14 +19,38 @@ import type {
 } from './trace-format.ts';
 import { TraceKernel } from './trace-kernel.ts';
 
+/** What a part adds to the replay of its traces. */
+export interface ReplayRules<Kernel extends TraceKernel = TraceKernel> {
+  readonly make: (config: TraceConfig) => Kernel;
+  /** Compares what only this part records. Called before state and messages are compared. */
+  readonly compare: (
+    kernel: Kernel,
+    stimulus: TraceStimulus,
+    expected: TraceExpectation,
+  ) => Replayed;
+}
+
+const PLAIN: ReplayRules = {
+  make: (config) => new TraceKernel(config),
+  compare: () => undefined,
+};
+
 /**
  * Replays a trace and compares state and messages after each step, as far as the recording does not
  * depend on the order of Python's sets: our workers are ordered by address, as in the recording.
  */
 export function runTrace(trace: Trace): CaseResult {
+  return runTraceBy(PLAIN, trace);
+}
+
+/** As {@link runTrace}, with what the part adds. */
+export function runTraceBy<Kernel extends TraceKernel>(
+  rules: ReplayRules<Kernel>,
+  trace: Trace,
+): CaseResult {
   const { id, config, stimuli, expected } = trace;
   const compared = comparedSteps(trace);
-  const kernel = new TraceKernel(config);
+  const kernel = rules.make(config);
   const state = new ExpectedState();
   const preferring = new Set<string>();
   for (let step = 0; step < compared; step++) {
@@ -33,7 +58,7 @@ export function runTrace(trace: Trace): CaseResult {
     // Where the recording ends in a defect of Dask, its last step may have leaked occupancy before.
     const isLeaky = step === stimuli.length - 1 && typeof trace.truncatedBecause === 'string';
     for (const key of preferringKeys(stimulus)) preferring.add(key);
-    const replay: Replay = { kernel, state, preferring, ignoreOccupancy: isLeaky };
+    const replay: Replay<Kernel> = { kernel, state, preferring, ignoreOccupancy: isLeaky, rules };
     const failure = runStep(replay, stimulus, expected[step] as TraceExpectation);
     if (failure === PARTED) break;
     if (failure !== undefined) {
@@ -68,22 +93,26 @@ export function traceFromSteps(
   return { ...rest, stimuli: steps.map((step) => step.stimulus), expected: steps };
 }
 
-interface Replay {
-  readonly kernel: TraceKernel;
+interface Replay<Kernel extends TraceKernel> {
+  readonly kernel: Kernel;
   readonly state: ExpectedState;
   /** Keys of tasks whose restrictions are mere preferences. */
   readonly preferring: ReadonlySet<string>;
   readonly ignoreOccupancy: boolean;
+  readonly rules: ReplayRules<Kernel>;
 }
 
 /** Not a failure: from here on the kernel does what it does on purpose, and nothing compares. */
-const PARTED = Symbol('parted');
+export const PARTED = Symbol('parted');
 
-function runStep(
-  { kernel, state, preferring, ignoreOccupancy }: Replay,
+/** What a comparison found: a difference, that the traces part here, or nothing. */
+export type Replayed = string | typeof PARTED | undefined;
+
+function runStep<Kernel extends TraceKernel>(
+  { kernel, state, preferring, ignoreOccupancy, rules }: Replay<Kernel>,
   stimulus: TraceStimulus,
   expected: TraceExpectation,
-): string | typeof PARTED | undefined {
+): Replayed {
   let outbox;
   try {
     outbox = kernel.apply(stimulus);
@@ -100,6 +129,8 @@ function runStep(
   }));
   if (hasParted(state, preferring)) return PARTED;
   if (followsNewer(changes, state, kernel.scope.cluster.tasks)) return PARTED;
+  const ownPart = rules.compare(kernel, stimulus, expected);
+  if (ownPart !== undefined) return ownPart;
   const toClients = newsToClients(before, state, stimulus, expected.toClients);
   return (
     state.difference(kernel.scope, ignoreOccupancy) ??

@@ -6,18 +6,19 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { Command } from 'commander';
+import { runAmmTrace } from './amm-traces.ts';
 import { type Decision, runDecision } from './decide-decisions.ts';
 import { runTables, type UnitTables } from './decide-tables.ts';
 import { runTrace, traceFromSteps } from './decide-traces.ts';
 import { runTransitionCase, type TransitionCase } from './decide-transitions.ts';
-import { type PartResult, printReport } from './report.ts';
+import { type CaseResult, type PartResult, printReport } from './report.ts';
 import type { Trace } from './trace-format.ts';
 
 const PARTS = ['order', 'stealing', 'amm', 'decide'] as const;
 type Part = (typeof PARTS)[number];
 
 /** Parts whose policies do not exist yet. */
-const NOT_YET: readonly Part[] = ['order', 'stealing', 'amm'];
+const NOT_YET: readonly Part[] = ['order', 'stealing'];
 
 const program = new Command('conformance')
   .description('Replays recorded cases of the real Dask scheduler and compares what happens.')
@@ -41,7 +42,12 @@ function runPart(part: Part): PartResult[] {
     return only === part ? [{ part, cases: [], skipped: `no folder ${folder}` }] : [];
   }
   if (NOT_YET.includes(part)) return [{ part, cases: [], skipped: 'not run: not implemented yet' }];
+  if (part === 'amm') return [{ part, cases: ammCases(folder) }];
   return decideParts(folder);
+}
+
+function ammCases(folder: string): CaseResult[] {
+  return (readJson<Trace[]>(join(folder, 'cases.json.gz')) ?? []).map(runAmmTrace);
 }
 
 function decideParts(folder: string): PartResult[] {

@@ -82,10 +82,17 @@ function fromWorkerMessage(message: ToWorkerMessage): TraceMessage | undefined {
     case 'free-keys':
     case 'remove-replicas':
       return { op: message.op, keys: message.keys };
+    case 'acquire-replicas': {
+      const { keys, nbytes, whoHas } = message.replicas;
+      return {
+        op: message.op,
+        whoHas: Object.fromEntries(keys.map((key, index) => [key, [...whoHas[index]!].sort()])),
+        nbytes: Object.fromEntries(keys.map((key, index) => [key, nbytes[index]])),
+      };
+    }
     case 'close':
       return { op: message.op };
     case 'remove-worker':
-    case 'acquire-replicas':
     case 'refresh-who-has':
     case 'worker-status-change':
       return undefined;

@@ -6,6 +6,11 @@ export interface TraceConfig {
   readonly unknownTaskDuration?: number;
   readonly bandwidth?: number;
   readonly defaultTaskDurations?: Readonly<Record<string, string | number>>;
+  readonly ammMeasure?: string;
+  readonly rebalanceMeasure?: string;
+  readonly senderMin?: number;
+  readonly recipientMax?: number;
+  readonly gap?: number;
 }
 
 export interface TraceTask {
@@ -23,7 +28,37 @@ export interface TraceTask {
   readonly actor?: boolean;
 }
 
+/** A policy of the memory manager, as traces name it. */
+export type AmmPolicySpec =
+  | { readonly type: 'reduceReplicas' }
+  | { readonly type: 'retireWorker'; readonly address: string }
+  | { readonly type: 'ensureBroadcast'; readonly key: string }
+  | {
+      readonly type: 'list';
+      readonly suggestions: readonly {
+        readonly op: 'replicate' | 'drop';
+        readonly key: string;
+        readonly times?: number;
+        readonly candidates?: readonly string[];
+      }[];
+    };
+
+/** One round of the memory manager with these policies. */
+export interface AmmRun {
+  readonly op: 'ammRun';
+  readonly policies: readonly AmmPolicySpec[];
+}
+
+/** A rebalance of these workers and keys; without, of all. */
+export interface Rebalance {
+  readonly op: 'rebalance';
+  readonly workers?: readonly string[];
+  readonly keys?: readonly string[];
+}
+
 export type TraceStimulus =
+  | AmmRun
+  | Rebalance
   | {
       readonly op: 'addWorker';
       readonly address: string;
@@ -102,6 +137,23 @@ export interface TraceExpectation {
   readonly toWorkers: TraceMessages;
   readonly toClients: TraceMessages;
   readonly after: TraceChange;
+}
+
+/** What traces with a memory manager tell besides. */
+export interface AmmExpectation extends TraceExpectation {
+  readonly suggestions?: readonly {
+    readonly op: string;
+    readonly key: string;
+    readonly candidates: readonly string[] | null;
+    readonly accepted: boolean;
+    readonly worker: string | null;
+    /** All workers that would be right. */
+    readonly anyOf?: readonly string[];
+  }[];
+  readonly workersMemoryBefore?: Readonly<Record<string, number>>;
+  readonly retire?: Readonly<Record<string, Readonly<Record<string, boolean>>>>;
+  readonly moves?: readonly unknown[];
+  readonly nbytesAfterMoves?: Readonly<Record<string, number>>;
 }
 
 export interface Trace {

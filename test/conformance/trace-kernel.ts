@@ -12,7 +12,8 @@ import { earliestStart } from '../../policies/worker-selection/earliest-start.ts
 import { putInCanonicalOrder } from './canonical-order.ts';
 import type { TraceConfig, TraceStimulus, TraceTask } from './trace-format.ts';
 
-const NO_OUTPUT: Outbox = { toWorkers: [], toClients: [], events: [] };
+/** Of a step that tells nobody anything. */
+export const NO_OUTPUT: Outbox = { toWorkers: [], toClients: [], events: [] };
 
 /** A real kernel that is driven by a recorded trace. */
 export class TraceKernel {
@@ -68,8 +69,14 @@ export class TraceKernel {
     return this.step * 1000;
   }
 
-  apply(stimulus: TraceStimulus): Outbox {
+  /** One more step. Returns its time. */
+  protected tick(): number {
     this.step++;
+    return this.nowMs;
+  }
+
+  apply(stimulus: TraceStimulus): Outbox {
+    this.tick();
     putInCanonicalOrder(this.kernel.cluster);
     if (stimulus.op === 'recheckIdle') {
       for (const worker of this.kernel.cluster.workersByRank) {
@@ -77,10 +84,15 @@ export class TraceKernel {
       }
       return NO_OUTPUT;
     }
+    if (stimulus.op === 'ammRun' || stimulus.op === 'rebalance') {
+      throw new Error(`this kernel has no memory manager for ${stimulus.op}`);
+    }
     return this.kernel.handle(this.translate(stimulus), this.nowMs);
   }
 
-  private translate(stimulus: Exclude<TraceStimulus, { op: 'recheckIdle' }>): Stimulus {
+  private translate(
+    stimulus: Exclude<TraceStimulus, { op: 'recheckIdle' | 'ammRun' | 'rebalance' }>,
+  ): Stimulus {
     const stimulusId = `${stimulus.op}-${this.step}`;
     switch (stimulus.op) {
       case 'addWorker':

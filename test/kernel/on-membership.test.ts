@@ -355,3 +355,28 @@ it('a keep-alive does nothing', () => {
   env.send({ op: 'keep-alive', worker: 'tcp://w1:1' });
   env.expectEmpty();
 });
+
+// ---- taken out of service by the scheduler -----------------------------------------------------
+
+it('a worker that is taken out of service is told, gets nothing new, and can be taken back', () => {
+  const env = new SchedulerEnv();
+  const worker = env.addWorker('w1');
+  env.send({ op: 'set-worker-status', worker, status: 'closing-gracefully' });
+  expect(env.takeWorker('w1')).toEqual(['worker-status-change closing-gracefully']);
+  expect(env.worker('w1').status).toBe('closing-gracefully');
+  env.submit({ a: [] });
+  expect(env.states).toEqual({ a: 'no-worker' });
+  env.setStatus('w1', 'closing-gracefully'); // It confirms.
+  env.expectEmpty();
+  env.send({ op: 'set-worker-status', worker, status: 'running' });
+  expect(env.states).toEqual({ a: 'processing w1' });
+  expect(env.takeWorker('w1')[0]).toBe('worker-status-change running');
+});
+
+it('to set the status that a worker has, or that of a stranger, does nothing', () => {
+  const env = new SchedulerEnv();
+  const worker = env.addWorker('w1');
+  env.send({ op: 'set-worker-status', worker, status: 'running' });
+  env.send({ op: 'set-worker-status', worker: 'stranger', status: 'paused' });
+  env.expectEmpty();
+});

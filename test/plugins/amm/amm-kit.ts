@@ -6,20 +6,21 @@ import {
   type SuggestionGenerator,
   type WorkerView,
   type YardmasterError,
-} from '../../core/api/index.ts';
-import { ClusterState } from '../../core/state/cluster.ts';
+} from '../../../core/api/index.ts';
+import { ClusterState } from '../../../core/state/cluster.ts';
 import {
   addReplica,
   addToProcessing,
   linkDependencies,
+  removeReplica,
   setNbytes,
   setTaskState,
   startWaiting,
-} from '../../core/state/relations.ts';
-import type { TaskState } from '../../core/state/task.ts';
-import { WorkerState, type WorkerStatus } from '../../core/state/worker.ts';
-import { MemoryManager, type ReplicaMoves } from '../../plugins/amm/memory-manager.ts';
-import { identityOf } from '../compose/kit.ts';
+} from '../../../core/state/relations.ts';
+import type { TaskState } from '../../../core/state/task.ts';
+import { WorkerState, type WorkerStatus } from '../../../core/state/worker.ts';
+import { MemoryManager, type ReplicaMoves } from '../../../plugins/amm/memory-manager.ts';
+import { identityOf } from '../../compose/kit.ts';
 
 /** A cluster of real state objects, without a scheduler. */
 export class AmmBench {
@@ -34,9 +35,14 @@ export class AmmBench {
   nowMs = 0;
 
   /** @param memoryBytes - resident set of its process */
-  worker(name: string, memoryBytes = 0, status: WorkerStatus = 'running'): WorkerState {
+  worker(
+    name: string,
+    memoryBytes = 0,
+    status: WorkerStatus = 'running',
+    memoryLimitBytes = 1e9,
+  ): WorkerState {
     const { cluster } = this;
-    const identity = identityOf(name, { memoryLimitBytes: 1e9 });
+    const identity = identityOf(name, { memoryLimitBytes });
     const worker = new WorkerState(identity, cluster.nextSequence(), cluster.costs, 0);
     worker.status = status;
     worker.metrics = {
@@ -83,6 +89,30 @@ export class AmmBench {
     });
     for (const policy of policies) manager.policies.add(policy);
     return manager;
+  }
+
+  /** Whether it is running, as the kernel keeps it. */
+  setStatus(worker: WorkerState, status: WorkerStatus): void {
+    worker.status = status;
+    if (status === 'running') this.cluster.running.add(worker);
+    else this.cluster.running.delete(worker);
+  }
+
+  /** Does what was accepted: copies arrive at once. */
+  enactAll(): void {
+    for (const { acquire, remove } of this.moves.splice(0)) {
+      for (const { worker, keys } of acquire) this.each(worker, keys, addReplica);
+      for (const { worker, keys } of remove) this.each(worker, keys, removeReplica);
+    }
+  }
+
+  private each(
+    address: string,
+    keys: readonly string[],
+    change: (cluster: ClusterState, task: TaskState, worker: WorkerState) => void,
+  ): void {
+    const worker = this.cluster.workers.get(address)!;
+    for (const key of keys) change(this.cluster, this.cluster.tasks.get(key)!, worker);
   }
 
   /** Names of the workers that were chosen for these suggestions, in one round. */

@@ -7,10 +7,10 @@ import {
   replicate,
   type Suggestion,
   type SuggestionGenerator,
-} from '../../core/api/index.ts';
-import { EnsureBroadcast } from '../../policies/amm/ensure-broadcast.ts';
-import { ReduceReplicas } from '../../policies/amm/reduce-replicas.ts';
-import type { WorkerState } from '../../core/state/worker.ts';
+} from '../../../core/api/index.ts';
+import { EnsureBroadcast } from '../../../policies/amm/ensure-broadcast.ts';
+import { ReduceReplicas } from '../../../policies/amm/reduce-replicas.ts';
+import type { WorkerState } from '../../../core/state/worker.ts';
 import { AmmBench, policyOf, Scripted } from './amm-kit.ts';
 
 let bench: AmmBench;
@@ -40,7 +40,7 @@ describe('one more copy', () => {
     ]);
     expect(bench.moves[0]?.acquire).toEqual([
       { worker: 'b', keys: ['x'] },
-      { worker: 'c', keys: ['x', 'y'] },
+      { worker: 'c', keys: ['y', 'x'] },
     ]);
   });
 
@@ -283,6 +283,48 @@ describe('a round', () => {
     );
   });
 
+  it('what is not about a task, or asynchronous, is refused with advice', () => {
+    const yields = (value: unknown) =>
+      policyOf(function* () {
+        yield value as Suggestion;
+      });
+    const later = policyOf(
+      // eslint-disable-next-line @typescript-eslint/require-await
+      async function* () {
+        yield drop(bench.task('y', [a, b]));
+      } as unknown as () => SuggestionGenerator,
+    );
+    const policies = [yields(undefined), yields({ op: 'drop' }), yields(['move']), later];
+    bench.manager(policies).runOnce();
+    expect(bench.errors.map(({ message }) => /threw: ([^;]*);/.exec(message)?.[1])).toEqual([
+      'undefined is not a suggestion',
+      'its suggestion "drop" is about no task',
+      '"move" is not a suggestion',
+      'its run is asynchronous',
+    ]);
+  });
+
+  it('a suggestion may be written as an array, as in Dask', () => {
+    const task = bench.task('x', [a, b, c]);
+    const chosen: unknown[] = [];
+    const policy = policyOf(function* () {
+      chosen.push(yield ['drop', task, [c]] as unknown as Suggestion);
+      chosen.push(yield ['drop', task] as unknown as Suggestion);
+      chosen.push(yield ['replicate', task, null] as unknown as Suggestion);
+    });
+    bench.manager([policy]).runOnce();
+    expect(chosen).toEqual([c, a, undefined]);
+  });
+
+  it('a failure is told of at its 1st, 2nd, 4th, 8th time', () => {
+    const policy = policyOf(() => {
+      throw new Error('again');
+    });
+    const manager = bench.manager([policy]);
+    for (let round = 0; round < 100; round++) manager.runOnce();
+    expect(bench.errors.map(({ data }) => data['count'])).toEqual([1, 2, 4, 8, 16, 32, 64]);
+  });
+
   it('an endless policy is stopped by its time, its finally runs, and what it had stands', () => {
     const task = bench.task('x', [a, b]);
     let cleaned = false;
@@ -344,6 +386,76 @@ describe('a round', () => {
   it('without anything accepted, nothing is asked of the kernel', () => {
     bench.manager([new ReduceReplicas({})]).runOnce();
     expect(bench.moves).toEqual([]);
+  });
+});
+
+describe('requests under way', () => {
+  it('are pending in later rounds and count as memory until they have arrived', () => {
+    const task = bench.task('x', [a], 50);
+    const seen: unknown[] = [];
+    const look = policyOf(function* (amm) {
+      seen.push([[...(amm.pending.get(task)?.replicate ?? [])], amm.workersMemory.get(b)]);
+      seen.push(yield replicate(task, [b]));
+    });
+    const manager = bench.manager([look]);
+    manager.runOnce();
+    manager.runOnce();
+    bench.enactAll();
+    manager.runOnce();
+    expect(seen).toEqual([[[], 100], b, [[b], 150], undefined, [[], 100], undefined]);
+  });
+
+  it('are forgotten when the result or the recipient is gone', () => {
+    const x = bench.task('x', [a]);
+    const y = bench.task('y', [a]);
+    const manager = bench.manager([new Scripted([replicate(x, [b]), replicate(y, [c])])]);
+    manager.runOnce();
+    bench.cluster.removeWorker(b);
+    y.state = 'released';
+    const counted: number[] = [];
+    manager.policies.clear();
+    manager.policies.add(
+      // eslint-disable-next-line require-yield
+      policyOf(function* ({ pending }) {
+        counted.push(pending.size);
+      }),
+    );
+    manager.runOnce();
+    expect(counted).toEqual([0]);
+  });
+
+  it('have more time the more their recipient waits for', () => {
+    const large = bench.task('large', [a], 10e9);
+    const small = bench.task('small', [a], 10);
+    const policy = new Scripted([replicate(large, [b]), replicate(small, [b])]);
+    const manager = bench.manager([policy]);
+    // 100 MB a second: 10 GB take 100 s.
+    for (const nowMs of [0, 229_000, 231_000]) {
+      bench.nowMs = nowMs;
+      manager.runOnce();
+    }
+    expect(policy.chosen).toEqual([b, b, undefined, undefined, b, b]);
+  });
+});
+
+describe('many workers', () => {
+  it('asking for all copies of a result at once gives each worker one', () => {
+    const wide = new AmmBench();
+    const [first] = Array.from({ length: 200 }, (_, index) => wide.worker(`w${index}`, index));
+    const task = wide.task('x', [first!]);
+    const chosen = wide.ask(...Array.from({ length: 250 }, () => replicate(task)));
+    expect(new Set(chosen).size).toBe(200);
+    expect(chosen.slice(0, 3)).toEqual(['w1', 'w2', 'w3']);
+    expect(chosen.slice(199)).toEqual(Array(51).fill(undefined));
+  });
+
+  it('all copies but one are dropped from the fullest down', () => {
+    const wide = new AmmBench();
+    const all = Array.from({ length: 200 }, (_, index) => wide.worker(`w${index}`, index));
+    const task = wide.task('x', all);
+    const chosen = wide.ask(...Array.from({ length: 200 }, () => drop(task)));
+    expect(chosen.slice(0, 2)).toEqual(['w199', 'w198']);
+    expect(chosen.slice(198)).toEqual(['w1', undefined]);
   });
 });
 

@@ -1,0 +1,77 @@
+import {
+  ActiveMemoryManagerPolicy,
+  type AmmView,
+  drop,
+  replicate,
+  type SuggestionGenerator,
+  type TaskView,
+  type WorkerView,
+} from '../../core/api/index.ts';
+
+/** Options of the policy `retire-worker`. */
+export interface RetireWorkerOptions {
+  /** Of the worker that leaves. */
+  readonly address: string;
+}
+
+/**
+ * Moves all that only one worker holds to others, so that it can be closed: what has another copy is
+ * dropped at once, of the rest a copy is made. It leaves the manager by itself when it is done or
+ * cannot be. One instance per worker; `retireWorkers` adds it. Dask's `RetireWorker`.
+ */
+export class RetireWorker extends ActiveMemoryManagerPolicy<RetireWorkerOptions> {
+  static override readonly optionsSchema = {
+    type: 'object',
+    required: ['address'],
+    additionalProperties: false,
+    properties: { address: { type: 'string', description: 'Address of the worker that leaves.' } },
+  };
+
+  /** There is nowhere to put what it holds, or it holds an actor. */
+  noRecipients = false;
+
+  /** O(results of the worker). */
+  override *run({ cluster, pending, policies }: AmmView): SuggestionGenerator {
+    const worker = cluster.workers.get(this.options.address);
+    if (worker === undefined || worker.actors.size > 0) {
+      this.noRecipients = worker !== undefined;
+      policies.delete(this);
+      return;
+    }
+    const here = [worker];
+    let unique = 0;
+    for (const task of worker.hasWhat) {
+      if (task.isActor) continue;
+      if (task.whoHas.size > 1) {
+        if ((yield drop(task, here)) !== undefined) continue;
+        // In use, or it has just been dropped: the next round asks again.
+        if (isOnRunning(task)) continue;
+      }
+      unique++;
+      const isUnderWay = (pending.get(task)?.replicate.size ?? 0) > 0;
+      if (!isUnderWay && (yield replicate(task)) === undefined) this.noRecipients = true;
+    }
+    if (unique === 0 || this.noRecipients) policies.delete(this);
+  }
+
+  /**
+   * Whether nothing is lost when the worker goes: it is gone, or there are copies of all that it holds
+   * on workers that stay. Also true once the policy has given up. O(results of the worker).
+   */
+  done(): boolean {
+    if (!this.manager.policies.has(this)) return true;
+    const worker = this.manager.cluster.workers.get(this.options.address);
+    if (worker === undefined) return true;
+    for (const task of worker.hasWhat) if (!hasCopyElsewhere(task, worker)) return false;
+    return true;
+  }
+}
+
+function isOnRunning(task: TaskView): boolean {
+  return task.whoHas.items.some(({ status }) => status === 'running');
+}
+
+function hasCopyElsewhere(task: TaskView, worker: WorkerView): boolean {
+  if (task.isActor || task.whoHas.size < 2) return task.isActor;
+  return task.whoHas.items.some((other) => other !== worker && !other.status.startsWith('clos'));
+}

@@ -1,0 +1,49 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import type { WorkerView } from '../../../core/api/index.ts';
+import { type WorkerLoad, WorkerLoads } from '../../../plugins/amm/worker-loads.ts';
+import { AmmBench } from './amm-kit.ts';
+
+/** The rule, without a heap. */
+function scan(loads: WorkerLoads, running: ReadonlySet<WorkerView>, refused: ReadonlySet<string>) {
+  const free = [...loads.all()].filter(
+    ({ worker }) => running.has(worker) && !refused.has(worker.name),
+  );
+  return free.sort((a, b) => a.memory - b.memory || a.worker.rank - b.worker.rank)[0];
+}
+
+it('the emptiest worker is found, whatever changes and whoever is refused', () => {
+  const step = fc.record({
+    worker: fc.nat(39),
+    memory: fc.integer({ min: 0, max: 5 }),
+    refused: fc.array(fc.nat(39), { maxLength: 40 }),
+  });
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 40 }), fc.array(step, { maxLength: 30 }), (n, steps) => {
+      const bench = new AmmBench();
+      const workers = Array.from({ length: n }, (_, index) =>
+        bench.worker(`w${index}`, index % 3, index % 7 === 6 ? 'paused' : 'running'),
+      );
+      const running = new Set<WorkerView>(bench.cluster.running);
+      const loads = new WorkerLoads(bench.cluster, 'process');
+      for (const { worker, memory, refused } of steps) {
+        const names = new Set(refused.map((index) => `w${index}`));
+        const found = loads.emptiest(({ name }) => !names.has(name));
+        expect(found?.worker.name).toBe(scan(loads, running, names)?.worker.name);
+        const load = loads.of(workers[worker % n]!) as WorkerLoad;
+        loads.setMemory(load, memory);
+      }
+    }),
+  );
+});
+
+it('a worker that is not registered has no load', () => {
+  const bench = new AmmBench();
+  const gone = bench.worker('gone', 7);
+  bench.worker('stays');
+  bench.cluster.removeWorker(gone);
+  const loads = new WorkerLoads(bench.cluster, 'process');
+  expect(loads.of(gone)).toBeUndefined();
+  expect(loads.of({ rank: 0 } as WorkerView)).toBeUndefined();
+  expect([...loads.all()].map(({ worker }) => worker.name)).toEqual(['stays']);
+});

@@ -366,6 +366,7 @@ it('a worker that is taken out of service is told, gets nothing new, and can be 
   expect(env.worker('w1').status).toBe('closing-gracefully');
   env.submit({ a: [] });
   expect(env.states).toEqual({ a: 'no-worker' });
+  env.ignoreMessages();
   env.setStatus('w1', 'closing-gracefully'); // It confirms.
   env.expectEmpty();
   env.send({ op: 'set-worker-status', worker, status: 'running' });

@@ -54,8 +54,12 @@ export interface TaskView {
   readonly state: TaskStateName;
   readonly group: GroupView;
   readonly prefix: PrefixView;
-  /** `[-userPriority, generation, rank]`, smaller runs sooner; undefined for pure data. */
+  /** `[-userPriority, generation, rank]`, smaller runs sooner; undefined for pure data. Built anew. */
   readonly priority: Priority | undefined;
+  /** The parts of the priority; the rank is -1 for pure data. */
+  readonly negatedUserPriority: number;
+  readonly generation: number;
+  readonly rank: number;
   readonly dependencies: readonly TaskView[];
   /** Builds an array. */
   readonly dependents: readonly TaskView[];
@@ -120,6 +124,16 @@ export interface ClientView {
   readonly lastSeenMs: number;
 }
 
+/** A task was asked back from the worker that is processing it, and there is no answer yet. */
+export interface StealView {
+  readonly victim: WorkerView;
+  readonly thief: WorkerView;
+  /** Seconds of work that the victim will be rid of, as whoever asked has reckoned. */
+  readonly victimS: number;
+  /** Seconds of work that the thief will get. */
+  readonly thiefS: number;
+}
+
 /** The whole cluster as the scheduler sees it. */
 export interface ClusterView {
   readonly tasks: ReadonlyMap<string, TaskView>;
@@ -142,6 +156,18 @@ export interface ClusterView {
   readonly replicated: ReadonlySet<TaskView>;
   /** Tasks of which somebody asked for two or more replicas (`replicas`), whatever their state. */
   readonly replicasWanted: ReadonlySet<TaskView>;
+  /** Processing tasks that were asked back and have not been answered for; oldest first. */
+  readonly steals: ReadonlyMap<TaskView, StealView>;
+  /**
+   * Of tasks that are processing: the worker refused to give it back because it had begun, or the
+   * task was stolen from that worker.
+   */
+  readonly stealOutcomes: ReadonlyMap<TaskView, 'refused' | WorkerView>;
+  /**
+   * Whether a worker is one for this task, whatever its status: `tolerably` when it breaks
+   * restrictions that are mere preferences. O(restrictions of the task).
+   */
+  suits(task: TaskView, worker: WorkerView): 'no' | 'tolerably' | 'well';
   readonly totalThreads: number;
   readonly totalOccupancyS: number;
   /** Assignments so far. */
@@ -151,5 +177,7 @@ export interface ClusterView {
     readonly bandwidth: number;
     /** Bytes that a result of unknown size is taken for. */
     readonly defaultDataSize: number;
+    /** Seconds by prefix, as configured. */
+    readonly defaultTaskDurationsS: ReadonlyMap<string, number>;
   };
 }

@@ -91,6 +91,7 @@ const WORKER_REPORTS: Readonly<Record<string, object>> = {
   'long-running': object({ key, runId }, { computeDurationS: amount }),
   'add-keys': object({ keys }),
   'request-refresh-who-has': object({ keys }),
+  'steal-response': object({ keys, runIds: { type: 'array', items: runId }, states: texts }),
   'release-worker-data': object({ key }),
   'worker-status-change': object({ status }),
   'log-event': object({ topics: texts }),

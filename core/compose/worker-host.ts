@@ -194,6 +194,7 @@ export class WorkerHost {
         break;
       case 'compute-task':
       case 'free-keys':
+      case 'steal-request':
       case 'acquire-replicas':
       case 'remove-replicas':
       case 'refresh-who-has':

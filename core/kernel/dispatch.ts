@@ -21,6 +21,28 @@ export function addToProcessing(scope: KernelScope, task: TaskState, worker: Wor
   checkIdleSaturated(scope, worker);
   cluster.assignedCount++;
   if (task.isActor) worker.actors.add(task);
+  send(scope, task, worker);
+}
+
+/**
+ * The task, which its worker has given up, goes to another one with all that is booked for it. Both
+ * are judged afterwards, when the sum over all workers is what it was. Returns the worker that had it.
+ */
+export function reassign(scope: KernelScope, task: TaskState, worker: WorkerState): WorkerState {
+  const { cluster } = scope;
+  const from = removeFromProcessing(cluster, task);
+  scope.hasFreedWorker = true;
+  moveResources(task, from, -1);
+  linkProcessing(cluster, task, worker);
+  moveResources(task, worker, 1);
+  if (from.actors.delete(task)) worker.actors.add(task);
+  checkIdleSaturated(scope, worker);
+  checkIdleSaturated(scope, from);
+  send(scope, task, worker);
+  return from;
+}
+
+function send(scope: KernelScope, task: TaskState, worker: WorkerState): void {
   task.runId = scope.nextRunId++;
   if (refuseOversized(scope, task, worker)) return;
   scope.outbox.toWorker(worker, computeTask(scope, task));
@@ -104,13 +126,24 @@ function moveResources(task: TaskState, worker: WorkerState, sign: 1 | -1): void
   }
 }
 
+/** Whether the worker has memory for all inputs of the task at once, as far as that matters. */
+export function fitsInto(scope: KernelScope, task: TaskState, worker: WorkerState): boolean {
+  const { memoryLimitBytes } = worker;
+  if (memoryLimitBytes === 0 || !scope.options.refuseOversizedInputs) return true;
+  return inputBytesOf(scope, task) <= memoryLimitBytes;
+}
+
+function inputBytesOf({ cluster }: KernelScope, { dependencies }: TaskState): number {
+  let inputBytes = 0;
+  for (const dependency of dependencies) inputBytes += nbytesOf(cluster, dependency);
+  return inputBytes;
+}
+
 /** Inputs that can never fit make the task fail here, before they take the worker down. */
 function refuseOversized(scope: KernelScope, task: TaskState, worker: WorkerState): boolean {
   const { memoryLimitBytes } = worker;
-  if (memoryLimitBytes === 0 || !scope.options.refuseOversizedInputs) return false;
-  let inputBytes = 0;
-  for (const dependency of task.dependencies) inputBytes += nbytesOf(scope.cluster, dependency);
-  if (inputBytes <= memoryLimitBytes) return false;
+  if (fitsInto(scope, task, worker)) return false;
+  const inputBytes = inputBytesOf(scope, task);
   const failure = schedulerFailure(
     'ERR_OUT_OF_MEMORY',
     `${task.key} needs ${inputBytes} bytes of inputs at once, and worker ${worker.address} has ` +

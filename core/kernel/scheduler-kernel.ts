@@ -32,6 +32,7 @@ import {
   onRequestRefreshWhoHas,
   onWantReplicas,
 } from './on-replicas.ts';
+import { onStealResponse, onStealTasks } from './on-steal.ts';
 import { onLongRunning, onReschedule, onTaskErred, onTaskFinished } from './on-task-report.ts';
 import { DEFAULT_KERNEL_OPTIONS, type KernelOptions } from './options.ts';
 import type { Outbox } from './outbox.ts';
@@ -135,6 +136,10 @@ export class SchedulerKernel {
         return onWantReplicas(scope, stimulus);
       case 'set-worker-status':
         return onSetWorkerStatus(scope, stimulus);
+      case 'steal-tasks':
+        return onStealTasks(scope, stimulus);
+      case 'steal-response':
+        return onStealResponse(scope, stimulus);
       case 'worker-status-change':
         return onStatusChange(scope, stimulus);
       case 'register-worker':

@@ -1,6 +1,8 @@
 import type { TransitionDetails } from '../api/hooks.ts';
 import type { TaskState } from '../state/task.ts';
 import type { TaskStateName } from '../state/task-state-name.ts';
+import type { WorkerState } from '../state/worker.ts';
+import { reassign } from './dispatch.ts';
 import { invariantError } from './errors.ts';
 import type { KernelScope } from './scope.ts';
 import { TRANSITIONS } from './transition-table.ts';
@@ -57,6 +59,18 @@ export function transition(
   if (second === undefined) throw impossible(scope, task, target);
   second(scope, task, NO_DETAILS);
   finishStep(scope, task, 'released', NO_DETAILS, mark);
+}
+
+/**
+ * The step of a processing task to another worker, which leaves it processing: recorded and told like
+ * any other. `details.worker` is the one that has given it up.
+ */
+export function stepToWorker(scope: KernelScope, task: TaskState, worker: WorkerState): void {
+  countTransition(scope, task);
+  const mark = scope.recommendations.mark();
+  const from = reassign(scope, task, worker);
+  finishStep(scope, task, 'processing', { worker: from.address }, mark);
+  scope.recommendations.resetMarks();
 }
 
 function finishStep(

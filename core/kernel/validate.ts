@@ -147,6 +147,13 @@ function validateContainers(scope: KernelScope): void {
   for (let index = 1; index < queued.length; index++) {
     if (byPriority(queued[index - 1]!, queued[index]!) >= 0) fail('the queue is out of order');
   }
+  for (const [task, { victim }] of cluster.steals) {
+    if (task.processingOn !== victim) fail(`${task.key} is asked back from ${victim.address}`);
+    if (cluster.stealOutcomes.has(task)) fail(`${task.key} is asked back and answered for`);
+  }
+  for (const task of cluster.stealOutcomes.keys()) {
+    if (task.state !== 'processing') fail(`${task.key} has an outcome in state ${task.state}`);
+  }
   for (const task of cluster.replicated) {
     if (cluster.tasks.get(task.key) !== task) fail(`${task.key} is replicated and forgotten`);
     if (task.whoHas.size < 2) fail(`${task.key} counts as replicated`);

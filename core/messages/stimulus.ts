@@ -76,6 +76,19 @@ export interface RequestRefreshWhoHas extends OfWorker {
   readonly keys: readonly string[];
 }
 
+/**
+ * The answer to `steal-request`: the state in which each task was on the worker. One that was
+ * `waiting`, `ready` or `constrained` it has given up in that moment. Parallel arrays.
+ */
+export interface StealResponse extends OfWorker {
+  readonly op: 'steal-response';
+  readonly keys: readonly string[];
+  /** As in the request. */
+  readonly runIds: readonly number[];
+  /** `unknown`: the worker has never heard of it, or not any more. */
+  readonly states: readonly string[];
+}
+
 /** The worker dropped a result. */
 export interface ReleaseWorkerData extends OfWorker {
   readonly op: 'release-worker-data';
@@ -259,6 +272,27 @@ export interface SetWorkerStatus extends OfWorker {
   readonly status: 'running' | 'paused' | 'closing-gracefully';
 }
 
+// ---- from work stealing -----------------------------------------------------------------------
+
+/** A task that should go from the worker that is processing it to another one. */
+export interface StealWish {
+  readonly key: string;
+  /** Address of the worker that is processing it. */
+  readonly victim: string;
+  /** Address of the worker that is to have it. */
+  readonly thief: string;
+  /** Seconds of work that the victim is rid of, transfers included. */
+  readonly victimS: number;
+  /** Seconds of work that the thief gets, transfers included. */
+  readonly thiefS: number;
+}
+
+/** Tasks to ask back from workers. The kernel checks every one of them again. */
+export interface StealTasks extends Caused {
+  readonly op: 'steal-tasks';
+  readonly wishes: readonly StealWish[];
+}
+
 // ---- from timers -----------------------------------------------------------------------------
 
 /** Removes workers that have been silent for too long. */
@@ -279,6 +313,7 @@ export type WorkerReport = Unstamped<
   | LongRunning
   | AddKeys
   | RequestRefreshWhoHas
+  | StealResponse
   | ReleaseWorkerData
   | WorkerStatusChange
   | LogEvent
@@ -310,6 +345,7 @@ export type Stimulus =
   | LongRunning
   | AddKeys
   | RequestRefreshWhoHas
+  | StealResponse
   | ReleaseWorkerData
   | WorkerStatusChange
   | LogEvent
@@ -331,5 +367,6 @@ export type Stimulus =
   | MoveReplicas
   | WantReplicas
   | SetWorkerStatus
+  | StealTasks
   | CheckWorkerTtl
   | CheckNoWorkersTimeout;

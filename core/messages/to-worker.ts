@@ -37,6 +37,17 @@ export interface FreeKeys extends Caused {
   readonly keys: readonly string[];
 }
 
+/**
+ * Give these back if they have not begun, so that another worker can have them. Answered with
+ * `steal-response`. Parallel arrays.
+ */
+export interface StealRequest extends Caused {
+  readonly op: 'steal-request';
+  readonly keys: readonly string[];
+  /** The assignments that are meant; a worker that has a newer one of a key keeps it. */
+  readonly runIds: readonly number[];
+}
+
 /** Fetch copies of these. */
 export interface AcquireReplicas extends Caused {
   readonly op: 'acquire-replicas';
@@ -77,6 +88,7 @@ export interface CloseWorker extends Caused {
 export type ToWorkerMessage =
   | ComputeTask
   | FreeKeys
+  | StealRequest
   | AcquireReplicas
   | RemoveReplicas
   | RefreshWhoHas

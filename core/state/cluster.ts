@@ -5,6 +5,7 @@ import type { CostModel } from './cost-model.ts';
 import { TaskGroup, TaskPrefix } from './groups.ts';
 import { groupOfKey, prefixOfKey } from './key-names.ts';
 import { RecentGroups } from './recent-groups.ts';
+import type { Steal, StealOutcome } from './steal.ts';
 import { TaskQueue } from './task-queue.ts';
 import { TaskState } from './task.ts';
 import type { WorkerState } from './worker.ts';
@@ -61,6 +62,10 @@ export class ClusterState {
   readonly replicated = new Set<TaskState>();
   /** Tasks of which somebody asked for two or more replicas. */
   readonly replicasWanted = new Set<TaskState>();
+  /** Processing tasks that were asked back and have not been answered for; oldest first. */
+  readonly steals = new Map<TaskState, Steal>();
+  /** What came of it, for as long as the task is processing. */
+  readonly stealOutcomes = new Map<TaskState, StealOutcome>();
   /** Failures, newest first; bounded. */
   readonly erredTasks: ErredTask[] = [];
 
@@ -127,6 +132,25 @@ export class ClusterState {
     this.recentGroups.clear();
   }
 
+  /**
+   * Whether a worker is one for this task, whatever its status: `tolerably` when it breaks restrictions
+   * that are mere preferences. O(restrictions of the task).
+   */
+  suits(task: TaskState, worker: WorkerState): 'no' | 'tolerably' | 'well' {
+    const { restrictions } = task;
+    if (restrictions === undefined) return 'well';
+    const { workers, hosts, resources } = restrictions;
+    for (const [resource, amount] of resources ?? []) {
+      const offered = worker.resources.get(resource);
+      if (offered === undefined || offered < amount) return 'no';
+    }
+    const isPlaced = (workers?.size ?? 0) + (hosts?.size ?? 0) > 0;
+    if (!isPlaced || workers?.has(worker.address) === true || this.isAmong(hosts, worker)) {
+      return 'well';
+    }
+    return restrictions.loose === true ? 'tolerably' : 'no';
+  }
+
   nextSequence(): number {
     return this.nextWorkerSequence++;
   }
@@ -181,10 +205,22 @@ export class ClusterState {
     this.unrunnable.clear();
     this.replicated.clear();
     this.replicasWanted.clear();
+    this.steals.clear();
+    this.stealOutcomes.clear();
     this.erredTasks.length = 0;
     this.nextTaskId = 0;
     this.freeTaskIds.length = 0;
     for (const client of this.clients.values()) client.wantsWhat.clear();
+  }
+
+  /** A host restriction names a host or a worker, and then means that worker's host. */
+  private isAmong(hosts: ReadonlySet<string> | undefined, { host }: WorkerState): boolean {
+    for (const name of hosts ?? []) {
+      const alias = this.aliases.get(name);
+      const named = alias === undefined ? undefined : this.workers.get(alias);
+      if ((named?.host ?? name) === host) return true;
+    }
+    return false;
   }
 
   private groupFor(key: string, groupName?: string, prefixName?: string): TaskGroup {

@@ -196,6 +196,8 @@ export function addToLongRunning(
 export function removeFromProcessing(cluster: ClusterState, task: TaskState): WorkerState {
   const worker = task.processingOn as WorkerState;
   task.processingOn = undefined;
+  if (cluster.steals.size > 0) cluster.steals.delete(task);
+  if (cluster.stealOutcomes.size > 0) cluster.stealOutcomes.delete(task);
   if (!worker.longRunning.delete(task)) uncountPrefix(cluster, task.prefix, worker);
   worker.processing.delete(task);
   if (worker.needsWhat.size > 0) {

@@ -7,6 +7,7 @@ import type {
   PeerRemoved,
   RefreshWhoHas,
   RemoveReplicas,
+  StealRequest,
 } from '../messages/to-worker.ts';
 import type { ActionTiming } from '../state/groups.ts';
 import type { TaskFailure } from '../state/task.ts';
@@ -96,6 +97,7 @@ export interface StoreData extends Caused {
 export type WorkerEvent =
   | ComputeTask
   | FreeKeys
+  | StealRequest
   | AcquireReplicas
   | RemoveReplicas
   | RefreshWhoHas

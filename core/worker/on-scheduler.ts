@@ -7,6 +7,7 @@ import type {
   RefreshWhoHas,
   RemoveReplicas,
   ReplicaLocations,
+  StealRequest,
 } from '../messages/to-worker.ts';
 import { reportFinished } from './from-memory-released.ts';
 import { unlinkDependencies } from './release.ts';
@@ -54,6 +55,22 @@ export function onFreeKeys(scope: WorkerScope, event: FreeKeys): void {
     task.isReplicaWanted = false;
     scope.recommend(task, 'released');
   }
+}
+
+/**
+ * Gives back what has not begun. The answer says in which state each task was; an assignment that is
+ * newer than the one that is meant stays, and so does what runs.
+ */
+export function onStealRequest(scope: WorkerScope, event: StealRequest): void {
+  const { keys, runIds, stimulusId } = event;
+  const states = keys.map((key, index) => {
+    const task = scope.tables.tasks.get(key);
+    if (task === undefined) return 'unknown';
+    const { state } = task;
+    if (task.isToBeComputed && task.runId === runIds[index]) scope.recommend(task, 'released');
+    return state;
+  });
+  scope.report({ op: 'steal-response', keys, runIds, states, stimulusId });
 }
 
 /** Drops copies, except those that a task here is about to use: the scheduler is told of these. */

@@ -75,6 +75,8 @@ export class WorkerKernel {
         return scheduler.onComputeTask(scope, event);
       case 'free-keys':
         return scheduler.onFreeKeys(scope, event);
+      case 'steal-request':
+        return scheduler.onStealRequest(scope, event);
       case 'acquire-replicas':
         return scheduler.onAcquireReplicas(scope, event);
       case 'remove-replicas':

@@ -196,6 +196,27 @@ export class SchedulerEnv {
     });
   }
 
+  /** Asks for tasks where they are processing, for this worker; each stands for one second. */
+  steal(thief: string, ...keys: string[]): string {
+    const wishes = keys.map((key) => {
+      const victim = this.cluster.tasks.get(key)?.processingOn?.address ?? '';
+      return { key, victim, thief: addressOf(thief), victimS: 1, thiefS: 1 };
+    });
+    return this.send({ op: 'steal-tasks', wishes });
+  }
+
+  /** What the worker answers about a task: the state in which it was there. */
+  answerSteal(key: string, state: string, spec: { worker?: string; runId?: number } = {}): string {
+    const { worker, runId } = this.assignmentOf(key, spec.worker, spec.runId);
+    return this.send({
+      op: 'steal-response',
+      worker,
+      keys: [key],
+      runIds: [runId],
+      states: [state],
+    });
+  }
+
   reschedule(key: string, worker?: string): void {
     const from = worker === undefined ? {} : { worker: addressOf(worker) };
     this.send({ op: 'reschedule', key, ...from });

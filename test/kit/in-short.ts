@@ -20,6 +20,7 @@ export function workerMessageInShort(message: ToWorkerMessage): string {
       return `compute-task ${message.key}${inputs === '' ? '' : ` (${inputs})`}`;
     }
     case 'free-keys':
+    case 'steal-request':
     case 'remove-replicas':
       return `${message.op} ${message.keys.join(' ')}`;
     case 'acquire-replicas':

@@ -18,6 +18,8 @@ export interface Assignment {
 export class WorkerMirror {
   readonly running = new Map<string, number>();
   readonly store = new Set<string>();
+  /** Assignments that it was asked to give back, and has not answered for. */
+  asked: Assignment[] = [];
   /** Copies that it was asked to fetch. */
   readonly fetching = new Set<string>();
   /** Assignments that were taken back; their answers may be on the way. */
@@ -39,6 +41,11 @@ export class WorkerMirror {
         return;
       case 'free-keys':
         for (const key of message.keys) this.free(key);
+        return;
+      case 'steal-request':
+        message.keys.forEach((key, index) => {
+          this.asked.push({ worker: this.address, key, runId: message.runIds[index]! });
+        });
         return;
       case 'remove-replicas':
         for (const key of message.keys) this.store.delete(key);

@@ -17,6 +17,8 @@ const STEPS = [
   ...many('fail', 3),
   ...many('late-answer', 3),
   'reschedule',
+  ...many('steal', 5),
+  ...many('answer-steal', 4),
   'secede',
   ...many('add-worker', 3),
   ...many('remove-worker', 3),

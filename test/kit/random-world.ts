@@ -91,6 +91,8 @@ export class RandomWorld {
     'late-answer': ({ which, seed }) => this.answerLate(which, seed),
     reschedule: ({ assignment }) =>
       assignment && this.send({ op: 'reschedule', key: assignment.key }),
+    steal: ({ keys, which }) => this.steal(keys, which),
+    'answer-steal': ({ mirror, seed }) => mirror && this.answerSteal(mirror, seed),
     secede: ({ assignment, seed }) =>
       assignment && this.send({ op: 'long-running', ...assignment, ...took(seed) }),
     'add-worker': ({ worker, seed }) => this.addWorker(worker, seed),
@@ -247,6 +249,42 @@ export class RandomWorld {
       executing: [...mirror.running.keys()].slice(0, 2).map((key) => [key, 0.7] as const),
       workerNowMs: this.nowMs,
       ...(resources === undefined ? {} : { resources }),
+    });
+  }
+
+  /** Wishes that make sense and such that do not. */
+  private steal(keys: readonly string[], which: number): void {
+    const thief = addressOf(WORKERS[which % WORKERS.length]!);
+    const { cluster } = this.kernel;
+    const wishes = keys.map((key) => {
+      const victim = cluster.tasks.get(key)?.processingOn?.address ?? thief;
+      return { key, victim, thief, victimS: 1, thiefS: 2 };
+    });
+    const before = new Set(cluster.steals.keys());
+    this.send({ op: 'steal-tasks', wishes });
+    for (const [task, steal] of cluster.steals) {
+      if (before.has(task)) continue;
+      check(steal.thief.status === 'running', () => `${task.key} is stolen for a paused worker`);
+      check(cluster.suits(task, steal.thief) !== 'no', () => `${task.key} must not go there`);
+    }
+  }
+
+  /** It gives away what it has not begun, for which the seed stands. */
+  private answerSteal(mirror: WorkerMirror, seed: number): void {
+    const asked = mirror.asked.splice(0, 1 + (seed % 3));
+    if (asked.length === 0) return;
+    const states = asked.map(({ key, runId }, index) => {
+      if (mirror.running.get(key) !== runId) return mirror.store.has(key) ? 'memory' : 'unknown';
+      const state = ['ready', 'waiting', 'executing', 'unknown'][(seed + index) % 4]!;
+      if (state !== 'executing') mirror.running.delete(key);
+      return state;
+    });
+    this.send({
+      op: 'steal-response',
+      worker: mirror.address,
+      keys: asked.map(({ key }) => key),
+      runIds: asked.map(({ runId }) => runId),
+      states,
     });
   }
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 
+import type { StealResponse } from '../../core/messages/stimulus.ts';
 import type { Instruction } from '../../core/worker/events.ts';
 import { WORKER_TRANSITIONS } from '../../core/worker/worker-table.ts';
 import {
@@ -29,6 +30,7 @@ const STEPS = [
   'compute',
   'free',
   'free-many',
+  'steal',
   'acquire',
   'remove-replicas',
   'refresh',
@@ -90,6 +92,11 @@ class World {
         const keys = what === 'free' ? [key] : mask & 1 ? some : some.toReversed();
         for (const freed of keys) this.expected.delete(freed);
         return this.play({ op: 'free-keys', keys });
+      }
+      case 'steal': {
+        // Now and then an assignment is meant that is not in force any more.
+        const runIds = some.map((stolen) => (this.expected.get(stolen) ?? 0) - (mask % 5 ? 0 : 1));
+        return this.play({ op: 'steal-request', keys: some, runIds });
       }
       case 'acquire':
         return this.play({
@@ -186,6 +193,14 @@ class World {
     }
   }
 
+  /** What has not begun is given up, if the very assignment was meant. */
+  private forgetStolen({ keys, runIds, states }: StolenReport): void {
+    keys.forEach((key, index) => {
+      if (!['waiting', 'ready', 'constrained'].includes(states[index]!)) return;
+      if (this.expected.get(key) === runIds[index]) this.expected.delete(key);
+    });
+  }
+
   private updateData(key: string, nbytes: number): void {
     this.store.add(key);
     this.play({ op: 'update-data', keys: [key], nbytes: [nbytes] });
@@ -218,12 +233,15 @@ class World {
         const isEnd = message.op === 'task-finished' || message.op === 'task-erred';
         if (isEnd && this.expected.get(message.key) === message.runId)
           this.expected.delete(message.key);
+        if (message.op === 'steal-response') this.forgetStolen(message);
         if (message.op === 'reschedule') this.expected.delete(message.key);
         break;
       }
     }
   }
 }
+
+type StolenReport = Pick<StealResponse, 'keys' | 'runIds' | 'states'>;
 
 const steps = fc.array(step, { maxLength: 120, size: 'max' });
 

@@ -14,6 +14,7 @@ export const builtins: Builtins = {
 
   // Plugins.
   amm: async () => (await import('./active-memory-manager.ts')).default,
+  'work-stealing': async () => (await import('./work-stealing.ts')).default,
 
   // Policies of the Active Memory Manager.
   'reduce-replicas': async () =>

@@ -80,6 +80,7 @@ function fromWorkerMessage(message: ToWorkerMessage): TraceMessage | undefined {
       };
     }
     case 'free-keys':
+    case 'steal-request':
     case 'remove-replicas':
       return { op: message.op, keys: message.keys };
     case 'acquire-replicas': {

@@ -118,7 +118,17 @@ export type TraceStimulus =
       readonly keys: readonly string[];
       readonly force?: boolean;
     }
-  | { readonly op: 'recheckIdle' };
+  | { readonly op: 'recheckIdle' }
+  /** One round of work stealing. */
+  | { readonly op: 'balance' }
+  | {
+      readonly op: 'stealResponse';
+      readonly key: string;
+      readonly state: string;
+      readonly worker: string;
+      /** With the id of an older request. */
+      readonly stale?: boolean;
+    };
 
 export type TraceMessage = Readonly<Record<string, unknown>> & { readonly op: string };
 export type TraceMessages = Readonly<Record<string, readonly TraceMessage[]>>;

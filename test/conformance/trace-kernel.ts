@@ -75,8 +75,12 @@ export class TraceKernel {
     return this.nowMs;
   }
 
+  /** Rounds of stealing and their answers are driven by whoever has a balancer. */
   apply(stimulus: TraceStimulus): Outbox {
     this.tick();
+    if (stimulus.op === 'balance' || stimulus.op === 'stealResponse') {
+      throw new Error(`a trace of ${stimulus.op} belongs to the part "stealing"`);
+    }
     putInCanonicalOrder(this.kernel.cluster);
     if (stimulus.op === 'recheckIdle') {
       for (const worker of this.kernel.cluster.workersByRank) {
@@ -91,7 +95,10 @@ export class TraceKernel {
   }
 
   private translate(
-    stimulus: Exclude<TraceStimulus, { op: 'recheckIdle' | 'ammRun' | 'rebalance' }>,
+    stimulus: Exclude<
+      TraceStimulus,
+      { op: 'recheckIdle' | 'ammRun' | 'rebalance' | 'balance' | 'stealResponse' }
+    >,
   ): Stimulus {
     const stimulusId = `${stimulus.op}-${this.step}`;
     switch (stimulus.op) {

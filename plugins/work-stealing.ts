@@ -1,0 +1,92 @@
+import { definePlugin, PLUGIN_API_VERSION, type Timer } from '../core/api/index.ts';
+import { Balancer } from './work-stealing/balancer.ts';
+import { calmRules, eagerRules } from './work-stealing/rules.ts';
+
+/** Options of the plugin `work-stealing`; in a configuration they are `scheduler.workStealing`. */
+export interface WorkStealingOptions {
+  /** Steal from the start. */
+  readonly start: boolean;
+  /** Milliseconds between two rounds. */
+  readonly intervalMs: number;
+  /** `eager`: Dask's rules. `calm`: only for workers that would run dry, and never back. */
+  readonly mode: 'eager' | 'calm';
+  /** Milliseconds; in `calm` mode a worker steals when it has less work than this per thread. */
+  readonly horizonMs: number;
+  /** Prefixes whose tasks stay where they are, besides those that are configured to take 1 ms. */
+  readonly spare: readonly string[];
+}
+
+/** Pieces of shuffles: so short that a message takes longer. */
+const SPARED = ['rechunk-split', 'split-shuffle', 'split-taskshuffle', 'split-stage'];
+
+/**
+ * Work stealing: at an interval, tasks that have not begun go from workers with a long queue to idle
+ * ones. A round is taken in slices, so that it does not block the scheduler.
+ *
+ * Commands: `work-stealing.start`, `.stop`, `.running`, `.runOnce`, `.metrics`.
+ */
+export default definePlugin<WorkStealingOptions>({
+  name: 'work-stealing',
+  apiVersion: PLUGIN_API_VERSION,
+  optionsSchema: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      start: { type: 'boolean', default: true },
+      intervalMs: { type: 'number', minimum: 1, default: 100 },
+      mode: { type: 'string', enum: ['eager', 'calm'], default: 'eager' },
+      horizonMs: { type: 'number', minimum: 0, default: 500 },
+      spare: { type: 'array', items: { type: 'string' }, default: SPARED },
+    },
+  },
+  setup(context, { start, intervalMs, mode, horizonMs, spare }) {
+    const balancer = new Balancer({
+      cluster: () => context.cluster,
+      rules: (cluster) =>
+        mode === 'calm' ? calmRules(cluster, horizonMs / 1000) : eagerRules(cluster),
+      spared: new Set(spare),
+      enact: (wishes) => context.enqueue({ op: 'steal-tasks', wishes }),
+    });
+    let timer: Timer | undefined;
+    let slices: Timer | undefined;
+    const endSlices = (): void => {
+      slices?.cancel();
+      slices = undefined;
+    };
+    const advance = (): void => {
+      if (!balancer.advance()) endSlices();
+    };
+    const tick = (): void => {
+      // The first slice at once, each other one when whatever has come meanwhile is done.
+      if (balancer.begin() && balancer.advance()) slices = context.every(0, advance);
+    };
+    const startTimer = (): boolean => {
+      balancer.awake();
+      timer ??= context.every(intervalMs, tick);
+      return true;
+    };
+    const stopTimer = (): boolean => {
+      timer?.cancel();
+      timer = undefined;
+      endSlices();
+      balancer.stop();
+      return false;
+    };
+    context.command('start', startTimer);
+    context.command('stop', stopTimer);
+    context.command('running', () => timer !== undefined);
+    context.command('runOnce', () => {
+      endSlices();
+      return { asked: balancer.runOnce() };
+    });
+    context.command('metrics', () => balancer.metrics);
+    return {
+      start: () => {
+        if (start) startTimer();
+      },
+      close: () => void stopTimer(),
+      workerAdded: () => balancer.awake(),
+      workerStatusChanged: () => balancer.awake(),
+    };
+  },
+});

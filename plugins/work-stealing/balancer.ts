@@ -1,0 +1,126 @@
+import type { ClusterView, StealWish } from '../../core/api/index.ts';
+import { LEVEL_COUNT } from './cost-levels.ts';
+import { Round } from './round.ts';
+import type { StealRules } from './rules.ts';
+
+/** A round that looked at more tasks than this for nothing is not repeated at once. */
+const FRUITLESS_TASKS = 1_000;
+/** Rounds that are left out at most. */
+const REST_MAX = 10;
+
+/** What the balancer is made of. */
+export interface BalancerParts {
+  readonly cluster: () => ClusterView;
+  readonly rules: (cluster: ClusterView) => StealRules;
+  /** Prefixes whose tasks are never stolen. */
+  readonly spared: ReadonlySet<string>;
+  /** Has the kernel ask. Not called when there is nothing to ask for. */
+  readonly enact: (wishes: readonly StealWish[]) => void;
+}
+
+/** What was done since the start. */
+export interface StealMetrics {
+  readonly rounds: number;
+  readonly slices: number;
+  /** Tasks that were asked for, by cost level. */
+  readonly asked: readonly number[];
+  /** Seconds of work that victims would be rid of, by cost level. */
+  readonly askedS: readonly number[];
+  /** Tasks that were asked for and not answered for. */
+  readonly inFlight: number;
+}
+
+/** Takes rounds, slice by slice. It has no clock: whoever drives it says when. */
+export class Balancer {
+  private round: Round | undefined;
+  private askedInRound = 0;
+  private rounds = 0;
+  private slices = 0;
+  private readonly asked = new Array<number>(LEVEL_COUNT).fill(0);
+  private readonly askedS = new Array<number>(LEVEL_COUNT).fill(0);
+  /** Rounds to leave out now, and after the next fruitless one. */
+  private restLeft = 0;
+  private restNext = 1;
+
+  constructor(private readonly parts: BalancerParts) {}
+
+  get metrics(): StealMetrics {
+    const { rounds, slices, asked, askedS } = this;
+    const inFlight = this.parts.cluster().steals.size;
+    return { rounds, slices, asked: [...asked], askedS: [...askedS], inFlight };
+  }
+
+  /** It is time for a round. Returns false when none is due, or one is going on. */
+  begin(): boolean {
+    if (this.round !== undefined) return false;
+    if (this.restLeft > 0) {
+      this.restLeft--;
+      return false;
+    }
+    this.start();
+    return true;
+  }
+
+  /** One slice of the round. Returns whether it goes on. */
+  advance(): boolean {
+    const { round } = this;
+    if (round === undefined) return false;
+    this.slices++;
+    this.round = undefined; // Should it throw, the next round is another one.
+    const { isDone, wishes } = round.advance();
+    if (wishes.length > 0) this.parts.enact(wishes);
+    if (isDone) this.finish(round);
+    else this.round = round;
+    return !isDone;
+  }
+
+  /** A whole round at once; one that is going on is given up. Returns how many tasks it asked for. */
+  runOnce(): number {
+    this.start();
+    while (this.advance());
+    return this.askedInRound;
+  }
+
+  /** Something happened after which what was fruitless may bear fruit. */
+  awake(): void {
+    this.restLeft = 0;
+    this.restNext = 1;
+  }
+
+  /** Gives up a round that is going on. */
+  stop(): void {
+    this.round = undefined;
+  }
+
+  private start(): void {
+    const { cluster: read, rules, spared } = this.parts;
+    const cluster = read();
+    const { defaultTaskDurationsS } = cluster.costs;
+    this.rounds++;
+    this.askedInRound = 0;
+    this.round = new Round({
+      cluster,
+      rules: rules(cluster),
+      isSpared: (prefix) =>
+        spared.has(prefix) || (defaultTaskDurationsS.get(prefix) ?? Infinity) <= FAST_S,
+      onWish: (level, seconds) => {
+        this.askedInRound++;
+        (this.asked[level] as number)++;
+        (this.askedS[level] as number) += seconds;
+      },
+    });
+  }
+
+  /** To look at thousands of tasks ten times a second for nothing would be a waste. */
+  private finish({ examined }: Round): void {
+    if (this.askedInRound > 0 || examined <= FRUITLESS_TASKS) {
+      this.awake();
+      return;
+    }
+    this.restLeft = this.restNext;
+    this.restNext = Math.min(2 * this.restNext, REST_MAX);
+  }
+}
+
+/** Tasks that are configured to be as short, in seconds, are not worth a message. */
+const FAST_S = 0.001;

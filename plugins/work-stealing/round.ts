@@ -1,0 +1,193 @@
+import type { ClusterView, StealWish, TaskView, WorkerView } from '../../core/api/index.ts';
+import { LEVEL_COUNT } from './cost-levels.ts';
+import { type Load, Loads } from './loads.ts';
+import type { StealRules } from './rules.ts';
+import { Thieves } from './thieves.ts';
+import { isForTheTaking, Victim } from './victim.ts';
+
+/** Work of one slice: about a task that is looked at each. A slice takes some two milliseconds. */
+const UNITS_PER_SLICE = 8_000;
+/** Tasks that one slice asks for; the kernel and the workers have work with each of them. */
+const WISHES_PER_SLICE = 1_000;
+/** Work with a task that is chosen, besides its inputs. */
+const UNITS_PER_CHOICE = 3;
+
+/** When nobody is saturated: so many of the busiest workers are victims, ... */
+const BUSIEST = 10;
+/** ... those that have more work than this ahead, in seconds. */
+const BUSY_S = 0.2;
+/** As many victims, or more, are not sorted by load. */
+const SORTED_VICTIMS_MAX = 20;
+
+/** What a round is about. */
+export interface RoundParts {
+  readonly cluster: ClusterView;
+  readonly rules: StealRules;
+  /** Whether tasks of this prefix are never stolen. */
+  readonly isSpared: (prefix: string) => boolean;
+  /** Told of each wish. */
+  readonly onWish: (level: number, seconds: number) => void;
+}
+
+/**
+ * One look at the cluster: what should go from whom to whom. It is taken in slices, between which
+ * other things happen; so everything that was seen in an earlier slice is checked again.
+ *
+ * Order: by cost level, then by victim, then the tasks that would run last. O(tasks on victims) and
+ * O(log thieves) for each task that is considered.
+ */
+export class Round {
+  /** Tasks that were looked at. */
+  examined = 0;
+  private unitsLeft = 0;
+  private wishes: StealWish[] = [];
+  private readonly steps: Generator<undefined, void>;
+
+  constructor(private readonly parts: RoundParts) {
+    this.steps = this.run();
+  }
+
+  /** One more slice. */
+  advance(): { readonly isDone: boolean; readonly wishes: readonly StealWish[] } {
+    this.unitsLeft = UNITS_PER_SLICE;
+    this.wishes = [];
+    const { done } = this.steps.next();
+    return { isDone: done === true, wishes: this.wishes };
+  }
+
+  private get isSliceFull(): boolean {
+    return this.unitsLeft <= 0 || this.wishes.length >= WISHES_PER_SLICE;
+  }
+
+  private *run(): Generator<undefined, void> {
+    const { cluster } = this.parts;
+    const { idle, workers } = cluster;
+    if (idle.size === 0 || idle.size === workers.size) return;
+    const loads = new Loads(cluster);
+    const thieves = this.thieves(loads);
+    if (thieves.isEmpty()) return;
+    const victims = this.victims(loads);
+    for (let level = 0; level < LEVEL_COUNT; level++) {
+      for (const victim of victims) {
+        if (thieves.isEmpty()) return;
+        this.unitsLeft--;
+        if (!this.parts.rules.mayPay(victim.load, thieves.leastPerThreadS, 0)) continue;
+        if (!victim.isSearched) yield* this.search(victim);
+        yield* this.rob(victim, level, thieves);
+      }
+    }
+  }
+
+  private thieves(loads: Loads): Thieves {
+    const { cluster, rules } = this.parts;
+    const members: Load[] = [];
+    for (const worker of cluster.idle) {
+      const load = loads.of(worker);
+      if (rules.mayBegin(load)) members.push(load);
+    }
+    this.unitsLeft -= cluster.idle.size + cluster.steals.size;
+    return new Thieves(cluster, loads, members);
+  }
+
+  /** Workers that are not running have work that is waiting for nothing. */
+  private victims(loads: Loads): Victim[] {
+    const { cluster } = this.parts;
+    const chosen: Load[] = [];
+    for (const worker of cluster.saturated) {
+      const load = loads.of(worker);
+      if (isBusy(load)) chosen.push(load);
+    }
+    if (chosen.length === 0) chosen.push(...this.busiest(loads));
+    if (chosen.length < SORTED_VICTIMS_MAX) chosen.sort(busiestFirst);
+    if (cluster.running.size < cluster.workers.size) chosen.unshift(...this.stuck(loads));
+    return chosen.map((load) => new Victim(load));
+  }
+
+  private busiest(loads: Loads): Load[] {
+    const { cluster } = this.parts;
+    this.unitsLeft -= cluster.workers.size;
+    const busy: Load[] = [];
+    for (const worker of cluster.running) {
+      if (worker.processing.size <= worker.threadCount) continue;
+      const load = loads.of(worker);
+      if (!load.isThief && isBusy(load)) busy.push(load);
+    }
+    return busy.sort(busiestFirst).slice(0, BUSIEST);
+  }
+
+  private stuck(loads: Loads): Load[] {
+    const stuck: Load[] = [];
+    for (const worker of this.parts.cluster.workers.values()) {
+      if (worker.status !== 'running' && worker.processing.size > 0) stuck.push(loads.of(worker));
+    }
+    return stuck;
+  }
+
+  private *search(victim: Victim): Generator<undefined, void> {
+    const { cluster, isSpared } = this.parts;
+    victim.isSearched = true;
+    // From the last to the first: of the newest assignments most run last.
+    const tasks = [...victim.load.worker.processing];
+    for (let index = tasks.length - 1; index >= 0; index--) {
+      const task = tasks[index] as TaskView;
+      victim.consider(task, cluster, isSpared);
+      this.examined++;
+      this.unitsLeft -= 1 + task.dependencies.length;
+      if (this.isSliceFull) yield;
+    }
+  }
+
+  private *rob(victim: Victim, index: number, thieves: Thieves): Generator<undefined, void> {
+    const { cluster, rules } = this.parts;
+    const level = victim.level(index);
+    if (level === undefined) return;
+    const { tasks, leastComputeS } = level;
+    for (let task = tasks.pop(); task !== undefined; task = tasks.pop()) {
+      if (this.isSliceFull) yield;
+      if (thieves.isEmpty() || !isStillThere(victim.load.worker, cluster)) return;
+      if (!rules.mayPay(victim.load, thieves.leastPerThreadS, leastComputeS)) return;
+      if (!isForTheTaking(task, victim, cluster)) continue;
+      this.steal(task, victim.load, index, thieves);
+      this.unitsLeft -= UNITS_PER_CHOICE + thieves.units;
+      thieves.units = 0;
+    }
+  }
+
+  private steal(task: TaskView, victim: Load, level: number, thieves: Thieves): void {
+    const { cluster, rules, onWish } = this.parts;
+    const choice = thieves.choose(task, victim.worker);
+    if (choice === undefined) return;
+    const { thief, thiefTransferS, victimTransferS } = choice;
+    const { worker } = thief;
+    if (worker.status !== 'running' || !isStillThere(worker, cluster)) {
+      thieves.dismiss(thief);
+      return;
+    }
+    const computeS = task.prefix.durationEstimateS;
+    if (!rules.pays({ ...choice, task, victim, computeS })) return;
+    const victimS = computeS + victimTransferS;
+    const thiefS = computeS + thiefTransferS;
+    const { key } = task;
+    const wish = { key, victim: victim.worker.address, thief: worker.address, victimS, thiefS };
+    this.wishes.push(wish);
+    onWish(level, victimS);
+    victim.seconds -= victimS;
+    victim.taskCount--;
+    thief.seconds += thiefS;
+    thief.taskCount++;
+    if (!rules.mayGoOn(thief)) thieves.dismiss(thief);
+  }
+}
+
+/** More tasks than threads, and some work ahead. */
+function isBusy({ seconds, taskCount, threadCount }: Load): boolean {
+  return seconds > BUSY_S && taskCount > threadCount;
+}
+
+function busiestFirst(a: Load, b: Load): number {
+  return b.seconds - a.seconds || a.rank - b.rank;
+}
+
+function isStillThere(worker: WorkerView, { workers }: ClusterView): boolean {
+  return workers.get(worker.address) === worker;
+}

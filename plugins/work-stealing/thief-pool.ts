@@ -1,0 +1,61 @@
+import { Heap } from './heap.ts';
+import type { Load } from './loads.ts';
+
+/** Members that are looked at for a task that not everybody may run. */
+const LOOKED_AT_MAX = 32;
+
+interface Member {
+  readonly load: Load;
+  /** As it was when the member was last put into its place; a thief only gets more. */
+  perThreadS: number;
+}
+
+/** Thieves, the one that would run dry first on top. Loads that have grown meanwhile are noticed. */
+export class ThiefPool {
+  private readonly members = new Heap<Member>(byLoad);
+
+  constructor(loads: Iterable<Load>) {
+    for (const load of loads) this.members.push({ load, perThreadS: load.perThreadS });
+  }
+
+  /** Undefined when none of them is a thief any more. */
+  top(): Load | undefined {
+    const { members } = this;
+    for (let first = members.peek(); first !== undefined; first = members.peek()) {
+      const { load } = first;
+      if (!load.isThief) {
+        members.pop();
+      } else if (first.perThreadS === load.perThreadS) {
+        return load;
+      } else {
+        first.perThreadS = load.perThreadS;
+        members.settleTop();
+      }
+    }
+    return undefined;
+  }
+
+  /** The first that will do, of a limited number. */
+  find(willDo: (load: Load) => boolean): Load | undefined {
+    const { members } = this;
+    const passedOver: Member[] = [];
+    let found: Load | undefined;
+    while (passedOver.length < LOOKED_AT_MAX) {
+      const load = this.top();
+      if (load === undefined) break;
+      if (willDo(load)) {
+        found = load;
+        break;
+      }
+      passedOver.push(members.pop() as Member);
+    }
+    for (const member of passedOver) members.push(member);
+    return found;
+  }
+}
+
+function byLoad(a: Member, b: Member): number {
+  if (a.perThreadS !== b.perThreadS) return a.perThreadS - b.perThreadS;
+  if (a.load.nbytes !== b.load.nbytes) return a.load.nbytes - b.load.nbytes;
+  return a.load.rank - b.load.rank;
+}

@@ -1,0 +1,230 @@
+import type { ClusterView, Restrictions, TaskView, WorkerView } from '../../core/api/index.ts';
+import { nbytesOf } from './cost-levels.ts';
+import type { Load, Loads } from './loads.ts';
+import { ThiefPool } from './thief-pool.ts';
+
+/** Results with more copies than this: only the best of their holders is considered. */
+const COPIES_LOOKED_AT = 16;
+/** Workers and hosts that are gone through one by one when a task names them. */
+const NAMES_LOOKED_AT = 32;
+
+/** Who should have a task, and what moving it takes. */
+export interface Choice {
+  readonly thief: Load;
+  /** Seconds to bring the thief the inputs that it lacks. */
+  readonly thiefTransferS: number;
+  /** Seconds of transfers that the victim is spared. */
+  readonly victimTransferS: number;
+}
+
+/**
+ * The workers that steal in a round. A task goes to the one that could begin it first; ties go to the
+ * one with the fewest stored bytes, then to the lowest rank.
+ *
+ * Not every thief is compared for every task: without inputs the least loaded one is the best, with
+ * inputs only one that holds some of them can be better.
+ */
+export class Thieves {
+  /** Work done, in units, for whoever slices it. */
+  units = 0;
+  private readonly all: ThiefPool;
+  private count: number;
+  private readonly byHost = new Map<string, ThiefPool>();
+  private readonly byResource = new Map<string, ThiefPool>();
+  private readonly byInput = new Map<TaskView, ThiefPool>();
+  private readonly candidates = new Set<Load>();
+
+  constructor(
+    private readonly cluster: ClusterView,
+    private readonly loads: Loads,
+    private readonly members: readonly Load[],
+  ) {
+    for (const load of members) load.isThief = true;
+    this.count = members.length;
+    this.all = new ThiefPool(members);
+    this.units += members.length;
+  }
+
+  isEmpty(): boolean {
+    return this.count === 0;
+  }
+
+  /** Seconds until the first of them would run dry. */
+  get leastPerThreadS(): number {
+    return this.all.top()?.perThreadS ?? Infinity;
+  }
+
+  /** It has enough for this round. */
+  dismiss(load: Load): void {
+    if (!load.isThief) return;
+    load.isThief = false;
+    this.count--;
+  }
+
+  /** O(inputs and their copies + log thieves); undefined when nobody may have the task. */
+  choose(task: TaskView, victim: WorkerView): Choice | undefined {
+    const { candidates, cluster } = this;
+    const { bandwidth } = cluster.costs;
+    const { restrictions } = task;
+    const willDo =
+      restrictions === undefined
+        ? undefined
+        : ({ worker }: Load): boolean => cluster.suits(task, worker) === 'well';
+    if (willDo === undefined) this.add(this.all.top());
+    else this.addNamed(restrictions as Restrictions, willDo);
+    if (task.isActor) this.add(this.all.find(({ worker }) => worker.actors.size === 0));
+    const { totalBytes, victimLacksBytes } = this.weighInputs(task, victim, willDo);
+    let best = this.best(task, totalBytes, willDo);
+    if (best === undefined && restrictions?.loose === true) {
+      // Nobody of those whom it prefers steals: anybody will do who has the resources.
+      best = this.all.find(({ worker }) => cluster.suits(task, worker) !== 'no');
+    }
+    const heldBytes = best?.heldBytes ?? 0;
+    for (const load of candidates) load.heldBytes = 0;
+    candidates.clear();
+    if (best === undefined) return undefined;
+    return {
+      thief: best,
+      thiefTransferS: (totalBytes - heldBytes) / bandwidth,
+      victimTransferS: victimLacksBytes / bandwidth,
+    };
+  }
+
+  /** The candidate that could begin first. */
+  private best(
+    task: TaskView,
+    totalBytes: number,
+    willDo: ((load: Load) => boolean) | undefined,
+  ): Load | undefined {
+    const { bandwidth } = this.cluster.costs;
+    let best: Load | undefined;
+    let bestS = 0;
+    for (const load of this.candidates) {
+      if (willDo?.(load) === false) continue;
+      const startS = load.perThreadS + (totalBytes - load.heldBytes) / bandwidth;
+      if (best !== undefined && !comesBefore(task, load, startS, best, bestS)) continue;
+      best = load;
+      bestS = startS;
+    }
+    return best;
+  }
+
+  /**
+   * Sums up the inputs, for each candidate those that it holds, and makes candidates of the thieves
+   * that hold some.
+   */
+  private weighInputs(
+    task: TaskView,
+    victim: WorkerView,
+    willDo: ((load: Load) => boolean) | undefined,
+  ): { readonly totalBytes: number; readonly victimLacksBytes: number } {
+    const { candidates, loads, cluster } = this;
+    let totalBytes = 0;
+    let victimLacksBytes = 0;
+    let widespread: TaskView[] | undefined;
+    for (const input of task.dependencies) {
+      const nbytes = nbytesOf(input, cluster.costs);
+      totalBytes += nbytes;
+      if (!victim.hasWhat.has(input)) victimLacksBytes += nbytes;
+      const { items } = input.whoHas;
+      this.units += 1 + Math.min(items.length, COPIES_LOOKED_AT);
+      if (items.length > COPIES_LOOKED_AT) {
+        const holders = this.holdersOf(input);
+        this.add(willDo === undefined ? holders.top() : holders.find(willDo));
+        (widespread ??= []).push(input);
+        continue;
+      }
+      for (const worker of items) {
+        const load = loads.thief(worker);
+        if (load === undefined) continue;
+        candidates.add(load);
+        load.heldBytes += nbytes;
+      }
+    }
+    for (const input of widespread ?? []) {
+      const nbytes = nbytesOf(input, cluster.costs);
+      for (const load of candidates) if (load.worker.hasWhat.has(input)) load.heldBytes += nbytes;
+      this.units += candidates.size;
+    }
+    return { totalBytes, victimLacksBytes };
+  }
+
+  /** The best of the workers that a task names, by the narrowest list that there is. */
+  private addNamed(
+    { workers, hosts, resources }: Restrictions,
+    willDo: (load: Load) => boolean,
+  ): void {
+    const named = (workers?.size ?? 0) + (hosts?.size ?? 0);
+    this.units += NAMES_LOOKED_AT / 2;
+    if (named > 0 && named <= NAMES_LOOKED_AT) {
+      for (const address of workers ?? []) {
+        const worker = this.cluster.workers.get(address);
+        if (worker !== undefined) this.add(this.loads.thief(worker));
+      }
+      for (const name of hosts ?? []) this.add(this.poolOfHost(name).find(willDo));
+      return;
+    }
+    const [resource] = resources?.keys() ?? [];
+    const pool = named === 0 && resource !== undefined ? this.poolOf(resource) : this.all;
+    this.add(pool.find(willDo));
+  }
+
+  private add(load: Load | undefined): void {
+    if (load !== undefined) this.candidates.add(load);
+  }
+
+  /** Thieves on that host, or on the host of the worker of that name. */
+  private poolOfHost(name: string): ThiefPool {
+    let pool = this.byHost.get(name);
+    if (pool === undefined) {
+      pool = this.poolWhere(({ worker }) => this.isOnHost(worker, name));
+      this.byHost.set(name, pool);
+    }
+    return pool;
+  }
+
+  private isOnHost({ host }: WorkerView, name: string): boolean {
+    if (host === name) return true;
+    for (const worker of this.cluster.workers.values()) {
+      if (worker.name === name) return worker.host === host;
+    }
+    return false;
+  }
+
+  private poolOf(resource: string): ThiefPool {
+    let pool = this.byResource.get(resource);
+    if (pool === undefined) {
+      pool = this.poolWhere(({ worker }) => worker.resources.has(resource));
+      this.byResource.set(resource, pool);
+    }
+    return pool;
+  }
+
+  private holdersOf(result: TaskView): ThiefPool {
+    let pool = this.byInput.get(result);
+    if (pool === undefined) {
+      pool = this.poolWhere(({ worker }) => worker.hasWhat.has(result));
+      this.byInput.set(result, pool);
+    }
+    return pool;
+  }
+
+  private poolWhere(belongs: (load: Load) => boolean): ThiefPool {
+    this.units += this.members.length;
+    return new ThiefPool(this.members.filter((load) => load.isThief && belongs(load)));
+  }
+}
+
+function comesBefore(
+  task: TaskView,
+  load: Load,
+  startS: number,
+  best: Load,
+  bestS: number,
+): boolean {
+  if (task.isActor && load.worker.actors.size !== best.worker.actors.size) {
+    return load.worker.actors.size < best.worker.actors.size;
+  }
+  if (startS !== bestS) return startS < bestS;
+  return load.nbytes !== best.nbytes ? load.nbytes < best.nbytes : load.rank < best.rank;
+}

@@ -1,0 +1,59 @@
+import type { ClusterView, TaskView } from '../../core/api/index.ts';
+import { LEVEL_COUNT, levelOf } from './cost-levels.ts';
+import { Heap } from './heap.ts';
+import type { Load } from './loads.ts';
+
+/** Tasks of one level on one worker, the one that would run last on top. */
+class Level {
+  readonly tasks = new Heap<TaskView>(lastFirst);
+  /** Seconds that the shortest of them takes. */
+  leastComputeS = Infinity;
+}
+
+/** A worker from which tasks are stolen in a round, with what there is to steal. */
+export class Victim {
+  /** Whether its tasks have been looked at. */
+  isSearched = false;
+  private readonly levels: (Level | undefined)[] = new Array<undefined>(LEVEL_COUNT);
+
+  constructor(readonly load: Load) {}
+
+  level(level: number): Level | undefined {
+    return this.levels[level];
+  }
+
+  /**
+   * Takes down a task, if it can be stolen at all.
+   * @param isSpared - whether a prefix is never stolen
+   */
+  consider(task: TaskView, cluster: ClusterView, isSpared: (prefix: string) => boolean): void {
+    if (!isForTheTaking(task, this, cluster) || isSpared(task.prefix.name)) return;
+    const index = levelOf(task, cluster.costs);
+    if (index === undefined) return;
+    const level = (this.levels[index] ??= new Level());
+    const computeS = task.prefix.durationEstimateS;
+    if (computeS < level.leastComputeS) level.leastComputeS = computeS;
+    level.tasks.push(task);
+  }
+}
+
+/** It is here, and may be asked for; things change between the slices of a round. */
+export function isForTheTaking(task: TaskView, { load }: Victim, cluster: ClusterView): boolean {
+  const { worker } = load;
+  if (task.processingOn !== worker) return false;
+  if (worker.longRunning.size > 0 && worker.longRunning.has(task)) return false;
+  if (cluster.steals.size > 0 && cluster.steals.has(task)) return false;
+  const { stealOutcomes } = cluster;
+  return stealOutcomes.size === 0 || stealOutcomes.get(task) !== 'refused';
+}
+
+/** By descending priority: what would run soon is not worth moving, and may have begun by then. */
+function lastFirst(a: TaskView, b: TaskView): number {
+  const user = b.negatedUserPriority - a.negatedUserPriority;
+  if (user !== 0) return user;
+  const generation = b.generation - a.generation;
+  if (generation !== 0) return generation;
+  const rank = b.rank - a.rank;
+  if (rank !== 0) return rank;
+  return a.key < b.key ? 1 : -1;
+}

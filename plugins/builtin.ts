@@ -8,9 +8,14 @@ export const builtins: Builtins = {
   // Policies of the kernel's slots.
   'earliest-start': async () =>
     (await import('../policies/worker-selection/earliest-start.ts')).earliestStart,
+  balanced: async () => (await import('../policies/worker-selection/balanced.ts')).balanced,
+  'locality-first': async () =>
+    (await import('../policies/worker-selection/locality-first.ts')).localityFirst,
   'root-ish': async () => (await import('../policies/queuing/root-ish.ts')).rootish,
   'co-assign': async () => (await import('../policies/queuing/co-assign.ts')).coAssign,
+  direct: async () => (await import('../policies/queuing/direct.ts')).direct,
   'depth-first': async () => (await import('../policies/ordering/depth-first.ts')).depthFirst,
+  fifo: async () => (await import('../policies/fairness/fifo.ts')).fifo,
 
   // Plugins.
   amm: async () => (await import('./active-memory-manager.ts')).default,

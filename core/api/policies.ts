@@ -11,6 +11,17 @@ import type { ClusterView, TaskView, WorkerView } from './views.ts';
 /** Which worker should compute a task that is not root-ish. It has `score` or `select`. */
 export interface WorkerSelection {
   /**
+   * Optional: bounds and widens the candidates, for a policy that must not be asked about hundreds of
+   * workers. Without it the candidates are all running workers that hold inputs, and all valid ones
+   * when none does. Restrictions hold in any case; for an actor every valid worker is a candidate.
+   */
+  readonly reach?: Reach;
+  /**
+   * Optional: sees the tasks of a graph, dependencies first, after they were linked and before any of
+   * them is placed. Tasks that were there before the policy are given in the same way.
+   */
+  prepare?(tasks: readonly TaskView[], cluster: ClusterView): void;
+  /**
    * Narrows the workers that restrictions and replicas allow. Called once for each candidate. A task
    * that is admitted nowhere waits in `no-worker`, and is offered again when a worker has less to do.
    */
@@ -26,11 +37,13 @@ export interface WorkerSelection {
    * Replaces `score` for a policy that wants to see all candidates at once. `undefined` means that
    * none will do; the task then waits in `no-worker`.
    * @param candidates - by ascending rank, never empty
+   * @param missingBytes - bytes of the task's dependencies that a worker does not hold; O(1)
    */
   select?(
     task: TaskView,
     candidates: readonly WorkerView[],
     cluster: ClusterView,
+    missingBytes: (worker: WorkerView) => number,
   ): WorkerView | undefined;
   /**
    * Optional: places a task without dependencies and restrictions.
@@ -43,6 +56,20 @@ export interface WorkerSelection {
   ): WorkerView | undefined;
 }
 
+/**
+ * Which workers are candidates. With both numbers small the cost of a decision does not grow with the
+ * cluster.
+ */
+export interface Reach {
+  /**
+   * Of the workers that hold inputs, those with the most bytes of them; the least busy ones of equals.
+   * Inputs with more than 32 copies are left out of this, and of `missingBytes`: they are everywhere.
+   */
+  readonly holders: number;
+  /** Besides, the least busy valid workers. Those where the task's resources are free come first. */
+  readonly others: number;
+}
+
 /** A pool of workers that can be indexed by ascending rank. */
 export interface WorkerPool extends Iterable<WorkerView> {
   readonly size: number;
@@ -53,6 +80,8 @@ export interface WorkerPool extends Iterable<WorkerView> {
 export interface Queuing {
   /** Whether root-ish tasks for which there is no worker now wait in `queued`, not in `no-worker`. */
   readonly holdsBack: boolean;
+  /** Optional: as {@link WorkerSelection.prepare}; called before that. */
+  prepare?(tasks: readonly TaskView[], cluster: ClusterView): void;
   isRootish(task: TaskView, cluster: ClusterView): boolean;
   /**
    * Root-ish tasks that a worker may have at once, at least 1; Infinity: nothing is held back.
@@ -64,6 +93,12 @@ export interface Queuing {
    * `undefined`: the task waits, in `queued` when anything is held back and in `no-worker` otherwise.
    */
   selectRootish(task: TaskView, cluster: ClusterView): WorkerView | undefined;
+  /**
+   * Optional. Which queued task leaves the queue next; `undefined`: the first by priority. The policy
+   * is then asked where it goes. Called as long as tasks are queued and a slot is open.
+   * @param worker - the least busy worker with an open slot
+   */
+  nextQueued?(worker: WorkerView, cluster: ClusterView): TaskView | undefined;
 }
 
 /** The static order of the tasks of one graph. */
@@ -77,11 +112,46 @@ export interface Ordering {
   order(tasks: readonly GraphTask[], keys: readonly string[]): ArrayLike<number>;
 }
 
+/** Tasks that a client submits, for {@link Fairness}. */
+export interface Submission {
+  readonly client: string;
+  /** The new tasks in the order in which they will run; empty unless the policy `isPerTask`. */
+  readonly tasks: readonly TaskView[];
+  /**
+   * Number of the submission: older ones have lower ones, and those closer together than the client's
+   * `fifoTimeoutMs` share one. Tasks that a task submitted are numbered below 1.
+   */
+  readonly generation: number;
+  /** The task from inside which these were submitted. */
+  readonly parent: TaskView | undefined;
+  /** Milliseconds of the scheduler's clock. */
+  readonly nowMs: number;
+}
+
+/** In which order the work of several submissions and clients runs. */
+export interface Fairness {
+  /** Whether tasks of one submission are told apart. Default false: all have the same generation. */
+  readonly isPerTask?: boolean;
+  /**
+   * The generation of the tasks: what decides next to the user's own priority, and before the order
+   * of the graph. Smaller runs sooner, on the scheduler and on the workers. Called once for each
+   * submission with new tasks.
+   * @returns one finite number for all of them, or one for each
+   */
+  generations(submission: Submission, cluster: ClusterView): number | ArrayLike<number>;
+  /**
+   * Optional. A task is not on its way any more: it was computed or failed by itself (`isServed`), or
+   * nobody needs it now. May come again when the result is lost and computed anew.
+   */
+  taskOver?(task: TaskView, isServed: boolean, cluster: ClusterView): void;
+}
+
 /** Names of the slots as a config file has them, with what fills each. */
 export interface PolicySlots {
   workerSelection: WorkerSelection;
   queuing: Queuing;
   ordering: Ordering;
+  fairness: Fairness;
 }
 
 /** Names of the slots. */
@@ -92,6 +162,7 @@ export const SLOT_NAMES = [
   'workerSelection',
   'queuing',
   'ordering',
+  'fairness',
 ] as const satisfies readonly SlotName[];
 
 /** A policy that a config file can name. */

@@ -109,6 +109,10 @@ export interface WorkerView {
   readonly hasWhat: ReadonlySet<TaskView>;
   readonly processing: ReadonlySet<TaskView>;
   readonly longRunning: ReadonlySet<TaskView>;
+  /** Results that it lacks and that tasks which were sent there need: it fetches them anyway. */
+  readonly needsWhat: { readonly size: number; has(task: TaskView): boolean };
+  /** Bytes of these; part of `occupancyS`. */
+  readonly networkBytes: number;
   readonly actors: ReadonlySet<TaskView>;
   readonly resources: ReadonlyMap<string, number>;
   readonly usedResources: ReadonlyMap<string, number>;

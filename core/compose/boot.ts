@@ -17,6 +17,7 @@ export const DEFAULT_POLICIES: Readonly<Record<SlotName, string>> = {
   workerSelection: 'earliest-start',
   queuing: 'root-ish',
   ordering: 'depth-first',
+  fairness: 'fifo',
 };
 
 /** Built-in name of the plugin that the section `scheduler.activeMemoryManager` is for. */

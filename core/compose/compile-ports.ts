@@ -16,11 +16,12 @@ export function compilePorts(
   own: Partial<SchedulerHooks>,
   onPolicyFailure: (failure: PolicyFailure) => void,
 ): KernelPorts {
-  const { workerSelection, queuing, ordering } = slots.current();
+  const { workerSelection, queuing, ordering, fairness } = slots.current();
   return Object.freeze({
     workerSelection,
     queuing,
     ordering,
+    fairness,
     fallbacks: slots.fallbacks,
     hooks: hooks.compile(own),
     onPolicyFailure,

@@ -8,6 +8,7 @@ const REQUIRED: Readonly<Record<SlotName, readonly (readonly string[])[]>> = {
   workerSelection: [['score', 'select']],
   queuing: [['isRootish'], ['slotLimit'], ['selectRootish']],
   ordering: [['order']],
+  fairness: [['generations']],
 };
 
 interface Provider {
@@ -76,11 +77,12 @@ export class PolicySlotTable {
   }
 
   get fallbacks(): PolicySlots {
-    const { workerSelection, queuing, ordering } = this.builtins();
+    const { workerSelection, queuing, ordering, fairness } = this.builtins();
     return {
       workerSelection: workerSelection.policy,
       queuing: queuing.policy,
       ordering: ordering.policy,
+      fairness: fairness.policy,
     };
   }
 
@@ -93,6 +95,7 @@ export class PolicySlotTable {
       workerSelection: named(of('workerSelection')),
       queuing: named(of('queuing')),
       ordering: named(of('ordering')),
+      fairness: named(of('fairness')),
     };
   }
 

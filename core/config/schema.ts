@@ -80,6 +80,14 @@ const policies = {
         description: 'Default: depth-first.',
       },
     ),
+    fairness: entry(
+      'fairness policy',
+      {},
+      {
+        title: 'In which order the work of several clients runs',
+        description: 'Default: fifo.',
+      },
+    ),
   },
 };
 

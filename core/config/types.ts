@@ -40,6 +40,7 @@ export interface SchedulerConfig {
     readonly workerSelection?: UseEntry;
     readonly queuing?: UseEntry;
     readonly ordering?: UseEntry;
+    readonly fairness?: UseEntry;
   };
   readonly activeMemoryManager: AmmConfig;
   readonly plugins: readonly PluginEntry[];
@@ -88,6 +89,7 @@ export interface ConfigInput {
       readonly workerSelection?: ExtensionInput;
       readonly queuing?: ExtensionInput;
       readonly ordering?: ExtensionInput;
+      readonly fairness?: ExtensionInput;
     };
     readonly activeMemoryManager?: {
       readonly start?: boolean;

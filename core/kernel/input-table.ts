@@ -1,3 +1,4 @@
+import type { WorkerView } from '../api/views.ts';
 import type { ClusterState } from '../state/cluster.ts';
 import { nbytesOf } from '../state/relations.ts';
 import type { TaskState } from '../state/task.ts';
@@ -21,22 +22,23 @@ export class InputTable {
   private readonly localBytes: number[] = [];
   private totalBytes = 0;
 
-  locate(cluster: ClusterState, task: TaskState): void {
+  /** @param copiesMax - inputs with more copies are left out; they are everywhere */
+  locate(cluster: ClusterState, task: TaskState, copiesMax = Infinity): void {
     this.clear();
     while (this.localBytes.length < cluster.workersByRank.length) {
       this.localBytes.push(NOT_A_HOLDER);
     }
     for (const dependency of task.dependencies) {
+      if (dependency.whoHas.size > copiesMax) continue;
       const nbytes = nbytesOf(cluster, dependency);
       this.totalBytes += nbytes;
       for (const worker of dependency.whoHas.items) this.credit(worker, nbytes);
     }
   }
 
-  /** Bytes that would have to be fetched to run the task there. */
-  missingBytes(worker: WorkerState): number {
-    return this.totalBytes - Math.max(0, this.localBytes[worker.rank] ?? 0);
-  }
+  /** Bytes that would have to be fetched to run the task there. Can be handed on without this table. */
+  readonly missingBytes = (worker: WorkerView): number =>
+    this.totalBytes - Math.max(0, this.localBytes[worker.rank] ?? 0);
 
   clear(): void {
     for (const rank of this.ranks) this.localBytes[rank] = NOT_A_HOLDER;

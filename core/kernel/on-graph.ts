@@ -8,7 +8,8 @@ import { reportState } from './client-reports.ts';
 import { schedulerFailure } from './errors.ts';
 import { planGraph, type GraphPlan } from './graph-walk.ts';
 import { clientOnDemand } from './on-client.ts';
-import { generationOf, ranksOf } from './priorities.ts';
+import { showGraph, wantsGraphs } from './prepare.ts';
+import { generationOf, ranksOf, setGenerations, submissionOf } from './priorities.ts';
 import type { KernelScope } from './scope.ts';
 import { settle } from './transition-loop.ts';
 
@@ -21,8 +22,9 @@ export function onUpdateGraph(scope: KernelScope, stimulus: UpdateGraph): void {
     return;
   }
   tellLost(scope, client, plan.lost);
-  const touched = takeTasks(scope, stimulus, plan);
+  const { touched, fresh } = takeTasks(scope, stimulus, plan);
   for (const key of plan.keys) addWish(client, scope.cluster.tasks.get(key) as TaskState);
+  if (fresh !== undefined) showGraph(scope, fresh);
   recommendTouched(scope, touched);
   for (const hook of scope.ports.hooks.graphUpdated) {
     hook({
@@ -53,12 +55,23 @@ function wantedAndDone(
   return done;
 }
 
+interface Taken {
+  /** Tasks of the graph that are needed, and those outside of it that they depend on. */
+  readonly touched: TaskState[];
+  /** Tasks that got their definition now, if a policy wants to see them. */
+  readonly fresh: TaskState[] | undefined;
+}
+
 /** Makes the new tasks and links them. Known tasks keep their definition. */
-function takeTasks(scope: KernelScope, stimulus: UpdateGraph, plan: GraphPlan): TaskState[] {
-  const { cluster } = scope;
-  const generation = generationOf(scope, stimulus);
+function takeTasks(scope: KernelScope, stimulus: UpdateGraph, plan: GraphPlan): Taken {
+  const { cluster, ports } = scope;
+  const submission = submissionOf(scope, stimulus);
+  const generation = plan.order.length === 0 ? 0 : generationOf(scope, submission);
   const ranks = plan.order.length === 0 ? [] : ranksOf(scope, stimulus);
   const touched = [...plan.outside];
+  const fresh: TaskState[] | undefined = wantsGraphs(ports) ? [] : undefined;
+  const { isPerTask = false } = ports.fairness.policy;
+  const ranked: TaskState[] | undefined = isPerTask ? [] : undefined;
   // Full length from the start: written in the order of the plan, an empty array would become a hash
   // table.
   const made = [...plan.known];
@@ -71,6 +84,7 @@ function takeTasks(scope: KernelScope, stimulus: UpdateGraph, plan: GraphPlan): 
     else if (known.runSpec !== undefined) warnIfOther(scope, known, description);
     if (task.runSpec === undefined && task.state === 'released') {
       task.runSpec = description.runSpec;
+      fresh?.push(task);
       linkAll(task, dependenciesOf(scope, description, index, plan, made));
     }
     if (task.rank < 0) {
@@ -78,10 +92,12 @@ function takeTasks(scope: KernelScope, stimulus: UpdateGraph, plan: GraphPlan): 
       task.negatedUserPriority = 0 - (description.userPriority ?? 0);
       task.generation = generation;
       task.rank = ranks[index] as number;
+      ranked?.push(task);
     }
     touched.push(task);
   }
-  return touched;
+  if (ranked !== undefined) setGenerations(scope, submission, ranked);
+  return { touched, fresh };
 }
 
 /** The order of the plan guarantees that the dependencies exist. */

@@ -4,10 +4,10 @@
  */
 import type { WorkerSelection } from '../api/policies.ts';
 import type { WorkerView } from '../api/views.ts';
-import type { ClusterState } from '../state/cluster.ts';
 import type { TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
 import { askPolicy, type Question } from './ask-policy.ts';
+import { COMMON_COPIES, reachedWorkers } from './reach.ts';
 import { validWorkers } from './restrictions.ts';
 import type { KernelScope } from './scope.ts';
 
@@ -46,28 +46,30 @@ export function placeUnqueued(scope: KernelScope, task: TaskState): WorkerState 
   const valid = validWorkers(cluster, task);
   // Turns are taken in a healthy cluster only; Dask compares start times when a worker is paused.
   const areAllRunning = cluster.running.size === cluster.workersByRank.length;
-  scope.inputs.locate(cluster, task);
+  const { reach } = scope.ports.workerSelection.policy;
+  scope.inputs.locate(cluster, task, reach === undefined ? Infinity : COMMON_COPIES);
   if (task.dependencies.length === 0 && valid === undefined && areAllRunning) {
     return askPolicy(scope, SELECT_UNCONSTRAINED, task) as WorkerState | undefined;
   }
-  scope.candidates = candidatesFor(cluster, task, scope.inputs.holders, valid);
+  scope.candidates = candidatesFor(scope, task, valid);
   return chooseCandidate(scope, task);
 }
 
 /** Holders of inputs first; any valid worker when none of them may run the task. */
 function candidatesFor(
-  cluster: ClusterState,
+  scope: KernelScope,
   task: TaskState,
-  holders: readonly WorkerState[],
   valid: ReadonlySet<WorkerState> | undefined,
 ): readonly WorkerState[] {
-  if (valid === undefined) {
-    if (task.isActor || holders.length === 0) return [...cluster.running];
-    return holders;
+  const { cluster, inputs } = scope;
+  if (valid?.size === 0) {
+    return task.restrictions?.loose === true ? candidatesFor(scope, task, undefined) : [];
   }
-  if (valid.size === 0) {
-    if (task.restrictions?.loose !== true) return [];
-    return candidatesFor(cluster, task, holders, undefined);
+  const { reach } = scope.ports.workerSelection.policy;
+  if (reach !== undefined && !task.isActor) return reachedWorkers(scope, task, valid, reach);
+  const { holders } = inputs;
+  if (valid === undefined) {
+    return task.isActor || holders.length === 0 ? [...cluster.running] : holders;
   }
   const both = task.isActor ? [] : holders.filter((worker) => valid.has(worker));
   return both.length > 0 ? both : [...valid];
@@ -152,7 +154,7 @@ function selectBest(
       : candidates.filter((worker) => policy.admits?.(task, worker) === true);
   if (admitted.length === 0) return undefined;
   if (policy.select !== undefined) {
-    return policy.select(task, admitted.toSorted(byRank), cluster);
+    return policy.select(task, admitted.toSorted(byRank), cluster, inputs.missingBytes);
   }
   if (policy.score === undefined) throw new TypeError('it has neither score nor select');
   let best: WorkerState | undefined;

@@ -1,6 +1,6 @@
 import type { YardmasterError } from '../api/errors.ts';
 import type { SchedulerHooks } from '../api/hooks.ts';
-import type { Ordering, PolicySlots, Queuing, WorkerSelection } from '../api/policies.ts';
+import type { Fairness, Ordering, PolicySlots, Queuing, WorkerSelection } from '../api/policies.ts';
 
 /** Where a policy failed, and what the kernel could not use. */
 export interface PolicyFailure {
@@ -28,6 +28,7 @@ export interface KernelPorts {
   readonly workerSelection: Named<WorkerSelection>;
   readonly queuing: Named<Queuing>;
   readonly ordering: Named<Ordering>;
+  readonly fairness: Named<Fairness>;
   /** What decides when one of these throws or gives an unusable answer. */
   readonly fallbacks: Readonly<PolicySlots>;
   /**

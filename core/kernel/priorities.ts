@@ -1,5 +1,7 @@
 /** Who comes first. Source: behaviour.md section 8.5. */
+import type { Submission } from '../api/policies.ts';
 import type { UpdateGraph } from '../messages/stimulus.ts';
+import { byPriority, type TaskState } from '../state/task.ts';
 import { askPolicy, type Question } from './ask-policy.ts';
 import type { KernelScope } from './scope.ts';
 
@@ -7,19 +9,81 @@ import type { KernelScope } from './scope.ts';
 const SUBMITTED_INSIDE = 0.01;
 
 /**
- * The generation of a submission: older submissions come first, and those closer together than the
- * timeout share a generation. A task's own submissions precede every ordinary generation.
+ * A submission as the fairness policy sees it. Its number: older submissions come first, and those
+ * closer together than the timeout share a generation. A task's own submissions precede every ordinary
+ * generation.
  */
-export function generationOf(scope: KernelScope, stimulus: UpdateGraph): number {
+export function submissionOf(scope: KernelScope, stimulus: UpdateGraph): Submission {
   const { cluster, nowMs } = scope;
-  const parent =
-    stimulus.submittingTask === undefined ? undefined : cluster.tasks.get(stimulus.submittingTask);
-  if (parent !== undefined) return parent.negatedUserPriority - SUBMITTED_INSIDE;
-  if (cluster.lastGenerationMs + (stimulus.fifoTimeoutMs ?? 0) < nowMs) {
+  const { client, submittingTask, fifoTimeoutMs = 0 } = stimulus;
+  const parent = submittingTask === undefined ? undefined : cluster.tasks.get(submittingTask);
+  if (parent === undefined && cluster.lastGenerationMs + fifoTimeoutMs < nowMs) {
     cluster.generation++;
     cluster.lastGenerationMs = nowMs;
   }
-  return cluster.generation;
+  const generation =
+    parent === undefined ? cluster.generation : parent.negatedUserPriority - SUBMITTED_INSIDE;
+  return { client, tasks: [], generation, parent, nowMs };
+}
+
+/** The generation that all tasks of a submission begin with. */
+export function generationOf(scope: KernelScope, submission: Submission): number {
+  if (scope.ports.fairness.policy.isPerTask === true) return submission.generation;
+  return askPolicy(scope, GENERATIONS, submission) as number;
+}
+
+/** Gives each new task its own generation, for a policy that tells them apart. O(n log n). */
+export function setGenerations(
+  scope: KernelScope,
+  submission: Submission,
+  tasks: TaskState[],
+): void {
+  if (tasks.length === 0) return;
+  tasks.sort(byPriority);
+  const generations = askPolicy(scope, GENERATIONS, { ...submission, tasks });
+  for (let index = 0; index < tasks.length; index++) {
+    const generation = typeof generations === 'number' ? generations : generations[index];
+    (tasks[index] as TaskState).generation = generation as number;
+  }
+}
+
+/** Tells the fairness policy that a task is not on its way any more. */
+export function tellTaskOver(scope: KernelScope, task: TaskState): void {
+  askPolicy(scope, TASK_OVER, task);
+}
+
+const GENERATIONS: Question<'fairness', Submission, number | ArrayLike<number>> = {
+  slot: 'fairness',
+  ask: (policy, { cluster }, submission) => policy.generations(submission, cluster),
+  refuse: (generations, _scope, { tasks }) => refuseGenerations(generations, tasks.length),
+};
+
+const TASK_OVER: Question<'fairness', TaskState, void> = {
+  slot: 'fairness',
+  ask: (policy, { cluster }, task) => {
+    const isServed =
+      task.whoHas.size > 0 || (task.state === 'erred' && task.exceptionBlame === task);
+    policy.taskOver?.(task, isServed, cluster);
+  },
+  refuse: () => undefined,
+};
+
+function refuseGenerations(
+  generations: number | ArrayLike<number>,
+  count: number,
+): string | undefined {
+  if (typeof generations === 'number') {
+    return Number.isFinite(generations) ? undefined : `gave the generation ${generations}`;
+  }
+  if (count === 0) return 'gave a list of generations, and does not say that it isPerTask';
+  if (generations.length !== count) {
+    return `gave ${String(generations.length)} generations to ${count} tasks`;
+  }
+  for (let index = 0; index < count; index++) {
+    const generation: unknown = generations[index];
+    if (!Number.isFinite(generation)) return `gave the generation ${String(generation)}`;
+  }
+  return undefined;
 }
 
 /** The static order of the graph: as the client gives it, else as the ordering policy says. */

@@ -17,11 +17,13 @@ import {
 import { byPriority, type TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
 import { nothingToBlame, reportErred, reportInMemory } from './client-reports.ts';
+import { tellTaskOver } from './priorities.ts';
 import type { KernelScope } from './scope.ts';
 
 /** The task needs its dependencies no more; those that nobody needs are released. */
 export function leavePlay(scope: KernelScope, task: TaskState): void {
   if (!stopWaiting(task)) return;
+  if (scope.ports.fairness.policy.taskOver !== undefined) tellTaskOver(scope, task);
   for (const dependency of task.dependencies) {
     if (!loseWaiter(dependency)) continue;
     if (dependency.state !== 'released') scope.recommend(dependency, 'released');

@@ -1,5 +1,8 @@
 /** Tasks that wait in the scheduler for a worker get their next chance. */
+import type { TaskView } from '../api/views.ts';
 import type { TaskState } from '../state/task.ts';
+import type { WorkerState } from '../state/worker.ts';
+import { askPolicy, type Question } from './ask-policy.ts';
 import { validWorkers } from './restrictions.ts';
 import type { KernelScope } from './scope.ts';
 import { settle } from './transition-loop.ts';
@@ -13,9 +16,9 @@ const REFUSALS_MAX = 8;
  * O(1) when nothing is queued or no slot is open.
  */
 export function refillFromQueue(scope: KernelScope): void {
-  const { queued, openSlots } = scope.cluster;
+  const { openSlots } = scope.cluster;
   while (openSlots.size > 0) {
-    const task = queued.peek();
+    const task = nextQueued(scope);
     if (task === undefined) return;
     scope.recommend(task, 'processing');
     settle(scope);
@@ -25,6 +28,24 @@ export function refillFromQueue(scope: KernelScope): void {
     return;
   }
 }
+
+/** The best queued task, unless the queuing policy has another one in mind for the open slot. */
+function nextQueued(scope: KernelScope): TaskState | undefined {
+  const { queued, openSlots } = scope.cluster;
+  const best = queued.peek();
+  if (best === undefined || scope.ports.queuing.policy.nextQueued === undefined) return best;
+  const answer = askPolicy(scope, NEXT_QUEUED, openSlots.peek() as WorkerState);
+  return (answer as TaskState | undefined) ?? best;
+}
+
+const NEXT_QUEUED: Question<'queuing', WorkerState, TaskView | undefined> = {
+  slot: 'queuing',
+  ask: (policy, { cluster }, worker) => policy.nextQueued?.(worker, cluster),
+  refuse: (answer, { cluster }, worker) =>
+    answer === undefined || (answer.state === 'queued' && cluster.tasks.get(answer.key) === answer)
+      ? undefined
+      : `gave an open slot of ${worker.address} to ${answer.key}, which is not queued`,
+};
 
 /**
  * A policy with `admits` or `select` may refuse all workers because of what they are doing now. Such

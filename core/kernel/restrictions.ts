@@ -4,8 +4,9 @@ import type { Restrictions, TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
 
 /**
- * Running workers that satisfy the task's restrictions, or undefined when any worker does. Resources
- * are compared with what a worker offers in all, not with what is free: the task waits there.
+ * Running workers that satisfy the task's restrictions, in no order that matters, or undefined when
+ * any worker does. Resources are compared with what a worker offers in all, not with what is free: the
+ * task waits there. O(workers that satisfy them).
  */
 export function validWorkers(
   cluster: ClusterState,
@@ -16,8 +17,9 @@ export function validWorkers(
   const addresses = validAddresses(cluster, restrictions);
   if (addresses === undefined) return undefined;
   const valid = new Set<WorkerState>();
-  for (const worker of cluster.workersByRank) {
-    if (worker.status === 'running' && addresses.has(worker.address)) valid.add(worker);
+  for (const address of addresses) {
+    const worker = cluster.workers.get(address);
+    if (worker?.status === 'running') valid.add(worker);
   }
   return valid;
 }

@@ -37,6 +37,7 @@ import { onLongRunning, onReschedule, onTaskErred, onTaskFinished } from './on-t
 import { DEFAULT_KERNEL_OPTIONS, type KernelOptions } from './options.ts';
 import type { Outbox } from './outbox.ts';
 import { slotLimitOf } from './placement.ts';
+import { showKnownTasks } from './prepare.ts';
 import type { KernelPorts } from './ports.ts';
 import { offerRefused, refillFromQueue } from './queue.ts';
 import { KernelScope } from './scope.ts';
@@ -96,10 +97,12 @@ export class SchedulerKernel {
     return scope.outbox;
   }
 
-  /** Puts other policies and hooks into place. Between two stimuli only. O(workers). */
+  /** Puts other policies and hooks into place. Between two stimuli only. O(workers + tasks). */
   replacePorts(ports: KernelPorts): void {
     const { scope } = this;
+    const before = scope.ports;
     scope.ports = ports;
+    showKnownTasks(scope, before);
     for (const worker of scope.cluster.workersByRank) {
       worker.slotLimit = slotLimitOf(scope, worker);
       checkIdleSaturated(scope, worker);

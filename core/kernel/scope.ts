@@ -22,6 +22,8 @@ export class KernelScope {
   readonly inputs = new InputTable();
   /** Workers among which the selection policy chooses for that task. */
   candidates: readonly WorkerState[] = [];
+  /** For candidates of a policy that bounds its reach; reused. */
+  readonly reached: WorkerState[] = [];
 
   /** The present stimulus and its time. */
   stimulusId = '';

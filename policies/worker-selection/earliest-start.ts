@@ -25,7 +25,7 @@ export const earliestStart = definePolicy('workerSelection', {
  * The least occupied worker; among several with nothing to do they take turns, so that single tasks
  * spread over the cluster. O(pool) below 20 workers, else O(workers / 32).
  */
-function takeTurns(pool: WorkerPool, cluster: ClusterView): WorkerView | undefined {
+export function takeTurns(pool: WorkerPool, cluster: ClusterView): WorkerView | undefined {
   const turn = cluster.assignedCount % pool.size;
   if (pool.size >= SEARCHED_POOL_MAX) return pool.at(turn);
   const workers = [...pool];

@@ -1,6 +1,7 @@
 import { noHooks } from '../../core/kernel/ports.ts';
 import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
 import type { Outbox } from '../../core/kernel/outbox.ts';
+import { fifo } from '../../policies/fairness/fifo.ts';
 import { depthFirst } from '../../policies/ordering/depth-first.ts';
 import { rootish } from '../../policies/queuing/root-ish.ts';
 import { earliestStart } from '../../policies/worker-selection/earliest-start.ts';
@@ -187,6 +188,7 @@ function makeKernel(workerSaturation: number): SchedulerKernel {
     workerSelection: earliestStart.create({}),
     queuing: rootish.create({ workerSaturation }),
     ordering: depthFirst.create({}),
+    fairness: fifo.create({}),
   };
   const kernel = new SchedulerKernel(
     {},
@@ -194,6 +196,7 @@ function makeKernel(workerSaturation: number): SchedulerKernel {
       workerSelection: { name: earliestStart.name, policy: policies.workerSelection },
       queuing: { name: rootish.name, policy: policies.queuing },
       ordering: { name: depthFirst.name, policy: policies.ordering },
+      fairness: { name: fifo.name, policy: policies.fairness },
       fallbacks: policies,
       hooks: noHooks(),
       onPolicyFailure: ({ error }) => {

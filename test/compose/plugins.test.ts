@@ -613,6 +613,7 @@ describe('checkConfig', () => {
       '- workerSelection: earliest-start',
       '- queuing: co-assign',
       '- ordering: depth-first',
+      '- fairness: fifo',
       'plugins',
       '- amm (built-in amm)',
       '- a (a given in code)',

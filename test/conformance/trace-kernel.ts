@@ -6,6 +6,7 @@ import { checkIdleSaturated } from '../../core/kernel/occupancy.ts';
 import { parseDurationMs } from '../../core/config/units.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';
 import type { WorkerStatus } from '../../core/state/worker.ts';
+import { fifo } from '../../policies/fairness/fifo.ts';
 import { depthFirst } from '../../policies/ordering/depth-first.ts';
 import { rootish } from '../../policies/queuing/root-ish.ts';
 import { earliestStart } from '../../policies/worker-selection/earliest-start.ts';
@@ -27,6 +28,7 @@ export class TraceKernel {
       workerSelection: earliestStart.create({}),
       queuing: rootish.create({ workerSaturation }),
       ordering: depthFirst.create({}),
+      fairness: fifo.create({}),
     };
     this.kernel = new SchedulerKernel(
       {
@@ -49,6 +51,7 @@ export class TraceKernel {
         workerSelection: { name: 'earliest-start', policy: policies.workerSelection },
         queuing: { name: 'root-ish', policy: policies.queuing },
         ordering: { name: 'depth-first', policy: policies.ordering },
+        fairness: { name: 'fifo', policy: policies.fairness },
         fallbacks: policies,
         hooks: noHooks(),
         onPolicyFailure: ({ error }) => {

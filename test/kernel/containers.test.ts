@@ -45,6 +45,9 @@ it('a heap gives its members in order, whatever was added, removed and changed',
         expect(heap.peek()).toBe([...model].sort(order)[0]);
       }
       expect(heap.sorted()).toEqual([...model].sort(order));
+      const first: Item[] = [];
+      heap.smallestInto(first, 4);
+      expect(first).toEqual([...model].sort(order).slice(0, 4));
     }),
   );
 });

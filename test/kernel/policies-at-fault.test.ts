@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { YardmasterError } from '../../core/api/errors.ts';
 import type { PolicySlots } from '../../core/api/policies.ts';
-import type { WorkerView } from '../../core/api/views.ts';
+import type { TaskView, WorkerView } from '../../core/api/views.ts';
 import { SchedulerEnv } from '../kit/env.ts';
 import { numbered } from '../kit/graph.ts';
 import { builtinPolicies } from '../kit/ports.ts';
 
-const { workerSelection, queuing, ordering } = builtinPolicies();
+const { workerSelection, queuing, ordering, fairness } = builtinPolicies();
 
 function boom(): never {
   throw new Error('boom');
@@ -46,6 +46,34 @@ const FAULTS: readonly (readonly [string, Partial<PolicySlots>, RegExp])[] = [
   ['orders too few tasks', { ordering: { order: () => [0] } }, /ranked 1 of 3 tasks/],
   ['orders with fractions', { ordering: { order: () => [0, 1, 1.5] } }, /gave the rank 1.5/],
   ['orders nothing at all', { ordering: { order: never } }, /threw/],
+  [
+    'looks at graphs by throwing',
+    { workerSelection: { ...workerSelection, prepare: boom } },
+    /boom/,
+  ],
+  ['looks at roots by throwing', { queuing: { ...queuing, prepare: boom } }, /threw: boom/],
+  ['numbers by throwing', { fairness: { generations: boom } }, /threw: boom/],
+  ['numbers with NaN', { fairness: { generations: () => NaN } }, /gave the generation NaN/],
+  [
+    'numbers too few tasks',
+    { fairness: { isPerTask: true, generations: () => [1, 2] } },
+    /gave 2 generations to 3 tasks/,
+  ],
+  [
+    'numbers one task with Infinity',
+    { fairness: { isPerTask: true, generations: () => [1, Infinity, 2] } },
+    /gave the generation Infinity/,
+  ],
+  [
+    'numbers tasks one by one without having seen them',
+    { fairness: { generations: () => [1] } },
+    /does not say that it isPerTask/,
+  ],
+  [
+    'minds tasks that are over',
+    { fairness: { ...fairness, taskOver: boom } },
+    /slot fairness threw: boom/,
+  ],
 ];
 
 function never(): never {
@@ -135,4 +163,16 @@ it('a policy is overruled for one decision only', () => {
   env.submit(numbered('b', 2));
   expect(calls).toBe(2);
   expect(env.policyFailures).toHaveLength(1);
+});
+
+it('a queuing policy that gives an open slot to a task that is not queued is overruled', () => {
+  const nextQueued = (): TaskView => env.task('r-0');
+  const env = cluster({ queuing: { ...queuing, nextQueued } }, false);
+  env.submit(numbered('r', 7));
+  expect(env.policyFailures).toEqual([]);
+  env.finish('r-0');
+  expect(env.state('r-4')).toBe('processing');
+  expect(env.policyFailures[0]!.error.message).toMatch(
+    /gave an open slot of tcp:\/\/w1:1 to r-0, which is not queued/,
+  );
 });

@@ -79,3 +79,31 @@ it('a policy may leave a slot open: the task stays queued and is offered again',
   env.heartbeat('w1');
   expect(env.takeWorker('w1')).toEqual(['compute-task r-0', 'compute-task r-1']);
 });
+
+it('a policy may choose which queued task an open slot is for', () => {
+  const asked: string[] = [];
+  const last: Queuing = {
+    ...builtinPolicies().queuing,
+    nextQueued: (worker, cluster) => {
+      asked.push(worker.name);
+      return [...cluster.queued].at(-1);
+    },
+  };
+  const env = new SchedulerEnv({ policies: { queuing: last } });
+  env.addWorkers(2);
+  env.submit(numbered('r', 9));
+  env.ignoreMessages();
+  env.finish('r-1');
+  expect(env.takeWorker('w2')).toEqual(['compute-task r-8']);
+  expect(asked).toEqual(['w2']);
+});
+
+it('a policy without an opinion gets the best queued task', () => {
+  const shy: Queuing = { ...builtinPolicies().queuing, nextQueued: () => undefined };
+  const env = new SchedulerEnv({ policies: { queuing: shy } });
+  env.addWorkers(1);
+  env.submit(numbered('r', 4));
+  env.ignoreMessages();
+  env.finish('r-0');
+  expect(env.takeWorker('w1')).toEqual(['compute-task r-2']);
+});

@@ -6,6 +6,7 @@ import {
   noHooks,
   type PolicyFailure,
 } from '../../core/kernel/ports.ts';
+import { fifo } from '../../policies/fairness/fifo.ts';
 import { depthFirst } from '../../policies/ordering/depth-first.ts';
 import { rootish, type RootishOptions } from '../../policies/queuing/root-ish.ts';
 import { earliestStart } from '../../policies/worker-selection/earliest-start.ts';
@@ -16,6 +17,7 @@ export function builtinPolicies(queuing: Partial<RootishOptions> = {}): PolicySl
     workerSelection: earliestStart.create({}),
     queuing: rootish.create(queuing),
     ordering: depthFirst.create({}),
+    fairness: fifo.create({}),
   };
 }
 
@@ -30,7 +32,7 @@ export interface PortsOptions {
 /** Ports with the real policies; replaced ones are called `custom`. */
 export function makePorts(options: PortsOptions = {}): KernelPorts {
   const fallbacks = builtinPolicies(options.queuing);
-  const { workerSelection, queuing, ordering } = options.policies ?? {};
+  const { workerSelection, queuing, ordering, fairness } = options.policies ?? {};
   return {
     workerSelection: {
       name: workerSelection ? 'custom' : 'earliest-start',
@@ -38,6 +40,7 @@ export function makePorts(options: PortsOptions = {}): KernelPorts {
     },
     queuing: { name: queuing ? 'custom' : 'root-ish', policy: queuing ?? fallbacks.queuing },
     ordering: { name: ordering ? 'custom' : 'depth-first', policy: ordering ?? fallbacks.ordering },
+    fairness: { name: fairness ? 'custom' : 'fifo', policy: fairness ?? fallbacks.fairness },
     fallbacks,
     hooks: { ...noHooks(), ...options.hooks },
     onPolicyFailure:

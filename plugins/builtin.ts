@@ -15,6 +15,10 @@ export const builtins: Builtins = {
   'co-assign': async () => (await import('../policies/queuing/co-assign.ts')).coAssign,
   direct: async () => (await import('../policies/queuing/direct.ts')).direct,
   'depth-first': async () => (await import('../policies/ordering/depth-first.ts')).depthFirst,
+  dask: async () => (await import('../policies/ordering/dask.ts')).daskOrder,
+  mars: async () => (await import('../policies/ordering/mars.ts')).mars,
+  'as-submitted': async () => (await import('../policies/ordering/as-submitted.ts')).asSubmitted,
+  best: async () => (await import('../policies/ordering/best.ts')).best,
   fifo: async () => (await import('../policies/fairness/fifo.ts')).fifo,
 
   // Plugins.

@@ -11,15 +11,13 @@ import { type Decision, runDecision } from './decide-decisions.ts';
 import { runTables, type UnitTables } from './decide-tables.ts';
 import { runTrace, traceFromSteps } from './decide-traces.ts';
 import { runTransitionCase, type TransitionCase } from './decide-transitions.ts';
+import { type PeakCase, type PropertyCase, runPeaks, runProperties } from './order.ts';
 import { type CaseResult, type PartResult, printReport } from './report.ts';
 import { runStealing, type StealTrace } from './stealing.ts';
 import type { Trace } from './trace-format.ts';
 
 const PARTS = ['order', 'stealing', 'amm', 'decide'] as const;
 type Part = (typeof PARTS)[number];
-
-/** Parts whose policies do not exist yet. */
-const NOT_YET: readonly Part[] = ['order'];
 
 const program = new Command('conformance')
   .description('Replays recorded cases of the real Dask scheduler and compares what happens.')
@@ -42,13 +40,18 @@ function runPart(part: Part): PartResult[] {
   if (!existsSync(folder)) {
     return only === part ? [{ part, cases: [], skipped: `no folder ${folder}` }] : [];
   }
-  if (NOT_YET.includes(part)) return [{ part, cases: [], skipped: 'not run: not implemented yet' }];
   if (part === 'amm') return [{ part, cases: ammCases(folder) }];
   if (part === 'stealing') {
     const { cases = [] } = readJson<{ cases: StealTrace[] }>(join(folder, 'cases.json.gz')) ?? {};
     return [{ part, cases: cases.map(runStealing) }];
   }
-  return decideParts(folder);
+  return part === 'order' ? orderParts(folder) : decideParts(folder);
+}
+
+function orderParts(folder: string): PartResult[] {
+  const tests = readJson<{ cases: PropertyCase[] }>(join(folder, 'tests.json.gz'));
+  const graphs = readLines<PeakCase>(join(folder, 'graphs.jsonl.gz'));
+  return [runProperties(tests?.cases ?? []), runPeaks(graphs)];
 }
 
 function ammCases(folder: string): CaseResult[] {

@@ -11,6 +11,8 @@ export interface PartResult {
   readonly cases: readonly CaseResult[];
   /** Why the part, or some of it, was not run. */
   readonly skipped?: string;
+  /** What else there is to say, below the line of the part. */
+  readonly notes?: readonly string[];
 }
 
 /** Failures of one part that are shown. */
@@ -20,7 +22,7 @@ const FAILURES_SHOWN = 10;
 export function printReport(parts: readonly PartResult[], print: (line: string) => void): number {
   let passed = 0;
   let failed = 0;
-  for (const { part, cases, skipped } of parts) {
+  for (const { part, cases, skipped, notes = [] } of parts) {
     const failures = cases.filter((result) => result.failure !== undefined);
     passed += cases.length - failures.length;
     failed += failures.length;
@@ -30,6 +32,7 @@ export function printReport(parts: readonly PartResult[], print: (line: string) 
       print(`  ${id}: ${failure ?? ''}`);
     const hidden = failures.length - FAILURES_SHOWN;
     if (hidden > 0) print(`  … and ${hidden} more`);
+    for (const line of notes) print(`  ${line}`);
   }
   print(`${passed} passed, ${failed} failed`);
   return failed === 0 ? 0 : 1;

@@ -1,0 +1,15 @@
+import { definePolicy } from '../../core/api/index.ts';
+import { criticalPathOrder } from './critical-path.ts';
+import { indexGraph } from './graph-index.ts';
+import { withoutData } from './without-data.ts';
+
+/**
+ * The order that Dask gives graphs since 2023.12. It keeps few results alive when tasks run one after
+ * the other. Ties go by key, so that the order does not depend on the order of submission.
+ */
+export const daskOrder = definePolicy('ordering', {
+  name: 'dask',
+  create: () => ({
+    order: (tasks) => criticalPathOrder(withoutData(indexGraph(tasks), tasks)),
+  }),
+});

@@ -1,0 +1,39 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Ordering } from '../../core/api/index.ts';
+import { asSubmitted } from '../../policies/ordering/as-submitted.ts';
+import { best } from '../../policies/ordering/best.ts';
+import { daskOrder } from '../../policies/ordering/dask.ts';
+import { depthFirst } from '../../policies/ordering/depth-first.ts';
+import { mars } from '../../policies/ordering/mars.ts';
+import { sinks } from '../kit/graph.ts';
+import { randomGraphs, whyInvalid } from '../kit/orders.ts';
+
+const ORDERINGS: Readonly<Record<string, Ordering>> = {
+  dask: daskOrder.create({}),
+  'depth-first': depthFirst.create({}),
+  mars: mars.create({}),
+  'as-submitted': asSubmitted.create({}),
+  best: best.create({ candidates: ['dask', 'depth-first', 'needs-first', 'mars', 'as-submitted'] }),
+};
+
+describe.each(Object.entries(ORDERINGS))('%s', (_name, ordering) => {
+  it('gives each task its own number, dependencies before their dependents', () => {
+    fc.assert(
+      fc.property(randomGraphs(), (tasks) => {
+        expect(whyInvalid(tasks, ordering.order(tasks, sinks(tasks)))).toBeUndefined();
+      }),
+    );
+  });
+
+  it('gives the same graph the same order', () => {
+    fc.assert(
+      fc.property(randomGraphs(), (tasks) => {
+        const keys = sinks(tasks);
+        expect(Array.from(ordering.order(tasks, keys))).toEqual(
+          Array.from(ordering.order(structuredClone(tasks), keys)),
+        );
+      }),
+    );
+  });
+});

@@ -11,7 +11,11 @@ import {
   YardmasterError,
 } from '../core/api/index.ts';
 import { KeepReplicas } from '../policies/amm/keep-replicas.ts';
+import { addMovementCommands } from './amm/commands.ts';
+import { InFlight } from './amm/in-flight.ts';
 import { MemoryManager } from './amm/memory-manager.ts';
+import type { MovementScope } from './amm/movement.ts';
+import { Retirements } from './amm/retirement.ts';
 
 /** Options of the plugin `amm`; in a configuration they are `scheduler.activeMemoryManager`. */
 export interface AmmOptions {
@@ -30,7 +34,9 @@ export interface AmmOptions {
  *
  * What was asked for on purpose (`replicas`) it makes and keeps whatever its policies are.
  *
- * Commands: `amm.start`, `amm.stop`, `amm.running`, `amm.runOnce`.
+ * Commands: `amm.start`, `amm.stop`, `amm.running`, `amm.runOnce`, and those that move data and
+ * workers: `amm.retireWorkers`, `amm.rebalance`, `amm.replicate`, `amm.workersToClose`,
+ * `amm.adaptiveTarget`.
  */
 export default definePlugin<AmmOptions>({
   name: 'amm',
@@ -55,13 +61,17 @@ export default definePlugin<AmmOptions>({
     },
   },
   async setup(context, { start, intervalMs, measure, policies }) {
-    const manager = new MemoryManager({
-      cluster: () => context.cluster,
-      measure,
-      nowMs: () => context.clock.nowMs(),
-      enact: (moves) => context.enqueue({ op: 'move-replicas', ...moves }),
-      report: (error) => context.report(error),
-    });
+    const inFlight = new InFlight();
+    const makeManager = (): MemoryManager =>
+      new MemoryManager({
+        cluster: () => context.cluster,
+        measure,
+        nowMs: () => context.clock.nowMs(),
+        enact: (moves) => context.enqueue({ op: 'move-replicas', ...moves }),
+        report: (error) => context.report(error),
+        inFlight,
+      });
+    const manager = makeManager();
     manager.policies.add(new KeepReplicas({}));
     for (const [index, entry] of policies.entries()) {
       const loaded = await context.load(entry, ['policies', index]);
@@ -69,15 +79,34 @@ export default definePlugin<AmmOptions>({
     }
 
     let timer: Timer | undefined;
+    const main = {
+      manager,
+      get isRunning() {
+        return timer !== undefined;
+      },
+    };
+    const scope: MovementScope = {
+      clock: context.clock,
+      get cluster() {
+        return context.cluster;
+      },
+      signal: context.signal,
+      enqueue: (stimulus) => context.enqueue(stimulus),
+      makeManager,
+    };
+    const retirements = new Retirements(scope, main, intervalMs);
     const startTimer = (): boolean => {
       timer ??= context.every(intervalMs, () => void manager.runOnce());
+      retirements.onManagerChange();
       return true;
     };
     const stopTimer = (): boolean => {
       timer?.cancel();
       timer = undefined;
+      retirements.onManagerChange();
       return false;
     };
+    addMovementCommands(context, scope, retirements);
     context.command('start', startTimer);
     context.command('stop', stopTimer);
     context.command('running', () => timer !== undefined);
@@ -86,7 +115,10 @@ export default definePlugin<AmmOptions>({
       start: () => {
         if (start) startTimer();
       },
-      close: () => void stopTimer(),
+      close: () => {
+        stopTimer();
+        retirements.close();
+      },
     };
   },
 });

@@ -1,6 +1,7 @@
-import type { Clock, Transport, WhoHasReply } from '../../core/api/index.ts';
+import type { Clock, Transport } from '../../core/api/index.ts';
 import { SystemClock } from '../clock/index.ts';
 import type { TaskFunction } from '../tasks/index.ts';
+import { ClusterAccess } from './cluster-access.ts';
 import type { KeyEntry } from './entry.ts';
 import type { FetchOptions } from './fetcher.ts';
 import { type CancelOptions, type Future, holdingOfFuture } from './future.ts';
@@ -33,34 +34,19 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** Takes the place of a result that failed. */
 const SKIPPED = Symbol('skipped');
 
-/** The Active Memory Manager, from afar. */
-export interface AmmControl {
-  start(): Promise<void>;
-  stop(): Promise<void>;
-  running(): Promise<boolean>;
-  /** One round now, whether it is started or not. */
-  runOnce(): Promise<void>;
-}
-
 /**
  * The way into a cluster: submits tasks, waits for them, fetches their results.
  *
  * Everything that is open when the scheduler goes or the client is closed fails with `ERR_CLOSED`.
  */
-export class Client {
-  readonly amm: AmmControl;
+export class Client extends ClusterAccess {
   private readonly submitter: Submitter;
   private readonly scatterer: Scatterer;
 
-  private constructor(private readonly session: Session) {
+  private constructor(session: Session) {
+    super(session);
     this.submitter = new Submitter(session);
     this.scatterer = new Scatterer(session, () => this.identity());
-    this.amm = {
-      start: () => this.command('amm.start'),
-      stop: () => this.command('amm.stop'),
-      running: () => this.command('amm.running'),
-      runOnce: () => this.command('amm.runOnce'),
-    };
   }
 
   /**
@@ -173,34 +159,6 @@ export class Client {
     this.session.table.retry(this.entriesIn(futures));
   }
 
-  /**
-   * Calls a command of the scheduler or of a plugin (`<plugin>.<command>`).
-   * @throws RemoteError what the command threw
-   */
-  command<T = unknown>(command: string, parameters?: unknown): Promise<T> {
-    return this.session.request('command', {
-      command,
-      ...(parameters === undefined ? {} : { parameters }),
-    });
-  }
-
-  /** All transitions of these keys, or caused by these stimuli, oldest first. */
-  story(keysOrStimuli: readonly string[]): Promise<readonly Readonly<Record<string, unknown>>[]> {
-    return this.command('story', { keys: keysOrStimuli });
-  }
-
-  /** What the scheduler tells about itself and its workers. */
-  identity(): Promise<SchedulerIdentity> {
-    return this.command('identity');
-  }
-
-  /** Addresses of the workers that hold each result. */
-  async whoHas(futures: unknown): Promise<Map<string, readonly string[]>> {
-    const keys = this.entriesIn(futures).map((entry) => entry.key);
-    const reply = await this.session.request<WhoHasReply>('who-has', { keys });
-    return new Map(reply.keys.map((key, index) => [key, reply.whoHas[index] ?? []]));
-  }
-
   /** Releases everything and disconnects. What is still open fails with `ERR_CLOSED`. */
   close(): Promise<void> {
     return this.session.close();
@@ -209,20 +167,4 @@ export class Client {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.session.close();
   }
-
-  private entriesIn(futures: unknown): KeyEntry[] {
-    return futuresIn(futures).map((future) => holdingOfFuture(future).entry);
-  }
-}
-
-/** The answer to `identity`. */
-export interface SchedulerIdentity {
-  readonly id: string;
-  readonly address?: string;
-  readonly workers: readonly {
-    readonly address: string;
-    readonly name: string;
-    readonly status: string;
-    readonly threadCount: number;
-  }[];
 }

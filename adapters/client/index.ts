@@ -1,11 +1,18 @@
 /** The client: everything a user of a cluster needs. */
+export { Client, type ConnectOptions, type GatherOptions } from './client.ts';
 export {
   type AmmControl,
-  Client,
-  type ConnectOptions,
-  type GatherOptions,
+  type AmmRound,
+  ClusterAccess,
+  type Rebalanced,
+  type RebalanceOptions,
+  type ReplicateOptions,
+  type Retired,
+  type RetireOptions,
   type SchedulerIdentity,
-} from './client.ts';
+  type WorkerName,
+  type WorkersToCloseOptions,
+} from './cluster-access.ts';
 export type { FutureStatus } from './entry.ts';
 export type { FetchOptions } from './fetcher.ts';
 export { type CancelOptions, Future } from './future.ts';

@@ -1,6 +1,6 @@
 import { YardmasterError } from '../../core/api/index.ts';
 import { serialise, typeName } from '../tasks/index.ts';
-import type { SchedulerIdentity } from './client.ts';
+import type { SchedulerIdentity } from './cluster-access.ts';
 import { Future } from './future.ts';
 import { checkKey, hashOfBytes, uniqueKey } from './keys.ts';
 import type { Session } from './session.ts';
@@ -9,7 +9,10 @@ import type { Session } from './session.ts';
 export interface ScatterOptions {
   /** Addresses or names of the workers to choose from. Default: all that are running. */
   readonly workers?: readonly string[];
-  /** True: a copy on each of the workers; a number: on that many. Default: one. */
+  /**
+   * True: a copy on each of the workers, and when none are named, also on those that come later; a
+   * number: on that many. The cluster keeps these copies. Default: one.
+   */
   readonly broadcast?: boolean | number;
   /** The same value has the same key. Default true. Without effect on named values. */
   readonly hash?: boolean;
@@ -73,7 +76,10 @@ export class Scatterer {
     for (const item of items) if (table.get(item.key) === undefined) unique.set(item.key, item);
     if (unique.size > 0) {
       const addresses = await this.workers(options);
-      this.deal([...unique.values()], addresses, options.broadcast ?? false);
+      const copies = this.deal([...unique.values()], addresses, options.broadcast ?? false);
+      // So that the memory manager keeps them; on all workers, if all were meant.
+      const isForAll = options.broadcast === true && options.workers === undefined;
+      const replicas = isForAll ? Infinity : copies;
       await this.put([...unique.values()]);
       const placed = [...unique.values()].filter(({ key }) => table.get(key) === undefined);
       outgoing.report({
@@ -83,6 +89,7 @@ export class Scatterer {
           nbytes: bytes.byteLength,
           workers,
           type,
+          ...(replicas === 1 ? {} : { replicas }),
         })),
       });
       for (const { key, definition, workers, bytes } of placed) {
@@ -99,7 +106,7 @@ export class Scatterer {
     items: readonly Item[],
     addresses: readonly string[],
     broadcast: boolean | number,
-  ): void {
+  ): number {
     const wanted = broadcast === true ? addresses.length : broadcast === false ? 1 : broadcast;
     const copies = Math.max(1, Math.min(wanted, addresses.length));
     for (const item of items) {
@@ -108,6 +115,7 @@ export class Scatterer {
       }
       this.dealt++;
     }
+    return copies;
   }
 
   private async put(items: readonly Item[]): Promise<void> {

@@ -65,6 +65,19 @@ export class RetireWorker extends ActiveMemoryManagerPolicy<RetireWorkerOptions>
     for (const task of worker.hasWhat) if (!hasCopyElsewhere(task, worker)) return false;
     return true;
   }
+
+  /** What would be lost if the worker went now. O(results of the worker). */
+  unique(): { readonly count: number; readonly nbytes: number } {
+    let count = 0;
+    let nbytes = 0;
+    const worker = this.manager.cluster.workers.get(this.options.address);
+    for (const task of worker?.hasWhat ?? []) {
+      if (worker === undefined || hasCopyElsewhere(task, worker)) continue;
+      count++;
+      nbytes += Math.max(0, task.nbytes);
+    }
+    return { count, nbytes };
+  }
 }
 
 function isOnRunning(task: TaskView): boolean {

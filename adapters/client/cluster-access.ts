@@ -1,0 +1,238 @@
+import type { MemoryMeasure, WhoHasReply } from '../../core/api/index.ts';
+import type { KeyEntry } from './entry.ts';
+import { holdingOfFuture } from './future.ts';
+import type { Session } from './session.ts';
+import { futuresIn } from './structure.ts';
+
+/** What a round of the Active Memory Manager did. */
+export interface AmmRound {
+  /** Suggestions that its policies made. */
+  readonly suggested: number;
+  readonly accepted: number;
+}
+
+/** The Active Memory Manager, from afar. */
+export interface AmmControl {
+  /** Runs rounds at its interval. Harmless when it runs. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** Whether it runs at its interval. */
+  running(): Promise<boolean>;
+  /** One round now, whether it is started or not. */
+  runOnce(): Promise<AmmRound>;
+}
+
+/** The answer to `identity`. */
+export interface SchedulerIdentity {
+  readonly id: string;
+  readonly address?: string;
+  readonly workers: readonly {
+    readonly address: string;
+    readonly name: string;
+    readonly status: string;
+    readonly threadCount: number;
+  }[];
+}
+
+/** Which workers the cluster can best do without. Default: idle ones, as with a `memoryRatio` of 2. */
+export interface WorkersToCloseOptions {
+  /** So many. */
+  readonly n?: number;
+  /** As many as leave so many. */
+  readonly target?: number;
+  /** Idle ones, as long as the memory of the others is so many times what is stored. */
+  readonly memoryRatio?: number;
+  /** Leave at least so many. Default 0. */
+  readonly minimum?: number;
+  /** Workers that go together: each alone, or all of a host. Default `address`. */
+  readonly groupBy?: 'address' | 'host';
+}
+
+/** Which workers to retire; without `workers` and `names`, those that can best be done without. */
+export interface RetireOptions extends WorkersToCloseOptions {
+  /** Addresses or names. */
+  readonly workers?: readonly string[];
+  readonly names?: readonly string[];
+  /** Close them when they hold nothing any more. Default true; else they stay, without tasks. */
+  readonly close?: boolean;
+}
+
+/** Address and name of a worker. */
+export interface WorkerName {
+  readonly address: string;
+  readonly name: string;
+}
+
+/** What became of workers that were to be retired. */
+export interface Retired {
+  readonly retired: readonly WorkerName[];
+  /** `no-recipients`: nobody can take what it holds; `stalled`: its data did not move; `left`: it went by itself; `unknown`. */
+  readonly kept: readonly {
+    readonly worker: string;
+    readonly reason: 'no-recipients' | 'stalled' | 'left' | 'unknown';
+  }[];
+}
+
+/** How to even out the memory of workers. Fractions are of the memory limit of each worker. */
+export interface RebalanceOptions {
+  /** Addresses or names. Default: all. */
+  readonly workers?: readonly string[];
+  /** Default `optimistic`. */
+  readonly measure?: MemoryMeasure;
+  /** A worker that uses less gives nothing away. Default 0.3. */
+  readonly senderMin?: number;
+  /** A worker that uses more receives nothing. Default 0.6. */
+  readonly recipientMax?: number;
+  /** Workers closer to the mean than half of this are left alone. Default 0.1. */
+  readonly gap?: number;
+}
+
+/** What a rebalance did, by keys. */
+export interface Rebalanced {
+  readonly moved: readonly string[];
+  /** Was to be moved, and is in use, or gone, or did not arrive. */
+  readonly stayed: readonly string[];
+  /** Was asked for and is nowhere. If there is any, nothing was moved. */
+  readonly missing: readonly string[];
+}
+
+/** How to copy results. */
+export interface ReplicateOptions {
+  /** Copies of each. Default: one on every worker, also on those that come later. */
+  readonly n?: number;
+  /** Addresses or names of the workers to use. Default: all. */
+  readonly workers?: readonly string[];
+  /** Copies that each holder makes at once. Default 2. */
+  readonly branchingFactor?: number;
+  /** Drop copies beyond the number. Default true. */
+  readonly dropSurplus?: boolean;
+}
+
+/** The part of a client that asks the scheduler about the cluster, and has data and workers moved. */
+export class ClusterAccess {
+  readonly amm: AmmControl;
+
+  protected constructor(protected readonly session: Session) {
+    this.amm = {
+      start: async () => {
+        await this.command('amm.start');
+      },
+      stop: async () => {
+        await this.command('amm.stop');
+      },
+      running: () => this.command('amm.running'),
+      runOnce: () => this.command('amm.runOnce'),
+    };
+  }
+
+  /**
+   * Calls a command of the scheduler or of a plugin (`<plugin>.<command>`).
+   * @throws RemoteError what the command threw
+   */
+  command<T = unknown>(command: string, parameters?: unknown): Promise<T> {
+    return this.session.request('command', {
+      command,
+      ...(parameters === undefined ? {} : { parameters }),
+    });
+  }
+
+  /** All transitions of these keys, or caused by these stimuli, oldest first. */
+  story(keysOrStimuli: readonly string[]): Promise<readonly Readonly<Record<string, unknown>>[]> {
+    return this.command('story', { keys: keysOrStimuli });
+  }
+
+  /** What the scheduler tells about itself and its workers. */
+  identity(): Promise<SchedulerIdentity> {
+    return this.command('identity');
+  }
+
+  /** Addresses of the workers that hold each result. */
+  async whoHas(futures: unknown): Promise<Map<string, readonly string[]>> {
+    const keys = this.keysIn(futures);
+    const reply = await this.session.request<WhoHasReply>('who-has', { keys });
+    return new Map(reply.keys.map((key, index) => [key, reply.whoHas[index] ?? []]));
+  }
+
+  /** Keys of the results that each worker holds, by address. */
+  async hasWhat(): Promise<Map<string, readonly string[]>> {
+    return new Map(await this.command<[string, readonly string[]][]>('has-what'));
+  }
+
+  /** Bytes of these results, or of all that the cluster knows, by key. */
+  async nbytes(futures?: unknown): Promise<Map<string, number>> {
+    const keys = futures === undefined ? [] : this.keysIn(futures);
+    if (futures !== undefined && keys.length === 0) return new Map();
+    return new Map(await this.command<[string, number][]>('nbytes', { keys }));
+  }
+
+  /**
+   * Waits for these results, then makes copies of them, and has the cluster keep so many copies from
+   * then on. Returns how many there are, by key: fewer than asked for when there are fewer workers.
+   *
+   * @throws what a future fails with; RemoteError `ERR_NO_WORKER` when the workers are not there
+   */
+  async replicate(futures: unknown, options: ReplicateOptions = {}): Promise<Map<string, number>> {
+    return this.onceThere(this.entriesIn(futures), async (keys) => {
+      const reply = await this.command<{ keys: string[]; copies: number[]; missing: string[] }>(
+        'amm.replicate',
+        { ...options, keys },
+      );
+      const none = reply.missing.map((key) => [key, 0] as const);
+      return new Map([
+        ...reply.keys.map((key, i) => [key, reply.copies[i] ?? 0] as const),
+        ...none,
+      ]);
+    });
+  }
+
+  /**
+   * Evens out the memory of the workers, once, by moving results: these, which are waited for, or any.
+   * Safe while tasks run: what is in use stays.
+   *
+   * @throws what a future fails with; RemoteError `ERR_NO_WORKER` when a worker is not there
+   */
+  rebalance(futures?: unknown, options: RebalanceOptions = {}): Promise<Rebalanced> {
+    if (futures === undefined) return this.command('amm.rebalance', options);
+    return this.onceThere(this.entriesIn(futures), (keys) =>
+      this.command('amm.rebalance', { ...options, keys }),
+    );
+  }
+
+  /**
+   * Takes workers out of service: they get no new tasks, what they hold moves to others, then they
+   * close. Tasks that still run there begin anew elsewhere. Returns when all have gone, or why one has
+   * not. A worker that stays works on as before.
+   */
+  retireWorkers(options: RetireOptions = {}): Promise<Retired> {
+    return this.command('amm.retireWorkers', options);
+  }
+
+  /** The workers that `retireWorkers` would choose. */
+  workersToClose(options: WorkersToCloseOptions = {}): Promise<readonly WorkerName[]> {
+    return this.command('amm.workersToClose', options);
+  }
+
+  /**
+   * How many workers the present work could use.
+   * @param targetDurationMs - to be done within that. Default 5000
+   */
+  adaptiveTarget({ targetDurationMs = 5000 }: { targetDurationMs?: number } = {}): Promise<number> {
+    return this.command('amm.adaptiveTarget', { targetDurationMs });
+  }
+
+  protected entriesIn(futures: unknown): KeyEntry[] {
+    return futuresIn(futures).map((future) => holdingOfFuture(future).entry);
+  }
+
+  private keysIn(futures: unknown): string[] {
+    return this.entriesIn(futures).map(({ key }) => key);
+  }
+
+  private onceThere<T>(
+    entries: readonly KeyEntry[],
+    then: (keys: readonly string[]) => Promise<T>,
+  ): Promise<T> {
+    const keys = [...new Set(entries.map(({ key }) => key))];
+    return this.session.whenAllSettled(entries, { failFast: true }, () => then(keys));
+  }
+}

@@ -1,0 +1,55 @@
+import {
+  ActiveMemoryManagerPolicy,
+  type AmmView,
+  drop,
+  replicate,
+  type SuggestionGenerator,
+} from '../../core/api/index.ts';
+import type { RebalanceMove } from './plan-rebalance.ts';
+
+interface OpenMove extends RebalanceMove {
+  isAsked: boolean;
+  /** Rounds in which the original was in use. */
+  refusals: number;
+}
+
+/** After so many rounds an original that is in use is left to whoever drops copies next. */
+const REFUSALS_MAX = 100;
+
+/**
+ * Carries out moves: first the copy, and when it has arrived, the original is dropped. Each step is
+ * checked against what goes on, so it is safe while tasks run. For one `rebalance`.
+ */
+export class MoveResults extends ActiveMemoryManagerPolicy<Iterable<RebalanceMove>> {
+  /** Moves that are under way. */
+  readonly open: Set<OpenMove>;
+  /** Keys of what has moved. */
+  readonly moved: string[] = [];
+  /** Keys of what stayed: it was gone, its copy did not arrive, or the original was in use. */
+  readonly stayed: string[] = [];
+
+  constructor(moves: Iterable<RebalanceMove>) {
+    super(moves);
+    this.open = new Set([...moves].map((move) => ({ ...move, isAsked: false, refusals: 0 })));
+  }
+
+  override *run({ pending }: AmmView): SuggestionGenerator {
+    for (const move of this.open) {
+      const { task, from, to } = move;
+      const hasArrived = to.hasWhat.has(task);
+      if (task.state !== 'memory' || !from.hasWhat.has(task)) this.end(move, hasArrived);
+      else if (hasArrived) {
+        if ((yield drop(task, [from])) !== undefined) this.end(move, true);
+        else if (++move.refusals === REFUSALS_MAX) this.end(move, false);
+      } else if (pending.get(task)?.replicate.has(to) !== true) {
+        if (move.isAsked || (yield replicate(task, [to])) === undefined) this.end(move, false);
+        else move.isAsked = true;
+      }
+    }
+  }
+
+  private end(move: OpenMove, hasMoved: boolean): void {
+    this.open.delete(move);
+    (hasMoved ? this.moved : this.stayed).push(move.task.key);
+  }
+}

@@ -1,0 +1,85 @@
+import {
+  ActiveMemoryManagerPolicy,
+  type AmmView,
+  drop,
+  replicate,
+  type Suggestion,
+  type SuggestionGenerator,
+  type TaskView,
+  type WorkerView,
+} from '../../core/api/index.ts';
+
+/** What to spread, and how far. */
+export interface SpreadReplicasOptions {
+  readonly tasks: Iterable<TaskView>;
+  /** Copies of each; Infinity: on all of the workers. */
+  readonly copies: number;
+  /** Addresses of the workers to use. Undefined: all. */
+  readonly workers: ReadonlySet<string> | undefined;
+  /** Copies that each holder gives to others at once. */
+  readonly branchingFactor: number;
+  /** Copies on these workers beyond the number are dropped. */
+  readonly dropSurplus: boolean;
+}
+
+/**
+ * Brings each of some results to a number of copies, as a tree: with every round those who have it
+ * give it to a few more. For one call of `replicate`; it knows by itself when it is done.
+ */
+export class SpreadReplicas extends ActiveMemoryManagerPolicy<SpreadReplicasOptions> {
+  /** Results whose copies are not there yet. */
+  readonly open: Set<TaskView>;
+  /** Results that are gone. */
+  readonly lost: TaskView[] = [];
+
+  constructor(options: SpreadReplicasOptions) {
+    super(options);
+    this.open = new Set(options.tasks);
+  }
+
+  override *run(amm: AmmView): SuggestionGenerator {
+    const workers = this.workers(amm);
+    for (const task of this.open) {
+      if (task.state === 'memory') yield* this.spread(task, workers, amm);
+      else this.leave(task);
+    }
+  }
+
+  private leave(task: TaskView): void {
+    this.open.delete(task);
+    this.lost.push(task);
+  }
+
+  private workers({ cluster }: AmmView): readonly WorkerView[] {
+    const { workers } = this.options;
+    return [...cluster.running].filter(({ address }) => workers?.has(address) !== false);
+  }
+
+  private *spread(
+    task: TaskView,
+    workers: readonly WorkerView[],
+    { pending }: AmmView,
+  ): SuggestionGenerator {
+    const { copies, branchingFactor, dropSurplus } = this.options;
+    const holders = workers.filter((worker) => worker.hasWhat.has(task));
+    const underWay = pending.get(task)?.replicate.size ?? 0;
+    const missing = Math.min(copies, workers.length) - holders.length - underWay;
+    if (missing <= 0 && underWay === 0) {
+      if (dropSurplus) yield* this.dropSurplus(task, holders);
+      this.open.delete(task);
+      return;
+    }
+    const atOnce = Math.min(missing, branchingFactor * task.whoHas.size - underWay);
+    for (let count = 0; count < atOnce; count++) yield this.copy(task, workers);
+  }
+
+  private copy(task: TaskView, workers: readonly WorkerView[]): Suggestion {
+    return this.options.workers === undefined ? replicate(task) : replicate(task, workers);
+  }
+
+  private *dropSurplus(task: TaskView, holders: readonly WorkerView[]): SuggestionGenerator {
+    for (let surplus = holders.length - this.options.copies; surplus > 0; surplus--) {
+      yield drop(task, holders);
+    }
+  }
+}

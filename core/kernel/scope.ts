@@ -62,6 +62,7 @@ export class KernelScope {
 
   /** Moves a task on, as soon as its turn comes; the newest recommendation comes first. */
   recommend(task: TaskState, target: TaskStateName): void {
+    this.story.note(task.key, target);
     this.recommendations.recommend(task, target);
   }
 }

@@ -1,5 +1,4 @@
 import type { TaskStateName } from '../state/task-state-name.ts';
-import type { RecommendationStack } from './recommendations.ts';
 
 /** One executed transition. */
 export interface TransitionRecord {
@@ -12,83 +11,102 @@ export interface TransitionRecord {
   readonly atMs: number;
 }
 
-/** A slot of the ring; reused, so that recording allocates nothing. */
-interface Slot {
-  key: string;
-  start: TaskStateName;
-  finish: TaskStateName;
-  /** Key, target, key, target, …; what is behind the length is left over from another record. */
-  readonly recommendations: string[];
-  recommendationsLength: number;
-  /** Position of the stimulus in the ring of their ids. */
-  stimulus: number;
-  atMs: number;
-}
+/** Recommendations kept for each record, on average over the ring: a step has rarely more than one. */
+const NOTES_PER_RECORD = 2;
+const NOTES_MIN = 1024;
 
-/** What happened lately: a ring of transitions, to be asked by key or stimulus. */
+/**
+ * What happened lately: a ring of transitions, to be asked by key or stimulus.
+ *
+ * Columns rather than an object for each record: a hundred thousand long-lived objects would be most
+ * of what the garbage collector has to copy while a graph is submitted.
+ */
 export class Story {
-  private readonly slots: Slot[] = [];
+  private readonly keys: string[] = [];
+  private readonly starts: TaskStateName[] = [];
+  private readonly finishes: TaskStateName[] = [];
+  private readonly timesMs: number[] = [];
+  /** Position in {@link stimulusIds} for each record; a stimulus has several records. */
+  private readonly stimuli: number[] = [];
+  /** Where the notes of each record begin, and how many there are. */
+  private readonly noteStarts: number[] = [];
+  private readonly noteCounts: number[] = [];
   private next = 0;
-  /**
-   * Ids of the stimuli of these records. Apart, because a stimulus has several records, and writing a
-   * new string into a long-lived object is what the garbage collector has to remember each time.
-   */
+
   private readonly stimulusIds: string[] = [];
   private stimulus = -1;
 
-  /** @param lengthMax - records kept; 0 keeps none */
-  constructor(private readonly lengthMax: number) {}
+  /** The recommendations of all records, in a ring of their own. */
+  private readonly notedKeys: string[] = [];
+  private readonly notedTargets: TaskStateName[] = [];
+  private readonly notesMax: number;
+  private nextNote = 0;
+  /** Since the last reset; the marks count from there. */
+  private noted = 0;
+  private isInStep = false;
 
+  /**
+   * @param lengthMax - records kept; 0 keeps none. Recommendations are kept for at least this many
+   *   records with two each; of wider steps the oldest go first.
+   */
+  constructor(private readonly lengthMax: number) {
+    this.notesMax = Math.max(NOTES_MIN, lengthMax * NOTES_PER_RECORD);
+  }
+
+  /** Start of a step: what is noted from here on belongs to it. */
+  mark(): number {
+    this.isInStep = this.lengthMax > 0;
+    return this.noted;
+  }
+
+  /** End of the outermost step: what is recommended between two steps belongs to none. */
+  endStep(): void {
+    this.isInStep = false;
+    this.noted = 0;
+  }
+
+  /** The step recommends something. No-op between two steps. */
+  note(key: string, target: TaskStateName): void {
+    if (!this.isInStep) return;
+    this.notedKeys[this.nextNote] = key;
+    this.notedTargets[this.nextNote] = target;
+    this.nextNote = after(this.nextNote, this.notesMax);
+    this.noted++;
+  }
+
+  /** The step that began at the mark is done. */
   record(
+    mark: number,
     key: string,
     start: TaskStateName,
     finish: TaskStateName,
     stimulusId: string,
     atMs: number,
-    recommendations: RecommendationStack,
-    mark: number,
   ): void {
     if (this.lengthMax === 0) return;
-    const stimulus = this.stimulusAt(stimulusId);
-    let slot = this.slots[this.next];
-    if (slot === undefined) {
-      slot = {
-        key,
-        start,
-        finish,
-        recommendations: [],
-        recommendationsLength: 0,
-        stimulus,
-        atMs,
-      };
-      this.slots.push(slot);
-    } else {
-      slot.key = key;
-      slot.start = start;
-      slot.finish = finish;
-      slot.stimulus = stimulus;
-      slot.atMs = atMs;
-    }
-    slot.recommendationsLength = recommendations.copySince(mark, slot.recommendations);
-    this.next = (this.next + 1) % this.lengthMax;
+    const { next } = this;
+    const count = this.noted - mark;
+    this.keys[next] = key;
+    this.starts[next] = start;
+    this.finishes[next] = finish;
+    this.timesMs[next] = atMs;
+    this.stimuli[next] = this.stimulusAt(stimulusId);
+    this.noteStarts[next] = this.nextNote - count;
+    this.noteCounts[next] = count;
+    this.next = after(next, this.lengthMax);
   }
 
   /** All records, oldest first. */
   all(): TransitionRecord[] {
-    const oldestFirst =
-      this.slots.length < this.lengthMax
-        ? this.slots
-        : [...this.slots.slice(this.next), ...this.slots.slice(0, this.next)];
-    return oldestFirst.map((slot) => render(slot, this.stimulusIds[slot.stimulus] as string));
-  }
-
-  /** There are never more stimuli than records, so the ring of their ids is as long. */
-  private stimulusAt(stimulusId: string): number {
-    if (this.stimulusIds[this.stimulus] !== stimulusId) {
-      this.stimulus = (this.stimulus + 1) % this.lengthMax;
-      this.stimulusIds[this.stimulus] = stimulusId;
+    const records: TransitionRecord[] = [];
+    const length = this.keys.length;
+    let notesLeft = this.notesMax;
+    for (let age = 1; age <= length; age++) {
+      const position = (this.next - age + length) % length;
+      notesLeft -= this.noteCounts[position] as number;
+      records.push(this.render(position, notesLeft >= 0));
     }
-    return this.stimulus;
+    return records.reverse();
   }
 
   /**
@@ -104,16 +122,36 @@ export class Story {
         record.recommendations.some(([key]) => asked.has(key)),
     );
   }
+
+  /** There are never more stimuli than records, so the ring of their ids is as long. */
+  private stimulusAt(stimulusId: string): number {
+    if (this.stimulusIds[this.stimulus] !== stimulusId) {
+      this.stimulus = after(this.stimulus, this.lengthMax);
+      this.stimulusIds[this.stimulus] = stimulusId;
+    }
+    return this.stimulus;
+  }
+
+  private render(position: number, hasNotes: boolean): TransitionRecord {
+    const recommendations = new Map<string, TaskStateName>();
+    const count = hasNotes ? (this.noteCounts[position] as number) : 0;
+    for (let n = 0; n < count; n++) {
+      const start = this.noteStarts[position] as number;
+      const note = (start + n + this.notesMax) % this.notesMax;
+      recommendations.set(this.notedKeys[note] as string, this.notedTargets[note] as TaskStateName);
+    }
+    return {
+      key: this.keys[position] as string,
+      start: this.starts[position] as TaskStateName,
+      finish: this.finishes[position] as TaskStateName,
+      recommendations: [...recommendations],
+      stimulusId: this.stimulusIds[this.stimuli[position] as number] as string,
+      atMs: this.timesMs[position] as number,
+    };
+  }
 }
 
-function render(slot: Slot, stimulusId: string): TransitionRecord {
-  const recommendations = new Map<string, TaskStateName>();
-  for (let index = 0; index < slot.recommendationsLength; index += 2) {
-    recommendations.set(
-      slot.recommendations[index] as string,
-      slot.recommendations[index + 1] as TaskStateName,
-    );
-  }
-  const { key, start, finish, atMs } = slot;
-  return { key, start, finish, recommendations: [...recommendations], stimulusId, atMs };
+/** The next position in a ring. */
+function after(position: number, length: number): number {
+  return position + 1 === length ? 0 : position + 1;
 }

@@ -11,11 +11,11 @@ const NO_DETAILS: TransitionDetails = Object.freeze({});
 
 /** Follows the recommendations, the newest first, until none is left. */
 export function settle(scope: KernelScope): void {
-  const { recommendations } = scope;
-  recommendations.resetMarks();
+  const { recommendations, story } = scope;
+  story.endStep();
   for (let task = recommendations.pop(); task !== undefined; task = recommendations.pop()) {
     transition(scope, task, recommendations.poppedTarget);
-    recommendations.resetMarks();
+    story.endStep();
   }
 }
 
@@ -44,7 +44,7 @@ export function transition(
   const start = task.state;
   if (start === finish || start === 'forgotten') return;
   countTransition(scope, task);
-  const mark = scope.recommendations.mark();
+  const mark = scope.story.mark();
   const direct = TRANSITIONS[start][finish];
   if (direct !== undefined) {
     direct(scope, task, details);
@@ -54,7 +54,7 @@ export function transition(
   if (start === 'released' || finish === 'released') throw impossible(scope, task, finish);
   // No direct way: release it first, and follow what that recommends for the task itself.
   transition(scope, task, 'released');
-  const target = scope.recommendations.since(mark, task) ?? finish;
+  const target = scope.recommendations.targetOf(task) ?? finish;
   const second = TRANSITIONS.released[target];
   if (second === undefined) throw impossible(scope, task, target);
   second(scope, task, NO_DETAILS);
@@ -80,8 +80,8 @@ function finishStep(
   details: TransitionDetails,
   mark: number,
 ): void {
-  const { stimulusId, nowMs, recommendations } = scope;
-  scope.story.record(task.key, start, task.state, stimulusId, nowMs, recommendations, mark);
+  const { stimulusId, nowMs } = scope;
+  scope.story.record(mark, task.key, start, task.state, stimulusId, nowMs);
   const observers = scope.ports.hooks.taskTransition;
   for (let index = 0; index < observers.length; index++) {
     observers[index]!(task, start, task.state, stimulusId, details);

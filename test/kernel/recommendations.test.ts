@@ -53,14 +53,12 @@ it('a withdrawn recommendation is skipped', () => {
   expect(popped()).toEqual(['c waiting', 'a waiting']);
 });
 
-it('what was recommended since a mark is remembered after it was taken', () => {
+it('the target of a recommendation can be asked until it is taken', () => {
   const { recommendations, a, b } = stack();
   recommendations.recommend(a, 'waiting');
-  const mark = recommendations.mark();
   recommendations.recommend(b, 'released');
+  expect(recommendations.targetOf(b)).toBe('released');
   recommendations.pop();
-  expect(recommendations.since(mark, b)).toBe('released');
-  expect(recommendations.since(mark, a)).toBeUndefined();
-  recommendations.resetMarks();
-  expect(recommendations.since(0, b)).toBeUndefined();
+  expect(recommendations.targetOf(b)).toBeUndefined();
+  expect(recommendations.targetOf(a)).toBe('waiting');
 });

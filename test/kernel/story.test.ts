@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { Story } from '../../core/kernel/story.ts';
 import { SchedulerEnv } from '../kit/env.ts';
 
 it('the story of a stimulus is what it caused, oldest first', () => {
@@ -65,4 +66,20 @@ it('a story of length 0 keeps nothing', () => {
   env.addWorkers(1);
   env.submit({ a: [] });
   expect(env.story()).toEqual([]);
+});
+
+it('a very wide step pushes the recommendations of older steps out, but not the steps', () => {
+  const story = new Story(4);
+  const first = story.mark();
+  story.note('b', 'processing');
+  story.record(first, 'a', 'processing', 'memory', 'narrow', 1);
+  story.endStep();
+  const second = story.mark();
+  for (let n = 0; n < 1024; n++) story.note(`d-${n}`, 'processing');
+  story.record(second, 'c', 'processing', 'memory', 'wide', 2);
+  const [narrow, wide] = story.all();
+  expect(narrow).toMatchObject({ key: 'a', stimulusId: 'narrow', recommendations: [] });
+  expect(wide).toMatchObject({ key: 'c', stimulusId: 'wide' });
+  expect(wide?.recommendations).toHaveLength(1024);
+  expect(wide?.recommendations[1023]).toEqual(['d-1023', 'processing']);
 });

@@ -6,8 +6,8 @@ import type { TaskState } from '../state/task.ts';
 export interface GraphPlan {
   /** Tasks that the requested keys need, dependencies before dependents. */
   readonly order: readonly number[];
-  /** The task of the cluster that has the same key, for each task of the graph. */
-  readonly known: readonly (TaskState | undefined)[];
+  /** The task of the cluster for each task of the graph; those of the order are in the tables. */
+  readonly states: readonly TaskState[];
   /** Tasks outside of the graph that it depends on. */
   readonly outside: ReadonlySet<TaskState>;
   /** Requested keys that can be had. */
@@ -16,8 +16,10 @@ export interface GraphPlan {
   readonly lost: readonly { readonly key: string; readonly missing: string }[];
   /** A cycle, each key depending on the next, the first one repeated at the end. */
   readonly cycle: readonly string[] | undefined;
-  /** Index of the n-th dependency of a task, or -1 when it is outside of the graph. */
-  dependencyIndex(index: number, n: number): number;
+  /** Whether this graph brought the task; otherwise the cluster knew the key before. */
+  isNew(index: number): boolean;
+  /** Dependencies of a task of the order, as often as it names them. Valid until the next call. */
+  dependenciesOf(index: number): readonly TaskState[];
 }
 
 const WHITE = 0;
@@ -29,7 +31,9 @@ const OUTSIDE = -1;
 /**
  * Finds what the requested keys need: culls the rest, and finds cycles and dependencies that neither
  * the graph nor the cluster knows. What the cluster knows already needs nothing from the graph.
- * O(tasks + dependencies), with one look-up of a key for each.
+ *
+ * The tasks of the order are in the cluster's tables afterwards, released and without a definition; a
+ * graph with a cycle leaves none. O(tasks + dependencies), with one look-up of a key for each.
  */
 export function planGraph(
   cluster: ClusterState,
@@ -38,27 +42,26 @@ export function planGraph(
 ): GraphPlan {
   const walk = new GraphWalk(cluster, tasks);
   walk.request(keys);
-  if (walk.lost.length === 0 || walk.cycle !== undefined) return walk;
   // What only lost keys need must not be made: once more, without these.
-  const rest = new GraphWalk(cluster, tasks);
-  rest.request(walk.keys);
-  rest.lost.push(...walk.lost);
-  return rest;
+  if (walk.lost.length > 0 && walk.cycle === undefined) walk.restart();
+  walk.discardRest();
+  return walk;
 }
 
 class GraphWalk implements GraphPlan {
-  readonly order: number[] = [];
-  readonly known: (TaskState | undefined)[] = [];
+  order: number[] = [];
+  readonly states: TaskState[] = [];
   readonly outside = new Set<TaskState>();
-  readonly keys: string[] = [];
+  keys: string[] = [];
   readonly lost: { readonly key: string; readonly missing: string }[] = [];
   cycle: readonly string[] | undefined;
 
-  private readonly indexByKey = new Map<string, number>();
+  private readonly newness: Uint8Array;
   private readonly colours: Uint8Array;
   /** Where the dependencies of each task begin in {@link resolved}. */
   private readonly offsets: Int32Array;
-  private readonly resolved: Int32Array;
+  private readonly resolved: TaskState[];
+  private readonly dependencies: TaskState[] = [];
   /** What is missing under each lost task. */
   private readonly missing = new Map<number, string>();
   /** The path from a requested key, and how far each of its tasks has been looked into. */
@@ -69,29 +72,45 @@ class GraphWalk implements GraphPlan {
     private readonly cluster: ClusterState,
     private readonly tasks: readonly GraphTask[],
   ) {
+    this.newness = new Uint8Array(tasks.length);
     this.colours = new Uint8Array(tasks.length);
     this.progress = new Int32Array(tasks.length);
-    this.offsets = new Int32Array(tasks.length + 1);
+    this.offsets = new Int32Array(tasks.length);
     let edges = 0;
     for (let index = 0; index < tasks.length; index++) {
-      const { key, dependencies } = tasks[index] as GraphTask;
-      this.indexByKey.set(key, index);
       this.offsets[index] = edges;
-      edges += dependencies.length;
-      this.known.push(undefined);
+      edges += (tasks[index] as GraphTask).dependencies.length;
     }
-    this.resolved = new Int32Array(edges);
+    // Full length from the start: written in the order of the walk, an empty array would become a
+    // hash table.
+    this.resolved = new Array<TaskState>(edges);
+    for (let index = 0; index < tasks.length; index++) this.enlist(index);
   }
 
-  dependencyIndex(index: number, n: number): number {
-    return this.resolved[(this.offsets[index] as number) + n] as number;
+  isNew(index: number): boolean {
+    return this.newness[index] === 1;
+  }
+
+  dependenciesOf(index: number): readonly TaskState[] {
+    const { dependencies } = this;
+    const count = this.progress[index] as number;
+    const offset = this.offsets[index] as number;
+    dependencies.length = count;
+    for (let n = 0; n < count; n++) dependencies[n] = this.resolved[offset + n] as TaskState;
+    return dependencies;
   }
 
   request(keys: readonly string[]): void {
     for (const key of keys) {
-      const index = this.indexByKey.get(key);
-      if (index === undefined) {
-        this.requestOutside(key);
+      const task = this.cluster.tasks.get(key);
+      if (task === undefined) {
+        this.lost.push({ key, missing: key });
+        continue;
+      }
+      const index = this.indexOf(task);
+      if (index === OUTSIDE) {
+        this.keys.push(key);
+        this.outside.add(task);
         continue;
       }
       this.descend(index);
@@ -101,14 +120,50 @@ class GraphWalk implements GraphPlan {
     }
   }
 
-  private requestOutside(key: string): void {
-    const task = this.cluster.tasks.get(key);
-    if (task === undefined) {
-      this.lost.push({ key, missing: key });
-      return;
+  /** Walks again from those of the requested keys that can be had. */
+  restart(): void {
+    const { keys } = this;
+    this.keys = [];
+    this.order = [];
+    this.outside.clear();
+    this.missing.clear();
+    this.colours.fill(WHITE);
+    this.request(keys);
+  }
+
+  /** Takes back what was enlisted and is not going to be made. */
+  discardRest(): void {
+    if (this.cycle === undefined && this.order.length === this.tasks.length) return;
+    for (let index = 0; index < this.tasks.length; index++) {
+      const isTaken = this.cycle === undefined && this.colours[index] === BLACK;
+      if (!isTaken && this.newness[index] === 1) {
+        this.cluster.discardTask(this.states[index] as TaskState);
+      }
     }
-    this.keys.push(key);
-    this.outside.add(task);
+  }
+
+  /** Finds the task in the cluster, or makes it: one look-up serves the graph and the cluster. */
+  private enlist(index: number): void {
+    const { key, group, prefix } = this.tasks[index] as GraphTask;
+    let task = this.cluster.tasks.get(key);
+    if (task === undefined) {
+      task = this.cluster.newTask(key, group, prefix);
+      this.newness[index] = 1;
+    } else {
+      // The graph may have the same key twice. Then the last one counts.
+      const earlier = this.indexOf(task);
+      if (earlier !== OUTSIDE) {
+        this.newness[index] = this.newness[earlier] as number;
+        this.newness[earlier] = 0;
+      }
+    }
+    task.graphIndex = index;
+    this.states.push(task);
+  }
+
+  /** Where the task is in this graph. Graphs before this one have left other indices behind. */
+  private indexOf(task: TaskState): number {
+    return this.states[task.graphIndex] === task ? task.graphIndex : OUTSIDE;
   }
 
   /** Depth first without recursion: graphs are deeper than the stack. */
@@ -129,12 +184,15 @@ class GraphWalk implements GraphPlan {
   }
 
   private visit(index: number, step: number, key: string): void {
-    const next = this.indexByKey.get(key) ?? OUTSIDE;
-    this.resolved[(this.offsets[index] as number) + step] = next;
+    const task = this.cluster.tasks.get(key);
+    if (task === undefined) {
+      this.missing.set(index, key);
+      return;
+    }
+    this.resolved[(this.offsets[index] as number) + step] = task;
+    const next = this.indexOf(task);
     if (next === OUTSIDE) {
-      const task = this.cluster.tasks.get(key);
-      if (task === undefined) this.missing.set(index, key);
-      else this.outside.add(task);
+      this.outside.add(task);
       return;
     }
     const colour = this.colours[next];
@@ -145,13 +203,13 @@ class GraphWalk implements GraphPlan {
 
   private enter(index: number): void {
     const { key, dependencies, runSpec } = this.tasks[index] as GraphTask;
-    const known = this.cluster.tasks.get(key);
-    if (known === undefined && runSpec === undefined) this.missing.set(index, key);
-    this.known[index] = known;
+    const task = this.states[index] as TaskState;
+    const isNew = this.newness[index] === 1;
+    if (isNew && runSpec === undefined) this.missing.set(index, key);
     this.colours[index] = GREY;
     this.path.push(index);
     // A known task keeps its definition: only its own dependencies count, and these are known, too.
-    const isDefined = known !== undefined && (known.runSpec !== undefined || isDone(known));
+    const isDefined = !isNew && (task.runSpec !== undefined || isDone(task));
     this.progress[index] = isDefined ? dependencies.length : 0;
   }
 

@@ -62,7 +62,7 @@ interface Taken {
   readonly fresh: TaskState[] | undefined;
 }
 
-/** Makes the new tasks and links them. Known tasks keep their definition. */
+/** Describes the new tasks and links them. Known tasks keep their definition. */
 function takeTasks(scope: KernelScope, stimulus: UpdateGraph, plan: GraphPlan): Taken {
   const { cluster, ports } = scope;
   const submission = submissionOf(scope, stimulus);
@@ -72,20 +72,15 @@ function takeTasks(scope: KernelScope, stimulus: UpdateGraph, plan: GraphPlan): 
   const fresh: TaskState[] | undefined = wantsGraphs(ports) ? [] : undefined;
   const { isPerTask = false } = ports.fairness.policy;
   const ranked: TaskState[] | undefined = isPerTask ? [] : undefined;
-  // Full length from the start: written in the order of the plan, an empty array would become a hash
-  // table.
-  const made = [...plan.known];
   for (const index of plan.order) {
     const description = stimulus.tasks[index] as GraphTask;
-    const known = plan.known[index];
-    const task = known ?? cluster.newTask(description.key, description.group, description.prefix);
-    made[index] = task;
-    if (known === undefined) describeTask(cluster, task, description);
-    else if (known.runSpec !== undefined) warnIfOther(scope, known, description);
+    const task = plan.states[index] as TaskState;
+    if (plan.isNew(index)) describeTask(cluster, task, description);
+    else if (task.runSpec !== undefined) warnIfOther(scope, task, description);
     if (task.runSpec === undefined && task.state === 'released') {
       task.runSpec = description.runSpec;
       fresh?.push(task);
-      linkAll(task, dependenciesOf(scope, description, index, plan, made));
+      linkAll(task, plan.dependenciesOf(index));
     }
     if (task.rank < 0) {
       // Not a unary minus: a priority of 0 must not become -0.
@@ -100,26 +95,13 @@ function takeTasks(scope: KernelScope, stimulus: UpdateGraph, plan: GraphPlan): 
   return { touched, fresh };
 }
 
-/** The order of the plan guarantees that the dependencies exist. */
-function dependenciesOf(
-  { cluster }: KernelScope,
-  { dependencies: keys }: GraphTask,
-  index: number,
-  plan: GraphPlan,
-  made: readonly (TaskState | undefined)[],
-): TaskState[] {
-  const dependencies: TaskState[] = [];
-  for (let n = 0; n < keys.length; n++) {
-    const position = plan.dependencyIndex(index, n);
-    const task = position >= 0 ? made[position] : cluster.tasks.get(keys[n] as string);
-    dependencies[n] = task as TaskState;
-  }
-  return dependencies;
-}
-
-function linkAll(task: TaskState, dependencies: TaskState[]): void {
+function linkAll(task: TaskState, dependencies: readonly TaskState[]): void {
   if (dependencies.length === 0) return;
-  linkDependencies(task, hasTwins(dependencies) ? [...new Set(dependencies)] : dependencies);
+  // A copy has exactly the length that it needs; an array that grows reserves room.
+  linkDependencies(
+    task,
+    hasTwins(dependencies) ? [...new Set(dependencies)] : dependencies.slice(),
+  );
 }
 
 /** Whether one is there twice. Short lists are compared in place, without making a set. */

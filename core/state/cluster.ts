@@ -120,8 +120,21 @@ export class ClusterState {
     return task;
   }
 
+  /** The reverse of {@link newTask}, for a task that nothing was done with. */
+  discardTask(task: TaskState): void {
+    const { group } = task;
+    group.size--;
+    group.states.released--;
+    group.prefix.stateCounts.released--;
+    this.dropTask(task);
+  }
+
   /** Takes a forgotten task out of the tables, and its group when that was the last one. */
   removeTask(task: TaskState): void {
+    this.dropTask(task);
+  }
+
+  private dropTask(task: TaskState): void {
     this.tasks.delete(task.key);
     this.freeTaskIds.push(task.id);
     if (this.replicasWanted.size > 0) this.replicasWanted.delete(task);

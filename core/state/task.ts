@@ -104,6 +104,8 @@ export class TaskState {
 
   /** Where the task is in the queue of held-back tasks, or -1. Owned by that queue. */
   heapIndex = -1;
+  /** Index in the submitted graph that named it last, or -1. Owned by the walk through that graph. */
+  graphIndex = -1;
   /** Position among the pending recommendations, or -1. Owned by the recommendation stack. */
   pendingIndex = -1;
 

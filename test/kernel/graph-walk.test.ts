@@ -66,3 +66,27 @@ it('the cycle is told from where it was entered, each key depending on the next'
 it('a diamond is no cycle', () => {
   expect(plan({ a: [], b: ['a'], c: ['a'], d: ['b', 'c'] }, ['d']).cycle).toBeUndefined();
 });
+
+it('a graph with a cycle leaves neither tasks nor groups', () => {
+  const env = new SchedulerEnv();
+  plan({ a: ['b'], b: ['c'], c: ['b'], 'other-1': [] }, ['a'], env);
+  expect(env.cluster.tasks.size).toBe(0);
+  expect(env.cluster.groups.size).toBe(0);
+});
+
+it('what is culled or lost leaves neither tasks nor groups, what is kept has both', () => {
+  const env = new SchedulerEnv();
+  plan({ a: [], 'culled-1': ['a'], 'lost-1': ['nowhere'] }, ['a', 'lost-1'], env);
+  expect([...env.cluster.tasks.keys()]).toEqual(['a']);
+  expect([...env.cluster.groups.keys()]).toEqual(['a']);
+});
+
+it('of two tasks with one key the last one counts', () => {
+  const env = new SchedulerEnv();
+  const [first, other] = graphTasks({ a: [], b: [] });
+  const second = { ...first!, dependencies: ['b'] };
+  const { order, states } = planGraph(env.cluster, [first!, other!, second], ['a']);
+  expect(order).toEqual([1, 2]);
+  expect(order.map((index) => states[index]!.key)).toEqual(['b', 'a']);
+  expect(env.cluster.tasks.size).toBe(2);
+});

@@ -107,7 +107,8 @@ export interface WorkerView {
   /** Bytes of the results it holds. */
   readonly nbytes: number;
   readonly hasWhat: ReadonlySet<TaskView>;
-  readonly processing: ReadonlySet<TaskView>;
+  /** Tasks sent to it, in the order of assignment. */
+  readonly processing: Members<TaskView>;
   readonly longRunning: ReadonlySet<TaskView>;
   /** Results that it lacks and that tasks which were sent there need: it fetches them anyway. */
   readonly needsWhat: { readonly size: number; has(task: TaskView): boolean };

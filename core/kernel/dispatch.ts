@@ -52,7 +52,7 @@ function send(scope: KernelScope, task: TaskState, worker: WorkerState): void {
 export function exitProcessing(scope: KernelScope, task: TaskState): WorkerState | undefined {
   const worker = removeFromProcessing(scope.cluster, task);
   scope.hasFreedWorker = true;
-  if (scope.cluster.workers.get(worker.address) !== worker) return undefined;
+  if (!scope.cluster.isRegistered(worker)) return undefined;
   moveResources(task, worker, -1);
   checkIdleSaturated(scope, worker);
   return worker;

@@ -198,10 +198,9 @@ function refuseWorker(
   task: TaskState,
 ): string | undefined {
   if (answer === undefined) return undefined;
-  const worker = cluster.workers.get(answer.address);
-  if (worker !== answer) {
+  if (cluster.workersByRank[answer.rank] !== answer) {
     return `chose ${answer.address} for ${task.key}, which is not a registered worker`;
   }
-  if (worker.status === 'running') return undefined;
-  return `chose ${worker.address} for ${task.key}, which is ${worker.status}`;
+  if (answer.status === 'running') return undefined;
+  return `chose ${answer.address} for ${task.key}, which is ${answer.status}`;
 }

@@ -83,6 +83,7 @@ export class SchedulerKernel {
     scope.outbox.clear();
     scope.nowMs = nowMs;
     scope.stimulusId = stimulus.stimulusId;
+    scope.story.begin(stimulus.stimulusId);
     scope.hasFreedWorker = false;
     scope.isQueueRefused = false;
     this.dispatch(stimulus);

@@ -35,6 +35,8 @@ export class Story {
 
   private readonly stimulusIds: string[] = [];
   private stimulus = -1;
+  private stimulusId = '';
+  private isStimulusKept = false;
 
   /** The recommendations of all records, in a ring of their own. */
   private readonly notedKeys: string[] = [];
@@ -51,6 +53,12 @@ export class Story {
    */
   constructor(private readonly lengthMax: number) {
     this.notesMax = Math.max(NOTES_MIN, lengthMax * NOTES_PER_RECORD);
+  }
+
+  /** What is recorded from here on was caused by this stimulus. */
+  begin(stimulusId: string): void {
+    this.stimulusId = stimulusId;
+    this.isStimulusKept = false;
   }
 
   /** Start of a step: what is noted from here on belongs to it. */
@@ -80,17 +88,17 @@ export class Story {
     key: string,
     start: TaskStateName,
     finish: TaskStateName,
-    stimulusId: string,
     atMs: number,
   ): void {
     if (this.lengthMax === 0) return;
+    if (!this.isStimulusKept) this.keepStimulus();
     const { next } = this;
     const count = this.noted - mark;
     this.keys[next] = key;
     this.starts[next] = start;
     this.finishes[next] = finish;
     this.timesMs[next] = atMs;
-    this.stimuli[next] = this.stimulusAt(stimulusId);
+    this.stimuli[next] = this.stimulus;
     this.noteStarts[next] = this.nextNote - count;
     this.noteCounts[next] = count;
     this.next = after(next, this.lengthMax);
@@ -123,13 +131,14 @@ export class Story {
     );
   }
 
-  /** There are never more stimuli than records, so the ring of their ids is as long. */
-  private stimulusAt(stimulusId: string): number {
-    if (this.stimulusIds[this.stimulus] !== stimulusId) {
-      this.stimulus = after(this.stimulus, this.lengthMax);
-      this.stimulusIds[this.stimulus] = stimulusId;
-    }
-    return this.stimulus;
+  /**
+   * A stimulus that causes nothing is not kept: so there are never more stimuli than records, and the
+   * ring of their ids is as long.
+   */
+  private keepStimulus(): void {
+    this.stimulus = after(this.stimulus, this.lengthMax);
+    this.stimulusIds[this.stimulus] = this.stimulusId;
+    this.isStimulusKept = true;
   }
 
   private render(position: number, hasNotes: boolean): TransitionRecord {

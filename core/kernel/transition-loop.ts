@@ -67,10 +67,10 @@ export function transition(
  */
 export function stepToWorker(scope: KernelScope, task: TaskState, worker: WorkerState): void {
   countTransition(scope, task);
-  const mark = scope.recommendations.mark();
+  const mark = scope.story.mark();
   const from = reassign(scope, task, worker);
   finishStep(scope, task, 'processing', { worker: from.address }, mark);
-  scope.recommendations.resetMarks();
+  scope.story.endStep();
 }
 
 function finishStep(
@@ -80,8 +80,8 @@ function finishStep(
   details: TransitionDetails,
   mark: number,
 ): void {
-  const { stimulusId, nowMs } = scope;
-  scope.story.record(mark, task.key, start, task.state, stimulusId, nowMs);
+  const { stimulusId } = scope;
+  scope.story.record(mark, task.key, start, task.state, scope.nowMs);
   const observers = scope.ports.hooks.taskTransition;
   for (let index = 0; index < observers.length; index++) {
     observers[index]!(task, start, task.state, stimulusId, details);

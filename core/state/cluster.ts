@@ -164,6 +164,11 @@ export class ClusterState {
     return restrictions.loose === true ? 'tolerably' : 'no';
   }
 
+  /** Whether the worker is in the tables: not another one at the same address, not a former one. */
+  isRegistered(worker: WorkerState): boolean {
+    return this.workersByRank[worker.rank] === worker;
+  }
+
   nextSequence(): number {
     return this.nextWorkerSequence++;
   }

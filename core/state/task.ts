@@ -34,6 +34,9 @@ const NO_ADDRESSES: ReadonlySet<string> = new Set();
 
 /** Fields of which most tasks have none: apart, so that they cost a million tasks one word each. */
 class RareFields {
+  restrictions: Restrictions | undefined = undefined;
+  exceptionBlame: TaskState | undefined = undefined;
+  hasLostDependencies = false;
   retries = 0;
   suspicious = 0;
   isActor = false;
@@ -92,16 +95,13 @@ export class TaskState {
 
   /** Bytes of the last result; -1 while unknown. Kept after release. */
   nbytes = -1;
-  /** Set when a dependency was forgotten: this task can never be computed again. */
-  hasLostDependencies = false;
-  /** The task that failed: itself or an ancestor. Non-empty in `erred`. */
-  exceptionBlame: TaskState | undefined = undefined;
-  restrictions: Restrictions | undefined = undefined;
   /** Type name of the result. */
   type: string | undefined = undefined;
   /** What most tasks never have; undefined until one of it is set. */
   private rare: RareFields | undefined = undefined;
 
+  /** Place in the list of its worker while it is processing, or -1. Owned by that list. */
+  processingIndex = -1;
   /** Where the task is in the queue of held-back tasks, or -1. Owned by that queue. */
   heapIndex = -1;
   /** Index in the submitted graph that named it last, or -1. Owned by the walk through that graph. */
@@ -118,6 +118,29 @@ export class TaskState {
     readonly id: number,
     readonly group: TaskGroup,
   ) {}
+
+  get restrictions(): Restrictions | undefined {
+    return this.rare?.restrictions;
+  }
+  set restrictions(restrictions: Restrictions | undefined) {
+    if (restrictions !== this.restrictions) this.rareFields.restrictions = restrictions;
+  }
+
+  /** The task that failed: itself or an ancestor. Non-empty in `erred`. */
+  get exceptionBlame(): TaskState | undefined {
+    return this.rare?.exceptionBlame;
+  }
+  set exceptionBlame(task: TaskState | undefined) {
+    if (task !== this.exceptionBlame) this.rareFields.exceptionBlame = task;
+  }
+
+  /** Set when a dependency was forgotten: this task can never be computed again. */
+  get hasLostDependencies(): boolean {
+    return this.rare?.hasLostDependencies ?? false;
+  }
+  set hasLostDependencies(isLost: boolean) {
+    if (isLost !== this.hasLostDependencies) this.rareFields.hasLostDependencies = isLost;
+  }
 
   /** Automatic retries left. */
   get retries(): number {

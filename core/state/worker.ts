@@ -2,6 +2,7 @@ import { SmallSet } from '../util/small-set.ts';
 import type { CostModel } from './cost-model.ts';
 import type { TaskPrefix } from './groups.ts';
 import { MemoryState, UnmanagedHistory } from './memory.ts';
+import { ProcessingSet } from './processing-set.ts';
 import type { TaskState } from './task.ts';
 
 /** Status of a worker, mirrored from the worker itself. */
@@ -88,7 +89,7 @@ export class WorkerState {
   /** Results it holds, oldest first. */
   readonly hasWhat = new Set<TaskState>();
   /** Tasks sent to it, seceded ones included. */
-  readonly processing = new Set<TaskState>();
+  readonly processing = new ProcessingSet();
   /** The part of `processing` that seceded from its thread. */
   readonly longRunning = new Set<TaskState>();
   /** Seconds that tasks have been running, as of the last heartbeat. */

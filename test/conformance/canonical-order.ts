@@ -14,9 +14,15 @@ export function putInCanonicalOrder(cluster: ClusterState): void {
   for (const client of cluster.clients.values()) reorder(client.wantsWhat);
 }
 
-function reorder(tasks: Set<TaskState>): void {
+/** A set of tasks that keeps the order in which they were added. */
+interface Ordered extends Iterable<TaskState> {
+  add(task: TaskState): unknown;
+  delete(task: TaskState): unknown;
+}
+
+function reorder(tasks: Ordered): void {
   const sorted = [...tasks].sort(byKey);
-  tasks.clear();
+  for (const task of sorted) tasks.delete(task);
   for (const task of sorted) tasks.add(task);
 }
 

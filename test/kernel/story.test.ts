@@ -70,13 +70,15 @@ it('a story of length 0 keeps nothing', () => {
 
 it('a very wide step pushes the recommendations of older steps out, but not the steps', () => {
   const story = new Story(4);
+  story.begin('narrow');
   const first = story.mark();
   story.note('b', 'processing');
-  story.record(first, 'a', 'processing', 'memory', 'narrow', 1);
+  story.record(first, 'a', 'processing', 'memory', 1);
   story.endStep();
+  story.begin('wide');
   const second = story.mark();
   for (let n = 0; n < 1024; n++) story.note(`d-${n}`, 'processing');
-  story.record(second, 'c', 'processing', 'memory', 'wide', 2);
+  story.record(second, 'c', 'processing', 'memory', 2);
   const [narrow, wide] = story.all();
   expect(narrow).toMatchObject({ key: 'a', stimulusId: 'narrow', recommendations: [] });
   expect(wide).toMatchObject({ key: 'c', stimulusId: 'wide' });

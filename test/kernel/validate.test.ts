@@ -34,7 +34,7 @@ const BREACHES: readonly (readonly [string, (cluster: ClusterState) => void, Reg
   ],
   [
     'a task that its worker does not list',
-    ({ tasks }) => tasks.get('done')!.processingOn!.processing.clear(),
+    ({ tasks }) => tasks.get('done')!.processingOn!.processing.delete(tasks.get('done')!),
     /not listed by its worker/,
   ],
   [

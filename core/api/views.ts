@@ -106,7 +106,8 @@ export interface WorkerView {
   readonly openSlots: number;
   /** Bytes of the results it holds. */
   readonly nbytes: number;
-  readonly hasWhat: ReadonlySet<TaskView>;
+  /** Results it holds, oldest first. */
+  readonly hasWhat: Members<TaskView>;
   /** Tasks sent to it, in the order of assignment. */
   readonly processing: Members<TaskView>;
   readonly longRunning: ReadonlySet<TaskView>;

@@ -11,7 +11,7 @@ export function onTaskFinished(scope: KernelScope, report: TaskFinished): void {
   const { cluster } = scope;
   const worker = cluster.workers.get(report.worker);
   if (worker === undefined) return;
-  const task = cluster.tasks.get(report.key);
+  const task = cluster.runs.find(report.runId, report.key) ?? cluster.tasks.get(report.key);
   if (task === undefined || isNotExpected(task)) {
     freeKey(scope, report);
   } else if (task.runId !== report.runId) {

@@ -5,6 +5,7 @@ import type { CostModel } from './cost-model.ts';
 import { TaskGroup, TaskPrefix } from './groups.ts';
 import { groupOfKey, prefixOfKey } from './key-names.ts';
 import { RecentGroups } from './recent-groups.ts';
+import { RunTable } from './run-table.ts';
 import type { Steal, StealOutcome } from './steal.ts';
 import { TaskQueue } from './task-queue.ts';
 import { TaskState } from './task.ts';
@@ -32,6 +33,8 @@ export const byRegistration: WorkerOrder = (a, b) => a.sequence - b.sequence;
 export class ClusterState {
   /** All tasks that are not forgotten. */
   readonly tasks = new Map<string, TaskState>();
+  /** Short cut to processing tasks by run id. */
+  readonly runs = new RunTable();
   readonly groups = new Map<string, TaskGroup>();
   readonly prefixes = new Map<string, TaskPrefix>();
 
@@ -211,24 +214,6 @@ export class ClusterState {
     this.saturated.delete(worker);
     this.rerank(() => this.workersByRank.splice(worker.rank, 1));
     worker.rank = -1;
-  }
-
-  /** Forgets every task, group and wish; workers and clients stay. */
-  clearTasks(): void {
-    this.tasks.clear();
-    this.groups.clear();
-    this.recentGroups.clear();
-    this.prefixes.clear();
-    this.queued.clear();
-    this.unrunnable.clear();
-    this.replicated.clear();
-    this.replicasWanted.clear();
-    this.steals.clear();
-    this.stealOutcomes.clear();
-    this.erredTasks.length = 0;
-    this.nextTaskId = 0;
-    this.freeTaskIds.length = 0;
-    for (const client of this.clients.values()) client.wantsWhat.clear();
   }
 
   /** A host restriction names a host or a worker, and then means that worker's host. */

@@ -112,18 +112,9 @@ function withoutMember<T extends Member<T>>(set: SmallSet<T>, member: T): SmallS
 
 // ---- task and worker: replicas ---------------------------------------------------------------
 
-/** Holders up to this number are looked through; among more, the set of the worker is asked. */
-const SCANNED_HOLDERS_MAX = 8;
-
-/** Whether the worker holds the result. */
-export function holds(worker: WorkerState, task: TaskState): boolean {
-  const { whoHas } = task;
-  return whoHas.size > SCANNED_HOLDERS_MAX ? worker.hasWhat.has(task) : whoHas.has(worker);
-}
-
 /** No-op when the worker holds the result already. */
 export function addReplica(cluster: ClusterState, task: TaskState, worker: WorkerState): void {
-  if (holds(worker, task)) return;
+  if (worker.hasWhat.has(task)) return;
   if (worker.needsWhat.size > 0 && worker.needsWhat.has(task)) forgetNeed(cluster, task, worker);
   worker.hasWhat.add(task);
   worker.nbytes += nbytesOf(cluster, task);
@@ -186,7 +177,7 @@ export function addToProcessing(cluster: ClusterState, task: TaskState, worker: 
   worker.processing.add(task);
   countPrefix(cluster, task.prefix, worker);
   for (const dependency of task.dependencies) {
-    if (!holds(worker, dependency)) need(cluster, dependency, worker);
+    if (!worker.hasWhat.has(dependency)) need(cluster, dependency, worker);
   }
 }
 
@@ -207,6 +198,7 @@ export function removeFromProcessing(cluster: ClusterState, task: TaskState): Wo
   task.processingOn = undefined;
   if (cluster.steals.size > 0) cluster.steals.delete(task);
   if (cluster.stealOutcomes.size > 0) cluster.stealOutcomes.delete(task);
+  cluster.runs.delete(task);
   if (!worker.longRunning.delete(task)) uncountPrefix(cluster, task.prefix, worker);
   worker.processing.delete(task);
   if (worker.needsWhat.size > 0) {

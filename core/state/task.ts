@@ -101,7 +101,9 @@ export class TaskState {
   private rare: RareFields | undefined = undefined;
 
   /** Place in the list of its worker while it is processing, or -1. Owned by that list. */
-  processingIndex = -1;
+  processingPlace = -1;
+  /** Place in the list of one of its holders, or -1. Owned by that list. */
+  replicaPlace = -1;
   /** Where the task is in the queue of held-back tasks, or -1. Owned by that queue. */
   heapIndex = -1;
   /** Index in the submitted graph that named it last, or -1. Owned by the walk through that graph. */

@@ -2,7 +2,7 @@ import { SmallSet } from '../util/small-set.ts';
 import type { CostModel } from './cost-model.ts';
 import type { TaskPrefix } from './groups.ts';
 import { MemoryState, UnmanagedHistory } from './memory.ts';
-import { ProcessingSet } from './processing-set.ts';
+import { ProcessingList, ReplicaList } from './place-list.ts';
 import type { TaskState } from './task.ts';
 
 /** Status of a worker, mirrored from the worker itself. */
@@ -87,9 +87,9 @@ export class WorkerState {
   /** Sum of the sizes of the results it holds, spilled ones included, in bytes. */
   nbytes = 0;
   /** Results it holds, oldest first. */
-  readonly hasWhat = new Set<TaskState>();
+  readonly hasWhat = new ReplicaList();
   /** Tasks sent to it, seceded ones included. */
-  readonly processing = new ProcessingSet();
+  readonly processing = new ProcessingList();
   /** The part of `processing` that seceded from its thread. */
   readonly longRunning = new Set<TaskState>();
   /** Seconds that tasks have been running, as of the last heartbeat. */

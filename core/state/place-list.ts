@@ -1,0 +1,114 @@
+import type { TaskState } from './task.ts';
+
+/** Gaps that are not worth closing. */
+const GAPS_MAX = 8;
+
+/**
+ * Tasks in the order in which they were added, as a dense list in which each task knows its place, so
+ * that nothing has to be hashed. Adding and deleting are O(1) on average. Where a task keeps its place
+ * is up to the list.
+ */
+export abstract class PlaceList implements Iterable<TaskState> {
+  /** With gaps where tasks have left. */
+  protected readonly places: (TaskState | undefined)[] = [];
+  private count = 0;
+
+  protected abstract placeOf(task: TaskState): number;
+  protected abstract addPlace(task: TaskState, place: number): void;
+  protected abstract movePlace(task: TaskState, place: number): void;
+  protected abstract clearPlace(task: TaskState): void;
+
+  get size(): number {
+    return this.count;
+  }
+
+  has(task: TaskState): boolean {
+    return this.places[this.placeOf(task)] === task;
+  }
+
+  /** The task must not be here. */
+  add(task: TaskState): void {
+    this.addPlace(task, this.places.length);
+    this.places.push(task);
+    this.count++;
+  }
+
+  /** Returns false when the task is not here. */
+  delete(task: TaskState): boolean {
+    const { places } = this;
+    const place = this.placeOf(task);
+    if (places[place] !== task) return false;
+    if (place === places.length - 1) places.pop();
+    else places[place] = undefined;
+    this.clearPlace(task);
+    this.count--;
+    if (places.length > 2 * this.count + GAPS_MAX) this.closeGaps();
+    return true;
+  }
+
+  *[Symbol.iterator](): IterableIterator<TaskState> {
+    for (const task of this.places) if (task !== undefined) yield task;
+  }
+
+  private closeGaps(): void {
+    const { places } = this;
+    let end = 0;
+    for (const task of places) {
+      if (task === undefined) continue;
+      places[end] = task;
+      this.movePlace(task, end++);
+    }
+    places.length = end;
+  }
+}
+
+/** What a worker is processing. A task processes on one worker at a time, and keeps its place itself. */
+export class ProcessingList extends PlaceList {
+  protected override placeOf(task: TaskState): number {
+    return task.processingPlace;
+  }
+
+  protected override addPlace(task: TaskState, place: number): void {
+    task.processingPlace = place;
+  }
+
+  protected override movePlace(task: TaskState, place: number): void {
+    task.processingPlace = place;
+  }
+
+  protected override clearPlace(task: TaskState): void {
+    task.processingPlace = -1;
+  }
+}
+
+/**
+ * What a worker holds. Most results have one holder, and the task keeps its place there itself; the
+ * places of further copies are in a table of the worker.
+ */
+export class ReplicaList extends PlaceList {
+  private readonly copies = new Map<TaskState, number>();
+
+  protected override placeOf(task: TaskState): number {
+    // The table first: by chance a further copy may be where the first one is on its worker.
+    return this.isCopy(task) ? (this.copies.get(task) as number) : task.replicaPlace;
+  }
+
+  protected override addPlace(task: TaskState, place: number): void {
+    if (task.replicaPlace >= 0) this.copies.set(task, place);
+    else task.replicaPlace = place;
+  }
+
+  protected override movePlace(task: TaskState, place: number): void {
+    if (this.isCopy(task)) this.copies.set(task, place);
+    else task.replicaPlace = place;
+  }
+
+  protected override clearPlace(task: TaskState): void {
+    if (!this.isCopy(task)) task.replicaPlace = -1;
+    else this.copies.delete(task);
+  }
+
+  private isCopy(task: TaskState): boolean {
+    return this.copies.size > 0 && this.copies.has(task);
+  }
+}

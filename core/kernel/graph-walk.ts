@@ -5,7 +5,7 @@ import type { TaskState } from '../state/task.ts';
 /** A submitted graph as the kernel is going to take it. Tasks are named by their index in it. */
 export interface GraphPlan {
   /** Tasks that the requested keys need, dependencies before dependents. */
-  readonly order: readonly number[];
+  readonly order: Int32Array;
   /** The task of the cluster for each task of the graph; those of the order are in the tables. */
   readonly states: readonly TaskState[];
   /** Tasks outside of the graph that it depends on. */
@@ -49,13 +49,14 @@ export function planGraph(
 }
 
 class GraphWalk implements GraphPlan {
-  order: number[] = [];
-  readonly states: TaskState[] = [];
+  readonly states: TaskState[];
   readonly outside = new Set<TaskState>();
   keys: string[] = [];
   readonly lost: { readonly key: string; readonly missing: string }[] = [];
   cycle: readonly string[] | undefined;
 
+  private readonly ordered: Int32Array;
+  private orderedCount = 0;
   private readonly newness: Uint8Array;
   private readonly colours: Uint8Array;
   /** Where the dependencies of each task begin in {@link resolved}. */
@@ -72,6 +73,8 @@ class GraphWalk implements GraphPlan {
     private readonly cluster: ClusterState,
     private readonly tasks: readonly GraphTask[],
   ) {
+    this.states = new Array<TaskState>(tasks.length);
+    this.ordered = new Int32Array(tasks.length);
     this.newness = new Uint8Array(tasks.length);
     this.colours = new Uint8Array(tasks.length);
     this.progress = new Int32Array(tasks.length);
@@ -85,6 +88,10 @@ class GraphWalk implements GraphPlan {
     // hash table.
     this.resolved = new Array<TaskState>(edges);
     for (let index = 0; index < tasks.length; index++) this.enlist(index);
+  }
+
+  get order(): Int32Array {
+    return this.ordered.subarray(0, this.orderedCount);
   }
 
   isNew(index: number): boolean {
@@ -124,7 +131,7 @@ class GraphWalk implements GraphPlan {
   restart(): void {
     const { keys } = this;
     this.keys = [];
-    this.order = [];
+    this.orderedCount = 0;
     this.outside.clear();
     this.missing.clear();
     this.colours.fill(WHITE);
@@ -133,7 +140,7 @@ class GraphWalk implements GraphPlan {
 
   /** Takes back what was enlisted and is not going to be made. */
   discardRest(): void {
-    if (this.cycle === undefined && this.order.length === this.tasks.length) return;
+    if (this.cycle === undefined && this.orderedCount === this.tasks.length) return;
     for (let index = 0; index < this.tasks.length; index++) {
       const isTaken = this.cycle === undefined && this.colours[index] === BLACK;
       if (!isTaken && this.newness[index] === 1) {
@@ -158,7 +165,7 @@ class GraphWalk implements GraphPlan {
       }
     }
     task.graphIndex = index;
-    this.states.push(task);
+    this.states[index] = task;
   }
 
   /** Where the task is in this graph. Graphs before this one have left other indices behind. */
@@ -218,7 +225,7 @@ class GraphWalk implements GraphPlan {
     const missing = this.missing.size === 0 ? undefined : this.missing.get(index);
     if (missing === undefined) {
       this.colours[index] = BLACK;
-      this.order.push(index);
+      this.ordered[this.orderedCount++] = index;
       return;
     }
     this.colours[index] = LOST;

@@ -162,13 +162,11 @@ function warnIfOther(scope: KernelScope, known: TaskState, description: GraphTas
 
 /** The best task last, so that it is followed first. */
 function recommendTouched(scope: KernelScope, touched: readonly TaskState[]): void {
-  const runnable = touched.filter(
-    (task) => task.state === 'released' && task.runSpec !== undefined,
-  );
   // A depth-first order comes out of the walk sorted already.
-  if (!isSorted(runnable)) runnable.sort(byPriority);
-  for (let index = runnable.length - 1; index >= 0; index--) {
-    scope.recommend(runnable[index] as TaskState, 'waiting');
+  const sorted = isSorted(touched) ? touched : touched.toSorted(byPriority);
+  for (let index = sorted.length - 1; index >= 0; index--) {
+    const task = sorted[index] as TaskState;
+    if (task.state === 'released' && task.runSpec !== undefined) scope.recommend(task, 'waiting');
   }
 }
 

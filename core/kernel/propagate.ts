@@ -14,7 +14,7 @@ import {
   setTaskState,
   stopWaiting,
 } from '../state/relations.ts';
-import { byPriority, type TaskState } from '../state/task.ts';
+import { NO_TASKS, byPriority, type TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
 import { nothingToBlame, reportErred, reportInMemory } from './client-reports.ts';
 import { tellTaskOver } from './priorities.ts';
@@ -113,14 +113,14 @@ export function propagateErred(
 export function propagateForgotten(scope: KernelScope, task: TaskState): void {
   const { cluster } = scope;
   setTaskState(task, 'forgotten');
-  for (const dependent of task.dependentCount === 0 ? [] : task.dependents) {
+  for (const dependent of task.dependentCount === 0 ? NO_TASKS : task.dependents) {
     dependent.hasLostDependencies = true;
     dropDependency(cluster, dependent, task);
     if (dependent.state !== 'memory' && dependent.state !== 'erred') {
       scope.recommend(dependent, 'forgotten');
     }
   }
-  task.dependentsWithForgotten = [];
+  task.dependentsWithForgotten = NO_TASKS;
   task.dependentCount = 0;
   task.waiterCount = 0;
   for (const dependency of task.dependencies) {
@@ -130,7 +130,7 @@ export function propagateForgotten(scope: KernelScope, task: TaskState): void {
     }
   }
   task.countsAsWaiter = false;
-  task.dependencies = [];
+  task.dependencies = NO_TASKS;
   task.missingDependencyCount = 0;
   freeReplicas(scope, task);
 }

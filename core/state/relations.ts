@@ -7,7 +7,7 @@ import type { SmallSet } from '../util/small-set.ts';
 import type { ClientState } from './client.ts';
 import type { ClusterState } from './cluster.ts';
 import type { TaskGroup, TaskPrefix } from './groups.ts';
-import type { TaskState } from './task.ts';
+import { NO_TASKS, type TaskState } from './task.ts';
 import type { TaskStateName } from './task-state-name.ts';
 import type { WorkerState } from './worker.ts';
 
@@ -32,8 +32,14 @@ export function linkDependencies(task: TaskState, dependencies: TaskState[]): vo
   task.dependencies =
     task.dependencies.length === 0 ? dependencies : [...task.dependencies, ...dependencies];
   let lastGroup: TaskGroup | undefined;
+  let alone: TaskState[] | undefined;
   for (const dependency of dependencies) {
-    dependency.dependentsWithForgotten = append(dependency.dependentsWithForgotten, task);
+    const { dependentsWithForgotten } = dependency;
+    // Dependencies that have no other dependent share one list, which `append` never writes to.
+    dependency.dependentsWithForgotten =
+      dependentsWithForgotten.length === 0
+        ? (alone ??= [task])
+        : append(dependentsWithForgotten, task);
     dependency.dependentCount++;
     if (task.countsAsWaiter) dependency.waiterCount++;
     if (dependency.group === lastGroup) continue;
@@ -47,7 +53,7 @@ export function dropDependent(dependency: TaskState, forgotten: TaskState): void
   dependency.dependentCount--;
   if (forgotten.countsAsWaiter && dependency.waiterCount > 0) dependency.waiterCount--;
   const { dependentsWithForgotten: all, dependentCount } = dependency;
-  if (dependentCount === 0) dependency.dependentsWithForgotten = [];
+  if (dependentCount === 0) dependency.dependentsWithForgotten = NO_TASKS;
   else if (all.length > 2 * dependentCount + 16) {
     dependency.dependentsWithForgotten = all.filter((task) => task.state !== 'forgotten');
   }

@@ -29,7 +29,8 @@ export interface TaskFailure {
 /** `[-userPriority, generation, rank]`: the smaller, the sooner. */
 export type Priority = readonly [negatedUserPriority: number, generation: number, rank: number];
 
-const NO_TASKS: TaskState[] = Object.freeze([]) as unknown as TaskState[];
+/** No tasks at all; shared, and frozen. */
+export const NO_TASKS: TaskState[] = Object.freeze([]) as unknown as TaskState[];
 const NO_ADDRESSES: ReadonlySet<string> = new Set();
 
 /** Fields of which most tasks have none: apart, so that they cost a million tasks one word each. */
@@ -67,7 +68,8 @@ export class TaskState {
   dependencies: TaskState[] = NO_TASKS;
   /**
    * Tasks that depend on this one, in the order of submission. May still hold forgotten tasks, which
-   * readers skip; {@link dependentCount} counts the others.
+   * readers skip; {@link dependentCount} counts the others. Never changed in place: a list of one is
+   * shared.
    */
   dependentsWithForgotten: TaskState[] = NO_TASKS;
   dependentCount = 0;

@@ -7,7 +7,7 @@ function plan(graph: TerseGraph, keys: readonly string[], env = new SchedulerEnv
   const tasks = graphTasks(graph);
   const { order, lost, cycle, outside, keys: kept } = planGraph(env.cluster, tasks, keys);
   return {
-    order: order.map((index) => tasks[index]!.key).join(' '),
+    order: [...order].map((index) => tasks[index]!.key).join(' '),
     outside: [...outside].map(({ key }) => key),
     kept,
     lost,
@@ -86,7 +86,7 @@ it('of two tasks with one key the last one counts', () => {
   const [first, other] = graphTasks({ a: [], b: [] });
   const second = { ...first!, dependencies: ['b'] };
   const { order, states } = planGraph(env.cluster, [first!, other!, second], ['a']);
-  expect(order).toEqual([1, 2]);
-  expect(order.map((index) => states[index]!.key)).toEqual(['b', 'a']);
+  expect([...order]).toEqual([1, 2]);
+  expect([...order].map((index) => states[index]!.key)).toEqual(['b', 'a']);
   expect(env.cluster.tasks.size).toBe(2);
 });

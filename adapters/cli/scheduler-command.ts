@@ -1,4 +1,5 @@
 import { startScheduler } from '../app/start-scheduler.ts';
+import { tuneEngine } from './engine-flags.ts';
 import { type LogFlags, stderrLogger } from './logger.ts';
 import { untilStopped } from './until-stopped.ts';
 
@@ -11,6 +12,7 @@ export interface SchedulerFlags extends LogFlags {
 
 /** `yardmaster scheduler`. Runs until it is stopped. */
 export async function schedulerCommand(flags: SchedulerFlags): Promise<number> {
+  tuneEngine();
   const { config } = flags;
   const log = stderrLogger(flags, 'scheduler');
   const running = await startScheduler(

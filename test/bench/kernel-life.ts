@@ -44,34 +44,31 @@ export function measureLife(
   }
   const kernel = makeKernel(options.saturation);
   addWorkers(kernel, workerCount, options.threads);
-  warmUp(kernel, make);
-  const memoryBefore = memoryBytes();
-  let shape: Shape | undefined = make(taskCount);
-  const { keys } = shape;
+  // A scheduler lives for days, and its compiler warms up once. In the same kernel: compiled code knows
+  // the objects that it was compiled for.
+  warmUp(kernel, make(taskCount));
+  const shape = make(taskCount);
   const tasks = shape.tasks.length;
-  const edges = shape.tasks.reduce((sum, task) => sum + task.dependencies.length, 0);
   const usOrder = rank(shape);
   const transitionsBefore = kernel.transitionCounter;
   const life = new Life(kernel);
   const usGraph = cpuUs(() => {
-    life.submit(shape as Shape);
+    life.submit(shape);
   });
-  shape = undefined;
-  const bytes = memoryBytes() - memoryBefore;
   const usRun = cpuUs(() => {
     life.run();
   });
-  for (const key of keys) {
+  for (const key of shape.keys) {
     const state = kernel.cluster.tasks.get(key)?.state;
     if (state !== 'memory') throw new Error(`${key} ended ${state ?? 'unknown'}`);
   }
   const usRelease = cpuUs(() => {
-    life.release(keys);
+    life.release(shape.keys);
   });
   if (kernel.cluster.tasks.size > 0) throw new Error(`${kernel.cluster.tasks.size} tasks are left`);
   return {
     tasks,
-    edges,
+    edges: shape.tasks.reduce((sum, task) => sum + task.dependencies.length, 0),
     executed: life.executed,
     transitions: kernel.transitionCounter - transitionsBefore,
     workerMessages: life.workerMessages,
@@ -81,21 +78,35 @@ export function measureLife(
     usGraph: round(usGraph / tasks),
     usRun: round(usRun / tasks),
     usRelease: round(usRelease / tasks),
-    bytesPerTask: Math.round(bytes / tasks),
+    bytesPerTask: measureMemory(kernel, () => make(taskCount)),
   };
 }
 
-/** Tasks that run before the measurement: a scheduler lives for days, its compiler warms up once. */
-const WARM_UP_TASKS = 10_000;
-
-/** In the same kernel: compiled code knows the objects that it was compiled for. */
-function warmUp(kernel: SchedulerKernel, make: (n: number) => Shape): void {
-  const shape = make(WARM_UP_TASKS);
+/** A whole life that nobody looks at. */
+function warmUp(kernel: SchedulerKernel, shape: Shape): void {
   rank(shape);
   const life = new Life(kernel);
   life.submit(shape);
   life.run();
   life.release(shape.keys);
+}
+
+/**
+ * What a submitted graph takes, without the message that brought it. Last, because collecting garbage
+ * by force upsets what the collector has learnt.
+ */
+function measureMemory(kernel: SchedulerKernel, make: () => Shape): number {
+  const before = memoryBytes();
+  const tasks = submitNew(kernel, make);
+  return Math.round((memoryBytes() - before) / tasks);
+}
+
+/** Submits a graph and drops it, and what came out of the kernel. Returns the number of its tasks. */
+function submitNew(kernel: SchedulerKernel, make: () => Shape): number {
+  const shape = make();
+  rank(shape);
+  new Life(kernel).submit(shape);
+  return shape.tasks.length;
 }
 
 /** What is sent to a worker and comes back as its answer. */

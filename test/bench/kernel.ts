@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { loadavg } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
+import { tuneEngine } from '../../adapters/cli/engine-flags.ts';
 import { measureLife } from './kernel-life.ts';
 import { SHAPES } from './shapes.ts';
 
@@ -16,6 +17,9 @@ interface BenchOptions {
   readonly vsDask?: boolean;
   readonly python: string;
 }
+
+// As `yardmaster scheduler` does.
+tuneEngine();
 
 const program = new Command('bench:kernel')
   .description('CPU time of the kernel per task, over the whole life of a graph.')

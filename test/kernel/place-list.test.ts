@@ -33,13 +33,19 @@ it('copies of a task on several workers are found, dropped and moved independent
   const all = tasks(60);
   const holds = lists.map(() => new Set<TaskState>());
   let seed = 7;
-  const random = (below: number): number => (seed = (seed * 1103515245 + 12345) & 0x7fffffff) % below;
+  const random = (below: number): number =>
+    (seed = (seed * 1103515245 + 12345) & 0x7fffffff) % below;
   for (let step = 0; step < 5000; step++) {
     const n = random(lists.length);
     const task = all[random(all.length)]!;
     const [list, expected] = [lists[n]!, holds[n]!];
-    if (list.has(task)) expected.delete(task) && list.delete(task);
-    else list.add(task) ?? expected.add(task);
+    if (expected.has(task)) {
+      expected.delete(task);
+      expect(list.delete(task)).toBe(true);
+    } else {
+      expected.add(task);
+      list.add(task);
+    }
     expect(list.size).toBe(expected.size);
   }
   lists.forEach((list, n) => {

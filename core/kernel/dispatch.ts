@@ -44,7 +44,7 @@ export function reassign(scope: KernelScope, task: TaskState, worker: WorkerStat
 
 function send(scope: KernelScope, task: TaskState, worker: WorkerState): void {
   task.runId = scope.nextRunId++;
-  cluster.runs.add(task);
+  scope.cluster.runs.add(task);
   if (refuseOversized(scope, task, worker)) return;
   scope.outbox.toWorker(worker, computeTask(scope, task));
 }

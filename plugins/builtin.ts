@@ -13,6 +13,7 @@ export const builtins: Builtins = {
     (await import('../policies/worker-selection/locality-first.ts')).localityFirst,
   'root-ish': async () => (await import('../policies/queuing/root-ish.ts')).rootish,
   'co-assign': async () => (await import('../policies/queuing/co-assign.ts')).coAssign,
+  family: async () => (await import('../policies/queuing/family.ts')).family,
   direct: async () => (await import('../policies/queuing/direct.ts')).direct,
   'depth-first': async () => (await import('../policies/ordering/depth-first.ts')).depthFirst,
   dask: async () => (await import('../policies/ordering/dask.ts')).daskOrder,

@@ -156,7 +156,8 @@ export interface ClusterView {
     readonly size: number;
     peek(): WorkerView | undefined;
   };
-  readonly queued: Iterable<TaskView> & { readonly size: number };
+  /** Tasks that are held back; `peek` is the first by priority. */
+  readonly queued: Iterable<TaskView> & { readonly size: number; peek(): TaskView | undefined };
   readonly unrunnable: ReadonlyMap<TaskView, number>;
   /** Tasks with two or more replicas. */
   readonly replicated: ReadonlySet<TaskView>;

@@ -10,6 +10,13 @@ export interface RootishOptions {
   readonly rootishTaskgroupDependencies: number;
 }
 
+/** Schema of the option `workerSaturation`. */
+export const saturationSchema = {
+  description: 'Root-ish tasks per thread that a worker may have at once; inf: no limit.',
+  anyOf: [{ type: 'number', exclusiveMinimum: 0 }, { const: 'inf' }],
+  default: 1.1,
+} as const;
+
 /**
  * Root-ish tasks go to the least busy worker, and wait in the scheduler when every thread has one (and
  * a few spare). This keeps memory low: work that was begun is finished before more is begun.
@@ -21,11 +28,7 @@ export const rootish = definePolicy<'queuing', Partial<RootishOptions>>('queuing
     type: 'object',
     additionalProperties: false,
     properties: {
-      workerSaturation: {
-        description: 'Root-ish tasks per thread that a worker may have at once; inf: no limit.',
-        anyOf: [{ type: 'number', exclusiveMinimum: 0 }, { const: 'inf' }],
-        default: 1.1,
-      },
+      workerSaturation: saturationSchema,
       rootishTaskgroup: {
         description: 'Root-ish groups depend on fewer groups than this.',
         type: 'integer',
@@ -41,7 +44,7 @@ export const rootish = definePolicy<'queuing', Partial<RootishOptions>>('queuing
     },
   },
   create: (options) => {
-    const saturation = toNumber(options.workerSaturation ?? 1.1);
+    const saturation = saturationOf(options.workerSaturation);
     const limits = {
       dependencyGroupsMax: options.rootishTaskgroup ?? DEFAULT_ROOTISH_LIMITS.dependencyGroupsMax,
       dependencyTasksMax:
@@ -64,6 +67,7 @@ export function slotLimit(saturation: number, threadCount: number): number {
   return Math.max(Math.ceil(saturation * threadCount), 1);
 }
 
-function toNumber(saturation: number | string): number {
-  return saturation === 'inf' ? Infinity : Number(saturation);
+/** The number behind the option `workerSaturation`. */
+export function saturationOf(option: number | string = saturationSchema.default): number {
+  return option === 'inf' ? Infinity : Number(option);
 }

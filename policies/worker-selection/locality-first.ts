@@ -57,26 +57,11 @@ class LocalityFirst implements WorkerSelection {
     });
   }
 
-  select(
-    task: TaskView,
-    candidates: readonly WorkerView[],
-    cluster: ClusterView,
-    missingBytes: (worker: WorkerView) => number,
-  ): WorkerView | undefined {
-    const intended = this.takeIntended(task, cluster);
-    if (intended !== undefined) return intended;
-    let best: WorkerView | undefined;
-    let [leastBytes, leastLoad] = [Infinity, Infinity];
-    const actors = task.isActor ? leastActors(candidates) : 0;
-    for (const worker of candidates) {
-      if (task.isActor && worker.actors.size > actors) continue;
-      const bytes = missingBytes(worker);
-      const load = worker.processing.size / worker.threadCount;
-      if (bytes > leastBytes || (bytes === leastBytes && load >= leastLoad)) continue;
-      best = worker;
-      [leastBytes, leastLoad] = [bytes, load];
-    }
-    return best;
+  /** Bytes are whole, so a fraction that grows with the load decides among equals. */
+  score(task: TaskView, worker: WorkerView, missingBytes: number): number {
+    if (this.intended[task.id] === worker) return -1;
+    const load = worker.processing.size / worker.threadCount;
+    return missingBytes + load / (1 + load);
   }
 
   selectUnconstrained(
@@ -84,18 +69,8 @@ class LocalityFirst implements WorkerSelection {
     pool: Parameters<typeof takeTurns>[0],
     cluster: ClusterView,
   ): WorkerView | undefined {
-    return this.takeIntended(task, cluster) ?? takeTurns(pool, cluster);
+    const worker = this.intended[task.id];
+    const isThere = worker !== undefined && cluster.workers.get(worker.address) === worker;
+    return isThere ? worker : takeTurns(pool, cluster);
   }
-
-  private takeIntended({ id }: TaskView, cluster: ClusterView): WorkerView | undefined {
-    const worker = this.intended[id];
-    if (worker === undefined) return undefined;
-    this.intended[id] = undefined;
-    const isThere = cluster.workers.get(worker.address) === worker && worker.status === 'running';
-    return isThere ? worker : undefined;
-  }
-}
-
-function leastActors(candidates: readonly WorkerView[]): number {
-  return candidates.reduce((least, { actors }) => Math.min(least, actors.size), Infinity);
 }

@@ -1,3 +1,4 @@
+import type { PolicySlots } from '../../core/api/policies.ts';
 import { validWorkers } from '../../core/kernel/restrictions.ts';
 import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
 import { FIRE_AND_FORGET } from '../../core/state/client.ts';
@@ -48,7 +49,10 @@ export class RandomWorld {
   private nowMs = 0;
   private count = 0;
 
-  constructor(readonly kernel: SchedulerKernel) {
+  constructor(
+    readonly kernel: SchedulerKernel,
+    private readonly policies: MakePolicies = () => ({}),
+  ) {
     this.checks = new MessageChecks(kernel);
     this.clients.set(FIRE_AND_FORGET, new ClientMirror(FIRE_AND_FORGET));
     for (const name of CLIENTS) this.join(name);
@@ -355,7 +359,8 @@ export class RandomWorld {
 
   private replacePolicies(seed: number): void {
     const workerSaturation = [1.1, 2, Infinity][seed % 3]!;
-    this.kernel.replacePorts(makePorts({ queuing: { workerSaturation } }));
+    const policies = this.policies(workerSaturation);
+    this.kernel.replacePorts(makePorts({ queuing: { workerSaturation }, policies }));
     // The host has more to do than to replace them; the next stimulus finds the new slots.
     this.send({ op: 'check-no-workers-timeout' });
   }
@@ -412,16 +417,27 @@ export class RandomWorld {
   }
 }
 
+/** Policies other than the built-in ones, anew for each kernel. */
+export type MakePolicies = (saturation: number) => Partial<PolicySlots>;
+
 /** A kernel in validate mode for a scenario. */
-export function kernelFor({ saturation, options }: Scenario): SchedulerKernel {
-  const ports = makePorts({ queuing: { workerSaturation: saturation } });
+export function kernelFor(
+  { saturation, options }: Scenario,
+  makePolicies: MakePolicies = () => ({}),
+): SchedulerKernel {
+  const policies = makePolicies(saturation);
+  const ports = makePorts({ queuing: { workerSaturation: saturation }, policies });
   const debug = { validate: true, transitionLogLength: 10_000 };
   return new SchedulerKernel({ ...options, ...debug }, ports, 0);
 }
 
 /** Plays a scenario on a kernel, heals the world and expects that everything is done in the end. */
-export function play({ steps }: Scenario, kernel: SchedulerKernel): RandomWorld {
-  const world = new RandomWorld(kernel);
+export function play(
+  { steps }: Scenario,
+  kernel: SchedulerKernel,
+  makePolicies?: MakePolicies,
+): RandomWorld {
+  const world = new RandomWorld(kernel, makePolicies);
   for (const next of steps) world.take(next);
   world.heal();
   return world;

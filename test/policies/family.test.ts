@@ -1,0 +1,244 @@
+import { describe, expect, it } from 'vitest';
+import { family, type FamilyOptions } from '../../policies/queuing/family.ts';
+import { findFamilies } from '../../policies/queuing/families.ts';
+import { SchedulerEnv } from '../kit/env.ts';
+import { graphTasks, numbered, sinks, type TerseGraph } from '../kit/graph.ts';
+
+/** `reduces('x', 2, 3)`: x-0 x-1 x-2 meet in sum-0, x-3 x-4 x-5 in sum-1. */
+function reduces(prefix: string, count: number, fanIn: number): TerseGraph {
+  const sums = Array.from({ length: count }, (_, n) => [
+    `${prefix}sum-${n}`,
+    Array.from({ length: fanIn }, (__, part) => `${prefix}-${n * fanIn + part}`),
+  ]);
+  return { ...numbered(prefix, count * fanIn), ...(Object.fromEntries(sums) as TerseGraph) };
+}
+
+function cluster(options: Partial<FamilyOptions> = {}): SchedulerEnv {
+  return new SchedulerEnv({ policies: { queuing: family.create(options) } });
+}
+
+// ---- what is found in a graph ---------------------------------------------------------------
+
+/** The families of a graph, each as its keys; the roots alone when there is no family. */
+function familiesOf(graph: TerseGraph, sizeMax = 64): string[] {
+  const env = cluster();
+  const tasks = graphTasks(graph);
+  env.submit(graph, { keys: sinks(tasks) });
+  const order = [...env.cluster.tasks.values()];
+  const { families } = findFamilies(order, sizeMax);
+  return [...new Set(families.values())].map(({ roots }) => roots.map(({ key }) => key).join(' '));
+}
+
+describe('a family', () => {
+  it('is the roots that meet in the same task, directly or through chains', () => {
+    const graph = {
+      a: [],
+      b: [],
+      c: [],
+      d: [],
+      a2: ['a'],
+      b2: ['b'],
+      x: ['a2', 'b2'],
+      y: ['c', 'd'],
+    };
+    expect(familiesOf(graph)).toEqual(['a b', 'c d']);
+  });
+
+  it('is of the first meeting, not of a later one', () => {
+    const graph = { a: [], b: [], c: [], x: ['a', 'b'], y: ['x', 'c'], z: ['y'] };
+    // c meets the family of a and b.
+    expect(familiesOf(graph)).toEqual(['a b c']);
+    const tree = { ...graph, d: [], w: ['c', 'd'], y: ['x', 'w'] };
+    expect(familiesOf(tree)).toEqual(['a b', 'c d']);
+  });
+
+  it('reaches across collections', () => {
+    const sums = Object.fromEntries(
+      [0, 1, 2].map((n) => [`sum-${n}`, [`left-${n}`, `right-${n}`]]),
+    );
+    expect(familiesOf({ ...numbered('left', 3), ...numbered('right', 3), ...sums })).toEqual([
+      'left-0 right-0',
+      'left-1 right-1',
+      'left-2 right-2',
+    ]);
+  });
+
+  it('is divided in order when it is too large', () => {
+    expect(familiesOf(reduces('x', 1, 5), 2)).toEqual(['x-0 x-1', 'x-2 x-3', 'x-4']);
+  });
+
+  it('does not spread over a whole chain of overlaps', () => {
+    const overlaps = Object.fromEntries(
+      Array.from({ length: 7 }, (_, n) => [`o-${n}`, [`x-${n}`, `x-${n + 1}`]]),
+    );
+    expect(familiesOf({ ...numbered('x', 8), ...overlaps }, 4)).toEqual([
+      'x-0 x-1 x-2 x-3',
+      'x-4 x-5 x-6 x-7',
+    ]);
+  });
+
+  it('of roots that meet nobody is a run of neighbours', () => {
+    expect(familiesOf(numbered('x', 5), 2)).toEqual(['x-0 x-1', 'x-2 x-3', 'x-4']);
+  });
+
+  it('can be named, and is then as large as it is said to be', () => {
+    const named = { annotations: { family: 'mine' } };
+    const graph = { a: named, b: [], c: named, x: ['b'], y: ['a', 'c'] };
+    expect(familiesOf(graph, 1)).toEqual(['a c', 'b']);
+  });
+});
+
+describe('a root', () => {
+  function rootsOf(graph: TerseGraph): string[] {
+    const env = cluster();
+    env.submit(graph);
+    return [...findFamilies([...env.cluster.tasks.values()], 64).roots].map(({ key }) => key);
+  }
+
+  it('has no inputs, or only some that much of the graph needs, whatever its name', () => {
+    const readers = Object.fromEntries(
+      Array.from({ length: 8 }, (_, n) => [`any${n}name`, ['data']]),
+    );
+    expect(rootsOf({ data: [], ...readers, all: Object.keys(readers) })).toHaveLength(9);
+    expect(rootsOf({ data: [], a: ['data'], b: ['data'] })).toEqual(['data']);
+  });
+
+  it('is none of the many pieces that are cut from the same input', () => {
+    // A shuffle: each of 16 parts is cut into 16 pieces.
+    const pieces = Object.fromEntries(
+      Array.from({ length: 256 }, (_, n) => [`piece-${n}`, [`part-${n % 16}`]]),
+    );
+    expect(rootsOf({ ...numbered('part', 16), ...pieces })).toHaveLength(16);
+  });
+
+  it('is what an annotation says it is', () => {
+    const graph = {
+      a: { annotations: { rootish: false } },
+      b: { deps: ['a'], annotations: { rootish: true } },
+    };
+    expect(rootsOf(graph)).toEqual(['b']);
+  });
+
+  it('is no restricted task and no actor', () => {
+    expect(rootsOf({ a: { workers: ['w1'] }, b: { actor: true }, c: [] })).toEqual(['c']);
+  });
+
+  it('stays one when the cluster grows or shrinks', () => {
+    const env = cluster();
+    env.submit(numbered('x', 3));
+    expect(env.states['x-0']).toBe('queued');
+    env.addWorkers(1, { threads: 100 });
+    expect(env.kernel['scope'].ports.queuing.policy.isRootish(env.task('x-0'), env.cluster)).toBe(
+      true,
+    );
+  });
+});
+
+// ---- where they go --------------------------------------------------------------------------
+
+describe('with the policy family', () => {
+  function processing(env: SchedulerEnv, name: string): string {
+    return [...env.worker(name).processing].map(({ key }) => key).join(' ');
+  }
+
+  it('each worker begins with a family of its own, and has no more than its slots', () => {
+    const env = cluster();
+    env.addWorkers(3);
+    env.submit(reduces('x', 3, 4));
+    expect(processing(env, 'w1')).toBe('x-0 x-1');
+    expect(processing(env, 'w2')).toBe('x-4 x-5');
+    expect(processing(env, 'w3')).toBe('x-8 x-9');
+    expect(env.cluster.queued.size).toBe(6);
+  });
+
+  it('a slot that opens is for the next one of the family', () => {
+    const env = cluster();
+    env.addWorkers(2);
+    env.submit(reduces('x', 4, 4));
+    env.finish('x-4');
+    expect(processing(env, 'w2')).toBe('x-5 x-6');
+    env.finish('x-5');
+    env.finish('x-6');
+    env.finish('x-7');
+    // It begins the next family that nobody has, once its own is done.
+    expect(processing(env, 'w2')).toBe('x-8 xsum-1');
+    expect(env.task('xsum-1').dependencies.every((input) => input.whoHas.size === 1)).toBe(true);
+  });
+
+  it('a worker without a family of its own helps others: no slot stays open', () => {
+    const env = cluster();
+    env.addWorkers(4);
+    env.submit(reduces('x', 1, 6));
+    for (const name of ['w1', 'w2', 'w3', 'w4']) {
+      expect(env.worker(name).processing.size).toBeGreaterThan(0);
+    }
+    expect(env.cluster.queued.size).toBe(0);
+  });
+
+  it('a family goes to another worker when its own leaves or pauses', () => {
+    const env = cluster();
+    env.addWorkers(2);
+    env.submit(reduces('x', 2, 4));
+    env.setStatus('w1', 'paused');
+    env.finish('x-4');
+    env.finish('x-5');
+    env.finish('x-6');
+    expect(processing(env, 'w2')).toContain('x-2');
+    env.removeWorker('w1');
+    env.finish('x-7');
+    env.finish('x-2');
+    expect(processing(env, 'w2')).toContain('x-0');
+  });
+
+  it('what the user calls urgent does not wait for the end of a family', () => {
+    const env = cluster();
+    env.addWorkers(1);
+    env.submit(reduces('x', 1, 6));
+    env.submit({ urgent: { userPriority: 1 } });
+    expect(env.state('urgent')).toBe('queued');
+    env.finish('x-0');
+    expect(processing(env, 'w1')).toBe('x-1 urgent');
+    env.finish('urgent');
+    expect(processing(env, 'w1')).toBe('x-1 x-2');
+  });
+
+  it('families of an older submission go first', () => {
+    const env = cluster();
+    env.addWorkers(1);
+    env.submit(reduces('x', 2, 2));
+    env.advance(1000).submit(reduces('y', 1, 2));
+    env.finishAll('x-0', 'x-1', 'xsum-0');
+    expect(processing(env, 'w1')).toBe('x-2 x-3');
+    env.finishAll('x-2', 'x-3', 'xsum-1');
+    expect(processing(env, 'w1')).toBe('y-0 y-1');
+  });
+
+  it('cancelled families are skipped', () => {
+    const env = cluster();
+    env.addWorkers(1);
+    env.submit(reduces('x', 4, 2));
+    env.release('xsum-1');
+    env.finishAll('x-0', 'x-1', 'xsum-0');
+    expect(processing(env, 'w1')).toBe('x-4 x-5');
+  });
+
+  it('without slots nothing is held back, and a family still stays together', () => {
+    const env = cluster({ workerSaturation: 'inf' });
+    env.addWorkers(2);
+    env.submit(reduces('x', 4, 2));
+    expect(env.cluster.queued.size).toBe(0);
+    expect(processing(env, 'w1')).toBe('x-0 x-1 x-4 x-5');
+    expect(processing(env, 'w2')).toBe('x-2 x-3 x-6 x-7');
+  });
+
+  it('a restart leaves nothing behind', () => {
+    const env = cluster();
+    env.addWorkers(1);
+    env.submit(reduces('x', 3, 2));
+    env.send({ op: 'restart' });
+    env.submit(reduces('y', 2, 2));
+    env.finishAll('y-0', 'y-1', 'ysum-0', 'y-2', 'y-3', 'ysum-1');
+    expect(env.policyFailures).toEqual([]);
+    expect(env.states).toMatchObject({ 'ysum-0': 'memory w1', 'ysum-1': 'memory w1' });
+  });
+});

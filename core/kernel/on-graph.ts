@@ -9,7 +9,8 @@ import { schedulerFailure } from './errors.ts';
 import { planGraph, type GraphPlan } from './graph-walk.ts';
 import { clientOnDemand } from './on-client.ts';
 import { showGraph, wantsGraphs } from './prepare.ts';
-import { generationOf, ranksOf, setGenerations, submissionOf } from './priorities.ts';
+import { generationOf, setGenerations, submissionOf } from './priorities.ts';
+import { ranksOf } from './ranks.ts';
 import type { KernelScope } from './scope.ts';
 import { settle } from './transition-loop.ts';
 
@@ -67,7 +68,7 @@ function takeTasks(scope: KernelScope, stimulus: UpdateGraph, plan: GraphPlan): 
   const { cluster, ports } = scope;
   const submission = submissionOf(scope, stimulus);
   const generation = plan.order.length === 0 ? 0 : generationOf(scope, submission);
-  const ranks = plan.order.length === 0 ? [] : ranksOf(scope, stimulus);
+  const ranks = plan.order.length === 0 ? [] : ranksOf(scope, stimulus, plan);
   const touched = [...plan.outside];
   const fresh: TaskState[] | undefined = wantsGraphs(ports) ? [] : undefined;
   const { isPerTask = false } = ports.fairness.policy;
@@ -84,7 +85,7 @@ function takeTasks(scope: KernelScope, stimulus: UpdateGraph, plan: GraphPlan): 
     }
     if (task.rank < 0) {
       // Not a unary minus: a priority of 0 must not become -0.
-      task.negatedUserPriority = 0 - (description.userPriority ?? 0);
+      task.negatedUserPriority = 0 - userPriorityOf(description);
       task.generation = generation;
       task.rank = ranks[index] as number;
       ranked?.push(task);
@@ -93,6 +94,12 @@ function takeTasks(scope: KernelScope, stimulus: UpdateGraph, plan: GraphPlan): 
   }
   if (ranked !== undefined) setGenerations(scope, submission, ranked);
   return { touched, fresh };
+}
+
+/** What the annotations of a task say counts more than what the submission says. */
+function userPriorityOf({ annotations, userPriority = 0 }: GraphTask): number {
+  const priority = annotations?.['priority'];
+  return typeof priority === 'number' && Number.isFinite(priority) ? priority : userPriority;
 }
 
 function linkAll(task: TaskState, dependencies: readonly TaskState[]): void {

@@ -85,27 +85,3 @@ function refuseGenerations(
   }
   return undefined;
 }
-
-/** The static order of the graph: as the client gives it, else as the ordering policy says. */
-export function ranksOf(scope: KernelScope, stimulus: UpdateGraph): ArrayLike<number> {
-  const { tasks } = stimulus;
-  if (tasks.every((task) => task.rank !== undefined)) {
-    return tasks.map((task) => task.rank as number);
-  }
-  return askPolicy(scope, ORDER, stimulus);
-}
-
-const ORDER: Question<'ordering', UpdateGraph, ArrayLike<number>> = {
-  slot: 'ordering',
-  ask: (policy, _scope, { tasks, keys }) => policy.order(tasks, keys),
-  refuse: (ranks, _scope, { tasks }) => refuseRanks(ranks, tasks.length),
-};
-
-function refuseRanks(ranks: ArrayLike<number>, count: number): string | undefined {
-  if (ranks.length !== count) return `ranked ${ranks.length} of ${count} tasks`;
-  for (let index = 0; index < count; index++) {
-    const rank = ranks[index] as number;
-    if (!Number.isInteger(rank) || rank < 0) return `gave the rank ${String(rank)}`;
-  }
-  return undefined;
-}

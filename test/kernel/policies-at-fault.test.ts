@@ -45,6 +45,17 @@ const FAULTS: readonly (readonly [string, Partial<PolicySlots>, RegExp])[] = [
   ],
   ['orders too few tasks', { ordering: { order: () => [0] } }, /ranked 1 of 3 tasks/],
   ['orders with fractions', { ordering: { order: () => [0, 1, 1.5] } }, /gave the rank 1.5/],
+  ['gives two tasks one rank', { ordering: { order: () => [0, 1, 1] } }, /the rank 1 twice, .* b;/],
+  [
+    'gives two tasks one large rank',
+    { ordering: { order: () => [0, 1e9, 1e9] } },
+    /the rank 1000000000 twice/,
+  ],
+  [
+    'ranks a task before what it needs',
+    { ordering: { order: () => [1, 0, 2] } },
+    /ranked a before base, which it needs/,
+  ],
   ['orders nothing at all', { ordering: { order: never } }, /threw/],
   [
     'looks at graphs by throwing',

@@ -1,4 +1,5 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import type { Ordering } from '../../core/api/index.ts';
 import { byPriority } from '../../core/state/task.ts';
 import { SchedulerEnv } from '../kit/env.ts';
 import { numbered } from '../kit/graph.ts';
@@ -84,4 +85,54 @@ it('a task with a better user priority overtakes an older graph in the queue', (
   env.submit(numbered('r', 4));
   env.advance(1).submit({ 's-0': { userPriority: 1 }, 's-1': [], 's-2': [] });
   expect(env.cluster.queued.peek()?.key).toBe('s-0');
+});
+
+it('the annotation of a task counts more than the priority of its submission', () => {
+  const env = cluster();
+  const annotations = { priority: 7 };
+  env.submit({ a: { annotations, userPriority: 1 }, b: { annotations: { priority: 'high' } } });
+  expect([env.task('a').priority?.[0], env.task('b').priority?.[0]]).toEqual([-7, 0]);
+});
+
+it('with an unlimited timeout all submissions share a generation', () => {
+  const env = cluster();
+  env.submit({ a: [] });
+  env.advance(1e9).submit({ b: [] }, { fifoTimeoutMs: Infinity });
+  expect(env.task('b').generation).toBe(1);
+});
+
+describe('the ordering policy', () => {
+  function asked(): { env: SchedulerEnv; graphs: unknown[] } {
+    const graphs: unknown[] = [];
+    const ordering: Ordering = {
+      order: (tasks, keys) => {
+        graphs.push([tasks.map(({ key, dependencies }) => [key, ...dependencies].join(' ')), keys]);
+        return tasks.map((_, index) => 10 * (index + 1));
+      },
+    };
+    const env = new SchedulerEnv({ policies: { ordering }, kernel: { validate: true } });
+    env.addWorkers(1);
+    return { env, graphs };
+  }
+
+  it('may leave gaps between ranks', () => {
+    const { env } = asked();
+    env.submit({ a: [], b: ['a'] });
+    expect([env.task('a').rank, env.task('b').rank]).toEqual([10, 20]);
+  });
+
+  it('sees only tasks that are needed, in the order of submission', () => {
+    const { env, graphs } = asked();
+    env.submit({ odd: ['end'], a: [], end: ['odd', 'a'], b: ['a'] }, { keys: ['b'] });
+    expect(graphs).toEqual([[['a', 'b a'], ['b']]]);
+    expect([env.task('a').rank, env.task('b').rank]).toEqual([10, 20]);
+  });
+
+  it('sees known tasks without the dependencies that they are given anew', () => {
+    const { env, graphs } = asked();
+    env.submit({ a: [] });
+    env.submit({ a: ['b'], b: ['a'], c: ['b', 'a'] }, { keys: ['c'] });
+    expect(graphs[1]).toEqual([['a', 'b a', 'c b a'], ['c']]);
+    expect([env.task('a').rank, env.task('c').rank]).toEqual([10, 30]);
+  });
 });

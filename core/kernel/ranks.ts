@@ -1,0 +1,110 @@
+/** The static order of a graph. Source: behaviour.md section 8. */
+import type { GraphTask, UpdateGraph } from '../messages/stimulus.ts';
+import type { TaskState } from '../state/task.ts';
+import { askPolicy, type Question } from './ask-policy.ts';
+import type { GraphPlan } from './graph-walk.ts';
+import type { KernelScope } from './scope.ts';
+
+/**
+ * Ranks by the index of each task in its graph: as the client gives them, else as the ordering policy
+ * says. The policy sees only tasks that are needed; what is known already has no dependencies for it,
+ * because the definition that comes with this graph does not count.
+ */
+export function ranksOf(
+  scope: KernelScope,
+  stimulus: UpdateGraph,
+  plan: GraphPlan,
+): ArrayLike<number> {
+  const { tasks } = stimulus;
+  if (tasks.every((task) => task.rank !== undefined)) {
+    return tasks.map((task) => task.rank as number);
+  }
+  if (isAllNew(plan, tasks.length)) {
+    return askPolicy(scope, ORDER, { tasks, plan, indices: undefined });
+  }
+  const indices = plan.order.toSorted();
+  const needed = Array.from(indices, (index) => {
+    const task = tasks[index] as GraphTask;
+    return plan.isNew(index) ? task : { ...task, dependencies: [] };
+  });
+  const ranks = askPolicy(scope, ORDER, { tasks: needed, plan, indices });
+  const all = new Float64Array(tasks.length);
+  indices.forEach((index, position) => (all[index] = ranks[position] as number));
+  return all;
+}
+
+function isAllNew(plan: GraphPlan, count: number): boolean {
+  if (plan.order.length < count) return false;
+  for (let index = 0; index < count; index++) if (!plan.isNew(index)) return false;
+  return true;
+}
+
+/** What an ordering policy is asked about. */
+interface Subject {
+  readonly tasks: readonly GraphTask[];
+  readonly plan: GraphPlan;
+  /** Where each task is in the plan; undefined: at the same place. */
+  readonly indices: Int32Array | undefined;
+}
+
+const ORDER: Question<'ordering', Subject, ArrayLike<number>> = {
+  slot: 'ordering',
+  ask: (policy, _scope, { tasks, plan }) => policy.order(tasks, plan.keys),
+  refuse: (ranks, _scope, subject) =>
+    refuseNumbers(ranks, subject.tasks.length) ??
+    refuseTwins(ranks, subject.tasks) ??
+    refuseOrder(ranks, subject),
+};
+
+function refuseNumbers(ranks: ArrayLike<number>, count: number): string | undefined {
+  if (ranks.length !== count) return `ranked ${ranks.length} of ${count} tasks`;
+  for (let index = 0; index < count; index++) {
+    const rank = ranks[index] as number;
+    if (!Number.isSafeInteger(rank) || rank < 0) return `gave the rank ${String(rank)}`;
+  }
+  return undefined;
+}
+
+/** O(tasks), without hashing when ranks are about as many as tasks. */
+function refuseTwins(ranks: ArrayLike<number>, tasks: readonly GraphTask[]): string | undefined {
+  const seen = new Uint8Array(2 * tasks.length);
+  const beyond = new Set<number>();
+  for (let index = 0; index < tasks.length; index++) {
+    const rank = ranks[index] as number;
+    if (rank < seen.length ? seen[rank] === 1 : beyond.has(rank)) {
+      return `gave the rank ${rank} twice, the second time to ${(tasks[index] as GraphTask).key}`;
+    }
+    if (rank < seen.length) seen[rank] = 1;
+    else beyond.add(rank);
+  }
+  return undefined;
+}
+
+/** Every task that is new must come after what it needs. O(tasks + dependencies), without hashing. */
+function refuseOrder(
+  ranks: ArrayLike<number>,
+  { tasks, plan, indices }: Subject,
+): string | undefined {
+  const { states } = plan;
+  const positions = indices === undefined ? undefined : positionsOf(indices, states.length);
+  for (let position = 0; position < tasks.length; position++) {
+    const index = indices === undefined ? position : (indices[position] as number);
+    if (!plan.isNew(index)) continue;
+    const dependencies = plan.dependenciesOf(index);
+    for (let n = 0; n < dependencies.length; n++) {
+      const dependency = dependencies[n] as TaskState;
+      const place = dependency.graphIndex;
+      if (states[place] !== dependency) continue;
+      const other = positions === undefined ? place : (positions[place] as number);
+      if ((ranks[other] as number) < (ranks[position] as number)) continue;
+      return `ranked ${(tasks[position] as GraphTask).key} before ${dependency.key}, which it needs`;
+    }
+  }
+  return undefined;
+}
+
+function positionsOf(indices: Int32Array, count: number): Int32Array {
+  const positions = new Int32Array(count);
+  indices.forEach((index, position) => (positions[index] = position));
+  return positions;
+}

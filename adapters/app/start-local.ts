@@ -60,12 +60,14 @@ function workerShape(
   readonly threads: number;
   readonly resources: Readonly<Record<string, number>>;
   readonly memoryLimitBytes: number;
+  readonly ready: 'priority' | 'lifo';
 } {
-  const { threads = 1, resources, memoryLimit } = scheduler.config.worker;
+  const { threads = 1, resources, memoryLimit, ready } = scheduler.config.worker;
   return {
     threads: options.threads ?? threads,
     resources: options.resources ?? resources,
     memoryLimitBytes: options.memoryLimitBytes ?? memoryLimit,
+    ready,
   };
 }
 
@@ -109,12 +111,13 @@ function processStarter(
   options: LocalClusterOptions,
   clock: Clock,
 ): WorkerStarter {
-  const { threads, resources, memoryLimitBytes } = workerShape(running, options);
+  const { threads, resources, memoryLimitBytes, ready } = workerShape(running, options);
   const scheduler = running.address;
   const list = Object.entries(resources).map(([name, amount]) => `${name}=${amount}`);
   const args = [
     ...(list.length === 0 ? [] : ['--resources', list.join(' ')]),
     ...(memoryLimitBytes === 0 ? [] : ['--memory-limit', String(memoryLimitBytes)]),
+    ...(ready === 'priority' ? [] : ['--ready', ready]),
   ];
   return (name) => Promise.resolve(new WorkerProcess({ scheduler, name, threads, clock, args }));
 }

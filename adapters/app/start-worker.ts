@@ -19,6 +19,11 @@ export interface StartWorkerOptions {
   /** Where tasks run: in threads, or in the very thread of the worker. Default `threads`. */
   readonly executor?: 'threads' | 'inline';
   readonly resources?: Readonly<Record<string, number>>;
+  /**
+   * What runs first of the tasks that are ready: `priority`, as the scheduler says, or `lifo`, what
+   * became ready last. Default `priority`.
+   */
+  readonly ready?: 'priority' | 'lifo';
   /** Bytes; 0: unlimited. Default 0. */
   readonly memoryLimitBytes?: number;
   /** Under which others reach it. Default 127.0.0.1, or `local` in memory. */
@@ -73,6 +78,7 @@ export async function startWorker(
       versions: { node: process.versions.node },
       ...(name === undefined ? {} : { name }),
       ...(resources === undefined ? {} : { resources }),
+      ...(options.ready === undefined ? {} : { ready: options.ready }),
       ...(options.isGuest === true ? {} : { measureMemory: () => process.memoryUsage.rss() }),
     });
     const closed = host.finished.then(({ error }) => {

@@ -56,6 +56,12 @@ common(program.command('worker'))
   .option('-n, --name <name>', 'name for people and for restrictions (default: the address)')
   .option('-r, --resources <list>', "what tasks can ask for, as 'GPU=1 licence=2'", resources)
   .option('-m, --memory-limit <size>', 'bytes of memory, as 2GiB (default: unlimited)', size)
+  .addOption(
+    new Option(
+      '--ready <strategy>',
+      'which of the ready tasks runs first (default: priority)',
+    ).choices(['priority', 'lifo']),
+  )
   .option('--host <host>', 'host under which other workers reach this one (default: 127.0.0.1)')
   .addHelpText(
     'after',
@@ -115,6 +121,7 @@ export interface WorkerFlags {
   readonly name?: string;
   readonly resources?: Readonly<Record<string, number>>;
   readonly memoryLimit?: number;
+  readonly ready?: 'priority' | 'lifo';
   readonly host?: string;
 }
 

@@ -13,12 +13,13 @@ export async function workerCommand(
   const { name, host } = flags;
   const configured: Partial<WorkerConfig> =
     flags.config === undefined ? {} : (await loadConfigFile(flags.config)).config.worker;
-  const { threads, resources, memoryLimit } = { ...configured, ...flags };
+  const { threads, resources, memoryLimit, ready } = { ...configured, ...flags };
   const worker = await startWorker(scheduler, {
     log: stderrLogger(flags, name ?? 'worker'),
     ...(threads === undefined ? {} : { threads }),
     ...(name === undefined ? {} : { name }),
     ...(resources === undefined ? {} : { resources }),
+    ...(ready === undefined ? {} : { ready }),
     ...(host === undefined ? {} : { host }),
     ...(memoryLimit === undefined ? {} : { memoryLimitBytes: memoryLimit }),
   });

@@ -106,6 +106,7 @@ export class WorkerHost {
       address: identity.address,
       threadCount: identity.threadCount,
       resources: identity.resources,
+      ...(options.ready === undefined ? {} : { ready: options.ready }),
       incomingBytesMax: transferLimit(identity.memoryLimitBytes),
       validate: options.validate ?? false,
     });

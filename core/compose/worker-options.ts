@@ -1,3 +1,4 @@
+import type { ReadyStrategy } from '../worker/worker-options.ts';
 import type { Clock } from '../api/clock.ts';
 import type { DataStore, Executor } from '../api/executor.ts';
 import type { Logger } from '../api/plugin.ts';
@@ -14,6 +15,8 @@ export interface WorkerHostOptions {
   readonly resources?: Readonly<Record<string, number>>;
   /** 0: unlimited, which is the default. */
   readonly memoryLimitBytes?: number;
+  /** What runs first of the tasks that are ready. Default `priority`. */
+  readonly ready?: ReadyStrategy;
   /** By scheme. They must include those of both addresses. */
   readonly transports: ReadonlyMap<string, Transport>;
   /** The number of its threads is that of the worker. Closed together with the worker. */

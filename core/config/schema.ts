@@ -248,6 +248,13 @@ const worker = {
       additionalProperties: { title: 'Amount', type: 'number', minimum: 0 },
     },
     memoryLimit: bytes('Memory limit', 'What the worker may use; 0: unlimited.', { default: 0 }),
+    ready: {
+      title: 'Order of what is ready',
+      description: 'priority: as the scheduler says. lifo: what became ready last runs first.',
+      type: 'string',
+      enum: ['priority', 'lifo'],
+      default: 'priority',
+    },
   },
 };
 

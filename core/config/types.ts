@@ -53,6 +53,7 @@ export interface WorkerConfig {
   readonly resources: Readonly<Record<string, number>>;
   /** Bytes; 0: unlimited. */
   readonly memoryLimit: number;
+  readonly ready: 'priority' | 'lifo';
 }
 
 /** A configuration after it was checked: complete, frozen, times in milliseconds, sizes in bytes. */
@@ -103,6 +104,7 @@ export interface ConfigInput {
     readonly threads?: number;
     readonly resources?: Readonly<Record<string, number>>;
     readonly memoryLimit?: BytesInput;
+    readonly ready?: 'priority' | 'lifo';
   };
 }
 

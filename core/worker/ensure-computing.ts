@@ -1,8 +1,8 @@
 import type { WorkerTables } from './worker-tables.ts';
-import { byWorkerPriority, type WorkerTask } from './worker-task.ts';
+import type { WorkerTask } from './worker-task.ts';
 
 /**
- * The task to run next, if a thread is free: the best by priority, of those whose resources are free
+ * The task to run next, if a thread is free: the best by the order of what is ready, of those whose resources are free
  * too. A constrained task that lacks resources holds back the constrained ones behind it, so that
  * it is not starved, but no others. O(1).
  */
@@ -11,6 +11,6 @@ export function nextToExecute(tables: WorkerTables): WorkerTask | undefined {
   const ready = tables.ready.peek();
   const constrained = tables.constrained.peek();
   if (constrained === undefined || !tables.hasResourcesFor(constrained)) return ready;
-  if (ready === undefined || byWorkerPriority(constrained, ready) < 0) return constrained;
+  if (ready === undefined || tables.compareReady(constrained, ready) < 0) return constrained;
   return ready;
 }

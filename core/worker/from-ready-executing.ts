@@ -12,6 +12,7 @@ export function waitingToReady(scope: WorkerScope, task: WorkerTask): void {
     return;
   }
   task.state = 'ready';
+  task.readySince = scope.tables.batchCount;
   scope.tables.ready.add(task);
 }
 
@@ -24,6 +25,7 @@ export function waitingToConstrained(scope: WorkerScope, task: WorkerTask): void
     return;
   }
   task.state = 'constrained';
+  task.readySince = scope.tables.batchCount;
   scope.tables.constrained.add(task);
 }
 

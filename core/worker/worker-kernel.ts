@@ -51,6 +51,7 @@ export class WorkerKernel {
   /** Applies several events before it begins runs and transfers, which are chosen better so. */
   handleAll(events: readonly WorkerEvent[], nowMs: number): readonly Instruction[] {
     this.nowMs = nowMs;
+    this.tables.batchCount++;
     for (const event of events) {
       this.scope.stimulusId = event.stimulusId;
       this.dispatch(event);

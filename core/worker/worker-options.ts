@@ -1,3 +1,10 @@
+/**
+ * `priority`: the best by priority, as the scheduler says. `lifo`: of equal user priority, what became
+ * ready last, so that what was begun is finished first; priorities decide among what became ready at
+ * once.
+ */
+export type ReadyStrategy = 'priority' | 'lifo';
+
 /** What the machine of a worker can be told. */
 export interface WorkerKernelOptions {
   /** Address of this worker: it never fetches from itself. */
@@ -6,6 +13,8 @@ export interface WorkerKernelOptions {
   readonly threadCount: number;
   /** Amounts that runs may occupy. Default none. */
   readonly resources: Readonly<Record<string, number>>;
+  /** What runs first of the tasks that are ready. Default `priority`. */
+  readonly ready: ReadyStrategy;
   /** Transfers at once beyond which bytes are throttled. Default 10. */
   readonly incomingTransfersMax: number;
   /** Bytes under way below which the number of transfers is not limited. Default 10 MB. */
@@ -24,6 +33,7 @@ export interface WorkerKernelOptions {
 
 export const DEFAULT_WORKER_OPTIONS: Omit<WorkerKernelOptions, 'address' | 'threadCount'> = {
   resources: {},
+  ready: 'priority',
   incomingTransfersMax: 10,
   throttleThresholdBytes: 10_000_000,
   incomingBytesMax: Infinity,

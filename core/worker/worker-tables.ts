@@ -1,7 +1,7 @@
 import { IndexedHeap } from '../util/indexed-heap.ts';
 import { Peer } from './peer.ts';
 import type { WorkerKernelOptions } from './worker-options.ts';
-import { byWorkerPriority, type WorkerPriority, WorkerTask } from './worker-task.ts';
+import { byLatestReady, byWorkerPriority, type WorkerPriority, WorkerTask } from './worker-task.ts';
 
 /**
  * All that a worker knows. Links with two sides (task and holder, task and fetch heap) are written by
@@ -10,8 +10,10 @@ import { byWorkerPriority, type WorkerPriority, WorkerTask } from './worker-task
 export class WorkerTables {
   readonly tasks = new Map<string, WorkerTask>();
   readonly peers = new Map<string, Peer>();
-  readonly ready = new IndexedHeap<WorkerTask>(byWorkerPriority);
-  readonly constrained = new IndexedHeap<WorkerTask>(byWorkerPriority);
+  readonly ready: IndexedHeap<WorkerTask>;
+  readonly constrained: IndexedHeap<WorkerTask>;
+  /** Order of what is ready. */
+  readonly compareReady: (a: WorkerTask, b: WorkerTask) => number;
   /** Tasks that occupy a thread, cancelled ones included. */
   readonly executing = new Set<WorkerTask>();
   readonly missing = new Set<WorkerTask>();
@@ -29,10 +31,15 @@ export class WorkerTables {
   incomingBytes = 0;
   /** Last element of the priority of the next task: the newest comes first among equals. */
   generation = 0;
+  /** Batches of events that were handled. */
+  batchCount = 0;
   /** Runs that ended, whatever their outcome. */
   executedCount = 0;
 
   constructor(readonly options: WorkerKernelOptions) {
+    this.compareReady = options.ready === 'lifo' ? byLatestReady : byWorkerPriority;
+    this.ready = new IndexedHeap(this.compareReady);
+    this.constrained = new IndexedHeap(this.compareReady);
     this.availableResources = new Map(Object.entries(options.resources));
   }
 

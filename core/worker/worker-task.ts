@@ -87,6 +87,8 @@ export class WorkerTask {
   timings: readonly ActionTiming[] = [];
   failure: TaskFailure | undefined = undefined;
 
+  /** Batch of events in which its last input arrived. Larger is later. */
+  readySince = -1;
   /** Position in the heap `ready` or `constrained`, or -1. Owned by that heap. */
   heapIndex = -1;
   /** Position among the pending recommendations, or -1. Owned by them. */
@@ -122,6 +124,12 @@ export function byWorkerPriority(a: WorkerTask, b: WorkerTask): number {
   const order = comparePriorities(a.priority ?? REPLICA_PRIORITY, b.priority ?? REPLICA_PRIORITY);
   if (order !== 0) return order;
   return a.key < b.key ? -1 : a.key > b.key ? 1 : 0;
+}
+
+/** By user priority, then what became ready last, then as {@link byWorkerPriority}. */
+export function byLatestReady(a: WorkerTask, b: WorkerTask): number {
+  const user = (a.priority?.[0] ?? 0) - (b.priority?.[0] ?? 0);
+  return user || b.readySince - a.readySince || byWorkerPriority(a, b);
 }
 
 /** Like tuples in Python: the first difference decides, else the shorter one is smaller. */

@@ -56,7 +56,7 @@ describe('a valid configuration', () => {
         },
         plugins: [],
       },
-      worker: { resources: {}, memoryLimit: 0 },
+      worker: { resources: {}, memoryLimit: 0, ready: 'priority' },
     });
     expect(Object.isFrozen(config.scheduler.activeMemoryManager.policies)).toBe(true);
     expect(() => ((config as { scheduler: object }).scheduler = {})).toThrow(TypeError);
@@ -95,6 +95,7 @@ worker: { threads: 4, resources: { GPU: 2 }, memoryLimit: 4 GiB }
       threads: 4,
       resources: { GPU: 2 },
       memoryLimit: 4 * 2 ** 30,
+      ready: 'priority',
     });
     expect(from).toBe(folder);
   });

@@ -50,6 +50,37 @@ describe('computing', () => {
     });
   });
 
+  it('with the strategy lifo what became ready last runs first, among the same user priority', () => {
+    const bench = new WorkerBench({ ready: 'lifo' });
+    bench.compute('running');
+    bench.compute('old', {}, { priority: [0, 1, 0] });
+    bench.compute('urgent', {}, { priority: [-1, 9, 9] });
+    bench.send(
+      computeTask('second', {}, { priority: [0, 2, 1] }),
+      computeTask('first', {}, { priority: [0, 2, 0] }),
+    );
+    const order = ['running', 'urgent', 'first', 'second', 'old'];
+    const begun = order.slice(0, -1).map((key) => bench.succeed(key).at(-1));
+    expect(begun).toEqual(order.slice(1).map((key) => `execute ${key}`));
+  });
+
+  it('with the strategy lifo a task is as late as its last input', () => {
+    const bench = new WorkerBench({ ready: 'lifo' });
+    bench.compute('running');
+    bench.compute('fetching', { x: [P1] });
+    bench.compute('later');
+    bench.arrive(P1, 'x');
+    expect(bench.succeed('running')).toEqual(['task-finished running', 'execute fetching x']);
+  });
+
+  it('with the strategy lifo tasks that need resources take their turn, too', () => {
+    const bench = new WorkerBench({ ready: 'lifo', resources: { GPU: 1 } });
+    bench.compute('running');
+    bench.compute('plain');
+    bench.compute('special', {}, { resources: { GPU: 1 }, priority: [0, 99, 0] });
+    expect(bench.succeed('running')).toEqual(['task-finished running', 'execute special']);
+  });
+
   it('no more tasks run than there are threads; the best priority goes first', () => {
     const bench = new WorkerBench({ threadCount: 1 });
     bench.compute('first');

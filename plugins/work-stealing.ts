@@ -1,6 +1,6 @@
 import { definePlugin, PLUGIN_API_VERSION, type Timer } from '../core/api/index.ts';
 import { Balancer } from './work-stealing/balancer.ts';
-import { calmRules, eagerRules } from './work-stealing/rules.ts';
+import { CalmRules, EagerRules } from './work-stealing/rules.ts';
 
 /** Options of the plugin `work-stealing`; in a configuration they are `scheduler.workStealing`. */
 export interface WorkStealingOptions {
@@ -42,8 +42,7 @@ export default definePlugin<WorkStealingOptions>({
   setup(context, { start, intervalMs, mode, horizonMs, spare }) {
     const balancer = new Balancer({
       cluster: () => context.cluster,
-      rules: (cluster) =>
-        mode === 'calm' ? calmRules(cluster, horizonMs / 1000) : eagerRules(cluster),
+      rules: mode === 'calm' ? new CalmRules(horizonMs / 1000) : new EagerRules(),
       spared: new Set(spare),
       enact: (wishes) => context.enqueue({ op: 'steal-tasks', wishes }),
     });

@@ -72,6 +72,8 @@ export interface TaskView {
   readonly whoHas: FewMembers<WorkerView>;
   readonly whoWants: FewMembers<ClientView>;
   readonly processingOn: WorkerView | undefined;
+  /** What stealing has come to while the task has been processing where it is. */
+  readonly steal: StealView | undefined;
   /** Bytes of the result; -1 while unknown. */
   readonly nbytes: number;
   readonly type: string | undefined;
@@ -102,6 +104,10 @@ export interface WorkerView {
   readonly rank: number;
   /** Seconds of work ahead, transfers included. O(prefixes processing there). */
   readonly occupancyS: number;
+  /** Seconds of work that it will have more (less: negative) when all steals in flight succeed. */
+  readonly inFlightS: number;
+  /** Tasks likewise. */
+  readonly inFlightTasks: number;
   /** Root-ish tasks that it could still take; Infinity without queuing. */
   readonly openSlots: number;
   /** Bytes of the results it holds. */
@@ -130,14 +136,14 @@ export interface ClientView {
   readonly lastSeenMs: number;
 }
 
-/** A task was asked back from the worker that is processing it, and there is no answer yet. */
+/**
+ * What was asked of the worker that is processing a task, and what came of it: no answer yet; refused,
+ * because it had begun; or moved, the thief has it.
+ */
 export interface StealView {
+  readonly state: 'asked' | 'refused' | 'moved';
   readonly victim: WorkerView;
   readonly thief: WorkerView;
-  /** Seconds of work that the victim will be rid of, as whoever asked has reckoned. */
-  readonly victimS: number;
-  /** Seconds of work that the thief will get. */
-  readonly thiefS: number;
 }
 
 /** The whole cluster as the scheduler sees it. */
@@ -163,13 +169,8 @@ export interface ClusterView {
   readonly replicated: ReadonlySet<TaskView>;
   /** Tasks of which somebody asked for two or more replicas (`replicas`), whatever their state. */
   readonly replicasWanted: ReadonlySet<TaskView>;
-  /** Processing tasks that were asked back and have not been answered for; oldest first. */
-  readonly steals: ReadonlyMap<TaskView, StealView>;
-  /**
-   * Of tasks that are processing: the worker refused to give it back because it had begun, or the
-   * task was stolen from that worker.
-   */
-  readonly stealOutcomes: ReadonlyMap<TaskView, 'refused' | WorkerView>;
+  /** Tasks that were asked back from their workers and have not been answered for. */
+  readonly stealsInFlight: number;
   /**
    * Whether a worker is one for this task, whatever its status: `tolerably` when it breaks
    * restrictions that are mere preferences. O(restrictions of the task).

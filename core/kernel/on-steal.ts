@@ -4,6 +4,8 @@
  * plugin. Source: behaviour.md section 5.5.
  */
 import type { StealResponse, StealTasks, StealWish } from '../messages/stimulus.ts';
+import { askBack, refuseSteal, rememberSteal } from '../state/relations.ts';
+import { Steal } from '../state/steal.ts';
 import type { TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
 import { fitsInto } from './dispatch.ts';
@@ -38,9 +40,7 @@ export function onStealTasks(scope: KernelScope, { wishes }: StealTasks): void {
     const victim = task?.processingOn;
     if (task === undefined || thief === undefined || victim?.address !== wish.victim) continue;
     if (!mayAsk(scope, task, victim, thief)) continue;
-    const { victimS, thiefS } = wish;
-    cluster.stealOutcomes.delete(task);
-    cluster.steals.set(task, { victim, thief, victimS, thiefS });
+    askBack(cluster, task, new Steal(victim, thief, wish.victimS, wish.thiefS));
     let request = asked.get(victim);
     if (request === undefined) {
       request = { keys: [], runIds: [] };
@@ -67,7 +67,7 @@ export function onStealResponse(scope: KernelScope, response: StealResponse): vo
     const task = scope.cluster.tasks.get(key);
     // An answer about another assignment, or from another worker than it is on, has no effect.
     const isStale = task?.processingOn !== worker || task.runId !== runIds[index];
-    const outcome = isStale ? 'stale' : settleSteal(scope, task, worker, states[index] ?? '');
+    const outcome = isStale ? 'stale' : settleSteal(scope, task, states[index] ?? '');
     const others = outcomes.get(outcome);
     if (others === undefined) outcomes.set(outcome, [key]);
     else if (others.length < NAMED_MAX) others.push(key);
@@ -83,22 +83,17 @@ export function onStealResponse(scope: KernelScope, response: StealResponse): vo
 
 type Outcome = 'moved' | 'refused' | 'rescheduled' | 'stale';
 
-function settleSteal(
-  scope: KernelScope,
-  task: TaskState,
-  victim: WorkerState,
-  state: string,
-): Outcome {
+function settleSteal(scope: KernelScope, task: TaskState, state: string): Outcome {
   const { cluster } = scope;
-  const thief = cluster.steals.get(task)?.thief;
-  cluster.steals.delete(task);
   if (BEGUN.has(state)) {
-    cluster.stealOutcomes.set(task, 'refused');
+    refuseSteal(cluster, task);
     return 'refused';
   }
-  if (GIVEN_UP.has(state) && thief !== undefined && canTake(scope, task, thief)) {
-    stepToWorker(scope, task, thief);
-    cluster.stealOutcomes.set(task, victim);
+  const { steal } = task;
+  const isAsked = steal?.state === 'asked';
+  if (isAsked && GIVEN_UP.has(state) && canTake(scope, task, steal.thief)) {
+    stepToWorker(scope, task, steal.thief);
+    rememberSteal(task, steal);
     return 'moved';
   }
   // The victim will not compute it any more, so somebody has to.
@@ -112,9 +107,9 @@ function mayAsk(
   victim: WorkerState,
   thief: WorkerState,
 ): boolean {
-  const { cluster } = scope;
-  if (thief === victim || victim.longRunning.has(task) || cluster.steals.has(task)) return false;
-  return cluster.stealOutcomes.get(task) !== 'refused' && canTake(scope, task, thief);
+  if (thief === victim || victim.longRunning.has(task)) return false;
+  const isFree = task.steal === undefined || task.steal.state === 'moved';
+  return isFree && canTake(scope, task, thief);
 }
 
 /** Registered, running, within the restrictions of the task, and with memory for its inputs. */

@@ -38,6 +38,7 @@ export function validateCluster(scope: KernelScope): void {
   for (const worker of cluster.workersByRank) validateWorker(scope, worker);
   validateContainers(scope);
   validateSums(scope);
+  validateSteals(scope);
   validateQueue(scope);
 }
 
@@ -147,13 +148,6 @@ function validateContainers(scope: KernelScope): void {
   for (let index = 1; index < queued.length; index++) {
     if (byPriority(queued[index - 1]!, queued[index]!) >= 0) fail('the queue is out of order');
   }
-  for (const [task, { victim }] of cluster.steals) {
-    if (task.processingOn !== victim) fail(`${task.key} is asked back from ${victim.address}`);
-    if (cluster.stealOutcomes.has(task)) fail(`${task.key} is asked back and answered for`);
-  }
-  for (const task of cluster.stealOutcomes.keys()) {
-    if (task.state !== 'processing') fail(`${task.key} has an outcome in state ${task.state}`);
-  }
   for (const task of cluster.replicated) {
     if (cluster.tasks.get(task.key) !== task) fail(`${task.key} is replicated and forgotten`);
     if (task.whoHas.size < 2) fail(`${task.key} counts as replicated`);
@@ -211,6 +205,34 @@ function validateSums(scope: KernelScope): void {
   if (networkBytes !== cluster.networkBytes) fail(`networkBytes is ${cluster.networkBytes}`);
   if (Math.abs(computeS - cluster.computeOccupancyS) > 1e-6 * Math.max(1, computeS)) {
     fail(`computeOccupancyS is ${cluster.computeOccupancyS} instead of ${computeS}`);
+  }
+}
+
+/** What is asked of workers, summed up by worker. O(processing tasks). */
+function validateSteals(scope: KernelScope): void {
+  const { cluster } = scope;
+  const fail = failer(scope);
+  const tasks = new Map<WorkerState, number>();
+  let inFlight = 0;
+  const add = (worker: WorkerState, count: number): void => {
+    tasks.set(worker, (tasks.get(worker) ?? 0) + count);
+  };
+  for (const task of cluster.tasks.values()) {
+    const { steal } = task;
+    if (steal === undefined) continue;
+    const { victim, thief } = steal;
+    const isAt = steal.state === 'moved' ? thief : victim;
+    if (task.processingOn !== isAt) fail(`${task.key} is ${steal.state} by ${isAt.address}`);
+    if (steal.state !== 'asked') continue;
+    inFlight++;
+    add(victim, -1);
+    add(thief, 1);
+  }
+  if (inFlight !== cluster.stealsInFlight) fail(`${cluster.stealsInFlight} steals are in flight`);
+  for (const worker of cluster.workersByRank) {
+    const { inFlightTasks, inFlightS, stealsInFlight, address } = worker;
+    if (inFlightTasks !== (tasks.get(worker) ?? 0)) fail(`${address} expects ${inFlightTasks}`);
+    if (stealsInFlight === 0 && inFlightS !== 0) fail(`${address} expects ${inFlightS} s`);
   }
 }
 

@@ -6,7 +6,6 @@ import { TaskGroup, TaskPrefix } from './groups.ts';
 import { groupOfKey, prefixOfKey } from './key-names.ts';
 import { RecentGroups } from './recent-groups.ts';
 import { RunTable } from './run-table.ts';
-import type { Steal, StealOutcome } from './steal.ts';
 import { TaskQueue } from './task-queue.ts';
 import { TaskState } from './task.ts';
 import type { WorkerState } from './worker.ts';
@@ -65,13 +64,11 @@ export class ClusterState {
   readonly replicated = new Set<TaskState>();
   /** Tasks of which somebody asked for two or more replicas. */
   readonly replicasWanted = new Set<TaskState>();
-  /** Processing tasks that were asked back and have not been answered for; oldest first. */
-  readonly steals = new Map<TaskState, Steal>();
-  /** What came of it, for as long as the task is processing. */
-  readonly stealOutcomes = new Map<TaskState, StealOutcome>();
   /** Failures, newest first; bounded. */
   readonly erredTasks: ErredTask[] = [];
 
+  /** Tasks that were asked back and have not been answered for. Kept by `relations.ts`. */
+  stealsInFlight = 0;
   totalThreads = 0;
   totalMemoryBytes = 0;
   /** Assignments so far: the cursor of the round-robin choice. */

@@ -7,6 +7,7 @@ import type { SmallSet } from '../util/small-set.ts';
 import type { ClientState } from './client.ts';
 import type { ClusterState } from './cluster.ts';
 import type { TaskGroup, TaskPrefix } from './groups.ts';
+import type { Steal } from './steal.ts';
 import { NO_TASKS, type TaskState } from './task.ts';
 import type { TaskStateName } from './task-state-name.ts';
 import type { WorkerState } from './worker.ts';
@@ -202,8 +203,7 @@ export function addToLongRunning(
 export function removeFromProcessing(cluster: ClusterState, task: TaskState): WorkerState {
   const worker = task.processingOn as WorkerState;
   task.processingOn = undefined;
-  if (cluster.steals.size > 0) cluster.steals.delete(task);
-  if (cluster.stealOutcomes.size > 0) cluster.stealOutcomes.delete(task);
+  if (task.steal !== undefined) forgetSteal(cluster, task);
   cluster.runs.delete(task);
   if (!worker.longRunning.delete(task)) uncountPrefix(cluster, task.prefix, worker);
   worker.processing.delete(task);
@@ -256,6 +256,48 @@ function uncountPrefix(cluster: ClusterState, prefix: TaskPrefix, worker: Worker
   if (entry === undefined || --entry.count > 0) return;
   const last = entries.pop();
   if (last !== undefined && last !== entry) entries[index] = last;
+}
+
+// ---- work stealing ---------------------------------------------------------------------------
+
+/** The worker of the task is asked to give it to another one. */
+export function askBack(cluster: ClusterState, task: TaskState, steal: Steal): void {
+  task.steal = steal;
+  cluster.stealsInFlight++;
+  book(steal.victim, 1, -steal.victimS, -1);
+  book(steal.thief, 1, steal.thiefS, 1);
+}
+
+/** There is an answer: the worker goes on with the task, which is not asked for again. */
+export function refuseSteal(cluster: ClusterState, task: TaskState): void {
+  const steal = forgetSteal(cluster, task);
+  if (steal === undefined) return;
+  steal.state = 'refused';
+  task.steal = steal;
+}
+
+/** The task has come to its worker by this. */
+export function rememberSteal(task: TaskState, steal: Steal): void {
+  steal.state = 'moved';
+  task.steal = steal;
+}
+
+/** The question has been answered, or is of no interest any more. Returns it if there was one. */
+export function forgetSteal(cluster: ClusterState, task: TaskState): Steal | undefined {
+  const { steal } = task;
+  task.steal = undefined;
+  if (steal?.state !== 'asked') return steal;
+  cluster.stealsInFlight--;
+  book(steal.victim, -1, steal.victimS, 1);
+  book(steal.thief, -1, -steal.thiefS, -1);
+  return steal;
+}
+
+function book(worker: WorkerState, steals: 1 | -1, seconds: number, tasks: 1 | -1): void {
+  worker.stealsInFlight += steals;
+  worker.inFlightTasks += tasks;
+  // An exact zero when nothing is left: rounding errors do not add up.
+  worker.inFlightS = worker.stealsInFlight === 0 ? 0 : worker.inFlightS + seconds;
 }
 
 // ---- what a worker still has to fetch --------------------------------------------------------

@@ -1,17 +1,22 @@
 import type { WorkerState } from './worker.ts';
 
-/** A task was asked back from the worker that is processing it, and there is no answer yet. */
-export interface Steal {
-  readonly victim: WorkerState;
-  readonly thief: WorkerState;
-  /** Seconds of work that the victim will be rid of. */
-  readonly victimS: number;
-  /** Seconds of work that the thief will get. */
-  readonly thiefS: number;
-}
-
 /**
- * What stealing has come to for a task that is still processing: its worker refused because it had
- * begun, or the task came to its worker from that other one.
+ * What was asked of the worker that is processing a task, and what came of it. It stays with the task
+ * until that leaves `processing`.
  */
-export type StealOutcome = 'refused' | WorkerState;
+export class Steal {
+  /**
+   * `asked`: no answer yet. `refused`: the victim had begun. `moved`: the thief has it.
+   * Written in `relations.ts` alone.
+   */
+  state: 'asked' | 'refused' | 'moved' = 'asked';
+
+  constructor(
+    readonly victim: WorkerState,
+    readonly thief: WorkerState,
+    /** Seconds of work that the victim will be rid of. */
+    readonly victimS: number,
+    /** Seconds of work that the thief will get. */
+    readonly thiefS: number,
+  ) {}
+}

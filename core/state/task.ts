@@ -2,6 +2,7 @@ import { SmallSet } from '../util/small-set.ts';
 import type { ClientState } from './client.ts';
 import type { TaskGroup, TaskPrefix } from './groups.ts';
 import { isInPlay, type TaskStateName } from './task-state-name.ts';
+import type { Steal } from './steal.ts';
 import type { WorkerState } from './worker.ts';
 
 /** Where a task may run. A task without restrictions has none of these objects. */
@@ -45,6 +46,7 @@ class RareFields {
   replicas = 1;
   failure: TaskFailure | undefined = undefined;
   erredOn: ReadonlySet<string> = NO_ADDRESSES;
+  steal: Steal | undefined = undefined;
   metadata: Readonly<Record<string, unknown>> | undefined = undefined;
   annotations: Readonly<Record<string, unknown>> | undefined = undefined;
 }
@@ -184,6 +186,14 @@ export class TaskState {
   }
   set replicas(replicas: number) {
     if (replicas !== this.replicas) this.rareFields.replicas = replicas;
+  }
+
+  /** What stealing has come to while the task has been processing. Written in `relations.ts`. */
+  get steal(): Steal | undefined {
+    return this.rare?.steal;
+  }
+  set steal(steal: Steal | undefined) {
+    if (steal !== this.steal) this.rareFields.steal = steal;
   }
 
   get failure(): TaskFailure | undefined {

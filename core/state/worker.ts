@@ -100,6 +100,11 @@ export class WorkerState {
   networkBytes = 0;
   /** Processing and not seceded tasks by prefix, in no order that matters. */
   readonly prefixCounts: PrefixCount[] = [];
+  /** Steals without an answer in which it is the victim or the thief. */
+  stealsInFlight = 0;
+  /** Seconds of work, and tasks, that it will have more when they succeed; less: negative. */
+  inFlightS = 0;
+  inFlightTasks = 0;
   /** Actors that live or are being made here. */
   readonly actors = new Set<TaskState>();
 

@@ -1,5 +1,5 @@
 import type { ClusterView, StealWish } from '../../core/api/index.ts';
-import { LEVEL_COUNT } from './cost-levels.ts';
+import { Journal } from './journal.ts';
 import { Round } from './round.ts';
 import type { StealRules } from './rules.ts';
 
@@ -11,7 +11,7 @@ const REST_MAX = 10;
 /** What the balancer is made of. */
 export interface BalancerParts {
   readonly cluster: () => ClusterView;
-  readonly rules: (cluster: ClusterView) => StealRules;
+  readonly rules: StealRules;
   /** Prefixes whose tasks are never stolen. */
   readonly spared: ReadonlySet<string>;
   /** Has the kernel ask. Not called when there is nothing to ask for. */
@@ -33,11 +33,11 @@ export interface StealMetrics {
 /** Takes rounds, slice by slice. It has no clock: whoever drives it says when. */
 export class Balancer {
   private round: Round | undefined;
-  private askedInRound = 0;
+  /** What the journal counted when the round began. */
+  private countBefore = 0;
   private rounds = 0;
   private slices = 0;
-  private readonly asked = new Array<number>(LEVEL_COUNT).fill(0);
-  private readonly askedS = new Array<number>(LEVEL_COUNT).fill(0);
+  private readonly journal = new Journal();
   /** Rounds to leave out now, and after the next fruitless one. */
   private restLeft = 0;
   private restNext = 1;
@@ -45,8 +45,9 @@ export class Balancer {
   constructor(private readonly parts: BalancerParts) {}
 
   get metrics(): StealMetrics {
-    const { rounds, slices, asked, askedS } = this;
-    const inFlight = this.parts.cluster().steals.size;
+    const { rounds, slices } = this;
+    const { asked, askedS } = this.journal;
+    const inFlight = this.parts.cluster().stealsInFlight;
     return { rounds, slices, asked: [...asked], askedS: [...askedS], inFlight };
   }
 
@@ -78,7 +79,7 @@ export class Balancer {
   runOnce(): number {
     this.start();
     while (this.advance());
-    return this.askedInRound;
+    return this.journal.count - this.countBefore;
   }
 
   /** Something happened after which what was fruitless may bear fruit. */
@@ -93,27 +94,18 @@ export class Balancer {
   }
 
   private start(): void {
-    const { cluster: read, rules, spared } = this.parts;
-    const cluster = read();
-    const { defaultTaskDurationsS } = cluster.costs;
+    const { rules, spared } = this.parts;
+    const { journal } = this;
+    const cluster = this.parts.cluster();
     this.rounds++;
-    this.askedInRound = 0;
-    this.round = new Round({
-      cluster,
-      rules: rules(cluster),
-      isSpared: (prefix) =>
-        spared.has(prefix) || (defaultTaskDurationsS.get(prefix) ?? Infinity) <= FAST_S,
-      onWish: (level, seconds) => {
-        this.askedInRound++;
-        (this.asked[level] as number)++;
-        (this.askedS[level] as number) += seconds;
-      },
-    });
+    this.countBefore = journal.count;
+    rules.begin(cluster);
+    this.round = new Round({ cluster, rules, journal, spared });
   }
 
   /** To look at thousands of tasks ten times a second for nothing would be a waste. */
   private finish({ examined }: Round): void {
-    if (this.askedInRound > 0 || examined <= FRUITLESS_TASKS) {
+    if (this.journal.count > this.countBefore || examined <= FRUITLESS_TASKS) {
       this.awake();
       return;
     }
@@ -121,6 +113,3 @@ export class Balancer {
     this.restNext = Math.min(2 * this.restNext, REST_MAX);
   }
 }
-
-/** Tasks that are configured to be as short, in seconds, are not worth a message. */
-const FAST_S = 0.001;

@@ -1,9 +1,11 @@
-import type { ClusterView, WorkerView } from '../../core/api/index.ts';
+import type { WorkerView } from '../../core/api/index.ts';
 
 /** What a worker has ahead of it, with all that is asked of it and for it. */
 export class Load {
-  /** Seconds of work, as it was when the round began and with what the round has asked for since. */
+  /** Seconds of work: as they were when the round began, and what was asked for since. */
   seconds: number;
+  /** Seconds until it would run dry. */
+  perThreadS: number;
   /** Tasks that are processing there, seceded ones included. */
   taskCount: number;
   readonly threadCount: number;
@@ -16,35 +18,30 @@ export class Load {
   isThief = false;
   /** Scratch: bytes of the inputs of the task in question that are here. */
   heldBytes = 0;
+  /** Scratch: whether it could have the task in question. */
+  isCandidate = false;
 
   constructor(readonly worker: WorkerView) {
-    this.seconds = worker.occupancyS;
-    this.taskCount = worker.processing.size;
+    this.seconds = worker.occupancyS + worker.inFlightS;
+    this.taskCount = worker.processing.size + worker.inFlightTasks;
     this.threadCount = worker.threadCount;
+    this.perThreadS = this.seconds / this.threadCount;
     this.nbytes = worker.nbytes;
     this.rank = worker.rank;
     this.isStuck = worker.status !== 'running';
   }
 
-  /** Seconds until it would run dry. */
-  get perThreadS(): number {
-    return this.seconds / this.threadCount;
+  /** Books work that is asked of it, or for it. */
+  add(seconds: number, tasks: 1 | -1): void {
+    this.seconds += seconds;
+    this.taskCount += tasks;
+    this.perThreadS = this.seconds / this.threadCount;
   }
 }
 
 /** The loads of workers, made when they are first asked for. */
 export class Loads {
   private readonly byWorker = new Map<WorkerView, Load>();
-
-  /** Books what has been asked before and not been answered. O(steals in flight). */
-  constructor({ steals }: ClusterView) {
-    for (const { victim, thief, victimS, thiefS } of steals.values()) {
-      this.of(victim).seconds -= victimS;
-      this.of(victim).taskCount--;
-      this.of(thief).seconds += thiefS;
-      this.of(thief).taskCount++;
-    }
-  }
 
   of(worker: WorkerView): Load {
     let load = this.byWorker.get(worker);

@@ -1,7 +1,9 @@
 import type { ClusterView, StealWish, TaskView, WorkerView } from '../../core/api/index.ts';
 import { LEVEL_COUNT } from './cost-levels.ts';
+import type { Journal } from './journal.ts';
 import { type Load, Loads } from './loads.ts';
 import type { StealRules } from './rules.ts';
+import { Theft } from './theft.ts';
 import { Thieves } from './thieves.ts';
 import { isForTheTaking, Victim } from './victim.ts';
 
@@ -23,10 +25,9 @@ const SORTED_VICTIMS_MAX = 20;
 export interface RoundParts {
   readonly cluster: ClusterView;
   readonly rules: StealRules;
-  /** Whether tasks of this prefix are never stolen. */
-  readonly isSpared: (prefix: string) => boolean;
-  /** Told of each wish. */
-  readonly onWish: (level: number, seconds: number) => void;
+  readonly journal: Journal;
+  /** Prefixes whose tasks are never stolen. */
+  readonly spared: ReadonlySet<string>;
 }
 
 /**
@@ -41,6 +42,7 @@ export class Round {
   examined = 0;
   private unitsLeft = 0;
   private wishes: StealWish[] = [];
+  private theft: Theft | undefined;
   private readonly steps: Generator<undefined, void>;
 
   constructor(private readonly parts: RoundParts) {
@@ -63,7 +65,7 @@ export class Round {
     const { cluster } = this.parts;
     const { idle, workers } = cluster;
     if (idle.size === 0 || idle.size === workers.size) return;
-    const loads = new Loads(cluster);
+    const loads = new Loads();
     const thieves = this.thieves(loads);
     if (thieves.isEmpty()) return;
     const victims = this.victims(loads);
@@ -85,7 +87,7 @@ export class Round {
       const load = loads.of(worker);
       if (rules.mayBegin(load)) members.push(load);
     }
-    this.unitsLeft -= cluster.idle.size + cluster.steals.size;
+    this.unitsLeft -= cluster.idle.size;
     return new Thieves(cluster, loads, members);
   }
 
@@ -124,13 +126,13 @@ export class Round {
   }
 
   private *search(victim: Victim): Generator<undefined, void> {
-    const { cluster, isSpared } = this.parts;
+    const { cluster, spared } = this.parts;
     victim.isSearched = true;
     // From the last to the first: of the newest assignments most run last.
     const tasks = [...victim.load.worker.processing];
     for (let index = tasks.length - 1; index >= 0; index--) {
       const task = tasks[index] as TaskView;
-      victim.consider(task, cluster, isSpared);
+      victim.consider(task, cluster.costs, spared);
       this.examined++;
       this.unitsLeft -= 1 + task.dependencies.length;
       if (this.isSliceFull) yield;
@@ -146,36 +148,42 @@ export class Round {
       if (this.isSliceFull) yield;
       if (thieves.isEmpty() || !isStillThere(victim.load.worker, cluster)) return;
       if (!rules.mayPay(victim.load, thieves.leastPerThreadS, leastComputeS)) return;
-      if (!isForTheTaking(task, victim, cluster)) continue;
-      this.steal(task, victim.load, index, thieves);
+      if (!isForTheTaking(task, victim)) continue;
+      this.consider(task, victim.load, index, thieves);
       this.unitsLeft -= UNITS_PER_CHOICE + thieves.units;
       thieves.units = 0;
     }
   }
 
-  private steal(task: TaskView, victim: Load, level: number, thieves: Thieves): void {
-    const { cluster, rules, onWish } = this.parts;
-    const choice = thieves.choose(task, victim.worker);
-    if (choice === undefined) return;
-    const { thief, thiefTransferS, victimTransferS } = choice;
+  private consider(task: TaskView, victim: Load, level: number, thieves: Thieves): void {
+    const { cluster, rules, journal } = this.parts;
+    const theft = this.theftOf(task, victim);
+    if (!thieves.choose(theft)) return;
+    const { thief, computeS } = theft;
     const { worker } = thief;
     if (worker.status !== 'running' || !isStillThere(worker, cluster)) {
       thieves.dismiss(thief);
       return;
     }
-    const computeS = task.prefix.durationEstimateS;
-    if (!rules.pays({ ...choice, task, victim, computeS })) return;
-    const victimS = computeS + victimTransferS;
-    const thiefS = computeS + thiefTransferS;
-    const { key } = task;
-    const wish = { key, victim: victim.worker.address, thief: worker.address, victimS, thiefS };
-    this.wishes.push(wish);
-    onWish(level, victimS);
-    victim.seconds -= victimS;
-    victim.taskCount--;
-    thief.seconds += thiefS;
-    thief.taskCount++;
+    if (!rules.pays(theft)) return;
+    const victimS = computeS + theft.victimTransferS;
+    const thiefS = computeS + theft.thiefTransferS;
+    const { address } = victim.worker;
+    this.wishes.push({ key: task.key, victim: address, thief: worker.address, victimS, thiefS });
+    journal.add(level, victimS);
+    victim.add(-victimS, -1);
+    thief.add(thiefS, 1);
     if (!rules.mayGoOn(thief)) thieves.dismiss(thief);
+  }
+
+  private theftOf(task: TaskView, victim: Load): Theft {
+    const theft = (this.theft ??= new Theft(task, victim, victim));
+    theft.task = task;
+    theft.victim = victim;
+    theft.computeS = task.prefix.durationEstimateS;
+    theft.victimTransferS = 0;
+    theft.thiefTransferS = 0;
+    return theft;
   }
 }
 

@@ -1,19 +1,13 @@
-import type { ClusterView, TaskView } from '../../core/api/index.ts';
+import type { ClusterView } from '../../core/api/index.ts';
 import { LATENCY_S } from './cost-levels.ts';
 import type { Load } from './loads.ts';
-import type { Choice } from './thieves.ts';
+import type { Theft } from './theft.ts';
 
-/** A task, where it is, and where it could go. */
-export interface Theft extends Choice {
-  readonly task: TaskView;
-  readonly victim: Load;
-  /** Seconds that it is expected to compute. */
-  readonly computeS: number;
-}
-
-/** When stealing pays. Made anew for each round. */
+/** When stealing pays. */
 export interface StealRules {
-  /** Whether an idle worker takes part in a round. */
+  /** A round begins. */
+  begin(cluster: ClusterView): void;
+  /** Whether an idle worker takes part in the round. */
   mayBegin(thief: Load): boolean;
   /** Whether a thief takes more after it has got something. */
   mayGoOn(thief: Load): boolean;
@@ -30,41 +24,62 @@ export interface StealRules {
  * Dask's rules. A task is stolen when the thief, with it, has less work than the victim, without half
  * of it; a thief goes on until it is no longer idle.
  */
-export function eagerRules({ totalOccupancyS, totalThreads }: ClusterView): StealRules {
-  const averageS = totalOccupancyS / totalThreads;
-  return {
-    mayBegin: () => true,
-    mayGoOn: ({ taskCount, threadCount, seconds }) =>
-      taskCount < threadCount || seconds < (threadCount * averageS) / 2,
-    mayPay: (victim, leastS, computeS) =>
-      victim.isStuck || leastS + computeS <= victim.seconds - computeS / 2,
-    pays: ({ victim, thief, computeS, thiefTransferS, victimTransferS }) =>
-      victim.isStuck ||
-      thief.seconds + thiefTransferS + computeS <=
-        victim.seconds - (victimTransferS + computeS) / 2,
-  };
+export class EagerRules implements StealRules {
+  /** Seconds of work for each thread of the cluster. */
+  private averageS = 0;
+
+  begin({ totalOccupancyS, totalThreads }: ClusterView): void {
+    this.averageS = totalOccupancyS / totalThreads;
+  }
+
+  mayBegin(): boolean {
+    return true;
+  }
+
+  mayGoOn({ taskCount, threadCount, seconds }: Load): boolean {
+    return taskCount < threadCount || seconds < (threadCount * this.averageS) / 2;
+  }
+
+  mayPay(victim: Load, leastS: number, computeS: number): boolean {
+    return victim.isStuck || leastS + computeS <= victim.seconds - computeS / 2;
+  }
+
+  pays({ victim, thief, computeS, thiefTransferS, victimTransferS }: Theft): boolean {
+    if (victim.isStuck) return true;
+    const withoutHalfS = victim.seconds - (victimTransferS + computeS) / 2;
+    return thief.seconds + thiefTransferS + computeS <= withoutHalfS;
+  }
 }
 
 /**
  * Calm rules: only a worker that would run dry within the horizon steals; only when the task is done
  * earlier there by more than half of its own time; never from a worker all of whose tasks run; and
- * never back from where it was stolen.
- * @param horizonS - seconds
+ * never back to where the task was stolen.
  */
-export function calmRules({ stealOutcomes }: ClusterView, horizonS: number): StealRules {
-  const wouldRunDry = ({ taskCount, threadCount, perThreadS }: Load): boolean =>
-    taskCount < threadCount || perThreadS < horizonS;
-  const mayPay = (victim: Load, leastS: number, computeS: number): boolean => {
+export class CalmRules implements StealRules {
+  /** @param horizonS - seconds of work per thread that are enough */
+  constructor(private readonly horizonS: number) {}
+
+  begin(): void {
+    // Compares workers with each other, not with the average.
+  }
+
+  mayBegin(thief: Load): boolean {
+    return this.mayGoOn(thief);
+  }
+
+  mayGoOn({ taskCount, threadCount, perThreadS }: Load): boolean {
+    return taskCount < threadCount || perThreadS < this.horizonS;
+  }
+
+  mayPay(victim: Load, leastS: number, computeS: number): boolean {
     if (victim.isStuck) return true;
     if (victim.taskCount <= victim.threadCount) return false;
     return leastS + 1.5 * computeS + LATENCY_S <= victim.perThreadS;
-  };
-  return {
-    mayBegin: wouldRunDry,
-    mayGoOn: wouldRunDry,
-    mayPay,
-    pays: ({ task, victim, thief, computeS, thiefTransferS }) =>
-      stealOutcomes.get(task) !== thief.worker &&
-      mayPay(victim, thief.perThreadS + thiefTransferS, computeS),
-  };
+  }
+
+  pays({ task, victim, thief, computeS, thiefTransferS }: Theft): boolean {
+    if (task.steal?.victim === thief.worker) return false;
+    return this.mayPay(victim, thief.perThreadS + thiefTransferS, computeS);
+  }
 }

@@ -1,6 +1,7 @@
-import type { ClusterView, Restrictions, TaskView, WorkerView } from '../../core/api/index.ts';
+import type { ClusterView, TaskView, WorkerView } from '../../core/api/index.ts';
 import { nbytesOf } from './cost-levels.ts';
 import type { Load, Loads } from './loads.ts';
+import type { Theft } from './theft.ts';
 import { ThiefPool } from './thief-pool.ts';
 
 /** Results with more copies than this: only the best of their holders is considered. */
@@ -8,14 +9,8 @@ const COPIES_LOOKED_AT = 16;
 /** Workers and hosts that are gone through one by one when a task names them. */
 const NAMES_LOOKED_AT = 32;
 
-/** Who should have a task, and what moving it takes. */
-export interface Choice {
-  readonly thief: Load;
-  /** Seconds to bring the thief the inputs that it lacks. */
-  readonly thiefTransferS: number;
-  /** Seconds of transfers that the victim is spared. */
-  readonly victimTransferS: number;
-}
+/** Whether a thief may have the task in question. */
+type Test = (load: Load) => boolean;
 
 /**
  * The workers that steal in a round. A task goes to the one that could begin it first; ties go to the
@@ -32,7 +27,7 @@ export class Thieves {
   private readonly byHost = new Map<string, ThiefPool>();
   private readonly byResource = new Map<string, ThiefPool>();
   private readonly byInput = new Map<TaskView, ThiefPool>();
-  private readonly candidates = new Set<Load>();
+  private readonly candidates: Load[] = [];
 
   constructor(
     private readonly cluster: ClusterView,
@@ -61,46 +56,50 @@ export class Thieves {
     this.count--;
   }
 
-  /** O(inputs and their copies + log thieves); undefined when nobody may have the task. */
-  choose(task: TaskView, victim: WorkerView): Choice | undefined {
-    const { candidates, cluster } = this;
-    const { bandwidth } = cluster.costs;
-    const { restrictions } = task;
-    const willDo =
-      restrictions === undefined
-        ? undefined
-        : ({ worker }: Load): boolean => cluster.suits(task, worker) === 'well';
-    if (willDo === undefined) this.add(this.all.top());
-    else this.addNamed(restrictions as Restrictions, willDo);
-    if (task.isActor) this.add(this.all.find(({ worker }) => worker.actors.size === 0));
-    const { totalBytes, victimLacksBytes } = this.weighInputs(task, victim, willDo);
-    let best = this.best(task, totalBytes, willDo);
-    if (best === undefined && restrictions?.loose === true) {
+  /**
+   * Finds the thief for the task of a theft, and fills it in with what moving the task takes. Returns
+   * false when nobody may have it. O(inputs and their copies + log thieves).
+   */
+  choose(theft: Theft): boolean {
+    const { task } = theft;
+    const isPlain = task.restrictions === undefined && !task.isActor;
+    const best =
+      isPlain && task.dependencies.length === 0 ? this.all.top() : this.compare(theft, isPlain);
+    if (best === undefined) return false;
+    theft.thief = best;
+    return true;
+  }
+
+  private compare(theft: Theft, isPlain: boolean): Load | undefined {
+    const { task } = theft;
+    const { cluster, candidates } = this;
+    const suits = isPlain
+      ? undefined
+      : ({ worker }: Load): boolean => cluster.suits(task, worker) === 'well';
+    if (suits === undefined) this.add(this.all.top());
+    else this.addNamed(task, suits);
+    const totalBytes = this.weighInputs(theft, suits);
+    let best = this.best(task, totalBytes, suits);
+    if (best === undefined && task.restrictions?.loose === true) {
       // Nobody of those whom it prefers steals: anybody will do who has the resources.
       best = this.all.find(({ worker }) => cluster.suits(task, worker) !== 'no');
     }
-    const heldBytes = best?.heldBytes ?? 0;
-    for (const load of candidates) load.heldBytes = 0;
-    candidates.clear();
-    if (best === undefined) return undefined;
-    return {
-      thief: best,
-      thiefTransferS: (totalBytes - heldBytes) / bandwidth,
-      victimTransferS: victimLacksBytes / bandwidth,
-    };
+    theft.thiefTransferS = (totalBytes - (best?.heldBytes ?? 0)) / cluster.costs.bandwidth;
+    for (const load of candidates) {
+      load.heldBytes = 0;
+      load.isCandidate = false;
+    }
+    candidates.length = 0;
+    return best;
   }
 
   /** The candidate that could begin first. */
-  private best(
-    task: TaskView,
-    totalBytes: number,
-    willDo: ((load: Load) => boolean) | undefined,
-  ): Load | undefined {
+  private best(task: TaskView, totalBytes: number, suits: Test | undefined): Load | undefined {
     const { bandwidth } = this.cluster.costs;
     let best: Load | undefined;
     let bestS = 0;
     for (const load of this.candidates) {
-      if (willDo?.(load) === false) continue;
+      if (suits?.(load) === false) continue;
       const startS = load.perThreadS + (totalBytes - load.heldBytes) / bandwidth;
       if (best !== undefined && !comesBefore(task, load, startS, best, bestS)) continue;
       best = load;
@@ -111,18 +110,15 @@ export class Thieves {
 
   /**
    * Sums up the inputs, for each candidate those that it holds, and makes candidates of the thieves
-   * that hold some.
+   * that hold some. Returns the bytes of all.
    */
-  private weighInputs(
-    task: TaskView,
-    victim: WorkerView,
-    willDo: ((load: Load) => boolean) | undefined,
-  ): { readonly totalBytes: number; readonly victimLacksBytes: number } {
+  private weighInputs(theft: Theft, suits: Test | undefined): number {
     const { candidates, loads, cluster } = this;
+    const { worker: victim } = theft.victim;
     let totalBytes = 0;
     let victimLacksBytes = 0;
     let widespread: TaskView[] | undefined;
-    for (const input of task.dependencies) {
+    for (const input of theft.task.dependencies) {
       const nbytes = nbytesOf(input, cluster.costs);
       totalBytes += nbytes;
       if (!victim.hasWhat.has(input)) victimLacksBytes += nbytes;
@@ -130,30 +126,29 @@ export class Thieves {
       this.units += 1 + Math.min(items.length, COPIES_LOOKED_AT);
       if (items.length > COPIES_LOOKED_AT) {
         const holders = this.holdersOf(input);
-        this.add(willDo === undefined ? holders.top() : holders.find(willDo));
+        this.add(suits === undefined ? holders.top() : holders.find(suits));
         (widespread ??= []).push(input);
         continue;
       }
       for (const worker of items) {
         const load = loads.thief(worker);
         if (load === undefined) continue;
-        candidates.add(load);
+        this.add(load);
         load.heldBytes += nbytes;
       }
     }
     for (const input of widespread ?? []) {
       const nbytes = nbytesOf(input, cluster.costs);
       for (const load of candidates) if (load.worker.hasWhat.has(input)) load.heldBytes += nbytes;
-      this.units += candidates.size;
+      this.units += candidates.length;
     }
-    return { totalBytes, victimLacksBytes };
+    theft.victimTransferS = victimLacksBytes / cluster.costs.bandwidth;
+    return totalBytes;
   }
 
   /** The best of the workers that a task names, by the narrowest list that there is. */
-  private addNamed(
-    { workers, hosts, resources }: Restrictions,
-    willDo: (load: Load) => boolean,
-  ): void {
+  private addNamed(task: TaskView, suits: Test): void {
+    const { workers, hosts, resources } = task.restrictions ?? {};
     const named = (workers?.size ?? 0) + (hosts?.size ?? 0);
     this.units += NAMES_LOOKED_AT / 2;
     if (named > 0 && named <= NAMES_LOOKED_AT) {
@@ -161,16 +156,20 @@ export class Thieves {
         const worker = this.cluster.workers.get(address);
         if (worker !== undefined) this.add(this.loads.thief(worker));
       }
-      for (const name of hosts ?? []) this.add(this.poolOfHost(name).find(willDo));
+      for (const name of hosts ?? []) this.add(this.poolOfHost(name).find(suits));
       return;
     }
     const [resource] = resources?.keys() ?? [];
     const pool = named === 0 && resource !== undefined ? this.poolOf(resource) : this.all;
-    this.add(pool.find(willDo));
+    this.add(pool.find(suits));
+    // Actors go where there are few of them.
+    if (task.isActor) this.add(pool.find((load) => load.worker.actors.size === 0 && suits(load)));
   }
 
   private add(load: Load | undefined): void {
-    if (load !== undefined) this.candidates.add(load);
+    if (load === undefined || load.isCandidate) return;
+    load.isCandidate = true;
+    this.candidates.push(load);
   }
 
   /** Thieves on that host, or on the host of the worker of that name. */

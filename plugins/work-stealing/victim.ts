@@ -22,13 +22,11 @@ export class Victim {
     return this.levels[level];
   }
 
-  /**
-   * Takes down a task, if it can be stolen at all.
-   * @param isSpared - whether a prefix is never stolen
-   */
-  consider(task: TaskView, cluster: ClusterView, isSpared: (prefix: string) => boolean): void {
-    if (!isForTheTaking(task, this, cluster) || isSpared(task.prefix.name)) return;
-    const index = levelOf(task, cluster.costs);
+  /** Takes down a task, if it can be stolen at all and its prefix is not spared. */
+  consider(task: TaskView, costs: ClusterView['costs'], spared: ReadonlySet<string>): void {
+    if (!isForTheTaking(task, this)) return;
+    if (isSpared(task.prefix.name, costs, spared)) return;
+    const index = levelOf(task, costs);
     if (index === undefined) return;
     const level = (this.levels[index] ??= new Level());
     const computeS = task.prefix.durationEstimateS;
@@ -38,13 +36,25 @@ export class Victim {
 }
 
 /** It is here, and may be asked for; things change between the slices of a round. */
-export function isForTheTaking(task: TaskView, { load }: Victim, cluster: ClusterView): boolean {
+export function isForTheTaking(task: TaskView, { load }: Victim): boolean {
   const { worker } = load;
   if (task.processingOn !== worker) return false;
   if (worker.longRunning.size > 0 && worker.longRunning.has(task)) return false;
-  if (cluster.steals.size > 0 && cluster.steals.has(task)) return false;
-  const { stealOutcomes } = cluster;
-  return stealOutcomes.size === 0 || stealOutcomes.get(task) !== 'refused';
+  const { steal } = task;
+  return steal === undefined || steal.state === 'moved';
+}
+
+/** Tasks that are configured to be as short, in seconds, are not worth a message. */
+const FAST_S = 0.001;
+
+function isSpared(
+  prefix: string,
+  { defaultTaskDurationsS }: ClusterView['costs'],
+  spared: ReadonlySet<string>,
+): boolean {
+  if (spared.has(prefix)) return true;
+  if (defaultTaskDurationsS.size === 0) return false;
+  return (defaultTaskDurationsS.get(prefix) ?? Infinity) <= FAST_S;
 }
 
 /** By descending priority: what would run soon is not worth moving, and may have begun by then. */

@@ -1,7 +1,7 @@
 import type { Outbox } from '../../core/kernel/outbox.ts';
 import type { WorkerState } from '../../core/state/worker.ts';
 import { Balancer } from '../../plugins/work-stealing/balancer.ts';
-import { eagerRules } from '../../plugins/work-stealing/rules.ts';
+import { EagerRules } from '../../plugins/work-stealing/rules.ts';
 import { runTrace } from './decide-traces.ts';
 import type { CaseResult } from './report.ts';
 import type { Trace, TraceStimulus } from './trace-format.ts';
@@ -78,13 +78,13 @@ class StealReplay {
     const { kernel, nowMs } = this.trace;
     this.balancer = new Balancer({
       cluster: () => kernel.cluster,
-      rules: eagerRules,
+      rules: new EagerRules(),
       spared: new Set(),
       enact: (wishes) => {
-        const before = kernel.cluster.steals.size;
+        const before = kernel.cluster.stealsInFlight;
         const stimulusId = `steal-${++this.count}`;
         this.collect(kernel.handle({ op: 'steal-tasks', wishes, stimulusId }, nowMs));
-        const grown = kernel.cluster.steals.size - before;
+        const grown = kernel.cluster.stealsInFlight - before;
         if (grown !== wishes.length) throw new Error(`${wishes.length} wishes, ${grown} in flight`);
       },
     });

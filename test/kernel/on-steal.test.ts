@@ -25,7 +25,7 @@ describe('asking for tasks', () => {
       runIds: [env.task('b').runId, env.task('d').runId],
     });
     expect(env.states['b']).toBe('processing w1');
-    expect([...env.cluster.steals.keys()].map(({ key }) => key)).toEqual(['b', 'd']);
+    expect([env.task('b').steal?.state, env.task('c').steal]).toEqual(['asked', undefined]);
   });
 
   it('a task that was asked for is not asked for again before the answer', () => {
@@ -61,14 +61,14 @@ describe('asking for tasks', () => {
   it('restrictions are kept: a hard one refuses, a preference does not, a resource always does', () => {
     const hard = loaded({ allowOtherWorkers: false });
     hard.steal('w2', 'b');
-    expect(hard.cluster.steals.size).toBe(0);
+    expect(hard.cluster.stealsInFlight).toBe(0);
     const lacking = loaded({ resources: { gpu: 1 } });
     lacking.addWorker('w3');
     lacking.ignoreMessages();
     lacking.steal('w3', 'b');
-    expect(lacking.cluster.steals.size).toBe(0);
+    expect(lacking.cluster.stealsInFlight).toBe(0);
     lacking.steal('w2', 'b');
-    expect(lacking.cluster.steals.size).toBe(1);
+    expect(lacking.cluster.stealsInFlight).toBe(1);
   });
 
   it('a worker without memory for the inputs gets nothing', () => {
@@ -95,8 +95,8 @@ describe('the answer', () => {
     expect(env.takeWorker('w1')).toEqual([]);
     expect(env.task('b').runId).toBeGreaterThan(runId);
     expect(env.states['b']).toBe('processing w2');
-    expect(env.cluster.steals.size).toBe(0);
-    expect(env.cluster.stealOutcomes.get(env.task('b'))).toBe(env.worker('w1'));
+    expect(env.cluster.stealsInFlight).toBe(0);
+    expect(env.task('b').steal).toMatchObject({ state: 'moved', victim: env.worker('w1') });
   });
 
   it.each(['waiting', 'constrained'])('%s is as good as ready', (state) => {
@@ -117,8 +117,9 @@ describe('the answer', () => {
       env.takeEvents();
       env.steal('w2', 'b');
       env.expectEmpty();
+      expect(env.task('b').steal?.state).toBe('refused');
       env.finish('b');
-      expect(env.cluster.stealOutcomes.size).toBe(0);
+      expect(env.task('b').steal).toBeUndefined();
     },
   );
 
@@ -185,7 +186,7 @@ describe('what happens in between', () => {
     env.answerSteal('b', 'ready', { runId: env.task('b').runId - 1 });
     env.answerSteal('b', 'ready', { worker: 'w2' });
     expect(env.states['b']).toBe('processing w1');
-    expect(env.cluster.steals.size).toBe(1);
+    expect(env.cluster.stealsInFlight).toBe(1);
     env.takeEvents();
     env.expectEmpty();
   });
@@ -195,7 +196,7 @@ describe('what happens in between', () => {
     env.steal('w2', 'b', 'c');
     env.finish('b');
     env.cancel(['c']);
-    expect(env.cluster.steals.size).toBe(0);
+    expect(env.cluster.stealsInFlight).toBe(0);
   });
 
   it('the thief is gone or paused: the task is placed anew', () => {
@@ -217,7 +218,7 @@ describe('what happens in between', () => {
     env.steal('w2', 'b');
     env.answerSteal('b', 'unknown');
     expect(env.state('b')).toBe('processing');
-    expect(env.cluster.steals.size).toBe(0);
+    expect(env.cluster.stealsInFlight).toBe(0);
     expect(env.story('b').at(-1)).toContain('waiting -> processing');
   });
 
@@ -226,7 +227,7 @@ describe('what happens in between', () => {
     env.steal('w2', 'b');
     const { runId } = env.task('b');
     env.removeWorker('w1');
-    expect(env.cluster.steals.size).toBe(0);
+    expect(env.cluster.stealsInFlight).toBe(0);
     env.answerSteal('b', 'ready', { worker: 'w1', runId });
     expect(env.states['b']).toBe('processing w2');
   });
@@ -252,6 +253,7 @@ describe('what happens in between', () => {
     env.steal('w2', 'b', 'c');
     env.answerSteal('b', 'executing');
     env.send({ op: 'restart' });
-    expect([env.cluster.steals.size, env.cluster.stealOutcomes.size]).toEqual([0, 0]);
+    expect(env.cluster.stealsInFlight).toBe(0);
+    expect(env.worker('w2').inFlightS).toBe(0);
   });
 });

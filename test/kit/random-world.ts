@@ -2,6 +2,7 @@ import type { PolicySlots } from '../../core/api/policies.ts';
 import { validWorkers } from '../../core/kernel/restrictions.ts';
 import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
 import { FIRE_AND_FORGET } from '../../core/state/client.ts';
+import type { TaskState } from '../../core/state/task.ts';
 import { check } from './check.ts';
 import { failureOf, NO_METRICS, type Unnamed } from './env.ts';
 import { addressOf, recordInShort } from './in-short.ts';
@@ -264,12 +265,13 @@ export class RandomWorld {
       const victim = cluster.tasks.get(key)?.processingOn?.address ?? thief;
       return { key, victim, thief, victimS: 1, thiefS: 2 };
     });
-    const before = new Set(cluster.steals.keys());
+    const before = new Set([...cluster.tasks.values()].filter(isAskedFor));
     this.send({ op: 'steal-tasks', wishes });
-    for (const [task, steal] of cluster.steals) {
-      if (before.has(task)) continue;
-      check(steal.thief.status === 'running', () => `${task.key} is stolen for a paused worker`);
-      check(cluster.suits(task, steal.thief) !== 'no', () => `${task.key} must not go there`);
+    for (const task of cluster.tasks.values()) {
+      if (!isAskedFor(task) || before.has(task)) continue;
+      const { thief: robber } = task.steal!;
+      check(robber.status === 'running', () => `${task.key} is stolen for a paused worker`);
+      check(cluster.suits(task, robber) !== 'no', () => `${task.key} must not go there`);
     }
   }
 
@@ -441,6 +443,10 @@ export function play(
   for (const next of steps) world.take(next);
   world.heal();
   return world;
+}
+
+function isAskedFor({ steal }: TaskState): boolean {
+  return steal?.state === 'asked';
 }
 
 function took(seed: number): { computeDurationS?: number } {

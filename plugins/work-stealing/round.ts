@@ -7,10 +7,10 @@ import { Theft } from './theft.ts';
 import { Thieves } from './thieves.ts';
 import { isForTheTaking, Victim } from './victim.ts';
 
-/** Work of one slice: about a task that is looked at each. A slice takes some two milliseconds. */
-const UNITS_PER_SLICE = 8_000;
+/** Work of one slice: about a task that is looked at each. A slice takes a millisecond or two. */
+const UNITS_PER_SLICE = 4_000;
 /** Tasks that one slice asks for; the kernel and the workers have work with each of them. */
-const WISHES_PER_SLICE = 1_000;
+const WISHES_PER_SLICE = 500;
 /** Work with a task that is chosen, besides its inputs. */
 const UNITS_PER_CHOICE = 3;
 

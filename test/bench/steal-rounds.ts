@@ -1,16 +1,13 @@
 import { performance } from 'node:perf_hooks';
 import { checkIdleSaturated } from '../../core/kernel/occupancy.ts';
 import type { Outbox } from '../../core/kernel/outbox.ts';
-import { noHooks } from '../../core/kernel/ports.ts';
 import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
 import type { StealRequest } from '../../core/messages/to-worker.ts';
 import { learnDuration } from '../../core/state/relations.ts';
 import type { WorkerState } from '../../core/state/worker.ts';
 import { Balancer } from '../../plugins/work-stealing/balancer.ts';
 import { EagerRules } from '../../plugins/work-stealing/rules.ts';
-import { depthFirst } from '../../policies/ordering/depth-first.ts';
-import { rootish } from '../../policies/queuing/root-ish.ts';
-import { earliestStart } from '../../policies/worker-selection/earliest-start.ts';
+import { makePorts } from '../kit/ports.ts';
 
 /** In the same kernel: a scheduler lives for days, and compiled code knows what it was compiled for. */
 const WARM_UP_TASKS_MAX = 50_000;
@@ -114,25 +111,8 @@ class Cluster {
   private count = 0;
 
   constructor(private readonly threads: number) {
-    const policies = {
-      workerSelection: earliestStart.create({}),
-      queuing: rootish.create({ workerSaturation: Infinity }),
-      ordering: depthFirst.create({}),
-    };
-    this.kernel = new SchedulerKernel(
-      {},
-      {
-        workerSelection: { name: earliestStart.name, policy: policies.workerSelection },
-        queuing: { name: rootish.name, policy: policies.queuing },
-        ordering: { name: depthFirst.name, policy: policies.ordering },
-        fallbacks: policies,
-        hooks: noHooks(),
-        onPolicyFailure: ({ error }) => {
-          throw error;
-        },
-      },
-      0,
-    );
+    const ports = makePorts({ queuing: { workerSaturation: Infinity } });
+    this.kernel = new SchedulerKernel({}, ports, 0);
     this.balancer = new Balancer({
       cluster: () => this.kernel.cluster,
       rules: new EagerRules(),

@@ -6,6 +6,7 @@ export * from './errors.ts';
 export * from './events.ts';
 export * from './executor.ts';
 export * from './hooks.ts';
+export * from './insight.ts';
 export * from './plugin.ts';
 export * from './policies.ts';
 export * from './transport.ts';

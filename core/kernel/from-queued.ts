@@ -1,7 +1,7 @@
 import type { TransitionDetails } from '../api/hooks.ts';
 import type { TaskState } from '../state/task.ts';
 import { addToProcessing } from './dispatch.ts';
-import { placeRootish } from './placement.ts';
+import { placeQueued } from './placement.ts';
 import { propagateErred, propagateReleased } from './propagate.ts';
 import type { KernelScope } from './scope.ts';
 
@@ -12,7 +12,7 @@ export function queuedToReleased(scope: KernelScope, task: TaskState): void {
 
 /** A worker has an open slot. The task stays queued when the policy finds none after all. */
 export function queuedToProcessing(scope: KernelScope, task: TaskState): void {
-  const worker = placeRootish(scope, task);
+  const worker = placeQueued(scope, task);
   if (worker === undefined) return;
   scope.cluster.queued.delete(task);
   addToProcessing(scope, task, worker);

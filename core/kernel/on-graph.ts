@@ -70,7 +70,7 @@ function takeTasks(scope: KernelScope, stimulus: UpdateGraph, plan: GraphPlan): 
   const generation = plan.order.length === 0 ? 0 : generationOf(scope, submission);
   const ranks = plan.order.length === 0 ? [] : ranksOf(scope, stimulus, plan);
   const touched = [...plan.outside];
-  const fresh: TaskState[] | undefined = wantsGraphs(ports) ? [] : undefined;
+  const fresh: TaskState[] | undefined = wantsGraphs(scope) ? [] : undefined;
   const { isPerTask = false } = ports.fairness.policy;
   const ranked: TaskState[] | undefined = isPerTask ? [] : undefined;
   for (const index of plan.order) {

@@ -16,11 +16,41 @@ export type Placement = WorkerState | 'queued' | 'no-worker';
 
 /** Chooses a worker for a task whose inputs are all there. O(dependencies + their replicas). */
 export function placeTask(scope: KernelScope, task: TaskState): Placement {
-  if (!isRootish(scope, task)) return placeUnqueued(scope, task) ?? 'no-worker';
+  const asRootish = isRootish(scope, task);
+  const placement = choosePlacement(scope, task, asRootish);
+  if (scope.watchers.length > 0) tellPlaced(scope, task, placement, asRootish);
+  return placement;
+}
+
+/** Chooses a worker for a task that leaves the queue; undefined when it should stay. */
+export function placeQueued(scope: KernelScope, task: TaskState): WorkerState | undefined {
+  const worker = placeRootish(scope, task);
+  if (scope.watchers.length > 0) tellPlaced(scope, task, worker ?? 'queued', true);
+  return worker;
+}
+
+/** Asks the policies, and tells nobody. */
+export function choosePlacement(
+  scope: KernelScope,
+  task: TaskState,
+  asRootish: boolean,
+): Placement {
+  if (!asRootish) return placeUnqueued(scope, task) ?? 'no-worker';
   const worker = placeRootish(scope, task);
   if (worker !== undefined) return worker;
   const isHeldBack = scope.ports.queuing.policy.holdsBack && task.isQueueable;
   return isHeldBack ? 'queued' : 'no-worker';
+}
+
+function tellPlaced(
+  scope: KernelScope,
+  task: TaskState,
+  placement: Placement,
+  asRootish: boolean,
+): void {
+  for (const watcher of scope.watchers) {
+    watcher.placed?.(scope, { task, placement, isRootish: asRootish });
+  }
 }
 
 /** Asks the queuing policy, which looks at collections as a whole: not at restrictions, not at actors. */
@@ -30,7 +60,7 @@ export function isRootish(scope: KernelScope, task: TaskState): boolean {
 }
 
 /** Chooses a worker for a root-ish task; undefined when it should wait. */
-export function placeRootish(scope: KernelScope, task: TaskState): WorkerState | undefined {
+function placeRootish(scope: KernelScope, task: TaskState): WorkerState | undefined {
   return askPolicy(scope, SELECT_ROOTISH, task) as WorkerState | undefined;
 }
 

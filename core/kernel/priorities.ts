@@ -28,8 +28,19 @@ export function submissionOf(scope: KernelScope, stimulus: UpdateGraph): Submiss
 
 /** The generation that all tasks of a submission begin with. */
 export function generationOf(scope: KernelScope, submission: Submission): number {
-  if (scope.ports.fairness.policy.isPerTask === true) return submission.generation;
-  return askPolicy(scope, GENERATIONS, submission) as number;
+  const { isPerTask } = scope.ports.fairness.policy;
+  const generation =
+    isPerTask === true ? submission.generation : (askGenerations(scope, submission) as number);
+  for (const watcher of scope.watchers) watcher.submitted?.(scope, submission, generation);
+  return generation;
+}
+
+/** Asks the fairness policy. */
+export function askGenerations(
+  scope: KernelScope,
+  submission: Submission,
+): number | ArrayLike<number> {
+  return askPolicy(scope, GENERATIONS, submission);
 }
 
 /** Gives each new task its own generation, for a policy that tells them apart. O(n log n). */
@@ -40,7 +51,7 @@ export function setGenerations(
 ): void {
   if (tasks.length === 0) return;
   tasks.sort(byPriority);
-  const generations = askPolicy(scope, GENERATIONS, { ...submission, tasks });
+  const generations = askGenerations(scope, { ...submission, tasks });
   for (let index = 0; index < tasks.length; index++) {
     const generation = typeof generations === 'number' ? generations : generations[index];
     (tasks[index] as TaskState).generation = generation as number;

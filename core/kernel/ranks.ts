@@ -19,15 +19,13 @@ export function ranksOf(
   if (tasks.every((task) => task.rank !== undefined)) {
     return tasks.map((task) => task.rank as number);
   }
-  if (isAllNew(plan, tasks.length)) {
-    return askPolicy(scope, ORDER, { tasks, plan, indices: undefined });
-  }
+  if (isAllNew(plan, tasks.length)) return rank(scope, { tasks, plan, indices: undefined });
   const indices = plan.order.toSorted();
   const needed = Array.from(indices, (index) => {
     const task = tasks[index] as GraphTask;
     return plan.isNew(index) ? task : { ...task, dependencies: [] };
   });
-  const ranks = askPolicy(scope, ORDER, { tasks: needed, plan, indices });
+  const ranks = rank(scope, { tasks: needed, plan, indices });
   const all = new Float64Array(tasks.length);
   indices.forEach((index, position) => (all[index] = ranks[position] as number));
   return all;
@@ -39,15 +37,26 @@ function isAllNew(plan: GraphPlan, count: number): boolean {
   return true;
 }
 
+function rank(scope: KernelScope, subject: OrderSubject): ArrayLike<number> {
+  const ranks = askOrder(scope, subject);
+  for (const watcher of scope.watchers) watcher.ranked?.(scope, subject, ranks);
+  return ranks;
+}
+
+/** Asks the ordering policy. */
+export function askOrder(scope: KernelScope, subject: OrderSubject): ArrayLike<number> {
+  return askPolicy(scope, ORDER, subject);
+}
+
 /** What an ordering policy is asked about. */
-interface Subject {
+export interface OrderSubject {
   readonly tasks: readonly GraphTask[];
   readonly plan: GraphPlan;
   /** Where each task is in the plan; undefined: at the same place. */
   readonly indices: Int32Array | undefined;
 }
 
-const ORDER: Question<'ordering', Subject, ArrayLike<number>> = {
+const ORDER: Question<'ordering', OrderSubject, ArrayLike<number>> = {
   slot: 'ordering',
   ask: (policy, _scope, { tasks, plan }) => policy.order(tasks, plan.keys),
   refuse: (ranks, _scope, subject) =>
@@ -83,7 +92,7 @@ function refuseTwins(ranks: ArrayLike<number>, tasks: readonly GraphTask[]): str
 /** Every task that is new must come after what it needs. O(tasks + dependencies), without hashing. */
 function refuseOrder(
   ranks: ArrayLike<number>,
-  { tasks, plan, indices }: Subject,
+  { tasks, plan, indices }: OrderSubject,
 ): string | undefined {
   const { states } = plan;
   const positions = indices === undefined ? undefined : positionsOf(indices, states.length);

@@ -1,6 +1,7 @@
 import { unreachable } from '../util/assert.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { ClusterState } from '../state/cluster.ts';
+import { Insight } from './insight/insight.ts';
 import { checkIdleSaturated } from './occupancy.ts';
 import {
   onCancelKeys,
@@ -53,10 +54,13 @@ import { validateCluster } from './validate.ts';
  * changes its state in place, so it must not be entered again from a hook.
  */
 export class SchedulerKernel {
+  /** What it can tell about its own decisions. */
+  readonly insight: Insight;
   private readonly scope: KernelScope;
 
   constructor(options: Partial<KernelOptions>, ports: KernelPorts, nowMs: number) {
     this.scope = new KernelScope({ ...DEFAULT_KERNEL_OPTIONS, ...options }, ports, nowMs);
+    this.insight = new Insight(this.scope);
   }
 
   get cluster(): ClusterState {

@@ -1,6 +1,7 @@
 import { ClusterState, byRegistration, type WorkerOrder } from '../state/cluster.ts';
 import type { TaskState } from '../state/task.ts';
 import type { TaskStateName } from '../state/task-state-name.ts';
+import type { Watcher } from './insight/watcher.ts';
 import { InputTable } from './input-table.ts';
 import type { WorkerState } from '../state/worker.ts';
 import type { KernelOptions } from './options.ts';
@@ -20,6 +21,8 @@ export class KernelScope {
   readonly story: Story;
   /** Inputs of the task that is being placed. */
   readonly inputs = new InputTable();
+  /** Who looks on while policies decide; usually nobody. */
+  watchers: readonly Watcher[] = [];
   /** Workers among which the selection policy chooses for that task. */
   candidates: readonly WorkerState[] = [];
   /** For candidates of a policy that bounds its reach; reused. */

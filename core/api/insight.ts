@@ -1,0 +1,99 @@
+/** What the scheduler tells about its own decisions. Plain data, so that it can travel to a client. */
+import type { SlotName } from './policies.ts';
+
+/** Somebody a decision could have been for. */
+export interface DecisionCandidate {
+  readonly worker: string;
+  /** As the policy scored it: lower is better. Undefined for policies that do not score. */
+  readonly score?: number;
+  /** Bytes of inputs that it lacks. */
+  readonly missingBytes?: number;
+  /** Seconds of work ahead of it. */
+  readonly occupancyS: number;
+  /** Tasks sent to it. */
+  readonly processingCount: number;
+  /** Root-ish tasks that it could still take. Undefined without queuing. */
+  readonly openSlots?: number;
+}
+
+/** One decision about one task, with what it was based on. */
+export interface Decision {
+  readonly kind: 'placement' | 'steal' | 'replicate' | 'drop';
+  readonly key: string;
+  /** Who decided: the name of a policy or plugin. */
+  readonly policy: string;
+  /** The worker that was chosen, or the state in which the task waits: `queued`, `no-worker`. */
+  readonly outcome: string;
+  /** Which rule chose, in words. */
+  readonly rule: string;
+  /** The best first; at most {@link CANDIDATES_MAX}. */
+  readonly candidates: readonly DecisionCandidate[];
+  /** How many there were. */
+  readonly candidateCount: number;
+  readonly stimulusId: string;
+  /** Milliseconds of the scheduler's clock. */
+  readonly atMs: number;
+}
+
+/** Candidates that are told of each decision. */
+export const CANDIDATES_MAX = 8;
+
+/** A decision on which a shadow would have decided otherwise. */
+export interface Disagreement {
+  /** Key of the task, or id of the stimulus for a whole graph. */
+  readonly subject: string;
+  readonly active: string;
+  readonly shadow: string;
+  /** Seconds by which the shadow expects the task to start earlier; negative: later. */
+  readonly gainS?: number;
+  /** Bytes that the shadow expects not to be moved; negative: more are moved. */
+  readonly savedBytes?: number;
+  readonly stimulusId: string;
+  readonly atMs: number;
+}
+
+/** What a policy that decides nothing would have decided. */
+export interface ShadowReport {
+  readonly slot: SlotName;
+  /** Name of the policy in the shadow, and of the one in charge. */
+  readonly shadow: string;
+  readonly active: string;
+  /** Milliseconds of the scheduler's clock. */
+  readonly sinceMs: number;
+  /** Decisions that it was asked for, too. */
+  readonly decisions: number;
+  readonly differing: number;
+  /** Sums over the differing decisions for which there is an expectation. */
+  readonly gainS: number;
+  readonly savedBytes: number;
+  /** How often it threw or gave an unusable answer; after {@link SHADOW_FAILURES_MAX} it is not asked any more. */
+  readonly failures: number;
+  readonly lastFailure?: string;
+  /** The newest differences, oldest first; bounded. */
+  readonly examples: readonly Disagreement[];
+}
+
+/** Failures after which a shadow is left alone. */
+export const SHADOW_FAILURES_MAX = 10;
+
+/** Why a task is where it is. */
+export interface Why {
+  readonly key: string;
+  /** `unknown` when the scheduler does not know the key (any more). */
+  readonly state: string;
+  /** The present situation, one sentence each. */
+  readonly now: readonly string[];
+  /** Recorded decisions, oldest first; empty unless they are being recorded. */
+  readonly decisions: readonly Decision[];
+  /** Whether decisions are being recorded. */
+  readonly isRecording: boolean;
+  /** Its transitions and what recommended them, oldest first. */
+  readonly story: readonly {
+    readonly key: string;
+    readonly start: string;
+    readonly finish: string;
+    readonly recommendations: readonly (readonly [key: string, target: string])[];
+    readonly stimulusId: string;
+    readonly atMs: number;
+  }[];
+}

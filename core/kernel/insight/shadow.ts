@@ -1,0 +1,216 @@
+import { SHADOW_FAILURES_MAX, type Disagreement, type ShadowReport } from '../../api/insight.ts';
+import { YardmasterError } from '../../api/errors.ts';
+import type { PolicySlots, SlotName, Submission } from '../../api/policies.ts';
+import type { TaskGroup } from '../../state/groups.ts';
+import type { TaskState } from '../../state/task.ts';
+import type { WorkerState } from '../../state/worker.ts';
+import { choosePlacement, isRootish, placeUnqueued, type Placement } from '../placement.ts';
+import type { KernelPorts, Named } from '../ports.ts';
+import { askGenerations } from '../priorities.ts';
+import { askOrder, type OrderSubject } from '../ranks.ts';
+import type { KernelScope } from '../scope.ts';
+import { comparePeaks } from './compare-orders.ts';
+import { missingBytes, startS } from './missing-bytes.ts';
+import { Precedence } from './precedence.ts';
+import type { PlacementEvent, Watcher } from './watcher.ts';
+
+const EXAMPLES_MAX = 100;
+
+/** What co-assignment keeps in a group, as the shadow would have it. */
+interface Turn {
+  lastWorker: WorkerState | undefined;
+  lastWorkerTasksLeft: number;
+}
+
+/**
+ * A policy that decides nothing. It is asked whatever the one in charge is asked, in the same state,
+ * and its answers are compared.
+ *
+ * What it would have changed later is not seen: the state is that which the active policy has made. A
+ * queuing policy is asked where tasks go, not how many a worker may have.
+ */
+export class Shadow implements Watcher {
+  readonly prepare: Watcher['prepare'] | undefined;
+  private readonly sinceMs: number;
+  private decisions = 0;
+  private differing = 0;
+  private gainS = 0;
+  private savedBytes = 0;
+  private failures = 0;
+  private lastFailure: string | undefined;
+  private readonly examples: Disagreement[] = [];
+  private readonly turns = new WeakMap<TaskGroup, Turn>();
+  private readonly precedence = new Precedence();
+  private basis: KernelPorts | undefined;
+  private ports: KernelPorts | undefined;
+
+  constructor(
+    readonly slot: SlotName,
+    private readonly candidate: Named<PolicySlots[SlotName]>,
+    nowMs: number,
+  ) {
+    this.sinceMs = nowMs;
+    const { policy } = candidate;
+    if (slot !== 'queuing' && slot !== 'workerSelection') return;
+    if (!('prepare' in policy) || policy.prepare === undefined) return;
+    this.prepare = (scope, tasks) => {
+      this.guard(() => policy.prepare?.(tasks, scope.cluster));
+    };
+  }
+
+  placed(scope: KernelScope, { task, placement, isRootish }: PlacementEvent): void {
+    if (this.slot === 'workerSelection' && !isRootish) {
+      this.comparePlacement(scope, task, placement, () => placeUnqueued(scope, task) ?? 'no-worker');
+    } else if (this.slot === 'queuing') {
+      this.comparePlacement(scope, task, placement, () => this.takingItsTurn(scope, task));
+    }
+  }
+
+  ranked(scope: KernelScope, subject: OrderSubject, ranks: ArrayLike<number>): void {
+    if (this.slot !== 'ordering') return;
+    const answer = this.ask(scope, () => askOrder(scope, subject));
+    if (answer === undefined) return;
+    this.decisions++;
+    const { isSame, active, shadow } = comparePeaks(subject.tasks, ranks, answer);
+    if (isSame) return;
+    this.disagree(scope, {
+      subject: scope.stimulusId,
+      active: `at most ${active} live results`,
+      shadow: `at most ${shadow} live results`,
+    });
+  }
+
+  submitted(scope: KernelScope, submission: Submission, generation: number): void {
+    if (this.slot !== 'fairness') return;
+    const answer = this.ask(scope, () => askGenerations(scope, submission));
+    if (answer === undefined) return;
+    this.decisions++;
+    const own = typeof answer === 'number' ? answer : lowest(answer);
+    const [active, shadow] = this.precedence.places(generation, own);
+    if (active === shadow) return;
+    this.disagree(scope, {
+      subject: `${scope.stimulusId} of ${submission.client}`,
+      active: `behind ${active} of the latest submissions`,
+      shadow: `behind ${shadow} of them`,
+    });
+  }
+
+  report(ports: KernelPorts): ShadowReport {
+    const { slot, sinceMs, decisions, differing, gainS, savedBytes, failures, lastFailure } = this;
+    return {
+      slot,
+      shadow: this.candidate.name,
+      active: ports[slot].name,
+      sinceMs,
+      decisions,
+      differing,
+      gainS,
+      savedBytes,
+      failures,
+      ...(lastFailure === undefined ? {} : { lastFailure }),
+      examples: [...this.examples],
+    };
+  }
+
+  private comparePlacement(
+    scope: KernelScope,
+    task: TaskState,
+    active: Placement,
+    choose: () => Placement,
+  ): void {
+    const shadow = this.ask(scope, choose);
+    if (shadow === undefined) return;
+    this.decisions++;
+    if (shadow === active) return;
+    const { cluster } = scope;
+    const isComparable = typeof active !== 'string' && typeof shadow !== 'string';
+    this.disagree(scope, {
+      subject: task.key,
+      active: nameOf(active),
+      shadow: nameOf(shadow),
+      ...(isComparable
+        ? {
+            gainS: startS(cluster, task, active) - startS(cluster, task, shadow),
+            savedBytes: missingBytes(cluster, task, active) - missingBytes(cluster, task, shadow),
+          }
+        : {}),
+    });
+  }
+
+  private disagree(scope: KernelScope, what: Omit<Disagreement, 'stimulusId' | 'atMs'>): void {
+    this.differing++;
+    this.gainS += what.gainS ?? 0;
+    this.savedBytes += what.savedBytes ?? 0;
+    this.examples.push({ ...what, stimulusId: scope.stimulusId, atMs: scope.nowMs });
+    if (this.examples.length > EXAMPLES_MAX) this.examples.shift();
+  }
+
+  /** The notes that co-assignment keeps in the group are the active policy's; the shadow has its own. */
+  private takingItsTurn(scope: KernelScope, task: TaskState): Placement {
+    const { group } = task;
+    const { lastWorker, lastWorkerTasksLeft } = group;
+    const turn = this.turns.get(group) ?? { lastWorker: undefined, lastWorkerTasksLeft: 0 };
+    group.lastWorker = turn.lastWorker;
+    group.lastWorkerTasksLeft = turn.lastWorkerTasksLeft;
+    try {
+      return choosePlacement(scope, task, isRootish(scope, task));
+    } finally {
+      turn.lastWorker = group.lastWorker;
+      turn.lastWorkerTasksLeft = group.lastWorkerTasksLeft;
+      this.turns.set(group, turn);
+      group.lastWorker = lastWorker;
+      group.lastWorkerTasksLeft = lastWorkerTasksLeft;
+    }
+  }
+
+  /** Asks in the shadow's name: the ports of the kernel have it in the slot for this one question. */
+  private ask<T>(scope: KernelScope, question: () => T): T | undefined {
+    const saved = scope.ports;
+    const { candidates } = scope;
+    scope.ports = this.portsFor(saved);
+    try {
+      return this.guard(question);
+    } finally {
+      scope.ports = saved;
+      scope.candidates = candidates;
+    }
+  }
+
+  /** A shadow must not do harm: what it throws is counted, and in the end it is left alone. */
+  private guard<T>(question: () => T): T | undefined {
+    if (this.failures >= SHADOW_FAILURES_MAX) return undefined;
+    try {
+      return question();
+    } catch (error) {
+      this.failures++;
+      this.lastFailure = error instanceof Error ? error.message : String(error);
+      return undefined;
+    }
+  }
+
+  private portsFor(active: KernelPorts): KernelPorts {
+    if (this.basis === active && this.ports !== undefined) return this.ports;
+    this.basis = active;
+    this.ports = {
+      ...active,
+      [this.slot]: this.candidate,
+      onPolicyFailure: ({ error }) => {
+        // Instead of asking the built-in policy: the failure itself is what is worth knowing.
+        throw new YardmasterError('ERR_POLICY', error.message, error.data, { cause: error });
+      },
+    };
+    return this.ports;
+  }
+}
+
+function nameOf(placement: Placement): string {
+  return typeof placement === 'string' ? placement : placement.address;
+}
+
+function lowest(generations: ArrayLike<number>): number {
+  let least = Infinity;
+  for (let index = 0; index < generations.length; index++) {
+    least = Math.min(least, generations[index] as number);
+  }
+  return least;
+}

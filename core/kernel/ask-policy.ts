@@ -24,17 +24,19 @@ export function askPolicy<Slot extends SlotName, Subject, Answer>(
 ): Answer {
   const { slot } = question;
   const { name, policy } = scope.ports[slot];
-  let error: YardmasterError;
+  let what: string;
+  let cause: unknown;
   try {
     const answer = question.ask(policy as PolicySlots[Slot], scope, subject);
     const refusal = question.refuse(answer, scope, subject);
     if (refusal === undefined) return answer;
-    error = policyError(slot, name, refusal);
+    what = refusal;
   } catch (thrown) {
-    const { message } = toErrorPayload(thrown);
-    error = policyError(slot, name, `threw: ${message}`, thrown);
+    what = `threw: ${toErrorPayload(thrown).message}`;
+    cause = thrown;
   }
-  scope.ports.onPolicyFailure({ slot, policy: name, error });
+  const error = policyError(slot, name, what, cause);
+  scope.ports.onPolicyFailure({ slot, policy: name, what, error });
   if (scope.options.validate) throw error;
   const answer = question.ask(scope.ports.fallbacks[slot], scope, subject);
   const refusal = question.refuse(answer, scope, subject);

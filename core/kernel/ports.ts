@@ -6,6 +6,8 @@ import type { Fairness, Ordering, PolicySlots, Queuing, WorkerSelection } from '
 export interface PolicyFailure {
   readonly slot: string;
   readonly policy: string;
+  /** What it did, in words that follow its name: `threw: …`, `chose …`. */
+  readonly what: string;
   readonly error: YardmasterError;
 }
 

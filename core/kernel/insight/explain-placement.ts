@@ -18,7 +18,9 @@ interface Explanation {
 export function explainPlacement(scope: KernelScope, event: PlacementEvent): Decision {
   const { task, placement, isRootish } = event;
   const { ports, stimulusId, nowMs: atMs } = scope;
-  const { rule, workers } = isRootish ? explainQueuing(scope, event) : explainSelection(scope, event);
+  const { rule, workers } = isRootish
+    ? explainQueuing(scope, event)
+    : explainSelection(scope, event);
   const outcome = typeof placement === 'string' ? placement : placement.address;
   const scorer = isRootish ? undefined : ports.workerSelection.policy;
   const candidates = workers.map((worker) => describe(scope, task, worker, scorer));
@@ -37,7 +39,10 @@ export function explainPlacement(scope: KernelScope, event: PlacementEvent): Dec
   };
 }
 
-function explainQueuing({ cluster }: KernelScope, { task, placement }: PlacementEvent): Explanation {
+function explainQueuing(
+  { cluster }: KernelScope,
+  { task, placement }: PlacementEvent,
+): Explanation {
   const workers = cluster.openSlots.sorted();
   const group = `it is root-ish (group ${task.group.name}, ${task.group.size} tasks)`;
   if (placement === 'queued' || placement === 'no-worker') {

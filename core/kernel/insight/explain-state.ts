@@ -21,7 +21,9 @@ function aboutState(scope: KernelScope, task: TaskState): string[] {
   switch (task.state) {
     case 'waiting': {
       const missing = task.waitingOn.map(({ key, state }) => `${key} (${state})`);
-      return [`waits for ${missing.length} of ${task.dependencies.length} inputs: ${some(missing)}`];
+      return [
+        `waits for ${missing.length} of ${task.dependencies.length} inputs: ${some(missing)}`,
+      ];
     }
     case 'queued':
       return [

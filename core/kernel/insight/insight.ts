@@ -41,7 +41,9 @@ export class Insight {
       state: task?.state ?? 'unknown',
       now:
         task === undefined
-          ? ['the scheduler does not know the key: it was never submitted, or nobody needs it any more']
+          ? [
+              'the scheduler does not know the key: it was never submitted, or nobody needs it any more',
+            ]
           : explainState(scope, task),
       decisions: this.log?.about(key) ?? [],
       isRecording,

@@ -52,7 +52,7 @@ export class Shadow implements Watcher {
     this.sinceMs = nowMs;
     const { policy } = candidate;
     if (slot !== 'queuing' && slot !== 'workerSelection') return;
-    if (!('prepare' in policy) || policy.prepare === undefined) return;
+    if (!('prepare' in policy)) return;
     this.prepare = (scope, tasks) => {
       this.guard(() => policy.prepare?.(tasks, scope.cluster));
     };
@@ -60,7 +60,12 @@ export class Shadow implements Watcher {
 
   placed(scope: KernelScope, { task, placement, isRootish }: PlacementEvent): void {
     if (this.slot === 'workerSelection' && !isRootish) {
-      this.comparePlacement(scope, task, placement, () => placeUnqueued(scope, task) ?? 'no-worker');
+      this.comparePlacement(
+        scope,
+        task,
+        placement,
+        () => placeUnqueued(scope, task) ?? 'no-worker',
+      );
     } else if (this.slot === 'queuing') {
       this.comparePlacement(scope, task, placement, () => this.takingItsTurn(scope, task));
     }
@@ -194,9 +199,9 @@ export class Shadow implements Watcher {
     this.ports = {
       ...active,
       [this.slot]: this.candidate,
-      onPolicyFailure: ({ error }) => {
+      onPolicyFailure: ({ what, error }) => {
         // Instead of asking the built-in policy: the failure itself is what is worth knowing.
-        throw new YardmasterError('ERR_POLICY', error.message, error.data, { cause: error });
+        throw new YardmasterError('ERR_POLICY', what, {}, { cause: error });
       },
     };
     return this.ports;

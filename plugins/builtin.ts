@@ -21,6 +21,8 @@ export const builtins: Builtins = {
   'as-submitted': async () => (await import('../policies/ordering/as-submitted.ts')).asSubmitted,
   best: async () => (await import('../policies/ordering/best.ts')).best,
   fifo: async () => (await import('../policies/fairness/fifo.ts')).fifo,
+  'weighted-fair-share': async () =>
+    (await import('../policies/fairness/weighted-fair-share.ts')).weightedFairShare,
 
   // Plugins.
   amm: async () => (await import('./active-memory-manager.ts')).default,

@@ -65,8 +65,9 @@ export async function demoCommand(flags: DemoFlags): Promise<number> {
   return check(outcome, corpus, question) ? code : 1;
 }
 
-function startCluster({ workers, threads }: DemoFlags): Promise<LocalCluster> {
-  return LocalCluster.start({ mode: 'processes', workers, threads });
+function startCluster({ workers, threads, config }: DemoFlags): Promise<LocalCluster> {
+  const from = config === undefined ? {} : { config };
+  return LocalCluster.start({ mode: 'processes', workers, threads, ...from });
 }
 
 async function computeOn(

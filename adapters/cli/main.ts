@@ -77,6 +77,10 @@ Examples:
 
 common(program.command('demo'))
   .description('Index real text with thousands of tasks, ask it something, and check the answer.')
+  .option(
+    '-c, --config <file>',
+    'configuration of the scheduler and its policies; flags win over it',
+  )
   .option('--path <folder>', 'folder with text, .gz too (default: manual pages, else node_modules)')
   .option('-w, --workers <n>', 'worker processes', positive, 2)
   .option('-t, --threads <n>', 'tasks at once per worker', positive, 1)
@@ -89,6 +93,7 @@ Examples:
   $ yardmaster demo
   $ yardmaster demo --query 'socket address' --workers 4
   $ yardmaster demo --path ~/notes --limit-files 500
+  $ yardmaster demo --config cluster.yaml              see what other policies make of it
 
 Exit code 1 when the result differs from that of a plain pass in one thread.`,
   )
@@ -127,6 +132,7 @@ export interface WorkerFlags {
 
 /** Flags of `demo`. */
 export interface DemoFlags {
+  readonly config?: string;
   readonly path?: string;
   readonly workers: number;
   readonly threads: number;

@@ -6,5 +6,6 @@ import { definePolicy } from '../../core/api/index.ts';
  */
 export const fifo = definePolicy('fairness', {
   name: 'fifo',
+  optionsSchema: { type: 'object', additionalProperties: false },
   create: () => ({ generations: ({ generation }) => generation }),
 });

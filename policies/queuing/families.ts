@@ -13,6 +13,8 @@ export class Family {
   readonly roots: TaskView[] = [];
   /** Who takes its tasks as slots open there. */
   worker: WorkerView | undefined = undefined;
+  /** Number of the graph in which it was found. */
+  graph = 0;
   /** Whether it waits for a worker in the line of families. */
   isInLine = false;
   /** Roots before this one have left the queue. */

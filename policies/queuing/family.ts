@@ -50,6 +50,7 @@ class FamilyQueuing implements Queuing {
   /** The family that a worker takes tasks from. */
   private readonly runs = new WeakMap<WorkerView, Family>();
   private readonly line = new FamilyLine();
+  private graphCount = 0;
 
   constructor(
     private readonly saturation: number,
@@ -60,6 +61,8 @@ class FamilyQueuing implements Queuing {
 
   prepare(tasks: readonly TaskView[]): void {
     const { roots, families } = findFamilies(tasks, this.familySize);
+    this.graphCount++;
+    for (const family of families.values()) family.graph = this.graphCount;
     for (const task of tasks) {
       // Without gaps, so that the arrays stay dense.
       while (this.isRoot.length <= task.id) {
@@ -94,15 +97,23 @@ class FamilyQueuing implements Queuing {
   nextQueued(worker: WorkerView, cluster: ClusterView): TaskView | undefined {
     const best = cluster.queued.peek();
     if (best === undefined) return undefined;
+    const other = this.line.first((family) => isServed(family, cluster));
+    const first = other?.nextQueued();
+    const own = this.families[best.id];
     const run = this.runs.get(worker);
     const next = run?.nextQueued();
-    if (next !== undefined) return isMoreUrgent(best, next) ? best : next;
+    if (run !== undefined && next !== undefined) {
+      // What another worker has begun is its business, as far as the order of graphs goes.
+      const isTaken = own !== undefined && own !== run && isServed(own, cluster);
+      if (isMoreUrgent(best, next, isTaken || own?.graph === run.graph)) return best;
+      const isOvertaken =
+        first !== undefined && isMoreUrgent(first, next, other?.graph === run.graph);
+      return isOvertaken ? first : next;
+    }
     if (run !== undefined) this.endRun(worker, run);
-    const own = this.families[best.id];
     // Without a worker of its own the best task is the beginning of the best family.
-    if (own === undefined || !isServed(own, cluster)) return best;
-    const first = this.line.first((family) => isServed(family, cluster))?.nextQueued();
-    return first === undefined || isMoreUrgent(best, first) ? best : first;
+    if (own === undefined || first === undefined || !isServed(own, cluster)) return best;
+    return isMoreUrgent(best, first, own.graph === other?.graph) ? best : first;
   }
 
   private workerFor(
@@ -114,7 +125,7 @@ class FamilyQueuing implements Queuing {
     const isLimited = this.holdsBack && task.isQueueable;
     if (family === undefined || worker === undefined || !isServed(family, cluster)) {
       const leastBusy = cluster.openSlots.peek();
-      if (family !== undefined && leastBusy !== undefined) this.beginRun(leastBusy, family, task);
+      if (family !== undefined && leastBusy !== undefined) this.beginRun(leastBusy, family);
       return leastBusy;
     }
     if (!isLimited || worker.openSlots > 0) return worker;
@@ -122,11 +133,12 @@ class FamilyQueuing implements Queuing {
     return task.state === 'queued' ? cluster.openSlots.peek() : undefined;
   }
 
-  private beginRun(worker: WorkerView, family: Family, task: TaskView): void {
+  private beginRun(worker: WorkerView, family: Family): void {
     const before = this.runs.get(worker);
     if (before !== undefined && before !== family) {
       before.worker = undefined;
-      if (before.nextQueued() !== undefined) this.putInLine(before, task);
+      const next = before.nextQueued();
+      if (next !== undefined) this.putInLine(before, next);
     }
     this.runs.set(worker, family);
     family.worker = worker;
@@ -148,8 +160,13 @@ function isServed({ worker }: Family, cluster: ClusterView): boolean {
   return cluster.workers.get(worker.address) === worker;
 }
 
-/** Whether the user's own priority puts `a` before `b`. */
-function isMoreUrgent(a: TaskView, b: TaskView): boolean {
+/**
+ * Whether `a` must not wait for `b`: by the user's own priority, and across graphs also by generation,
+ * which is the order of submissions and of clients. Within a graph families may run ahead.
+ */
+function isMoreUrgent(a: TaskView, b: TaskView, isSameGraph: boolean): boolean {
   const [one, other] = [a.priority, b.priority];
-  return one !== undefined && other !== undefined && one[0] < other[0];
+  if (one === undefined || other === undefined) return false;
+  if (one[0] !== other[0]) return one[0] < other[0];
+  return !isSameGraph && one[1] < other[1];
 }

@@ -14,6 +14,7 @@ const SEARCHED_POOL_MAX = 20;
  */
 export const earliestStart = definePolicy('workerSelection', {
   name: 'earliest-start',
+  optionsSchema: { type: 'object', additionalProperties: false },
   create: () => ({
     score: (_task, worker, missingBytes, cluster) =>
       worker.occupancyS / worker.threadCount + missingBytes / cluster.costs.bandwidth,

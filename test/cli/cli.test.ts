@@ -181,7 +181,10 @@ describe('demo', () => {
         `${words} harbour ${index % 3 ? '' : 'crane'}`,
       );
     }
-    const run = new Run('demo', '--path', folder, '--query', 'crane');
+    const policies =
+      'policies: { queuing: family, workerSelection: balanced, fairness: weighted-fair-share }';
+    const config = file('policies.yaml', `scheduler:\n  ${policies}\n`);
+    const run = new Run('demo', '--path', folder, '--query', 'crane', '--config', config);
     expect(await run.exit).toBe(0);
     expect(run.stdout).toContain('Check      passed');
     expect(run.stdout).toMatch(/ +1 +\d+\.\d\d +crane\n/);

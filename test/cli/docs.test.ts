@@ -30,6 +30,28 @@ function codeOf(document: string): { files: Map<string, string>; rest: string[] 
   return { files, rest };
 }
 
+const POLICY_TASKS = `import { defineTasks } from 'yardmaster';
+export const { load, total } = defineTasks(import.meta.url, {
+  load: (n) => n * n,
+  total: (numbers) => numbers.reduce((sum, n) => sum + n, 0),
+});
+`;
+
+/** Computes the same with each of the policies. */
+const POLICY_MAIN = `import { LocalCluster } from 'yardmaster';
+import { load, total } from './tasks.js';
+
+for (const [file, slot] of SLOTS) {
+  const config = { scheduler: { validate: true, policies: { [slot]: { use: process.cwd() + '/' + file } } } };
+  const cluster = await LocalCluster.start({ workers: 2, mode: 'inline', config });
+  const client = await cluster.client({ name: 'nightly' });
+  const sum = await client.submit(total, client.map(load, [0, 1, 2, 3, 4])).result();
+  const line = cluster.scheduler.bootReport().split('\\n').find((text) => text.includes(slot));
+  console.log(line.replace(/ \\(.*/, ''), sum);
+  await cluster.close();
+}
+`;
+
 /** A folder with the files of a document, in which the package is installed. */
 function install(name: string, files: ReadonlyMap<string, string>): string {
   const folder = join(root, name);
@@ -63,6 +85,28 @@ describe('the code in', () => {
     const { stdout } = await run(process.execPath, ['main.js'], { cwd });
     expect(Number(stdout)).toBeGreaterThan(50);
     await run(process.execPath, [CLI, 'check-config', 'cluster.yaml'], { cwd });
+  });
+
+  test('the guide to policies runs, each policy by itself', async () => {
+    const { files } = codeOf('docs/policies.md');
+    const slots = Object.entries({
+      'pack.js': 'workerSelection',
+      'fewest-bytes.js': 'workerSelection',
+      'loaders.js': 'queuing',
+      'by-day.js': 'fairness',
+    }).filter(([file]) => files.has(file));
+    expect(slots).toHaveLength(4);
+    files.set('tasks.js', POLICY_TASKS);
+    files.set('main.js', POLICY_MAIN.replace('SLOTS', JSON.stringify(slots)));
+    const cwd = install('policies', files);
+    const { stdout, stderr } = await run(process.execPath, ['main.js'], { cwd });
+    expect(stderr).toBe('');
+    expect(stdout.trim().split('\n')).toEqual([
+      '- workerSelection: pack 30',
+      '- workerSelection: fewest-bytes 30',
+      '- queuing: loaders 30',
+      '- fairness: by-day 30',
+    ]);
   });
 
   test('the guide to the client runs', async () => {

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { weightedFairShare } from '../../policies/fairness/weighted-fair-share.ts';
 import { direct } from '../../policies/queuing/direct.ts';
 import { family } from '../../policies/queuing/family.ts';
 import { coAssign } from '../../policies/queuing/co-assign.ts';
@@ -10,10 +11,11 @@ import { kernelFor, type MakePolicies, play } from '../kit/random-world.ts';
 
 const POLICIES: readonly (readonly [string, MakePolicies])[] = [
   [
-    'balanced, family',
+    'balanced, family, weighted-fair-share',
     (workerSaturation) => ({
       workerSelection: balanced.create({}),
       queuing: family.create({ workerSaturation, familySize: 2 }),
+      fairness: weightedFairShare.create({ weights: { c: 3 } }),
     }),
   ],
   [

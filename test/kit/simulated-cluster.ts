@@ -18,6 +18,8 @@ export interface SimulationOptions {
   readonly bandwidth?: number;
   /** How long a task takes, in milliseconds. */
   readonly durationMs?: (key: string) => number;
+  /** Check every invariant of scheduler and workers; slow. */
+  readonly validate?: boolean;
   /** Size of the result of a task. */
   readonly nbytes?: (key: string) => number;
 }
@@ -45,7 +47,7 @@ class SimulatedWorker {
     threadCount: number,
     private readonly world: SimulatedCluster,
   ) {
-    this.kernel = new WorkerKernel({ address, threadCount, validate: true });
+    this.kernel = new WorkerKernel({ address, threadCount, validate: world.validate });
   }
 
   take(event: WorkerEvent): void {
@@ -128,6 +130,7 @@ export class SimulatedCluster {
   readonly kernel: SchedulerKernel;
   readonly workers = new Map<string, SimulatedWorker>();
   readonly bandwidth: number;
+  readonly validate: boolean;
   readonly durationMs: (key: string) => number;
   readonly nbytes: (key: string) => number;
   /** Keys in the order in which their runs ended. */
@@ -141,9 +144,14 @@ export class SimulatedCluster {
   constructor(options: SimulationOptions = {}) {
     const { policies = {}, workers = [1, 1, 1, 1], bandwidth = 100_000_000 } = options;
     this.bandwidth = bandwidth;
+    this.validate = options.validate ?? false;
     this.durationMs = options.durationMs ?? (() => 100);
     this.nbytes = options.nbytes ?? (() => 1_000_000);
-    this.kernel = new SchedulerKernel({ bandwidth, validate: false }, makePorts({ policies }), 0);
+    this.kernel = new SchedulerKernel(
+      { bandwidth, validate: this.validate },
+      makePorts({ policies }),
+      0,
+    );
     workers.forEach((threadCount, index) => this.addWorker(`w${index + 1}`, threadCount));
   }
 

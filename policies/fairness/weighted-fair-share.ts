@@ -1,0 +1,193 @@
+import {
+  type ClusterView,
+  definePolicy,
+  type Fairness,
+  type Submission,
+  type TaskView,
+} from '../../core/api/index.ts';
+
+/** Options of the policy `weighted-fair-share`. */
+export interface FairShareOptions {
+  /** By key or name of the client. */
+  readonly weights: Readonly<Record<string, number>>;
+  readonly defaultWeight: number;
+  readonly by: 'client' | 'name';
+  readonly cost: 'seconds' | 'tasks';
+  readonly ageing: number;
+}
+
+/** Tasks that take no time at all still take a turn. */
+const COST_MIN_S = 0.001;
+const DEFAULT_AGEING = 0.01;
+/** What a client that connects puts behind its name, to be told from others of the same name. */
+const UNIQUE_PART = /-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** Accounts that may be there without a client before they are looked through. */
+const SPARE_ACCOUNTS_MAX = 100;
+
+const positive = (description: string): object => ({
+  description,
+  type: 'number',
+  exclusiveMinimum: 0,
+});
+
+/**
+ * Clients share the cluster in proportion to their weights, however much each of them submits: one
+ * that submits ten tasks does not wait for ten thousand of another.
+ *
+ * Start-time fair queuing. A virtual time tells how much work each busy client has had, divided by its
+ * weight. The tasks of a submission are dated from now on, or from where the client's other work
+ * ends, each later than the one before by its cost divided by the weight. Earlier dates run first: all
+ * that has to be decided is decided at submission, so workers, too, run tasks in that order. A
+ * client's credit cannot be saved up: who was idle begins at the present.
+ *
+ * Ageing dates what is submitted later back: a task overtakes whatever is submitted so much later that
+ * the difference, times `ageing`, exceeds its distance from the present.
+ */
+export const weightedFairShare = definePolicy<'fairness', Partial<FairShareOptions>>('fairness', {
+  name: 'weighted-fair-share',
+  optionsSchema: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      weights: {
+        description: 'Share of each client by its name or its whole key, relative to the others.',
+        type: 'object',
+        additionalProperties: positive('Weight of this client.'),
+        default: {},
+      },
+      defaultWeight: { ...positive('Weight of the clients that are not listed.'), default: 1 },
+      by: {
+        description:
+          'Who has a share: client, each connection; name, all clients of one name together.',
+        enum: ['client', 'name'],
+        default: 'client',
+      },
+      cost: {
+        description:
+          'What is shared: seconds, expected duration of the tasks; tasks, their number.',
+        enum: ['seconds', 'tasks'],
+        default: 'seconds',
+      },
+      ageing: {
+        description:
+          'What a second of waiting is worth, in units of work per weight; 0: nothing but weights counts.',
+        type: 'number',
+        minimum: 0,
+        default: DEFAULT_AGEING,
+      },
+    },
+  },
+  create: (options) => new FairShare(options),
+});
+
+/** What a client has had and has asked for, in virtual time. */
+interface Account {
+  readonly weight: number;
+  /** How far its work has been done. */
+  done: number;
+  /** Where its work ends; the next submission begins there. */
+  end: number;
+}
+
+class FairShare implements Fairness {
+  readonly isPerTask = true;
+  private readonly accounts = new Map<string, Account>();
+  /** By id of the task: whose it is, until it is over. */
+  private readonly owners: (Account | undefined)[] = [];
+  /** By id of the task: its cost divided by the weight. */
+  private readonly costs: number[] = [];
+  /** Date of the work that is being done: what the client had had before that was served last. */
+  private present = -Infinity;
+  private startMs = 0;
+
+  constructor(private readonly options: Partial<FairShareOptions>) {}
+
+  generations(submission: Submission, cluster: ClusterView): number[] {
+    const { client, tasks, parent, nowMs, generation } = submission;
+    if (this.present === -Infinity) {
+      // Behind what was submitted while another policy was in place.
+      this.present = Math.max(0, generation);
+      this.startMs = nowMs;
+    }
+    if (isIdle(cluster)) this.settle();
+    this.forgetGone(cluster);
+    const account = this.accountOf(client);
+    if (account.end < this.present) account.end = account.done = this.present;
+    const { ageing = DEFAULT_AGEING } = this.options;
+    let date = account.end + (ageing * (nowMs - this.startMs)) / 1000;
+    // What a task submits goes on where the task is, before the other work of its client.
+    if (parent?.priority !== undefined) [, date] = parent.priority;
+    return tasks.map((task) => {
+      const own = date;
+      const cost = this.costOf(task) / account.weight;
+      date += cost;
+      account.end += cost;
+      this.own(task, account, cost);
+      return own;
+    });
+  }
+
+  taskOver({ id }: TaskView, isServed: boolean): void {
+    const account = this.owners[id];
+    if (account === undefined) return;
+    this.owners[id] = undefined;
+    const cost = this.costs[id] ?? 0;
+    if (isServed) {
+      // The present is where a task began that was served, not where the next one of its client is.
+      this.present = Math.max(this.present, account.done);
+      account.done = Math.min(account.end, account.done + cost);
+    } else {
+      // What is cancelled is not paid for.
+      account.end = Math.max(account.done, account.end - cost);
+    }
+  }
+
+  /** Everything was done: all begin anew, even with each other. */
+  private settle(): void {
+    for (const { end } of this.accounts.values()) this.present = Math.max(this.present, end);
+  }
+
+  private own({ id }: TaskView, account: Account, cost: number): void {
+    // Without gaps, so that the arrays stay dense.
+    while (this.owners.length <= id) {
+      this.owners.push(undefined);
+      this.costs.push(0);
+    }
+    this.owners[id] = account;
+    this.costs[id] = cost;
+  }
+
+  private costOf(task: TaskView): number {
+    if (this.options.cost === 'tasks') return 1;
+    return Math.max(COST_MIN_S, task.prefix.durationEstimateS);
+  }
+
+  private accountOf(client: string): Account {
+    const { by, weights = {}, defaultWeight = 1 } = this.options;
+    const name = client.replace(UNIQUE_PART, '');
+    const key = by === 'name' ? name : client;
+    let account = this.accounts.get(key);
+    if (account === undefined) {
+      const weight = own(weights, client) ?? own(weights, name) ?? defaultWeight;
+      account = { weight, done: this.present, end: this.present };
+      this.accounts.set(key, account);
+    }
+    return account;
+  }
+
+  /** Who is in the present again has no past: its account can be made anew. */
+  private forgetGone({ clients }: ClusterView): void {
+    if (this.accounts.size <= clients.size + SPARE_ACCOUNTS_MAX) return;
+    for (const [key, { end }] of this.accounts) {
+      if (end <= this.present) this.accounts.delete(key);
+    }
+  }
+}
+
+function isIdle({ queued, unrunnable, totalOccupancyS }: ClusterView): boolean {
+  return queued.size === 0 && unrunnable.size === 0 && totalOccupancyS === 0;
+}
+
+function own(weights: Readonly<Record<string, number>>, key: string): number | undefined {
+  return Object.hasOwn(weights, key) ? weights[key] : undefined;
+}

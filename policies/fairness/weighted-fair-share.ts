@@ -102,7 +102,7 @@ class FairShare implements Fairness {
 
   constructor(private readonly options: Partial<FairShareOptions>) {}
 
-  generations(submission: Submission, cluster: ClusterView): number[] {
+  generations(submission: Submission, cluster: ClusterView): number | number[] {
     const { client, tasks, parent, nowMs, generation } = submission;
     if (this.present === -Infinity) {
       // Behind what was submitted while another policy was in place.
@@ -117,6 +117,8 @@ class FairShare implements Fairness {
     let date = account.end + (ageing * (nowMs - this.startMs)) / 1000;
     // What a task submits goes on where the task is, before the other work of its client.
     if (parent?.priority !== undefined) [, date] = parent.priority;
+    // Somebody who only asks where a submission would stand does not name its tasks.
+    if (tasks.length === 0) return date;
     return tasks.map((task) => {
       const own = date;
       const cost = this.costOf(task) / account.weight;

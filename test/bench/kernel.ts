@@ -2,13 +2,13 @@
  * What the kernel costs per task: `npm run bench:kernel -- SHAPE N W [--vs-dask]`.
  * Prints one JSON line; with `--vs-dask` also the line of Dask's scheduler and the ratio of both.
  */
-import { execFileSync } from 'node:child_process';
 import { loadavg } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 import { tuneEngine } from '../../adapters/cli/engine-flags.ts';
 import { measureLife } from './kernel-life.ts';
 import { SHAPES } from './shapes.ts';
+import { median, print, pythonScript, round, run } from './side-by-side.ts';
 
 interface BenchOptions {
   readonly saturation: string;
@@ -81,27 +81,7 @@ function runSelf(): Record<string, unknown> {
 }
 
 function runDask(): Record<string, unknown> {
-  // Python sources are not compiled, so the script stays where it was written.
-  const script = fileURLToPath(new URL('../../../test/bench/dask_scheduler.py', import.meta.url));
   const { saturation, threads } = options;
-  return run(options.python, ['-W', 'ignore', script, shape, tasks, workers, saturation, threads]);
-}
-
-function run(command: string, args: readonly string[]): Record<string, unknown> {
-  const output = execFileSync(command, args, { encoding: 'utf8', maxBuffer: 2 ** 24 });
-  const line = output.trim().split('\n').at(-1) ?? '';
-  return JSON.parse(line) as Record<string, unknown>;
-}
-
-function median(runs: readonly Record<string, unknown>[], field: string): Record<string, unknown> {
-  const sorted = runs.toSorted((a, b) => Number(a[field]) - Number(b[field]));
-  return sorted[Math.floor(sorted.length / 2)] as Record<string, unknown>;
-}
-
-function print(line: Record<string, unknown>): void {
-  process.stdout.write(`${JSON.stringify(line)}\n`);
-}
-
-function round(value: number): number {
-  return Math.round(value * 100) / 100;
+  const args = [shape, tasks, workers, saturation, threads];
+  return run(options.python, ['-W', 'ignore', pythonScript('dask_scheduler.py'), ...args]);
 }

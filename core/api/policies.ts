@@ -106,10 +106,26 @@ export interface Ordering {
   /**
    * @param tasks - the graph, in the order of submission
    * @param keys - the requested keys
+   * @param links - the same dependencies as positions; the kernel gives them, as it has looked all keys
+   *   up already
    * @returns rank of each task, aligned with `tasks`: distinct numbers, dependencies lower than
    *   their dependents
    */
-  order(tasks: readonly GraphTask[], keys: readonly string[]): ArrayLike<number>;
+  order(
+    tasks: readonly GraphTask[],
+    keys: readonly string[],
+    links?: GraphLinks,
+  ): ArrayLike<number>;
+}
+
+/** Dependencies of a list of tasks, by position in the list. */
+export interface GraphLinks {
+  /** Where the dependencies of each task begin in {@link targets}; one more than there are tasks. */
+  readonly offsets: Int32Array;
+  /** Aligned with the dependencies of each task; -1 for one that is not in the list. */
+  readonly targets: Int32Array;
+  /** Position of a key, or -1 when it is not in the list. */
+  positionOf(key: string): number;
 }
 
 /** Tasks that a client submits, for {@link Fairness}. */

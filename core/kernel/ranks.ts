@@ -1,4 +1,5 @@
 /** The static order of a graph. Source: behaviour.md section 8. */
+import type { GraphLinks } from '../api/policies.ts';
 import type { GraphTask, UpdateGraph } from '../messages/stimulus.ts';
 import type { TaskState } from '../state/task.ts';
 import { askPolicy, type Question } from './ask-policy.ts';
@@ -19,13 +20,17 @@ export function ranksOf(
   if (tasks.every((task) => task.rank !== undefined)) {
     return tasks.map((task) => task.rank as number);
   }
-  if (isAllNew(plan, tasks.length)) return rank(scope, { tasks, plan, indices: undefined });
+  const { keys } = plan;
+  if (isAllNew(plan, tasks.length)) {
+    return rank(scope, { tasks, keys, links: linksOf(scope, tasks, plan, undefined) });
+  }
   const indices = plan.order.toSorted();
   const needed = Array.from(indices, (index) => {
     const task = tasks[index] as GraphTask;
     return plan.isNew(index) ? task : { ...task, dependencies: [] };
   });
-  const ranks = rank(scope, { tasks: needed, plan, indices });
+  const links = linksOf(scope, needed, plan, indices);
+  const ranks = rank(scope, { tasks: needed, keys, links });
   const all = new Float64Array(tasks.length);
   indices.forEach((index, position) => (all[index] = ranks[position] as number));
   return all;
@@ -51,19 +56,54 @@ export function askOrder(scope: KernelScope, subject: OrderSubject): ArrayLike<n
 /** What an ordering policy is asked about. */
 export interface OrderSubject {
   readonly tasks: readonly GraphTask[];
-  readonly plan: GraphPlan;
-  /** Where each task is in the plan; undefined: at the same place. */
-  readonly indices: Int32Array | undefined;
+  /** Requested. */
+  readonly keys: readonly string[];
+  readonly links: GraphLinks;
 }
 
 const ORDER: Question<'ordering', OrderSubject, ArrayLike<number>> = {
   slot: 'ordering',
-  ask: (policy, _scope, { tasks, plan }) => policy.order(tasks, plan.keys),
+  ask: (policy, _scope, { tasks, keys, links }) => policy.order(tasks, keys, links),
   refuse: (ranks, _scope, subject) =>
     refuseNumbers(ranks, subject.tasks.length) ??
     refuseTwins(ranks, subject.tasks) ??
     refuseOrder(ranks, subject),
 };
+
+/** The plan has looked all keys up: nobody has to do so again. O(tasks + dependencies). */
+function linksOf(
+  { cluster }: KernelScope,
+  tasks: readonly GraphTask[],
+  plan: GraphPlan,
+  indices: Int32Array | undefined,
+): GraphLinks {
+  const { states } = plan;
+  const positions = indices === undefined ? undefined : positionsOf(indices, states.length);
+  const positionOf = (task: TaskState | undefined): number => {
+    if (task === undefined || states[task.graphIndex] !== task) return -1;
+    return positions === undefined ? task.graphIndex : (positions[task.graphIndex] as number);
+  };
+  const offsets = new Int32Array(tasks.length + 1);
+  for (let position = 0; position < tasks.length; position++) {
+    const { length } = (tasks[position] as GraphTask).dependencies;
+    offsets[position + 1] = (offsets[position] as number) + length;
+  }
+  const targets = new Int32Array(offsets[tasks.length] as number);
+  for (let position = 0; position < tasks.length; position++) {
+    const index = indices === undefined ? position : (indices[position] as number);
+    if (!plan.isNew(index)) continue;
+    const start = offsets[position] as number;
+    const dependencies = plan.dependenciesOf(index);
+    for (let n = 0; n < dependencies.length; n++) targets[start + n] = positionOf(dependencies[n]);
+  }
+  return { offsets, targets, positionOf: (key) => positionOf(cluster.tasks.get(key)) };
+}
+
+function positionsOf(indices: Int32Array, count: number): Int32Array {
+  const positions = new Int32Array(count).fill(-1);
+  indices.forEach((index, position) => (positions[index] = position));
+  return positions;
+}
 
 function refuseNumbers(ranks: ArrayLike<number>, count: number): string | undefined {
   if (ranks.length !== count) return `ranked ${ranks.length} of ${count} tasks`;
@@ -89,31 +129,20 @@ function refuseTwins(ranks: ArrayLike<number>, tasks: readonly GraphTask[]): str
   return undefined;
 }
 
-/** Every task that is new must come after what it needs. O(tasks + dependencies), without hashing. */
+/** Every task must come after what it needs. O(tasks + dependencies), without hashing. */
 function refuseOrder(
   ranks: ArrayLike<number>,
-  { tasks, plan, indices }: OrderSubject,
+  { tasks, links: { offsets, targets } }: OrderSubject,
 ): string | undefined {
-  const { states } = plan;
-  const positions = indices === undefined ? undefined : positionsOf(indices, states.length);
   for (let position = 0; position < tasks.length; position++) {
-    const index = indices === undefined ? position : (indices[position] as number);
-    if (!plan.isNew(index)) continue;
-    const dependencies = plan.dependenciesOf(index);
-    for (let n = 0; n < dependencies.length; n++) {
-      const dependency = dependencies[n] as TaskState;
-      const place = dependency.graphIndex;
-      if (states[place] !== dependency) continue;
-      const other = positions === undefined ? place : (positions[place] as number);
-      if ((ranks[other] as number) < (ranks[position] as number)) continue;
-      return `ranked ${(tasks[position] as GraphTask).key} before ${dependency.key}, which it needs`;
+    const start = offsets[position] as number;
+    const end = offsets[position + 1] as number;
+    for (let n = start; n < end; n++) {
+      const dependency = targets[n] as number;
+      if (dependency < 0 || (ranks[dependency] as number) < (ranks[position] as number)) continue;
+      const { key, dependencies } = tasks[position] as GraphTask;
+      return `ranked ${key} before ${dependencies[n - start] as string}, which it needs`;
     }
   }
   return undefined;
-}
-
-function positionsOf(indices: Int32Array, count: number): Int32Array {
-  const positions = new Int32Array(count);
-  indices.forEach((index, position) => (positions[index] = position));
-  return positions;
 }

@@ -8,10 +8,10 @@ import { type GraphIndex, indexGraph } from './graph-index.ts';
  */
 export const asSubmitted = definePolicy('ordering', {
   name: 'as-submitted',
-  create: () => ({ order: (tasks) => submissionOrder(indexGraph(tasks)) }),
+  create: () => ({ order: (tasks, _keys, links) => submissionOrder(indexGraph(tasks, links)) }),
 });
 
 /** A walk from the first task, from the second, and so on: what it starts from has its place already. */
 export function submissionOrder(graph: GraphIndex): Int32Array {
-  return depthFirstWalk(graph, []);
+  return depthFirstWalk(graph.dependencies, graph.taskCount, []);
 }

@@ -64,7 +64,8 @@ export const best = definePolicy<'ordering', Partial<BestOptions>>('ordering', {
   create: (options) => {
     const settings = { ...DEFAULTS, ...options };
     return {
-      order: (tasks, keys) => new Search(indexGraph(tasks), settings).run(tasks, keys),
+      order: (tasks, keys, links) =>
+        new Search(indexGraph(tasks, links), settings).run(tasks, keys),
     };
   },
 });
@@ -76,7 +77,8 @@ const ORDERS: Readonly<
   >
 > = {
   dask: (graph, tasks) => criticalPathOrder(withoutData(ownRows(graph), tasks)),
-  'depth-first': (graph, _tasks, keys) => depthFirstWalk(graph, startsOf(graph, keys)),
+  'depth-first': (graph, _tasks, keys) =>
+    depthFirstWalk(graph.dependencies, graph.taskCount, startsOf(graph, keys)),
   'needs-first': (graph, _tasks, keys) => needsFirst(graph, startsOf(graph, keys)),
   mars: marsOrder,
   'as-submitted': submissionOrder,

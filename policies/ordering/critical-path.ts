@@ -148,9 +148,7 @@ class CriticalWalk {
       const dependency = targets[n] as number;
       if (this.numbering.has(dependency) || !paths.has(dependency)) continue;
       known--;
-      for (const taken of paths.take(dependency)) {
-        for (let at = taken.length - 1; at >= 0; at--) path.push(taken[at] as number);
-      }
+      paths.take(dependency, path);
     }
     return unknown;
   }

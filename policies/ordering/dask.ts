@@ -10,6 +10,6 @@ import { withoutData } from './without-data.ts';
 export const daskOrder = definePolicy('ordering', {
   name: 'dask',
   create: () => ({
-    order: (tasks) => criticalPathOrder(withoutData(indexGraph(tasks), tasks)),
+    order: (tasks, _keys, links) => criticalPathOrder(withoutData(indexGraph(tasks, links), tasks)),
   }),
 });

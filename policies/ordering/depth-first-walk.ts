@@ -1,12 +1,15 @@
-import type { GraphIndex } from './graph-index.ts';
+import type { GraphIndex, Rows } from './graph-index.ts';
 
 /**
  * Numbers tasks as a walk from the given starts leaves them: dependencies first, in the order of their
  * rows. What no start needs comes last. O(tasks + links), without recursion.
+ * @param rows - dependencies; numbers that are no tasks are passed over
  */
-export function depthFirstWalk(graph: GraphIndex, starts: Iterable<number>): Int32Array {
-  const { taskCount } = graph;
-  const { offsets, targets } = graph.dependencies;
+export function depthFirstWalk(
+  { offsets, targets }: Rows,
+  taskCount: number,
+  starts: Iterable<number>,
+): Int32Array {
   const ranks = new Int32Array(taskCount).fill(-1);
   const entered = new Uint8Array(taskCount);
   const next = offsets.slice(0, taskCount);
@@ -27,7 +30,8 @@ export function depthFirstWalk(graph: GraphIndex, starts: Iterable<number>): Int
       }
       next[task] = position + 1;
       const dependency = targets[position] as number;
-      if (dependency >= taskCount || entered[dependency] === 1) continue;
+      // Nothing is entered below 0 or from the number of tasks on.
+      if (entered[dependency] !== 0) continue;
       entered[dependency] = 1;
       path[length++] = dependency;
     }
@@ -38,11 +42,11 @@ export function depthFirstWalk(graph: GraphIndex, starts: Iterable<number>): Int
 }
 
 /** The tasks of the requested keys; keys that are not in the graph are left out. */
-export function startsOf(graph: GraphIndex, keys: readonly string[]): number[] {
+export function startsOf(graph: Pick<GraphIndex, 'positionOf'>, keys: readonly string[]): number[] {
   const starts: number[] = [];
   for (const key of keys) {
-    const task = graph.indexOf(key);
-    if (task !== undefined && task < graph.taskCount) starts.push(task);
+    const task = graph.positionOf(key);
+    if (task >= 0) starts.push(task);
   }
   return starts;
 }

@@ -1,47 +1,70 @@
-import { definePolicy, type GraphTask } from '../../core/api/index.ts';
+import { definePolicy, type GraphLinks, type GraphTask } from '../../core/api/index.ts';
+import { depthFirstWalk, startsOf, withSortedDependencies } from './depth-first-walk.ts';
+import { type GraphIndex, indexGraph, resolveLinks, topologicalOrder } from './graph-index.ts';
+
+/** Options of the policy `depth-first`. */
+export interface DepthFirstOptions {
+  /** Which of the dependencies of a task comes first. Default `as-given`. */
+  readonly children: 'as-given' | 'most-needed';
+}
 
 /**
- * Depth first from the requested keys, in the order in which they and their dependencies were given:
- * what belongs together is computed together, and a reduction is finished before the next one begins.
- * O(tasks + dependencies).
+ * Depth first from the requested keys, in the order in which they were given: what belongs together is
+ * computed together, and a reduction is finished before the next one begins. The dependencies of a task
+ * come as they were given; or with `most-needed` first the one that the most tasks depend on, directly
+ * or not, so that nothing has to wait for the base of a long chain. O(tasks + dependencies).
  */
-export const depthFirst = definePolicy('ordering', {
+export const depthFirst = definePolicy<'ordering', Partial<DepthFirstOptions>>('ordering', {
   name: 'depth-first',
-  create: () => ({ order }),
+  optionsSchema: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      children: {
+        description:
+          'Which of the dependencies of a task comes first: as-given, or most-needed (by what depends on it, directly or not).',
+        enum: ['as-given', 'most-needed'],
+        default: 'as-given',
+      },
+    },
+  },
+  create: ({ children }) => ({ order: children === 'most-needed' ? mostNeededFirst : asGiven }),
 });
 
-function order(tasks: readonly GraphTask[], keys: readonly string[]): Uint32Array {
-  const indexByKey = new Map<string, number>();
-  tasks.forEach((task, index) => indexByKey.set(task.key, index));
-  const ranks = new Uint32Array(tasks.length);
-  const entered = new Uint8Array(tasks.length);
-  const path: { readonly index: number; next: number }[] = [];
-  let rank = 0;
-  const enter = (index: number | undefined): void => {
-    if (index === undefined || entered[index] === 1) return;
-    entered[index] = 1;
-    path.push({ index, next: 0 });
-  };
-  const drain = (): void => {
-    for (let top = path.at(-1); top !== undefined; top = path.at(-1)) {
-      const { dependencies } = tasks[top.index] as GraphTask;
-      const dependency = dependencies[top.next++];
-      if (dependency !== undefined) {
-        enter(indexByKey.get(dependency));
-        continue;
-      }
-      ranks[top.index] = rank++;
-      path.pop();
+function asGiven(
+  tasks: readonly GraphTask[],
+  keys: readonly string[],
+  links: GraphLinks = resolveLinks(tasks),
+): Int32Array {
+  return depthFirstWalk(links, tasks.length, startsOf(links, keys));
+}
+
+function mostNeededFirst(
+  tasks: readonly GraphTask[],
+  keys: readonly string[],
+  links?: GraphLinks,
+): Int32Array {
+  const graph = indexGraph(tasks, links);
+  const needs = waysToLeaves(graph);
+  const sorted = withSortedDependencies(
+    graph,
+    (a, b) => Math.sign((needs[b] as number) - (needs[a] as number)) || a - b,
+  );
+  return depthFirstWalk(sorted.dependencies, tasks.length, startsOf(graph, keys));
+}
+
+/** For each task 1 plus those of its dependents; beyond what a double can hold all are equal. */
+function waysToLeaves(graph: GraphIndex): Float64Array {
+  const { offsets, targets } = graph.dependencies;
+  const ways = new Float64Array(graph.nodeCount).fill(1);
+  for (const node of topologicalOrder(graph).reverse()) {
+    const own = Math.min(ways[node] as number, Number.MAX_VALUE);
+    ways[node] = own;
+    const end = offsets[node + 1] as number;
+    for (let n = offsets[node] as number; n < end; n++) {
+      const dependency = targets[n] as number;
+      ways[dependency] = (ways[dependency] as number) + own;
     }
-  };
-  for (const key of keys) {
-    enter(indexByKey.get(key));
-    drain();
   }
-  // What no requested key needs comes last.
-  for (let index = 0; index < tasks.length; index++) {
-    enter(index);
-    drain();
-  }
-  return ranks;
+  return ways;
 }

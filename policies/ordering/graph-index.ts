@@ -1,4 +1,4 @@
-import { YardmasterError, type GraphTask } from '../../core/api/index.ts';
+import { YardmasterError, type GraphLinks, type GraphTask } from '../../core/api/index.ts';
 
 /** Rows of node numbers, all in one array: row `n` is `targets[offsets[n]]` to `targets[offsets[n + 1]]`. */
 export interface Rows {
@@ -20,55 +20,79 @@ export interface GraphIndex {
   readonly dependencies: Rows;
   /** What needs each node. */
   readonly dependents: Rows;
-  indexOf(key: string): number | undefined;
+  /** Node of a task, or -1. */
+  positionOf(key: string): number;
 }
 
-/** Numbers the keys of a graph. O(tasks + dependencies), with one look-up of a key for each. */
-export function indexGraph(tasks: readonly GraphTask[]): GraphIndex {
-  const names: string[] = [];
-  const indexByKey = new Map<string, number>();
-  let edgesMax = 0;
-  for (let index = 0; index < tasks.length; index++) {
-    const { key, dependencies } = tasks[index] as GraphTask;
-    indexByKey.set(key, index);
-    names.push(key);
-    edgesMax += dependencies.length;
-  }
-  const offsets = new Int32Array(tasks.length + edgesMax + 1);
-  const targets = new Int32Array(edgesMax);
+/**
+ * Numbers the keys of a graph. O(tasks + dependencies); without links that includes a look-up of a key
+ * for each.
+ */
+export function indexGraph(
+  tasks: readonly GraphTask[],
+  links: GraphLinks = resolveLinks(tasks),
+): GraphIndex {
+  const taskCount = tasks.length;
+  const names = new Array<string>(taskCount);
+  for (let index = 0; index < taskCount; index++) names[index] = (tasks[index] as GraphTask).key;
+  const nodeOutside = new Map<string, number>();
+  const targets = new Int32Array(links.targets.length);
+  const offsets = new Int32Array(taskCount + targets.length + 1);
   // Task in whose row a node was seen last: what is given twice counts once.
-  const seenIn = new Int32Array(tasks.length + edgesMax).fill(-1);
-  let edges = 0;
-  for (let index = 0; index < tasks.length; index++) {
-    offsets[index] = edges;
-    const keys = (tasks[index] as GraphTask).dependencies;
-    for (let n = 0; n < keys.length; n++) {
-      const key = keys[n] as string;
-      let node = indexByKey.get(key);
-      if (node === undefined) {
-        node = names.length;
-        indexByKey.set(key, node);
-        names.push(key);
+  const seenIn = new Int32Array(taskCount + targets.length).fill(-1);
+  let used = 0;
+  for (let index = 0; index < taskCount; index++) {
+    offsets[index] = used;
+    const start = links.offsets[index] as number;
+    const end = links.offsets[index + 1] as number;
+    for (let n = start; n < end; n++) {
+      let node = links.targets[n] as number;
+      if (node < 0) {
+        const key = (tasks[index] as GraphTask).dependencies[n - start] as string;
+        node = nodeOutside.get(key) ?? names.length;
+        if (node === names.length) names.push(key);
+        nodeOutside.set(key, node);
       }
       if (seenIn[node] === index) continue;
       seenIn[node] = index;
-      targets[edges++] = node;
+      targets[used++] = node;
     }
   }
   const nodeCount = names.length;
-  offsets.fill(edges, tasks.length, nodeCount + 1);
+  offsets.fill(used, taskCount, nodeCount + 1);
   const dependencies = {
     offsets: offsets.subarray(0, nodeCount + 1),
-    targets: targets.subarray(0, edges),
+    targets: targets.subarray(0, used),
   };
   return {
-    taskCount: tasks.length,
+    taskCount,
     nodeCount,
     names,
     dependencies,
     dependents: reverseRows(dependencies, nodeCount),
-    indexOf: (key) => indexByKey.get(key),
+    positionOf: (key) => links.positionOf(key),
   };
+}
+
+/** Looks all keys of a graph up, for callers that have not done so. */
+export function resolveLinks(tasks: readonly GraphTask[]): GraphLinks {
+  const positions = new Map<string, number>();
+  const offsets = new Int32Array(tasks.length + 1);
+  let count = 0;
+  for (let index = 0; index < tasks.length; index++) {
+    const { key, dependencies } = tasks[index] as GraphTask;
+    positions.set(key, index);
+    count += dependencies.length;
+    offsets[index + 1] = count;
+  }
+  const positionOf = (key: string): number => positions.get(key) ?? -1;
+  const targets = new Int32Array(count);
+  for (let index = 0, n = 0; index < tasks.length; index++) {
+    const { dependencies } = tasks[index] as GraphTask;
+    for (let m = 0; m < dependencies.length; m++)
+      targets[n++] = positionOf(dependencies[m] as string);
+  }
+  return { offsets, targets, positionOf };
 }
 
 /** The same links seen from the other end; each row ascends. O(nodes + links). */

@@ -9,7 +9,7 @@ import { NumberHeap } from './number-heap.ts';
  */
 export const mars = definePolicy('ordering', {
   name: 'mars',
-  create: () => ({ order: (tasks) => marsOrder(indexGraph(tasks), tasks) }),
+  create: () => ({ order: (tasks, _keys, links) => marsOrder(indexGraph(tasks, links), tasks) }),
 });
 
 /** @throws YardmasterError `ERR_GRAPH_CYCLE` */

@@ -13,7 +13,7 @@ export function needsFirst(graph: GraphIndex, starts: readonly number[]): Int32A
     graph,
     (a, b) => (needs[b] as number) - (needs[a] as number) || b - a,
   );
-  return depthFirstWalk(sorted, starts.toReversed());
+  return depthFirstWalk(sorted.dependencies, graph.taskCount, starts.toReversed());
 }
 
 /** How many results have to be kept to compute each task, if nothing were shared. */

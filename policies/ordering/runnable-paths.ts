@@ -2,10 +2,22 @@ import { rowLength, type GraphIndex } from './graph-index.ts';
 import type { Analysis, Numbering } from './numbering.ts';
 import type { SortedRows } from './sort-keys.ts';
 
-/** A way forward from a runnable node; how many forks it came through. */
+/**
+ * Ways forward from runnable nodes, as pairs of the first and the last node of each; the reducer that
+ * they lead to comes after every pair. All nodes behind the first one of a way need nothing but the
+ * one before, so that both ends tell the way.
+ */
+type Path = readonly number[];
+
+/** A node that a way has come to, or a reducer that ways were joined at. */
 interface Branch {
+  /** Where the way began. */
+  readonly first: number;
+  readonly node: number;
+  /** Forks that the way came through. */
   readonly forks: number;
-  readonly path: number[];
+  /** The joined ways, if it is a reducer. */
+  readonly joined?: Path;
 }
 
 /**
@@ -15,8 +27,11 @@ interface Branch {
  * when it ends in a leaf, when all inputs of the reducer are known, or when the reducer is needed.
  */
 export class RunnablePaths {
-  /** Paths by the reducer that they end in, for one that is not known to be computable yet. */
-  private readonly known = new Map<number, number[][]>();
+  /** Paths by the reducer that they lead to, for one that is not known to be computable yet. */
+  private readonly known = new Map<number, Path[]>();
+  private readonly branches: Branch[] = [];
+  /** Nodes of one way, backwards. */
+  private readonly way: number[] = [];
   private readonly graph: GraphIndex;
   private readonly dependents: SortedRows;
 
@@ -32,11 +47,15 @@ export class RunnablePaths {
     return this.known.size > 0 && this.known.has(reducer);
   }
 
-  /** The paths that end in a reducer, which are forgotten. */
-  take(reducer: number): readonly (readonly number[])[] {
-    const paths = this.known.get(reducer) ?? [];
+  /** Forgets the paths to a reducer and puts their nodes on a stack, those to be computed first last. */
+  take(reducer: number, stack: number[]): void {
+    for (const path of this.known.get(reducer) ?? []) {
+      for (let n = path.length - 2; n >= 0; n -= 2) {
+        stack.push(reducer);
+        this.pushBackwards(path[n] as number, path[n + 1] as number, stack);
+      }
+    }
     this.known.delete(reducer);
-    return paths;
   }
 
   /** Follows all that is runnable, the latest first, until nothing more becomes so. */
@@ -53,91 +72,91 @@ export class RunnablePaths {
   }
 
   private follow(start: number): void {
-    const branches: Branch[] = [{ forks: 0, path: [start] }];
+    const { branches } = this;
+    this.followBranch(start, start, 0);
     for (let next = 0; next < branches.length; next++) {
-      const { forks, path } = branches[next] as Branch;
-      this.followBranch(path, forks, branches);
+      const { first, node, forks, joined } = branches[next] as Branch;
+      if (joined === undefined) this.followBranch(first, node, forks);
+      else this.reach(node, joined, forks);
     }
+    branches.length = 0;
   }
 
   /** Ends at a leaf, a fork or a reducer. */
-  private followBranch(path: number[], forks: number, branches: Branch[]): void {
+  private followBranch(first: number, from: number, forks: number): void {
+    const { numbering } = this;
     const { dependencies, dependents } = this.graph;
-    for (;;) {
-      const node = path[path.length - 1] as number;
-      this.numbering.isInRunnableHull[node] = 1;
+    let last = from === first ? first : this.before(from);
+    for (let node = from; ;) {
+      numbering.isInRunnableHull[node] = 1;
       const fanOut = rowLength(dependents, node);
       if (fanOut === 0) {
-        if ((this.numbering.missing[node] as number) <= 1) this.numberAll(path);
-        else this.numbering.isInRunnableHull[node] = 0;
+        if ((numbering.missing[node] as number) <= 1) this.numberAll([first, last], node);
+        else numbering.isInRunnableHull[node] = 0;
         return;
       }
-      if (path.length > 1 && rowLength(dependencies, node) !== 1) {
-        this.reachReducer(node, { forks, path }, branches);
+      if (node !== first && rowLength(dependencies, node) !== 1) {
+        this.reach(node, [first, last], forks);
         return;
       }
       if (fanOut > 1) {
-        this.fork(node, { forks: forks + 1, path }, branches);
+        this.fork(first, node, forks + 1);
         return;
       }
-      path.push(dependents.targets[dependents.offsets[node] as number] as number);
+      last = node;
+      node = dependents.targets[dependents.offsets[node] as number] as number;
     }
   }
 
   /** A branch for each dependent that needs nothing else. */
-  private fork(node: number, { forks, path }: Branch, branches: Branch[]): void {
+  private fork(first: number, node: number, forks: number): void {
     this.dependents.sort(node);
     const { offsets, targets } = this.graph.dependents;
     const end = offsets[node + 1] as number;
     for (let n = offsets[node] as number; n < end; n++) {
       const dependent = targets[n] as number;
       if (rowLength(this.graph.dependencies, dependent) === 1) {
-        branches.push({ forks, path: [...path, dependent] });
+        this.branches.push({ first, node: dependent, forks });
       }
     }
   }
 
-  private reachReducer(reducer: number, branch: Branch, branches: Branch[]): void {
+  private reach(reducer: number, path: Path, forks: number): void {
     const { missing, isInRunnableHull } = this.numbering;
     const needed = missing[reducer] as number;
     const paths = this.known.get(reducer);
-    if (paths !== undefined) {
-      paths.push(branch.path);
-      isInRunnableHull[reducer] = 0;
-      if (paths.length >= needed) this.takeAll(reducer, paths, branch.forks, branches);
+    if (paths === undefined && needed <= 1) {
+      isInRunnableHull[reducer] = 1;
+      this.numberAll(path, reducer);
       return;
     }
-    if (needed <= 1) {
-      this.numberAll(branch.path);
-      return;
-    }
-    this.known.set(reducer, [branch.path]);
     isInRunnableHull[reducer] = 0;
+    if (paths === undefined) {
+      this.known.set(reducer, [path]);
+      return;
+    }
+    paths.push(path);
+    if (paths.length >= needed) this.takeAll(reducer, paths, forks);
   }
 
   /** Takes the paths to a reducer when there are enough of those that are not numbered yet. */
-  private takeAll(
-    reducer: number,
-    paths: readonly number[][],
-    forks: number,
-    branches: Branch[],
-  ): void {
-    const open = paths.filter((path) => !this.numbering.has(path[path.length - 2] as number));
+  private takeAll(reducer: number, paths: readonly Path[], forks: number): void {
+    const open = paths.filter((path) => !this.numbering.has(path[path.length - 1] as number));
     if (open.length < (this.numbering.missing[reducer] as number)) {
       this.known.set(reducer, open);
       return;
     }
     this.known.delete(reducer);
-    if (forks > 1) branches.push({ forks: forks - 1, path: open.flat() });
-    else this.numberInTurn(reducer, open);
+    if (forks <= 1) this.numberInTurn(reducer, open);
+    else this.branches.push({ first: -1, node: reducer, forks: forks - 1, joined: open.flat() });
   }
 
   /** Path by path; one that is not runnable yet waits for the others. */
-  private numberInTurn(reducer: number, open: readonly number[][]): void {
+  private numberInTurn(reducer: number, open: readonly Path[]): void {
     let waiting = open;
     while (waiting.length > 0) {
       const before = this.numbering.count;
-      waiting = waiting.filter((path) => !this.numberPath(path));
+      waiting = waiting.filter((path) => !this.numberPath(path, reducer));
       if (this.numbering.count > before) continue;
       // They wait for something else.
       if (waiting.length > 0) this.known.set(reducer, [...waiting]);
@@ -146,15 +165,45 @@ export class RunnablePaths {
   }
 
   /** Returns whether it could be done to its end. */
-  private numberPath(path: readonly number[]): boolean {
-    for (const node of path) {
-      if ((this.numbering.missing[node] as number) > 0) return false;
-      this.numbering.number(node);
+  private numberPath(path: Path, end: number): boolean {
+    const { numbering } = this;
+    for (let n = 0; n < path.length; n += 2) {
+      const way = this.wayBack(path[n] as number, path[n + 1] as number);
+      for (let at = way.length - 1; at >= 0; at--) {
+        const node = way[at] as number;
+        if ((numbering.missing[node] as number) > 0) return false;
+        numbering.number(node);
+      }
+      if ((numbering.missing[end] as number) > 0) return false;
+      numbering.number(end);
     }
     return true;
   }
 
-  private numberAll(path: readonly number[]): void {
-    for (const node of path) this.numbering.number(node);
+  private numberAll(path: Path, end: number): void {
+    for (let n = 0; n < path.length; n += 2) {
+      const way = this.wayBack(path[n] as number, path[n + 1] as number);
+      for (let at = way.length - 1; at >= 0; at--) this.numbering.number(way[at] as number);
+      this.numbering.number(end);
+    }
+  }
+
+  /** Nodes from the last one of a way to its first one. Valid until the next call. */
+  private wayBack(first: number, last: number): readonly number[] {
+    this.way.length = 0;
+    this.pushBackwards(first, last, this.way);
+    return this.way;
+  }
+
+  private pushBackwards(first: number, last: number, stack: number[]): void {
+    let node = last;
+    for (; node !== first; node = this.before(node)) stack.push(node);
+    stack.push(node);
+  }
+
+  /** The only dependency of a node. */
+  private before(node: number): number {
+    const { offsets, targets } = this.graph.dependencies;
+    return targets[offsets[node] as number] as number;
   }
 }

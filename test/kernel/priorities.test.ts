@@ -121,6 +121,28 @@ describe('the ordering policy', () => {
     expect([env.task('a').rank, env.task('b').rank]).toEqual([10, 20]);
   });
 
+  it('gets the dependencies as positions, too', () => {
+    let seen: unknown;
+    const ordering: Ordering = {
+      order: (tasks, keys, links) => {
+        const positions = [...keys, 'a', 'unneeded', 'nowhere'].map((key) =>
+          links?.positionOf(key),
+        );
+        seen = [Array.from(links!.offsets), Array.from(links!.targets), positions];
+        return tasks.map((_, index) => index);
+      },
+    };
+    const env = new SchedulerEnv({ policies: { ordering }, kernel: { validate: true } });
+    env.addWorkers(1);
+    env.submit({ before: [] });
+    env.submit({ unneeded: [], a: ['before'], b: ['a', 'before', 'a'] }, { keys: ['b'] });
+    expect(seen).toEqual([
+      [0, 1, 4],
+      [-1, 0, -1, 0],
+      [1, 0, -1, -1],
+    ]);
+  });
+
   it('sees only tasks that are needed, in the order of submission', () => {
     const { env, graphs } = asked();
     env.submit({ odd: ['end'], a: [], end: ['odd', 'a'], b: ['a'] }, { keys: ['b'] });

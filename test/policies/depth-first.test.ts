@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { depthFirst } from '../../policies/ordering/depth-first.ts';
 import { graphTasks, sinks, type TerseGraph } from '../kit/graph.ts';
+import { sequenceOf } from '../kit/orders.ts';
 
 const { order } = depthFirst.create({});
 
@@ -32,6 +33,29 @@ it('one branch is finished before the next one begins', () => {
 it('branches and keys come in the order in which they were given', () => {
   const graph = { a: [], b: [], top: ['b', 'a'], other: [] };
   expect(sequence(graph, ['other', 'top'])).toBe('other b a top');
+});
+
+it('most-needed takes the dependency first that the most tasks depend on, directly or not', () => {
+  const mostNeeded = depthFirst.create({ children: 'most-needed' });
+  const graph = {
+    rare: [],
+    base: [],
+    wide: [],
+    one: ['base'],
+    two: ['one'],
+    three: ['two'],
+    top: ['rare', 'wide', 'base'],
+    other: ['wide'],
+  };
+  expect(sequenceOf(mostNeeded, graph, ['top'])).toBe('base wide rare top one two three other');
+  expect(sequence(graph, ['top'])).toBe('rare wide base top one two three other');
+});
+
+it('most-needed leaves equals as they were given', () => {
+  const mostNeeded = depthFirst.create({ children: 'most-needed' });
+  expect(sequenceOf(mostNeeded, { 'x-2': [], 'x-10': [], sum: ['x-2', 'x-10'] })).toBe(
+    'x-2 x-10 sum',
+  );
 });
 
 it('what no requested key needs comes last', () => {

@@ -12,6 +12,7 @@ import { randomGraphs, whyInvalid } from '../kit/orders.ts';
 const ORDERINGS: Readonly<Record<string, Ordering>> = {
   dask: daskOrder.create({}),
   'depth-first': depthFirst.create({}),
+  'depth-first, most needed first': depthFirst.create({ children: 'most-needed' }),
   mars: mars.create({}),
   'as-submitted': asSubmitted.create({}),
   best: best.create({ candidates: ['dask', 'depth-first', 'needs-first', 'mars', 'as-submitted'] }),

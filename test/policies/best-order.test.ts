@@ -1,0 +1,121 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { GraphTask } from '../../core/api/index.ts';
+import { asSubmitted } from '../../policies/ordering/as-submitted.ts';
+import { best, type BestOptions } from '../../policies/ordering/best.ts';
+import { daskOrder } from '../../policies/ordering/dask.ts';
+import { depthFirst } from '../../policies/ordering/depth-first.ts';
+import { freeingFirst, freeingFirstFromEnd } from '../../policies/ordering/freeing-first.ts';
+import { indexGraph } from '../../policies/ordering/graph-index.ts';
+import { liveResults } from '../../policies/ordering/live-results.ts';
+import { graphTasks, sinks, type TerseGraph } from '../kit/graph.ts';
+import { randomGraphs, sequenceOf, whyInvalid } from '../kit/orders.ts';
+
+function peakOf(tasks: readonly GraphTask[], ranks: ArrayLike<number>): number {
+  return liveResults(indexGraph(tasks), ranks).peak;
+}
+
+/** Pairs of leaves whose sums are needed at the very end: breadth first keeps all of them. */
+function pairs(count: number): TerseGraph {
+  const range = Array.from({ length: count }, (_, index) => index);
+  return Object.fromEntries([
+    ...range.flatMap((n) => [
+      [`a${n}`, []],
+      [`b${n}`, []],
+    ]),
+    ...range.map((n) => [`sum${n}`, [`a${n}`, `b${n}`]]),
+    ['all', range.map((n) => `sum${n}`)],
+  ]) as TerseGraph;
+}
+
+describe('live results', () => {
+  it('a result is kept from the step after it was computed until its last user has run', () => {
+    const tasks = graphTasks({ a: [], b: ['a'], c: ['a', 'b'], d: ['c'] });
+    expect(liveResults(indexGraph(tasks), [0, 1, 2, 3])).toEqual({ peak: 2, sumOfAges: 2 + 1 + 1 });
+  });
+
+  it('results that nobody needs are not counted', () => {
+    const tasks = graphTasks({ a: [], b: [], c: ['a'] });
+    expect(liveResults(indexGraph(tasks), [1, 0, 2])).toEqual({ peak: 1, sumOfAges: 1 });
+  });
+
+  it('data outside of the graph is not counted', () => {
+    const tasks = graphTasks({ a: ['x'], b: ['a', 'y'] });
+    expect(liveResults(indexGraph(tasks), [0, 1])).toEqual({ peak: 1, sumOfAges: 1 });
+  });
+});
+
+describe('improving an order', () => {
+  const tasks = graphTasks(pairs(3));
+  const graph = indexGraph(tasks);
+  const asGiven = Int32Array.from(tasks.keys());
+
+  it('results are freed as soon as they can be', () => {
+    expect(peakOf(tasks, asGiven)).toBe(6);
+    expect(peakOf(tasks, freeingFirst(graph, asGiven))).toBe(4);
+  });
+
+  it('what is needed late is computed late', () => {
+    expect(peakOf(tasks, freeingFirstFromEnd(graph, asGiven))).toBe(4);
+  });
+
+  it('a good order is left alone', () => {
+    const good = Int32Array.from(daskOrder.create({}).order(tasks, ['all']) as Int32Array);
+    expect([...freeingFirst(graph, good)]).toEqual([...good]);
+  });
+
+  it('gives an order of every graph', () => {
+    fc.assert(
+      fc.property(randomGraphs(), (random) => {
+        const index = indexGraph(random);
+        const base = asSubmitted.create({}).order(random, []) as Int32Array;
+        expect(whyInvalid(random, freeingFirst(index, base))).toBeUndefined();
+        expect(whyInvalid(random, freeingFirstFromEnd(index, base))).toBeUndefined();
+      }),
+    );
+  });
+});
+
+describe('the best of several orders', () => {
+  it('never keeps more results than any of its candidates', () => {
+    const others = [daskOrder.create({}), depthFirst.create({})];
+    fc.assert(
+      fc.property(randomGraphs(), (tasks) => {
+        const keys = sinks(tasks);
+        const peak = peakOf(tasks, best.create({}).order(tasks, keys));
+        for (const other of others) {
+          expect(peak).toBeLessThanOrEqual(peakOf(tasks, other.order(tasks, keys)));
+        }
+      }),
+    );
+  });
+
+  const graph = { b: [], a: [], sum: ['a', 'b'] };
+  const give = (options: Partial<BestOptions>): string => sequenceOf(best.create(options), graph);
+
+  it('among equals the first candidate is taken', () => {
+    expect(give({ candidates: ['as-submitted', 'dask'] })).toBe('b a sum');
+    expect(give({ candidates: ['depth-first', 'as-submitted'] })).toBe('a b sum');
+  });
+
+  it('orders are improved unless that is forbidden', () => {
+    const tasks = graphTasks(pairs(3));
+    const peak = (improve: boolean): number =>
+      peakOf(tasks, best.create({ candidates: ['as-submitted'], improve }).order(tasks, ['all']));
+    expect([peak(false), peak(true)]).toEqual([6, 4]);
+  });
+
+  it('a graph beyond the bound gets the first candidate, and nothing is improved', () => {
+    const tasks = graphTasks(pairs(3));
+    const candidates = ['as-submitted', 'dask'] as const;
+    const peak = (workMax: number): number =>
+      peakOf(tasks, best.create({ candidates, workMax }).order(tasks, ['all']));
+    const work = indexGraph(tasks).nodeCount + indexGraph(tasks).dependencies.targets.length;
+    expect([0, work, 2 * work].map(peak)).toEqual([6, 6, 4]);
+  });
+});
+
+it('as-submitted puts what a task needs before it, and otherwise keeps the order', () => {
+  const graph = { c: ['a'], b: [], a: [], d: ['b', 'e'], e: [] };
+  expect(sequenceOf(asSubmitted.create({}), graph, ['d'])).toBe('a c b e d');
+});

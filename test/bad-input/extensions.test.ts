@@ -5,6 +5,10 @@ import { definePlugin, definePolicy, type SchedulerPlugin } from '../../core/api
 import { bad } from './fixtures/bad-tasks.js';
 import { MemoryLog } from './memory-log.ts';
 
+function unknownFunction(): never {
+  throw new ReferenceError('unknownFunction is not defined');
+}
+
 /** What is logged while a few tasks are computed. */
 async function logOf(scheduler: NonNullable<ConfigInput['scheduler']>): Promise<MemoryLog> {
   const log = new MemoryLog();
@@ -45,6 +49,26 @@ test('when a policy chooses a worker that is not there, the built-in one decides
   });
   const log = await logOf({ policies: { workerSelection: { use: policy } } });
   expect(log.lines[0]).toMatch(/policy "odd".* chose x for echo-.*, which is not a registered/);
+});
+
+test.each<[what: string, fairness: object, says: string]>([
+  ['throws', { generations: () => unknownFunction() }, 'unknownFunction is not defined'],
+  ['numbers with NaN', { generations: () => NaN }, 'gave the generation NaN'],
+  ['answers a promise', { generations: () => Promise.resolve(1) }, 'generations'],
+])('when a fairness policy %s, first come is first served, and the log says so', async (...row) => {
+  const [, fairness, says] = row;
+  const log = await logOf({ policies: { fairness: { use: fairness } } });
+  expect(log.lines[0]).toContain('of slot fairness');
+  expect(log.lines[0]).toContain(says);
+});
+
+test('a fairness policy without its method is refused at the start', async () => {
+  await expect(
+    logOf({ policies: { fairness: { use: { order: () => [] } } } }),
+  ).rejects.toMatchObject({
+    code: 'ERR_SLOT',
+    message: expect.stringContaining('it has no method generations') as string,
+  });
 });
 
 test('when a policy refuses every worker, the log says so', async () => {

@@ -41,7 +41,7 @@ it.each(POLICIES)(
         // The same stimuli have the same consequences.
         expect(again.transcript).toEqual(first.transcript);
       }),
-      { numRuns: 60 },
+      { numRuns: 200 },
     );
   },
   60_000,

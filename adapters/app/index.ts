@@ -12,6 +12,7 @@ export type {
   PluginInfo,
   Scheduler,
 } from '../../core/compose/scheduler.ts';
+export type { SchedulerPolicies } from '../../core/compose/policy-desk.ts';
 export type { HookCounters } from '../../core/compose/hook-table.ts';
 export type { TransportInput } from '../../core/compose/transport-table.ts';
 export {
@@ -23,6 +24,7 @@ export {
   type DurationInput,
   type ExtensionInput,
   type OnError,
+  type PerSlot,
   type PluginEntry,
   type SchedulerConfig,
   type WorkerConfig,

@@ -102,6 +102,27 @@ Exit code 1 when the result differs from that of a plain pass in one thread.`,
     await run(options, () => demoCommand(options));
   });
 
+common(program.command('why'))
+  .description('Tell why a task is where it is, and how it got there.')
+  .argument('<key>', 'key of the task')
+  .requiredOption('-s, --scheduler <address>', 'address of the scheduler')
+  .option('--record <n>', 'from now on keep the newest n decisions with their candidates', count)
+  .option('--json', 'as JSON')
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ yardmaster why sum-12 --scheduler tcp://127.0.0.1:8786
+  $ yardmaster why sum-12 --scheduler tcp://127.0.0.1:8786 --record 10000
+
+Candidates are told for decisions that were recorded: with --record, or scheduler.decisionLogLength in
+the configuration. Exit code 1 when the scheduler does not know the key.`,
+  )
+  .action(async (key: string, options: CommonOptions & WhyFlags) => {
+    const { whyCommand } = await import('./why-command.ts');
+    await run(options, () => whyCommand(key, options));
+  });
+
 common(program.command('check-config'))
   .description('Load a configuration and everything it names, and print what it would start.')
   .argument('<file>', 'configuration file')
@@ -128,6 +149,13 @@ export interface WorkerFlags {
   readonly memoryLimit?: number;
   readonly ready?: 'priority' | 'lifo';
   readonly host?: string;
+}
+
+/** Flags of `why`. */
+export interface WhyFlags {
+  readonly scheduler: string;
+  readonly record?: number;
+  readonly json?: boolean;
 }
 
 /** Flags of `demo`. */
@@ -179,6 +207,12 @@ function positive(text: string): number {
   const value = Number(text);
   if (Number.isSafeInteger(value) && value >= 1) return value;
   throw new InvalidArgumentError('It must be a whole number, at least 1.');
+}
+
+function count(text: string): number {
+  const value = Number(text);
+  if (Number.isSafeInteger(value) && value >= 0) return value;
+  throw new InvalidArgumentError('It must be a whole number, 0 or more.');
 }
 
 function port(text: string): number {

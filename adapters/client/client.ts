@@ -9,7 +9,7 @@ import type { Graph, ResultIn } from './graph.ts';
 import type { SubmitOptions } from './options.ts';
 import { type ScatterOptions, Scatterer } from './scatter.ts';
 import { Session } from './session.ts';
-import { futuresIn, replaceFutures } from './structure.ts';
+import { entriesIn, futuresIn, replaceFutures } from './structure.ts';
 import { type ComputedFutures, Submitter } from './submitter.ts';
 import type { ArgumentsOf, ColumnsOf, Gathered } from './types.ts';
 
@@ -150,13 +150,13 @@ export class Client extends ClusterAccess {
 
   /** Gives tasks up: whoever waits for them fails with `ERR_CANCELLED`, dependents included. */
   cancel(futures: unknown, options: CancelOptions = {}): void {
-    this.session.cancelEntries(this.entriesIn(futures), options);
+    this.session.cancelEntries(entriesIn(futures), options);
   }
 
   /** Computes failed tasks, and what failed with them, once more. */
   retry(futures: unknown): void {
     this.session.checkOpen();
-    this.session.table.retry(this.entriesIn(futures));
+    this.session.table.retry(entriesIn(futures));
   }
 
   /** Releases everything and disconnects. What is still open fails with `ERR_CLOSED`. */

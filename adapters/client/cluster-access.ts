@@ -1,8 +1,15 @@
-import type { MemoryMeasure, WhoHasReply } from '../../core/api/index.ts';
+import type {
+  MemoryMeasure,
+  ShadowReport,
+  SlotName,
+  WhoHasReply,
+  Why,
+} from '../../core/api/index.ts';
 import type { KeyEntry } from './entry.ts';
-import { holdingOfFuture } from './future.ts';
+import type { Future } from './future.ts';
+import { type PolicyControl, policyControl } from './policy-control.ts';
 import type { Session } from './session.ts';
-import { futuresIn } from './structure.ts';
+import { entriesIn } from './structure.ts';
 
 /** What a round of the Active Memory Manager did. */
 export interface AmmRound {
@@ -111,6 +118,7 @@ export interface ReplicateOptions {
 /** The part of a client that asks the scheduler about the cluster, and has data and workers moved. */
 export class ClusterAccess {
   readonly amm: AmmControl;
+  readonly policies: PolicyControl;
 
   protected constructor(protected readonly session: Session) {
     this.amm = {
@@ -123,6 +131,7 @@ export class ClusterAccess {
       running: () => this.command('amm.running'),
       runOnce: () => this.command('amm.runOnce'),
     };
+    this.policies = policyControl((command, parameters) => this.command(command, parameters));
   }
 
   /**
@@ -139,6 +148,20 @@ export class ClusterAccess {
   /** All transitions of these keys, or caused by these stimuli, oldest first. */
   story(keysOrStimuli: readonly string[]): Promise<readonly Readonly<Record<string, unknown>>[]> {
     return this.command('story', { keys: keysOrStimuli });
+  }
+
+  /**
+   * Why a task is where it is, and how it got there; with the candidates of each decision while
+   * decisions are recorded (`client.policies.recordDecisions`).
+   * @param task - a future, or a key
+   */
+  why(task: Future<unknown> | string): Promise<Why> {
+    return this.command('why', { key: typeof task === 'string' ? task : task.key });
+  }
+
+  /** What the shadow of a slot has found so far; undefined when there is none. */
+  shadow(slot: SlotName): Promise<ShadowReport | undefined> {
+    return this.command('shadow', { slot });
   }
 
   /** What the scheduler tells about itself and its workers. */
@@ -172,7 +195,7 @@ export class ClusterAccess {
    * @throws what a future fails with; RemoteError `ERR_NO_WORKER` when the workers are not there
    */
   async replicate(futures: unknown, options: ReplicateOptions = {}): Promise<Map<string, number>> {
-    return this.onceThere(this.entriesIn(futures), async (keys) => {
+    return this.onceThere(entriesIn(futures), async (keys) => {
       const reply = await this.command<{ keys: string[]; copies: number[]; missing: string[] }>(
         'amm.replicate',
         { ...options, keys },
@@ -193,7 +216,7 @@ export class ClusterAccess {
    */
   rebalance(futures?: unknown, options: RebalanceOptions = {}): Promise<Rebalanced> {
     if (futures === undefined) return this.command('amm.rebalance', options);
-    return this.onceThere(this.entriesIn(futures), (keys) =>
+    return this.onceThere(entriesIn(futures), (keys) =>
       this.command('amm.rebalance', { ...options, keys }),
     );
   }
@@ -220,12 +243,8 @@ export class ClusterAccess {
     return this.command('amm.adaptiveTarget', { targetDurationMs });
   }
 
-  protected entriesIn(futures: unknown): KeyEntry[] {
-    return futuresIn(futures).map((future) => holdingOfFuture(future).entry);
-  }
-
   private keysIn(futures: unknown): string[] {
-    return this.entriesIn(futures).map(({ key }) => key);
+    return entriesIn(futures).map(({ key }) => key);
   }
 
   private onceThere<T>(

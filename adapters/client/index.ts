@@ -17,6 +17,7 @@ export type { FutureStatus } from './entry.ts';
 export type { FetchOptions } from './fetcher.ts';
 export { type CancelOptions, Future } from './future.ts';
 export { type Graph, Ref, ref, type ResultIn, task, TaskNode } from './graph.ts';
+export type { PolicyControl } from './policy-control.ts';
 export type { SubmitOptions, TaskOptions } from './options.ts';
 export type { ScatterOptions } from './scatter.ts';
 export { type ComputedFutures, Submitter } from './submitter.ts';

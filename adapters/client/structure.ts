@@ -1,4 +1,5 @@
-import { Future } from './future.ts';
+import type { KeyEntry } from './entry.ts';
+import { Future, holdingOfFuture } from './future.ts';
 
 /** All futures inside arrays, plain objects, Maps (values) and Sets, each once, in reading order. */
 export function futuresIn(structure: unknown): Future<unknown>[] {
@@ -15,6 +16,11 @@ export function futuresIn(structure: unknown): Future<unknown>[] {
   };
   visit(structure);
   return [...found];
+}
+
+/** What the client knows of each future inside a structure. */
+export function entriesIn(structure: unknown): KeyEntry[] {
+  return futuresIn(structure).map((future) => holdingOfFuture(future).entry);
 }
 
 /**

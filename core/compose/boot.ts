@@ -62,6 +62,31 @@ export async function loadPolicies(
 }
 
 /**
+ * Loads the policies that are to be compared with those in charge.
+ * @throws YardmasterError with every problem of all of them
+ */
+export async function loadShadows(
+  resolver: PluginResolver,
+  { config, origin }: LoadedConfig,
+): Promise<ReadonlyMap<SlotName, Named<PolicySlots[SlotName]>>> {
+  const shadows = new Map<SlotName, Named<PolicySlots[SlotName]>>();
+  const errors: unknown[] = [];
+  for (const slot of SLOT_NAMES) {
+    const entry = config.scheduler.shadows[slot];
+    if (entry === undefined) continue;
+    const at = ['scheduler', 'shadows', slot];
+    const place = { origin, optionsAt: [...at, 'options'] };
+    try {
+      shadows.set(slot, await loadPolicy(resolver, slot, entry, place));
+    } catch (error) {
+      errors.push(placed(error, at, place));
+    }
+  }
+  throwAll(errors);
+  return shadows;
+}
+
+/**
  * Loads every plugin of the configuration and checks its options; sets none up.
  * @throws YardmasterError with every problem of all of them
  */

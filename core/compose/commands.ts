@@ -7,6 +7,7 @@ import type { TaskState } from '../state/task.ts';
 import type { EventLog } from './event-log.ts';
 import type { PluginInfo } from './scheduler.ts';
 import type { PluginLifecycle } from './plugin-lifecycle.ts';
+import type { PolicyDesk } from './policy-desk.ts';
 import { VERSION } from '../api/version.ts';
 
 /** What the built-in commands read. */
@@ -18,6 +19,7 @@ export interface CommandScope {
   readonly lifecycle: PluginLifecycle;
   addresses(): readonly string[];
   plugins(): readonly PluginInfo[];
+  readonly policies: PolicyDesk;
 }
 
 /**
@@ -36,6 +38,7 @@ export class Commands {
       ['nbytes', (parameters) => this.nbytes(keysIn('nbytes', parameters))],
       ['plugins', () => this.scope.plugins()],
       ['events', (parameters) => this.events(parameters)],
+      ...this.scope.policies.commands,
     ]);
   }
 

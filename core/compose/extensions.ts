@@ -1,9 +1,9 @@
 import type { YardmasterError } from '../api/errors.ts';
 import type { SchedulerHooks } from '../api/hooks.ts';
-import type { SlotName } from '../api/policies.ts';
+import type { PolicySlots, SlotName } from '../api/policies.ts';
 import type { LoadedConfig } from '../config/load.ts';
-import type { KernelPorts } from '../kernel/ports.ts';
-import { CONFIGURATION, loadBlueprints, loadPolicies } from './boot.ts';
+import type { KernelPorts, Named } from '../kernel/ports.ts';
+import { CONFIGURATION, loadBlueprints, loadPolicies, loadShadows } from './boot.ts';
 import { compilePorts } from './compile-ports.ts';
 import { Container } from './container.ts';
 import { EventBus } from './event-bus.ts';
@@ -37,6 +37,8 @@ export class Extensions {
   readonly lifecycle: PluginLifecycle;
   private readonly container = Container.root();
   private readonly slots: PolicySlotTable;
+  /** Policies that the configuration wants compared with those in charge. */
+  shadows: ReadonlyMap<SlotName, Named<PolicySlots[SlotName]>> = new Map();
   private blueprints: readonly Blueprint[] = [];
   /** Changes happen one after the other. */
   private changes: Promise<unknown> = Promise.resolve();
@@ -69,6 +71,7 @@ export class Extensions {
   /** Loads policies and plugins and checks their options; nothing is set up. */
   async load(): Promise<void> {
     await loadPolicies(this.slots, this.resolver, this.loaded);
+    this.shadows = await loadShadows(this.resolver, this.loaded);
     this.blueprints = await loadBlueprints(this.resolver, this.loaded, this.options.builtins);
   }
 
@@ -98,8 +101,10 @@ export class Extensions {
 
   /** Policies and plugins as a tree for people. */
   report(): string {
-    const policies = Object.entries(this.slots.current());
-    const lines = policies.map(([slot, { name }]) => `- ${slot}: ${name}`);
+    const lines = Object.entries(this.policyNames).map(([slot, name]) => {
+      const shadow = this.shadows.get(slot as SlotName);
+      return `- ${slot}: ${name}${shadow === undefined ? '' : ` (in its shadow: ${shadow.name})`}`;
+    });
     return ['policies', ...lines, 'plugins', this.lifecycle.report(this.blueprints)].join('\n');
   }
 
@@ -137,6 +142,27 @@ export class Extensions {
       this.slots.provide(slot, named, CONFIGURATION);
       this.host.portsChanged();
     });
+  }
+
+  /** Makes a policy that fills no slot. */
+  loadPolicy(
+    slot: SlotName,
+    policy: string | object,
+    options: Readonly<Record<string, unknown>> | undefined,
+  ): Promise<Named<PolicySlots[SlotName]>> {
+    const entry = { use: policy, ...(options === undefined ? {} : { options }) };
+    return this.change(() => loadPolicy(this.resolver, slot, entry, AT_RUN_TIME));
+  }
+
+  /** Names of what fills the slots. */
+  get policyNames(): Readonly<Record<SlotName, string>> {
+    const { workerSelection, queuing, ordering, fairness } = this.slots.current();
+    return {
+      workerSelection: workerSelection.name,
+      queuing: queuing.name,
+      ordering: ordering.name,
+      fairness: fairness.name,
+    };
   }
 
   /** First thing when the scheduler closes; changes that are under way are finished before. */

@@ -22,6 +22,7 @@ import { EventLog } from './event-log.ts';
 import { Extensions, type ExtensionsHost } from './extensions.ts';
 import { Gatherer } from './gatherer.ts';
 import { kernelOptions } from './kernel-options.ts';
+import { type SchedulerPolicies, PolicyDesk } from './policy-desk.ts';
 import type {
   AddPluginOptions,
   CreateSchedulerOptions,
@@ -61,7 +62,10 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   private ports!: KernelPorts;
   private gatherer!: Gatherer;
   private commands!: Commands;
+  private desk!: PolicyDesk;
   private arePortsStale = false;
+  /** What waits for the end of the present stimulus. */
+  private readonly changes: (() => void)[] = [];
   /** No stimulus is handled any more. */
   private isStopped = false;
   private closing: Promise<void> | undefined;
@@ -86,6 +90,10 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
 
   get plugins(): readonly PluginInfo[] {
     return this.extensions.infos;
+  }
+
+  get policies(): SchedulerPolicies {
+    return this.desk;
   }
 
   /** Loads and checks everything that the configuration names; nothing of it runs. */
@@ -199,6 +207,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     this.ports = this.compile();
     this.kernel = new SchedulerKernel(kernelOptions(this.config.scheduler), this.ports, nowMs);
     this.gatherer = new Gatherer(this.cluster, this.clock, this.transports);
+    this.desk = this.makeDesk();
     this.commands = new Commands({
       serverId: this.serverId,
       startedMs: nowMs,
@@ -207,6 +216,25 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
       lifecycle: this.extensions.lifecycle,
       addresses: () => this.listeners.map(({ address }) => address),
       plugins: () => this.plugins,
+      policies: this.desk,
+    });
+  }
+
+  private makeDesk(): PolicyDesk {
+    const { extensions, options } = this;
+    const { insight } = this.kernel;
+    insight.recordDecisions(this.config.scheduler.decisionLogLength);
+    for (const [slot, shadow] of extensions.shadows) insight.startShadow(slot, shadow);
+    return new PolicyDesk({
+      insight,
+      policyNames: () => extensions.policyNames,
+      builtinNames: Object.keys(options.builtins),
+      loadPolicy: (slot, policy, given) => extensions.loadPolicy(slot, policy, given),
+      replacePolicy: (slot, policy, given) => this.replacePolicy(slot, policy, given),
+      between: (change) => {
+        if (this.queue.isBusy) this.changes.push(change);
+        else change();
+      },
     });
   }
 
@@ -249,6 +277,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
       this.stopBecause(`the stimulus ${stimulusId} (${op}) could not be handled`, cause);
     }
     if (this.arePortsStale) this.replacePorts();
+    for (const change of this.changes.splice(0)) change();
     this.extensions.bus.release();
   }
 

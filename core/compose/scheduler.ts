@@ -9,6 +9,7 @@ import type { Config, ConfigInput, OnError } from '../config/types.ts';
 import type { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
 import type { TransitionRecord } from '../kernel/story.ts';
 import type { HookCounters } from './hook-table.ts';
+import type { SchedulerPolicies } from './policy-desk.ts';
 import type { TransportInput } from './transport-table.ts';
 
 /** What a scheduler is made of. */
@@ -64,6 +65,8 @@ export interface Scheduler {
   /** For tests and diagnostics: read only. */
   readonly kernel: SchedulerKernel;
   readonly plugins: readonly PluginInfo[];
+  /** Who decides, who would decide otherwise, and why. */
+  readonly policies: SchedulerPolicies;
   /** Why it crashed, if it did. */
   readonly crash: YardmasterError | undefined;
   /** Plugins with their sources, phases, hooks and slots, as a tree for people. */

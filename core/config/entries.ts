@@ -17,9 +17,11 @@ export function normaliseEntries(root: unknown): { value: unknown; problems: Pro
   const value = within(root, 'scheduler', (scheduler) => {
     let result = within(scheduler, 'transport', plain);
     result = within(result, 'plugins', (items) => each(items, plain));
-    result = within(result, 'policies', (policies) =>
-      SLOT_NAMES.reduce<unknown>((changed, slot) => within(changed, slot, plain), policies),
-    );
+    for (const field of ['policies', 'shadows']) {
+      result = within(result, field, (policies) =>
+        SLOT_NAMES.reduce<unknown>((changed, slot) => within(changed, slot, plain), policies),
+      );
+    }
     return within(result, 'activeMemoryManager', (manager) =>
       within(within(manager, 'measure', daskMeasure), 'policies', (items) =>
         each(items, (item, index) => daskOrPlain(item, [...AMM_POLICIES, index], problems)),

@@ -1,3 +1,4 @@
+import type { SlotName } from '../api/policies.ts';
 import { MEMORY_MEASURES } from '../state/memory.ts';
 
 /**
@@ -49,47 +50,46 @@ const entry = (what: string, more: object = {}, rest: object = {}): object => ({
   ...rest,
 });
 
-const policies = {
-  title: 'Policies',
-  description: 'Who answers the questions of the kernel. One provider for each slot.',
+const SLOTS = {
+  workerSelection: ['Which worker computes a task', 'worker selection', 'earliest-start'],
+  queuing: ['Which tasks are held back on the scheduler', 'queuing', 'root-ish'],
+  ordering: ['In which order the tasks of a graph run', 'ordering', 'depth-first'],
+  fairness: ['In which order the work of several clients runs', 'fairness', 'fifo'],
+} as const satisfies Record<SlotName, readonly [title: string, what: string, builtin: string]>;
+
+/** One entry for each slot. */
+const slots = (title: string, description: string, hasDefaults: boolean): object => ({
+  title,
+  description,
   type: 'object',
   additionalProperties: false,
   default: {},
-  properties: {
-    workerSelection: entry(
-      'worker selection policy',
-      {},
-      {
-        title: 'Which worker computes a task',
-        description: 'Default: earliest-start.',
-      },
-    ),
-    queuing: entry(
-      'queuing policy',
-      {},
-      {
-        title: 'Which tasks are held back on the scheduler',
-        description: 'Default: root-ish.',
-      },
-    ),
-    ordering: entry(
-      'ordering policy',
-      {},
-      {
-        title: 'In which order the tasks of a graph run',
-        description: 'Default: depth-first.',
-      },
-    ),
-    fairness: entry(
-      'fairness policy',
-      {},
-      {
-        title: 'In which order the work of several clients runs',
-        description: 'Default: fifo.',
-      },
-    ),
-  },
-};
+  properties: Object.fromEntries(
+    Object.entries(SLOTS).map(([slot, [question, what, builtin]]) => [
+      slot,
+      entry(
+        `${what} policy`,
+        {},
+        {
+          title: question,
+          description: hasDefaults ? `Default: ${builtin}.` : 'Default: none.',
+        },
+      ),
+    ]),
+  ),
+});
+
+const policies = slots(
+  'Policies',
+  'Who answers the questions of the kernel. One provider for each slot.',
+  true,
+);
+
+const shadows = slots(
+  'Shadows',
+  'Policies that decide nothing: asked the same questions, their answers are compared.',
+  false,
+);
 
 const activeMemoryManager = {
   title: 'Active Memory Manager',
@@ -221,7 +221,16 @@ const scheduler = {
       maximum: 10_000_000,
       default: 1000,
     },
+    decisionLogLength: {
+      title: 'Length of the decision log',
+      description: 'Decisions that why remembers, with their candidates. 0: none, at no cost.',
+      type: 'integer',
+      minimum: 0,
+      maximum: 10_000_000,
+      default: 0,
+    },
     policies,
+    shadows,
     activeMemoryManager,
     plugins,
   },

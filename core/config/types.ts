@@ -1,4 +1,5 @@
 import type { UseEntry } from '../api/plugin.ts';
+import type { SlotName } from '../api/policies.ts';
 import type { MemoryMeasure } from '../state/memory.ts';
 
 /** What happens to a plugin whose hook throws. */
@@ -16,6 +17,9 @@ export interface AmmConfig {
   readonly measure: MemoryMeasure;
   readonly policies: readonly UseEntry[];
 }
+
+/** One for each policy slot, or fewer. */
+export type PerSlot<T> = Readonly<Partial<Record<SlotName, T>>>;
 
 /** The section `scheduler`, checked and complete; times in milliseconds, sizes in bytes. */
 export interface SchedulerConfig {
@@ -36,12 +40,11 @@ export interface SchedulerConfig {
   /** Milliseconds; Infinity: tasks wait. */
   readonly noWorkersTimeout: number;
   readonly transitionLogLength: number;
-  readonly policies: {
-    readonly workerSelection?: UseEntry;
-    readonly queuing?: UseEntry;
-    readonly ordering?: UseEntry;
-    readonly fairness?: UseEntry;
-  };
+  /** Decisions that are kept with their candidates; 0: none. */
+  readonly decisionLogLength: number;
+  readonly policies: PerSlot<UseEntry>;
+  /** Policies that decide nothing and are compared with those in charge. */
+  readonly shadows: PerSlot<UseEntry>;
   readonly activeMemoryManager: AmmConfig;
   readonly plugins: readonly PluginEntry[];
 }
@@ -86,12 +89,9 @@ export interface ConfigInput {
     readonly workerTtl?: DurationInput | null;
     readonly noWorkersTimeout?: DurationInput | null;
     readonly transitionLogLength?: number;
-    readonly policies?: {
-      readonly workerSelection?: ExtensionInput;
-      readonly queuing?: ExtensionInput;
-      readonly ordering?: ExtensionInput;
-      readonly fairness?: ExtensionInput;
-    };
+    readonly decisionLogLength?: number;
+    readonly policies?: PerSlot<ExtensionInput>;
+    readonly shadows?: PerSlot<ExtensionInput>;
     readonly activeMemoryManager?: {
       readonly start?: boolean;
       readonly interval?: DurationInput;

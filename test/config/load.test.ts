@@ -47,7 +47,9 @@ describe('a valid configuration', () => {
         workerTtl: 300_000,
         noWorkersTimeout: Infinity,
         transitionLogLength: 1000,
+        decisionLogLength: 0,
         policies: {},
+        shadows: {},
         activeMemoryManager: {
           start: true,
           interval: 2000,

@@ -1,0 +1,45 @@
+import type { ShadowReport, SlotName } from '../../core/api/index.ts';
+
+type Options = Readonly<Record<string, unknown>>;
+
+/**
+ * The policies of the scheduler, from afar. A client can name built-in policies only: it must not make
+ * the scheduler load files of its choice.
+ */
+export interface PolicyControl {
+  /** Names of the policies in charge, by slot. */
+  current(): Promise<Readonly<Record<SlotName, string>>>;
+  /**
+   * Puts another policy in charge of a slot, between two stimuli; no task is lost.
+   * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`, `ERR_SLOT`
+   */
+  replace(slot: SlotName, policy: string, options?: Options): Promise<void>;
+  /**
+   * Asks a policy whatever the one in charge of the slot is asked; it decides nothing. `client.shadow`
+   * tells how the answers differ.
+   * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`, `ERR_SLOT`
+   */
+  startShadow(slot: SlotName, policy: string, options?: Options): Promise<void>;
+  /** Ends it. Returns what it found, or undefined when there was none. */
+  stopShadow(slot: SlotName): Promise<ShadowReport | undefined>;
+  /** Keeps so many of the newest decisions with their candidates, for `client.why`; 0 keeps none. */
+  recordDecisions(lengthMax: number): Promise<void>;
+}
+
+/** Calls the commands of the scheduler. */
+export function policyControl(
+  call: <T>(command: string, parameters?: Options) => Promise<T>,
+): PolicyControl {
+  const given = (slot: SlotName, use: string, options: Options | undefined): Options => ({
+    slot,
+    use,
+    ...(options === undefined ? {} : { options }),
+  });
+  return {
+    current: () => call('policies'),
+    replace: (slot, policy, options) => call('replace-policy', given(slot, policy, options)),
+    startShadow: (slot, policy, options) => call('start-shadow', given(slot, policy, options)),
+    stopShadow: (slot) => call('stop-shadow', { slot }),
+    recordDecisions: (lengthMax) => call('record-decisions', { keep: lengthMax }),
+  };
+}

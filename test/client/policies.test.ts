@@ -1,0 +1,115 @@
+import { afterEach, expect, test } from 'vitest';
+import { whyText } from '../../adapters/cli/why-command.ts';
+import { add, inc, total } from './tasks.ts';
+import { VirtualCluster } from './virtual-cluster.ts';
+
+const clusters: VirtualCluster[] = [];
+afterEach(async () => {
+  for (const cluster of clusters.splice(0)) await cluster.close();
+});
+
+async function start(scheduler: object = {}): Promise<VirtualCluster> {
+  const cluster = await VirtualCluster.start(3, { scheduler });
+  clusters.push(cluster);
+  return cluster;
+}
+
+test('every slot can be given to every built-in policy while tasks run, and no task is lost', async () => {
+  const cluster = await start();
+  const { client } = cluster;
+  const replacements = {
+    workerSelection: ['balanced', 'locality-first', 'earliest-start'],
+    queuing: ['family', 'co-assign', 'direct', 'root-ish'],
+    ordering: ['dask', 'mars', 'as-submitted', 'best', 'depth-first'],
+    fairness: ['fifo'],
+  } as const;
+  for (const [slot, names] of Object.entries(replacements)) {
+    for (const name of names) {
+      const numbers = Array.from({ length: 40 }, (_, n) => n);
+      const futures = client.with({ pure: false }).map(inc, numbers);
+      const sum = client.with({ pure: false }).submit(total, futures);
+      await cluster.passing(client.policies.replace(slot as 'ordering', name));
+      expect((await cluster.passing(client.policies.current()))[slot as 'ordering']).toBe(name);
+      expect(await cluster.passing(sum.result())).toBe(820);
+    }
+  }
+});
+
+test('a client can name built-in policies only, and is told which there are', async () => {
+  const cluster = await start();
+  const { client } = cluster;
+  await expect(cluster.passing(client.policies.replace('ordering', './evil.js'))).rejects.toThrow(
+    /"\.\/evil\.js" is none.*scheduler\.replacePolicy/,
+  );
+  await expect(cluster.passing(client.policies.replace('ordering', 'dusk'))).rejects.toThrow(
+    /did you mean "dask"/,
+  );
+  await expect(
+    cluster.passing(client.policies.replace('ordring' as 'ordering', 'dask')),
+  ).rejects.toThrow(/no policy slot "ordring"; did you mean "ordering"/);
+  await expect(
+    cluster.passing(client.policies.startShadow('ordering', 'balanced')),
+  ).rejects.toThrow(/workerSelection/);
+  await expect(cluster.passing(client.policies.recordDecisions(-1))).rejects.toThrow(
+    /whole number/,
+  );
+});
+
+test('a shadow reports to the client, and decides nothing', async () => {
+  const cluster = await start();
+  const { client } = cluster;
+  expect(await cluster.passing(client.shadow('ordering'))).toBeUndefined();
+  await cluster.passing(client.policies.startShadow('ordering', 'as-submitted'));
+  const sum = client.submit(total, client.map(inc, [1, 2, 3, 4]));
+  expect(await cluster.passing(sum.result())).toBe(14);
+  expect(await cluster.passing(client.shadow('ordering'))).toMatchObject({
+    slot: 'ordering',
+    shadow: 'as-submitted',
+    active: 'depth-first',
+    failures: 0,
+  });
+  expect(
+    (await cluster.passing(client.policies.stopShadow('ordering')))?.decisions,
+  ).toBeGreaterThan(0);
+  expect(await cluster.passing(client.shadow('ordering'))).toBeUndefined();
+});
+
+test('the configuration can start shadows and the recording of decisions', async () => {
+  const cluster = await start({
+    decisionLogLength: 100,
+    shadows: { workerSelection: { use: 'balanced', options: { others: 2 } } },
+  });
+  const { client } = cluster;
+  const two = client.submit(inc, 1);
+  expect(await cluster.passing(client.submit(inc, two).result())).toBe(3);
+  expect(await cluster.passing(client.why(two))).toMatchObject({
+    state: 'memory',
+    isRecording: true,
+  });
+  expect((await cluster.passing(client.why(two))).decisions).toHaveLength(1);
+  expect(await cluster.passing(client.shadow('workerSelection'))).toMatchObject({
+    shadow: 'balanced',
+    decisions: 2,
+  });
+  expect(cluster.local.scheduler.bootReport()).toContain(
+    'workerSelection: earliest-start (in its shadow: balanced)',
+  );
+});
+
+test('why reads as a text: the present, then decisions and transitions in their order', async () => {
+  const cluster = await start();
+  const { client } = cluster;
+  await cluster.passing(client.policies.recordDecisions(100));
+  const numbers = [client.submit(inc, 1), client.submit(inc, 2)] as const;
+  await cluster.passing(client.gather(numbers));
+  const sum = client.submit(add, ...numbers);
+  await cluster.passing(sum.result());
+  const text = whyText(await cluster.passing(client.why(sum)));
+  expect(text.split('\n')[0]).toBe(`${sum.key} is memory`);
+  expect(text).toMatch(/released -> waiting/);
+  const decision = text.indexOf('placement by earliest-start');
+  expect(decision).toBeGreaterThan(text.indexOf('released -> waiting'));
+  expect(decision).toBeLessThan(text.indexOf('waiting -> processing'));
+  expect(text).toMatch(/among 2 workers that hold inputs/);
+  expect(whyText(await cluster.passing(client.why('nothing')))).toMatch(/^nothing is unknown\n/);
+});

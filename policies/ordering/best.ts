@@ -54,7 +54,7 @@ export const best = definePolicy<'ordering', Partial<BestOptions>>('ordering', {
       },
       workMax: {
         description:
-          'Tasks and dependencies that may be gone through, over all tries. A million takes about half a second.',
+          'Tasks and dependencies that may be gone through, over all tries. A million takes about a quarter of a second.',
         type: 'integer',
         minimum: 0,
         default: DEFAULTS.workMax,

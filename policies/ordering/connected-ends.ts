@@ -3,15 +3,20 @@ import { rowLength, type Rows } from './graph-index.ts';
 /** Members of all sets together, 64 MB. */
 const MEMBERS_MAX = 2 ** 24;
 
+/** Members that may be looked at, which takes about a second. */
+const WORK_MAX = 2 ** 28;
+
 /** From which ends of the graph each node can be reached. */
 export interface ConnectedEnds {
   /** How many ends reach the node; for an end itself 0. */
   readonly sizes: Int32Array;
   /**
-   * Whether sets are exact. Otherwise there were more than {@link MEMBERS_MAX} members; sizes that were
-   * not counted are estimates, and there are no members.
+   * Whether sets are exact. Otherwise there were too many members ({@link MEMBERS_MAX},
+   * {@link WORK_MAX}); sizes that were not counted are estimates, and there are no members.
    */
   readonly isExact: boolean;
+  /** Number of the set of a node that is no end; equal sets have the same number, as a rule. */
+  setOf(node: number): number;
   /** Calls back for each end that reaches a node; for an end itself for none. Only when exact. */
   forEachOf(node: number, visit: (end: number) => void): void;
 }
@@ -19,7 +24,7 @@ export interface ConnectedEnds {
 /**
  * Finds for each node the ends (nodes without `towards`) that it is connected to by following
  * `towards`. Equal sets are kept once, so that dense graphs cost little. O(nodes + links) plus the
- * members of the sets that differ, of which there are at most {@link MEMBERS_MAX}.
+ * members of the sets that differ, up to {@link WORK_MAX}.
  * @param sequence - all nodes, those that `towards` leads to first
  */
 export function connectedEnds(towards: Rows, sequence: Int32Array): ConnectedEnds {
@@ -37,6 +42,7 @@ export function connectedEnds(towards: Rows, sequence: Int32Array): ConnectedEnd
   return {
     sizes,
     isExact: !sets.isFull,
+    setOf: (node) => setOf[node] as number,
     forEachOf: (node, visit) => {
       if (rowLength(towards, node) > 0) sets.forEachOf(setOf[node] as number, visit);
     },
@@ -56,6 +62,8 @@ class SharedSets {
   private members = new Int32Array(1024);
   private membersUsed = 0;
   private singles = 0;
+  /** Members that were looked at. */
+  private work = 0;
   /** The union that is being made, and by which of them each set and member was met last. */
   private turn = 0;
   private readonly setMetIn: Int32Array;
@@ -101,7 +109,8 @@ class SharedSets {
       if ((this.sizes[set] as number) > (this.sizes[largest] as number)) largest = set;
     }
     if (count === 1) return largest;
-    if (this.isFull || !this.reserve(room)) return this.estimate(room);
+    this.work += room;
+    if (this.isFull || this.work > WORK_MAX || !this.reserve(room)) return this.estimate(room);
     return this.join(count, largest);
   }
 

@@ -24,8 +24,8 @@ export function criticalPathOrder(reduced: GraphWithoutData): Int32Array {
   const longestFirst = prefersLongestPath(analysis);
   // Every turn numbers its target, or passes over a leaf that has its number already.
   for (let passed = 0; passed < leafNodes.length;) {
-    if (numbering.reachable > 0 && !numbering.leafHeap.isEmpty) {
-      walk.to(leafNodes[numbering.leafHeap.first()] as number);
+    if (numbering.reachable > 0 && !numbering.openLeaves.isEmpty) {
+      walk.to(leafNodes[numbering.openLeaves.first()] as number);
       continue;
     }
     const position = longestFirst ? leafNodes.length - 1 - passed : passed;
@@ -115,6 +115,8 @@ class CriticalWalk {
     let best = targets[(offsets[target + 1] as number) - 1] as number;
     for (;;) {
       path.push(best);
+      // Everything that it needs has its number, too.
+      if (this.numbering.has(best)) return;
       analysis.dependencies.sort(best);
       const before = path.length;
       const end = offsets[best + 1] as number;

@@ -2,6 +2,10 @@
 export class NumberHeap {
   private readonly heap: number[] = [];
 
+  get size(): number {
+    return this.heap.length;
+  }
+
   /** The smallest; there must be one. */
   get first(): number {
     return this.heap[0] as number;

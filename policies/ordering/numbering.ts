@@ -1,6 +1,6 @@
 import type { ConnectedEnds } from './connected-ends.ts';
 import { rowLength, type GraphIndex } from './graph-index.ts';
-import { LeafHeap } from './leaf-heap.ts';
+import { LeafGroups } from './leaf-groups.ts';
 import type { SortedRows, SortKeys } from './sort-keys.ts';
 
 /** What is known of a graph before anything is numbered. */
@@ -34,7 +34,7 @@ export class Numbering {
   /** 1 for each node that runnable paths lead to. */
   readonly isInRunnableHull: Uint8Array;
   /** Leaves by how many roots they need; without any when the roots were too many to tell. */
-  readonly leafHeap: LeafHeap;
+  readonly openLeaves: LeafGroups;
   /** How many nodes without a number touch one that has one. */
   reachable = 0;
   /** How many nodes have a number. */
@@ -53,17 +53,15 @@ export class Numbering {
     this.isInRunnableHull = new Uint8Array(nodeCount);
     this.isReachable = new Uint8Array(nodeCount);
     this.leafRanks = new Int32Array(nodeCount).fill(NOT_YET);
-    this.leafHeap = new LeafHeap(leafNodes.length);
     for (let node = 0; node < nodeCount; node++) {
       this.missing[node] = rowLength(graph.dependencies, node);
     }
     leafNodes.forEach((leaf, rank) => {
       this.isOpenLeaf[leaf] = 1;
       this.leafRanks[leaf] = rank;
-      if (analysis.roots.isExact && analysis.leaves.isExact) {
-        this.leafHeap.add(rank, analysis.roots.sizes[leaf] as number);
-      }
     });
+    const { roots, leaves } = analysis;
+    this.openLeaves = new LeafGroups(leafNodes, this.leafRanks, roots, leaves);
   }
 
   has(node: number): boolean {
@@ -78,7 +76,9 @@ export class Numbering {
       if (this.has(node)) return;
       if (this.analysis.dataOf.size > 0) this.numberDataOf(node);
       this.giveRank(node);
-      if (rowLength(this.analysis.graph.dependencies, node) === 0) this.leavesNeedLess(node);
+      if (rowLength(this.analysis.graph.dependencies, node) === 0) {
+        this.openLeaves.rootIsDone(node);
+      }
       node = this.unlockDependents(node);
     }
   }
@@ -107,18 +107,9 @@ export class Numbering {
     }
     if (this.isOpenLeaf[node] === 1) {
       this.isOpenLeaf[node] = 0;
-      this.leafHeap.remove(this.leafRanks[node] as number);
+      this.openLeaves.remove(this.leafRanks[node] as number);
     }
   }
-
-  private leavesNeedLess(root: number): void {
-    if (this.leafHeap.isEmpty) return;
-    this.analysis.leaves.forEachOf(root, this.leafNeedsLess);
-  }
-
-  private readonly leafNeedsLess = (leaf: number): void => {
-    this.leafHeap.needLess(this.leafRanks[leaf] as number);
-  };
 
   /** Returns the only dependent when it can be numbered at once, otherwise -1. */
   private unlockDependents(node: number): number {
@@ -147,6 +138,6 @@ export class Numbering {
     if (this.isReachable[node] === 1) return;
     this.isReachable[node] = 1;
     this.reachable++;
-    if (this.isOpenLeaf[node] === 1) this.leafHeap.touch(this.leafRanks[node] as number);
+    if (this.isOpenLeaf[node] === 1) this.openLeaves.touch(this.leafRanks[node] as number);
   }
 }

@@ -188,11 +188,15 @@ export class RunnablePaths {
     }
   }
 
-  /** Nodes from the last one of a way to its first one. Valid until the next call. */
+  /** Nodes without a number from the last one of a way to its first one. Valid until the next call. */
   private wayBack(first: number, last: number): readonly number[] {
-    this.way.length = 0;
-    this.pushBackwards(first, last, this.way);
-    return this.way;
+    const { way, numbering } = this;
+    way.length = 0;
+    for (let node = last; !numbering.has(node); node = this.before(node)) {
+      way.push(node);
+      if (node === first) break;
+    }
+    return way;
   }
 
   private pushBackwards(first: number, last: number, stack: number[]): void {

@@ -174,6 +174,16 @@ describe('large graphs', () => {
     expect(whyInvalid(tasks, dask.order(tasks, []))).toBeUndefined();
   });
 
+  it('a hub between 30 000 roots and 30 000 leaves is no product of both', () => {
+    const range = Array.from({ length: 30_000 }, (_, index) => index);
+    const tasks = [
+      ...range.map((n) => ({ key: `root-${n}`, dependencies: [], runSpec: 0 })),
+      { key: 'hub', dependencies: range.map((n) => `root-${n}`), runSpec: 0 },
+      ...range.map((n) => ({ key: `leaf-${n}`, dependencies: ['hub'], runSpec: 0 })),
+    ];
+    expect(whyInvalid(tasks, dask.order(tasks, []))).toBeUndefined();
+  });
+
   it('one whose nodes reach too many roots to list them gets an order all the same', () => {
     const tasks = Array.from({ length: 6000 }, (_, index) => [
       { key: `root-${index}`, dependencies: [], runSpec: 0 },

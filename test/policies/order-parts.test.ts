@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { GraphTask } from '../../core/api/index.ts';
 import { connectedEnds } from '../../policies/ordering/connected-ends.ts';
+import { GroupHeap } from '../../policies/ordering/group-heap.ts';
 import { indexGraph, topologicalOrder } from '../../policies/ordering/graph-index.ts';
-import { LeafHeap } from '../../policies/ordering/leaf-heap.ts';
 import { NumberHeap } from '../../policies/ordering/number-heap.ts';
 import { sortByName } from '../../policies/ordering/sort-names.ts';
 import { totalDependencies } from '../../policies/ordering/total-dependencies.ts';
@@ -125,28 +125,39 @@ it('numbers leave a heap in ascending order', () => {
   );
 });
 
-it('the leaf that needs the fewest roots comes first, then one that touches what is done', () => {
-  const leaves = fc.record({ roots: fc.nat(4), done: fc.nat(4), touched: fc.boolean() });
+it('groups leave their heap by weight, then by rank, whatever happened to them before', () => {
+  const changes = fc.record({
+    group: fc.nat(9),
+    kind: fc.constantFrom('set', 'change', 'remove'),
+    weight: fc.nat(9),
+    rank: fc.nat(99),
+  });
   fc.assert(
-    fc.property(fc.array(leaves, { maxLength: 20 }), (list) => {
-      const heap = new LeafHeap(list.length);
-      list.forEach(({ roots }, rank) => heap.add(rank, roots));
-      list.forEach(({ done, touched }, rank) => {
-        for (let n = 0; n < done; n++) heap.needLess(rank);
-        if (touched) heap.touch(rank);
-      });
-      const expected = list
-        .map(({ roots, done, touched }, rank) => ({ rank, left: roots - done, touched }))
-        .filter(({ left }) => left > 0)
-        .sort(
-          (a, b) => a.left - b.left || Number(b.touched) - Number(a.touched) || a.rank - b.rank,
-        );
+    fc.property(fc.array(changes, { maxLength: 40 }), (list) => {
+      const heap = new GroupHeap(10);
+      const expected = new Map<number, { weight: number; rank: number }>();
+      for (const { group, kind, weight, rank } of list) {
+        const known = expected.get(group);
+        // Ranks are unique, as those of leaves are.
+        const unique = 10 * rank + group;
+        if (kind === 'set') {
+          heap.set(group, weight, unique);
+          expected.set(group, { weight, rank: unique });
+        } else if (kind === 'remove') {
+          heap.remove(group);
+          expected.delete(group);
+        } else {
+          heap.change(group, -2);
+          if (known !== undefined) expected.set(group, { ...known, weight: known.weight - 2 });
+        }
+      }
       const taken: number[] = [];
       while (!heap.isEmpty) {
-        taken.push(heap.first());
-        heap.remove(heap.first());
+        taken.push(heap.firstRank);
+        heap.remove(heap.firstRank % 10);
       }
-      expect(taken).toEqual(expected.map(({ rank }) => rank));
+      const sorted = [...expected.values()].sort((a, b) => a.weight - b.weight || a.rank - b.rank);
+      expect(taken).toEqual(sorted.map(({ rank }) => rank));
     }),
   );
 });

@@ -28,6 +28,7 @@ export {
   type PluginEntry,
   type SchedulerConfig,
   type WorkerConfig,
+  type WorkStealingConfig,
 } from '../../core/config/types.ts';
 export type { TransitionRecord } from '../../core/kernel/story.ts';
 export * from '../client/index.ts';

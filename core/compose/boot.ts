@@ -22,6 +22,8 @@ export const DEFAULT_POLICIES: Readonly<Record<SlotName, string>> = {
 
 /** Built-in name of the plugin that the section `scheduler.activeMemoryManager` is for. */
 const AMM = 'amm';
+/** Built-in name of the plugin that the section `scheduler.workStealing` is for. */
+const WORK_STEALING = 'work-stealing';
 
 /** Who fills a slot that the configuration, or a call at run time, names a policy for. */
 export const CONFIGURATION = 'the configuration';
@@ -138,18 +140,17 @@ async function ammPolicyErrors(
 }
 
 function wantedPlugins({ config, origin }: LoadedConfig, builtins: Builtins): Wanted[] {
-  const { plugins, activeMemoryManager } = config.scheduler;
+  const { plugins, activeMemoryManager, workStealing } = config.scheduler;
   const wanted: Wanted[] = [];
-  if (Object.hasOwn(builtins, AMM)) {
-    const at = ['scheduler', 'activeMemoryManager'];
-    const { start, interval, measure, policies } = activeMemoryManager;
-    wanted.push({
-      entry: { use: AMM, options: { start, intervalMs: interval, measure, policies } },
-      onError: 'log',
-      at,
-      place: { origin, optionsAt: at },
-    });
-  }
+  const addBuiltin = (use: string, section: string, options: UseEntry['options'] = {}): void => {
+    if (!Object.hasOwn(builtins, use)) return;
+    const at = ['scheduler', section];
+    wanted.push({ entry: { use, options }, onError: 'log', at, place: { origin, optionsAt: at } });
+  };
+  const { interval, ...amm } = activeMemoryManager;
+  addBuiltin(AMM, 'activeMemoryManager', { ...amm, intervalMs: interval });
+  const { interval: intervalMs, horizon: horizonMs, ...stealing } = workStealing;
+  addBuiltin(WORK_STEALING, 'workStealing', { ...stealing, intervalMs, horizonMs });
   plugins.forEach((entry, index) => {
     const at = ['scheduler', 'plugins', index];
     const place = { origin, optionsAt: [...at, 'options'] };

@@ -126,6 +126,47 @@ const activeMemoryManager = {
   },
 };
 
+const workStealing = {
+  title: 'Work stealing',
+  description: 'Tasks that have not begun go from workers with a long queue to idle ones.',
+  type: 'object',
+  additionalProperties: false,
+  default: {},
+  properties: {
+    start: {
+      title: 'Steal from the start',
+      description: 'Otherwise on request: work-stealing.start, work-stealing.runOnce.',
+      type: 'boolean',
+      default: true,
+    },
+    interval: duration('Time between rounds', 'Pause between two rounds.', {
+      default: '100 ms',
+      minimum: 1,
+    }),
+    mode: {
+      title: 'Rules',
+      description:
+        "eager: Dask's rules, which even out; calm: only for workers that would run dry, and never back.",
+      type: 'string',
+      enum: ['eager', 'calm'],
+      default: 'eager',
+    },
+    horizon: duration(
+      'Horizon',
+      'In calm mode a worker steals when it has less work than this for each of its threads.',
+      { default: '500 ms' },
+    ),
+    spare: {
+      title: 'Spared prefixes',
+      description:
+        'Tasks of these prefixes stay where they are; so do those that are configured to take 1 ms.',
+      type: 'array',
+      items: { title: 'Prefix', type: 'string' },
+      default: ['rechunk-split', 'split-shuffle', 'split-taskshuffle', 'split-stage'],
+    },
+  },
+};
+
 const plugins = {
   title: 'Plugins',
   description: 'In the order in which they are set up and their hooks run.',
@@ -232,6 +273,7 @@ const scheduler = {
     policies,
     shadows,
     activeMemoryManager,
+    workStealing,
     plugins,
   },
 };

@@ -21,6 +21,18 @@ export interface AmmConfig {
 /** One for each policy slot, or fewer. */
 export type PerSlot<T> = Readonly<Partial<Record<SlotName, T>>>;
 
+/** The section `scheduler.workStealing`, checked; times in milliseconds. */
+export interface WorkStealingConfig {
+  readonly start: boolean;
+  /** Milliseconds. */
+  readonly interval: number;
+  readonly mode: 'eager' | 'calm';
+  /** Milliseconds. */
+  readonly horizon: number;
+  /** Prefixes of tasks. */
+  readonly spare: readonly string[];
+}
+
 /** The section `scheduler`, checked and complete; times in milliseconds, sizes in bytes. */
 export interface SchedulerConfig {
   readonly address: string;
@@ -46,6 +58,7 @@ export interface SchedulerConfig {
   /** Policies that decide nothing and are compared with those in charge. */
   readonly shadows: PerSlot<UseEntry>;
   readonly activeMemoryManager: AmmConfig;
+  readonly workStealing: WorkStealingConfig;
   readonly plugins: readonly PluginEntry[];
 }
 
@@ -97,6 +110,13 @@ export interface ConfigInput {
       readonly interval?: DurationInput;
       readonly measure?: MemoryMeasure;
       readonly policies?: readonly ExtensionInput[];
+    };
+    readonly workStealing?: {
+      readonly start?: boolean;
+      readonly interval?: DurationInput;
+      readonly mode?: 'eager' | 'calm';
+      readonly horizon?: DurationInput;
+      readonly spare?: readonly string[];
     };
     readonly plugins?: readonly ExtensionInput[];
   };

@@ -6,6 +6,7 @@ import type { StealRules } from './rules.ts';
 import { Theft } from './theft.ts';
 import { Thieves } from './thieves.ts';
 import { isForTheTaking, Victim } from './victim.ts';
+import { stuck } from './victims.ts';
 
 /** Work of one slice: about a task that is looked at each. A slice takes a millisecond or two. */
 const UNITS_PER_SLICE = 4_000;
@@ -13,13 +14,6 @@ const UNITS_PER_SLICE = 4_000;
 const WISHES_PER_SLICE = 500;
 /** Work with a task that is chosen, besides its inputs. */
 const UNITS_PER_CHOICE = 3;
-
-/** When nobody is saturated: so many of the busiest workers are victims, ... */
-const BUSIEST = 10;
-/** ... those that have more work than this ahead, in seconds. */
-const BUSY_S = 0.2;
-/** As many victims, or more, are not sorted by load. */
-const SORTED_VICTIMS_MAX = 20;
 
 /** What a round is about. */
 export interface RoundParts {
@@ -91,38 +85,11 @@ export class Round {
     return new Thieves(cluster, loads, members);
   }
 
-  /** Workers that are not running have work that is waiting for nothing. */
   private victims(loads: Loads): Victim[] {
-    const { cluster } = this.parts;
-    const chosen: Load[] = [];
-    for (const worker of cluster.saturated) {
-      const load = loads.of(worker);
-      if (isBusy(load)) chosen.push(load);
-    }
-    if (chosen.length === 0) chosen.push(...this.busiest(loads));
-    if (chosen.length < SORTED_VICTIMS_MAX) chosen.sort(busiestFirst);
-    if (cluster.running.size < cluster.workers.size) chosen.unshift(...this.stuck(loads));
-    return chosen.map((load) => new Victim(load));
-  }
-
-  private busiest(loads: Loads): Load[] {
-    const { cluster } = this.parts;
+    const { cluster, rules } = this.parts;
     this.unitsLeft -= cluster.workers.size;
-    const busy: Load[] = [];
-    for (const worker of cluster.running) {
-      if (worker.processing.size <= worker.threadCount) continue;
-      const load = loads.of(worker);
-      if (!load.isThief && isBusy(load)) busy.push(load);
-    }
-    return busy.sort(busiestFirst).slice(0, BUSIEST);
-  }
-
-  private stuck(loads: Loads): Load[] {
-    const stuck: Load[] = [];
-    for (const worker of this.parts.cluster.workers.values()) {
-      if (worker.status !== 'running' && worker.processing.size > 0) stuck.push(loads.of(worker));
-    }
-    return stuck;
+    const chosen = [...stuck(cluster, loads), ...rules.victims(cluster, loads)];
+    return chosen.map((load) => new Victim(load));
   }
 
   private *search(victim: Victim): Generator<undefined, void> {
@@ -185,15 +152,6 @@ export class Round {
     theft.thiefTransferS = 0;
     return theft;
   }
-}
-
-/** More tasks than threads, and some work ahead. */
-function isBusy({ seconds, taskCount, threadCount }: Load): boolean {
-  return seconds > BUSY_S && taskCount > threadCount;
-}
-
-function busiestFirst(a: Load, b: Load): number {
-  return b.seconds - a.seconds || a.rank - b.rank;
 }
 
 function isStillThere(worker: WorkerView, { workers }: ClusterView): boolean {

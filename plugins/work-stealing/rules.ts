@@ -1,7 +1,8 @@
 import type { ClusterView } from '../../core/api/index.ts';
 import { LATENCY_S } from './cost-levels.ts';
-import type { Load } from './loads.ts';
+import type { Load, Loads } from './loads.ts';
 import type { Theft } from './theft.ts';
+import { longestQueues, saturatedOrBusiest } from './victims.ts';
 
 /** When stealing pays. */
 export interface StealRules {
@@ -11,6 +12,8 @@ export interface StealRules {
   mayBegin(thief: Load): boolean;
   /** Whether a thief takes more after it has got something. */
   mayGoOn(thief: Load): boolean;
+  /** The running workers from which tasks are stolen, in this order. */
+  victims(cluster: ClusterView, loads: Loads): Load[];
   /**
    * Whether anything that computes for so long, or longer, can be worth stealing from the victim;
    * must be true whenever {@link pays} is for such a task.
@@ -38,6 +41,10 @@ export class EagerRules implements StealRules {
 
   mayGoOn({ taskCount, threadCount, seconds }: Load): boolean {
     return taskCount < threadCount || seconds < (threadCount * this.averageS) / 2;
+  }
+
+  victims(cluster: ClusterView, loads: Loads): Load[] {
+    return saturatedOrBusiest(cluster, loads);
   }
 
   mayPay(victim: Load, leastS: number, computeS: number): boolean {
@@ -70,6 +77,10 @@ export class CalmRules implements StealRules {
 
   mayGoOn({ taskCount, threadCount, perThreadS }: Load): boolean {
     return taskCount < threadCount || perThreadS < this.horizonS;
+  }
+
+  victims(cluster: ClusterView, loads: Loads): Load[] {
+    return longestQueues(cluster, loads);
   }
 
   mayPay(victim: Load, leastS: number, computeS: number): boolean {

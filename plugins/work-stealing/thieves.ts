@@ -62,29 +62,41 @@ export class Thieves {
    */
   choose(theft: Theft): boolean {
     const { task } = theft;
-    const isPlain = task.restrictions === undefined && !task.isActor;
-    const best =
-      isPlain && task.dependencies.length === 0 ? this.all.top() : this.compare(theft, isPlain);
+    const { restrictions } = task;
+    let best: Load | undefined;
+    if (restrictions !== undefined || task.isActor) {
+      best = this.chooseSuited(theft);
+    } else if (task.dependencies.length === 0) {
+      best = this.all.top();
+    } else {
+      this.add(this.all.top());
+      best = this.compare(theft, undefined);
+    }
     if (best === undefined) return false;
     theft.thief = best;
     return true;
   }
 
-  private compare(theft: Theft, isPlain: boolean): Load | undefined {
+  private chooseSuited(theft: Theft): Load | undefined {
+    const { cluster } = this;
     const { task } = theft;
-    const { cluster, candidates } = this;
-    const suits = isPlain
-      ? undefined
-      : ({ worker }: Load): boolean => cluster.suits(task, worker) === 'well';
-    if (suits === undefined) this.add(this.all.top());
-    else this.addNamed(task, suits);
+    const suitsWell: Test = ({ worker }) => cluster.suits(task, worker) === 'well';
+    this.addNamed(task, suitsWell);
+    const best = this.compare(theft, suitsWell);
+    if (best !== undefined || task.restrictions?.loose !== true) return best;
+    // Nobody of those whom it prefers steals: anybody will do who has the resources.
+    const suitsAtAll: Test = ({ worker }) => cluster.suits(task, worker) !== 'no';
+    this.add(this.poolFor(task).find(suitsAtAll));
+    return this.compare(theft, suitsAtAll);
+  }
+
+  /** The best of the candidates and of the thieves that hold inputs. There are no candidates then. */
+  private compare(theft: Theft, suits: Test | undefined): Load | undefined {
+    const { candidates } = this;
     const totalBytes = this.weighInputs(theft, suits);
-    let best = this.best(task, totalBytes, suits);
-    if (best === undefined && task.restrictions?.loose === true) {
-      // Nobody of those whom it prefers steals: anybody will do who has the resources.
-      best = this.all.find(({ worker }) => cluster.suits(task, worker) !== 'no');
-    }
-    theft.thiefTransferS = (totalBytes - (best?.heldBytes ?? 0)) / cluster.costs.bandwidth;
+    const best = this.best(theft.task, totalBytes, suits);
+    const missingBytes = totalBytes - (best?.heldBytes ?? 0);
+    theft.thiefTransferS = missingBytes / this.cluster.costs.bandwidth;
     for (const load of candidates) {
       load.heldBytes = 0;
       load.isCandidate = false;
@@ -148,7 +160,7 @@ export class Thieves {
 
   /** The best of the workers that a task names, by the narrowest list that there is. */
   private addNamed(task: TaskView, suits: Test): void {
-    const { workers, hosts, resources } = task.restrictions ?? {};
+    const { workers, hosts } = task.restrictions ?? {};
     const named = (workers?.size ?? 0) + (hosts?.size ?? 0);
     this.units += NAMES_LOOKED_AT / 2;
     if (named > 0 && named <= NAMES_LOOKED_AT) {
@@ -159,11 +171,16 @@ export class Thieves {
       for (const name of hosts ?? []) this.add(this.poolOfHost(name).find(suits));
       return;
     }
-    const [resource] = resources?.keys() ?? [];
-    const pool = named === 0 && resource !== undefined ? this.poolOf(resource) : this.all;
+    const pool = this.poolFor(task);
     this.add(pool.find(suits));
     // Actors go where there are few of them.
     if (task.isActor) this.add(pool.find((load) => load.worker.actors.size === 0 && suits(load)));
+  }
+
+  /** Those who offer the first of the resources that it needs, or all. */
+  private poolFor({ restrictions }: TaskView): ThiefPool {
+    const [resource] = restrictions?.resources?.keys() ?? [];
+    return resource === undefined ? this.all : this.poolOf(resource);
   }
 
   private add(load: Load | undefined): void {

@@ -112,6 +112,7 @@ describe('the life of a plugin', () => {
     expect(host.scheduler.command('Greeter.options')).toEqual({ greeting: 'hi' });
     expect(host.scheduler.plugins.map(({ name, source }) => `${name}: ${source}`)).toEqual([
       'amm: built-in amm',
+      'work-stealing: built-in work-stealing',
       'counter: ./counter.mjs',
       'Greeter: ./counter.mjs',
     ]);
@@ -194,7 +195,7 @@ describe('the life of a plugin', () => {
     expect(error.message).toBe(
       'plugin "stuck" (stuck given in code) did not finish setup within 10 s; it probably awaits a promise that never settles',
     );
-    expect(host.scheduler.plugins.map(({ name }) => name)).toEqual(['amm']);
+    expect(host.scheduler.plugins.map(({ name }) => name)).toEqual(['amm', 'work-stealing']);
   });
 
   it('a start that fails takes the plugin out again', async () => {
@@ -213,7 +214,7 @@ describe('the life of a plugin', () => {
       'plugin "halfway" (halfway given in code) failed in start: port taken',
     );
     expect(lines).toEqual(['closed']);
-    expect(host.scheduler.plugins.map(({ name }) => name)).toEqual(['amm']);
+    expect(host.scheduler.plugins.map(({ name }) => name)).toEqual(['amm', 'work-stealing']);
   });
 
   it('an error in close is told, and the others are closed', async () => {
@@ -280,7 +281,7 @@ describe('the life of a plugin', () => {
       'nobody provides the service "answer"; list the plugin that does before the one that asks',
     );
     await expect(host.scheduler.removePlugin('ticker')).rejects.toThrow(
-      'there is no plugin "ticker" to remove; there are amm, reader',
+      'there is no plugin "ticker" to remove; there are amm, work-stealing, reader',
     );
   });
 
@@ -297,7 +298,11 @@ describe('the life of a plugin', () => {
     expect(error.message).toContain(
       'plugin "second" cannot provide the service "one": plugin "first" does already; remove one of both',
     );
-    expect(host.scheduler.plugins.map(({ name }) => name)).toEqual(['amm', 'first']);
+    expect(host.scheduler.plugins.map(({ name }) => name)).toEqual([
+      'amm',
+      'work-stealing',
+      'first',
+    ]);
   });
 
   it('a timer that throws is told and goes on', async () => {
@@ -356,7 +361,12 @@ describe('plugins at run time', () => {
     );
     addWorker(host, 'w1');
     expect(lines).toEqual(['a close', 'new a', 'b sees w1']);
-    expect(host.scheduler.plugins.map(({ name }) => name)).toEqual(['amm', 'a', 'b']);
+    expect(host.scheduler.plugins.map(({ name }) => name)).toEqual([
+      'amm',
+      'work-stealing',
+      'a',
+      'b',
+    ]);
   });
 
   it('idempotent keeps the old one', async () => {
@@ -616,6 +626,7 @@ describe('checkConfig', () => {
       '- fairness: fifo',
       'plugins',
       '- amm (built-in amm)',
+      '- work-stealing (built-in work-stealing)',
       '- a (a given in code)',
     ]);
   });

@@ -56,6 +56,13 @@ describe('a valid configuration', () => {
           measure: 'optimistic',
           policies: [{ use: 'reduce-replicas' }],
         },
+        workStealing: {
+          start: true,
+          interval: 100,
+          mode: 'eager',
+          horizon: 500,
+          spare: ['rechunk-split', 'split-shuffle', 'split-taskshuffle', 'split-stage'],
+        },
         plugins: [],
       },
       worker: { resources: {}, memoryLimit: 0, ready: 'priority' },

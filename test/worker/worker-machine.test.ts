@@ -1,7 +1,17 @@
 import { describe, expect, it } from 'vitest';
 
 import type { Execute, Send } from '../../core/worker/events.ts';
-import { computeTask, FAILURE, LOCAL, locations, P1, P2, SELF, WorkerBench } from './builders.ts';
+import {
+  computeTask,
+  FAILURE,
+  LOCAL,
+  type Locations,
+  locations,
+  P1,
+  P2,
+  SELF,
+  WorkerBench,
+} from './builders.ts';
 
 describe('computing', () => {
   it('a task without inputs runs at once, and its result is reported', () => {
@@ -563,5 +573,60 @@ describe('the machine itself', () => {
     expect(new WorkerBench().compute('y', where(true))).toEqual(
       new WorkerBench().compute('y', where(false)),
     );
+  });
+});
+
+describe('work stealing', () => {
+  it('gives back what has not begun, and says in which state it was', () => {
+    const bench = new WorkerBench({ resources: { gpu: 1 } });
+    const ids: Record<string, number> = {};
+    const compute = (key: string, where: Locations = {}, more = {}): void => {
+      const task = computeTask(key, where, more);
+      ids[key] = task.runId;
+      bench.send(task);
+    };
+    compute('runs');
+    compute('ready');
+    compute('constrained', {}, { resources: { gpu: 1 } });
+    compute('waiting', { input: [P1] });
+    const keys = ['runs', 'ready', 'constrained', 'waiting', 'unheard'];
+    const runIds = keys.map((key) => ids[key] ?? 1);
+    const [{ message }] = bench.instructions({ op: 'steal-request', keys, runIds }) as [Send];
+    expect(message).toMatchObject({
+      op: 'steal-response',
+      keys,
+      runIds,
+      states: ['executing', 'ready', 'constrained', 'waiting', 'unknown'],
+    });
+    // The input that only the stolen task needed is on its way and not wanted any more.
+    expect(bench.states).toEqual({ runs: 'executing', input: 'cancelled(flight)' });
+    expect(bench.succeed('runs')).toEqual(['task-finished runs']);
+  });
+
+  it('keeps a task of which a newer assignment has come', () => {
+    const bench = new WorkerBench();
+    bench.compute('first');
+    const older = computeTask('x');
+    bench.send(older);
+    bench.compute('x');
+    const runIds = [older.runId];
+    const [{ message }] = bench.instructions({ op: 'steal-request', keys: ['x'], runIds }) as [
+      Send,
+    ];
+    expect(message).toMatchObject({ states: ['ready'], runIds });
+    expect(bench.state('x')).toBe('ready');
+  });
+
+  it('what is stolen back is computed as if nothing had happened', () => {
+    const bench = new WorkerBench();
+    bench.compute('first');
+    const task = computeTask('x');
+    bench.send(task);
+    expect(bench.send({ op: 'steal-request', keys: ['x'], runIds: [task.runId] })).toEqual([
+      'steal-response x',
+    ]);
+    expect(bench.state('x')).toBeUndefined();
+    bench.compute('x');
+    expect(bench.succeed('first')).toEqual(['task-finished first', 'execute x']);
   });
 });

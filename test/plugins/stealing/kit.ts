@@ -1,0 +1,121 @@
+import { Balancer } from '../../../plugins/work-stealing/balancer.ts';
+import { EagerRules, type StealRules } from '../../../plugins/work-stealing/rules.ts';
+import { SchedulerEnv, type WorkerSpec } from '../../kit/env.ts';
+import { nameOf } from '../../kit/in-short.ts';
+import type { StealWish, ToWorkerMessage } from '../../../core/api/index.ts';
+import { graphTasks, type TerseGraph } from '../../kit/graph.ts';
+
+/** Work goes where it is told to go: nothing is held back. */
+const UNHELD = { queuing: { workerSaturation: Infinity } };
+
+export interface StealOptions {
+  readonly rules?: StealRules;
+  readonly spared?: readonly string[];
+  readonly durationsS?: Readonly<Record<string, number>>;
+}
+
+/** A real kernel in validate mode with a balancer; requests are kept until a test answers them. */
+export class StealEnv extends SchedulerEnv {
+  readonly balancer: Balancer;
+  /** Wishes of each call, that is of each slice with any. */
+  readonly enacted: (readonly StealWish[])[] = [];
+
+  constructor({ rules = new EagerRules(), spared = [], durationsS = {} }: StealOptions = {}) {
+    super({
+      ...UNHELD,
+      kernel: {
+        bandwidth: 1e8,
+        defaultTaskDurationsS: new Map(Object.entries(durationsS)),
+        transitionCounterMax: Infinity,
+      },
+    });
+    this.balancer = new Balancer({
+      cluster: () => this.cluster,
+      rules,
+      spared: new Set(spared),
+      enact: (wishes) => {
+        this.enacted.push(wishes);
+        this.send({ op: 'steal-tasks', wishes });
+      },
+    });
+    this.client();
+  }
+
+  /**
+   * Workers in this order, each with tasks that prefer it: `place({ w1: numbered('x', 4), w2: {} })`.
+   * A restriction of a task of its own is kept.
+   */
+  place(tasks: Readonly<Record<string, TerseGraph>>, spec: WorkerSpec = {}): this {
+    const names = Object.keys(tasks);
+    for (const name of names) this.addWorker(name, spec);
+    for (const name of names) this.load(name, tasks[name] ?? {});
+    return this;
+  }
+
+  /** These tasks go to the worker, which they prefer. */
+  load(worker: string, graph: TerseGraph): void {
+    const tasks = graphTasks(graph).map((task) => ({
+      workers: [this.worker(worker).address],
+      allowOtherWorkers: true,
+      ...task,
+    }));
+    if (tasks.length === 0) return;
+    const keys = tasks.map(({ key }) => key);
+    this.send({ op: 'update-graph', client: 'c', tasks, keys });
+  }
+
+  /** The kernel judges a worker when something changes there; this makes it judge all of them. */
+  judgeAnew(): void {
+    for (const { name } of [...this.cluster.workersByRank]) {
+      this.setStatus(name, 'paused');
+      this.setStatus(name, 'running');
+    }
+  }
+
+  /** One round. What was asked for, in order: `x-3 w1 -> w2`. */
+  balance(): string[] {
+    this.enacted.length = 0;
+    this.balancer.runOnce();
+    return this.enacted
+      .flat()
+      .map(({ key, victim, thief }) => `${key} ${nameOf(victim)} -> ${nameOf(thief)}`);
+  }
+
+  /** Workers answer: what was asked for has not begun. */
+  giveUp(): void {
+    for (const worker of [...this.cluster.workersByRank]) {
+      for (const message of this.takeWorkerMessages(worker.name)) this.answer(worker.name, message);
+    }
+  }
+
+  /** Rounds and answers until nothing is asked for any more; returns how many tasks were moved. */
+  settle(roundsMax = 100): number {
+    let moved = 0;
+    for (let round = 0; round < roundsMax; round++) {
+      const asked = this.balance().length;
+      if (asked === 0) return moved;
+      moved += asked;
+      this.giveUp();
+    }
+    throw new Error(`still stealing after ${roundsMax} rounds`);
+  }
+
+  /** Tasks on each worker. */
+  get counts(): Record<string, number> {
+    return Object.fromEntries(
+      this.cluster.workersByRank.map(({ name, processing }) => [name, processing.size]),
+    );
+  }
+
+  private answer(worker: string, message: ToWorkerMessage): void {
+    if (message.op !== 'steal-request') return;
+    const { keys, runIds } = message;
+    this.send({
+      op: 'steal-response',
+      worker: this.worker(worker).address,
+      keys,
+      runIds,
+      states: keys.map(() => 'ready'),
+    });
+  }
+}

@@ -12,9 +12,9 @@ import {
 } from '../core/api/index.ts';
 import { KeepReplicas } from '../policies/amm/keep-replicas.ts';
 import { addMovementCommands } from './amm/commands.ts';
-import { InFlight } from './amm/in-flight.ts';
 import { MemoryManager } from './amm/memory-manager.ts';
 import type { MovementScope } from './amm/movement.ts';
+import { ReplicaBook } from './amm/replica-book.ts';
 import { Retirements } from './amm/retirement.ts';
 
 /** Options of the plugin `amm`; in a configuration they are `scheduler.activeMemoryManager`. */
@@ -61,7 +61,7 @@ export default definePlugin<AmmOptions>({
     },
   },
   async setup(context, { start, intervalMs, measure, policies }) {
-    const inFlight = new InFlight();
+    const book = new ReplicaBook();
     const makeManager = (): MemoryManager =>
       new MemoryManager({
         cluster: () => context.cluster,
@@ -69,7 +69,7 @@ export default definePlugin<AmmOptions>({
         nowMs: () => context.clock.nowMs(),
         enact: (moves) => context.enqueue({ op: 'move-replicas', ...moves }),
         report: (error) => context.report(error),
-        inFlight,
+        book,
       });
     const manager = makeManager();
     manager.policies.add(new KeepReplicas({}));

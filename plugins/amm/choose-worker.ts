@@ -1,6 +1,7 @@
 import type { Suggestion, TaskView, WorkerView } from '../../core/api/index.ts';
-import type { Pending } from './pending.ts';
-import { isEmptier, type WorkerLoad, type WorkerLoads } from './worker-loads.ts';
+import type { TaskMoves } from './replica-book.ts';
+import { NOBODY } from './worker-list.ts';
+import { isEmptier, isFree, type WorkerLoad, type WorkerLoads } from './worker-loads.ts';
 
 type Candidates = Suggestion['candidates'];
 
@@ -12,16 +13,15 @@ export function chooseRecipient(
   loads: WorkerLoads,
   running: { has(worker: WorkerView): boolean },
   { task, candidates }: Suggestion,
-  pending: Pending | undefined,
+  moves: TaskMoves | undefined,
 ): WorkerLoad | undefined {
   if (task.state !== 'memory' || task.isActor) return undefined;
-  const isFree = (worker: WorkerView): boolean =>
-    !worker.hasWhat.has(task) && pending?.replicate.has(worker) !== true;
-  if (candidates === undefined) return loads.emptiest(isFree);
+  const coming = moves?.replicate ?? NOBODY;
+  if (candidates === undefined) return loads.emptiest(task, coming);
   let best: WorkerLoad | undefined;
   for (const worker of candidates) {
     const load = loads.of(worker);
-    if (load === undefined || !running.has(worker) || !isFree(worker)) continue;
+    if (load === undefined || !running.has(worker) || !isFree(worker, task, coming)) continue;
     if (best === undefined || isEmptier(load, best)) best = load;
   }
   return best;
@@ -35,16 +35,17 @@ export function chooseRecipient(
 export function chooseDropper(
   loads: WorkerLoads,
   { task, candidates }: Suggestion,
-  pending: Pending | undefined,
+  moves: TaskMoves | undefined,
 ): WorkerLoad | undefined {
-  if (task.isActor || task.whoHas.size - (pending?.drop.size ?? 0) < 2) return undefined;
+  const going = moves?.drop ?? NOBODY;
+  if (task.isActor || task.whoHas.size - going.size < 2) return undefined;
   const readers = readersOf(task);
   let best: WorkerLoad | undefined;
   let hasOtherFree = false;
   let excluded = 0;
   let excludedRunning = 0;
   for (const worker of holdersAmong(task, candidates)) {
-    if (pending?.drop.has(worker) === true) continue;
+    if (going.size > 0 && going.has(worker)) continue;
     if (readers?.has(worker) === true) {
       excluded++;
       if (worker.status === 'running') excludedRunning++;

@@ -4,6 +4,7 @@ import {
   type ClusterView,
   type MemoryMeasure,
   type MoveReplicas,
+  type PendingReplicas,
   type Suggestion,
   type SuggestionGenerator,
   type TaskView,
@@ -11,9 +12,8 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { chooseDropper, chooseRecipient } from './choose-worker.ts';
-import { InFlight, type TransferTime } from './in-flight.ts';
-import { Pending, type PendingTable } from './pending.ts';
 import { readSuggestion } from './read-suggestion.ts';
+import { ReplicaBook, type TransferTime } from './replica-book.ts';
 import { WorkerLoads } from './worker-loads.ts';
 import { WorkersMemory } from './workers-memory.ts';
 
@@ -23,6 +23,9 @@ const SUGGESTIONS_MAX = 1_000_000;
 const ROUND_MS_MAX = 1000;
 /** The clock is looked at once in so many suggestions. */
 const SUGGESTIONS_PER_LOOK = 1024;
+
+/** What is pending between rounds, as policies see it. */
+const NOTHING: ReadonlyMap<TaskView, PendingReplicas> = new Map();
 
 /** Copies to make and to drop, by worker. */
 export type ReplicaMoves = Pick<MoveReplicas, 'acquire' | 'remove'>;
@@ -36,8 +39,8 @@ export interface MemoryManagerParts {
   readonly enact: (moves: ReplicaMoves) => void;
   /** A policy failed; the others go on. Called at its 1st, 2nd, 4th, 8th … failure. */
   readonly report: (error: YardmasterError) => void;
-  /** Requests under way, shared by the managers of one scheduler. Default: its own. */
-  readonly inFlight?: InFlight;
+  /** What is under way, shared by the managers of one scheduler. Default: its own. */
+  readonly book?: ReplicaBook;
 }
 
 /** What came of a round. */
@@ -57,8 +60,7 @@ export interface RoundResult {
 export class MemoryManager implements AmmView {
   readonly policies: Set<ActiveMemoryManagerPolicy<unknown>> = new PolicySet(this);
   readonly workersMemory: ReadonlyMap<WorkerView, number>;
-  readonly pending: PendingTable = new Map<TaskView, Pending>();
-  private readonly inFlight: InFlight;
+  private readonly book: ReplicaBook;
   private readonly failures = new WeakMap<ActiveMemoryManagerPolicy<unknown>, number>();
   /** Of this round; made when something is suggested or looked at. */
   private loads: WorkerLoads | undefined;
@@ -68,7 +70,7 @@ export class MemoryManager implements AmmView {
   private accepted = 0;
 
   constructor(private readonly parts: MemoryManagerParts) {
-    this.inFlight = parts.inFlight ?? new InFlight();
+    this.book = parts.book ?? new ReplicaBook();
     this.workersMemory = new WorkersMemory(() =>
       this.isRunning ? this.loadsOfRound() : undefined,
     );
@@ -80,6 +82,10 @@ export class MemoryManager implements AmmView {
 
   get scheduler(): ClusterView {
     return this.parts.cluster();
+  }
+
+  get pending(): ReadonlyMap<TaskView, PendingReplicas> {
+    return this.isRunning ? this.book : NOTHING;
   }
 
   /**
@@ -98,28 +104,15 @@ export class MemoryManager implements AmmView {
     this.accepted = 0;
     this.transferTime = { nowMs: this.parts.nowMs(), bandwidth: this.cluster.costs.bandwidth };
     try {
-      this.recallRequests();
+      this.book.beginRound(this.cluster, this.transferTime.nowMs, () => this.loadsOfRound());
       for (const policy of [...this.policies]) if (this.policies.has(policy)) this.drive(policy);
       if (this.accepted > 0) this.parts.enact(this.moves());
     } finally {
       this.isRunning = false;
       this.loads = undefined;
-      this.pending.clear();
+      this.book.endRound();
     }
     return { suggested: this.suggested, accepted: this.accepted };
-  }
-
-  /** What earlier rounds asked for and what is still under way is pending in this round, too. */
-  private recallRequests(): void {
-    const { inFlight } = this;
-    if (inFlight.size === 0) return;
-    inFlight.prune(this.cluster, this.transferTime.nowMs);
-    for (const [task, worker] of inFlight.all()) {
-      const load = this.loadsOfRound().of(worker);
-      if (load === undefined) continue;
-      this.pendingOf(task).replicate.add(worker);
-      load.memory += Math.max(0, task.nbytes);
-    }
   }
 
   /** Lets one policy speak. What it throws ends its round; what was accepted stands. */
@@ -174,20 +167,19 @@ export class MemoryManager implements AmmView {
   private consider(suggestion: Suggestion): WorkerView | undefined {
     const { task } = suggestion;
     const loads = this.loadsOfRound();
-    const pending = this.pending.get(task);
+    const moves = this.book.get(task);
     const nbytes = Math.max(0, task.nbytes);
     if (suggestion.op === 'replicate') {
-      const load = chooseRecipient(loads, this.cluster.running, suggestion, pending);
+      const load = chooseRecipient(loads, this.cluster.running, suggestion, moves);
       if (load === undefined) return undefined;
-      (pending ?? this.pendingOf(task)).replicate.add(load.worker);
+      this.book.addReplicate(task, load, this.transferTime);
       loads.setMemory(load, load.memory + nbytes);
       (load.acquire ??= []).push(task.key);
-      this.inFlight.add(task, load.worker, this.transferTime);
       return load.worker;
     }
-    const load = chooseDropper(loads, suggestion, pending);
+    const load = chooseDropper(loads, suggestion, moves);
     if (load === undefined) return undefined;
-    (pending ?? this.pendingOf(task)).drop.add(load.worker);
+    this.book.addDrop(task, load);
     loads.setMemory(load, Math.max(0, load.memory - nbytes));
     (load.remove ??= []).push(task.key);
     return load.worker;
@@ -196,15 +188,6 @@ export class MemoryManager implements AmmView {
   private loadsOfRound(): WorkerLoads {
     this.loads ??= new WorkerLoads(this.cluster, this.parts.measure);
     return this.loads;
-  }
-
-  private pendingOf(task: TaskView): Pending {
-    let pending = this.pending.get(task);
-    if (pending === undefined) {
-      pending = new Pending();
-      this.pending.set(task, pending);
-    }
-    return pending;
   }
 
   /** What was accepted, by worker in the order of ranks. */

@@ -1,10 +1,15 @@
-import type { ClusterView, MemoryMeasure, WorkerView } from '../../core/api/index.ts';
+import type { ClusterView, MemoryMeasure, TaskView, WorkerView } from '../../core/api/index.ts';
+import { WorkerList } from './worker-list.ts';
 
 /** A worker within one round. */
 export interface WorkerLoad {
   readonly worker: WorkerView;
-  /** Bytes, with the effects of what was accepted in this round. */
+  /** The set that has this worker alone; shared by all that need one. */
+  readonly alone: WorkerList;
+  /** Bytes, with the effects of all that is pending. */
   memory: number;
+  /** Bytes that were asked for and have not arrived. */
+  queuedBytes: number;
   /** Position in the heap, or -1. */
   index: number;
   /** Keys that it will receive, and lose. */
@@ -31,9 +36,15 @@ export class WorkerLoads {
     measure: MemoryMeasure,
   ) {
     for (const worker of cluster.workers.values()) {
-      const memory = worker.memory[measure];
-      const load = { worker, memory, index: -1, acquire: undefined, remove: undefined };
-      this.byRank[worker.rank] = load;
+      this.byRank[worker.rank] = {
+        worker,
+        alone: new WorkerList([worker]),
+        memory: worker.memory[measure],
+        queuedBytes: 0,
+        index: -1,
+        acquire: undefined,
+        remove: undefined,
+      };
     }
   }
 
@@ -48,6 +59,14 @@ export class WorkerLoads {
     for (const load of this.byRank) if (load !== undefined) yield load;
   }
 
+  /** So many bytes are on their way to the worker. Before anybody is chosen. */
+  expect(worker: WorkerView, nbytes: number): void {
+    const load = this.of(worker);
+    if (load === undefined || nbytes < 0) return;
+    load.memory += nbytes;
+    load.queuedBytes += nbytes;
+  }
+
   /** O(log workers). */
   setMemory(load: WorkerLoad, memory: number): void {
     load.memory = memory;
@@ -57,35 +76,25 @@ export class WorkerLoads {
   }
 
   /**
-   * The running worker with the least memory that is accepted; of several the one with the lowest
-   * rank. O(1) when the first is accepted, O(workers) at most.
+   * The running worker with the least memory that neither has the result nor gets it; of several the
+   * one with the lowest rank. O(1) when the first will do, O(workers) at most.
    */
-  emptiest(accepts: (worker: WorkerView) => boolean): WorkerLoad | undefined {
+  emptiest(task: TaskView, excluded: WorkerList): WorkerLoad | undefined {
     const heap = (this.heap ??= this.makeHeap());
+    const top = heap[0];
+    if (top === undefined || isFree(top.worker, task, excluded)) return top;
     const { frontier } = this;
     frontier.length = 0;
-    if (heap.length > 0) frontier.push(0);
+    frontier.push(0);
     while (frontier.length > 0) {
-      if (frontier.length > REFUSED_MAX) return this.emptiestOfAll(heap, accepts);
+      if (frontier.length > REFUSED_MAX) return emptiestOf(heap, task, excluded);
       const at = this.takeLeast(heap);
       const load = heap[at] as WorkerLoad;
-      if (accepts(load.worker)) return load;
+      if (isFree(load.worker, task, excluded)) return load;
       if (2 * at + 1 < heap.length) frontier.push(2 * at + 1);
       if (2 * at + 2 < heap.length) frontier.push(2 * at + 2);
     }
     return undefined;
-  }
-
-  private emptiestOfAll(
-    heap: readonly WorkerLoad[],
-    accepts: (worker: WorkerView) => boolean,
-  ): WorkerLoad | undefined {
-    let best: WorkerLoad | undefined;
-    for (const load of heap) {
-      if (best !== undefined && !isEmptier(load, best)) continue;
-      if (accepts(load.worker)) best = load;
-    }
-    return best;
   }
 
   /** Takes the position of the emptiest of those that come next. */
@@ -151,6 +160,24 @@ export class WorkerLoads {
 function place(heap: WorkerLoad[], load: WorkerLoad, index: number): void {
   heap[index] = load;
   load.index = index;
+}
+
+function emptiestOf(
+  loads: readonly WorkerLoad[],
+  task: TaskView,
+  excluded: WorkerList,
+): WorkerLoad | undefined {
+  let best: WorkerLoad | undefined;
+  for (const load of loads) {
+    if (best !== undefined && !isEmptier(load, best)) continue;
+    if (isFree(load.worker, task, excluded)) best = load;
+  }
+  return best;
+}
+
+/** Whether it could receive the result. */
+export function isFree(worker: WorkerView, task: TaskView, excluded: WorkerList): boolean {
+  return !worker.hasWhat.has(task) && !(excluded.size > 0 && excluded.has(worker));
 }
 
 /** Whether `a` is to receive a copy rather than `b`: less memory, then the lower rank. */

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { WorkerView } from '../../../core/api/index.ts';
+import { WorkerList } from '../../../plugins/amm/worker-list.ts';
 import { type WorkerLoad, WorkerLoads } from '../../../plugins/amm/worker-loads.ts';
 import { AmmBench } from './amm-kit.ts';
 
@@ -26,9 +27,11 @@ it('the emptiest worker is found, whatever changes and whoever is refused', () =
       );
       const running = new Set<WorkerView>(bench.cluster.running);
       const loads = new WorkerLoads(bench.cluster, 'process');
+      const task = bench.task('x', [bench.worker('other')]);
       for (const { worker, memory, refused } of steps) {
         const names = new Set(refused.map((index) => `w${index}`));
-        const found = loads.emptiest(({ name }) => !names.has(name));
+        const excluded = workers.filter(({ name }) => names.has(name));
+        const found = loads.emptiest(task, new WorkerList(excluded));
         expect(found?.worker.name).toBe(scan(loads, running, names)?.worker.name);
         const load = loads.of(workers[worker % n]!) as WorkerLoad;
         loads.setMemory(load, memory);

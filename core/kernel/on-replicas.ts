@@ -106,7 +106,7 @@ function requestRemove(scope: KernelScope, worker: WorkerState, keys: readonly s
   for (const key of keys) {
     const task = scope.cluster.tasks.get(key);
     if (task === undefined || task.whoHas.size < 2 || !worker.hasWhat.has(task)) continue;
-    if (worker.actors.has(task)) continue;
+    if (worker.actors.size > 0 && worker.actors.has(task)) continue;
     removeReplica(scope.cluster, task, worker);
     dropped.push(key);
   }

@@ -90,7 +90,8 @@ export class ReplicaList extends PlaceList {
 
   protected override placeOf(task: TaskState): number {
     // The table first: by chance a further copy may be where the first one is on its worker.
-    return this.isCopy(task) ? (this.copies.get(task) as number) : task.replicaPlace;
+    const place = this.copies.size > 0 ? this.copies.get(task) : undefined;
+    return place ?? task.replicaPlace;
   }
 
   protected override addPlace(task: TaskState, place: number): void {
@@ -104,8 +105,7 @@ export class ReplicaList extends PlaceList {
   }
 
   protected override clearPlace(task: TaskState): void {
-    if (!this.isCopy(task)) task.replicaPlace = -1;
-    else this.copies.delete(task);
+    if (this.copies.size === 0 || !this.copies.delete(task)) task.replicaPlace = -1;
   }
 
   private isCopy(task: TaskState): boolean {

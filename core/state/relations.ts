@@ -113,6 +113,11 @@ function withMember<T extends Member<T>>(set: SmallSet<T>, member: T): SmallSet<
 }
 
 function withoutMember<T extends Member<T>>(set: SmallSet<T>, member: T): SmallSet<T> {
+  // Two are the rule: no list is made to find the other one.
+  if (set.size === 2 && set.has(member)) {
+    const other = set.items[0] === member ? set.items[1] : set.items[0];
+    return (other as T).alone;
+  }
   const left = set.without(member);
   return left.size === 1 ? (left.items[0] as T).alone : left;
 }

@@ -1,6 +1,5 @@
 import type { Suggestion, TaskView, WorkerView } from '../../core/api/index.ts';
-import type { TaskMoves } from './replica-book.ts';
-import { NOBODY } from './worker-list.ts';
+import type { WorkerList } from './worker-list.ts';
 import { isEmptier, isFree, type WorkerLoad, type WorkerLoads } from './worker-loads.ts';
 
 type Candidates = Suggestion['candidates'];
@@ -13,10 +12,9 @@ export function chooseRecipient(
   loads: WorkerLoads,
   running: { has(worker: WorkerView): boolean },
   { task, candidates }: Suggestion,
-  moves: TaskMoves | undefined,
+  coming: WorkerList,
 ): WorkerLoad | undefined {
   if (task.state !== 'memory' || task.isActor) return undefined;
-  const coming = moves?.replicate ?? NOBODY;
   if (candidates === undefined) return loads.emptiest(task, coming);
   let best: WorkerLoad | undefined;
   for (const worker of candidates) {
@@ -35,9 +33,8 @@ export function chooseRecipient(
 export function chooseDropper(
   loads: WorkerLoads,
   { task, candidates }: Suggestion,
-  moves: TaskMoves | undefined,
+  going: WorkerList,
 ): WorkerLoad | undefined {
-  const going = moves?.drop ?? NOBODY;
   if (task.isActor || task.whoHas.size - going.size < 2) return undefined;
   const readers = readersOf(task);
   let best: WorkerLoad | undefined;

@@ -62,8 +62,9 @@ export class MemoryManager implements AmmView {
   readonly workersMemory: ReadonlyMap<WorkerView, number>;
   private readonly book: ReplicaBook;
   private readonly failures = new WeakMap<ActiveMemoryManagerPolicy<unknown>, number>();
-  /** Of this round; made when something is suggested or looked at. */
+  /** Filled anew in each round in which something is suggested or looked at. */
   private loads: WorkerLoads | undefined;
+  private areLoadsFresh = false;
   private transferTime: TransferTime = { nowMs: 0, bandwidth: 1 };
   private isRunning = false;
   private suggested = 0;
@@ -109,7 +110,7 @@ export class MemoryManager implements AmmView {
       if (this.accepted > 0) this.parts.enact(this.moves());
     } finally {
       this.isRunning = false;
-      this.loads = undefined;
+      this.areLoadsFresh = false;
       this.book.endRound();
     }
     return { suggested: this.suggested, accepted: this.accepted };
@@ -167,26 +168,29 @@ export class MemoryManager implements AmmView {
   private consider(suggestion: Suggestion): WorkerView | undefined {
     const { task } = suggestion;
     const loads = this.loadsOfRound();
-    const moves = this.book.get(task);
     const nbytes = Math.max(0, task.nbytes);
     if (suggestion.op === 'replicate') {
-      const load = chooseRecipient(loads, this.cluster.running, suggestion, moves);
+      const coming = this.book.coming(task);
+      const load = chooseRecipient(loads, this.cluster.running, suggestion, coming);
       if (load === undefined) return undefined;
       this.book.addReplicate(task, load, this.transferTime);
       loads.setMemory(load, load.memory + nbytes);
-      (load.acquire ??= []).push(task.key);
+      loads.acquire(load, task.key);
       return load.worker;
     }
-    const load = chooseDropper(loads, suggestion, moves);
+    const load = chooseDropper(loads, suggestion, this.book.going(task));
     if (load === undefined) return undefined;
     this.book.addDrop(task, load);
     loads.setMemory(load, Math.max(0, load.memory - nbytes));
-    (load.remove ??= []).push(task.key);
+    loads.remove(load, task.key);
     return load.worker;
   }
 
+  /** O(workers) when the round first needs it, so that a round with nothing to do costs nothing. */
   private loadsOfRound(): WorkerLoads {
     this.loads ??= new WorkerLoads(this.cluster, this.parts.measure);
+    if (!this.areLoadsFresh) this.loads.refresh();
+    this.areLoadsFresh = true;
     return this.loads;
   }
 
@@ -194,7 +198,7 @@ export class MemoryManager implements AmmView {
   private moves(): ReplicaMoves {
     const acquire: ReplicaMoves['acquire'][number][] = [];
     const remove: ReplicaMoves['remove'][number][] = [];
-    for (const load of this.loadsOfRound().all()) {
+    for (const load of this.loadsOfRound().takeTouched()) {
       const { address } = load.worker;
       if (load.acquire !== undefined) acquire.push({ worker: address, keys: load.acquire });
       if (load.remove !== undefined) remove.push({ worker: address, keys: load.remove });

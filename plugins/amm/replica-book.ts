@@ -5,16 +5,12 @@ import type { WorkerLoad, WorkerLoads } from './worker-loads.ts';
 /** Time that every copy has to arrive, besides twice that of the transfer. */
 const GRACE_MS = 30_000;
 
-/** What is in store for the copies of one task. */
-export class TaskMoves implements PendingReplicas {
-  /** Will receive a copy. */
-  replicate = NOBODY;
-  /** Will lose theirs. */
-  drop = NOBODY;
-  /** When the copies that were asked for count as lost on their way. */
-  expiresMs = 0;
-
-  constructor(readonly task: TaskView) {}
+/** Copies of one task that were asked for. */
+interface Request {
+  readonly task: TaskView;
+  workers: WorkerList;
+  /** When they count as lost on their way. */
+  expiresMs: number;
 }
 
 /** What the time of a transfer is reckoned from. */
@@ -30,37 +26,47 @@ export interface TransferTime {
  * interval is neither repeated nor given to another worker as well. The managers of a scheduler share
  * one; only one of them runs at a time.
  *
- * Kept by the ids of tasks: to hash a task itself would make it larger, for ever.
+ * A round may drop a copy of every task there is, so drops are kept by the dense ids of tasks, without
+ * an object or a hash for each.
  */
 export class ReplicaBook implements ReadonlyMap<TaskView, PendingReplicas> {
-  private readonly byId = new Map<number, TaskMoves>();
-  private moves: TaskMoves[] = [];
+  /** By the ids of tasks. */
+  private readonly requests = new Map<number, Request>();
+  /** By the ids of tasks; undefined everywhere between rounds. */
+  private drops: (WorkerList | undefined)[] = [];
+  private readonly dropped: TaskView[] = [];
 
-  get size(): number {
-    return this.moves.length;
+  /** Workers that will receive a copy. */
+  coming(task: TaskView): WorkerList {
+    if (this.requests.size === 0) return NOBODY;
+    const request = this.requests.get(task.id);
+    return request?.task === task ? request.workers : NOBODY;
   }
 
-  get(task: TaskView): TaskMoves | undefined {
-    const moves = this.byId.size === 0 ? undefined : this.byId.get(task.id);
-    return moves?.task === task ? moves : undefined;
-  }
-
-  has(task: TaskView): boolean {
-    return this.get(task) !== undefined;
+  /** Workers that will lose theirs. */
+  going(task: TaskView): WorkerList {
+    return this.drops[task.id] ?? NOBODY;
   }
 
   /** A copy was asked for. It has twice the time that all that this worker waits for needs. */
   addReplicate(task: TaskView, load: WorkerLoad, { nowMs, bandwidth }: TransferTime): void {
-    const moves = this.movesOf(task);
-    moves.replicate = withWorker(moves.replicate, load);
     load.queuedBytes += Math.max(0, task.nbytes);
     const expiresMs = nowMs + GRACE_MS + (2000 * load.queuedBytes) / bandwidth;
-    moves.expiresMs = Math.max(moves.expiresMs, expiresMs);
+    const known = this.requests.get(task.id);
+    if (known?.task === task) {
+      known.workers = withWorker(known.workers, load);
+      known.expiresMs = Math.max(known.expiresMs, expiresMs);
+    } else {
+      // What is known is of a task that was forgotten, whose id this one has got.
+      this.requests.set(task.id, { task, workers: load.alone, expiresMs });
+    }
   }
 
   addDrop(task: TaskView, load: WorkerLoad): void {
-    const moves = this.movesOf(task);
-    moves.drop = withWorker(moves.drop, load);
+    if (task.id >= this.drops.length) this.grow(task.id + 1);
+    const known = this.drops[task.id];
+    if (known === undefined) this.dropped.push(task);
+    this.drops[task.id] = withWorker(known ?? NOBODY, load);
   }
 
   /**
@@ -70,77 +76,76 @@ export class ReplicaBook implements ReadonlyMap<TaskView, PendingReplicas> {
    * @param loads - made when something is under way
    */
   beginRound({ running }: ClusterView, nowMs: number, loads: () => WorkerLoads): void {
-    if (this.moves.length === 0) return;
-    const loadsOfRound = loads();
-    this.keep((moves) => {
-      const { task, replicate } = moves;
-      if (task.state !== 'memory' || nowMs >= moves.expiresMs) return false;
+    for (const [id, request] of this.requests) {
+      const { task, workers, expiresMs } = request;
       const isOpen = (worker: WorkerView): boolean =>
         running.has(worker) && !worker.hasWhat.has(task);
-      if (!replicate.items.every(isOpen)) {
-        moves.replicate = new WorkerList(replicate.items.filter(isOpen));
-      }
-      for (const worker of moves.replicate.items) loadsOfRound.expect(worker, task.nbytes);
-      return moves.replicate.size > 0;
-    });
+      const open = task.state === 'memory' && nowMs < expiresMs ? workers.items.filter(isOpen) : [];
+      if (open.length === 0) this.requests.delete(id);
+      else if (open.length < workers.size) request.workers = new WorkerList(open);
+      for (const worker of open) loads().expect(worker, task.nbytes);
+    }
   }
 
   /** The drops of the round are done; requests stay. */
   endRound(): void {
-    this.keep((moves) => {
-      moves.drop = NOBODY;
-      return moves.replicate.size > 0;
-    });
+    for (const { id } of this.dropped) this.drops[id] = undefined;
+    this.dropped.length = 0;
   }
 
-  *entries(): MapIterator<[TaskView, TaskMoves]> {
-    for (const moves of this.moves) yield [moves.task, moves];
+  // ---- as policies see it --------------------------------------------------------------------
+
+  get size(): number {
+    let size = this.requests.size;
+    for (const task of this.dropped) if (this.coming(task).size === 0) size++;
+    return size;
+  }
+
+  get(task: TaskView): PendingReplicas | undefined {
+    const replicate = this.coming(task);
+    const drop = this.going(task);
+    return replicate.size + drop.size === 0 ? undefined : { replicate, drop };
+  }
+
+  has(task: TaskView): boolean {
+    return this.coming(task).size + this.going(task).size > 0;
   }
 
   *keys(): MapIterator<TaskView> {
-    for (const { task } of this.moves) yield task;
+    for (const { task } of this.requests.values()) yield task;
+    for (const task of this.dropped) if (this.coming(task).size === 0) yield task;
   }
 
-  *values(): MapIterator<TaskMoves> {
-    yield* this.moves;
+  *entries(): MapIterator<[TaskView, PendingReplicas]> {
+    for (const task of this.keys()) {
+      yield [task, { replicate: this.coming(task), drop: this.going(task) }];
+    }
+  }
+
+  *values(): MapIterator<PendingReplicas> {
+    for (const [, pending] of this.entries()) yield pending;
   }
 
   forEach(
     callback: (
-      moves: PendingReplicas,
+      pending: PendingReplicas,
       task: TaskView,
       book: ReadonlyMap<TaskView, PendingReplicas>,
     ) => void,
   ): void {
-    for (const moves of this.moves) callback(moves, moves.task, this);
+    for (const [task, pending] of this.entries()) callback(pending, task, this);
   }
 
-  [Symbol.iterator](): MapIterator<[TaskView, TaskMoves]> {
+  [Symbol.iterator](): MapIterator<[TaskView, PendingReplicas]> {
     return this.entries();
   }
 
-  private movesOf(task: TaskView): TaskMoves {
-    const known = this.byId.get(task.id);
-    if (known?.task === task) return known;
-    // Of a task that was forgotten, whose id this one has got.
-    if (known !== undefined) this.moves.splice(this.moves.indexOf(known), 1);
-    const moves = new TaskMoves(task);
-    this.byId.set(task.id, moves);
-    this.moves.push(moves);
-    return moves;
-  }
-
-  private keep(isKept: (moves: TaskMoves) => boolean): void {
-    let count = 0;
-    let dropped = 0;
-    for (const moves of this.moves) {
-      if (isKept(moves)) this.moves[count++] = moves;
-      else dropped++;
-    }
-    if (dropped === 0) return;
-    this.moves.length = count;
-    this.byId.clear();
-    for (const moves of this.moves) this.byId.set(moves.task.id, moves);
+  /** Without holes, or the array would become a hash table. */
+  private grow(length: number): void {
+    const grown = new Array<WorkerList | undefined>(Math.max(length, 2 * this.drops.length));
+    grown.fill(undefined);
+    for (const { id } of this.dropped) grown[id] = this.drops[id];
+    this.drops = grown;
   }
 }
 

@@ -2,20 +2,46 @@ import type { ClusterView, MemoryMeasure, TaskView, WorkerView } from '../../cor
 import { WorkerList } from './worker-list.ts';
 
 /** A worker within one round. */
-export interface WorkerLoad {
-  readonly worker: WorkerView;
-  /** The set that has this worker alone; shared by all that need one. */
-  readonly alone: WorkerList;
+export class WorkerLoad {
   /** Bytes, with the effects of all that is pending. */
-  memory: number;
+  memory = 0;
   /** Bytes that were asked for and have not arrived. */
-  queuedBytes: number;
+  queuedBytes = 0;
   /** Position in the heap, or -1. */
-  index: number;
+  index = -1;
   /** Keys that it will receive, and lose. */
-  acquire: string[] | undefined;
-  remove: string[] | undefined;
+  acquire: string[] | undefined = undefined;
+  remove: string[] | undefined = undefined;
+  private only: WorkerList | undefined = undefined;
+
+  constructor(readonly worker: WorkerView) {}
+
+  /** @param memory - in bytes */
+  reset(memory: number): void {
+    this.memory = memory;
+    this.queuedBytes = 0;
+    this.index = -1;
+    this.acquire = undefined;
+    this.remove = undefined;
+  }
+
+  /** The set that has this worker alone; shared by all that need one. */
+  get alone(): WorkerList {
+    return (this.only ??= new WorkerList([this.worker]));
+  }
 }
+
+/** One function for each measure: a field that is named by a variable is slow to read. */
+const MEMORY_READERS: Readonly<Record<MemoryMeasure, (worker: WorkerView) => number>> = {
+  process: ({ memory }) => memory.process,
+  managed: ({ memory }) => memory.managed,
+  managedTotal: ({ memory }) => memory.managedTotal,
+  spilled: ({ memory }) => memory.spilled,
+  unmanaged: ({ memory }) => memory.unmanaged,
+  unmanagedOld: ({ memory }) => memory.unmanagedOld,
+  unmanagedRecent: ({ memory }) => memory.unmanagedRecent,
+  optimistic: ({ memory }) => memory.optimistic,
+};
 
 /** With more workers refused than this, all are looked at instead of the heap from its top. */
 const REFUSED_MAX = 16;
@@ -25,27 +51,40 @@ const REFUSED_MAX = 16;
  * top, so that to choose a recipient does not cost O(workers) for every result.
  */
 export class WorkerLoads {
-  private readonly byRank: (WorkerLoad | undefined)[] = [];
-  /** Made when somebody first asks for the emptiest. */
-  private heap: WorkerLoad[] | undefined;
+  private readonly byRank: WorkerLoad[] = [];
+  /** Workers that keys were given to or taken from in this round. */
+  private readonly touched: WorkerLoad[] = [];
+  /** Filled when somebody first asks for the emptiest. */
+  private readonly heap: WorkerLoad[] = [];
+  private isHeapMade = false;
   private readonly frontier: number[] = [];
+  private readonly memoryOf: (worker: WorkerView) => number;
 
-  /** O(workers). */
+  /** Empty until the first {@link refresh}. */
   constructor(
     private readonly cluster: ClusterView,
     measure: MemoryMeasure,
   ) {
-    for (const worker of cluster.workers.values()) {
-      this.byRank[worker.rank] = {
-        worker,
-        alone: new WorkerList([worker]),
-        memory: worker.memory[measure],
-        queuedBytes: 0,
-        index: -1,
-        acquire: undefined,
-        remove: undefined,
-      };
+    this.memoryOf = MEMORY_READERS[measure];
+  }
+
+  /** A round begins: nothing is pending, and memory is as it is. O(workers). */
+  refresh(): this {
+    const { byRank, memoryOf } = this;
+    const { workers } = this.cluster;
+    this.touched.length = 0;
+    this.heap.length = 0;
+    this.isHeapMade = false;
+    // Ranks are dense, so what was there before is replaced or cut off.
+    byRank.length = Math.min(byRank.length, workers.size);
+    const byArrival = [...workers.values()];
+    if (byRank.length < workers.size) byArrival.sort((a, b) => a.rank - b.rank);
+    for (const worker of byArrival) {
+      let load = byRank[worker.rank];
+      if (load?.worker !== worker) byRank[worker.rank] = load = new WorkerLoad(worker);
+      load.reset(memoryOf(worker));
     }
+    return this;
   }
 
   /** Undefined for what is no registered worker. O(1). */
@@ -55,8 +94,27 @@ export class WorkerLoads {
   }
 
   /** By rank. */
-  *all(): Generator<WorkerLoad> {
-    for (const load of this.byRank) if (load !== undefined) yield load;
+  get all(): readonly WorkerLoad[] {
+    return this.byRank;
+  }
+
+  /** Those with something to receive or to lose, by rank. */
+  takeTouched(): readonly WorkerLoad[] {
+    return this.touched.sort((a, b) => a.worker.rank - b.worker.rank);
+  }
+
+  acquire(load: WorkerLoad, key: string): void {
+    this.touch(load);
+    (load.acquire ??= []).push(key);
+  }
+
+  remove(load: WorkerLoad, key: string): void {
+    this.touch(load);
+    (load.remove ??= []).push(key);
+  }
+
+  private touch(load: WorkerLoad): void {
+    if (load.acquire === undefined && load.remove === undefined) this.touched.push(load);
   }
 
   /** So many bytes are on their way to the worker. Before anybody is chosen. */
@@ -70,7 +128,7 @@ export class WorkerLoads {
   /** O(log workers). */
   setMemory(load: WorkerLoad, memory: number): void {
     load.memory = memory;
-    if (load.index < 0 || this.heap === undefined) return;
+    if (load.index < 0) return;
     this.siftUp(this.heap, load);
     this.siftDown(this.heap, load);
   }
@@ -80,7 +138,7 @@ export class WorkerLoads {
    * one with the lowest rank. O(1) when the first will do, O(workers) at most.
    */
   emptiest(task: TaskView, excluded: WorkerList): WorkerLoad | undefined {
-    const heap = (this.heap ??= this.makeHeap());
+    const heap = this.isHeapMade ? this.heap : this.makeHeap();
     const top = heap[0];
     if (top === undefined || isFree(top.worker, task, excluded)) return top;
     const { frontier } = this;
@@ -118,14 +176,16 @@ export class WorkerLoads {
   }
 
   private makeHeap(): WorkerLoad[] {
-    const heap: WorkerLoad[] = [];
+    const { heap } = this;
+    this.isHeapMade = true;
     for (const worker of this.cluster.running) {
       const load = this.of(worker);
       if (load !== undefined) heap.push(load);
     }
-    // A sorted array is a heap.
-    heap.sort((a, b) => a.memory - b.memory || a.worker.rank - b.worker.rank);
     heap.forEach((load, index) => (load.index = index));
+    for (let at = (heap.length >> 1) - 1; at >= 0; at--) {
+      this.siftDown(heap, heap[at] as WorkerLoad);
+    }
     return heap;
   }
 

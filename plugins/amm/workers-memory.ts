@@ -7,7 +7,7 @@ export class WorkersMemory implements ReadonlyMap<WorkerView, number> {
   constructor(private readonly loads: () => WorkerLoads | undefined) {}
 
   get size(): number {
-    return [...this.keys()].length;
+    return this.loads()?.all.length ?? 0;
   }
 
   get(worker: WorkerView): number | undefined {
@@ -19,7 +19,7 @@ export class WorkersMemory implements ReadonlyMap<WorkerView, number> {
   }
 
   *entries(): MapIterator<[WorkerView, number]> {
-    for (const { worker, memory } of this.loads()?.all() ?? []) yield [worker, memory];
+    for (const { worker, memory } of this.loads()?.all ?? []) yield [worker, memory];
   }
 
   *keys(): MapIterator<WorkerView> {

@@ -7,7 +7,7 @@ import { AmmBench } from './amm-kit.ts';
 
 /** The rule, without a heap. */
 function scan(loads: WorkerLoads, running: ReadonlySet<WorkerView>, refused: ReadonlySet<string>) {
-  const free = [...loads.all()].filter(
+  const free = [...loads.all].filter(
     ({ worker }) => running.has(worker) && !refused.has(worker.name),
   );
   return free.sort((a, b) => a.memory - b.memory || a.worker.rank - b.worker.rank)[0];
@@ -26,7 +26,7 @@ it('the emptiest worker is found, whatever changes and whoever is refused', () =
         bench.worker(`w${index}`, index % 3, index % 7 === 6 ? 'paused' : 'running'),
       );
       const running = new Set<WorkerView>(bench.cluster.running);
-      const loads = new WorkerLoads(bench.cluster, 'process');
+      const loads = new WorkerLoads(bench.cluster, 'process').refresh();
       const task = bench.task('x', [bench.worker('other')]);
       for (const { worker, memory, refused } of steps) {
         const names = new Set(refused.map((index) => `w${index}`));
@@ -45,8 +45,8 @@ it('a worker that is not registered has no load', () => {
   const gone = bench.worker('gone', 7);
   bench.worker('stays');
   bench.cluster.removeWorker(gone);
-  const loads = new WorkerLoads(bench.cluster, 'process');
+  const loads = new WorkerLoads(bench.cluster, 'process').refresh();
   expect(loads.of(gone)).toBeUndefined();
   expect(loads.of({ rank: 0 } as WorkerView)).toBeUndefined();
-  expect([...loads.all()].map(({ worker }) => worker.name)).toEqual(['stays']);
+  expect([...loads.all].map(({ worker }) => worker.name)).toEqual(['stays']);
 });

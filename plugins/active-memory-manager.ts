@@ -68,6 +68,7 @@ export default definePlugin<AmmOptions>({
         measure,
         nowMs: () => context.clock.nowMs(),
         enact: (moves) => context.enqueue({ op: 'move-replicas', ...moves }),
+        decisions: context.decisions,
         report: (error) => context.report(error),
         book,
       });

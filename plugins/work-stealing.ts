@@ -44,6 +44,7 @@ export default definePlugin<WorkStealingOptions>({
       cluster: () => context.cluster,
       rules: mode === 'calm' ? new CalmRules(horizonMs / 1000) : new EagerRules(),
       spared: new Set(spare),
+      decisions: context.decisions,
       enact: (wishes) => context.enqueue({ op: 'steal-tasks', wishes }),
     });
     let timer: Timer | undefined;

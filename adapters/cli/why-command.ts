@@ -57,10 +57,12 @@ function decisionLines(decision: Decision, startMs: number): string[] {
 }
 
 function candidateText(candidate: DecisionCandidate): string {
-  const { worker, score, missingBytes, occupancyS, processingCount, openSlots } = candidate;
+  const { worker, score, missingBytes, memoryBytes } = candidate;
+  const { occupancyS, processingCount, openSlots } = candidate;
   const facts = [
     ...(score === undefined ? [] : [`score ${round(score)}`]),
     ...(missingBytes === undefined ? [] : [`lacks ${missingBytes} bytes`]),
+    ...(memoryBytes === undefined ? [] : [`${memoryBytes} bytes in use`]),
     `${round(occupancyS)} s of work`,
     `${processingCount} tasks`,
     ...(openSlots === undefined ? [] : [`${openSlots} open slots`]),

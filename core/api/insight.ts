@@ -8,6 +8,8 @@ export interface DecisionCandidate {
   readonly score?: number;
   /** Bytes of inputs that it lacks. */
   readonly missingBytes?: number;
+  /** Bytes in use, by the measure of the Active Memory Manager. */
+  readonly memoryBytes?: number;
   /** Seconds of work ahead of it. */
   readonly occupancyS: number;
   /** Tasks sent to it. */
@@ -33,6 +35,20 @@ export interface Decision {
   readonly stimulusId: string;
   /** Milliseconds of the scheduler's clock. */
   readonly atMs: number;
+}
+
+/** A decision as a plugin tells it; who told it and when is filled in. */
+export type PluginDecision = Omit<Decision, 'policy' | 'stimulusId' | 'atMs'> & {
+  /** Default: the name of the plugin. */
+  readonly policy?: string;
+};
+
+/** Where plugins tell what they decided, for `why`. */
+export interface DecisionSink {
+  /** Ask before you collect candidates: usually nobody wants to know. */
+  readonly isRecording: boolean;
+  /** No-op unless decisions are being recorded. */
+  record(decision: PluginDecision): void;
 }
 
 /** Candidates that are told of each decision. */

@@ -2,6 +2,7 @@ import type { Stimulus } from '../messages/stimulus.ts';
 import type { Clock, Timer } from './clock.ts';
 import type { YardmasterError } from './errors.ts';
 import type { EventSource } from './events.ts';
+import type { DecisionSink } from './insight.ts';
 import type { HookTable, SchedulerHooks } from './hooks.ts';
 import type { PolicySlots, SlotName } from './policies.ts';
 import type { ClusterView } from './views.ts';
@@ -71,6 +72,8 @@ export interface PluginContext {
    * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`
    */
   load(entry: UseEntry, at?: readonly (string | number)[]): Promise<LoadedExtension>;
+  /** Where to tell what was decided about a task, for `why`. */
+  readonly decisions: DecisionSink;
   /** Tells people of an error that the plugin survived: logged, counted, and an `error` event. */
   report(error: YardmasterError): void;
 }

@@ -1,6 +1,7 @@
 import { every, type Timer } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { EventSource } from '../api/events.ts';
+import type { DecisionSink } from '../api/insight.ts';
 import type {
   CommandHandler,
   LoadedExtension,
@@ -13,6 +14,7 @@ import type {
 } from '../api/plugin.ts';
 import type { PolicySlots, SlotName } from '../api/policies.ts';
 import type { ClusterView } from '../api/views.ts';
+import type { Insight } from '../kernel/insight/insight.ts';
 import type { Container } from './container.ts';
 import { Observer } from './hook-table.ts';
 import { loadExtension } from './load-extension.ts';
@@ -23,6 +25,8 @@ import { CLOCK, EVENT_BUS, LOGGER, RESOLVER, SLOTS } from './tokens.ts';
 export interface PluginHost {
   readonly cluster: ClusterView;
   enqueue(stimulus: NewStimulus): void;
+  /** For decisions that plugins tell of. */
+  readonly insight: Pick<Insight, 'isRecording' | 'record'>;
   /** A slot was filled or emptied: compile the ports anew. */
   portsChanged(): void;
   /** Something failed that the scheduler survives. */
@@ -114,6 +118,7 @@ export class LoadedPlugin {
       provide: (token, service) => this.provide(token, service),
       get: (token) => container.get(token),
       load: (entry, at) => this.load(entry, at),
+      decisions: this.decisionSink(),
       report: (error) => this.report(error),
     };
   }
@@ -133,6 +138,19 @@ export class LoadedPlugin {
       cancel: () => {
         timer.cancel();
         this.timers.delete(timer);
+      },
+    };
+  }
+
+  private decisionSink(): DecisionSink {
+    const { host, name } = this;
+    const clock = this.container.get(CLOCK);
+    return {
+      get isRecording() {
+        return host.insight.isRecording;
+      },
+      record: (decision) => {
+        host.insight.record({ policy: name, ...decision, stimulusId: name, atMs: clock.nowMs() });
       },
     };
   }

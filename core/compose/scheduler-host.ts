@@ -9,6 +9,7 @@ import type { Listener, WireMessage } from '../api/transport.ts';
 import { configError } from '../config/errors.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Config } from '../config/types.ts';
+import type { Insight } from '../kernel/insight/insight.ts';
 import type { Outbox } from '../kernel/outbox.ts';
 import type { KernelPorts } from '../kernel/ports.ts';
 import { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
@@ -82,6 +83,10 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
 
   get cluster(): ClusterState {
     return this.kernel.cluster;
+  }
+
+  get insight(): Insight {
+    return this.kernel.insight;
   }
 
   get events(): EventSource {
@@ -222,7 +227,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
 
   private makeDesk(): PolicyDesk {
     const { extensions, options } = this;
-    const { insight } = this.kernel;
+    const { insight } = this;
     insight.recordDecisions(this.config.scheduler.decisionLogLength);
     for (const [slot, shadow] of extensions.shadows) insight.startShadow(slot, shadow);
     return new PolicyDesk({

@@ -2,6 +2,7 @@ import {
   type ActiveMemoryManagerPolicy,
   type AmmView,
   type ClusterView,
+  type DecisionSink,
   type MemoryMeasure,
   type MoveReplicas,
   type PendingReplicas,
@@ -12,9 +13,10 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { chooseDropper, chooseRecipient } from './choose-worker.ts';
+import { explainMove } from './explain-move.ts';
 import { readSuggestion } from './read-suggestion.ts';
 import { ReplicaBook, type TransferTime } from './replica-book.ts';
-import { WorkerLoads } from './worker-loads.ts';
+import { type WorkerLoad, WorkerLoads } from './worker-loads.ts';
 import { WorkersMemory } from './workers-memory.ts';
 
 /** What a policy may suggest in one round; beyond it, it is taken for endless. */
@@ -35,6 +37,7 @@ export interface MemoryManagerParts {
   readonly cluster: () => ClusterView;
   readonly measure: MemoryMeasure;
   readonly nowMs: () => number;
+  readonly decisions?: DecisionSink;
   /** Has the kernel do it. Not called when there is nothing to do. */
   readonly enact: (moves: ReplicaMoves) => void;
   /** A policy failed; the others go on. Called at its 1st, 2nd, 4th, 8th … failure. */
@@ -138,7 +141,7 @@ export class MemoryManager implements AmmView {
     let step = generator.next();
     for (let count = 1; step.done !== true; count++) {
       this.suggested++;
-      const chosen = this.consider(readSuggestion(step));
+      const chosen = this.consider(readSuggestion(step), policy);
       if (chosen !== undefined) this.accepted++;
       const isLate = count % SUGGESTIONS_PER_LOOK === 0 && this.parts.nowMs() > deadlineMs;
       if (count >= SUGGESTIONS_MAX || isLate) {
@@ -165,7 +168,10 @@ export class MemoryManager implements AmmView {
     }
   }
 
-  private consider(suggestion: Suggestion): WorkerView | undefined {
+  private consider(
+    suggestion: Suggestion,
+    policy: ActiveMemoryManagerPolicy<unknown>,
+  ): WorkerView | undefined {
     const { task } = suggestion;
     const loads = this.loadsOfRound();
     const nbytes = Math.max(0, task.nbytes);
@@ -173,6 +179,7 @@ export class MemoryManager implements AmmView {
       const coming = this.book.coming(task);
       const load = chooseRecipient(loads, this.cluster.running, suggestion, coming);
       if (load === undefined) return undefined;
+      this.explain(suggestion, load, policy);
       this.book.addReplicate(task, load, this.transferTime);
       loads.setMemory(load, load.memory + nbytes);
       loads.acquire(load, task.key);
@@ -180,10 +187,23 @@ export class MemoryManager implements AmmView {
     }
     const load = chooseDropper(loads, suggestion, this.book.going(task));
     if (load === undefined) return undefined;
+    this.explain(suggestion, load, policy);
     this.book.addDrop(task, load);
     loads.setMemory(load, Math.max(0, load.memory - nbytes));
     loads.remove(load, task.key);
     return load.worker;
+  }
+
+  /** Before anything is booked. Costs nothing unless somebody wants to know. */
+  private explain(
+    suggestion: Suggestion,
+    chosen: WorkerLoad,
+    policy: ActiveMemoryManagerPolicy<unknown>,
+  ): void {
+    const { decisions } = this.parts;
+    if (decisions?.isRecording !== true) return;
+    const { name } = policy.constructor;
+    decisions.record({ policy: name, ...explainMove(suggestion, chosen, this.loadsOfRound()) });
   }
 
   /** O(workers) when the round first needs it, so that a round with nothing to do costs nothing. */

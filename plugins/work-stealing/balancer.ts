@@ -1,4 +1,4 @@
-import type { ClusterView, StealWish } from '../../core/api/index.ts';
+import type { ClusterView, DecisionSink, StealWish } from '../../core/api/index.ts';
 import { Journal } from './journal.ts';
 import { Round } from './round.ts';
 import type { StealRules } from './rules.ts';
@@ -14,6 +14,7 @@ export interface BalancerParts {
   readonly rules: StealRules;
   /** Prefixes whose tasks are never stolen. */
   readonly spared: ReadonlySet<string>;
+  readonly decisions?: DecisionSink;
   /** Has the kernel ask. Not called when there is nothing to ask for. */
   readonly enact: (wishes: readonly StealWish[]) => void;
 }
@@ -94,13 +95,13 @@ export class Balancer {
   }
 
   private start(): void {
-    const { rules, spared } = this.parts;
+    const { rules, spared, decisions } = this.parts;
     const { journal } = this;
     const cluster = this.parts.cluster();
     this.rounds++;
     this.countBefore = journal.count;
     rules.begin(cluster);
-    this.round = new Round({ cluster, rules, journal, spared });
+    this.round = new Round({ cluster, rules, journal, spared, decisions });
   }
 
   /** To look at thousands of tasks ten times a second for nothing would be a waste. */

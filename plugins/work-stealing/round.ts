@@ -1,5 +1,12 @@
-import type { ClusterView, StealWish, TaskView, WorkerView } from '../../core/api/index.ts';
+import type {
+  ClusterView,
+  DecisionSink,
+  StealWish,
+  TaskView,
+  WorkerView,
+} from '../../core/api/index.ts';
 import { LEVEL_COUNT } from './cost-levels.ts';
+import { explainTheft } from './explain-theft.ts';
 import type { Journal } from './journal.ts';
 import { type Load, Loads } from './loads.ts';
 import type { StealRules } from './rules.ts';
@@ -22,6 +29,7 @@ export interface RoundParts {
   readonly journal: Journal;
   /** Prefixes whose tasks are never stolen. */
   readonly spared: ReadonlySet<string>;
+  readonly decisions: DecisionSink | undefined;
 }
 
 /**
@@ -123,7 +131,7 @@ export class Round {
   }
 
   private consider(task: TaskView, victim: Load, level: number, thieves: Thieves): void {
-    const { cluster, rules, journal } = this.parts;
+    const { cluster, rules, journal, decisions } = this.parts;
     const theft = this.theftOf(task, victim);
     if (!thieves.choose(theft)) return;
     const { thief, computeS } = theft;
@@ -138,6 +146,7 @@ export class Round {
     const { address } = victim.worker;
     this.wishes.push({ key: task.key, victim: address, thief: worker.address, victimS, thiefS });
     journal.add(level, victimS);
+    if (decisions?.isRecording === true) decisions.record(explainTheft(theft, level));
     victim.add(-victimS, -1);
     thief.add(thiefS, 1);
     if (!rules.mayGoOn(thief)) thieves.dismiss(thief);

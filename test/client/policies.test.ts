@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
 import { whyText } from '../../adapters/cli/why-command.ts';
-import { add, inc, total } from './tasks.ts';
+import { add, inc, slow, total } from './tasks.ts';
 import { VirtualCluster } from './virtual-cluster.ts';
 
 const clusters: VirtualCluster[] = [];
@@ -112,4 +112,37 @@ test('why reads as a text: the present, then decisions and transitions in their 
   expect(decision).toBeLessThan(text.indexOf('waiting -> processing'));
   expect(text).toMatch(/among 2 workers that hold inputs/);
   expect(whyText(await cluster.passing(client.why('nothing')))).toMatch(/^nothing is unknown\n/);
+});
+
+test('what plugins decide is explained as well: copies, and tasks that change workers', async () => {
+  const cluster = await start({
+    decisionLogLength: 1000,
+    plugins: [{ use: 'work-stealing', options: { start: false } }],
+  });
+  const { client } = cluster;
+  const two = client.submit(inc, 1);
+  await cluster.passing(client.replicate(two, { n: 2 }));
+  const copies = (await cluster.passing(client.why(two))).decisions;
+  expect(copies).toMatchObject([
+    { kind: 'placement' },
+    {
+      kind: 'replicate',
+      policy: 'SpreadReplicas',
+      rule: 'one more copy: the least memory of 2 workers without one',
+      candidateCount: 2,
+    },
+  ]);
+
+  const here = { workers: [cluster.worker('worker-0').address], allowOtherWorkers: true };
+  const futures = Array.from({ length: 30 }, (_, n) =>
+    client.with({ ...here, pure: false }).submit(slow, 50, n),
+  );
+  await cluster.until(() => cluster.worker('worker-0').processing.size === 30);
+  await cluster.passing(client.command('work-stealing.runOnce'));
+  const whys = await Promise.all(futures.map((future) => cluster.passing(client.why(future.key))));
+  const steals = whys.flatMap(({ decisions }) => decisions).filter(({ kind }) => kind === 'steal');
+  expect(steals.length).toBeGreaterThan(0);
+  expect(steals[0]?.policy).toBe('work-stealing');
+  expect(steals[0]?.rule).toMatch(/^asked for from .*, cost level 0: 0\.5 s of computation/);
+  await cluster.passing(client.gather(futures));
 });

@@ -18,7 +18,8 @@ export const builtins: Builtins = {
   'depth-first': async () => (await import('../policies/ordering/depth-first.ts')).depthFirst,
   dask: async () => (await import('../policies/ordering/dask.ts')).daskOrder,
   mars: async () => (await import('../policies/ordering/mars.ts')).mars,
-  'as-submitted': async () => (await import('../policies/ordering/as-submitted.ts')).asSubmitted,
+  // The name stands for another policy in the slot `fairness`.
+  'ordering/fifo': async () => (await import('../policies/ordering/fifo.ts')).fifo,
   best: async () => (await import('../policies/ordering/best.ts')).best,
   fifo: async () => (await import('../policies/fairness/fifo.ts')).fifo,
   'weighted-fair-share': async () =>

@@ -97,7 +97,7 @@ export interface LoadedExtension {
 
 /**
  * Short names of what is built in, with what loads each: a definition or a class. Nothing is loaded
- * before it is used.
+ * before it is used. A policy whose name another slot has as well stands as `slot/name`.
  */
 export type Builtins = Readonly<Record<string, () => Promise<unknown>>>;
 

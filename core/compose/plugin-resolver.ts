@@ -29,11 +29,18 @@ export class PluginResolver {
 
   /**
    * @param what - what it is expected to be, for messages: `plugin`, `policy`
+   * @param slot - the policy slot that it is for: built-in names are looked up as `slot/name` first
    * @throws YardmasterError `ERR_PLUGIN_LOAD`
    */
-  async resolve(use: unknown, what: string): Promise<Resolved> {
+  async resolve(use: unknown, what: string, slot?: string): Promise<Resolved> {
     if (typeof use !== 'string') return { exported: use, source: `${describe(use)} given in code` };
     const { module, name } = splitUse(use);
+    if (Object.hasOwn(this.builtins, `${slot ?? ''}/${module}`) && name === undefined) {
+      return {
+        exported: await this.loadBuiltin(`${slot ?? ''}/${module}`),
+        source: `built-in ${module}`,
+      };
+    }
     if (Object.hasOwn(this.builtins, module) && name === undefined) {
       return { exported: await this.loadBuiltin(module), source: `built-in ${module}` };
     }

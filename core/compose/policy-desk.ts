@@ -127,8 +127,9 @@ export class PolicyDesk implements SchedulerPolicies {
   /** A client must not make the scheduler load files of its choice. */
   private builtinOnly(slot: SlotName, use: unknown): string {
     const { builtinNames } = this.host;
-    if (typeof use === 'string' && builtinNames.includes(use)) return use;
     const name = String(use);
+    const isBuiltin = builtinNames.includes(name) || builtinNames.includes(`${slot}/${name}`);
+    if (typeof use === 'string' && isBuiltin) return use;
     throw new YardmasterError(
       'ERR_PLUGIN_LOAD',
       `a client can put built-in policies into the slot ${slot}, and "${name}" is none${hint(name, builtinNames)}; ` +

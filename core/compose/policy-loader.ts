@@ -17,7 +17,7 @@ export async function loadPolicy<Slot extends SlotName>(
   entry: UseEntry,
   place: Place,
 ): Promise<Named<PolicySlots[Slot]>> {
-  const { exported, source } = await resolver.resolve(entry.use, 'policy');
+  const { exported, source } = await resolver.resolve(entry.use, 'policy', slot);
   const { name, policy } = make(slot, exported, entry, place, source);
   checkPolicy(slot, policy, `${name} (${source})`);
   return { name, policy: policy as PolicySlots[Slot] };

@@ -1,5 +1,5 @@
 import { definePolicy, type GraphTask } from '../../core/api/index.ts';
-import { submissionOrder } from './as-submitted.ts';
+import { submissionOrder } from './fifo.ts';
 import { criticalPathOrder } from './critical-path.ts';
 import { depthFirstWalk, startsOf } from './depth-first-walk.ts';
 import { freeingFirst, freeingFirstFromEnd } from './freeing-first.ts';
@@ -10,7 +10,7 @@ import { needsFirst } from './needs-first.ts';
 import { withoutData } from './without-data.ts';
 
 /** Orders that `best` can choose among, in the order in which they win when they are equal. */
-const CANDIDATES = ['dask', 'depth-first', 'needs-first', 'mars', 'as-submitted'] as const;
+const CANDIDATES = ['dask', 'depth-first', 'needs-first', 'mars', 'fifo'] as const;
 type Candidate = (typeof CANDIDATES)[number];
 
 /** Options of the policy `best`. */
@@ -81,7 +81,7 @@ const ORDERS: Readonly<
     depthFirstWalk(graph.dependencies, graph.taskCount, startsOf(graph, keys)),
   'needs-first': (graph, _tasks, keys) => needsFirst(graph, startsOf(graph, keys)),
   mars: marsOrder,
-  'as-submitted': submissionOrder,
+  fifo: submissionOrder,
 };
 
 class Search {

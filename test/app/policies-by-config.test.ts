@@ -19,7 +19,8 @@ async function builtinPolicies(): Promise<(readonly [SlotName, string])[]> {
   for (const [name, load] of Object.entries(builtins)) {
     const { kind, slot } = (await load()) as { kind?: string; slot?: SlotName };
     if (kind === 'policy' && slot !== undefined && SLOT_NAMES.includes(slot)) {
-      found.push([slot, name]);
+      // A name that two slots have stands as `slot/name`.
+      found.push([slot, name.replace(`${slot}/`, '')]);
     }
   }
   return found;

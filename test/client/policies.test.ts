@@ -20,7 +20,7 @@ test('every slot can be given to every built-in policy while tasks run, and no t
   const replacements = {
     workerSelection: ['balanced', 'locality-first', 'earliest-start'],
     queuing: ['family', 'co-assign', 'direct', 'root-ish'],
-    ordering: ['dask', 'mars', 'as-submitted', 'best', 'depth-first'],
+    ordering: ['dask', 'mars', 'fifo', 'best', 'depth-first'],
     fairness: ['fifo'],
   } as const;
   for (const [slot, names] of Object.entries(replacements)) {
@@ -59,12 +59,12 @@ test('a shadow reports to the client, and decides nothing', async () => {
   const cluster = await start();
   const { client } = cluster;
   expect(await cluster.passing(client.shadow('ordering'))).toBeUndefined();
-  await cluster.passing(client.policies.startShadow('ordering', 'as-submitted'));
+  await cluster.passing(client.policies.startShadow('ordering', 'fifo'));
   const sum = client.submit(total, client.map(inc, [1, 2, 3, 4]));
   expect(await cluster.passing(sum.result())).toBe(14);
   expect(await cluster.passing(client.shadow('ordering'))).toMatchObject({
     slot: 'ordering',
-    shadow: 'as-submitted',
+    shadow: 'fifo',
     active: 'depth-first',
     failures: 0,
   });
@@ -117,7 +117,7 @@ test('why reads as a text: the present, then decisions and transitions in their 
 test('what plugins decide is explained as well: copies, and tasks that change workers', async () => {
   const cluster = await start({
     decisionLogLength: 1000,
-    plugins: [{ use: 'work-stealing', options: { start: false } }],
+    workStealing: { start: false },
   });
   const { client } = cluster;
   const two = client.submit(inc, 1);

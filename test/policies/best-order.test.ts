@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { GraphTask } from '../../core/api/index.ts';
-import { asSubmitted } from '../../policies/ordering/as-submitted.ts';
+import { fifo } from '../../policies/ordering/fifo.ts';
 import { best, type BestOptions } from '../../policies/ordering/best.ts';
 import { daskOrder } from '../../policies/ordering/dask.ts';
 import { depthFirst } from '../../policies/ordering/depth-first.ts';
@@ -68,7 +68,7 @@ describe('improving an order', () => {
     fc.assert(
       fc.property(randomGraphs(), (random) => {
         const index = indexGraph(random);
-        const base = asSubmitted.create({}).order(random, []) as Int32Array;
+        const base = fifo.create({}).order(random, []) as Int32Array;
         expect(whyInvalid(random, freeingFirst(index, base))).toBeUndefined();
         expect(whyInvalid(random, freeingFirstFromEnd(index, base))).toBeUndefined();
       }),
@@ -94,20 +94,20 @@ describe('the best of several orders', () => {
   const give = (options: Partial<BestOptions>): string => sequenceOf(best.create(options), graph);
 
   it('among equals the first candidate is taken', () => {
-    expect(give({ candidates: ['as-submitted', 'dask'] })).toBe('b a sum');
-    expect(give({ candidates: ['depth-first', 'as-submitted'] })).toBe('a b sum');
+    expect(give({ candidates: ['fifo', 'dask'] })).toBe('b a sum');
+    expect(give({ candidates: ['depth-first', 'fifo'] })).toBe('a b sum');
   });
 
   it('orders are improved unless that is forbidden', () => {
     const tasks = graphTasks(pairs(3));
     const peak = (improve: boolean): number =>
-      peakOf(tasks, best.create({ candidates: ['as-submitted'], improve }).order(tasks, ['all']));
+      peakOf(tasks, best.create({ candidates: ['fifo'], improve }).order(tasks, ['all']));
     expect([peak(false), peak(true)]).toEqual([6, 4]);
   });
 
   it('a graph beyond the bound gets the first candidate, and nothing is improved', () => {
     const tasks = graphTasks(pairs(3));
-    const candidates = ['as-submitted', 'dask'] as const;
+    const candidates = ['fifo', 'dask'] as const;
     const peak = (workMax: number): number =>
       peakOf(tasks, best.create({ candidates, workMax }).order(tasks, ['all']));
     const work = indexGraph(tasks).nodeCount + indexGraph(tasks).dependencies.targets.length;
@@ -115,7 +115,7 @@ describe('the best of several orders', () => {
   });
 });
 
-it('as-submitted puts what a task needs before it, and otherwise keeps the order', () => {
+it('fifo puts what a task needs before it, and otherwise keeps the order', () => {
   const graph = { c: ['a'], b: [], a: [], d: ['b', 'e'], e: [] };
-  expect(sequenceOf(asSubmitted.create({}), graph, ['d'])).toBe('a c b e d');
+  expect(sequenceOf(fifo.create({}), graph, ['d'])).toBe('a c b e d');
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Ordering } from '../../core/api/index.ts';
-import { asSubmitted } from '../../policies/ordering/as-submitted.ts';
+import { fifo } from '../../policies/ordering/fifo.ts';
 import { best } from '../../policies/ordering/best.ts';
 import { daskOrder } from '../../policies/ordering/dask.ts';
 import { depthFirst } from '../../policies/ordering/depth-first.ts';
@@ -14,8 +14,8 @@ const ORDERINGS: Readonly<Record<string, Ordering>> = {
   'depth-first': depthFirst.create({}),
   'depth-first, most needed first': depthFirst.create({ children: 'most-needed' }),
   mars: mars.create({}),
-  'as-submitted': asSubmitted.create({}),
-  best: best.create({ candidates: ['dask', 'depth-first', 'needs-first', 'mars', 'as-submitted'] }),
+  fifo: fifo.create({}),
+  best: best.create({ candidates: ['dask', 'depth-first', 'needs-first', 'mars', 'fifo'] }),
 };
 
 describe.each(Object.entries(ORDERINGS))('%s', (_name, ordering) => {

@@ -6,8 +6,8 @@ import { type GraphIndex, indexGraph } from './graph-index.ts';
  * First in, first out: tasks in the order of submission, each right after what it needs, if that was
  * submitted later. The simplest ordering there is. O(tasks + links).
  */
-export const asSubmitted = definePolicy('ordering', {
-  name: 'as-submitted',
+export const fifo = definePolicy('ordering', {
+  name: 'fifo',
   create: () => ({ order: (tasks, _keys, links) => submissionOrder(indexGraph(tasks, links)) }),
 });
 

@@ -23,6 +23,7 @@ import { EventLog } from './event-log.ts';
 import { Extensions, type ExtensionsHost } from './extensions.ts';
 import { Gatherer } from './gatherer.ts';
 import { kernelOptions } from './kernel-options.ts';
+import { Pace } from './pace.ts';
 import { type SchedulerPolicies, PolicyDesk } from './policy-desk.ts';
 import type {
   AddPluginOptions,
@@ -58,6 +59,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   private readonly transports: TransportTable;
   private readonly eventLog = new EventLog();
   private readonly queue = new StimulusQueue();
+  private readonly pace: Pace;
   private readonly listeners: Listener[] = [];
   private readonly timers: Timer[] = [];
   private ports!: KernelPorts;
@@ -78,6 +80,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     this.log = options.log;
     this.config = loaded.config;
     this.extensions = new Extensions(loaded, options, this);
+    this.pace = new Pace(this.clock, this.log, () => this.extensions.policyNames);
     this.transports = new TransportTable(this.clock, options.builtins, options.transports);
   }
 
@@ -275,8 +278,9 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   private handle(stimulus: Stimulus): void {
     this.extensions.hooks.stimulusId = stimulus.stimulusId;
     this.extensions.bus.hold();
+    const nowMs = this.clock.nowMs();
     try {
-      this.deliver(this.kernel.handle(stimulus, this.clock.nowMs()));
+      this.deliver(this.kernel.handle(stimulus, nowMs));
     } catch (cause) {
       const { op, stimulusId } = stimulus;
       this.stopBecause(`the stimulus ${stimulusId} (${op}) could not be handled`, cause);
@@ -284,6 +288,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     if (this.arePortsStale) this.replacePorts();
     for (const change of this.changes.splice(0)) change();
     this.extensions.bus.release();
+    this.pace.finished(stimulus, nowMs);
   }
 
   private deliver({ toWorkers, toClients, events }: Outbox): void {

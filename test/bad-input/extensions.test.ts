@@ -41,6 +41,26 @@ test.each<[what: string, score: () => number, says: string]>([
   expect(log.lines[0]).toContain('the built-in policy decided instead');
 });
 
+test('when a policy is slow, the log says which stimulus kept everybody waiting', async () => {
+  let calls = 0;
+  const policy = definePolicy('workerSelection', {
+    name: 'pensive',
+    create: () => ({
+      score: () => 0,
+      selectUnconstrained: (_task, pool) => {
+        const endMs = Date.now() + (calls++ === 0 ? 600 : 0);
+        while (Date.now() < endMs);
+        return pool.at(0);
+      },
+    }),
+  });
+  const log = await logOf({ policies: { workerSelection: { use: policy } } });
+  expect(log.lines).toHaveLength(1);
+  expect(log.lines[0]).toMatch(
+    /update-graph-.* with 3 tasks kept everybody waiting for \d{3,} ms: .*workerSelection pensive/,
+  );
+});
+
 test('when a policy chooses a worker that is not there, the built-in one decides', async () => {
   const select = (): never => ({ address: 'x' }) as never;
   const policy = definePolicy('workerSelection', {

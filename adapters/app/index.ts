@@ -43,6 +43,7 @@ export {
   type TaskFunctionOf,
   taskOf,
 } from '../tasks/index.ts';
+export type { AdaptOptions } from './adaptive.ts';
 export { type ClusterMode, LocalCluster, type LocalClusterOptions } from './local-cluster.ts';
 export type { SchedulerOptions } from './start-scheduler.ts';
 

@@ -4,6 +4,7 @@ import type { ConfigInput } from '../../core/config/types.ts';
 import type { Scheduler } from '../../core/compose/scheduler.ts';
 import { Client, type ConnectOptions } from '../client/index.ts';
 import { SystemClock } from '../clock/index.ts';
+import type { Adaptive, AdaptiveCluster, AdaptOptions } from './adaptive.ts';
 import { importingTaskModule } from '../tasks/index.ts';
 import type { RunningScheduler } from './start-scheduler.ts';
 import type { ClusterWorker, WorkerStarter } from './cluster-workers.ts';
@@ -19,8 +20,10 @@ export type ClusterMode =
 
 /** What to start. Everything has a default. */
 export interface LocalClusterOptions {
-  /** Default 2. */
+  /** Default 2; with `adapt` its minimum. */
   readonly workers?: number;
+  /** Start and retire workers as the work demands: see {@link LocalCluster.adapt}. */
+  readonly adapt?: AdaptOptions;
   /** Tasks that each worker runs at once. Default: of the configuration, else 1. */
   readonly threads?: number;
   /** Default `threads`. */
@@ -61,6 +64,8 @@ export class LocalCluster {
   private closing: Promise<void> | undefined;
   /** Ends what waits for workers when the cluster closes. */
   private readonly stop = new AbortController();
+  private adaptive: Adaptive | undefined;
+  private readonly log: Logger | undefined;
 
   private constructor(
     private readonly running: RunningScheduler,
@@ -70,6 +75,7 @@ export class LocalCluster {
   ) {
     this.clock = options.clock ?? new SystemClock();
     this.timeoutMs = options.timeoutMs ?? START_TIMEOUT_MS;
+    this.log = options.log;
   }
 
   /**
@@ -84,7 +90,10 @@ export class LocalCluster {
     const { running, starter, transports } = await startLocal(options);
     const cluster = new LocalCluster(running, starter, transports, options);
     try {
-      await cluster.scaleTo(options.workers ?? DEFAULT_WORKERS);
+      const { adapt, workers = adapt === undefined ? DEFAULT_WORKERS : (adapt.minimum ?? 0) } =
+        options;
+      await cluster.scaleTo(workers);
+      if (adapt !== undefined) await cluster.adapt(adapt);
       return cluster;
     } catch (error) {
       await cluster.close();
@@ -122,12 +131,32 @@ export class LocalCluster {
 
   /**
    * Starts or stops workers until there are so many. The youngest go first; results that only they
-   * hold are computed again when they are needed.
+   * hold are computed again when they are needed. Ends {@link adapt}.
    *
    * @throws YardmasterError as {@link start}
    */
-  scaleTo(count: number): Promise<void> {
-    const step = this.scaling.then(() => this.scale(count));
+  async scaleTo(count: number): Promise<void> {
+    await this.stopAdapting();
+    await this.inTurn(() => this.scale(count));
+  }
+
+  /**
+   * From now on starts workers when there is more work than they can do in time, and retires them,
+   * their data first, when there is less. Replaces an earlier `adapt`; `scaleTo` ends it.
+   *
+   * @throws YardmasterError `ERR_CONFIG`, `ERR_CLOSED`
+   */
+  async adapt(options: AdaptOptions = {}): Promise<void> {
+    const { Adaptive } = await import('./adaptive.ts');
+    const { textLogger } = await import('./text-log.ts');
+    await this.stopAdapting();
+    this.checkOpen();
+    const log = this.log ?? textLogger('cluster');
+    this.adaptive = new Adaptive(this.adaptiveCluster(), this.clock, log, options);
+  }
+
+  private inTurn(run: () => Promise<void>): Promise<void> {
+    const step = this.scaling.then(run);
     this.scaling = step.catch(() => undefined);
     return step;
   }
@@ -140,6 +169,33 @@ export class LocalCluster {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  private async stopAdapting(): Promise<void> {
+    const { adaptive } = this;
+    this.adaptive = undefined;
+    await adaptive?.stop();
+  }
+
+  private adaptiveCluster(): AdaptiveCluster {
+    const { scheduler, workers } = this;
+    const own = (names: readonly string[]): readonly string[] =>
+      names.filter((name) => workers.some((worker) => worker.name === name));
+    return {
+      get workerCount() {
+        return workers.length;
+      },
+      target: (targetDurationMs) =>
+        scheduler.command('amm.adaptiveTarget', { targetDurationMs }) as number,
+      closable: (leave) => {
+        const chosen = scheduler.command('amm.workersToClose', { target: leave });
+        return own((chosen as readonly { name: string }[]).map(({ name }) => name));
+      },
+      start: (count) => this.inTurn(() => this.scale(workers.length + count)),
+      retire: async (names) => {
+        await (scheduler.command('amm.retireWorkers', { names }) as Promise<unknown>);
+      },
+    };
   }
 
   private async scale(count: number): Promise<void> {
@@ -213,10 +269,12 @@ export class LocalCluster {
 
   private async shutDown(): Promise<void> {
     this.stop.abort();
+    const adapting = this.stopAdapting();
     await Promise.all([...this.clients].map((client) => client.close()));
     await this.scaling;
     await Promise.all([...this.workers].map((worker) => worker.close()));
-    await this.running.close();
+    await this.running.close(); // Ends a retirement that is under way, too.
+    await adapting;
   }
 }
 

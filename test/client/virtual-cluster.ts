@@ -1,4 +1,5 @@
 // What a cluster imports when it starts: no time shall pass while modules are read.
+import '../../adapters/app/adaptive.ts';
 import '../../adapters/app/start-local.ts';
 import '../../adapters/executor-inline/index.ts';
 import '../../plugins/active-memory-manager.ts';
@@ -24,7 +25,7 @@ export class VirtualCluster {
   client!: Client;
 
   static async start(
-    workers: number,
+    workers?: number,
     options: LocalClusterOptions & { readonly scheduler?: object } = {},
   ): Promise<VirtualCluster> {
     const { scheduler, ...rest } = options;
@@ -33,7 +34,7 @@ export class VirtualCluster {
     cluster.local = await cluster.passing(
       LocalCluster.start({
         mode: 'inline',
-        workers,
+        ...(workers === undefined ? {} : { workers }),
         clock,
         log,
         transport: new InMemoryTransport(clock),

@@ -1,0 +1,56 @@
+/** What to do about the number of workers. */
+export type ScalingStep =
+  | { readonly kind: 'none' }
+  /** Start so many more. */
+  | { readonly kind: 'up'; readonly count: number }
+  /** Close these. */
+  | { readonly kind: 'down'; readonly names: readonly string[] };
+
+/** Bounds and patience of adaptive scaling. */
+export interface AdaptivePlanOptions {
+  readonly minimum: number;
+  /** May be Infinity. */
+  readonly maximum: number;
+  /** A worker is closed when it could go in so many looks in a row. */
+  readonly waitCount: number;
+}
+
+const NOTHING: ScalingStep = { kind: 'none' };
+
+/**
+ * Decides how many workers there should be: more at once, fewer only after some patience. It
+ * remembers who could have gone in the last looks. Dask's `Adaptive`.
+ */
+export class AdaptivePlan {
+  private readonly looks = new Map<string, number>();
+
+  constructor(private readonly options: AdaptivePlanOptions) {}
+
+  /**
+   * @param target - workers that the present work could use
+   * @param current - workers that there are, or that are being started
+   * @param closable - names of those that can best be done without, to leave so many
+   */
+  next(
+    target: number,
+    current: number,
+    closable: (leave: number) => readonly string[],
+  ): ScalingStep {
+    const { minimum, maximum, waitCount } = this.options;
+    const wanted = Math.max(minimum, Math.min(maximum, target));
+    if (wanted >= current) {
+      this.looks.clear();
+      return wanted === current ? NOTHING : { kind: 'up', count: wanted - current };
+    }
+    const candidates = new Set(closable(wanted));
+    for (const name of this.looks.keys()) if (!candidates.has(name)) this.looks.delete(name);
+    const names: string[] = [];
+    for (const name of candidates) {
+      const looks = (this.looks.get(name) ?? 0) + 1;
+      this.looks.set(name, looks);
+      if (looks >= waitCount) names.push(name);
+    }
+    for (const name of names) this.looks.delete(name);
+    return names.length === 0 ? NOTHING : { kind: 'down', names };
+  }
+}

@@ -109,6 +109,17 @@ describe('the code in', () => {
     ]);
   });
 
+  test('the guide to the memory manager runs', async () => {
+    const { files } = codeOf('docs/plugins.md');
+    const cwd = install('plugins', files);
+    const { stdout } = await run(process.execPath, ['pin.js'], { cwd });
+    expect(stdout.trim().split('\n')).toEqual([
+      'table-a worker-1',
+      'table-b worker-1',
+      'index-a worker-0',
+    ]);
+  });
+
   test('the guide to the client runs', async () => {
     const { files, rest } = codeOf('docs/client.md');
     const transport = new TcpTransport(new SystemClock());

@@ -135,6 +135,23 @@ describe('the Active Memory Manager in a scheduler', () => {
     );
   });
 
+  it.each([
+    ['managed_in_memory', 'managed'],
+    ['managed-in-memory', 'managed'],
+    ['managed_spilled', 'spilled'],
+    ['unmanaged_old', 'unmanagedOld'],
+    ['process', 'process'],
+  ])('the measure %s, as Dask spells it, is %s', async (measure, meant) => {
+    const { scheduler } = await start({ start: false, measure });
+    expect(scheduler.config.scheduler.activeMemoryManager.measure).toBe(meant);
+  });
+
+  it('a measure that does not exist is refused, with those that do', async () => {
+    await expect(start({ measure: 'managed_on_disk' })).rejects.toThrow(
+      'scheduler.activeMemoryManager.measure must be one of process, managed, managedTotal',
+    );
+  });
+
   it('classes and instances are given in code', async () => {
     class DropAll extends ActiveMemoryManagerPolicy {
       override *run(): SuggestionGenerator {

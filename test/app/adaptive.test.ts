@@ -92,14 +92,14 @@ describe('a cluster that adapts', () => {
     await expect(cluster.local.adapt()).rejects.toMatchObject({ code: 'ERR_CLOSED' });
   });
 
-  test.each([
+  test.each<[adapt: object, message: string]>([
     [{ minimum: -1 }, 'minimum must be a whole number'],
     [{ minimum: 3, maximum: 2 }, 'maximum must be'],
     [{ maximum: 0 }, 'maximum must be'],
     [{ waitCount: 0 }, 'waitCount must be'],
     [{ intervalMs: 0 }, 'intervalMs must be above 0'],
     [{ targetDurationMs: Infinity }, 'targetDurationMs must be above 0 and finite'],
-    [{ max: 3 } as object, 'there is no option "max"; there are minimum, maximum'],
+    [{ max: 3 }, 'there is no option "max"; there are minimum, maximum'],
   ])('refuses %o', async (adapt, message) => {
     const cluster = await start({ workers: 0 });
     await expect(cluster.local.adapt(adapt)).rejects.toMatchObject({

@@ -6,7 +6,7 @@ import type { KeyEntry } from './entry.ts';
 import type { FetchOptions } from './fetcher.ts';
 import { type CancelOptions, type Future, holdingOfFuture } from './future.ts';
 import type { Graph, ResultIn } from './graph.ts';
-import type { SubmitOptions } from './options.ts';
+import { checkPriority, type SubmitOptions } from './options.ts';
 import { type ScatterOptions, Scatterer } from './scatter.ts';
 import { Session } from './session.ts';
 import { entriesIn, futuresIn, replaceFutures } from './structure.ts';
@@ -28,6 +28,12 @@ export interface ConnectOptions {
 export interface GatherOptions extends FetchOptions {
   /** `skip` leaves futures that failed out of arrays and Sets. Default `raise`. */
   readonly errors?: 'raise' | 'skip';
+}
+
+/** How to change priorities. */
+export interface SetPriorityOptions {
+  /** `keep` leaves alone what the tasks still need. Default `raise`. */
+  readonly inputs?: 'raise' | 'keep';
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -159,6 +165,30 @@ export class Client extends ClusterAccess {
     this.session.table.retry(entriesIn(futures));
   }
 
+  /**
+   * Changes the order of what has not begun: higher runs earlier, 0 is what everybody has. What the
+   * tasks still need comes at least as early as they do, unless `inputs` is `keep`. Futures that have
+   * ended are left alone; of tasks that several clients want the last word counts.
+   *
+   * @param futures - a future, any structure of them, or a Map with a priority for each
+   * @throws YardmasterError `ERR_GRAPH_INVALID` when a priority is not a finite number, `ERR_CLOSED`
+   */
+  setPriority(futures: unknown, priority: number, options?: SetPriorityOptions): void;
+  setPriority(priorities: ReadonlyMap<Future<unknown>, number>, options?: SetPriorityOptions): void;
+  setPriority(
+    futures: unknown,
+    priority?: number | SetPriorityOptions,
+    options?: SetPriorityOptions,
+  ): void {
+    this.session.checkOpen();
+    const isForAll = typeof priority === 'number';
+    const { inputs = 'raise' } = (isForAll ? options : priority) ?? {};
+    const priorities = isForAll
+      ? new Map(entriesIn(futures).map((entry) => [entry, checkPriority(priority)]))
+      : prioritiesIn(futures as ReadonlyMap<Future<unknown>, number>);
+    this.session.table.setPriorities(priorities, inputs === 'raise');
+  }
+
   /** Releases everything and disconnects. What is still open fails with `ERR_CLOSED`. */
   close(): Promise<void> {
     return this.session.close();
@@ -167,4 +197,11 @@ export class Client extends ClusterAccess {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.session.close();
   }
+}
+
+function prioritiesIn(given: ReadonlyMap<Future<unknown>, number>): Map<KeyEntry, number> {
+  const pairs = Array.from(given, ([future, priority]) => {
+    return [holdingOfFuture(future).entry, checkPriority(priority)] as const;
+  });
+  return new Map(pairs);
 }

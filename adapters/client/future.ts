@@ -1,4 +1,5 @@
 import { inspect } from 'node:util';
+import { YardmasterError } from '../../core/api/index.ts';
 import type { FutureStatus, KeyEntry } from './entry.ts';
 
 /** How a cancellation is done. */
@@ -99,6 +100,18 @@ export class Future<T> {
     this.#released = true;
     abandoned.unregister(this);
     this.#owner.releaseEntry(this.#entry);
+  }
+
+  /**
+   * Another future of the same result, which is released for itself.
+   * @throws YardmasterError `ERR_CANCELLED` when this one was released
+   */
+  clone(): Future<T> {
+    if (this.#released) {
+      const message = `the future of "${this.key}" was released and cannot be cloned`;
+      throw new YardmasterError('ERR_CANCELLED', message, { key: this.key });
+    }
+    return new Future<T>(this.#owner, this.#entry);
   }
 
   toString(): string {

@@ -1,5 +1,10 @@
 /** The client: everything a user of a cluster needs. */
-export { Client, type ConnectOptions, type GatherOptions } from './client.ts';
+export {
+  Client,
+  type ConnectOptions,
+  type GatherOptions,
+  type SetPriorityOptions,
+} from './client.ts';
 export {
   type AmmControl,
   type AmmRound,

@@ -75,6 +75,18 @@ export class KeyTable {
     }
   }
 
+  /** Whoever is still to come changes its place in the order. No-op for those that have ended. */
+  setPriorities(priorities: ReadonlyMap<KeyEntry, number>, raiseInputs: boolean): void {
+    const open = [...priorities].filter(([entry]) => !entry.detached && !entry.isSettled);
+    if (open.length === 0) return;
+    this.outgoing.report({
+      op: 'set-priority',
+      keys: open.map(([entry]) => entry.key),
+      userPriorities: open.map(([, priority]) => priority),
+      raiseInputs,
+    });
+  }
+
   /** The scheduler said that it is in memory, but nobody has it. */
   reportLost(entry: KeyEntry): void {
     if (entry.detached) return;

@@ -87,9 +87,7 @@ export function checkOptions<Options extends SubmitOptions>(options: Options): O
   if (retries !== undefined && !(Number.isInteger(retries) && retries >= 0)) {
     refuse('retries', retries, 'a whole number, at least 0');
   }
-  if (priority !== undefined && !Number.isFinite(priority)) {
-    refuse('priority', priority, 'a finite number');
-  }
+  if (priority !== undefined) checkPriority(priority);
   if (workers !== undefined && !isListOfStrings(workers)) {
     refuse('workers', workers, 'a list of addresses, host names or worker names, not empty');
   }
@@ -104,6 +102,12 @@ export function checkOptions<Options extends SubmitOptions>(options: Options): O
     refuse('fifoTimeoutMs', fifoTimeoutMs, 'at least 0');
   }
   return options;
+}
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID` when it is not a finite number */
+export function checkPriority(priority: number): number {
+  if (!Number.isFinite(priority)) refuse('priority', priority, 'a finite number');
+  return priority;
 }
 
 function checkReplicas(option: string, value: unknown): void {

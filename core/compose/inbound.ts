@@ -119,6 +119,10 @@ const CLIENT_REPORTS: Readonly<Record<string, object>> = {
   'client-releases-keys': object({ keys }),
   'cancel-keys': object({ keys, force: { type: 'boolean' } }, { reason: text }),
   retry: object({ keys }),
+  'set-priority': object(
+    { keys, userPriorities: { type: 'array', items: { type: 'number' } } },
+    { raiseInputs: { type: 'boolean' } },
+  ),
   'update-data': object({
     items: {
       type: 'array',

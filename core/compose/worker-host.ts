@@ -196,6 +196,7 @@ export class WorkerHost {
       case 'compute-task':
       case 'free-keys':
       case 'steal-request':
+      case 'set-priority':
       case 'acquire-replicas':
       case 'remove-replicas':
       case 'refresh-who-has':

@@ -33,6 +33,7 @@ import {
   onRequestRefreshWhoHas,
   onWantReplicas,
 } from './on-replicas.ts';
+import { onSetPriority } from './on-priority.ts';
 import { onStealResponse, onStealTasks } from './on-steal.ts';
 import { onLongRunning, onReschedule, onTaskErred, onTaskFinished } from './on-task-report.ts';
 import { DEFAULT_KERNEL_OPTIONS, type KernelOptions } from './options.ts';
@@ -45,6 +46,9 @@ import { KernelScope } from './scope.ts';
 import type { TransitionRecord } from './story.ts';
 import { settle, settleUnproven } from './transition-loop.ts';
 import { validateCluster } from './validate.ts';
+
+/** What comes with the name of a client. */
+type ClientStimulus = Extract<Stimulus, { readonly client: string }>;
 
 /**
  * The scheduler as a function: a stimulus goes in, messages come out.
@@ -160,6 +164,33 @@ export class SchedulerKernel {
         return onCheckWorkerTtl(scope);
       case 'check-no-workers-timeout':
         return onCheckNoWorkersTimeout(scope);
+      case 'restart':
+        return onRestart(scope);
+      case 'log-event':
+        for (const topic of stimulus.topics) scope.outbox.event(topic, stimulus.message);
+        return;
+      case 'keep-alive':
+        return;
+      case 'register-client':
+      case 'remove-client':
+      case 'heartbeat-client':
+      case 'update-graph':
+      case 'client-desires-keys':
+      case 'client-releases-keys':
+      case 'cancel-keys':
+      case 'retry':
+      case 'set-priority':
+      case 'update-data':
+      case 'report-key':
+        return this.dispatchOfClient(stimulus);
+      default:
+        return unreachable(stimulus);
+    }
+  }
+
+  private dispatchOfClient(stimulus: ClientStimulus): void {
+    const { scope } = this;
+    switch (stimulus.op) {
       case 'register-client':
         return onRegisterClient(scope, stimulus);
       case 'remove-client':
@@ -176,17 +207,12 @@ export class SchedulerKernel {
         return onCancelKeys(scope, stimulus);
       case 'retry':
         return onRetry(scope, stimulus);
+      case 'set-priority':
+        return onSetPriority(scope, stimulus);
       case 'update-data':
         return onUpdateData(scope, stimulus);
       case 'report-key':
         return onReportKey(scope, stimulus);
-      case 'restart':
-        return onRestart(scope);
-      case 'log-event':
-        for (const topic of stimulus.topics) scope.outbox.event(topic, stimulus.message);
-        return;
-      case 'keep-alive':
-        return;
       default:
         return unreachable(stimulus);
     }

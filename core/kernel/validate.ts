@@ -239,8 +239,14 @@ function validateSteals(scope: KernelScope): void {
 /** Nothing is held back while it could run, unless the policy wants it so. */
 function validateQueue(scope: KernelScope): void {
   const { cluster, isQueueRefused } = scope;
-  if (cluster.queued.size > 0 && cluster.openSlots.size > 0 && !isQueueRefused) {
-    failer(scope)(`${cluster.queued.size} tasks are queued while a worker has an open slot`);
+  const { queued } = cluster;
+  if (queued.size > 0 && cluster.openSlots.size > 0 && !isQueueRefused) {
+    failer(scope)(`${queued.size} tasks are queued while a worker has an open slot`);
+  }
+  const next = queued.peek();
+  for (const task of queued) {
+    if (next !== undefined && byPriority(next, task) <= 0) continue;
+    failer(scope)(`${task.key} is queued behind ${next?.key ?? 'nothing'}`);
   }
 }
 

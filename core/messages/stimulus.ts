@@ -225,6 +225,19 @@ export interface Retry extends OfClient {
   readonly keys: readonly string[];
 }
 
+/**
+ * A client moves tasks that it wants within the order in which tasks run. What runs already goes on.
+ * Parallel arrays.
+ */
+export interface SetPriority extends OfClient {
+  readonly op: 'set-priority';
+  readonly keys: readonly string[];
+  /** As {@link GraphTask.userPriority}: finite, higher runs earlier. */
+  readonly userPriorities: readonly number[];
+  /** What these tasks still need comes at least as early as they do. Default false. */
+  readonly raiseInputs?: boolean;
+}
+
 /** The client put data on workers itself. */
 export interface UpdateData extends OfClient {
   readonly op: 'update-data';
@@ -329,6 +342,7 @@ export type ClientReport = Unstamped<
   | ClientReleasesKeys
   | CancelKeys
   | Retry
+  | SetPriority
   | UpdateData
   | ReportKey
   | HeartbeatClient,
@@ -361,6 +375,7 @@ export type Stimulus =
   | ClientReleasesKeys
   | CancelKeys
   | Retry
+  | SetPriority
   | UpdateData
   | ReportKey
   | Restart

@@ -48,6 +48,15 @@ export interface StealRequest extends Caused {
   readonly runIds: readonly number[];
 }
 
+/** These come earlier or later than they were sent. What runs already goes on. Parallel arrays. */
+export interface SetTaskPriorities extends Caused {
+  readonly op: 'set-priority';
+  readonly keys: readonly string[];
+  /** The assignments that are meant. */
+  readonly runIds: readonly number[];
+  readonly priorities: readonly Priority[];
+}
+
 /** Fetch copies of these. */
 export interface AcquireReplicas extends Caused {
   readonly op: 'acquire-replicas';
@@ -89,6 +98,7 @@ export type ToWorkerMessage =
   | ComputeTask
   | FreeKeys
   | StealRequest
+  | SetTaskPriorities
   | AcquireReplicas
   | RemoveReplicas
   | RefreshWhoHas

@@ -54,6 +54,18 @@ export class TaskQueue implements Iterable<TaskState> {
     return true;
   }
 
+  /**
+   * Gives a task another user priority, wherever the task is; a queued one is queued anew. No task that
+   * this queue has ever had may get one in any other way: the last one that was appended is what later
+   * ones are compared with. O(log n), and O(gaps at the end) for that one.
+   */
+  setUserPriority(task: TaskState, negatedUserPriority: number): void {
+    const isQueued = this.delete(task);
+    if (task === this.runEnd) this.trimRun();
+    task.negatedUserPriority = negatedUserPriority;
+    if (isQueued) this.add(task);
+  }
+
   /** The best task, or undefined. */
   peek(): TaskState | undefined {
     const first = this.firstOfRun();
@@ -96,6 +108,13 @@ export class TaskQueue implements Iterable<TaskState> {
       const task = this.run[index];
       if (task !== undefined) task.heapIndex = RUN_START - index;
     }
+  }
+
+  /** Takes gaps off the end of the run, so that it ends with a task that is queued. */
+  private trimRun(): void {
+    if (this.runCount === 0) return;
+    while (this.run.at(-1) === undefined) this.run.pop();
+    this.runEnd = this.run.at(-1);
   }
 
   private restartRun(): void {

@@ -92,7 +92,10 @@ export class TaskState {
   /** Id of the latest assignment; an answer with another id is stale. -1 before the first. */
   runId = -1;
 
-  /** Priority, filled in once: see {@link priority}. A rank of -1 means that it has none yet. */
+  /**
+   * Priority, filled in once: see {@link priority}. A rank of -1 means that it has none yet. The user's
+   * part may change, by `TaskQueue.setUserPriority` alone.
+   */
   negatedUserPriority = 0;
   generation = 0;
   rank = -1;
@@ -230,7 +233,7 @@ export class TaskState {
     return this.group.prefix;
   }
 
-  /** Undefined for pure data, which nobody orders. Set once and kept for life. */
+  /** Undefined for pure data, which nobody orders. Kept for life unless a client moves the task. */
   get priority(): Priority | undefined {
     if (this.rank < 0) return undefined;
     return [this.negatedUserPriority, this.generation, this.rank];

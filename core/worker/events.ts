@@ -7,6 +7,7 @@ import type {
   PeerRemoved,
   RefreshWhoHas,
   RemoveReplicas,
+  SetTaskPriorities,
   StealRequest,
 } from '../messages/to-worker.ts';
 import type { ActionTiming } from '../state/groups.ts';
@@ -98,6 +99,7 @@ export type WorkerEvent =
   | ComputeTask
   | FreeKeys
   | StealRequest
+  | SetTaskPriorities
   | AcquireReplicas
   | RemoveReplicas
   | RefreshWhoHas

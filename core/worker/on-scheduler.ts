@@ -7,6 +7,7 @@ import type {
   RefreshWhoHas,
   RemoveReplicas,
   ReplicaLocations,
+  SetTaskPriorities,
   StealRequest,
 } from '../messages/to-worker.ts';
 import { reportFinished } from './from-memory-released.ts';
@@ -71,6 +72,35 @@ export function onStealRequest(scope: WorkerScope, event: StealRequest): void {
     return state;
   });
   scope.report({ op: 'steal-response', keys, runIds, states, stimulusId });
+}
+
+/**
+ * Moves tasks within the order. Among equals the newest assignment still runs first. What has to be
+ * fetched is as urgent as the most urgent task that waits for it. O(dependencies × their dependents).
+ */
+export function onSetPriorities(scope: WorkerScope, event: SetTaskPriorities): void {
+  const { tables } = scope;
+  for (let index = 0; index < event.keys.length; index++) {
+    const task = tables.tasks.get(event.keys[index] as string);
+    const priority = event.priorities[index];
+    if (task?.priority === undefined || priority === undefined) continue;
+    if (!task.isComing || task.runId !== event.runIds[index]) continue;
+    tables.setPriority(task, [...priority, task.priority.at(-1) ?? 0]);
+    for (const input of task.dependencies) {
+      if (input.state === 'memory' || input.isComing) continue;
+      tables.setPriority(input, urgencyOf(input));
+    }
+  }
+}
+
+/** Priority of the most urgent task here that is to be computed from it. */
+function urgencyOf(input: WorkerTask): WorkerPriority {
+  let best: WorkerPriority | undefined;
+  for (const { isComing, priority } of input.dependents) {
+    if (!isComing || priority === undefined) continue;
+    if (best === undefined || comparePriorities(priority, best) < 0) best = priority;
+  }
+  return best ?? REPLICA_PRIORITY;
 }
 
 /** Drops copies, except those that a task here is about to use: the scheduler is told of these. */

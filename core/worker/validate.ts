@@ -1,3 +1,4 @@
+import type { IndexedHeap } from '../util/indexed-heap.ts';
 import type { WorkerTables } from './worker-tables.ts';
 import type { WorkerTask, WorkerTaskStateName } from './worker-task.ts';
 
@@ -116,6 +117,8 @@ function tableInvariants(tables: WorkerTables): Invariant[] {
     }
   }
   const found: Invariant[] = [
+    [isBestFirst(tables, tables.ready), 'a ready task is behind a worse one'],
+    [isBestFirst(tables, tables.constrained), 'a constrained task is behind a worse one'],
     [nbytes === tables.nbytes, `${tables.nbytes} bytes are counted, ${nbytes} are there`],
     [tables.executing.size <= options.threadCount, 'more runs than threads'],
   ];
@@ -126,6 +129,12 @@ function tableInvariants(tables: WorkerTables): Invariant[] {
     found.push([Math.abs(available - expected) < 1e-9, `the resource ${name} leaks`]);
   }
   return [...found, ...peerInvariants(tables)];
+}
+
+function isBestFirst({ compareReady }: WorkerTables, heap: IndexedHeap<WorkerTask>): boolean {
+  const first = heap.peek();
+  for (const task of heap) if (first !== undefined && compareReady(first, task) > 0) return false;
+  return true;
 }
 
 function peerInvariants(tables: WorkerTables): Invariant[] {

@@ -78,6 +78,8 @@ export class WorkerKernel {
         return scheduler.onFreeKeys(scope, event);
       case 'steal-request':
         return scheduler.onStealRequest(scope, event);
+      case 'set-priority':
+        return scheduler.onSetPriorities(scope, event);
       case 'acquire-replicas':
         return scheduler.onAcquireReplicas(scope, event);
       case 'remove-replicas':

@@ -104,6 +104,8 @@ export class WorkerTables {
 
   setPriority(task: WorkerTask, priority: WorkerPriority): void {
     task.priority = priority;
+    if (task.state === 'ready') this.ready.update(task);
+    else if (task.state === 'constrained') this.constrained.update(task);
     for (const entry of task.fetchEntries) entry.peer.needed.update(entry);
   }
 

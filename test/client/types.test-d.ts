@@ -15,6 +15,11 @@ export const rest: Future<string> = client.submit(many, 'a', 1, one, 3);
 export const withOptions: Future<number> = client.with({ retries: 1 }).submit(inc, one);
 export const mapped: Future<number>[] = client.map(inc, [1, one, 3]);
 export const generic: Future<unknown> = one;
+client.setPriority([one, { deep: date }], 1, { inputs: 'keep' });
+client.setPriority(new Map<Future<unknown>, number>([[one, 1]]));
+// @ts-expect-error a priority is a number
+client.setPriority(one, 'high');
+
 export const result: Promise<Date> = date.result();
 
 // @ts-expect-error an argument of a wrong type

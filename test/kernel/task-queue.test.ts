@@ -47,6 +47,32 @@ it('tasks leave by priority, however they came in', () => {
   );
 });
 
+it('tasks leave by priority, however often they are moved', () => {
+  const step = fc.record({ which: fc.nat(11), what: fc.nat(2), priority: fc.nat(4) });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
+      const tasks = tasksOf(Array.from({ length: 12 }, (_, rank) => rank));
+      const queue = new TaskQueue();
+      const model = new Set<TaskState>();
+      for (const { which, what, priority } of steps) {
+        const task = tasks[which]!;
+        if (what === 0) {
+          queue.add(task);
+          model.add(task);
+        } else if (what === 1) {
+          expect(queue.delete(task)).toBe(model.delete(task));
+        } else {
+          queue.setUserPriority(task, -priority);
+        }
+        expect(queue.size).toBe(model.size);
+        expect(queue.has(task)).toBe(model.has(task));
+        expect(queue.peek()).toBe([...model].sort(byPriority)[0]);
+      }
+      expect(drain(queue)).toEqual([...model].sort(byPriority).map(({ key }) => key));
+    }),
+  );
+});
+
 it('a task is in the queue once', () => {
   const [task] = tasksOf([1]) as [TaskState];
   const queue = new TaskQueue();

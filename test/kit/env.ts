@@ -263,6 +263,15 @@ export class SchedulerEnv {
     this.send({ op: 'retry', client: 'c', keys });
   }
 
+  /** `setPriority({ x: 5 })`. */
+  setPriority(
+    priorities: Readonly<Record<string, number>>,
+    options: { client?: string; raiseInputs?: boolean } = {},
+  ): string {
+    const [keys, userPriorities] = [Object.keys(priorities), Object.values(priorities)];
+    return this.send({ op: 'set-priority', client: 'c', keys, userPriorities, ...options });
+  }
+
   // ---- what came out -------------------------------------------------------------------------
 
   /** The messages to a worker since they were last taken, in short. */

@@ -23,6 +23,12 @@ export function workerMessageInShort(message: ToWorkerMessage): string {
     case 'steal-request':
     case 'remove-replicas':
       return `${message.op} ${message.keys.join(' ')}`;
+    case 'set-priority': {
+      const moved = message.keys.map(
+        (key, index) => `${key} ${message.priorities[index]!.join('/')}`,
+      );
+      return `${message.op} ${moved.join(', ')}`;
+    }
     case 'acquire-replicas':
     case 'refresh-who-has':
       return `${message.op} ${locationsInShort(message.replicas)}`;

@@ -47,6 +47,12 @@ export class WorkerMirror {
           this.asked.push({ worker: this.address, key, runId: message.runIds[index]! });
         });
         return;
+      case 'set-priority':
+        message.keys.forEach((key, index) => {
+          const isInForce = this.running.get(key) === message.runIds[index];
+          check(isInForce, () => `${this.address} is to move ${key}, which it does not have`);
+        });
+        return;
       case 'remove-replicas':
         for (const key of message.keys) this.store.delete(key);
         return;

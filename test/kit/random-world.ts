@@ -113,6 +113,14 @@ export class RandomWorld {
     cancel: ({ client, keys, seed }) =>
       this.send({ op: 'cancel-keys', client, keys, force: seed % 4 === 0 }),
     retry: ({ client, keys }) => this.send({ op: 'retry', client, keys }),
+    'set-priority': ({ client, keys, seed }) =>
+      this.send({
+        op: 'set-priority',
+        client,
+        keys,
+        userPriorities: keys.map((_, index) => ((seed + 3 * index) % 5) - 2),
+        raiseInputs: seed % 2 === 0,
+      }),
     'remove-client': ({ client }) => this.leave(client),
     scatter: ({ client, key, which, seed }) =>
       this.scatter(client, seed % 6 === 0 ? key : DATA_KEYS[seed % 2]!, which),

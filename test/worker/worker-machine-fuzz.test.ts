@@ -31,6 +31,8 @@ const STEPS = [
   'free',
   'free-many',
   'steal',
+  'set-priority',
+  'set-priority',
   'acquire',
   'remove-replicas',
   'refresh',
@@ -97,6 +99,11 @@ class World {
         // Now and then an assignment is meant that is not in force any more.
         const runIds = some.map((stolen) => (this.expected.get(stolen) ?? 0) - (mask % 5 ? 0 : 1));
         return this.play({ op: 'steal-request', keys: some, runIds });
+      }
+      case 'set-priority': {
+        const runIds = some.map((moved) => (this.expected.get(moved) ?? 0) - (mask % 5 ? 0 : 1));
+        const priorities = some.map((_, bit) => [((mask + bit) % 5) - 2, 1, bit] as const);
+        return this.play({ op: 'set-priority', keys: some, runIds, priorities });
       }
       case 'acquire':
         return this.play({

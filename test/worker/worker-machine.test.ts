@@ -13,6 +13,56 @@ import {
   WorkerBench,
 } from './builders.ts';
 
+describe('another priority', () => {
+  const move = (bench: WorkerBench, key: string, first: number, runId?: number): string[] => {
+    const id = runId ?? bench.kernel.tables.tasks.get(key)!.runId;
+    const priorities = [[first, 1, 0]] as const;
+    return bench.send({ op: 'set-priority', keys: [key], runIds: [id], priorities });
+  };
+
+  it('lets a ready task overtake', () => {
+    const bench = new WorkerBench();
+    for (const key of ['x', 'y', 'z']) bench.compute(key);
+    expect(move(bench, 'y', -1)).toEqual([]);
+    expect(bench.succeed('x')).toEqual(['task-finished x', 'execute y']);
+  });
+
+  it('lets a task that waits for a resource overtake', () => {
+    const bench = new WorkerBench({ threadCount: 2, resources: { gpu: 1 } });
+    for (const key of ['x', 'y', 'z']) bench.compute(key, {}, { resources: { gpu: 1 } });
+    move(bench, 'y', -1);
+    expect(bench.succeed('x')).toEqual(['task-finished x', 'execute y']);
+  });
+
+  it('of another assignment changes nothing, nor does one of an unknown task', () => {
+    const bench = new WorkerBench();
+    for (const key of ['x', 'y', 'z']) bench.compute(key);
+    move(bench, 'y', -1, 1_000_000);
+    move(bench, 'nothing', -1, 1);
+    expect(bench.succeed('x')).toEqual(['task-finished x', 'execute z']);
+  });
+
+  it('does not disturb what runs', () => {
+    const bench = new WorkerBench();
+    bench.compute('x');
+    bench.compute('y');
+    expect(move(bench, 'x', 9)).toEqual([]);
+    expect(bench.succeed('x')).toEqual(['task-finished x', 'execute y']);
+  });
+
+  it('counts for the inputs that are still to be fetched', () => {
+    const bench = new WorkerBench({ incomingBytesMax: 100 });
+    bench.compute('w', { i: { at: [P2], nbytes: 100 } });
+    bench.compute('x', { j: { at: [P1], nbytes: 100 } });
+    bench.compute('y', { j: [P1], k: { at: [P1], nbytes: 100 } });
+    const priority = (key: string): number => bench.kernel.tables.tasks.get(key)!.priority![0]!;
+    move(bench, 'y', -2);
+    expect([priority('j'), priority('k')]).toEqual([-2, -2]);
+    move(bench, 'y', 2);
+    expect([priority('j'), priority('k')]).toEqual([0, 2]);
+  });
+});
+
 describe('computing', () => {
   it('a task without inputs runs at once, and its result is reported', () => {
     const bench = new WorkerBench();

@@ -171,6 +171,6 @@ it('whatever is moved, tasks leave the queue by priority and every one runs', ()
       for (let left = running(); left.length > 0; left = running()) env.finishAll(...left);
       expect(Object.values(env.states).filter((state) => !state.startsWith('memory'))).toEqual([]);
     }),
-    { numRuns: 60 },
+    { numRuns: 25 },
   );
 });

@@ -140,13 +140,14 @@ function restrictionsOf(description: GraphTask): Restrictions | undefined {
   const { workers, hosts, resources, allowOtherWorkers } = description;
   if (workers === undefined && hosts === undefined && resources === undefined) return undefined;
   const addresses = new Set<string>();
+  const names = new Set<string>();
   const hostNames = new Set(hosts);
-  // An entry without a colon is the name of a host or of a worker.
-  for (const entry of workers ?? []) (entry.includes(':') ? addresses : hostNames).add(entry);
+  for (const entry of workers ?? []) (entry.includes(':') ? addresses : names).add(entry);
   const amounts = new Map(Object.entries(resources ?? {}));
-  if (addresses.size + hostNames.size + amounts.size === 0) return undefined;
+  if (addresses.size + names.size + hostNames.size + amounts.size === 0) return undefined;
   return {
     ...(addresses.size > 0 ? { workers: addresses } : {}),
+    ...(names.size > 0 ? { names } : {}),
     ...(hostNames.size > 0 ? { hosts: hostNames } : {}),
     ...(amounts.size > 0 ? { resources: amounts } : {}),
     loose: allowOtherWorkers ?? false,

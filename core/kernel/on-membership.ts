@@ -260,6 +260,8 @@ function describeRestrictions({ restrictions }: TaskState): string {
   const parts: string[] = [];
   if (restrictions?.workers !== undefined)
     parts.push(`workers ${[...restrictions.workers].join(', ')}`);
+  if (restrictions?.names !== undefined)
+    parts.push(`workers ${[...restrictions.names].join(', ')}`);
   if (restrictions?.hosts !== undefined) parts.push(`hosts ${[...restrictions.hosts].join(', ')}`);
   for (const [resource, amount] of restrictions?.resources ?? []) {
     parts.push(`${resource} >= ${amount}`);

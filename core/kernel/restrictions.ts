@@ -26,11 +26,19 @@ export function validWorkers(
 
 function validAddresses(
   cluster: ClusterState,
-  { workers, hosts, resources }: Restrictions,
+  { workers, names, hosts, resources }: Restrictions,
 ): ReadonlySet<string> | undefined {
   let addresses: Set<string> | undefined;
   if (workers !== undefined && workers.size > 0) {
     addresses = new Set([...workers].filter((address) => cluster.workers.has(address)));
+  }
+  if (names !== undefined && names.size > 0) {
+    addresses ??= new Set();
+    for (const name of names) {
+      const address = cluster.aliases.get(name);
+      if (address !== undefined) addresses.add(address);
+      else for (const one of addressesOf(cluster, name)) addresses.add(one);
+    }
   }
   if (hosts !== undefined && hosts.size > 0) {
     addresses ??= new Set();

@@ -152,15 +152,14 @@ export class ClusterState {
   suits(task: TaskState, worker: WorkerState): 'no' | 'tolerably' | 'well' {
     const { restrictions } = task;
     if (restrictions === undefined) return 'well';
-    const { workers, hosts, resources } = restrictions;
+    const { workers, names, hosts, resources } = restrictions;
     for (const [resource, amount] of resources ?? []) {
       const offered = worker.resources.get(resource);
       if (offered === undefined || offered < amount) return 'no';
     }
-    const isPlaced = (workers?.size ?? 0) + (hosts?.size ?? 0) > 0;
-    if (!isPlaced || workers?.has(worker.address) === true || this.isAmong(hosts, worker)) {
-      return 'well';
-    }
+    const isPlaced = (workers?.size ?? 0) + (names?.size ?? 0) + (hosts?.size ?? 0) > 0;
+    if (!isPlaced || workers?.has(worker.address) === true) return 'well';
+    if (this.isNamed(names, worker) || this.isAmong(hosts, worker)) return 'well';
     return restrictions.loose === true ? 'tolerably' : 'no';
   }
 
@@ -211,6 +210,12 @@ export class ClusterState {
     this.saturated.delete(worker);
     this.rerank(() => this.workersByRank.splice(worker.rank, 1));
     worker.rank = -1;
+  }
+
+  /** By its own name, or by that of its host unless a worker has that name. */
+  private isNamed(names: ReadonlySet<string> | undefined, { name, host }: WorkerState): boolean {
+    if (names === undefined) return false;
+    return names.has(name) || (names.has(host) && !this.aliases.has(host));
   }
 
   /** A host restriction names a host or a worker, and then means that worker's host. */

@@ -9,7 +9,9 @@ import type { WorkerState } from './worker.ts';
 export interface Restrictions {
   /** Addresses; they may name workers that are not connected (yet). */
   readonly workers?: ReadonlySet<string>;
-  /** Host names or worker names. */
+  /** Names of workers, whoever has them at the time; a name that no worker has is taken for a host. */
+  readonly names?: ReadonlySet<string>;
+  /** Host names, or worker names that stand for their hosts. */
   readonly hosts?: ReadonlySet<string>;
   /** Amount of each resource that the task occupies while it is processing. */
   readonly resources?: ReadonlyMap<string, number>;

@@ -179,13 +179,14 @@ it('a released task is computed again when somebody wants it', () => {
   expect(env.takeWorker('w1')).toEqual(['compute-task a']);
 });
 
-it('restrictions are read: an entry with a colon is an address, another one a host', () => {
+it('restrictions are read: an entry with a colon is an address, another one a name', () => {
   const env = new SchedulerEnv();
   const graph = { a: { workers: ['tcp://w1:1', 'h'], hosts: ['i'], resources: { gpu: 2 } } };
   env.submit(graph);
   expect(env.task('a').restrictions).toEqual({
     workers: new Set(['tcp://w1:1']),
-    hosts: new Set(['h', 'i']),
+    names: new Set(['h']),
+    hosts: new Set(['i']),
     resources: new Map([['gpu', 2]]),
     loose: false,
   });

@@ -31,8 +31,44 @@ it('a host name means every worker there', () => {
   expect(valid({ hosts: ['h1'] })).toEqual(['w1', 'w2']);
 });
 
-it('the name of a worker means its host', () => {
-  expect(valid({ workers: ['w2'] })).toEqual(['w1', 'w2']);
+it('the name of a worker means that worker, whoever has the name', () => {
+  expect(valid({ workers: ['w2'] })).toEqual(['w2']);
+  const again = (env: SchedulerEnv): void => {
+    env.removeWorker('w2', { expected: true });
+    env.addWorker('second', { name: 'w2', host: 'h2' });
+  };
+  expect(valid({ workers: ['w2'] }, again)).toEqual(['w2']);
+});
+
+it('a name that no worker has is the name of a host', () => {
+  expect(valid({ workers: ['h1'] })).toEqual(['w1', 'w2']);
+  expect(valid({ workers: ['nobody'] })).toEqual([]);
+});
+
+it('among hosts the name of a worker stands for its host', () => {
+  expect(valid({ hosts: ['w2'] })).toEqual(['w1', 'w2']);
+});
+
+it('what suits a worker is what is valid for it', () => {
+  const tasks: TerseTask[] = [
+    { workers: ['w2'] },
+    { workers: ['h1'] },
+    { workers: ['tcp://w1:1', 'w3'] },
+    { hosts: ['w2'] },
+    { resources: { gpu: 2 } },
+    { workers: ['nobody'], allowOtherWorkers: true },
+  ];
+  for (const task of tasks) {
+    const env = new SchedulerEnv();
+    for (const [name, spec] of Object.entries(WORKERS)) env.addWorker(name, spec);
+    env.submit({ task });
+    const suited = Object.keys(WORKERS).filter(
+      (name) => env.cluster.suits(env.task('task'), env.worker(name)) === 'well',
+    );
+    expect(suited).toEqual(
+      [...(validWorkers(env.cluster, env.task('task')) ?? [])].map(({ name }) => name),
+    );
+  }
 });
 
 it('addresses and hosts add up', () => {

@@ -3,9 +3,10 @@ import type { TaskState } from '../../state/task.ts';
 
 /** Why no running worker satisfies the restrictions of a task, restriction by restriction. */
 export function describeRestrictions(cluster: ClusterState, task: TaskState): string {
-  const { workers, hosts, resources } = task.restrictions ?? {};
+  const { workers, names, hosts, resources } = task.restrictions ?? {};
   const wishes: string[] = [];
   if (workers !== undefined) wishes.push(`worker ${list(workers)}`);
+  if (names !== undefined) wishes.push(`worker or host ${list(names)}`);
   if (hosts !== undefined) wishes.push(`host or worker name ${list(hosts)}`);
   for (const [resource, amount] of resources ?? []) {
     const offers = [...(cluster.resources.get(resource)?.values() ?? [])];

@@ -12,6 +12,7 @@ export * from './policies.ts';
 export * from './transport.ts';
 export * from './version.ts';
 export * from './views.ts';
+export { MinHeap } from '../util/min-heap.ts';
 export type * from '../messages/payload.ts';
 export * from '../messages/protocol.ts';
 export type * from '../messages/stimulus.ts';

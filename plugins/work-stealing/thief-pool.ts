@@ -1,4 +1,4 @@
-import { Heap } from './heap.ts';
+import { MinHeap } from '../../core/api/index.ts';
 import type { Load } from './loads.ts';
 
 /** Members that are looked at for a task that not everybody may run. */
@@ -12,7 +12,7 @@ interface Member {
 
 /** Thieves, the one that would run dry first on top. Loads that have grown meanwhile are noticed. */
 export class ThiefPool {
-  private readonly members = new Heap<Member>(byLoad);
+  private readonly members = new MinHeap<Member>(byLoad);
 
   constructor(loads: Iterable<Load>) {
     for (const load of loads) this.members.push({ load, perThreadS: load.perThreadS });

@@ -1,11 +1,10 @@
-import type { ClusterView, TaskView } from '../../core/api/index.ts';
+import { MinHeap, type ClusterView, type TaskView } from '../../core/api/index.ts';
 import { LEVEL_COUNT, levelOf } from './cost-levels.ts';
-import { Heap } from './heap.ts';
 import type { Load } from './loads.ts';
 
 /** Tasks of one level on one worker, the one that would run last on top. */
 class Level {
-  readonly tasks = new Heap<TaskView>(lastFirst);
+  readonly tasks = new MinHeap<TaskView>(lastFirst);
   /** Seconds that the shortest of them takes. */
   leastComputeS = Infinity;
 }

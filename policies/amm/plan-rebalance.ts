@@ -1,5 +1,9 @@
-import type { MemoryMeasure, TaskView, WorkerView } from '../../core/api/index.ts';
-import { MinHeap } from './min-heap.ts';
+import {
+  MinHeap,
+  type MemoryMeasure,
+  type TaskView,
+  type WorkerView,
+} from '../../core/api/index.ts';
 
 /** How a rebalance is planned. Fractions are of the memory limit of each worker. */
 export interface RebalanceRules {
@@ -75,8 +79,8 @@ function sides(
   workers: readonly WorkerView[],
   { measure, senderMin, recipientMax, gap }: RebalanceRules,
 ): { readonly senders: MinHeap<Side>; readonly recipients: MinHeap<Side> } {
-  const senders = new MinHeap<Side>(isFarther);
-  const recipients = new MinHeap<Side>(isFarther);
+  const senders = new MinHeap<Side>(byDistance);
+  const recipients = new MinHeap<Side>(byDistance);
   const memory = workers.map((worker) => worker.memory[measure]);
   const mean = Math.floor(memory.reduce((sum, bytes) => sum + bytes, 0) / workers.length);
   workers.forEach((worker, index) => {
@@ -134,7 +138,6 @@ function bring(side: Side, nbytes: number, sides: MinHeap<Side>): void {
   if (side.toBand < 0) sides.push(side);
 }
 
-function isFarther(a: Side, b: Side): boolean {
-  if (a.toMean !== b.toMean) return a.toMean < b.toMean;
-  return a.toBand !== b.toBand ? a.toBand < b.toBand : a.worker.rank < b.worker.rank;
+function byDistance(a: Side, b: Side): number {
+  return a.toMean - b.toMean || a.toBand - b.toBand || a.worker.rank - b.worker.rank;
 }

@@ -1,5 +1,8 @@
-/** A binary heap: what comes first by the comparator is on top. */
-export class Heap<T> {
+/**
+ * A binary heap: what comes first by the comparator is on top. With a total order (0 only for the same
+ * item) nothing depends on the order in which items came.
+ */
+export class MinHeap<T> {
   private readonly items: T[] = [];
 
   /** @param compare - negative when `a` comes before `b` */

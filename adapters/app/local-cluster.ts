@@ -34,6 +34,11 @@ export interface LocalClusterOptions {
   readonly resources?: Readonly<Record<string, number>>;
   /** Bytes for each worker; 0: unlimited. Default: of the configuration. */
   readonly memoryLimitBytes?: number;
+  /**
+   * For `processes`: another process takes the place of a worker that dies or is stuck, under the
+   * same name. Default: of the configuration, which is true.
+   */
+  readonly nanny?: boolean;
   /** Connects scheduler, workers and clients. Default: in memory, and TCP for `processes`. */
   readonly transport?: Transport;
   readonly clock?: Clock;
@@ -110,7 +115,7 @@ export class LocalCluster {
     return this.running.scheduler;
   }
 
-  /** Workers that were started and have not ended. */
+  /** Workers that were started and have not ended; one whose process is being replaced counts. */
   get workerCount(): number {
     return this.workers.length;
   }

@@ -1,10 +1,11 @@
 import { type Clock, type Transport, YardmasterError } from '../../core/api/index.ts';
 import { SystemClock } from '../clock/index.ts';
+import { Nanny } from '../nanny/index.ts';
 import type { ClusterWorker, WorkerStarter } from './cluster-workers.ts';
 import type { ClusterMode, LocalClusterOptions } from './local-cluster.ts';
 import { type RunningScheduler, startScheduler } from './start-scheduler.ts';
 import { startWorker } from './start-worker.ts';
-import { WorkerProcess } from './worker-process.ts';
+import { textLogger } from './text-log.ts';
 
 /** The parts of a local cluster. */
 export interface LocalParts {
@@ -61,13 +62,15 @@ function workerShape(
   readonly resources: Readonly<Record<string, number>>;
   readonly memoryLimitBytes: number;
   readonly ready: 'priority' | 'lifo';
+  readonly killGraceMs: number;
 } {
-  const { threads = 1, resources, memoryLimit, ready } = scheduler.config.worker;
+  const { threads = 1, resources, memoryLimit, ready, killGrace } = scheduler.config.worker;
   return {
     threads: options.threads ?? threads,
     resources: options.resources ?? resources,
     memoryLimitBytes: options.memoryLimitBytes ?? memoryLimit,
     ready,
+    killGraceMs: killGrace,
   };
 }
 
@@ -105,19 +108,46 @@ function guestStarter(
   };
 }
 
-/** Workers in processes of their own. */
+/** Workers in processes of their own, each with a nanny in this one. */
 function processStarter(
   running: RunningScheduler,
   options: LocalClusterOptions,
   clock: Clock,
 ): WorkerStarter {
-  const { threads, resources, memoryLimitBytes, ready } = workerShape(running, options);
-  const scheduler = running.address;
-  const list = Object.entries(resources).map(([name, amount]) => `${name}=${amount}`);
+  const shape = workerShape(running, options);
+  const { stuckAfter, nanny: isConfigured } = running.scheduler.config.worker;
+  const isReplaced = options.nanny ?? isConfigured;
+  const list = Object.entries(shape.resources).map(([name, amount]) => `${name}=${amount}`);
   const args = [
+    ...['worker', running.address, '--threads', String(shape.threads)],
+    // Its log is for the terminal of whoever started the cluster.
+    ...['--log-format', 'text', '--kill-grace', graceText(shape.killGraceMs)],
     ...(list.length === 0 ? [] : ['--resources', list.join(' ')]),
-    ...(memoryLimitBytes === 0 ? [] : ['--memory-limit', String(memoryLimitBytes)]),
-    ...(ready === 'priority' ? [] : ['--ready', ready]),
+    ...(shape.memoryLimitBytes === 0 ? [] : ['--memory-limit', String(shape.memoryLimitBytes)]),
+    ...(shape.ready === 'priority' ? [] : ['--ready', shape.ready]),
   ];
-  return (name) => Promise.resolve(new WorkerProcess({ scheduler, name, threads, clock, args }));
+  return (name) => {
+    const nanny = new Nanny({
+      name,
+      args: [...args, '--name', name],
+      clock,
+      log: options.log ?? textLogger('cluster'),
+      stuckAfterMs: stuckAfter,
+      ...(isReplaced ? {} : { rules: { attemptsMax: 0 } }),
+    });
+    return Promise.resolve({
+      name,
+      get pid() {
+        return nanny.pid;
+      },
+      ended: nanny.ended,
+      deathError: () => nanny.deathError(),
+      // The cluster closes as a whole, or the scheduler computes again what is needed.
+      close: () => nanny.close(0),
+    });
+  };
+}
+
+function graceText(ms: number): string {
+  return Number.isFinite(ms) ? `${ms} ms` : 'inf';
 }

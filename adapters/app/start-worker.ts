@@ -5,7 +5,7 @@ import {
   type Transport,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { WorkerHost } from '../../core/compose/worker-host.ts';
+import { type WorkerEnd, WorkerHost } from '../../core/compose/worker-host.ts';
 import { SystemClock } from '../clock/index.ts';
 import { MemoryStore } from '../store/index.ts';
 import { textLogger } from './text-log.ts';
@@ -26,6 +26,11 @@ export interface StartWorkerOptions {
   readonly ready?: 'priority' | 'lifo';
   /** Bytes; 0: unlimited. Default 0. */
   readonly memoryLimitBytes?: number;
+  /**
+   * Milliseconds that a task may go on after it was aborted before its thread is ended and replaced;
+   * Infinity: for ever. For `threads`. Default 5000.
+   */
+  readonly killGraceMs?: number;
   /** Under which others reach it. Default 127.0.0.1, or `local` in memory. */
   readonly host?: string;
   /** Shares its process with other workers: what it holds counts as its memory. Default false. */
@@ -45,7 +50,16 @@ export interface RunningWorker {
   readonly address: string;
   /** Resolves when it has closed; rejects when nobody asked it to. */
   readonly closed: Promise<void>;
+  /** Resolves when it has closed, with the reason. */
+  readonly ended: Promise<WorkerEnd>;
   close(): Promise<void>;
+  /**
+   * Takes it out of service and moves what only it holds to other workers. Never rejects.
+   * @param timeoutMs - milliseconds for that
+   */
+  retire(timeoutMs: number): Promise<void>;
+  /** Publishes a message under topics on the scheduler. */
+  logEvent(topics: readonly string[], message: unknown): void;
 }
 
 /**
@@ -85,7 +99,15 @@ export async function startWorker(
       if (error !== undefined) throw error;
     });
     closed.catch(() => undefined); // Whoever waits for it is told.
-    return { name: host.name, address: host.address, closed, close: () => host.close() };
+    return {
+      name: host.name,
+      address: host.address,
+      closed,
+      ended: host.finished,
+      close: () => host.close(),
+      retire: (timeoutMs) => host.retire(timeoutMs),
+      logEvent: (topics, message) => host.logEvent(topics, message),
+    };
   } catch (error) {
     await executor.close();
     throw error;
@@ -125,7 +147,7 @@ async function transportsFor(
 }
 
 async function makeExecutor(
-  { executor = 'threads', threads }: StartWorkerOptions,
+  { executor = 'threads', threads, killGraceMs }: StartWorkerOptions,
   clock: Clock,
   log: Logger,
 ): Promise<Executor> {
@@ -135,5 +157,6 @@ async function makeExecutor(
     return new InlineExecutor({ clock, ...count });
   }
   const { ThreadExecutor } = await import('../executor-threads/index.ts');
-  return new ThreadExecutor({ clock, log, ...count });
+  const grace = killGraceMs === undefined ? {} : { abortGraceMs: killGraceMs };
+  return new ThreadExecutor({ clock, log, ...count, ...grace });
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { parseBytes } from '../../core/config/units.ts';
+import { parseBytes, parseDurationMs } from '../../core/config/units.ts';
 import { VERSION } from '../../core/api/version.ts';
 import { LOG_LEVELS, type LogFlags } from './logger.ts';
 import { errorText } from './report-error.ts';
@@ -63,6 +63,10 @@ common(program.command('worker'))
     ).choices(['priority', 'lifo']),
   )
   .option('--host <host>', 'host under which other workers reach this one (default: 127.0.0.1)')
+  .option('--kill-grace <time>', 'how long an aborted task may go on, as 5s (default: 5s)', time)
+  .option('--nanny', 'replace the process when it dies or is stuck (default)')
+  .option('--no-nanny', 'run the worker in this very process')
+  .addOption(new Option('--supervised').hideHelp())
   .addHelpText(
     'after',
     `
@@ -149,6 +153,10 @@ export interface WorkerFlags {
   readonly memoryLimit?: number;
   readonly ready?: 'priority' | 'lifo';
   readonly host?: string;
+  readonly killGrace?: number;
+  readonly nanny?: boolean;
+  /** Set by a nanny for the process that it looks after. */
+  readonly supervised?: boolean;
 }
 
 /** Flags of `why`. */
@@ -225,6 +233,12 @@ function size(text: string): number {
   const bytes = parseBytes(text);
   if (bytes !== undefined && Number.isFinite(bytes) && bytes >= 0) return bytes;
   throw new InvalidArgumentError('It must be a size, such as 500MB or 2GiB.');
+}
+
+function time(text: string): number {
+  const ms = parseDurationMs(text);
+  if (ms !== undefined && ms >= 0) return ms;
+  throw new InvalidArgumentError('It must be a time, such as 5s, 500 ms or inf.');
 }
 
 function resources(text: string): Record<string, number> {

@@ -1,20 +1,77 @@
 import { loadConfigFile } from '../../core/config/load.ts';
 import type { WorkerConfig } from '../../core/config/types.ts';
-import { startWorker } from '../app/start-worker.ts';
+import type { WorkerEnd } from '../../core/compose/worker-options.ts';
+import { YardmasterError } from '../../core/api/index.ts';
+import { type RunningWorker, startWorker } from '../app/start-worker.ts';
+import { SystemClock } from '../clock/index.ts';
+import { type LastWords, NannyLink } from '../nanny/index.ts';
 import { type LogFlags, stderrLogger } from './logger.ts';
 import type { WorkerFlags } from './main.ts';
+import { nannyCommand } from './nanny-command.ts';
 import { untilStopped } from './until-stopped.ts';
+
+const RETIRE_MS = 10_000;
 
 /** `yardmaster worker`. Runs until it is stopped, or the scheduler is gone. */
 export async function workerCommand(
   scheduler: string,
   flags: WorkerFlags & LogFlags,
 ): Promise<number> {
-  const { name, host } = flags;
   const configured: Partial<WorkerConfig> =
     flags.config === undefined ? {} : (await loadConfigFile(flags.config)).config.worker;
-  const { threads, resources, memoryLimit, ready } = { ...configured, ...flags };
-  const worker = await startWorker(scheduler, {
+  const { nanny = true, retireTimeout = RETIRE_MS } = { ...configured, ...flags };
+  if (flags.supervised === true) return supervisedCommand(scheduler, flags, configured);
+  if (nanny) return nannyCommand(scheduler, flags, configured);
+  const worker = await start(scheduler, flags, configured);
+  const stopped = untilStopped({
+    closed: worker.closed,
+    close: async () => {
+      await worker.retire(retireTimeout);
+      await worker.close();
+    },
+  });
+  // Only now, for whoever waits for this line may send a signal at once.
+  process.stdout.write(`${worker.address}\n`);
+  return stopped;
+}
+
+/** The process that a nanny looks after. */
+async function supervisedCommand(
+  scheduler: string,
+  flags: WorkerFlags & LogFlags,
+  configured: Partial<WorkerConfig>,
+): Promise<number> {
+  const link = new NannyLink(new SystemClock());
+  const worker = await start(scheduler, flags, configured);
+  let signal: string | undefined;
+  process.on('SIGTERM', () => {
+    signal = 'SIGTERM';
+    void worker.close();
+  });
+  link.registered(worker);
+  const end = await worker.ended;
+  await link.ends(lastWords(end, signal));
+  return end.error === undefined ? 0 : 1;
+}
+
+/** A signal to the process itself is for this process, not for the worker, which the nanny keeps. */
+function lastWords({ reason, error, restart }: WorkerEnd, signal: string | undefined): LastWords {
+  if (error !== undefined) {
+    const code = YardmasterError.is(error) ? error.code : 'ERR_INVARIANT';
+    return { kind: 'failed', reason, code };
+  }
+  if (signal !== undefined) return { kind: 'restart', reason: `it got ${signal}` };
+  return { kind: restart === true ? 'restart' : 'done', reason };
+}
+
+function start(
+  scheduler: string,
+  flags: WorkerFlags & LogFlags,
+  configured: Partial<WorkerConfig>,
+): Promise<RunningWorker> {
+  const { name, host } = flags;
+  const { threads, resources, memoryLimit, ready, killGrace } = { ...configured, ...flags };
+  return startWorker(scheduler, {
     log: stderrLogger(flags, name ?? 'worker'),
     ...(threads === undefined ? {} : { threads }),
     ...(name === undefined ? {} : { name }),
@@ -22,9 +79,6 @@ export async function workerCommand(
     ...(ready === undefined ? {} : { ready }),
     ...(host === undefined ? {} : { host }),
     ...(memoryLimit === undefined ? {} : { memoryLimitBytes: memoryLimit }),
+    ...(killGrace === undefined ? {} : { killGraceMs: killGrace }),
   });
-  const stopped = untilStopped(worker);
-  // Only now, for whoever waits for this line may send a signal at once.
-  process.stdout.write(`${worker.address}\n`);
-  return stopped;
 }

@@ -20,7 +20,7 @@ export interface ThreadExecutorOptions {
   readonly heapLimitMb?: number;
   /**
    * Milliseconds that a task may go on after it was aborted; then its thread is ended and replaced.
-   * Infinity: it may for ever. Default 2000.
+   * Infinity: it may for ever. Default 5000.
    */
   readonly abortGraceMs?: number;
   /** Told when a thread dies without a task. Default: nobody. */
@@ -90,7 +90,7 @@ export class ThreadExecutor implements Executor {
   }
 
   private addThread(): void {
-    const { clock, heapLimitMb, abortGraceMs = 2000 } = this.options;
+    const { clock, heapLimitMb, abortGraceMs = 5000 } = this.options;
     const thread = new TaskThread({
       clock,
       heapLimitMb,

@@ -115,6 +115,7 @@ export class TaskThread {
     if (this.job !== job) return;
     const { clock, abortGraceMs } = this.settings;
     this.worker.postMessage({ op: 'abort' } satisfies ToThread);
+    if (abortGraceMs === Infinity) return;
     job.graceTimer = clock.setTimer(abortGraceMs, () => {
       if (this.job !== job) return;
       job.isKilled = true;

@@ -140,6 +140,30 @@ export class WorkerHost {
     return this.closing;
   }
 
+  /**
+   * Asks the scheduler to take it out of service and to move what only it holds to other workers.
+   * Never rejects: what was not moved in time is computed again elsewhere.
+   *
+   * @param timeoutMs - milliseconds to wait for that
+   */
+  async retire(timeoutMs: number): Promise<void> {
+    const { channel, address, kernel } = this;
+    if (channel?.isClosed !== false || kernel.tables.tasks.size === 0) return;
+    const parameters = { workers: [address], close: false };
+    try {
+      const request = { command: 'amm.retireWorkers', parameters };
+      await channel.request('command', request, timeoutMs);
+    } catch (error) {
+      if (this.closing !== undefined) return;
+      this.options.log.warn({ err: error, address }, 'the worker closes with results on it');
+    }
+  }
+
+  /** Publishes a message under topics on the scheduler. */
+  logEvent(topics: readonly string[], message: unknown): void {
+    this.report({ op: 'log-event', topics, message });
+  }
+
   private async register(network: Network): Promise<void> {
     const { clock, connectTimeoutMs = CONNECT_TIMEOUT_MS, schedulerAddress } = this.options;
     this.channel = await openChannel(
@@ -187,7 +211,10 @@ export class WorkerHost {
         this.changeStatus(message.status, message.stimulusId);
         break;
       case 'close':
-        void this.close(`the scheduler asked for it: ${message.reason}`);
+        this.closing ??= this.shutDown({
+          reason: `the scheduler asked for it: ${message.reason}`,
+          restart: message.restart === true,
+        });
         break;
       case 'remove-worker':
         this.listening.peers.drop(message.worker);

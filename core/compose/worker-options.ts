@@ -47,4 +47,6 @@ export interface WorkerEnd {
   readonly reason: string;
   /** Set unless somebody asked it to close. */
   readonly error?: Error;
+  /** The scheduler wants it to come back as a new process. */
+  readonly restart?: boolean;
 }

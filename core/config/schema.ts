@@ -306,6 +306,27 @@ const worker = {
       enum: ['priority', 'lifo'],
       default: 'priority',
     },
+    killGrace: duration(
+      'Grace for aborted tasks',
+      'How long an aborted task may go on before its thread is ended. inf: for ever.',
+      { default: '5s', infinite: true },
+    ),
+    nanny: {
+      title: 'Nanny',
+      description: 'Another process takes the place of a worker process that dies or is stuck.',
+      type: 'boolean',
+      default: true,
+    },
+    stuckAfter: duration(
+      'Patience with silent processes',
+      'The nanny replaces a worker process without a sign of life for so long. inf: never.',
+      { default: '30s', minimum: 1, infinite: true },
+    ),
+    retireTimeout: duration(
+      'Time to retire',
+      'How long a worker that is told to end may give its results away before it closes.',
+      { default: '10s' },
+    ),
   },
 };
 

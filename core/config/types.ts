@@ -70,6 +70,14 @@ export interface WorkerConfig {
   /** Bytes; 0: unlimited. */
   readonly memoryLimit: number;
   readonly ready: 'priority' | 'lifo';
+  /** Milliseconds that an aborted task may go on; Infinity: for ever. */
+  readonly killGrace: number;
+  /** Whether another process takes the place of one that died. */
+  readonly nanny: boolean;
+  /** Milliseconds; Infinity: a silent process is left alone. */
+  readonly stuckAfter: number;
+  /** Milliseconds for giving away results before the worker closes. */
+  readonly retireTimeout: number;
 }
 
 /** A configuration after it was checked: complete, frozen, times in milliseconds, sizes in bytes. */
@@ -125,6 +133,10 @@ export interface ConfigInput {
     readonly resources?: Readonly<Record<string, number>>;
     readonly memoryLimit?: BytesInput;
     readonly ready?: 'priority' | 'lifo';
+    readonly killGrace?: DurationInput | null;
+    readonly nanny?: boolean;
+    readonly stuckAfter?: DurationInput | null;
+    readonly retireTimeout?: DurationInput;
   };
 }
 

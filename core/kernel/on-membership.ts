@@ -97,7 +97,9 @@ export function onRemoveWorker(scope: KernelScope, stimulus: RemoveWorker): void
   const worker = cluster.workers.get(stimulus.worker);
   if (worker === undefined) return;
   if (stimulus.close) {
-    outbox.toWorker(worker, { op: 'close', reason: 'scheduler-remove-worker', stimulusId });
+    const restart = stimulus.restart === true ? { restart: true } : undefined;
+    const reason = 'scheduler-remove-worker';
+    outbox.toWorker(worker, { op: 'close', reason, ...restart, stimulusId });
   }
   worker.status = 'closed';
   cluster.openSlots.delete(worker);
@@ -129,6 +131,7 @@ export function onCheckWorkerTtl(scope: KernelScope): void {
       worker: address,
       expected: false,
       close: true,
+      restart: true,
       stimulusId,
     });
   }

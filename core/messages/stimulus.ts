@@ -143,6 +143,8 @@ export interface RemoveWorker extends OfWorker {
   readonly expected: boolean;
   /** Tell the worker to close. */
   readonly close: boolean;
+  /** With `close`: a new process shall take its place, if somebody looks after it. Default false. */
+  readonly restart?: boolean;
 }
 
 // ---- from clients ----------------------------------------------------------------------------

@@ -91,6 +91,8 @@ export interface ChangeWorkerStatus extends Caused {
 export interface CloseWorker extends Caused {
   readonly op: 'close';
   readonly reason: string;
+  /** Whoever looks after its process shall start it again. Default false. */
+  readonly restart?: boolean;
 }
 
 /** Everything that the scheduler tells workers. */

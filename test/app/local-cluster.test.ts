@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { LocalCluster } from '../../adapters/app/local-cluster.ts';
+import type { Logger } from '../../core/api/index.ts';
 import { add, killOnce, meet, processId, say, slowSquare, square } from '../cli/fixtures/tasks.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-app-'));
@@ -125,8 +126,10 @@ describe('a local cluster of processes', () => {
     }
   });
 
-  test('goes on when a worker is killed in the middle of a task', async () => {
-    const cluster = await LocalCluster.start({ mode: 'processes', workers: 2 });
+  test('replaces a worker that is killed in the middle of a graph, which completes', async () => {
+    const lines: string[] = [];
+    const log = memoryLog(lines);
+    const cluster = await LocalCluster.start({ mode: 'processes', workers: 2, log });
     const pids = [...cluster.pids];
     try {
       const client = await cluster.client();
@@ -138,16 +141,32 @@ describe('a local cluster of processes', () => {
       expect(await client.gather(rest)).toEqual([1, 4, 9, 16]);
       // Results that died with it were computed again.
       expect(await client.submit(add, inputs).result()).toBe(91);
-      expect(cluster.workerCount).toBe(1);
-      expect(pids.filter(isAlive)).toEqual(cluster.pids);
-
-      await cluster.scaleTo(2);
+      while (cluster.scheduler.cluster.workers.size < 2) await pause();
+      expect(cluster.workerCount).toBe(2);
+      expect(pids.filter(isAlive)).toHaveLength(1);
+      const names = [...cluster.scheduler.cluster.workers.values()].map(({ name }) => name);
+      expect(names.sort()).toEqual(['worker-0', 'worker-1']);
+      expect(lines).toContainEqual(
+        expect.stringMatching(
+          /^warn the process \d+ of worker "worker-\d" was killed by SIGKILL; another one starts in 0.1 s$/,
+        ),
+      );
       const ids = await client.gather(
         [...cluster.scheduler.cluster.workers.keys()].map((address) =>
           client.with({ workers: [address], pure: false }).submit(processId),
         ),
       );
       expect(ids.sort()).toEqual([...cluster.pids].sort());
+      expect(await client.command('events', { topic: 'all' })).toContainEqual(
+        expect.objectContaining({
+          message: expect.objectContaining({
+            action: 'worker-restarted',
+            signal: 'SIGKILL',
+            restartCount: 1,
+          }) as object,
+        }),
+      );
+      pids.push(...cluster.pids);
     } finally {
       await cluster.close();
     }
@@ -156,12 +175,17 @@ describe('a local cluster of processes', () => {
 
   test('waits without workers, and fails the tasks when it is told to', async () => {
     const config = { scheduler: { noWorkersTimeout: '600ms' } };
-    const cluster = await LocalCluster.start({ mode: 'processes', workers: 1, config });
+    const cluster = await LocalCluster.start({
+      mode: 'processes',
+      workers: 1,
+      config,
+      nanny: false,
+    });
     try {
       const client = await cluster.client();
       const running = client.submit(slowSquare, 60_000, 2);
       while (cluster.scheduler.cluster.totalThreads === 0 || !isProcessing(cluster)) {
-        await new Promise((resolve) => setTimeout(resolve, 5));
+        await pause();
       }
       const [pid] = cluster.pids;
       process.kill(pid!, 'SIGKILL');
@@ -186,6 +210,24 @@ describe('a local cluster of processes', () => {
     }
   });
 });
+
+function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+/** Keeps what is logged from warnings up. */
+function memoryLog(lines: string[]): Logger {
+  const keep =
+    (level: string) =>
+    (_fields: object, message?: string): void =>
+      void lines.push(`${level} ${message ?? ''}`);
+  return {
+    debug: () => undefined,
+    info: () => undefined,
+    warn: keep('warn'),
+    error: keep('error'),
+  };
+}
 
 function isProcessing(cluster: LocalCluster): boolean {
   return [...cluster.scheduler.cluster.workers.values()].some(

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { Client } from '../../adapters/client/index.ts';
-import { square } from './fixtures/tasks.js';
+import { processId, square } from './fixtures/tasks.js';
 
 const CLI = createRequire(import.meta.url).resolve('#cli');
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-cli-'));
@@ -54,6 +54,15 @@ class Run {
   async firstLine(): Promise<string> {
     while (!this.stdout.includes('\n')) await this.output();
     return this.stdout.split('\n')[0]!;
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
   }
 }
 
@@ -161,6 +170,46 @@ describe('scheduler and worker', () => {
     scheduler.child.kill('SIGKILL');
     expect(await abandoned.exit).toBe(1);
     expect(abandoned.stderr).toContain('ERR_CLOSED: the scheduler');
+  });
+
+  test('keep what is known: a worker that is told to end gives its results away first', async () => {
+    const scheduler = new Run('scheduler', '--port', '0');
+    const address = await scheduler.firstLine();
+    const [leaver, stayer] = [
+      new Run('worker', address, '-t', '1', '-n', 'leaver'),
+      new Run('worker', address, '-t', '1', '-n', 'stayer', '--no-nanny'),
+    ];
+    await Promise.all([leaver.firstLine(), stayer.firstLine()]);
+    const client = await Client.connect(address);
+    const options = { workers: ['leaver'], allowOtherWorkers: true };
+    const future = client.with(options).submit(processId);
+    await future.settled();
+    leaver.child.kill('SIGTERM');
+    expect(await leaver.exit).toBe(0);
+    // Computed again it would be the id of the other process.
+    expect(await future.result()).not.toBe(stayer.child.pid);
+    expect((await client.identity()).workers).toMatchObject([{ name: 'stayer' }]);
+    await client.close();
+  });
+
+  test('are whole again when the process of the worker is killed, and end without a rest', async () => {
+    const scheduler = new Run('scheduler', '--port', '0');
+    const address = await scheduler.firstLine();
+    const worker = new Run('worker', address, '-t', '1', '-n', 'w1', '--log-format', 'text');
+    const line = await worker.firstLine();
+    const client = await Client.connect(address);
+    const pid = await client.submit(processId).result();
+    expect(pid).not.toBe(worker.child.pid);
+    process.kill(pid, 'SIGKILL');
+    const again = await client.with({ pure: false }).submit(processId).result();
+    expect([pid, worker.child.pid]).not.toContain(again);
+    expect(worker.stderr).toMatch(/nanny of w1 warning: .*was killed by SIGKILL/);
+    expect(worker.stdout).toBe(`${line}\n`);
+    await client.close();
+    // Nobody is left to look after it.
+    worker.child.kill('SIGKILL');
+    await worker.exit;
+    while (isAlive(again)) await new Promise((resolve) => setTimeout(resolve, 10));
   });
 
   test('end together when the scheduler is told to', async () => {

@@ -32,6 +32,8 @@ async function problemsOf(loading: () => unknown): Promise<string[]> {
   return ['no error'];
 }
 
+const WORKER_PROCESS = { killGrace: 5000, nanny: true, stuckAfter: 30_000, retireTimeout: 10_000 };
+
 describe('a valid configuration', () => {
   it('is complete, in base units and frozen, when nothing is given', () => {
     const { config } = loadConfigObject({});
@@ -65,7 +67,7 @@ describe('a valid configuration', () => {
         },
         plugins: [],
       },
-      worker: { resources: {}, memoryLimit: 0, ready: 'priority' },
+      worker: { resources: {}, memoryLimit: 0, ready: 'priority', ...WORKER_PROCESS },
     });
     expect(Object.isFrozen(config.scheduler.activeMemoryManager.policies)).toBe(true);
     expect(() => ((config as { scheduler: object }).scheduler = {})).toThrow(TypeError);
@@ -105,6 +107,7 @@ worker: { threads: 4, resources: { GPU: 2 }, memoryLimit: 4 GiB }
       resources: { GPU: 2 },
       memoryLimit: 4 * 2 ** 30,
       ready: 'priority',
+      ...WORKER_PROCESS,
     });
     expect(from).toBe(folder);
   });

@@ -1,0 +1,39 @@
+/** Why a worker process is about to end, as it says itself. A crash says nothing. */
+export type LastWords =
+  /** Somebody asked for it: the scheduler or the nanny. */
+  | { readonly kind: 'done'; readonly reason: string }
+  /** It shall be started again: the scheduler said so, or took it for dead. */
+  | { readonly kind: 'restart'; readonly reason: string }
+  /** It failed while it ran. */
+  | { readonly kind: 'failed'; readonly reason: string; readonly code: string };
+
+/** What a worker process tells its nanny. */
+export type FromWorkerProcess =
+  | { readonly op: 'registered'; readonly address: string }
+  /** Every second, from the thread that serves scheduler and peers. */
+  | { readonly op: 'alive' }
+  | { readonly op: 'ends'; readonly words: LastWords };
+
+/** What a nanny tells its worker process. */
+export type ToWorkerProcess =
+  /** Close in good order; before that, give away what only this worker holds, if there is time. */
+  | { readonly op: 'close'; readonly retireMs: number }
+  /** The answer to `registered`, when this process replaces another one. */
+  | { readonly op: 'replaces'; readonly event: RestartEvent };
+
+/** Published under the topics `all` and the address of the worker that came back. */
+export interface RestartEvent {
+  readonly action: 'worker-restarted';
+  readonly name: string;
+  /** How the process before ended, for people. */
+  readonly reason: string;
+  /** Of the process before. */
+  readonly pid: number | undefined;
+  readonly exitCode: number | undefined;
+  readonly signal: string | undefined;
+  /** Restarts by this nanny, this one included. */
+  readonly restartCount: number;
+}
+
+/** Between two signs of life. */
+export const ALIVE_MS = 1000;

@@ -1,0 +1,220 @@
+import { type Clock, type Logger, type Timer, YardmasterError } from '../../core/api/index.ts';
+import { RESTART_RULES, restartDelayMs, type RestartRules } from './backoff.ts';
+import type { RestartEvent } from './messages.ts';
+import {
+  describeEnd,
+  type ProcessEnd,
+  WorkerProcess,
+  type WorkerProcessOptions,
+} from './worker-process.ts';
+
+/** Time for a process to close, after the time it was given to retire, before it is killed. */
+const TERMINATION_MS = 8000;
+const STUCK_AFTER_MS = 30_000;
+const RETIRE_MS = 10_000;
+
+/** What to look after, and how. */
+export interface NannyOptions {
+  /** Of the worker, for messages. It has to be in `args` for the worker to keep it. */
+  readonly name: string;
+  /** Arguments of `yardmaster`, from `worker` on, without `--supervised`. */
+  readonly args: readonly string[];
+  /** Arguments of Node itself. Default: none. */
+  readonly nodeArgs?: readonly string[];
+  /** Default: the command line of this package. */
+  readonly program?: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Milliseconds without a sign of life after which the process is killed. Default 30 000. */
+  readonly stuckAfterMs?: number;
+  /** Default: see {@link RESTART_RULES}. */
+  readonly rules?: Partial<RestartRules>;
+  /** What the process prints, which is what its tasks print. Default: to our own stdout. */
+  readonly onStdout?: (text: string) => void;
+  /** Default: to our own stderr, from when it has registered. */
+  readonly onStderr?: (text: string, hasRegistered: boolean) => void;
+  /** Each time it has registered. */
+  readonly onRegistered?: (address: string) => void;
+}
+
+/**
+ * Looks after a worker in a process of its own: when it dies, is stuck, or is told to restart, another
+ * process takes its place under the same name. One that dies again and again is started less and
+ * less often, and at last no more; the log says so.
+ *
+ * One that never came up, that was asked to end, or whose scheduler is gone is not replaced.
+ */
+export class Nanny {
+  readonly name: string;
+  /** Resolves when there is no process any more and none will be started. */
+  readonly ended: Promise<void>;
+  private process: WorkerProcess | undefined;
+  private last: ProcessEnd | undefined;
+  /** Why it ended, unless it was asked to. */
+  private failure: YardmasterError | undefined;
+  private hasComeUp = false;
+  private deathCount = 0;
+  private restarts = 0;
+  private timer: Timer | undefined;
+  private isClosing = false;
+  private isOver = false;
+  private resolveEnded!: () => void;
+
+  constructor(private readonly options: NannyOptions) {
+    this.name = options.name;
+    this.ended = new Promise((resolve) => {
+      this.resolveEnded = resolve;
+    });
+    this.begin();
+  }
+
+  /** Of the present process; undefined between two. */
+  get pid(): number | undefined {
+    return this.process?.pid;
+  }
+
+  /** How often it has put another process into the place of one that was gone. */
+  get restartCount(): number {
+    return this.restarts;
+  }
+
+  /** Why there is no process any more; undefined when it was asked to end, or has not ended. */
+  get error(): YardmasterError | undefined {
+    return this.failure;
+  }
+
+  /** Why it is not there, with what it wrote to its error stream. */
+  deathError(): YardmasterError {
+    const { name, last } = this;
+    return this.failure ?? deathOf(name, last);
+  }
+
+  /**
+   * Ends the worker for good. It gives away first what only it holds, closes, and is killed when that
+   * takes too long.
+   *
+   * @param retireMs - milliseconds for giving away; 0: it closes at once. Default 10 000
+   */
+  async close(retireMs = RETIRE_MS): Promise<void> {
+    if (this.isOver) return;
+    this.isClosing = true;
+    this.timer?.cancel();
+    if (this.pid === undefined && this.timer !== undefined) {
+      this.finish(undefined);
+      return;
+    }
+    this.process?.close(retireMs);
+    const limit = this.options.clock.setTimer(retireMs + TERMINATION_MS, () => {
+      const { name, pid } = this;
+      this.options.log.warn({ worker: name, pid }, `worker "${name}" did not close; it is killed`);
+      this.kill();
+    });
+    await this.ended;
+    limit.cancel();
+  }
+
+  /** Ends the process at once, as a crash would; another one takes its place. */
+  kill(): void {
+    this.process?.kill();
+  }
+
+  private begin(): void {
+    const { options } = this;
+    this.timer = undefined;
+    const settings: WorkerProcessOptions = {
+      args: [...options.args, '--supervised'],
+      clock: options.clock,
+      stuckAfterMs: options.stuckAfterMs ?? STUCK_AFTER_MS,
+      onStdout: options.onStdout ?? ((text) => void process.stdout.write(text)),
+      onStderr: options.onStderr ?? forwardOnceUp,
+      onRegistered: (address) => this.onRegistered(address),
+      ...(options.nodeArgs === undefined ? {} : { nodeArgs: options.nodeArgs }),
+      ...(options.program === undefined ? {} : { program: options.program }),
+    };
+    const started = new WorkerProcess(settings);
+    this.process = started;
+    void started.ended.then((end) => {
+      this.onEnd(end);
+    });
+  }
+
+  private onRegistered(address: string): void {
+    this.hasComeUp = true;
+    if (this.last !== undefined) {
+      const event = restartEvent(this.name, this.last, this.restarts);
+      this.process?.send({ op: 'replaces', event });
+      this.options.log.info({ worker: this.name, address }, `worker "${this.name}" is back`);
+    }
+    this.options.onRegistered?.(address);
+  }
+
+  private onEnd(end: ProcessEnd): void {
+    this.last = end;
+    this.process = undefined;
+    const { words } = end;
+    if (this.isClosing || words?.kind === 'done') this.finish(undefined);
+    else if (!this.hasComeUp) this.finish(deathOf(this.name, end));
+    else if (words?.kind === 'failed' && words.code === 'ERR_CLOSED') {
+      // Its scheduler is gone, and with it all that was to be computed.
+      this.finish(new YardmasterError('ERR_CLOSED', words.reason, { worker: this.name }));
+    } else this.replace(end);
+  }
+
+  private replace(end: ProcessEnd): void {
+    const { name, options } = this;
+    const rules = { ...RESTART_RULES, ...options.rules };
+    const wasStable = (end.lifeMs ?? 0) >= rules.stableAfterMs || end.words?.kind === 'restart';
+    this.deathCount = wasStable ? 1 : this.deathCount + 1;
+    const delayMs = restartDelayMs(rules, this.deathCount);
+    if (delayMs === undefined) {
+      const error = deathOf(name, end, this.deathCount);
+      if (rules.attemptsMax > 0) options.log.error({ err: error, worker: name }, error.message);
+      this.finish(error);
+      return;
+    }
+    const { pid, exitCode, signal } = end;
+    const wrote = end.lifeMs === undefined ? wroteText(end) : '';
+    options.log.warn(
+      { worker: name, pid, exitCode, signal, deathCount: this.deathCount, delayMs },
+      `the process ${pid ?? ''} of worker "${name}" ${describeEnd(end)}${wrote}; another one starts in ${delayMs / 1000} s`,
+    );
+    this.timer = options.clock.setTimer(delayMs, () => {
+      this.restarts++;
+      this.begin();
+    });
+  }
+
+  private finish(failure: YardmasterError | undefined): void {
+    this.failure = failure;
+    this.isOver = true;
+    this.resolveEnded();
+  }
+}
+
+function forwardOnceUp(text: string, hasRegistered: boolean): void {
+  // What a worker that does not come up writes is told by the error alone.
+  if (hasRegistered) process.stderr.write(text);
+}
+
+function restartEvent(name: string, end: ProcessEnd, restartCount: number): RestartEvent {
+  const { pid, exitCode, signal } = end;
+  const reason = describeEnd(end);
+  return { action: 'worker-restarted', name, reason, pid, exitCode, signal, restartCount };
+}
+
+function deathOf(name: string, end: ProcessEnd | undefined, deathCount = 1): YardmasterError {
+  const often = deathCount > 1 ? ` It died ${deathCount} times in a row; its nanny gives up.` : '';
+  return new YardmasterError(
+    'ERR_NO_WORKER',
+    end === undefined
+      ? `the worker "${name}" has not ended`
+      : `the process of worker "${name}" ${describeEnd(end)}${wroteText(end)}.${often}`,
+    { worker: name, pid: end?.pid, exitCode: end?.exitCode, signal: end?.signal },
+    end?.failure === undefined ? {} : { cause: end.failure },
+  );
+}
+
+function wroteText({ stderr }: ProcessEnd): string {
+  const text = stderr.trim();
+  return text === '' ? ', and wrote nothing to its error stream' : `; on its error stream: ${text}`;
+}

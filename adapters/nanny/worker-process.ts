@@ -1,0 +1,164 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { type Clock, every, type Timer } from '../../core/api/index.ts';
+import {
+  ALIVE_MS,
+  type FromWorkerProcess,
+  type LastWords,
+  type ToWorkerProcess,
+} from './messages.ts';
+
+/** Characters of the error stream that are kept for the message about a process that died. */
+const STDERR_KEPT = 4000;
+
+/** How to start a worker process. */
+export interface WorkerProcessOptions {
+  /** Arguments of `yardmaster`, from `worker` on. */
+  readonly args: readonly string[];
+  /** Arguments of Node itself. Default: none. */
+  readonly nodeArgs?: readonly string[];
+  /** Default: the command line of this package. */
+  readonly program?: string;
+  readonly clock: Clock;
+  /** Milliseconds without a sign of life, once it has registered, after which it counts as stuck. */
+  readonly stuckAfterMs: number;
+  readonly onStdout: (text: string) => void;
+  /** @param hasRegistered - what is written before that may be better told by an error */
+  readonly onStderr: (text: string, hasRegistered: boolean) => void;
+  readonly onRegistered: (address: string) => void;
+}
+
+/** How a process ended. */
+export interface ProcessEnd {
+  readonly pid: number | undefined;
+  readonly exitCode: number | undefined;
+  readonly signal: string | undefined;
+  /** What it said before, if it said something. */
+  readonly words: LastWords | undefined;
+  /** Why it could not be started. */
+  readonly failure: Error | undefined;
+  readonly wasStuck: boolean;
+  /** Milliseconds since it registered; undefined: it never did. */
+  readonly lifeMs: number | undefined;
+  /** The end of its error stream. */
+  readonly stderr: string;
+}
+
+/** Of all nannies of this process, so that none outlives it. */
+const running = new Set<ChildProcess>();
+let isWatchingExit = false;
+
+/** One life of a worker in a process of its own: `yardmaster worker … --supervised`. */
+export class WorkerProcess {
+  /** Resolves when the process is gone, however it went, and its streams are read. */
+  readonly ended: Promise<ProcessEnd>;
+  private readonly child: ChildProcess;
+  private readonly watch: Timer;
+  private stderr = '';
+  private words: LastWords | undefined;
+  private registeredMs: number | undefined;
+  /** Seconds of this process without a sign of life from the other one. */
+  private silence = 0;
+  private wasStuck = false;
+  private isOver = false;
+
+  constructor(private readonly options: WorkerProcessOptions) {
+    const { clock, args, nodeArgs = [] } = options;
+    // The compiled command, also when this file itself runs uncompiled.
+    const program = options.program ?? createRequire(import.meta.url).resolve('#cli');
+    this.child = spawn(process.execPath, [...nodeArgs, program, ...args], {
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    });
+    keepTrackOf(this.child);
+    this.child.stdout?.setEncoding('utf8').on('data', options.onStdout);
+    this.child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.stderr = (this.stderr + text).slice(-STDERR_KEPT);
+      options.onStderr(text, this.hasRegistered);
+    });
+    this.child.on('message', (message) => this.onMessage(message as FromWorkerProcess));
+    this.watch = every(clock, ALIVE_MS, () => this.look());
+    this.ended = new Promise((resolve) => {
+      const end = (how: Partial<ProcessEnd>): void => resolve(this.onEnd(how));
+      this.child.once('error', (failure) => {
+        if (this.child.pid === undefined) end({ failure });
+      });
+      // Unlike `exit`, when the streams are read as well.
+      this.child.once('close', (code, signal) => {
+        end({ exitCode: code ?? undefined, signal: signal ?? undefined });
+      });
+    });
+  }
+
+  /** Undefined when it is gone. */
+  get pid(): number | undefined {
+    return this.isOver ? undefined : this.child.pid;
+  }
+
+  get hasRegistered(): boolean {
+    return this.registeredMs !== undefined;
+  }
+
+  /** Asks it to close; before it has registered, there is nothing to close in order. */
+  close(retireMs: number): void {
+    if (this.hasRegistered) this.send({ op: 'close', retireMs });
+    else this.child.kill('SIGTERM');
+  }
+
+  /** Ends it at once, as a crash would. */
+  kill(): void {
+    this.child.kill('SIGKILL');
+  }
+
+  send(message: ToWorkerProcess): void {
+    // What does not arrive needs no answer: the process is about to be gone.
+    if (this.child.connected) this.child.send(message, () => undefined);
+  }
+
+  private onMessage(message: FromWorkerProcess): void {
+    this.silence = 0;
+    if (message.op === 'ends') this.words = message.words;
+    if (message.op !== 'registered') return;
+    this.registeredMs = this.options.clock.nowMs();
+    this.options.onRegistered(message.address);
+  }
+
+  /** Counts its own rounds, not the time: what stops both processes is nobody's fault. */
+  private look(): void {
+    if (!this.hasRegistered || this.wasStuck) return;
+    this.silence++;
+    if (this.silence * ALIVE_MS <= this.options.stuckAfterMs) return;
+    this.wasStuck = true;
+    this.kill();
+  }
+
+  private onEnd({ exitCode, signal, failure }: Partial<ProcessEnd>): ProcessEnd {
+    const { words, wasStuck, stderr, registeredMs } = this;
+    this.isOver = true;
+    this.watch.cancel();
+    const lifeMs =
+      registeredMs === undefined ? undefined : this.options.clock.nowMs() - registeredMs;
+    const { pid } = this.child;
+    return { pid, exitCode, signal, failure, words, wasStuck, lifeMs, stderr };
+  }
+}
+
+/** For people: `was killed by SIGKILL`. */
+export function describeEnd(end: ProcessEnd): string {
+  const { failure, wasStuck, words, signal, exitCode } = end;
+  if (failure !== undefined) return `could not be started: ${failure.message}`;
+  if (wasStuck) return 'gave no sign of life any more and was killed';
+  if (words?.kind === 'restart') return `was told to restart: ${words.reason}`;
+  if (words?.kind === 'failed') return `failed: ${words.reason}`;
+  if (signal !== undefined) return `was killed by ${signal}`;
+  return `ended with exit code ${String(exitCode)}`;
+}
+
+function keepTrackOf(child: ChildProcess): void {
+  running.add(child);
+  child.once('close', () => running.delete(child));
+  if (isWatchingExit) return;
+  isWatchingExit = true;
+  process.once('exit', () => {
+    for (const left of running) left.kill('SIGKILL');
+  });
+}

@@ -1,24 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import { type Clock, every, type Timer } from '../api/clock.ts';
-import { toErrorPayload, YardmasterError } from '../api/errors.ts';
+import { YardmasterError } from '../api/errors.ts';
 import type { EventSource } from '../api/events.ts';
-import type { SchedulerHooks } from '../api/hooks.ts';
 import type { Logger, NewStimulus } from '../api/plugin.ts';
 import type { SlotName } from '../api/policies.ts';
-import type { Listener, WireMessage } from '../api/transport.ts';
+import type { Listener } from '../api/transport.ts';
 import { configError } from '../config/errors.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Config } from '../config/types.ts';
 import type { Insight } from '../kernel/insight/insight.ts';
-import type { Outbox } from '../kernel/outbox.ts';
 import type { KernelPorts } from '../kernel/ports.ts';
 import { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
 import type { TransitionRecord } from '../kernel/story.ts';
 import type { GatherReply } from '../messages/protocol.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
-import type { ComputeTask } from '../messages/to-worker.ts';
 import type { ClusterState } from '../state/cluster.ts';
+import { busHooks } from './bus-hooks.ts';
 import { Commands } from './commands.ts';
+import { Delivery } from './delivery.ts';
 import { EventLog } from './event-log.ts';
 import { Extensions, type ExtensionsHost } from './extensions.ts';
 import { Gatherer } from './gatherer.ts';
@@ -60,6 +59,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   private readonly eventLog = new EventLog();
   private readonly queue = new StimulusQueue();
   private readonly pace: Pace;
+  private readonly delivery: Delivery;
   private readonly listeners: Listener[] = [];
   private readonly timers: Timer[] = [];
   private ports!: KernelPorts;
@@ -80,6 +80,15 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     this.log = options.log;
     this.config = loaded.config;
     this.extensions = new Extensions(loaded, options, this);
+    this.delivery = new Delivery({
+      sessions: this.sessions,
+      bus: this.extensions.bus,
+      eventLog: this.eventLog,
+      clock: this.clock,
+      eventLogged: () => this.ports.hooks.eventLogged,
+      enqueue: (stimulus) => this.enqueue(stimulus),
+      report: (error) => this.report(error),
+    });
     this.pace = new Pace(this.clock, this.log, () => this.extensions.policyNames);
     this.transports = new TransportTable(this.clock, options.builtins, options.transports);
   }
@@ -247,22 +256,14 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   }
 
   private compile(): KernelPorts {
-    const { bus } = this.extensions;
-    const own: Partial<SchedulerHooks> = {
-      taskTransition: (task, _start, finish) => {
-        if (finish === 'erred') bus.emit('task-erred', task);
-      },
-      graphUpdated: ({ client, tasks }) => bus.emit('graph-submitted', client, tasks.length),
-      workerAdded: (worker) => bus.emit('worker-added', worker),
-      workerRemoved: (worker, stimulusId) => {
+    const hooks = busHooks(this.extensions.bus);
+    return this.extensions.compile({
+      ...hooks,
+      workerRemoved: (worker, ...rest) => {
         this.gatherer.drop(worker.address);
-        bus.emit('worker-removed', worker, stimulusId);
+        hooks.workerRemoved?.(worker, ...rest);
       },
-      workerStatusChanged: (worker) => bus.emit('worker-status', worker),
-      clientAdded: (client) => bus.emit('client-added', client),
-      clientRemoved: (client) => bus.emit('client-removed', client),
-    };
-    return this.extensions.compile(own);
+    });
   }
 
   private replacePorts(): void {
@@ -280,7 +281,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     this.extensions.bus.hold();
     const nowMs = this.clock.nowMs();
     try {
-      this.deliver(this.kernel.handle(stimulus, nowMs));
+      this.delivery.deliver(this.kernel.handle(stimulus, nowMs));
     } catch (cause) {
       const { op, stimulusId } = stimulus;
       this.stopBecause(`the stimulus ${stimulusId} (${op}) could not be handled`, cause);
@@ -289,42 +290,6 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     for (const change of this.changes.splice(0)) change();
     this.extensions.bus.release();
     this.pace.finished(stimulus, nowMs);
-  }
-
-  private deliver({ toWorkers, toClients, events }: Outbox): void {
-    const { workers, clients } = this.sessions;
-    for (const { worker, message } of toWorkers) {
-      const session = workers.get(worker.address);
-      if (session === undefined) continue;
-      const failed = this.trySend(session, message);
-      if (failed !== undefined && message.op === 'compute-task') {
-        this.enqueue(undeliverable(worker.address, message, failed));
-      }
-      if (message.op === 'close') session.end();
-    }
-    for (const { client, message } of toClients) {
-      const session = clients.get(client.key);
-      if (session !== undefined) this.trySend(session, message);
-    }
-    for (const { topic, message } of events) {
-      this.eventLog.publish(topic, message, this.clock.nowMs());
-      this.extensions.bus.emit('event', topic, message);
-      for (const hook of this.ports.hooks.eventLogged) hook(topic, message);
-    }
-  }
-
-  /** What came from outside can travel again; what a plugin enqueued perhaps cannot. */
-  private trySend(session: Session, message: object): YardmasterError | undefined {
-    try {
-      session.send(message as WireMessage);
-      return undefined;
-    } catch (thrown) {
-      const error = YardmasterError.is(thrown)
-        ? thrown
-        : new YardmasterError('ERR_NOT_SERIALISABLE', String(thrown), {}, { cause: thrown });
-      this.report(error);
-      return error;
-    }
   }
 
   /** Something happened after which the state is not to be trusted: tell, and close. */
@@ -401,24 +366,4 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
 
 function closedError(): YardmasterError {
   return new YardmasterError('ERR_CLOSED', 'the scheduler is closed');
-}
-
-/** A task that cannot be sent to any worker fails, and says why. */
-function undeliverable(
-  worker: string,
-  { key, runId }: ComputeTask,
-  error: YardmasterError,
-): NewStimulus {
-  return {
-    op: 'task-erred',
-    worker,
-    key,
-    runId,
-    failure: {
-      exception: toErrorPayload(error),
-      traceback: undefined,
-      exceptionText: error.message,
-      tracebackText: error.stack ?? '',
-    },
-  };
 }

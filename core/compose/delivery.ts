@@ -1,0 +1,86 @@
+import type { Clock } from '../api/clock.ts';
+import { toErrorPayload, YardmasterError } from '../api/errors.ts';
+import type { SchedulerHooks } from '../api/hooks.ts';
+import type { NewStimulus } from '../api/plugin.ts';
+import type { WireMessage } from '../api/transport.ts';
+import type { LoggedEvent, Outbox } from '../kernel/outbox.ts';
+import type { ComputeTask } from '../messages/to-worker.ts';
+import type { EventBus } from './event-bus.ts';
+import type { EventLog } from './event-log.ts';
+import type { Session, Sessions } from './session.ts';
+
+/** Where messages and events go, and what is done about those that cannot go. */
+export interface DeliveryParts {
+  readonly sessions: Sessions;
+  readonly bus: EventBus;
+  readonly eventLog: EventLog;
+  readonly clock: Clock;
+  /** Observers of events, as they are now. */
+  readonly eventLogged: () => readonly SchedulerHooks['eventLogged'][];
+  readonly enqueue: (stimulus: NewStimulus) => void;
+  readonly report: (error: YardmasterError) => void;
+}
+
+/** Carries the outbox of a stimulus away: messages to their sessions, events to whoever listens. */
+export class Delivery {
+  constructor(private readonly parts: DeliveryParts) {}
+
+  deliver({ toWorkers, toClients, events }: Outbox): void {
+    const { workers, clients } = this.parts.sessions;
+    for (const { worker, message } of toWorkers) {
+      const session = workers.get(worker.address);
+      if (session === undefined) continue;
+      const failed = this.trySend(session, message);
+      if (failed !== undefined && message.op === 'compute-task') {
+        this.parts.enqueue(undeliverable(worker.address, message, failed));
+      }
+      if (message.op === 'close') session.end();
+    }
+    for (const { client, message } of toClients) {
+      const session = clients.get(client.key);
+      if (session !== undefined) this.trySend(session, message);
+    }
+    for (const event of events) this.publish(event);
+  }
+
+  private publish({ topic, message }: LoggedEvent): void {
+    const { eventLog, clock, bus, eventLogged } = this.parts;
+    eventLog.publish(topic, message, clock.nowMs());
+    bus.emit('event', topic, message);
+    for (const hook of eventLogged()) hook(topic, message);
+  }
+
+  /** What came from outside can travel again; what a plugin enqueued perhaps cannot. */
+  private trySend(session: Session, message: object): YardmasterError | undefined {
+    try {
+      session.send(message as WireMessage);
+      return undefined;
+    } catch (thrown) {
+      const error = YardmasterError.is(thrown)
+        ? thrown
+        : new YardmasterError('ERR_NOT_SERIALISABLE', String(thrown), {}, { cause: thrown });
+      this.parts.report(error);
+      return error;
+    }
+  }
+}
+
+/** A task that cannot be sent to any worker fails, and says why. */
+function undeliverable(
+  worker: string,
+  { key, runId }: ComputeTask,
+  error: YardmasterError,
+): NewStimulus {
+  return {
+    op: 'task-erred',
+    worker,
+    key,
+    runId,
+    failure: {
+      exception: toErrorPayload(error),
+      traceback: undefined,
+      exceptionText: error.message,
+      tracebackText: error.stack ?? '',
+    },
+  };
+}

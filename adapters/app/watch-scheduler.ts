@@ -103,10 +103,11 @@ function findWaiting({ workers, unrunnable, queued }: ClusterView): Waiting | un
 }
 
 function wishOf({ restrictions }: TaskView): string | undefined {
-  const { workers, hosts, resources } = restrictions ?? {};
+  const { workers, names, hosts, resources } = restrictions ?? {};
   const wishes = [
     ...[...(workers ?? [])].map((address) => `the worker ${address}`),
-    ...[...(hosts ?? [])].map((host) => `the worker or host ${host}`),
+    ...[...(names ?? [])].map((name) => `the worker or host ${name}`),
+    ...[...(hosts ?? [])].map((host) => `the host ${host}`),
     ...[...(resources ?? [])].map(([name, amount]) => `${name}=${amount}`),
   ];
   return wishes.length === 0 ? undefined : wishes.join(', ');

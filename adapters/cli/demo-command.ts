@@ -10,6 +10,7 @@ import {
   type Question,
   singlePass,
 } from '../demo/index.ts';
+import { Chaos } from './demo-chaos.ts';
 import { startProgress } from './demo-progress.ts';
 import { DemoStats } from './demo-stats.ts';
 import type { DemoFlags } from './main.ts';
@@ -19,6 +20,8 @@ import { untilStopped } from './until-stopped.ts';
 const CUT: Cut = { filesPerTask: 3, fanIn: 8, ranges: 4 };
 const DOCUMENT_LIMIT = 50;
 const TERM_LIMIT = 10;
+/** Of `--chaos` without a number. */
+const KILLS = 10;
 const SHOWN_DOCUMENTS = 5;
 
 /** What the cluster came to, and what it took. */
@@ -46,7 +49,7 @@ export async function demoCommand(flags: DemoFlags): Promise<number> {
   const compute = async (): Promise<void> => {
     try {
       cluster = await startCluster(flags);
-      if (!isInterrupted) outcome = await computeOn(cluster, corpus, question, stats);
+      if (!isInterrupted) outcome = await computeOn(cluster, { corpus, question, stats, flags });
     } catch (error) {
       if (!isInterrupted) throw error; // What is cut off fails, as it should.
     } finally {
@@ -65,16 +68,24 @@ export async function demoCommand(flags: DemoFlags): Promise<number> {
   return check(outcome, corpus, question) ? code : 1;
 }
 
-function startCluster({ workers, threads, config }: DemoFlags): Promise<LocalCluster> {
-  const from = config === undefined ? {} : { config };
+function startCluster({ workers, threads, config, chaos }: DemoFlags): Promise<LocalCluster> {
+  // A task is not to blame for the deaths of its workers, of which there will be many.
+  const scheduler = { allowedFailures: killsOf(chaos) };
+  const from =
+    config !== undefined ? { config } : chaos === undefined ? {} : { config: { scheduler } };
   return LocalCluster.start({ mode: 'processes', workers, threads, ...from });
+}
+
+interface Work {
+  readonly corpus: Corpus;
+  readonly question: Question;
+  readonly stats: DemoStats;
+  readonly flags: DemoFlags;
 }
 
 async function computeOn(
   cluster: LocalCluster,
-  corpus: Corpus,
-  question: Question,
-  stats: DemoStats,
+  { corpus, question, stats, flags }: Work,
 ): Promise<Outcome> {
   await cluster.scheduler.addPlugin(stats);
   const client = await cluster.client();
@@ -82,14 +93,17 @@ async function computeOn(
   print(`Cluster    scheduler at ${cluster.address}, worker processes ${cluster.pids.join(', ')}`);
   print(`Graph      ${work.taskCount} tasks`);
   const progress = startProgress(work.taskCount, process.stderr);
+  const chaos = chaosIn(cluster, work.taskCount, flags);
   stats.onProgress = (done) => {
-    progress.update(done);
+    progress.update(Math.min(done, work.taskCount));
+    chaos?.onProgress(done);
   };
   try {
     const startMs = performance.now();
     const futures = client.compute(work.graph, [work.answer, ...work.digests]);
     const [answer, ...digests] = await client.gather(futures);
     const seconds = (performance.now() - startMs) / 1000;
+    if (chaos !== undefined) tellChaos(chaos, stats.tasksDone - work.taskCount, flags);
     return {
       answer: answer as Answer,
       digests: digests as string[],
@@ -99,6 +113,24 @@ async function computeOn(
   } finally {
     progress.stop();
   }
+}
+
+function killsOf(chaos: DemoFlags['chaos']): number {
+  return typeof chaos === 'number' ? chaos : KILLS;
+}
+
+function chaosIn(cluster: LocalCluster, taskCount: number, flags: DemoFlags): Chaos | undefined {
+  if (flags.chaos === undefined) return undefined;
+  const { seed = Date.now() % 1_000_000 } = flags;
+  const kills = killsOf(flags.chaos);
+  print(`Chaos      ${kills} times a worker will be killed; --seed ${seed} gives the same moments`);
+  return new Chaos({ kills, seed, taskCount, cluster: cluster.scheduler.cluster, print });
+}
+
+function tellChaos({ killCount }: Chaos, recomputed: number, { chaos }: DemoFlags): void {
+  print(
+    `Chaos      ${killCount} of ${killsOf(chaos)} kills, ${recomputed} tasks computed once more`,
+  );
 }
 
 function printOutcome(

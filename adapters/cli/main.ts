@@ -90,6 +90,8 @@ common(program.command('demo'))
   .option('-t, --threads <n>', 'tasks at once per worker', positive, 1)
   .option('-q, --query <words>', 'what to ask', 'schedule process priority')
   .option('--limit-files <n>', 'files to index, spread evenly over all', positive, 6000)
+  .option('--chaos [kills]', 'kill workers at random moments, so often (default: 10)', positive)
+  .option('--seed <n>', 'of the moments (default: by the clock)', count)
   .addHelpText(
     'after',
     `
@@ -97,6 +99,7 @@ Examples:
   $ yardmaster demo
   $ yardmaster demo --query 'socket address' --workers 4
   $ yardmaster demo --path ~/notes --limit-files 500
+  $ yardmaster demo --chaos --seed 7                   kill a worker ten times meanwhile
   $ yardmaster demo --config cluster.yaml              see what other policies make of it
 
 Exit code 1 when the result differs from that of a plain pass in one thread.`,
@@ -174,6 +177,9 @@ export interface DemoFlags {
   readonly threads: number;
   readonly query: string;
   readonly limitFiles: number;
+  /** Kills; true: a few. */
+  readonly chaos?: number | true;
+  readonly seed?: number;
 }
 
 await program.parseAsync();

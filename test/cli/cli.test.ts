@@ -241,6 +241,29 @@ describe('demo', () => {
     expect(run.stderr).toMatch(/(\d+) of \1 tasks are done/);
   });
 
+  test('comes to the same result when workers are killed meanwhile', async () => {
+    const text = Array.from({ length: 300 }, (_, at) => `term${(at * 7) % 89}`).join(' ');
+    const pages = mkdtempSync(join(folder, 'pages-'));
+    for (let index = 0; index < 300; index++) {
+      writeFileSync(join(pages, `p${index}.txt`), `${text} anchor${index % 5}`);
+    }
+    const run = new Run(
+      'demo',
+      '--path',
+      pages,
+      '--query',
+      'anchor',
+      '--chaos',
+      '3',
+      '--seed',
+      '7',
+    );
+    expect([await run.exit, run.stderr]).toEqual([0, expect.any(String)]);
+    expect(run.stdout.match(/killed worker-\d, process \d+, after \d+ tasks/g)).toHaveLength(3);
+    expect(run.stdout).toContain('3 of 3 kills');
+    expect(run.stdout).toContain('Check      passed');
+  });
+
   test('stops its workers when it is interrupted', async () => {
     const run = new Run('demo', '--path', 'node_modules', '--limit-files', '4000');
     while (!run.stdout.includes('Graph')) await run.output();

@@ -1,0 +1,51 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { LocalCluster } from '../../adapters/app/local-cluster.ts';
+import { busy, processId, square } from '../cli/fixtures/tasks.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'yardmaster-live-'));
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+async function exists(path: string): Promise<void> {
+  while (!existsSync(path)) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+test('a task that computes for longer than the time to live does not make its worker look dead', async () => {
+  // The kernel forgives the silence of ten heartbeats, which is five seconds here.
+  const config = { scheduler: { workerTtl: '1s' }, worker: { stuckAfter: '1s' } };
+  const cluster = await LocalCluster.start({ mode: 'processes', workers: 1, config });
+  try {
+    const client = await cluster.client();
+    const [pid] = cluster.pids;
+    expect(await client.submit(busy, 6500).result()).toBe(6500);
+    expect(cluster.pids).toEqual([pid]);
+    expect(await client.submit(processId).result()).toBe(pid);
+  } finally {
+    await cluster.close();
+  }
+});
+
+test.each(['threads', 'processes'] as const)(
+  'with %s a cancelled task that ignores its signal loses its thread, and the next one runs',
+  async (mode) => {
+    const config = { worker: { killGrace: '300 ms' } };
+    const cluster = await LocalCluster.start({ mode, workers: 1, config });
+    try {
+      const client = await cluster.client();
+      const marker = join(folder, mode);
+      const endless = client.submit(busy, 3_600_000, marker);
+      await exists(marker);
+      const startMs = performance.now();
+      endless.cancel();
+      expect(await client.submit(square, 7).result()).toBe(49);
+      // Until its thread was ended, the task had it.
+      expect(performance.now() - startMs).toBeGreaterThan(250);
+    } finally {
+      await cluster.close();
+    }
+  },
+);

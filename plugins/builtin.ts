@@ -27,6 +27,7 @@ export const builtins: Builtins = {
 
   // Plugins.
   amm: async () => (await import('./active-memory-manager.ts')).default,
+  coordination: async () => (await import('./coordination.ts')).default,
   'work-stealing': async () => (await import('./work-stealing.ts')).default,
 
   // Policies of the Active Memory Manager.

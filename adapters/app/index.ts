@@ -20,6 +20,7 @@ export {
   type BytesInput,
   type Config,
   type ConfigInput,
+  type CoordinationConfig,
   defineConfig,
   type DurationInput,
   type ExtensionInput,

@@ -1,7 +1,7 @@
 import type { Clock, Transport } from '../../core/api/index.ts';
 import { SystemClock } from '../clock/index.ts';
 import type { TaskFunction } from '../tasks/index.ts';
-import { ClusterAccess } from './cluster-access.ts';
+import { CoordinationAccess } from './coordination/access.ts';
 import type { KeyEntry } from './entry.ts';
 import type { FetchOptions } from './fetcher.ts';
 import { type CancelOptions, type Future, holdingOfFuture } from './future.ts';
@@ -45,7 +45,7 @@ const SKIPPED = Symbol('skipped');
  *
  * Everything that is open when the scheduler goes or the client is closed fails with `ERR_CLOSED`.
  */
-export class Client extends ClusterAccess {
+export class Client extends CoordinationAccess {
   private readonly submitter: Submitter;
   private readonly scatterer: Scatterer;
 

@@ -32,6 +32,7 @@ export class Session implements FutureOwner {
   private heartbeat: Timer | undefined;
   private closing: Promise<void> | undefined;
   private closedBy: Error | undefined;
+  private readonly ending = new AbortController();
 
   private constructor(
     readonly id: string,
@@ -80,6 +81,11 @@ export class Session implements FutureOwner {
       channel.abort(error as Error);
       throw error;
     }
+  }
+
+  /** Aborted, with the reason, when the connection is over or the client closed. */
+  get signal(): AbortSignal {
+    return this.ending.signal;
   }
 
   get isClosed(): boolean {
@@ -215,6 +221,7 @@ export class Session implements FutureOwner {
     this.heartbeat?.cancel();
     this.closedBy ??= why;
     this.table.close((key) => this.closedError(key));
+    this.ending.abort(this.closedError());
   }
 
   private closedError(key?: string): YardmasterError {

@@ -59,10 +59,7 @@ export function unpackArguments(
   bytes: Uint8Array,
   inputs: ReadonlyMap<string, Uint8Array>,
 ): unknown[] {
-  const packed = deserialise(bytes) as unknown[] | Packed;
-  if (Array.isArray(packed)) return packed;
-  const { args, dependencies, holes } = packed;
-  const results = dependencies.map((key) => {
+  return unpackWith(bytes, (key) => {
     const input = inputs.get(key);
     if (input === undefined) {
       throw new YardmasterError(
@@ -75,6 +72,18 @@ export function unpackArguments(
     }
     return deserialise(input);
   });
+}
+
+/**
+ * As {@link unpackArguments}, with something else in the places of the results.
+ * @param standIn - called once for each key
+ * @throws YardmasterError `ERR_FRAME` on unreadable bytes
+ */
+export function unpackWith(bytes: Uint8Array, standIn: (key: string) => unknown): unknown[] {
+  const packed = deserialise(bytes) as unknown[] | Packed;
+  if (Array.isArray(packed)) return packed;
+  const { args, dependencies, holes } = packed;
+  const results = dependencies.map(standIn);
   const unordered = new Map<object, Hole[]>();
   for (const hole of holes) {
     const [container, place, dependency] = hole;

@@ -1,5 +1,5 @@
 /** How functions and values travel between client and workers. */
-export { type PackedArguments, packArguments, unpackArguments } from './arguments.ts';
+export { type PackedArguments, packArguments, unpackArguments, unpackWith } from './arguments.ts';
 export { currentTask, type TaskContext } from './context.ts';
 export {
   type AnyFunction,

@@ -6,6 +6,7 @@ export const ERROR_CODES = {
   ERR_CLOSED: 'The connection, client or cluster is closed.',
   ERR_CONFIG: 'The configuration is not valid.',
   ERR_CONNECT: 'The peer could not be reached.',
+  ERR_COORDINATION: 'A lock, queue, data set or the like cannot do what was asked.',
   ERR_FRAME: 'A frame on the wire is truncated, too large or not readable.',
   ERR_FUNCTION_MISSING: 'The module of a task does not exist or lacks the function.',
   ERR_FUNCTION_VERSION: 'The worker has another version of the module of a task.',

@@ -30,8 +30,19 @@ export function token<T>(name: string): Token<T> {
   return { id: Symbol.for(`yardmaster:${name}`) };
 }
 
-/** A call that clients can make by name: `client.command('amm.runOnce')`. */
-export type CommandHandler = (parameters: unknown) => unknown;
+/** Who calls a command. Neither is set for a call from the scheduler's own process. */
+export interface Caller {
+  /** Key of the client; gone when `clientRemoved` is told of it. */
+  readonly client?: string;
+  /** Address of the worker. */
+  readonly worker?: string;
+}
+
+/**
+ * A call that clients can make by name: `client.command('amm.runOnce')`. The answer, which may be a
+ * promise, has to be plain data.
+ */
+export type CommandHandler = (parameters: unknown, caller: Caller) => unknown;
 
 /** A stimulus without its id, which the host gives it. */
 export type NewStimulus = Stimulus extends infer S

@@ -25,6 +25,9 @@ const AMM = 'amm';
 /** Built-in name of the plugin that the section `scheduler.workStealing` is for. */
 const WORK_STEALING = 'work-stealing';
 
+/** Built-in name of the plugin that the section `scheduler.coordination` is for. */
+const COORDINATION = 'coordination';
+
 /** Who fills a slot that the configuration, or a call at run time, names a policy for. */
 export const CONFIGURATION = 'the configuration';
 
@@ -140,7 +143,7 @@ async function ammPolicyErrors(
 }
 
 function wantedPlugins({ config, origin }: LoadedConfig, builtins: Builtins): Wanted[] {
-  const { plugins, activeMemoryManager, workStealing } = config.scheduler;
+  const { plugins, activeMemoryManager, workStealing, coordination } = config.scheduler;
   const wanted: Wanted[] = [];
   const addBuiltin = (use: string, section: string, options: UseEntry['options'] = {}): void => {
     if (!Object.hasOwn(builtins, use)) return;
@@ -151,6 +154,10 @@ function wantedPlugins({ config, origin }: LoadedConfig, builtins: Builtins): Wa
   addBuiltin(AMM, 'activeMemoryManager', { ...amm, intervalMs: interval });
   const { interval: intervalMs, horizon: horizonMs, ...stealing } = workStealing;
   addBuiltin(WORK_STEALING, 'workStealing', { ...stealing, intervalMs, horizonMs });
+  if (coordination.enabled) {
+    const { leaseTimeout: leaseTimeoutMs, memoryLimit: memoryLimitBytes } = coordination;
+    addBuiltin(COORDINATION, 'coordination', { leaseTimeoutMs, memoryLimitBytes });
+  }
   plugins.forEach((entry, index) => {
     const at = ['scheduler', 'plugins', index];
     const place = { origin, optionsAt: [...at, 'options'] };

@@ -1,5 +1,5 @@
 import { YardmasterError } from '../api/errors.ts';
-import type { CommandHandler } from '../api/plugin.ts';
+import type { Caller, CommandHandler } from '../api/plugin.ts';
 import { hint } from '../config/errors.ts';
 import { isPlainObject } from '../config/prepare.ts';
 import type { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
@@ -43,9 +43,9 @@ export class Commands {
   }
 
   /** @throws YardmasterError `ERR_PROTOCOL` when there is no such command; what the command throws */
-  run(name: string, parameters: unknown): unknown {
+  run(name: string, parameters: unknown, caller: Caller): unknown {
     const handler = this.builtin.get(name) ?? this.ofPlugin(name);
-    if (handler !== undefined) return handler(parameters);
+    if (handler !== undefined) return handler(parameters, caller);
     const known = this.names();
     throw new YardmasterError(
       'ERR_PROTOCOL',

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type Clock, every, type Timer } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { EventSource } from '../api/events.ts';
-import type { Logger, NewStimulus } from '../api/plugin.ts';
+import type { Caller, Logger, NewStimulus } from '../api/plugin.ts';
 import type { SlotName } from '../api/policies.ts';
 import type { Listener } from '../api/transport.ts';
 import { configError } from '../config/errors.ts';
@@ -190,9 +190,9 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     return this.kernel.story(...keysOrStimuli);
   }
 
-  command(name: string, parameters?: unknown): unknown {
+  command(name: string, parameters?: unknown, caller: Caller = {}): unknown {
     this.checkOpen();
-    return this.commands.run(name, parameters);
+    return this.commands.run(name, parameters, caller);
   }
 
   gather(keys: readonly string[]): Promise<GatherReply> {

@@ -1,7 +1,7 @@
 import { Channel, type ChannelHandlers } from '../api/channel.ts';
 import type { Clock } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
-import type { NewStimulus } from '../api/plugin.ts';
+import type { Caller, NewStimulus } from '../api/plugin.ts';
 import type { Connection, ConnectionHandlers, WireMessage } from '../api/transport.ts';
 import { heartbeatIntervalMs } from '../kernel/heartbeat.ts';
 import {
@@ -38,7 +38,7 @@ export interface SessionHost {
   readonly sessions: Sessions;
   /** Handles a stimulus, at once unless another one is being handled. */
   enqueue(stimulus: NewStimulus & { readonly stimulusId?: string }): void;
-  command(name: string, parameters: unknown): unknown;
+  command(name: string, parameters: unknown, caller: Caller): unknown;
   gather(keys: readonly string[]): Promise<GatherReply>;
   report(error: YardmasterError): void;
 }
@@ -150,6 +150,12 @@ export class Session implements ChannelHandlers {
     }
   }
 
+  private caller(): Caller {
+    const { role, sender } = this;
+    if (sender === undefined) return {};
+    return role === 'worker' ? { worker: sender } : { client: sender };
+  }
+
   /** Who may ask what, and when. */
   private admit(method: string): void {
     const { role, sender } = this;
@@ -178,7 +184,7 @@ export class Session implements ChannelHandlers {
         return host.gather((parameters as unknown as GatherRequest).keys);
       default: {
         const request = parameters as unknown as CommandRequest;
-        return host.command(request.command, request.parameters);
+        return host.command(request.command, request.parameters, this.caller());
       }
     }
   }

@@ -167,6 +167,32 @@ const workStealing = {
   },
 };
 
+const coordination = {
+  title: 'Coordination',
+  description: 'Variables, queues, locks, semaphores, events and published data sets for clients.',
+  type: 'object',
+  additionalProperties: false,
+  default: {},
+  properties: {
+    enabled: {
+      title: 'Offer it',
+      description: 'Otherwise the calls of clients fail.',
+      type: 'boolean',
+      default: true,
+    },
+    leaseTimeout: duration(
+      'Life of a lease',
+      'A lock or lease whose holder does not renew it for so long is given to the next.',
+      { default: '30s', minimum: 100 },
+    ),
+    memoryLimit: bytes(
+      'Memory',
+      'What values, names and waiting calls may occupy on the scheduler.',
+      { default: '256 MiB' },
+    ),
+  },
+};
+
 const plugins = {
   title: 'Plugins',
   description: 'In the order in which they are set up and their hooks run.',
@@ -274,6 +300,7 @@ const scheduler = {
     shadows,
     activeMemoryManager,
     workStealing,
+    coordination,
     plugins,
   },
 };

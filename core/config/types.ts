@@ -33,6 +33,15 @@ export interface WorkStealingConfig {
   readonly spare: readonly string[];
 }
 
+/** The section `scheduler.coordination`, checked; times in milliseconds, sizes in bytes. */
+export interface CoordinationConfig {
+  readonly enabled: boolean;
+  /** Milliseconds. */
+  readonly leaseTimeout: number;
+  /** Bytes. */
+  readonly memoryLimit: number;
+}
+
 /** The section `scheduler`, checked and complete; times in milliseconds, sizes in bytes. */
 export interface SchedulerConfig {
   readonly address: string;
@@ -59,6 +68,7 @@ export interface SchedulerConfig {
   readonly shadows: PerSlot<UseEntry>;
   readonly activeMemoryManager: AmmConfig;
   readonly workStealing: WorkStealingConfig;
+  readonly coordination: CoordinationConfig;
   readonly plugins: readonly PluginEntry[];
 }
 
@@ -125,6 +135,11 @@ export interface ConfigInput {
       readonly mode?: 'eager' | 'calm';
       readonly horizon?: DurationInput;
       readonly spare?: readonly string[];
+    };
+    readonly coordination?: {
+      readonly enabled?: boolean;
+      readonly leaseTimeout?: DurationInput;
+      readonly memoryLimit?: BytesInput;
     };
     readonly plugins?: readonly ExtensionInput[];
   };

@@ -22,6 +22,13 @@ const KINDS = {
     is: (value: unknown) => Number.isFinite(value) && (value as number) >= 0,
   },
   text: { wanted: 'a string', is: (value: unknown) => typeof value === 'string' },
+  bytes: { wanted: 'bytes', is: (value: unknown) => value instanceof Uint8Array },
+  counts: {
+    wanted: 'a list of whole numbers',
+    is: (value: unknown) => Array.isArray(value) && value.every((item) => Number.isInteger(item)),
+  },
+  /** Any plain data. */
+  data: { wanted: 'plain data', is: () => true },
 } as const;
 
 type Kind = keyof typeof KINDS;
@@ -32,6 +39,9 @@ interface Types {
   copies: number;
   amount: number;
   text: string;
+  bytes: Uint8Array;
+  counts: readonly number[];
+  data: unknown;
 }
 
 /** Parameters of a command, by name. */

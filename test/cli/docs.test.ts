@@ -141,4 +141,42 @@ describe('the code in', () => {
       await cluster.close();
     }
   });
+
+  test('the guide to coordination runs', async () => {
+    const { files, rest } = codeOf('docs/coordination.md');
+    const transport = new TcpTransport(new SystemClock());
+    const cluster = await LocalCluster.start({ workers: 1, transport });
+    try {
+      files.set(
+        'tasks.js',
+        `import { defineTasks } from 'yardmaster';
+export const { square } = defineTasks(import.meta.url, { square: (x) => x * x });
+`,
+      );
+      const main = rest.join('\n').replaceAll('tcp://127.0.0.1:8786', cluster.address);
+      const end = `import { count } from './counting.js';
+await client.variable('n').set(0);
+const impure = client.with({ pure: false });
+const counts = Array.from({ length: 5 }, () => impure.submit(count, '${cluster.address}', 'n'));
+console.log((await client.gather(counts)).sort().join(' '));
+await Promise.all([client.close(), other.close()]);
+`;
+      files.set('main.js', `${main}\n${end}`);
+      const cwd = install('coordination', files);
+      const { stdout, stderr } = await run(process.execPath, ['main.js'], { cwd });
+      expect(stderr).toBe('');
+      expect(stdout.trim().split('\n')).toEqual([
+        '9',
+        '1 1 0',
+        'true',
+        'false',
+        "[ 'squares' ]",
+        '[ 1, 4, 9 ]',
+        '1 1',
+        '1 2 3 4 5',
+      ]);
+    } finally {
+      await cluster.close();
+    }
+  });
 });

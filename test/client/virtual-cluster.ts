@@ -3,6 +3,7 @@ import '../../adapters/app/adaptive.ts';
 import '../../adapters/app/start-local.ts';
 import '../../adapters/executor-inline/index.ts';
 import '../../plugins/active-memory-manager.ts';
+import '../../plugins/coordination.ts';
 import '../../policies/amm/reduce-replicas.ts';
 import '../../policies/ordering/depth-first.ts';
 import '../../policies/queuing/root-ish.ts';

@@ -113,6 +113,7 @@ describe('the life of a plugin', () => {
     expect(host.scheduler.plugins.map(({ name, source }) => `${name}: ${source}`)).toEqual([
       'amm: built-in amm',
       'work-stealing: built-in work-stealing',
+      'coordination: built-in coordination',
       'counter: ./counter.mjs',
       'Greeter: ./counter.mjs',
     ]);
@@ -195,7 +196,11 @@ describe('the life of a plugin', () => {
     expect(error.message).toBe(
       'plugin "stuck" (stuck given in code) did not finish setup within 10 s; it probably awaits a promise that never settles',
     );
-    expect(host.scheduler.plugins.map(({ name }) => name)).toEqual(['amm', 'work-stealing']);
+    expect(host.scheduler.plugins.map(({ name }) => name)).toEqual([
+      'amm',
+      'work-stealing',
+      'coordination',
+    ]);
   });
 
   it('a start that fails takes the plugin out again', async () => {
@@ -214,7 +219,11 @@ describe('the life of a plugin', () => {
       'plugin "halfway" (halfway given in code) failed in start: port taken',
     );
     expect(lines).toEqual(['closed']);
-    expect(host.scheduler.plugins.map(({ name }) => name)).toEqual(['amm', 'work-stealing']);
+    expect(host.scheduler.plugins.map(({ name }) => name)).toEqual([
+      'amm',
+      'work-stealing',
+      'coordination',
+    ]);
   });
 
   it('an error in close is told, and the others are closed', async () => {
@@ -281,7 +290,7 @@ describe('the life of a plugin', () => {
       'nobody provides the service "answer"; list the plugin that does before the one that asks',
     );
     await expect(host.scheduler.removePlugin('ticker')).rejects.toThrow(
-      'there is no plugin "ticker" to remove; there are amm, work-stealing, reader',
+      'there is no plugin "ticker" to remove; there are amm, work-stealing, coordination, reader',
     );
   });
 
@@ -301,6 +310,7 @@ describe('the life of a plugin', () => {
     expect(host.scheduler.plugins.map(({ name }) => name)).toEqual([
       'amm',
       'work-stealing',
+      'coordination',
       'first',
     ]);
   });
@@ -364,6 +374,7 @@ describe('plugins at run time', () => {
     expect(host.scheduler.plugins.map(({ name }) => name)).toEqual([
       'amm',
       'work-stealing',
+      'coordination',
       'a',
       'b',
     ]);
@@ -627,6 +638,7 @@ describe('checkConfig', () => {
       'plugins',
       '- amm (built-in amm)',
       '- work-stealing (built-in work-stealing)',
+      '- coordination (built-in coordination)',
       '- a (a given in code)',
     ]);
   });

@@ -65,6 +65,7 @@ describe('a valid configuration', () => {
           horizon: 500,
           spare: ['rechunk-split', 'split-shuffle', 'split-taskshuffle', 'split-stage'],
         },
+        coordination: { enabled: true, leaseTimeout: 30_000, memoryLimit: 2 ** 28 },
         plugins: [],
       },
       worker: { resources: {}, memoryLimit: 0, ready: 'priority', ...WORKER_PROCESS },

@@ -1,0 +1,142 @@
+import { type Clock, every, type Timer, YardmasterError } from '../../../core/api/index.ts';
+import type { Coordinator } from './values.ts';
+
+/** Renewals per life of a lease: two may get lost. */
+const RENEWALS_PER_LIFE = 3;
+
+/** The answer of the scheduler to who acquires. */
+export interface GrantedLease {
+  readonly lease: number;
+  readonly leaseTimeoutMs: number;
+}
+
+/**
+ * Something that is held: a lock, or one lease of a semaphore. The client renews it until it is
+ * released; `await using` releases it at the end of the block.
+ */
+export class Lease {
+  private readonly loss = new AbortController();
+  private releasing: Promise<void> | undefined;
+
+  /** @internal */
+  constructor(
+    private readonly id: number,
+    /** Of the lock or semaphore. */
+    readonly name: string,
+    private readonly keeper: LeaseKeeper,
+  ) {}
+
+  /**
+   * Aborted when the lease was lost: the client was so busy, or so far away, that it could not renew
+   * it in time, or the connection is over. Somebody else may hold it by now.
+   */
+  get signal(): AbortSignal {
+    return this.loss.signal;
+  }
+
+  /** Whether `release` was called. */
+  get isReleased(): boolean {
+    return this.releasing !== undefined;
+  }
+
+  /** Whether it is held: neither released nor lost. */
+  get isHeld(): boolean {
+    return this.releasing === undefined && !this.loss.signal.aborted;
+  }
+
+  /**
+   * Gives it back; the next who waits has it. A second call is a no-op.
+   * @throws YardmasterError `ERR_COORDINATION` when it was lost before; `ERR_CLOSED`
+   */
+  release(): Promise<void> {
+    this.releasing ??= this.keeper.release(this.id, this);
+    return this.releasing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.release();
+  }
+
+  /** @internal */
+  lose(reason: Error): void {
+    this.loss.abort(reason);
+  }
+}
+
+/** Renews the leases of one client, all with one request. */
+export class LeaseKeeper {
+  private readonly held = new Map<number, Lease>();
+  private readonly clock: Clock;
+  private timer: Timer | undefined;
+  private lifeMs = Infinity;
+  /** When the last renewal that was granted had been asked for. */
+  private renewedMs = 0;
+
+  constructor(private readonly coordinator: Coordinator) {
+    const { session } = coordinator;
+    this.clock = session.clock;
+    session.signal.addEventListener('abort', () => {
+      this.loseAll(session.signal.reason as Error);
+    });
+  }
+
+  take({ lease: id, leaseTimeoutMs }: GrantedLease, name: string): Lease {
+    this.coordinator.session.checkOpen();
+    const lease = new Lease(id, name, this);
+    this.held.set(id, lease);
+    this.lifeMs = leaseTimeoutMs;
+    if (this.timer === undefined) {
+      this.renewedMs = this.clock.nowMs();
+      this.timer = every(this.clock, leaseTimeoutMs / RENEWALS_PER_LIFE, () => void this.renew());
+    }
+    return lease;
+  }
+
+  async release(id: number, lease: Lease): Promise<void> {
+    if (lease.signal.aborted) throw lease.signal.reason;
+    this.drop(id);
+    await this.coordinator.call('release', { lease: id });
+  }
+
+  private async renew(): Promise<void> {
+    const askedMs = this.clock.nowMs();
+    const ids = [...this.held.keys()];
+    if (askedMs - this.renewedMs > this.lifeMs) {
+      this.loseAll(lostError(`the scheduler has not answered for ${this.lifeMs} ms`));
+    }
+    try {
+      const lost = await this.coordinator.call<readonly number[]>('renew', { leases: ids });
+      this.renewedMs = Math.max(this.renewedMs, askedMs);
+      for (const id of lost) {
+        this.held.get(id)?.lose(lostError('it was not renewed in time'));
+        this.drop(id);
+      }
+    } catch (error) {
+      this.loseAll(error as Error);
+    }
+  }
+
+  private loseAll(reason: Error): void {
+    for (const lease of this.held.values()) lease.lose(reason);
+    this.held.clear();
+    this.stop();
+  }
+
+  private drop(id: number): void {
+    this.held.delete(id);
+    if (this.held.size === 0) this.stop();
+  }
+
+  private stop(): void {
+    this.timer?.cancel();
+    this.timer = undefined;
+  }
+}
+
+function lostError(why: string): YardmasterError {
+  return new YardmasterError(
+    'ERR_COORDINATION',
+    `the lease was lost: ${why}; somebody else may hold it now`,
+    { reason: 'lost' },
+  );
+}

@@ -1,0 +1,108 @@
+import { YardmasterError } from '../../../core/api/index.ts';
+import type { Coordinator } from './values.ts';
+
+/** What was logged under a topic. */
+export interface TopicEvent {
+  readonly topic: string;
+  readonly message: unknown;
+  /** The scheduler's clock, in milliseconds. */
+  readonly atMs: number;
+}
+
+/** Is called with each event, in order. What it throws is reported as a warning of the process. */
+export type TopicHandler = (
+  message: unknown,
+  event: TopicEvent & {
+    /** Events before this one that this client was too slow for. */
+    readonly missed: number;
+  },
+) => void;
+
+interface Batch {
+  readonly events: readonly TopicEvent[];
+  readonly missed: number;
+  readonly done: boolean;
+}
+
+/** The subscriptions of one client. It fetches events as fast as its handlers are. */
+export class TopicFeed {
+  private readonly handlers = new Map<string, Set<TopicHandler>>();
+  private isFetching = false;
+
+  constructor(private readonly coordinator: Coordinator) {}
+
+  async subscribe(topic: string, handler: TopicHandler): Promise<void> {
+    if (typeof handler !== 'function') {
+      throw new TypeError(`the handler of the topic "${topic}" must be a function`);
+    }
+    const known = this.handlers.get(topic);
+    // Before the call, because events may come before its answer.
+    if (known === undefined) this.handlers.set(topic, new Set([handler]));
+    else known.add(handler);
+    try {
+      await this.coordinator.call('subscribe', { name: topic });
+    } catch (error) {
+      this.drop(topic, handler);
+      throw error;
+    }
+    if (!this.isFetching) void this.fetchAll();
+  }
+
+  /** @param handler - undefined: all of the topic */
+  async unsubscribe(topic: string, handler: TopicHandler | undefined): Promise<void> {
+    const isKnown = handler === undefined ? this.handlers.has(topic) : this.has(topic, handler);
+    if (!isKnown) {
+      throw new YardmasterError(
+        'ERR_COORDINATION',
+        `this client is not subscribed to "${topic}" in this way, so there is nothing to end`,
+        { topic, reason: 'unknown' },
+      );
+    }
+    if (handler === undefined) this.handlers.delete(topic);
+    else this.drop(topic, handler);
+    if (!this.handlers.has(topic)) await this.coordinator.call('unsubscribe', { name: topic });
+  }
+
+  /** Runs while there are subscriptions, and ends with the connection. */
+  private async fetchAll(): Promise<void> {
+    const { session } = this.coordinator;
+    this.isFetching = true;
+    try {
+      while (!session.isClosed) {
+        const { events, missed, done } = await this.coordinator.call<Batch>('nextEvents', {});
+        events.forEach((event, index) => this.deliver(event, index === 0 ? missed : 0));
+        // Subscribed anew since it was asked? Then there is more to come.
+        if (done && this.handlers.size === 0) break;
+      }
+    } catch (error) {
+      if (!session.isClosed) {
+        process.emitWarning(`no more events come: ${(error as Error).message}`, 'YardmasterTopic');
+      }
+    } finally {
+      this.isFetching = false;
+    }
+  }
+
+  private deliver(event: TopicEvent, missed: number): void {
+    for (const handler of [...(this.handlers.get(event.topic) ?? [])]) {
+      try {
+        handler(event.message, { ...event, missed });
+      } catch (error) {
+        process.emitWarning(
+          `a handler of the topic "${event.topic}" threw: ${String(error)}`,
+          'YardmasterTopic',
+        );
+      }
+    }
+  }
+
+  private has(topic: string, handler: TopicHandler): boolean {
+    return this.handlers.get(topic)?.has(handler) ?? false;
+  }
+
+  private drop(topic: string, handler: TopicHandler): void {
+    const handlers = this.handlers.get(topic);
+    handlers?.delete(handler);
+    if (handlers?.size === 0) this.handlers.delete(topic);
+  }
+}

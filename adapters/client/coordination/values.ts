@@ -1,0 +1,82 @@
+import { packArguments, unpackWith } from '../../tasks/index.ts';
+import { Future, holdingOfFuture } from '../future.ts';
+import type { Session } from '../session.ts';
+import { futuresIn } from '../structure.ts';
+
+/** A value as it travels to the scheduler. */
+export interface PackedValue {
+  readonly value: Uint8Array;
+  /** Of the futures inside. */
+  readonly keys: readonly string[];
+}
+
+/** A value as it comes from the scheduler. */
+export interface GivenValue extends PackedValue {
+  /** To be confirmed once the futures are held. */
+  readonly handover?: number;
+}
+
+/** What the parts of coordination need: the session, and a way to call the scheduler. */
+export class Coordinator {
+  constructor(readonly session: Session) {}
+
+  /** Calls a command of the plugin `coordination`. */
+  call<T = unknown>(command: string, parameters: Readonly<Record<string, unknown>>): Promise<T> {
+    return this.session.request('command', { command: `coordination.${command}`, parameters });
+  }
+
+  /**
+   * Stores a value with a call. Its futures are held until the scheduler does.
+   * @throws YardmasterError `ERR_NOT_SERIALISABLE`
+   */
+  async send<T>(
+    command: string,
+    value: unknown,
+    parameters: Readonly<Record<string, unknown>>,
+  ): Promise<T> {
+    this.session.checkOpen();
+    const entries = futuresIn(value).map((future) => holdingOfFuture(future).entry);
+    const { bytes, dependencies } = packArguments([value], (part) =>
+      part instanceof Future ? part.key : undefined,
+    );
+    for (const entry of entries) entry.references++;
+    try {
+      const packed: PackedValue = { value: bytes, keys: dependencies };
+      return await this.call<T>(command, { ...parameters, ...packed });
+    } finally {
+      for (const entry of entries) this.session.releaseEntry(entry);
+    }
+  }
+
+  /** The value, with futures of this client where futures were. */
+  receive<T>({ value, handover }: GivenValue): T {
+    this.session.checkOpen();
+    const [received] = unpackWith(value, (key) => this.futureOf(key));
+    if (handover !== undefined) {
+      // Behind the wish for the keys. When the connection goes, so does the hand-over.
+      this.call('received', { handover }).catch(() => undefined);
+    }
+    return received as T;
+  }
+
+  private futureOf(key: string): Future<unknown> {
+    const { table, outgoing } = this.session;
+    let entry = table.get(key);
+    if (entry === undefined) {
+      entry = table.add(key, undefined);
+      outgoing.report({ op: 'client-desires-keys', keys: [key] });
+    }
+    return new Future(this.session, entry);
+  }
+}
+
+/** How long to wait. */
+export interface WaitLimit {
+  /** Milliseconds; then the call fails with `ERR_TIMEOUT`. 0: not at all. Default: for ever. */
+  readonly timeoutMs?: number;
+}
+
+/** The parameter of a command, left out when it is for ever. */
+export function waitParameters({ timeoutMs = Infinity }: WaitLimit): { timeoutMs?: number } {
+  return timeoutMs === Infinity ? {} : { timeoutMs };
+}

@@ -1,0 +1,68 @@
+import { definePlugin, PLUGIN_API_VERSION, YardmasterError } from '../core/api/index.ts';
+import { addCommands } from './coordination/commands.ts';
+import { DataSets } from './coordination/data-sets.ts';
+import { Flags } from './coordination/flags.ts';
+import { Leases } from './coordination/leases.ts';
+import { Queues } from './coordination/queues.ts';
+import { failAll, makeScope } from './coordination/scope.ts';
+import { Semaphores } from './coordination/semaphores.ts';
+import { Topics } from './coordination/topics.ts';
+import { Variables } from './coordination/variables.ts';
+
+/** Options of the plugin `coordination`; in a configuration they are `scheduler.coordination`. */
+export interface CoordinationOptions {
+  /** Milliseconds for which a lease lives without being renewed. */
+  readonly leaseTimeoutMs: number;
+  /** What values, names and waiting calls may occupy together. */
+  readonly memoryLimitBytes: number;
+}
+
+/**
+ * What clients share by name: variables, queues, locks, semaphores, events, published data sets, and
+ * topics to subscribe to. Whoever waits is served in the order of coming; what a client holds ends
+ * with the client, and a lease also when it is not renewed in time.
+ */
+export default definePlugin<CoordinationOptions>({
+  name: 'coordination',
+  apiVersion: PLUGIN_API_VERSION,
+  optionsSchema: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      leaseTimeoutMs: { type: 'number', minimum: 100, default: 30_000 },
+      memoryLimitBytes: { type: 'number', minimum: 0, default: 268_435_456 },
+    },
+  },
+  setup(context, options) {
+    const scope = makeScope(context, options);
+    const leases = new Leases(scope);
+    const topics = new Topics(scope, context.events);
+    addCommands((command, handler) => context.command(command, handler), {
+      scope,
+      leases,
+      topics,
+      variables: new Variables(scope),
+      queues: new Queues(scope),
+      locks: new Semaphores(scope, leases, 'lock'),
+      semaphores: new Semaphores(scope, leases, 'semaphore'),
+      flags: new Flags(scope),
+      dataSets: new DataSets(scope),
+      enqueue: (stimulus) => context.enqueue(stimulus),
+    });
+    return {
+      clientRemoved: ({ key }) => scope.departures.leave(key),
+      close: () => {
+        failAll(
+          scope,
+          new YardmasterError(
+            'ERR_CLOSED',
+            'the scheduler closes, or its coordination was removed',
+          ),
+        );
+        leases.close();
+        topics.close();
+        scope.keeper.releaseAll();
+      },
+    };
+  },
+});

@@ -1,0 +1,36 @@
+import { Line } from './line.ts';
+
+/** What is to be taken back when a client goes: its waiting calls, leases and so on, oldest first. */
+export class Departures {
+  private readonly byClient = new Map<string, Line<() => void>>();
+
+  /** Returns what withdraws it. */
+  add(client: string, onLeave: () => void): () => void {
+    let line = this.byClient.get(client);
+    if (line === undefined) {
+      line = new Line();
+      this.byClient.set(client, line);
+    }
+    const ofClient = line;
+    const place = ofClient.push(onLeave);
+    return () => {
+      ofClient.remove(place);
+      if (ofClient.size === 0 && this.byClient.get(client) === ofClient) {
+        this.byClient.delete(client);
+      }
+    };
+  }
+
+  /** The client is gone. What it is given meanwhile (it may be next in a line) is taken back, too. */
+  leave(client: string): void {
+    for (
+      let line = this.byClient.get(client);
+      line !== undefined;
+      line = this.byClient.get(client)
+    ) {
+      const onLeave = line.shift();
+      if (line.size === 0) this.byClient.delete(client);
+      onLeave?.();
+    }
+  }
+}

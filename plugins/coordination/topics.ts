@@ -1,0 +1,148 @@
+import type { Clock, EventSource } from '../../core/api/index.ts';
+import { type Budget, entryBytes } from './budget.ts';
+import type { Departures } from './departures.ts';
+import { refused } from './errors.ts';
+import { Line } from './line.ts';
+import { WaitLine, type WaitScope } from './wait-line.ts';
+
+/** Events that are kept for a client which does not fetch them; older ones are dropped, and counted. */
+const KEPT_MAX = 10_000;
+/** Events in one answer. */
+const BATCH_MAX = 500;
+
+/** Something that was logged under a topic. */
+export interface TopicEvent {
+  readonly topic: string;
+  readonly message: unknown;
+  /** The scheduler's clock. */
+  readonly atMs: number;
+}
+
+/** What a client fetches. */
+export interface EventBatch {
+  readonly events: readonly TopicEvent[];
+  /** Events before these that the client was too slow for. */
+  readonly missed: number;
+  /** The client has no topics any more: nothing will follow. */
+  readonly done: boolean;
+}
+
+interface Subscriber {
+  readonly topics: Set<string>;
+  readonly events: Line<TopicEvent>;
+  missed: number;
+  readonly line: WaitLine<EventBatch>;
+  readonly withdraw: () => void;
+}
+
+/** What topics need. */
+export interface TopicScope extends WaitScope {
+  readonly clock: Clock;
+  readonly budget: Budget;
+  readonly departures: Departures;
+}
+
+/**
+ * Subscriptions of clients to topics. Clients fetch: a slow one holds up nobody, and what is kept for
+ * it is bounded. Costs nothing while nobody has subscribed.
+ */
+export class Topics {
+  private readonly subscribers = new Map<string, Subscriber>();
+  private readonly byTopic = new Map<string, Set<Subscriber>>();
+
+  constructor(
+    private readonly scope: TopicScope,
+    private readonly source: EventSource,
+  ) {}
+
+  subscribe(client: string, topic: string): void {
+    const subscriber = this.subscribers.get(client) ?? this.add(client);
+    if (subscriber.topics.has(topic)) return;
+    this.scope.budget.charge(entryBytes(topic), `a subscription to "${topic}"`);
+    subscriber.topics.add(topic);
+    const others = this.byTopic.get(topic);
+    if (others === undefined) this.byTopic.set(topic, new Set([subscriber]));
+    else others.add(subscriber);
+  }
+
+  /** No-op for a topic that the client is not subscribed to. */
+  unsubscribe(client: string, topic: string): void {
+    const subscriber = this.subscribers.get(client);
+    if (subscriber === undefined) return;
+    this.leaveTopic(subscriber, topic);
+    if (subscriber.topics.size === 0) this.remove(client, subscriber);
+  }
+
+  /** Waits until there are some. One call of a client at a time. */
+  fetch(client: string): EventBatch | Promise<EventBatch> {
+    const subscriber = this.subscribers.get(client);
+    if (subscriber === undefined) return { events: [], missed: 0, done: true };
+    if (subscriber.line.size > 0) {
+      throw refused('busy', `the client ${client} is fetching events already`, { client });
+    }
+    if (subscriber.events.size > 0) return takeBatch(subscriber);
+    const request = { client, timeoutMs: Infinity, what: 'an event' };
+    return subscriber.line.wait(request, undefined);
+  }
+
+  close(): void {
+    this.source.off('event', this.onEvent);
+  }
+
+  private readonly onEvent = (topic: string, message: unknown): void => {
+    const subscribers = this.byTopic.get(topic);
+    if (subscribers === undefined) return;
+    const event = { topic, message, atMs: this.scope.clock.nowMs() };
+    for (const subscriber of subscribers) {
+      subscriber.events.push(event);
+      if (subscriber.events.size > KEPT_MAX) {
+        subscriber.events.shift();
+        subscriber.missed++;
+      }
+      if (subscriber.line.size > 0) subscriber.line.serve(() => takeBatch(subscriber));
+    }
+  };
+
+  private add(client: string): Subscriber {
+    this.scope.budget.charge(entryBytes(client), 'a subscriber');
+    if (this.subscribers.size === 0) this.source.on('event', this.onEvent);
+    const subscriber: Subscriber = {
+      topics: new Set(),
+      events: new Line(),
+      missed: 0,
+      line: new WaitLine(this.scope, () => undefined),
+      withdraw: this.scope.departures.add(client, () => this.remove(client, subscriber)),
+    };
+    this.subscribers.set(client, subscriber);
+    return subscriber;
+  }
+
+  private remove(client: string, subscriber: Subscriber): void {
+    for (const topic of [...subscriber.topics]) this.leaveTopic(subscriber, topic);
+    this.subscribers.delete(client);
+    subscriber.withdraw();
+    this.scope.budget.free(entryBytes(client));
+    subscriber.line.serve(() => ({ ...takeBatch(subscriber), done: true }));
+    if (this.subscribers.size === 0) this.source.off('event', this.onEvent);
+  }
+
+  private leaveTopic(subscriber: Subscriber, topic: string): void {
+    if (!subscriber.topics.delete(topic)) return;
+    this.scope.budget.free(entryBytes(topic));
+    const others = this.byTopic.get(topic);
+    others?.delete(subscriber);
+    if (others?.size === 0) this.byTopic.delete(topic);
+  }
+}
+
+function takeBatch(subscriber: Subscriber): EventBatch {
+  const events: TopicEvent[] = [];
+  while (events.length < BATCH_MAX) {
+    const event = subscriber.events.shift();
+    if (event === undefined) break;
+    events.push(event);
+  }
+  const { missed } = subscriber;
+  subscriber.missed = 0;
+  return { events, missed, done: false };
+}

@@ -1,0 +1,96 @@
+import { type ClusterView, YardmasterError } from '../../core/api/index.ts';
+import { type Budget, entryBytes } from './budget.ts';
+import type { Departures } from './departures.ts';
+import type { Keeper } from './keeper.ts';
+
+/** A value as clients serialised it. The scheduler never looks into it. */
+export interface Value {
+  readonly bytes: Uint8Array;
+  /** Of the futures inside. */
+  readonly keys: readonly string[];
+}
+
+/** A value on its way to a client. */
+export interface GivenValue {
+  readonly value: Uint8Array;
+  readonly keys: readonly string[];
+  /** To be told as `received` when the client holds the futures; undefined without any. */
+  readonly handover?: number;
+}
+
+/** What values need. */
+export interface ValueScope {
+  readonly cluster: ClusterView;
+  readonly budget: Budget;
+  readonly keeper: Keeper;
+  readonly departures: Departures;
+}
+
+interface Handover {
+  readonly client: string;
+  readonly end: () => void;
+}
+
+/** Values that are stored on the scheduler, and hand-overs of their futures to clients. */
+export class Values {
+  private readonly handovers = new Map<number, Handover>();
+  private handoverCount = 0;
+
+  constructor(private readonly scope: ValueScope) {}
+
+  /**
+   * Makes room for a value and keeps the results of its futures alive.
+   * @param owner - in whose name: `queue-jobs`
+   * @throws YardmasterError `ERR_COORDINATION` without room; `ERR_CANCELLED` when a future is of a
+   *   task that the scheduler does not know
+   */
+  store(value: Value, owner: string): void {
+    const { cluster, budget, keeper } = this.scope;
+    const unknown = value.keys.find((key) => !cluster.tasks.has(key));
+    if (unknown !== undefined) {
+      throw new YardmasterError(
+        'ERR_CANCELLED',
+        `the future of "${unknown}" cannot be stored: the scheduler does not know the task (any more); it was cancelled, or released by everybody`,
+        { key: unknown },
+      );
+    }
+    budget.charge(bytesOf(value), `a value of ${owner}`);
+    keeper.keep(owner, value.keys);
+  }
+
+  discard(value: Value, owner: string): void {
+    this.scope.budget.free(bytesOf(value));
+    this.scope.keeper.release(owner, value.keys);
+  }
+
+  /**
+   * Gives a value to a client. Its futures stay alive until the client says that it holds them, or is
+   * gone; whoever stored the value may discard it at once.
+   */
+  give({ bytes, keys }: Value, client: string): GivenValue {
+    if (keys.length === 0) return { value: bytes, keys };
+    const { keeper, departures } = this.scope;
+    const handover = ++this.handoverCount;
+    const owner = `handover-${handover}`;
+    keeper.keep(owner, keys);
+    const withdraw = departures.add(client, () => this.received(client, handover));
+    const end = (): void => {
+      withdraw();
+      keeper.release(owner, keys);
+    };
+    this.handovers.set(handover, { client, end });
+    return { value: bytes, keys, handover };
+  }
+
+  /** The client holds the futures now. No-op for what is not the client's to say. */
+  received(client: string, id: number): void {
+    const handover = this.handovers.get(id);
+    if (handover?.client !== client) return;
+    this.handovers.delete(id);
+    handover.end();
+  }
+}
+
+function bytesOf({ bytes, keys }: Value): number {
+  return bytes.byteLength + entryBytes(...keys);
+}

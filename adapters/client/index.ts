@@ -22,7 +22,12 @@ export { CoordinationAccess, type LoggedEvent } from './coordination/access.ts';
 export { EventFlag } from './coordination/event-flag.ts';
 export { Lease } from './coordination/leases.ts';
 export { Queue, type QueueOptions } from './coordination/queue.ts';
-export { Lock, Semaphore, type SemaphoreOptions } from './coordination/semaphore.ts';
+export {
+  Lock,
+  Semaphore,
+  type SemaphoreOptions,
+  type SemaphoreState,
+} from './coordination/semaphore.ts';
 export type { TopicEvent, TopicHandler } from './coordination/topics.ts';
 export type { WaitLimit } from './coordination/values.ts';
 export { Variable } from './coordination/variable.ts';

@@ -9,20 +9,27 @@ export interface SemaphoreOptions {
   readonly leases: number;
 }
 
-interface State {
+/** How a semaphore stands. */
+export interface SemaphoreState {
+  /** Leases that are held. */
   readonly held: number;
+  /** Calls that wait for one. */
   readonly waiting: number;
 }
+
+type Ask = (limit: { timeoutMs?: number }) => Promise<GrantedLease>;
 
 /** What a lock and a semaphore have in common. */
 abstract class Leased {
   private readonly mine: Lease[] = [];
 
+  /** @internal */
   protected constructor(
+    /** What all clients call it. */
     readonly name: string,
-    protected readonly coordinator: Coordinator,
-    private readonly keeper: LeaseKeeper,
     private readonly what: string,
+    private readonly keeper: LeaseKeeper,
+    private readonly ask: Ask,
   ) {}
 
   /**
@@ -63,8 +70,6 @@ abstract class Leased {
     this.forgetReleased();
   }
 
-  protected abstract ask(limit: { timeoutMs?: number }): Promise<GrantedLease>;
-
   private forgetReleased(): void {
     const left = this.mine.filter((lease) => !lease.isReleased);
     this.mine.splice(0, Infinity, ...left);
@@ -77,18 +82,19 @@ abstract class Leased {
  */
 export class Lock extends Leased {
   /** @internal `client.lock(name)` makes them. */
-  constructor(name: string, coordinator: Coordinator, keeper: LeaseKeeper) {
-    super(name, coordinator, keeper, 'lock');
+  constructor(
+    name: string,
+    private readonly coordinator: Coordinator,
+    keeper: LeaseKeeper,
+  ) {
+    super(name, 'lock', keeper, (limit) => coordinator.call('acquireLock', { name, ...limit }));
   }
 
   /** Whether anybody holds it. */
   async isLocked(): Promise<boolean> {
-    const { held } = await this.coordinator.call<State>('lockState', { name: this.name });
+    const { name } = this;
+    const { held } = await this.coordinator.call<SemaphoreState>('lockState', { name });
     return held > 0;
-  }
-
-  protected ask(limit: { timeoutMs?: number }): Promise<GrantedLease> {
-    return this.coordinator.call('acquireLock', { name: this.name, ...limit });
   }
 }
 
@@ -97,20 +103,17 @@ export class Semaphore extends Leased {
   /** @internal `client.semaphore(name, { leases })` makes them. */
   constructor(
     name: string,
-    private readonly options: SemaphoreOptions,
-    coordinator: Coordinator,
+    { leases }: SemaphoreOptions,
+    private readonly coordinator: Coordinator,
     keeper: LeaseKeeper,
   ) {
-    super(name, coordinator, keeper, 'semaphore');
+    super(name, 'semaphore', keeper, (limit) =>
+      coordinator.call('acquireLease', { name, leases, ...limit }),
+    );
   }
 
   /** Leases that are held now, and calls that wait for one. */
-  state(): Promise<State> {
+  state(): Promise<SemaphoreState> {
     return this.coordinator.call('semaphoreState', { name: this.name });
-  }
-
-  protected ask(limit: { timeoutMs?: number }): Promise<GrantedLease> {
-    const { leases } = this.options;
-    return this.coordinator.call('acquireLease', { name: this.name, leases, ...limit });
   }
 }

@@ -37,6 +37,11 @@ const BUGS: Readonly<Record<string, Plant>> = {
       if (target !== 'waiting' || !isFollower) recommend(task, target);
     };
   },
+  'a task that is moved keeps its place in the queue': ({ cluster }) => {
+    cluster.queued.setUserPriority = (task, negatedUserPriority) => {
+      task.negatedUserPriority = negatedUserPriority;
+    };
+  },
   'a run id is used again': onMessages((message) =>
     message.op === 'compute-task' ? { ...message, runId: 0 } : message,
   ),

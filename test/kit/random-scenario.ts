@@ -30,7 +30,7 @@ const STEPS = [
   ...many('release', 3),
   ...many('cancel', 2),
   ...many('retry', 2),
-  ...many('set-priority', 3),
+  ...many('set-priority', 2),
   'remove-client',
   ...many('scatter', 2),
   ...many('copy-arrives', 2),

@@ -28,6 +28,7 @@ export {
   type PerSlot,
   type PluginEntry,
   type SchedulerConfig,
+  type SchedulingConfig,
   type WorkerConfig,
   type WorkStealingConfig,
 } from '../../core/config/types.ts';

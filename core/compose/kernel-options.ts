@@ -1,12 +1,18 @@
-import type { SchedulerConfig } from '../config/types.ts';
+import type { Config } from '../config/types.ts';
 import type { KernelOptions } from '../kernel/options.ts';
 
 /** The part of a configuration that the kernel is told. */
-export function kernelOptions(config: SchedulerConfig): Partial<KernelOptions> {
+export function kernelOptions({
+  scheduler: config,
+  scheduling,
+}: Pick<Config, 'scheduler' | 'scheduling'>): Partial<KernelOptions> {
+  const { subtaskMaxReschedules, subtaskMaxRetries } = scheduling;
   const durations = Object.entries(config.defaultTaskDurations);
   return {
     validate: config.validate,
     allowedFailures: config.allowedFailures,
+    avoidUsedWorkers: subtaskMaxReschedules !== undefined,
+    defaultRetries: subtaskMaxRetries,
     bandwidth: config.bandwidth,
     unknownTaskDurationS: config.unknownTaskDuration / 1000,
     defaultTaskDurationsS: new Map(durations.map(([prefix, ms]) => [prefix, ms / 1000])),

@@ -138,6 +138,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   async boot(): Promise<void> {
     try {
       await this.load();
+      for (const note of this.loaded.notes) this.log.warn({}, note);
       this.makeKernel();
       await this.extensions.start();
       this.startTimers();
@@ -148,7 +149,9 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   }
 
   bootReport(): string {
-    return this.extensions.report();
+    const { notes } = this.loaded;
+    const lines = notes.map((note) => `  ${note}`);
+    return [this.extensions.report(), ...(notes.length === 0 ? [] : ['but', ...lines])].join('\n');
   }
 
   async listen(address: string = this.config.scheduler.address): Promise<string> {
@@ -222,7 +225,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   private makeKernel(): void {
     const nowMs = this.clock.nowMs();
     this.ports = this.compile();
-    this.kernel = new SchedulerKernel(kernelOptions(this.config.scheduler), this.ports, nowMs);
+    this.kernel = new SchedulerKernel(kernelOptions(this.config), this.ports, nowMs);
     this.gatherer = new Gatherer(this.cluster, this.clock, this.transports);
     this.desk = this.makeDesk();
     this.commands = new Commands({

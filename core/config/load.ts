@@ -8,12 +8,15 @@ import { type ConfigOrigin, configError, IN_CODE, type Position, type Segment } 
 import { normaliseEntries } from './entries.ts';
 import { isPlainObject } from './prepare.ts';
 import { CONFIG_SCHEMA } from './schema.ts';
+import { applyScheduling, camelCase, normaliseScheduling, schedulingNotes } from './scheduling.ts';
 import type { Config, ConfigInput } from './types.ts';
 
 /** A checked configuration, and what later checks need to name places in it. */
 export interface LoadedConfig {
   readonly config: Config;
   readonly origin: ConfigOrigin;
+  /** What was written and does nothing, one line each. */
+  readonly notes: readonly string[];
   /** Folder that relative `use` paths and packages are resolved from. */
   readonly folder: string;
 }
@@ -45,11 +48,13 @@ export function loadConfigObject(value: ConfigInput, folder: string = process.cw
 }
 
 function checkSource({ value, origin }: Source): Omit<LoadedConfig, 'folder'> {
-  const { value: normal, problems: early } = normaliseEntries(value ?? {});
+  const { value: spelled, problems: twice } = normaliseScheduling(value ?? {});
+  const { value: normal, problems: early } = normaliseEntries(spelled);
   const { value: checked, problems: late } = check(CONFIG_SCHEMA, normal);
-  const problems = [...early, ...late];
+  const problems = [...twice, ...early, ...late];
   if (problems.length > 0) throw configError(problems, origin);
-  return { config: deepFreeze(checked) as Config, origin };
+  const notes = schedulingNotes(normal, origin);
+  return { config: deepFreeze(applyScheduling(checked as Config)), origin, notes };
 }
 
 async function readSource(file: string, path: string): Promise<Source> {
@@ -143,7 +148,7 @@ function locate(
     const isLast = depth === at.length - 1;
     if (isMap(node)) {
       if (segment === 'options' && !node.has('options') && node.has('class')) return; // Inline.
-      const pair = node.items.find(({ key }) => isScalar(key) && key.value === segment);
+      const pair = node.items.find(({ key }) => isScalar(key) && isSpelled(key.value, segment));
       const keyOffset = (pair?.key as Node | undefined)?.range?.[0];
       node = pair?.value;
       const valueOffset = (node as Node | null | undefined)?.range?.[0];
@@ -158,4 +163,9 @@ function locate(
   if (offset === undefined) return undefined;
   const { line, col } = lines.linePos(offset);
   return { line, column: col };
+}
+
+/** The section `scheduling` may have its keys in Mars' spelling. */
+function isSpelled(written: unknown, segment: Segment): boolean {
+  return written === segment || (typeof written === 'string' && camelCase(written) === segment);
 }

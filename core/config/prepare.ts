@@ -1,5 +1,5 @@
 import { type Problem, type Segment, show } from './errors.ts';
-import { parseBytes, parseDurationMs } from './units.ts';
+import { parseBytes, parseDurationMs, parseShareOrBytes } from './units.ts';
 
 /** The part of JSON schema that is read here; ajv reads the rest. */
 export interface SchemaNode {
@@ -8,7 +8,7 @@ export interface SchemaNode {
   readonly additionalProperties?: boolean | SchemaNode;
   readonly items?: SchemaNode;
   readonly default?: unknown;
-  /** Base unit in which the value arrives: `ms`, `s` or `bytes`. */
+  /** Base unit in which the value arrives: `ms`, `s` or `bytes`; `share`: a share up to 1, or bytes. */
   readonly unit?: string;
   /** `inf` is allowed, and null means it. */
   readonly infinite?: boolean;
@@ -31,6 +31,7 @@ const UNITS: Readonly<Record<string, Unit>> = {
     },
   },
   bytes: { what: 'a size such as "64 MiB" or "50MB"', read: parseBytes },
+  share: { what: 'a share such as "80%", or a size such as "4 GiB"', read: parseShareOrBytes },
 };
 
 /**

@@ -1,32 +1,7 @@
 import type { SlotName } from '../api/policies.ts';
 import { MEMORY_MEASURES } from '../state/memory.ts';
-
-/**
- * The JSON schema of a whole configuration file. Editors complete with it
- * (`schema/config.schema.json` is this object), the loader checks with it, and `docs/config.md` is
- * compared with it.
- *
- * Three keywords are our own. `unit`: the value may be written with a unit and arrives in this one.
- * `infinite`: `inf` is allowed, and null means it. `extension`: in code the value may also be the
- * definition, class or instance itself.
- */
-const duration = (title: string, text: string, more: object = {}): object => ({
-  title,
-  description: `${text} Such as 2s, 100 ms, 5 minutes; a number is seconds.`,
-  type: ['number', 'string'],
-  unit: 'ms',
-  minimum: 0,
-  ...more,
-});
-
-const bytes = (title: string, text: string, more: object = {}): object => ({
-  title,
-  description: `${text} Such as 50MB (10^6), 64 MiB (2^20); a number is bytes.`,
-  type: ['number', 'string'],
-  unit: 'bytes',
-  minimum: 0,
-  ...more,
-});
+import { bytes, duration } from './schema-parts.ts';
+import { SCHEDULING_SCHEMA } from './scheduling-schema.ts';
 
 const use = (what: string): object => ({
   title: `Which ${what}`,
@@ -357,6 +332,15 @@ const worker = {
   },
 };
 
+/**
+ * The JSON schema of a whole configuration file. Editors complete with it
+ * (`schema/config.schema.json` is this object), the loader checks with it, and `docs/config.md` is
+ * compared with it.
+ *
+ * Three keywords are our own. `unit`: the value may be written with a unit and arrives in this one.
+ * `infinite`: `inf` is allowed, and null means it. `extension`: in code the value may also be the
+ * definition, class or instance itself.
+ */
 export const CONFIG_SCHEMA = {
   $schema: 'http://json-schema.org/draft-07/schema#',
   title: 'Yardmaster configuration',
@@ -365,6 +349,7 @@ export const CONFIG_SCHEMA = {
   properties: {
     $schema: { title: 'Schema of this file', type: 'string' },
     scheduler,
+    scheduling: SCHEDULING_SCHEMA,
     worker,
   },
 };

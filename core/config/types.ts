@@ -72,6 +72,45 @@ export interface SchedulerConfig {
   readonly plugins: readonly PluginEntry[];
 }
 
+/** The section `scheduling`, checked; times in milliseconds. What each does: `docs/config.md`. */
+export interface SchedulingConfig {
+  readonly subtaskMaxRetries: number;
+  /** Undefined: as `scheduler.allowedFailures` says. */
+  readonly subtaskMaxReschedules?: number;
+  /** Milliseconds. It is in `worker.killGrace` by now. */
+  readonly subtaskCancelTimeout?: number;
+  readonly enableKillSlot: boolean;
+  /** A share of the memory when at most 1, else bytes. */
+  readonly memQuotaSize: number;
+  readonly memHardLimit: number;
+  /** Milliseconds; 0: off. */
+  readonly submitPeriod: number;
+  /** Milliseconds. */
+  readonly dataPrepareTimeout: number;
+  readonly speculation: {
+    readonly enabled: boolean;
+    readonly dry: boolean;
+    /** Milliseconds. */
+    readonly interval: number;
+    readonly threshold: number;
+    /** Milliseconds. */
+    readonly minTaskRuntime: number;
+    readonly multiplier: number;
+    readonly maxConcurrentRun: number;
+  };
+  /** Times in milliseconds. */
+  readonly autoscale: {
+    readonly enabled: boolean;
+    readonly strategy: string;
+    readonly schedulerCheckInterval: number;
+    readonly schedulerBacklogTimeout: number;
+    readonly sustainedSchedulerBacklogTimeout?: number;
+    readonly workerIdleTimeout?: number;
+    readonly minWorkers: number;
+    readonly maxWorkers: number;
+  };
+}
+
 /** The section `worker`, checked; sizes in bytes. */
 export interface WorkerConfig {
   /** Undefined: as many as the machine has processors. */
@@ -93,6 +132,7 @@ export interface WorkerConfig {
 /** A configuration after it was checked: complete, frozen, times in milliseconds, sizes in bytes. */
 export interface Config {
   readonly scheduler: SchedulerConfig;
+  readonly scheduling: SchedulingConfig;
   readonly worker: WorkerConfig;
 }
 
@@ -142,6 +182,36 @@ export interface ConfigInput {
       readonly memoryLimit?: BytesInput;
     };
     readonly plugins?: readonly ExtensionInput[];
+  };
+  /** Mars' spelling of the keys (`mem_quota_size`) is for files. */
+  readonly scheduling?: {
+    readonly subtaskMaxRetries?: number;
+    readonly subtaskMaxReschedules?: number;
+    readonly subtaskCancelTimeout?: DurationInput;
+    readonly enableKillSlot?: boolean;
+    readonly memQuotaSize?: BytesInput;
+    readonly memHardLimit?: BytesInput;
+    readonly submitPeriod?: DurationInput;
+    readonly dataPrepareTimeout?: DurationInput;
+    readonly speculation?: {
+      readonly enabled?: boolean;
+      readonly dry?: boolean;
+      readonly interval?: DurationInput;
+      readonly threshold?: number;
+      readonly minTaskRuntime?: DurationInput;
+      readonly multiplier?: number;
+      readonly maxConcurrentRun?: number;
+    };
+    readonly autoscale?: {
+      readonly enabled?: boolean;
+      readonly strategy?: string;
+      readonly schedulerCheckInterval?: DurationInput;
+      readonly schedulerBacklogTimeout?: DurationInput;
+      readonly sustainedSchedulerBacklogTimeout?: DurationInput;
+      readonly workerIdleTimeout?: DurationInput;
+      readonly minWorkers?: number;
+      readonly maxWorkers?: number;
+    };
   };
   readonly worker?: {
     readonly threads?: number;

@@ -1,6 +1,7 @@
 /** How people write times and sizes, turned into base units: milliseconds and bytes. */
 
 const QUANTITY = /^\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-zµμ]*)\s*$/i;
+const PERCENT = /^\s*(\d+(?:\.\d+)?)\s*%\s*$/;
 const INFINITE = /^\s*\.?inf(?:inity)?\s*$/i;
 
 const MILLISECONDS: readonly (readonly [names: string, factor: number])[] = [
@@ -43,6 +44,21 @@ export function parseBytes(value: unknown): number | undefined {
   const plain = typeof value === 'string' ? value.replace(/\/s\s*$/i, '') : value;
   const bytes = parse(plain, (unit) => BYTES_BY_UNIT.get(unit));
   return bytes === undefined ? undefined : Math.trunc(bytes);
+}
+
+/**
+ * `"80%"` of something, a number up to 1, or a size as {@link parseBytes} reads it.
+ * @returns a share when it is at most 1, else bytes; undefined when it cannot be read or is not above 0
+ */
+export function parseShareOrBytes(value: unknown): number | undefined {
+  const percent = typeof value === 'string' ? PERCENT.exec(value)?.[1] : undefined;
+  if (percent !== undefined) {
+    const share = Number(percent) / 100;
+    return share > 0 && share <= 1 ? share : undefined;
+  }
+  if (typeof value === 'number' && value > 0 && value <= 1) return value;
+  const bytes = parseBytes(value);
+  return bytes !== undefined && bytes > 1 ? bytes : undefined;
 }
 
 function parse(value: unknown, factorOf: (unit: string) => number | undefined): number | undefined {

@@ -1,7 +1,6 @@
 /** A client submits a graph. Source: behaviour.md section 3.5. */
 import type { GraphTask, UpdateGraph } from '../messages/stimulus.ts';
 import type { ClientState } from '../state/client.ts';
-import type { ClusterState } from '../state/cluster.ts';
 import { addWish, linkDependencies, setWantedReplicas } from '../state/relations.ts';
 import { byPriority, type Restrictions, type TaskState } from '../state/task.ts';
 import { reportState } from './client-reports.ts';
@@ -65,7 +64,7 @@ interface Taken {
 
 /** Describes the new tasks and links them. Known tasks keep their definition. */
 function takeTasks(scope: KernelScope, stimulus: UpdateGraph, plan: GraphPlan): Taken {
-  const { cluster, ports } = scope;
+  const { ports } = scope;
   const submission = submissionOf(scope, stimulus);
   const generation = plan.order.length === 0 ? 0 : generationOf(scope, submission);
   const ranks = plan.order.length === 0 ? [] : ranksOf(scope, stimulus, plan);
@@ -76,7 +75,7 @@ function takeTasks(scope: KernelScope, stimulus: UpdateGraph, plan: GraphPlan): 
   for (const index of plan.order) {
     const description = stimulus.tasks[index] as GraphTask;
     const task = plan.states[index] as TaskState;
-    if (plan.isNew(index)) describeTask(cluster, task, description);
+    if (plan.isNew(index)) describeTask(scope, task, description);
     else if (task.runSpec !== undefined) warnIfOther(scope, task, description);
     if (task.runSpec === undefined && task.state === 'released') {
       task.runSpec = description.runSpec;
@@ -120,8 +119,12 @@ function hasTwins(tasks: readonly TaskState[]): boolean {
   return false;
 }
 
-function describeTask(cluster: ClusterState, task: TaskState, description: GraphTask): void {
-  if (description.retries !== undefined) task.retries = description.retries;
+function describeTask(
+  { cluster, options }: KernelScope,
+  task: TaskState,
+  description: GraphTask,
+): void {
+  task.retries = description.retries ?? options.defaultRetries;
   if (description.actor !== undefined) task.isActor = description.actor;
   if (description.annotations !== undefined) {
     task.annotations = description.annotations;

@@ -198,6 +198,9 @@ function releaseProcessing(scope: KernelScope, worker: WorkerState, expected: bo
     }
     task.suspicious++;
     task.prefix.suspicious++;
+    if (scope.options.avoidUsedWorkers) {
+      task.usedWorkers = new Set([...(task.usedWorkers ?? []), worker.name, worker.address]);
+    }
     if (task.suspicious <= scope.options.allowedFailures) scope.recommend(task, 'released');
     else failKilled(scope, task, worker);
   }

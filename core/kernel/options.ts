@@ -4,6 +4,10 @@ export interface KernelOptions {
   readonly validate: boolean;
   /** Unexpected deaths of workers under one task that are forgiven. Default 3. */
   readonly allowedFailures: number;
+  /** Retries of a task whose submission does not say. Default 0. */
+  readonly defaultRetries: number;
+  /** A task is not placed again where a worker died under it, as long as there are others. Default false. */
+  readonly avoidUsedWorkers: boolean;
   /** Bytes per second between two workers until heartbeats tell. Default 100 MB/s. */
   readonly bandwidth: number;
   /** Seconds. Default 0.5. */
@@ -31,6 +35,8 @@ export interface KernelOptions {
 export const DEFAULT_KERNEL_OPTIONS: KernelOptions = {
   validate: false,
   allowedFailures: 3,
+  defaultRetries: 0,
+  avoidUsedWorkers: false,
   bandwidth: 100_000_000,
   unknownTaskDurationS: 0.5,
   defaultTaskDurationsS: new Map(),

@@ -56,6 +56,9 @@ function tellPlaced(
 /** Asks the queuing policy, which looks at collections as a whole: not at restrictions, not at actors. */
 export function isRootish(scope: KernelScope, task: TaskState): boolean {
   if (task.restrictions !== undefined || task.isActor) return false;
+  // It is not as free as the others: a worker has come back that died under it.
+  if (task.usedWorkers !== undefined && validWorkers(scope.cluster, task) !== undefined)
+    return false;
   return askPolicy(scope, IS_ROOTISH, task);
 }
 

@@ -12,8 +12,27 @@ export function validWorkers(
   cluster: ClusterState,
   task: TaskState,
 ): ReadonlySet<WorkerState> | undefined {
-  const { restrictions } = task;
-  if (restrictions === undefined) return undefined;
+  const { restrictions, usedWorkers } = task;
+  if (usedWorkers !== undefined) return unusedWorkers(cluster, usedWorkers, restrictions);
+  return restrictions === undefined ? undefined : satisfying(cluster, restrictions);
+}
+
+/** Those where no worker died under the task, unless there are no others. O(workers). */
+function unusedWorkers(
+  cluster: ClusterState,
+  used: ReadonlySet<string>,
+  restrictions: Restrictions | undefined,
+): ReadonlySet<WorkerState> | undefined {
+  const valid = restrictions === undefined ? undefined : satisfying(cluster, restrictions);
+  const pool = [...(valid ?? cluster.running)];
+  const unused = pool.filter(({ name, address }) => !used.has(name) && !used.has(address));
+  return unused.length === 0 || unused.length === pool.length ? valid : new Set(unused);
+}
+
+function satisfying(
+  cluster: ClusterState,
+  restrictions: Restrictions,
+): ReadonlySet<WorkerState> | undefined {
   const addresses = validAddresses(cluster, restrictions);
   if (addresses === undefined) return undefined;
   const valid = new Set<WorkerState>();

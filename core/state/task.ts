@@ -43,6 +43,7 @@ class RareFields {
   hasLostDependencies = false;
   retries = 0;
   suspicious = 0;
+  usedWorkers: ReadonlySet<string> | undefined = undefined;
   isActor = false;
   isQueueable = true;
   replicas = 1;
@@ -167,6 +168,14 @@ export class TaskState {
   }
   set suspicious(deaths: number) {
     this.rareFields.suspicious = deaths;
+  }
+
+  /** Names and addresses of workers that died under the task, when they are to be avoided. */
+  get usedWorkers(): ReadonlySet<string> | undefined {
+    return this.rare?.usedWorkers;
+  }
+  set usedWorkers(workers: ReadonlySet<string> | undefined) {
+    this.rareFields.usedWorkers = workers;
   }
 
   /** A stateful object that stays on one worker. */

@@ -32,6 +32,31 @@ async function problemsOf(loading: () => unknown): Promise<string[]> {
   return ['no error'];
 }
 
+const SCHEDULING = {
+  subtaskMaxRetries: 0,
+  enableKillSlot: true,
+  memQuotaSize: 0.8,
+  memHardLimit: 0.95,
+  submitPeriod: 0,
+  dataPrepareTimeout: 600_000,
+  speculation: {
+    enabled: false,
+    dry: false,
+    interval: 5000,
+    threshold: 0.75,
+    minTaskRuntime: 3000,
+    multiplier: 1.5,
+    maxConcurrentRun: 3,
+  },
+  autoscale: {
+    enabled: false,
+    strategy: 'pending-task-backlog',
+    schedulerCheckInterval: 1000,
+    schedulerBacklogTimeout: 20_000,
+    minWorkers: 1,
+    maxWorkers: 100,
+  },
+};
 const WORKER_PROCESS = { killGrace: 5000, nanny: true, stuckAfter: 30_000, retireTimeout: 10_000 };
 
 describe('a valid configuration', () => {
@@ -68,6 +93,7 @@ describe('a valid configuration', () => {
         coordination: { enabled: true, leaseTimeout: 30_000, memoryLimit: 2 ** 28 },
         plugins: [],
       },
+      scheduling: SCHEDULING,
       worker: { resources: {}, memoryLimit: 0, ready: 'priority', ...WORKER_PROCESS },
     });
     expect(Object.isFrozen(config.scheduler.activeMemoryManager.policies)).toBe(true);

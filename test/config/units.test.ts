@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseBytes, parseDurationMs } from '../../core/config/units.ts';
+import { parseBytes, parseDurationMs, parseShareOrBytes } from '../../core/config/units.ts';
 
 describe('durations', () => {
   it.each([
@@ -49,5 +49,21 @@ describe('sizes', () => {
 
   it.each(['', '1 XB', '2s', 'MiB', [], undefined])('%j is not a size', (text) =>
     expect(parseBytes(text)).toBeUndefined(),
+  );
+});
+
+describe('shares', () => {
+  it.each([
+    ['80%', 0.8],
+    [' 12.5 % ', 0.125],
+    [0.5, 0.5],
+    [1, 1],
+    ['4 GiB', 4 * 2 ** 30],
+    [2, 2],
+  ])('%j is %d', (text, expected) => expect(parseShareOrBytes(text)).toBe(expected));
+
+  it.each(['0%', '101%', '-5%', 0, -1, '', 'half', '80 percent', null, true])(
+    '%j is neither a share nor a size',
+    (text) => expect(parseShareOrBytes(text)).toBeUndefined(),
   );
 });

@@ -124,6 +124,17 @@ it('a retry that is left is used up instead of failing', () => {
 
 // ---- reschedule ----------------------------------------------------------------------------
 
+it('a submission that does not say gets the retries that everybody gets', () => {
+  const env = new SchedulerEnv({ kernel: { defaultRetries: 1 } });
+  env.addWorkers(1);
+  env.submit({ a: [], b: { retries: 0 } });
+  env.fail('b');
+  env.fail('a');
+  expect(env.states).toMatchObject({ a: 'processing w1', b: 'erred' });
+  env.fail('a');
+  expect(env.state('a')).toBe('erred');
+});
+
 it('a rescheduled task is placed anew, and no retry is used up', () => {
   const env = new SchedulerEnv();
   env.addWorkers(1);

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { validWorkers } from '../../core/kernel/restrictions.ts';
 import { SchedulerEnv, type WorkerSpec } from '../kit/env.ts';
 import type { TerseTask } from '../kit/graph.ts';
@@ -124,4 +124,49 @@ it('processing tasks occupy resources until they are done', () => {
   env.finish('a');
   env.fail('b');
   expect(env.worker('w1').usedResources.get('gpu')).toBe(0);
+});
+
+describe('a task whose worker died', () => {
+  const died = (avoidUsedWorkers: boolean): SchedulerEnv => {
+    const env = new SchedulerEnv({ kernel: { avoidUsedWorkers } });
+    env.addWorker('w1');
+    env.submit({ a: [] });
+    env.removeWorker('w1');
+    return env.ignoreMessages();
+  };
+
+  it('is not placed on a worker of that name while there is another one', () => {
+    const env = died(true);
+    env.addWorker('w2', { status: 'paused' });
+    env.addWorker('w1', { status: 'paused' });
+    env.setStatus('w2', 'running');
+    expect(env.states['a']).toBe('processing w2');
+  });
+
+  it('goes back there when there is no other one', () => {
+    const env = died(true);
+    env.addWorker('w1');
+    expect(env.states['a']).toBe('processing w1');
+  });
+
+  it('chooses among all others when it is placed again', () => {
+    const env = new SchedulerEnv({ kernel: { avoidUsedWorkers: true } });
+    env.addWorkers(1);
+    env.submit({ a: [] });
+    env.addWorker('w2', { threads: 4 });
+    env.removeWorker('w1');
+    env.addWorker('w1', { threads: 64 });
+    env.reschedule('a');
+    expect(env.states['a']).toBe('processing w2');
+  });
+
+  it('may be placed anywhere when that is not asked for', () => {
+    const env = new SchedulerEnv();
+    env.addWorkers(1);
+    env.submit({ a: [] });
+    env.removeWorker('w1');
+    env.addWorker('w1');
+    expect(env.states['a']).toBe('processing w1');
+    expect(env.task('a').usedWorkers).toBeUndefined();
+  });
 });

@@ -75,6 +75,8 @@ export const scenario: fc.Arbitrary<Scenario> = fc.record({
   saturation: fc.constantFrom(Infinity, 1.1, 0.5),
   options: fc.record({
     allowedFailures: fc.constantFrom(0, 1, 3),
+    avoidUsedWorkers: fc.boolean(),
+    defaultRetries: fc.constantFrom(0, 1),
     workerTtlMs: fc.constantFrom(20_000, Infinity),
     noWorkersTimeoutMs: fc.constantFrom(15_000, Infinity),
     workerOrder: fc.constantFrom('registration' as const, 'address' as const),

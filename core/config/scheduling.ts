@@ -1,0 +1,74 @@
+/** The section `scheduling`: Mars' spelling of its words, and which of them do nothing yet. */
+import { type ConfigOrigin, type Problem, problemLine, type Segment } from './errors.ts';
+import { isPlainObject } from './prepare.ts';
+import type { Config } from './types.ts';
+
+const SECTION = 'scheduling';
+
+/** What does not act yet, and what it waits for, or what is done instead. */
+const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
+  memQuotaSize: 'workers do not reckon with the memory of tasks',
+  memHardLimit: 'workers do not look at the memory of their machine',
+  submitPeriod: 'tasks are sent as soon as they can run',
+  dataPrepareTimeout: 'inputs are fetched until no worker has them',
+  speculation: 'no task runs twice at once',
+  autoscale: 'clusters do not change their size by themselves',
+};
+
+/** `mem_quota_size` is `memQuotaSize`: keys of the section and of those inside it. */
+export function normaliseScheduling(root: unknown): { value: unknown; problems: Problem[] } {
+  const problems: Problem[] = [];
+  if (!isPlainObject(root) || !isPlainObject(root[SECTION])) return { value: root, problems };
+  const section = camelKeys(root[SECTION], [SECTION], problems);
+  for (const [key, value] of Object.entries(section)) {
+    if (isPlainObject(value)) section[key] = camelKeys(value, [SECTION, key], problems);
+  }
+  return { value: { ...root, [SECTION]: section }, problems };
+}
+
+/** `subtask_max_retries` → `subtaskMaxRetries`. */
+export function camelCase(key: string): string {
+  return key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** The words that say what other sections say in words of their own take the place of these. */
+export function applyScheduling(config: Config): Config {
+  const { scheduler, worker, scheduling } = config;
+  const { subtaskMaxReschedules, subtaskCancelTimeout, enableKillSlot } = scheduling;
+  const allowedFailures = subtaskMaxReschedules ?? scheduler.allowedFailures;
+  const killGrace = enableKillSlot ? (subtaskCancelTimeout ?? worker.killGrace) : Infinity;
+  return {
+    ...config,
+    scheduler: { ...scheduler, allowedFailures },
+    worker: { ...worker, killGrace },
+  };
+}
+
+/** One line for each word of the section that was written and does nothing yet. */
+export function schedulingNotes(root: unknown, origin: ConfigOrigin): string[] {
+  const section = isPlainObject(root) ? root[SECTION] : undefined;
+  if (!isPlainObject(section)) return [];
+  return Object.entries(WITHOUT_EFFECT)
+    .filter(([word]) => Object.hasOwn(section, word) && section[word] !== null)
+    .map(([word, instead]) => {
+      const message = `has no effect yet: ${instead}`;
+      return problemLine({ at: [SECTION, word], message, aboutKey: true }, origin);
+    });
+}
+
+function camelKeys(
+  written: Readonly<Record<string, unknown>>,
+  at: readonly Segment[],
+  problems: Problem[],
+): Record<string, unknown> {
+  const renamed = new Map<string, unknown>();
+  for (const [key, value] of Object.entries(written)) {
+    const name = camelCase(key);
+    if (renamed.has(name)) {
+      const message = 'is written twice, in two spellings; leave one out';
+      problems.push({ at: [...at, name], message, aboutKey: true });
+    }
+    renamed.set(name, value);
+  }
+  return Object.fromEntries(renamed);
+}

@@ -1,0 +1,105 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { checkConfig, createScheduler } from '../../adapters/app/start-scheduler.ts';
+import { kernelOptions } from '../../core/compose/kernel-options.ts';
+import { loadConfigFile, loadConfigObject } from '../../core/config/load.ts';
+import type { ConfigInput } from '../../core/config/types.ts';
+import { MemoryLog } from '../bad-input/memory-log.ts';
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'yardmaster-scheduling-'));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+async function file(text: string): Promise<string> {
+  const path = join(folder, 'cluster.yaml');
+  await writeFile(path, text);
+  return path;
+}
+
+/** The configuration that the documentation of Mars shows, word for word, and more of its words. */
+const MARS = `scheduling:
+  mem_quota_size: "80%"
+  mem_hard_limit: 12 GiB
+  enable_kill_slot: false
+  subtask_max_retries: 1
+  subtask_max_reschedules: 2
+  subtask_cancel_timeout: 7
+  speculation: { min_task_runtime: 4s }
+`;
+
+it("Mars' own spelling is understood, in the section and inside it", async () => {
+  const { config } = await loadConfigFile(await file(MARS));
+  expect(config.scheduling).toMatchObject({
+    memQuotaSize: 0.8,
+    memHardLimit: 12 * 2 ** 30,
+    enableKillSlot: false,
+    subtaskMaxRetries: 1,
+    subtaskMaxReschedules: 2,
+    subtaskCancelTimeout: 7000,
+    speculation: { minTaskRuntime: 4000, multiplier: 1.5 },
+  });
+});
+
+it('retries and reschedules reach the kernel', () => {
+  const options = (input: ConfigInput): object => kernelOptions(loadConfigObject(input).config);
+  expect(options({})).toMatchObject({
+    allowedFailures: 3,
+    avoidUsedWorkers: false,
+    defaultRetries: 0,
+  });
+  const scheduling = { subtaskMaxRetries: 1, subtaskMaxReschedules: 0 };
+  expect(options({ scheduler: { allowedFailures: 5 }, scheduling })).toMatchObject({
+    allowedFailures: 0,
+    avoidUsedWorkers: true,
+    defaultRetries: 1,
+  });
+});
+
+it('threads of cancelled tasks are ended after the timeout, or never', () => {
+  const grace = (scheduling: ConfigInput['scheduling'] = {}, worker = {}): number =>
+    loadConfigObject({ scheduling, worker }).config.worker.killGrace;
+  expect(grace()).toBe(5000);
+  expect(grace({}, { killGrace: '2s' })).toBe(2000);
+  expect(grace({ subtaskCancelTimeout: '300 ms' }, { killGrace: '2s' })).toBe(300);
+  expect(grace({ enableKillSlot: false, subtaskCancelTimeout: 1 })).toBe(Infinity);
+});
+
+it('words without effect are named with their place, and only those that were written', async () => {
+  const { notes } = await loadConfigFile(await file(MARS));
+  expect(notes.map((note) => note.replace(`${folder}/`, ''))).toEqual([
+    'cluster.yaml:2:3: scheduling.memQuotaSize has no effect yet: workers do not reckon with the memory of tasks',
+    'cluster.yaml:3:3: scheduling.memHardLimit has no effect yet: workers do not look at the memory of their machine',
+    'cluster.yaml:8:3: scheduling.speculation has no effect yet: no task runs twice at once',
+  ]);
+  expect(loadConfigObject({ scheduling: { subtaskMaxRetries: 3 } }).notes).toEqual([]);
+});
+
+it('check-config and the log of a scheduler tell of words without effect', async () => {
+  const log = new MemoryLog();
+  const report = await checkConfig({ config: { scheduling: { submitPeriod: '1s' } }, log });
+  expect(report).toMatch(/scheduling\.submitPeriod has no effect yet: tasks are sent/);
+  expect(await checkConfig({ config: {}, log })).not.toContain('no effect');
+  await using scheduler = await createScheduler({ config: { scheduling: { autoscale: {} } }, log });
+  expect(scheduler.bootReport()).toMatch(/scheduling\.autoscale has no effect yet/);
+  expect(log.text).toMatch(/scheduling\.autoscale has no effect yet/);
+});
+
+it.each([
+  ['mem_quota_size: 120%', 'memQuotaSize must be a share such as "80%", or a size'],
+  ['memQuotaSize: 0', 'memQuotaSize must be a share'],
+  ['mem_hard_limit: much', 'memHardLimit must be a share'],
+  ['subtask_max_retries: -1', 'subtaskMaxRetries must be >= 0'],
+  ['subtaskMaxReschedules: 1.5', 'subtaskMaxReschedules must be an integer'],
+  ['enable_kill_slot: maybe', 'enableKillSlot must be a boolean'],
+  ['mem_quota_sice: 80%', 'memQuotaSice is not a known key; did you mean "memQuotaSize"?'],
+  ['speculation: { threshold: 2 }', 'speculation.threshold must be <= 1'],
+  ['subtask_max_retries: 1, subtaskMaxRetries: 2', 'subtaskMaxRetries is written twice'],
+])('%s is refused, with its place', async (text, message) => {
+  const loading = loadConfigFile(await file(`scheduling: { ${text} }\n`));
+  await expect(loading).rejects.toThrow(`scheduling.${message}`);
+  await expect(loading).rejects.toThrow(/cluster\.yaml:1:\d\d/);
+});

@@ -3,6 +3,7 @@ import {
   type ExecutableTask,
   type ExecutionResult,
   type Executor,
+  type TaskSlot,
   YardmasterError,
 } from '../../core/api/index.ts';
 import { describeFailure, runTask } from '../tasks/index.ts';
@@ -30,13 +31,13 @@ export class InlineExecutor implements Executor {
     this.clock = clock;
   }
 
-  run(task: ExecutableTask, signal: AbortSignal): Promise<ExecutionResult> {
+  run(task: ExecutableTask, signal: AbortSignal, slot?: TaskSlot): Promise<ExecutionResult> {
     if (this.isClosed) return Promise.resolve(closedResult(task.key));
     return new Promise((resolve) => {
       const fail = (): void => resolve(closedResult(task.key));
       this.running.add(fail);
       // Never rejects.
-      void runTask(task, signal, () => this.clock.nowMs()).then((result) => {
+      void runTask(task, signal, () => this.clock.nowMs(), slot).then((result) => {
         this.running.delete(fail);
         resolve(result);
       });

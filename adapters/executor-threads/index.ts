@@ -6,6 +6,7 @@ import {
   type ExecutionResult,
   type Executor,
   type Logger,
+  type TaskSlot,
   YardmasterError,
 } from '../../core/api/index.ts';
 import { describeFailure } from '../tasks/index.ts';
@@ -30,6 +31,7 @@ export interface ThreadExecutorOptions {
 interface Waiting {
   readonly task: ExecutableTask;
   readonly signal: AbortSignal;
+  readonly slot: TaskSlot | undefined;
   readonly resolve: (result: ExecutionResult) => void;
 }
 
@@ -41,6 +43,8 @@ export class ThreadExecutor implements Executor {
   readonly threadCount: number;
   private readonly threads = new Set<TaskThread>();
   private readonly idle: TaskThread[] = [];
+  /** Threads whose tasks go on beside those that count. */
+  private readonly seceded = new Set<TaskThread>();
   private readonly waiting: Waiting[] = [];
   private closing: Promise<void> | undefined;
 
@@ -54,9 +58,9 @@ export class ThreadExecutor implements Executor {
     for (let index = 0; index < this.threadCount; index++) this.addThread();
   }
 
-  run(task: ExecutableTask, signal: AbortSignal): Promise<ExecutionResult> {
+  run(task: ExecutableTask, signal: AbortSignal, slot?: TaskSlot): Promise<ExecutionResult> {
     return new Promise((resolve) => {
-      this.waiting.push({ task, signal, resolve });
+      this.waiting.push({ task, signal, slot, resolve });
       this.dispatch();
     });
   }
@@ -77,16 +81,40 @@ export class ThreadExecutor implements Executor {
         return;
       }
       // A thread that died before it could start is replaced when it is needed, not in a loop.
-      if (this.idle.length === 0 && this.threads.size < this.threadCount) this.addThread();
+      if (this.idle.length === 0 && this.surplus < 0) this.addThread();
       const thread = this.idle.pop();
       if (thread === undefined) return;
-      const { task, signal, resolve } = this.waiting.shift() as Waiting;
-      void thread.run(task, signal).then((result) => {
+      const { task, signal, slot, resolve } = this.waiting.shift() as Waiting;
+      void thread.run(task, signal, slot).then((result) => {
+        this.seceded.delete(thread);
         if (this.threads.has(thread)) this.idle.push(thread);
+        this.endSurplus();
         resolve(result);
         this.dispatch();
       });
     }
+  }
+
+  /** Threads beyond `threadCount`, those of seceded tasks aside. */
+  private get surplus(): number {
+    return this.threads.size - this.seceded.size - this.threadCount;
+  }
+
+  /** A thread took the place of each that seceded; when that one counts again, one is too many. */
+  private endSurplus(): void {
+    while (this.surplus > 0) {
+      const thread = this.idle.pop();
+      if (thread === undefined) return;
+      this.threads.delete(thread);
+      void thread.close();
+    }
+  }
+
+  private onSecede(thread: TaskThread, hasSeceded: boolean): void {
+    if (hasSeceded) this.seceded.add(thread);
+    else this.seceded.delete(thread);
+    this.endSurplus();
+    this.dispatch();
   }
 
   private addThread(): void {
@@ -95,6 +123,7 @@ export class ThreadExecutor implements Executor {
       clock,
       heapLimitMb,
       abortGraceMs,
+      onSecede: (thread, hasSeceded) => this.onSecede(thread, hasSeceded),
       onGone: (gone, error) => this.onGone(gone, error),
     });
     this.threads.add(thread);
@@ -103,11 +132,12 @@ export class ThreadExecutor implements Executor {
 
   private onGone(thread: TaskThread, error: YardmasterError | undefined): void {
     this.threads.delete(thread);
+    this.seceded.delete(thread);
     const index = this.idle.indexOf(thread);
     if (index >= 0) this.idle.splice(index, 1);
     if (this.closing !== undefined) return;
     if (error !== undefined) this.options.log?.warn({ err: error }, error.message);
-    if (thread.hasStarted) this.addThread();
+    if (thread.hasStarted && this.surplus < 0) this.addThread();
     this.dispatch();
   }
 }

@@ -9,11 +9,17 @@ export type ToThread =
       readonly inputs: readonly (readonly [key: string, value: Uint8Array])[];
     }
   /** The task that runs, if one still does. */
-  | { readonly op: 'abort' };
+  | { readonly op: 'abort' }
+  /** The task has a place again, as it asked. */
+  | { readonly op: 'rejoined' };
 
 /** From a thread to the pool. Times are of {@link threadNowMs}. */
 export type FromThread =
-  { readonly op: 'ready' } | { readonly op: 'done'; readonly result: ExecutionResult };
+  | { readonly op: 'ready' }
+  /** The task goes on beside those that count. */
+  | { readonly op: 'secede' }
+  | { readonly op: 'rejoin' }
+  | { readonly op: 'done'; readonly result: ExecutionResult };
 
 /** Milliseconds since the epoch: the same in all threads of a process. */
 export function threadNowMs(): number {

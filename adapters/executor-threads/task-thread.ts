@@ -6,6 +6,7 @@ import {
   type ErrorPayload,
   type ExecutableTask,
   type ExecutionResult,
+  type TaskSlot,
   type Timer,
   YardmasterError,
 } from '../../core/api/index.ts';
@@ -19,12 +20,15 @@ export interface ThreadSettings {
   /** Milliseconds for an aborted task to end. */
   readonly abortGraceMs: number;
   /** The thread is gone; `error` unless it was closed or its task has been told. */
+  /** Its task goes on beside those that count, or counts again. */
+  readonly onSecede: (thread: TaskThread, hasSeceded: boolean) => void;
   readonly onGone: (thread: TaskThread, error: YardmasterError | undefined) => void;
 }
 
 interface Job {
   readonly task: ExecutableTask;
   readonly resolve: (result: ExecutionResult) => void;
+  readonly slot: TaskSlot | undefined;
   /** Takes the listener off the signal. */
   ignoreAbort: () => void;
   graceTimer: Timer | undefined;
@@ -65,12 +69,13 @@ export class TaskThread {
   }
 
   /** @param signal - aborts the task; a task that goes on all the same loses its thread */
-  run(task: ExecutableTask, signal: AbortSignal): Promise<ExecutionResult> {
+  run(task: ExecutableTask, signal: AbortSignal, slot?: TaskSlot): Promise<ExecutionResult> {
     return new Promise((resolve) => {
       const onAbort = (): void => this.abort(job);
       const job: Job = {
         task,
         resolve,
+        slot,
         ignoreAbort: () => signal.removeEventListener('abort', onAbort),
         graceTimer: undefined,
         isKilled: false,
@@ -98,6 +103,10 @@ export class TaskThread {
       this.wasReady = true;
       return;
     }
+    if (message.op !== 'done') {
+      if (this.job !== undefined) this.onPlace(this.job, message.op);
+      return;
+    }
     const { result } = message;
     if (result.kind !== 'success') {
       this.settle(result);
@@ -108,6 +117,19 @@ export class TaskThread {
       ...result,
       startMs: result.startMs + offsetMs,
       stopMs: result.stopMs + offsetMs,
+    });
+  }
+
+  private onPlace(job: Job, wish: 'secede' | 'rejoin'): void {
+    if (wish === 'secede') {
+      this.settings.onSecede(this, true);
+      job.slot?.secede();
+      return;
+    }
+    void (job.slot?.rejoin() ?? Promise.resolve()).then(() => {
+      if (this.job !== job) return;
+      this.settings.onSecede(this, false);
+      this.worker.postMessage({ op: 'rejoined' } satisfies ToThread);
     });
   }
 

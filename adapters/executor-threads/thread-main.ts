@@ -1,6 +1,7 @@
 /** What a thread of the pool runs. */
 import { parentPort } from 'node:worker_threads';
 
+import type { TaskSlot } from '../../core/api/index.ts';
 import { runTask } from '../tasks/index.ts';
 import { forSharing, type FromThread, threadNowMs, type ToThread } from './messages.ts';
 
@@ -8,6 +9,17 @@ const port = parentPort;
 if (port === null) throw new Error('thread-main.js runs in a worker thread, not by itself');
 
 let current: AbortController | undefined;
+/** Those of the present task that wait for a place. */
+let rejoins: (() => void)[] = [];
+
+const slot: TaskSlot = {
+  secede: () => post({ op: 'secede' }),
+  rejoin: () =>
+    new Promise((resolve) => {
+      rejoins.push(resolve);
+      post({ op: 'rejoin' });
+    }),
+};
 
 function post(message: FromThread, moved: ArrayBuffer[] = []): void {
   port?.postMessage(message, moved);
@@ -16,8 +28,9 @@ function post(message: FromThread, moved: ArrayBuffer[] = []): void {
 async function run({ key, runSpec, inputs }: Extract<ToThread, { op: 'run' }>): Promise<void> {
   const controller = new AbortController();
   current = controller;
+  rejoins = [];
   const task = { key, runSpec, inputs: new Map(inputs) };
-  const result = await runTask(task, controller.signal, threadNowMs);
+  const result = await runTask(task, controller.signal, threadNowMs, slot);
   if (current === controller) current = undefined;
   if (result.kind !== 'success') {
     post({ op: 'done', result });
@@ -29,6 +42,7 @@ async function run({ key, runSpec, inputs }: Extract<ToThread, { op: 'run' }>): 
 
 port.on('message', (message: ToThread) => {
   if (message.op === 'run') void run(message);
-  else current?.abort();
+  else if (message.op === 'abort') current?.abort();
+  else for (const resolve of rejoins.splice(0)) resolve();
 });
 post({ op: 'ready' });

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-import { YardmasterError } from '../../core/api/index.ts';
+import { type TaskSlot, YardmasterError } from '../../core/api/index.ts';
 
 /** What a running task can ask and do. */
 export interface TaskContext {
@@ -9,6 +9,13 @@ export interface TaskContext {
   readonly signal: AbortSignal;
   /** Gives the task back: the scheduler places it anew, perhaps on another worker. Not a failure. */
   reschedule(): never;
+  /**
+   * Leaves its thread's place to another task and goes on: for a task that waits for long, above all
+   * for other tasks. Nothing when it has left already.
+   */
+  secede(): void;
+  /** Waits for a place, which it gets before tasks that have not begun. At once, if it has one. */
+  rejoin(): Promise<void>;
 }
 
 const RESCHEDULE = Symbol.for('yardmaster.reschedule');
@@ -33,9 +40,21 @@ export function currentTask(): TaskContext {
 }
 
 /** Calls a function as the body of a task. */
-export function callInTask<T>(key: string, signal: AbortSignal, body: () => T): T {
-  return storage().run({ key, signal, reschedule }, body);
+export function callInTask<T>({ key, signal, slot = NO_SLOT }: TaskRun, body: () => T): T {
+  const secede = (): void => slot.secede();
+  const rejoin = (): Promise<void> => slot.rejoin();
+  return storage().run({ key, signal, reschedule, secede, rejoin }, body);
 }
+
+/** What a task is called with besides its arguments. */
+export interface TaskRun {
+  readonly key: string;
+  readonly signal: AbortSignal;
+  readonly slot?: TaskSlot | undefined;
+}
+
+/** Where nobody counts what runs at once. */
+const NO_SLOT: TaskSlot = { secede: () => undefined, rejoin: () => Promise.resolve() };
 
 /** Whether this was thrown by `reschedule()`. */
 export function isReschedule(thrown: unknown): boolean {

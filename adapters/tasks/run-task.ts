@@ -3,6 +3,7 @@ import {
   type ExecutableTask,
   type ExecutionResult,
   type FunctionSpec,
+  type TaskSlot,
   toErrorPayload,
   YardmasterError,
 } from '../../core/api/index.ts';
@@ -16,11 +17,13 @@ import { serialise, typeName } from './serialise.ts';
  * and serialises what it returns. Never rejects. Used by every executor.
  *
  * @param nowMs - the clock of `startMs` and `stopMs`, which enclose the call alone
+ * @param slot - what `secede` and `rejoin` act on. Default: nothing
  */
 export async function runTask(
   task: ExecutableTask,
   signal: AbortSignal,
   nowMs: () => number,
+  slot?: TaskSlot,
 ): Promise<ExecutionResult> {
   try {
     const spec = functionSpec(task);
@@ -28,7 +31,7 @@ export async function runTask(
     const fn = typeof found === 'function' ? found : await found;
     const args = unpackArguments(spec.args, task.inputs) as never[];
     const startMs = nowMs();
-    const returned = callInTask(task.key, signal, () => fn(...args));
+    const returned = callInTask({ key: task.key, signal, slot }, () => fn(...args));
     const result = isThenable(returned) ? await returned : returned;
     const stopMs = nowMs();
     const value = serialise(result, 'result');

@@ -24,14 +24,23 @@ export type ExecutionResult =
   /** The task asked to be placed anew. */
   | { readonly kind: 'reschedule' };
 
-/** Runs tasks. The worker never gives it more than `threadCount` at once. */
+/** The place of a running task among those that the worker runs at once. */
+export interface TaskSlot {
+  /** The task goes on without it, and another one may begin. */
+  secede(): void;
+  /** Resolves when the task has a place again; at once, if it has one. */
+  rejoin(): Promise<void>;
+}
+
+/** Runs tasks. The worker never gives it more than `threadCount` at once, seceded ones aside. */
 export interface Executor {
   readonly threadCount: number;
   /**
    * Runs one task to its end. Never rejects: what the task throws is a `failure`.
    * @param signal - aborted when nobody wants the result any more; the task may ignore it
+   * @param slot - for tasks that secede. Default: they may, and it means nothing
    */
-  run(task: ExecutableTask, signal: AbortSignal): Promise<ExecutionResult>;
+  run(task: ExecutableTask, signal: AbortSignal, slot?: TaskSlot): Promise<ExecutionResult>;
   /** Ends its threads. Running tasks fail. */
   close(): Promise<void>;
 }

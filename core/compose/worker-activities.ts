@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../api/clock.ts';
 import { RemoteError, toErrorPayload, YardmasterError } from '../api/errors.ts';
-import type { DataStore, ExecutionResult, Executor } from '../api/executor.ts';
+import type { DataStore, ExecutionResult, Executor, TaskSlot } from '../api/executor.ts';
 import type { Logger } from '../api/plugin.ts';
 import type { GetDataReply } from '../messages/protocol.ts';
 import type { Execute, Gather, WorkerEvent } from '../worker/events.ts';
@@ -27,6 +27,8 @@ export interface WorkerActivitiesOptions {
 interface Run {
   readonly controller: AbortController;
   readonly startedMs: number;
+  /** Told when it has a thread again. */
+  rejoins: (() => void)[];
 }
 
 /** What the machine of a worker has asked for and what takes time: runs, transfers, waiting. */
@@ -61,8 +63,13 @@ export class WorkerActivities {
       if (value !== undefined) inputs.set(dependency, value);
     }
     const controller = new AbortController();
-    this.runs.set(key, { controller, startedMs: clock.nowMs() });
-    const running = executor.run({ key, runSpec, inputs }, controller.signal);
+    const run: Run = { controller, startedMs: clock.nowMs(), rejoins: [] };
+    this.runs.set(key, run);
+    const running = executor.run(
+      { key, runSpec, inputs },
+      controller.signal,
+      this.slotOf(key, run),
+    );
     running.then(
       (result) => this.onRunEnd(key, result),
       (thrown: unknown) => {
@@ -73,6 +80,10 @@ export class WorkerActivities {
 
   abortExecution(key: string): void {
     this.runs.get(key)?.controller.abort();
+  }
+
+  rejoined(key: string): void {
+    for (const resolve of this.runs.get(key)?.rejoins.splice(0) ?? []) resolve();
   }
 
   gather({ worker, keys }: Gather): void {
@@ -111,6 +122,22 @@ export class WorkerActivities {
     this.isClosed = true;
     for (const timer of this.timers) timer.cancel();
     for (const { controller } of this.runs.values()) controller.abort();
+  }
+
+  private slotOf(key: string, run: Run): TaskSlot {
+    const { nameEvent, clock } = this.options;
+    return {
+      secede: () => {
+        const computeDurationS = (clock.nowMs() - run.startedMs) / 1000;
+        const stimulusId = nameEvent('secede');
+        this.feed({ op: 'execute-secede', key, computeDurationS, stimulusId });
+      },
+      rejoin: () =>
+        new Promise((resolve) => {
+          run.rejoins.push(resolve);
+          this.feed({ op: 'execute-rejoin', key, stimulusId: nameEvent('rejoin') });
+        }),
+    };
   }
 
   private feed(event: WorkerEvent): void {

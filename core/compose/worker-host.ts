@@ -275,6 +275,8 @@ export class WorkerHost {
         return this.activities.gather(instruction);
       case 'abort-execution':
         return this.activities.abortExecution(instruction.key);
+      case 'rejoined':
+        return this.activities.rejoined(instruction.key);
       case 'retry-busy-later':
         return this.activities.retryBusyLater(instruction.worker);
       case 'drop-data':

@@ -41,6 +41,20 @@ export interface ExecuteReschedule extends Caused {
   readonly key: string;
 }
 
+/** A run goes on without its thread. */
+export interface ExecuteSecede extends Caused {
+  readonly op: 'execute-secede';
+  readonly key: string;
+  /** Seconds that it took until now. */
+  readonly computeDurationS: number;
+}
+
+/** A run wants a thread again. The instruction `rejoined` answers it. */
+export interface ExecuteRejoin extends Caused {
+  readonly op: 'execute-rejoin';
+  readonly key: string;
+}
+
 /** A transfer ended; these of its keys arrived and are in the store. The peer lacks the others. */
 export interface GatherSuccess extends Caused {
   readonly op: 'gather-success';
@@ -107,6 +121,8 @@ export type WorkerEvent =
   | ExecuteSuccess
   | ExecuteFailure
   | ExecuteReschedule
+  | ExecuteSecede
+  | ExecuteRejoin
   | GatherSuccess
   | GatherBusy
   | GatherNetworkFailure
@@ -143,6 +159,12 @@ export interface AbortExecution {
   readonly key: string;
 }
 
+/** The run has a thread again. */
+export interface Rejoined {
+  readonly kind: 'rejoined';
+  readonly key: string;
+}
+
 /** Answer with `retry-busy-worker` in a moment. */
 export interface RetryBusyLater {
   readonly kind: 'retry-busy-later';
@@ -161,4 +183,5 @@ export interface Send {
 }
 
 /** What the host of a worker has to do, in this order. */
-export type Instruction = Execute | Gather | AbortExecution | RetryBusyLater | DropData | Send;
+export type Instruction =
+  Execute | Gather | AbortExecution | Rejoined | RetryBusyLater | DropData | Send;

@@ -53,6 +53,8 @@ function endRun({ tables }: WorkerScope, key: string): WorkerTask {
   const task = tables.tasks.get(key);
   assert(task !== undefined && tables.executing.has(task), `"${key}" ended but did not run`);
   tables.executing.delete(task);
+  tables.seceded.delete(task);
+  tables.rejoining.delete(task);
   tables.executedCount++;
   tables.releaseResources(task);
   return task;

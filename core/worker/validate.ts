@@ -120,7 +120,9 @@ function tableInvariants(tables: WorkerTables): Invariant[] {
     [isBestFirst(tables, tables.ready), 'a ready task is behind a worse one'],
     [isBestFirst(tables, tables.constrained), 'a constrained task is behind a worse one'],
     [nbytes === tables.nbytes, `${tables.nbytes} bytes are counted, ${nbytes} are there`],
-    [tables.executing.size <= options.threadCount, 'more runs than threads'],
+    [tables.occupiedThreads <= options.threadCount, 'more runs than threads'],
+    [isPart(tables.seceded, tables.executing), 'a task without a thread does not run'],
+    [isPart(tables.rejoining, tables.seceded), 'a task wants a thread back that it has'],
   ];
   for (const [name, total] of Object.entries(options.resources)) {
     const available = tables.availableResources.get(name) ?? 0;
@@ -135,6 +137,10 @@ function isBestFirst({ compareReady }: WorkerTables, heap: IndexedHeap<WorkerTas
   const first = heap.peek();
   for (const task of heap) if (first !== undefined && compareReady(first, task) > 0) return false;
   return true;
+}
+
+function isPart(part: ReadonlySet<WorkerTask>, whole: ReadonlySet<WorkerTask>): boolean {
+  return [...part].every((task) => whole.has(task));
 }
 
 function peerInvariants(tables: WorkerTables): Invariant[] {

@@ -5,6 +5,7 @@ import { nextToExecute } from './ensure-computing.ts';
 import type { Instruction, WorkerEvent } from './events.ts';
 import * as activity from './on-activity.ts';
 import * as scheduler from './on-scheduler.ts';
+import { onExecuteRejoin, onExecuteSecede, rejoinWaiting } from './on-secede.ts';
 import { validateWorker } from './validate.ts';
 import { DEFAULT_WORKER_OPTIONS, type WorkerKernelOptions } from './worker-options.ts';
 import { WorkerScope } from './worker-scope.ts';
@@ -94,6 +95,10 @@ export class WorkerKernel {
         return activity.onExecuteFailure(scope, event);
       case 'execute-reschedule':
         return activity.onExecuteReschedule(scope, event);
+      case 'execute-secede':
+        return onExecuteSecede(scope, event);
+      case 'execute-rejoin':
+        return onExecuteRejoin(scope, event);
       case 'gather-success':
         return activity.onGatherSuccess(scope, event);
       case 'gather-busy':
@@ -128,6 +133,7 @@ export class WorkerKernel {
 
   private beginRuns(): void {
     const { tables } = this;
+    if (tables.rejoining.size > 0) rejoinWaiting(this.scope);
     for (let task = nextToExecute(tables); task !== undefined; task = nextToExecute(tables)) {
       this.transition(task, 'executing');
     }

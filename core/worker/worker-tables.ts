@@ -14,8 +14,12 @@ export class WorkerTables {
   readonly constrained: IndexedHeap<WorkerTask>;
   /** Order of what is ready. */
   readonly compareReady: (a: WorkerTask, b: WorkerTask) => number;
-  /** Tasks that occupy a thread, cancelled ones included. */
+  /** Tasks that run, cancelled ones included. */
   readonly executing = new Set<WorkerTask>();
+  /** The part of `executing` that goes on without a thread of the worker. */
+  readonly seceded = new Set<WorkerTask>();
+  /** The part of `seceded` that waits for a thread, in the order in which it asked. */
+  readonly rejoining = new Set<WorkerTask>();
   readonly missing = new Set<WorkerTask>();
   /** Tasks in state `fetch`. */
   readonly fetching = new Set<WorkerTask>();
@@ -41,6 +45,10 @@ export class WorkerTables {
     this.ready = new IndexedHeap(this.compareReady);
     this.constrained = new IndexedHeap(this.compareReady);
     this.availableResources = new Map(Object.entries(options.resources));
+  }
+
+  get occupiedThreads(): number {
+    return this.executing.size - this.seceded.size;
   }
 
   ensureTask(key: string): WorkerTask {

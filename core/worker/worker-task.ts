@@ -18,7 +18,7 @@ export type WorkerTaskStateName =
   | 'ready'
   /** All inputs are here; waits for resources and a thread. */
   | 'constrained'
-  /** Occupies a thread. */
+  /** Runs, in a thread of the worker unless it has seceded. */
   | 'executing'
   /** The result, or a copy of it, is here. */
   | 'memory'

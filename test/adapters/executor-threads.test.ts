@@ -236,4 +236,19 @@ describe('ThreadExecutor', () => {
       expect(await error(result)).toMatchObject({ code: 'ERR_CLOSED' });
     }
   });
+
+  it('a task that seceded and dies takes no thread from others', async () => {
+    const executor = open();
+    const dying = Array.from({ length: 3 }, () => run(executor, 'secedeAndDie'));
+    expect(await value(run(executor, 'add', [1, 2]))).toBe(3);
+    for (const end of dying) expect((await error(end)).message).toContain('exit code 3');
+    expect(await value(run(executor, 'add', [2, 2]))).toBe(4);
+  });
+
+  it('runs what secedes and rejoins without anybody who counts, and again on the same threads', async () => {
+    const executor = open();
+    const all = Array.from({ length: 5 }, (_, at) => value(run(executor, 'secedeTwice', [at])));
+    expect(await Promise.all(all)).toEqual([0, 1, 2, 3, 4]);
+    expect(await value(run(executor, 'add', [1, 2]))).toBe(3);
+  });
 });

@@ -3,7 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { LocalCluster } from '../../adapters/app/local-cluster.ts';
-import { busy, processId, square } from '../cli/fixtures/tasks.js';
+import {
+  add,
+  busy,
+  processId,
+  rescheduleOnce,
+  secedeUntil,
+  square,
+} from '../cli/fixtures/tasks.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-live-'));
 afterAll(() => {
@@ -49,3 +56,35 @@ test.each(['threads', 'processes'] as const)(
     }
   },
 );
+
+test.each(['inline', 'threads'] as const)(
+  'with %s a task that secedes lets another one run on the same thread, and rejoins',
+  async (mode) => {
+    const config = { scheduler: { validate: true } };
+    const cluster = await LocalCluster.start({ mode, workers: 1, threads: 1, config });
+    try {
+      const client = await cluster.client();
+      const markers = ['a', 'b', 'c'].map((name) => join(folder, `${mode}-${name}`));
+      const waiting = markers.map((marker, index) => client.submit(secedeUntil, marker, index));
+      const [worker] = cluster.scheduler.cluster.workers.values();
+      while (worker!.longRunning.size < 3) await new Promise((resolve) => setTimeout(resolve, 5));
+      // They have no thread, so the only one is free for what they wait for.
+      await client.gather(markers.map((marker) => client.submit(busy, 1, marker)));
+      expect(await client.submit(add, waiting).result()).toBe(3);
+      expect(await client.submit(square, 5).result()).toBe(25);
+    } finally {
+      await cluster.close();
+    }
+  },
+);
+
+test('a task that gives itself back is placed anew, which is no failure', async () => {
+  const cluster = await LocalCluster.start({ workers: 1 });
+  try {
+    const client = await cluster.client();
+    const marker = join(folder, 'rescheduled');
+    expect(await client.submit(rescheduleOnce, marker).result()).toBe('placed anew');
+  } finally {
+    await cluster.close();
+  }
+});

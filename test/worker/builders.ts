@@ -132,6 +132,7 @@ function inShort(instruction: Instruction): string {
     }
     case 'retry-busy-later':
       return `retry-busy-later ${instruction.worker}`;
+    case 'rejoined':
     case 'abort-execution':
     case 'drop-data':
       return `${instruction.kind} ${instruction.key}`;

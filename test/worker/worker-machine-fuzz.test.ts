@@ -39,6 +39,8 @@ const STEPS = [
   'remove-worker',
   'finish-run',
   'finish-run',
+  'secede',
+  'rejoin',
   'finish-transfer',
   'finish-transfer',
   'find-missing',
@@ -121,6 +123,13 @@ class World {
         return this.play({ op: 'remove-worker', worker: peer });
       case 'finish-run':
         return this.finishRun([...this.runs][mask % Math.max(1, this.runs.size)], index);
+      case 'secede':
+      case 'rejoin': {
+        const run = [...this.runs][mask % Math.max(1, this.runs.size)];
+        if (run === undefined) return;
+        if (what === 'rejoin') return this.play({ op: 'execute-rejoin', key: run });
+        return this.play({ op: 'execute-secede', key: run, computeDurationS: mask });
+      }
       case 'finish-transfer':
         return this.finishTransfer(
           [...this.transfers.keys()][peerIndex % Math.max(1, this.transfers.size)],
@@ -229,6 +238,7 @@ class World {
       case 'drop-data':
         expect(this.store.delete(instruction.key)).toBe(true);
         break;
+      case 'rejoined':
       case 'abort-execution':
         expect(this.runs.has(instruction.key)).toBe(true);
         break;

@@ -63,6 +63,67 @@ describe('another priority', () => {
   });
 });
 
+describe('a task that secedes', () => {
+  const secede = (key: string) => ({ op: 'execute-secede', key, computeDurationS: 3 }) as const;
+  const rejoin = (key: string) => ({ op: 'execute-rejoin', key }) as const;
+
+  it('leaves its thread to another one, says so once, and ends like any other', () => {
+    const bench = new WorkerBench();
+    bench.compute('x', {}, { runId: 7 });
+    bench.compute('y');
+    const [report] = bench.instructions(secede('x')) as [Send];
+    expect(report.message).toMatchObject({
+      op: 'long-running',
+      key: 'x',
+      runId: 7,
+      computeDurationS: 3,
+    });
+    expect(bench.states).toEqual({ x: 'executing', y: 'executing' });
+    expect(bench.send(secede('x'))).toEqual([]);
+    expect(bench.succeed('x')).toEqual(['task-finished x']);
+    expect(bench.succeed('y')).toEqual(['task-finished y']);
+  });
+
+  it('keeps its resources', () => {
+    const bench = new WorkerBench({ threadCount: 2, resources: { gpu: 1 } });
+    bench.compute('x', {}, { resources: { gpu: 1 } });
+    expect(bench.send(secede('x'))).toEqual(['long-running x']);
+    expect(bench.compute('y', {}, { resources: { gpu: 1 } })).toEqual([]);
+    expect(bench.succeed('x')).toEqual(['task-finished x', 'execute y']);
+  });
+
+  it('rejoins when a thread is free, before what has not begun, the first to ask first', () => {
+    const bench = new WorkerBench();
+    for (const key of ['w', 'x', 'y', 'z']) bench.compute(key);
+    expect(bench.send(secede('w'))).toEqual(['long-running w', 'execute z']);
+    expect(bench.send(secede('z'))).toEqual(['long-running z', 'execute y']);
+    expect(bench.send(rejoin('z'), rejoin('w'))).toEqual([]);
+    expect(bench.succeed('y')).toEqual(['task-finished y', 'rejoined z']);
+    expect(bench.send(rejoin('z'))).toEqual(['rejoined z']);
+    expect(bench.succeed('z')).toEqual(['task-finished z', 'rejoined w']);
+    expect(bench.succeed('w')).toEqual(['task-finished w', 'execute x']);
+  });
+
+  it('rejoins on a paused worker, where nothing else begins', () => {
+    const bench = new WorkerBench();
+    for (const key of ['w', 'x']) bench.compute(key);
+    expect(bench.send(secede('w'))).toEqual(['long-running w', 'execute x']);
+    bench.compute('y');
+    expect(bench.send({ op: 'pause' }, rejoin('w'))).toEqual([]);
+    expect(bench.succeed('x')).toEqual(['task-finished x', 'rejoined w']);
+    expect(bench.succeed('w')).toEqual(['task-finished w']);
+    expect(bench.send({ op: 'unpause' })).toEqual(['execute y']);
+  });
+
+  it('and is cancelled frees nothing twice, and is not reported', () => {
+    const bench = new WorkerBench();
+    for (const key of ['w', 'x', 'y']) bench.compute(key);
+    expect(bench.send({ op: 'free-keys', keys: ['w'] })).toEqual(['abort-execution w']);
+    expect(bench.send(secede('w'))).toEqual(['execute y']);
+    expect(bench.send({ op: 'execute-failure', key: 'w', failure: FAILURE })).toEqual([]);
+  });
+});
+
 describe('computing', () => {
   it('a task without inputs runs at once, and its result is reported', () => {
     const bench = new WorkerBench();

@@ -30,6 +30,7 @@ export {
   type SchedulerConfig,
   type SchedulingConfig,
   type WorkerConfig,
+  type WorkerMemoryConfig,
   type WorkStealingConfig,
 } from '../../core/config/types.ts';
 export type { TransitionRecord } from '../../core/kernel/story.ts';

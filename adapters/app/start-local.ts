@@ -1,4 +1,5 @@
 import { type Clock, type Transport, YardmasterError } from '../../core/api/index.ts';
+import type { WorkerMemoryConfig } from '../../core/config/types.ts';
 import { SystemClock } from '../clock/index.ts';
 import { Nanny } from '../nanny/index.ts';
 import type { ClusterWorker, WorkerStarter } from './cluster-workers.ts';
@@ -61,14 +62,16 @@ function workerShape(
   readonly threads: number;
   readonly resources: Readonly<Record<string, number>>;
   readonly memoryLimitBytes: number;
+  readonly memory: WorkerMemoryConfig;
   readonly ready: 'priority' | 'lifo';
   readonly killGraceMs: number;
 } {
-  const { threads = 1, resources, memoryLimit, ready, killGrace } = scheduler.config.worker;
+  const { threads = 1, resources, memoryLimit, memory, ready, killGrace } = scheduler.config.worker;
   return {
     threads: options.threads ?? threads,
     resources: options.resources ?? resources,
     memoryLimitBytes: options.memoryLimitBytes ?? memoryLimit,
+    memory,
     ready,
     killGraceMs: killGrace,
   };
@@ -123,7 +126,7 @@ function processStarter(
     // Its log is for the terminal of whoever started the cluster.
     ...['--log-format', 'text', '--kill-grace', graceText(shape.killGraceMs)],
     ...(list.length === 0 ? [] : ['--resources', list.join(' ')]),
-    ...(shape.memoryLimitBytes === 0 ? [] : ['--memory-limit', String(shape.memoryLimitBytes)]),
+    ...(shape.memoryLimitBytes === 0 ? [] : memoryFlags(shape.memoryLimitBytes, shape.memory)),
     ...(shape.ready === 'priority' ? [] : ['--ready', shape.ready]),
   ];
   return (name) => {
@@ -150,4 +153,12 @@ function processStarter(
 
 function graceText(ms: number): string {
   return Number.isFinite(ms) ? `${ms} ms` : 'inf';
+}
+
+function memoryFlags(limitBytes: number, memory: WorkerMemoryConfig): string[] {
+  const { spillFolder, monitorInterval, ...rest } = memory;
+  const list = Object.entries({ ...rest, monitorInterval: `${monitorInterval}ms` });
+  const flags = ['--memory-limit', String(limitBytes)];
+  flags.push('--memory', list.map(([name, value]) => `${name}=${value}`).join(' '));
+  return spillFolder === undefined ? flags : [...flags, '--spill-folder', spillFolder];
 }

@@ -6,8 +6,11 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { type WorkerEnd, WorkerHost } from '../../core/compose/worker-host.ts';
+import type { WorkerMemoryOptions } from '../../core/compose/worker-memory.ts';
+import type { WorkerMemoryConfig } from '../../core/config/types.ts';
 import { SystemClock } from '../clock/index.ts';
-import { MemoryStore } from '../store/index.ts';
+import { collectGarbage } from '../memory/index.ts';
+import { MemoryStore, removeAbandoned, SpillFolder } from '../store/index.ts';
 import { textLogger } from './text-log.ts';
 
 /** How to start a worker. Everything has a default. */
@@ -26,6 +29,8 @@ export interface StartWorkerOptions {
   readonly ready?: 'priority' | 'lifo';
   /** Bytes; 0: unlimited. Default 0. */
   readonly memoryLimitBytes?: number;
+  /** How it keeps that limit. */
+  readonly memory?: Partial<WorkerMemoryConfig>;
   /**
    * Milliseconds that a task may go on after it was aborted before its thread is ended and replaced;
    * Infinity: for ever. For `threads`. Default 5000.
@@ -87,6 +92,7 @@ export async function startWorker(
       clock,
       log,
       memoryLimitBytes: options.memoryLimitBytes ?? 0,
+      memory: memoryOptions(options, log),
       validate: options.validate ?? false,
       pid: process.pid,
       versions: { node: process.versions.node },
@@ -112,6 +118,32 @@ export async function startWorker(
     await executor.close();
     throw error;
   }
+}
+
+/** A guest does not give up: that would hardly free what its process occupies. */
+function memoryOptions(
+  { memory = {}, memoryLimitBytes = 0, isGuest = false }: StartWorkerOptions,
+  log: Logger,
+): WorkerMemoryOptions {
+  if (memoryLimitBytes === 0) return {};
+  const { target, spill, pause, terminate, transfer, maxSpill, monitorInterval } = memory;
+  const removed = removeAbandoned(memory.spillFolder);
+  if (removed.length > 0) {
+    log.info({ folders: removed }, 'deleted what workers that are no more had spilled');
+  }
+  return {
+    thresholds: {
+      ...(target === undefined ? {} : { target }),
+      ...(spill === undefined ? {} : { spill }),
+      ...(pause === undefined ? {} : { pause }),
+      ...(isGuest ? { terminate: 0 } : terminate === undefined ? {} : { terminate }),
+    },
+    disk: new SpillFolder(memory.spillFolder),
+    collectGarbage,
+    ...(transfer === undefined ? {} : { transfer }),
+    ...(maxSpill === undefined ? {} : { maxSpillBytes: maxSpill }),
+    ...(monitorInterval === undefined ? {} : { monitorIntervalMs: monitorInterval }),
+  };
 }
 
 function schemeOf(address: string): string {

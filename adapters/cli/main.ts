@@ -56,6 +56,8 @@ common(program.command('worker'))
   .option('-n, --name <name>', 'name for people and for restrictions (default: the address)')
   .option('-r, --resources <list>', "what tasks can ask for, as 'GPU=1 licence=2'", resources)
   .option('-m, --memory-limit <size>', 'bytes of memory, as 2GiB (default: unlimited)', size)
+  .option('--memory <list>', "how it keeps that limit, as 'target=0.5 maxSpill=20GiB'", settings)
+  .option('--spill-folder <folder>', 'where results go that have no room (default: of the system)')
   .addOption(
     new Option(
       '--ready <strategy>',
@@ -154,6 +156,8 @@ export interface WorkerFlags {
   readonly name?: string;
   readonly resources?: Readonly<Record<string, number>>;
   readonly memoryLimit?: number;
+  readonly memory?: Readonly<Record<string, number | string | boolean>>;
+  readonly spillFolder?: string;
   readonly ready?: 'priority' | 'lifo';
   readonly host?: string;
   readonly killGrace?: number;
@@ -245,6 +249,21 @@ function time(text: string): number {
   const ms = parseDurationMs(text);
   if (ms !== undefined && ms >= 0) return ms;
   throw new InvalidArgumentError('It must be a time, such as 5s, 500 ms or inf.');
+}
+
+/** Names are checked later, with everything else about them. */
+function settings(text: string): Record<string, number | string | boolean> {
+  const found: Record<string, number | string | boolean> = {};
+  for (const part of text.split(/[\s,]+/).filter((word) => word !== '')) {
+    const match = /^([^=]+)=([^=]+)$/.exec(part);
+    if (match === null) {
+      throw new InvalidArgumentError(`"${part}" is not of the form name=value, such as pause=0.9.`);
+    }
+    const value = match[2] as string;
+    const number = Number(value);
+    found[match[1] as string] = value === 'false' ? false : Number.isNaN(number) ? value : number;
+  }
+  return found;
 }
 
 function resources(text: string): Record<string, number> {

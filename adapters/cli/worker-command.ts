@@ -1,5 +1,5 @@
-import { loadConfigFile } from '../../core/config/load.ts';
-import type { WorkerConfig } from '../../core/config/types.ts';
+import { loadConfigFile, loadConfigObject } from '../../core/config/load.ts';
+import type { WorkerConfig, WorkerMemoryConfig } from '../../core/config/types.ts';
 import type { WorkerEnd } from '../../core/compose/worker-options.ts';
 import { YardmasterError } from '../../core/api/index.ts';
 import { type RunningWorker, startWorker } from '../app/start-worker.ts';
@@ -71,7 +71,9 @@ function start(
 ): Promise<RunningWorker> {
   const { name, host } = flags;
   const { threads, resources, memoryLimit, ready, killGrace } = { ...configured, ...flags };
+  const memory = { ...configured.memory, ...memoryOf(flags) };
   return startWorker(scheduler, {
+    memory,
     log: stderrLogger(flags, name ?? 'worker'),
     ...(threads === undefined ? {} : { threads }),
     ...(name === undefined ? {} : { name }),
@@ -81,4 +83,11 @@ function start(
     ...(memoryLimit === undefined ? {} : { memoryLimitBytes: memoryLimit }),
     ...(killGrace === undefined ? {} : { killGraceMs: killGrace }),
   });
+}
+
+/** What the flags say, checked like a configuration, and nothing else. */
+function memoryOf({ memory = {}, spillFolder }: WorkerFlags): Partial<WorkerMemoryConfig> {
+  const given = { ...memory, ...(spillFolder === undefined ? {} : { spillFolder }) };
+  const checked = loadConfigObject({ worker: { memory: given } }).config.worker.memory;
+  return Object.fromEntries(Object.entries(checked).filter(([name]) => name in given));
 }

@@ -65,6 +65,17 @@ export class ThreadExecutor implements Executor {
     });
   }
 
+  /** Of each thread as of the end of its last task; what a task occupies while it runs is not known. */
+  get memoryBytes(): number {
+    let total = 0;
+    for (const thread of this.threads) total += thread.memoryBytes;
+    return total;
+  }
+
+  collectGarbage(): void {
+    for (const thread of this.threads) thread.collectGarbage();
+  }
+
   close(): Promise<void> {
     this.closing ??= Promise.all([...this.threads].map((thread) => thread.close())).then(
       () => undefined,

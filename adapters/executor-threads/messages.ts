@@ -11,15 +11,22 @@ export type ToThread =
   /** The task that runs, if one still does. */
   | { readonly op: 'abort' }
   /** The task has a place again, as it asked. */
-  | { readonly op: 'rejoined' };
+  | { readonly op: 'rejoined' }
+  /** Garbage, as soon as the task that runs lets it. Answered by `collected`. */
+  | { readonly op: 'collect' };
 
 /** From a thread to the pool. Times are of {@link threadNowMs}. */
-export type FromThread =
+export type FromThread = (
   | { readonly op: 'ready' }
   /** The task goes on beside those that count. */
   | { readonly op: 'secede' }
   | { readonly op: 'rejoin' }
-  | { readonly op: 'done'; readonly result: ExecutionResult };
+  | { readonly op: 'collected' }
+  | { readonly op: 'done'; readonly result: ExecutionResult }
+) & {
+  /** Bytes that the JavaScript of the thread occupies now. */
+  readonly memoryBytes: number;
+};
 
 /** Milliseconds since the epoch: the same in all threads of a process. */
 export function threadNowMs(): number {

@@ -40,6 +40,9 @@ export class TaskThread {
   private readonly worker: Worker;
   private job: Job | undefined;
   private wasReady = false;
+  private usedBytes = 0;
+  /** It was asked to collect garbage and has not answered. */
+  private isCollecting = false;
   private isClosed = false;
   private uncaught: unknown = undefined;
 
@@ -66,6 +69,18 @@ export class TaskThread {
   /** Whether it ever got so far that it could run a task. */
   get hasStarted(): boolean {
     return this.wasReady;
+  }
+
+  /** Bytes that its JavaScript occupied when its last task ended, or after its last collection. */
+  get memoryBytes(): number {
+    return this.usedBytes;
+  }
+
+  /** Asks it to collect garbage, unless it was asked already. */
+  collectGarbage(): void {
+    if (this.isCollecting) return;
+    this.isCollecting = true;
+    this.worker.postMessage({ op: 'collect' } satisfies ToThread);
   }
 
   /** @param signal - aborts the task; a task that goes on all the same loses its thread */
@@ -99,8 +114,13 @@ export class TaskThread {
   }
 
   private onMessage(message: FromThread): void {
+    this.usedBytes = message.memoryBytes;
     if (message.op === 'ready') {
       this.wasReady = true;
+      return;
+    }
+    if (message.op === 'collected') {
+      this.isCollecting = false;
       return;
     }
     if (message.op !== 'done') {

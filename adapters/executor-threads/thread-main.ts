@@ -2,6 +2,7 @@
 import { parentPort } from 'node:worker_threads';
 
 import type { TaskSlot } from '../../core/api/index.ts';
+import { collectGarbage, threadBytes } from '../memory/index.ts';
 import { runTask } from '../tasks/index.ts';
 import { forSharing, type FromThread, threadNowMs, type ToThread } from './messages.ts';
 
@@ -13,11 +14,11 @@ let current: AbortController | undefined;
 let rejoins: (() => void)[] = [];
 
 const slot: TaskSlot = {
-  secede: () => post({ op: 'secede' }),
+  secede: () => post({ op: 'secede', memoryBytes: threadBytes() }),
   rejoin: () =>
     new Promise((resolve) => {
       rejoins.push(resolve);
-      post({ op: 'rejoin' });
+      post({ op: 'rejoin', memoryBytes: threadBytes() });
     }),
 };
 
@@ -33,16 +34,21 @@ async function run({ key, runSpec, inputs }: Extract<ToThread, { op: 'run' }>): 
   const result = await runTask(task, controller.signal, threadNowMs, slot);
   if (current === controller) current = undefined;
   if (result.kind !== 'success') {
-    post({ op: 'done', result });
+    post({ op: 'done', result, memoryBytes: threadBytes() });
     return;
   }
   const moved: ArrayBuffer[] = [];
-  post({ op: 'done', result: { ...result, value: forSharing(result.value, moved) } }, moved);
+  const value = forSharing(result.value, moved);
+  post({ op: 'done', result: { ...result, value }, memoryBytes: threadBytes() }, moved);
 }
 
 port.on('message', (message: ToThread) => {
   if (message.op === 'run') void run(message);
   else if (message.op === 'abort') current?.abort();
-  else for (const resolve of rejoins.splice(0)) resolve();
+  else if (message.op === 'rejoined') for (const resolve of rejoins.splice(0)) resolve();
+  else {
+    collectGarbage();
+    post({ op: 'collected', memoryBytes: threadBytes() });
+  }
 });
-post({ op: 'ready' });
+post({ op: 'ready', memoryBytes: threadBytes() });

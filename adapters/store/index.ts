@@ -1,1 +1,2 @@
 export { MemoryStore } from './memory-store.ts';
+export { defaultSpillFolder, removeAbandoned, SpillFolder } from './spill-folder.ts';

@@ -9,6 +9,10 @@ export class MemoryStore implements DataStore {
     return this.total;
   }
 
+  has(key: string): boolean {
+    return this.values.has(key);
+  }
+
   get(key: string): Uint8Array | undefined {
     return this.values.get(key);
   }

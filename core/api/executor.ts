@@ -41,6 +41,10 @@ export interface Executor {
    * @param slot - for tasks that secede. Default: they may, and it means nothing
    */
   run(task: ExecutableTask, signal: AbortSignal, slot?: TaskSlot): Promise<ExecutionResult>;
+  /** Bytes that its threads occupy besides results, as last known. Default 0. */
+  readonly memoryBytes?: number;
+  /** Asks idle threads to give back what is garbage. Does not wait for it. */
+  collectGarbage?(): void;
   /** Ends its threads. Running tasks fail. */
   close(): Promise<void>;
 }
@@ -49,8 +53,27 @@ export interface Executor {
 export interface DataStore {
   /** Bytes of all values. */
   readonly nbytes: number;
+  has(key: string): boolean;
+  /** Undefined when it is not there, or is there no more. */
   get(key: string): Uint8Array | undefined;
   set(key: string, value: Uint8Array): void;
   delete(key: string): boolean;
   keys(): Iterable<string>;
+}
+
+/**
+ * Holds results that have no room in memory. Its calls are synchronous, so that a result that is
+ * spilled to make room is out of memory before the next one comes in.
+ */
+export interface SpillArea {
+  /** Bytes that the results in it occupy. */
+  readonly nbytes: number;
+  /** Keeps a value until it is deleted. @throws Error when it cannot; nothing of it is left then */
+  write(key: string, value: Uint8Array): void;
+  /** What was written. @throws Error when it is gone or damaged */
+  read(key: string): Uint8Array;
+  /** No-op for an unknown key. */
+  delete(key: string): void;
+  /** Deletes everything. Never throws. */
+  close(): void;
 }

@@ -56,11 +56,12 @@ export class WorkerActivities {
   }
 
   execute({ key, runSpec, dependencies }: Execute): void {
-    const { executor, store, clock } = this.options;
-    const inputs = new Map<string, Uint8Array>();
-    for (const dependency of dependencies) {
-      const value = store.get(dependency);
-      if (value !== undefined) inputs.set(dependency, value);
+    const { executor, clock, nameEvent } = this.options;
+    const inputs = this.inputs(dependencies);
+    if (inputs === undefined) {
+      // The store has said which; the scheduler has that computed again, and then this.
+      this.feed({ op: 'execute-reschedule', key, stimulusId: nameEvent('input-lost') });
+      return;
     }
     const controller = new AbortController();
     const run: Run = { controller, startedMs: clock.nowMs(), rejoins: [] };
@@ -76,6 +77,18 @@ export class WorkerActivities {
         this.onRunEnd(key, { kind: 'failure', error: toErrorPayload(thrown) });
       },
     );
+  }
+
+  /** Undefined when one of them is lost. */
+  private inputs(dependencies: readonly string[]): Map<string, Uint8Array> | undefined {
+    const { store } = this.options;
+    const inputs = new Map<string, Uint8Array>();
+    for (const dependency of dependencies) {
+      const value = store.get(dependency);
+      if (value === undefined) return undefined;
+      inputs.set(dependency, value);
+    }
+    return inputs;
   }
 
   abortExecution(key: string): void {

@@ -8,19 +8,23 @@ import type { WorkerReport } from '../messages/stimulus.ts';
 import type { ToWorkerMessage } from '../messages/to-worker.ts';
 import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
 import type { Instruction, WorkerEvent } from '../worker/events.ts';
-import { hostOf } from '../worker/peer.ts';
+import type { MemoryMode } from '../worker/memory/governor.ts';
 import { WorkerKernel } from '../worker/worker-kernel.ts';
-import { isBusy } from '../worker/worker-tables.ts';
 import { DataServer } from './data-server.ts';
 import { type Network, openChannel, PeerChannels, transportFor } from './peer-channels.ts';
-import { compact, WorkerActivities } from './worker-activities.ts';
-import type { WorkerEnd, WorkerHostOptions } from './worker-options.ts';
+import { WorkerActivities } from './worker-activities.ts';
+import { takeIn } from './worker-intake.ts';
+import { WorkerMemory } from './worker-memory.ts';
+import {
+  identityOf,
+  transferLimit,
+  type WorkerEnd,
+  type WorkerHostOptions,
+} from './worker-options.ts';
 import { withTimeout } from './with-timeout.ts';
 
 export type { WorkerEnd, WorkerHostOptions } from './worker-options.ts';
 
-/** Part of the memory limit that transfers may fill. */
-const TRANSFER_FRACTION = 0.1;
 const FIND_MISSING_MS = 1000;
 const KEEP_ALIVE_MS = 60_000;
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -38,7 +42,9 @@ const OUTGOING_TRANSFERS_MAX = 50;
 export class WorkerHost {
   /** Resolves when it has closed, however that came. */
   readonly finished: Promise<WorkerEnd>;
-  private status: WorkerStatus = 'running';
+  /** What the scheduler wants it to be. While that is `running`, memory may pause it. */
+  private wantedStatus: WorkerStatus = 'running';
+  private memoryMode: MemoryMode = 'running';
   private channel: Channel | undefined;
   private readonly activities: WorkerActivities;
   private readonly timers: Timer[] = [];
@@ -60,8 +66,10 @@ export class WorkerHost {
       readonly server: DataServer;
       readonly peers: PeerChannels;
     },
+    private readonly memory: WorkerMemory,
   ) {
-    const { executor, store, clock, log } = options;
+    const { executor, clock, log } = options;
+    const { store } = memory;
     this.activities = new WorkerActivities({
       executor,
       store,
@@ -85,14 +93,15 @@ export class WorkerHost {
    * @throws RemoteError `ERR_REGISTRATION` when the scheduler refuses
    */
   static async start(options: WorkerHostOptions): Promise<WorkerHost> {
-    const { listenAddress, clock, store, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options;
+    const { listenAddress, clock, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options;
     const network: Network = { clock, transports: options.transports, connectTimeoutMs };
     const serverId = options.serverId ?? `worker-${randomUUID()}`;
     const made: { host?: WorkerHost } = {};
+    const memory = WorkerHost.memoryOf(options, made);
     const server = new DataServer({
       serverId,
       clock,
-      store,
+      store: memory.store,
       outgoingMax: () => made.host?.outgoingMax ?? 0,
       onPutData: (keys, values) => made.host?.putData(keys, values),
       identity: () => ({ ...made.host?.describe() }),
@@ -107,11 +116,11 @@ export class WorkerHost {
       threadCount: identity.threadCount,
       resources: identity.resources,
       ...(options.ready === undefined ? {} : { ready: options.ready }),
-      incomingBytesMax: transferLimit(identity.memoryLimitBytes),
+      incomingBytesMax: transferLimit(options),
       validate: options.validate ?? false,
     });
     const peers = new PeerChannels(network);
-    const host = new WorkerHost(options, identity, kernel, { listener, server, peers });
+    const host = new WorkerHost(options, identity, kernel, { listener, server, peers }, memory);
     made.host = host;
     try {
       await host.register(network);
@@ -119,10 +128,42 @@ export class WorkerHost {
       host.closing = Promise.resolve();
       host.activities.close();
       await host.stopServing(error as Error);
+      memory.close();
       throw error;
     }
     host.begin();
     return host;
+  }
+
+  /** @param made - has the host as soon as there is one; before that nothing is asked or told */
+  private static memoryOf(
+    options: WorkerHostOptions,
+    made: { readonly host?: WorkerHost },
+  ): WorkerMemory {
+    const {
+      memoryLimitBytes: limitBytes = 0,
+      store,
+      executor,
+      clock,
+      log,
+      measureMemory,
+    } = options;
+    return new WorkerMemory(
+      {
+        address: () => made.host?.address ?? options.listenAddress,
+        limitBytes,
+        store,
+        executor,
+        clock,
+        log,
+        measure: measureMemory,
+        isIdle: () => made.host?.isIdle ?? true,
+        onMode: (mode) => made.host?.onMemoryMode(mode),
+        onLost: (key) => made.host?.onDataLost(key),
+        onTooMuch: (error) => made.host?.giveUp(error),
+      },
+      options.memory,
+    );
   }
 
   /** Where peers reach it. */
@@ -132,6 +173,11 @@ export class WorkerHost {
 
   get name(): string {
     return this.identity.name;
+  }
+
+  private get status(): WorkerStatus {
+    const { wantedStatus } = this;
+    return wantedStatus === 'running' && this.memoryMode === 'paused' ? 'paused' : wantedStatus;
   }
 
   /** Tells the scheduler, gives up what runs, and closes the executor. */
@@ -192,6 +238,8 @@ export class WorkerHost {
     this.clockOffsetMs = reply.nowMs - (askedMs + clock.nowMs()) / 2;
     const { timers } = this;
     timers.push(every(clock, reply.heartbeatIntervalMs, () => this.heartbeat()));
+    const { memory } = this;
+    if (memory.isLimited) timers.push(every(clock, memory.monitorIntervalMs, () => memory.poll()));
     timers.push(every(clock, FIND_MISSING_MS, () => this.findMissing()));
     timers.push(every(clock, KEEP_ALIVE_MS, () => this.report({ op: 'keep-alive' })));
   }
@@ -237,12 +285,34 @@ export class WorkerHost {
   }
 
   private changeStatus(status: WorkerStatus, stimulusId: string): void {
-    if (status === this.status) return;
-    const ran = this.status === 'running';
-    this.status = status;
-    if (status === 'running') this.inbox.push({ op: 'unpause', stimulusId });
-    else if (ran) this.inbox.push({ op: 'pause', stimulusId });
-    this.report({ op: 'worker-status-change', status });
+    if (status === this.wantedStatus) return;
+    this.adapt(stimulusId, () => (this.wantedStatus = status));
+  }
+
+  private onMemoryMode(mode: MemoryMode): void {
+    this.adapt(this.nameEvent(`memory-${mode}`), () => (this.memoryMode = mode));
+    this.drain();
+  }
+
+  /** Brings the machine, and what the scheduler knows, in line with a change. */
+  private adapt(stimulusId: string, change: () => void): void {
+    const before = this.status;
+    const paceBefore = this.pace;
+    change();
+    const { status, pace } = this;
+    if (pace !== paceBefore) this.inbox.push({ op: pace, stimulusId });
+    if (status !== before) this.report({ op: 'worker-status-change', status });
+  }
+
+  private get pace(): 'pause' | 'crawl' | 'unpause' {
+    if (this.status !== 'running') return 'pause';
+    return this.memoryMode === 'crawling' ? 'crawl' : 'unpause';
+  }
+
+  /** Nothing occupies a thread and nothing is on its way. What has seceded may wait for others. */
+  private get isIdle(): boolean {
+    const { occupiedThreads, transferCount } = this.kernel.tables;
+    return occupiedThreads === 0 && transferCount === 0;
   }
 
   private feed(event: WorkerEvent): void {
@@ -280,7 +350,7 @@ export class WorkerHost {
       case 'retry-busy-later':
         return this.activities.retryBusyLater(instruction.worker);
       case 'drop-data':
-        this.options.store.delete(instruction.key);
+        this.memory.store.delete(instruction.key);
         return;
       case 'send':
         this.channel?.send(instruction.message);
@@ -307,12 +377,9 @@ export class WorkerHost {
   }
 
   private metrics(): WorkerMetrics {
-    const { store, measureMemory } = this.options;
     const bandwidth = this.activities.takeBandwidth();
     return {
-      memoryBytes: measureMemory?.() ?? store.nbytes,
-      spilledMemoryBytes: 0,
-      spilledDiskBytes: 0,
+      ...this.memory.figures(),
       managedBytes: this.kernel.tables.nbytes,
       ...(bandwidth === undefined ? {} : { bandwidth }),
     };
@@ -324,35 +391,14 @@ export class WorkerHost {
     return this.options.outgoingTransfersMax ?? OUTGOING_TRANSFERS_MAX;
   }
 
-  private putData(keys: readonly string[], values: readonly Uint8Array[]): void {
-    const { tables } = this.kernel;
-    for (const key of keys) {
-      const task = tables.tasks.get(key);
-      if (task === undefined || !isBusy(tables, task)) continue;
-      throw new YardmasterError(
-        'ERR_PROTOCOL',
-        `"${key}" is being computed or fetched on ${this.address}; put the data under another key`,
-        { key, worker: this.address },
-      );
-    }
-    this.storeGiven(keys, values);
-    const nbytes = values.map((value) => value.byteLength);
-    this.feed({ op: 'update-data', keys, nbytes, stimulusId: this.nameEvent('update-data') });
+  private onDataLost(key: string): void {
+    this.feed({ op: 'data-lost', keys: [key], stimulusId: this.nameEvent('data-lost') });
   }
 
-  /** All or none. */
-  private storeGiven(keys: readonly string[], values: readonly Uint8Array[]): void {
-    const { store } = this.options;
-    const added: string[] = [];
-    try {
-      for (const [index, key] of keys.entries()) {
-        if (store.get(key) === undefined) added.push(key);
-        store.set(key, compact(values[index] as Uint8Array));
-      }
-    } catch (error) {
-      for (const key of added) store.delete(key);
-      throw error;
-    }
+  private putData(keys: readonly string[], values: readonly Uint8Array[]): void {
+    takeIn({ tables: this.kernel.tables, store: this.memory.store }, keys, values);
+    const nbytes = values.map((value) => value.byteLength);
+    this.feed({ op: 'update-data', keys, nbytes, stimulusId: this.nameEvent('update-data') });
   }
 
   private describe(): WireMessage {
@@ -384,9 +430,16 @@ export class WorkerHost {
     this.closing = this.shutDown({ reason: gone.message, error: gone });
   }
 
+  /** As if it had died: what it was processing may be the reason, so the scheduler shall count it. */
+  private giveUp(error: YardmasterError): void {
+    if (this.closing !== undefined) return;
+    this.options.log.error({ err: error, ...error.data }, 'worker closes');
+    this.channel?.abort(error);
+    this.closing = this.shutDown({ reason: error.message, error });
+  }
+
   /** The machine is broken: better no worker than one that does something else than it says. */
   private fail(cause: unknown): void {
-    if (this.closing !== undefined) return;
     const reason = cause instanceof Error ? cause.message : String(cause);
     const error = new YardmasterError(
       'ERR_INVARIANT',
@@ -394,9 +447,7 @@ export class WorkerHost {
       YardmasterError.is(cause) ? cause.data : {},
       { cause },
     );
-    this.options.log.error({ err: error, ...error.data }, 'worker closes');
-    this.channel?.abort(error);
-    this.closing = this.shutDown({ reason: error.message, error });
+    this.giveUp(error);
   }
 
   private async shutDown(end: WorkerEnd): Promise<void> {
@@ -410,7 +461,8 @@ export class WorkerHost {
     }
     await this.stopServing(end.error);
     await this.attempt('the executor', () => this.options.executor.close());
-    this.status = 'closed';
+    this.memory.close();
+    this.wantedStatus = 'closed';
     this.resolveFinished(end);
     this.options.onClose?.(end);
   }
@@ -440,22 +492,3 @@ type UnnamedReport = WorkerReport extends infer R
     ? Omit<R, 'stimulusId'>
     : never
   : never;
-
-function transferLimit(memoryLimitBytes: number): number {
-  return memoryLimitBytes > 0 ? memoryLimitBytes * TRANSFER_FRACTION : Infinity;
-}
-
-function identityOf(options: WorkerHostOptions, address: string, serverId: string): WorkerIdentity {
-  const { name = address, executor, resources = {}, memoryLimitBytes = 0 } = options;
-  return {
-    address,
-    serverId,
-    name,
-    host: hostOf(address),
-    threadCount: executor.threadCount,
-    memoryLimitBytes,
-    resources,
-    ...(options.pid === undefined ? {} : { pid: options.pid }),
-    ...(options.versions === undefined ? {} : { versions: options.versions }),
-  };
-}

@@ -1,8 +1,11 @@
+import { hostOf } from '../worker/peer.ts';
 import type { ReadyStrategy } from '../worker/worker-options.ts';
 import type { Clock } from '../api/clock.ts';
 import type { DataStore, Executor } from '../api/executor.ts';
 import type { Logger } from '../api/plugin.ts';
 import type { Transport } from '../api/transport.ts';
+import type { WorkerIdentity } from '../state/worker.ts';
+import type { WorkerMemoryOptions } from './worker-memory.ts';
 
 /** What a worker is made of. */
 export interface WorkerHostOptions {
@@ -15,16 +18,19 @@ export interface WorkerHostOptions {
   readonly resources?: Readonly<Record<string, number>>;
   /** 0: unlimited, which is the default. */
   readonly memoryLimitBytes?: number;
+  /** How it keeps its memory limit. */
+  readonly memory?: WorkerMemoryOptions;
   /** What runs first of the tasks that are ready. Default `priority`. */
   readonly ready?: ReadyStrategy;
   /** By scheme. They must include those of both addresses. */
   readonly transports: ReadonlyMap<string, Transport>;
   /** The number of its threads is that of the worker. Closed together with the worker. */
   readonly executor: Executor;
+  /** Of results in memory. */
   readonly store: DataStore;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Bytes that the worker's process occupies. Default: those of the store. */
+  /** Bytes that its process occupies. Default: results in memory, and what the executor says. */
   readonly measureMemory?: () => number;
   /** Of the packages that matter to tasks, for messages to people. */
   readonly versions?: Readonly<Record<string, string>>;
@@ -49,4 +55,33 @@ export interface WorkerEnd {
   readonly error?: Error;
   /** The scheduler wants it to come back as a new process. */
   readonly restart?: boolean;
+}
+
+/** Part of the memory limit that transfers may fill. */
+const TRANSFER_FRACTION = 0.1;
+
+/** Bytes under way beyond which no transfer begins. */
+export function transferLimit({ memoryLimitBytes = 0, memory }: WorkerHostOptions): number {
+  const fraction = memory?.transfer ?? TRANSFER_FRACTION;
+  return memoryLimitBytes > 0 && fraction > 0 ? memoryLimitBytes * fraction : Infinity;
+}
+
+/** What a worker tells the scheduler about itself. */
+export function identityOf(
+  options: WorkerHostOptions,
+  address: string,
+  serverId: string,
+): WorkerIdentity {
+  const { name = address, executor, resources = {}, memoryLimitBytes = 0 } = options;
+  return {
+    address,
+    serverId,
+    name,
+    host: hostOf(address),
+    threadCount: executor.threadCount,
+    memoryLimitBytes,
+    resources,
+    ...(options.pid === undefined ? {} : { pid: options.pid }),
+    ...(options.versions === undefined ? {} : { versions: options.versions }),
+  };
 }

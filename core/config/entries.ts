@@ -9,12 +9,16 @@ import { isPlainObject } from './prepare.ts';
  * - in code, the thing itself: `plugins: [counter]`, `plugins: [new Counter()]`
  * - Dask's spelling of a policy of the memory manager: `class:` with the options inline; and of its
  *   measure: `managed_in_memory`
+ * - Dask's `false` for thresholds and limits of the memory of workers
  *
  * What cannot be brought into the form stays as it is, for the schema to complain about.
  */
 export function normaliseEntries(root: unknown): { value: unknown; problems: Problem[] } {
   const problems: Problem[] = [];
-  const value = within(root, 'scheduler', (scheduler) => {
+  const withMemory = within(root, 'worker', (worker) =>
+    within(worker, 'memory', (memory) => withoutFalse(memory, problems)),
+  );
+  const value = within(withMemory, 'scheduler', (scheduler) => {
     let result = within(scheduler, 'transport', plain);
     result = within(result, 'plugins', (items) => each(items, plain));
     for (const field of ['policies', 'shadows']) {
@@ -29,6 +33,21 @@ export function normaliseEntries(root: unknown): { value: unknown; problems: Pro
     );
   });
   return { value, problems };
+}
+
+const THRESHOLDS = ['target', 'spill', 'pause', 'terminate', 'transfer'];
+
+/** False means that there is none: a threshold of 0, a limit of Infinity. */
+function withoutFalse(memory: unknown, problems: Problem[]): unknown {
+  const limited = within(memory, 'maxSpill', (value) => (value === false ? null : value));
+  return THRESHOLDS.reduce<unknown>((changed, name) => {
+    return within(changed, name, (value) => {
+      if (value !== true) return value === false ? 0 : value;
+      const at = ['worker', 'memory', name];
+      problems.push({ at, message: 'must be a number from 0 to 1, or false (got true)' });
+      return 0;
+    });
+  }, limited);
 }
 
 const AMM_POLICIES = ['scheduler', 'activeMemoryManager', 'policies'];

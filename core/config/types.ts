@@ -111,6 +111,21 @@ export interface SchedulingConfig {
   };
 }
 
+/** The section `worker.memory`, checked. Parts of the memory limit; 0: never. */
+export interface WorkerMemoryConfig {
+  readonly target: number;
+  readonly spill: number;
+  readonly pause: number;
+  readonly terminate: number;
+  readonly transfer: number;
+  /** Bytes; Infinity: no such limit. */
+  readonly maxSpill: number;
+  /** Undefined: the folder of the system for temporary files. */
+  readonly spillFolder?: string;
+  /** Milliseconds. */
+  readonly monitorInterval: number;
+}
+
 /** The section `worker`, checked; sizes in bytes. */
 export interface WorkerConfig {
   /** Undefined: as many as the machine has processors. */
@@ -118,6 +133,7 @@ export interface WorkerConfig {
   readonly resources: Readonly<Record<string, number>>;
   /** Bytes; 0: unlimited. */
   readonly memoryLimit: number;
+  readonly memory: WorkerMemoryConfig;
   readonly ready: 'priority' | 'lifo';
   /** Milliseconds that an aborted task may go on; Infinity: for ever. */
   readonly killGrace: number;
@@ -217,6 +233,16 @@ export interface ConfigInput {
     readonly threads?: number;
     readonly resources?: Readonly<Record<string, number>>;
     readonly memoryLimit?: BytesInput;
+    readonly memory?: {
+      readonly target?: number | false;
+      readonly spill?: number | false;
+      readonly pause?: number | false;
+      readonly terminate?: number | false;
+      readonly transfer?: number | false;
+      readonly maxSpill?: BytesInput | false | null;
+      readonly spillFolder?: string;
+      readonly monitorInterval?: DurationInput;
+    };
     readonly ready?: 'priority' | 'lifo';
     readonly killGrace?: DurationInput | null;
     readonly nanny?: boolean;

@@ -10,7 +10,7 @@ import { comparePriorities, REPLICA_PRIORITY, type WorkerTask } from './worker-t
 export function nextTransfer(
   tables: WorkerTables,
 ): { readonly peer: Peer; readonly transfer: Transfer } | undefined {
-  if (!tables.isRunning || tables.fetching.size === 0 || isThrottled(tables)) return undefined;
+  if (tables.fetching.size === 0 || isThrottled(tables)) return undefined;
   const peer = choosePeer(tables);
   if (peer === undefined) return undefined;
   const transfer = chooseTasks(tables, peer);
@@ -18,7 +18,8 @@ export function nextTransfer(
 }
 
 /** Many small transfers are no burden; neither are few, as long as their bytes are. */
-function isThrottled({ options, transferCount, incomingBytes }: WorkerTables): boolean {
+function isThrottled({ options, pace, transferCount, incomingBytes }: WorkerTables): boolean {
+  if (pace !== 'running' && (pace === 'paused' || transferCount > 0)) return true;
   if (incomingBytes >= options.incomingBytesMax) return true;
   return (
     transferCount >= options.incomingTransfersMax && incomingBytes >= options.throttleThresholdBytes

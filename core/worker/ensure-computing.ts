@@ -7,7 +7,7 @@ import type { WorkerTask } from './worker-task.ts';
  * it is not starved, but no others. O(1).
  */
 export function nextToExecute(tables: WorkerTables): WorkerTask | undefined {
-  if (!tables.isRunning || tables.occupiedThreads >= tables.options.threadCount) return undefined;
+  if (tables.occupiedThreads >= tables.runLimit) return undefined;
   const ready = tables.ready.peek();
   const constrained = tables.constrained.peek();
   if (constrained === undefined || !tables.hasResourcesFor(constrained)) return ready;

@@ -35,7 +35,7 @@ export interface ExecuteFailure extends Caused {
   readonly failure: TaskFailure;
 }
 
-/** A run gave its task back. */
+/** A run gave its task back, or could not begin because an input was lost. */
 export interface ExecuteReschedule extends Caused {
   readonly op: 'execute-reschedule';
   readonly key: string;
@@ -102,6 +102,17 @@ export interface Unpause extends Caused {
   readonly op: 'unpause';
 }
 
+/** One run, and one transfer, at a time: as much as it takes to get on. Until `pause` or `unpause`. */
+export interface Crawl extends Caused {
+  readonly op: 'crawl';
+}
+
+/** The store has lost these results. */
+export interface DataLost extends Caused {
+  readonly op: 'data-lost';
+  readonly keys: readonly string[];
+}
+
 /** A client put results here; they are in the store already. */
 export interface StoreData extends Caused {
   readonly op: 'update-data';
@@ -131,6 +142,8 @@ export type WorkerEvent =
   | RetryBusyWorker
   | Pause
   | Unpause
+  | Crawl
+  | DataLost
   | StoreData;
 
 /** Start a run. One of the `execute-*` events answers it. */

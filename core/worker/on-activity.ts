@@ -3,6 +3,7 @@ import type { ActionTiming } from '../state/groups.ts';
 import type { TaskFailure } from '../state/task.ts';
 import { assert } from '../util/assert.ts';
 import type {
+  DataLost,
   ExecuteFailure,
   ExecuteReschedule,
   ExecuteSuccess,
@@ -182,5 +183,13 @@ export function onStoreData(scope: WorkerScope, event: StoreData): void {
       task.arrivedNbytes = nbytes;
       scope.recommend(task, 'memory');
     }
+  }
+}
+
+/** Says so to the scheduler, which has them computed again where nobody else holds a copy. */
+export function onDataLost(scope: WorkerScope, event: DataLost): void {
+  for (const key of event.keys) {
+    const task = scope.tables.tasks.get(key);
+    if (task?.state === 'memory') scope.recommend(task, 'released');
   }
 }

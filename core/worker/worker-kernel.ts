@@ -113,11 +113,16 @@ export class WorkerKernel {
         return activity.onRetryBusyWorker(scope, event);
       case 'update-data':
         return activity.onStoreData(scope, event);
+      case 'data-lost':
+        return activity.onDataLost(scope, event);
       case 'pause':
-        tables.isRunning = false;
+        tables.pace = 'paused';
         return;
       case 'unpause':
-        tables.isRunning = true;
+        tables.pace = 'running';
+        return;
+      case 'crawl':
+        tables.pace = 'crawling';
         return;
       default:
         return unreachable(event);

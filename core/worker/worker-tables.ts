@@ -26,8 +26,8 @@ export class WorkerTables {
   /** Amounts of each resource that no run occupies. */
   readonly availableResources: Map<string, number>;
 
-  /** False while paused. */
-  isRunning = true;
+  /** What may begin: everything, nothing, or one run and one transfer at a time. */
+  pace: 'running' | 'paused' | 'crawling' = 'running';
   /** Bytes of all results in memory. */
   nbytes = 0;
   /** Transfers under way, and the bytes that they are expected to bring. */
@@ -49,6 +49,12 @@ export class WorkerTables {
 
   get occupiedThreads(): number {
     return this.executing.size - this.seceded.size;
+  }
+
+  /** Runs that may go on at once. */
+  get runLimit(): number {
+    if (this.pace === 'running') return this.options.threadCount;
+    return this.pace === 'paused' ? 0 : 1;
   }
 
   ensureTask(key: string): WorkerTask {

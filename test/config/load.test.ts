@@ -59,6 +59,17 @@ const SCHEDULING = {
 };
 const WORKER_PROCESS = { killGrace: 5000, nanny: true, stuckAfter: 30_000, retireTimeout: 10_000 };
 
+/** Of workers, when nothing is said. */
+const MEMORY = {
+  target: 0.6,
+  spill: 0.7,
+  pause: 0.8,
+  terminate: 0.95,
+  transfer: 0.1,
+  maxSpill: Infinity,
+  monitorInterval: 100,
+};
+
 describe('a valid configuration', () => {
   it('is complete, in base units and frozen, when nothing is given', () => {
     const { config } = loadConfigObject({});
@@ -94,7 +105,13 @@ describe('a valid configuration', () => {
         plugins: [],
       },
       scheduling: SCHEDULING,
-      worker: { resources: {}, memoryLimit: 0, ready: 'priority', ...WORKER_PROCESS },
+      worker: {
+        resources: {},
+        memoryLimit: 0,
+        memory: MEMORY,
+        ready: 'priority',
+        ...WORKER_PROCESS,
+      },
     });
     expect(Object.isFrozen(config.scheduler.activeMemoryManager.policies)).toBe(true);
     expect(() => ((config as { scheduler: object }).scheduler = {})).toThrow(TypeError);
@@ -114,7 +131,11 @@ scheduler:
   plugins:
     - metrics
     - { use: ./counter.js, options: { every: 5 }, onError: crash }
-worker: { threads: 4, resources: { GPU: 2 }, memoryLimit: 4 GiB }
+worker:
+  threads: 4
+  resources: { GPU: 2 }
+  memoryLimit: 4 GiB
+  memory: { spill: false, maxSpill: 20 GB, monitorInterval: 50ms }
 `,
     );
     const { config, folder: from } = await loadConfigFile(path);
@@ -133,10 +154,23 @@ worker: { threads: 4, resources: { GPU: 2 }, memoryLimit: 4 GiB }
       threads: 4,
       resources: { GPU: 2 },
       memoryLimit: 4 * 2 ** 30,
+      memory: { ...MEMORY, spill: 0, maxSpill: 20e9, monitorInterval: 50 },
       ready: 'priority',
       ...WORKER_PROCESS,
     });
     expect(from).toBe(folder);
+  });
+
+  it('the limits of the memory of workers may be false, as in Dask, but not true', () => {
+    const memory = { target: false, maxSpill: false } as const;
+    expect(loadConfigObject({ worker: { memory } }).config.worker.memory).toEqual({
+      ...MEMORY,
+      target: 0,
+    });
+    const wrong = { worker: { memory: { pause: true, spill: 1.5 } } } as never;
+    expect(() => loadConfigObject(wrong)).toThrow(
+      /worker\.memory\.pause must be a number from 0 to 1, or false \(got true\)[^]*worker\.memory\.spill must be <= 1/,
+    );
   });
 
   it('JSON works, and may name the schema for its editor', async () => {

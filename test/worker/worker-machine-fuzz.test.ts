@@ -47,6 +47,8 @@ const STEPS = [
   'retry-busy',
   'pause',
   'unpause',
+  'crawl',
+  'data-lost',
   'update-data',
 ] as const;
 
@@ -142,7 +144,10 @@ class World {
         return this.play({ op: 'retry-busy-worker', worker: peer });
       case 'pause':
       case 'unpause':
+      case 'crawl':
         return this.play({ op: what });
+      case 'data-lost':
+        return this.play({ op: 'data-lost', keys: some });
       case 'update-data':
         return this.updateData(key, mask);
     }
@@ -290,7 +295,7 @@ it('whatever happens in whatever order, the state stays consistent and every tas
 });
 
 it('no transition of the table is dead', () => {
-  const made = new Set(fc.sample(steps, { seed: 7, numRuns: 300 }).flatMap(live));
+  const made = new Set(fc.sample(steps, { seed: 7, numRuns: 500 }).flatMap(live));
   const table = Object.entries(WORKER_TRANSITIONS).flatMap(([start, row]) =>
     Object.keys(row).map((target) => `${start}→${target}`),
   );

@@ -1,0 +1,26 @@
+import { getHeapStatistics, setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+
+type Collect = (options?: { readonly type: 'minor' }) => void;
+
+let collect: Collect | undefined;
+
+/**
+ * Collects the garbage of this thread, which blocks it for as long as that takes. Node does so by itself
+ * when a heap grows, but not when large buffers were let go.
+ */
+export function collectGarbage(): void {
+  if (collect === undefined) {
+    setFlagsFromString('--expose-gc');
+    collect = runInNewContext('gc') as Collect;
+  }
+  collect();
+  // Buffers are freed on the side; only the next collection, of whatever kind, counts them as gone.
+  collect({ type: 'minor' });
+}
+
+/** Bytes that the JavaScript of this thread occupies: its heap, and buffers that it does not share. */
+export function threadBytes(): number {
+  const { used_heap_size: heap, external_memory: external } = getHeapStatistics();
+  return heap + external;
+}

@@ -1,0 +1,172 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
+
+import { type SpillArea, YardmasterError } from '../../core/api/index.ts';
+
+const PREFIX = 'yardmaster-spill-';
+const OWNER_FILE = 'owner.json';
+
+/** Tells this process from an earlier one that had the same id, as happens in containers. */
+const PROCESS_MARK = `${process.pid}-${Math.round(performance.timeOrigin)}`;
+
+interface Owner {
+  readonly pid: number;
+  readonly host: string;
+  readonly mark: string;
+}
+
+interface Spilled {
+  readonly file: string;
+  readonly nbytes: number;
+  readonly checksum: number;
+}
+
+/** Folders that this process has made and not deleted. */
+const open = new Set<string>();
+let cleansUpAtExit = false;
+
+/** The folder in which workers make their own ones unless they are told where. */
+export function defaultSpillFolder(): string {
+  return tmpdir();
+}
+
+/**
+ * Keeps results in files, in a folder of its own that nobody else can read. The folder is made when the
+ * first result comes, and deleted when the area is closed or the process exits; what a process leaves
+ * behind that was killed, {@link removeAbandoned} deletes later.
+ */
+export class SpillFolder implements SpillArea {
+  private readonly spilled = new Map<string, Spilled>();
+  private folder: string | undefined;
+  private total = 0;
+  private fileCount = 0;
+
+  /** @param parent - where the folder is made; it is created when it does not exist */
+  constructor(readonly parent: string = defaultSpillFolder()) {}
+
+  get nbytes(): number {
+    return this.total;
+  }
+
+  /** Undefined until something was written. */
+  get path(): string | undefined {
+    return this.folder;
+  }
+
+  write(key: string, value: Uint8Array): void {
+    this.delete(key);
+    this.folder ??= makeFolder(this.parent);
+    const file = join(this.folder, `${this.fileCount++}.bin`);
+    try {
+      writeFileSync(file, value, { flag: 'wx', mode: 0o600 });
+    } catch (error) {
+      rmSync(file, { force: true });
+      throw error;
+    }
+    const nbytes = value.byteLength;
+    this.spilled.set(key, { file, nbytes, checksum: crc32(value) });
+    this.total += nbytes;
+  }
+
+  /** @throws YardmasterError `ERR_FRAME` when the file is not what was written, else as the system says */
+  read(key: string): Uint8Array {
+    const entry = this.spilled.get(key);
+    if (entry === undefined)
+      throw new YardmasterError('ERR_FRAME', `"${key}" is not on disk`, { key });
+    const { file, nbytes, checksum } = entry;
+    const value = readFileSync(file);
+    if (value.byteLength === nbytes && crc32(value) === checksum) {
+      return new Uint8Array(value.buffer, value.byteOffset, nbytes);
+    }
+    throw new YardmasterError(
+      'ERR_FRAME',
+      `the file ${file} with the result "${key}" was changed by somebody else`,
+      { key, file, nbytes: value.byteLength, expectedNbytes: nbytes },
+    );
+  }
+
+  delete(key: string): void {
+    const entry = this.spilled.get(key);
+    if (entry === undefined) return;
+    this.spilled.delete(key);
+    this.total -= entry.nbytes;
+    removeQuietly(entry.file);
+  }
+
+  close(): void {
+    this.spilled.clear();
+    this.total = 0;
+    if (this.folder === undefined) return;
+    removeQuietly(this.folder);
+    open.delete(this.folder);
+    this.folder = undefined;
+  }
+}
+
+/**
+ * Deletes the folders of processes of this machine that are no more. Folders that it may not read, or
+ * that belong to another host (a shared disk), stay.
+ * @returns the folders that it deleted
+ */
+export function removeAbandoned(parent: string = defaultSpillFolder()): string[] {
+  let names: string[];
+  try {
+    names = readdirSync(parent);
+  } catch {
+    return []; // There is nothing yet, or not for us.
+  }
+  const removed: string[] = [];
+  for (const name of names) {
+    if (!name.startsWith(PREFIX)) continue;
+    const folder = join(parent, name);
+    if (!isAbandoned(folder)) continue;
+    removeQuietly(folder);
+    removed.push(folder);
+  }
+  return removed;
+}
+
+function makeFolder(parent: string): string {
+  mkdirSync(parent, { recursive: true });
+  const folder = mkdtempSync(join(parent, PREFIX)); // Nobody else may read it.
+  const owner: Owner = { pid: process.pid, host: hostname(), mark: PROCESS_MARK };
+  writeFileSync(join(folder, OWNER_FILE), JSON.stringify(owner));
+  open.add(folder);
+  if (!cleansUpAtExit) process.once('exit', removeAll);
+  cleansUpAtExit = true;
+  return folder;
+}
+
+function removeAll(): void {
+  for (const folder of open) removeQuietly(folder);
+  open.clear();
+}
+
+function isAbandoned(folder: string): boolean {
+  let owner: Partial<Owner>;
+  try {
+    owner = JSON.parse(readFileSync(join(folder, OWNER_FILE), 'utf8')) as Partial<Owner>;
+  } catch {
+    return false; // Being made at this moment, or not ours.
+  }
+  const { pid, host, mark } = owner;
+  if (host !== hostname() || typeof pid !== 'number') return false;
+  if (pid === process.pid) return mark !== PROCESS_MARK;
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ESRCH';
+  }
+}
+
+/** What cannot be deleted is left for the next worker that starts. */
+function removeQuietly(path: string): void {
+  try {
+    rmSync(path, { recursive: true, force: true });
+  } catch {
+    // Somebody else has it open, or it was taken away from us.
+  }
+}

@@ -1,0 +1,206 @@
+import type { Clock } from '../api/clock.ts';
+import { YardmasterError } from '../api/errors.ts';
+import type { DataStore, Executor, SpillArea } from '../api/executor.ts';
+import type { Logger } from '../api/plugin.ts';
+import { MemoryGovernor, type MemoryMode } from '../worker/memory/governor.ts';
+import {
+  DEFAULT_MEMORY_THRESHOLDS,
+  type MemoryThresholds,
+} from '../worker/memory/memory-options.ts';
+import { type SpillTrouble, TieredStore } from '../worker/memory/tiered-store.ts';
+
+/** How a worker with a memory limit keeps it. */
+export interface WorkerMemoryOptions {
+  /** Default: {@link DEFAULT_MEMORY_THRESHOLDS}. */
+  readonly thresholds?: Partial<MemoryThresholds>;
+  /** Part of the limit that transfers under way may fill. 0: no bound. Default 0.1. */
+  readonly transfer?: number;
+  /** Where results go that have no room. Default: they stay in memory. */
+  readonly disk?: SpillArea;
+  /** Bytes on disk that are never exceeded. Default Infinity. */
+  readonly maxSpillBytes?: number;
+  /** Milliseconds between two looks at the memory. Default 100. */
+  readonly monitorIntervalMs?: number;
+  /** Collects the garbage of this thread. Default: the engine does as it likes. */
+  readonly collectGarbage?: () => void;
+}
+
+interface Surroundings {
+  readonly address: () => string;
+  readonly limitBytes: number;
+  readonly store: DataStore;
+  readonly executor: Executor;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Bytes that the worker's process occupies. Default: results in memory, and what the executor says. */
+  readonly measure: (() => number) | undefined;
+  /** Nothing runs and nothing is on its way. */
+  readonly isIdle: () => boolean;
+  readonly onMode: (mode: MemoryMode) => void;
+  readonly onLost: (key: string) => void;
+  /** The worker occupies so much that it has to give up. */
+  readonly onTooMuch: (error: YardmasterError) => void;
+}
+
+/** Metrics of the memory of a worker, in bytes. */
+export interface MemoryFigures {
+  readonly memoryBytes: number;
+  readonly spilledMemoryBytes: number;
+  readonly spilledDiskBytes: number;
+}
+
+/** Milliseconds between two warnings that it pauses; a worker at its limit may do so often. */
+const WARNING_INTERVAL_MS = 10_000;
+
+/**
+ * The memory of a worker: its results, where they are, and what is done when they become too many.
+ * Without a limit it does nothing but measure.
+ */
+export class WorkerMemory {
+  /** Of all results. */
+  readonly store: DataStore;
+  readonly monitorIntervalMs: number;
+  private readonly tiers: TieredStore | undefined;
+  private readonly governor: MemoryGovernor | undefined;
+  private mode: MemoryMode = 'running';
+  private warnedAtMs = -Infinity;
+
+  constructor(
+    private readonly around: Surroundings,
+    private readonly options: WorkerMemoryOptions = {},
+  ) {
+    const { limitBytes, store, clock } = around;
+    const { disk, maxSpillBytes = Infinity, monitorIntervalMs = 100 } = options;
+    this.monitorIntervalMs = monitorIntervalMs;
+    this.store = store;
+    if (limitBytes === 0) return;
+    const thresholds = { ...DEFAULT_MEMORY_THRESHOLDS, ...options.thresholds };
+    this.governor = new MemoryGovernor(limitBytes, thresholds);
+    if (disk === undefined) return;
+    this.tiers = new TieredStore({
+      ram: store,
+      disk,
+      clock,
+      targetBytes: thresholds.target > 0 ? thresholds.target * limitBytes : Infinity,
+      maxSpillBytes,
+      onLost: (key, error) => this.onLost(key, error),
+      onTrouble: (trouble) => this.onTrouble(trouble),
+    });
+    this.store = this.tiers;
+  }
+
+  /** Whether there is anything to look after. */
+  get isLimited(): boolean {
+    return this.governor !== undefined;
+  }
+
+  /** As of now. */
+  figures(): MemoryFigures {
+    const spilledMemoryBytes = this.tiers?.spilledBytes ?? 0;
+    return {
+      memoryBytes: this.processBytes(),
+      spilledMemoryBytes,
+      // Copies of what is in memory as well are not spilled, though they are on disk.
+      spilledDiskBytes: spilledMemoryBytes,
+    };
+  }
+
+  /** Looks at the memory, and does what has to be done. */
+  poll(): void {
+    const { governor, tiers } = this;
+    if (governor === undefined) return;
+    const { clock, isIdle, onMode } = this.around;
+    const processBytes = this.processBytes();
+    const verdict = governor.decide({
+      nowMs: clock.nowMs(),
+      processBytes,
+      ramBytes: this.ramBytes,
+      canSpill: tiers?.canSpill === true,
+      isIdle: isIdle(),
+    });
+    if (verdict.terminate) {
+      this.giveUp(processBytes);
+      return;
+    }
+    tiers?.spill(verdict.spillBytes);
+    if (verdict.collect) this.collect(governor);
+    if (verdict.mode === this.mode) return;
+    this.tellMode(verdict.mode, processBytes);
+    this.mode = verdict.mode;
+    onMode(verdict.mode);
+  }
+
+  /** Deletes what was spilled. */
+  close(): void {
+    this.options.disk?.close();
+  }
+
+  private get ramBytes(): number {
+    return this.tiers?.ramBytes ?? this.around.store.nbytes;
+  }
+
+  private processBytes(): number {
+    const { measure, executor } = this.around;
+    return measure?.() ?? this.ramBytes + (executor.memoryBytes ?? 0);
+  }
+
+  private collect(governor: MemoryGovernor): void {
+    const { clock, executor } = this.around;
+    const startedMs = clock.nowMs();
+    executor.collectGarbage?.();
+    this.options.collectGarbage?.();
+    const nowMs = clock.nowMs();
+    governor.noteCollection(nowMs, nowMs - startedMs);
+  }
+
+  private giveUp(processBytes: number): void {
+    const { limitBytes, address, onTooMuch } = this.around;
+    onTooMuch(
+      new YardmasterError(
+        'ERR_OUT_OF_MEMORY',
+        `the worker ${address()} gives up: it occupies ${processBytes} of ${limitBytes} bytes, and collecting garbage did not help; give it a higher memory limit, fewer threads, or smaller tasks`,
+        { worker: address(), processBytes, limitBytes, managedBytes: this.ramBytes },
+      ),
+    );
+  }
+
+  private tellMode(mode: MemoryMode, processBytes: number): void {
+    const { log, address, limitBytes, clock } = this.around;
+    const facts = { worker: address(), processBytes, limitBytes, managedBytes: this.ramBytes };
+    const amount = `${processBytes} of ${limitBytes} bytes, ${this.ramBytes} of them results`;
+    if (mode === 'running') {
+      log.info(facts, `worker goes on: it occupies ${amount}`);
+      return;
+    }
+    const text =
+      mode === 'paused'
+        ? `worker pauses: it occupies ${amount}`
+        : `worker goes on one task at a time: it occupies ${amount}, and waiting did not help; give it a higher memory limit`;
+    const isDue = clock.nowMs() - this.warnedAtMs >= WARNING_INTERVAL_MS;
+    if (isDue) this.warnedAtMs = clock.nowMs();
+    if (isDue) log.warn(facts, text);
+    else log.info(facts, text);
+  }
+
+  private onLost(key: string, err: unknown): void {
+    const text = `the spilled result "${key}" cannot be read: ${messageOf(err)}; it counts as lost`;
+    this.around.log.warn({ err, key, worker: this.around.address() }, text);
+    this.around.onLost(key);
+  }
+
+  private onTrouble(trouble: SpillTrouble): void {
+    const { key, nbytes } = trouble;
+    const why =
+      trouble.why === 'full'
+        ? `that would be more than ${trouble.maxBytes} bytes on disk (worker.memory.maxSpill)`
+        : messageOf(trouble.error);
+    const facts = { key, nbytes, worker: this.around.address() };
+    const err = trouble.why === 'failed' ? { err: trouble.error } : {};
+    const text = `"${key}" (${nbytes} bytes) cannot be spilled: ${why}; it stays in memory, and so do others`;
+    this.around.log.warn({ ...facts, ...err }, text);
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

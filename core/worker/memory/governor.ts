@@ -1,0 +1,127 @@
+import {
+  COLLECTION_INTERVAL_MS,
+  COLLECTION_PAUSE_RATIO,
+  type MemoryThresholds,
+  RESUME_RATIO,
+  STUCK_MS,
+} from './memory-options.ts';
+
+/**
+ * What a worker may do: everything; begin nothing; or begin one task, or one transfer, at a time, because
+ * to wait would not help.
+ */
+export type MemoryMode = 'running' | 'paused' | 'crawling';
+
+/** One look at the memory of a worker. */
+export interface MemorySample {
+  readonly nowMs: number;
+  /** All that the worker occupies. */
+  readonly processBytes: number;
+  /** Results in memory. */
+  readonly ramBytes: number;
+  /** Whether results can be spilled. */
+  readonly canSpill: boolean;
+  /** Nothing runs and nothing is on its way. */
+  readonly isIdle: boolean;
+}
+
+/** What is to be done about it. */
+export interface MemoryVerdict {
+  /** Bytes of results to spill; 0: none. */
+  readonly spillBytes: number;
+  readonly mode: MemoryMode;
+  /** Garbage is to be collected, after spilling. Tell {@link MemoryGovernor.noteCollection}. */
+  readonly collect: boolean;
+  /** The worker is to give up. */
+  readonly terminate: boolean;
+}
+
+/**
+ * Decides from measurements what a worker does about its memory. A function of its state and the sample:
+ * no clock, no I/O.
+ *
+ * Garbage counts in the measurement until it is collected, and what was spilled is garbage, too. So it
+ * spills, pauses, and gives up only after a collection that was not enough.
+ */
+export class MemoryGovernor {
+  private mode: MemoryMode = 'running';
+  private isSpilling = false;
+  /** Before more is spilled, garbage is collected: it may be enough. */
+  private needsCollection = false;
+  private nextCollectionMs = -Infinity;
+  private stuckSinceMs: number | undefined;
+  /** Garbage was collected when the worker was beyond `terminate`. */
+  private isLastChance = false;
+
+  /** @param limitBytes - above 0 */
+  constructor(
+    private readonly limitBytes: number,
+    private readonly thresholds: MemoryThresholds,
+  ) {}
+
+  decide(sample: MemorySample): MemoryVerdict {
+    const spillBytes = this.spillBytes(sample);
+    if (spillBytes > 0) this.needsCollection = true;
+    this.mode = this.nextMode(sample);
+    const isTooMuch = this.isBeyond(this.thresholds.terminate, sample);
+    const terminate = isTooMuch && this.isLastChance;
+    this.isLastChance &&= isTooMuch;
+    const wantsCollection =
+      this.needsCollection || isTooMuch || this.isBeyond(this.thresholds.pause, sample);
+    const collect = wantsCollection && sample.nowMs >= this.nextCollectionMs;
+    if (collect && isTooMuch) this.isLastChance = true;
+    return { spillBytes, mode: this.mode, collect, terminate };
+  }
+
+  /** Garbage has been collected, which took so long. */
+  noteCollection(nowMs: number, tookMs: number): void {
+    this.needsCollection = false;
+    this.nextCollectionMs =
+      nowMs + Math.max(COLLECTION_INTERVAL_MS, COLLECTION_PAUSE_RATIO * tookMs);
+  }
+
+  private isBeyond(threshold: number, { processBytes }: MemorySample): boolean {
+    return threshold > 0 && processBytes > threshold * this.limitBytes;
+  }
+
+  /** Begins beyond `spill` and goes on until below `target`. */
+  private spillBytes(sample: MemorySample): number {
+    const { spill, target } = this.thresholds;
+    if (spill === 0) return 0;
+    const low = target > 0 ? Math.min(target, spill) : spill;
+    const isBeyond = this.isBeyond(this.isSpilling ? low : spill, sample);
+    if (isBeyond && !this.isSpilling) this.needsCollection = true;
+    this.isSpilling = isBeyond;
+    if (!isBeyond || this.needsCollection || !sample.canSpill) return 0;
+    return Math.min(sample.ramBytes, Math.ceil(sample.processBytes - low * this.limitBytes));
+  }
+
+  private nextMode(sample: MemorySample): MemoryMode {
+    const { pause } = this.thresholds;
+    if (pause === 0) return 'running';
+    if (this.mode === 'running') {
+      // Garbage first: it may be enough.
+      const isReal = sample.nowMs < this.nextCollectionMs;
+      return isReal && this.isBeyond(pause, sample) ? this.pause() : 'running';
+    }
+    if (!this.isBeyond(pause * RESUME_RATIO, sample)) return 'running';
+    if (this.mode === 'crawling') return 'crawling';
+    return this.isStuck(sample) ? 'crawling' : 'paused';
+  }
+
+  private pause(): MemoryMode {
+    this.stuckSinceMs = undefined;
+    return 'paused';
+  }
+
+  /** For a while there has been nothing that could make it less. */
+  private isStuck({ nowMs, isIdle, canSpill, ramBytes }: MemorySample): boolean {
+    const couldSpill = this.thresholds.spill > 0 && canSpill && ramBytes > 0;
+    if (!isIdle || couldSpill) {
+      this.stuckSinceMs = undefined;
+      return false;
+    }
+    this.stuckSinceMs ??= nowMs;
+    return nowMs - this.stuckSinceMs >= STUCK_MS;
+  }
+}

@@ -1,0 +1,33 @@
+/** Parts of the memory limit at which a worker does something about it. 0: never. */
+export interface MemoryThresholds {
+  /** Results that go beyond it are spilled, the least recently used first. Default 0.6. */
+  readonly target: number;
+  /** When all that the worker occupies goes beyond it, results are spilled as well. Default 0.7. */
+  readonly spill: number;
+  /** Beyond it no further task begins. Default 0.8. */
+  readonly pause: number;
+  /** Beyond it the worker gives up. Default 0.95. */
+  readonly terminate: number;
+}
+
+export const DEFAULT_MEMORY_THRESHOLDS: MemoryThresholds = {
+  target: 0.6,
+  spill: 0.7,
+  pause: 0.8,
+  terminate: 0.95,
+};
+
+/** A paused worker goes on when it occupies less than this part of what paused it. */
+export const RESUME_RATIO = 0.95;
+
+/** Milliseconds after which a paused worker that cannot help itself goes on, one task at a time. */
+export const STUCK_MS = 2000;
+
+/** A collection of garbage is followed by this many times its own duration without one. */
+export const COLLECTION_PAUSE_RATIO = 10;
+
+/** Least milliseconds between two collections of garbage. */
+export const COLLECTION_INTERVAL_MS = 200;
+
+/** Milliseconds without an attempt to spill after one failed. */
+export const SPILL_RETRY_MS = 5000;

@@ -1,0 +1,201 @@
+import type { Clock } from '../../api/clock.ts';
+import type { DataStore, SpillArea } from '../../api/executor.ts';
+import { SPILL_RETRY_MS } from './memory-options.ts';
+import { Residency } from './residency.ts';
+
+/** Why something that should be spilled stays in memory. */
+export type SpillTrouble =
+  | {
+      readonly why: 'full';
+      readonly key: string;
+      readonly nbytes: number;
+      readonly maxBytes: number;
+    }
+  | {
+      readonly why: 'failed';
+      readonly key: string;
+      readonly nbytes: number;
+      readonly error: unknown;
+    };
+
+export interface TieredStoreOptions {
+  readonly ram: DataStore;
+  readonly disk: SpillArea;
+  readonly clock: Clock;
+  /** Bytes of results in memory beyond which others are spilled; Infinity: no such limit. */
+  readonly targetBytes: number;
+  /** Bytes on disk that are never exceeded. */
+  readonly maxSpillBytes: number;
+  /** A result was found to be gone or damaged: it is in this store no more. */
+  readonly onLost: (key: string, error: unknown) => void;
+  /** Told once, and again only after spilling has worked in between. */
+  readonly onTrouble: (trouble: SpillTrouble) => void;
+}
+
+/**
+ * Keeps results in memory as long as they fit, and those that were used least recently on disk.
+ *
+ * A result that is read back is in memory again, if it fits; its copy on disk stays, so that to spill it
+ * again costs nothing. What cannot be spilled stays in memory: nothing is lost for want of room.
+ */
+export class TieredStore implements DataStore {
+  private readonly residency = new Residency();
+  /** Until then nothing is written. */
+  private retryAtMs = -Infinity;
+  /** Why the last attempt to write failed, if it did. */
+  private trouble: SpillTrouble['why'] | undefined;
+
+  constructor(private readonly options: TieredStoreOptions) {}
+
+  /** Bytes of all results, as they would be in memory. */
+  get nbytes(): number {
+    return this.residency.ramBytes + this.residency.spilledBytes;
+  }
+
+  /** Bytes of the results in memory. */
+  get ramBytes(): number {
+    return this.residency.ramBytes;
+  }
+
+  /** Bytes, as they would be in memory, of the results that are on disk only. */
+  get spilledBytes(): number {
+    return this.residency.spilledBytes;
+  }
+
+  /** Bytes on disk, copies of what is in memory included. */
+  get diskBytes(): number {
+    return this.options.disk.nbytes;
+  }
+
+  /** Whether an attempt to spill now could succeed. */
+  get canSpill(): boolean {
+    return this.options.clock.nowMs() >= this.retryAtMs;
+  }
+
+  has(key: string): boolean {
+    return this.residency.has(key);
+  }
+
+  /** Counts as use. Reads from disk what is there alone. */
+  get(key: string): Uint8Array | undefined {
+    const { residency } = this;
+    const resident = residency.find(key);
+    if (resident === undefined) return undefined;
+    if (!resident.isInRam) return this.readBack(key, resident.nbytes);
+    residency.touch(key);
+    return this.options.ram.get(key);
+  }
+
+  /** Replaces what was there. A value that alone reaches the target goes to disk at once. */
+  set(key: string, value: Uint8Array): void {
+    const { ram, targetBytes } = this.options;
+    const { byteLength } = value;
+    this.delete(key);
+    if (byteLength >= targetBytes && this.write(key, value)) {
+      this.residency.add(key, byteLength, 'disk');
+      return;
+    }
+    this.makeRoom(byteLength);
+    ram.set(key, value);
+    this.residency.add(key, byteLength, 'ram');
+  }
+
+  delete(key: string): boolean {
+    const resident = this.residency.find(key);
+    if (resident === undefined) return false;
+    if (resident.isInRam) this.options.ram.delete(key);
+    if (resident.isOnDisk) this.options.disk.delete(key);
+    if (resident.isOnDisk && this.trouble === 'full') this.retryAtMs = -Infinity;
+    return this.residency.remove(key);
+  }
+
+  keys(): Iterable<string> {
+    return this.residency.keys();
+  }
+
+  /**
+   * Spills at least so many bytes, the least recently used first.
+   * @returns bytes that left memory; fewer when nothing is left, or the disk takes no more
+   */
+  spill(nbytes: number): number {
+    const before = this.ramBytes;
+    while (before - this.ramBytes < nbytes && this.spillOne());
+    return before - this.ramBytes;
+  }
+
+  /** Whether results of so many more bytes stay within the target. */
+  private makeRoom(nbytes: number): boolean {
+    const roomBytes = this.options.targetBytes - nbytes;
+    while (this.ramBytes > roomBytes) if (!this.spillOne()) return false;
+    return true;
+  }
+
+  private spillOne(): boolean {
+    const { residency } = this;
+    const { ram } = this.options;
+    const resident = residency.leastRecentlyUsed();
+    if (resident === undefined) return false;
+    const { key, isOnDisk } = resident;
+    if (!isOnDisk && !this.write(key, ram.get(key) as Uint8Array)) return false;
+    ram.delete(key);
+    residency.moveToDisk(key);
+    return true;
+  }
+
+  private write(key: string, value: Uint8Array): boolean {
+    if (!this.canSpill) return false;
+    const { disk, maxSpillBytes } = this.options;
+    const nbytes = value.byteLength;
+    if (!this.makeRoomOnDisk(nbytes)) {
+      this.tell({ why: 'full', key, nbytes, maxBytes: maxSpillBytes });
+      return false;
+    }
+    try {
+      disk.write(key, value);
+    } catch (error) {
+      this.tell({ why: 'failed', key, nbytes, error });
+      return false;
+    }
+    this.trouble = undefined;
+    return true;
+  }
+
+  /** At the expense of copies of what is in memory. */
+  private makeRoomOnDisk(nbytes: number): boolean {
+    const { disk, maxSpillBytes } = this.options;
+    if (nbytes > maxSpillBytes) return false;
+    while (disk.nbytes + nbytes > maxSpillBytes) {
+      const double = this.residency.oldestDouble();
+      if (double === undefined) return false;
+      disk.delete(double.key);
+      this.residency.dropDouble(double.key);
+    }
+    return true;
+  }
+
+  private tell(trouble: SpillTrouble): void {
+    const { clock, onTrouble } = this.options;
+    this.retryAtMs = clock.nowMs() + SPILL_RETRY_MS;
+    const isKnown = this.trouble === trouble.why;
+    this.trouble = trouble.why;
+    if (!isKnown) onTrouble(trouble);
+  }
+
+  private readBack(key: string, nbytes: number): Uint8Array | undefined {
+    const { disk, ram, targetBytes, onLost } = this.options;
+    let value: Uint8Array;
+    try {
+      value = disk.read(key);
+    } catch (error) {
+      disk.delete(key);
+      this.residency.remove(key);
+      onLost(key, error);
+      return undefined;
+    }
+    // What does not fit is lent, not kept.
+    if (nbytes >= targetBytes || !this.makeRoom(nbytes)) return value;
+    ram.set(key, value);
+    this.residency.copyToRam(key);
+    return value;
+  }
+}

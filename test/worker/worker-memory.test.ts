@@ -1,0 +1,201 @@
+import { expect, it } from 'vitest';
+
+import { type SpillArea, type WireMessage, YardmasterError } from '../../core/api/index.ts';
+import type { WorkerMemoryOptions } from '../../core/compose/worker-memory.ts';
+import type { WorkerHost } from '../../core/compose/worker-host.ts';
+import { Bench, Ref } from './hand-scheduler.ts';
+
+/** A disk in the hands of the test. */
+class Disk implements SpillArea {
+  readonly files = new Map<string, Uint8Array>();
+  isClosed = false;
+
+  get nbytes(): number {
+    return [...this.files.values()].reduce((total, file) => total + file.byteLength, 0);
+  }
+
+  write(key: string, value: Uint8Array): void {
+    this.files.set(key, value.slice());
+  }
+
+  read(key: string): Uint8Array {
+    const file = this.files.get(key);
+    if (file === undefined) throw new Error('no such file');
+    return file.slice();
+  }
+
+  delete(key: string): void {
+    this.files.delete(key);
+  }
+
+  close(): void {
+    this.isClosed = true;
+  }
+}
+
+interface World {
+  readonly bench: Bench;
+  readonly worker: WorkerHost;
+  readonly disk: Disk;
+  /** Bytes that the process is said to occupy. */
+  readonly process: { nbytes: number };
+}
+
+/** A worker with a limit of 10 kB, which looks at its memory every 100 ms. */
+async function world(memory: WorkerMemoryOptions = {}): Promise<World> {
+  const bench = await new Bench().listen();
+  const disk = new Disk();
+  const process = { nbytes: 1000 };
+  const worker = await bench.startWorker('alice', {
+    memoryLimitBytes: 10_000,
+    measureMemory: () => process.nbytes,
+    memory: { disk, ...memory },
+  });
+  return { bench, worker, disk, process };
+}
+
+const ops = (reports: readonly WireMessage[]): unknown[] =>
+  reports.map((report) => [report['op'], report['key'] ?? report['status']]);
+
+const isBeat = (report: WireMessage): boolean => report['op'] === 'heartbeat-worker';
+
+const news = ({ bench, worker }: World): unknown[] =>
+  ops(bench.take(worker).filter((report) => !isBeat(report)));
+
+it('results beyond the target are spilled, used from there, and told in heartbeats', async () => {
+  const it = await world();
+  const { bench, worker, disk } = it;
+  for (const key of ['a', 'b', 'c']) await bench.send(worker, bench.compute(key, 'zeros', [2500]));
+  expect([...disk.files.keys()]).toEqual(['a']);
+  await bench.pass(500);
+  const metrics = bench.take(worker).find(isBeat)!['metrics'] as Record<string, number>;
+  expect(metrics['memoryBytes']).toBe(1000);
+  expect(metrics['spilledMemoryBytes']).toBe(disk.files.get('a')!.byteLength);
+  expect(metrics['spilledDiskBytes']).toBe(disk.nbytes);
+  expect(metrics['managedBytes']).toBe(3 * disk.nbytes);
+  const where = { a: [worker.address] };
+  await bench.send(worker, bench.compute('d', 'echo', [new Ref('a')], where));
+  expect(worker.identity.memoryLimitBytes).toBe(10_000);
+  expect([...disk.files.keys()]).toEqual(['a', 'b', 'c']);
+});
+
+it('a spilled input that is damaged is reported, and its task goes back, to be run again later', async () => {
+  const it = await world();
+  const { bench, worker, disk } = it;
+  for (const key of ['a', 'b', 'c']) await bench.send(worker, bench.compute(key, 'zeros', [2500]));
+  disk.files.clear();
+  bench.take(worker);
+  const where = { a: [worker.address] };
+  const reports = await bench.send(worker, bench.compute('d', 'echo', [new Ref('a')], where));
+  expect(ops(reports)).toEqual([
+    ['release-worker-data', 'a'],
+    ['reschedule', 'd'],
+  ]);
+  expect(bench.logged.join()).toContain('"a" cannot be read: no such file; it counts as lost');
+});
+
+it('a peer that asks for a lost result does not get it, and the scheduler is told', async () => {
+  const it = await world();
+  const { bench, worker, disk } = it;
+  for (const key of ['a', 'b', 'c']) await bench.send(worker, bench.compute(key, 'zeros', [2500]));
+  disk.files.clear();
+  bench.take(worker);
+  const peer = await bench.peer(worker);
+  const reply = await bench.settle(peer.request('get-data', { keys: ['a', 'b'] }));
+  expect(reply).toMatchObject({ keys: ['b'] });
+  expect(news(it)).toEqual([['release-worker-data', 'a']]);
+});
+
+it('a disk that is full is told once, and nothing is lost', async () => {
+  const it = await world({ maxSpillBytes: 3000 });
+  const { bench, worker, disk } = it;
+  const keys = ['a', 'b', 'c', 'd', 'e'];
+  for (const key of keys) await bench.send(worker, bench.compute(key, 'zeros', [2500]));
+  expect([...disk.files.keys()]).toEqual(['a']);
+  const told = bench.logged.filter((line) => line.includes('cannot be spilled'));
+  expect(told).toHaveLength(1);
+  expect(told[0]).toMatch(/"b" \(\d+ bytes\).*3000 bytes on disk \(worker.memory.maxSpill\)/);
+  const peer = await bench.peer(worker);
+  expect(await bench.settle(peer.request('get-data', { keys }))).toMatchObject({ keys });
+});
+
+it('beyond the pause threshold nothing begins; below it work goes on', async () => {
+  const it = await world();
+  const { bench, worker, process } = it;
+  process.nbytes = 9000;
+  await bench.pass(200);
+  expect(news(it)).toEqual([['worker-status-change', 'paused']]);
+  await bench.send(worker, bench.compute('x', 'add', [1, 2]));
+  await bench.pass(300);
+  expect(news(it)).toEqual([]);
+  process.nbytes = 5000;
+  await bench.pass(100);
+  expect(news(it)).toEqual([
+    ['worker-status-change', 'running'],
+    ['task-finished', 'x'],
+  ]);
+});
+
+it('when waiting does not help, one task runs at a time', async () => {
+  const it = await world();
+  const { bench, worker, process } = it;
+  process.nbytes = 9000;
+  await bench.pass(300);
+  news(it);
+  const tasks = ['x', 'y'].map((key) => bench.compute(key, 'waitForAbort', []));
+  await bench.send(worker, ...tasks, bench.compute('z', 'add', [1, 2]));
+  await bench.pass(2000);
+  expect(news(it)).toEqual([['worker-status-change', 'running']]);
+  await bench.pass(500);
+  const beats = bench.take(worker).filter(isBeat);
+  expect(beats.at(-1)!['executing']).toHaveLength(1);
+  expect(bench.logged.join()).toContain('goes on one task at a time');
+});
+
+it('a worker that the scheduler has paused stays paused, however much memory is free', async () => {
+  const it = await world();
+  const { bench, worker, process } = it;
+  const pause = { op: 'worker-status-change', status: 'paused', stimulusId: 'p' } as const;
+  await bench.send(worker, pause);
+  process.nbytes = 9000;
+  await bench.pass(300);
+  process.nbytes = 1000;
+  await bench.pass(300);
+  expect(news(it)).toEqual([]);
+  const resume = { op: 'worker-status-change', status: 'running', stimulusId: 'r' } as const;
+  expect(ops(await bench.send(worker, resume))).toEqual([['worker-status-change', 'running']]);
+});
+
+it('garbage is collected before the worker pauses', async () => {
+  const process = { nbytes: 1000 };
+  const bench = await new Bench().listen();
+  const worker = await bench.startWorker('alice', {
+    memoryLimitBytes: 10_000,
+    measureMemory: () => process.nbytes,
+    memory: { collectGarbage: () => (process.nbytes = 2000) },
+  });
+  process.nbytes = 9000;
+  await bench.pass(1000);
+  expect(process.nbytes).toBe(2000);
+  expect(bench.take(worker).filter((report) => !isBeat(report))).toEqual([]);
+});
+
+it('beyond the last threshold the worker gives up without a goodbye, and deletes what it spilled', async () => {
+  const { bench, worker, disk, process } = await world();
+  process.nbytes = 9800;
+  await bench.pass(300);
+  const end = await bench.settle(worker.finished);
+  expect(end.error).toBeInstanceOf(YardmasterError);
+  expect(end.error).toMatchObject({ code: 'ERR_OUT_OF_MEMORY', data: { processBytes: 9800 } });
+  expect(ops(bench.take(worker))).not.toContainEqual(['worker-status-change', 'closing']);
+  expect(disk.isClosed).toBe(true);
+});
+
+it('without a limit nobody looks at the memory', async () => {
+  const bench = await new Bench().listen();
+  let looks = 0;
+  await bench.startWorker('alice', { measureMemory: () => ++looks });
+  const atStart = looks;
+  await bench.pass(450);
+  expect(looks).toBe(atStart);
+});

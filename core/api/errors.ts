@@ -18,7 +18,8 @@ export const ERROR_CODES = {
   ERR_LOST_DEPENDENCY: 'A dependency is gone and cannot be computed again.',
   ERR_NO_WORKER: 'No worker came in time.',
   ERR_NOT_SERIALISABLE: 'A value cannot be serialised.',
-  ERR_OUT_OF_MEMORY: 'The inputs of a task are larger than the memory of any worker.',
+  ERR_OUT_OF_MEMORY:
+    'The inputs of a task are larger than the memory of any worker, or a worker gave up at its memory limit.',
   ERR_PLUGIN_HOOK: 'A hook of a plugin threw.',
   ERR_PLUGIN_LOAD: 'A plugin could not be loaded.',
   ERR_PLUGIN_SETUP: 'A plugin failed to set up, start or close, or took too long.',

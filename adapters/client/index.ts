@@ -31,6 +31,14 @@ export {
 export type { TopicEvent, TopicHandler } from './coordination/topics.ts';
 export type { WaitLimit } from './coordination/values.ts';
 export { Variable } from './coordination/variable.ts';
+export {
+  type ClusterLogs,
+  type ClusterVersions,
+  DiagnosticsAccess,
+  type InspectOptions,
+  type Silent,
+  type Versions,
+} from './diagnostics-access.ts';
 export type { FutureStatus } from './entry.ts';
 export type { FetchOptions } from './fetcher.ts';
 export { type CancelOptions, Future } from './future.ts';

@@ -4,6 +4,7 @@ import { hint } from '../config/errors.ts';
 import { isPlainObject } from '../config/prepare.ts';
 import type { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
 import type { TaskState } from '../state/task.ts';
+import type { Diagnostics } from './diagnostics.ts';
 import type { EventLog } from './event-log.ts';
 import type { PluginInfo } from './scheduler.ts';
 import type { PluginLifecycle } from './plugin-lifecycle.ts';
@@ -20,6 +21,7 @@ export interface CommandScope {
   addresses(): readonly string[];
   plugins(): readonly PluginInfo[];
   readonly policies: PolicyDesk;
+  readonly diagnostics: Diagnostics;
 }
 
 /**
@@ -39,6 +41,7 @@ export class Commands {
       ['plugins', () => this.scope.plugins()],
       ['events', (parameters) => this.events(parameters)],
       ...this.scope.policies.commands,
+      ...this.scope.diagnostics.commands,
     ]);
   }
 

@@ -18,10 +18,12 @@ import type { ClusterState } from '../state/cluster.ts';
 import { busHooks } from './bus-hooks.ts';
 import { Commands } from './commands.ts';
 import { Delivery } from './delivery.ts';
+import { Diagnostics } from './diagnostics.ts';
 import { EventLog } from './event-log.ts';
 import { Extensions, type ExtensionsHost } from './extensions.ts';
 import { Gatherer } from './gatherer.ts';
 import { kernelOptions } from './kernel-options.ts';
+import { LogBook } from './log-book.ts';
 import { Pace } from './pace.ts';
 import { type SchedulerPolicies, PolicyDesk } from './policy-desk.ts';
 import type {
@@ -54,6 +56,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   crash: YardmasterError | undefined;
 
   private readonly log: Logger;
+  private readonly logBook: LogBook;
   private readonly extensions: Extensions;
   private readonly transports: TransportTable;
   private readonly eventLog = new EventLog();
@@ -77,9 +80,10 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     private readonly options: CreateSchedulerOptions & { readonly log: Logger },
   ) {
     this.clock = options.clock;
-    this.log = options.log;
+    this.logBook = new LogBook(options.log, this.clock);
+    this.log = this.logBook;
     this.config = loaded.config;
-    this.extensions = new Extensions(loaded, options, this);
+    this.extensions = new Extensions(loaded, { ...options, log: this.logBook }, this);
     this.delivery = new Delivery({
       sessions: this.sessions,
       bus: this.extensions.bus,
@@ -237,6 +241,13 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
       addresses: () => this.listeners.map(({ address }) => address),
       plugins: () => this.plugins,
       policies: this.desk,
+      diagnostics: new Diagnostics({
+        kernel: this.kernel,
+        events: this.eventLog,
+        logBook: this.logBook,
+        plugins: () => this.plugins,
+        channelOf: (address) => this.sessions.workers.get(address)?.channel,
+      }),
     });
   }
 

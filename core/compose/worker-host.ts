@@ -11,8 +11,10 @@ import type { Instruction, WorkerEvent } from '../worker/events.ts';
 import type { MemoryMode } from '../worker/memory/governor.ts';
 import { WorkerKernel } from '../worker/worker-kernel.ts';
 import { DataServer } from './data-server.ts';
+import { LogBook } from './log-book.ts';
 import { type Network, openChannel, PeerChannels, transportFor } from './peer-channels.ts';
 import { WorkerActivities } from './worker-activities.ts';
+import { WorkerInspection } from './worker-inspection.ts';
 import { takeIn } from './worker-intake.ts';
 import { WorkerMemory } from './worker-memory.ts';
 import {
@@ -47,6 +49,7 @@ export class WorkerHost {
   private memoryMode: MemoryMode = 'running';
   private channel: Channel | undefined;
   private readonly activities: WorkerActivities;
+  private readonly inspection: WorkerInspection;
   private readonly timers: Timer[] = [];
   private readonly inbox: WorkerEvent[] = [];
   /** Registered: before that, messages of the scheduler wait. */
@@ -58,7 +61,7 @@ export class WorkerHost {
   private resolveFinished!: (end: WorkerEnd) => void;
 
   private constructor(
-    private readonly options: WorkerHostOptions,
+    private readonly options: WorkerHostOptions & { readonly log: LogBook },
     readonly identity: WorkerIdentity,
     private readonly kernel: WorkerKernel,
     private readonly listening: {
@@ -70,6 +73,7 @@ export class WorkerHost {
   ) {
     const { executor, clock, log } = options;
     const { store } = memory;
+    this.inspection = new WorkerInspection(kernel, log, () => this.describe());
     this.activities = new WorkerActivities({
       executor,
       store,
@@ -92,7 +96,8 @@ export class WorkerHost {
    * @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`
    * @throws RemoteError `ERR_REGISTRATION` when the scheduler refuses
    */
-  static async start(options: WorkerHostOptions): Promise<WorkerHost> {
+  static async start(given: WorkerHostOptions): Promise<WorkerHost> {
+    const options = { ...given, log: new LogBook(given.log, given.clock) };
     const { listenAddress, clock, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options;
     const network: Network = { clock, transports: options.transports, connectTimeoutMs };
     const serverId = options.serverId ?? `worker-${randomUUID()}`;
@@ -217,9 +222,7 @@ export class WorkerHost {
       { address: schedulerAddress, role: 'worker' },
       {
         onMessage: (message) => this.onMessage(message as unknown as ToWorkerMessage),
-        onRequest: (method) => {
-          throw new YardmasterError('ERR_PROTOCOL', `a worker answers "${method}" to peers only`);
-        },
+        onRequest: (method, parameters) => this.inspection.answer(method, parameters),
         onClose: (error) => this.onSchedulerGone(error),
       },
       () => this.drain(),
@@ -247,8 +250,8 @@ export class WorkerHost {
   private begin(): void {
     this.hasStarted = true;
     const { address, name } = this;
-    const { schedulerAddress: scheduler, log } = this.options;
-    log.info({ address, name, scheduler }, 'worker registered');
+    const { schedulerAddress: scheduler } = this.options;
+    this.options.log.info({ address, name, scheduler }, 'worker registered');
     if (this.channel?.isClosed === true) this.onSchedulerGone(undefined);
     this.drain();
   }

@@ -103,3 +103,23 @@ export interface CommandRequest {
   readonly command: string;
   readonly parameters?: unknown;
 }
+
+/** A line of a log, as it is told to others. */
+export interface LogLine {
+  /** By the clock of the process that logged it, in milliseconds. */
+  readonly atMs: number;
+  readonly level: 'info' | 'warn' | 'error';
+  readonly message: string;
+  /** Its fields as text, cut when they are long. */
+  readonly fields: string;
+}
+
+/** Served by workers to their scheduler: a look inside. */
+export interface InspectRequest {
+  readonly what: 'versions' | 'logs' | 'state';
+  /** Newest lines of the log. Default: all that are kept. */
+  readonly count?: number;
+}
+
+/** What was asked for: versions by name; `{ lines }`; or the state as plain data. */
+export type InspectReply = Readonly<Record<string, unknown>>;

@@ -1,4 +1,4 @@
-import { ClusterAccess } from '../cluster-access.ts';
+import { DiagnosticsAccess } from '../diagnostics-access.ts';
 import type { Session } from '../session.ts';
 import { EventFlag } from './event-flag.ts';
 import { LeaseKeeper } from './leases.ts';
@@ -16,7 +16,7 @@ export interface LoggedEvent {
 }
 
 /** The part of a client that shares things with other clients, by name. */
-export class CoordinationAccess extends ClusterAccess {
+export class CoordinationAccess extends DiagnosticsAccess {
   private readonly coordinator: Coordinator;
   private readonly leases: LeaseKeeper;
   private readonly topics: TopicFeed;

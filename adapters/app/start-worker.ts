@@ -38,6 +38,8 @@ export interface StartWorkerOptions {
   readonly killGraceMs?: number;
   /** Under which others reach it. Default 127.0.0.1, or `local` in memory. */
   readonly host?: string;
+  /** Name of what starts another worker in its place when it restarts. Default: nothing does. */
+  readonly nanny?: string;
   /** Shares its process with other workers: what it holds counts as its memory. Default false. */
   readonly isGuest?: boolean;
   /** Ways to reach others besides `tcp`. */
@@ -97,6 +99,7 @@ export async function startWorker(
       pid: process.pid,
       versions: { node: process.versions.node },
       ...(name === undefined ? {} : { name }),
+      ...(options.nanny === undefined ? {} : { nanny: options.nanny }),
       ...(resources === undefined ? {} : { resources }),
       ...(options.ready === undefined ? {} : { ready: options.ready }),
       ...(options.isGuest === true ? {} : { measureMemory: () => process.memoryUsage.rss() }),

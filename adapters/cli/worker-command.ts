@@ -77,6 +77,7 @@ function start(
     log: stderrLogger(flags, name ?? 'worker'),
     ...(threads === undefined ? {} : { threads }),
     ...(name === undefined ? {} : { name }),
+    ...(flags.supervised === true ? { nanny: `process ${process.ppid}` } : {}),
     ...(resources === undefined ? {} : { resources }),
     ...(ready === undefined ? {} : { ready }),
     ...(host === undefined ? {} : { host }),

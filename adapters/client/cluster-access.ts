@@ -230,6 +230,19 @@ export class ClusterAccess {
     return this.command('amm.retireWorkers', options);
   }
 
+  /**
+   * Has the processes of workers replaced, for those that have a nanny. What runs there begins anew,
+   * what only they hold is computed again when it is needed.
+   *
+   * @param workers - addresses or names. Default: all
+   * @returns who was told to, and who has no nanny and works on
+   */
+  restartWorkers(
+    workers: readonly string[] = [],
+  ): Promise<{ readonly restarted: readonly WorkerName[]; readonly kept: readonly WorkerName[] }> {
+    return this.command('restart-workers', { workers });
+  }
+
   /** The workers that `retireWorkers` would choose. */
   workersToClose(options: WorkersToCloseOptions = {}): Promise<readonly WorkerName[]> {
     return this.command('amm.workersToClose', options);

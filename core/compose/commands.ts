@@ -1,5 +1,5 @@
 import { YardmasterError } from '../api/errors.ts';
-import type { Caller, CommandHandler } from '../api/plugin.ts';
+import type { Caller, CommandHandler, NewStimulus } from '../api/plugin.ts';
 import { hint } from '../config/errors.ts';
 import { isPlainObject } from '../config/prepare.ts';
 import type { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
@@ -20,6 +20,7 @@ export interface CommandScope {
   readonly lifecycle: PluginLifecycle;
   addresses(): readonly string[];
   plugins(): readonly PluginInfo[];
+  enqueue(stimulus: NewStimulus): void;
   readonly policies: PolicyDesk;
   readonly diagnostics: Diagnostics;
 }
@@ -38,6 +39,7 @@ export class Commands {
       ['processing', () => this.perWorker(({ processing }) => keysOf(processing))],
       ['has-what', () => this.perWorker(({ hasWhat }) => keysOf(hasWhat))],
       ['nbytes', (parameters) => this.nbytes(keysIn('nbytes', parameters))],
+      ['restart-workers', (parameters) => this.restartWorkers(parameters)],
       ['plugins', () => this.scope.plugins()],
       ['events', (parameters) => this.events(parameters)],
       ...this.scope.policies.commands,
@@ -95,6 +97,28 @@ export class Commands {
     };
   }
 
+  /** Those that have somebody who starts them again; all of these, when none is named. */
+  private restartWorkers(parameters: unknown): unknown {
+    const asked = textsIn('restart-workers', 'workers', parameters);
+    const { workersByRank } = this.scope.kernel.cluster;
+    const chosen = workersByRank.filter(({ address, name }) => {
+      return asked.length === 0 || asked.includes(address) || asked.includes(name);
+    });
+    const name = ({ address: at, name: its }: (typeof chosen)[number]): object => {
+      return { address: at, name: its };
+    };
+    const [restarted, kept] = [
+      chosen.filter(({ identity }) => identity.nanny !== undefined),
+      chosen.filter(({ identity }) => identity.nanny === undefined),
+    ];
+    const answer = { restarted: restarted.map(name), kept: kept.map(name) };
+    for (const { address: worker } of restarted) {
+      const how = { expected: true, close: true, restart: true };
+      this.scope.enqueue({ op: 'remove-worker', worker, ...how });
+    }
+    return answer;
+  }
+
   private perWorker<T>(
     read: (worker: SchedulerKernel['cluster']['workersByRank'][number]) => T,
   ): (readonly [address: string, value: T])[] {
@@ -128,11 +152,15 @@ function keysOf(tasks: Iterable<TaskState>): string[] {
 }
 
 function keysIn(command: string, parameters: unknown): readonly string[] {
-  const { keys = [] } = (isPlainObject(parameters) ? parameters : {}) as { keys?: unknown };
-  if (Array.isArray(keys) && keys.every((key) => typeof key === 'string')) return keys;
+  return textsIn(command, 'keys', parameters);
+}
+
+function textsIn(command: string, field: string, parameters: unknown): readonly string[] {
+  const texts = (isPlainObject(parameters) ? parameters[field] : undefined) ?? [];
+  if (Array.isArray(texts) && texts.every((text) => typeof text === 'string')) return texts;
   throw new YardmasterError(
     'ERR_PROTOCOL',
-    `the command "${command}" takes { keys } with an array of strings`,
-    { command, field: 'keys' },
+    `the command "${command}" takes { ${field} } with an array of strings`,
+    { command, field },
   );
 }

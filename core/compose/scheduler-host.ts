@@ -240,6 +240,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
       lifecycle: this.extensions.lifecycle,
       addresses: () => this.listeners.map(({ address }) => address),
       plugins: () => this.plugins,
+      enqueue: (stimulus) => this.enqueue(stimulus),
       policies: this.desk,
       diagnostics: new Diagnostics({
         kernel: this.kernel,

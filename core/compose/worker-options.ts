@@ -35,6 +35,8 @@ export interface WorkerHostOptions {
   /** Of the packages that matter to tasks, for messages to people. */
   readonly versions?: Readonly<Record<string, string>>;
   readonly pid?: number;
+  /** What starts another worker in its place when it is told to restart. Default: nothing. */
+  readonly nanny?: string;
   /** Unique id of this worker. Default: random. */
   readonly serverId?: string;
   /** Transfers to peers at once, beyond which these are told to come back. Default 50. */
@@ -82,6 +84,7 @@ export function identityOf(
     memoryLimitBytes,
     resources,
     ...(options.pid === undefined ? {} : { pid: options.pid }),
+    ...(options.nanny === undefined ? {} : { nanny: options.nanny }),
     ...(options.versions === undefined ? {} : { versions: options.versions }),
   };
 }

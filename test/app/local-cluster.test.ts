@@ -173,6 +173,37 @@ describe('a local cluster of processes', () => {
     expect(pids.filter(isAlive)).toEqual([]);
   });
 
+  test('restarts a worker that is told to, under its name', async () => {
+    const cluster = await LocalCluster.start({ mode: 'processes', workers: 1 });
+    try {
+      const client = await cluster.client();
+      const before = cluster.pids[0];
+      const kept = client.submit(square, 8);
+      await kept.settled();
+      expect(await client.restartWorkers(['nobody'])).toEqual({ restarted: [], kept: [] });
+      const { restarted } = await client.restartWorkers();
+      expect(restarted.map(({ name }) => name)).toEqual(['worker-0']);
+      // It was only there, and is computed again.
+      expect(await client.submit(add, [kept, 1]).result()).toBe(65);
+      expect(cluster.pids).toHaveLength(1);
+      expect(cluster.pids[0]).not.toBe(before);
+    } finally {
+      await cluster.close();
+    }
+  });
+
+  test('leaves alone what has no nanny', async () => {
+    const cluster = await LocalCluster.start({ mode: 'inline', workers: 1 });
+    try {
+      const client = await cluster.client();
+      const { restarted, kept } = await client.restartWorkers(['worker-0']);
+      expect([restarted, kept]).toEqual([[], [expect.objectContaining({ name: 'worker-0' })]]);
+      expect(await client.submit(square, 3).result()).toBe(9);
+    } finally {
+      await cluster.close();
+    }
+  });
+
   test('waits without workers, and fails the tasks when it is told to', async () => {
     const config = { scheduler: { noWorkersTimeout: '600ms' } };
     const cluster = await LocalCluster.start({

@@ -64,7 +64,7 @@ function canonical(value: unknown): unknown {
   return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** The announcement that a peer is gone is newer than the recording. */
+/** Some messages are newer than the recording, or our own. */
 function fromWorkerMessage(message: ToWorkerMessage): TraceMessage | undefined {
   switch (message.op) {
     case 'compute-task': {
@@ -95,6 +95,7 @@ function fromWorkerMessage(message: ToWorkerMessage): TraceMessage | undefined {
       return { op: message.op };
     case 'remove-worker':
     case 'refresh-who-has':
+    case 'set-priority':
     case 'worker-status-change':
       return undefined;
   }

@@ -93,6 +93,8 @@ class SimulatedWorker {
       }
       case 'abort-execution':
         return; // It runs to its end; nobody takes the result.
+      case 'rejoined':
+        throw new Error('nobody has ever left its thread here');
       case 'retry-busy-later':
         throw new Error('nobody is ever busy here');
     }

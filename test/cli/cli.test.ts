@@ -87,6 +87,8 @@ describe('the command line', () => {
       [['worker', 'tcp://127.0.0.1:1', '--threads', '0'], 'a whole number, at least 1'],
       [['worker', 'tcp://127.0.0.1:1', '--resources', 'GPU'], 'not of the form name=amount'],
       [['worker', 'tcp://127.0.0.1:1', '--memory-limit', 'lots'], 'such as 500MB or 2GiB'],
+      [['worker', 'tcp://127.0.0.1:1', '--memory', 'pause'], 'not of the form name=value'],
+      [['worker', 'tcp://127.0.0.1:1', '--memory', 'pause=2'], 'worker.memory.pause must be <= 1'],
       [['worker', 'nowhere'], 'ERR_CONNECT: "nowhere" is not the address of a scheduler'],
       [['worker', 'tcp://127.0.0.1:1'], 'ERR_CONNECT: '],
       [['demo', '--path', join(folder, 'empty')], 'ERR_CONFIG: there are no text files'],

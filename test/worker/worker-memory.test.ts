@@ -199,3 +199,31 @@ it('without a limit nobody looks at the memory', async () => {
   await bench.pass(450);
   expect(looks).toBe(atStart);
 });
+
+/** As columnar tables are: views of one buffer that is larger than what they show. */
+const whole = new ArrayBuffer(100_000);
+const table = {
+  names: ['a', 'b'],
+  columns: [new Float64Array(whole, 0, 100), new Int32Array(whole, 800, 50)],
+};
+
+it.each([
+  ['a string', 'x'.repeat(3000), 3000],
+  ['a string beyond Latin-1', '\u{1F600}'.repeat(1000), 4000],
+  ['a typed array', new Float64Array(500), 4000],
+  ['a Buffer', Buffer.alloc(2000), 2000],
+  ['a view of a larger buffer', new Uint8Array(whole, 10, 2000), 2000],
+  ['a table of columns', table, 1000],
+  ['a Map', new Map(Array.from({ length: 500 }, (_, index) => [index, index])), 2000],
+  ['a Set', new Set(Array.from({ length: 500 }, (_, index) => index)), 1000],
+])('the size of %s is that of its bytes, which are what is kept', async (_, value, atLeast) => {
+  const { bench, worker } = await world({ thresholds: { target: 0 } });
+  const [finished] = await bench.send(worker, bench.compute('x', 'echo', [value]));
+  const peer = await bench.peer(worker);
+  const reply = await bench.settle(peer.request('get-data', { keys: ['x'] }));
+  const [kept] = (reply as { values: Uint8Array[] }).values;
+  expect(finished!['nbytes']).toBe(kept!.byteLength);
+  expect(kept!.buffer.byteLength).toBeLessThan(1.25 * kept!.byteLength + 100);
+  expect(kept!.byteLength).toBeGreaterThanOrEqual(atLeast);
+  expect(kept!.byteLength).toBeLessThan(1.6 * atLeast + 200);
+});

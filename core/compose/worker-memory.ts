@@ -4,8 +4,10 @@ import type { DataStore, Executor, SpillArea } from '../api/executor.ts';
 import type { Logger } from '../api/plugin.ts';
 import { MemoryGovernor, type MemoryMode } from '../worker/memory/governor.ts';
 import {
+  COLLECTION_INTERVAL_MS,
   COLLECTION_PAUSE_RATIO,
   DEFAULT_MEMORY_THRESHOLDS,
+  GARBAGE_RATIO,
   type MemoryThresholds,
 } from '../worker/memory/memory-options.ts';
 import { type SpillTrouble, TieredStore } from '../worker/memory/tiered-store.ts';
@@ -65,6 +67,9 @@ export class WorkerMemory {
   private readonly governor: MemoryGovernor | undefined;
   private mode: MemoryMode = 'running';
   private warnedAtMs = -Infinity;
+  private garbageBytes = 0;
+  private isClosed = false;
+  private nextLookMs = -Infinity;
   private nextOwnCollectionMs = -Infinity;
 
   constructor(
@@ -86,6 +91,7 @@ export class WorkerMemory {
       targetBytes: thresholds.target > 0 ? thresholds.target * limitBytes : Infinity,
       maxSpillBytes,
       onLost: (key, error) => this.onLost(key, error),
+      onGarbage: (nbytes) => this.onGarbage(nbytes),
       onTrouble: (trouble) => this.onTrouble(trouble),
     });
     this.store = this.tiers;
@@ -110,12 +116,13 @@ export class WorkerMemory {
   /** Looks at the memory, and does what has to be done. */
   poll(): void {
     const { governor, tiers } = this;
-    if (governor === undefined) return;
+    if (governor === undefined || this.isClosed) return;
     const { clock, isIdle, onMode } = this.around;
     const processBytes = this.processBytes();
     const verdict = governor.decide({
       nowMs: clock.nowMs(),
       processBytes,
+      garbageBytes: this.garbageBytes,
       ramBytes: this.ramBytes,
       canSpill: tiers?.canSpill === true,
       isIdle: isIdle(),
@@ -134,7 +141,18 @@ export class WorkerMemory {
 
   /** Deletes what was spilled. */
   close(): void {
+    this.isClosed = true;
     this.options.disk?.close();
+  }
+
+  /** Shared buffers are no pressure in the eyes of the engine, which would let them pile up. */
+  private onGarbage(nbytes: number): void {
+    this.garbageBytes += nbytes;
+    const isWorthIt = this.garbageBytes >= GARBAGE_RATIO * this.around.limitBytes;
+    if (!isWorthIt || this.around.clock.nowMs() < this.nextLookMs) return;
+    this.nextLookMs = this.around.clock.nowMs() + COLLECTION_INTERVAL_MS;
+    // Not in the middle of what the store does.
+    queueMicrotask(() => this.poll());
   }
 
   private get ramBytes(): number {
@@ -152,6 +170,7 @@ export class WorkerMemory {
    */
   private collect(governor: MemoryGovernor): void {
     const { clock, executor, measure } = this.around;
+    this.garbageBytes = 0;
     executor.collectGarbage?.();
     const startedMs = clock.nowMs();
     const isDue = measure !== undefined || startedMs >= this.nextOwnCollectionMs;

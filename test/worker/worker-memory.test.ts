@@ -183,7 +183,7 @@ it('garbage is collected before the worker pauses', async () => {
 it('beyond the last threshold the worker gives up without a goodbye, and deletes what it spilled', async () => {
   const { bench, worker, disk, process } = await world();
   process.nbytes = 9800;
-  await bench.pass(300);
+  await bench.pass(2300);
   const end = await bench.settle(worker.finished);
   expect(end.error).toBeInstanceOf(YardmasterError);
   expect(end.error).toMatchObject({ code: 'ERR_OUT_OF_MEMORY', data: { processBytes: 9800 } });

@@ -1,6 +1,8 @@
 import {
   COLLECTION_INTERVAL_MS,
   COLLECTION_PAUSE_RATIO,
+  GARBAGE_RATIO,
+  LAST_CHANCE_MS,
   type MemoryThresholds,
   RESUME_RATIO,
   STUCK_MS,
@@ -17,6 +19,8 @@ export interface MemorySample {
   readonly nowMs: number;
   /** All that the worker occupies. */
   readonly processBytes: number;
+  /** Results that left memory since garbage was last collected. */
+  readonly garbageBytes: number;
   /** Results in memory. */
   readonly ramBytes: number;
   /** Whether results can be spilled. */
@@ -49,8 +53,12 @@ export class MemoryGovernor {
   /** Before more is spilled, garbage is collected: it may be enough. */
   private needsCollection = false;
   private nextCollectionMs = -Infinity;
+  /** Garbage was collected since it came to be beyond `pause`. */
+  private hasTidied = false;
   private stuckSinceMs: number | undefined;
-  /** Garbage was collected when the worker was beyond `terminate`. */
+  /** Since when it has been beyond `terminate`. */
+  private tooMuchSinceMs: number | undefined;
+  /** Garbage was collected since then. */
   private isLastChance = false;
 
   /** @param limitBytes - above 0 */
@@ -64,12 +72,18 @@ export class MemoryGovernor {
     if (spillBytes > 0) this.needsCollection = true;
     this.mode = this.nextMode(sample);
     const isTooMuch = this.isBeyond(this.thresholds.terminate, sample);
-    const terminate = isTooMuch && this.isLastChance;
+    const terminate = isTooMuch && this.isHopeless(sample);
+    if (!isTooMuch) this.tooMuchSinceMs = undefined;
     this.isLastChance &&= isTooMuch;
+    const isFull = this.isBeyond(this.thresholds.pause, sample);
     const wantsCollection =
-      this.needsCollection || isTooMuch || this.isBeyond(this.thresholds.pause, sample);
+      this.needsCollection ||
+      isTooMuch ||
+      sample.garbageBytes >= GARBAGE_RATIO * this.limitBytes ||
+      isFull;
     const collect = wantsCollection && sample.nowMs >= this.nextCollectionMs;
     if (collect && isTooMuch) this.isLastChance = true;
+    if (collect && isFull) this.hasTidied = true;
     return { spillBytes, mode: this.mode, collect, terminate };
   }
 
@@ -82,6 +96,12 @@ export class MemoryGovernor {
 
   private isBeyond(threshold: number, { processBytes }: MemorySample): boolean {
     return threshold > 0 && processBytes > threshold * this.limitBytes;
+  }
+
+  /** Threads collect when they get round to it, and the system takes memory back when it likes. */
+  private isHopeless({ nowMs }: MemorySample): boolean {
+    this.tooMuchSinceMs ??= nowMs;
+    return this.isLastChance && nowMs - this.tooMuchSinceMs >= LAST_CHANCE_MS;
   }
 
   /** Begins beyond `spill` and goes on until below `target`. */
@@ -100,9 +120,9 @@ export class MemoryGovernor {
     const { pause } = this.thresholds;
     if (pause === 0) return 'running';
     if (this.mode === 'running') {
-      // Garbage first: it may be enough.
-      const isReal = sample.nowMs < this.nextCollectionMs;
-      return isReal && this.isBeyond(pause, sample) ? this.pause() : 'running';
+      const isBeyond = this.isBeyond(pause, sample);
+      this.hasTidied &&= isBeyond;
+      return this.hasTidied ? this.pause() : 'running';
     }
     if (!this.isBeyond(pause * RESUME_RATIO, sample)) return 'running';
     if (this.mode === 'crawling') return 'crawling';

@@ -27,7 +27,13 @@ export const STUCK_MS = 2000;
 export const COLLECTION_PAUSE_RATIO = 10;
 
 /** Least milliseconds between two collections of garbage. */
-export const COLLECTION_INTERVAL_MS = 200;
+export const COLLECTION_INTERVAL_MS = 50;
+
+/** Results of this part of the memory limit that left memory are garbage worth a look at once. */
+export const GARBAGE_RATIO = 0.05;
+
+/** Milliseconds beyond `terminate`, collections of garbage included, before the worker gives up. */
+export const LAST_CHANCE_MS = 2000;
 
 /** Milliseconds without an attempt to spill after one failed. */
 export const SPILL_RETRY_MS = 5000;

@@ -28,6 +28,8 @@ export interface TieredStoreOptions {
   readonly maxSpillBytes: number;
   /** A result was found to be gone or damaged: it is in this store no more. */
   readonly onLost: (key: string, error: unknown) => void;
+  /** So many bytes have left memory, and are garbage. */
+  readonly onGarbage: (nbytes: number) => void;
   /** Told once, and again only after spilling has worked in between. */
   readonly onTrouble: (trouble: SpillTrouble) => void;
 }
@@ -93,20 +95,27 @@ export class TieredStore implements DataStore {
     this.delete(key);
     if (byteLength >= targetBytes && this.write(key, value)) {
       this.residency.add(key, byteLength, 'disk');
+      this.options.onGarbage(byteLength);
       return;
     }
+    const before = this.ramBytes;
     this.makeRoom(byteLength);
+    const spilledBytes = before - this.ramBytes;
     ram.set(key, value);
     this.residency.add(key, byteLength, 'ram');
+    if (spilledBytes > 0) this.options.onGarbage(spilledBytes);
   }
 
   delete(key: string): boolean {
     const resident = this.residency.find(key);
     if (resident === undefined) return false;
-    if (resident.isInRam) this.options.ram.delete(key);
-    if (resident.isOnDisk) this.options.disk.delete(key);
-    if (resident.isOnDisk && this.trouble === 'full') this.retryAtMs = -Infinity;
-    return this.residency.remove(key);
+    const { isInRam, isOnDisk, nbytes } = resident;
+    if (isInRam) this.options.ram.delete(key);
+    if (isOnDisk) this.options.disk.delete(key);
+    if (isOnDisk && this.trouble === 'full') this.retryAtMs = -Infinity;
+    this.residency.remove(key);
+    if (isInRam) this.options.onGarbage(nbytes);
+    return true;
   }
 
   keys(): Iterable<string> {
@@ -196,6 +205,7 @@ export class TieredStore implements DataStore {
     if (nbytes >= targetBytes || !this.makeRoom(nbytes)) return value;
     ram.set(key, value);
     this.residency.copyToRam(key);
+    this.options.onGarbage(nbytes); // What made room for it.
     return value;
   }
 }

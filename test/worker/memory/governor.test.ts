@@ -25,6 +25,7 @@ class Watch {
     const verdict = this.governor.decide({
       nowMs: this.nowMs,
       processBytes,
+      garbageBytes: 0,
       ramBytes: 500,
       canSpill: true,
       isIdle: false,
@@ -48,7 +49,7 @@ describe('spilling', () => {
   it('beyond it garbage is collected, and what is too much after that is spilled', () => {
     const watch = new Watch();
     expect(watch.look(750)).toMatchObject({ spillBytes: 0, collect: true });
-    expect(watch.look(720)).toMatchObject({ spillBytes: 120, collect: false });
+    expect(watch.look(720)).toMatchObject({ spillBytes: 120, collect: true });
   });
 
   it('when the collection was enough nothing is spilled', () => {
@@ -57,12 +58,12 @@ describe('spilling', () => {
     expect(watch.look(600)).toMatchObject({ spillBytes: 0, collect: false });
   });
 
-  it('goes on until it is below the target, once after each collection', () => {
+  it('goes on until it is below the target, each time after a collection', () => {
     const watch = new Watch();
     const amounts = [750, 750, 740, 690, 610, 600, 690].map(
       (bytes) => watch.look(bytes).spillBytes,
     );
-    expect(amounts).toEqual([0, 150, 0, 90, 0, 0, 0]);
+    expect(amounts).toEqual([0, 150, 140, 90, 10, 0, 0]);
   });
 
   it('no more is asked for than there is in memory, and nothing that cannot be spilled', () => {
@@ -137,29 +138,44 @@ describe('pausing', () => {
 });
 
 describe('giving up', () => {
-  it('comes only after a collection that did not help', () => {
+  const beyond = (watch: Watch, looks: number): boolean[] =>
+    Array.from({ length: looks }, () => watch.look(960).terminate);
+
+  it('comes after two seconds in which no collection has helped', () => {
+    expect(beyond(new Watch(), 21).indexOf(true)).toBe(20);
+  });
+
+  it('does not come when one has helped, and the time begins anew', () => {
     const watch = new Watch();
-    expect(watch.look(960)).toMatchObject({ terminate: false, collect: true });
+    expect(beyond(watch, 20)).not.toContain(true);
+    watch.look(900);
+    expect(beyond(watch, 20)).not.toContain(true);
     expect(watch.look(960).terminate).toBe(true);
   });
 
-  it('does not come when the collection helped, and then needs another one', () => {
-    const watch = new Watch();
-    const verdicts = [960, 900, 960, 960].map((bytes) => watch.look(bytes).terminate);
-    expect(verdicts).toEqual([false, false, false, true]);
-  });
-
   it('does not come without that threshold', () => {
-    const watch = new Watch({ terminate: 0 });
-    expect([990, 990, 990].map((bytes) => watch.look(bytes).terminate)).not.toContain(true);
+    expect(beyond(new Watch({ terminate: 0 }), 50)).not.toContain(true);
   });
+});
+
+it('results that left memory are collected before they are too much', () => {
+  const watch = new Watch();
+  expect(watch.look(300, { garbageBytes: 49 }).collect).toBe(false);
+  expect(watch.look(300, { garbageBytes: 50 }).collect).toBe(true);
 });
 
 it('garbage is collected at most a tenth of the time', () => {
   const governor = new MemoryGovernor(1000, DEFAULT_MEMORY_THRESHOLDS);
   const collections: number[] = [];
   for (let nowMs = 0; nowMs < 3000; nowMs += 100) {
-    const sample = { nowMs, processBytes: 900, ramBytes: 0, canSpill: true, isIdle: false };
+    const sample = {
+      nowMs,
+      processBytes: 900,
+      garbageBytes: 0,
+      ramBytes: 0,
+      canSpill: true,
+      isIdle: false,
+    };
     if (!governor.decide(sample).collect) continue;
     governor.noteCollection(nowMs, 100);
     collections.push(nowMs);

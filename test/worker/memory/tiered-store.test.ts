@@ -56,6 +56,7 @@ function world({ targetBytes = 100, maxSpillBytes = Infinity } = {}) {
     targetBytes,
     maxSpillBytes,
     onLost: (key) => lost.push(key),
+    onGarbage: () => undefined,
     onTrouble: (trouble) => troubles.push(trouble),
   });
   return { clock, ram, disk, store, lost, troubles };

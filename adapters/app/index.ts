@@ -35,6 +35,7 @@ export {
 } from '../../core/config/types.ts';
 export type { TransitionRecord } from '../../core/kernel/story.ts';
 export * from '../client/index.ts';
+export * from '../scheduling/index.ts';
 export { SystemClock } from '../clock/index.ts';
 export {
   type AnyFunction,

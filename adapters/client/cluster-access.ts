@@ -2,6 +2,7 @@ import type {
   MemoryMeasure,
   ShadowReport,
   SlotName,
+  TaskSummary,
   WhoHasReply,
   Why,
 } from '../../core/api/index.ts';
@@ -162,6 +163,11 @@ export class ClusterAccess {
   /** What the shadow of a slot has found so far; undefined when there is none. */
   shadow(slot: SlotName): Promise<ShadowReport | undefined> {
     return this.command('shadow', { slot });
+  }
+
+  /** Where these tasks are, in order; those that the scheduler does not know are left out. */
+  tasks(futures: unknown): Promise<readonly TaskSummary[]> {
+    return this.command('tasks', { keys: this.keysIn(futures) });
   }
 
   /** What the scheduler tells about itself and its workers. */

@@ -8,6 +8,11 @@ export interface CancelOptions {
   readonly force?: boolean;
   /** For people; part of the error that whoever waits receives. */
   readonly reason?: string;
+  /**
+   * Milliseconds that a run has to stop before its thread is ended, where threads are ended at all.
+   * Default: `worker.killGrace`.
+   */
+  readonly killTimeoutMs?: number;
 }
 
 /** What a future asks of its client. */

@@ -1,5 +1,6 @@
 import { type FunctionSpec, type GraphTask, YardmasterError } from '../../core/api/index.ts';
 import { packArguments, type TaskFunction } from '../tasks/index.ts';
+import type { Future } from './future.ts';
 import { checkKey, hashOf } from './keys.ts';
 import { checkOptions, taskFields, type TaskOptions } from './options.ts';
 import type { GraphArgumentsOf } from './types.ts';
@@ -29,11 +30,19 @@ export class TaskNode<Result> {
     readonly fn: TaskFunction,
     readonly args: readonly unknown[],
     readonly options: TaskOptions = {},
+    /** What it waits for without using it. */
+    readonly needs: readonly (Ref<unknown> | Future<unknown>)[] = [],
   ) {}
 
   /** The same task with these options over those of the graph. */
   with(options: TaskOptions): TaskNode<Result> {
-    return new TaskNode<Result>(this.fn, this.args, checkOptions({ ...this.options, ...options }));
+    const both = checkOptions({ ...this.options, ...options });
+    return new TaskNode<Result>(this.fn, this.args, both, this.needs);
+  }
+
+  /** The same task, which begins after these as well, though it does not use their results. */
+  after(...others: readonly (Ref<unknown> | Future<unknown>)[]): TaskNode<Result> {
+    return new TaskNode<Result>(this.fn, this.args, this.options, [...this.needs, ...others]);
   }
 }
 
@@ -68,6 +77,8 @@ export interface GraphSurroundings {
   /** Whether the client holds a future of this key, so that a `ref` may name it. */
   readonly isKnown: (key: string) => boolean;
   readonly options: TaskOptions;
+  /** Stands before the names of the graph, to make keys of them. Default: nothing. */
+  readonly namespace?: string | undefined;
 }
 
 /**
@@ -82,8 +93,10 @@ export function packGraph(
   surroundings: GraphSurroundings,
 ): PackedTask[] {
   const packed = new Map<string, PackedTask>();
-  for (const [key, node] of Object.entries(graph)) {
-    packed.set(checkKey(key), packNode(key, node, surroundings));
+  const { namespace = '' } = surroundings;
+  for (const [name, node] of Object.entries(graph)) {
+    const key = checkKey(`${namespace}${name}`);
+    packed.set(key, packNode(key, node, surroundings));
   }
   for (const key of keys) {
     if (packed.has(checkKey(key))) continue;
@@ -119,11 +132,27 @@ function packNode(key: string, node: unknown, surroundings: GraphSurroundings): 
       { task: key },
     );
   }
-  const args = packTaskArguments(key, node.args, (value) =>
-    value instanceof Ref ? value.key : surroundings.keyOfFuture(value),
-  );
+  const { namespace } = surroundings;
+  const keyOf = (value: unknown): string | undefined =>
+    value instanceof Ref ? `${namespace ?? ''}${value.key}` : surroundings.keyOfFuture(value);
+  const args = packTaskArguments(key, node.args, keyOf);
   const options = { ...surroundings.options, ...node.options };
-  return packTask({ key, fn: node.fn, args, options });
+  const packed = packTask({ key, fn: node.fn, args, options });
+  if (node.needs.length === 0 && namespace === undefined) return packed;
+  const needs = node.needs.map((other) => keyOf(other) ?? refuseNeed(key));
+  // What is called alike is taken to be alike, in whatever namespace it is.
+  const names =
+    namespace === undefined ? {} : { prefix: node.fn.name, group: `${namespace}${node.fn.name}` };
+  const dependencies = [...new Set([...packed.task.dependencies, ...needs])];
+  return { ...packed, task: { ...packed.task, ...names, dependencies } };
+}
+
+function refuseNeed(task: string): never {
+  throw new YardmasterError(
+    'ERR_GRAPH_INVALID',
+    `task "${task}" is to begin after something that is neither a ref nor a future`,
+    { task },
+  );
 }
 
 /** Arguments of one task; an error names the task. */

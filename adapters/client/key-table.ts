@@ -8,6 +8,7 @@ import {
 import { Definitions, duplicateKey } from './definitions.ts';
 import { KeyEntry } from './entry.ts';
 import type { CancelOptions } from './future.ts';
+import { checkTime } from './options.ts';
 import type { Outgoing } from './outgoing.ts';
 
 /** All keys that a client holds, and what the scheduler told about them. */
@@ -51,12 +52,15 @@ export class KeyTable {
     this.outgoing.releaseKey(entry.key);
   }
 
-  cancel(entries: readonly KeyEntry[], { force = false, reason }: CancelOptions): void {
+  cancel(entries: readonly KeyEntry[], options: CancelOptions): void {
+    const { force = false, reason, killTimeoutMs } = options;
     const held = entries.filter((entry) => !entry.detached);
+    if (killTimeoutMs !== undefined) checkTime('killTimeoutMs', killTimeoutMs);
     if (held.length === 0) return;
     const why = reason ?? 'its client gave it up';
     const keys = held.map((entry) => entry.key);
-    this.outgoing.report({ op: 'cancel-keys', keys, force, reason: why });
+    const limit = killTimeoutMs === undefined ? {} : { killTimeoutMs };
+    this.outgoing.report({ op: 'cancel-keys', keys, force, reason: why, ...limit });
     for (const entry of held) {
       this.cancelled.add(entry.key);
       this.end(entry, () => cancelledError(entry.key, why));

@@ -31,6 +31,11 @@ export interface SubmitOptions extends TaskOptions {
    * for functions whose result depends on more than their arguments.
    */
   readonly pure?: boolean;
+  /**
+   * Stands before the names of a graph, so that two graphs with the same names are kept apart in the
+   * cluster; for `compute`. A `ref` means a name in the same namespace.
+   */
+  readonly namespace?: string;
   /** Aborting cancels what was submitted. */
   readonly signal?: AbortSignal;
   /**
@@ -60,6 +65,7 @@ export function taskFields(options: TaskOptions): Partial<GraphTask> {
 
 const OPTIONS: Readonly<Record<keyof SubmitOptions, true>> = {
   key: true,
+  namespace: true,
   pure: true,
   retries: true,
   priority: true,
@@ -108,6 +114,11 @@ export function checkOptions<Options extends SubmitOptions>(options: Options): O
 export function checkPriority(priority: number): number {
   if (!Number.isFinite(priority)) refuse('priority', priority, 'a finite number');
   return priority;
+}
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID` when it is not a finite number, at least 0 */
+export function checkTime(option: string, ms: number): void {
+  if (!(Number.isFinite(ms) && ms >= 0)) refuse(option, ms, 'a finite number, at least 0');
 }
 
 function checkReplicas(option: string, value: unknown): void {

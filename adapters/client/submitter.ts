@@ -97,7 +97,8 @@ export class Submitter {
   compute(graph: Graph, keys: string | readonly string[]): unknown {
     this.session.checkOpen();
     this.checkSignal();
-    const requested = typeof keys === 'string' ? [keys] : keys;
+    const { namespace = '' } = this.options;
+    const requested = (typeof keys === 'string' ? [keys] : keys).map((key) => namespace + key);
     const futures = this.submitGraph(graph, requested);
     this.watchSignal(futures);
     return typeof keys === 'string' ? futures[0] : futures;
@@ -140,6 +141,7 @@ export class Submitter {
       keyOfFuture: (value) => this.keyOfFuture(value),
       isKnown: (key) => table.get(key) !== undefined,
       options: this.options,
+      namespace: this.options.namespace,
     });
     for (const { task, definition } of packed) table.check(task.key, definition);
     outgoing.submit({

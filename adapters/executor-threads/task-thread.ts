@@ -6,6 +6,7 @@ import {
   type ErrorPayload,
   type ExecutableTask,
   type ExecutionResult,
+  RunAborted,
   type TaskSlot,
   type Timer,
   YardmasterError,
@@ -31,6 +32,8 @@ interface Job {
   readonly slot: TaskSlot | undefined;
   /** Takes the listener off the signal. */
   ignoreAbort: () => void;
+  /** Milliseconds that it may go on after it was aborted. */
+  graceMs: number;
   graceTimer: Timer | undefined;
   isKilled: boolean;
 }
@@ -86,12 +89,13 @@ export class TaskThread {
   /** @param signal - aborts the task; a task that goes on all the same loses its thread */
   run(task: ExecutableTask, signal: AbortSignal, slot?: TaskSlot): Promise<ExecutionResult> {
     return new Promise((resolve) => {
-      const onAbort = (): void => this.abort(job);
+      const onAbort = (): void => this.abort(job, signal.reason);
       const job: Job = {
         task,
         resolve,
         slot,
         ignoreAbort: () => signal.removeEventListener('abort', onAbort),
+        graceMs: this.settings.abortGraceMs,
         graceTimer: undefined,
         isKilled: false,
       };
@@ -153,12 +157,13 @@ export class TaskThread {
     });
   }
 
-  private abort(job: Job): void {
+  private abort(job: Job, reason: unknown): void {
     if (this.job !== job) return;
     const { clock, abortGraceMs } = this.settings;
     this.worker.postMessage({ op: 'abort' } satisfies ToThread);
     if (abortGraceMs === Infinity) return;
-    job.graceTimer = clock.setTimer(abortGraceMs, () => {
+    if (reason instanceof RunAborted) job.graceMs = reason.killTimeoutMs;
+    job.graceTimer = clock.setTimer(job.graceMs, () => {
       if (this.job !== job) return;
       job.isKilled = true;
       void this.worker.terminate();
@@ -179,8 +184,7 @@ export class TaskThread {
     const data = { exitCode: code, ...(job === undefined ? {} : { key: job.task.key }) };
     const who = job === undefined ? 'an idle thread' : `the thread of "${job.task.key}"`;
     if (job?.isKilled === true) {
-      const { abortGraceMs } = this.settings;
-      const message = `${who} was ended: the task was aborted and went on for ${abortGraceMs} ms; let it look at currentTask().signal`;
+      const message = `${who} was ended: the task was aborted and went on for ${job.graceMs} ms; let it look at currentTask().signal`;
       return new YardmasterError('ERR_CANCELLED', message, data);
     }
     if (uncaught === undefined) {

@@ -24,6 +24,15 @@ export type ExecutionResult =
   /** The task asked to be placed anew. */
   | { readonly kind: 'reschedule' };
 
+/** Why the signal of a run is aborted, when whoever gave the task up said how long it may go on. */
+export class RunAborted extends Error {
+  /** @param killTimeoutMs - milliseconds; an executor that ends threads ends this one after it */
+  constructor(readonly killTimeoutMs: number) {
+    super('the task was cancelled');
+    this.name = 'AbortError';
+  }
+}
+
 /** The place of a running task among those that the worker runs at once. */
 export interface TaskSlot {
   /** The task goes on without it, and another one may begin. */
@@ -37,7 +46,8 @@ export interface Executor {
   readonly threadCount: number;
   /**
    * Runs one task to its end. Never rejects: what the task throws is a `failure`.
-   * @param signal - aborted when nobody wants the result any more; the task may ignore it
+   * @param signal - aborted when nobody wants the result any more, perhaps with a {@link RunAborted} as
+   *   its reason; the task may ignore it
    * @param slot - for tasks that secede. Default: they may, and it means nothing
    */
   run(task: ExecutableTask, signal: AbortSignal, slot?: TaskSlot): Promise<ExecutionResult>;

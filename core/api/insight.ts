@@ -1,4 +1,6 @@
 /** What the scheduler tells about its own decisions. Plain data, so that it can travel to a client. */
+import type { Priority } from '../state/task.ts';
+import type { TaskStateName } from '../state/task-state-name.ts';
 import type { SlotName } from './policies.ts';
 
 /** Somebody a decision could have been for. */
@@ -91,6 +93,24 @@ export interface ShadowReport {
 
 /** Failures after which a shadow is left alone. */
 export const SHADOW_FAILURES_MAX = 10;
+
+/** Where a task is. */
+export interface TaskSummary {
+  readonly key: string;
+  readonly state: TaskStateName;
+  /** Undefined for data, which has no place in the order. */
+  readonly priority?: Priority;
+  /** Address of the worker that it was sent to. */
+  readonly processingOn?: string;
+  /** Addresses of the workers that hold its result. */
+  readonly whoHas: readonly string[];
+  /** Times that it may still fail and is tried again. */
+  readonly retriesLeft: number;
+  /** Workers that died while it was there. */
+  readonly deaths: number;
+  /** Bytes of the result; -1 while unknown. */
+  readonly nbytes: number;
+}
 
 /** Why a task is where it is. */
 export interface Why {

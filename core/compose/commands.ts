@@ -1,4 +1,5 @@
 import { YardmasterError } from '../api/errors.ts';
+import type { TaskSummary } from '../api/insight.ts';
 import type { Caller, CommandHandler, NewStimulus } from '../api/plugin.ts';
 import { hint } from '../config/errors.ts';
 import { isPlainObject } from '../config/prepare.ts';
@@ -23,6 +24,8 @@ export interface CommandScope {
   enqueue(stimulus: NewStimulus): void;
   readonly policies: PolicyDesk;
   readonly diagnostics: Diagnostics;
+  /** Keys of the tasks that occupy a thread of the worker. */
+  executingOn(address: string): Promise<readonly string[]>;
 }
 
 /**
@@ -40,6 +43,8 @@ export class Commands {
       ['has-what', () => this.perWorker(({ hasWhat }) => keysOf(hasWhat))],
       ['nbytes', (parameters) => this.nbytes(keysIn('nbytes', parameters))],
       ['restart-workers', (parameters) => this.restartWorkers(parameters)],
+      ['tasks', (parameters) => this.tasks(keysIn('tasks', parameters))],
+      ['executing', (parameters) => this.executing(textsIn('executing', 'workers', parameters))],
       ['plugins', () => this.scope.plugins()],
       ['events', (parameters) => this.events(parameters)],
       ...this.scope.policies.commands,
@@ -135,6 +140,27 @@ export class Commands {
     return asked.filter((task) => task.nbytes >= 0).map((task) => [task.key, task.nbytes] as const);
   }
 
+  /** What is known of these tasks; unknown ones are left out. */
+  private tasks(keys: readonly string[]): TaskSummary[] {
+    const { tasks } = this.scope.kernel.cluster;
+    return keys.flatMap((key) => {
+      const task = tasks.get(key);
+      return task === undefined ? [] : summaryOf(task);
+    });
+  }
+
+  /** What runs on these workers, cancelled tasks included; those that do not answer are left out. */
+  private async executing(
+    workers: readonly string[],
+  ): Promise<(readonly [address: string, keys: readonly string[]])[]> {
+    const { scope } = this;
+    const asked = workers.map(
+      async (address) => [address, await scope.executingOn(address)] as const,
+    );
+    const answers = await Promise.allSettled(asked);
+    return answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
+  }
+
   private events(parameters: unknown): unknown {
     const { topic } = (isPlainObject(parameters) ? parameters : {}) as { topic?: unknown };
     if (topic === undefined) return this.scope.events.summary();
@@ -149,6 +175,20 @@ export class Commands {
 
 function keysOf(tasks: Iterable<TaskState>): string[] {
   return [...tasks].map((task) => task.key);
+}
+
+function summaryOf(task: TaskState): TaskSummary {
+  const { key, state, priority, processingOn, whoHas, retries, suspicious, nbytes } = task;
+  return {
+    key,
+    state,
+    ...(priority === undefined ? {} : { priority }),
+    ...(processingOn === undefined ? {} : { processingOn: processingOn.address }),
+    whoHas: whoHas.items.map((worker) => worker.address),
+    retriesLeft: retries,
+    deaths: suspicious,
+    nbytes,
+  };
 }
 
 function keysIn(command: string, parameters: unknown): readonly string[] {

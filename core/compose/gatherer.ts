@@ -45,6 +45,21 @@ export class Gatherer {
     return { keys: found.map(([key]) => key), values: found.map(([, value]) => value) };
   }
 
+  /**
+   * Keys of the tasks that occupy a thread of a worker, cancelled ones included; none when it is gone.
+   * @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT` when it does not answer
+   */
+  async executingOn(address: string): Promise<readonly string[]> {
+    if (!this.cluster.workers.has(address)) return [];
+    const channel = await this.channelTo(address);
+    const { executing } = await channel.request<{ executing?: readonly string[] }>(
+      'identity',
+      {},
+      ANSWER_TIMEOUT_MS,
+    );
+    return executing ?? [];
+  }
+
   /** A worker left: whatever waits for it fails now. */
   drop(address: string): void {
     const opening = this.channels.get(address);

@@ -117,7 +117,10 @@ const CLIENT_REPORTS: Readonly<Record<string, object>> = {
   ),
   'client-desires-keys': object({ keys }),
   'client-releases-keys': object({ keys }),
-  'cancel-keys': object({ keys, force: { type: 'boolean' } }, { reason: text }),
+  'cancel-keys': object(
+    { keys, force: { type: 'boolean' } },
+    { reason: text, killTimeoutMs: amount },
+  ),
   retry: object({ keys }),
   'set-priority': object(
     { keys, userPriorities: { type: 'array', items: { type: 'number' } } },

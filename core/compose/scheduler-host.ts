@@ -249,6 +249,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
         plugins: () => this.plugins,
         channelOf: (address) => this.sessions.workers.get(address)?.channel,
       }),
+      executingOn: (address) => this.gatherer.executingOn(address),
     });
   }
 

@@ -1,9 +1,15 @@
 import type { Clock, Timer } from '../api/clock.ts';
 import { RemoteError, toErrorPayload, YardmasterError } from '../api/errors.ts';
-import type { DataStore, ExecutionResult, Executor, TaskSlot } from '../api/executor.ts';
+import {
+  type DataStore,
+  type ExecutionResult,
+  type Executor,
+  RunAborted,
+  type TaskSlot,
+} from '../api/executor.ts';
 import type { Logger } from '../api/plugin.ts';
 import type { GetDataReply } from '../messages/protocol.ts';
-import type { Execute, Gather, WorkerEvent } from '../worker/events.ts';
+import type { AbortExecution, Execute, Gather, WorkerEvent } from '../worker/events.ts';
 import { localFailure, toTaskFailure } from '../worker/failure.ts';
 import type { PeerChannels } from './peer-channels.ts';
 
@@ -91,8 +97,10 @@ export class WorkerActivities {
     return inputs;
   }
 
-  abortExecution(key: string): void {
-    this.runs.get(key)?.controller.abort();
+  abortExecution({ key, killTimeoutMs }: AbortExecution): void {
+    const { controller } = this.runs.get(key) ?? {};
+    if (killTimeoutMs === undefined) controller?.abort();
+    else controller?.abort(new RunAborted(killTimeoutMs));
   }
 
   rejoined(key: string): void {

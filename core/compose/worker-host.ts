@@ -347,7 +347,7 @@ export class WorkerHost {
       case 'gather':
         return this.activities.gather(instruction);
       case 'abort-execution':
-        return this.activities.abortExecution(instruction.key);
+        return this.activities.abortExecution(instruction);
       case 'rejoined':
         return this.activities.rejoined(instruction.key);
       case 'retry-busy-later':

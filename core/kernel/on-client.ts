@@ -94,6 +94,7 @@ export function onCancelKeys(scope: KernelScope, stimulus: CancelKeys): void {
   const { cluster } = scope;
   const client = cluster.clients.get(stimulus.client);
   if (client === undefined) return;
+  scope.killTimeoutMs = stimulus.killTimeoutMs;
   const cancelled = new Set<TaskState>();
   for (const task of knownTasks(scope, stimulus.keys)) {
     collectCancelled(task, client, stimulus.force, cancelled);

@@ -143,11 +143,14 @@ export function freeReplicas(scope: KernelScope, task: TaskState): void {
 }
 
 export function sendFreeKeys(scope: KernelScope, task: TaskState, worker: WorkerState): void {
-  scope.outbox.toWorker(worker, {
-    op: 'free-keys',
-    keys: [task.key],
-    stimulusId: scope.stimulusId,
-  });
+  const { stimulusId, killTimeoutMs } = scope;
+  const keys = [task.key];
+  scope.outbox.toWorker(
+    worker,
+    killTimeoutMs === undefined
+      ? { op: 'free-keys', keys, stimulusId }
+      : { op: 'free-keys', keys, killTimeoutMs, stimulusId },
+  );
 }
 
 /** Takes a forgotten task out of every container. */

@@ -92,6 +92,7 @@ export class SchedulerKernel {
     scope.nowMs = nowMs;
     scope.stimulusId = stimulus.stimulusId;
     scope.story.begin(stimulus.stimulusId);
+    scope.killTimeoutMs = undefined;
     scope.hasFreedWorker = false;
     scope.isQueueRefused = false;
     this.dispatch(stimulus);

@@ -35,6 +35,8 @@ export class KernelScope {
   /** Tasks that started before anybody needed them; what needs them may still start, or fail. */
   readonly unproven: TaskState[] = [];
 
+  /** Milliseconds that runs have to stop which this stimulus gives up; undefined: the worker says. */
+  killTimeoutMs: number | undefined = undefined;
   /** Whether a worker has got less to do in this stimulus. */
   hasFreedWorker = false;
   /** The queuing policy left a slot open in this stimulus although tasks are queued. */

@@ -219,6 +219,11 @@ export interface CancelKeys extends OfClient {
   /** Also what other clients want. */
   readonly force: boolean;
   readonly reason?: string;
+  /**
+   * Milliseconds that a run has to stop before its thread is ended, where threads are ended at all.
+   * Default: of the worker.
+   */
+  readonly killTimeoutMs?: number;
 }
 
 /** Computes failed tasks, and what failed with them, once more. */

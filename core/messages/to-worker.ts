@@ -35,6 +35,8 @@ export interface ComputeTask extends Caused {
 export interface FreeKeys extends Caused {
   readonly op: 'free-keys';
   readonly keys: readonly string[];
+  /** Milliseconds that a run of them has to stop. Default: of the worker. */
+  readonly killTimeoutMs?: number;
 }
 
 /**

@@ -170,6 +170,8 @@ export interface Gather {
 export interface AbortExecution {
   readonly kind: 'abort-execution';
   readonly key: string;
+  /** Milliseconds that it has to stop. Default: of the executor. */
+  readonly killTimeoutMs?: number;
 }
 
 /** The run has a thread again. */

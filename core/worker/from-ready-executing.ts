@@ -92,7 +92,9 @@ export function executingToReleased(scope: WorkerScope, task: WorkerTask): void 
   task.previous = 'executing';
   unlinkDependencies(scope, task);
   if (task.waiters.size > 0) scope.recommend(task, 'fetch');
-  scope.emit({ kind: 'abort-execution', key: task.key });
+  const { killTimeoutMs } = scope;
+  const limit = killTimeoutMs === undefined ? {} : { killTimeoutMs };
+  scope.emit({ kind: 'abort-execution', key: task.key, ...limit });
 }
 
 function lackingResource(scope: WorkerScope, task: WorkerTask): TaskFailure | undefined {

@@ -50,6 +50,7 @@ export function onComputeTask(scope: WorkerScope, event: ComputeTask): void {
 
 /** The scheduler needs these here no more, in whatever state they are. */
 export function onFreeKeys(scope: WorkerScope, event: FreeKeys): void {
+  scope.killTimeoutMs = event.killTimeoutMs;
   for (const key of event.keys) {
     const task = scope.tables.tasks.get(key);
     if (task === undefined) continue;

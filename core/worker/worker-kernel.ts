@@ -55,6 +55,7 @@ export class WorkerKernel {
     this.tables.batchCount++;
     for (const event of events) {
       this.scope.stimulusId = event.stimulusId;
+      this.scope.killTimeoutMs = undefined;
       this.dispatch(event);
       this.drain();
       this.scope.reportCopies();

@@ -9,6 +9,8 @@ export class WorkerScope {
   readonly pending = new Recommendations();
   /** The event that is being handled. */
   stimulusId = '';
+  /** Milliseconds that runs have to stop which this event gives up; undefined: the executor says. */
+  killTimeoutMs: number | undefined = undefined;
   private instructions: Instruction[] = [];
   private copies: string[] = [];
 

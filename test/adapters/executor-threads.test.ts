@@ -16,6 +16,7 @@ import {
   type ExecutionResult,
   type Executor,
   RemoteError,
+  RunAborted,
 } from '../../core/api/index.ts';
 import { tasks } from './fixtures/sample-tasks.mjs';
 
@@ -221,6 +222,17 @@ describe('ThreadExecutor', () => {
     controller.abort();
     expect(await error(running)).toMatchObject({ code: 'ERR_CANCELLED' });
     expect(await value(run(executor, 'double', [4]))).toBe(8);
+  });
+
+  it('whoever cancels a task may say how long it can go on', async () => {
+    const executor = open({ abortGraceMs: 60_000 });
+    const controller = new AbortController();
+    const running = run(executor, 'spin', [], { signal: controller.signal });
+    controller.abort(new RunAborted(20));
+    expect(await error(running)).toMatchObject({
+      code: 'ERR_CANCELLED',
+      message: expect.stringContaining('went on for 20 ms') as string,
+    });
   });
 
   it('more tasks than threads take turns', async () => {

@@ -109,6 +109,19 @@ describe('the code in', () => {
     ]);
   });
 
+  test("the guide to Mars' scheduling service runs", async () => {
+    const { files, rest } = codeOf('docs/scheduling-api.md');
+    files.set(
+      'cluster.yaml',
+      rest.find((code) => code.startsWith('scheduling:'))!,
+    );
+    const cwd = install('scheduling-api', files);
+    const { stdout, stderr } = await run(process.execPath, ['main.js'], { cwd });
+    expect([stdout, stderr]).toEqual(['25\na true\nb true\nsum true\n', '']);
+    const checked = await run(process.execPath, [CLI, 'check-config', 'cluster.yaml'], { cwd });
+    expect(checked.stdout.match(/cluster\.yaml:\d:3: .* has no effect yet/g)).toHaveLength(2);
+  });
+
   test('the guide to the memory manager runs', async () => {
     const { files } = codeOf('docs/plugins.md');
     const cwd = install('plugins', files);

@@ -31,6 +31,27 @@ describe('a graph', () => {
     expect(pack(graph, 'b').map(({ key }) => key)).toEqual(['a', 'b']);
   });
 
+  test('waits for what it is to begin after, too, once', () => {
+    const graph = {
+      a: task(inc, 1),
+      b: task(inc, 2),
+      c: task(inc, ref('a')).after(ref('b'), ref('a')).with({ retries: 1 }),
+    };
+    const [, , c] = pack(graph, 'c');
+    expect(c).toMatchObject({ dependencies: ['a', 'b'], retries: 1 });
+    const wrong = { a: task(inc, 1).after('b' as never) };
+    expect(() => pack(wrong, 'a')).toThrow('neither a ref nor a future');
+  });
+
+  test('in a namespace has keys of its own, and is called after its functions', () => {
+    const graph = { a: task(inc, 1), b: task(add, ref('a'), 1).after(ref('a')) };
+    const packed = packGraph(graph, ['run/b'], { ...alone, namespace: 'run/' });
+    expect(packed.map((item) => item.task)).toMatchObject([
+      { key: 'run/a', dependencies: [], prefix: 'inc', group: 'run/inc' },
+      { key: 'run/b', dependencies: ['run/a'], prefix: 'add', group: 'run/add' },
+    ]);
+  });
+
   test('gives the options of a task precedence over those of the graph', () => {
     const graph = { a: task(inc, 1).with({ retries: 3 }), b: task(inc, ref('a')) };
     const packed = packGraph(graph, ['b'], { ...alone, options: { retries: 1, priority: 2 } });

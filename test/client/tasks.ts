@@ -5,6 +5,9 @@ import { currentTask, defineTasks } from '../../adapters/tasks/index.ts';
 /** Calls so far, by label: tells how often something really ran in this process. */
 export const calls = new Map<string, number>();
 
+/** Ends the runs of `deaf` that are under way, by label. */
+export const gates = new Map<string, () => void>();
+
 export const {
   inc,
   add,
@@ -18,6 +21,7 @@ export const {
   flaky,
   slow,
   never,
+  deaf,
   count,
   bytes,
 } = defineTasks(import.meta.url, {
@@ -56,6 +60,12 @@ export const {
       currentTask().signal.addEventListener('abort', () => {
         resolve('aborted');
       });
+    });
+  },
+  /** Runs until its gate is opened, whoever cancels it. */
+  deaf(label: string): Promise<string> {
+    return new Promise((resolve) => {
+      gates.set(label, () => resolve('done'));
     });
   },
   count(label: string): number {

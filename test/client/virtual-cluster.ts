@@ -22,6 +22,7 @@ const TIME_MS_MAX = 1_000_000;
 export class VirtualCluster {
   readonly clock = new VirtualClock(1_000_000);
   readonly log = new MemoryLog();
+  readonly transport = new InMemoryTransport(this.clock);
   local!: LocalCluster;
   client!: Client;
 
@@ -31,14 +32,14 @@ export class VirtualCluster {
   ): Promise<VirtualCluster> {
     const { scheduler, ...rest } = options;
     const cluster = new VirtualCluster();
-    const { clock, log } = cluster;
+    const { clock, log, transport } = cluster;
     cluster.local = await cluster.passing(
       LocalCluster.start({
         mode: 'inline',
         ...(workers === undefined ? {} : { workers }),
         clock,
         log,
-        transport: new InMemoryTransport(clock),
+        transport,
         config: { scheduler: { validate: true, ...scheduler } },
         ...rest,
       }),

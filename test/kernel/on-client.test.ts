@@ -357,3 +357,14 @@ it('a task that is done already cannot be kept by fire-and-forget', () => {
   env.release('a', 'b');
   expect(env.states).toEqual({});
 });
+
+it('workers are told how long cancelled runs may go on, when whoever cancels says so', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1);
+  env.submit({ a: [], b: [] });
+  env.ignoreMessages();
+  env.send({ op: 'cancel-keys', client: 'c', keys: ['a'], force: false, killTimeoutMs: 70 });
+  expect(env.takeWorkerMessages('w1')).toMatchObject([{ keys: ['a'], killTimeoutMs: 70 }]);
+  env.cancel(['b']);
+  expect(env.takeWorkerMessages('w1')[0]).not.toHaveProperty('killTimeoutMs');
+});

@@ -13,6 +13,18 @@ import {
   WorkerBench,
 } from './builders.ts';
 
+describe('a time to stop', () => {
+  it('is told to the run that it was given for, and to no other', () => {
+    const bench = new WorkerBench({ threadCount: 2 });
+    bench.compute('x');
+    bench.compute('y');
+    const abort = { kind: 'abort-execution' };
+    const timed = { op: 'free-keys', keys: ['x'], killTimeoutMs: 70 } as const;
+    expect(bench.instructions(timed)).toEqual([{ ...abort, key: 'x', killTimeoutMs: 70 }]);
+    expect(bench.instructions({ op: 'free-keys', keys: ['y'] })).toEqual([{ ...abort, key: 'y' }]);
+  });
+});
+
 describe('another priority', () => {
   const move = (bench: WorkerBench, key: string, first: number, runId?: number): string[] => {
     const id = runId ?? bench.kernel.tables.tasks.get(key)!.runId;

@@ -7,8 +7,8 @@ const SECTION = 'scheduling';
 
 /** What does not act yet, and what it waits for, or what is done instead. */
 const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
-  memQuotaSize: 'workers do not reckon with the memory of tasks',
-  memHardLimit: 'workers do not look at the memory of their machine',
+  memQuotaSize: 'tasks are not admitted by what they may use; see worker.memory.pause',
+  memHardLimit: 'a worker looks at its own limit alone; see worker.memory.pause',
   submitPeriod: 'tasks are sent as soon as they can run',
   dataPrepareTimeout: 'inputs are fetched until no worker has them',
   speculation: 'no task runs twice at once',

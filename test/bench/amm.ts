@@ -3,11 +3,11 @@
  * Prints a JSON line for `reduce-replicas` and one for `retire-worker`; with `--vs-dask` also those of
  * Dask's manager and the ratio of both.
  */
-import { execFileSync } from 'node:child_process';
 import { loadavg } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 import { type AmmBenchKind, measureRound } from './amm-rounds.ts';
+import { median, print, pythonScript, type Result, round, run } from './side-by-side.ts';
 
 const KINDS: readonly AmmBenchKind[] = ['reduce', 'retire'];
 
@@ -42,17 +42,17 @@ for (const kind of options.kind === undefined ? KINDS : [options.kind]) {
 
 /** Runs alternate, each in a fresh process, so that both meet the same noise. */
 function compare(kind: AmmBenchKind): void {
-  const ours: Line[] = [];
-  const theirs: Line[] = [];
-  for (let run = 0; run < repeat; run++) {
+  const ours: Result[] = [];
+  const theirs: Result[] = [];
+  for (let turn = 0; turn < repeat; turn++) {
     const script = fileURLToPath(import.meta.url);
-    ours.push(runLine(process.execPath, ['--expose-gc', script, tasks, workers, '--kind', kind]));
+    ours.push(run(process.execPath, ['--expose-gc', script, tasks, workers, '--kind', kind]));
     if (options.vsDask === true) theirs.push(runDask(kind));
   }
-  const own = median(ours);
+  const own = median(ours, 'usPerUnit');
   print(own);
   if (theirs.length === 0) return;
-  const dask = median(theirs);
+  const dask = median(theirs, 'usPerUnit');
   print(dask);
   const ratio = Number(dask['usPerUnit']) / Number(own['usPerUnit']);
   print({
@@ -63,28 +63,11 @@ function compare(kind: AmmBenchKind): void {
   });
 }
 
-type Line = Readonly<Record<string, unknown>>;
-
-function runDask(kind: AmmBenchKind): Line {
-  // Python sources are not compiled, so the script stays where it was written.
-  const script = fileURLToPath(new URL('../../../test/bench/dask_amm.py', import.meta.url));
-  return runLine(options.python, ['-W', 'ignore', script, kind, tasks, workers]);
+function runDask(kind: AmmBenchKind): Result {
+  const script = pythonScript('dask_amm.py');
+  return run(options.python, ['-W', 'ignore', script, kind, tasks, workers]);
 }
 
-function runLine(command: string, args: readonly string[]): Line {
-  const output = execFileSync(command, args, { encoding: 'utf8', maxBuffer: 2 ** 24 });
-  return JSON.parse(output.trim().split('\n').at(-1) ?? '') as Line;
-}
-
-function median(runs: readonly Line[]): Line {
-  const sorted = runs.toSorted((a, b) => Number(a['usPerUnit']) - Number(b['usPerUnit']));
-  return sorted[Math.floor(sorted.length / 2)] as Line;
-}
-
-function here(): Line {
-  return { node: process.version, load: Math.round((loadavg()[0] ?? 0) * 100) / 100 };
-}
-
-function print(line: Line): void {
-  process.stdout.write(`${JSON.stringify(line)}\n`);
+function here(): Result {
+  return { node: process.version, load: round(loadavg()[0] ?? 0) };
 }

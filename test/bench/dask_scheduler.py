@@ -22,9 +22,9 @@ dask.config.set(
     {"distributed.scheduler.worker-saturation": saturation if saturation == "inf" else float(saturation)}
 )
 
-from distributed.core import Status  # noqa: E402
-from distributed.scheduler import ClientState, Scheduler, WorkerState  # noqa: E402
+from distributed.scheduler import ClientState, Scheduler  # noqa: E402
 from dask_shapes import SHAPES  # noqa: E402
+from dask_workers import add_worker  # noqa: E402
 
 logging.getLogger("distributed").setLevel(logging.ERROR)
 
@@ -42,30 +42,13 @@ class Sink:
                 self.queue.append((self.address, message["key"]))
 
 
-def add_workers(scheduler, queue):
-    for i in range(workers):
-        address = f"tcp://10.0.{i // 250}.{i % 250 + 1}:4000"
-        state = WorkerState(
-            address=address, status=Status.running, pid=1, nthreads=threads, memory_limit=2**33,
-            name=address, local_directory="", services={}, versions={}, nanny="", extra={},
-            server_id=address, scheduler=scheduler,
-        )
-        scheduler.workers[address] = state
-        scheduler.running.add(state)
-        scheduler.total_nthreads += threads
-        scheduler.aliases[address] = address
-        scheduler.check_idle_saturated(state)
-        scheduler.stream_comms[address] = Sink(address, queue)
-        for plugin in list(scheduler.plugins.values()):
-            plugin.add_worker(scheduler=scheduler, worker=address)
-
-
 async def main():
     scheduler = Scheduler(dashboard_address=None, dashboard=False)
     queue = collections.deque()
     scheduler.clients["bench"] = ClientState("bench")
     scheduler.client_comms["bench"] = Sink("bench", collections.deque())
-    add_workers(scheduler, queue)
+    for number in range(workers):
+        add_worker(scheduler, number, threads, lambda address: Sink(address, queue))
     graph, keys = SHAPES[shape](count)
     total = len(graph)
     dependencies = {key: dask.core.get_dependencies(graph, key) for key in graph}

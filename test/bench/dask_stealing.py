@@ -16,8 +16,8 @@ import dask
 tasks, workers, threads = (int(argument) for argument in sys.argv[1:4])
 dask.config.set({"distributed.scheduler.worker-saturation": "inf"})
 
-from distributed.core import Status  # noqa: E402
-from distributed.scheduler import ClientState, Scheduler, WorkerState  # noqa: E402
+from distributed.scheduler import ClientState, Scheduler  # noqa: E402
+from dask_workers import add_worker  # noqa: E402
 
 logging.getLogger("distributed").setLevel(logging.ERROR)
 ROUNDS = 5
@@ -33,29 +33,12 @@ class Sink:
         self.sent += len(messages)
 
 
-def add_worker(scheduler, number):
-    address = f"tcp://10.0.{number // 250}.{number % 250 + 1}:4000"
-    state = WorkerState(
-        address=address, status=Status.running, pid=1, nthreads=threads, memory_limit=2**33,
-        name=address, local_directory="", services={}, versions={}, nanny="", extra={},
-        server_id=address, scheduler=scheduler,
-    )
-    scheduler.workers[address] = state
-    scheduler.running.add(state)
-    scheduler.total_nthreads += threads
-    scheduler.aliases[address] = address
-    scheduler.check_idle_saturated(state)
-    scheduler.stream_comms[address] = Sink()
-    for plugin in list(scheduler.plugins.values()):
-        plugin.add_worker(scheduler=scheduler, worker=address)
-
-
 async def main():
     scheduler = Scheduler(dashboard_address=None, dashboard=False)
     scheduler.clients["bench"] = ClientState("bench")
     scheduler.client_comms["bench"] = Sink()
     for number in range(workers // 2):
-        add_worker(scheduler, number)
+        add_worker(scheduler, number, threads, lambda _: Sink())
     keys = [f"x-{number}" for number in range(tasks)]
     scheduler.update_graph(
         client="bench", tasks={key: b"x" * 50 for key in keys}, keys=keys, dependencies={},
@@ -63,7 +46,7 @@ async def main():
     )
     scheduler.task_prefixes["x"].add_duration("compute", 0, 0.1)
     for number in range(workers // 2, workers):
-        add_worker(scheduler, number)
+        add_worker(scheduler, number, threads, lambda _: Sink())
     for state in scheduler.workers.values():
         scheduler.check_idle_saturated(state)
     stealing = scheduler.extensions["stealing"]

@@ -2,10 +2,10 @@
  * What a round of work stealing costs: `npm run bench:steal -- TASKS WORKERS [--vs-dask]`.
  * Prints one JSON line; with `--vs-dask` also the line of Dask's balance() and the ratio of both.
  */
-import { execFileSync } from 'node:child_process';
 import { loadavg } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
+import { median, print, pythonScript, type Result, round, run } from './side-by-side.ts';
 import { measureStealing } from './steal-rounds.ts';
 
 interface BenchOptions {
@@ -34,7 +34,7 @@ const repeat = Number(options.repeat);
 if (repeat > 1 || options.vsDask === true) compare();
 else print(measure());
 
-function measure(): Record<string, unknown> {
+function measure(): Result {
   const shape = { threads: Number(options.threads), inputs: Number(options.inputs) };
   return {
     bench: 'steal',
@@ -43,53 +43,37 @@ function measure(): Record<string, unknown> {
     ...shape,
     ...measureStealing(Number(tasks), Number(workers), shape),
     node: process.version,
-    load: Math.round((loadavg()[0] ?? 0) * 100) / 100,
+    load: round(loadavg()[0] ?? 0),
   };
 }
 
 /** Runs alternate, each in a fresh process, so that both meet the same noise. */
 function compare(): void {
-  const ours: Record<string, unknown>[] = [];
-  const theirs: Record<string, unknown>[] = [];
-  for (let run = 0; run < Math.max(1, repeat); run++) {
+  const ours: Result[] = [];
+  const theirs: Result[] = [];
+  for (let turn = 0; turn < Math.max(1, repeat); turn++) {
     ours.push(runSelf());
     if (options.vsDask === true) theirs.push(runDask());
   }
-  const own = median(ours);
+  const own = median(ours, 'firstMs');
   print(own);
   if (theirs.length === 0) return;
-  const dask = median(theirs);
+  const dask = median(theirs, 'firstMs');
   print(dask);
   const ratio = Number(dask['firstMs']) / Number(own['firstMs']);
   print({ bench: 'steal-vs-dask', tasks, workers, ratio: Math.round(ratio * 10) / 10 });
 }
 
-function runSelf(): Record<string, unknown> {
+function runSelf(): Result {
   const { threads, inputs } = options;
   const script = fileURLToPath(import.meta.url);
   const args = [tasks, workers, '--threads', threads, '--inputs', inputs];
   return run(process.execPath, [script, ...args]);
 }
 
-function runDask(): Record<string, unknown> {
+function runDask(): Result {
   if (Number(options.inputs) > 0)
     program.error('--inputs has no counterpart in the script of Dask');
-  // Python sources are not compiled, so the script stays where it was written.
-  const script = fileURLToPath(new URL('../../../test/bench/dask_stealing.py', import.meta.url));
+  const script = pythonScript('dask_stealing.py');
   return run(options.python, ['-W', 'ignore', script, tasks, workers, options.threads]);
-}
-
-function run(command: string, args: readonly string[]): Record<string, unknown> {
-  const output = execFileSync(command, args, { encoding: 'utf8', maxBuffer: 2 ** 24 });
-  const line = output.trim().split('\n').at(-1) ?? '';
-  return JSON.parse(line) as Record<string, unknown>;
-}
-
-function median(runs: readonly Record<string, unknown>[]): Record<string, unknown> {
-  const sorted = runs.toSorted((a, b) => Number(a['firstMs']) - Number(b['firstMs']));
-  return sorted[Math.floor(sorted.length / 2)] as Record<string, unknown>;
-}
-
-function print(line: Record<string, unknown>): void {
-  process.stdout.write(`${JSON.stringify(line)}\n`);
 }

@@ -1,21 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import type { Channel } from '../api/channel.ts';
 import { every, type Timer } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
-import type { Listener, WireMessage } from '../api/transport.ts';
-import type { RegisterWorkerReply, RegisterWorkerRequest } from '../messages/protocol.ts';
-import type { WorkerReport } from '../messages/stimulus.ts';
+import type { WireMessage } from '../api/transport.ts';
 import type { ToWorkerMessage } from '../messages/to-worker.ts';
-import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
+import type { WorkerIdentity, WorkerMetrics } from '../state/worker.ts';
 import type { Instruction, WorkerEvent } from '../worker/events.ts';
 import type { MemoryMode } from '../worker/memory/governor.ts';
 import { WorkerKernel } from '../worker/worker-kernel.ts';
 import { DataServer } from './data-server.ts';
 import { LogBook } from './log-book.ts';
-import { type Network, openChannel, PeerChannels, transportFor } from './peer-channels.ts';
+import { type Network, PeerChannels, transportFor } from './peer-channels.ts';
 import { WorkerActivities } from './worker-activities.ts';
 import { WorkerInspection } from './worker-inspection.ts';
 import { takeIn } from './worker-intake.ts';
+import { type LinkedWorker, WorkerLink } from './worker-link.ts';
 import { WorkerMemory } from './worker-memory.ts';
 import {
   identityOf,
@@ -23,16 +21,25 @@ import {
   type WorkerEnd,
   type WorkerHostOptions,
 } from './worker-options.ts';
-import { withTimeout } from './with-timeout.ts';
+import { WorkerPace } from './worker-pace.ts';
+import { Closer, WorkerServing } from './worker-serving.ts';
 
 export type { WorkerEnd, WorkerHostOptions } from './worker-options.ts';
 
 const FIND_MISSING_MS = 1000;
-const KEEP_ALIVE_MS = 60_000;
 const CONNECT_TIMEOUT_MS = 10_000;
-/** Time for what is queued to leave when the worker closes. */
-const CLOSE_TIMEOUT_MS = 5000;
 const OUTGOING_TRANSFERS_MAX = 50;
+
+/** What a worker is put together from. */
+interface Parts {
+  readonly options: WorkerHostOptions & { readonly log: LogBook };
+  readonly identity: WorkerIdentity;
+  readonly kernel: WorkerKernel;
+  readonly memory: WorkerMemory;
+  readonly network: Network;
+  readonly serving: WorkerServing;
+  readonly closer: Closer;
+}
 
 /**
  * A running worker: connections, timers, an executor and a store around one machine
@@ -44,10 +51,12 @@ const OUTGOING_TRANSFERS_MAX = 50;
 export class WorkerHost {
   /** Resolves when it has closed, however that came. */
   readonly finished: Promise<WorkerEnd>;
-  /** What the scheduler wants it to be. While that is `running`, memory may pause it. */
-  private wantedStatus: WorkerStatus = 'running';
-  private memoryMode: MemoryMode = 'running';
-  private channel: Channel | undefined;
+  readonly identity: WorkerIdentity;
+  private readonly options: Parts['options'];
+  private readonly kernel: WorkerKernel;
+  private readonly memory: WorkerMemory;
+  private readonly link: WorkerLink;
+  private readonly pace: WorkerPace;
   private readonly activities: WorkerActivities;
   private readonly inspection: WorkerInspection;
   private readonly timers: Timer[] = [];
@@ -55,34 +64,32 @@ export class WorkerHost {
   /** Registered: before that, messages of the scheduler wait. */
   private hasStarted = false;
   private isDraining = false;
-  private clockOffsetMs = 0;
-  private eventCount = 0;
   private closing: Promise<void> | undefined;
   private resolveFinished!: (end: WorkerEnd) => void;
 
-  private constructor(
-    private readonly options: WorkerHostOptions & { readonly log: LogBook },
-    readonly identity: WorkerIdentity,
-    private readonly kernel: WorkerKernel,
-    private readonly listening: {
-      readonly listener: Listener;
-      readonly server: DataServer;
-      readonly peers: PeerChannels;
-    },
-    private readonly memory: WorkerMemory,
-  ) {
-    const { executor, clock, log } = options;
-    const { store } = memory;
+  private constructor(private readonly parts: Parts) {
+    const { options, identity, kernel, memory, network, serving } = parts;
+    const { executor, clock, log, schedulerAddress } = options;
+    this.options = options;
+    this.identity = identity;
+    this.kernel = kernel;
+    this.memory = memory;
+    const link = new WorkerLink(network, schedulerAddress, this.linked());
+    this.link = link;
+    this.pace = new WorkerPace({
+      onPace: (op, stimulusId) => this.inbox.push({ op, stimulusId }),
+      onStatus: (status) => link.report({ op: 'worker-status-change', status }),
+    });
     this.inspection = new WorkerInspection(kernel, log, () => this.describe());
     this.activities = new WorkerActivities({
       executor,
-      store,
+      store: memory.store,
       clock,
       log,
-      peers: listening.peers,
-      nameEvent: (what) => this.nameEvent(what),
+      peers: serving.peers,
+      nameEvent: (what) => link.nameEvent(what),
       feed: (event) => this.feed(event),
-      clockOffsetMs: () => this.clockOffsetMs,
+      clockOffsetMs: () => link.clockOffsetMs,
     });
     this.finished = new Promise((resolve) => {
       this.resolveFinished = resolve;
@@ -124,11 +131,13 @@ export class WorkerHost {
       incomingBytesMax: transferLimit(options),
       validate: options.validate ?? false,
     });
-    const peers = new PeerChannels(network);
-    const host = new WorkerHost(options, identity, kernel, { listener, server, peers }, memory);
+    const closer = new Closer(clock, options.log);
+    const serving = new WorkerServing(listener, server, new PeerChannels(network), closer);
+    const parts = { options, identity, kernel, memory, network, serving, closer };
+    const host = new WorkerHost(parts);
     made.host = host;
     try {
-      await host.register(network);
+      await host.link.register();
     } catch (error) {
       host.closing = Promise.resolve();
       host.activities.close();
@@ -180,11 +189,6 @@ export class WorkerHost {
     return this.identity.name;
   }
 
-  private get status(): WorkerStatus {
-    const { wantedStatus } = this;
-    return wantedStatus === 'running' && this.memoryMode === 'paused' ? 'paused' : wantedStatus;
-  }
-
   /** Tells the scheduler, gives up what runs, and closes the executor. */
   close(reason = 'asked to close'): Promise<void> {
     this.closing ??= this.shutDown({ reason });
@@ -198,12 +202,10 @@ export class WorkerHost {
    * @param timeoutMs - milliseconds to wait for that
    */
   async retire(timeoutMs: number): Promise<void> {
-    const { channel, address, kernel } = this;
-    if (channel?.isClosed !== false || kernel.tables.tasks.size === 0) return;
-    const parameters = { workers: [address], close: false };
+    const { link, address, kernel } = this;
+    if (link.isClosed || kernel.tables.tasks.size === 0) return;
     try {
-      const request = { command: 'amm.retireWorkers', parameters };
-      await channel.request('command', request, timeoutMs);
+      await link.retire(timeoutMs);
     } catch (error) {
       if (this.closing !== undefined) return;
       this.options.log.warn({ err: error, address }, 'the worker closes with results on it');
@@ -212,54 +214,37 @@ export class WorkerHost {
 
   /** Publishes a message under topics on the scheduler. */
   logEvent(topics: readonly string[], message: unknown): void {
-    this.report({ op: 'log-event', topics, message });
+    this.link.report({ op: 'log-event', topics, message });
   }
 
-  private async register(network: Network): Promise<void> {
-    const { clock, connectTimeoutMs = CONNECT_TIMEOUT_MS, schedulerAddress } = this.options;
-    this.channel = await openChannel(
-      network,
-      { address: schedulerAddress, role: 'worker' },
-      {
-        onMessage: (message) => this.onMessage(message as unknown as ToWorkerMessage),
-        onRequest: (method, parameters) => this.inspection.answer(method, parameters),
-        onClose: (error) => this.onSchedulerGone(error),
-      },
-      () => this.drain(),
-    );
-    const askedMs = clock.nowMs();
-    const request: RegisterWorkerRequest = {
+  private linked(): LinkedWorker {
+    return {
       identity: this.identity,
-      status: this.status,
-      metrics: this.metrics(),
+      status: () => this.pace.status,
+      metrics: () => this.metrics(),
+      executing: () => this.activities.executing(),
+      onMessage: (message) => this.onMessage(message),
+      onRequest: (method, parameters) => this.inspection.answer(method, parameters),
+      onBatchEnd: () => this.drain(),
+      onGone: (error) => this.onSchedulerGone(error),
     };
-    const reply = await this.channel.request<RegisterWorkerReply>(
-      'register-worker',
-      { ...request },
-      connectTimeoutMs,
-    );
-    this.clockOffsetMs = reply.nowMs - (askedMs + clock.nowMs()) / 2;
-    const { timers } = this;
-    timers.push(every(clock, reply.heartbeatIntervalMs, () => this.heartbeat()));
-    const { memory } = this;
-    if (memory.isLimited) timers.push(every(clock, memory.monitorIntervalMs, () => memory.poll()));
-    timers.push(every(clock, FIND_MISSING_MS, () => this.findMissing()));
-    timers.push(every(clock, KEEP_ALIVE_MS, () => this.report({ op: 'keep-alive' })));
   }
 
   private begin(): void {
     this.hasStarted = true;
-    const { address, name } = this;
-    const { schedulerAddress: scheduler } = this.options;
-    this.options.log.info({ address, name, scheduler }, 'worker registered');
-    if (this.channel?.isClosed === true) this.onSchedulerGone(undefined);
+    const { address, name, memory, timers, link } = this;
+    const { schedulerAddress: scheduler, clock, log } = this.options;
+    if (memory.isLimited) timers.push(every(clock, memory.monitorIntervalMs, () => memory.poll()));
+    timers.push(every(clock, FIND_MISSING_MS, () => this.findMissing()));
+    log.info({ address, name, scheduler }, 'worker registered');
+    if (link.isClosed) this.onSchedulerGone(undefined);
     this.drain();
   }
 
   private onMessage(message: ToWorkerMessage): void {
     switch (message.op) {
       case 'worker-status-change':
-        this.changeStatus(message.status, message.stimulusId);
+        this.pace.want(message.status, message.stimulusId);
         break;
       case 'close':
         this.closing ??= this.shutDown({
@@ -268,7 +253,7 @@ export class WorkerHost {
         });
         break;
       case 'remove-worker':
-        this.listening.peers.drop(message.worker);
+        this.parts.serving.peers.drop(message.worker);
         this.inbox.push(message);
         break;
       case 'compute-task':
@@ -287,29 +272,9 @@ export class WorkerHost {
     }
   }
 
-  private changeStatus(status: WorkerStatus, stimulusId: string): void {
-    if (status === this.wantedStatus) return;
-    this.adapt(stimulusId, () => (this.wantedStatus = status));
-  }
-
   private onMemoryMode(mode: MemoryMode): void {
-    this.adapt(this.nameEvent(`memory-${mode}`), () => (this.memoryMode = mode));
+    this.pace.allow(mode, this.link.nameEvent(`memory-${mode}`));
     this.drain();
-  }
-
-  /** Brings the machine, and what the scheduler knows, in line with a change. */
-  private adapt(stimulusId: string, change: () => void): void {
-    const before = this.status;
-    const paceBefore = this.pace;
-    change();
-    const { status, pace } = this;
-    if (pace !== paceBefore) this.inbox.push({ op: pace, stimulusId });
-    if (status !== before) this.report({ op: 'worker-status-change', status });
-  }
-
-  private get pace(): 'pause' | 'crawl' | 'unpause' {
-    if (this.status !== 'running') return 'pause';
-    return this.memoryMode === 'crawling' ? 'crawl' : 'unpause';
   }
 
   /** Nothing occupies a thread and nothing is on its way. What has seceded may wait for others. */
@@ -356,27 +321,13 @@ export class WorkerHost {
         this.memory.store.delete(instruction.key);
         return;
       case 'send':
-        this.channel?.send(instruction.message);
+        this.link.send(instruction.message);
     }
-  }
-
-  private report(report: UnnamedReport): void {
-    const stimulusId = this.nameEvent(report.op);
-    this.channel?.send({ ...report, stimulusId });
-  }
-
-  private heartbeat(): void {
-    this.report({
-      op: 'heartbeat-worker',
-      metrics: this.metrics(),
-      executing: this.activities.executing(),
-      workerNowMs: this.options.clock.nowMs(),
-    });
   }
 
   private findMissing(): void {
     if (this.kernel.tables.missing.size === 0) return;
-    this.feed({ op: 'find-missing', stimulusId: this.nameEvent('find-missing') });
+    this.feed({ op: 'find-missing', stimulusId: this.link.nameEvent('find-missing') });
   }
 
   private metrics(): WorkerMetrics {
@@ -390,34 +341,30 @@ export class WorkerHost {
 
   /** While paused it gives to one at a time, so that its memory can shrink. */
   private get outgoingMax(): number {
-    if (this.status === 'paused') return 1;
+    if (this.pace.status === 'paused') return 1;
     return this.options.outgoingTransfersMax ?? OUTGOING_TRANSFERS_MAX;
   }
 
   private onDataLost(key: string): void {
-    this.feed({ op: 'data-lost', keys: [key], stimulusId: this.nameEvent('data-lost') });
+    this.feed({ op: 'data-lost', keys: [key], stimulusId: this.link.nameEvent('data-lost') });
   }
 
   private putData(keys: readonly string[], values: readonly Uint8Array[]): void {
     takeIn({ tables: this.kernel.tables, store: this.memory.store }, keys, values);
     const nbytes = values.map((value) => value.byteLength);
-    this.feed({ op: 'update-data', keys, nbytes, stimulusId: this.nameEvent('update-data') });
+    this.feed({ op: 'update-data', keys, nbytes, stimulusId: this.link.nameEvent('update-data') });
   }
 
   private describe(): WireMessage {
     const { tables } = this.kernel;
     return {
       ...this.identity,
-      status: this.status,
+      status: this.pace.status,
       scheduler: this.options.schedulerAddress,
       taskCount: tables.tasks.size,
       executing: [...tables.executing].map((task) => task.key),
       managedBytes: tables.nbytes,
     };
-  }
-
-  private nameEvent(what: string): string {
-    return `${what}-${++this.eventCount}@${this.identity.name}`;
   }
 
   private onSchedulerGone(error: Error | undefined): void {
@@ -437,7 +384,7 @@ export class WorkerHost {
   private giveUp(error: YardmasterError): void {
     if (this.closing !== undefined) return;
     this.options.log.error({ err: error, ...error.data }, 'worker closes');
-    this.channel?.abort(error);
+    this.link.abort(error);
     this.closing = this.shutDown({ reason: error.message, error });
   }
 
@@ -454,44 +401,26 @@ export class WorkerHost {
   }
 
   private async shutDown(end: WorkerEnd): Promise<void> {
+    const { link, memory } = this;
+    const { closer } = this.parts;
     for (const timer of this.timers) timer.cancel();
+    link.stopTimers();
     this.activities.close();
-    const { channel } = this;
-    if (channel?.isClosed === false) {
+    if (!link.isClosed) {
       // The scheduler then knows that the goodbye is meant.
-      this.report({ op: 'worker-status-change', status: 'closing' });
-      await this.attempt('the scheduler', () => channel.close());
+      link.report({ op: 'worker-status-change', status: 'closing' });
+      await closer.attempt('the scheduler', () => link.close());
     }
     await this.stopServing(end.error);
-    await this.attempt('the executor', () => this.options.executor.close());
-    this.memory.close();
-    this.wantedStatus = 'closed';
+    await closer.attempt('the executor', () => this.options.executor.close());
+    memory.close();
+    this.pace.end();
     this.resolveFinished(end);
     this.options.onClose?.(end);
   }
 
   private async stopServing(error: Error | undefined): Promise<void> {
-    const { listener, server, peers } = this.listening;
-    peers.close();
-    await this.attempt('the listener', () => listener.close());
-    if (error === undefined) await this.attempt('peers', () => server.close());
-    server.abort(error ?? new YardmasterError('ERR_CLOSED', `${this.address} closes`));
-    this.channel?.abort(error ?? new YardmasterError('ERR_CLOSED', `${this.address} closes`));
-  }
-
-  private async attempt(what: string, close: () => Promise<void>): Promise<void> {
-    try {
-      await withTimeout(this.options.clock, close(), CLOSE_TIMEOUT_MS, () => {
-        return new YardmasterError('ERR_TIMEOUT', `closing ${what} took too long`);
-      });
-    } catch (error) {
-      this.options.log.warn({ err: error }, `${what} could not be closed in good order`);
-    }
+    await this.parts.serving.stop(error);
+    this.link.abort(error ?? new YardmasterError('ERR_CLOSED', `${this.address} closes`));
   }
 }
-
-type UnnamedReport = WorkerReport extends infer R
-  ? R extends WorkerReport
-    ? Omit<R, 'stimulusId'>
-    : never
-  : never;

@@ -1,0 +1,146 @@
+import type { Channel } from '../api/channel.ts';
+import { every, type Timer } from '../api/clock.ts';
+import type { WireMessage } from '../api/transport.ts';
+import type { RegisterWorkerReply, RegisterWorkerRequest } from '../messages/protocol.ts';
+import type { WorkerReport } from '../messages/stimulus.ts';
+import type { ToWorkerMessage } from '../messages/to-worker.ts';
+import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
+import { type Network, openChannel } from './peer-channels.ts';
+
+const KEEP_ALIVE_MS = 60_000;
+
+/** A report without its id, which the link gives it. */
+export type UnnamedReport = WorkerReport extends infer R
+  ? R extends WorkerReport
+    ? Omit<R, 'stimulusId'>
+    : never
+  : never;
+
+/** The worker as its link sees it. */
+export interface LinkedWorker {
+  readonly identity: WorkerIdentity;
+  status(): WorkerStatus;
+  metrics(): WorkerMetrics;
+  /** Seconds for which each key has been running. */
+  executing(): [key: string, seconds: number][];
+  onMessage(message: ToWorkerMessage): void;
+  onRequest(method: string, parameters: WireMessage): unknown;
+  /** All messages that came together were told. */
+  onBatchEnd(): void;
+  /** The connection ended. */
+  onGone(error: Error | undefined): void;
+}
+
+/** The conversation of a worker with its scheduler: registration, signs of life, reports. */
+export class WorkerLink {
+  private channel: Channel | undefined;
+  private readonly timers: Timer[] = [];
+  private offsetMs = 0;
+  private eventCount = 0;
+
+  constructor(
+    private readonly network: Network,
+    readonly schedulerAddress: string,
+    private readonly worker: LinkedWorker,
+  ) {}
+
+  /** Nothing can be said to the scheduler at present. */
+  get isClosed(): boolean {
+    return this.channel?.isClosed !== false;
+  }
+
+  /** The scheduler's clock minus this one, in milliseconds. */
+  get clockOffsetMs(): number {
+    return this.offsetMs;
+  }
+
+  /** Unique name for an event: `task-finished-7@alice`. */
+  nameEvent(what: string): string {
+    return `${what}-${++this.eventCount}@${this.worker.identity.name}`;
+  }
+
+  /**
+   * Connects and registers; from then on gives signs of life.
+   *
+   * @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`
+   * @throws RemoteError `ERR_REGISTRATION` when the scheduler refuses
+   */
+  async register(): Promise<void> {
+    const { worker, network, schedulerAddress: address } = this;
+    const { clock, connectTimeoutMs } = network;
+    this.channel = await openChannel(
+      network,
+      { address, role: 'worker' },
+      {
+        onMessage: (message) => worker.onMessage(message as unknown as ToWorkerMessage),
+        onRequest: (method, parameters) => worker.onRequest(method, parameters),
+        onClose: (error) => worker.onGone(error),
+      },
+      () => worker.onBatchEnd(),
+    );
+    const askedMs = clock.nowMs();
+    const request: RegisterWorkerRequest = {
+      identity: worker.identity,
+      status: worker.status(),
+      metrics: worker.metrics(),
+    };
+    const reply = await this.channel.request<RegisterWorkerReply>(
+      'register-worker',
+      { ...request },
+      connectTimeoutMs,
+    );
+    this.offsetMs = reply.nowMs - (askedMs + clock.nowMs()) / 2;
+    this.timers.push(
+      every(clock, reply.heartbeatIntervalMs, () => this.heartbeat()),
+      every(clock, KEEP_ALIVE_MS, () => this.report({ op: 'keep-alive' })),
+    );
+  }
+
+  /** What happened here; lost when nobody listens. */
+  report(report: UnnamedReport): void {
+    const stimulusId = this.nameEvent(report.op);
+    this.channel?.send({ ...report, stimulusId });
+  }
+
+  /** A message of the machine, which has named it. */
+  send(message: WireMessage): void {
+    this.channel?.send(message);
+  }
+
+  /**
+   * Asks the scheduler to take the worker out of service and to move away what only it holds.
+   *
+   * @throws YardmasterError `ERR_CLOSED`, `ERR_TIMEOUT`
+   * @throws RemoteError what the scheduler says against it
+   */
+  async retire(timeoutMs: number): Promise<void> {
+    const { address } = this.worker.identity;
+    const parameters = { workers: [address], close: false };
+    const request = { command: 'amm.retireWorkers', parameters };
+    await this.channel?.request('command', request, timeoutMs);
+  }
+
+  /** No more signs of life. */
+  stopTimers(): void {
+    for (const timer of this.timers.splice(0)) timer.cancel();
+  }
+
+  /** Sends what is queued, then closes. */
+  async close(): Promise<void> {
+    await this.channel?.close();
+  }
+
+  /** Closes at once. */
+  abort(reason: Error): void {
+    this.channel?.abort(reason);
+  }
+
+  private heartbeat(): void {
+    this.report({
+      op: 'heartbeat-worker',
+      metrics: this.worker.metrics(),
+      executing: this.worker.executing(),
+      workerNowMs: this.network.clock.nowMs(),
+    });
+  }
+}

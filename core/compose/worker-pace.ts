@@ -1,0 +1,59 @@
+import type { WorkerStatus } from '../state/worker.ts';
+import type { MemoryMode } from '../worker/memory/governor.ts';
+
+/** Who has to know when the pace of a worker changes. */
+export interface PaceListener {
+  /** For the machine: whether it starts runs and transfers, and how many. */
+  onPace(pace: Pace, stimulusId: string): void;
+  /** For the scheduler: whether it sends tasks here. */
+  onStatus(status: WorkerStatus): void;
+}
+
+/** Whether a worker starts anything: nothing, one task at a time, or what it can. */
+export type Pace = 'pause' | 'crawl' | 'unpause';
+
+/** What the scheduler wants a worker to be, what its memory allows, and what it therefore is. */
+export class WorkerPace {
+  /** What the scheduler wants it to be. While that is `running`, memory may pause it. */
+  private wantedStatus: WorkerStatus = 'running';
+  private memoryMode: MemoryMode = 'running';
+
+  constructor(private readonly listener: PaceListener) {}
+
+  /** What the scheduler is told. */
+  get status(): WorkerStatus {
+    const { wantedStatus } = this;
+    return wantedStatus === 'running' && this.memoryMode === 'paused' ? 'paused' : wantedStatus;
+  }
+
+  /** The scheduler wants it to be that. */
+  want(status: WorkerStatus, stimulusId: string): void {
+    if (status === this.wantedStatus) return;
+    this.adapt(stimulusId, () => (this.wantedStatus = status));
+  }
+
+  /** Its memory allows that. */
+  allow(mode: MemoryMode, stimulusId: string): void {
+    this.adapt(stimulusId, () => (this.memoryMode = mode));
+  }
+
+  /** It has closed; nobody is told. */
+  end(): void {
+    this.wantedStatus = 'closed';
+  }
+
+  /** Brings the machine, and what the scheduler knows, in line with a change. */
+  private adapt(stimulusId: string, change: () => void): void {
+    const before = this.status;
+    const paceBefore = this.pace;
+    change();
+    const { status, pace, listener } = this;
+    if (pace !== paceBefore) listener.onPace(pace, stimulusId);
+    if (status !== before) listener.onStatus(status);
+  }
+
+  private get pace(): Pace {
+    if (this.status !== 'running') return 'pause';
+    return this.memoryMode === 'crawling' ? 'crawl' : 'unpause';
+  }
+}

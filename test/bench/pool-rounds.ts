@@ -1,0 +1,73 @@
+/** One pool in a process of its own: `node pool-rounds.js POOL TASKS THREADS ROUNDS`. Prints a JSON line. */
+import { loadavg } from 'node:os';
+import { type Pool, type PoolName, POOLS } from './pools.ts';
+import { median, print, type Result, round } from './side-by-side.ts';
+
+/** Tasks that run first, with either load: compilers and modules are warm after them. */
+const WARM_UP_TASKS = 5000;
+/** Calls that wait for their result at any time, with the load `closed`. */
+const IN_FLIGHT = 64;
+
+const LOADS = { burst, closed: closedLoop } as const;
+
+const [name, tasks, threads, rounds] = process.argv.slice(2) as [PoolName, string, string, string];
+const pool: Pool = await POOLS[name](Number(threads));
+try {
+  for (const load of [burst, closedLoop]) await load(valuesFrom(0, WARM_UP_TASKS));
+  let next = WARM_UP_TASKS;
+  const measured = { burst: [] as Result[], closed: [] as Result[] };
+  for (let turn = 0; turn < Number(rounds); turn++) {
+    for (const load of ['burst', 'closed'] as const) {
+      measured[load].push(await measure(load, valuesFrom(next, Number(tasks))));
+      next += Number(tasks);
+    }
+  }
+  print({
+    pool: name,
+    burst: median(measured.burst, 'usPerTask'),
+    closed: median(measured.closed, 'usPerTask'),
+    load: round(loadavg()[0] ?? 0),
+  });
+} finally {
+  await pool.close();
+}
+
+async function measure(load: keyof typeof LOADS, values: readonly number[]): Promise<Result> {
+  const startCpu = process.cpuUsage();
+  const startMs = performance.now();
+  await LOADS[load](values);
+  const seconds = (performance.now() - startMs) / 1000;
+  const { user, system } = process.cpuUsage(startCpu);
+  return {
+    tasksPerS: Math.round(values.length / seconds),
+    usPerTask: round((user + system) / values.length),
+  };
+}
+
+/** All calls at once. */
+async function burst(values: readonly number[]): Promise<void> {
+  check(values, await pool.all(values));
+}
+
+/** A new call when an old one has its result. */
+async function closedLoop(values: readonly number[]): Promise<void> {
+  const results: number[] = [];
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    while (next < values.length) {
+      const index = next++;
+      results[index] = await pool.one(values[index] as number);
+    }
+  };
+  await Promise.all(Array.from({ length: IN_FLIGHT }, lane));
+  check(values, results);
+}
+
+function check(values: readonly number[], results: readonly number[]): void {
+  const wrong = values.findIndex((value, index) => results[index] !== value + 1);
+  if (wrong >= 0) throw new Error(`the result of ${values[wrong]} is ${String(results[wrong])}`);
+}
+
+function valuesFrom(first: number, count: number): number[] {
+  return Array.from({ length: count }, (_, index) => first + index);
+}

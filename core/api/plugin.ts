@@ -5,6 +5,7 @@ import type { EventSource } from './events.ts';
 import type { DecisionSink } from './insight.ts';
 import type { HookTable, SchedulerHooks } from './hooks.ts';
 import type { PolicySlots, SlotName } from './policies.ts';
+import type { Connection, ConnectionHandlers } from './transport.ts';
 import type { ClusterView } from './views.ts';
 
 /** Plugins say which version of this contract they were written for. */
@@ -68,6 +69,15 @@ export interface PluginContext {
    * callback throws is treated like an error of a hook.
    */
   every(intervalMs: number, callback: () => void): Timer;
+  /**
+   * Opens a connection to the plugin's own scheduler, as a worker or client from elsewhere has one:
+   * put a `Channel` on it and say `hello`. Messages pass by reference and in their own turn; neither
+   * side may change them afterwards. It ends with the plugin.
+   * @throws YardmasterError `ERR_CLOSED` when the scheduler closes
+   */
+  connect(open: (connection: Connection) => ConnectionHandlers): Connection;
+  /** Runs a command as a client would: a built-in one, or `<plugin>.<command>`. */
+  run(command: string, parameters?: unknown, caller?: Caller): unknown;
   /** Offers a call to clients, under `<name of the plugin>.<command>`. */
   command(command: string, handler: CommandHandler): void;
   /** Fills a policy slot for as long as the plugin is there. */

@@ -3,6 +3,7 @@ import { YardmasterError } from '../api/errors.ts';
 import type { EventSource } from '../api/events.ts';
 import type { DecisionSink } from '../api/insight.ts';
 import type {
+  Caller,
   CommandHandler,
   LoadedExtension,
   Logger,
@@ -13,6 +14,7 @@ import type {
   UseEntry,
 } from '../api/plugin.ts';
 import type { PolicySlots, SlotName } from '../api/policies.ts';
+import type { Connection, ConnectionHandlers } from '../api/transport.ts';
 import type { ClusterView } from '../api/views.ts';
 import type { Insight } from '../kernel/insight/insight.ts';
 import type { Container } from './container.ts';
@@ -25,6 +27,10 @@ import { CLOCK, EVENT_BUS, LOGGER, RESOLVER, SLOTS } from './tokens.ts';
 export interface PluginHost {
   readonly cluster: ClusterView;
   enqueue(stimulus: NewStimulus): void;
+  /** A connection from within the process. @throws YardmasterError `ERR_CLOSED` */
+  connectLocal(from: string, open: (connection: Connection) => ConnectionHandlers): Connection;
+  /** Runs a command. @throws YardmasterError */
+  command(name: string, parameters: unknown, caller: Caller): unknown;
   /** For decisions that plugins tell of. */
   readonly insight: Pick<Insight, 'isRecording' | 'record'>;
   /** A slot was filled or emptied: compile the ports anew. */
@@ -47,6 +53,7 @@ export class LoadedPlugin {
 
   private readonly abort = new AbortController();
   private readonly timers = new Set<Timer>();
+  private readonly connections = new Set<Connection>();
   private readonly services: (() => void)[] = [];
 
   /** @param shared - the services of all plugins; this one gets a scope of its own inside */
@@ -89,9 +96,12 @@ export class LoadedPlugin {
     for (const timer of this.timers) timer.cancel();
     this.timers.clear();
     this.commands.clear();
-    this.abort.abort(
-      new YardmasterError('ERR_CLOSED', `${this.owner} was removed`, { plugin: this.name }),
-    );
+    const reason = new YardmasterError('ERR_CLOSED', `${this.owner} was removed`, {
+      plugin: this.name,
+    });
+    this.abort.abort(reason);
+    for (const connection of this.connections) connection.abort(reason);
+    this.connections.clear();
   }
 
   /** What its `setup` receives. */
@@ -111,6 +121,8 @@ export class LoadedPlugin {
       every: (intervalMs, callback) => {
         return this.every(intervalMs, callback);
       },
+      connect: (open) => this.connect(open),
+      run: (command, parameters, caller = {}) => host.command(command, parameters, caller),
       command: (command, handler) => {
         this.commands.set(command, handler);
       },
@@ -140,6 +152,21 @@ export class LoadedPlugin {
         this.timers.delete(timer);
       },
     };
+  }
+
+  private connect(open: (connection: Connection) => ConnectionHandlers): Connection {
+    const opened = this.host.connectLocal(`plugin:${this.name}`, (connection) => {
+      const handlers = open(connection);
+      return {
+        onMessages: (batch) => handlers.onMessages(batch),
+        onClose: (error) => {
+          this.connections.delete(opened);
+          handlers.onClose(error);
+        },
+      };
+    });
+    this.connections.add(opened);
+    return opened;
   }
 
   private decisionSink(): DecisionSink {

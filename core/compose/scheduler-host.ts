@@ -4,7 +4,7 @@ import { YardmasterError } from '../api/errors.ts';
 import type { EventSource } from '../api/events.ts';
 import type { Caller, Logger, NewStimulus } from '../api/plugin.ts';
 import type { SlotName } from '../api/policies.ts';
-import type { Listener } from '../api/transport.ts';
+import type { Connection, ConnectionHandlers, Listener } from '../api/transport.ts';
 import { configError } from '../config/errors.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Config } from '../config/types.ts';
@@ -23,6 +23,7 @@ import { EventLog } from './event-log.ts';
 import { Extensions, type ExtensionsHost } from './extensions.ts';
 import { Gatherer } from './gatherer.ts';
 import { kernelOptions } from './kernel-options.ts';
+import { LocalConnection } from './local-connection.ts';
 import { LogBook } from './log-book.ts';
 import { Pace } from './pace.ts';
 import { type SchedulerPolicies, PolicyDesk } from './policy-desk.ts';
@@ -169,6 +170,14 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     this.listeners.push(listener);
     if (this.closing !== undefined) await listener.close();
     return listener.address;
+  }
+
+  connectLocal(from: string, open: (connection: Connection) => ConnectionHandlers): Connection {
+    this.checkOpen();
+    const [here, there] = LocalConnection.pair([from, this.serverId]);
+    there.attach(new Session(there, this).handlers);
+    here.attach(open(here));
+    return here;
   }
 
   addPlugin(plugin: string | object, options: AddPluginOptions = {}): Promise<string> {

@@ -1,0 +1,29 @@
+/** The form of every place where an extension is named. */
+
+const use = (what: string): object => ({
+  title: `Which ${what}`,
+  description:
+    'A built-in name; a path that starts with ./ or / (relative to this file); or a package. #Name picks an export, else default.',
+  type: 'string',
+  extension: true,
+});
+
+const options = (what: string): object => ({
+  title: `Options of the ${what}`,
+  description: `Checked against the schema of the ${what}.`,
+  type: 'object',
+});
+
+/**
+ * An entry `{ use, options }`, or a mere name.
+ * @param what - what it names, for messages: `plugin`, `queuing policy`
+ * @param more - further properties of the entry
+ * @param rest - further keywords of the entry itself
+ */
+export const entry = (what: string, more: object = {}, rest: object = {}): object => ({
+  type: ['object', 'string'], // A mere name is an entry without options.
+  additionalProperties: false,
+  required: ['use'],
+  properties: { use: use(what), options: options(what), ...more },
+  ...rest,
+});

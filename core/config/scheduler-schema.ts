@@ -1,0 +1,260 @@
+import type { SlotName } from '../api/policies.ts';
+import { MEMORY_MEASURES } from '../state/memory.ts';
+import { entry } from './entry-schema.ts';
+import { bytes, duration } from './schema-parts.ts';
+
+const SLOTS = {
+  workerSelection: ['Which worker computes a task', 'worker selection', 'earliest-start'],
+  queuing: ['Which tasks are held back on the scheduler', 'queuing', 'root-ish'],
+  ordering: ['In which order the tasks of a graph run', 'ordering', 'depth-first'],
+  fairness: ['In which order the work of several clients runs', 'fairness', 'fifo'],
+} as const satisfies Record<SlotName, readonly [title: string, what: string, builtin: string]>;
+
+/** One entry for each slot. */
+const slots = (title: string, description: string, hasDefaults: boolean): object => ({
+  title,
+  description,
+  type: 'object',
+  additionalProperties: false,
+  default: {},
+  properties: Object.fromEntries(
+    Object.entries(SLOTS).map(([slot, [question, what, builtin]]) => [
+      slot,
+      entry(
+        `${what} policy`,
+        {},
+        {
+          title: question,
+          description: hasDefaults ? `Default: ${builtin}.` : 'Default: none.',
+        },
+      ),
+    ]),
+  ),
+});
+
+const policies = slots(
+  'Policies',
+  'Who answers the questions of the kernel. One provider for each slot.',
+  true,
+);
+
+const shadows = slots(
+  'Shadows',
+  'Policies that decide nothing: asked the same questions, their answers are compared.',
+  false,
+);
+
+const activeMemoryManager = {
+  title: 'Active Memory Manager',
+  description: 'Copies and drops results between workers by the suggestions of its policies.',
+  type: 'object',
+  additionalProperties: false,
+  default: {},
+  properties: {
+    start: {
+      title: 'Run at an interval from the start',
+      description: 'Otherwise rounds run on request: amm.start, amm.runOnce.',
+      type: 'boolean',
+      default: true,
+    },
+    interval: duration('Time between rounds', 'Pause between two rounds.', {
+      default: '2s',
+      minimum: 1,
+    }),
+    measure: {
+      title: 'Measure of memory',
+      description: 'By which workers are compared.',
+      type: 'string',
+      enum: MEMORY_MEASURES,
+      default: 'optimistic',
+    },
+    policies: {
+      title: 'Policies of the manager',
+      description:
+        "In the order in which they run. Dask's spelling works too: class: and options inline.",
+      type: 'array',
+      items: entry('policy'),
+      default: [{ use: 'reduce-replicas' }],
+    },
+  },
+};
+
+const workStealing = {
+  title: 'Work stealing',
+  description: 'Tasks that have not begun go from workers with a long queue to idle ones.',
+  type: 'object',
+  additionalProperties: false,
+  default: {},
+  properties: {
+    start: {
+      title: 'Steal from the start',
+      description: 'Otherwise on request: work-stealing.start, work-stealing.runOnce.',
+      type: 'boolean',
+      default: true,
+    },
+    interval: duration('Time between rounds', 'Pause between two rounds.', {
+      default: '100 ms',
+      minimum: 1,
+    }),
+    mode: {
+      title: 'Rules',
+      description:
+        "eager: Dask's rules, which even out; calm: only for workers that would run dry, and never back.",
+      type: 'string',
+      enum: ['eager', 'calm'],
+      default: 'eager',
+    },
+    horizon: duration(
+      'Horizon',
+      'In calm mode a worker steals when it has less work than this for each of its threads.',
+      { default: '500 ms' },
+    ),
+    spare: {
+      title: 'Spared prefixes',
+      description:
+        'Tasks of these prefixes stay where they are; so do those that are configured to take 1 ms.',
+      type: 'array',
+      items: { title: 'Prefix', type: 'string' },
+      default: ['rechunk-split', 'split-shuffle', 'split-taskshuffle', 'split-stage'],
+    },
+  },
+};
+
+const coordination = {
+  title: 'Coordination',
+  description: 'Variables, queues, locks, semaphores, events and published data sets for clients.',
+  type: 'object',
+  additionalProperties: false,
+  default: {},
+  properties: {
+    enabled: {
+      title: 'Offer it',
+      description: 'Otherwise the calls of clients fail.',
+      type: 'boolean',
+      default: true,
+    },
+    leaseTimeout: duration(
+      'Life of a lease',
+      'A lock or lease whose holder does not renew it for so long is given to the next.',
+      { default: '30s', minimum: 100 },
+    ),
+    memoryLimit: bytes(
+      'Memory',
+      'What values, names and waiting calls may occupy on the scheduler.',
+      { default: '256 MiB' },
+    ),
+  },
+};
+
+const plugins = {
+  title: 'Plugins',
+  description: 'In the order in which they are set up and their hooks run.',
+  type: 'array',
+  default: [],
+  items: entry('plugin', {
+    onError: {
+      title: 'When a hook throws',
+      description: 'log: go on; disable: detach the plugin; crash: close the scheduler.',
+      type: 'string',
+      enum: ['log', 'disable', 'crash'],
+      default: 'log',
+    },
+  }),
+};
+
+/** The section `scheduler`. */
+export const SCHEDULER_SCHEMA = {
+  title: 'Scheduler',
+  type: 'object',
+  additionalProperties: false,
+  default: {},
+  properties: {
+    address: {
+      title: 'Address to listen on',
+      description: 'scheme://host:port; port 0 chooses a free one. The scheme names the transport.',
+      type: 'string',
+      pattern: '^[a-z][a-z0-9+.-]*://',
+      default: 'tcp://127.0.0.1:8786',
+    },
+    transport: entry(
+      'transport',
+      {},
+      {
+        title: 'Transport',
+        description: 'Needed only for a transport that is not built in, or for its options.',
+      },
+    ),
+    validate: {
+      title: 'Check all invariants',
+      description: 'After each stimulus. Slow; for tests.',
+      type: 'boolean',
+      default: false,
+    },
+    allowedFailures: {
+      title: 'Allowed failures',
+      description: 'Unexpected deaths of workers under one task that are forgiven.',
+      type: 'integer',
+      minimum: 0,
+      default: 3,
+    },
+    bandwidth: bytes('Bandwidth', 'Bytes per second between two workers until they are measured.', {
+      default: '100 MB',
+      minimum: 1,
+    }),
+    unknownTaskDuration: duration(
+      'Duration of unknown tasks',
+      'What a task is expected to take before one like it has run.',
+      { default: '500 ms' },
+    ),
+    defaultTaskDurations: {
+      title: 'Known durations',
+      description: 'Expected durations by task prefix, before the first task of it has run.',
+      type: 'object',
+      default: {},
+      additionalProperties: duration('Duration', 'What a task of this prefix takes.'),
+    },
+    defaultDataSize: bytes(
+      'Size of unknown results',
+      'What a result is taken for until its size is known.',
+      {
+        default: '1 KiB',
+      },
+    ),
+    workerTtl: duration(
+      'Time to live of workers',
+      'A worker that is silent for longer is removed. inf: never.',
+      {
+        default: '5 minutes',
+        minimum: 1,
+        infinite: true,
+      },
+    ),
+    noWorkersTimeout: duration(
+      'Patience without workers',
+      'Tasks that no worker can take fail after this. inf: they wait.',
+      { default: 'inf', infinite: true },
+    ),
+    transitionLogLength: {
+      title: 'Length of the transition log',
+      description: 'Transitions that story remembers.',
+      type: 'integer',
+      minimum: 0,
+      maximum: 10_000_000,
+      default: 1000,
+    },
+    decisionLogLength: {
+      title: 'Length of the decision log',
+      description: 'Decisions that why remembers, with their candidates. 0: none, at no cost.',
+      type: 'integer',
+      minimum: 0,
+      maximum: 10_000_000,
+      default: 0,
+    },
+    policies,
+    shadows,
+    activeMemoryManager,
+    workStealing,
+    coordination,
+    plugins,
+  },
+};

@@ -1,0 +1,102 @@
+import { bytes, duration } from './schema-parts.ts';
+
+const threshold = (title: string, text: string, preset: number): object => ({
+  title,
+  description: `${text} A part of the memory limit; 0 or false: never.`,
+  type: ['number', 'boolean'],
+  minimum: 0,
+  maximum: 1,
+  default: preset,
+});
+
+const workerMemory = {
+  title: 'Memory of workers',
+  description: 'How a worker keeps its memory limit. Of no effect without one.',
+  type: 'object',
+  additionalProperties: false,
+  default: {},
+  properties: {
+    target: threshold('Target', 'Results beyond it are spilled, least recently used first.', 0.6),
+    spill: threshold(
+      'Spill',
+      'When all that the worker occupies is beyond it, results are spilled until it is below the target.',
+      0.7,
+    ),
+    pause: threshold('Pause', 'Beyond it no further task begins.', 0.8),
+    terminate: threshold(
+      'Terminate',
+      'Beyond it a worker process gives up, before the system kills it.',
+      0.95,
+    ),
+    transfer: threshold('Transfers', 'What transfers under way may fill.', 0.1),
+    maxSpill: bytes('Bytes on disk', 'What may be spilled at once. inf: no such limit.', {
+      default: 'inf',
+      infinite: true,
+    }),
+    spillFolder: {
+      title: 'Folder for spilled results',
+      description:
+        'Workers make folders of their own in it. Default: the folder of the system for temporary files.',
+      type: 'string',
+      minLength: 1,
+    },
+    monitorInterval: duration('Interval of the monitor', 'Pause between two looks at the memory.', {
+      default: '100 ms',
+      minimum: 1,
+    }),
+  },
+};
+
+/** The section `worker`. */
+export const WORKER_SCHEMA = {
+  title: 'Workers',
+  description: 'Of the workers that are started with this file.',
+  type: 'object',
+  additionalProperties: false,
+  default: {},
+  properties: {
+    threads: {
+      title: 'Threads',
+      description: 'Tasks that run at once. Default: the processors of the machine.',
+      type: 'integer',
+      minimum: 1,
+    },
+    resources: {
+      title: 'Resources',
+      description: 'What the worker offers to tasks that ask for it, by name.',
+      type: 'object',
+      default: {},
+      additionalProperties: { title: 'Amount', type: 'number', minimum: 0 },
+    },
+    memoryLimit: bytes('Memory limit', 'What the worker may use; 0: unlimited.', { default: 0 }),
+    memory: workerMemory,
+    ready: {
+      title: 'Order of what is ready',
+      description: 'priority: as the scheduler says. lifo: what became ready last runs first.',
+      type: 'string',
+      enum: ['priority', 'lifo'],
+      default: 'priority',
+    },
+    killGrace: duration(
+      'Grace for aborted tasks',
+      'How long an aborted task may go on before its thread is ended. inf: for ever.',
+      { default: '5s', infinite: true },
+    ),
+    nanny: {
+      title: 'Nanny',
+      description: 'Another process takes the place of a worker process that dies or is stuck.',
+      type: 'boolean',
+      default: true,
+    },
+    stuckAfter: duration(
+      'Patience with silent processes',
+      'The nanny replaces a worker process without a sign of life for so long. inf: never.',
+      { default: '30s', minimum: 1, infinite: true },
+    ),
+    retireTimeout: duration(
+      'Time to retire',
+      'How long a worker that is told to end may give its results away before it closes.',
+      { default: '10s' },
+    ),
+  },
+};

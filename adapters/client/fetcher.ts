@@ -1,4 +1,4 @@
-import type { Channel, GatherReply, WhoHasReply } from '../../core/api/index.ts';
+import { type Channel, fetchData, type WhoHasReply } from '../../core/api/index.ts';
 import type { KeyEntry } from './entry.ts';
 import type { Peers } from './peers.ts';
 
@@ -100,10 +100,15 @@ export class Fetcher {
     entries: ReadonlyMap<string, KeyEntry>,
     found: Map<string, Uint8Array>,
   ): Promise<void> {
-    const missing = [...entries.values()].filter(({ key }) => !found.has(key));
-    for (const keys of batchesOf(missing)) {
-      const reply = await this.scheduler.request<GatherReply>('gather', { keys });
-      reply.keys.forEach((key, index) => found.set(key, reply.values[index] as Uint8Array));
+    for (let round = 0; round < ROUNDS_MAX; round++) {
+      const missing = [...entries.values()].filter(({ key }) => !found.has(key));
+      let isCutOff = false;
+      for (const keys of batchesOf(missing)) {
+        const { values, lost } = await fetchData(this.scheduler, keys, { method: 'gather' });
+        for (const [key, bytes] of values) found.set(key, bytes);
+        isCutOff ||= lost.size > 0;
+      }
+      if (!isCutOff) return; // What is missing now nobody has.
     }
   }
 

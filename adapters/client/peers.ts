@@ -1,7 +1,7 @@
 import {
   type Channel,
   type ChannelHandlers,
-  type GetDataReply,
+  fetchData,
   YardmasterError,
 } from '../../core/api/index.ts';
 import { type Network, openChannel } from './connect.ts';
@@ -20,10 +20,10 @@ export class Peers {
    * The serialised results that the worker has of these.
    * @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_CLOSED`
    */
-  async getData(address: string, keys: readonly string[]): Promise<Map<string, Uint8Array>> {
+  async getData(address: string, keys: readonly string[]): Promise<ReadonlyMap<string, Uint8Array>> {
     const channel = await this.channelTo(address);
-    const reply = await channel.request<GetDataReply>('get-data', { keys }, ANSWER_TIMEOUT_MS);
-    return new Map(reply.keys.map((key, index) => [key, reply.values[index] as Uint8Array]));
+    const { values } = await fetchData(channel, keys, { timeoutMs: ANSWER_TIMEOUT_MS });
+    return values;
   }
 
   /** Gives serialised values to a worker. Errors as for {@link getData}. */

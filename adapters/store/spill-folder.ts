@@ -1,9 +1,19 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 
-import { type SpillArea, YardmasterError } from '../../core/api/index.ts';
+import { type SpillArea, type ValueReader, YardmasterError } from '../../core/api/index.ts';
 
 const PREFIX = 'yardmaster-spill-';
 const OWNER_FILE = 'owner.json';
@@ -72,19 +82,19 @@ export class SpillFolder implements SpillArea {
 
   /** @throws YardmasterError `ERR_FRAME` when the file is not what was written, else as the system says */
   read(key: string): Uint8Array {
-    const entry = this.spilled.get(key);
-    if (entry === undefined)
-      throw new YardmasterError('ERR_FRAME', `"${key}" is not on disk`, { key });
-    const { file, nbytes, checksum } = entry;
-    const value = readFileSync(file);
-    if (value.byteLength === nbytes && crc32(value) === checksum) {
-      return new Uint8Array(value.buffer, value.byteOffset, nbytes);
+    const reader = this.open(key);
+    try {
+      return reader.read(reader.nbytes);
+    } finally {
+      reader.close();
     }
-    throw new YardmasterError(
-      'ERR_FRAME',
-      `the file ${file} with the result "${key}" was changed by somebody else`,
-      { key, file, nbytes: value.byteLength, expectedNbytes: nbytes },
-    );
+  }
+
+  /** Errors as for {@link read}; those of damage come with the last part. */
+  open(key: string): ValueReader {
+    const entry = this.spilled.get(key);
+    if (entry !== undefined) return new FileReader(key, entry);
+    throw new YardmasterError('ERR_FRAME', `"${key}" is not on disk`, { key });
   }
 
   delete(key: string): void {
@@ -102,6 +112,53 @@ export class SpillFolder implements SpillArea {
     removeQuietly(this.folder);
     open.delete(this.folder);
     this.folder = undefined;
+  }
+}
+
+/** Reads a spilled result from its beginning to its end. */
+class FileReader implements ValueReader {
+  private readonly file: number;
+  private at = 0;
+  private checksum = 0;
+
+  constructor(
+    private readonly key: string,
+    private readonly entry: Spilled,
+  ) {
+    this.file = openSync(entry.file, 'r');
+  }
+
+  get nbytes(): number {
+    return this.entry.nbytes;
+  }
+
+  /** Into shared memory, which threads read without a copy. */
+  read(nbytesMax: number): Uint8Array {
+    const nbytes = Math.min(nbytesMax, this.nbytes - this.at);
+    const bytes = new Uint8Array(new SharedArrayBuffer(nbytes));
+    for (let filled = 0; filled < nbytes; ) {
+      const count = readSync(this.file, bytes, filled, nbytes - filled, this.at + filled);
+      if (count === 0) throw this.damaged(this.at + filled);
+      filled += count;
+    }
+    this.at += nbytes;
+    this.checksum = crc32(bytes, this.checksum);
+    const isWrong = this.at === this.nbytes && this.checksum !== this.entry.checksum;
+    if (isWrong) throw this.damaged(this.at);
+    return bytes;
+  }
+
+  close(): void {
+    closeSync(this.file);
+  }
+
+  private damaged(nbytes: number): YardmasterError {
+    const { file, nbytes: expectedNbytes } = this.entry;
+    return new YardmasterError(
+      'ERR_FRAME',
+      `the file ${file} with the result "${this.key}" was changed by somebody else`,
+      { key: this.key, file, nbytes, expectedNbytes },
+    );
   }
 }
 

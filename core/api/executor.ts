@@ -66,9 +66,27 @@ export interface DataStore {
   has(key: string): boolean;
   /** Undefined when it is not there, or is there no more. */
   get(key: string): Uint8Array | undefined;
+  /**
+   * As `get`, for those who send a value part by part: it need not be in memory as a whole.
+   * Default: `get`.
+   */
+  open?(key: string): ValueReader | undefined;
   set(key: string, value: Uint8Array): void;
   delete(key: string): boolean;
   keys(): Iterable<string>;
+}
+
+/** A value that is read from its beginning to its end. It stays readable when it is deleted meanwhile. */
+export interface ValueReader {
+  /** Bytes of the whole value. */
+  readonly nbytes: number;
+  /**
+   * The next bytes, at most so many; fewer only at the end. They are not to be changed.
+   * @throws Error when they cannot be read, or are not what was stored
+   */
+  read(nbytesMax: number): Uint8Array;
+  /** To be called once, wherever the reader stands. */
+  close(): void;
 }
 
 /**
@@ -82,6 +100,8 @@ export interface SpillArea {
   write(key: string, value: Uint8Array): void;
   /** What was written. @throws Error when it is gone or damaged */
   read(key: string): Uint8Array;
+  /** As `read`, part by part. Default: `read`. @throws Error when it is gone */
+  open?(key: string): ValueReader;
   /** No-op for an unknown key. */
   delete(key: string): void;
   /** Deletes everything. Never throws. */

@@ -5,6 +5,7 @@ export * from './clock.ts';
 export * from './errors.ts';
 export * from './events.ts';
 export * from './executor.ts';
+export * from './fetch-data.ts';
 export * from './hooks.ts';
 export * from './insight.ts';
 export * from './plugin.ts';

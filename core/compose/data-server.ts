@@ -1,15 +1,21 @@
 import { Channel, type ChannelHandlers } from '../api/channel.ts';
 import type { Clock } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
-import type { DataStore } from '../api/executor.ts';
+import type { DataStore, ValueReader } from '../api/executor.ts';
 import type { Connection, ConnectionHandlers, WireMessage } from '../api/transport.ts';
 import {
   type GetDataReply,
   type HelloReply,
+  type OfferedParts,
   PROTOCOL,
   type PutDataReply,
 } from '../messages/protocol.ts';
 import { VERSION } from '../api/version.ts';
+import { BytesReader } from '../util/bytes-reader.ts';
+import { OutgoingParts } from './outgoing-parts.ts';
+
+/** Results beyond this are not part of an answer but offered in parts, if the peer wants it so. */
+const ANSWER_BYTES_MAX = 1024 * 1024;
 
 /** What peers and clients are served by. */
 export interface DataServerOptions {
@@ -23,9 +29,16 @@ export interface DataServerOptions {
   readonly identity: () => WireMessage;
 }
 
+/** One that is served. */
+interface Guest {
+  readonly channel: Channel;
+  readonly parts: OutgoingParts;
+}
+
 /** The side of a worker that gives results to others. */
 export class DataServer {
-  private readonly channels = new Set<Channel>();
+  private readonly guests = new Set<Guest>();
+  private readonly idleWaiters: (() => void)[] = [];
   /** Answers that have not left this process. */
   private outgoingCount = 0;
 
@@ -33,8 +46,11 @@ export class DataServer {
 
   accept(connection: Connection): ConnectionHandlers {
     let isGreeted = false;
+    const parts = new OutgoingParts();
     const handlers: ChannelHandlers = {
-      onMessage: () => undefined, // Peers have nothing to say but requests.
+      onMessage: ({ op, handles }) => {
+        if (op === 'drop-parts') parts.drop(handles);
+      },
       onRequest: (method, parameters) => {
         if (method === 'hello') {
           const reply = this.hello(parameters);
@@ -42,25 +58,34 @@ export class DataServer {
           return reply;
         }
         if (!isGreeted) throw violation(`"${method}" before hello`);
-        return this.answer(channel, method, parameters);
+        return this.answer(guest, method, parameters);
       },
       onClose: () => {
-        this.channels.delete(channel);
+        this.guests.delete(guest);
+        parts.close();
       },
     };
-    const channel = new Channel(connection, this.options.clock, handlers);
-    this.channels.add(channel);
-    return channel;
+    const guest = { channel: new Channel(connection, this.options.clock, handlers), parts };
+    this.guests.add(guest);
+    return guest.channel;
   }
 
-  /** Ends all connections. */
+  /** Waits for what is being fetched, then ends all connections. */
   async close(): Promise<void> {
-    await Promise.allSettled([...this.channels].map((channel) => channel.close()));
+    await this.idle();
+    await Promise.allSettled([...this.guests].map(({ channel }) => channel.close()));
   }
 
   /** Drops all connections. */
   abort(reason: Error): void {
-    for (const channel of this.channels) channel.abort(reason);
+    for (const { channel } of this.guests) channel.abort(reason);
+  }
+
+  private idle(): Promise<void> {
+    if (this.outgoingCount === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.idleWaiters.push(resolve);
+    });
   }
 
   private hello({ protocol, version }: WireMessage): HelloReply {
@@ -74,10 +99,12 @@ export class DataServer {
     );
   }
 
-  private answer(channel: Channel, method: string, parameters: WireMessage): unknown {
+  private answer(guest: Guest, method: string, parameters: WireMessage): unknown {
     switch (method) {
       case 'get-data':
-        return this.getData(channel, parameters);
+        return this.getData(guest, parameters);
+      case 'get-part':
+        return guest.parts.read(parameters);
       case 'put-data':
         return this.putData(parameters);
       case 'identity':
@@ -87,25 +114,56 @@ export class DataServer {
     }
   }
 
-  private getData(channel: Channel, { keys, mayBeBusy }: WireMessage): GetDataReply {
+  private getData(guest: Guest, parameters: WireMessage): GetDataReply {
+    const { keys, mayBeBusy, inParts } = parameters;
     checkKeys('get-data', keys);
     const isBusy = this.outgoingCount >= this.options.outgoingMax();
     if (isBusy && mayBeBusy === true) return { keys: [], values: [], busy: true };
+    const transfer = this.beginTransfer();
     const found: string[] = [];
     const values: Uint8Array[] = [];
+    const parts: OfferedParts[] = [];
+    let roomBytes = inParts === true ? ANSWER_BYTES_MAX : Infinity;
     for (const key of keys) {
-      const value = this.options.store.get(key);
+      const reader = this.open(key);
+      if (reader === undefined) continue;
+      const { nbytes } = reader;
+      if (nbytes > roomBytes) {
+        transfer.begin();
+        parts.push({ key, nbytes, handle: guest.parts.offer(reader, transfer.end) });
+        continue;
+      }
+      const value = readAll(reader);
       if (value === undefined) continue;
+      roomBytes -= nbytes;
       found.push(key);
       values.push(value);
     }
-    this.outgoingCount++;
-    const release = (): void => {
-      this.outgoingCount--;
-    };
     // The channel sends the answer when this returns; it counts until it has left.
-    queueMicrotask(() => void channel.drained().then(release, release));
-    return { keys: found, values };
+    queueMicrotask(() => void guest.channel.drained().then(transfer.end, transfer.end));
+    return { keys: found, values, ...(parts.length === 0 ? {} : { parts }) };
+  }
+
+  /** Counts as one answer under way until all that belongs to it has ended. */
+  private beginTransfer(): { readonly begin: () => void; readonly end: () => void } {
+    let openCount = 1;
+    this.outgoingCount++;
+    return {
+      begin: () => openCount++,
+      end: () => {
+        if (--openCount > 0) return;
+        this.outgoingCount--;
+        if (this.outgoingCount > 0) return;
+        for (const resolve of this.idleWaiters.splice(0)) resolve();
+      },
+    };
+  }
+
+  private open(key: string): ValueReader | undefined {
+    const { store } = this.options;
+    if (store.open !== undefined) return store.open(key);
+    const value = store.get(key);
+    return value === undefined ? undefined : new BytesReader(value);
   }
 
   private putData({ keys, values }: WireMessage): PutDataReply {
@@ -118,6 +176,17 @@ export class DataServer {
     const given: readonly Uint8Array[] = values;
     this.options.onPutData(keys, given);
     return { nbytes: given.map((value) => value.byteLength) };
+  }
+}
+
+/** Undefined when it turns out to be damaged. */
+function readAll(reader: ValueReader): Uint8Array | undefined {
+  try {
+    return reader.read(reader.nbytes);
+  } catch {
+    return undefined; // The store has told.
+  } finally {
+    reader.close();
   }
 }
 

@@ -1,8 +1,14 @@
 import { Channel, type ChannelHandlers } from '../api/channel.ts';
 import type { Clock } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
-import { type GatherReply, type GetDataReply, PROTOCOL } from '../messages/protocol.ts';
+import {
+  type GatherReply,
+  type GetDataReply,
+  type OfferedParts,
+  PROTOCOL,
+} from '../messages/protocol.ts';
 import type { ClusterState } from '../state/cluster.ts';
+import type { PartsRelay } from './parts-relay.ts';
 import type { TransportTable } from './transport-table.ts';
 import { VERSION } from '../api/version.ts';
 
@@ -11,6 +17,13 @@ const CONNECT_TIMEOUT_MS = 10_000;
 
 /** A worker that does not answer within this counts as one that does not have the results. */
 const ANSWER_TIMEOUT_MS = 60_000;
+
+/** What a gathering has found so far. */
+interface Found {
+  readonly values: Map<string, Uint8Array>;
+  readonly parts: OfferedParts[];
+  readonly relay: PartsRelay | undefined;
+}
 
 /**
  * Fetches results from workers on behalf of clients that cannot reach them. Connections are kept
@@ -26,23 +39,29 @@ export class Gatherer {
     private readonly transports: TransportTable,
   ) {}
 
-  /** Keys that no holder gives are left out of the answer. */
-  async gather(keys: readonly string[]): Promise<GatherReply> {
+  /**
+   * Keys that no holder gives are left out of the answer.
+   * @param relay - what workers rather send in parts is offered through it. Default: all is in the answer
+   */
+  async gather(keys: readonly string[], relay?: PartsRelay): Promise<GatherReply> {
     const values = new Map<string, Uint8Array>();
+    const parts: OfferedParts[] = [];
+    const found = { values, parts, relay };
     const failed = new Set<string>();
     let missing = [...new Set(keys)];
     while (missing.length > 0) {
       const plan = this.plan(missing, failed);
       if (plan.size === 0) break;
-      const fetches = [...plan].map(([address, wanted]) => this.fetch(address, wanted, values));
+      const fetches = [...plan].map(([address, wanted]) => this.fetch(address, wanted, found));
       const complete = await Promise.all(fetches);
       [...plan.keys()].forEach((address, index) => {
         if (complete[index] !== true) failed.add(address);
       });
-      missing = missing.filter((key) => !values.has(key));
+      const offered = new Set(parts.map(({ key }) => key));
+      missing = missing.filter((key) => !values.has(key) && !offered.has(key));
     }
-    const found = [...values];
-    return { keys: found.map(([key]) => key), values: found.map(([, value]) => value) };
+    const offers = parts.length === 0 ? {} : { parts };
+    return { keys: [...values.keys()], values: [...values.values()], ...offers };
   }
 
   /**
@@ -92,20 +111,24 @@ export class Gatherer {
     return plan;
   }
 
-  /** Whether all of them came. */
+  /** Whether all of them came, or were offered. */
   private async fetch(
     address: string,
     keys: readonly string[],
-    values: Map<string, Uint8Array>,
+    { values, parts, relay }: Found,
   ): Promise<boolean> {
     try {
       const channel = await this.channelTo(address);
-      const reply = await channel.request<GetDataReply>('get-data', { keys }, ANSWER_TIMEOUT_MS);
+      const request = { keys, inParts: relay !== undefined };
+      const reply = await channel.request<GetDataReply>('get-data', request, ANSWER_TIMEOUT_MS);
       reply.keys.forEach((key, index) => {
         const value = reply.values[index];
         if (value !== undefined) values.set(key, value);
       });
-      return keys.every((key) => values.has(key));
+      for (const part of reply.parts ?? []) {
+        if (relay !== undefined) parts.push(relay.add(channel, part, ANSWER_TIMEOUT_MS));
+      }
+      return reply.keys.length + (reply.parts?.length ?? 0) === keys.length;
     } catch {
       return false; // Another holder is tried; a key that nobody gives is missing in the answer.
     }

@@ -149,7 +149,8 @@ const REQUESTS: Readonly<Record<string, object>> = {
   'register-worker': object({ identity, status }, { metrics }),
   'register-client': object({ client: key }, { versions: record }),
   'who-has': object({ keys }),
-  gather: object({ keys }),
+  gather: object({ keys }, { inParts: { type: 'boolean' } }),
+  'get-part': object({ handle: count, nbytes: { type: 'integer', minimum: 1 } }),
   command: object({ command: key }),
 };
 

@@ -22,6 +22,7 @@ import { Diagnostics } from './diagnostics.ts';
 import { EventLog } from './event-log.ts';
 import { Extensions, type ExtensionsHost } from './extensions.ts';
 import { Gatherer } from './gatherer.ts';
+import type { PartsRelay } from './parts-relay.ts';
 import { kernelOptions } from './kernel-options.ts';
 import { LocalConnection } from './local-connection.ts';
 import { LogBook } from './log-book.ts';
@@ -211,8 +212,8 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     return this.commands.run(name, parameters, caller);
   }
 
-  gather(keys: readonly string[]): Promise<GatherReply> {
-    return this.gatherer.gather(keys);
+  gather(keys: readonly string[], relay?: PartsRelay): Promise<GatherReply> {
+    return this.gatherer.gather(keys, relay);
   }
 
   portsChanged(): void {

@@ -8,6 +8,7 @@ import {
   type CommandRequest,
   type GatherReply,
   type GatherRequest,
+  type GetPartRequest,
   type HelloReply,
   type HelloRequest,
   PROTOCOL,
@@ -23,6 +24,7 @@ import type { ClusterState } from '../state/cluster.ts';
 import { isPlainObject } from '../config/prepare.ts';
 import { checkClientReport, checkRequest, checkWorkerReport } from './inbound.ts';
 import { VERSION } from '../api/version.ts';
+import { PartsRelay } from './parts-relay.ts';
 
 /** Clients are asked to report this many times more rarely than workers. */
 const CLIENT_HEARTBEAT_FACTOR = 10;
@@ -39,7 +41,8 @@ export interface SessionHost {
   /** Handles a stimulus, at once unless another one is being handled. */
   enqueue(stimulus: NewStimulus & { readonly stimulusId?: string }): void;
   command(name: string, parameters: unknown, caller: Caller): unknown;
-  gather(keys: readonly string[]): Promise<GatherReply>;
+  /** @param relay - what is large is offered through it, rather than given at once */
+  gather(keys: readonly string[], relay?: PartsRelay): Promise<GatherReply>;
   report(error: YardmasterError): void;
 }
 
@@ -64,6 +67,7 @@ export class Session implements ChannelHandlers {
   /** Set while the answer to the registration has not left; messages have to come after it. */
   private held: WireMessage[] | undefined;
   private isOver = false;
+  private readonly relay = new PartsRelay();
 
   constructor(
     connection: Connection,
@@ -110,6 +114,8 @@ export class Session implements ChannelHandlers {
     if (this.role === 'worker') {
       checkWorkerReport(message);
       this.host.enqueue({ ...message, worker: sender } as unknown as NewStimulus);
+    } else if (message['op'] === 'drop-parts') {
+      this.relay.drop(message);
     } else {
       checkClientReport(message);
       this.host.enqueue({ ...message, client: sender } as unknown as NewStimulus);
@@ -133,6 +139,7 @@ export class Session implements ChannelHandlers {
       this.host.report(error);
     }
     this.isOver = true;
+    this.relay.close();
     const { host, sender, role } = this;
     host.sessions.all.delete(this);
     if (sender === undefined) return;
@@ -181,12 +188,18 @@ export class Session implements ChannelHandlers {
       case 'who-has':
         return whoHas(host.cluster, parameters as unknown as WhoHasRequest);
       case 'gather':
-        return host.gather((parameters as unknown as GatherRequest).keys);
+        return this.gather(parameters as unknown as GatherRequest);
+      case 'get-part':
+        return this.relay.read(parameters as unknown as GetPartRequest);
       default: {
         const request = parameters as unknown as CommandRequest;
         return host.command(request.command, request.parameters, this.caller());
       }
     }
+  }
+
+  private gather({ keys, inParts }: GatherRequest): Promise<GatherReply> {
+    return inParts === true ? this.host.gather(keys, this.relay) : this.host.gather(keys);
   }
 
   private hello({ protocol, role, version }: HelloRequest): HelloReply {

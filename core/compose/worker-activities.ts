@@ -7,14 +7,17 @@ import {
   RunAborted,
   type TaskSlot,
 } from '../api/executor.ts';
+import { fetchData } from '../api/fetch-data.ts';
 import type { Logger } from '../api/plugin.ts';
-import type { GetDataReply } from '../messages/protocol.ts';
 import type { AbortExecution, Execute, Gather, WorkerEvent } from '../worker/events.ts';
 import { localFailure, toTaskFailure } from '../worker/failure.ts';
 import type { PeerChannels } from './peer-channels.ts';
 
 /** After which a busy peer is asked again. */
 const RETRY_BUSY_MS = 150;
+
+/** A peer that sends nothing for so long counts as gone. It is asked again if it is not. */
+const ANSWER_TIMEOUT_MS = 60_000;
 
 export interface WorkerActivitiesOptions {
   readonly executor: Executor;
@@ -203,15 +206,15 @@ export class WorkerActivities {
     const { peers, clock, nameEvent } = this.options;
     const channel = await peers.to(worker);
     const startMs = clock.nowMs();
-    // Without a limit of time: the scheduler tells when a peer is gone, and that ends the connection.
-    const reply = await channel.request<GetDataReply>('get-data', { keys, mayBeBusy: true });
-    if (reply.busy === true) {
-      return { op: 'gather-busy', worker, stimulusId: nameEvent('gather-busy') };
-    }
-    const received = receivedValues(worker, keys, reply);
+    const { isBusy, values } = await fetchData(channel, keys, {
+      mayBeBusy: true,
+      timeoutMs: ANSWER_TIMEOUT_MS,
+      allocate: sharedBytes,
+    });
+    if (isBusy) return { op: 'gather-busy', worker, stimulusId: nameEvent('gather-busy') };
     this.transferSeconds += (clock.nowMs() - startMs) / 1000;
     if (this.isClosed) throw new YardmasterError('ERR_CLOSED', 'this worker closes');
-    return this.storeReceived(worker, received);
+    return this.storeReceived(worker, values);
   }
 
   private storeReceived(worker: string, received: ReadonlyMap<string, Uint8Array>): WorkerEvent {
@@ -236,22 +239,9 @@ export class WorkerActivities {
   }
 }
 
-/** What was asked for and came. */
-function receivedValues(
-  worker: string,
-  requested: readonly string[],
-  { keys, values }: GetDataReply,
-): Map<string, Uint8Array> {
-  if (!Array.isArray(keys) || !Array.isArray(values)) {
-    throw new YardmasterError('ERR_PROTOCOL', `${worker} answered get-data without values`);
-  }
-  const wanted = new Set(requested);
-  const received = new Map<string, Uint8Array>();
-  for (const [index, key] of (keys as readonly string[]).entries()) {
-    const value: unknown = values[index];
-    if (wanted.has(key) && value instanceof Uint8Array) received.set(key, value);
-  }
-  return received;
+/** So that threads can read it without a copy. */
+function sharedBytes(_key: string, nbytes: number): Uint8Array {
+  return new Uint8Array(new SharedArrayBuffer(nbytes));
 }
 
 /** A value of its own: a view would keep the whole frame alive in which it came. */

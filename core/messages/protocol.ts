@@ -60,6 +60,8 @@ export interface GetDataRequest {
   readonly keys: readonly string[];
   /** The one who asks will come back when it is told that the worker is busy. Workers do. */
   readonly mayBeBusy?: boolean;
+  /** What has no room in one message may be offered in parts. Default false: all is in the answer. */
+  readonly inParts?: boolean;
 }
 
 /** Parallel arrays. */
@@ -68,6 +70,29 @@ export interface GetDataReply {
   readonly values: readonly Uint8Array[];
   /** Nothing is in the answer because too much is being sent at present. */
   readonly busy?: boolean;
+  /** Further results, to be asked for part by part; each counts as being sent until it has ended. */
+  readonly parts?: readonly OfferedParts[];
+}
+
+/** A result that is to be had in parts. */
+export interface OfferedParts {
+  readonly key: string;
+  readonly nbytes: number;
+  /** What `get-part` calls it, on this connection. */
+  readonly handle: number;
+}
+
+/** Served by those that have offered parts: the next part of a result. */
+export interface GetPartRequest {
+  readonly handle: number;
+  /** Bytes wanted; fewer may come. The server has a bound of its own. */
+  readonly nbytes: number;
+}
+
+/** The next bytes of a result. */
+export interface GetPartReply {
+  /** None: the result is gone, or damaged. */
+  readonly bytes?: Uint8Array;
 }
 
 /** Served by workers: a client scatters data. */

@@ -1,5 +1,6 @@
 import type { Clock } from '../../api/clock.ts';
-import type { DataStore, SpillArea } from '../../api/executor.ts';
+import type { DataStore, SpillArea, ValueReader } from '../../api/executor.ts';
+import { BytesReader } from '../../util/bytes-reader.ts';
 import { SPILL_RETRY_MS } from './memory-options.ts';
 import { Residency } from './residency.ts';
 
@@ -86,6 +87,28 @@ export class TieredStore implements DataStore {
     if (!resident.isInRam) return this.readBack(key, resident.nbytes);
     residency.touch(key);
     return this.options.ram.get(key);
+  }
+
+  /** Counts as use. What is on disk alone is read from there, and does not come back into memory. */
+  open(key: string): ValueReader | undefined {
+    const { residency } = this;
+    const { ram, disk } = this.options;
+    const resident = residency.find(key);
+    if (resident === undefined) return undefined;
+    if (resident.isInRam) {
+      residency.touch(key);
+      return new BytesReader(ram.get(key) as Uint8Array);
+    }
+    try {
+      const reader = disk.open?.(key) ?? new BytesReader(disk.read(key));
+      return new WatchedReader(reader, (error) => {
+        // Not when something else has taken its place meanwhile.
+        if (residency.find(key) === resident) this.lose(key, error);
+      });
+    } catch (error) {
+      this.lose(key, error);
+      return undefined;
+    }
   }
 
   /** Replaces what was there. A value that alone reaches the target goes to disk at once. */
@@ -191,14 +214,12 @@ export class TieredStore implements DataStore {
   }
 
   private readBack(key: string, nbytes: number): Uint8Array | undefined {
-    const { disk, ram, targetBytes, onLost } = this.options;
+    const { disk, ram, targetBytes } = this.options;
     let value: Uint8Array;
     try {
       value = disk.read(key);
     } catch (error) {
-      disk.delete(key);
-      this.residency.remove(key);
-      onLost(key, error);
+      this.lose(key, error);
       return undefined;
     }
     // What does not fit is lent, not kept.
@@ -207,5 +228,36 @@ export class TieredStore implements DataStore {
     this.residency.copyToRam(key);
     this.options.onGarbage(nbytes); // What made room for it.
     return value;
+  }
+
+  private lose(key: string, error: unknown): void {
+    this.options.disk.delete(key);
+    this.residency.remove(key);
+    this.options.onLost(key, error);
+  }
+}
+
+/** Tells when reading fails. */
+class WatchedReader implements ValueReader {
+  constructor(
+    private readonly reader: ValueReader,
+    private readonly onFailure: (error: unknown) => void,
+  ) {}
+
+  get nbytes(): number {
+    return this.reader.nbytes;
+  }
+
+  read(nbytesMax: number): Uint8Array {
+    try {
+      return this.reader.read(nbytesMax);
+    } catch (error) {
+      this.onFailure(error);
+      throw error;
+    }
+  }
+
+  close(): void {
+    this.reader.close();
   }
 }

@@ -1,0 +1,156 @@
+import type { GetDataReply, GetPartReply, OfferedParts } from '../messages/protocol.ts';
+import type { Channel } from './channel.ts';
+import { YardmasterError } from './errors.ts';
+
+/** Bytes of one part of a large result. */
+export const PART_BYTES = 512 * 1024;
+
+/** Parts that are asked for before the first of them has come. */
+const PARTS_UNDER_WAY = 4;
+
+/** How to fetch results. */
+export interface FetchDataOptions {
+  /** Whoever asks comes back when it is told that the peer is busy. Default false. */
+  readonly mayBeBusy?: boolean;
+  /** Milliseconds within which each answer, and each part, has to come. Default Infinity. */
+  readonly timeoutMs?: number;
+  /**
+   * Memory for a result that comes in parts, which are written straight into it.
+   * Default: an `ArrayBuffer` of its own. @throws Error when there is none
+   */
+  readonly allocate?: (key: string, nbytes: number) => Uint8Array;
+  /** What the request is called: `gather` asks a scheduler. Default `get-data`. */
+  readonly method?: 'get-data' | 'gather';
+}
+
+/** What came of a request for results. */
+export interface FetchedData {
+  /** Nothing came, because the peer is sending too much already. */
+  readonly isBusy: boolean;
+  /** Serialised results; those that the peer does not have are left out. */
+  readonly values: ReadonlyMap<string, Uint8Array>;
+  /** Keys of results that the peer offered, but could not give to the end. */
+  readonly lost: ReadonlySet<string>;
+}
+
+/**
+ * Fetches results over a channel. Large ones come in parts, a few of which are under way at a time: a
+ * sender never has more than that in its buffers, and each part goes straight to where it belongs.
+ *
+ * @throws YardmasterError `ERR_PROTOCOL` when the answer is nonsense, `ERR_TIMEOUT`, `ERR_CLOSED`
+ * @throws RemoteError what the peer answered
+ */
+export async function fetchData(
+  channel: Channel,
+  keys: readonly string[],
+  options: FetchDataOptions = {},
+): Promise<FetchedData> {
+  const { mayBeBusy = false, timeoutMs = Infinity, method = 'get-data' } = options;
+  const reply = await channel.request<GetDataReply>(
+    method,
+    { keys, mayBeBusy, inParts: true },
+    timeoutMs,
+  );
+  checkReply(channel, reply);
+  const values = new Map<string, Uint8Array>();
+  const lost = new Set<string>();
+  if (reply.busy === true) return { isBusy: true, values, lost };
+  const wanted = new Set(keys);
+  for (const [index, key] of reply.keys.entries()) {
+    const value = reply.values[index];
+    if (wanted.has(key) && value !== undefined) values.set(key, value);
+  }
+  if (reply.parts === undefined) return { isBusy: false, values, lost };
+  for (const { key } of reply.parts) {
+    if (!wanted.has(key)) throw nonsense(channel, `offered "${key}", which nobody asked for`);
+  }
+  await new PartsFetch(channel, options, { values, lost }).fetch(reply.parts);
+  return { isBusy: false, values, lost };
+}
+
+/** One transfer of results that come in parts. */
+class PartsFetch {
+  private readonly underWay: Promise<void>[] = [];
+
+  constructor(
+    private readonly channel: Channel,
+    private readonly options: FetchDataOptions,
+    private readonly found: {
+      readonly values: Map<string, Uint8Array>;
+      readonly lost: Set<string>;
+    },
+  ) {}
+
+  async fetch(parts: readonly OfferedParts[]): Promise<void> {
+    const { allocate = newBytes } = this.options;
+    const { values, lost } = this.found;
+    try {
+      for (const part of parts) {
+        const { key, nbytes } = part;
+        const target = allocate(key, nbytes);
+        for (let at = 0; at < nbytes && !lost.has(key); at += PART_BYTES) {
+          if (this.underWay.length >= PARTS_UNDER_WAY) await this.underWay.shift();
+          this.ask(part, target, at);
+        }
+        values.set(key, target);
+      }
+      await Promise.all(this.underWay);
+    } catch (error) {
+      // Of what is not fetched to its end the peer is told, or it would wait for ever.
+      this.channel.send({ op: 'drop-parts', handles: parts.map(({ handle }) => handle) });
+      throw error;
+    }
+    for (const key of lost) values.delete(key);
+  }
+
+  private ask(part: OfferedParts, target: Uint8Array, at: number): void {
+    const { key, handle } = part;
+    const nbytes = Math.min(PART_BYTES, part.nbytes - at);
+    const asked = this.channel
+      .request<GetPartReply>('get-part', { handle, nbytes }, this.options.timeoutMs)
+      .then(({ bytes }) => {
+        if (bytes === undefined) {
+          this.found.lost.add(key);
+          return;
+        }
+        if (!(bytes instanceof Uint8Array) || bytes.byteLength !== nbytes) {
+          throw nonsense(this.channel, `answered get-part with something else than ${nbytes} bytes`);
+        }
+        target.set(bytes, at);
+      });
+    asked.catch(() => undefined); // The first failure is told; those after it are not.
+    this.underWay.push(asked);
+  }
+}
+
+function newBytes(_key: string, nbytes: number): Uint8Array {
+  return new Uint8Array(nbytes);
+}
+
+function checkReply(channel: Channel, reply: unknown): asserts reply is GetDataReply {
+  const { keys, values, parts = [] } = (reply ?? {}) as Partial<Record<string, unknown>>;
+  const isSound =
+    Array.isArray(keys) &&
+    Array.isArray(values) &&
+    keys.length === values.length &&
+    keys.every((key) => typeof key === 'string') &&
+    values.every((value) => value instanceof Uint8Array) &&
+    Array.isArray(parts) &&
+    parts.every(isOffer);
+  if (!isSound) throw nonsense(channel, 'answered get-data without results');
+}
+
+function isOffer(given: unknown): boolean {
+  const { key, nbytes, handle } = (given ?? {}) as Partial<Record<string, unknown>>;
+  return typeof key === 'string' && isCount(nbytes) && isCount(handle);
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function nonsense({ peerAddress }: Channel, what: string): YardmasterError {
+  return new YardmasterError('ERR_PROTOCOL', `${peerAddress} ${what}; it may be broken`, {
+    peer: peerAddress,
+  });
+}

@@ -1,0 +1,21 @@
+/** Reads bytes that lie in memory from their beginning to their end. */
+export class BytesReader {
+  private at = 0;
+
+  constructor(private readonly bytes: Uint8Array) {}
+
+  get nbytes(): number {
+    return this.bytes.byteLength;
+  }
+
+  /** The next bytes, at most so many; a view. */
+  read(nbytesMax: number): Uint8Array {
+    const part = this.bytes.subarray(this.at, this.at + nbytesMax);
+    this.at += part.byteLength;
+    return part;
+  }
+
+  close(): void {
+    this.at = this.bytes.byteLength;
+  }
+}

@@ -136,7 +136,7 @@ class FileReader implements ValueReader {
   read(nbytesMax: number): Uint8Array {
     const nbytes = Math.min(nbytesMax, this.nbytes - this.at);
     const bytes = new Uint8Array(new SharedArrayBuffer(nbytes));
-    for (let filled = 0; filled < nbytes; ) {
+    for (let filled = 0; filled < nbytes;) {
       const count = readSync(this.file, bytes, filled, nbytes - filled, this.at + filled);
       if (count === 0) throw this.damaged(this.at + filled);
       filled += count;

@@ -5,6 +5,9 @@ import { YardmasterError } from './errors.ts';
 /** Bytes of one part of a large result. */
 export const PART_BYTES = 512 * 1024;
 
+/** Of no part: those that are asked for have at least one byte. */
+const NO_BYTES = new Uint8Array(0);
+
 /** Parts that are asked for before the first of them has come. */
 const PARTS_UNDER_WAY = 4;
 
@@ -107,14 +110,18 @@ class PartsFetch {
     const { key, handle } = part;
     const nbytes = Math.min(PART_BYTES, part.nbytes - at);
     const asked = this.channel
-      .request<GetPartReply>('get-part', { handle, nbytes }, this.options.timeoutMs)
-      .then(({ bytes }) => {
+      .request<GetPartReply | undefined>('get-part', { handle, nbytes }, this.options.timeoutMs)
+      .then((reply) => {
+        const bytes = typeof reply === 'object' ? reply.bytes : NO_BYTES;
         if (bytes === undefined) {
           this.found.lost.add(key);
           return;
         }
         if (!(bytes instanceof Uint8Array) || bytes.byteLength !== nbytes) {
-          throw nonsense(this.channel, `answered get-part with something else than ${nbytes} bytes`);
+          throw nonsense(
+            this.channel,
+            `answered get-part with something else than ${nbytes} bytes`,
+          );
         }
         target.set(bytes, at);
       });

@@ -4,6 +4,7 @@ import { parseBytes, parseDurationMs } from '../../core/config/units.ts';
 import { VERSION } from '../../core/api/version.ts';
 import { LOG_LEVELS, type LogFlags } from './logger.ts';
 import { errorText } from './report-error.ts';
+import type { ZeroWorkersFlags } from './zero-workers-command.ts';
 
 const FAILURE_CODE = 1;
 
@@ -130,6 +131,26 @@ the configuration. Exit code 1 when the scheduler does not know the key.`,
   .action(async (key: string, options: CommonOptions & WhyFlags) => {
     const { whyCommand } = await import('./why-command.ts');
     await run(options, () => whyCommand(key, options));
+  });
+
+common(program.command('zero-workers'))
+  .description('Start workers that compute nothing, to measure a scheduler alone.')
+  .argument('<address>', 'address of the scheduler, such as tcp://127.0.0.1:8786')
+  .option('-w, --workers <n>', 'how many', positive, 100)
+  .option('-t, --threads <n>', 'tasks at once for each', positive, 1)
+  .option('--result-size <size>', 'bytes that they report for each result', size, 0)
+  .addHelpText(
+    'after',
+    `
+Example:
+  $ yardmaster zero-workers tcp://127.0.0.1:8786 --workers 1000
+
+They report each task as finished at once and claim every replica. They have no results: clients can
+wait for tasks, and not gather them.`,
+  )
+  .action(async (address: string, options: CommonOptions & ZeroWorkersFlags) => {
+    const { zeroWorkersCommand } = await import('./zero-workers-command.ts');
+    await run(options, () => zeroWorkersCommand(address, options));
   });
 
 common(program.command('check-config'))

@@ -11,3 +11,8 @@ export {
   transportConformance,
   type TransportHarness,
 } from './transport-conformance.ts';
+export {
+  startZeroWorkers,
+  type ZeroWorkers,
+  type ZeroWorkersOptions,
+} from '../zero-worker/index.ts';

@@ -1,0 +1,22 @@
+import { startZeroWorkers } from '../zero-worker/index.ts';
+import { untilStopped } from './until-stopped.ts';
+
+/** Flags of `zero-workers`. */
+export interface ZeroWorkersFlags {
+  readonly workers: number;
+  readonly threads: number;
+  readonly resultSize: number;
+}
+
+/** `yardmaster zero-workers`. Runs until it is stopped, or the scheduler is gone. */
+export async function zeroWorkersCommand(
+  scheduler: string,
+  { workers: count, threads, resultSize: resultBytes }: ZeroWorkersFlags,
+): Promise<number> {
+  const zero = await startZeroWorkers(scheduler, { workers: count, threads, resultBytes });
+  const stopped = untilStopped(zero);
+  process.stdout.write(`${count} x ${threads} threads that compute nothing\n`);
+  const code = await stopped;
+  process.stdout.write(`${zero.finishedCount} tasks finished\n`);
+  return code;
+}

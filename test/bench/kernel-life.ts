@@ -22,6 +22,16 @@ export interface LifeMeasurement {
   readonly usRelease: number;
   /** Heap and external memory that the submitted graph takes, key and a 50-byte run spec included. */
   readonly bytesPerTask: number;
+  /** Megabytes that the process occupied at most, the submitted message and all included. */
+  readonly peakMb: number;
+}
+
+/** How a life is lived. */
+export interface LifeOptions {
+  readonly saturation: number;
+  readonly threads: number;
+  /** Neither a life before it nor a graph after it: for graphs that take long. */
+  readonly isOnly?: boolean;
 }
 
 /** The clock of the run: the kernel gets time as a parameter. */
@@ -36,7 +46,7 @@ export function measureLife(
   shapeName: string,
   taskCount: number,
   workerCount: number,
-  options: { readonly saturation: number; readonly threads: number },
+  options: LifeOptions,
 ): LifeMeasurement {
   const make = SHAPES[shapeName];
   if (make === undefined) {
@@ -46,7 +56,7 @@ export function measureLife(
   addWorkers(kernel, workerCount, options.threads);
   // A scheduler lives for days, and its compiler warms up once. In the same kernel: compiled code knows
   // the objects that it was compiled for.
-  warmUp(kernel, make(taskCount));
+  if (options.isOnly !== true) warmUp(kernel, make(taskCount));
   const shape = make(taskCount);
   const tasks = shape.tasks.length;
   const usOrder = rank(shape);
@@ -78,7 +88,8 @@ export function measureLife(
     usGraph: round(usGraph / tasks),
     usRun: round(usRun / tasks),
     usRelease: round(usRelease / tasks),
-    bytesPerTask: measureMemory(kernel, () => make(taskCount)),
+    bytesPerTask: options.isOnly === true ? NaN : measureMemory(kernel, () => make(taskCount)),
+    peakMb: Math.round(process.resourceUsage().maxRSS / 1000),
   };
 }
 

@@ -16,6 +16,7 @@ interface BenchOptions {
   readonly repeat: string;
   readonly vsDask?: boolean;
   readonly python: string;
+  readonly once?: boolean;
 }
 
 // As `yardmaster scheduler` does.
@@ -29,6 +30,7 @@ const program = new Command('bench:kernel')
   .option('--saturation <number>', 'root-ish tasks per thread, or inf', '1.1')
   .option('--threads <number>', 'threads per worker', '2')
   .option('--repeat <number>', 'runs in fresh processes; the median is printed', '1')
+  .option('--once', 'no life of the same graph before, no memory: for very large graphs')
   .option('--vs-dask', "run Dask's scheduler on the same graph and print the ratio")
   .option('--python <path>', 'interpreter with distributed installed', '/usr/bin/python3')
   .parse();
@@ -43,7 +45,8 @@ else print(measure());
 function measure(): Record<string, unknown> {
   const saturation = options.saturation === 'inf' ? Infinity : Number(options.saturation);
   const threads = Number(options.threads);
-  const life = measureLife(shape, Number(tasks), Number(workers), { saturation, threads });
+  const isOnly = options.once === true;
+  const life = measureLife(shape, Number(tasks), Number(workers), { saturation, threads, isOnly });
   return {
     bench: 'kernel',
     shape,

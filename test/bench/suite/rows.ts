@@ -1,0 +1,288 @@
+/** What `npm run bench` measures, and what is expected of it. */
+import type { Result } from '../side-by-side.ts';
+
+/** What a figure has to be. */
+export interface Goal {
+  readonly is: 'at least' | 'at most';
+  readonly value: number;
+}
+
+/** One line of the table. */
+export interface Figure {
+  readonly what: string;
+  /** How to read the value: `times less` than the peer, `µs`, `ms`, … */
+  readonly unit: string;
+  readonly value: number;
+  readonly goal: Goal;
+  /** What both sides measured, for whoever wants to know more. */
+  readonly ours?: number;
+  readonly theirs?: number;
+}
+
+/** How much is measured. */
+export interface Extent {
+  readonly tasks: number;
+  readonly repeat: number;
+  /** The sizes that take minutes are measured as well. */
+  readonly isFull: boolean;
+}
+
+/** Runs one benchmark script of ours; each line that it prints. */
+export type Measure = (script: string, args: readonly (string | number)[]) => readonly Result[];
+
+/** A group of figures that one or several scripts give. */
+export interface Row {
+  readonly name: string;
+  /** Whether the peer that it needs is Python's. */
+  readonly needsDask: boolean;
+  figures(measure: Measure, extent: Extent): readonly Figure[];
+}
+
+const atLeast = (value: number): Goal => ({ is: 'at least', value });
+const atMost = (value: number): Goal => ({ is: 'at most', value });
+const VS_DASK = '--vs-dask';
+
+/** The kernel beside Dask's scheduler: the ratio, and our CPU time per task. */
+function kernelBesideDask(
+  shape: string,
+  workers: number,
+  goals: { readonly ratio: number; readonly us?: number },
+): Row {
+  return {
+    name: `kernel ${shape} ${workers}`,
+    needsDask: true,
+    figures(measure, { tasks, repeat }) {
+      const lines = measure('kernel', [shape, tasks, workers, '--repeat', repeat, VS_DASK]);
+      const [own, dask, both] = three(lines);
+      const ours = number(own, 'usPerTask');
+      const theirs = number(dask, 'usPerTask');
+      const graphs = { ours: number(own, 'usGraph'), theirs: number(dask, 'usGraph') };
+      const what = `kernel, ${shape}, ${workers} workers`;
+      const ratio = { what, unit: 'times less CPU', value: number(both, 'ratio'), ours, theirs };
+      const { us } = goals;
+      return [
+        { ...ratio, goal: atLeast(goals.ratio) },
+        ...(us === undefined
+          ? []
+          : [
+              { what, unit: 'µs per task', value: ours, goal: atMost(us) },
+              {
+                what: `${what}: memory`,
+                unit: 'bytes per task',
+                value: number(own, 'bytesPerTask'),
+                goal: atMost(600),
+              },
+              {
+                what: `${what}: update-graph`,
+                unit: 'times less CPU',
+                value: graphs.theirs / graphs.ours,
+                goal: atLeast(15),
+                ...graphs,
+              },
+            ]),
+      ];
+    },
+  };
+}
+
+/** How much more a task costs when there are more workers, or more tasks. */
+function growth(
+  what: string,
+  limit: number,
+  from: (extent: Extent) => readonly [tasks: number, workers: number],
+  to: (extent: Extent) => readonly [tasks: number, workers: number],
+): Row {
+  return {
+    name: `growth ${what}`,
+    needsDask: false,
+    figures(measure, extent) {
+      // In turn, so that both meet the same noise.
+      const [small, large] = alternate(extent.repeat, [from(extent), to(extent)], (size) =>
+        number(measure('kernel', ['tree', ...size]).at(-1), 'usPerTask'),
+      ) as [number, number];
+      return [
+        {
+          what: `growth, ${what}`,
+          unit: 'times the CPU',
+          value: large / small,
+          goal: atMost(limit),
+          ours: large,
+          theirs: small,
+        },
+      ];
+    },
+  };
+}
+
+function orderBesideDask(shape: string): Row {
+  return {
+    name: `order ${shape}`,
+    needsDask: true,
+    figures(measure, { tasks, repeat }) {
+      const [own, dask, both] = three(
+        measure('order', [shape, tasks, '--repeat', repeat, VS_DASK]),
+      );
+      return [
+        {
+          what: `ordering like Dask's, ${shape}`,
+          unit: 'times less CPU',
+          value: number(both, 'ratio'),
+          goal: atLeast(10),
+          ours: number(own, 'usPerTask'),
+          theirs: number(dask, 'usPerTask'),
+        },
+      ];
+    },
+  };
+}
+
+const steal: Row = {
+  name: 'steal',
+  needsDask: true,
+  figures(measure, { tasks, repeat }) {
+    const [own, dask, both] = three(measure('steal', [tasks, 1000, '--repeat', repeat, VS_DASK]));
+    return [
+      {
+        what: 'a round of work stealing, 1000 workers',
+        unit: 'times less CPU',
+        value: number(both, 'ratio'),
+        goal: atLeast(50),
+        ours: number(own, 'firstMs'),
+        theirs: number(dask, 'firstMs'),
+      },
+      {
+        what: 'a round of work stealing: longest slice',
+        unit: 'ms',
+        value: number(own, 'longestSliceMs'),
+        goal: atMost(10),
+      },
+    ];
+  },
+};
+
+function amm(kind: 'reduce' | 'retire', what: string, ratio: number): Row {
+  return {
+    name: `amm ${kind}`,
+    needsDask: true,
+    figures(measure, { tasks, repeat }) {
+      const args = [tasks, 1000, '--kind', kind, '--repeat', repeat, VS_DASK];
+      const [own, dask, both] = three(measure('amm', args));
+      return [
+        {
+          what,
+          unit: 'times less CPU',
+          value: number(both, 'ratio'),
+          goal: atLeast(ratio),
+          ours: number(own, 'usPerUnit'),
+          theirs: number(dask, 'usPerUnit'),
+        },
+      ];
+    },
+  };
+}
+
+const wire: Row = {
+  name: 'zero',
+  needsDask: false,
+  figures(measure, { tasks }) {
+    const line = measure('zero', ['tree', tasks, 100]).at(-1);
+    return [
+      {
+        what: 'over TCP, workers that compute nothing: the longest that nothing else happens',
+        unit: 'ms',
+        value: number(line, 'longestBlockMs'),
+        goal: atMost(20),
+      },
+      {
+        what: 'over TCP, workers that compute nothing',
+        unit: 'tasks per s',
+        value: number(line, 'tasksPerS'),
+        goal: atLeast(100_000),
+      },
+    ];
+  },
+};
+
+const million: Row = {
+  name: 'million',
+  needsDask: false,
+  figures(measure, { isFull }) {
+    if (!isFull) return [];
+    // The shape rounds down to a power of two.
+    const line = measure('kernel', ['tree', 1_048_576, 1000, '--once']).at(-1);
+    const tasks = number(line, 'tasks');
+    return [
+      {
+        what: `a tree of ${tasks} tasks, 1000 workers`,
+        unit: 's of CPU',
+        value: (number(line, 'usPerTask') * tasks) / 1e6,
+        goal: atMost(8),
+      },
+      {
+        what: `a tree of ${tasks} tasks: peak of the process`,
+        unit: 'MB',
+        value: number(line, 'peakMb'),
+        goal: atMost(700),
+      },
+    ];
+  },
+};
+
+/** In the order of the table. */
+export const ROWS: readonly Row[] = [
+  kernelBesideDask('tree', 100, { ratio: 20, us: 5 }),
+  kernelBesideDask('chains', 100, { ratio: 20, us: 5 }),
+  kernelBesideDask('shuffle', 100, { ratio: 20, us: 5 }),
+  kernelBesideDask('overlap', 100, { ratio: 20, us: 5 }),
+  kernelBesideDask('merge', 1000, { ratio: 60 }),
+  growth(
+    '1000 workers against 10',
+    1.3,
+    ({ tasks }) => [tasks, 10],
+    ({ tasks }) => [tasks, 1000],
+  ),
+  growth(
+    '10000 workers against 10',
+    1.3,
+    ({ tasks }) => [tasks, 10],
+    ({ tasks }) => [tasks, 10_000],
+  ),
+  growth(
+    'ten or a hundred times the tasks',
+    1.5,
+    () => [10_000, 100],
+    ({ isFull }) => [isFull ? 1_000_000 : 100_000, 100],
+  ),
+  orderBesideDask('tree'),
+  orderBesideDask('shuffle'),
+  orderBesideDask('overlap'),
+  steal,
+  amm('reduce', 'a copy dropped by reduce-replicas, 1000 workers', 10),
+  amm('retire', 'a result of a retiring worker, 1000 workers', 25),
+  wire,
+  million,
+];
+
+/** Medians of several turns in which each input is measured once. */
+function alternate<T>(
+  turns: number,
+  inputs: readonly T[],
+  measure: (input: T) => number,
+): readonly number[] {
+  const values = inputs.map(() => [] as number[]);
+  for (let turn = 0; turn < turns; turn++) {
+    inputs.forEach((input, index) => values[index]?.push(measure(input)));
+  }
+  return values.map((own) => own.toSorted((a, b) => a - b)[own.length >> 1] as number);
+}
+
+function three(lines: readonly Result[]): readonly [Result, Result, Result] {
+  if (lines.length === 3) return lines as [Result, Result, Result];
+  throw new Error(`three lines were expected: ours, the peer's and the ratio; got ${lines.length}`);
+}
+
+function number(line: Result | undefined, field: string): number {
+  const value = line?.[field];
+  if (typeof value === 'number' && Number.isFinite(value)) return value;
+  throw new Error(`the benchmark printed no "${field}"`);
+}

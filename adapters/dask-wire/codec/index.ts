@@ -1,0 +1,4 @@
+export { decodeMessage } from './decode.ts';
+export { encodeMessage, Encoder } from './encode.ts';
+export { MsgpackExtension, Opaque } from './opaque.ts';
+export { PyFloat, toNumber } from './py-float.ts';

@@ -1,0 +1,452 @@
+import type { Socket } from 'node:net';
+
+import { type Clock, type Timer, YardmasterError } from '../../core/api/index.ts';
+import { asError, brokenError, ofPeer, stuckError } from '../transport-tcp/errors.ts';
+import { TurnEnd } from '../transport-tcp/turn-end.ts';
+import { WriteQueue } from '../transport-tcp/write-queue.ts';
+import { formatDaskAddress, parseDaskAddress } from './address.ts';
+import { decodeMessage } from './codec/index.ts';
+import { FRAME_LIMITS, FrameReader } from './frames.ts';
+import { checkHandshake, HANDSHAKE, HANDSHAKE_LIMITS, type PeerInfo } from './handshake.ts';
+import { MessageWriter } from './message-writer.ts';
+import { localAddressOf, openSocket, type SocketOptions } from './open-socket.ts';
+import { throwIfUncaught } from './py-errors.ts';
+
+/** Who is told what comes. */
+export interface CommHandlers {
+  /**
+   * @param message - one message as it came; on a stream usually a list of messages
+   * @param frames - its bytes, for those who pass it on unread; nobody may change them
+   */
+  onMessage(message: unknown, frames: readonly Uint8Array[]): void;
+  /** Once, and last. @param error - set when the connection did not end in good order */
+  onClose(error?: Error): void;
+}
+
+/** How a comm behaves. */
+export interface CommOptions {
+  readonly clock: Clock;
+  /** Until the peer has introduced itself. Default 30 s, as with Dask. */
+  readonly handshakeTimeoutMs?: number;
+  /** A close ends by force when nothing moves for this long. Default 5 s. */
+  readonly closeTimeoutMs?: number;
+  /** `drained` waits while more than this is buffered, in bytes. Default 16 MiB. */
+  readonly highWaterBytes?: number;
+}
+
+/** How to call a peer. */
+export interface ConnectOptions extends CommOptions, SocketOptions {}
+
+/** A batch leaves before the end of the turn when it has so many bytes or frames. */
+const EARLY_FLUSH_BYTES = 256 * 1024;
+const EARLY_FLUSH_FRAMES = 4096;
+
+/** Messages that wait unread before the socket is told to stop. */
+const INBOX_MAX = 64;
+
+interface Incoming {
+  readonly message: unknown;
+  readonly frames: readonly Uint8Array[];
+}
+
+interface Reader {
+  resolve(incoming: Incoming): void;
+  reject(error: Error): void;
+}
+
+/**
+ * One connection with a Dask peer: first a sequence of requests and answers (`read`, `write`, `call`),
+ * or from some moment on a stream of batches (`attach`, `send`).
+ *
+ * All ways to its end go through `fail` or the socket's own end, then the socket's `close` event.
+ */
+export class Comm {
+  /** What the peer said of itself; known when `introduced` has resolved. */
+  peer: PeerInfo = { pickleProtocol: 4 };
+  private readonly writer = new MessageWriter();
+  private readonly reader: FrameReader;
+  private readonly queue: WriteQueue;
+  private handlers: CommHandlers | undefined;
+  private readonly inbox: Incoming[] = [];
+  private readonly readers: Reader[] = [];
+  private isPaused = false;
+  private state: 'open' | 'closing' | 'over' = 'open';
+  private isFlushing = false;
+  private isSocketPaused = false;
+  private error: Error | undefined;
+  private closeTimer: Timer | undefined;
+  private sentCount = 0;
+  private readonly drainWaiters: (() => void)[] = [];
+  private resolveClosed!: (error: Error | undefined) => void;
+  /** Resolves when it is over, whatever the reason. */
+  readonly closed: Promise<Error | undefined>;
+
+  constructor(
+    private readonly socket: Socket,
+    /** Of the form `tcp://host:port`. */
+    readonly peerAddress: string,
+    readonly localAddress: string,
+    private readonly options: CommOptions,
+  ) {
+    this.queue = new WriteQueue(socket, () => {
+      this.onProgress();
+    });
+    this.reader = new FrameReader((frames) => {
+      this.receive(frames);
+    }, HANDSHAKE_LIMITS);
+    this.closed = new Promise((resolve) => {
+      this.resolveClosed = resolve;
+    });
+    this.listen();
+  }
+
+  /**
+   * Calls a Dask process and exchanges introductions.
+   * @param address - `tcp://host:port`, or `tls://host:port` with certificates
+   * @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`
+   */
+  static async connect(address: string, options: ConnectOptions): Promise<Comm> {
+    const socket = await openSocket(address, options);
+    const { scheme } = parseDaskAddress(address);
+    const comm = new Comm(socket, address, localAddressOf(socket, scheme), options);
+    await comm.introduce(false);
+    return comm;
+  }
+
+  /**
+   * Exchanges introductions with who has called us.
+   * @param scheme - `tls` for a socket that is encrypted
+   * @throws YardmasterError `ERR_PROTOCOL`, `ERR_TIMEOUT`, `ERR_CLOSED`; then the socket is closed
+   */
+  static async accept(
+    socket: Socket,
+    options: CommOptions,
+    scheme: 'tcp' | 'tls' = 'tcp',
+  ): Promise<Comm> {
+    const { remoteAddress = 'unknown', remotePort = 0 } = socket;
+    const peerAddress = formatDaskAddress({ scheme, host: remoteAddress, port: remotePort });
+    const comm = new Comm(socket, peerAddress, localAddressOf(socket, scheme), options);
+    await comm.introduce(true);
+    return comm;
+  }
+
+  /** It is closing, or over. */
+  get isClosed(): boolean {
+    return this.state !== 'open';
+  }
+
+  /** Bytes that were given to `write` or `send` and that the kernel has not taken. */
+  get bufferedBytes(): number {
+    return this.state === 'over' ? 0 : this.writer.nbytes + this.queue.nbytes;
+  }
+
+  /**
+   * Exchanges introductions; call it once, before anything else.
+   * @param isListener - the peer called us; Dask has the listener speak first
+   * @throws YardmasterError `ERR_PROTOCOL`, `ERR_TIMEOUT`, `ERR_CLOSED`
+   */
+  async introduce(isListener: boolean): Promise<void> {
+    const timeoutMs = this.options.handshakeTimeoutMs ?? 30_000;
+    try {
+      if (isListener) this.write(HANDSHAKE);
+      this.peer = checkHandshake(await this.readNext(timeoutMs));
+      if (!isListener) this.write(HANDSHAKE);
+    } catch (thrown) {
+      const error = YardmasterError.is(thrown) ? ofPeer(this.peerAddress, thrown) : asError(thrown);
+      this.fail(error);
+      throw error;
+    }
+  }
+
+  /**
+   * The next message, for request and answer.
+   * @param timeoutMs - then the comm is of no more use and is given up
+   * @throws YardmasterError `ERR_CLOSED` and others that ended the connection, `ERR_TIMEOUT`
+   */
+  async read(timeoutMs = Infinity): Promise<unknown> {
+    return this.readNext(timeoutMs);
+  }
+
+  /** As `read`, with the bytes of the message. */
+  async readFrames(timeoutMs = Infinity): Promise<Incoming> {
+    const next = this.inbox.shift();
+    if (next !== undefined) {
+      this.updateFlow();
+      return next;
+    }
+    if (this.state === 'over') throw this.closedError();
+    return new Promise((resolve, reject) => {
+      const timer =
+        timeoutMs === Infinity
+          ? undefined
+          : this.options.clock.setTimer(timeoutMs, () => {
+              this.fail(silentError(this.peerAddress, timeoutMs));
+            });
+      this.readers.push({
+        resolve(incoming) {
+          timer?.cancel();
+          resolve(incoming);
+        },
+        reject(error) {
+          timer?.cancel();
+          reject(error);
+        },
+      });
+    });
+  }
+
+  /** From now on messages go to these, first those that nobody has read. */
+  attach(handlers: CommHandlers): void {
+    this.handlers = handlers;
+    this.deliverInbox();
+    if (this.state === 'over') this.tellClose();
+  }
+
+  /** Nothing more is delivered until `resume`; the peer comes to feel it. */
+  pause(): void {
+    this.isPaused = true;
+  }
+
+  resume(): void {
+    if (!this.isPaused) return;
+    this.isPaused = false;
+    this.deliverInbox();
+  }
+
+  /**
+   * One message, at once. On a connection that is over it is lost; `closed` tells.
+   * @throws YardmasterError `ERR_NOT_SERIALISABLE`
+   */
+  write(message: unknown): void {
+    if (this.state !== 'open') return;
+    this.flush();
+    for (const chunk of this.writer.single(message)) this.queue.push(chunk);
+    this.queue.pump();
+  }
+
+  /**
+   * Messages of a stream. All of a turn of the event loop leave as one list.
+   * @throws YardmasterError `ERR_NOT_SERIALISABLE`; the messages before that one are sent
+   */
+  send(...messages: readonly unknown[]): void {
+    if (this.state !== 'open') return;
+    for (const message of messages) {
+      this.writer.add(message);
+      this.planFlush();
+    }
+  }
+
+  /**
+   * A request and its answer. One at a time: calls of a comm must not overlap.
+   * @param parameters - undefined ones are left out
+   * @throws PythonError when the handler of the peer raised; YardmasterError as `read` does
+   */
+  async call(
+    op: string,
+    parameters: Readonly<Record<string, unknown>> = {},
+    { timeoutMs = Infinity }: { readonly timeoutMs?: number } = {},
+  ): Promise<unknown> {
+    if (this.state !== 'open') throw this.closedError();
+    this.write({ op, ...parameters, reply: true });
+    const answer = await this.readNext(timeoutMs);
+    throwIfUncaught(answer, `${op} of ${this.peerAddress}`);
+    return answer;
+  }
+
+  /** Resolves when what is buffered is at most the high-water mark, or the comm is over. */
+  drained(): Promise<void> {
+    if (this.bufferedBytes <= this.highWaterBytes) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.drainWaiters.push(resolve);
+    });
+  }
+
+  /** Sends what is buffered, then ends. */
+  async close(): Promise<void> {
+    if (this.state === 'open') {
+      this.flush();
+      this.state = 'closing';
+      this.queue.end();
+      this.resumeSocket();
+      this.watchClose();
+    }
+    await this.closed;
+  }
+
+  /** Ends it now; what is buffered is lost. */
+  abort(reason: Error): void {
+    this.fail(reason);
+  }
+
+  private get highWaterBytes(): number {
+    return this.options.highWaterBytes ?? 16 * 1024 * 1024;
+  }
+
+  private async readNext(timeoutMs: number): Promise<unknown> {
+    return (await this.readFrames(timeoutMs)).message;
+  }
+
+  private listen(): void {
+    const { socket } = this;
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, 7_500);
+    socket.on('data', (chunk: Buffer) => {
+      this.push(chunk);
+    });
+    socket.on('end', () => {
+      const error = this.reader.endError();
+      if (error === undefined) this.state = this.state === 'open' ? 'closing' : this.state;
+      else this.fail(ofPeer(this.peerAddress, error));
+    });
+    socket.on('error', (cause: NodeJS.ErrnoException) => {
+      this.fail(brokenError(this.peerAddress, cause));
+    });
+    socket.on('close', () => {
+      this.finish();
+    });
+  }
+
+  private push(chunk: Buffer): void {
+    if (this.state === 'over') return;
+    try {
+      this.reader.push(chunk);
+    } catch (error) {
+      this.fail(YardmasterError.is(error) ? ofPeer(this.peerAddress, error) : asError(error));
+    }
+  }
+
+  private receive(frames: readonly Uint8Array[]): void {
+    if (this.state === 'over') return;
+    this.reader.limits = FRAME_LIMITS;
+    const incoming = { message: decodeMessage(frames), frames };
+    const reader = this.readers.shift();
+    if (reader !== undefined) reader.resolve(incoming);
+    else if (this.handlers !== undefined && !this.isPaused && this.inbox.length === 0) {
+      this.handlers.onMessage(incoming.message, frames);
+    } else {
+      this.inbox.push(incoming);
+      this.updateFlow();
+    }
+  }
+
+  private deliverInbox(): void {
+    const { handlers, inbox } = this;
+    if (handlers === undefined) return;
+    try {
+      while (inbox.length > 0 && !this.isHeld()) {
+        const incoming = inbox.shift() as Incoming;
+        handlers.onMessage(incoming.message, incoming.frames);
+      }
+    } catch (error) {
+      this.fail(asError(error));
+    }
+    this.updateFlow();
+  }
+
+  private isHeld(): boolean {
+    return this.isPaused;
+  }
+
+  private updateFlow(): void {
+    if (this.inbox.length >= INBOX_MAX && !this.isSocketPaused && this.state === 'open') {
+      this.isSocketPaused = true;
+      this.socket.pause();
+    } else if (this.inbox.length < INBOX_MAX / 2) this.resumeSocket();
+  }
+
+  private resumeSocket(): void {
+    if (!this.isSocketPaused) return;
+    this.isSocketPaused = false;
+    this.socket.resume();
+  }
+
+  private planFlush(): void {
+    const { writer } = this;
+    if (writer.nbytes >= EARLY_FLUSH_BYTES || writer.frameCount >= EARLY_FLUSH_FRAMES) this.flush();
+    else if (!this.isFlushing) {
+      this.isFlushing = true;
+      TURN_END.add(() => {
+        this.isFlushing = false;
+        this.flush();
+      });
+    }
+  }
+
+  private flush(): void {
+    if (this.state !== 'open' || this.writer.count === 0) return;
+    for (const chunk of this.writer.takeBatch()) this.queue.push(chunk);
+    this.queue.pump();
+  }
+
+  private onProgress(): void {
+    this.sentCount++;
+    if (this.drainWaiters.length > 0 && this.bufferedBytes <= this.highWaterBytes) {
+      this.releaseDrainWaiters();
+    }
+  }
+
+  /** A peer that does not read, or does not end its side, cannot hold the close for ever. */
+  private watchClose(): void {
+    const { clock, closeTimeoutMs = 5_000 } = this.options;
+    const { sentCount } = this;
+    this.closeTimer = clock.setTimer(closeTimeoutMs, () => {
+      if (this.sentCount !== sentCount) this.watchClose();
+      else if (this.queue.nbytes === 0) this.socket.destroy();
+      else this.fail(stuckError(this.peerAddress, closeTimeoutMs, this.queue.nbytes));
+    });
+  }
+
+  private fail(reason: Error): void {
+    if (this.state === 'over') return;
+    this.state = 'over';
+    this.error ??= reason;
+    this.queue.clear();
+    this.socket.destroy();
+    this.releaseReaders();
+  }
+
+  private finish(): void {
+    this.state = 'over';
+    this.closeTimer?.cancel();
+    this.queue.clear();
+    this.releaseDrainWaiters();
+    this.releaseReaders();
+    this.resolveClosed(this.error);
+    this.tellClose();
+  }
+
+  private tellClose(): void {
+    const { handlers } = this;
+    if (handlers === undefined || !this.socket.closed) return;
+    this.handlers = undefined;
+    if (this.error === undefined) handlers.onClose();
+    else handlers.onClose(this.error);
+  }
+
+  private closedError(): Error {
+    return (
+      this.error ??
+      new YardmasterError('ERR_CLOSED', `connection with ${this.peerAddress}: it is closed`, {
+        peer: this.peerAddress,
+      })
+    );
+  }
+
+  private releaseReaders(): void {
+    for (const reader of this.readers.splice(0)) reader.reject(this.closedError());
+  }
+
+  private releaseDrainWaiters(): void {
+    for (const resolve of this.drainWaiters.splice(0)) resolve();
+  }
+}
+
+const TURN_END = new TurnEnd();
+
+function silentError(peer: string, timeoutMs: number): YardmasterError {
+  return new YardmasterError(
+    'ERR_TIMEOUT',
+    `connection with ${peer}: nothing came within ${timeoutMs} ms`,
+    { peer, timeoutMs },
+  );
+}

@@ -82,12 +82,12 @@ export class MessageWriter {
     for (const frame of frames) {
       if (frame.length < LARGE_FRAME_BYTES) encoder.raw(frame);
       else {
-        if (encoder.length > from) chunks.push(encoder.bytes.slice(from, encoder.length));
+        if (encoder.length > from) chunks.push(encoder.copy(from));
         chunks.push(frame);
         from = encoder.length;
       }
     }
-    if (encoder.length > from) chunks.push(encoder.bytes.slice(from, encoder.length));
+    if (encoder.length > from) chunks.push(encoder.copy(from));
     return chunks;
   }
 }

@@ -20,7 +20,7 @@ const INITIAL_BYTES = 4096;
 export function encodeMessage(value: unknown): Uint8Array[] {
   shared.reset(0);
   shared.write(value);
-  return [shared.bytes.slice(0, shared.length), ...shared.takeFrames()];
+  return [shared.copy(0), ...shared.takeFrames()];
 }
 
 /** Writes values one after the other into memory that it keeps. */
@@ -43,6 +43,12 @@ export class Encoder {
   /** Frames of opaque values so far; frame 0 is not among them. */
   get frameCount(): number {
     return this.frames.length;
+  }
+
+  /** What was written from a place on, in memory of its own. */
+  copy(from: number): Uint8Array {
+    const { buffer, byteOffset } = this.buffer;
+    return new Uint8Array(buffer, byteOffset + from, this.at - from).slice();
   }
 
   /** Starts anew. @param at - so many bytes are left free in front */

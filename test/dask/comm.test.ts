@@ -173,8 +173,6 @@ describe('a comm', () => {
   });
 
   test('a peer that dies within a message ends reads with ERR_FRAME', async () => {
-    const listener = await listen(() => undefined, { onRefused: () => undefined });
-    void listener;
     const server = createServer((socket) => {
       socket.write(Buffer.concat(packFrames(encodeMessage(HELLO))));
       socket.once('data', () => {

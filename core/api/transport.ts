@@ -8,7 +8,10 @@ export type WireMessage = Readonly<Record<string, unknown>>;
 
 /** What the owner of a connection gets told. Each is called from the event loop, never re-entrantly. */
 export interface ConnectionHandlers {
-  /** One or more messages, in the order in which the peer sent them. */
+  /**
+   * One or more messages, in the order in which the peer sent them. They belong to the
+   * receiver: a transport keeps none of them.
+   */
   onMessages(batch: readonly WireMessage[]): void;
   /**
    * The connection is over; nothing follows. Called exactly once, also after the owner's own

@@ -8,8 +8,9 @@ interface Ending {
 
 /**
  * One end of a connection within a process whose messages pass by reference: no codec, no copy. The
- * receiver must not change what it gets, the sender nothing that it has sent. All else is as the
- * contract of `Connection` says: a batch for each turn, in order, never from within another call.
+ * plugin gives away what it sends, and must not change what it gets, which others may get as well. All
+ * else is as the contract of `Connection` says: a batch for each turn, in order, never from within
+ * another call.
  */
 export class LocalConnection implements Connection {
   readonly bufferedBytes = 0;

@@ -203,6 +203,10 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     this.queue.drain((next) => this.handle(next));
   }
 
+  nextStimulusId(op: string): string {
+    return this.queue.nextId(op);
+  }
+
   story(...keysOrStimuli: string[]): TransitionRecord[] {
     return this.kernel.story(...keysOrStimuli);
   }

@@ -40,10 +40,19 @@ export interface SessionHost {
   readonly sessions: Sessions;
   /** Handles a stimulus, at once unless another one is being handled. */
   enqueue(stimulus: NewStimulus & { readonly stimulusId?: string }): void;
+  /** A name that no stimulus has had: `task-finished-17`. */
+  nextStimulusId(op: string): string;
   command(name: string, parameters: unknown, caller: Caller): unknown;
   /** @param relay - what is large is offered through it, rather than given at once */
   gather(keys: readonly string[], relay?: PartsRelay): Promise<GatherReply>;
   report(error: YardmasterError): void;
+}
+
+/** What a session writes into a message, so that nobody can speak for somebody else. */
+interface Stamped {
+  worker?: string;
+  client?: string;
+  stimulusId?: string;
 }
 
 /** Who is connected. */
@@ -113,13 +122,23 @@ export class Session implements ChannelHandlers {
     if (sender === undefined) throw violation(`"${String(message['op'])}" before registration`);
     if (this.role === 'worker') {
       checkWorkerReport(message);
-      this.host.enqueue({ ...message, worker: sender } as unknown as NewStimulus);
+      (message as Stamped).worker = sender;
+      this.take(message);
     } else if (message['op'] === 'drop-parts') {
       this.relay.drop(message);
     } else {
       checkClientReport(message);
-      this.host.enqueue({ ...message, client: sender } as unknown as NewStimulus);
+      (message as Stamped).client = sender;
+      this.take(message);
     }
+  }
+
+  /** A message belongs to whoever receives it: it becomes the stimulus itself, not a copy. */
+  private take(message: WireMessage): void {
+    if (message['stimulusId'] === undefined || message['stimulusId'] === '') {
+      (message as Stamped).stimulusId = this.host.nextStimulusId(message['op'] as string);
+    }
+    this.host.enqueue(message as unknown as NewStimulus);
   }
 
   onRequest(method: string, parameters: WireMessage): unknown {

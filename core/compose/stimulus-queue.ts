@@ -18,12 +18,17 @@ export class StimulusQueue {
     return this.busy;
   }
 
-  /** Without an id, or with an empty one, it gets one: `task-finished-17`. */
+  /** A name that no stimulus has had: `task-finished-17`. */
+  nextId(op: string): string {
+    return `${op}-${++this.counter}`;
+  }
+
+  /** Without an id, or with an empty one, it gets one. */
   push(stimulus: IncomingStimulus): void {
     if (stimulus.stimulusId !== undefined && stimulus.stimulusId !== '') {
       this.waiting.push(stimulus as Stimulus);
     } else {
-      this.waiting.push({ ...stimulus, stimulusId: `${stimulus.op}-${++this.counter}` });
+      this.waiting.push({ ...stimulus, stimulusId: this.nextId(stimulus.op) });
     }
   }
 

@@ -7,6 +7,7 @@ import type { ClusterMode, LocalClusterOptions } from './local-cluster.ts';
 import { type RunningScheduler, startScheduler } from './start-scheduler.ts';
 import { startWorker } from './start-worker.ts';
 import { textLogger } from './text-log.ts';
+import { settingsOf, settingsText, timeText } from './worker-settings.ts';
 
 /** The parts of a local cluster. */
 export interface LocalParts {
@@ -87,6 +88,7 @@ function guestStarter(
   const shape = workerShape(running, options);
   return async (name) => {
     const worker = await startWorker(running.address, {
+      ...settingsOf(running.scheduler.config.worker),
       ...shape,
       name,
       executor: mode === 'inline' ? 'inline' : 'threads',
@@ -124,10 +126,11 @@ function processStarter(
   const args = [
     ...['worker', running.address, '--threads', String(shape.threads)],
     // Its log is for the terminal of whoever started the cluster.
-    ...['--log-format', 'text', '--kill-grace', graceText(shape.killGraceMs)],
+    ...['--log-format', 'text', '--kill-grace', timeText(shape.killGraceMs)],
     ...(list.length === 0 ? [] : ['--resources', list.join(' ')]),
     ...(shape.memoryLimitBytes === 0 ? [] : memoryFlags(shape.memoryLimitBytes, shape.memory)),
     ...(shape.ready === 'priority' ? [] : ['--ready', shape.ready]),
+    ...['--settings', settingsText(running.scheduler.config.worker)],
   ];
   return (name) => {
     const nanny = new Nanny({
@@ -149,10 +152,6 @@ function processStarter(
       close: () => nanny.close(0),
     });
   };
-}
-
-function graceText(ms: number): string {
-  return Number.isFinite(ms) ? `${ms} ms` : 'inf';
 }
 
 function memoryFlags(limitBytes: number, memory: WorkerMemoryConfig): string[] {

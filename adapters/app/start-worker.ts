@@ -2,10 +2,16 @@ import {
   type Clock,
   type Executor,
   type Logger,
+  type OnSchedulerLost,
+  RECONNECT_TIMEOUT_MS,
   type Transport,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { type WorkerEnd, WorkerHost } from '../../core/compose/worker-host.ts';
+import {
+  type WorkerEnd,
+  WorkerHost,
+  type WorkerHostOptions,
+} from '../../core/compose/worker-host.ts';
 import type { WorkerMemoryOptions } from '../../core/compose/worker-memory.ts';
 import type { WorkerMemoryConfig } from '../../core/config/types.ts';
 import { SystemClock } from '../clock/index.ts';
@@ -47,6 +53,10 @@ export interface StartWorkerOptions {
   readonly clock?: Clock;
   /** Default: warnings and errors on the error stream. */
   readonly log?: Logger;
+  /** When the scheduler is gone: say so and close, or try to come back. Default `close`. */
+  readonly onSchedulerLost?: OnSchedulerLost;
+  /** Milliseconds for coming back; Infinity: for ever. Default 60 000. */
+  readonly reconnectTimeoutMs?: number;
   /** Checks every invariant after each event; slow, for tests. Default false. */
   readonly validate?: boolean;
 }
@@ -102,6 +112,7 @@ export async function startWorker(
       ...(options.nanny === undefined ? {} : { nanny: options.nanny }),
       ...(resources === undefined ? {} : { resources }),
       ...(options.ready === undefined ? {} : { ready: options.ready }),
+      ...reconnection(options),
       ...(options.isGuest === true ? {} : { measureMemory: () => process.memoryUsage.rss() }),
     });
     const closed = host.finished.then(({ error }) => {
@@ -121,6 +132,13 @@ export async function startWorker(
     await executor.close();
     throw error;
   }
+}
+
+function reconnection({
+  onSchedulerLost = 'close',
+  reconnectTimeoutMs: timeoutMs = RECONNECT_TIMEOUT_MS,
+}: StartWorkerOptions): Pick<WorkerHostOptions, 'onSchedulerLost' | 'reconnect'> {
+  return { onSchedulerLost, reconnect: { timeoutMs } };
 }
 
 /** A guest does not give up: that would hardly free what its process occupies. */

@@ -70,6 +70,7 @@ common(program.command('worker'))
   .option('--nanny', 'replace the process when it dies or is stuck (default)')
   .option('--no-nanny', 'run the worker in this very process')
   .addOption(new Option('--supervised').hideHelp())
+  .addOption(new Option('--settings <json>').hideHelp())
   .addHelpText(
     'after',
     `
@@ -185,6 +186,8 @@ export interface WorkerFlags {
   readonly nanny?: boolean;
   /** Set by a nanny for the process that it looks after. */
   readonly supervised?: boolean;
+  /** Set by a local cluster: the rest of the configuration. */
+  readonly settings?: string;
 }
 
 /** Flags of `why`. */

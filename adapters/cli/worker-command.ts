@@ -3,6 +3,7 @@ import type { WorkerConfig, WorkerMemoryConfig } from '../../core/config/types.t
 import type { WorkerEnd } from '../../core/compose/worker-options.ts';
 import { YardmasterError } from '../../core/api/index.ts';
 import { type RunningWorker, startWorker } from '../app/start-worker.ts';
+import { readSettings, settingsOf } from '../app/worker-settings.ts';
 import { SystemClock } from '../clock/index.ts';
 import { type LastWords, NannyLink } from '../nanny/index.ts';
 import { type LogFlags, stderrLogger } from './logger.ts';
@@ -17,8 +18,10 @@ export async function workerCommand(
   scheduler: string,
   flags: WorkerFlags & LogFlags,
 ): Promise<number> {
-  const configured: Partial<WorkerConfig> =
-    flags.config === undefined ? {} : (await loadConfigFile(flags.config)).config.worker;
+  const configured: Partial<WorkerConfig> = {
+    ...(flags.config === undefined ? {} : (await loadConfigFile(flags.config)).config.worker),
+    ...(flags.settings === undefined ? {} : readSettings(flags.settings)),
+  };
   const { nanny = true, retireTimeout = RETIRE_MS } = { ...configured, ...flags };
   if (flags.supervised === true) return supervisedCommand(scheduler, flags, configured);
   if (nanny) return nannyCommand(scheduler, flags, configured);
@@ -73,6 +76,7 @@ function start(
   const { threads, resources, memoryLimit, ready, killGrace } = { ...configured, ...flags };
   const memory = { ...configured.memory, ...memoryOf(flags) };
   return startWorker(scheduler, {
+    ...settingsOf(configured),
     memory,
     log: stderrLogger(flags, name ?? 'worker'),
     ...(threads === undefined ? {} : { threads }),

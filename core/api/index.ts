@@ -10,6 +10,7 @@ export * from './hooks.ts';
 export * from './insight.ts';
 export * from './plugin.ts';
 export * from './policies.ts';
+export * from './reconnect.ts';
 export * from './transport.ts';
 export * from './version.ts';
 export * from './views.ts';

@@ -63,6 +63,12 @@ const identity = object(
     extra: record,
   },
 );
+const held = object({
+  keys,
+  runIds: { type: 'array', items: runId },
+  nbytes: { type: 'array', items: amount },
+  types: texts,
+});
 const graphTask = object(
   { key, dependencies: keys },
   {
@@ -146,7 +152,7 @@ const REQUESTS: Readonly<Record<string, object>> = {
     role: { type: 'string', enum: ['worker', 'client', 'peer'] },
     version: text,
   }),
-  'register-worker': object({ identity, status }, { metrics }),
+  'register-worker': object({ identity, status }, { metrics, held }),
   'register-client': object({ client: key }, { versions: record }),
   'who-has': object({ keys }),
   gather: object({ keys }, { inParts: { type: 'boolean' } }),

@@ -33,7 +33,12 @@ export function transportFor({ transports }: Network, address: string): Transpor
  */
 export async function openChannel(
   network: Network,
-  to: { readonly address: string; readonly role: Role },
+  to: {
+    readonly address: string;
+    readonly role: Role;
+    /** Who answered. */
+    readonly onHello?: (reply: HelloReply) => void;
+  },
   handlers: ChannelHandlers,
   onBatchEnd?: () => void,
 ): Promise<Channel> {
@@ -63,7 +68,10 @@ export async function openChannel(
   try {
     const hello = { protocol: PROTOCOL, role, version: VERSION };
     const reply = await opened.request<HelloReply>('hello', hello, timeoutMs);
-    if (reply.protocol === PROTOCOL) return opened;
+    if (reply.protocol === PROTOCOL) {
+      to.onHello?.(reply);
+      return opened;
+    }
     throw new YardmasterError(
       'ERR_PROTOCOL',
       `${address} speaks ${reply.protocol} (version ${reply.version}), this worker ${PROTOCOL} (version ${VERSION}); install the same version on both sides`,

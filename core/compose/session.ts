@@ -21,6 +21,7 @@ import {
   type WhoHasRequest,
 } from '../messages/protocol.ts';
 import type { ClusterState } from '../state/cluster.ts';
+import type { WorkerIdentity } from '../state/worker.ts';
 import { isPlainObject } from '../config/prepare.ts';
 import { checkClientReport, checkRequest, checkWorkerReport } from './inbound.ts';
 import { VERSION } from '../api/version.ts';
@@ -238,22 +239,34 @@ export class Session implements ChannelHandlers {
   private registerWorker(request: RegisterWorkerRequest): RegisterWorkerReply {
     const { host } = this;
     const { address, name } = request.identity;
+    this.replaceLost(request.identity);
     if (host.cluster.workers.has(address)) refuseWorker('address', address, address);
     if (host.cluster.aliases.has(name)) refuseWorker('name', name, address);
     this.sender = address;
     host.sessions.workers.set(address, this);
     this.holdUntilAnswered();
-    const { identity, status, metrics } = request;
+    const { identity, status, metrics, held } = request;
     host.enqueue({
       op: 'register-worker',
       identity,
       status,
       ...(metrics === undefined ? {} : { metrics }),
+      ...(held === undefined ? {} : { held }),
     });
     return {
       heartbeatIntervalMs: heartbeatIntervalMs(host.cluster.workers.size),
       nowMs: host.clock.nowMs(),
     };
+  }
+
+  /** A worker that comes back may have noticed before us that its connection was lost. */
+  private replaceLost({ address, serverId }: WorkerIdentity): void {
+    const { host } = this;
+    if (host.cluster.workers.get(address)?.identity.serverId !== serverId) return;
+    const lost = host.sessions.workers.get(address);
+    host.sessions.workers.delete(address);
+    host.enqueue({ op: 'remove-worker', worker: address, expected: true, close: false });
+    lost?.channel.abort(new YardmasterError('ERR_CLOSED', `${address} has connected anew`));
   }
 
   private registerClient({ client, versions }: RegisterClientRequest): RegisterClientReply {

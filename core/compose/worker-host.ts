@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { every, type Timer } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
+import { RECONNECT_TIMEOUT_MS } from '../api/reconnect.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type { ToWorkerMessage } from '../messages/to-worker.ts';
 import type { WorkerIdentity, WorkerMetrics } from '../state/worker.ts';
 import type { Instruction, WorkerEvent } from '../worker/events.ts';
 import type { MemoryMode } from '../worker/memory/governor.ts';
+import { heldResults } from '../worker/on-scheduler.ts';
 import { WorkerKernel } from '../worker/worker-kernel.ts';
 import { DataServer } from './data-server.ts';
 import { LogBook } from './log-book.ts';
@@ -46,7 +48,8 @@ interface Parts {
  * ({@link WorkerKernel}). The scheduler's messages and the outcomes of runs and transfers become
  * events; the machine's instructions are carried out here.
  *
- * It closes when the scheduler says so or is gone, and when its machine finds itself broken.
+ * It closes when the scheduler says so, when the scheduler is gone and it is not told to come back, and
+ * when its machine finds itself broken.
  */
 export class WorkerHost {
   /** Resolves when it has closed, however that came. */
@@ -227,6 +230,8 @@ export class WorkerHost {
       onRequest: (method, parameters) => this.inspection.answer(method, parameters),
       onBatchEnd: () => this.drain(),
       onGone: (error) => this.onSchedulerGone(error),
+      held: () => heldResults(this.kernel.tables),
+      onOtherScheduler: () => this.forgetAll(),
     };
   }
 
@@ -247,6 +252,8 @@ export class WorkerHost {
         this.pace.want(message.status, message.stimulusId);
         break;
       case 'close':
+        // A scheduler that closes may be started again.
+        if (this.reconnects && message.reason === 'scheduler-close') break;
         this.closing ??= this.shutDown({
           reason: `the scheduler asked for it: ${message.reason}`,
           restart: message.restart === true,
@@ -369,15 +376,40 @@ export class WorkerHost {
 
   private onSchedulerGone(error: Error | undefined): void {
     if (!this.hasStarted || this.closing !== undefined) return;
-    const { schedulerAddress } = this.options;
-    const gone = new YardmasterError(
-      'ERR_CLOSED',
-      `the scheduler ${schedulerAddress} closed the connection${error === undefined ? '' : `: ${error.message}`}`,
-      { scheduler: schedulerAddress },
-      error === undefined ? {} : { cause: error },
-    );
-    this.options.log.error({ err: gone, address: this.address }, 'worker closes');
-    this.closing = this.shutDown({ reason: gone.message, error: gone });
+    const gone = schedulerGone(this.options.schedulerAddress, error);
+    if (this.reconnects) void this.comeBack(gone);
+    else this.closeBecause(gone);
+  }
+
+  private get reconnects(): boolean {
+    return this.options.onSchedulerLost === 'reconnect';
+  }
+
+  /** What it was asked for is given up, what it has computed is kept for the scheduler. */
+  private async comeBack(gone: YardmasterError): Promise<void> {
+    const { log, reconnect: rules = { timeoutMs: RECONNECT_TIMEOUT_MS } } = this.options;
+    const { address, link } = this;
+    log.warn({ err: gone, address }, `${gone.message}; the worker tries to come back`);
+    const stimulusId = link.nameEvent('scheduler-lost');
+    this.pace.want('running', stimulusId);
+    this.feed({ op: 'scheduler-lost', stimulusId });
+    try {
+      const { attempts, afterMs } = await link.reconnect(rules);
+      log.info({ address, attempts, afterMs }, 'the worker is back with its scheduler');
+    } catch (error) {
+      if (this.closing === undefined) this.closeBecause(notBack(gone, error));
+    }
+  }
+
+  /** Another scheduler knows none of its results, and may give their keys to other tasks. */
+  private forgetAll(): void {
+    const keys = [...this.kernel.tables.tasks.keys()];
+    this.feed({ op: 'free-keys', keys, stimulusId: this.link.nameEvent('other-scheduler') });
+  }
+
+  private closeBecause(error: YardmasterError): void {
+    this.options.log.error({ err: error, address: this.address }, 'worker closes');
+    this.closing = this.shutDown({ reason: error.message, error });
   }
 
   /** As if it had died: what it was processing may be the reason, so the scheduler shall count it. */
@@ -404,7 +436,7 @@ export class WorkerHost {
     const { link, memory } = this;
     const { closer } = this.parts;
     for (const timer of this.timers) timer.cancel();
-    link.stopTimers();
+    link.stop();
     this.activities.close();
     if (!link.isClosed) {
       // The scheduler then knows that the goodbye is meant.
@@ -423,4 +455,20 @@ export class WorkerHost {
     await this.parts.serving.stop(error);
     this.link.abort(error ?? new YardmasterError('ERR_CLOSED', `${this.address} closes`));
   }
+}
+
+function schedulerGone(scheduler: string, cause: Error | undefined): YardmasterError {
+  const why = cause === undefined ? '' : `: ${cause.message}`;
+  const message = `the scheduler ${scheduler} closed the connection${why}`;
+  return new YardmasterError(
+    'ERR_CLOSED',
+    message,
+    { scheduler },
+    cause === undefined ? {} : { cause },
+  );
+}
+
+function notBack(gone: YardmasterError, cause: unknown): YardmasterError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return new YardmasterError('ERR_CLOSED', `${gone.message}, and ${why}`, gone.data, { cause });
 }

@@ -1,7 +1,13 @@
 import type { Channel } from '../api/channel.ts';
 import { every, type Timer } from '../api/clock.ts';
+import { YardmasterError } from '../api/errors.ts';
+import { type CameBack, comeBack, type ReconnectRules } from '../api/reconnect.ts';
 import type { WireMessage } from '../api/transport.ts';
-import type { RegisterWorkerReply, RegisterWorkerRequest } from '../messages/protocol.ts';
+import type {
+  HeldResults,
+  RegisterWorkerReply,
+  RegisterWorkerRequest,
+} from '../messages/protocol.ts';
 import type { WorkerReport } from '../messages/stimulus.ts';
 import type { ToWorkerMessage } from '../messages/to-worker.ts';
 import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
@@ -29,11 +35,20 @@ export interface LinkedWorker {
   onBatchEnd(): void;
   /** The connection ended. */
   onGone(error: Error | undefined): void;
+  /** Its own results, which the scheduler that it comes back to may know. */
+  held(): HeldResults;
+  /** It comes back to another scheduler, which knows none of its results. */
+  onOtherScheduler(): void;
 }
 
 /** The conversation of a worker with its scheduler: registration, signs of life, reports. */
 export class WorkerLink {
   private channel: Channel | undefined;
+  /** The scheduler has answered, and has not gone since. */
+  private isRegistered = false;
+  /** Of the scheduler process that it is, or was, registered with. */
+  private serverId: string | undefined;
+  private readonly ending = new AbortController();
   private readonly timers: Timer[] = [];
   private offsetMs = 0;
   private eventCount = 0;
@@ -68,32 +83,59 @@ export class WorkerLink {
   async register(): Promise<void> {
     const { worker, network, schedulerAddress: address } = this;
     const { clock, connectTimeoutMs } = network;
-    this.channel = await openChannel(
+    let serverId = '';
+    const opened: { channel?: Channel } = {};
+    const channel = await openChannel(
       network,
-      { address, role: 'worker' },
+      { address, role: 'worker', onHello: (reply) => (serverId = reply.serverId) },
       {
         onMessage: (message) => worker.onMessage(message as unknown as ToWorkerMessage),
         onRequest: (method, parameters) => worker.onRequest(method, parameters),
-        onClose: (error) => worker.onGone(error),
+        onClose: (error) => this.onClose(opened.channel, error),
       },
       () => worker.onBatchEnd(),
     );
+    opened.channel = channel;
+    this.checkOpen(channel);
+    if (this.serverId !== undefined && this.serverId !== serverId) worker.onOtherScheduler();
+    const isBack = this.serverId === serverId;
     const askedMs = clock.nowMs();
     const request: RegisterWorkerRequest = {
       identity: worker.identity,
       status: worker.status(),
       metrics: worker.metrics(),
+      ...(isBack ? { held: worker.held() } : {}),
     };
-    const reply = await this.channel.request<RegisterWorkerReply>(
-      'register-worker',
-      { ...request },
-      connectTimeoutMs,
-    );
+    // What is reported from now on arrives after the request.
+    this.channel = channel;
+    this.serverId = serverId;
+    const reply = await this.ask<RegisterWorkerReply>(channel, { ...request }, connectTimeoutMs);
+    this.checkOpen(channel);
+    this.isRegistered = true;
     this.offsetMs = reply.nowMs - (askedMs + clock.nowMs()) / 2;
     this.timers.push(
       every(clock, reply.heartbeatIntervalMs, () => this.heartbeat()),
       every(clock, KEEP_ALIVE_MS, () => this.report({ op: 'keep-alive' })),
     );
+  }
+
+  /**
+   * After the connection was lost: registers again, as soon as the scheduler lets it.
+   *
+   * @throws YardmasterError `ERR_TIMEOUT` when it was not there in time, `ERR_PROTOCOL` when another
+   *   version has come, `ERR_CLOSED` after {@link stop}
+   */
+  reconnect(rules: ReconnectRules): Promise<CameBack<void>> {
+    const { network, ending, schedulerAddress } = this;
+    return comeBack(network.clock, rules, ending.signal, async () => {
+      await this.register();
+      if (!this.isRegistered) {
+        throw new YardmasterError(
+          'ERR_CLOSED',
+          `${schedulerAddress} closed the connection at once`,
+        );
+      }
+    });
   }
 
   /** What happened here; lost when nobody listens. */
@@ -120,9 +162,10 @@ export class WorkerLink {
     await this.channel?.request('command', request, timeoutMs);
   }
 
-  /** No more signs of life. */
-  stopTimers(): void {
-    for (const timer of this.timers.splice(0)) timer.cancel();
+  /** No more signs of life, and no more attempts to come back. */
+  stop(): void {
+    this.ending.abort();
+    this.stopTimers();
   }
 
   /** Sends what is queued, then closes. */
@@ -133,6 +176,36 @@ export class WorkerLink {
   /** Closes at once. */
   abort(reason: Error): void {
     this.channel?.abort(reason);
+  }
+
+  private async ask<T>(channel: Channel, request: WireMessage, timeoutMs: number): Promise<T> {
+    try {
+      return await channel.request<T>('register-worker', request, timeoutMs);
+    } catch (error) {
+      if (this.channel === channel) this.channel = undefined;
+      channel.abort(error as Error);
+      throw error;
+    }
+  }
+
+  /** @throws YardmasterError `ERR_CLOSED` when the worker was closed meanwhile */
+  private checkOpen(channel: Channel): void {
+    if (!this.ending.signal.aborted) return;
+    const error = new YardmasterError('ERR_CLOSED', 'the worker was closed meanwhile');
+    channel.abort(error);
+    throw error;
+  }
+
+  /** An attempt that failed is told to whoever made it. */
+  private onClose(channel: Channel | undefined, error: Error | undefined): void {
+    if (this.channel !== channel || !this.isRegistered) return;
+    this.isRegistered = false;
+    this.stopTimers();
+    this.worker.onGone(error);
+  }
+
+  private stopTimers(): void {
+    for (const timer of this.timers.splice(0)) timer.cancel();
   }
 
   private heartbeat(): void {

@@ -3,6 +3,7 @@ import type { ReadyStrategy } from '../worker/worker-options.ts';
 import type { Clock } from '../api/clock.ts';
 import type { DataStore, Executor } from '../api/executor.ts';
 import type { Logger } from '../api/plugin.ts';
+import type { OnSchedulerLost, ReconnectRules } from '../api/reconnect.ts';
 import type { Transport } from '../api/transport.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import type { WorkerMemoryOptions } from './worker-memory.ts';
@@ -43,6 +44,10 @@ export interface WorkerHostOptions {
   readonly outgoingTransfersMax?: number;
   /** Milliseconds for a connection to be made and answered. Default 10 000. */
   readonly connectTimeoutMs?: number;
+  /** What it does when its scheduler is gone. Default `close`. */
+  readonly onSchedulerLost?: OnSchedulerLost;
+  /** With `reconnect`: for how long and how often it tries. Default: a minute. */
+  readonly reconnect?: ReconnectRules;
   /** Check every invariant after each event; slow, for tests. Default false. */
   readonly validate?: boolean;
   /** Called once when the worker has closed. */

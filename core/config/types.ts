@@ -1,5 +1,6 @@
 import type { UseEntry } from '../api/plugin.ts';
 import type { SlotName } from '../api/policies.ts';
+import type { OnSchedulerLost } from '../api/reconnect.ts';
 import type { MemoryMeasure } from '../state/memory.ts';
 
 /** What happens to a plugin whose hook throws. */
@@ -143,6 +144,9 @@ export interface WorkerConfig {
   readonly stuckAfter: number;
   /** Milliseconds for giving away results before the worker closes. */
   readonly retireTimeout: number;
+  readonly onSchedulerLost: OnSchedulerLost;
+  /** Milliseconds; Infinity: it tries for ever. */
+  readonly reconnectTimeout: number;
 }
 
 /** A configuration after it was checked: complete, frozen, times in milliseconds, sizes in bytes. */
@@ -248,6 +252,8 @@ export interface ConfigInput {
     readonly nanny?: boolean;
     readonly stuckAfter?: DurationInput | null;
     readonly retireTimeout?: DurationInput;
+    readonly onSchedulerLost?: OnSchedulerLost;
+    readonly reconnectTimeout?: DurationInput | null;
   };
 }
 

@@ -93,6 +93,19 @@ export const WORKER_SCHEMA = {
       'The nanny replaces a worker process without a sign of life for so long. inf: never.',
       { default: '30s', minimum: 1, infinite: true },
     ),
+    onSchedulerLost: {
+      title: 'When the scheduler is gone',
+      description:
+        'close: the worker says so and closes. reconnect: it keeps its results and tries to come back.',
+      type: 'string',
+      enum: ['close', 'reconnect'],
+      default: 'close',
+    },
+    reconnectTimeout: duration(
+      'Time to come back',
+      'How long a worker that reconnects tries to before it closes. inf: for ever.',
+      { default: '60s', infinite: true },
+    ),
     retireTimeout: duration(
       'Time to retire',
       'How long a worker that is told to end may give its results away before it closes.',

@@ -13,6 +13,7 @@ import { WorkerState, type WorkerStatus } from '../state/worker.ts';
 import { heartbeatIntervalMs } from './heartbeat.ts';
 import { schedulerFailure } from './errors.ts';
 import { checkIdleSaturated } from './occupancy.ts';
+import { takeBack } from './on-return.ts';
 import { slotLimitOf } from './placement.ts';
 import { validWorkers } from './restrictions.ts';
 import type { KernelScope } from './scope.ts';
@@ -34,6 +35,7 @@ export function onRegisterWorker(scope: KernelScope, stimulus: RegisterWorker): 
   if (status === 'running') cluster.running.add(worker);
   checkIdleSaturated(scope, worker);
   for (const hook of ports.hooks.workerAdded) hook(worker, scope.stimulusId);
+  if (stimulus.held !== undefined) takeBack(scope, worker, stimulus.held);
   if (status === 'running') recommendUnrunnable(scope, worker);
 }
 

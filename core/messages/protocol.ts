@@ -29,11 +29,23 @@ export interface HelloReply {
   readonly serverId: string;
 }
 
+/** Results that a worker has computed; parallel arrays. */
+export interface HeldResults {
+  readonly keys: readonly string[];
+  /** Of the assignments under which they were computed. */
+  readonly runIds: readonly number[];
+  readonly nbytes: readonly number[];
+  /** Type names. */
+  readonly types: readonly string[];
+}
+
 /** A worker introduces itself. */
 export interface RegisterWorkerRequest {
   readonly identity: WorkerIdentity;
   readonly status: WorkerStatus;
   readonly metrics?: WorkerMetrics;
+  /** It was here before, and comes back to the same scheduler with these. */
+  readonly held?: HeldResults;
 }
 
 /** How often the worker shall report, and the time of the scheduler. */

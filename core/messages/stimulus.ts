@@ -8,6 +8,7 @@
 import type { ActionTiming } from '../state/groups.ts';
 import type { TaskFailure } from '../state/task.ts';
 import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
+import type { HeldResults } from './protocol.ts';
 
 interface Caused {
   /** Unique name of the event: `task-finished-17`. */
@@ -123,6 +124,8 @@ export interface RegisterWorker extends Caused {
   readonly identity: WorkerIdentity;
   readonly status: WorkerStatus;
   readonly metrics?: WorkerMetrics;
+  /** It comes back after its connection was lost, with these. */
+  readonly held?: HeldResults;
 }
 
 /** A worker lives, and tells how it is. */

@@ -107,6 +107,11 @@ export interface Crawl extends Caused {
   readonly op: 'crawl';
 }
 
+/** The scheduler is gone: nobody waits any more for what it asked for. */
+export interface SchedulerLost extends Caused {
+  readonly op: 'scheduler-lost';
+}
+
 /** The store has lost these results. */
 export interface DataLost extends Caused {
   readonly op: 'data-lost';
@@ -143,6 +148,7 @@ export type WorkerEvent =
   | Pause
   | Unpause
   | Crawl
+  | SchedulerLost
   | DataLost
   | StoreData;
 

@@ -10,9 +10,11 @@ import type {
   SetTaskPriorities,
   StealRequest,
 } from '../messages/to-worker.ts';
+import type { HeldResults } from '../messages/protocol.ts';
 import { reportFinished } from './from-memory-released.ts';
 import { unlinkDependencies } from './release.ts';
 import type { WorkerScope } from './worker-scope.ts';
+import type { WorkerTables } from './worker-tables.ts';
 import {
   comparePriorities,
   REPLICA_PRIORITY,
@@ -147,6 +149,32 @@ export function forgetPeer(scope: WorkerScope, address: string): void {
     tables.removeHolder(task, address);
     if (task.state === 'fetch' && task.holders.size === 0) scope.recommend(task, 'missing');
   }
+}
+
+/**
+ * What was to be done is given up. Results that were computed here stay, for the scheduler may come
+ * back and know them; copies of others' results go. O(tasks).
+ */
+export function onSchedulerLost(scope: WorkerScope): void {
+  for (const task of scope.tables.tasks.values()) {
+    task.isReplicaWanted = false;
+    if (!isOwnResult(task)) scope.recommend(task, 'released');
+  }
+}
+
+/** The results that were computed here, as a scheduler that is back is told of them. O(tasks). */
+export function heldResults(tables: WorkerTables): HeldResults {
+  const own = [...tables.tasks.values()].filter(isOwnResult);
+  return {
+    keys: own.map(({ key }) => key),
+    runIds: own.map(({ runId }) => runId),
+    nbytes: own.map(({ nbytes }) => nbytes),
+    types: own.map(({ type }) => type ?? 'unknown'),
+  };
+}
+
+function isOwnResult({ state, runId }: WorkerTask): boolean {
+  return state === 'memory' && runId >= 0;
 }
 
 interface Replica {

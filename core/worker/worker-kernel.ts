@@ -90,6 +90,8 @@ export class WorkerKernel {
         return scheduler.onRefreshWhoHas(scope, event);
       case 'remove-worker':
         return scheduler.onPeerRemoved(scope, event);
+      case 'scheduler-lost':
+        return scheduler.onSchedulerLost(scope);
       case 'execute-success':
         return activity.onExecuteSuccess(scope, event);
       case 'execute-failure':

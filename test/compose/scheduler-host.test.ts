@@ -115,6 +115,19 @@ describe('the conversation', () => {
     expect(host.scheduler.cluster.clients.has('c')).toBe(false);
   });
 
+  it('a worker that has connected anew takes the place of its lost connection', async () => {
+    const host = await start();
+    const lost = await host.worker('inmemory://w1', { name: 'one' });
+    const client = await host.client('c');
+    await client.send(graphOf('x'));
+    const again = await host.worker('inmemory://w1', { name: 'one' });
+    expect(lost.closedWith).toBeInstanceOf(Error);
+    expect([...host.scheduler.cluster.workers.keys()]).toEqual(['inmemory://w1']);
+    expect(again.ops()).toEqual(['compute-task']);
+    // It has not died.
+    expect(host.scheduler.cluster.tasks.get('x')?.suspicious).toBe(0);
+  });
+
   it('address and name of a worker, and the name of a client, are taken once', async () => {
     const host = await start();
     await host.worker('inmemory://w1', { name: 'one' });
@@ -132,7 +145,7 @@ describe('the conversation', () => {
       await refused(
         'worker',
         'register-worker',
-        register(identityOf('inmemory://w1', { name: 'x' })),
+        register(identityOf('inmemory://w1', { name: 'x', serverId: 'another process' })),
       ),
     ).toBe(
       'ERR_REGISTRATION there is a worker with the address "inmemory://w1" already; stop it, or choose another address',

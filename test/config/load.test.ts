@@ -57,7 +57,14 @@ const SCHEDULING = {
     maxWorkers: 100,
   },
 };
-const WORKER_PROCESS = { killGrace: 5000, nanny: true, stuckAfter: 30_000, retireTimeout: 10_000 };
+const WORKER_PROCESS = {
+  killGrace: 5000,
+  nanny: true,
+  stuckAfter: 30_000,
+  retireTimeout: 10_000,
+  onSchedulerLost: 'close',
+  reconnectTimeout: 60_000,
+};
 
 /** Of workers, when nothing is said. */
 const MEMORY = {

@@ -3,6 +3,7 @@ import type { KernelOptions } from '../../core/kernel/options.ts';
 import type { LoggedEvent, Outbox } from '../../core/kernel/outbox.ts';
 import type { PolicyFailure } from '../../core/kernel/ports.ts';
 import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
+import type { HeldResults } from '../../core/messages/protocol.ts';
 import type { Stimulus, UpdateGraph } from '../../core/messages/stimulus.ts';
 import type { ToClientMessage } from '../../core/messages/to-client.ts';
 import type { ToWorkerMessage } from '../../core/messages/to-worker.ts';
@@ -40,6 +41,8 @@ export interface WorkerSpec extends Partial<Omit<WorkerIdentity, 'address' | 'th
   readonly threads?: number;
   readonly status?: WorkerStatus;
   readonly metrics?: WorkerMetrics;
+  /** It comes back with these results of 100 bytes: keys and run ids. */
+  readonly held?: Readonly<Record<string, number>>;
 }
 
 export interface FinishSpec {
@@ -100,7 +103,7 @@ export class SchedulerEnv {
 
   /** Registers a worker; returns its address. */
   addWorker(name: string, spec: WorkerSpec = {}): string {
-    const { threads = 1, status = 'running', metrics, ...identity } = spec;
+    const { threads = 1, status = 'running', metrics, held, ...identity } = spec;
     const address = addressOf(name);
     this.send({
       op: 'register-worker',
@@ -116,6 +119,7 @@ export class SchedulerEnv {
       },
       status,
       ...(metrics === undefined ? {} : { metrics }),
+      ...(held === undefined ? {} : { held: heldOf(held) }),
     });
     return address;
   }
@@ -424,4 +428,14 @@ function inShort<T>(
   render: (item: T) => string,
 ): Record<string, string[]> {
   return Object.fromEntries([...map].map(([key, items]) => [nameOf(key), items.map(render)]));
+}
+
+function heldOf(runIds: Readonly<Record<string, number>>): HeldResults {
+  const keys = Object.keys(runIds);
+  return {
+    keys,
+    runIds: Object.values(runIds),
+    nbytes: keys.map(() => 100),
+    types: keys.map(() => 'number'),
+  };
 }

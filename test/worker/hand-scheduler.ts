@@ -6,6 +6,7 @@ import { InMemoryTransport } from '../../adapters/transport-inmemory/index.ts';
 import {
   Channel,
   type Connection,
+  type Listener,
   type Logger,
   PROTOCOL,
   type ToWorkerMessage,
@@ -42,6 +43,10 @@ export class Bench {
   refuse: YardmasterError | undefined;
   /** Sent in the same packet as the answer to the registration. */
   atOnce: ToWorkerMessage[] = [];
+  protocol: string = PROTOCOL;
+  /** Of the scheduler process. */
+  serverId = 'scheduler';
+  private listener: Listener | undefined;
   private runId = 0;
 
   constructor(delayMs = 0) {
@@ -49,8 +54,15 @@ export class Bench {
   }
 
   async listen(): Promise<this> {
-    await this.transport.listen(SCHEDULER, (connection) => this.accept(connection));
+    this.listener = await this.transport.listen(SCHEDULER, (connection) => this.accept(connection));
     return this;
+  }
+
+  /** The scheduler dies: nobody listens, and all connections break. */
+  async goDown(): Promise<void> {
+    await this.listener?.close();
+    for (const { channel } of this.workers.values()) channel.abort(new Error('crash'));
+    this.workers.clear();
   }
 
   /** Lets time pass; what has no timer happens at once. */
@@ -148,7 +160,9 @@ export class Bench {
       onMessage: (message) => void this.workers.get(name)?.reports.push(message),
       onRequest: (method, parameters) => {
         this.requests.push({ method, ...parameters });
-        if (method === 'hello') return { protocol: PROTOCOL, version: 'x', serverId: 'scheduler' };
+        if (method === 'hello') {
+          return { protocol: this.protocol, version: 'x', serverId: this.serverId };
+        }
         if (this.refuse !== undefined) throw this.refuse;
         name = (parameters['identity'] as { name: string }).name;
         this.workers.set(name, { channel, reports: [] });

@@ -153,7 +153,7 @@ describe('bad input', () => {
     ],
     ['lists in lists in lists', ['91'.repeat(100_000)]],
   ])('%s is refused', (_, frames) => {
-    const bytes = (frames).map((text) => new Uint8Array(Buffer.from(text, 'hex')));
+    const bytes = frames.map((text) => new Uint8Array(Buffer.from(text, 'hex')));
     expect(() => decodeMessage(bytes)).toThrow(expect.objectContaining({ code: 'ERR_FRAME' }));
   });
 

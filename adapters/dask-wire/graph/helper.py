@@ -1,0 +1,546 @@
+"""Reads graphs for a scheduler that is not written in Python.
+
+A scheduler starts this file with the Python that its clients and workers use, writes requests to its
+standard input and reads answers from its standard output. Both are messages of Dask: a table of
+lengths (u64, little-endian: all bytes that follow, number of frames, length of each frame), then the
+frames, of which the first is msgpack.
+
+First the helper tells who it is: {"ready": true, "versions": {...}}. Then it answers requests one by
+one, in their order. Each request has "id" and "op"; each answer has the "id", "more" when further
+answers to the same request follow, and "error" when it failed.
+
+op "unpack": a graph, in the fields of the client's message that hold one:
+  "hlg"                            layers (before 2023.4)
+  "graph_header", "graph_frames"   a pickled HighLevelGraph (before 2025.4)
+  "expr_ser"                       a pickled expression
+  and "keys", "annotations"
+  Answers have parallel lists of the tasks that the keys need:
+  "keys"         of these tasks
+  "links"        for each task the positions of its inputs in the whole graph; a position beyond the
+                 last task counts into "outside"
+  "specs"        for each task the sub-header of its pickled run specification, or
+                 [kind, sub-header, blobs] with the positions of further frames in the table of blobs,
+                 kind 0 pickled and 1 serialized, or [2, blob of the function, args, kwargs]
+  "annotations"  different ones, and "annotated": for each task the position in them, or -1; absent
+                 when no task has any
+  and "count" of all tasks, "outside": keys of inputs that are not in the graph (first answer), and
+  "blobs": how many of the frames at the end of the message are added to the table of blobs. The
+  table holds what several tasks share, above all functions; it lives as long as the request.
+
+op "inspect": {"value": object, "attributes": [names]} gives {"type", "module", "attributes": {...}}.
+
+op "shuffle-run": {"task": run specification of the barrier of a P2P shuffle, "workers": addresses,
+  "placed": [[output partition, address]], "run_id", "span_id"} gives {"shuffle_id", "worker_for":
+  [[output partition, address]], "run_spec": what the workers want to see}.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pickle
+import signal
+import struct
+import sys
+from types import FunctionType
+
+PICKLED, SERIALIZED, CALL = 0, 1, 2
+
+#: An answer ends when it has this many tasks or bytes, so that the reader can begin with it.
+CHUNK_TASKS = 2_000
+CHUNK_NBYTES = 4 * 2**20
+
+#: Shorter frames are not worth a look whether they were sent already.
+SHARED_NBYTES_MIN = 64
+
+
+def main() -> None:
+    requests = os.fdopen(os.dup(0), "rb", buffering=2**20)
+    answers = os.fdopen(os.dup(1), "wb", buffering=2**20)
+    # Whatever user code prints must not get between the answers.
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+
+    # Ctrl-C is meant for the scheduler, which ends this process when it is done.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Late, so that what goes wrong here is told on standard error only.
+    import dask
+    import distributed
+
+    versions = {
+        "python": "%d.%d.%d" % sys.version_info[:3],
+        "dask": dask.__version__,
+        "distributed": distributed.__version__,
+    }
+    write(answers, {"ready": True, "versions": versions})
+    answers.flush()
+    while True:
+        frames = read(requests)
+        if frames is None:
+            return
+        try:
+            answer(frames, answers)
+        except BrokenPipeError:
+            return
+        answers.flush()
+
+
+def answer(frames, answers) -> None:
+    """Answers one request."""
+    import msgpack
+    from distributed.core import error_message
+    from distributed.protocol.core import loads
+
+    # Read apart, so that a request that cannot be read as a whole has a name.
+    id = msgpack.unpackb(frames[0], raw=False, strict_map_key=False)["id"]
+    try:
+        request = loads(frames, deserialize=False)
+        op = request["op"]
+        if op == "unpack":
+            unpack(id, request, answers)
+        elif op == "inspect":
+            write(answers, {"id": id, **inspect_value(request)})
+        elif op == "shuffle-run":
+            write(answers, {"id": id, **shuffle_run(request)})
+        else:
+            raise ValueError(f"unknown op {op!r}")
+    except BrokenPipeError:
+        raise
+    except BaseException as error:  # user code may raise SystemExit, too
+        try:
+            message = error_message(error)
+        except BaseException:
+            message = error_message(RuntimeError(f"{type(error).__name__} without a description"))
+        write(answers, {"id": id, "error": message})
+
+
+# ---- graphs ------------------------------------------------------------------------------------
+
+
+def unpack(id, request, answers) -> None:
+    keys = request["keys"]
+    dsk, dependencies, annotations, everywhere = materialize(request)
+    dsk = needed(dsk, dependencies, keys)
+    position = {key: index for index, key in enumerate(dsk)}
+    outside = []
+    specs = Specs()
+    chunk = Chunk(id, len(dsk))
+    annotated = Annotations(annotations, everywhere)
+    for key, value in dsk.items():
+        links = []
+        for dependency in dependencies[key]:
+            if dependency == key:
+                continue
+            index = position.get(dependency)
+            if index is None:
+                index = position[dependency] = len(dsk) + len(outside)
+                outside.append(dependency)
+            links.append(index)
+        chunk.add(key, links, specs.dump(value), annotated.of(key))
+        if len(chunk.keys) >= CHUNK_TASKS or specs.nbytes >= CHUNK_NBYTES:
+            chunk.write(answers, specs, annotated, more=True)
+            # The scheduler is to begin with it now.
+            answers.flush()
+    chunk.write(answers, specs, annotated, more=False, outside=outside)
+
+
+def materialize(request):
+    """(tasks, dependencies, annotations by name and key, annotations for all keys)"""
+    if "hlg" in request:
+        from dask.highlevelgraph import HighLevelGraph
+
+        unpacked = HighLevelGraph.__dask_distributed_unpack__(request["hlg"])
+        dsk = unpacked["dsk"]
+        for key in [key for key, value in dsk.items() if value is key]:
+            del dsk[key]
+        return dsk, unpacked["deps"], unpacked["annotations"], {}
+
+    from distributed import scheduler
+    from distributed.protocol.serialize import deserialize
+
+    everywhere = request.get("annotations") or {}
+    try:
+        if "expr_ser" in request:
+            graph = deserialize(request["expr_ser"].header, request["expr_ser"].frames)
+        else:
+            graph = deserialize(request["graph_header"], request["graph_frames"])
+            graph = getattr(graph, "data", graph)
+    except Exception as error:
+        raise RuntimeError(
+            "Error during deserialization of the task graph. This frequently occurs if the "
+            "scheduler's Python and the client have different environments: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+    # A private function, whose form differs from release to release.
+    function = getattr(scheduler, "_materialize_graph", None)
+    if function is None:
+        function = scheduler.Scheduler.materialize_graph  # 2023.4
+    offered = {
+        "graph": graph,
+        "expr": graph,
+        "hlg": graph,
+        "global_annotations": everywhere,
+        "keys": request["keys"],
+        "validate": False,
+    }
+    wanted = inspect.signature(function).parameters
+    result = function(**{name: offered[name] for name in wanted})
+    if len(result) == 2:
+        dsk, annotations = result
+        dependencies = Dependencies(dsk)
+    else:
+        dsk, dependencies, annotations = result[:3]
+    if "global_annotations" in wanted:
+        everywhere = {}
+    return dsk, dependencies, annotations, everywhere
+
+
+class Dependencies:
+    """Of tasks that know them themselves."""
+
+    def __init__(self, dsk):
+        self.dsk = dsk
+
+    def __getitem__(self, key):
+        return self.dsk[key].dependencies
+
+
+def needed(dsk, dependencies, keys):
+    """The tasks that the keys need, in the order of the graph."""
+    work = [key for key in keys if key in dsk]
+    seen = set(work)
+    while work:
+        for dependency in dependencies[work.pop()]:
+            if dependency not in seen and dependency in dsk:
+                seen.add(dependency)
+                work.append(dependency)
+    if len(seen) == len(dsk):
+        return dsk
+    return {key: value for key, value in dsk.items() if key in seen}
+
+
+class Annotations:
+    """Annotations by task; equal ones are sent once."""
+
+    def __init__(self, by_name, everywhere):
+        self.by_name = [(name, values) for name, values in by_name.items() if values]
+        self.everywhere = everywhere
+        self.has_functions = any(callable(value) for value in everywhere.values())
+        self.none = not self.by_name and not everywhere
+        self.positions = {}
+        self.count = 0
+        self.fresh = []
+
+    def of(self, key) -> int:
+        if self.none:
+            return -1
+        annotations = self.everywhere
+        if self.has_functions:
+            annotations = {
+                name: value(key) if callable(value) else value
+                for name, value in annotations.items()
+            }
+        for name, values in self.by_name:
+            value = values.get(key)
+            if value is not None:
+                annotations = {**annotations, name: value}
+        if not annotations:
+            return -1
+        # The values stay alive as long as the graph does; what a function has made just now may not.
+        identity = tuple((name, id(value)) for name, value in annotations.items())
+        position = None if self.has_functions else self.positions.get(identity)
+        if position is None:
+            position = self.positions[identity] = self.count
+            self.count += 1
+            self.fresh.append(annotations)
+        return position
+
+
+class Chunk:
+    """Tasks of the next answer."""
+
+    def __init__(self, id, count):
+        self.id = id
+        self.count = count
+        self.clear()
+
+    def clear(self):
+        self.keys, self.links, self.specs, self.annotated = [], [], [], []
+
+    def add(self, key, links, spec, annotation):
+        self.keys.append(key)
+        self.links.append(links)
+        self.specs.append(spec)
+        self.annotated.append(annotation)
+
+    def write(self, answers, specs, annotated, more, outside=None):
+        blobs = specs.take()
+        message = {
+            "id": self.id,
+            "more": more,
+            "count": self.count,
+            "keys": self.keys,
+            "links": self.links,
+            "specs": self.specs,
+            "blobs": len(blobs),
+        }
+        if not annotated.none:
+            message["annotations"] = annotated.fresh
+            message["annotated"] = self.annotated
+            annotated.fresh = []
+        if outside is not None:
+            message["outside"] = outside
+        write(answers, message, blobs)
+        self.clear()
+
+
+# ---- run specifications ------------------------------------------------------------------------
+
+
+class Specs:
+    """Pickles run specifications as workers expect them; what tasks share becomes a blob."""
+
+    def __init__(self):
+        import distributed
+        import msgpack
+        from distributed.protocol.serialize import Serialize, Serialized
+
+        self.pack = msgpack.Packer(use_bin_type=True).pack
+        self.serialized = Serialized
+        self.serialize = Serialize
+        self.functions = Functions()
+        self.pickled_functions = {}
+        self.are_calls = version_of(distributed) < (2023, 8, 1)
+        self.blobs = []
+        #: Position by identity of the memory, and what keeps this memory in place.
+        self.positions = {}
+        self.count = 0
+        #: Of the present chunk.
+        self.nbytes = 0
+
+    def take(self):
+        blobs, self.blobs, self.nbytes = self.blobs, [], 0
+        return blobs
+
+    def dump(self, value):
+        if isinstance(value, dict) and self.are_calls:
+            return self.dump_call(value)
+        if isinstance(value, (self.serialize, self.serialized)):
+            return self.dump_serialized(value)
+        return self.dump_pickled(value)
+
+    def dump_pickled(self, value):
+        """As `ToPickle` goes over the wire."""
+        buffers = []
+        pickled = self.functions.dumps(value, buffers.append)
+        header = self.pack(
+            {
+                "pickled-obj": pickled,
+                "compression": [None] * len(buffers),
+                "num-sub-frames": len(buffers),
+            }
+        )
+        self.nbytes += len(header)
+        if not buffers:
+            return header
+        return [PICKLED, header, [self.blob(buffer.raw()) for buffer in buffers]]
+
+    def dump_serialized(self, value):
+        """As `Serialize` goes over the wire."""
+        from distributed.protocol.serialize import msgpack_encode_default, serialize_and_split
+
+        if isinstance(value, self.serialized):
+            header, frames = dict(value.header), value.frames
+        else:
+            import dask
+
+            header, frames = serialize_and_split(
+                value, size=dask.utils.parse_bytes(dask.config.get("distributed.comm.shard"))
+            )
+            header = {**header, "compression": (None,) * len(frames)}
+        header["num-sub-frames"] = len(frames)
+        import msgpack
+
+        packed = msgpack.packb(header, default=msgpack_encode_default, use_bin_type=True)
+        self.nbytes += len(packed)
+        return [SERIALIZED, packed, [self.blob(memoryview(frame)) for frame in frames]]
+
+    def dump_call(self, value):
+        """A function, arguments and keyword arguments, pickled one by one (before 2023.8.1)."""
+        function = value["function"]
+        # Layers hold copies of one function, which are not the same object.
+        function = self.pickled_functions.setdefault(function, function)
+        parts = [CALL, self.blob(memoryview(function))]
+        for name in ("args", "kwargs"):
+            part = value.get(name)
+            if isinstance(part, (self.serialize, self.serialized)):
+                part = self.dump_serialized(part)
+            elif part is not None:
+                self.nbytes += len(part)
+            parts.append(part)
+        return parts
+
+    def blob(self, memory) -> int:
+        """Position of a frame in the table of blobs."""
+        nbytes = memory.nbytes
+        identity = identity_of(memory) if nbytes >= SHARED_NBYTES_MIN else None
+        if identity is not None:
+            known = self.positions.get(identity)
+            if known is not None:
+                return known[0]
+        position = self.count
+        self.count += 1
+        self.blobs.append(memory.cast("B") if nbytes > 0 else b"")
+        self.nbytes += nbytes
+        if identity is not None:
+            self.positions[identity] = (position, memory)
+        return position
+
+
+def identity_of(memory):
+    """Tells memory that is all of one object from other memory; None when it is only a part."""
+    owner = memory.obj
+    if type(owner) is bytes:
+        return (id(owner),) if len(owner) == memory.nbytes else None
+    # NumPy may not be there, so that its class cannot be named.
+    if type(owner).__name__ == "ndarray" and owner.nbytes == memory.nbytes:
+        return (id(owner),)
+    return None
+
+
+class Functions:
+    """Pickles tasks. Functions that must travel by value are pickled once and become buffers."""
+
+    def __init__(self):
+        import cloudpickle
+        from distributed.protocol import pickle as dask_pickle
+
+        self.dumps_by_value = cloudpickle.dumps
+        self.dumps_whole = dask_pickle.dumps
+        registry = getattr(cloudpickle, "list_registry_pickle_by_value", set)()
+        self.modules_by_value = frozenset(registry) | {"__main__"}
+        #: By identity: the function, and its pickle or None when a reference is enough.
+        self.known = {}
+        functions = self
+
+        class Pickler(pickle.Pickler):
+            def reducer_override(self, value):
+                if type(value) is FunctionType:
+                    return functions.reduce(value)
+                return NotImplemented
+
+        self.pickler = Pickler
+
+    def dumps(self, value, buffer_callback):
+        from io import BytesIO
+
+        file = BytesIO()
+        buffers = []
+        try:
+            self.pickler(file, 5, buffer_callback=buffers.append).dump(value)
+            pickled = file.getvalue()
+        except Exception:
+            pickled = None
+        # A class of __main__ is a reference that nobody else can follow.
+        if pickled is None or b"__main__" in pickled:
+            return self.dumps_whole(value, buffer_callback=buffer_callback)
+        for buffer in buffers:
+            buffer_callback(buffer)
+        return pickled
+
+    def reduce(self, function):
+        known = self.known.get(id(function))
+        if known is None:
+            known = self.known[id(function)] = (function, self.by_value(function))
+        buffer = known[1]
+        if buffer is None:
+            return NotImplemented
+        return pickle.loads, (buffer,)
+
+    def by_value(self, function):
+        module = function.__module__
+        if module not in self.modules_by_value:
+            found = sys.modules.get(module)
+            for name in function.__qualname__.split("."):
+                found = getattr(found, name, None)
+            if found is function:
+                return None
+        return pickle.PickleBuffer(self.dumps_by_value(function, protocol=5))
+
+
+def version_of(module):
+    parts = []
+    for part in module.__version__.split(".")[:3]:
+        digits = "".join(character for character in part if character.isdigit())
+        parts.append(int(digits or 0))
+    return tuple(parts)
+
+
+# ---- other questions ---------------------------------------------------------------------------
+
+
+def inspect_value(request):
+    from distributed.protocol.serialize import deserialize
+
+    value = request["value"]
+    if hasattr(value, "header"):
+        value = deserialize(value.header, value.frames)
+    return {
+        "type": type(value).__name__,
+        "module": type(value).__module__,
+        "attributes": {
+            name: getattr(value, name) for name in request["attributes"] if hasattr(value, name)
+        },
+    }
+
+
+def shuffle_run(request):
+    from distributed.protocol.serialize import ToPickle
+    from distributed.shuffle._core import ShuffleRunSpec
+
+    spec = request["task"].spec
+    placed = dict(request["placed"])
+    workers = list(request["workers"])
+    worker_for = {}
+    for partition in spec.output_partitions:
+        worker = placed.get(partition)
+        worker_for[partition] = spec.pick_worker(partition, workers) if worker is None else worker
+    run = ShuffleRunSpec(spec=spec, worker_for=worker_for, span_id=request["span_id"])
+    # The class is frozen, and counts by itself; after a restart this process would count anew.
+    object.__setattr__(run, "run_id", request["run_id"])
+    return {
+        "shuffle_id": spec.id,
+        "worker_for": list(worker_for.items()),
+        "run_spec": ToPickle(run),
+    }
+
+
+# ---- messages ----------------------------------------------------------------------------------
+
+
+def read(file):
+    """Frames of the next message; None at the end of the file."""
+    head = file.read(16)
+    if len(head) < 16:
+        return None
+    _, count = struct.unpack("<QQ", head)
+    lengths = struct.unpack(f"<{count}Q", file.read(8 * count))
+    return [file.read(length) for length in lengths]
+
+
+def write(file, message, blobs=()) -> None:
+    from distributed.protocol.core import dumps
+
+    frames = [*dumps(message), *blobs]
+    lengths = [memoryview(frame).nbytes for frame in frames]
+    table = struct.pack(f"<{len(frames) + 1}Q", len(frames), *lengths)
+    file.write(struct.pack("<Q", len(table) + sum(lengths)))
+    file.write(table)
+    for frame in frames:
+        file.write(frame)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+/** Graphs of clients of Dask, of all versions. */
+import { isMaterialized, unpackMaterialized, type GraphMessage } from './materialized.ts';
+import { PythonHelper, type HelperAnswer, type HelperOptions } from './python-helper.ts';
+import { assembleGraph } from './unpack-answers.ts';
+import type { GraphContext, UnpackedGraph } from './unpacked.ts';
+
+export type { GraphMessage } from './materialized.ts';
+export type { HelperAnswer, HelperOptions, PythonFailure } from './python-helper.ts';
+export { isCallSpec, type CallSpec, type GraphContext, type UnpackedGraph } from './unpacked.ts';
+
+/** Fields of a client's message that describe the tasks; the rest need not go to Python. */
+const GRAPH_FIELDS = ['hlg', 'graph_header', 'graph_frames', 'expr_ser', 'keys', 'annotations'];
+
+/** Reads what clients submit, with the help of Python where it must be. */
+export class GraphUnpacker {
+  private readonly helper: PythonHelper;
+
+  constructor(
+    options: HelperOptions,
+    private readonly context: GraphContext,
+  ) {
+    this.helper = new PythonHelper(options);
+  }
+
+  /** Versions of python, dask and distributed that the helper has; empty before it was needed. */
+  get versions(): Readonly<Record<string, unknown>> {
+    return this.helper.versions;
+  }
+
+  /** Process id of the helper, while there is one. */
+  get pid(): number | undefined {
+    return this.helper.pid;
+  }
+
+  /**
+   * Reads the graph of an `update-graph-hlg` or `update-graph`. The answer is there at once when
+   * Python is not needed. Several graphs may be on their way; they are answered in their order.
+   * @throws YardmasterError as `PythonHelper.ask`, and `ERR_PROTOCOL`
+   */
+  unpack(message: GraphMessage): UnpackedGraph | Promise<UnpackedGraph> {
+    if (isMaterialized(message)) return unpackMaterialized(message, this.context);
+    return this.unpackWithPython(message);
+  }
+
+  /**
+   * What an object of Python is: its type, and those of the attributes that it has. They must be plain
+   * data.
+   * @param value - an opaque object
+   */
+  async inspect(
+    value: unknown,
+    attributes: readonly string[],
+  ): Promise<{ type: string; module: string; attributes: Readonly<Record<string, unknown>> }> {
+    const message = await this.askOne({ op: 'inspect', value, attributes });
+    return message as Awaited<ReturnType<GraphUnpacker['inspect']>>;
+  }
+
+  /** A run of a P2P shuffle: where its output partitions go, and what the workers want to see of it. */
+  async shuffleRun(request: ShuffleRunRequest): Promise<ShuffleRun> {
+    const { barrier, workers, placed, runId, spanId } = request;
+    const message = await this.askOne({
+      op: 'shuffle-run',
+      task: barrier,
+      workers,
+      placed,
+      run_id: runId,
+      span_id: spanId ?? null,
+    });
+    return {
+      shuffleId: message['shuffle_id'] as string,
+      workerFor: message['worker_for'] as ShuffleRun['workerFor'],
+      runSpec: message['run_spec'],
+    };
+  }
+
+  /** Ends the helper; what is on its way fails. */
+  close(): void {
+    this.helper.close();
+  }
+
+  private async unpackWithPython(message: GraphMessage): Promise<UnpackedGraph> {
+    const request: Record<string, unknown> = { op: 'unpack' };
+    for (const field of GRAPH_FIELDS) {
+      if (message[field] !== undefined) request[field] = message[field];
+    }
+    return assembleGraph(message, await this.helper.ask(request), this.context);
+  }
+
+  private async askOne(request: GraphMessage): Promise<Readonly<Record<string, unknown>>> {
+    const [answer] = await this.helper.ask(request);
+    return (answer as HelperAnswer).message;
+  }
+}
+
+/** A P2P shuffle that begins, or begins anew. */
+export interface ShuffleRunRequest {
+  /** Run specification of its barrier task, as it came with the graph. */
+  readonly barrier: unknown;
+  /** Addresses of workers that may get partitions; the first gets the first. */
+  readonly workers: readonly string[];
+  /** Output partitions whose workers are settled already. */
+  readonly placed: readonly (readonly [partition: unknown, worker: string])[];
+  /** Higher than those of all runs before. */
+  readonly runId: number;
+  readonly spanId?: unknown;
+}
+
+/** See {@link GraphUnpacker.shuffleRun}. */
+export interface ShuffleRun {
+  readonly shuffleId: string;
+  readonly workerFor: readonly (readonly [partition: unknown, worker: string])[];
+  /** Opaque, for `run_spec` of the answer to a worker. */
+  readonly runSpec: unknown;
+}

@@ -1,0 +1,200 @@
+/** Asks a Python process, which is started when it is needed and replaced when it dies. */
+import { YardmasterError, type Clock, type Logger, type Timer } from '../../../core/api/index.ts';
+import { HelperProcess } from './helper-process.ts';
+import { isRecord } from './unpacked.ts';
+
+/** How a helper is run. */
+export interface HelperOptions {
+  /** The Python to use, with arguments of its own: `['python3']`. */
+  readonly command: readonly [string, ...string[]];
+  /** Milliseconds that one request may take, the start of the process included. Infinity: any time. */
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** One of the messages that answer a request. */
+export interface HelperAnswer {
+  readonly message: Readonly<Record<string, unknown>>;
+  /** Further frames; Python calls them blobs. */
+  readonly blobs: readonly Uint8Array[];
+}
+
+/** How Python told of an exception: opaque for the scheduler, readable for clients. */
+export interface PythonFailure {
+  readonly exception: unknown;
+  readonly traceback: unknown;
+  readonly exceptionText: string;
+  readonly tracebackText: string;
+}
+
+interface Request {
+  readonly id: number;
+  readonly message: Readonly<Record<string, unknown>>;
+  readonly answers: HelperAnswer[];
+  readonly resolve: (answers: readonly HelperAnswer[]) => void;
+  readonly reject: (reason: YardmasterError) => void;
+}
+
+/**
+ * Requests are answered one by one, in their order. When the process dies over one, this one fails and
+ * the others go to the next process.
+ */
+export class PythonHelper {
+  private process: HelperProcess | undefined;
+  private isReady = false;
+  private isClosed = false;
+  /** The first is being answered. */
+  private readonly requests: Request[] = [];
+  private timer: Timer | undefined;
+  private count = 0;
+
+  constructor(private readonly options: HelperOptions) {}
+
+  /** What the process has; empty before it is ready. */
+  versions: Readonly<Record<string, unknown>> = {};
+
+  /** Of the running process, if there is one. */
+  get pid(): number | undefined {
+    return this.process?.pid;
+  }
+
+  /**
+   * Asks, starting the process if there is none.
+   * @returns all answers to it
+   * @throws YardmasterError `ERR_GRAPH_INVALID` when Python raised an exception (its {@link
+   *   PythonFailure} is the data), `ERR_CONNECT` when there is no Python, `ERR_CLOSED` when it died,
+   *   `ERR_TIMEOUT`
+   */
+  ask(message: Readonly<Record<string, unknown>>): Promise<readonly HelperAnswer[]> {
+    return new Promise((resolve, reject) => {
+      if (this.isClosed) {
+        reject(new YardmasterError('ERR_CLOSED', 'the scheduler closes'));
+        return;
+      }
+      const id = ++this.count;
+      const request: Request = { id, message: { ...message, id }, answers: [], resolve, reject };
+      this.requests.push(request);
+      if (this.process === undefined) this.start();
+      else if (this.isReady) this.send(this.process, request);
+      if (this.requests.length === 1) this.watch();
+    });
+  }
+
+  /** Ends the process; what is not answered yet fails. */
+  close(): void {
+    this.isClosed = true;
+    this.timer?.cancel();
+    const { process } = this;
+    this.process = undefined;
+    process?.kill();
+    const requests = this.requests.splice(0);
+    for (const { reject } of requests) {
+      reject(new YardmasterError('ERR_CLOSED', 'the scheduler closes'));
+    }
+  }
+
+  private start(): void {
+    const { command, log } = this.options;
+    this.isReady = false;
+    const process = new HelperProcess(command, {
+      ready: (versions) => {
+        if (this.process !== process) return;
+        this.isReady = true;
+        this.versions = versions;
+        log.info({ versions, pid: process.pid }, 'the Python helper is ready');
+        for (const request of [...this.requests]) this.send(process, request);
+      },
+      answer: (message, frames) => {
+        if (this.process === process) this.take(message, frames);
+      },
+      line: (text) => log.warn({ text }, 'the Python helper printed'),
+      ended: (reason) => {
+        if (this.process === process) this.bury(reason);
+      },
+    });
+    this.process = process;
+  }
+
+  private send(process: HelperProcess, request: Request): void {
+    try {
+      process.send(request.message);
+    } catch (cause) {
+      const message = 'the graph cannot be handed to the Python helper';
+      this.drop(request);
+      request.reject(new YardmasterError('ERR_GRAPH_INVALID', message, {}, { cause }));
+    }
+  }
+
+  private take(message: Readonly<Record<string, unknown>>, frames: readonly Uint8Array[]): void {
+    const request = this.requests.find(({ id }) => id === message['id']);
+    if (request === undefined) return;
+    this.watch();
+    const { error, blobs, more } = message;
+    if (isRecord(error)) {
+      this.drop(request);
+      request.reject(pythonError(error));
+      return;
+    }
+    const count = typeof blobs === 'number' ? blobs : 0;
+    request.answers.push({ message, blobs: frames.slice(frames.length - count) });
+    if (more === true) return;
+    this.drop(request);
+    request.resolve(request.answers);
+  }
+
+  /** The process is gone: what it was working on fails, or everything if it never got ready. */
+  private bury(reason: YardmasterError): void {
+    const wasReady = this.isReady;
+    this.process = undefined;
+    this.isReady = false;
+    this.timer?.cancel();
+    const failed = this.requests.splice(0, wasReady ? 1 : this.requests.length);
+    this.options.log.error({ err: reason, requests: failed.length }, reason.message);
+    for (const { reject } of failed) reject(reason);
+    // What was answered in part is answered anew.
+    for (const { answers } of this.requests) answers.length = 0;
+    if (this.requests.length === 0) return;
+    this.start();
+    this.watch();
+  }
+
+  private drop(request: Request): void {
+    const index = this.requests.indexOf(request);
+    if (index >= 0) this.requests.splice(index, 1);
+    this.watch();
+  }
+
+  /** The time of a request begins when those before it are answered, and again with each part. */
+  private watch(): void {
+    const { timeoutMs, clock } = this.options;
+    this.timer?.cancel();
+    if (this.requests.length === 0 || timeoutMs === Infinity) return;
+    this.timer = clock.setTimer(timeoutMs, () => {
+      const { process } = this;
+      if (process === undefined) return;
+      const message = `the Python helper did not answer within ${timeoutMs / 1000} s and was ended; "pythonTimeout" allows more`;
+      const data = { method: 'unpack', timeoutMs };
+      // No more of its events count.
+      this.isReady = true;
+      this.bury(new YardmasterError('ERR_TIMEOUT', message, data));
+      process.kill();
+    });
+  }
+}
+
+function pythonError(error: Readonly<Record<string, unknown>>): YardmasterError {
+  const text = textOf(error['exception_text']);
+  const failure: PythonFailure = {
+    exception: error['exception'],
+    traceback: error['traceback'] ?? null,
+    exceptionText: text,
+    tracebackText: textOf(error['traceback_text']),
+  };
+  const message = `Python could not read the graph: ${text}`;
+  return new YardmasterError('ERR_GRAPH_INVALID', message, { ...failure });
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}

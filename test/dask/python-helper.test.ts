@@ -16,7 +16,8 @@ const python = findDaskPython();
 const MAKE_GRAPHS = fileURLToPath(new URL('./make_graphs.py', import.meta.url));
 const NAMES = ['chained', 'array', 'annotated', 'many', 'deadly', 'slow', 'broken'] as const;
 
-const silent = { debug() {}, info() {}, warn() {}, error() {} };
+const ignore = () => undefined;
+const silent = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 const context = {
   keyOf: (wire: unknown) => (typeof wire === 'string' ? wire : JSON.stringify(wire)),
   isWorkerName: () => false,

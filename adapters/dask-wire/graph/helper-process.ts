@@ -115,7 +115,7 @@ export class HelperProcess {
   }
 
   private died(code: number | null, signal: NodeJS.Signals | null): YardmasterError {
-    const how = signal === null ? `exit code ${String(code)}` : signal;
+    const how = signal ?? `exit code ${String(code)}`;
     const said = this.lastWords.trim();
     const words = said === '' ? '' : `; the last it said: ${said}`;
     const data = { code, signal, stderr: said };

@@ -83,9 +83,7 @@ function specOf(spec: unknown, blobs: readonly Uint8Array[]): unknown {
   const [kind, first, second, third] = spec as unknown[];
   if (kind === CALL) {
     const call = { function: blobAt(first, blobs), args: partOf(second, blobs) };
-    return third === null || third === undefined
-      ? call
-      : { ...call, kwargs: partOf(third, blobs) };
+    return third === null || third === undefined ? call : { ...call, kwargs: partOf(third, blobs) };
   }
   const name = KINDS[kind as number];
   if (name === undefined || !(first instanceof Uint8Array) || !Array.isArray(second)) {

@@ -17,6 +17,7 @@ import type { WorkerMemoryConfig } from '../../core/config/types.ts';
 import { SystemClock } from '../clock/index.ts';
 import { collectGarbage } from '../memory/index.ts';
 import { MemoryStore, removeAbandoned, SpillFolder } from '../store/index.ts';
+import type { ClusterReach } from '../tasks/index.ts';
 import { textLogger } from './text-log.ts';
 
 /** How to start a worker. Everything has a default. */
@@ -93,7 +94,8 @@ export async function startWorker(
   const { log = textLogger(name ?? 'worker') } = options;
   const scheme = schemeOf(scheduler);
   const transports = await transportsFor(scheduler, options.transports ?? [], clock);
-  const executor = await makeExecutor(options, clock, log);
+  const cluster = { scheduler, transports: [...transports.values()] };
+  const executor = await makeExecutor(options, clock, log, cluster);
   try {
     const host = await WorkerHost.start({
       schedulerAddress: scheduler,
@@ -203,13 +205,14 @@ async function makeExecutor(
   { executor = 'threads', threads, killGraceMs }: StartWorkerOptions,
   clock: Clock,
   log: Logger,
+  cluster: ClusterReach,
 ): Promise<Executor> {
   const count = threads === undefined ? {} : { threadCount: threads };
   if (executor === 'inline') {
     const { InlineExecutor } = await import('../executor-inline/index.ts');
-    return new InlineExecutor({ clock, ...count });
+    return new InlineExecutor({ clock, cluster, ...count });
   }
   const { ThreadExecutor } = await import('../executor-threads/index.ts');
   const grace = killGraceMs === undefined ? {} : { abortGraceMs: killGraceMs };
-  return new ThreadExecutor({ clock, log, ...count, ...grace });
+  return new ThreadExecutor({ clock, log, cluster, ...count, ...grace });
 }

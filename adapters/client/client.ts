@@ -49,7 +49,11 @@ export class Client extends CoordinationAccess {
   private readonly submitter: Submitter;
   private readonly scatterer: Scatterer;
 
-  private constructor(session: Session) {
+  private constructor(
+    session: Session,
+    /** Its connection serves others after it. */
+    private readonly isLent = false,
+  ) {
     super(session);
     this.submitter = new Submitter(session);
     this.scatterer = new Scatterer(session, () => this.identity());
@@ -63,6 +67,11 @@ export class Client extends CoordinationAccess {
     const { transports = [], clock = new SystemClock(), name = 'client' } = options;
     const { timeoutMs = CONNECT_TIMEOUT_MS } = options;
     return new Client(await Session.open(address, name, { clock, transports, timeoutMs }));
+  }
+
+  /** @internal The client of a task, over a connection that outlives it. */
+  static over(session: Session): Client {
+    return new Client(session, true);
   }
 
   /** Key under which the scheduler knows this client. */
@@ -189,13 +198,17 @@ export class Client extends CoordinationAccess {
     this.session.table.setPriorities(priorities, inputs === 'raise');
   }
 
-  /** Releases everything and disconnects. What is still open fails with `ERR_CLOSED`. */
-  close(): Promise<void> {
-    return this.session.close();
+  /**
+   * Releases everything and disconnects. What is still open fails with `ERR_CLOSED`. The client of a
+   * task releases everything, and may be used until the task ends.
+   */
+  async close(): Promise<void> {
+    if (this.isLent) this.session.table.releaseAll();
+    else await this.session.close();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.session.close();
+    await this.close();
   }
 }
 

@@ -22,6 +22,8 @@ export interface FutureOwner {
   whenSettled(entry: KeyEntry): Promise<void>;
   cancelEntries(entries: readonly KeyEntry[], options: CancelOptions): void;
   releaseEntry(entry: KeyEntry): void;
+  /** What waits for the cluster passes here: a task lets another one run meanwhile. */
+  waiting<T>(wait: Promise<T>): Promise<T>;
 }
 
 interface Holding {

@@ -56,3 +56,4 @@ export type {
   GraphArgumentsOf,
 } from './types.ts';
 export { asCompleted, wait, type WaitOptions, type WaitResult } from './wait.ts';
+export { workerClient } from './worker-client.ts';

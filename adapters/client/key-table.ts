@@ -52,6 +52,16 @@ export class KeyTable {
     this.outgoing.releaseKey(entry.key);
   }
 
+  /** Lets everything go, whoever holds it. */
+  releaseAll(): void {
+    for (const entry of [...this.entries.values()]) {
+      this.forget(entry.key);
+      entry.release(() => releasedError(entry.key));
+      this.outgoing.releaseKey(entry.key);
+    }
+    this.cancelled.clear();
+  }
+
   cancel(entries: readonly KeyEntry[], options: CancelOptions): void {
     const { force = false, reason, killTimeoutMs } = options;
     const held = entries.filter((entry) => !entry.detached);

@@ -18,6 +18,8 @@ export interface Submission {
   readonly fifoTimeoutMs: number;
   /** Of the arguments. */
   readonly nbytes: number;
+  /** Key of the task that submits them, if one does. */
+  readonly submittingTask?: string | undefined;
 }
 
 interface OpenGraph {
@@ -25,6 +27,7 @@ interface OpenGraph {
   readonly tasks: GraphTask[];
   readonly keys: string[];
   readonly fifoTimeoutMs: number;
+  readonly submittingTask?: string;
 }
 
 interface OpenRelease {
@@ -53,10 +56,15 @@ export class Outgoing {
     private readonly deliver: (reports: readonly ClientReport[]) => void,
   ) {}
 
-  submit({ tasks, keys, fifoTimeoutMs, nbytes }: Submission): void {
+  submit({ tasks, keys, fifoTimeoutMs, nbytes, submittingTask }: Submission): void {
     let graph = this.graph;
-    if (graph?.fifoTimeoutMs !== fifoTimeoutMs || this.graphBytes + nbytes > MESSAGE_BYTES_MAX) {
-      graph = { op: 'update-graph', tasks: [], keys: [], fifoTimeoutMs };
+    if (
+      graph?.fifoTimeoutMs !== fifoTimeoutMs ||
+      graph.submittingTask !== submittingTask ||
+      this.graphBytes + nbytes > MESSAGE_BYTES_MAX
+    ) {
+      const within = submittingTask === undefined ? {} : { submittingTask };
+      graph = { op: 'update-graph', tasks: [], keys: [], fifoTimeoutMs, ...within };
       this.graphBytes = 0;
       this.push(graph);
       this.graph = graph;

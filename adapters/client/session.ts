@@ -21,6 +21,13 @@ import { Peers } from './peers.ts';
 /** Waits between attempts to fetch a result that nobody has where the scheduler says it is. */
 const LOST_DELAYS_MS = [10, 50, 100, 200, 500, 1000, 2000, 4000];
 
+/** What is done around every wait of a client: see {@link FutureOwner.waiting}. */
+export interface Pause {
+  begin(): void;
+  /** Resolves when its owner may go on. */
+  end(): Promise<void>;
+}
+
 /**
  * One connection to a scheduler, with all that depends on it. When it is over, whatever is open
  * fails with `ERR_CLOSED`.
@@ -33,6 +40,12 @@ export class Session implements FutureOwner {
   private closing: Promise<void> | undefined;
   private closedBy: Error | undefined;
   private readonly ending = new AbortController();
+  /** Key of the task that the client belongs to at present, if it belongs to one. */
+  submittingTask: string | undefined;
+  /** What the task does while it waits. */
+  pause: Pause | undefined;
+  /** Something is bound to the client that ends with it alone: a lease, a subscription. */
+  hasBonds = false;
 
   private constructor(
     readonly id: string,
@@ -108,7 +121,7 @@ export class Session implements FutureOwner {
     entry.references++;
     try {
       for (let attempt = 0; ; attempt++) {
-        await entry.settled();
+        if (!entry.isSettled) await this.waiting(entry.settled());
         const error = entry.error();
         if (error !== undefined) throw error;
         this.checkOpen();
@@ -125,7 +138,7 @@ export class Session implements FutureOwner {
   async whenSettled(entry: KeyEntry): Promise<void> {
     entry.references++;
     try {
-      await entry.settled();
+      if (!entry.isSettled) await this.waiting(entry.settled());
     } finally {
       this.releaseEntry(entry);
     }
@@ -142,7 +155,7 @@ export class Session implements FutureOwner {
   ): Promise<T> {
     for (const entry of entries) entry.references++;
     try {
-      await new Promise<void>((resolve, reject) => {
+      const settled = new Promise<void>((resolve, reject) => {
         let missing = entries.length + 1;
         const onSettled = (): void => {
           if (--missing === 0) resolve();
@@ -156,10 +169,29 @@ export class Session implements FutureOwner {
         }
         onSettled();
       });
+      await (entries.every((entry) => entry.isSettled) ? settled : this.waiting(settled));
       return await then();
     } finally {
       for (const entry of entries) this.releaseEntry(entry);
     }
+  }
+
+  async waiting<T>(wait: Promise<T>): Promise<T> {
+    const { pause } = this;
+    if (pause === undefined) return wait;
+    pause.begin();
+    try {
+      return await wait;
+    } finally {
+      await pause.end();
+    }
+  }
+
+  /** The task that the client belonged to has ended: lets go of all that it had. */
+  reset(): void {
+    this.table.releaseAll();
+    this.submittingTask = undefined;
+    this.pause = undefined;
   }
 
   cancelEntries(entries: readonly KeyEntry[], options: CancelOptions): void {

@@ -128,6 +128,7 @@ export class Submitter {
       keys: [key],
       fifoTimeoutMs: this.options.fifoTimeoutMs ?? SUBMIT_FIFO_MS,
       nbytes: item.nbytes,
+      submittingTask: this.session.submittingTask,
     });
     return new Future(this.session, table.add(key, item.definition));
   }
@@ -149,6 +150,7 @@ export class Submitter {
       keys: [...new Set(keys)],
       fifoTimeoutMs: this.options.fifoTimeoutMs ?? COMPUTE_FIFO_MS,
       nbytes: bytesOf(packed),
+      submittingTask: this.session.submittingTask,
     });
     const definitions = new Map(packed.map(({ task, definition }) => [task.key, definition]));
     table.definitions.add(definitions, [...new Set(keys)]);

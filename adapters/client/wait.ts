@@ -30,7 +30,7 @@ export async function wait<F extends Future<unknown>>(
   let timer: Timer | undefined;
   let withdrawals: (() => void)[] = [];
   try {
-    await new Promise<void>((resolve, reject) => {
+    const enough = new Promise<void>((resolve, reject) => {
       if (left === 0) resolve();
       withdrawals = waiting.map((future) =>
         holdingOfFuture(future).entry.onSettled(() => {
@@ -41,6 +41,7 @@ export async function wait<F extends Future<unknown>>(
       if (timeoutMs === undefined || !Number.isFinite(timeoutMs)) return;
       timer = clock.setTimer(timeoutMs, () => reject(waitedTooLong(waiting, timeoutMs)));
     });
+    await (left === 0 ? enough : pausing(waiting[0], enough));
   } finally {
     timer?.cancel();
     for (const withdraw of withdrawals) withdraw();
@@ -49,6 +50,11 @@ export async function wait<F extends Future<unknown>>(
     done: waiting.filter((future) => future.done),
     notDone: waiting.filter((future) => !future.done),
   };
+}
+
+/** Inside a task another one may run meanwhile. */
+function pausing<T>(future: Future<unknown> | undefined, wait: Promise<T>): Promise<T> {
+  return future === undefined ? wait : holdingOfFuture(future).owner.waiting(wait);
 }
 
 function waitedTooLong(waiting: readonly Future<unknown>[], timeoutMs: number): YardmasterError {
@@ -80,7 +86,10 @@ export async function* asCompleted<F extends Future<unknown>>(
   }
   try {
     while (waiting.size > 0) {
-      if (done.length === 0) await new Promise<void>((resolve) => (wake = resolve));
+      if (done.length === 0) {
+        const [first] = waiting.keys();
+        await pausing(first, new Promise<void>((resolve) => (wake = resolve)));
+      }
       const next = done.shift() as F;
       waiting.delete(next);
       yield next;

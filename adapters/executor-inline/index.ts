@@ -6,13 +6,15 @@ import {
   type TaskSlot,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { describeFailure, runTask } from '../tasks/index.ts';
+import { type ClusterReach, describeFailure, LocalSurroundings, runTask } from '../tasks/index.ts';
 
 export interface InlineExecutorOptions {
   /** Tasks at once; they take turns at their awaits. Default 1. */
   readonly threadCount?: number;
   /** Times the runs. */
   readonly clock: Clock;
+  /** How tasks reach their cluster. Default: they cannot. */
+  readonly cluster?: ClusterReach;
 }
 
 /**
@@ -24,11 +26,14 @@ export class InlineExecutor implements Executor {
   private readonly clock: Clock;
   /** Ends of running tasks, for when the executor closes. */
   private readonly running = new Set<() => void>();
+  private readonly surroundings: LocalSurroundings | undefined;
   private isClosed = false;
 
-  constructor({ threadCount = 1, clock }: InlineExecutorOptions) {
+  constructor({ threadCount = 1, clock, cluster }: InlineExecutorOptions) {
     this.threadCount = threadCount;
     this.clock = clock;
+    this.surroundings =
+      cluster && new LocalSurroundings(cluster.scheduler, cluster.transports, clock);
   }
 
   run(task: ExecutableTask, signal: AbortSignal, slot?: TaskSlot): Promise<ExecutionResult> {
@@ -37,7 +42,9 @@ export class InlineExecutor implements Executor {
       const fail = (): void => resolve(closedResult(task.key));
       this.running.add(fail);
       // Never rejects.
-      void runTask(task, signal, () => this.clock.nowMs(), slot).then((result) => {
+      const { surroundings } = this;
+      const nowMs = (): number => this.clock.nowMs();
+      void runTask(task, { signal, nowMs, slot, surroundings }).then((result) => {
         this.running.delete(fail);
         resolve(result);
       });
@@ -49,6 +56,7 @@ export class InlineExecutor implements Executor {
     this.isClosed = true;
     for (const fail of this.running) fail();
     this.running.clear();
+    this.surroundings?.close();
     return Promise.resolve();
   }
 }

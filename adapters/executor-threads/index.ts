@@ -9,7 +9,7 @@ import {
   type TaskSlot,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { describeFailure } from '../tasks/index.ts';
+import { type ClusterReach, describeFailure } from '../tasks/index.ts';
 import { TaskThread } from './task-thread.ts';
 
 export interface ThreadExecutorOptions {
@@ -26,6 +26,8 @@ export interface ThreadExecutorOptions {
   readonly abortGraceMs?: number;
   /** Told when a thread dies without a task. Default: nobody. */
   readonly log?: Logger;
+  /** How tasks reach their cluster. Default: they cannot. */
+  readonly cluster?: ClusterReach;
 }
 
 interface Waiting {
@@ -129,11 +131,12 @@ export class ThreadExecutor implements Executor {
   }
 
   private addThread(): void {
-    const { clock, heapLimitMb, abortGraceMs = 5000 } = this.options;
+    const { clock, heapLimitMb, abortGraceMs = 5000, cluster } = this.options;
     const thread = new TaskThread({
       clock,
       heapLimitMb,
       abortGraceMs,
+      cluster,
       onSecede: (thread, hasSeceded) => this.onSecede(thread, hasSeceded),
       onGone: (gone, error) => this.onGone(gone, error),
     });

@@ -1,4 +1,16 @@
 import type { ExecutionResult } from '../../core/api/index.ts';
+import type { TunnelRequest } from '../tunnel/index.ts';
+
+/** What a thread is told when it starts. */
+export interface ThreadData {
+  /** Where its tasks find their cluster; undefined: nowhere. */
+  readonly cluster?: {
+    /** Address of the scheduler. */
+    readonly scheduler: string;
+    /** Of the transports of the worker. */
+    readonly schemes: readonly string[];
+  };
+}
 
 /** From the pool to a thread. One task at a time, so nothing needs an id. */
 export type ToThread =
@@ -22,6 +34,8 @@ export type FromThread = (
   | { readonly op: 'secede' }
   | { readonly op: 'rejoin' }
   | { readonly op: 'collected' }
+  /** The task wants a connection. */
+  | ({ readonly op: 'connect' } & TunnelRequest)
   | { readonly op: 'done'; readonly result: ExecutionResult }
 ) & {
   /** Bytes that the JavaScript of the thread occupies now. */

@@ -11,8 +11,15 @@ import {
   type Timer,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { describeFailure } from '../tasks/index.ts';
-import { forCopying, type FromThread, threadNowMs, type ToThread } from './messages.ts';
+import { type ClusterReach, describeFailure } from '../tasks/index.ts';
+import { relayConnection } from '../tunnel/index.ts';
+import {
+  forCopying,
+  type FromThread,
+  type ThreadData,
+  threadNowMs,
+  type ToThread,
+} from './messages.ts';
 
 export interface ThreadSettings {
   readonly clock: Clock;
@@ -20,9 +27,11 @@ export interface ThreadSettings {
   readonly heapLimitMb: number | undefined;
   /** Milliseconds for an aborted task to end. */
   readonly abortGraceMs: number;
-  /** The thread is gone; `error` unless it was closed or its task has been told. */
+  /** What its tasks reach; undefined: nothing. */
+  readonly cluster: ClusterReach | undefined;
   /** Its task goes on beside those that count, or counts again. */
   readonly onSecede: (thread: TaskThread, hasSeceded: boolean) => void;
+  /** The thread is gone; `error` unless it was closed or its task has been told. */
   readonly onGone: (thread: TaskThread, error: YardmasterError | undefined) => void;
 }
 
@@ -50,11 +59,21 @@ export class TaskThread {
   private uncaught: unknown = undefined;
 
   constructor(private readonly settings: ThreadSettings) {
-    const { heapLimitMb } = settings;
+    const { heapLimitMb, cluster } = settings;
+    const data: ThreadData =
+      cluster === undefined
+        ? {}
+        : {
+            cluster: {
+              scheduler: cluster.scheduler,
+              schemes: cluster.transports.map(({ scheme }) => scheme),
+            },
+          };
     // The compiled file, also when this one runs uncompiled: threads cannot load TypeScript.
     const entry = createRequire(import.meta.url).resolve('#thread-main');
     this.worker = new Worker(entry, {
       name: 'yardmaster-tasks',
+      workerData: data,
       ...(heapLimitMb === undefined
         ? {}
         : { resourceLimits: { maxOldGenerationSizeMb: heapLimitMb } }),
@@ -125,6 +144,10 @@ export class TaskThread {
     }
     if (message.op === 'collected') {
       this.isCollecting = false;
+      return;
+    }
+    if (message.op === 'connect') {
+      relayConnection(message, this.settings.cluster?.transports ?? []);
       return;
     }
     if (message.op !== 'done') {

@@ -1,10 +1,17 @@
 /** What a thread of the pool runs. */
-import { parentPort } from 'node:worker_threads';
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 
 import type { TaskSlot } from '../../core/api/index.ts';
 import { collectGarbage, threadBytes } from '../memory/index.ts';
 import { runTask } from '../tasks/index.ts';
-import { forSharing, type FromThread, threadNowMs, type ToThread } from './messages.ts';
+import {
+  forSharing,
+  type FromThread,
+  type ThreadData,
+  threadNowMs,
+  type ToThread,
+} from './messages.ts';
+import { surroundingsOfThread } from './surroundings.ts';
 
 const port = parentPort;
 if (port === null) throw new Error('thread-main.js runs in a worker thread, not by itself');
@@ -22,7 +29,11 @@ const slot: TaskSlot = {
     }),
 };
 
-function post(message: FromThread, moved: ArrayBuffer[] = []): void {
+const surroundings = surroundingsOfThread(workerData as ThreadData, (request) => {
+  post({ op: 'connect', ...request, memoryBytes: threadBytes() }, [request.port]);
+});
+
+function post(message: FromThread, moved: (ArrayBuffer | MessagePort)[] = []): void {
   port?.postMessage(message, moved);
 }
 
@@ -31,7 +42,8 @@ async function run({ key, runSpec, inputs }: Extract<ToThread, { op: 'run' }>): 
   current = controller;
   rejoins = [];
   const task = { key, runSpec, inputs: new Map(inputs) };
-  const result = await runTask(task, controller.signal, threadNowMs, slot);
+  const { signal } = controller;
+  const result = await runTask(task, { signal, nowMs: threadNowMs, slot, surroundings });
   if (current === controller) current = undefined;
   if (result.kind !== 'success') {
     post({ op: 'done', result, memoryBytes: threadBytes() });

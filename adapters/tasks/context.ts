@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
 import { type TaskSlot, YardmasterError } from '../../core/api/index.ts';
+import type { TaskSurroundings } from './surroundings.ts';
 
 /** What a running task can ask and do. */
 export interface TaskContext {
@@ -21,9 +22,18 @@ export interface TaskContext {
 const RESCHEDULE = Symbol.for('yardmaster.reschedule');
 const STORAGE = Symbol.for('yardmaster.taskContext');
 
+/** The context with what is not for its task, but for the package. */
+export interface RunContext extends TaskContext {
+  readonly surroundings: TaskSurroundings | undefined;
+  /** The client of the run, once it has asked for one. */
+  client: Promise<unknown> | undefined;
+  /** To do at the end of the run, whatever that is. Must not throw. */
+  onEnd: (() => void) | undefined;
+}
+
 /** Shared by all copies of this package: the executor's and that of the task's module. */
-function storage(): AsyncLocalStorage<TaskContext> {
-  const holder = globalThis as { [STORAGE]?: AsyncLocalStorage<TaskContext> | undefined };
+function storage(): AsyncLocalStorage<RunContext> {
+  const holder = globalThis as { [STORAGE]?: AsyncLocalStorage<RunContext> | undefined };
   return (holder[STORAGE] ??= new AsyncLocalStorage());
 }
 
@@ -32,18 +42,45 @@ function storage(): AsyncLocalStorage<TaskContext> {
  * @throws YardmasterError `ERR_TASK` outside of a task
  */
 export function currentTask(): TaskContext {
+  return currentRun('currentTask()');
+}
+
+/**
+ * The same with what is not for the task itself.
+ * @param what - that was called, for the message
+ * @throws YardmasterError `ERR_TASK` outside of a task
+ */
+export function currentRun(what: string): RunContext {
   const context = storage().getStore();
   if (context === undefined) {
-    throw new YardmasterError('ERR_TASK', 'currentTask() was called outside of a running task');
+    throw new YardmasterError('ERR_TASK', `${what} was called outside of a running task`);
   }
   return context;
 }
 
+/** The context of one run. Whoever makes it calls {@link endRun} at the end. */
+export function contextOf({ key, signal, slot = NO_SLOT, surroundings }: TaskRun): RunContext {
+  return {
+    key,
+    signal,
+    reschedule,
+    secede: () => slot.secede(),
+    rejoin: () => slot.rejoin(),
+    surroundings,
+    client: undefined,
+    onEnd: undefined,
+  };
+}
+
 /** Calls a function as the body of a task. */
-export function callInTask<T>({ key, signal, slot = NO_SLOT }: TaskRun, body: () => T): T {
-  const secede = (): void => slot.secede();
-  const rejoin = (): Promise<void> => slot.rejoin();
-  return storage().run({ key, signal, reschedule, secede, rejoin }, body);
+export function callInTask<T>(context: RunContext, body: () => T): T {
+  return storage().run(context, body);
+}
+
+/** Gives back what the run has taken. */
+export function endRun(context: RunContext): void {
+  context.onEnd?.();
+  context.onEnd = undefined;
 }
 
 /** What a task is called with besides its arguments. */
@@ -51,6 +88,7 @@ export interface TaskRun {
   readonly key: string;
   readonly signal: AbortSignal;
   readonly slot?: TaskSlot | undefined;
+  readonly surroundings?: TaskSurroundings | undefined;
 }
 
 /** Where nobody counts what runs at once. */

@@ -1,6 +1,6 @@
 /** How functions and values travel between client and workers. */
 export { type PackedArguments, packArguments, unpackArguments, unpackWith } from './arguments.ts';
-export { currentTask, type TaskContext } from './context.ts';
+export { currentRun, currentTask, type RunContext, type TaskContext } from './context.ts';
 export {
   type AnyFunction,
   defineTasks,
@@ -10,6 +10,7 @@ export {
   taskOf,
 } from './define-tasks.ts';
 export { importingTaskModule, loadFunction } from './load-function.ts';
-export { describeFailure, runTask } from './run-task.ts';
+export { describeFailure, type RunOptions, runTask } from './run-task.ts';
 export { deserialise, serialise, typeName } from './serialise.ts';
 export { sourceVersion } from './source-version.ts';
+export { type ClusterReach, LocalSurroundings, type TaskSurroundings } from './surroundings.ts';

@@ -8,30 +8,38 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { unpackArguments } from './arguments.ts';
-import { callInTask, isReschedule } from './context.ts';
+import { callInTask, contextOf, endRun, isReschedule } from './context.ts';
 import { loadFunction } from './load-function.ts';
 import { serialise, typeName } from './serialise.ts';
+import type { TaskSurroundings } from './surroundings.ts';
+
+/** What a task is run with. */
+export interface RunOptions {
+  readonly signal: AbortSignal;
+  /** The clock of `startMs` and `stopMs`, which enclose the call alone. */
+  readonly nowMs: () => number;
+  /** What `secede` and `rejoin` act on. Default: nothing. */
+  readonly slot?: TaskSlot | undefined;
+  /** Default: none, so that it cannot have a client. */
+  readonly surroundings?: TaskSurroundings | undefined;
+}
 
 /**
  * Runs a task in this thread: finds its function, puts the inputs into the arguments, calls it, awaits
  * and serialises what it returns. Never rejects. Used by every executor.
- *
- * @param nowMs - the clock of `startMs` and `stopMs`, which enclose the call alone
- * @param slot - what `secede` and `rejoin` act on. Default: nothing
  */
 export async function runTask(
   task: ExecutableTask,
-  signal: AbortSignal,
-  nowMs: () => number,
-  slot?: TaskSlot,
+  { signal, nowMs, slot, surroundings }: RunOptions,
 ): Promise<ExecutionResult> {
+  const context = contextOf({ key: task.key, signal, slot, surroundings });
   try {
     const spec = functionSpec(task);
     const found = loadFunction(spec);
     const fn = typeof found === 'function' ? found : await found;
     const args = unpackArguments(spec.args, task.inputs) as never[];
     const startMs = nowMs();
-    const returned = callInTask({ key: task.key, signal, slot }, () => fn(...args));
+    const returned = callInTask(context, () => fn(...args));
     const result = isThenable(returned) ? await returned : returned;
     const stopMs = nowMs();
     const value = serialise(result, 'result');
@@ -39,6 +47,8 @@ export async function runTask(
   } catch (thrown) {
     if (isReschedule(thrown)) return { kind: 'reschedule' };
     return { kind: 'failure', error: describeFailure(thrown) };
+  } finally {
+    endRun(context);
   }
 }
 

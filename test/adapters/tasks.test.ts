@@ -33,7 +33,7 @@ function spec(handle: TaskFunction, args: readonly unknown[] = []): FunctionSpec
 
 function run(runSpec: unknown, signal = new AbortController().signal): Promise<ExecutionResult> {
   let nowMs = 0;
-  return runTask({ key: 'k', runSpec, inputs: new Map() }, signal, () => (nowMs += 10));
+  return runTask({ key: 'k', runSpec, inputs: new Map() }, { signal, nowMs: () => (nowMs += 10) });
 }
 
 async function failure(runSpec: unknown): Promise<RemoteError> {

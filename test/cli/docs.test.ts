@@ -122,6 +122,13 @@ describe('the code in', () => {
     expect(checked.stdout.match(/cluster\.yaml:\d:3: .* has no effect yet/g)).toHaveLength(2);
   });
 
+  test('the guide to tasks that submit tasks runs', async () => {
+    const { files } = codeOf('docs/inside-tasks.md');
+    const cwd = install('inside-tasks', files);
+    const { stdout, stderr } = await run(process.execPath, ['main.js'], { cwd });
+    expect([stdout, stderr]).toEqual(['21\n', '']);
+  });
+
   test('the guide to the memory manager runs', async () => {
     const { files } = codeOf('docs/plugins.md');
     const cwd = install('plugins', files);

@@ -16,13 +16,29 @@ export interface GivenValue extends PackedValue {
   readonly handover?: number;
 }
 
+/** Commands that may take as long as other clients want. */
+const MAY_WAIT: ReadonlySet<string> = new Set([
+  'acquireLease',
+  'acquireLock',
+  'getQueue',
+  'getVariable',
+  'putQueue',
+  'waitForEvent',
+]);
+
 /** What the parts of coordination need: the session, and a way to call the scheduler. */
 export class Coordinator {
   constructor(readonly session: Session) {}
 
   /** Calls a command of the plugin `coordination`. */
   call<T = unknown>(command: string, parameters: Readonly<Record<string, unknown>>): Promise<T> {
-    return this.session.request('command', { command: `coordination.${command}`, parameters });
+    const { session } = this;
+    session.hasBonds = true;
+    const answer = session.request<T>('command', {
+      command: `coordination.${command}`,
+      parameters,
+    });
+    return MAY_WAIT.has(command) ? session.waiting(answer) : answer;
   }
 
   /**

@@ -1,0 +1,109 @@
+import { YardmasterError } from '../../core/api/index.ts';
+import { currentRun, type RunContext, type TaskSurroundings } from '../tasks/index.ts';
+import { Client } from './client.ts';
+import { type Pause, Session } from './session.ts';
+
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/** Connections that no task uses at present, by the thread that they belong to. */
+const idle = new WeakMap<TaskSurroundings, Session[]>();
+
+/**
+ * The client of the task that calls: it submits further tasks, waits for them, gathers. What it submits
+ * runs before what came later than the task itself.
+ *
+ * While the task waits for the cluster through this client it gives its thread's place to another
+ * task, and gets one back before it goes on: tasks that all wait for tasks of their own do not block
+ * each other. When the task ends, or is cancelled, all futures of the client are released.
+ *
+ * @throws YardmasterError `ERR_TASK` outside of a task, or when its worker serves no cluster;
+ *   `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_CANCELLED` when the task is cancelled
+ */
+export function workerClient(): Promise<Client> {
+  const run = currentRun('workerClient()');
+  run.client ??= lend(run);
+  return run.client as Promise<Client>;
+}
+
+async function lend(run: RunContext): Promise<Client> {
+  const { surroundings, signal } = run;
+  if (surroundings === undefined) {
+    throw new YardmasterError(
+      'ERR_TASK',
+      `"${run.key}" asked for a client, but what runs it knows of no cluster`,
+      { key: run.key },
+    );
+  }
+  const ended = new AbortController();
+  run.onEnd = () => ended.abort();
+  const session = await takeSession(surroundings);
+  if (ended.signal.aborted || signal.aborted) {
+    putBack(surroundings, session);
+    const message = `"${run.key}" ended before it had its client`;
+    throw new YardmasterError('ERR_CANCELLED', message, { key: run.key });
+  }
+  session.submittingTask = run.key;
+  session.pause = new PlacePause(run);
+  // Whoever waits in the task is told, and what it had submitted is given up.
+  const onAbort = (): void => void session.close();
+  signal.addEventListener('abort', onAbort, { once: true });
+  run.onEnd = () => {
+    signal.removeEventListener('abort', onAbort);
+    putBack(surroundings, session);
+  };
+  return Client.over(session);
+}
+
+async function takeSession(surroundings: TaskSurroundings): Promise<Session> {
+  const known = poolOf(surroundings).pop();
+  if (known !== undefined && !known.isClosed) return known;
+  const { scheduler, transports, clock } = surroundings;
+  return Session.open(scheduler, 'task', { clock, transports, timeoutMs: CONNECT_TIMEOUT_MS });
+}
+
+function putBack(surroundings: TaskSurroundings, session: Session): void {
+  if (session.isClosed) return;
+  session.reset();
+  // What is bound to a client, such as a lock, ends with it.
+  if (session.hasBonds) void session.close();
+  else poolOf(surroundings).push(session);
+}
+
+function poolOf(surroundings: TaskSurroundings): Session[] {
+  let pool = idle.get(surroundings);
+  if (pool === undefined) {
+    const made: Session[] = [];
+    surroundings.onClose(() => {
+      for (const session of made.splice(0)) void session.close();
+    });
+    idle.set(surroundings, made);
+    pool = made;
+  }
+  return pool;
+}
+
+/** Secedes when the first wait begins, rejoins when the last one has ended. */
+class PlacePause implements Pause {
+  private waits = 0;
+  private rejoining: Promise<void> | undefined;
+
+  constructor(private readonly run: RunContext) {}
+
+  begin(): void {
+    this.waits++;
+    if (this.waits === 1 && this.rejoining === undefined) this.run.secede();
+  }
+
+  async end(): Promise<void> {
+    this.waits--;
+    if (this.waits > 0) return;
+    this.rejoining ??= this.rejoin();
+    await this.rejoining;
+  }
+
+  private async rejoin(): Promise<void> {
+    await this.run.rejoin();
+    this.rejoining = undefined;
+    if (this.waits > 0) this.run.secede(); // A wait has begun in the meantime.
+  }
+}

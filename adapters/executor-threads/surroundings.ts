@@ -1,0 +1,21 @@
+import { SystemClock } from '../clock/index.ts';
+import type { TaskSurroundings } from '../tasks/index.ts';
+import { type TunnelRequest, TunnelTransport } from '../tunnel/index.ts';
+import type { ThreadData } from './messages.ts';
+
+/**
+ * What the tasks of a thread reach: all that their worker reaches, through it.
+ * @param open - asks the worker for a connection
+ */
+export function surroundingsOfThread(
+  { cluster }: ThreadData,
+  open: (request: TunnelRequest) => void,
+): TaskSurroundings | undefined {
+  if (cluster === undefined) return undefined;
+  return {
+    scheduler: cluster.scheduler,
+    transports: cluster.schemes.map((scheme) => new TunnelTransport(scheme, open)),
+    clock: new SystemClock(),
+    onClose: () => undefined, // Nobody asks a thread before it is ended.
+  };
+}

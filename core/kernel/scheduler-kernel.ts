@@ -34,6 +34,7 @@ import {
   onWantReplicas,
 } from './on-replicas.ts';
 import { onSetPriority } from './on-priority.ts';
+import { onReleaseTasks, onSetRestrictions } from './on-restrictions.ts';
 import { onStealResponse, onStealTasks } from './on-steal.ts';
 import { onLongRunning, onReschedule, onTaskErred, onTaskFinished } from './on-task-report.ts';
 import { DEFAULT_KERNEL_OPTIONS, type KernelOptions } from './options.ts';
@@ -153,6 +154,10 @@ export class SchedulerKernel {
         return onStealTasks(scope, stimulus);
       case 'steal-response':
         return onStealResponse(scope, stimulus);
+      case 'set-restrictions':
+        return onSetRestrictions(scope, stimulus);
+      case 'release-tasks':
+        return onReleaseTasks(scope, stimulus);
       case 'worker-status-change':
         return onStatusChange(scope, stimulus);
       case 'register-worker':

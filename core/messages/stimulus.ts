@@ -316,6 +316,38 @@ export interface StealTasks extends Caused {
   readonly wishes: readonly StealWish[];
 }
 
+// ---- from plugins ----------------------------------------------------------------------------
+
+/** What changes for one task. */
+export interface RestrictionChange {
+  readonly key: string;
+  /**
+   * Addresses or names of the workers that may run it, in the place of those before; none: all may.
+   * Undefined: as it was.
+   */
+  readonly workers?: readonly string[];
+  /** Whether the queuing policy may hold the task back. Undefined: as it was. */
+  readonly isQueueable?: boolean;
+}
+
+/**
+ * Changes where tasks may run. What is processing stays where it is; what found no worker is placed if
+ * it finds one now. Unknown keys are ignored.
+ */
+export interface SetRestrictions extends Caused {
+  readonly op: 'set-restrictions';
+  readonly changes: readonly RestrictionChange[];
+}
+
+/**
+ * Lets go of what these tasks have come to, also of what is computing just now; what is still needed is
+ * computed again. No-op for failed tasks, for data that cannot be computed again and for unknown keys.
+ */
+export interface ReleaseTasks extends Caused {
+  readonly op: 'release-tasks';
+  readonly keys: readonly string[];
+}
+
 // ---- from timers -----------------------------------------------------------------------------
 
 /** Removes workers that have been silent for too long. */
@@ -393,5 +425,7 @@ export type Stimulus =
   | WantReplicas
   | SetWorkerStatus
   | StealTasks
+  | SetRestrictions
+  | ReleaseTasks
   | CheckWorkerTtl
   | CheckNoWorkersTimeout;

@@ -276,6 +276,19 @@ export class SchedulerEnv {
     return this.send({ op: 'set-priority', client: 'c', keys, userPriorities, ...options });
   }
 
+  /** `restrict({ x: ['w1'] })`; an empty list: any worker. */
+  restrict(workers: Readonly<Record<string, readonly string[]>>, isQueueable?: boolean): void {
+    const changes = Object.entries(workers).map(([key, names]) => {
+      const queueable = isQueueable === undefined ? {} : { isQueueable };
+      return { key, workers: names.map(addressOf), ...queueable };
+    });
+    this.send({ op: 'set-restrictions', changes });
+  }
+
+  releaseTasks(...keys: string[]): void {
+    this.send({ op: 'release-tasks', keys });
+  }
+
   // ---- what came out -------------------------------------------------------------------------
 
   /** The messages to a worker since they were last taken, in short. */

@@ -31,6 +31,8 @@ const STEPS = [
   ...many('cancel', 2),
   ...many('retry', 2),
   ...many('set-priority', 2),
+  'set-restrictions',
+  'release-tasks',
   'remove-client',
   ...many('scatter', 2),
   ...many('copy-arrives', 2),

@@ -121,6 +121,16 @@ export class RandomWorld {
         userPriorities: keys.map((_, index) => ((seed + 3 * index) % 5) - 2),
         raiseInputs: seed % 2 === 0,
       }),
+    'set-restrictions': ({ keys, address, worker, seed }) =>
+      this.send({
+        op: 'set-restrictions',
+        changes: keys.map((key) => ({
+          key,
+          ...[{ workers: [] }, { workers: [address] }, { workers: [worker] }, {}][seed % 4],
+          ...[{ isQueueable: false }, { isQueueable: true }, {}][seed % 3],
+        })),
+      }),
+    'release-tasks': ({ keys }) => this.send({ op: 'release-tasks', keys }),
     'remove-client': ({ client }) => this.leave(client),
     scatter: ({ client, key, which, seed }) =>
       this.scatter(client, seed % 6 === 0 ? key : DATA_KEYS[seed % 2]!, which),

@@ -1,6 +1,7 @@
 import { type Channel, fetchData, type WhoHasReply } from '../../core/api/index.ts';
+import { ScatteredValue } from '../tasks/index.ts';
 import type { KeyEntry } from './entry.ts';
-import type { Peers } from './peers.ts';
+import type { Peers, Serialised } from './peers.ts';
 
 /** Bytes asked for in one request, unless one result alone has more. */
 const REQUEST_BYTES_MAX = 32 * 1024 * 1024;
@@ -14,10 +15,12 @@ export interface FetchOptions {
   readonly direct?: boolean;
 }
 
+type Allocate = (key: string, nbytes: number) => Serialised;
+
 interface Wanted {
   readonly entry: KeyEntry;
   readonly direct: boolean;
-  readonly resolve: (bytes: Uint8Array | undefined) => void;
+  readonly resolve: (bytes: Serialised | undefined) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -37,7 +40,7 @@ export class Fetcher {
    * The serialised result, or undefined when nobody has it (any more).
    * @throws YardmasterError `ERR_CLOSED` when the scheduler is gone
    */
-  fetch(entry: KeyEntry, { direct = true }: FetchOptions = {}): Promise<Uint8Array | undefined> {
+  fetch(entry: KeyEntry, { direct = true }: FetchOptions = {}): Promise<Serialised | undefined> {
     return new Promise((resolve, reject) => {
       if (this.wanted.length === 0) {
         queueMicrotask(() => process.nextTick(() => this.start()));
@@ -58,9 +61,10 @@ export class Fetcher {
   private async serve(wanted: readonly Wanted[], direct: boolean): Promise<void> {
     try {
       const entries = new Map(wanted.map(({ entry }) => [entry.key, entry]));
-      const found = new Map<string, Uint8Array>();
-      if (direct) await this.fromWorkers(entries, found);
-      await this.throughScheduler(entries, found);
+      const found = new Map<string, Serialised>();
+      const allocate = allocatorFor(wanted);
+      if (direct) await this.fromWorkers(entries, found, allocate);
+      await this.throughScheduler(entries, found, allocate);
       for (const { entry, resolve } of wanted) resolve(found.get(entry.key));
     } catch (error) {
       for (const { reject } of wanted) reject(error);
@@ -69,7 +73,8 @@ export class Fetcher {
 
   private async fromWorkers(
     entries: ReadonlyMap<string, KeyEntry>,
-    found: Map<string, Uint8Array>,
+    found: Map<string, Serialised>,
+    allocate: Allocate,
   ): Promise<void> {
     const unreachable = new Set<string>();
     let holders = new Map([...entries].map(([key, entry]) => [key, entry.workers]));
@@ -79,7 +84,7 @@ export class Fetcher {
         [...requests].map(async ([address, batches]) => {
           for (const batch of batches) {
             try {
-              for (const [key, bytes] of await this.peers.getData(address, batch)) {
+              for (const [key, bytes] of await this.peers.getData(address, batch, allocate)) {
                 found.set(key, bytes);
               }
             } catch {
@@ -98,13 +103,15 @@ export class Fetcher {
 
   private async throughScheduler(
     entries: ReadonlyMap<string, KeyEntry>,
-    found: Map<string, Uint8Array>,
+    found: Map<string, Serialised>,
+    allocate: Allocate,
   ): Promise<void> {
     for (let round = 0; round < ROUNDS_MAX; round++) {
       const missing = [...entries.values()].filter(({ key }) => !found.has(key));
       let isCutOff = false;
       for (const keys of batchesOf(missing)) {
-        const { values, lost } = await fetchData(this.scheduler, keys, { method: 'gather' });
+        const options = { method: 'gather', allocate } as const;
+        const { values, lost } = await fetchData(this.scheduler, keys, options);
         for (const [key, bytes] of values) found.set(key, bytes);
         isCutOff ||= lost.size > 0;
       }
@@ -116,6 +123,14 @@ export class Fetcher {
     const reply = await this.scheduler.request<WhoHasReply>('who-has', { keys });
     return new Map(reply.keys.map((key, index) => [key, reply.whoHas[index] ?? []]));
   }
+}
+
+/** What is collected apart becomes part of one value; what is wanted by several has to be copied. */
+function allocatorFor(wanted: readonly Wanted[]): Allocate {
+  const counts = new Map<string, number>();
+  for (const { entry } of wanted) counts.set(entry.key, (counts.get(entry.key) ?? 0) + 1);
+  return (key, nbytes) =>
+    counts.get(key) === 1 ? new ScatteredValue(nbytes) : new Uint8Array(nbytes);
 }
 
 /** Deals keys to their holders, each to the one with the fewest bytes so far. */

@@ -4,7 +4,14 @@ import {
   fetchData,
   YardmasterError,
 } from '../../core/api/index.ts';
+import type { ScatteredValue } from '../tasks/index.ts';
 import { type Network, openChannel } from './connect.ts';
+
+/** A serialised result. */
+export type Serialised = Uint8Array | ScatteredValue;
+
+type Allocate = (key: string, nbytes: number) => Serialised;
+type Fetched = ReadonlyMap<string, Serialised>;
 
 /** A worker that does not answer within this counts as gone. */
 const ANSWER_TIMEOUT_MS = 60_000;
@@ -18,12 +25,13 @@ export class Peers {
 
   /**
    * The serialised results that the worker has of these.
+   * @param allocate - as for {@link fetchData}
    * @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_CLOSED`
    */
-  async getData(address: string, keys: readonly string[]): Promise<ReadonlyMap<string, Uint8Array>> {
+  async getData(address: string, keys: readonly string[], allocate: Allocate): Promise<Fetched> {
     const channel = await this.channelTo(address);
-    const { values } = await fetchData(channel, keys, { timeoutMs: ANSWER_TIMEOUT_MS });
-    return values;
+    const options = { timeoutMs: ANSWER_TIMEOUT_MS, allocate };
+    return (await fetchData(channel, keys, options)).values;
   }
 
   /** Gives serialised values to a worker. Errors as for {@link getData}. */

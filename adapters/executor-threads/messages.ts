@@ -58,6 +58,7 @@ const SHARED_BYTES_MIN = 64 * 1024;
 
 /** The bytes as they shall be posted by the thread that made them. */
 export function forSharing(bytes: Uint8Array, moved: ArrayBuffer[]): Uint8Array {
+  if (bytes.buffer instanceof SharedArrayBuffer) return bytes;
   if (bytes.byteLength >= SHARED_BYTES_MIN) {
     const shared = new Uint8Array(new SharedArrayBuffer(bytes.byteLength));
     shared.set(bytes);

@@ -11,6 +11,7 @@ export {
 } from './define-tasks.ts';
 export { importingTaskModule, loadFunction } from './load-function.ts';
 export { describeFailure, type RunOptions, runTask } from './run-task.ts';
+export { ScatteredValue } from './scattered-value.ts';
 export { deserialise, serialise, typeName } from './serialise.ts';
 export { sourceVersion } from './source-version.ts';
 export { type ClusterReach, LocalSurroundings, type TaskSurroundings } from './surroundings.ts';

@@ -42,7 +42,7 @@ export async function runTask(
     const returned = callInTask(context, () => fn(...args));
     const result = isThenable(returned) ? await returned : returned;
     const stopMs = nowMs();
-    const value = serialise(result, 'result');
+    const value = serialise(result, 'result', sharedBytes);
     return { kind: 'success', value, type: typeName(result), startMs, stopMs };
   } catch (thrown) {
     if (isReschedule(thrown)) return { kind: 'reschedule' };
@@ -79,6 +79,11 @@ function textOf(thrown: unknown, property: string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Results are read by many threads, and changed by none. */
+function sharedBytes(nbytes: number): Uint8Array {
+  return new Uint8Array(new SharedArrayBuffer(nbytes));
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

@@ -1,7 +1,8 @@
-import { DefaultDeserializer, DefaultSerializer } from 'node:v8';
 import { types } from 'node:util';
 
 import { YardmasterError } from '../../core/api/index.ts';
+import { PiecesReader, PiecesWriter } from './pieces.ts';
+import type { ScatteredValue } from './scattered-value.ts';
 
 /** Values that the search for the offending one looks at before it gives up. */
 const SEARCHED_VALUES_MAX = 100_000;
@@ -12,39 +13,45 @@ const SEARCHED_VALUES_MAX = 100_000;
  * shared references. Instances of other classes become plain objects of their own enumerable
  * properties, as with `structuredClone`. `-0`, NaN and `undefined` survive.
  *
+ * Large typed arrays, Buffers and DataViews, wherever they stand, are copied once, straight to where
+ * they stay. So are ArrayBuffers that are the value itself, or stand directly in it.
+ *
  * @param what - how the message calls the value: `result`, `arguments`
+ * @param allocate - memory for a value with such parts. Default: an ArrayBuffer
  * @throws YardmasterError `ERR_NOT_SERIALISABLE` with the path of a function, symbol, promise, …
  */
-export function serialise(value: unknown, what = 'value'): Uint8Array {
-  const serializer = new DefaultSerializer();
-  serializer.writeHeader();
+export function serialise(value: unknown, what = 'value', allocate = newBytes): Uint8Array {
+  const writer = new PiecesWriter(value);
   try {
-    serializer.writeValue(value);
+    return writer.write(allocate);
   } catch (thrown) {
     throw notSerialisable(value, what, thrown);
   }
-  return serializer.releaseBuffer();
 }
 
 /**
  * The value of {@link serialise}'s bytes. It shares no memory with them, so whoever gets it may
- * change it.
+ * change it; but what {@link ScatteredValue} has collected becomes part of the value, and is of no
+ * other use afterwards.
  *
  * @throws YardmasterError `ERR_FRAME` when the bytes are not what `serialise` made
  */
-export function deserialise(bytes: Uint8Array): unknown {
+export function deserialise(given: Uint8Array | ScatteredValue): unknown {
   try {
-    const deserializer = new CopyingDeserializer(bytes);
-    deserializer.readHeader();
-    return deserializer.readValue() as unknown;
+    return new PiecesReader(given).read();
   } catch (thrown) {
+    const nbytes = given.byteLength;
     throw new YardmasterError(
       'ERR_FRAME',
-      `${bytes.byteLength} bytes are not a serialised value: were they made by another version of Node?`,
-      { nbytes: bytes.byteLength },
+      `${nbytes} bytes are not a serialised value: were they made by another version of Node?`,
+      { nbytes },
       { cause: thrown },
     );
   }
+}
+
+function newBytes(nbytes: number): Uint8Array {
+  return new Uint8Array(nbytes);
 }
 
 /** What people call the type of a value: `number`, `Array`, `Map`, the name of its class. */
@@ -55,22 +62,6 @@ export function typeName(value: unknown): string {
   if (prototype === null) return 'Object';
   const maker: unknown = Object.getOwnPropertyDescriptor(prototype, 'constructor')?.value;
   return typeof maker === 'function' && maker.name !== '' ? maker.name : 'Object';
-}
-
-interface HostObjectReader {
-  _readHostObject(): NodeJS.ArrayBufferView;
-}
-
-/** Node's own reader lets typed arrays alias the bytes; here they get memory of their own. */
-class CopyingDeserializer extends DefaultDeserializer {
-  _readHostObject(): NodeJS.ArrayBufferView {
-    const reader = DefaultDeserializer.prototype as unknown as HostObjectReader;
-    const view = reader._readHostObject.call(this);
-    if (Buffer.isBuffer(view)) return Buffer.from(view);
-    if (!(view instanceof DataView)) return view.slice();
-    const { buffer, byteOffset, byteLength } = view;
-    return new DataView(buffer.slice(byteOffset, byteOffset + byteLength));
-  }
 }
 
 function notSerialisable(value: unknown, what: string, cause: unknown): YardmasterError {

@@ -11,8 +11,14 @@ const NO_BYTES = new Uint8Array(0);
 /** Parts that are asked for before the first of them has come. */
 const PARTS_UNDER_WAY = 4;
 
+/** Where a result that comes in parts is collected; a `Uint8Array` is one. */
+export interface PartsTarget {
+  /** Takes some bytes of it. They come in their order. @throws Error when there is no memory for it */
+  set(bytes: Uint8Array, at: number): void;
+}
+
 /** How to fetch results. */
-export interface FetchDataOptions {
+export interface FetchDataOptions<Target extends PartsTarget = Uint8Array> {
   /** Whoever asks comes back when it is told that the peer is busy. Default false. */
   readonly mayBeBusy?: boolean;
   /** Milliseconds within which each answer, and each part, has to come. Default Infinity. */
@@ -21,17 +27,17 @@ export interface FetchDataOptions {
    * Memory for a result that comes in parts, which are written straight into it.
    * Default: an `ArrayBuffer` of its own. @throws Error when there is none
    */
-  readonly allocate?: (key: string, nbytes: number) => Uint8Array;
+  readonly allocate?: (key: string, nbytes: number) => Target;
   /** What the request is called: `gather` asks a scheduler. Default `get-data`. */
   readonly method?: 'get-data' | 'gather';
 }
 
 /** What came of a request for results. */
-export interface FetchedData {
+export interface FetchedData<Target extends PartsTarget = Uint8Array> {
   /** Nothing came, because the peer is sending too much already. */
   readonly isBusy: boolean;
   /** Serialised results; those that the peer does not have are left out. */
-  readonly values: ReadonlyMap<string, Uint8Array>;
+  readonly values: ReadonlyMap<string, Uint8Array | Target>;
   /** Keys of results that the peer offered, but could not give to the end. */
   readonly lost: ReadonlySet<string>;
 }
@@ -43,11 +49,11 @@ export interface FetchedData {
  * @throws YardmasterError `ERR_PROTOCOL` when the answer is nonsense, `ERR_TIMEOUT`, `ERR_CLOSED`
  * @throws RemoteError what the peer answered
  */
-export async function fetchData(
+export async function fetchData<Target extends PartsTarget = Uint8Array>(
   channel: Channel,
   keys: readonly string[],
-  options: FetchDataOptions = {},
-): Promise<FetchedData> {
+  options: FetchDataOptions<Target> = {},
+): Promise<FetchedData<Target>> {
   const { mayBeBusy = false, timeoutMs = Infinity, method = 'get-data' } = options;
   const reply = await channel.request<GetDataReply>(
     method,
@@ -55,7 +61,7 @@ export async function fetchData(
     timeoutMs,
   );
   checkReply(channel, reply);
-  const values = new Map<string, Uint8Array>();
+  const values = new Map<string, Uint8Array | Target>();
   const lost = new Set<string>();
   if (reply.busy === true) return { isBusy: true, values, lost };
   const wanted = new Set(keys);
@@ -72,14 +78,14 @@ export async function fetchData(
 }
 
 /** One transfer of results that come in parts. */
-class PartsFetch {
+class PartsFetch<Target extends PartsTarget> {
   private readonly underWay: Promise<void>[] = [];
 
   constructor(
     private readonly channel: Channel,
-    private readonly options: FetchDataOptions,
+    private readonly options: FetchDataOptions<Target>,
     private readonly found: {
-      readonly values: Map<string, Uint8Array>;
+      readonly values: Map<string, Uint8Array | Target>;
       readonly lost: Set<string>;
     },
   ) {}
@@ -106,7 +112,7 @@ class PartsFetch {
     for (const key of lost) values.delete(key);
   }
 
-  private ask(part: OfferedParts, target: Uint8Array, at: number): void {
+  private ask(part: OfferedParts, target: PartsTarget, at: number): void {
     const { key, handle } = part;
     const nbytes = Math.min(PART_BYTES, part.nbytes - at);
     const asked = this.channel

@@ -13,6 +13,9 @@ import type { AbortExecution, Execute, Gather, WorkerEvent } from '../worker/eve
 import { localFailure, toTaskFailure } from '../worker/failure.ts';
 import type { PeerChannels } from './peer-channels.ts';
 
+/** Results of this size lie in shared memory. */
+const SHARED_BYTES_MIN = 64 * 1024;
+
 /** After which a busy peer is asked again. */
 const RETRY_BUSY_MS = 150;
 
@@ -244,9 +247,18 @@ function sharedBytes(_key: string, nbytes: number): Uint8Array {
   return new Uint8Array(new SharedArrayBuffer(nbytes));
 }
 
-/** A value of its own: a view would keep the whole frame alive in which it came. */
+/**
+ * A value as it is stored. A large one lies in shared memory, where threads read it without a copy; a small one
+ * has memory of its own, for a view would keep the whole frame alive in which it came.
+ */
 export function compact(value: Uint8Array): Uint8Array {
   const { buffer, byteLength } = value;
+  if (buffer instanceof SharedArrayBuffer && buffer.byteLength === byteLength) return value;
+  if (byteLength >= SHARED_BYTES_MIN) {
+    const shared = sharedBytes('', byteLength);
+    shared.set(value);
+    return shared;
+  }
   if (buffer.byteLength - byteLength <= byteLength / 8) return value;
   return Uint8Array.prototype.slice.call(value);
 }

@@ -1,0 +1,148 @@
+/**
+ * Dask's own client and two of its workers, with Dask's scheduler and with ours in turn.
+ *
+ *     npm run bench:dask -- [--python python3] [--rounds 3] [--scenarios latency,map] [--tasks 10000]
+ *
+ * One JSON line for each scenario: tasks per second (or milliseconds) of both, medians of the rounds.
+ */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { parseArgs, promisify } from 'node:util';
+import { print, pythonScript, round, type Result } from './side-by-side.ts';
+
+const WORKERS = 2;
+const COMMAND = fileURLToPath(new URL('../../adapters/cli/main.js', import.meta.url));
+const PEERS = ['dask', 'yardmaster'] as const;
+type Peer = (typeof PEERS)[number];
+
+/** What the client printed for one scenario. */
+interface Measured {
+  readonly seconds: number;
+  readonly tasks: number;
+}
+
+const { values: flags } = parseArgs({
+  options: {
+    python: { type: 'string', default: process.env['DASK_PYTHON'] ?? 'python3' },
+    rounds: { type: 'string', default: '3' },
+    scenarios: { type: 'string', default: 'latency,map,tree,shuffle,array' },
+    tasks: { type: 'string', default: '10000' },
+    only: { type: 'string' },
+  },
+});
+
+const processes = new Set<ChildProcess>();
+
+/** A process that ends with this one. */
+function start(command: string, args: readonly string[]): ChildProcess {
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  processes.add(child);
+  child.once('close', () => processes.delete(child));
+  return child;
+}
+
+async function stopAll(): Promise<void> {
+  await Promise.all(
+    Array.from(processes, (child) => {
+      const closed = new Promise((resolve) => child.once('close', resolve));
+      child.kill('SIGKILL');
+      return closed;
+    }),
+  );
+}
+
+/** The first address that a process prints. */
+function addressOf(child: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const lines: string[] = [];
+    for (const stream of [child.stdout, child.stderr]) {
+      if (stream === null) continue;
+      createInterface({ input: stream }).on('line', (line) => {
+        lines.push(line);
+        const address = /tcp:\/\/[\d.]+:\d+/.exec(line)?.[0];
+        if (address !== undefined) resolve(address);
+      });
+    }
+    child.once('error', reject);
+    child.once('close', () => {
+      reject(new Error(`the scheduler ended before it listened:\n${lines.join('\n')}`));
+    });
+  });
+}
+
+function startScheduler(peer: Peer): ChildProcess {
+  if (peer === 'yardmaster') {
+    const ports = ['--port', '0', '--dask-port', '0'];
+    return start(process.execPath, [
+      COMMAND,
+      'scheduler',
+      '--dask',
+      ...ports,
+      '--python',
+      flags.python,
+    ]);
+  }
+  const where = ['--host', '127.0.0.1', '--port', '0', '--no-dashboard'];
+  return start(flags.python, ['-m', 'distributed.cli.dask_scheduler', ...where]);
+}
+
+/** One round: a fresh scheduler, fresh workers, a fresh client. */
+async function measure(peer: Peer): Promise<Readonly<Record<string, Measured>>> {
+  try {
+    const address = await addressOf(startScheduler(peer));
+    for (let index = 0; index < WORKERS; index++) {
+      const how = ['--nthreads', '1', '--no-nanny', '--no-dashboard'];
+      const worker = start(flags.python, ['-m', 'distributed.cli.dask_worker', address, ...how]);
+      worker.stdout?.resume();
+      worker.stderr?.resume();
+    }
+    const script = pythonScript('dask_client.py');
+    const { scenarios, tasks } = flags;
+    const args = [script, address, '--scenarios', scenarios, '--tasks', tasks];
+    const { stdout } = await promisify(execFile)(flags.python, args, { maxBuffer: 2 ** 24 });
+    return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as Record<string, Measured>;
+  } finally {
+    await stopAll();
+  }
+}
+
+/** Seconds in the middle. */
+function middle(rounds: readonly Readonly<Record<string, Measured>>[], name: string): Measured {
+  const sorted = rounds
+    .map((each) => each[name])
+    .filter((each): each is Measured => each !== undefined)
+    .toSorted((a, b) => a.seconds - b.seconds);
+  return sorted[Math.floor(sorted.length / 2)] ?? { seconds: NaN, tasks: 0 };
+}
+
+function describe(name: string, { seconds, tasks }: Measured): Result {
+  if (name === 'latency') return { ms: round(seconds * 1000) };
+  return { seconds: round(seconds), tasksPerS: Math.round(tasks / seconds) };
+}
+
+async function main(): Promise<void> {
+  const results: Record<Peer, Readonly<Record<string, Measured>>[]> = { dask: [], yardmaster: [] };
+  const peers = PEERS.filter((peer) => flags.only === undefined || peer === flags.only);
+  for (let index = 0; index < Number(flags.rounds); index++) {
+    for (const peer of peers) {
+      const measured = await measure(peer);
+      results[peer].push(measured);
+      process.stderr.write(`round ${index + 1} of ${peer}: ${JSON.stringify(measured)}\n`);
+    }
+  }
+  const version = (results.dask[0] ?? results.yardmaster[0])?.['distributed'];
+  for (const name of flags.scenarios.split(',')) {
+    const [dask, ours] = PEERS.map((peer) => middle(results[peer], name)) as [Measured, Measured];
+    print({
+      bench: 'dask',
+      scenario: name,
+      distributed: version,
+      dask: describe(name, dask),
+      yardmaster: describe(name, ours),
+      ratio: round(dask.seconds / ours.seconds),
+    });
+  }
+}
+
+await main();

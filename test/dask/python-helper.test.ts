@@ -7,6 +7,7 @@ import { FrameReader } from '../../adapters/dask-wire/frames.ts';
 import {
   GraphUnpacker,
   isCallSpec,
+  pythonCommands,
   type GraphMessage,
   type UnpackedGraph,
 } from '../../adapters/dask-wire/graph/index.ts';
@@ -24,10 +25,10 @@ const context = {
 };
 const unpackers: GraphUnpacker[] = [];
 
-function anUnpacker(options: { command?: [string]; timeoutMs?: number } = {}): GraphUnpacker {
-  const { command = [python?.command ?? ''], timeoutMs = 60_000 } = options;
+function anUnpacker(options: { commands?: [string][]; timeoutMs?: number } = {}): GraphUnpacker {
+  const { commands = [[python?.command ?? '']], timeoutMs = 60_000 } = options;
   const unpacker = new GraphUnpacker(
-    { command, timeoutMs, clock: new SystemClock(), log: silent },
+    { commands, timeoutMs, clock: new SystemClock(), log: silent },
     context,
   );
   unpackers.push(unpacker);
@@ -156,11 +157,49 @@ describe.skipIf(python === undefined)(`graphs read by Python${skipReason(python)
   });
 });
 
+describe.skipIf(python === undefined)('the choice of a Python', () => {
+  const graph = { op: 'update-graph', keys: [], expr_ser: null };
+  const working: [string] = [python?.command ?? ''];
+
+  it('those that do not work are passed over', async () => {
+    const unpacker = anUnpacker({ commands: [['no-such-python'], ['false'], working] });
+    await expect(unpacker.unpack(graph)).rejects.toMatchObject({ code: 'ERR_GRAPH_INVALID' });
+    expect(unpacker.versions).toMatchObject({ distributed: python!.version });
+  });
+
+  it('one of another version than the client is better than none', async () => {
+    const unpacker = anUnpacker({ commands: [['false'], working, ['false']] });
+    unpacker.prepare('2099.1.0');
+    await expect(unpacker.unpack(graph)).rejects.toMatchObject({ code: 'ERR_GRAPH_INVALID' });
+    expect(unpacker.versions).toMatchObject({ distributed: python!.version });
+  });
+
+  it('it is started for clients whose graphs need it', () => {
+    const unpacker = anUnpacker();
+    unpacker.prepare('2022.12.1+ds.1');
+    expect(unpacker.pid).toBeUndefined();
+    unpacker.prepare('2023.4.0');
+    expect(unpacker.pid).toBeGreaterThan(0);
+  });
+
+  it('the environment names some, the user exactly one', () => {
+    const environment = { PYTHON: '/a/python', VIRTUAL_ENV: '/venv' };
+    expect(pythonCommands('', environment).map(([program]) => program)).toEqual([
+      '/a/python',
+      '/venv/bin/python',
+      'python3',
+      '/usr/bin/python3',
+      'python',
+    ]);
+    expect(pythonCommands('uv run python', environment)).toEqual([['uv', 'run', 'python']]);
+  });
+});
+
 describe('a Python that cannot be used', () => {
   const graph = { op: 'update-graph', expr_ser: null, keys: ['a'] };
 
   it('a command that does not exist is named', async () => {
-    const unpacking = anUnpacker({ command: ['no-such-python'] }).unpack(graph);
+    const unpacking = anUnpacker({ commands: [['no-such-python']] }).unpack(graph);
     await expect(unpacking).rejects.toMatchObject({
       code: 'ERR_CONNECT',
       message: expect.stringContaining('no-such-python') as string,
@@ -168,7 +207,7 @@ describe('a Python that cannot be used', () => {
   });
 
   it('a command that is no Python is named, and is started again for the next graph', async () => {
-    const unpacker = anUnpacker({ command: ['false'] });
+    const unpacker = anUnpacker({ commands: [['false']] });
     for (let round = 0; round < 2; round++) {
       await expect(unpacker.unpack(graph)).rejects.toMatchObject({
         code: 'ERR_CONNECT',

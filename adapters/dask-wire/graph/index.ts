@@ -5,7 +5,8 @@ import { assembleGraph } from './unpack-answers.ts';
 import type { GraphContext, UnpackedGraph } from './unpacked.ts';
 
 export type { GraphMessage } from './materialized.ts';
-export type { HelperAnswer, HelperOptions, PythonFailure } from './python-helper.ts';
+export { pythonCommands } from './python-commands.ts';
+export type { HelperAnswer, HelperOptions, PythonCommand, PythonFailure } from './python-helper.ts';
 export { isCallSpec, type CallSpec, type GraphContext, type UnpackedGraph } from './unpacked.ts';
 
 /** Fields of a client's message that describe the tasks; the rest need not go to Python. */
@@ -30,6 +31,15 @@ export class GraphUnpacker {
   /** Process id of the helper, while there is one. */
   get pid(): number | undefined {
     return this.helper.pid;
+  }
+
+  /**
+   * Starts the helper for a client whose graphs need it, so that the first one does not wait for that.
+   * @param version - `distributed` of the client
+   */
+  prepare(version: string): void {
+    const [year = 0, month = 0] = version.split('.').map(Number);
+    if (year > 2023 || (year === 2023 && month >= 4)) this.helper.prepare(version);
   }
 
   /**

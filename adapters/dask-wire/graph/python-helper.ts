@@ -3,10 +3,16 @@ import { YardmasterError, type Clock, type Logger, type Timer } from '../../../c
 import { HelperProcess } from './helper-process.ts';
 import { isRecord } from './unpacked.ts';
 
+/** A program and arguments for it. */
+export type PythonCommand = readonly [string, ...string[]];
+
 /** How a helper is run. */
 export interface HelperOptions {
-  /** The Python to use, with arguments of its own: `['python3']`. */
-  readonly command: readonly [string, ...string[]];
+  /**
+   * Pythons that may be used, each with arguments of its own (`['python3']`). The first one that has
+   * the version of the clients is taken, or else the first that has Dask at all.
+   */
+  readonly commands: readonly PythonCommand[];
   /** Milliseconds that one request may take, the start of the process included. Infinity: any time. */
   readonly timeoutMs: number;
   readonly clock: Clock;
@@ -48,8 +54,16 @@ export class PythonHelper {
   private readonly requests: Request[] = [];
   private timer: Timer | undefined;
   private count = 0;
+  /** Those that are left to try. One that served stays the first. */
+  private candidates: PythonCommand[];
+  /** Served, but has another version than the clients. */
+  private fallback: PythonCommand | undefined;
+  private readonly reasons: YardmasterError[] = [];
+  private wantedVersion: string | undefined;
 
-  constructor(private readonly options: HelperOptions) {}
+  constructor(private readonly options: HelperOptions) {
+    this.candidates = [...options.commands];
+  }
 
   /** What the process has; empty before it is ready. */
   versions: Readonly<Record<string, unknown>> = {};
@@ -57,6 +71,12 @@ export class PythonHelper {
   /** Of the running process, if there is one. */
   get pid(): number | undefined {
     return this.process?.pid;
+  }
+
+  /** Starts the process, for a client that will ask soon. @param version - its `distributed` */
+  prepare(version: string): void {
+    this.wantedVersion ??= version;
+    if (this.process === undefined && !this.isClosed) this.start();
   }
 
   /**
@@ -95,14 +115,17 @@ export class PythonHelper {
   }
 
   private start(): void {
-    const { command, log } = this.options;
+    const [command] = this.candidates;
+    if (command === undefined) return;
+    const { log } = this.options;
     this.isReady = false;
     const process = new HelperProcess(command, {
       ready: (versions) => {
-        if (this.process !== process) return;
+        if (this.process !== process || this.passOver(process, command, versions)) return;
         this.isReady = true;
         this.versions = versions;
-        log.info({ versions, pid: process.pid }, 'the Python helper is ready');
+        this.candidates = [command];
+        log.info({ command, versions, pid: process.pid }, 'the Python helper is ready');
         for (const request of [...this.requests]) this.send(process, request);
       },
       answer: (message, frames) => {
@@ -114,6 +137,28 @@ export class PythonHelper {
       },
     });
     this.process = process;
+  }
+
+  /** Whether another Python is tried because this one has not what the clients have. */
+  private passOver(
+    process: HelperProcess,
+    command: PythonCommand,
+    { distributed }: Readonly<Record<string, unknown>>,
+  ): boolean {
+    const { wantedVersion } = this;
+    if (wantedVersion === undefined || distributed === wantedVersion) return false;
+    if (this.fallback === command) {
+      const message = 'the Python helper and the client have different versions of distributed';
+      this.options.log.warn({ helper: distributed, client: wantedVersion, command }, message);
+      return false;
+    }
+    this.fallback ??= command;
+    this.candidates.shift();
+    if (this.candidates.length === 0) this.candidates.push(this.fallback);
+    this.process = undefined;
+    process.kill();
+    this.start();
+    return true;
   }
 
   private send(process: HelperProcess, request: Request): void {
@@ -143,20 +188,48 @@ export class PythonHelper {
     request.resolve(request.answers);
   }
 
-  /** The process is gone: what it was working on fails, or everything if it never got ready. */
+  /** The process is gone: what it was working on fails, or everything if none gets ready. */
   private bury(reason: YardmasterError): void {
     const wasReady = this.isReady;
     this.process = undefined;
     this.isReady = false;
     this.timer?.cancel();
+    if (!wasReady && this.tryNext(reason)) return;
     const failed = this.requests.splice(0, wasReady ? 1 : this.requests.length);
     this.options.log.error({ err: reason, requests: failed.length }, reason.message);
-    for (const { reject } of failed) reject(reason);
+    for (const { reject } of failed) reject(wasReady ? reason : this.allReasons(reason));
+    if (!wasReady) this.startOver();
     // What was answered in part is answered anew.
     for (const { answers } of this.requests) answers.length = 0;
     if (this.requests.length === 0) return;
     this.start();
     this.watch();
+  }
+
+  private tryNext(reason: YardmasterError): boolean {
+    this.reasons.push(reason);
+    const failed = this.candidates.shift();
+    const { fallback } = this;
+    if (this.candidates.length === 0 && fallback !== undefined && failed !== fallback) {
+      this.candidates.push(fallback);
+    }
+    if (this.candidates.length === 0) return false;
+    this.start();
+    this.watch();
+    return true;
+  }
+
+  private allReasons(last: YardmasterError): YardmasterError {
+    const { reasons } = this;
+    if (reasons.length < 2) return last;
+    const message = `none of ${reasons.length} Pythons can be used: ${reasons.map((each) => each.message).join('; ')}`;
+    return new YardmasterError(last.code, message, { reasons: reasons.map(({ data }) => data) });
+  }
+
+  /** The next graph may find what was missing: somebody may have installed it. */
+  private startOver(): void {
+    this.candidates = [...this.options.commands];
+    this.reasons.length = 0;
   }
 
   private drop(request: Request): void {

@@ -16,9 +16,9 @@ export const builtins: Builtins = {
   family: async () => (await import('../policies/queuing/family.ts')).family,
   direct: async () => (await import('../policies/queuing/direct.ts')).direct,
   'depth-first': async () => (await import('../policies/ordering/depth-first.ts')).depthFirst,
-  dask: async () => (await import('../policies/ordering/dask.ts')).daskOrder,
+  // These names stand for something else, too.
+  'ordering/dask': async () => (await import('../policies/ordering/dask.ts')).daskOrder,
   mars: async () => (await import('../policies/ordering/mars.ts')).mars,
-  // The name stands for another policy in the slot `fairness`.
   'ordering/fifo': async () => (await import('../policies/ordering/fifo.ts')).fifo,
   best: async () => (await import('../policies/ordering/best.ts')).best,
   fifo: async () => (await import('../policies/fairness/fifo.ts')).fifo,
@@ -27,6 +27,7 @@ export const builtins: Builtins = {
 
   // Plugins.
   amm: async () => (await import('./active-memory-manager.ts')).default,
+  dask: async () => (await import('../adapters/dask-wire/index.ts')).default,
   coordination: async () => (await import('./coordination.ts')).default,
   'work-stealing': async () => (await import('./work-stealing.ts')).default,
 

@@ -4,6 +4,7 @@ import { parseBytes, parseDurationMs } from '../../core/config/units.ts';
 import { VERSION } from '../../core/api/version.ts';
 import { LOG_LEVELS, type LogFlags } from './logger.ts';
 import { errorText } from './report-error.ts';
+import type { SchedulerFlags } from './scheduler-command.ts';
 import type { ZeroWorkersFlags } from './zero-workers-command.ts';
 
 const FAILURE_CODE = 1;
@@ -34,6 +35,13 @@ common(program.command('scheduler'))
   .option('-c, --config <file>', 'configuration file (YAML, JSON or a JavaScript module)')
   .option('--host <host>', 'host to listen on; 0.0.0.0 for all (default: of the configuration)')
   .option('-p, --port <port>', 'port to listen on; 0 for any (default: of the configuration)', port)
+  .option('--dask', 'also take the place of `dask scheduler`, for clients and workers of Dask')
+  .option(
+    '--dask-port <port>',
+    'port for Dask; 0 for any (default: 8786, and 0 with --port 0)',
+    port,
+  )
+  .option('--python <command>', 'Python with the packages of your Dask clients (default: python3)')
   .addHelpText(
     'after',
     `
@@ -41,10 +49,15 @@ Examples:
   $ yardmaster scheduler
   tcp://127.0.0.1:8786
   $ yardmaster scheduler --config cluster.yaml --host 0.0.0.0 --port 9000
+  $ yardmaster scheduler --dask
+  tcp://127.0.0.1:8786
+  tcp://127.0.0.1:8785
+
+With --dask the first line is the address for Dask; without --port, the other one moves out of its way.
 
 There is neither encryption nor a password: listen only where everybody is trusted.`,
   )
-  .action(async (options: CommonOptions & { config?: string; host?: string; port?: number }) => {
+  .action(async (options: CommonOptions & SchedulerFlags) => {
     const { schedulerCommand } = await import('./scheduler-command.ts');
     await run(options, () => schedulerCommand(options));
   });

@@ -1,4 +1,4 @@
-import { startScheduler } from '../app/start-scheduler.ts';
+import { type RunningScheduler, startScheduler } from '../app/start-scheduler.ts';
 import { tuneEngine } from './engine-flags.ts';
 import { type LogFlags, stderrLogger } from './logger.ts';
 import { untilStopped } from './until-stopped.ts';
@@ -8,7 +8,14 @@ export interface SchedulerFlags extends LogFlags {
   readonly config?: string;
   readonly host?: string;
   readonly port?: number;
+  /** Also listen for Dask. */
+  readonly dask?: boolean;
+  readonly daskPort?: number;
+  readonly python?: string;
 }
+
+/** Where Dask's schedulers listen. */
+const DASK_PORT = 8786;
 
 /** `yardmaster scheduler`. Runs until it is stopped. */
 export async function schedulerCommand(flags: SchedulerFlags): Promise<number> {
@@ -20,18 +27,48 @@ export async function schedulerCommand(flags: SchedulerFlags): Promise<number> {
     (configured) => addressOf(configured, flags),
   );
   const stopped = untilStopped(running);
-  // Only now, for whoever waits for this line may send a signal at once.
+  const daskAddress = flags.dask === true ? await listenForDask(running, flags) : undefined;
+  // Only now, for whoever waits for these lines may send a signal at once.
+  if (daskAddress !== undefined) process.stdout.write(`${daskAddress}\n`);
   process.stdout.write(`${running.address}\n`);
   return stopped;
 }
 
+/** The plugin is there already when the configuration names it; flags then change nothing. */
+async function listenForDask(running: RunningScheduler, flags: SchedulerFlags): Promise<string> {
+  const { scheduler } = running;
+  const { host = '127.0.0.1', python } = flags;
+  const shownHost = host.includes(':') ? `[${host}]` : host;
+  try {
+    await scheduler.addPlugin('dask', {
+      idempotent: true,
+      options: {
+        address: `tcp://${shownHost}:${daskPortOf(flags)}`,
+        ...(python === undefined ? {} : { python }),
+      },
+    });
+  } catch (error) {
+    await running.close();
+    throw error;
+  }
+  return String(await scheduler.command('dask.address'));
+}
+
+function daskPortOf({ daskPort, port }: SchedulerFlags): number {
+  return daskPort ?? (port === 0 ? 0 : DASK_PORT);
+}
+
 /** Flags win over the configuration, each for its part. */
-function addressOf(configured: string, { host, port }: SchedulerFlags): string {
+function addressOf(configured: string, flags: SchedulerFlags): string {
+  const { host, dask } = flags;
   const parts = /^(?<scheme>[^:]+):\/\/(?<host>\[[^\]]*\]|[^:]*)(?::(?<port>\d+))?$/.exec(
     configured,
   );
-  if (parts?.groups === undefined || (host === undefined && port === undefined)) return configured;
+  if (parts?.groups === undefined) return configured;
   const { scheme, host: itsHost, port: itsPort } = parts.groups;
   const wantedHost = host === undefined ? itsHost : host.includes(':') ? `[${host}]` : host;
-  return `${scheme}://${wantedHost}:${port ?? itsPort ?? 0}`;
+  const isTaken = dask === true && Number(itsPort) === daskPortOf(flags);
+  const port = flags.port ?? (isTaken ? Number(itsPort) - 1 : (itsPort ?? 0));
+  if (host === undefined && String(port) === itsPort) return configured;
+  return `${scheme}://${wantedHost}:${port}`;
 }

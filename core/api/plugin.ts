@@ -95,6 +95,8 @@ export interface PluginContext {
   load(entry: UseEntry, at?: readonly (string | number)[]): Promise<LoadedExtension>;
   /** Where to tell what was decided about a task, for `why`. */
   readonly decisions: DecisionSink;
+  /** Closes the whole scheduler, in good order and soon. */
+  shutDown(): void;
   /** Tells people of an error that the plugin survived: logged, counted, and an `error` event. */
   report(error: YardmasterError): void;
 }

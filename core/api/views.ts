@@ -86,6 +86,8 @@ export interface TaskView {
   readonly restrictions: Restrictions | undefined;
   readonly exceptionBlame: TaskView | undefined;
   readonly failure: TaskFailure | undefined;
+  /** How to compute it; opaque. Undefined for data. */
+  readonly runSpec: unknown;
   readonly annotations: Readonly<Record<string, unknown>> | undefined;
   readonly metadata: Readonly<Record<string, unknown>> | undefined;
 }

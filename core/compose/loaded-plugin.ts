@@ -29,6 +29,8 @@ export interface PluginHost {
   enqueue(stimulus: NewStimulus): void;
   /** A connection from within the process. @throws YardmasterError `ERR_CLOSED` */
   connectLocal(from: string, open: (connection: Connection) => ConnectionHandlers): Connection;
+  /** Ends when everything is closed. */
+  close(): Promise<void>;
   /** Runs a command. @throws YardmasterError */
   command(name: string, parameters: unknown, caller: Caller): unknown;
   /** For decisions that plugins tell of. */
@@ -131,6 +133,7 @@ export class LoadedPlugin {
       get: (token) => container.get(token),
       load: (entry, at) => this.load(entry, at),
       decisions: this.decisionSink(),
+      shutDown: () => void host.close(),
       report: (error) => this.report(error),
     };
   }

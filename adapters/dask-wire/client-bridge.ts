@@ -1,0 +1,259 @@
+import {
+  Channel,
+  type ChannelHandlers,
+  type ClientReport,
+  PROTOCOL,
+  type ToClientMessage,
+  VERSION,
+  type WireMessage,
+  YardmasterError,
+} from '../../core/api/index.ts';
+import type { Comm } from './comm.ts';
+import type { DaskClient, Fields } from './context.ts';
+import { type Dialect, dialectOf, versionIn } from './dialect.ts';
+import type { BridgeHost } from './front.ts';
+import type { UnpackedGraph } from './graph/unpacked.ts';
+import { asPythonException, opaqueException, PythonException } from './py-errors.ts';
+import { stimulusOf } from './translate-from-worker.ts';
+import { simpleClientReport, toClient } from './translate-client.ts';
+import { asList, isFields, textIn } from './values.ts';
+
+/**
+ * A Dask client as a client of the scheduler. Its messages take effect in their order, also when a graph
+ * among them takes long to unpack.
+ */
+export class ClientBridge implements DaskClient, ChannelHandlers {
+  readonly id: string;
+  readonly dialect: Dialect;
+  private readonly channel: Channel;
+  private isUnpacking = false;
+  private isLeaving = false;
+  private readonly idleWaiters: (() => void)[] = [];
+
+  private constructor(
+    private readonly comm: Comm,
+    readonly registration: Fields,
+    private readonly host: BridgeHost,
+  ) {
+    this.id = textIn(registration, 'client');
+    this.dialect = dialectOf(versionIn(registration['versions']));
+    let channel: Channel | undefined;
+    host.plugin.connect((connection) => {
+      channel = new Channel(connection, host.clock, this);
+      return channel;
+    });
+    this.channel = channel as unknown as Channel;
+  }
+
+  /** Brings a client in. It is answered here, also when it is refused. */
+  static async open(comm: Comm, request: Fields, host: BridgeHost): Promise<void> {
+    const bridge = new ClientBridge(comm, request, host);
+    await bridge.register();
+  }
+
+  send(...messages: readonly Fields[]): void {
+    this.comm.send(...messages);
+  }
+
+  /** Resolves when no graph of this client is being unpacked, and nothing waits behind one. */
+  settled(): Promise<void> {
+    if (!this.isUnpacking) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.idleWaiters.push(resolve);
+    });
+  }
+
+  onMessage(message: WireMessage): void {
+    const { host, dialect } = this;
+    const told = message as unknown as ToClientMessage;
+    this.comm.send(...toClient(told, dialect, host.keys, host.types));
+  }
+
+  onRequest(method: string): unknown {
+    throw new YardmasterError('ERR_PROTOCOL', `a client of Dask does not answer "${method}"`, {
+      method,
+    });
+  }
+
+  onClose(error?: Error): void {
+    this.host.removeClient(this);
+    if (error !== undefined) this.comm.abort(error);
+    else {
+      this.comm.send({ op: 'stream-closed' });
+      void this.comm.close();
+    }
+  }
+
+  private async register(): Promise<void> {
+    const { comm, channel, host } = this;
+    const versions = { distributed: this.dialect.version };
+    try {
+      await channel.request('hello', { protocol: PROTOCOL, role: 'client', version: VERSION });
+      await channel.request('register-client', { client: this.id, versions });
+    } catch (error) {
+      channel.abort(error as Error);
+      host.fail(comm, error);
+      return;
+    }
+    host.addClient(this);
+    // The client accepts nothing else in its first batch.
+    comm.write([{ op: 'stream-start' }]);
+    comm.attach({
+      onMessage: (message, frames) => {
+        this.takeBatch(asList(message) ?? [message], 0, frames);
+      },
+      onClose: (error) => this.onCommClosed(error),
+    });
+  }
+
+  private onCommClosed(error: Error | undefined): void {
+    if (error === undefined || this.isLeaving) void this.channel.close();
+    else this.channel.abort(error);
+    this.host.removeClient(this);
+    this.release();
+  }
+
+  /** Takes messages until one of them takes time; the others, and what comes later, wait for it. */
+  private takeBatch(batch: readonly unknown[], from: number, frames: readonly Uint8Array[]): void {
+    for (let index = from; index < batch.length; index++) {
+      const message = batch[index];
+      if (!isFields(message)) continue;
+      const unpacking = this.take(message, frames, index);
+      if (unpacking === undefined) continue;
+      this.isUnpacking = true;
+      this.comm.pause();
+      void unpacking.finally(() => {
+        this.isUnpacking = false;
+        this.takeBatch(batch, index + 1, frames);
+        this.goOn();
+      });
+      return;
+    }
+  }
+
+  private goOn(): void {
+    if (this.isUnpacking) return;
+    this.comm.resume(); // Takes what has come meanwhile.
+    if (!this.isStillUnpacking()) this.release();
+  }
+
+  private isStillUnpacking(): boolean {
+    return this.isUnpacking;
+  }
+
+  private release(): void {
+    for (const resolve of this.idleWaiters.splice(0)) resolve();
+  }
+
+  private take(
+    message: Fields,
+    frames: readonly Uint8Array[],
+    index: number,
+  ): Promise<void> | undefined {
+    const op = String(message['op']);
+    try {
+      if (op === 'update-graph' || op === 'update-graph-hlg') {
+        return this.takeGraph(message, frames, index);
+      }
+      this.takeOther(op, message);
+    } catch (cause) {
+      this.host.report(
+        new YardmasterError(
+          'ERR_PROTOCOL',
+          `the message ${op} of client ${this.id} cannot be used: ${(cause as Error).message}`,
+          { op, client: this.id },
+          { cause },
+        ),
+      );
+    }
+    return undefined;
+  }
+
+  private takeGraph(
+    message: Fields,
+    frames: readonly Uint8Array[],
+    index: number,
+  ): Promise<void> | undefined {
+    try {
+      const unpacked = this.host.unpackGraph(message, frames, index);
+      if (!(unpacked instanceof Promise)) {
+        this.submit(unpacked, message);
+        return undefined;
+      }
+      return unpacked.then(
+        (graph) => this.submit(graph, message),
+        (error: unknown) => this.failGraph(message, error),
+      );
+    } catch (error) {
+      this.failGraph(message, error);
+      return undefined;
+    }
+  }
+
+  private submit(
+    { tasks, keys, fifoTimeoutMs, submittingTask }: UnpackedGraph,
+    message: Fields,
+  ): void {
+    this.report({
+      op: 'update-graph',
+      stimulusId: stimulusOf(message),
+      tasks,
+      keys,
+      fifoTimeoutMs,
+      ...(submittingTask === undefined ? {} : { submittingTask }),
+    });
+    this.host.graphSubmitted(this, keys, message);
+  }
+
+  /** Nobody may wait for tasks that never come to be. */
+  private failGraph(message: Fields, error: unknown): void {
+    this.host.log.warn({ err: error, client: this.id }, 'a graph could not be unpacked');
+    const cause = asPythonException(error);
+    const exception = opaqueException(
+      cause instanceof PythonException ? cause : new PythonException('RuntimeError', String(error)),
+    );
+    for (const key of asList(message['keys']) ?? []) {
+      this.comm.send({ op: 'task-erred', key, exception, traceback: null });
+    }
+  }
+
+  private takeOther(op: string, message: Fields): void {
+    const { host } = this;
+    if (op === 'client-desires-keys') {
+      const client = typeof message['client'] === 'string' ? message['client'] : this.id;
+      host.desireKeys(client, host.keys.textsOf(message['keys']));
+    } else if (op === 'client-releases-keys' && this.isOfAnother(message)) {
+      host.releaseKeys(String(message['client']), host.keys.textsOf(message['keys']));
+    } else if (op === 'heartbeat-client') this.onHeartbeat();
+    else if (op === 'close-client' || op === 'close-stream') this.leave();
+    else {
+      const report = simpleClientReport(message, host.keys);
+      if (report === undefined) host.clientOp(op, message, this);
+      else {
+        if (report.op === 'client-releases-keys') host.dropPendingWishes(this.id, report.keys);
+        this.report(report);
+      }
+    }
+  }
+
+  private isOfAnother({ client }: Fields): boolean {
+    return typeof client === 'string' && client !== this.id;
+  }
+
+  private onHeartbeat(): void {
+    this.report({ op: 'heartbeat-client', stimulusId: 'heartbeat-client' });
+    if (!this.dialect.hasClientHeartbeatAnswer) return;
+    const interval = 10 * this.host.heartbeatIntervalS();
+    this.comm.send({ op: 'adjust-heartbeat-interval', interval });
+  }
+
+  private leave(): void {
+    if (this.isLeaving) return;
+    this.isLeaving = true;
+    void this.channel.close();
+  }
+
+  private report(report: ClientReport): void {
+    this.channel.send(report as unknown as WireMessage);
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * What differs between releases of `distributed`, for one peer. A field too many or too few ends a
+ * worker, so these follow the releases exactly.
+ */
+export interface Dialect {
+  /** As the peer told it. */
+  readonly version: string;
+  /** 2023.1.1: assignments have a number, which comes back with the answer. */
+  readonly hasRunIds: boolean;
+  /** Before 2023.2.1: `update_data` takes `report`. */
+  readonly hasUpdateDataReport: boolean;
+  /** 2023.3.1: one message for many cancelled keys. */
+  readonly hasCancelledKeys: boolean;
+  /** 2023.3.2: workers hear that a peer is gone. */
+  readonly hasRemoveWorker: boolean;
+  /** 2023.6.0: `compute-task` names a span. */
+  readonly hasSpanIds: boolean;
+  /** 2023.8.1: a task is one pickle; before, it may be a function with its arguments. */
+  readonly hasOnlyRunSpecs: boolean;
+  /** Before 2023.8.1: `get_data` takes `max_connections`. */
+  readonly hasMaxConnections: boolean;
+  /** Before 2025.2.0: `compute-task` says how long it is expected to take. */
+  readonly hasDuration: boolean;
+  /** 2025.3.0: cancelled keys come with a reason. */
+  readonly hasCancelReasons: boolean;
+  /** 2025.4.0: the heartbeats of clients are answered. */
+  readonly hasClientHeartbeatAnswer: boolean;
+}
+
+const known = new Map<string, Dialect>();
+
+/**
+ * The dialect of a release. A version that cannot be read (a checkout says `unknown`) counts as the
+ * newest.
+ */
+export function dialectOf(version: string): Dialect {
+  let dialect = known.get(version);
+  if (dialect === undefined) {
+    dialect = makeDialect(version);
+    // Peers choose the text; there are never this many releases.
+    if (known.size < 100) known.set(version, dialect);
+  }
+  return dialect;
+}
+
+/** The version of `distributed` in what a peer tells about its packages when it registers. */
+export function versionIn(versions: unknown): string {
+  const { packages } = (versions ?? {}) as { packages?: unknown };
+  const text = (packages as { distributed?: unknown } | null | undefined)?.distributed;
+  return typeof text === 'string' ? text : 'unknown';
+}
+
+function makeDialect(version: string): Dialect {
+  const since = (year: number, month: number, patch: number): boolean => {
+    const parts = /^(\d+)\.(\d+)\.(\d+)/.exec(version)?.slice(1).map(Number);
+    if (parts === undefined) return true;
+    const [itsYear = 0, itsMonth = 0, itsPatch = 0] = parts;
+    if (itsYear !== year) return itsYear > year;
+    if (itsMonth !== month) return itsMonth > month;
+    return itsPatch >= patch;
+  };
+  return {
+    version,
+    hasRunIds: since(2023, 1, 1),
+    hasUpdateDataReport: !since(2023, 2, 1),
+    hasCancelledKeys: since(2023, 3, 1),
+    hasRemoveWorker: since(2023, 3, 2),
+    hasSpanIds: since(2023, 6, 0),
+    hasOnlyRunSpecs: since(2023, 8, 1),
+    hasMaxConnections: !since(2023, 8, 1),
+    hasDuration: !since(2025, 2, 0),
+    hasCancelReasons: since(2025, 3, 0),
+    hasClientHeartbeatAnswer: since(2025, 4, 0),
+  };
+}

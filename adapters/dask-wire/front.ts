@@ -1,0 +1,389 @@
+import { randomUUID } from 'node:crypto';
+
+import {
+  type Clock,
+  type ClusterView,
+  type Logger,
+  type PluginContext,
+  type TaskView,
+  YardmasterError,
+} from '../../core/api/index.ts';
+import { ClientBridge } from './client-bridge.ts';
+import type { Comm } from './comm.ts';
+import { CommPool } from './comm-pool.ts';
+import type {
+  ClientOp,
+  DaskClient,
+  DaskContext,
+  DaskExtension,
+  DaskWorker,
+  Fields,
+  MakeExtension,
+  RpcHandler,
+  RpcTable,
+  WorkerOp,
+} from './context.ts';
+import type { UnpackedGraph } from './graph/unpacked.ts';
+import { KeyTable } from './key-table.ts';
+import { DaskListener } from './listener.ts';
+import { NO_REPLY } from './no-reply.ts';
+import { PendingWishes } from './pending-wishes.ts';
+import { PythonError, PythonException, uncaughtAnswer } from './py-errors.ts';
+import { makeEvents } from './rpc/events.ts';
+import { makeMetadata } from './rpc/metadata.ts';
+import { makeTasks } from './rpc/tasks.ts';
+import { makeWatchers } from './rpc/watchers.ts';
+import { TypeTable } from './type-table.ts';
+import { isFields } from './values.ts';
+import { WorkerBridge } from './worker-bridge.ts';
+
+/** Makes tasks of what clients submit. */
+export interface GraphUnpacker {
+  /**
+   * @param message - `update-graph` or `update-graph-hlg`
+   * @param frames - of the batch in which it came
+   * @param index - its position in the batch
+   */
+  unpack(
+    message: Fields,
+    frames: readonly Uint8Array[],
+    index: number,
+  ): UnpackedGraph | Promise<UnpackedGraph>;
+  /** Of the Python that it uses, as Dask tells them; undefined when it has used none so far. */
+  versions?(): Fields | undefined;
+  close?(): void | Promise<void>;
+}
+
+/** What the front is made of. */
+export interface FrontOptions {
+  readonly plugin: PluginContext;
+  readonly listenAddress: string;
+  readonly makeUnpacker: (context: DaskContext) => GraphUnpacker;
+  /** Handlers of requests. */
+  readonly rpc: RpcTable;
+  readonly extensions: readonly MakeExtension[];
+}
+
+/** What bridges ask of the front. */
+export type BridgeHost = Front;
+
+/** How often keys without tasks are looked for. */
+const SWEEP_INTERVAL_MS = 30_000;
+
+/** A nanny that does not answer within this is left to itself. */
+const KILL_TIMEOUT_MS = 10_000;
+
+/** Fields of a request that are for the front. */
+const ENVELOPE: ReadonlySet<string> = new Set(['op', 'reply', 'close']);
+
+/**
+ * Listens for Dask's processes: takes requests, and makes bridges of what registers. All else finds here
+ * what it works with.
+ */
+export class Front implements DaskContext {
+  readonly plugin: PluginContext;
+  readonly keys: KeyTable;
+  readonly types = new TypeTable();
+  readonly id = `Scheduler-${randomUUID()}`;
+  readonly services: Fields = {};
+  startedS = 0;
+  readonly pool: CommPool;
+  readonly workers = new Map<string, WorkerBridge>();
+  readonly clients = new Map<string, ClientBridge>();
+  readonly workerPlugins = new Map<string, unknown>();
+  readonly nannyPlugins = new Map<string, unknown>();
+  /** Told of every task that ended on a worker. */
+  readonly taskObservers = new Set<(message: Fields, key: string, worker: DaskWorker) => void>();
+  /** Told of every graph that was submitted. */
+  readonly graphObservers = new Set<
+    (client: DaskClient, keys: readonly string[], message: Fields) => void
+  >();
+  private readonly rpc = new Map<string, RpcHandler>();
+  private readonly clientOps = new Map<string, ClientOp>();
+  private readonly workerOps = new Map<string, WorkerOp>();
+  private readonly extensions: DaskExtension[] = [];
+  private readonly wishes: PendingWishes;
+  private readonly unpacker: GraphUnpacker;
+  private readonly startingNannies = new Set<Comm>();
+  private readonly nannyWaiters: (() => void)[] = [];
+  private listener: DaskListener | undefined;
+  private isClosing = false;
+
+  constructor(private readonly options: FrontOptions) {
+    const { plugin } = options;
+    this.plugin = plugin;
+    this.keys = new KeyTable((text) => plugin.cluster.tasks.has(text));
+    this.pool = new CommPool({ clock: plugin.clock });
+    this.wishes = new PendingWishes(this);
+    this.unpacker = options.makeUnpacker(this);
+    this.addHandlers(options.rpc);
+    for (const own of [makeEvents(this), makeMetadata(), makeTasks(this), makeWatchers(this)]) {
+      this.addExtension(own);
+    }
+    for (const make of options.extensions) this.addExtension(make(this));
+    plugin.every(SWEEP_INTERVAL_MS, () => this.keys.sweep());
+  }
+
+  get clock(): Clock {
+    return this.plugin.clock;
+  }
+
+  get log(): Logger {
+    return this.plugin.log;
+  }
+
+  get cluster(): ClusterView {
+    return this.plugin.cluster;
+  }
+
+  get address(): string {
+    return this.listener?.address ?? this.options.listenAddress;
+  }
+
+  /** @throws YardmasterError `ERR_CONNECT` when the address is taken */
+  async listen(): Promise<string> {
+    const { clock, log, options } = this;
+    this.listener = await DaskListener.listen(
+      options.listenAddress,
+      { clock, onRefused: (error) => log.warn({ err: error }, error.message) },
+      (comm) => void this.serve(comm),
+    );
+    this.startedS = this.nowS();
+    return this.listener.address;
+  }
+
+  /** Workers are told to close; clients see the end of their connection. */
+  sayGoodbye(): void {
+    this.isClosing = true;
+    for (const worker of this.workers.values()) {
+      worker.send({ op: 'close', reason: 'scheduler-close' });
+    }
+  }
+
+  async close(): Promise<void> {
+    this.isClosing = true;
+    for (const extension of this.extensions) extension.close?.();
+    this.wishes.close();
+    this.pool.close();
+    await this.unpacker.close?.();
+    await this.listener?.close();
+  }
+
+  nowS(): number {
+    return this.clock.nowMs() / 1000;
+  }
+
+  /** As Dask has it: more workers report more rarely. */
+  heartbeatIntervalS(): number {
+    const count = this.workers.size;
+    if (count <= 10) return 0.5;
+    if (count < 50) return 1;
+    return count < 200 ? 2 : count / 200 + 1;
+  }
+
+  report(error: YardmasterError): void {
+    this.plugin.report(error);
+  }
+
+  /** Answers with an error that the peer raises, and ends the connection. */
+  fail(comm: Comm, error: unknown): void {
+    comm.write(uncaughtAnswer(error));
+    void comm.close();
+  }
+
+  unpackGraph(
+    message: Fields,
+    frames: readonly Uint8Array[],
+    index: number,
+  ): UnpackedGraph | Promise<UnpackedGraph> {
+    return this.unpacker.unpack(message, frames, index);
+  }
+
+  addWorker(worker: WorkerBridge): void {
+    this.workers.set(worker.address, worker);
+  }
+
+  removeWorker(worker: WorkerBridge): void {
+    if (this.workers.get(worker.address) !== worker) return;
+    this.workers.delete(worker.address);
+    const gone = new YardmasterError('ERR_CLOSED', `the worker ${worker.address} left`, {
+      worker: worker.address,
+    });
+    this.pool.drop(worker.address, gone);
+  }
+
+  addClient(client: ClientBridge): void {
+    this.clients.set(client.id, client);
+  }
+
+  removeClient(client: ClientBridge): void {
+    if (this.clients.get(client.id) !== client) return;
+    this.clients.delete(client.id);
+    this.wishes.dropClient(client.id);
+    for (const extension of this.extensions) extension.clientGone?.(client);
+  }
+
+  desireKeys(client: string, keys: readonly string[]): void {
+    this.wishes.desire(client, keys);
+  }
+
+  releaseKeys(client: string, keys: readonly string[]): void {
+    this.wishes.release(client, keys);
+    this.plugin.enqueue({ op: 'client-releases-keys', client, keys });
+  }
+
+  dropPendingWishes(client: string, keys: readonly string[]): void {
+    this.wishes.release(client, keys);
+  }
+
+  async graphsSettled(client?: string): Promise<void> {
+    const asked = client === undefined ? [...this.clients.values()] : [this.clients.get(client)];
+    await Promise.all(asked.map((bridge) => bridge?.settled()));
+  }
+
+  graphSubmitted(client: DaskClient, keys: readonly string[], message: Fields): void {
+    for (const observe of this.graphObservers) observe(client, keys, message);
+  }
+
+  taskDone(message: Fields, key: string, worker: DaskWorker): void {
+    for (const observe of this.taskObservers) observe(message, key, worker);
+  }
+
+  /** Tasks were added: whoever waits for one of them has it now. */
+  tasksAdded(tasks: readonly TaskView[]): void {
+    this.wishes.tasksAdded(tasks);
+  }
+
+  restarted(): void {
+    for (const extension of this.extensions) extension.restarted?.();
+  }
+
+  clientOp(op: string, message: Fields, client: DaskClient): void {
+    const handle = this.clientOps.get(op);
+    if (handle === undefined) throw unknownOp(op);
+    handle(message, client, this);
+  }
+
+  workerOp(op: string, message: Fields, worker: DaskWorker): void {
+    const handle = this.workerOps.get(op);
+    if (handle === undefined) throw unknownOp(op);
+    handle(message, worker, this);
+  }
+
+  killThroughNanny(nanny: string, reason: string): void {
+    const timeout = KILL_TIMEOUT_MS / 1000;
+    this.pool
+      .call(nanny, 'kill', { reason, timeout }, { timeoutMs: 2 * KILL_TIMEOUT_MS })
+      .catch((error: unknown) => {
+        this.log.warn({ err: error, nanny }, 'a nanny could not be told to restart its worker');
+      });
+  }
+
+  pythonVersions(): Fields | undefined {
+    return this.unpacker.versions?.();
+  }
+
+  /** Resolves when no nanny is between its registration and the start of its worker. */
+  nanniesStarted(): Promise<void> {
+    if (this.startingNannies.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.nannyWaiters.push(resolve);
+    });
+  }
+
+  nannyStarting(comm: Comm): void {
+    this.startingNannies.add(comm);
+    void comm.closed.then(() => this.nannyStarted(comm));
+  }
+
+  private nannyStarted(comm: Comm): void {
+    if (!this.startingNannies.delete(comm) || this.startingNannies.size > 0) return;
+    for (const resolve of this.nannyWaiters.splice(0)) resolve();
+  }
+
+  shutDown(): void {
+    this.plugin.shutDown();
+  }
+
+  private addHandlers(table: RpcTable): void {
+    for (const [op, handler] of Object.entries(table)) this.rpc.set(op, handler);
+  }
+
+  private addExtension(extension: DaskExtension): void {
+    this.extensions.push(extension);
+    this.addHandlers(extension.rpc ?? {});
+    for (const [op, take] of Object.entries(extension.clientOps ?? {}))
+      this.clientOps.set(op, take);
+    for (const [op, take] of Object.entries(extension.workerOps ?? {}))
+      this.workerOps.set(op, take);
+  }
+
+  /** Requests one after the other, until one of them makes a stream of the connection. */
+  private async serve(comm: Comm): Promise<void> {
+    try {
+      for (;;) {
+        const request = await comm.read();
+        if (!isFields(request)) continue; // A peer acknowledges some answers with a plain text.
+        const { op } = request;
+        if (op === undefined) {
+          this.nannyStarted(comm); // It says how its start went.
+          continue;
+        }
+        if (op === 'close') {
+          await comm.close();
+          return;
+        }
+        if (op === 'register-worker' || op === 'register-client') {
+          await (op === 'register-worker' ? WorkerBridge : ClientBridge).open(comm, request, this);
+          return;
+        }
+        if (await this.answer(comm, String(op), request)) return;
+      }
+    } catch (error) {
+      if (comm.isClosed) return; // The peer left; there is nobody to tell.
+      this.log.warn({ err: error, peer: comm.peerAddress }, 'a connection of Dask was given up');
+      this.fail(comm, error);
+    }
+  }
+
+  /** Whether it was the last request of the connection. */
+  private async answer(comm: Comm, op: string, request: Fields): Promise<boolean> {
+    const wantsReply = request['reply'] !== false;
+    try {
+      const handle = this.rpc.get(op);
+      if (handle === undefined) throw unknownOp(op);
+      const answer = await handle(withoutEnvelope(request), this, comm);
+      if (wantsReply && answer !== NO_REPLY) comm.write(answer ?? null);
+    } catch (error) {
+      this.logFailure(op, comm, error);
+      if (wantsReply) comm.write(uncaughtAnswer(error));
+    }
+    if (request['close'] !== true) return false;
+    await comm.close();
+    return true;
+  }
+
+  private logFailure(op: string, comm: Comm, error: unknown): void {
+    if (this.isClosing) return;
+    const isOrdinary = error instanceof PythonException || error instanceof PythonError;
+    const fields = { err: error, op, peer: comm.peerAddress };
+    const text = `the request ${op} of ${comm.peerAddress} failed: ${String((error as Error).message)}`;
+    if (isOrdinary || YardmasterError.is(error)) this.log.debug(fields, text);
+    else this.log.error(fields, text);
+  }
+}
+
+function withoutEnvelope(request: Fields): Fields {
+  const fields: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(request)) {
+    if (!ENVELOPE.has(name)) fields[name] = value;
+  }
+  return fields;
+}
+
+function unknownOp(op: string): PythonException {
+  return new PythonException(
+    'NotImplementedError',
+    `the scheduler does not know the operation ${JSON.stringify(op)}; docs/dask.md lists what it serves`,
+  );
+}

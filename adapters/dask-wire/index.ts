@@ -1,0 +1,50 @@
+import { definePlugin, PLUGIN_API_VERSION } from '../../core/api/index.ts';
+import { Front } from './front.ts';
+import { makeUnpacker } from './graph-unpacker.ts';
+import { EXTENSIONS } from './extensions/index.ts';
+import { RPC } from './rpc/index.ts';
+
+/** Options of the plugin `dask`. */
+export interface DaskOptions {
+  /** Where Dask's workers, nannies and clients reach the scheduler. Port 0 chooses a free one. */
+  readonly address: string;
+  /** The Python that reads graphs; it needs the packages that clients use. */
+  readonly python: string;
+}
+
+/**
+ * Dask's own clients, workers and nannies, unmodified, with this scheduler in the place of theirs. The
+ * command `dask.address` tells where it listens.
+ */
+export default definePlugin<DaskOptions>({
+  name: 'dask',
+  apiVersion: PLUGIN_API_VERSION,
+  optionsSchema: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      address: { type: 'string', default: 'tcp://127.0.0.1:8786' },
+      python: { type: 'string', default: 'python3' },
+    },
+  },
+  setup(plugin, options) {
+    const front = new Front({
+      plugin,
+      listenAddress: options.address,
+      makeUnpacker: (context) => makeUnpacker(context, options),
+      rpc: RPC,
+      extensions: EXTENSIONS,
+    });
+    plugin.command('address', () => front.address);
+    return {
+      start: async () => {
+        const address = await front.listen();
+        plugin.log.info({ address }, 'listening for Dask');
+      },
+      graphUpdated: ({ tasks }) => front.tasksAdded(tasks),
+      restarted: () => front.restarted(),
+      beforeClose: () => front.sayGoodbye(),
+      close: () => front.close(),
+    };
+  },
+});

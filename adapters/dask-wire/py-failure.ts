@@ -1,0 +1,62 @@
+import type { ErrorPayload, TaskFailure } from '../../core/api/index.ts';
+import type { Fields } from './context.ts';
+import type { KeyTable } from './key-table.ts';
+import { killedWorker, opaqueException, PythonException } from './py-errors.ts';
+import { isFields } from './values.ts';
+
+/** What a Dask worker reported of a failure: two values that only Python can read. */
+export class PyFailure {
+  constructor(
+    readonly exception: unknown,
+    /** None when there is none. */
+    readonly traceback: unknown,
+  ) {}
+}
+
+/** The failure of a task in a message of a Dask worker, as the scheduler keeps it. */
+export function failureOf(report: Fields): TaskFailure {
+  return {
+    exception: new PyFailure(report['exception'], report['traceback'] ?? null),
+    traceback: undefined,
+    exceptionText: textOr(report['exception_text'], 'the task failed'),
+    tracebackText: textOr(report['traceback_text'], ''),
+  };
+}
+
+/** A failure for a Dask client, whoever reported it. */
+export function failureForClient(
+  { exception, exceptionText }: TaskFailure,
+  blame: string,
+  keys: KeyTable,
+): { readonly exception: unknown; readonly traceback: unknown } {
+  if (exception instanceof PyFailure) {
+    return { exception: exception.exception, traceback: exception.traceback };
+  }
+  const payload = isFields(exception) ? (exception as unknown as ErrorPayload) : undefined;
+  const raised = exceptionOf(payload, exceptionText, blame, keys);
+  return { exception: opaqueException(raised), traceback: null };
+}
+
+function exceptionOf(
+  payload: ErrorPayload | undefined,
+  text: string,
+  blame: string,
+  keys: KeyTable,
+): PythonException {
+  if (payload?.code === 'ERR_KILLED_WORKER') {
+    const { lastWorker, allowedFailures } = payload.data ?? {};
+    const address = textOr(lastWorker, '');
+    const key = keys.wireOf(blame);
+    const name = typeof key === 'string' ? key : blame;
+    return killedWorker(name, { address, name: address }, Number(allowedFailures ?? 0));
+  }
+  const isError = payload !== undefined && payload.code === undefined;
+  return new PythonException(
+    'RuntimeError',
+    isError ? `${payload.name}: ${payload.message}` : text,
+  );
+}
+
+function textOr(value: unknown, otherwise: string): string {
+  return typeof value === 'string' ? value : otherwise;
+}

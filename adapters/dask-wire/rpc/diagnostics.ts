@@ -1,0 +1,143 @@
+/** Looks into the scheduler and its workers, for people. */
+import { VERSION } from '../../../core/api/index.ts';
+import type { DaskContext, Fields, RpcTable } from '../context.ts';
+import { PythonException } from '../py-errors.ts';
+import { asList, entriesOf, isFields, numberIn } from '../values.ts';
+import { broadcast, workersIn } from './calls.ts';
+import { mergeProfiles } from './profile.ts';
+
+export const DIAGNOSTICS: RpcTable = {
+  versions: (_request, context) => versionsOf(context),
+  get_logs: (request, context) => logs(request, context),
+  logs: (request, context) => logs(request, context),
+  call_stack: (request, context) => callStack(request, context),
+  profile: (request, context) => profile(request, context),
+  profile_metadata: (request, context) => {
+    const workers = workersIn(context, request['workers']);
+    return broadcast(context, {
+      msg: { op: 'profile_metadata', start: request['start'] ?? 0, stop: request['stop'] ?? null },
+      ...(workers === undefined ? {} : { workers }),
+      onError: 'ignore',
+    });
+  },
+  get_cluster_state: (request, context) => clusterState(request, context),
+  amm_handler: (request, context) => {
+    const { method } = request;
+    const command = AMM_COMMANDS[String(method)];
+    if (command === undefined) {
+      throw new PythonException('AttributeError', `the memory manager has no ${String(method)}`);
+    }
+    const answer = context.plugin.run(command);
+    return method === 'running' ? answer : null;
+  },
+};
+
+const AMM_COMMANDS: Readonly<Record<string, string>> = {
+  start: 'amm.start',
+  stop: 'amm.stop',
+  run_once: 'amm.runOnce',
+  running: 'amm.running',
+};
+
+/** Of this process. There is no Python in it, and so none of its packages. */
+function versionsOf({ pythonVersions }: DaskContext): Fields {
+  return pythonVersions() ?? { host: { yardmaster: VERSION, node: process.version }, packages: {} };
+}
+
+interface Line {
+  readonly level: string;
+  readonly message: string;
+}
+
+const LEVELS: Readonly<Record<string, string>> = { info: 'INFO', warn: 'WARNING', error: 'ERROR' };
+
+/** The newest last, as Dask has them. */
+async function logs(request: Fields, { plugin }: DaskContext): Promise<unknown[]> {
+  const count = numberIn(request, 'n');
+  const given = count === undefined ? undefined : { count: Math.max(1, count) };
+  const { scheduler } = (await plugin.run('logs', given)) as { scheduler: readonly Line[] };
+  return scheduler.map(({ level, message }) => [LEVELS[level] ?? level.toUpperCase(), message]);
+}
+
+async function callStack(request: Fields, context: DaskContext): Promise<Map<string, unknown>> {
+  const asked = asList(request['keys']);
+  const byWorker = new Map<string, string[] | undefined>();
+  if (asked === undefined)
+    for (const address of context.workers.keys()) byWorker.set(address, undefined);
+  else for (const [address, keys] of processingFor(context, asked)) byWorker.set(address, keys);
+  const answers = await Promise.all(
+    [...byWorker].map(async ([address, keys]) => {
+      const wires = keys === undefined ? null : context.keys.wiresOf(keys);
+      return [address, await context.pool.call(address, 'call_stack', { keys: wires })] as const;
+    }),
+  );
+  return new Map(answers.filter(([, stacks]) => entriesOf(stacks).length > 0));
+}
+
+/** What is being computed of these tasks and of what they wait for, by worker. */
+function processingFor(
+  { cluster, keys }: DaskContext,
+  asked: readonly unknown[],
+): Map<string, string[]> {
+  const found = new Map<string, string[]>();
+  const stack = keys.textsOf(asked);
+  const seen = new Set(stack);
+  for (let key = stack.pop(); key !== undefined; key = stack.pop()) {
+    const task = cluster.tasks.get(key);
+    if (task === undefined) throw new PythonException('KeyError', key);
+    const address = task.processingOn?.address;
+    if (task.state === 'processing' && address !== undefined) {
+      found.set(address, [...(found.get(address) ?? []), key]);
+    }
+    if (task.state !== 'waiting') continue;
+    for (const { key: input } of task.dependencies) {
+      if (!seen.has(input)) stack.push(input);
+      seen.add(input);
+    }
+  }
+  return found;
+}
+
+async function profile(request: Fields, context: DaskContext): Promise<unknown> {
+  if (request['scheduler'] === true) return mergeProfiles([]);
+  const workers = workersIn(context, request['workers']);
+  const { start = null, stop = null, key = null, server = false } = request;
+  const answers = await broadcast(context, {
+    msg: { op: 'profile', start, stop, key, server },
+    ...(workers === undefined ? {} : { workers }),
+    onError: 'ignore',
+  });
+  return request['merge_workers'] === false ? answers : mergeProfiles([...answers.values()]);
+}
+
+async function clusterState(request: Fields, context: DaskContext): Promise<Fields> {
+  const exclude = request['exclude'] ?? [];
+  const [workers, versions] = await Promise.all([
+    broadcast(context, { msg: { op: 'dump_state', exclude }, onError: 'return' }),
+    broadcast(context, { msg: { op: 'versions' }, onError: 'ignore' }),
+  ]);
+  const dump = (await context.plugin.run('dump-state')) as { readonly scheduler: Fields };
+  return {
+    scheduler: schedulerState(context, dump.scheduler),
+    workers,
+    versions: { scheduler: versionsOf(context), workers: versions },
+  };
+}
+
+/** With the names that Dask's readers of such a dump look for. */
+function schedulerState(context: DaskContext, state: Fields): Fields {
+  const byName = (list: unknown, name: string): Map<unknown, unknown> => {
+    const entries = (asList(list) ?? []).map((item) => [isFields(item) ? item[name] : item, item]);
+    return new Map(entries as [unknown, unknown][]);
+  };
+  return {
+    ...state,
+    type: 'Scheduler',
+    id: context.id,
+    address: context.address,
+    tasks: byName(state['tasks'], 'key'),
+    workers: byName(state['workers'], 'address'),
+    clients: byName(state['clients'], 'key'),
+    transition_log: state['story'],
+  };
+}

@@ -1,0 +1,96 @@
+/** What Dask clients ask and what they are told. */
+import type { ClientReport, ToClientMessage, UpdateData } from '../../core/api/index.ts';
+import { toNumber } from './codec/index.ts';
+import type { Fields } from './context.ts';
+import type { Dialect } from './dialect.ts';
+import type { KeyTable } from './key-table.ts';
+import { failureForClient } from './py-failure.ts';
+import { stimulusOf } from './translate-from-worker.ts';
+import type { TypeTable } from './type-table.ts';
+import { asList, entriesOf } from './values.ts';
+
+/** What a client is told, as messages of its stream. */
+export function toClient(
+  message: ToClientMessage,
+  dialect: Dialect,
+  keys: KeyTable,
+  types: TypeTable,
+): readonly Fields[] {
+  switch (message.op) {
+    case 'key-in-memory': {
+      const type = types.pickleOf(message.type);
+      return [
+        {
+          op: 'key-in-memory',
+          key: keys.wireOf(message.key),
+          workers: message.workers,
+          ...(type === undefined ? {} : { type }),
+        },
+      ];
+    }
+    case 'task-erred': {
+      const { exception, traceback } = failureForClient(message.failure, message.blame, keys);
+      return [{ op: 'task-erred', key: keys.wireOf(message.key), exception, traceback }];
+    }
+    case 'cancelled-keys':
+      return cancelledKeys(message.keys, message.reason, dialect, keys);
+    case 'lost-data':
+    case 'task-retried':
+      return [{ op: message.op, key: keys.wireOf(message.key) }];
+    case 'restart':
+      return [{ op: 'restart' }];
+  }
+}
+
+/** As the release of the client understands it. */
+export function cancelledKeys(
+  texts: readonly string[],
+  reason: string,
+  dialect: Dialect,
+  keys: KeyTable,
+): readonly Fields[] {
+  const wires = keys.wiresOf(texts);
+  if (!dialect.hasCancelledKeys) return wires.map((key) => ({ op: 'cancelled-key', key }));
+  if (!dialect.hasCancelReasons) return [{ op: 'cancelled-keys', keys: wires }];
+  return [{ op: 'cancelled-keys', keys: wires, reason, msg: reason }];
+}
+
+/** Reports that need nothing but translation. Undefined for what is none of these. */
+export function simpleClientReport(message: Fields, keys: KeyTable): ClientReport | undefined {
+  const stimulusId = stimulusOf(message);
+  switch (message['op']) {
+    case 'client-releases-keys':
+      return { op: 'client-releases-keys', keys: keys.textsOf(message['keys']), stimulusId };
+    case 'report-key':
+      return { op: 'report-key', key: keys.textOf(message['key']), stimulusId };
+    case 'update-data':
+      return { op: 'update-data', items: dataItems(message, keys), stimulusId };
+    case 'cancel-keys': {
+      const reason = message['reason'];
+      return {
+        op: 'cancel-keys',
+        keys: keys.textsOf(message['keys']),
+        force: message['force'] === true,
+        ...(typeof reason === 'string' ? { reason } : {}),
+        stimulusId,
+      };
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** `who_has` and `nbytes`, both by key. */
+export function dataItems(message: Fields, keys: KeyTable): UpdateData['items'] {
+  const sizes = new Map(
+    entriesOf(message['nbytes']).map(([key, size]) => [keys.textOf(key), toNumber(size) ?? 0]),
+  );
+  return entriesOf(message['who_has']).map(([wire, holders]) => {
+    const key = keys.textOf(wire);
+    return {
+      key,
+      nbytes: Math.max(0, sizes.get(key) ?? 0),
+      workers: (asList(holders) ?? []).map(String),
+    };
+  });
+}

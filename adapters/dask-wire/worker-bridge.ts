@@ -1,0 +1,344 @@
+import {
+  Channel,
+  type ChannelHandlers,
+  type ComputeTask,
+  type HelloReply,
+  PROTOCOL,
+  type RegisterWorkerReply,
+  type StealRequest,
+  type ToWorkerMessage,
+  VERSION,
+  type WireMessage,
+  type WorkerReport,
+  YardmasterError,
+} from '../../core/api/index.ts';
+import type { Comm } from './comm.ts';
+import type { DaskWorker, Fields } from './context.ts';
+import { type Dialect, dialectOf, versionIn } from './dialect.ts';
+import type { BridgeHost } from './front.ts';
+import { PythonException } from './py-errors.ts';
+import {
+  heartbeatOf,
+  identityOf,
+  metricsOf,
+  simpleReport,
+  statusOf,
+  stimulusOf,
+  taskErred,
+  taskFinished,
+} from './translate-from-worker.ts';
+import { computeTask, isPythonTask, toWorker } from './translate-to-worker.ts';
+import { asList, isFields, numberIn } from './values.ts';
+
+const NO_FIELDS: Fields = {};
+
+/**
+ * A Dask worker as a worker of the scheduler: on one side its stream, on the other a connection to the
+ * scheduler like that of any worker. When one side ends, so does the other.
+ */
+export class WorkerBridge implements DaskWorker, ChannelHandlers {
+  readonly address: string;
+  readonly name: unknown;
+  readonly nanny: string | undefined;
+  readonly dialect: Dialect;
+  metrics: Fields;
+  private readonly channel: Channel;
+  /** What came from the scheduler before the worker had its answer. */
+  private held: ToWorkerMessage[] | undefined = [];
+  /** Numbers of assignments, for workers that do not know them. */
+  private readonly runIds = new Map<string, number>();
+  /** Numbers of the assignments that were asked back. */
+  private readonly asked = new Map<string, number>();
+
+  private constructor(
+    private readonly comm: Comm,
+    readonly registration: Fields,
+    private readonly host: BridgeHost,
+  ) {
+    const identity = identityOf(registration);
+    this.address = identity.address;
+    this.name = registration['name'] ?? this.address;
+    this.nanny = identity.nanny;
+    this.dialect = dialectOf(versionIn(registration['versions']));
+    this.metrics = isFields(registration['metrics']) ? registration['metrics'] : NO_FIELDS;
+    let channel: Channel | undefined;
+    host.plugin.connect((connection) => {
+      channel = new Channel(connection, host.clock, this);
+      return channel;
+    });
+    this.channel = channel as unknown as Channel;
+  }
+
+  /**
+   * Brings a worker in. It is answered here, also when it is refused.
+   * @throws YardmasterError when it is neither admitted nor refused in good order
+   */
+  static async open(comm: Comm, request: Fields, host: BridgeHost): Promise<void> {
+    if (hasEntries(request['nbytes'])) {
+      const count = hasEntries(request['nbytes'])
+        ? Object.keys(request['nbytes'] as object).length
+        : 0;
+      refuse(
+        comm,
+        host,
+        `the worker ${String(request['address'])} came back with ${count} results in memory; it has to come without any`,
+      );
+      return;
+    }
+    const bridge = new WorkerBridge(comm, request, host);
+    await bridge.register();
+  }
+
+  send(...messages: readonly Fields[]): void {
+    this.comm.send(...messages);
+  }
+
+  /** The worker lives. It tells so on a connection of its own. */
+  heartbeat(request: Fields): void {
+    if (isFields(request['metrics'])) this.metrics = request['metrics'];
+    this.report(heartbeatOf(request, this.host.keys));
+  }
+
+  onMessage(message: WireMessage): void {
+    const told = message as unknown as ToWorkerMessage;
+    if (this.held !== undefined) this.held.push(told);
+    else this.tell(told);
+  }
+
+  onRequest(method: string): unknown {
+    throw new YardmasterError(
+      'ERR_PROTOCOL',
+      `${this.address} is a worker of Dask, which does not answer "${method}"; ask it through a client of Dask`,
+      { method, worker: this.address },
+    );
+  }
+
+  /** The scheduler has let the worker go. */
+  onClose(error?: Error): void {
+    this.host.removeWorker(this);
+    if (error === undefined) void this.comm.close();
+    else this.comm.abort(error);
+  }
+
+  private async register(): Promise<void> {
+    const { comm, host, registration } = this;
+    try {
+      await this.channel.request<HelloReply>('hello', {
+        protocol: PROTOCOL,
+        role: 'worker',
+        version: VERSION,
+      });
+      await this.channel.request<RegisterWorkerReply>('register-worker', {
+        identity: identityOf(registration),
+        status: statusOf(registration['status']),
+        metrics: metricsOf(this.metrics),
+      });
+    } catch (error) {
+      this.channel.abort(error as Error);
+      this.answerRefusal(error);
+      return;
+    }
+    host.addWorker(this);
+    comm.write({
+      status: 'OK',
+      time: host.nowS(),
+      'heartbeat-interval': host.heartbeatIntervalS(),
+      'worker-plugins': host.workerPlugins,
+    });
+    const held = this.held ?? [];
+    this.held = undefined;
+    for (const message of held) this.tell(message);
+    comm.attach({
+      onMessage: (batch) => {
+        for (const message of asList(batch) ?? [batch]) this.take(message);
+      },
+      onClose: (error) => this.onCommClosed(error),
+    });
+  }
+
+  private answerRefusal(error: unknown): void {
+    const { comm, host } = this;
+    const field = YardmasterError.is(error, 'ERR_REGISTRATION') ? error.data['field'] : undefined;
+    if (field === 'name') refuse(comm, host, `name taken, ${String(this.name)}`);
+    else if (field === 'address') {
+      host.fail(comm, new PythonException('ValueError', `Worker already exists ${this.address}`));
+    } else refuse(comm, host, (error as Error).message);
+  }
+
+  private onCommClosed(error: Error | undefined): void {
+    if (error === undefined) void this.channel.close();
+    else this.channel.abort(error);
+    this.host.removeWorker(this);
+  }
+
+  // ---- from the worker ------------------------------------------------------------------------
+
+  private take(message: unknown): void {
+    if (!isFields(message)) return; // Acknowledgements are plain texts.
+    const { op } = message;
+    try {
+      if (op === 'task-finished') this.onFinished(message);
+      else if (op === 'close-stream') this.onGoodbye();
+      else this.takeOther(String(op), message);
+    } catch (cause) {
+      this.host.report(
+        new YardmasterError(
+          'ERR_PROTOCOL',
+          `the message ${String(op)} of worker ${this.address} cannot be used: ${(cause as Error).message}`,
+          { op, worker: this.address },
+          { cause },
+        ),
+      );
+    }
+  }
+
+  private onFinished(message: Fields): void {
+    const { host } = this;
+    const key = host.keys.textOf(message['key']);
+    const runId = this.runIdOf(message, key);
+    this.runIds.delete(key);
+    const report = taskFinished(message, key, runId);
+    host.types.learn(report.type, message['type']);
+    host.taskDone(message, key, this);
+    this.report(report);
+  }
+
+  private onErred(message: Fields): void {
+    const key = this.host.keys.textOf(message['key']);
+    const runId = this.runIdOf(message, key);
+    this.runIds.delete(key);
+    this.host.taskDone(message, key, this);
+    this.report(taskErred(message, key, runId));
+  }
+
+  private onLongRunning(message: Fields): void {
+    const key = this.host.keys.textOf(message['key']);
+    const computeDurationS = numberIn(message, 'compute_duration');
+    this.report({
+      op: 'long-running',
+      stimulusId: stimulusOf(message),
+      key,
+      runId: this.runIdOf(message, key),
+      ...(computeDurationS === undefined
+        ? {}
+        : { computeDurationS: Math.max(0, computeDurationS) }),
+    });
+  }
+
+  private onStealResponse(message: Fields): void {
+    const key = this.host.keys.textOf(message['key']);
+    const runId = this.asked.get(key);
+    this.asked.delete(key);
+    const { state } = message;
+    this.report({
+      op: 'steal-response',
+      stimulusId: stimulusOf(message),
+      keys: [key],
+      runIds: [runId ?? -1],
+      states: [typeof state === 'string' ? state : 'unknown'],
+    });
+  }
+
+  /** It leaves on purpose: what it was computing is not to blame. */
+  private onGoodbye(): void {
+    this.report({ op: 'worker-status-change', status: 'closing', stimulusId: 'close-stream' });
+    void this.channel.close();
+  }
+
+  private takeOther(op: string, message: Fields): void {
+    if (op === 'task-erred') this.onErred(message);
+    else if (op === 'long-running') this.onLongRunning(message);
+    else if (op === 'steal-response') this.onStealResponse(message);
+    else if (op === 'log-event') this.onLogEvent(message);
+    else {
+      const report = simpleReport(message, this.host.keys);
+      if (report !== undefined) this.report(report);
+      else this.host.workerOp(op, message, this);
+    }
+  }
+
+  private onLogEvent(message: Fields): void {
+    const { topic, msg } = message;
+    const topics = typeof topic === 'string' ? [topic] : (asList(topic) ?? []).map(String);
+    const told = isFields(msg) ? { ...msg, worker: this.address } : msg;
+    this.report({ op: 'log-event', stimulusId: stimulusOf(message), topics, message: told });
+  }
+
+  private runIdOf(message: Fields, key: string): number {
+    return numberIn(message, 'run_id') ?? this.runIds.get(key) ?? -1;
+  }
+
+  private report(report: WorkerReport): void {
+    this.channel.send(report as unknown as WireMessage);
+  }
+
+  // ---- to the worker --------------------------------------------------------------------------
+
+  private tell(message: ToWorkerMessage): void {
+    const { dialect, host } = this;
+    if (message.op === 'compute-task') this.assign(message);
+    else if (message.op === 'steal-request') this.askBack(message);
+    else if (message.op === 'set-priority')
+      return; // A worker of Dask cannot be told.
+    else if (message.op === 'close' && message.restart === true) this.restart(message.reason);
+    else {
+      if (message.op === 'free-keys') for (const key of message.keys) this.runIds.delete(key);
+      const told = toWorker(message, dialect, host.keys);
+      if (told !== undefined) this.comm.send(told);
+    }
+  }
+
+  private assign(message: ComputeTask): void {
+    const { dialect, host, comm } = this;
+    if (!isPythonTask(message.runSpec)) {
+      this.refuseTask(message);
+      return;
+    }
+    if (!dialect.hasRunIds) this.runIds.set(message.key, message.runId);
+    comm.send(computeTask(message, dialect, host.keys));
+  }
+
+  /** A task of another language fails here, with a reason, instead of ending the worker. */
+  private refuseTask({ key, runId }: ComputeTask): void {
+    const text =
+      `${key} is not a task of Python, and ${this.address} is a worker of Dask. ` +
+      'Restrict it to workers of its language, or start such a worker.';
+    const exception = { name: 'Error', message: text, code: 'ERR_TASK' };
+    this.report({
+      op: 'task-erred',
+      stimulusId: 'not-python',
+      key,
+      runId,
+      failure: { exception, traceback: undefined, exceptionText: text, tracebackText: '' },
+    });
+  }
+
+  private askBack({ keys, runIds, stimulusId }: StealRequest): void {
+    keys.forEach((key, index) => {
+      this.asked.set(key, runIds[index] as number);
+      const told = {
+        op: 'steal-request',
+        key: this.host.keys.wireOf(key),
+        stimulus_id: stimulusId,
+      };
+      this.comm.send(told);
+    });
+  }
+
+  /** A nanny starts a new process in its place; without one it closes. */
+  private restart(reason: string): void {
+    if (this.nanny === undefined) this.comm.send({ op: 'close', reason });
+    else this.host.killThroughNanny(this.nanny, reason);
+  }
+}
+
+function hasEntries(value: unknown): boolean {
+  if (value instanceof Map) return value.size > 0;
+  return isFields(value) && Object.keys(value).length > 0;
+}
+
+function refuse(comm: Comm, host: BridgeHost, message: string): void {
+  host.log.warn({ peer: comm.peerAddress }, message);
+  comm.write({ status: 'error', message, time: host.nowS() });
+  void comm.close();
+}

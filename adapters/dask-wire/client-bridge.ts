@@ -12,8 +12,8 @@ import type { Comm } from './comm.ts';
 import type { DaskClient, Fields } from './context.ts';
 import { type Dialect, dialectOf, versionIn } from './dialect.ts';
 import type { BridgeHost } from './front.ts';
-import type { UnpackedGraph } from './graph/unpacked.ts';
-import { asPythonException, opaqueException, PythonException } from './py-errors.ts';
+import type { PythonFailure, UnpackedGraph } from './graph/index.ts';
+import { asPythonException, opaqueException } from './py-errors.ts';
 import { stimulusOf } from './translate-from-worker.ts';
 import { simpleClientReport, toClient } from './translate-client.ts';
 import { asList, isFields, textIn } from './values.ts';
@@ -99,8 +99,8 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
     // The client accepts nothing else in its first batch.
     comm.write([{ op: 'stream-start' }]);
     comm.attach({
-      onMessage: (message, frames) => {
-        this.takeBatch(asList(message) ?? [message], 0, frames);
+      onMessage: (message) => {
+        this.takeBatch(asList(message) ?? [message], 0);
       },
       onClose: (error) => this.onCommClosed(error),
     });
@@ -114,17 +114,17 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
   }
 
   /** Takes messages until one of them takes time; the others, and what comes later, wait for it. */
-  private takeBatch(batch: readonly unknown[], from: number, frames: readonly Uint8Array[]): void {
+  private takeBatch(batch: readonly unknown[], from: number): void {
     for (let index = from; index < batch.length; index++) {
       const message = batch[index];
       if (!isFields(message)) continue;
-      const unpacking = this.take(message, frames, index);
+      const unpacking = this.take(message);
       if (unpacking === undefined) continue;
       this.isUnpacking = true;
       this.comm.pause();
       void unpacking.finally(() => {
         this.isUnpacking = false;
-        this.takeBatch(batch, index + 1, frames);
+        this.takeBatch(batch, index + 1);
         this.goOn();
       });
       return;
@@ -145,15 +145,11 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
     for (const resolve of this.idleWaiters.splice(0)) resolve();
   }
 
-  private take(
-    message: Fields,
-    frames: readonly Uint8Array[],
-    index: number,
-  ): Promise<void> | undefined {
+  private take(message: Fields): Promise<void> | undefined {
     const op = String(message['op']);
     try {
       if (op === 'update-graph' || op === 'update-graph-hlg') {
-        return this.takeGraph(message, frames, index);
+        return this.takeGraph(message);
       }
       this.takeOther(op, message);
     } catch (cause) {
@@ -169,13 +165,9 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
     return undefined;
   }
 
-  private takeGraph(
-    message: Fields,
-    frames: readonly Uint8Array[],
-    index: number,
-  ): Promise<void> | undefined {
+  private takeGraph(message: Fields): Promise<void> | undefined {
     try {
-      const unpacked = this.host.unpackGraph(message, frames, index);
+      const unpacked = this.host.graphs.unpack(message);
       if (!(unpacked instanceof Promise)) {
         this.submit(unpacked, message);
         return undefined;
@@ -208,12 +200,9 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
   /** Nobody may wait for tasks that never come to be. */
   private failGraph(message: Fields, error: unknown): void {
     this.host.log.warn({ err: error, client: this.id }, 'a graph could not be unpacked');
-    const cause = asPythonException(error);
-    const exception = opaqueException(
-      cause instanceof PythonException ? cause : new PythonException('RuntimeError', String(error)),
-    );
+    const { exception, traceback } = failureOf(error);
     for (const key of asList(message['keys']) ?? []) {
-      this.comm.send({ op: 'task-erred', key, exception, traceback: null });
+      this.comm.send({ op: 'task-erred', key, exception, traceback });
     }
   }
 
@@ -256,4 +245,13 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
   private report(report: ClientReport): void {
     this.channel.send(report as unknown as WireMessage);
   }
+}
+
+/** What Python raised over the graph; or what is wrong, as an exception of Python. */
+function failureOf(error: unknown): Pick<PythonFailure, 'exception' | 'traceback'> {
+  const raised = YardmasterError.is(error, 'ERR_GRAPH_INVALID') ? error.data : undefined;
+  if (raised?.['exception'] === undefined) {
+    return { exception: opaqueException(asPythonException(error)), traceback: null };
+  }
+  return { exception: raised['exception'], traceback: raised['traceback'] };
 }

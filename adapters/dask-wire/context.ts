@@ -2,6 +2,7 @@ import type { Clock, ClusterView, Logger, PluginContext } from '../../core/api/i
 import type { Comm } from './comm.ts';
 import type { CommPool } from './comm-pool.ts';
 import type { Dialect } from './dialect.ts';
+import type { GraphUnpacker } from './graph/index.ts';
 import type { KeyTable } from './key-table.ts';
 
 /** A message of Dask: a map with text keys. Nobody may change it. */
@@ -66,8 +67,8 @@ export interface DaskContext {
   releaseKeys(client: string, keys: readonly string[]): void;
   /** Ends when a graph of the client, or of any, is not being unpacked any more. */
   graphsSettled(client?: string): Promise<void>;
-  /** What the Python that reads graphs has installed; undefined when there is none yet. */
-  pythonVersions(): Fields | undefined;
+  /** Reads graphs, and what else only Python can read. */
+  readonly graphs: GraphUnpacker;
   /** Resolves when no nanny is between its registration and the start of its worker. */
   nanniesStarted(): Promise<void>;
   /** A nanny has registered and starts its worker; it tells on the same connection how that went. */

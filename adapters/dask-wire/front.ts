@@ -23,7 +23,7 @@ import type {
   RpcTable,
   WorkerOp,
 } from './context.ts';
-import type { UnpackedGraph } from './graph/unpacked.ts';
+import { GraphUnpacker } from './graph/index.ts';
 import { KeyTable } from './key-table.ts';
 import { DaskListener } from './listener.ts';
 import { NO_REPLY } from './no-reply.ts';
@@ -37,28 +37,14 @@ import { TypeTable } from './type-table.ts';
 import { isFields } from './values.ts';
 import { WorkerBridge } from './worker-bridge.ts';
 
-/** Makes tasks of what clients submit. */
-export interface GraphUnpacker {
-  /**
-   * @param message - `update-graph` or `update-graph-hlg`
-   * @param frames - of the batch in which it came
-   * @param index - its position in the batch
-   */
-  unpack(
-    message: Fields,
-    frames: readonly Uint8Array[],
-    index: number,
-  ): UnpackedGraph | Promise<UnpackedGraph>;
-  /** Of the Python that it uses, as Dask tells them; undefined when it has used none so far. */
-  versions?(): Fields | undefined;
-  close?(): void | Promise<void>;
-}
-
 /** What the front is made of. */
 export interface FrontOptions {
   readonly plugin: PluginContext;
   readonly listenAddress: string;
-  readonly makeUnpacker: (context: DaskContext) => GraphUnpacker;
+  /** The Python that reads graphs: command and arguments. */
+  readonly python: readonly [string, ...string[]];
+  /** Milliseconds that it may take for one graph. */
+  readonly pythonTimeoutMs: number;
   /** Handlers of requests. */
   readonly rpc: RpcTable;
   readonly extensions: readonly MakeExtension[];
@@ -103,7 +89,7 @@ export class Front implements DaskContext {
   private readonly workerOps = new Map<string, WorkerOp>();
   private readonly extensions: DaskExtension[] = [];
   private readonly wishes: PendingWishes;
-  private readonly unpacker: GraphUnpacker;
+  readonly graphs: GraphUnpacker;
   private readonly startingNannies = new Set<Comm>();
   private readonly nannyWaiters: (() => void)[] = [];
   private listener: DaskListener | undefined;
@@ -115,7 +101,7 @@ export class Front implements DaskContext {
     this.keys = new KeyTable((text) => plugin.cluster.tasks.has(text));
     this.pool = new CommPool({ clock: plugin.clock });
     this.wishes = new PendingWishes(this);
-    this.unpacker = options.makeUnpacker(this);
+    this.graphs = this.makeGraphs();
     this.addHandlers(options.rpc);
     for (const own of [makeEvents(this), makeMetadata(), makeTasks(this), makeWatchers(this)]) {
       this.addExtension(own);
@@ -165,7 +151,7 @@ export class Front implements DaskContext {
     for (const extension of this.extensions) extension.close?.();
     this.wishes.close();
     this.pool.close();
-    await this.unpacker.close?.();
+    this.graphs.close();
     await this.listener?.close();
   }
 
@@ -189,14 +175,6 @@ export class Front implements DaskContext {
   fail(comm: Comm, error: unknown): void {
     comm.write(uncaughtAnswer(error));
     void comm.close();
-  }
-
-  unpackGraph(
-    message: Fields,
-    frames: readonly Uint8Array[],
-    index: number,
-  ): UnpackedGraph | Promise<UnpackedGraph> {
-    return this.unpacker.unpack(message, frames, index);
   }
 
   addWorker(worker: WorkerBridge): void {
@@ -279,8 +257,18 @@ export class Front implements DaskContext {
       });
   }
 
-  pythonVersions(): Fields | undefined {
-    return this.unpacker.versions?.();
+  private makeGraphs(): GraphUnpacker {
+    const { clock, log, cluster, options } = this;
+    return new GraphUnpacker(
+      { command: options.python, timeoutMs: options.pythonTimeoutMs, clock, log },
+      {
+        keyOf: (wire) => this.keys.textOf(wire),
+        isWorkerName: (name) => {
+          for (const worker of cluster.workers.values()) if (worker.name === name) return true;
+          return false;
+        },
+      },
+    );
   }
 
   /** Resolves when no nanny is between its registration and the start of its worker. */

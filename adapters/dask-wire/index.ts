@@ -1,6 +1,5 @@
 import { definePlugin, PLUGIN_API_VERSION } from '../../core/api/index.ts';
 import { Front } from './front.ts';
-import { makeUnpacker } from './graph-unpacker.ts';
 import { EXTENSIONS } from './extensions/index.ts';
 import { RPC } from './rpc/index.ts';
 
@@ -10,6 +9,8 @@ export interface DaskOptions {
   readonly address: string;
   /** The Python that reads graphs; it needs the packages that clients use. */
   readonly python: string;
+  /** Milliseconds that reading one graph may take. */
+  readonly pythonTimeoutMs: number;
 }
 
 /**
@@ -24,14 +25,16 @@ export default definePlugin<DaskOptions>({
     additionalProperties: false,
     properties: {
       address: { type: 'string', default: 'tcp://127.0.0.1:8786' },
-      python: { type: 'string', default: 'python3' },
+      python: { type: 'string', minLength: 1, default: 'python3' },
+      pythonTimeoutMs: { type: 'number', minimum: 1000, default: 600_000 },
     },
   },
   setup(plugin, options) {
     const front = new Front({
       plugin,
       listenAddress: options.address,
-      makeUnpacker: (context) => makeUnpacker(context, options),
+      python: commandOf(options.python),
+      pythonTimeoutMs: options.pythonTimeoutMs,
       rpc: RPC,
       extensions: EXTENSIONS,
     });
@@ -48,3 +51,9 @@ export default definePlugin<DaskOptions>({
     };
   },
 });
+
+/** The command and its arguments. */
+function commandOf(python: string): readonly [string, ...string[]] {
+  const [command = 'python3', ...args] = python.trim().split(/\s+/);
+  return [command, ...args];
+}

@@ -121,7 +121,7 @@ function treeOfEnvironment(env: Readonly<NodeJS.ProcessEnv>): Tree {
     let tree = root;
     for (const part of path.slice(0, -1)) {
       const next = tree[part];
-      tree = (tree[part] = isTree(next) ? next : {});
+      tree = tree[part] = isTree(next) ? next : {};
     }
     tree[path.at(-1) as string] = text;
   }

@@ -246,7 +246,7 @@ export class PythonHelper {
     this.timer = clock.setTimer(timeoutMs, () => {
       const { process } = this;
       if (process === undefined) return;
-      const message = `the Python helper did not answer within ${timeoutMs / 1000} s and was ended; "pythonTimeout" allows more`;
+      const message = `the Python helper did not answer within ${timeoutMs / 1000} s and was ended; "pythonTimeoutMs" allows more`;
       const data = { method: 'unpack', timeoutMs };
       // No more of its events count.
       this.isReady = true;

@@ -39,9 +39,9 @@ const AMM_COMMANDS: Readonly<Record<string, string>> = {
   running: 'amm.running',
 };
 
-/** Of this process. There is no Python in it, and so none of its packages. */
-function versionsOf({ pythonVersions }: DaskContext): Fields {
-  return pythonVersions() ?? { host: { yardmaster: VERSION, node: process.version }, packages: {} };
+/** Of this process, and of the Python that reads graphs for it once it was needed. */
+function versionsOf({ graphs }: DaskContext): Fields {
+  return { host: { yardmaster: VERSION, node: process.version }, packages: graphs.versions };
 }
 
 interface Line {

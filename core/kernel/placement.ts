@@ -38,8 +38,9 @@ export function choosePlacement(
   if (!asRootish) return placeUnqueued(scope, task) ?? 'no-worker';
   const worker = placeRootish(scope, task);
   if (worker !== undefined) return worker;
-  const isHeldBack = scope.ports.queuing.policy.holdsBack && task.isQueueable;
-  return isHeldBack ? 'queued' : 'no-worker';
+  // Who asked that a task be never held back wants it on a worker, with an open slot or without.
+  if (!task.isQueueable) return placeUnqueued(scope, task) ?? 'no-worker';
+  return scope.ports.queuing.policy.holdsBack ? 'queued' : 'no-worker';
 }
 
 function tellPlaced(

@@ -126,6 +126,25 @@ Exit code 1 when the result differs from that of a plain pass in one thread.`,
     await run(options, () => demoCommand(options));
   });
 
+common(program.command('demo-dask'))
+  .description(
+    "Run Dask's own client and workers with this scheduler, and check what they compute.",
+  )
+  .option('--python <command>', 'a Python that has dask and distributed (default: found)')
+  .addHelpText(
+    'after',
+    `
+Examples:
+  $ yardmaster demo-dask
+  $ yardmaster demo-dask --python ~/venv/bin/python
+
+Exit code 1 when a result differs from that of NumPy or pandas.`,
+  )
+  .action(async (options: CommonOptions & { python?: string }) => {
+    const { demoDaskCommand } = await import('./demo-dask-command.ts');
+    await run(options, () => demoDaskCommand(options));
+  });
+
 common(program.command('why'))
   .description('Tell why a task is where it is, and how it got there.')
   .argument('<key>', 'key of the task')

@@ -41,7 +41,7 @@ common(program.command('scheduler'))
     'port for Dask; 0 for any (default: 8786, and 0 with --port 0)',
     port,
   )
-  .option('--python <command>', 'Python with the packages of your Dask clients (default: python3)')
+  .option('--python <command>', 'Python with the packages of your Dask clients (default: found)')
   .addHelpText(
     'after',
     `

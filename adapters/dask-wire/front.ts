@@ -23,7 +23,7 @@ import type {
   RpcTable,
   WorkerOp,
 } from './context.ts';
-import { GraphUnpacker } from './graph/index.ts';
+import { GraphUnpacker, type PythonCommand } from './graph/index.ts';
 import { KeyTable } from './key-table.ts';
 import { DaskListener } from './listener.ts';
 import { NO_REPLY } from './no-reply.ts';
@@ -41,8 +41,8 @@ import { WorkerBridge } from './worker-bridge.ts';
 export interface FrontOptions {
   readonly plugin: PluginContext;
   readonly listenAddress: string;
-  /** The Python that reads graphs: command and arguments. */
-  readonly python: readonly [string, ...string[]];
+  /** Pythons that may read graphs. */
+  readonly pythons: readonly PythonCommand[];
   /** Milliseconds that it may take for one graph. */
   readonly pythonTimeoutMs: number;
   /** Handlers of requests. */
@@ -192,6 +192,7 @@ export class Front implements DaskContext {
 
   addClient(client: ClientBridge): void {
     this.clients.set(client.id, client);
+    this.graphs.prepare(client.dialect.version);
   }
 
   removeClient(client: ClientBridge): void {
@@ -260,7 +261,7 @@ export class Front implements DaskContext {
   private makeGraphs(): GraphUnpacker {
     const { clock, log, cluster, options } = this;
     return new GraphUnpacker(
-      { command: options.python, timeoutMs: options.pythonTimeoutMs, clock, log },
+      { commands: options.pythons, timeoutMs: options.pythonTimeoutMs, clock, log },
       {
         keyOf: (wire) => this.keys.textOf(wire),
         isWorkerName: (name) => {

@@ -1,14 +1,18 @@
 import { definePlugin, PLUGIN_API_VERSION } from '../../core/api/index.ts';
 import { Front } from './front.ts';
 import { EXTENSIONS } from './extensions/index.ts';
+import { pythonCommands } from './graph/index.ts';
 import { RPC } from './rpc/index.ts';
 
 /** Options of the plugin `dask`. */
 export interface DaskOptions {
   /** Where Dask's workers, nannies and clients reach the scheduler. Port 0 chooses a free one. */
   readonly address: string;
-  /** The Python that reads graphs; it needs the packages that clients use. */
-  readonly python: string;
+  /**
+   * The Python that reads graphs; it needs the packages that clients use. Default: one that is found
+   * and has the version of the clients.
+   */
+  readonly python?: string;
   /** Milliseconds that reading one graph may take. */
   readonly pythonTimeoutMs: number;
 }
@@ -25,7 +29,7 @@ export default definePlugin<DaskOptions>({
     additionalProperties: false,
     properties: {
       address: { type: 'string', default: 'tcp://127.0.0.1:8786' },
-      python: { type: 'string', minLength: 1, default: 'python3' },
+      python: { type: 'string' },
       pythonTimeoutMs: { type: 'number', minimum: 1000, default: 600_000 },
     },
   },
@@ -33,7 +37,7 @@ export default definePlugin<DaskOptions>({
     const front = new Front({
       plugin,
       listenAddress: options.address,
-      python: commandOf(options.python),
+      pythons: pythonCommands(options.python),
       pythonTimeoutMs: options.pythonTimeoutMs,
       rpc: RPC,
       extensions: EXTENSIONS,
@@ -51,9 +55,3 @@ export default definePlugin<DaskOptions>({
     };
   },
 });
-
-/** The command and its arguments. */
-function commandOf(python: string): readonly [string, ...string[]] {
-  const [command = 'python3', ...args] = python.trim().split(/\s+/);
-  return [command, ...args];
-}

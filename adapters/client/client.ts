@@ -1,4 +1,9 @@
-import type { Clock, Transport } from '../../core/api/index.ts';
+import {
+  type Clock,
+  type OnSchedulerLost,
+  RECONNECT_TIMEOUT_MS,
+  type Transport,
+} from '../../core/api/index.ts';
 import { SystemClock } from '../clock/index.ts';
 import type { TaskFunction } from '../tasks/index.ts';
 import { CoordinationAccess } from './coordination/access.ts';
@@ -8,7 +13,7 @@ import { type CancelOptions, type Future, holdingOfFuture } from './future.ts';
 import type { Graph, ResultIn } from './graph.ts';
 import { checkPriority, type SubmitOptions } from './options.ts';
 import { type ScatterOptions, Scatterer } from './scatter.ts';
-import { Session } from './session.ts';
+import { type Reconnected, Session, type SessionOptions } from './session.ts';
 import { entriesIn, futuresIn, replaceFutures } from './structure.ts';
 import { type ComputedFutures, Submitter } from './submitter.ts';
 import type { ArgumentsOf, ColumnsOf, Gathered } from './types.ts';
@@ -22,6 +27,15 @@ export interface ConnectOptions {
   readonly name?: string;
   /** Milliseconds for the connection to stand. Default 10 000. */
   readonly timeoutMs?: number;
+  /**
+   * When the scheduler is gone: `close` fails all that is open with `ERR_CLOSED`; `reconnect` tries to
+   * come back, and fails what the scheduler then does not know with `ERR_LOST`. Default `close`.
+   */
+  readonly onSchedulerLost?: OnSchedulerLost;
+  /** With `reconnect`: milliseconds after which it gives up and closes. Default 60 000. */
+  readonly reconnectTimeoutMs?: number;
+  /** With `reconnect`: called each time it is back, with the keys that were lost. */
+  readonly onReconnected?: (event: Reconnected) => void;
 }
 
 /** How to gather. */
@@ -66,7 +80,8 @@ export class Client extends CoordinationAccess {
   static async connect(address: string, options: ConnectOptions = {}): Promise<Client> {
     const { transports = [], clock = new SystemClock(), name = 'client' } = options;
     const { timeoutMs = CONNECT_TIMEOUT_MS } = options;
-    return new Client(await Session.open(address, name, { clock, transports, timeoutMs }));
+    const network = { clock, transports, timeoutMs };
+    return new Client(await Session.open(address, name, network, sessionOptions(options)));
   }
 
   /** @internal The client of a task, over a connection that outlives it. */
@@ -81,6 +96,11 @@ export class Client extends CoordinationAccess {
 
   get isClosed(): boolean {
     return this.session.isClosed;
+  }
+
+  /** Whether there is a connection at present; a client that reconnects may be without for a while. */
+  get isConnected(): boolean {
+    return this.session.isConnected;
   }
 
   /** The same client with options for what is submitted: `client.with({ retries: 2 }).submit(…)`. */
@@ -217,4 +237,14 @@ function prioritiesIn(given: ReadonlyMap<Future<unknown>, number>): Map<KeyEntry
     return [holdingOfFuture(future).entry, checkPriority(priority)] as const;
   });
   return new Map(pairs);
+}
+
+function sessionOptions(options: ConnectOptions): SessionOptions {
+  const { onSchedulerLost, reconnectTimeoutMs: timeoutMs = RECONNECT_TIMEOUT_MS } = options;
+  if (onSchedulerLost !== 'reconnect') return {};
+  const { onReconnected } = options;
+  return {
+    reconnect: { timeoutMs },
+    ...(onReconnected === undefined ? {} : { onReconnected }),
+  };
 }

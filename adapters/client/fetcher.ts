@@ -32,7 +32,8 @@ export class Fetcher {
   private wanted: Wanted[] = [];
 
   constructor(
-    private readonly scheduler: Channel,
+    /** The connection to the scheduler. */
+    private readonly scheduler: () => Promise<Channel>,
     private readonly peers: Peers,
   ) {}
 
@@ -111,7 +112,7 @@ export class Fetcher {
       let isCutOff = false;
       for (const keys of batchesOf(missing)) {
         const options = { method: 'gather', allocate } as const;
-        const { values, lost } = await fetchData(this.scheduler, keys, options);
+        const { values, lost } = await fetchData(await this.scheduler(), keys, options);
         for (const [key, bytes] of values) found.set(key, bytes);
         isCutOff ||= lost.size > 0;
       }
@@ -120,7 +121,8 @@ export class Fetcher {
   }
 
   private async whoHas(keys: readonly string[]): Promise<Map<string, readonly string[]>> {
-    const reply = await this.scheduler.request<WhoHasReply>('who-has', { keys });
+    const channel = await this.scheduler();
+    const reply = await channel.request<WhoHasReply>('who-has', { keys });
     return new Map(reply.keys.map((key, index) => [key, reply.whoHas[index] ?? []]));
   }
 }

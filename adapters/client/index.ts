@@ -46,6 +46,7 @@ export { type Graph, Ref, ref, type ResultIn, task, TaskNode } from './graph.ts'
 export type { PolicyControl } from './policy-control.ts';
 export type { SubmitOptions, TaskOptions } from './options.ts';
 export type { ScatterOptions } from './scatter.ts';
+export type { Reconnected } from './session.ts';
 export { type ComputedFutures, Submitter } from './submitter.ts';
 export type {
   Argument,

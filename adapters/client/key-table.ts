@@ -16,6 +16,8 @@ export class KeyTable {
   private readonly entries = new Map<string, KeyEntry>();
   /** Keys that were cancelled here and whose cancellation the scheduler has not echoed yet. */
   private readonly cancelled = new Set<string>();
+  /** While it is found out what is left of them: keys that the scheduler does not know any more. */
+  private losses: string[] | undefined;
   readonly definitions = new Definitions();
 
   constructor(private readonly outgoing: Outgoing) {}
@@ -131,6 +133,25 @@ export class KeyTable {
     }
   }
 
+  /**
+   * The client is back with its scheduler, or with another one: what that does not know is lost. What
+   * was cancelled before is not echoed any more.
+   * @returns the keys that are held
+   */
+  expectLosses(): string[] {
+    this.losses ??= [];
+    this.cancelled.clear();
+    for (const entry of this.entries.values()) entry.expectsOldCancellation = false;
+    return [...this.entries.keys()];
+  }
+
+  /** Keys that were lost since {@link expectLosses}, which this ends. */
+  takeLosses(): readonly string[] {
+    const losses = this.losses ?? [];
+    this.losses = undefined;
+    return losses;
+  }
+
   /** The connection is over. */
   close(error: (key: string) => Error): void {
     this.endAll(error);
@@ -148,7 +169,9 @@ export class KeyTable {
       this.outgoing.report({ op: 'report-key', key });
       return;
     }
-    this.end(entry, () => cancelledError(key, reason));
+    const isLost = this.losses !== undefined && !reason.includes('lost dependencies');
+    this.losses?.push(key);
+    this.end(entry, () => (isLost ? lostError(key, reason) : cancelledError(key, reason)));
   }
 
   private endAll(error: (key: string) => Error): void {
@@ -174,6 +197,14 @@ function cancelledError(key: string, reason: string): YardmasterError {
     isLost
       ? `"${key}" cannot be computed: one of its dependencies is gone; submit that again`
       : `"${key}" was cancelled: ${reason}`,
+    { key, reason },
+  );
+}
+
+function lostError(key: string, reason: string): YardmasterError {
+  return new YardmasterError(
+    'ERR_LOST',
+    `"${key}" was lost: the connection to the scheduler broke, and now it does not know this task any more; submit it again`,
     { key, reason },
   );
 }

@@ -45,6 +45,7 @@ export class Outgoing {
   private graphBytes = 0;
   private release: OpenRelease | undefined;
   private isScheduled = false;
+  private isHeld = false;
   private sequence = 0;
 
   /**
@@ -87,10 +88,21 @@ export class Outgoing {
     this.push(report);
   }
 
+  /** From now on everything waits. */
+  hold(): void {
+    this.isHeld = true;
+  }
+
+  /** Sends what has waited. */
+  resume(): void {
+    this.isHeld = false;
+    this.flush();
+  }
+
   /** Sends what is queued now. */
   flush(): void {
     const queue = this.queue;
-    if (queue.length === 0) return;
+    if (queue.length === 0 || this.isHeld) return;
     this.queue = [];
     this.graph = undefined;
     this.release = undefined;

@@ -1,22 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import {
-  type Channel,
   type Clock,
-  every,
-  type RegisterClientReply,
-  type Timer,
+  type ReconnectRules,
   type ToClientMessage,
   type WireMessage,
   YardmasterError,
 } from '../../core/api/index.ts';
 import { deserialise } from '../tasks/index.ts';
-import { type Network, openChannel } from './connect.ts';
+import type { Network } from './connect.ts';
 import type { KeyEntry } from './entry.ts';
 import { Fetcher, type FetchOptions } from './fetcher.ts';
 import type { CancelOptions, FutureOwner } from './future.ts';
 import { KeyTable, releasedError } from './key-table.ts';
+import { type LinkOwner, SchedulerLink } from './link.ts';
 import { Outgoing } from './outgoing.ts';
-import { Peers } from './peers.ts';
+import { Peers, type Serialised } from './peers.ts';
 
 /** Waits between attempts to fetch a result that nobody has where the scheduler says it is. */
 const LOST_DELAYS_MS = [10, 50, 100, 200, 500, 1000, 2000, 4000];
@@ -28,15 +26,34 @@ export interface Pause {
   end(): Promise<void>;
 }
 
+/** What a client was told when it was back. */
+export interface Reconnected {
+  /** Milliseconds that it was away. */
+  readonly afterMs: number;
+  /** At least 1. */
+  readonly attempts: number;
+  /** Keys of its futures that the scheduler does not know any more: they failed with `ERR_LOST`. */
+  readonly lost: readonly string[];
+}
+
+/** What a session does when its connection is lost. */
+export interface SessionOptions {
+  /** How to come back. Default: it ends. */
+  readonly reconnect?: ReconnectRules;
+  readonly onReconnected?: (event: Reconnected) => void;
+}
+
 /**
- * One connection to a scheduler, with all that depends on it. When it is over, whatever is open
+ * One conversation with a scheduler, with all that depends on it. When it is over, whatever is open
  * fails with `ERR_CLOSED`.
  */
-export class Session implements FutureOwner {
+export class Session implements FutureOwner, LinkOwner {
   readonly outgoing: Outgoing;
   readonly table: KeyTable;
+  readonly clock: Clock;
+  readonly peers: Peers;
+  private readonly link: SchedulerLink;
   private readonly fetcher: Fetcher;
-  private heartbeat: Timer | undefined;
   private closing: Promise<void> | undefined;
   private closedBy: Error | undefined;
   private readonly ending = new AbortController();
@@ -49,51 +66,31 @@ export class Session implements FutureOwner {
 
   private constructor(
     readonly id: string,
-    private readonly channel: Channel,
-    readonly clock: Clock,
-    readonly peers: Peers,
+    address: string,
+    network: Network,
+    private readonly options: SessionOptions,
   ) {
+    this.clock = network.clock;
+    this.peers = new Peers(network);
+    const { reconnect } = options;
+    this.link = new SchedulerLink({ address, client: id, network, reconnect }, this);
     this.outgoing = new Outgoing(id.slice(-12), (reports) => {
-      channel.send(...(reports as unknown as WireMessage[]));
+      this.link.send(reports);
     });
     this.table = new KeyTable(this.outgoing);
-    this.fetcher = new Fetcher(channel, peers);
+    this.fetcher = new Fetcher(() => this.link.present(), this.peers);
   }
 
   /** @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`, `ERR_REGISTRATION` */
-  static async open(address: string, name: string, network: Network): Promise<Session> {
-    const id = `${name}-${randomUUID()}`;
-    const early: WireMessage[] = [];
-    let session: Session | undefined;
-    let closedEarly: Error | undefined;
-    const channel = await openChannel(address, 'client', network, {
-      onMessage: (message) => {
-        if (session === undefined) early.push(message);
-        else session.receive(message);
-      },
-      onRequest: (method) => {
-        throw new YardmasterError('ERR_PROTOCOL', `a client does not answer "${method}"`);
-      },
-      onClose: (error) => {
-        closedEarly = error;
-        session?.onClosed(error);
-      },
-    });
-    try {
-      const { heartbeatIntervalMs } = await channel.request<RegisterClientReply>(
-        'register-client',
-        { client: id, versions: { node: process.versions.node } },
-        network.timeoutMs,
-      );
-      session = new Session(id, channel, network.clock, new Peers(network));
-      for (const message of early) session.receive(message);
-      if (channel.isClosed) session.onClosed(closedEarly);
-      else session.startHeartbeat(heartbeatIntervalMs);
-      return session;
-    } catch (error) {
-      channel.abort(error as Error);
-      throw error;
-    }
+  static async open(
+    address: string,
+    name: string,
+    network: Network,
+    options: SessionOptions = {},
+  ): Promise<Session> {
+    const session = new Session(`${name}-${randomUUID()}`, address, network, options);
+    await session.link.connect();
+    return session;
   }
 
   /** Aborted, with the reason, when the connection is over or the client closed. */
@@ -105,6 +102,22 @@ export class Session implements FutureOwner {
     return this.closedBy !== undefined;
   }
 
+  /** Whether there is a connection at present. */
+  get isConnected(): boolean {
+    return !this.isClosed && !this.link.isAway;
+  }
+
+  /** Whether it tries to, when its connection is lost. */
+  get mayComeBack(): boolean {
+    return this.options.reconnect !== undefined;
+  }
+
+  /** Resolves when there is a connection (again). @throws YardmasterError `ERR_CLOSED` */
+  async connected(): Promise<void> {
+    this.checkOpen();
+    await this.link.present();
+  }
+
   /** @throws YardmasterError `ERR_CLOSED` */
   checkOpen(): void {
     if (this.closedBy !== undefined) throw this.closedError();
@@ -114,21 +127,23 @@ export class Session implements FutureOwner {
   request<T>(method: string, parameters: WireMessage): Promise<T> {
     if (this.closedBy !== undefined) return Promise.reject(this.closedError());
     this.outgoing.flush();
-    return this.channel.request<T>(method, parameters);
+    return this.link.request<T>(method, parameters);
   }
 
   async resultOf(entry: KeyEntry, options: FetchOptions = {}): Promise<unknown> {
     entry.references++;
     try {
-      for (let attempt = 0; ; attempt++) {
+      let attempt = 0;
+      for (;;) {
         if (!entry.isSettled) await this.waiting(entry.settled());
         const error = entry.error();
         if (error !== undefined) throw error;
         this.checkOpen();
         if (entry.detached) throw releasedError(entry.key);
-        const bytes = await this.fetcher.fetch(entry, options);
+        const bytes = await this.fetch(entry, options);
+        if (bytes === 'interrupted') continue;
         if (bytes !== undefined) return deserialise(bytes);
-        await this.recoverLost(entry, attempt);
+        await this.recoverLost(entry, attempt++);
       }
     } finally {
       this.releaseEntry(entry);
@@ -207,8 +222,55 @@ export class Session implements FutureOwner {
     return this.closing;
   }
 
-  private receive(message: WireMessage): void {
+  // ---- told by the link ------------------------------------------------------------------------
+
+  onMessage(message: WireMessage): void {
     this.table.handle(message as unknown as ToClientMessage);
+  }
+
+  onHeartbeat(): void {
+    this.outgoing.report({ op: 'heartbeat-client' });
+  }
+
+  onAway(): void {
+    this.outgoing.hold();
+  }
+
+  /** Says what was held back and what the client still holds; hears what the scheduler knows of that. */
+  async restore(ask: (method: string, parameters: WireMessage) => Promise<unknown>): Promise<void> {
+    const keys = this.table.expectLosses();
+    if (keys.length > 0) this.outgoing.report({ op: 'client-desires-keys', keys });
+    this.outgoing.resume();
+    try {
+      await ask('who-has', { keys: [] }); // What is told about the keys comes before this answer.
+    } catch (error) {
+      this.outgoing.hold();
+      throw error;
+    }
+  }
+
+  onBack(attempts: number, afterMs: number): void {
+    const lost = this.table.takeLosses();
+    this.options.onReconnected?.({ afterMs, attempts, lost });
+  }
+
+  onEnd(error: YardmasterError): void {
+    this.end(error);
+    this.closing ??= this.peers.close();
+  }
+
+  /** `interrupted`: the scheduler was lost meanwhile, and is back. */
+  private async fetch(
+    entry: KeyEntry,
+    options: FetchOptions,
+  ): Promise<Serialised | undefined | 'interrupted'> {
+    try {
+      return await this.fetcher.fetch(entry, options);
+    } catch (error) {
+      if (!this.link.isAway) throw error;
+      await this.link.present();
+      return 'interrupted';
+    }
   }
 
   private async recoverLost(entry: KeyEntry, attempt: number): Promise<void> {
@@ -225,32 +287,13 @@ export class Session implements FutureOwner {
     await new Promise<void>((resolve) => void this.clock.setTimer(delayMs, resolve));
   }
 
-  private startHeartbeat(intervalMs: number): void {
-    this.heartbeat = every(this.clock, intervalMs, () =>
-      this.outgoing.report({ op: 'heartbeat-client' }),
-    );
-  }
-
   private async shutDown(): Promise<void> {
     this.outgoing.flush();
     this.end(new YardmasterError('ERR_CLOSED', 'the client was closed'));
-    await Promise.all([this.channel.close(), this.peers.close()]);
-  }
-
-  private onClosed(error: Error | undefined): void {
-    this.end(
-      new YardmasterError(
-        'ERR_CLOSED',
-        `the scheduler at ${this.channel.peerAddress} closed the connection`,
-        { scheduler: this.channel.peerAddress },
-        error === undefined ? {} : { cause: error },
-      ),
-    );
-    this.closing ??= this.peers.close();
+    await Promise.all([this.link.close(), this.peers.close()]);
   }
 
   private end(why: Error): void {
-    this.heartbeat?.cancel();
     this.closedBy ??= why;
     this.table.close((key) => this.closedError(key));
     this.ending.abort(this.closedError());

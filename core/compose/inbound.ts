@@ -153,7 +153,7 @@ const REQUESTS: Readonly<Record<string, object>> = {
     version: text,
   }),
   'register-worker': object({ identity, status }, { metrics, held }),
-  'register-client': object({ client: key }, { versions: record }),
+  'register-client': object({ client: key }, { versions: record, returnWithinMs: amount }),
   'who-has': object({ keys }),
   gather: object({ keys }, { inParts: { type: 'boolean' } }),
   'get-part': object({ handle: count, nbytes: { type: 'integer', minimum: 1 } }),

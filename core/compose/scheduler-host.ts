@@ -15,6 +15,7 @@ import type { TransitionRecord } from '../kernel/story.ts';
 import type { GatherReply } from '../messages/protocol.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { ClusterState } from '../state/cluster.ts';
+import { Absences } from './absences.ts';
 import { busHooks } from './bus-hooks.ts';
 import { Commands } from './commands.ts';
 import { Delivery } from './delivery.ts';
@@ -53,6 +54,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   readonly clock: Clock;
   readonly config: Config;
   readonly sessions: Sessions = { all: new Set(), workers: new Map(), clients: new Map() };
+  readonly absences: Absences;
   /** Set by {@link boot}. */
   kernel!: SchedulerKernel;
   crash: YardmasterError | undefined;
@@ -85,6 +87,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     this.logBook = new LogBook(options.log, this.clock);
     this.log = this.logBook;
     this.config = loaded.config;
+    this.absences = new Absences(this.clock, this.config.scheduler.clientGrace);
     this.extensions = new Extensions(loaded, { ...options, log: this.logBook }, this);
     this.delivery = new Delivery({
       sessions: this.sessions,
@@ -361,6 +364,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     await this.extensions.beforeClose();
     this.isStopped = true;
     for (const timer of this.timers) timer.cancel();
+    this.absences.clear();
     await this.extensions.lifecycle.closeAll();
     await Promise.all(this.listeners.map((listener) => this.attempt(() => listener.close())));
     for (const session of this.sessions.workers.values()) {

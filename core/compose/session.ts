@@ -3,6 +3,7 @@ import type { Clock } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { Caller, NewStimulus } from '../api/plugin.ts';
 import type { Connection, ConnectionHandlers, WireMessage } from '../api/transport.ts';
+import type { Absences } from './absences.ts';
 import { heartbeatIntervalMs } from '../kernel/heartbeat.ts';
 import {
   type CommandRequest,
@@ -39,6 +40,7 @@ export interface SessionHost {
   readonly clock: Clock;
   readonly cluster: ClusterState;
   readonly sessions: Sessions;
+  readonly absences: Absences;
   /** Handles a stimulus, at once unless another one is being handled. */
   enqueue(stimulus: NewStimulus & { readonly stimulusId?: string }): void;
   /** A name that no stimulus has had: `task-finished-17`. */
@@ -76,6 +78,8 @@ export class Session implements ChannelHandlers {
   private sender: string | undefined;
   /** Set while the answer to the registration has not left; messages have to come after it. */
   private held: WireMessage[] | undefined;
+  /** Milliseconds within which a client whose connection broke may come back. */
+  private returnWithinMs = 0;
   private isOver = false;
   private readonly relay = new PartsRelay();
 
@@ -128,6 +132,10 @@ export class Session implements ChannelHandlers {
     } else if (message['op'] === 'drop-parts') {
       this.relay.drop(message);
     } else {
+      if (message['op'] === 'close-client') {
+        this.returnWithinMs = 0;
+        return;
+      }
       checkClientReport(message);
       (message as Stamped).client = sender;
       this.take(message);
@@ -172,8 +180,11 @@ export class Session implements ChannelHandlers {
       const expected = error === undefined && worker.status.startsWith('clos');
       host.enqueue({ op: 'remove-worker', worker: sender, expected, close: false });
     } else {
+      if (host.sessions.clients.get(sender) !== this) return;
       host.sessions.clients.delete(sender);
-      host.enqueue({ op: 'remove-client', client: sender });
+      host.absences.begin(sender, this.returnWithinMs, () => {
+        host.enqueue({ op: 'remove-client', client: sender });
+      });
     }
   }
 
@@ -269,9 +280,11 @@ export class Session implements ChannelHandlers {
     lost?.channel.abort(new YardmasterError('ERR_CLOSED', `${address} has connected anew`));
   }
 
-  private registerClient({ client, versions }: RegisterClientRequest): RegisterClientReply {
+  private registerClient(request: RegisterClientRequest): RegisterClientReply {
     const { host } = this;
-    if (host.cluster.clients.has(client)) {
+    const { client, versions, returnWithinMs = 0 } = request;
+    const isBack = returnWithinMs > 0 && this.replaceLostClient(client);
+    if (host.cluster.clients.has(client) && !isBack) {
       throw new YardmasterError(
         'ERR_REGISTRATION',
         `there is a client "${client}" already; choose another name`,
@@ -279,15 +292,28 @@ export class Session implements ChannelHandlers {
       );
     }
     this.sender = client;
+    this.returnWithinMs = returnWithinMs;
     host.sessions.clients.set(client, this);
     this.holdUntilAnswered();
-    host.enqueue({
-      op: 'register-client',
-      client,
-      ...(versions === undefined ? {} : { versions }),
-    });
+    if (!isBack) {
+      host.enqueue({
+        op: 'register-client',
+        client,
+        ...(versions === undefined ? {} : { versions }),
+      });
+    }
     const intervalMs = heartbeatIntervalMs(host.sessions.clients.size);
     return { heartbeatIntervalMs: CLIENT_HEARTBEAT_FACTOR * intervalMs };
+  }
+
+  /** Whether the client was here, or waited for: then it still has all that it wanted. */
+  private replaceLostClient(client: string): boolean {
+    const { clients } = this.host.sessions;
+    const lost = clients.get(client);
+    if (lost === undefined) return this.host.absences.end(client);
+    clients.delete(client);
+    lost.channel.abort(new YardmasterError('ERR_CLOSED', `${client} has connected anew`));
+    return true;
   }
 
   /** The channel sends the answer when the handler returns; what was caused by it comes after. */

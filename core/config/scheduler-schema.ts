@@ -234,6 +234,11 @@ export const SCHEDULER_SCHEMA = {
       'Tasks that no worker can take fail after this. inf: they wait.',
       { default: 'inf', infinite: true },
     ),
+    clientGrace: duration(
+      'Patience with lost clients',
+      'What a client wants is kept for so long when its connection breaks and it may come back.',
+      { default: '60s' },
+    ),
     transitionLogLength: {
       title: 'Length of the transition log',
       description: 'Transitions that story remembers.',

@@ -61,6 +61,8 @@ export interface SchedulerConfig {
   readonly workerTtl: number;
   /** Milliseconds; Infinity: tasks wait. */
   readonly noWorkersTimeout: number;
+  /** Milliseconds that a client is waited for that may come back. */
+  readonly clientGrace: number;
   readonly transitionLogLength: number;
   /** Decisions that are kept with their candidates; 0: none. */
   readonly decisionLogLength: number;
@@ -179,6 +181,7 @@ export interface ConfigInput {
     readonly defaultDataSize?: BytesInput;
     readonly workerTtl?: DurationInput | null;
     readonly noWorkersTimeout?: DurationInput | null;
+    readonly clientGrace?: DurationInput;
     readonly transitionLogLength?: number;
     readonly decisionLogLength?: number;
     readonly policies?: PerSlot<ExtensionInput>;

@@ -59,6 +59,11 @@ export interface RegisterWorkerReply {
 export interface RegisterClientRequest {
   /** Chosen by the client; unique. */
   readonly client: string;
+  /**
+   * When its connection breaks, it comes back under the same key within this time, or not at all.
+   * Milliseconds. Before it closes in good order it says so: `close-client`. Default 0.
+   */
+  readonly returnWithinMs?: number;
   readonly versions?: Readonly<Record<string, string>>;
 }
 

@@ -91,6 +91,7 @@ describe('a valid configuration', () => {
         defaultDataSize: 1024,
         workerTtl: 300_000,
         noWorkersTimeout: Infinity,
+        clientGrace: 60_000,
         transitionLogLength: 1000,
         decisionLogLength: 0,
         policies: {},

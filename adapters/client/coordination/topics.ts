@@ -1,4 +1,4 @@
-import { YardmasterError } from '../../../core/api/index.ts';
+import { type Clock, YardmasterError } from '../../../core/api/index.ts';
 import type { Coordinator } from './values.ts';
 
 /** What was logged under a topic. */
@@ -22,6 +22,12 @@ interface Batch {
   readonly events: readonly TopicEvent[];
   readonly missed: number;
   readonly done: boolean;
+}
+
+const CLOSING_MS = 100;
+
+function pause(clock: Clock): Promise<void> {
+  return new Promise((resolve) => void clock.setTimer(CLOSING_MS, resolve));
 }
 
 /** The subscriptions of one client. It fetches events as fast as its handlers are. */
@@ -69,10 +75,11 @@ export class TopicFeed {
     this.isFetching = true;
     try {
       while (!session.isClosed) {
-        const { events, missed, done } = await this.coordinator.call<Batch>('nextEvents', {});
-        events.forEach((event, index) => this.deliver(event, index === 0 ? missed : 0));
+        const batch = await this.nextBatch();
+        if (batch === undefined) continue;
+        batch.events.forEach((event, index) => this.deliver(event, index === 0 ? batch.missed : 0));
         // Subscribed anew since it was asked? Then there is more to come.
-        if (done && this.handlers.size === 0) break;
+        if (batch.done && this.handlers.size === 0) break;
       }
     } catch (error) {
       if (!session.isClosed) {
@@ -80,6 +87,25 @@ export class TopicFeed {
       }
     } finally {
       this.isFetching = false;
+    }
+  }
+
+  /** Undefined when the scheduler was lost meanwhile; once it is back, what was subscribed is so again. */
+  private async nextBatch(): Promise<Batch | undefined> {
+    const { coordinator, handlers } = this;
+    const { session } = coordinator;
+    try {
+      return await coordinator.call<Batch>('nextEvents', {});
+    } catch (error) {
+      // A scheduler that closes says so first; then the connection ends.
+      const isClosing = YardmasterError.is(error, 'ERR_CLOSED') && session.mayComeBack;
+      if (session.isClosed || (session.isConnected && !isClosing)) throw error;
+      if (session.isConnected) await pause(session.clock);
+      await session.connected();
+      await Promise.all(
+        [...handlers.keys()].map((name) => coordinator.call('subscribe', { name })),
+      );
+      return undefined;
     }
   }
 

@@ -1,0 +1,239 @@
+import { connect } from 'node:net';
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { DaskBench, until } from './peers.ts';
+
+let bench: DaskBench;
+beforeEach(async () => {
+  bench = await DaskBench.start({ workStealing: { start: false } });
+});
+afterEach(() => bench.close());
+
+describe('requests', () => {
+  it('of an unknown operation are answered with an error that names it, never with None', async () => {
+    const answer = await bench.ask('make_coffee');
+    expect(answer).toMatchObject({ status: 'uncaught-error' });
+    const { exception } = answer as { exception: Uint8Array };
+    const text = Buffer.from(exception).toString('latin1');
+    expect(text).toContain('NotImplementedError');
+    expect(text).toContain('make_coffee');
+  });
+
+  it('that need Python in the scheduler are refused by the name of the feature', async () => {
+    await expect(bench.call('run_function', { function: new Uint8Array() })).rejects.toThrow(
+      /run_on_scheduler/,
+    );
+  });
+
+  it('follow one another on one connection, and end with it', async () => {
+    const comm = await bench.connect();
+    expect(await comm.call('ncores')).toEqual({});
+    expect(await comm.call('echo', { data: [1, 2.5] })).toEqual([1, 2.5]);
+    expect(await comm.call('echo', { data: 'last', close: true })).toBe('last');
+    await comm.closed;
+  });
+
+  it('with wrong fields are errors, and the connection lives on', async () => {
+    const comm = await bench.connect();
+    await expect(comm.call('who_has', { keys: 5 })).rejects.toThrow(/list of keys/);
+    expect(await comm.call('echo', { data: 1 })).toBe(1);
+  });
+});
+
+describe('workers', () => {
+  it('get no task before they run', async () => {
+    const worker = await bench.worker(4001);
+    expect(worker.first).toMatchObject({ status: 'OK', 'heartbeat-interval': 0.5 });
+    const client = await bench.client();
+    client.submit('inc-1');
+    await until(() => bench.scheduler.cluster.tasks.has('inc-1'));
+    expect(worker.of('compute-task')).toEqual([]);
+    worker.run();
+    expect(await worker.next('compute-task')).toMatchObject({ key: 'inc-1', run_spec: null });
+  });
+
+  it('whose name is taken, or that bring results, are refused and told why', async () => {
+    await bench.worker(4001, { name: 'alice' });
+    const second = await bench.worker(4002, { name: 'alice' });
+    expect(second.first).toMatchObject({ status: 'error', message: 'name taken, alice' });
+    const third = await bench.worker(4003, { nbytes: { x: 1 } });
+    expect(third.first).toMatchObject({ status: 'error' });
+    const fourth = await bench.worker(4001, { name: 'bob', server_id: 'another' });
+    expect(fourth.first).toMatchObject({ status: 'uncaught-error' });
+    expect([...bench.scheduler.cluster.workers.keys()]).toEqual(['tcp://127.0.0.1:4001']);
+  });
+
+  it('of an unknown version speak the newest', async () => {
+    const worker = await bench.runningWorker(4001, {}, 'unknown');
+    const client = await bench.client('Client-1', '2022.12.1');
+    client.submit('inc-1');
+    const message = await worker.next('compute-task');
+    expect(Object.keys(message)).toContain('run_id');
+    expect(Object.keys(message)).not.toContain('function');
+  });
+
+  it('that nobody knows are told so when they report', async () => {
+    const answer = await bench.call('heartbeat_worker', { address: 'tcp://a:1', metrics: {} });
+    expect(answer).toEqual({ status: 'missing' });
+  });
+
+  it('report how they are on a connection of their own', async () => {
+    await bench.runningWorker(4001);
+    const metrics = { memory: 1000, spilled_bytes: { memory: 0, disk: 7 }, managed_bytes: 1 };
+    const address = 'tcp://127.0.0.1:4001';
+    const answer = await bench.call('heartbeat_worker', { address, metrics, executing: {} });
+    expect(answer).toMatchObject({ status: 'OK' });
+    await until(() => bench.scheduler.cluster.workers.get(address)?.metrics.spilledDiskBytes === 7);
+  });
+
+  it('that vanish leave their tasks to others', async () => {
+    const client = await bench.client();
+    const first = await bench.runningWorker(4001);
+    client.submit('inc-1');
+    await first.next('compute-task');
+    const second = await bench.runningWorker(4002);
+    first.comm.abort(new Error('killed'));
+    expect(await second.next('compute-task')).toMatchObject({ key: 'inc-1' });
+  });
+
+  it('that break the rules for messages are not believed, and stay', async () => {
+    const worker = await bench.runningWorker(4001);
+    worker.send({ op: 'never-heard-of' }, { op: 'add-keys', keys: 5 });
+    const client = await bench.client();
+    client.submit('inc-1');
+    await worker.next('compute-task');
+    expect(worker.closed).toBe(false);
+  });
+});
+
+describe('clients', () => {
+  it('get their first batch alone', async () => {
+    const client = await bench.client();
+    expect(client.first).toEqual([{ op: 'stream-start' }]);
+  });
+
+  it('see results, and may ask for them as often as they like', async () => {
+    const worker = await bench.runningWorker(4001);
+    const client = await bench.client();
+    client.submit('inc-1');
+    await worker.next('compute-task');
+    worker.finish('inc-1');
+    expect(await client.next('key-in-memory')).toMatchObject({
+      key: 'inc-1',
+      type: new Uint8Array([1]),
+      workers: [worker.address],
+    });
+    const other = await bench.client('Client-2');
+    other.send({ op: 'client-desires-keys', keys: ['inc-1'], client: 'Client-2' });
+    expect(await other.next('key-in-memory')).toMatchObject({ key: 'inc-1' });
+    client.send({ op: 'client-desires-keys', keys: ['inc-1'], client: 'Client-1' });
+    await client.next('key-in-memory', 2);
+  });
+
+  it('may wish for a key before it exists: the graph of another client brings it', async () => {
+    const worker = await bench.runningWorker(4001);
+    const early = await bench.client('Client-1');
+    const late = await bench.client('Client-2');
+    early.send({ op: 'client-desires-keys', keys: ['inc-1'], client: 'Client-1' });
+    await bench.call('ncores');
+    late.submit('inc-1');
+    await worker.next('compute-task');
+    worker.finish('inc-1');
+    expect(await early.next('key-in-memory')).toMatchObject({ key: 'inc-1' });
+    expect(early.of('cancelled-key')).toEqual([]);
+  });
+
+  it('get the failure as the worker sent it; before a new attempt the worker forgets the old one', async () => {
+    const worker = await bench.runningWorker(4001);
+    const client = await bench.client();
+    client.submit('bad-1', { annotations: { retries: 1 } });
+    await worker.next('compute-task');
+    worker.fail('bad-1');
+    await worker.next('compute-task', 2);
+    expect(worker.ops.filter((op) => op !== 'worker-status-change')).toEqual([
+      'compute-task',
+      'free-keys',
+      'compute-task',
+    ]);
+    worker.fail('bad-1');
+    const erred = await client.next('task-erred');
+    expect(erred).toMatchObject({ key: 'bad-1', exception: { kind: 'serialized' } });
+    client.send({ op: 'client-releases-keys', keys: ['bad-1'], client: 'Client-1' });
+    await worker.next('free-keys', 2);
+  });
+
+  it('that leave are told so, and what they wanted goes', async () => {
+    const client = await bench.client();
+    client.submit('inc-1');
+    await until(() => bench.scheduler.cluster.tasks.has('inc-1'));
+    client.send({ op: 'close-client' }, { op: 'close-stream' });
+    await client.next('stream-closed');
+    await until(() => client.closed);
+    await until(() => bench.scheduler.cluster.tasks.size === 0);
+  });
+
+  it('that break off half way through a frame take nothing with them', async () => {
+    const { hostname, port } = new URL(bench.address.replace('tcp:', 'http:'));
+    const socket = connect(Number(port), hostname);
+    const client = await bench.client();
+    client.submit('inc-1');
+    await until(() => bench.scheduler.cluster.tasks.has('inc-1'));
+    socket.write(Buffer.from([200, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]));
+    socket.destroy();
+    // The registered one, too: a length table that promises more than comes.
+    (
+      client.comm as unknown as { socket: { write(b: Buffer): void; destroy(): void } }
+    ).socket.write(Buffer.from([200, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 99]));
+    client.comm.abort(new Error('gone'));
+    await until(() => !bench.scheduler.cluster.clients.has('Client-1'));
+    expect(await bench.call('ncores')).toEqual({});
+  });
+
+  it('whose graph does not unpack get the reason for each key', async () => {
+    const client = await bench.client();
+    client.send({ op: 'update-graph-hlg', hlg: { layers: [] }, keys: ['x'], priority: null });
+    const none = await client.next('cancelled-key');
+    expect(none).toMatchObject({ key: 'x' });
+  });
+});
+
+describe('stealing over the wire', () => {
+  it('asks one by one, and a task that was given up goes to the thief', async () => {
+    const victim = await bench.runningWorker(4001);
+    const client = await bench.client();
+    client.submit('inc-1');
+    await victim.next('compute-task');
+    const thief = await bench.runningWorker(4002);
+    bench.scheduler.enqueue({
+      op: 'steal-tasks',
+      wishes: [
+        { key: 'inc-1', victim: victim.address, thief: thief.address, victimS: 1, thiefS: 1 },
+      ],
+    });
+    const request = await victim.next('steal-request');
+    expect(Object.keys(request).sort()).toEqual(['key', 'op', 'stimulus_id']);
+    victim.send({
+      op: 'steal-response',
+      key: 'inc-1',
+      state: 'ready',
+      stimulus_id: request['stimulus_id'],
+    });
+    expect(await thief.next('compute-task')).toMatchObject({ key: 'inc-1' });
+  });
+
+  it('leaves a task that has begun where it is', async () => {
+    const victim = await bench.runningWorker(4001);
+    const client = await bench.client();
+    client.submit('inc-1');
+    await victim.next('compute-task');
+    const thief = await bench.runningWorker(4002);
+    const wish = { key: 'inc-1', victim: victim.address, thief: thief.address };
+    bench.scheduler.enqueue({ op: 'steal-tasks', wishes: [{ ...wish, victimS: 1, thiefS: 1 }] });
+    await victim.next('steal-request');
+    victim.send({ op: 'steal-response', key: 'inc-1', state: 'executing', stimulus_id: 's' });
+    victim.finish('inc-1');
+    await client.next('key-in-memory');
+    expect(thief.of('compute-task')).toEqual([]);
+  });
+});

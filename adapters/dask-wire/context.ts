@@ -1,4 +1,10 @@
-import type { Clock, ClusterView, Logger, PluginContext } from '../../core/api/index.ts';
+import type {
+  Clock,
+  ClusterView,
+  Logger,
+  PluginContext,
+  SchedulerHooks,
+} from '../../core/api/index.ts';
 import type { Comm } from './comm.ts';
 import type { CommPool } from './comm-pool.ts';
 import type { Dialect } from './dialect.ts';
@@ -90,11 +96,18 @@ export type RpcTable = Readonly<Record<string, RpcHandler>>;
 export type ClientOp = (message: Fields, client: DaskClient, context: DaskContext) => void;
 export type WorkerOp = (message: Fields, worker: DaskWorker, context: DaskContext) => void;
 
+/** Hooks that extensions can have. */
+export type ExtensionHooks = Partial<Pick<SchedulerHooks, 'taskTransition' | 'workerRemoved'>>;
+
 /** What an extension of the scheduler (locks, queues, …) adds. Its state lives in the closure. */
 export interface DaskExtension {
   readonly rpc?: RpcTable;
   readonly clientOps?: Readonly<Record<string, ClientOp>>;
   readonly workerOps?: Readonly<Record<string, WorkerOp>>;
+  /** Called as the hooks of a plugin are. */
+  readonly hooks?: ExtensionHooks;
+  /** Pickled plugins that a worker of this kind needs, by name. */
+  workerPluginsFor?(worker: DaskWorker): Readonly<Record<string, unknown>>;
   /** A Dask client is gone. */
   clientGone?(client: DaskClient): void;
   /** All tasks were forgotten. */

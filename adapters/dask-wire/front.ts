@@ -17,6 +17,7 @@ import type {
   DaskContext,
   DaskExtension,
   DaskWorker,
+  ExtensionHooks,
   Fields,
   MakeExtension,
   RpcHandler,
@@ -124,6 +125,28 @@ export class Front implements DaskContext {
 
   get address(): string {
     return this.listener?.address ?? this.options.listenAddress;
+  }
+
+  /** Hooks of the extensions, for the plugin. */
+  get hooks(): ExtensionHooks {
+    const steps = this.extensions.flatMap(({ hooks }) => hooks?.taskTransition ?? []);
+    const removals = this.extensions.flatMap(({ hooks }) => hooks?.workerRemoved ?? []);
+    return {
+      taskTransition: (...args) => {
+        for (const hook of steps) hook(...args);
+      },
+      workerRemoved: (...args) => {
+        for (const hook of removals) hook(...args);
+      },
+    };
+  }
+
+  /** Pickled plugins for a worker that registers, by name. */
+  workerPluginsFor(worker: DaskWorker): ReadonlyMap<string, unknown> {
+    const own = this.extensions.flatMap((extension) =>
+      Object.entries(extension.workerPluginsFor?.(worker) ?? {}),
+    );
+    return new Map([...own, ...this.workerPlugins]);
   }
 
   /** @throws YardmasterError `ERR_CONNECT` when the address is taken */

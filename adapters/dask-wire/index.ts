@@ -44,6 +44,7 @@ export default definePlugin<DaskOptions>({
     });
     plugin.command('address', () => front.address);
     return {
+      ...front.hooks,
       start: async () => {
         const address = await front.listen();
         plugin.log.info({ address }, 'listening for Dask');

@@ -143,7 +143,7 @@ export class WorkerBridge implements DaskWorker, ChannelHandlers {
       status: 'OK',
       time: host.nowS(),
       'heartbeat-interval': host.heartbeatIntervalS(),
-      'worker-plugins': host.workerPlugins,
+      'worker-plugins': host.workerPluginsFor(this),
     });
     const held = this.held ?? [];
     this.held = undefined;

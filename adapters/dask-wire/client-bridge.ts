@@ -243,7 +243,7 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
   }
 
   private report(report: ClientReport): void {
-    this.channel.send(report as unknown as WireMessage);
+    this.channel.send(report);
   }
 }
 

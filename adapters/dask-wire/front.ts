@@ -240,7 +240,7 @@ export class Front implements DaskContext {
 
   async graphsSettled(client?: string): Promise<void> {
     const asked = client === undefined ? [...this.clients.values()] : [this.clients.get(client)];
-    await Promise.all(asked.map((bridge) => bridge?.settled()));
+    await Promise.all(asked.map((bridge) => bridge?.settled() ?? Promise.resolve()));
   }
 
   graphSubmitted(client: DaskClient, keys: readonly string[], message: Fields): void {
@@ -349,7 +349,7 @@ export class Front implements DaskContext {
           await (op === 'register-worker' ? WorkerBridge : ClientBridge).open(comm, request, this);
           return;
         }
-        if (await this.answer(comm, String(op), request)) return;
+        if (await this.answer(comm, typeof op === 'string' ? op : '?', request)) return;
       }
     } catch (error) {
       if (comm.isClosed) return; // The peer left; there is nobody to tell.
@@ -379,7 +379,7 @@ export class Front implements DaskContext {
     if (this.isClosing) return;
     const isOrdinary = error instanceof PythonException || error instanceof PythonError;
     const fields = { err: error, op, peer: comm.peerAddress };
-    const text = `the request ${op} of ${comm.peerAddress} failed: ${String((error as Error).message)}`;
+    const text = `the request ${op} of ${comm.peerAddress} failed: ${(error as Error).message}`;
     if (isOrdinary || YardmasterError.is(error)) this.log.debug(fields, text);
     else this.log.error(fields, text);
   }

@@ -101,9 +101,16 @@ export function reprOf(value: unknown): string {
 }
 
 function reprOfText(text: string): string {
-  // eslint-disable-next-line no-control-regex -- these are what has to be escaped
-  if (!/[\\'\u0000-\u001f\u007f]/.test(text)) return `'${text}'`;
-  return quote(text, false);
+  return isPlain(text) ? `'${text}'` : quote(text, false);
+}
+
+/** Whether nothing in it has to be escaped. */
+function isPlain(text: string): boolean {
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    if (code < 32 || code === 39 || code === 92 || code === 127) return false;
+  }
+  return true;
 }
 
 function quote(text: string, isBytes: boolean): string {

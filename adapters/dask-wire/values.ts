@@ -37,7 +37,7 @@ export function textsIn(message: Fields, field: string): readonly string[] | und
 
 /** A list, tuple or set of Python; undefined when it is none. */
 export function asList(value: unknown): readonly unknown[] | undefined {
-  if (Array.isArray(value)) return value;
+  if (Array.isArray(value)) return value as readonly unknown[];
   return value instanceof Set ? [...(value as Set<unknown>)] : undefined;
 }
 

@@ -269,7 +269,7 @@ export class WorkerBridge implements DaskWorker, ChannelHandlers {
   }
 
   private report(report: WorkerReport): void {
-    this.channel.send(report as unknown as WireMessage);
+    this.channel.send(report);
   }
 
   // ---- to the worker --------------------------------------------------------------------------

@@ -6,6 +6,8 @@ import type { Scheduler } from '../../core/compose/scheduler.ts';
 
 const clock = new SystemClock();
 
+const ignore = (): undefined => undefined;
+
 type Message = Readonly<Record<string, unknown>>;
 
 /** Waits for the condition; fails after ten seconds. */
@@ -29,7 +31,7 @@ export class DaskBench {
   static async start(config: object = {}): Promise<DaskBench> {
     const scheduler = await createScheduler({
       config: { scheduler: { validate: true, ...config } },
-      log: { debug() {}, info() {}, warn() {}, error() {} },
+      log: { debug: ignore, info: ignore, warn: ignore, error: ignore },
     });
     await scheduler.addPlugin('dask', { options: { address: 'tcp://127.0.0.1:0' } });
     return new DaskBench(scheduler, String(scheduler.command('dask.address')));

@@ -55,7 +55,7 @@ function onBroadcastError(error: unknown, onError: OnError): unknown {
     case 'ignore':
       return SILENT;
     case 'return':
-      return String((error as Error).message);
+      return (error as Error).message;
     case 'return_pickle':
       return pickleOf(error);
     case 'raise':

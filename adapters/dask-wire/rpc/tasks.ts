@@ -95,8 +95,10 @@ class TaskStream {
     this.isOn = true;
     this.front.taskObservers.add((message, key, worker) => {
       if ((asList(message['startstops']) ?? []).length === 0) return;
-      const { op: _op, key: _key, ...rest } = message;
-      this.entries.push({ ...rest, key: this.front.keys.wireOf(key), worker: worker.address });
+      const entry = new Map(Object.entries(message));
+      entry.delete('op');
+      entry.set('key', this.front.keys.wireOf(key)).set('worker', worker.address);
+      this.entries.push(Object.fromEntries(entry));
       this.count++;
       if (this.entries.length > 1.1 * STREAM_MAX) {
         this.entries.splice(0, this.entries.length - STREAM_MAX);

@@ -44,6 +44,6 @@ export function makeWatchers(context: DaskContext): DaskExtension {
 }
 
 function brief(identity: Fields): Fields {
-  const { metrics: _metrics, last_seen: _lastSeen, ...rest } = identity;
-  return rest;
+  const fields = Object.entries(identity);
+  return Object.fromEntries(fields.filter(([name]) => name !== 'metrics' && name !== 'last_seen'));
 }

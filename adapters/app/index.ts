@@ -38,8 +38,13 @@ export * from '../client/index.ts';
 export * from '../scheduling/index.ts';
 export { SystemClock } from '../clock/index.ts';
 export {
+  type ActorClass,
+  type ActorClassOf,
+  type ActorHandle,
+  type AnyClass,
   type AnyFunction,
   currentTask,
+  type DefinedTask,
   defineTasks,
   isTaskFunction,
   type TaskContext,

@@ -5,7 +5,7 @@ import {
   type Transport,
 } from '../../core/api/index.ts';
 import { SystemClock } from '../clock/index.ts';
-import type { TaskFunction } from '../tasks/index.ts';
+import type { ActorClass, ActorHandle, TaskFunction } from '../tasks/index.ts';
 import { CoordinationAccess } from './coordination/access.ts';
 import type { KeyEntry } from './entry.ts';
 import type { FetchOptions } from './fetcher.ts';
@@ -114,6 +114,14 @@ export class Client extends CoordinationAccess {
     ...args: ArgumentsOf<Args>
   ): Future<Awaited<Result>> {
     return this.submitter.submit(fn, ...args);
+  }
+
+  /** See {@link Submitter.submitActor}. */
+  submitActor<Args extends readonly unknown[], T extends object>(
+    type: ActorClass<Args, T>,
+    ...args: ArgumentsOf<Args>
+  ): Future<ActorHandle<T>> {
+    return this.submitter.submitActor(type, ...args);
   }
 
   /** See {@link Submitter.map}. */

@@ -1,5 +1,5 @@
 import { type FunctionSpec, type GraphTask, YardmasterError } from '../../core/api/index.ts';
-import { packArguments, type TaskFunction } from '../tasks/index.ts';
+import { isActorClass, packArguments, type TaskFunction } from '../tasks/index.ts';
 import type { Future } from './future.ts';
 import { checkKey, hashOf } from './keys.ts';
 import { checkOptions, taskFields, type TaskOptions } from './options.ts';
@@ -193,6 +193,7 @@ export function packTask({ fn, args, options, key }: TaskParts): PackedTask {
       key: typeof key === 'string' ? key : key(definition),
       dependencies: args.dependencies,
       runSpec,
+      ...(isActorClass(fn) ? { actor: true } : {}),
       ...taskFields(options),
     },
     definition,

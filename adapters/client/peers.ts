@@ -58,7 +58,11 @@ export class Peers {
     );
   }
 
-  private async channelTo(address: string): Promise<Channel> {
+  /**
+   * The connection to a worker, for whoever speaks with it.
+   * @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_CLOSED`
+   */
+  async channelTo(address: string): Promise<Channel> {
     if (this.isClosed) {
       throw new YardmasterError('ERR_CLOSED', 'the client is closed', { peer: address });
     }

@@ -6,7 +6,7 @@ import {
   type WireMessage,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { deserialise } from '../tasks/index.ts';
+import { readResult } from '../tasks/index.ts';
 import type { Network } from './connect.ts';
 import type { KeyEntry } from './entry.ts';
 import { Fetcher, type FetchOptions } from './fetcher.ts';
@@ -15,16 +15,11 @@ import { KeyTable, releasedError } from './key-table.ts';
 import { type LinkOwner, SchedulerLink } from './link.ts';
 import { Outgoing } from './outgoing.ts';
 import { Peers, type Serialised } from './peers.ts';
+import { type Pause, pausing } from './place-pause.ts';
+import { SessionActors } from './session-actors.ts';
 
 /** Waits between attempts to fetch a result that nobody has where the scheduler says it is. */
 const LOST_DELAYS_MS = [10, 50, 100, 200, 500, 1000, 2000, 4000];
-
-/** What is done around every wait of a client: see {@link FutureOwner.waiting}. */
-export interface Pause {
-  begin(): void;
-  /** Resolves when its owner may go on. */
-  end(): Promise<void>;
-}
 
 /** What a client was told when it was back. */
 export interface Reconnected {
@@ -53,6 +48,7 @@ export class Session implements FutureOwner, LinkOwner {
   readonly clock: Clock;
   readonly peers: Peers;
   private readonly link: SchedulerLink;
+  private readonly actors: SessionActors;
   private readonly fetcher: Fetcher;
   private closing: Promise<void> | undefined;
   private closedBy: Error | undefined;
@@ -79,6 +75,7 @@ export class Session implements FutureOwner, LinkOwner {
     });
     this.table = new KeyTable(this.outgoing);
     this.fetcher = new Fetcher(() => this.link.present(), this.peers);
+    this.actors = new SessionActors(this, this.peers);
   }
 
   /** @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`, `ERR_REGISTRATION` */
@@ -142,7 +139,7 @@ export class Session implements FutureOwner, LinkOwner {
         if (entry.detached) throw releasedError(entry.key);
         const bytes = await this.fetch(entry, options);
         if (bytes === 'interrupted') continue;
-        if (bytes !== undefined) return deserialise(bytes);
+        if (bytes !== undefined) return readResult(bytes, () => this.actors.callerFor(entry));
         await this.recoverLost(entry, attempt++);
       }
     } finally {
@@ -191,15 +188,8 @@ export class Session implements FutureOwner, LinkOwner {
     }
   }
 
-  async waiting<T>(wait: Promise<T>): Promise<T> {
-    const { pause } = this;
-    if (pause === undefined) return wait;
-    pause.begin();
-    try {
-      return await wait;
-    } finally {
-      await pause.end();
-    }
+  waiting<T>(wait: Promise<T>): Promise<T> {
+    return pausing(this.pause, wait);
   }
 
   /** The task that the client belonged to has ended: lets go of all that it had. */
@@ -225,7 +215,9 @@ export class Session implements FutureOwner, LinkOwner {
   // ---- told by the link ------------------------------------------------------------------------
 
   onMessage(message: WireMessage): void {
-    this.table.handle(message as unknown as ToClientMessage);
+    const told = message as unknown as ToClientMessage;
+    this.table.handle(told);
+    if (told.op === 'task-erred') this.actors.onErred(told.key);
   }
 
   onHeartbeat(): void {

@@ -1,5 +1,12 @@
 import { YardmasterError } from '../../core/api/index.ts';
-import { isTaskFunction, type TaskFunction } from '../tasks/index.ts';
+import {
+  type ActorClass,
+  actorBehind,
+  type ActorHandle,
+  isActorClass,
+  isTaskFunction,
+  type TaskFunction,
+} from '../tasks/index.ts';
 import type { KeyEntry } from './entry.ts';
 import { Future, holdingOfFuture } from './future.ts';
 import {
@@ -60,6 +67,25 @@ export class Submitter {
   }
 
   /**
+   * Makes an actor: an object of a class that lives on one worker. The result of the future is its
+   * handle, through which its methods are called. Errors as for {@link submit}.
+   */
+  submitActor<Args extends readonly unknown[], T extends object>(
+    type: ActorClass<Args, T>,
+    ...args: ArgumentsOf<Args>
+  ): Future<ActorHandle<T>> {
+    const isKnown: boolean = isActorClass(type);
+    if (!isKnown) {
+      const { name } = Object(type) as { readonly name?: unknown };
+      throw new YardmasterError(
+        'ERR_FUNCTION_MISSING',
+        `${typeof name === 'string' ? name : typeof type} is not a class that workers know; give it to defineTasks(import.meta.url, { … })`,
+      );
+    }
+    return this.submit(type, ...args);
+  }
+
+  /**
    * Computes a function for each item, or for each tuple of several sequences of the same length.
    * Errors as for {@link submit}.
    */
@@ -114,7 +140,7 @@ export class Submitter {
     checkFunction(fn);
     const packed = packTaskArguments(fn.name, args, (value) => this.keyOfFuture(value));
     const item = packTask({
-      key: givenKey ?? ((hash) => this.keyFor(fn.name, hash)),
+      key: givenKey ?? ((hash) => this.keyFor(fn, hash)),
       fn,
       args: packed,
       options: this.options,
@@ -159,12 +185,15 @@ export class Submitter {
     );
   }
 
-  private keyFor(name: string, hash: string): string {
-    return (this.options.pure ?? true) ? `${name}-${hash}` : uniqueKey(name);
+  /** Every actor is one of its own. */
+  private keyFor(fn: TaskFunction, hash: string): string {
+    const { name } = fn;
+    return (this.options.pure ?? !isActorClass(fn)) ? `${name}-${hash}` : uniqueKey(name);
   }
 
+  /** Also of handles of actors: whoever uses one depends on it. */
   private keyOfFuture(value: unknown): string | undefined {
-    if (!(value instanceof Future)) return undefined;
+    if (!(value instanceof Future)) return actorBehind(value)?.description.key;
     const { owner, entry, isReleased } = holdingOfFuture(value);
     if (owner !== this.session) refuseFuture(value.key, 'belongs to another client');
     if (isReleased) refuseFuture(value.key, 'was released');

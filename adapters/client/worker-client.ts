@@ -1,7 +1,8 @@
 import { YardmasterError } from '../../core/api/index.ts';
 import { currentRun, type RunContext, type TaskSurroundings } from '../tasks/index.ts';
 import { Client } from './client.ts';
-import { type Pause, Session } from './session.ts';
+import { pauseOf } from './place-pause.ts';
+import { Session } from './session.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
@@ -43,7 +44,7 @@ async function lend(run: RunContext): Promise<Client> {
     throw new YardmasterError('ERR_CANCELLED', message, { key: run.key });
   }
   session.submittingTask = run.key;
-  session.pause = new PlacePause(run);
+  session.pause = pauseOf(run);
   // Whoever waits in the task is told, and what it had submitted is given up.
   const onAbort = (): void => void session.close();
   signal.addEventListener('abort', onAbort, { once: true });
@@ -80,30 +81,4 @@ function poolOf(surroundings: TaskSurroundings): Session[] {
     pool = made;
   }
   return pool;
-}
-
-/** Secedes when the first wait begins, rejoins when the last one has ended. */
-class PlacePause implements Pause {
-  private waits = 0;
-  private rejoining: Promise<void> | undefined;
-
-  constructor(private readonly run: RunContext) {}
-
-  begin(): void {
-    this.waits++;
-    if (this.waits === 1 && this.rejoining === undefined) this.run.secede();
-  }
-
-  async end(): Promise<void> {
-    this.waits--;
-    if (this.waits > 0) return;
-    this.rejoining ??= this.rejoin();
-    await this.rejoining;
-  }
-
-  private async rejoin(): Promise<void> {
-    await this.run.rejoin();
-    this.rejoining = undefined;
-    if (this.waits > 0) this.run.secede(); // A wait has begun in the meantime.
-  }
 }

@@ -1,4 +1,5 @@
 import {
+  type ActorCall,
   type Clock,
   type ExecutableTask,
   type ExecutionResult,
@@ -6,7 +7,8 @@ import {
   type TaskSlot,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { type ClusterReach, describeFailure, LocalSurroundings, runTask } from '../tasks/index.ts';
+import { Reach } from '../reach/index.ts';
+import { ActorHost, type ClusterReach, describeFailure, runTask } from '../tasks/index.ts';
 
 export interface InlineExecutorOptions {
   /** Tasks at once; they take turns at their awaits. Default 1. */
@@ -26,14 +28,15 @@ export class InlineExecutor implements Executor {
   private readonly clock: Clock;
   /** Ends of running tasks, for when the executor closes. */
   private readonly running = new Set<() => void>();
-  private readonly surroundings: LocalSurroundings | undefined;
+  private readonly surroundings: Reach | undefined;
+  private readonly actors: ActorHost;
   private isClosed = false;
 
   constructor({ threadCount = 1, clock, cluster }: InlineExecutorOptions) {
     this.threadCount = threadCount;
     this.clock = clock;
-    this.surroundings =
-      cluster && new LocalSurroundings(cluster.scheduler, cluster.transports, clock);
+    this.surroundings = cluster && new Reach(cluster.scheduler, cluster.transports, clock);
+    this.actors = new ActorHost(() => clock.nowMs(), this.surroundings);
   }
 
   run(task: ExecutableTask, signal: AbortSignal, slot?: TaskSlot): Promise<ExecutionResult> {
@@ -42,13 +45,29 @@ export class InlineExecutor implements Executor {
       const fail = (): void => resolve(closedResult(task.key));
       this.running.add(fail);
       // Never rejects.
-      const { surroundings } = this;
-      const nowMs = (): number => this.clock.nowMs();
-      void runTask(task, { signal, nowMs, slot, surroundings }).then((result) => {
+      void this.start(task, signal, slot).then((result) => {
         this.running.delete(fail);
         resolve(result);
       });
     });
+  }
+
+  callActor(call: ActorCall): Promise<ExecutionResult> {
+    return this.actors.call(call);
+  }
+
+  releaseActor(key: string): void {
+    this.actors.release(key);
+  }
+
+  private start(
+    task: ExecutableTask,
+    signal: AbortSignal,
+    slot: TaskSlot | undefined,
+  ): Promise<ExecutionResult> {
+    if (task.actorAt !== undefined) return this.actors.make(task);
+    const { surroundings } = this;
+    return runTask(task, { signal, nowMs: () => this.clock.nowMs(), slot, surroundings });
   }
 
   /** Running tasks count as failed at once; nothing can stop them. */
@@ -56,6 +75,7 @@ export class InlineExecutor implements Executor {
     this.isClosed = true;
     for (const fail of this.running) fail();
     this.running.clear();
+    this.actors.close();
     this.surroundings?.close();
     return Promise.resolve();
   }

@@ -1,15 +1,18 @@
 import { availableParallelism } from 'node:os';
 
 import {
+  type ActorCall,
   type Clock,
   type ExecutableTask,
   type ExecutionResult,
   type Executor,
   type Logger,
   type TaskSlot,
+  type Timer,
   YardmasterError,
 } from '../../core/api/index.ts';
 import { type ClusterReach, describeFailure } from '../tasks/index.ts';
+import { ActorThreads } from './actor-threads.ts';
 import { TaskThread } from './task-thread.ts';
 
 export interface ThreadExecutorOptions {
@@ -43,6 +46,8 @@ interface Waiting {
  */
 export class ThreadExecutor implements Executor {
   readonly threadCount: number;
+  onActorLost: ((key: string) => void) | undefined;
+  private readonly actors: ActorThreads;
   private readonly threads = new Set<TaskThread>();
   private readonly idle: TaskThread[] = [];
   /** Threads whose tasks go on beside those that count. */
@@ -57,33 +62,76 @@ export class ThreadExecutor implements Executor {
         threadCount: this.threadCount,
       });
     }
+    const { clock, heapLimitMb, cluster, log } = options;
+    this.actors = new ActorThreads({
+      nowMs: () => clock.nowMs(),
+      threadsMax: this.threadCount,
+      heapLimitMb,
+      cluster,
+      log,
+      onLost: (key) => this.onActorLost?.(key),
+    });
     for (let index = 0; index < this.threadCount; index++) this.addThread();
   }
 
   run(task: ExecutableTask, signal: AbortSignal, slot?: TaskSlot): Promise<ExecutionResult> {
+    if (task.actorAt !== undefined) {
+      if (this.closing !== undefined) return Promise.resolve(closedResult(task.key));
+      return this.makeActor(task, task.actorAt, signal);
+    }
     return new Promise((resolve) => {
       this.waiting.push({ task, signal, slot, resolve });
       this.dispatch();
     });
   }
 
+  callActor(call: ActorCall): Promise<ExecutionResult> {
+    return this.actors.call(call);
+  }
+
+  releaseActor(key: string): void {
+    this.actors.release(key);
+  }
+
   /** Of each thread as of the end of its last task; what a task occupies while it runs is not known. */
   get memoryBytes(): number {
-    let total = 0;
+    let total = this.actors.memoryBytes;
     for (const thread of this.threads) total += thread.memoryBytes;
     return total;
   }
 
   collectGarbage(): void {
     for (const thread of this.threads) thread.collectGarbage();
+    this.actors.collectGarbage();
   }
 
   close(): Promise<void> {
-    this.closing ??= Promise.all([...this.threads].map((thread) => thread.close())).then(
-      () => undefined,
-    );
+    this.closing ??= Promise.all([
+      this.actors.close(),
+      ...[...this.threads].map((thread) => thread.close()),
+    ]).then(() => undefined);
     this.dispatch();
     return this.closing;
+  }
+
+  /** One that is given up and not made in time loses its thread, unless others live there. */
+  private async makeActor(
+    task: ExecutableTask,
+    actorAt: string,
+    signal: AbortSignal,
+  ): Promise<ExecutionResult> {
+    const { clock, abortGraceMs = 5000 } = this.options;
+    let timer: Timer | undefined;
+    const onAbort = (): void => {
+      timer = clock.setTimer(abortGraceMs, () => this.actors.release(task.key));
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    try {
+      return await this.actors.make(task, actorAt);
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+      timer?.cancel();
+    }
   }
 
   /** Gives waiting tasks to idle threads; those beyond `threadCount` wait for their turn. */

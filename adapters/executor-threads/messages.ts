@@ -1,4 +1,4 @@
-import type { ExecutionResult } from '../../core/api/index.ts';
+import type { ActorCall, ExecutionResult } from '../../core/api/index.ts';
 import type { TunnelRequest } from '../tunnel/index.ts';
 
 /** What a thread is told when it starts. */
@@ -12,14 +12,19 @@ export interface ThreadData {
   };
 }
 
-/** From the pool to a thread. One task at a time, so nothing needs an id. */
+/** A task as it is posted. */
+export interface PostedTask {
+  readonly key: string;
+  readonly runSpec: unknown;
+  readonly inputs: readonly (readonly [key: string, value: Uint8Array])[];
+}
+
+/** From the pool to a thread. One task at a time, so nothing needs an id but what concerns actors. */
 export type ToThread =
-  | {
-      readonly op: 'run';
-      readonly key: string;
-      readonly runSpec: unknown;
-      readonly inputs: readonly (readonly [key: string, value: Uint8Array])[];
-    }
+  | ({ readonly op: 'run' } & PostedTask)
+  | ({ readonly op: 'make-actor'; readonly id: number; readonly actorAt: string } & PostedTask)
+  | { readonly op: 'call-actor'; readonly id: number; readonly call: ActorCall }
+  | { readonly op: 'release-actor'; readonly key: string }
   /** The task that runs, if one still does. */
   | { readonly op: 'abort' }
   /** The task has a place again, as it asked. */
@@ -37,6 +42,8 @@ export type FromThread = (
   /** The task wants a connection. */
   | ({ readonly op: 'connect' } & TunnelRequest)
   | { readonly op: 'done'; readonly result: ExecutionResult }
+  /** An actor was made, or called. */
+  | { readonly op: 'answered'; readonly id: number; readonly result: ExecutionResult }
 ) & {
   /** Bytes that the JavaScript of the thread occupies now. */
   readonly memoryBytes: number;

@@ -1,4 +1,5 @@
 import { SystemClock } from '../clock/index.ts';
+import { Reach } from '../reach/index.ts';
 import type { TaskSurroundings } from '../tasks/index.ts';
 import { type TunnelRequest, TunnelTransport } from '../tunnel/index.ts';
 import type { ThreadData } from './messages.ts';
@@ -12,10 +13,6 @@ export function surroundingsOfThread(
   open: (request: TunnelRequest) => void,
 ): TaskSurroundings | undefined {
   if (cluster === undefined) return undefined;
-  return {
-    scheduler: cluster.scheduler,
-    transports: cluster.schemes.map((scheme) => new TunnelTransport(scheme, open)),
-    clock: new SystemClock(),
-    onClose: () => undefined, // Nobody asks a thread before it is ended.
-  };
+  const transports = cluster.schemes.map((scheme) => new TunnelTransport(scheme, open));
+  return new Reach(cluster.scheduler, transports, new SystemClock());
 }

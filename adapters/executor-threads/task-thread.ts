@@ -1,5 +1,4 @@
-import { createRequire } from 'node:module';
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 
 import {
   type Clock,
@@ -16,10 +15,11 @@ import { relayConnection } from '../tunnel/index.ts';
 import {
   forCopying,
   type FromThread,
-  type ThreadData,
+  type PostedTask,
   threadNowMs,
   type ToThread,
 } from './messages.ts';
+import { spawnThread } from './spawn.ts';
 
 export interface ThreadSettings {
   readonly clock: Clock;
@@ -59,25 +59,7 @@ export class TaskThread {
   private uncaught: unknown = undefined;
 
   constructor(private readonly settings: ThreadSettings) {
-    const { heapLimitMb, cluster } = settings;
-    const data: ThreadData =
-      cluster === undefined
-        ? {}
-        : {
-            cluster: {
-              scheduler: cluster.scheduler,
-              schemes: cluster.transports.map(({ scheme }) => scheme),
-            },
-          };
-    // The compiled file, also when this one runs uncompiled: threads cannot load TypeScript.
-    const entry = createRequire(import.meta.url).resolve('#thread-main');
-    this.worker = new Worker(entry, {
-      name: 'yardmaster-tasks',
-      workerData: data,
-      ...(heapLimitMb === undefined
-        ? {}
-        : { resourceLimits: { maxOldGenerationSizeMb: heapLimitMb } }),
-    });
+    this.worker = spawnThread('yardmaster-tasks', settings);
     this.worker.on('message', (message: FromThread) => this.onMessage(message));
     this.worker.on('messageerror', (error) => this.end(this.failure('sent nonsense', error)));
     this.worker.on('error', (error) => (this.uncaught = error));
@@ -123,7 +105,8 @@ export class TaskThread {
       else signal.addEventListener('abort', onAbort, { once: true });
       const moved: ArrayBuffer[] = [];
       try {
-        this.worker.postMessage(runMessage(task, moved), moved);
+        const posted: ToThread = { op: 'run', ...postedTask(task, moved) };
+        this.worker.postMessage(posted, moved);
       } catch (thrown) {
         this.end(describeFailure(thrown));
       }
@@ -150,6 +133,7 @@ export class TaskThread {
       relayConnection(message, this.settings.cluster?.transports ?? []);
       return;
     }
+    if (message.op === 'answered') return; // It has no actors.
     if (message.op !== 'done') {
       if (this.job !== undefined) this.onPlace(this.job, message.op);
       return;
@@ -248,13 +232,13 @@ export class TaskThread {
   }
 }
 
-function runMessage(task: ExecutableTask, moved: ArrayBuffer[]): ToThread {
+/** A task as it is posted to a thread. */
+export function postedTask(task: ExecutableTask, moved: ArrayBuffer[]): PostedTask {
   const { key, inputs } = task;
   const spec = task.runSpec as { readonly args?: unknown } | undefined;
   const runSpec =
     spec?.args instanceof Uint8Array ? { ...spec, args: forCopying(spec.args, moved) } : spec;
   return {
-    op: 'run',
     key,
     runSpec,
     inputs: Array.from(inputs, ([name, value]) => [name, forCopying(value, moved)] as const),

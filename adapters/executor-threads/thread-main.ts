@@ -1,9 +1,9 @@
 /** What a thread of the pool runs. */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 
-import type { TaskSlot } from '../../core/api/index.ts';
+import type { ExecutionResult, TaskSlot } from '../../core/api/index.ts';
 import { collectGarbage, threadBytes } from '../memory/index.ts';
-import { runTask } from '../tasks/index.ts';
+import { ActorHost, runTask } from '../tasks/index.ts';
 import {
   forSharing,
   type FromThread,
@@ -37,6 +37,13 @@ function post(message: FromThread, moved: (ArrayBuffer | MessagePort)[] = []): v
   port?.postMessage(message, moved);
 }
 
+const actors = new ActorHost(threadNowMs, surroundings);
+
+async function answer(id: number, answering: Promise<ExecutionResult>): Promise<void> {
+  const { result, moved } = forPosting(await answering);
+  post({ op: 'answered', id, result, memoryBytes: threadBytes() }, moved);
+}
+
 async function run({ key, runSpec, inputs }: Extract<ToThread, { op: 'run' }>): Promise<void> {
   const controller = new AbortController();
   current = controller;
@@ -45,22 +52,41 @@ async function run({ key, runSpec, inputs }: Extract<ToThread, { op: 'run' }>): 
   const { signal } = controller;
   const result = await runTask(task, { signal, nowMs: threadNowMs, slot, surroundings });
   if (current === controller) current = undefined;
-  if (result.kind !== 'success') {
-    post({ op: 'done', result, memoryBytes: threadBytes() });
-    return;
-  }
-  const moved: ArrayBuffer[] = [];
-  const value = forSharing(result.value, moved);
-  post({ op: 'done', result: { ...result, value }, memoryBytes: threadBytes() }, moved);
+  const posted = forPosting(result);
+  post({ op: 'done', result: posted.result, memoryBytes: threadBytes() }, posted.moved);
 }
 
-port.on('message', (message: ToThread) => {
-  if (message.op === 'run') void run(message);
-  else if (message.op === 'abort') current?.abort();
-  else if (message.op === 'rejoined') for (const resolve of rejoins.splice(0)) resolve();
-  else {
-    collectGarbage();
-    post({ op: 'collected', memoryBytes: threadBytes() });
+function forPosting(result: ExecutionResult): { result: ExecutionResult; moved: ArrayBuffer[] } {
+  const moved: ArrayBuffer[] = [];
+  if (result.kind !== 'success') return { result, moved };
+  return { result: { ...result, value: forSharing(result.value, moved) }, moved };
+}
+
+function handle(message: ToThread): void {
+  switch (message.op) {
+    case 'run':
+      void run(message);
+      return;
+    case 'make-actor':
+      void answer(message.id, actors.make({ ...message, inputs: new Map(message.inputs) }));
+      return;
+    case 'call-actor':
+      void answer(message.id, actors.call(message.call));
+      return;
+    case 'release-actor':
+      actors.release(message.key);
+      return;
+    case 'abort':
+      current?.abort();
+      return;
+    case 'rejoined':
+      for (const resolve of rejoins.splice(0)) resolve();
+      return;
+    case 'collect':
+      collectGarbage();
+      post({ op: 'collected', memoryBytes: threadBytes() });
   }
-});
+}
+
+port.on('message', handle);
 post({ op: 'ready', memoryBytes: threadBytes() });

@@ -53,11 +53,13 @@ export function packArguments(
  * both times.
  *
  * @param inputs - serialised results by key
+ * @param read - makes a result of its bytes. Default: `deserialise`
  * @throws YardmasterError `ERR_FRAME` on unreadable bytes, `ERR_LOST_DEPENDENCY` when an input lacks
  */
 export function unpackArguments(
   bytes: Uint8Array,
   inputs: ReadonlyMap<string, Uint8Array>,
+  read: (bytes: Uint8Array) => unknown = deserialise,
 ): unknown[] {
   return unpackWith(bytes, (key) => {
     const input = inputs.get(key);
@@ -70,7 +72,7 @@ export function unpackArguments(
         },
       );
     }
-    return deserialise(input);
+    return read(input);
   });
 }
 

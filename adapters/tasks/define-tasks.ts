@@ -1,4 +1,11 @@
 import { YardmasterError } from '../../core/api/index.ts';
+import {
+  type ActorClassOf,
+  type AnyClass,
+  isClass,
+  markAsActorClass,
+} from './actors/actor-class.ts';
+import { localActor } from './actors/local-actor.ts';
 import { sourceVersion } from './source-version.ts';
 
 /** Any function: the parameters are `never` so that every one of them fits. */
@@ -24,15 +31,23 @@ export interface TaskFunction<Args extends readonly unknown[] = never[], Returne
 /** The handle of a function type. */
 export type TaskFunctionOf<F extends AnyFunction> = TaskFunction<Parameters<F>, ReturnType<F>>;
 
+/** The handle of what `defineTasks` is given under one name. */
+export type DefinedTask<F extends AnyFunction | AnyClass> = F extends AnyClass
+  ? ActorClassOf<F>
+  : F extends AnyFunction
+    ? TaskFunctionOf<F>
+    : never;
+
 const BRAND = Symbol.for('yardmaster.task');
 const REGISTRY = Symbol.for('yardmaster.tasks');
 
-type Registry = Map<string, Map<string, AnyFunction>>;
+type Definition = AnyFunction | AnyClass;
+type Registry = Map<string, Map<string, Definition>>;
 
 /** Shared by all copies of this package in the process, because modules may import another one. */
 function registry(): Registry {
   const holder = globalThis as { [REGISTRY]?: Registry | undefined };
-  return (holder[REGISTRY] ??= new Map<string, Map<string, AnyFunction>>());
+  return (holder[REGISTRY] ??= new Map<string, Map<string, Definition>>());
 }
 
 /**
@@ -47,14 +62,14 @@ function registry(): Registry {
  * ```
  *
  * @param module - `import.meta.url` of that module
- * @param functions - by name; they are called without `this`
+ * @param functions - by name; they are called without `this`. A class makes actors
  * @throws YardmasterError `ERR_FUNCTION_MISSING` when something is not a function
  */
-export function defineTasks<Functions extends Record<string, AnyFunction>>(
+export function defineTasks<Functions extends Record<string, AnyFunction | AnyClass>>(
   module: string,
   functions: Functions,
-): { readonly [Name in keyof Functions]: TaskFunctionOf<Functions[Name]> } {
-  const registered = registry().get(module) ?? new Map<string, AnyFunction>();
+): { readonly [Name in keyof Functions]: DefinedTask<Functions[Name]> } {
+  const registered = registry().get(module) ?? new Map<string, Definition>();
   registry().set(module, registered);
   const handles: Record<string, unknown> = {};
   for (const [name, fn] of Object.entries(functions)) {
@@ -62,7 +77,7 @@ export function defineTasks<Functions extends Record<string, AnyFunction>>(
     registered.set(name, fn);
     handles[name] = makeHandle(module, name, fn);
   }
-  return handles as { readonly [Name in keyof Functions]: TaskFunctionOf<Functions[Name]> };
+  return handles as { readonly [Name in keyof Functions]: DefinedTask<Functions[Name]> };
 }
 
 /**
@@ -85,7 +100,7 @@ export function taskOf<F extends AnyFunction>(
       { module },
     );
   }
-  return makeHandle(module, name, fn);
+  return makeHandle(module, name, fn) as TaskFunctionOf<F>;
 }
 
 /** Whether a value is what `defineTasks` or `taskOf` gave, also by another copy of this package. */
@@ -94,7 +109,7 @@ export function isTaskFunction(value: unknown): value is TaskFunction {
 }
 
 /** The function that `defineTasks` received under this name in this process, if it did. */
-export function registeredFunction(module: string, name: string): AnyFunction | undefined {
+export function registeredFunction(module: string, name: string): Definition | undefined {
   return registry().get(module)?.get(name);
 }
 
@@ -103,15 +118,27 @@ export function registeredNames(module: string): string[] {
   return [...(registry().get(module)?.keys() ?? [])];
 }
 
-function makeHandle<F extends AnyFunction>(module: string, name: string, fn: F): TaskFunctionOf<F> {
-  const handle = (...args: Parameters<F>): ReturnType<F> => fn(...args) as ReturnType<F>;
+function makeHandle(module: string, name: string, fn: Definition): unknown {
+  const handle = isClass(fn) ? classHandle(fn) : (...args: never[]): unknown => fn(...args);
   Object.defineProperties(handle, {
     [BRAND]: { value: true },
     module: { value: module, enumerable: true },
     name: { value: name, enumerable: true },
     version: { get: () => sourceVersion(module), enumerable: true },
   });
-  return handle as TaskFunctionOf<F>;
+  return handle;
+}
+
+/** Called: an actor in this process. With `new`: an object like any other. */
+function classHandle(made: AnyClass): AnyFunction {
+  const handle = function (...args: never[]): object {
+    const target: unknown = new.target;
+    return target === undefined
+      ? localActor(new made(...args))
+      : Reflect.construct<never[], object>(made, args);
+  };
+  markAsActorClass(handle, made);
+  return handle;
 }
 
 function checkFunction(fn: unknown, name: string, module: string): void {

@@ -1,8 +1,24 @@
 /** How functions and values travel between client and workers. */
+export {
+  type ActorClass,
+  type ActorClassOf,
+  type AnyClass,
+  isActorClass,
+} from './actors/actor-class.ts';
+export { ActorHost, actorLost } from './actors/actor-host.ts';
+export type { ActorDescription } from './actors/description.ts';
+export {
+  actorBehind,
+  type ActorCaller,
+  type ActorHandle,
+  type ActorRequest,
+  readResult,
+} from './actors/handle.ts';
 export { type PackedArguments, packArguments, unpackArguments, unpackWith } from './arguments.ts';
 export { currentRun, currentTask, type RunContext, type TaskContext } from './context.ts';
 export {
   type AnyFunction,
+  type DefinedTask,
   defineTasks,
   isTaskFunction,
   type TaskFunction,
@@ -10,8 +26,9 @@ export {
   taskOf,
 } from './define-tasks.ts';
 export { importingTaskModule, loadFunction } from './load-function.ts';
-export { describeFailure, type RunOptions, runTask } from './run-task.ts';
+export { describeFailure } from './failure.ts';
+export { type RunOptions, runTask } from './run-task.ts';
 export { ScatteredValue } from './scattered-value.ts';
 export { deserialise, serialise, typeName } from './serialise.ts';
 export { sourceVersion } from './source-version.ts';
-export { type ClusterReach, LocalSurroundings, type TaskSurroundings } from './surroundings.ts';
+export type { ClusterReach, TaskSurroundings } from './surroundings.ts';

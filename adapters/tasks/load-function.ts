@@ -1,6 +1,6 @@
 import { closest } from 'fastest-levenshtein';
 
-import { type FunctionSpec, YardmasterError } from '../../core/api/index.ts';
+import { type ExecutableTask, type FunctionSpec, YardmasterError } from '../../core/api/index.ts';
 import {
   type AnyFunction,
   isTaskFunction,
@@ -37,7 +37,7 @@ export function importingTaskModule(): string | undefined {
 export function loadFunction(spec: FunctionSpec): AnyFunction | Promise<AnyFunction> {
   const known = loaded.get(spec.module)?.get(spec.name);
   if (known !== undefined) return checkVersion(spec, known);
-  const registered = registeredFunction(spec.module, spec.name);
+  const registered = registeredFunction(spec.module, spec.name) as AnyFunction | undefined;
   if (registered !== undefined) return remember(spec, registered);
   return importFunction(spec);
 }
@@ -47,7 +47,7 @@ async function importFunction(spec: FunctionSpec): Promise<AnyFunction> {
   const version = sourceVersion(spec.module);
   const exports = await importModule(spec.module);
   if (version !== spec.version) throw versionMismatch(spec, version);
-  const registered = registeredFunction(spec.module, spec.name);
+  const registered = registeredFunction(spec.module, spec.name) as AnyFunction | undefined;
   if (registered !== undefined) return remember(spec, registered);
   const exported = Object.hasOwn(exports, spec.name) ? exports[spec.name] : undefined;
   if (typeof exported === 'function') return remember(spec, exported as AnyFunction);
@@ -113,4 +113,25 @@ function missingFunction(spec: FunctionSpec, exports: Record<string, unknown>): 
 
 function short(version: string): string {
   return version.slice(0, 12);
+}
+
+/**
+ * What a task calls.
+ * @throws YardmasterError `ERR_PROTOCOL` when it names no function
+ */
+export function functionSpec({ key, runSpec }: ExecutableTask): FunctionSpec {
+  const spec = (runSpec ?? {}) as Partial<FunctionSpec>;
+  if (
+    typeof spec.module === 'string' &&
+    typeof spec.name === 'string' &&
+    typeof spec.version === 'string' &&
+    spec.args instanceof Uint8Array
+  ) {
+    return spec as FunctionSpec;
+  }
+  throw new YardmasterError(
+    'ERR_PROTOCOL',
+    `the task "${key}" does not name a function as { module, name, version, args }`,
+    { key },
+  );
 }

@@ -1,15 +1,10 @@
-import {
-  type ErrorPayload,
-  type ExecutableTask,
-  type ExecutionResult,
-  type FunctionSpec,
-  type TaskSlot,
-  toErrorPayload,
-  YardmasterError,
-} from '../../core/api/index.ts';
+import type { ExecutableTask, ExecutionResult, TaskSlot } from '../../core/api/index.ts';
+import { callerIn } from './actors/callers.ts';
+import { readResult } from './actors/handle.ts';
 import { unpackArguments } from './arguments.ts';
 import { callInTask, contextOf, endRun, isReschedule } from './context.ts';
-import { loadFunction } from './load-function.ts';
+import { describeFailure } from './failure.ts';
+import { functionSpec, loadFunction } from './load-function.ts';
 import { serialise, typeName } from './serialise.ts';
 import type { TaskSurroundings } from './surroundings.ts';
 
@@ -37,7 +32,9 @@ export async function runTask(
     const spec = functionSpec(task);
     const found = loadFunction(spec);
     const fn = typeof found === 'function' ? found : await found;
-    const args = unpackArguments(spec.args, task.inputs) as never[];
+    const args = unpackArguments(spec.args, task.inputs, (bytes) =>
+      readResult(bytes, callerIn(context)),
+    ) as never[];
     const startMs = nowMs();
     const returned = callInTask(context, () => fn(...args));
     const result = isThenable(returned) ? await returned : returned;
@@ -52,35 +49,6 @@ export async function runTask(
   }
 }
 
-/**
- * The payload of anything that was thrown, made of nothing but plain data: it passes every boundary
- * between threads and processes, whatever the error carried.
- */
-export function describeFailure(thrown: unknown): ErrorPayload {
-  try {
-    return JSON.parse(JSON.stringify(toErrorPayload(thrown))) as ErrorPayload;
-  } catch (cause) {
-    // A property that recurses, or a getter that throws.
-    return {
-      name: textOf(thrown, 'name') ?? 'Error',
-      message:
-        textOf(thrown, 'message') ??
-        `the task threw something that cannot be described (${String(cause)})`,
-      stack: textOf(thrown, 'stack') ?? '',
-      code: textOf(thrown, 'code') ?? 'ERR_TASK',
-    };
-  }
-}
-
-function textOf(thrown: unknown, property: string): string | undefined {
-  try {
-    const value = (thrown as Record<string, unknown>)[property];
-    return typeof value === 'string' ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 /** Results are read by many threads, and changed by none. */
 function sharedBytes(nbytes: number): Uint8Array {
   return new Uint8Array(new SharedArrayBuffer(nbytes));
@@ -91,22 +59,5 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
     typeof value === 'object' &&
     value !== null &&
     typeof (value as { then?: unknown }).then === 'function'
-  );
-}
-
-function functionSpec({ key, runSpec }: ExecutableTask): FunctionSpec {
-  const spec = (runSpec ?? {}) as Partial<FunctionSpec>;
-  if (
-    typeof spec.module === 'string' &&
-    typeof spec.name === 'string' &&
-    typeof spec.version === 'string' &&
-    spec.args instanceof Uint8Array
-  ) {
-    return spec as FunctionSpec;
-  }
-  throw new YardmasterError(
-    'ERR_PROTOCOL',
-    `the task "${key}" does not name a function as { module, name, version, args }`,
-    { key },
   );
 }

@@ -2,6 +2,7 @@ import type { ErrorPayload } from '../messages/payload.ts';
 
 /** Every code of an error that Yardmaster reports, with what it means. `docs/errors.md` tells more. */
 export const ERROR_CODES = {
+  ERR_ACTOR_LOST: 'The worker or thread of an actor is gone, and the state of the actor with it.',
   ERR_CANCELLED: 'The task was cancelled or its client went away.',
   ERR_CLOSED: 'The connection, client or cluster is closed.',
   ERR_CONFIG: 'The configuration is not valid.',

@@ -7,6 +7,27 @@ export interface ExecutableTask {
   readonly runSpec: unknown;
   /** Serialised results of the dependencies by key. */
   readonly inputs: ReadonlyMap<string, Uint8Array>;
+  /**
+   * Set for a task that makes an actor: an object that stays with the executor, under the key of the
+   * task. It is the address under which others reach it; the result describes it.
+   */
+  readonly actorAt?: string;
+}
+
+/** A call of a method of an actor, or a look at one of its properties. */
+export interface ActorCall {
+  /** Of the task that made the actor. */
+  readonly key: string;
+  readonly member: string;
+  /** Serialised arguments; undefined: the property is read. */
+  readonly args?: Uint8Array;
+  /** The actors that are among the arguments, as their results describe them. */
+  readonly actors?: readonly {
+    readonly key: string;
+    readonly worker: string;
+    readonly type: string;
+    readonly methods: readonly string[];
+  }[];
 }
 
 /** How a run ended: with a value, a failure, or the wish to be placed anew. */
@@ -51,6 +72,15 @@ export interface Executor {
    * @param slot - for tasks that secede. Default: they may, and it means nothing
    */
   run(task: ExecutableTask, signal: AbortSignal, slot?: TaskSlot): Promise<ExecutionResult>;
+  /**
+   * Calls an actor that a run has made. Calls begin in the order in which they come. Never rejects.
+   * Without it the executor cannot have actors.
+   */
+  callActor?(call: ActorCall): Promise<ExecutionResult>;
+  /** An actor is needed no more. No-op for an unknown key. */
+  releaseActor?(key: string): void;
+  /** Set by the worker: told of an actor that is lost, other than by release. */
+  onActorLost?: ((key: string) => void) | undefined;
   /** Bytes that its threads occupy besides results, as last known. Default 0. */
   readonly memoryBytes?: number;
   /** Asks idle threads to give back what is garbage. Does not wait for it. */

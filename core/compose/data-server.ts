@@ -26,6 +26,8 @@ export interface DataServerOptions {
   readonly outgoingMax: () => number;
   /** Takes in what a client has sent. @throws YardmasterError when it refuses */
   readonly onPutData: (keys: readonly string[], values: readonly Uint8Array[]) => void;
+  /** Calls an actor. Default: there are none. */
+  readonly onActorCall?: (call: WireMessage) => Promise<WireMessage>;
   readonly identity: () => WireMessage;
 }
 
@@ -107,11 +109,13 @@ export class DataServer {
         return guest.parts.read(parameters);
       case 'put-data':
         return this.putData(parameters);
+      case 'actor-call':
+        if (this.options.onActorCall === undefined) break;
+        return this.options.onActorCall(parameters);
       case 'identity':
         return this.options.identity();
-      default:
-        throw violation(`the request "${method}", which workers do not answer`);
     }
+    throw violation(`the request "${method}", which workers do not answer`);
   }
 
   private getData(guest: Guest, parameters: WireMessage): GetDataReply {

@@ -23,6 +23,8 @@ const RETRY_BUSY_MS = 150;
 const ANSWER_TIMEOUT_MS = 60_000;
 
 export interface WorkerActivitiesOptions {
+  /** Where peers reach this worker. */
+  readonly address: string;
   readonly executor: Executor;
   readonly store: DataStore;
   readonly clock: Clock;
@@ -47,6 +49,8 @@ interface Run {
 export class WorkerActivities {
   private readonly runs = new Map<string, Run>();
   private readonly timers = new Set<Timer>();
+  /** Keys of the actors that live, or are being made, here. */
+  private readonly actors = new Set<string>();
   private transferredBytes = 0;
   private transferSeconds = 0;
   private isClosed = false;
@@ -67,8 +71,8 @@ export class WorkerActivities {
     return transferSeconds > 0 ? transferredBytes / transferSeconds : undefined;
   }
 
-  execute({ key, runSpec, dependencies }: Execute): void {
-    const { executor, clock, nameEvent } = this.options;
+  execute({ key, runSpec, dependencies, actor }: Execute): void {
+    const { executor, clock, nameEvent, address } = this.options;
     const inputs = this.inputs(dependencies);
     if (inputs === undefined) {
       // The store has said which; the scheduler has that computed again, and then this.
@@ -78,11 +82,9 @@ export class WorkerActivities {
     const controller = new AbortController();
     const run: Run = { controller, startedMs: clock.nowMs(), rejoins: [] };
     this.runs.set(key, run);
-    const running = executor.run(
-      { key, runSpec, inputs },
-      controller.signal,
-      this.slotOf(key, run),
-    );
+    const task = { key, runSpec, inputs, ...(actor === true ? { actorAt: address } : {}) };
+    if (actor === true) this.actors.add(key);
+    const running = executor.run(task, controller.signal, this.slotOf(key, run));
     running.then(
       (result) => this.onRunEnd(key, result),
       (thrown: unknown) => {
@@ -101,6 +103,12 @@ export class WorkerActivities {
       inputs.set(dependency, value);
     }
     return inputs;
+  }
+
+  /** A result is dropped; if it is that of an actor, the actor goes too. */
+  dropData(key: string): void {
+    this.options.store.delete(key);
+    if (this.actors.delete(key)) this.options.executor.releaseActor?.(key);
   }
 
   abortExecution({ key, killTimeoutMs }: AbortExecution): void {
@@ -183,12 +191,14 @@ export class WorkerActivities {
       return { op: 'execute-reschedule', key, stimulusId: nameEvent('reschedule') };
     }
     if (result.kind === 'failure') {
+      this.actors.delete(key); // There is none.
       const failure = toTaskFailure(result.error);
       return { op: 'execute-failure', key, failure, stimulusId: nameEvent('task-erred') };
     }
     try {
       store.set(key, result.value);
     } catch (thrown) {
+      this.dropData(key);
       const failure = toTaskFailure(toErrorPayload(notStored(key, thrown)));
       return { op: 'execute-failure', key, failure, stimulusId: nameEvent('task-erred') };
     }

@@ -9,6 +9,7 @@ import type { Instruction, WorkerEvent } from '../worker/events.ts';
 import type { MemoryMode } from '../worker/memory/governor.ts';
 import { heldResults } from '../worker/on-scheduler.ts';
 import { WorkerKernel } from '../worker/worker-kernel.ts';
+import { answerActorCall } from './actor-calls.ts';
 import { DataServer } from './data-server.ts';
 import { LogBook } from './log-book.ts';
 import { type Network, PeerChannels, transportFor } from './peer-channels.ts';
@@ -84,7 +85,9 @@ export class WorkerHost {
       onStatus: (status) => link.report({ op: 'worker-status-change', status }),
     });
     this.inspection = new WorkerInspection(kernel, log, () => this.describe());
+    executor.onActorLost = (key) => this.onDataLost(key);
     this.activities = new WorkerActivities({
+      address: identity.address,
       executor,
       store: memory.store,
       clock,
@@ -119,6 +122,7 @@ export class WorkerHost {
       store: memory.store,
       outgoingMax: () => made.host?.outgoingMax ?? 0,
       onPutData: (keys, values) => made.host?.putData(keys, values),
+      onActorCall: (call) => answerActorCall(options.executor, call),
       identity: () => ({ ...made.host?.describe() }),
     });
     const listener = await transportFor(network, listenAddress).listen(
@@ -325,8 +329,7 @@ export class WorkerHost {
       case 'retry-busy-later':
         return this.activities.retryBusyLater(instruction.worker);
       case 'drop-data':
-        this.memory.store.delete(instruction.key);
-        return;
+        return this.activities.dropData(instruction.key);
       case 'send':
         this.link.send(instruction.message);
     }

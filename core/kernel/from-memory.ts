@@ -50,8 +50,8 @@ export function memoryToErred(
   const failure =
     details.failure ??
     schedulerFailure(
-      'ERR_TASK',
-      `the worker that held the actor ${task.key} is gone, and the state of the actor with it`,
+      'ERR_ACTOR_LOST',
+      `the worker that held the actor ${task.key} is gone, and the state of the actor with it; retry makes it anew`,
       { key: task.key },
     );
   propagateErred(scope, task, { ...details, cause: task.key, failure });

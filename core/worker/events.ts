@@ -161,6 +161,8 @@ export interface Execute {
   /** All in the store. */
   readonly dependencies: readonly string[];
   readonly annotations?: Readonly<Record<string, unknown>>;
+  /** The run makes an actor. */
+  readonly actor?: boolean;
 }
 
 /** Fetch copies. One of the `gather-*` events answers it. */

@@ -61,6 +61,7 @@ export function readyToExecuting(scope: WorkerScope, task: WorkerTask): void {
     runSpec: task.runSpec,
     dependencies: Array.from(task.dependencies, (dependency) => dependency.key),
     ...(task.annotations === undefined ? {} : { annotations: task.annotations }),
+    ...(task.isActor ? { actor: true } : {}),
   });
 }
 

@@ -37,6 +37,7 @@ export function onComputeTask(scope: WorkerScope, event: ComputeTask): void {
   const { resources } = event;
   task.runSpec = event.runSpec;
   task.annotations = event.annotations;
+  task.isActor = event.actor === true;
   task.resources =
     resources !== undefined && Object.keys(resources).length > 0 ? resources : undefined;
   task.isReplicaWanted = false;

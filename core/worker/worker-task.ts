@@ -50,6 +50,8 @@ export class WorkerTask {
   /** Opaque. */
   runSpec: unknown = undefined;
   annotations: Readonly<Record<string, unknown>> | undefined = undefined;
+  /** Its run makes an object that stays here; its result is what others reach that by. */
+  isActor = false;
   /** Its own when it is computed here, else that of the first task that asked for it. */
   priority: WorkerPriority | undefined = undefined;
   /** Amounts that a run occupies. */

@@ -129,6 +129,13 @@ describe('the code in', () => {
     expect([stdout, stderr]).toEqual(['21\n', '']);
   });
 
+  test('the guide to actors runs', async () => {
+    const { files } = codeOf('docs/actors.md');
+    const cwd = install('actors', files);
+    const { stdout, stderr } = await run(process.execPath, ['main.js'], { cwd });
+    expect([stdout, stderr]).toEqual(['2\n2 3\n', '']);
+  });
+
   test('the guide to the memory manager runs', async () => {
     const { files } = codeOf('docs/plugins.md');
     const cwd = install('plugins', files);

@@ -36,7 +36,7 @@ it('a wanted actor fails with its worker', () => {
   env.ignoreMessages();
   env.removeWorker('w1');
   expect(env.takeClientMessages()).toMatchObject([
-    { op: 'task-erred', key: 'a', failure: { exception: { code: 'ERR_TASK' } } },
+    { op: 'task-erred', key: 'a', failure: { exception: { code: 'ERR_ACTOR_LOST' } } },
   ]);
   expect(env.states).toEqual({ a: 'erred' });
 });

@@ -1,0 +1,30 @@
+import { type ErrorPayload, toErrorPayload } from '../../core/api/index.ts';
+
+/**
+ * The payload of anything that was thrown, made of nothing but plain data: it passes every boundary
+ * between threads and processes, whatever the error carried.
+ */
+export function describeFailure(thrown: unknown): ErrorPayload {
+  try {
+    return JSON.parse(JSON.stringify(toErrorPayload(thrown))) as ErrorPayload;
+  } catch (cause) {
+    // A property that recurses, or a getter that throws.
+    return {
+      name: textOf(thrown, 'name') ?? 'Error',
+      message:
+        textOf(thrown, 'message') ??
+        `the task threw something that cannot be described (${String(cause)})`,
+      stack: textOf(thrown, 'stack') ?? '',
+      code: textOf(thrown, 'code') ?? 'ERR_TASK',
+    };
+  }
+}
+
+function textOf(thrown: unknown, property: string): string | undefined {
+  try {
+    const value = (thrown as Record<string, unknown>)[property];
+    return typeof value === 'string' ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -12,6 +12,7 @@ const MODULES = {
   KilledWorker: 'distributed.scheduler',
   NotImplementedError: 'builtins',
   OSError: 'builtins',
+  P2PConsistencyError: 'distributed.shuffle._exceptions',
   RuntimeError: 'builtins',
   TimeoutError: 'asyncio.exceptions',
   TypeError: 'builtins',

@@ -6,6 +6,7 @@ import { makeMultiLocks } from './multi-lock.ts';
 import { makePublish } from './publish.ts';
 import { makePubSub } from './pubsub.ts';
 import { makeQueues } from './queues.ts';
+import { makeShuffle } from './shuffle.ts';
 import { makeVariables } from './variables.ts';
 
 /** What Dask calls extensions of the scheduler: locks, queues, variables and the like. */
@@ -19,4 +20,5 @@ export const EXTENSIONS: readonly MakeExtension[] = [
   makePublish,
   makePubSub,
   makeMemorySampler,
+  makeShuffle,
 ];

@@ -1,10 +1,12 @@
 // What the compiler leaves to do: files that it does not copy, and the mode of the command.
-const { chmodSync, copyFileSync, mkdirSync } = require('node:fs');
-const { dirname, join } = require('node:path');
+const { chmodSync, cpSync } = require('node:fs');
+const { join } = require('node:path');
 
 const root = join(module.path, '..');
-for (const file of ['adapters/dask-wire/graph/helper.py', 'adapters/demo/dask/demo.py']) {
-  mkdirSync(dirname(join(root, 'dist', file)), { recursive: true });
-  copyFileSync(join(root, file), join(root, 'dist', file));
-}
+const COPIED = [
+  'adapters/dask-wire/graph/helper.py',
+  'adapters/demo/dask/demo.py',
+  'adapters/workloads/recorded',
+];
+for (const path of COPIED) cpSync(join(root, path), join(root, 'dist', path), { recursive: true });
 chmodSync(join(root, 'dist/adapters/cli/main.js'), 0o755);

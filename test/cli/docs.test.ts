@@ -136,6 +136,13 @@ describe('the code in', () => {
     expect([stdout, stderr]).toEqual(['2\n2 3\n', '']);
   });
 
+  test('the graph of the literature in the guide to benchmarks runs', async () => {
+    const { files } = codeOf('docs/benchmarks.md');
+    const cwd = install('benchmarks', files);
+    const { stdout, stderr } = await run(process.execPath, ['main.js'], { cwd });
+    expect([stdout, stderr]).toEqual(['552 tasks, as in the literature: 552\n28 bytes\n', '']);
+  });
+
   test('the guide to the memory manager runs', async () => {
     const { files } = codeOf('docs/plugins.md');
     const cwd = install('plugins', files);

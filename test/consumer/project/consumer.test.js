@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
-import { Client, LocalCluster } from 'yardmaster';
+import { Client, LocalCluster, ref, task } from 'yardmaster';
 import { InMemoryTransport, SystemClock } from 'yardmaster/testing';
+import { workload } from 'yardmaster/workloads';
 import { square, sum } from './tasks.js';
 
 it('runs a policy of the Active Memory Manager that the config file names', async () => {
@@ -42,5 +43,22 @@ it('swaps the transport for the in-memory one', async () => {
   const squares = client.map(square, [1, 2, 3, 4]);
   expect(await client.submit(sum, squares).result()).toBe(30);
   await client.close();
+  await cluster.close();
+});
+
+it('runs a recorded graph of the literature', async () => {
+  const { tasks, keys } = workload('bag-25K-10');
+  const cluster = await LocalCluster.start({ workers: 2 });
+  const client = await cluster.client();
+  const graph = Object.fromEntries(
+    tasks.map(({ key, dependencies }) => {
+      const needs = dependencies.map((need) => ref(need));
+      return [key, task(square, needs.length).after(...needs)];
+    }),
+  );
+  const [last] = tasks.slice(-1);
+  expect(keys).toEqual([last.key]);
+  expect(await client.compute(graph, last.key).result()).toBe(last.dependencies.length ** 2);
+  expect(cluster.scheduler.cluster.tasks.size).toBe(tasks.length);
   await cluster.close();
 });

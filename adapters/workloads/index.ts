@@ -1,0 +1,9 @@
+/**
+ * `yardmaster/workloads`: the graphs by which schedulers are compared, in any size or as recorded from
+ * real computations, with what their tasks cost. See `docs/benchmarks.md`.
+ */
+export { crossv, mapreduce, vectorizer, wordbag } from './applications.ts';
+export { chains, map, merge, mergeSlow, overlap, shuffle, tree } from './elementary.ts';
+export { workload, WORKLOADS } from './literature.ts';
+export { RECORDED, recorded, type RecordedName } from './recorded.ts';
+export type { GraphCounts, PublishedFigures, Workload } from './workload.ts';

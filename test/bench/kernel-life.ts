@@ -30,6 +30,8 @@ export interface LifeMeasurement {
 export interface LifeOptions {
   readonly saturation: number;
   readonly threads: number;
+  /** Tasks that live before at least, unmeasured. Default 0: the same graph lives once. */
+  readonly warmUpTasks?: number;
   /** Neither a life before it nor a graph after it: for graphs that take long. */
   readonly isOnly?: boolean;
 }
@@ -56,7 +58,8 @@ export function measureLife(
   addWorkers(kernel, workerCount, options.threads);
   // A scheduler lives for days, and its compiler warms up once. In the same kernel: compiled code knows
   // the objects that it was compiled for.
-  if (options.isOnly !== true) warmUp(kernel, make(taskCount));
+  let lived = options.isOnly === true ? Infinity : 0;
+  while (lived <= (options.warmUpTasks ?? 0)) lived += warmUp(kernel, make(taskCount));
   const shape = make(taskCount);
   const tasks = shape.tasks.length;
   const usOrder = rank(shape);
@@ -93,13 +96,14 @@ export function measureLife(
   };
 }
 
-/** A whole life that nobody looks at. */
-function warmUp(kernel: SchedulerKernel, shape: Shape): void {
+/** A whole life that nobody looks at. Returns the number of its tasks. */
+function warmUp(kernel: SchedulerKernel, shape: Shape): number {
   rank(shape);
   const life = new Life(kernel);
   life.submit(shape);
   life.run();
   life.release(shape.keys);
+  return shape.tasks.length;
 }
 
 /**

@@ -14,6 +14,7 @@ interface BenchOptions {
   readonly saturation: string;
   readonly threads: string;
   readonly repeat: string;
+  readonly warmUp: string;
   readonly vsDask?: boolean;
   readonly python: string;
   readonly once?: boolean;
@@ -25,11 +26,12 @@ tuneEngine();
 const program = new Command('bench:kernel')
   .description('CPU time of the kernel per task, over the whole life of a graph.')
   .argument('<shape>', Object.keys(SHAPES).join(', '))
-  .argument('<tasks>', 'number of tasks')
+  .argument('<tasks>', 'number of tasks, about; 0 for a graph that has its size')
   .argument('<workers>', 'number of workers')
   .option('--saturation <number>', 'root-ish tasks per thread, or inf', '1.1')
   .option('--threads <number>', 'threads per worker', '2')
   .option('--repeat <number>', 'runs in fresh processes; the median is printed', '1')
+  .option('--warm-up <tasks>', 'live before at least, unmeasured: for small graphs', '0')
   .option('--once', 'no life of the same graph before, no memory: for very large graphs')
   .option('--vs-dask', "run Dask's scheduler on the same graph and print the ratio")
   .option('--python <path>', 'interpreter with distributed installed', '/usr/bin/python3')
@@ -46,7 +48,9 @@ function measure(): Record<string, unknown> {
   const saturation = options.saturation === 'inf' ? Infinity : Number(options.saturation);
   const threads = Number(options.threads);
   const isOnly = options.once === true;
-  const life = measureLife(shape, Number(tasks), Number(workers), { saturation, threads, isOnly });
+  const warmUpTasks = Number(options.warmUp);
+  const how = { saturation, threads, warmUpTasks, isOnly };
+  const life = measureLife(shape, Number(tasks), Number(workers), how);
   return {
     bench: 'kernel',
     shape,
@@ -77,8 +81,9 @@ function compare(): void {
 }
 
 function runSelf(): Record<string, unknown> {
-  const { saturation, threads } = options;
+  const { saturation, threads, warmUp } = options;
   const args = [shape, tasks, workers, '--saturation', saturation, '--threads', threads];
+  args.push('--warm-up', warmUp);
   const script = fileURLToPath(import.meta.url);
   return run(process.execPath, ['--expose-gc', script, ...args]);
 }

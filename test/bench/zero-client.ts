@@ -34,14 +34,16 @@ await channel.request('hello', { protocol: PROTOCOL, role: 'client', version: VE
 await channel.request('register-client', { client: 'bench' });
 
 const seconds: number[] = [];
+let submittedTasks = 0;
 for (let turn = 0; turn < Number(rounds); turn++) seconds.push(await live());
-print({ seconds: seconds.map(round) });
+print({ tasks: submittedTasks, seconds: seconds.map(round) });
 await channel.close();
 
 /** From the submission to the last wanted key. */
 async function live(): Promise<number> {
   const graph = SHAPES[shapeName]?.(Number(tasks));
   if (graph === undefined) throw new Error(`there is no shape "${shapeName}"`);
+  submittedTasks = graph.tasks.length;
   for (const key of graph.keys) waiting.add(key);
   const startMs = performance.now();
   const done = new Promise<void>((resolve) => (finish = resolve));

@@ -19,7 +19,7 @@ tuneEngine();
 const program = new Command('bench:zero')
   .description('A scheduler over TCP, with workers that compute nothing.')
   .argument('<shape>', Object.keys(SHAPES).join(', '))
-  .argument('<tasks>', 'number of tasks')
+  .argument('<tasks>', 'number of tasks, about; 0 for a graph that has its size')
   .argument('<workers>', 'number of workers')
   .option('--threads <number>', 'threads per worker', '2')
   .option('--rounds <number>', 'lives of the graph; the last one is measured', '2')
@@ -47,16 +47,20 @@ async function measure(): Promise<Result> {
   const { stdout } = await run(process.execPath, [client, address, shape, tasks, options.rounds]);
   const { user, system } = process.cpuUsage(before);
   delay.disable();
-  const { seconds } = JSON.parse(stdout) as { readonly seconds: readonly number[] };
+  const submitted = JSON.parse(stdout) as {
+    readonly tasks: number;
+    readonly seconds: readonly number[];
+  };
+  const { seconds } = submitted;
   await running.close();
   await helpers;
   return {
     bench: 'zero',
     shape,
-    tasks: Number(tasks),
+    tasks: submitted.tasks,
     workers: Number(workers),
-    tasksPerS: Math.round(Number(tasks) / (seconds.at(-1) ?? NaN)),
-    schedulerUsPerTask: round((user + system) / Number(tasks) / seconds.length),
+    tasksPerS: Math.round(submitted.tasks / (seconds.at(-1) ?? NaN)),
+    schedulerUsPerTask: round((user + system) / submitted.tasks / seconds.length),
     longestBlockMs: round(delay.max / 1e6),
     node: process.version,
     load: round(loadavg()[0] ?? 0),

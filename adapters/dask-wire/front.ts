@@ -34,6 +34,8 @@ import { makeEvents } from './rpc/events.ts';
 import { makeMetadata } from './rpc/metadata.ts';
 import { makeTasks } from './rpc/tasks.ts';
 import { makeWatchers } from './rpc/watchers.ts';
+import { StatusPage } from './status-page.ts';
+import { hostOf } from './translate-from-worker.ts';
 import { TypeTable } from './type-table.ts';
 import { isFields } from './values.ts';
 import { WorkerBridge } from './worker-bridge.ts';
@@ -46,6 +48,8 @@ export interface FrontOptions {
   readonly pythons: readonly PythonCommand[];
   /** Milliseconds that it may take for one graph. */
   readonly pythonTimeoutMs: number;
+  /** Of the status page; 0 for any, below 0 for none. */
+  readonly statusPort: number;
   /** Handlers of requests. */
   readonly rpc: RpcTable;
   readonly extensions: readonly MakeExtension[];
@@ -72,7 +76,7 @@ export class Front implements DaskContext {
   readonly keys: KeyTable;
   readonly types = new TypeTable();
   readonly id = `Scheduler-${randomUUID()}`;
-  readonly services: Fields = {};
+  services: Fields = {};
   startedS = 0;
   readonly pool: CommPool;
   readonly workers = new Map<string, WorkerBridge>();
@@ -94,6 +98,7 @@ export class Front implements DaskContext {
   private readonly startingNannies = new Set<Comm>();
   private readonly nannyWaiters: (() => void)[] = [];
   private listener: DaskListener | undefined;
+  private page: StatusPage | undefined;
   private isClosing = false;
 
   constructor(private readonly options: FrontOptions) {
@@ -158,7 +163,19 @@ export class Front implements DaskContext {
       (comm) => void this.serve(comm),
     );
     this.startedS = this.nowS();
+    await this.showStatus();
     return this.listener.address;
+  }
+
+  private async showStatus(): Promise<void> {
+    const { statusPort } = this.options;
+    if (statusPort < 0) return;
+    try {
+      this.page = await StatusPage.listen(this, hostOf(this.address), statusPort);
+      this.services = { dashboard: this.page.port };
+    } catch (error) {
+      this.log.warn({ err: error }, 'the status page could not be served');
+    }
   }
 
   /** Workers are told to close; clients see the end of their connection. */
@@ -175,6 +192,7 @@ export class Front implements DaskContext {
     this.wishes.close();
     this.pool.close();
     this.graphs.close();
+    await this.page?.close();
     await this.listener?.close();
   }
 

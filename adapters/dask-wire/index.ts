@@ -15,6 +15,8 @@ export interface DaskOptions {
   readonly python?: string;
   /** Milliseconds that reading one graph may take. */
   readonly pythonTimeoutMs: number;
+  /** Port of the page that clients link to as the dashboard; any when it is taken or 0, none when -1. */
+  readonly statusPort: number;
 }
 
 /**
@@ -31,6 +33,7 @@ export default definePlugin<DaskOptions>({
       address: { type: 'string', default: 'tcp://127.0.0.1:8786' },
       python: { type: 'string' },
       pythonTimeoutMs: { type: 'number', minimum: 1000, default: 600_000 },
+      statusPort: { type: 'integer', minimum: -1, maximum: 65_535, default: 8787 },
     },
   },
   setup(plugin, options) {
@@ -39,6 +42,7 @@ export default definePlugin<DaskOptions>({
       listenAddress: options.address,
       pythons: pythonCommands(options.python),
       pythonTimeoutMs: options.pythonTimeoutMs,
+      statusPort: options.statusPort,
       rpc: RPC,
       extensions: EXTENSIONS,
     });

@@ -4,6 +4,7 @@ import type { DaskContext, Fields, RpcTable } from '../context.ts';
 import { PythonException } from '../py-errors.ts';
 import { asList, entriesOf, isFields, numberIn } from '../values.ts';
 import { broadcast, workersIn } from './calls.ts';
+import { dumpToUrl } from './dump.ts';
 import { mergeProfiles } from './profile.ts';
 
 export const DIAGNOSTICS: RpcTable = {
@@ -21,6 +22,7 @@ export const DIAGNOSTICS: RpcTable = {
     });
   },
   get_cluster_state: (request, context) => clusterState(request, context),
+  dump_cluster_state_to_url: (request, context) => dumpToUrl(request, context, clusterState),
   amm_handler: (request, context) => {
     const { method } = request;
     const command = AMM_COMMANDS[String(method)];

@@ -21,7 +21,7 @@ import { type GraphCounts, type TaskCost, type Workload, WorkloadBuilder } from 
  * the same in both. `numpy-50K-n` has n/2 tasks less than there: the blocks on the diagonal are made in
  * the task that adds them. `groupby` has a task more per partition, which selects columns before rows are
  * grouped, so that its longest path is one longer. Costs are means per kind of task, measured while the
- * same computation ran on fewer partitions of the same size (`join-1-1S-1T`, `bag-25K-10`: fewer rows).
+ * same computation ran on fewer partitions of the same size, where it would have taken long.
  */
 export const RECORDED = [
   'bag-25K-10',

@@ -15,10 +15,13 @@ import {
 import type { WorkerMemoryOptions } from '../../core/compose/worker-memory.ts';
 import type { WorkerMemoryConfig } from '../../core/config/types.ts';
 import { SystemClock } from '../clock/index.ts';
-import { collectGarbage } from '../memory/index.ts';
+import { collectGarbage, collectYoungGarbage } from '../memory/index.ts';
 import { MemoryStore, removeAbandoned, SpillFolder } from '../store/index.ts';
 import type { ClusterReach } from '../tasks/index.ts';
 import { textLogger } from './text-log.ts';
+
+/** Part of the memory limit that tasks may leave behind in a thread before it collects that. */
+const TIDY_RATIO = 0.03;
 
 /** How to start a worker. Everything has a default. */
 export interface StartWorkerOptions {
@@ -163,6 +166,7 @@ function memoryOptions(
     },
     disk: new SpillFolder(memory.spillFolder),
     collectGarbage,
+    collectYoungGarbage,
     ...(transfer === undefined ? {} : { transfer }),
     ...(maxSpill === undefined ? {} : { maxSpillBytes: maxSpill }),
     ...(monitorInterval === undefined ? {} : { monitorIntervalMs: monitorInterval }),
@@ -202,7 +206,7 @@ async function transportsFor(
 }
 
 async function makeExecutor(
-  { executor = 'threads', threads, killGraceMs }: StartWorkerOptions,
+  { executor = 'threads', threads, killGraceMs, memoryLimitBytes = 0 }: StartWorkerOptions,
   clock: Clock,
   log: Logger,
   cluster: ClusterReach,
@@ -214,5 +218,6 @@ async function makeExecutor(
   }
   const { ThreadExecutor } = await import('../executor-threads/index.ts');
   const grace = killGraceMs === undefined ? {} : { abortGraceMs: killGraceMs };
-  return new ThreadExecutor({ clock, log, cluster, ...count, ...grace });
+  const tidy = memoryLimitBytes > 0 ? { tidyBytes: TIDY_RATIO * memoryLimitBytes } : {};
+  return new ThreadExecutor({ clock, log, cluster, ...count, ...grace, ...tidy });
 }

@@ -23,6 +23,11 @@ export interface ThreadExecutorOptions {
   /** Megabytes of the JavaScript heap of each thread. Default: Node's. */
   readonly heapLimitMb?: number;
   /**
+   * Bytes that tasks may leave behind in a thread (copies of inputs, values that were returned) before it
+   * collects them. Default: the engine does as it likes, which with few large buffers is late.
+   */
+  readonly tidyBytes?: number;
+  /**
    * Milliseconds that a task may go on after it was aborted; then its thread is ended and replaced.
    * Infinity: it may for ever. Default 5000.
    */
@@ -62,11 +67,12 @@ export class ThreadExecutor implements Executor {
         threadCount: this.threadCount,
       });
     }
-    const { clock, heapLimitMb, cluster, log } = options;
+    const { clock, heapLimitMb, tidyBytes, cluster, log } = options;
     this.actors = new ActorThreads({
       nowMs: () => clock.nowMs(),
       threadsMax: this.threadCount,
       heapLimitMb,
+      tidyBytes,
       cluster,
       log,
       onLost: (key) => this.onActorLost?.(key),
@@ -179,10 +185,11 @@ export class ThreadExecutor implements Executor {
   }
 
   private addThread(): void {
-    const { clock, heapLimitMb, abortGraceMs = 5000, cluster } = this.options;
+    const { clock, heapLimitMb, tidyBytes, abortGraceMs = 5000, cluster } = this.options;
     const thread = new TaskThread({
       clock,
       heapLimitMb,
+      tidyBytes,
       abortGraceMs,
       cluster,
       onSecede: (thread, hasSeceded) => this.onSecede(thread, hasSeceded),

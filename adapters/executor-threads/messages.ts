@@ -10,6 +10,8 @@ export interface ThreadData {
     /** Of the transports of the worker. */
     readonly schemes: readonly string[];
   };
+  /** Bytes that its tasks may leave behind before it collects them. Default: the engine does as it likes. */
+  readonly tidyBytes?: number;
 }
 
 /** A task as it is posted. */

@@ -7,23 +7,25 @@ import type { ThreadData } from './messages.ts';
 export interface SpawnSettings {
   /** Megabytes of the heap of each thread; undefined: Node's default. */
   readonly heapLimitMb: number | undefined;
+  /** Bytes that its tasks may leave behind; undefined: the engine does as it likes. */
+  readonly tidyBytes: number | undefined;
   /** What its tasks reach; undefined: nothing. */
   readonly cluster: ClusterReach | undefined;
 }
 
 /** Starts a thread that runs `thread-main.ts`. */
-export function spawnThread(name: string, { heapLimitMb, cluster }: SpawnSettings): Worker {
+export function spawnThread(name: string, settings: SpawnSettings): Worker {
+  const { heapLimitMb, tidyBytes, cluster } = settings;
   // The compiled file, also when this one runs uncompiled: threads cannot load TypeScript.
   const entry = createRequire(import.meta.url).resolve('#thread-main');
-  const workerData: ThreadData =
-    cluster === undefined
-      ? {}
-      : {
-          cluster: {
-            scheduler: cluster.scheduler,
-            schemes: cluster.transports.map(({ scheme }) => scheme),
-          },
-        };
+  const reach = cluster && {
+    scheduler: cluster.scheduler,
+    schemes: cluster.transports.map(({ scheme }) => scheme),
+  };
+  const workerData: ThreadData = {
+    ...(tidyBytes === undefined ? {} : { tidyBytes }),
+    ...(reach === undefined ? {} : { cluster: reach }),
+  };
   return new Worker(entry, {
     name,
     workerData,

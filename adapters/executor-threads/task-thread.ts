@@ -25,6 +25,8 @@ export interface ThreadSettings {
   readonly clock: Clock;
   /** Megabytes of the heap of each thread; undefined: Node's default. */
   readonly heapLimitMb: number | undefined;
+  /** Bytes that its tasks may leave behind; undefined: the engine does as it likes. */
+  readonly tidyBytes: number | undefined;
   /** Milliseconds for an aborted task to end. */
   readonly abortGraceMs: number;
   /** What its tasks reach; undefined: nothing. */

@@ -2,7 +2,7 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 
 import type { ExecutionResult, TaskSlot } from '../../core/api/index.ts';
-import { collectGarbage, threadBytes } from '../memory/index.ts';
+import { threadBytes } from '../memory/index.ts';
 import { ActorHost, runTask } from '../tasks/index.ts';
 import {
   forSharing,
@@ -12,6 +12,7 @@ import {
   type ToThread,
 } from './messages.ts';
 import { surroundingsOfThread } from './surroundings.ts';
+import { Tidier } from './tidier.ts';
 
 const port = parentPort;
 if (port === null) throw new Error('thread-main.js runs in a worker thread, not by itself');
@@ -33,6 +34,8 @@ const surroundings = surroundingsOfThread(workerData as ThreadData, (request) =>
   post({ op: 'connect', ...request, memoryBytes: threadBytes() }, [request.port]);
 });
 
+const tidier = new Tidier((workerData as ThreadData).tidyBytes ?? Infinity);
+
 function post(message: FromThread, moved: (ArrayBuffer | MessagePort)[] = []): void {
   port?.postMessage(message, moved);
 }
@@ -44,7 +47,8 @@ async function answer(id: number, answering: Promise<ExecutionResult>): Promise<
   post({ op: 'answered', id, result, memoryBytes: threadBytes() }, moved);
 }
 
-async function run({ key, runSpec, inputs }: Extract<ToThread, { op: 'run' }>): Promise<void> {
+/** @returns bytes that it leaves behind: copies of inputs, the value itself, and its bytes */
+async function run({ key, runSpec, inputs }: Extract<ToThread, { op: 'run' }>): Promise<number> {
   const controller = new AbortController();
   current = controller;
   rejoins = [];
@@ -54,6 +58,9 @@ async function run({ key, runSpec, inputs }: Extract<ToThread, { op: 'run' }>): 
   if (current === controller) current = undefined;
   const posted = forPosting(result);
   post({ op: 'done', result: posted.result, memoryBytes: threadBytes() }, posted.moved);
+  let leftBytes = result.kind === 'success' ? 2 * result.value.byteLength : 0;
+  for (const [, input] of inputs) leftBytes += input.byteLength;
+  return leftBytes;
 }
 
 function forPosting(result: ExecutionResult): { result: ExecutionResult; moved: ArrayBuffer[] } {
@@ -65,7 +72,7 @@ function forPosting(result: ExecutionResult): { result: ExecutionResult; moved: 
 function handle(message: ToThread): void {
   switch (message.op) {
     case 'run':
-      void run(message);
+      void run(message).then((leftBytes) => tidier.taskEnded(leftBytes));
       return;
     case 'make-actor':
       void answer(message.id, actors.make({ ...message, inputs: new Map(message.inputs) }));
@@ -83,7 +90,7 @@ function handle(message: ToThread): void {
       for (const resolve of rejoins.splice(0)) resolve();
       return;
     case 'collect':
-      collectGarbage();
+      tidier.collect();
       post({ op: 'collected', memoryBytes: threadBytes() });
   }
 }

@@ -102,6 +102,11 @@ export interface DataStore {
    */
   open?(key: string): ValueReader | undefined;
   set(key: string, value: Uint8Array): void;
+  /**
+   * Makes room for a value that will come. Default: nothing is made.
+   * @returns to be called once, just before it is set, or when it will not come
+   */
+  reserve?(nbytes: number): () => void;
   delete(key: string): boolean;
   keys(): Iterable<string>;
 }

@@ -5,6 +5,7 @@ import type { DataStore, ValueReader } from '../api/executor.ts';
 import type { Connection, ConnectionHandlers, WireMessage } from '../api/transport.ts';
 import {
   type GetDataReply,
+  type GetPartReply,
   type HelloReply,
   type OfferedParts,
   PROTOCOL,
@@ -29,6 +30,8 @@ export interface DataServerOptions {
   /** Calls an actor. Default: there are none. */
   readonly onActorCall?: (call: WireMessage) => Promise<WireMessage>;
   readonly identity: () => WireMessage;
+  /** Buffers of so many bytes will be let go when they have left. Default: nobody is told. */
+  readonly onGarbage?: (nbytes: number) => void;
 }
 
 /** One that is served. */
@@ -106,7 +109,7 @@ export class DataServer {
       case 'get-data':
         return this.getData(guest, parameters);
       case 'get-part':
-        return guest.parts.read(parameters);
+        return this.getPart(guest, parameters);
       case 'put-data':
         return this.putData(parameters);
       case 'actor-call':
@@ -146,6 +149,12 @@ export class DataServer {
     // The channel sends the answer when this returns; it counts until it has left.
     queueMicrotask(() => void guest.channel.drained().then(transfer.end, transfer.end));
     return { keys: found, values, ...(parts.length === 0 ? {} : { parts }) };
+  }
+
+  private getPart(guest: Guest, parameters: WireMessage): GetPartReply {
+    const reply = guest.parts.read(parameters);
+    if (reply.bytes !== undefined) this.options.onGarbage?.(reply.bytes.byteLength);
+    return reply;
   }
 
   /** Counts as one answer under way until all that belongs to it has ended. */

@@ -11,10 +11,8 @@ import { fetchData } from '../api/fetch-data.ts';
 import type { Logger } from '../api/plugin.ts';
 import type { AbortExecution, Execute, Gather, WorkerEvent } from '../worker/events.ts';
 import { localFailure, toTaskFailure } from '../worker/failure.ts';
+import { type Arrival, Arrivals, compact } from './arrivals.ts';
 import type { PeerChannels } from './peer-channels.ts';
-
-/** Results of this size lie in shared memory. */
-const SHARED_BYTES_MIN = 64 * 1024;
 
 /** After which a busy peer is asked again. */
 const RETRY_BUSY_MS = 150;
@@ -34,6 +32,8 @@ export interface WorkerActivitiesOptions {
   readonly nameEvent: (what: string) => string;
   /** Brings the outcome back to the machine. */
   readonly feed: (event: WorkerEvent) => void;
+  /** Buffers of so many bytes, of what came over the network, were let go. */
+  readonly onGarbage: (nbytes: number) => void;
   /** The scheduler's clock minus this one. */
   readonly clockOffsetMs: () => number;
 }
@@ -216,30 +216,38 @@ export class WorkerActivities {
   }
 
   private async fetch(worker: string, keys: readonly string[]): Promise<WorkerEvent> {
-    const { peers, clock, nameEvent } = this.options;
+    const { peers, clock, nameEvent, store, onGarbage } = this.options;
     const channel = await peers.to(worker);
     const startMs = clock.nowMs();
-    const { isBusy, values } = await fetchData(channel, keys, {
+    const arrivals = new Arrivals(store, onGarbage);
+    const options = {
       mayBeBusy: true,
       timeoutMs: ANSWER_TIMEOUT_MS,
-      allocate: sharedBytes,
-    });
+      allocate: (_: string, nbytes: number) => arrivals.expect(nbytes),
+    };
+    const { isBusy, values } = await fetchData(channel, keys, options).finally(() =>
+      arrivals.end(),
+    );
     if (isBusy) return { op: 'gather-busy', worker, stimulusId: nameEvent('gather-busy') };
     this.transferSeconds += (clock.nowMs() - startMs) / 1000;
     if (this.isClosed) throw new YardmasterError('ERR_CLOSED', 'this worker closes');
     return this.storeReceived(worker, values);
   }
 
-  private storeReceived(worker: string, received: ReadonlyMap<string, Uint8Array>): WorkerEvent {
+  private storeReceived(
+    worker: string,
+    received: ReadonlyMap<string, Uint8Array | Arrival>,
+  ): WorkerEvent {
     const { store, nameEvent } = this.options;
     const stored: string[] = [];
     const nbytes: number[] = [];
     try {
       for (const [key, value] of received) {
-        store.set(key, compact(value));
+        const bytes = compact(value);
+        store.set(key, bytes);
         stored.push(key);
-        nbytes.push(value.byteLength);
-        this.transferredBytes += value.byteLength;
+        nbytes.push(bytes.byteLength);
+        this.transferredBytes += bytes.byteLength;
       }
     } catch (thrown) {
       for (const key of stored) store.delete(key);
@@ -250,27 +258,6 @@ export class WorkerActivities {
     const stimulusId = nameEvent('gather-success');
     return { op: 'gather-success', worker, keys: stored, nbytes, stimulusId };
   }
-}
-
-/** So that threads can read it without a copy. */
-function sharedBytes(_key: string, nbytes: number): Uint8Array {
-  return new Uint8Array(new SharedArrayBuffer(nbytes));
-}
-
-/**
- * A value as it is stored. A large one lies in shared memory, where threads read it without a copy; a small one
- * has memory of its own, for a view would keep the whole frame alive in which it came.
- */
-export function compact(value: Uint8Array): Uint8Array {
-  const { buffer, byteLength } = value;
-  if (buffer instanceof SharedArrayBuffer && buffer.byteLength === byteLength) return value;
-  if (byteLength >= SHARED_BYTES_MIN) {
-    const shared = sharedBytes('', byteLength);
-    shared.set(value);
-    return shared;
-  }
-  if (buffer.byteLength - byteLength <= byteLength / 8) return value;
-  return Uint8Array.prototype.slice.call(value);
 }
 
 function notStored(what: string, cause: unknown): YardmasterError {

@@ -95,6 +95,7 @@ export class WorkerHost {
       peers: serving.peers,
       nameEvent: (what) => link.nameEvent(what),
       feed: (event) => this.feed(event),
+      onGarbage: (nbytes) => memory.noteGarbage(nbytes),
       clockOffsetMs: () => link.clockOffsetMs,
     });
     this.finished = new Promise((resolve) => {
@@ -124,6 +125,7 @@ export class WorkerHost {
       onPutData: (keys, values) => made.host?.putData(keys, values),
       onActorCall: (call) => answerActorCall(options.executor, call),
       identity: () => ({ ...made.host?.describe() }),
+      onGarbage: (nbytes) => memory.noteGarbage(nbytes),
     });
     const listener = await transportFor(network, listenAddress).listen(
       listenAddress,

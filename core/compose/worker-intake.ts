@@ -1,7 +1,7 @@
 import { YardmasterError } from '../api/errors.ts';
 import type { DataStore } from '../api/executor.ts';
 import { isBusy, type WorkerTables } from '../worker/worker-tables.ts';
-import { compact } from './worker-activities.ts';
+import { compact } from './arrivals.ts';
 
 /**
  * Stores what a client sends to a worker: all of it or nothing.

@@ -4,10 +4,11 @@ import type { DataStore, Executor, SpillArea } from '../api/executor.ts';
 import type { Logger } from '../api/plugin.ts';
 import { MemoryGovernor, type MemoryMode } from '../worker/memory/governor.ts';
 import {
-  COLLECTION_INTERVAL_MS,
+  CALM_RATIO,
   COLLECTION_PAUSE_RATIO,
   DEFAULT_MEMORY_THRESHOLDS,
-  GARBAGE_RATIO,
+  LEAST_TARGET,
+  LOOK_RATIO,
   type MemoryThresholds,
 } from '../worker/memory/memory-options.ts';
 import { type SpillTrouble, TieredStore } from '../worker/memory/tiered-store.ts';
@@ -26,6 +27,8 @@ export interface WorkerMemoryOptions {
   readonly monitorIntervalMs?: number;
   /** Collects the garbage of this thread. Default: the engine does as it likes. */
   readonly collectGarbage?: () => void;
+  /** The same for what came about lately, which takes next to no time. Default: the engine does it. */
+  readonly collectYoungGarbage?: () => void;
 }
 
 interface Surroundings {
@@ -63,13 +66,20 @@ export class WorkerMemory {
   /** Of all results. */
   readonly store: DataStore;
   readonly monitorIntervalMs: number;
+  private readonly thresholds: MemoryThresholds;
   private readonly tiers: TieredStore | undefined;
   private readonly governor: MemoryGovernor | undefined;
   private mode: MemoryMode = 'running';
   private warnedAtMs = -Infinity;
   private garbageBytes = 0;
   private isClosed = false;
-  private nextLookMs = -Infinity;
+  /** Garbage since the young was last collected. */
+  private youngBytes = 0;
+  /** What has come, or become garbage, since memory was last looked at. */
+  private unseenBytes = 0;
+  private isLookDue = false;
+  /** What it occupies besides results, garbage aside. */
+  private calmBytes = Infinity;
   private nextOwnCollectionMs = -Infinity;
 
   constructor(
@@ -77,11 +87,12 @@ export class WorkerMemory {
     private readonly options: WorkerMemoryOptions = {},
   ) {
     const { limitBytes, store, clock } = around;
+    this.thresholds = { ...DEFAULT_MEMORY_THRESHOLDS, ...options.thresholds };
     const { disk, maxSpillBytes = Infinity, monitorIntervalMs = 100 } = options;
     this.monitorIntervalMs = monitorIntervalMs;
     this.store = store;
     if (limitBytes === 0) return;
-    const thresholds = { ...DEFAULT_MEMORY_THRESHOLDS, ...options.thresholds };
+    const { thresholds } = this;
     this.governor = new MemoryGovernor(limitBytes, thresholds);
     if (disk === undefined) return;
     this.tiers = new TieredStore({
@@ -91,7 +102,8 @@ export class WorkerMemory {
       targetBytes: thresholds.target > 0 ? thresholds.target * limitBytes : Infinity,
       maxSpillBytes,
       onLost: (key, error) => this.onLost(key, error),
-      onGarbage: (nbytes) => this.onGarbage(nbytes),
+      onGarbage: (nbytes) => this.noteGarbage(nbytes),
+      onGrowth: (nbytes) => this.noteChange(nbytes),
       onTrouble: (trouble) => this.onTrouble(trouble),
     });
     this.store = this.tiers;
@@ -118,7 +130,10 @@ export class WorkerMemory {
     const { governor, tiers } = this;
     if (governor === undefined || this.isClosed) return;
     const { clock, isIdle, onMode } = this.around;
+    this.unseenBytes = 0;
+    this.collectYoung();
     const processBytes = this.processBytes();
+    this.aim(processBytes);
     const verdict = governor.decide({
       nowMs: clock.nowMs(),
       processBytes,
@@ -145,14 +160,49 @@ export class WorkerMemory {
     this.options.disk?.close();
   }
 
-  /** Shared buffers are no pressure in the eyes of the engine, which would let them pile up. */
-  private onGarbage(nbytes: number): void {
+  /** Buffers of so many bytes were let go. The engine sees no pressure in them, and would let them pile up. */
+  noteGarbage(nbytes: number): void {
+    if (!this.isLimited) return;
     this.garbageBytes += nbytes;
-    const isWorthIt = this.garbageBytes >= GARBAGE_RATIO * this.around.limitBytes;
-    if (!isWorthIt || this.around.clock.nowMs() < this.nextLookMs) return;
-    this.nextLookMs = this.around.clock.nowMs() + COLLECTION_INTERVAL_MS;
+    this.youngBytes += nbytes;
+    this.noteChange(nbytes);
+  }
+
+  /** Looks when enough has changed, for between two looks of the clock much can come. */
+  private noteChange(nbytes: number): void {
+    this.unseenBytes += nbytes;
+    if (this.isLookDue || this.unseenBytes < LOOK_RATIO * this.around.limitBytes) return;
+    this.isLookDue = true;
     // Not in the middle of what the store does.
-    queueMicrotask(() => this.poll());
+    queueMicrotask(() => {
+      this.isLookDue = false;
+      this.poll();
+    });
+  }
+
+  private collectYoung(): void {
+    if (this.youngBytes < LOOK_RATIO * this.around.limitBytes) return;
+    this.youngBytes = 0;
+    this.options.collectYoungGarbage?.();
+  }
+
+  /**
+   * Results get the room that is left beside what the process occupies otherwise, up to `spill`: so there is less
+   * to spill in a hurry, and to collect, when that is reached.
+   */
+  private aim(processBytes: number): void {
+    const { tiers, thresholds } = this;
+    const { measure, limitBytes } = this.around;
+    if (tiers === undefined || measure === undefined || thresholds.spill === 0) return;
+    if (thresholds.target === 0) return;
+    const otherBytes = Math.max(0, processBytes - this.ramBytes);
+    const isLess = otherBytes < this.calmBytes;
+    this.calmBytes = isLess
+      ? otherBytes
+      : this.calmBytes + CALM_RATIO * (otherBytes - this.calmBytes);
+    const roomBytes = thresholds.spill * limitBytes - this.calmBytes;
+    const leastBytes = LEAST_TARGET * limitBytes;
+    tiers.aim(Math.min(thresholds.target * limitBytes, Math.max(leastBytes, roomBytes)));
   }
 
   private get ramBytes(): number {
@@ -171,6 +221,7 @@ export class WorkerMemory {
   private collect(governor: MemoryGovernor): void {
     const { clock, executor, measure } = this.around;
     this.garbageBytes = 0;
+    this.youngBytes = 0;
     executor.collectGarbage?.();
     const startedMs = clock.nowMs();
     const isDue = measure !== undefined || startedMs >= this.nextOwnCollectionMs;

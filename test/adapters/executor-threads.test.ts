@@ -264,3 +264,21 @@ describe('ThreadExecutor', () => {
     expect(await value(run(executor, 'add', [1, 2]))).toBe(3);
   });
 });
+
+it('what tasks leave behind in a thread is collected as soon as it is told', async () => {
+  const nbytes = 8_000_000;
+  const left = async (options: Partial<ThreadExecutorOptions>): Promise<number> => {
+    const executor = new ThreadExecutor({ clock, threadCount: 1, ...options });
+    try {
+      for (let round = 0; round < 6; round++) {
+        await run(executor, 'echo', [new Input('x')], { inputs: { x: new Uint8Array(nbytes) } });
+      }
+      await run(executor, 'add', [1, 2]);
+      return executor.memoryBytes;
+    } finally {
+      await executor.close();
+    }
+  };
+  const tidy = await left({ tidyBytes: nbytes });
+  expect(await left({})).toBeGreaterThan(tidy + nbytes);
+});

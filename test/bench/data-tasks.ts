@@ -12,6 +12,11 @@ export function addUpBlock(bytes: Uint8Array): number {
   return total;
 }
 
+/** Sum of the bytes of two, which may have come from different workers. */
+export function addUpTwo(left: Uint8Array, right: Uint8Array): number {
+  return addUpBlock(left) + addUpBlock(right);
+}
+
 /** Reads next to nothing. */
 export function lengthOfBlock(bytes: Uint8Array): number {
   return bytes.length;
@@ -37,3 +42,5 @@ export const addUp = taskOf(import.meta.url, addUpBlock);
 export const total = taskOf(import.meta.url, addUpNumbers);
 /** As a task. */
 export const lengthOf = taskOf(import.meta.url, lengthOfBlock);
+/** As a task. */
+export const addUpBoth = taskOf(import.meta.url, addUpTwo);

@@ -101,7 +101,10 @@ describe('a worker that reconnects', () => {
     await world.listen();
     await world.pass(5000);
     const back = registrations(world).filter((request) => 'held' in request);
-    expect(back.map(({ held: it }) => (it as { keys: string[] }).keys).sort()).toEqual([['b'], ['sum']]);
+    expect(back.map(({ held: it }) => (it as { keys: string[] }).keys).sort()).toEqual([
+      ['b'],
+      ['sum'],
+    ]);
     world.take(alice);
     await world.pass(500);
     const [beat] = world.take(alice);

@@ -79,6 +79,27 @@ it('results beyond the target are spilled, used from there, and told in heartbea
   expect([...disk.files.keys()]).toEqual(['a', 'b', 'c']);
 });
 
+it('results get less room when the process occupies much besides them', async () => {
+  const it = await world();
+  const { bench, worker, disk, process } = it;
+  process.nbytes = 6000;
+  for (const key of ['a', 'b']) await bench.send(worker, bench.compute(key, 'zeros', [1000]));
+  // Of 7000 bytes from which on it spills, 4000 are occupied otherwise, and then 6000.
+  expect([...disk.files.keys()]).toEqual(['a']);
+});
+
+it('memory is looked at when much has come, not only by the clock', async () => {
+  const it = await world({ monitorIntervalMs: 60_000 });
+  const { bench, worker, process } = it;
+  await bench.send(worker, bench.compute('a', 'zeros', [100]));
+  process.nbytes = 9000;
+  const told: unknown[] = [];
+  for (const key of ['b', 'c', 'd']) {
+    told.push(...ops(await bench.send(worker, bench.compute(key, 'zeros', [500]))));
+  }
+  expect(told).toContainEqual(['worker-status-change', 'paused']);
+});
+
 it('a spilled input that is damaged is reported, and its task goes back, to be run again later', async () => {
   const it = await world();
   const { bench, worker, disk } = it;

@@ -1,10 +1,13 @@
 import {
   COLLECTION_INTERVAL_MS,
   COLLECTION_PAUSE_RATIO,
+  FULL_PAUSE_RATIO,
   GARBAGE_RATIO,
   LAST_CHANCE_MS,
+  LAST_COLLECTIONS,
   type MemoryThresholds,
   RESUME_RATIO,
+  SPILLING_PAUSE_RATIO,
   STUCK_MS,
 } from './memory-options.ts';
 
@@ -58,8 +61,9 @@ export class MemoryGovernor {
   private stuckSinceMs: number | undefined;
   /** Since when it has been beyond `terminate`. */
   private tooMuchSinceMs: number | undefined;
-  /** Garbage was collected since then. */
-  private isLastChance = false;
+  /** How often garbage was collected since then. */
+  private lastCollections = 0;
+  private pauseRatio = COLLECTION_PAUSE_RATIO;
 
   /** @param limitBytes - above 0 */
   constructor(
@@ -74,15 +78,17 @@ export class MemoryGovernor {
     const isTooMuch = this.isBeyond(this.thresholds.terminate, sample);
     const terminate = isTooMuch && this.isHopeless(sample);
     if (!isTooMuch) this.tooMuchSinceMs = undefined;
-    this.isLastChance &&= isTooMuch;
-    const isFull = this.isBeyond(this.thresholds.pause, sample);
+    if (!isTooMuch) this.lastCollections = 0;
+    const isFull = isTooMuch || this.isBeyond(this.thresholds.pause, sample);
+    this.pauseRatio = isFull
+      ? FULL_PAUSE_RATIO
+      : this.isSpilling
+        ? SPILLING_PAUSE_RATIO
+        : COLLECTION_PAUSE_RATIO;
     const wantsCollection =
-      this.needsCollection ||
-      isTooMuch ||
-      sample.garbageBytes >= GARBAGE_RATIO * this.limitBytes ||
-      isFull;
+      this.needsCollection || sample.garbageBytes >= GARBAGE_RATIO * this.limitBytes || isFull;
     const collect = wantsCollection && sample.nowMs >= this.nextCollectionMs;
-    if (collect && isTooMuch) this.isLastChance = true;
+    if (collect && isTooMuch) this.lastCollections++;
     if (collect && isFull) this.hasTidied = true;
     return { spillBytes, mode: this.mode, collect, terminate };
   }
@@ -90,8 +96,7 @@ export class MemoryGovernor {
   /** Garbage has been collected, which took so long. */
   noteCollection(nowMs: number, tookMs: number): void {
     this.needsCollection = false;
-    this.nextCollectionMs =
-      nowMs + Math.max(COLLECTION_INTERVAL_MS, COLLECTION_PAUSE_RATIO * tookMs);
+    this.nextCollectionMs = nowMs + Math.max(COLLECTION_INTERVAL_MS, this.pauseRatio * tookMs);
   }
 
   private isBeyond(threshold: number, { processBytes }: MemorySample): boolean {
@@ -101,7 +106,8 @@ export class MemoryGovernor {
   /** Threads collect when they get round to it, and the system takes memory back when it likes. */
   private isHopeless({ nowMs }: MemorySample): boolean {
     this.tooMuchSinceMs ??= nowMs;
-    return this.isLastChance && nowMs - this.tooMuchSinceMs >= LAST_CHANCE_MS;
+    if (this.lastCollections < LAST_COLLECTIONS) return false;
+    return nowMs - this.tooMuchSinceMs >= LAST_CHANCE_MS;
   }
 
   /** Begins beyond `spill` and goes on until below `target`. */

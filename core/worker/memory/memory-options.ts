@@ -26,6 +26,21 @@ export const STUCK_MS = 2000;
 /** A collection of garbage is followed by this many times its own duration without one. */
 export const COLLECTION_PAUSE_RATIO = 10;
 
+/** The same for a worker that spills because of all that it occupies. */
+export const SPILLING_PAUSE_RATIO = 3;
+
+/** The same for one that is beyond `pause`. */
+export const FULL_PAUSE_RATIO = 1;
+
+/** When results, and garbage, of this part of the memory limit have come, memory is looked at. */
+export const LOOK_RATIO = 0.02;
+
+/** Of what a worker occupies besides results, each look believes so much of a growth, and all of a decline. */
+export const CALM_RATIO = 0.1;
+
+/** Part of the memory limit that results in memory may always have. */
+export const LEAST_TARGET = 0.05;
+
 /** Least milliseconds between two collections of garbage. */
 export const COLLECTION_INTERVAL_MS = 50;
 
@@ -34,6 +49,9 @@ export const GARBAGE_RATIO = 0.05;
 
 /** Milliseconds beyond `terminate`, collections of garbage included, before the worker gives up. */
 export const LAST_CHANCE_MS = 2000;
+
+/** Collections beyond `terminate` before the worker gives up: what one lets go, the next one gives back. */
+export const LAST_COLLECTIONS = 3;
 
 /** Milliseconds without an attempt to spill after one failed. */
 export const SPILL_RETRY_MS = 5000;

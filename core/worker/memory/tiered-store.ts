@@ -31,6 +31,8 @@ export interface TieredStoreOptions {
   readonly onLost: (key: string, error: unknown) => void;
   /** So many bytes have left memory, and are garbage. */
   readonly onGarbage: (nbytes: number) => void;
+  /** So many bytes have come into memory. Default: nobody is told. */
+  readonly onGrowth?: (nbytes: number) => void;
   /** Told once, and again only after spilling has worked in between. */
   readonly onTrouble: (trouble: SpillTrouble) => void;
 }
@@ -47,8 +49,18 @@ export class TieredStore implements DataStore {
   private retryAtMs = -Infinity;
   /** Why the last attempt to write failed, if it did. */
   private trouble: SpillTrouble['why'] | undefined;
+  private targetBytes: number;
+  /** For what is on its way. */
+  private reservedBytes = 0;
 
-  constructor(private readonly options: TieredStoreOptions) {}
+  constructor(private readonly options: TieredStoreOptions) {
+    this.targetBytes = options.targetBytes;
+  }
+
+  /** From now on results beyond so many bytes are spilled, as the next ones come in. */
+  aim(targetBytes: number): void {
+    this.targetBytes = targetBytes;
+  }
 
   /** Bytes of all results, as they would be in memory. */
   get nbytes(): number {
@@ -113,7 +125,8 @@ export class TieredStore implements DataStore {
 
   /** Replaces what was there. A value that alone reaches the target goes to disk at once. */
   set(key: string, value: Uint8Array): void {
-    const { ram, targetBytes } = this.options;
+    const { ram } = this.options;
+    const { targetBytes } = this;
     const { byteLength } = value;
     this.delete(key);
     if (byteLength >= targetBytes && this.write(key, value)) {
@@ -127,6 +140,19 @@ export class TieredStore implements DataStore {
     ram.set(key, value);
     this.residency.add(key, byteLength, 'ram');
     if (spilledBytes > 0) this.options.onGarbage(spilledBytes);
+    this.options.onGrowth?.(byteLength);
+  }
+
+  /** Makes room for a result that will come. @returns to be called once, when it has, or will not */
+  reserve(nbytes: number): () => void {
+    const before = this.ramBytes;
+    this.makeRoom(nbytes);
+    this.reservedBytes += nbytes;
+    if (before > this.ramBytes) this.options.onGarbage(before - this.ramBytes);
+    this.options.onGrowth?.(nbytes);
+    return () => {
+      this.reservedBytes -= nbytes;
+    };
   }
 
   delete(key: string): boolean {
@@ -157,7 +183,7 @@ export class TieredStore implements DataStore {
 
   /** Whether results of so many more bytes stay within the target. */
   private makeRoom(nbytes: number): boolean {
-    const roomBytes = this.options.targetBytes - nbytes;
+    const roomBytes = this.targetBytes - this.reservedBytes - nbytes;
     while (this.ramBytes > roomBytes) if (!this.spillOne()) return false;
     return true;
   }
@@ -214,7 +240,8 @@ export class TieredStore implements DataStore {
   }
 
   private readBack(key: string, nbytes: number): Uint8Array | undefined {
-    const { disk, ram, targetBytes } = this.options;
+    const { disk, ram } = this.options;
+    const { targetBytes } = this;
     let value: Uint8Array;
     try {
       value = disk.read(key);
@@ -227,6 +254,7 @@ export class TieredStore implements DataStore {
     ram.set(key, value);
     this.residency.copyToRam(key);
     this.options.onGarbage(nbytes); // What made room for it.
+    this.options.onGrowth?.(nbytes);
     return value;
   }
 

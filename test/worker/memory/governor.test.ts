@@ -164,21 +164,34 @@ it('results that left memory are collected before they are too much', () => {
   expect(watch.look(300, { garbageBytes: 50 }).collect).toBe(true);
 });
 
-it('garbage is collected at most a tenth of the time', () => {
+it.each([
+  ['a tenth of the time', 500, 1000],
+  ['a quarter of it by a worker that spills', 720, 300],
+  ['half of it by one that is full', 900, 100],
+])('garbage is collected at most %s', (_, processBytes, intervalMs) => {
   const governor = new MemoryGovernor(1000, DEFAULT_MEMORY_THRESHOLDS);
   const collections: number[] = [];
-  for (let nowMs = 0; nowMs < 3000; nowMs += 100) {
-    const sample = {
-      nowMs,
-      processBytes: 900,
-      garbageBytes: 0,
-      ramBytes: 0,
-      canSpill: true,
-      isIdle: false,
-    };
-    if (!governor.decide(sample).collect) continue;
+  for (let nowMs = 0; nowMs < 2500; nowMs += 100) {
+    const sample = { nowMs, processBytes, garbageBytes: 50, ramBytes: 0, canSpill: true };
+    if (!governor.decide({ ...sample, isIdle: false }).collect) continue;
     governor.noteCollection(nowMs, 100);
     collections.push(nowMs);
   }
-  expect(collections).toEqual([0, 1000, 2000]);
+  const expected = [0, 1, 2].map((index) => index * intervalMs);
+  expect(collections.slice(0, 3)).toEqual(expected);
+});
+
+it('a worker does not give up before what it collected could be given back, however long that takes', () => {
+  const governor = new MemoryGovernor(1000, DEFAULT_MEMORY_THRESHOLDS);
+  let nowMs = 0;
+  let collections = 0;
+  for (;;) {
+    const sample = { nowMs, processBytes: 960, garbageBytes: 0, ramBytes: 0, canSpill: true };
+    const { terminate, collect } = governor.decide({ ...sample, isIdle: true });
+    if (terminate) break;
+    if (collect) collections++;
+    nowMs += collect ? 3000 : 100; // A machine that has other things to do.
+    if (collect) governor.noteCollection(nowMs, 3000);
+  }
+  expect(collections).toBe(3);
 });

@@ -78,6 +78,28 @@ describe('what has no room', () => {
     expect([...ram.keys()].sort()).toEqual(['b', 'c']);
   });
 
+  it('what is expected has room before it comes', () => {
+    const { store, disk } = world();
+    store.set('a', bytes(40));
+    store.set('b', bytes(40));
+    const hasCome = store.reserve(50);
+    expect(disk.take()).toEqual(['write a']);
+    store.set('c', bytes(30)); // Beside what is expected.
+    expect(disk.take()).toEqual(['write b']);
+    hasCome();
+    store.set('d', bytes(50));
+    expect([disk.take(), store.ramBytes]).toEqual([[], 80]);
+  });
+
+  it('the target can change', () => {
+    const { store, disk } = world();
+    for (const key of ['a', 'b', 'c']) store.set(key, bytes(30));
+    store.aim(50);
+    expect(disk.take()).toEqual([]);
+    store.set('d', bytes(20));
+    expect([disk.take(), store.ramBytes]).toEqual([['write a', 'write b'], 50]);
+  });
+
   it('to spill again what came back costs nothing', () => {
     const { store, disk } = world();
     store.set('a', bytes(60));

@@ -1,0 +1,67 @@
+import type { DataStore } from '../api/executor.ts';
+import type { PartsTarget } from '../api/fetch-data.ts';
+
+/** Results of this size lie in shared memory, which threads read without a copy. */
+const SHARED_BYTES_MIN = 64 * 1024;
+
+/** A large result on its way to this worker. */
+export class Arrival implements PartsTarget {
+  /** Where it will stay. */
+  readonly bytes: Uint8Array;
+
+  /** @param onGarbage - told how many bytes were copied out of what came over the network */
+  constructor(
+    nbytes: number,
+    private readonly onGarbage: (nbytes: number) => void,
+  ) {
+    this.bytes = sharedBytes(nbytes);
+  }
+
+  set(part: Uint8Array, at: number): void {
+    this.bytes.set(part, at);
+    this.onGarbage(part.byteLength);
+  }
+}
+
+/** The results of one transfer, for which the store makes room before they come. */
+export class Arrivals {
+  private readonly releases: (() => void)[] = [];
+
+  constructor(
+    private readonly store: DataStore,
+    private readonly onGarbage: (nbytes: number) => void,
+  ) {}
+
+  /** @throws RangeError when there is no memory for it */
+  expect(nbytes: number): Arrival {
+    const release = this.store.reserve?.(nbytes);
+    if (release !== undefined) this.releases.push(release);
+    return new Arrival(nbytes, this.onGarbage);
+  }
+
+  /** All have come, or will not. */
+  end(): void {
+    for (const release of this.releases.splice(0)) release();
+  }
+}
+
+/**
+ * A value as it is stored. A large one lies in shared memory; a small one has memory of its own, for a view would
+ * keep the whole frame alive in which it came.
+ */
+export function compact(value: Uint8Array | Arrival): Uint8Array {
+  if (value instanceof Arrival) return value.bytes;
+  const { buffer, byteLength } = value;
+  if (buffer instanceof SharedArrayBuffer && buffer.byteLength === byteLength) return value;
+  if (byteLength >= SHARED_BYTES_MIN) {
+    const shared = sharedBytes(byteLength);
+    shared.set(value);
+    return shared;
+  }
+  if (buffer.byteLength - byteLength <= byteLength / 8) return value;
+  return Uint8Array.prototype.slice.call(value);
+}
+
+function sharedBytes(nbytes: number): Uint8Array {
+  return new Uint8Array(new SharedArrayBuffer(nbytes));
+}

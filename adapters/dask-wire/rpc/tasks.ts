@@ -4,7 +4,7 @@ import type { Front } from '../front.ts';
 import { durationMs } from '../graph/unpacked.ts';
 import { toNumber } from '../codec/index.ts';
 import { PythonException } from '../py-errors.ts';
-import { asList, isFields, numberIn } from '../values.ts';
+import { asList, entriesOf, isFields, numberIn } from '../values.ts';
 import { pauseMs } from './calls.ts';
 
 /** A key that is not there yet is waited for so long: it may be on its way on the client's stream. */
@@ -25,6 +25,14 @@ export function makeTasks(front: Front): DaskExtension {
         const keys = context.keys.textsOf(request['keys'] ?? []);
         context.plugin.enqueue({ op: 'retry', client: String(request['client']), keys });
         return context.keys.wiresOf(keys);
+      },
+      set_restrictions: (request, context) => {
+        const changes = entriesOf(request['worker']).map(([key, places]) => {
+          const workers = (asList(places) ?? [places]).map(String);
+          return { key: context.keys.textOf(key), workers };
+        });
+        context.plugin.enqueue({ op: 'set-restrictions', changes });
+        return null;
       },
       get_task_stream: (request) => stream.collect(request),
       get_task_stream_index: () => stream.count,

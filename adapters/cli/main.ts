@@ -42,6 +42,9 @@ common(program.command('scheduler'))
     port,
   )
   .option('--python <command>', 'Python with the packages of your Dask clients (default: found)')
+  .option('--tls-ca-file <file>', "authority of Dask's certificates; Dask's address becomes tls://")
+  .option('--tls-cert <file>', "the scheduler's certificate for Dask (PEM)")
+  .option('--tls-key <file>', 'its key (PEM)')
   .addHelpText(
     'after',
     `
@@ -55,7 +58,8 @@ Examples:
 
 With --dask the first line is the address for Dask; without --port, the other one moves out of its way.
 
-There is neither encryption nor a password: listen only where everybody is trusted.`,
+Dask's address can be encrypted (--tls-ca-file, --tls-cert, --tls-key, or Dask's own configuration). Otherwise
+there is neither encryption nor a password: listen only where everybody is trusted.`,
   )
   .action(async (options: CommonOptions & SchedulerFlags) => {
     const { schedulerCommand } = await import('./scheduler-command.ts');

@@ -1,4 +1,5 @@
 import { type RunningScheduler, startScheduler } from '../app/start-scheduler.ts';
+import { readDaskTlsConfig } from '../dask-wire/tls-config.ts';
 import { tuneEngine } from './engine-flags.ts';
 import { type LogFlags, stderrLogger } from './logger.ts';
 import { untilStopped } from './until-stopped.ts';
@@ -12,6 +13,10 @@ export interface SchedulerFlags extends LogFlags {
   readonly dask?: boolean;
   readonly daskPort?: number;
   readonly python?: string;
+  /** Certificates for Dask; with any of them its address is encrypted. */
+  readonly tlsCaFile?: string;
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
 }
 
 /** Where Dask's schedulers listen. */
@@ -43,8 +48,9 @@ async function listenForDask(running: RunningScheduler, flags: SchedulerFlags): 
     await scheduler.addPlugin('dask', {
       idempotent: true,
       options: {
-        address: `tcp://${shownHost}:${daskPortOf(flags)}`,
+        address: `${daskSchemeOf(flags)}://${shownHost}:${daskPortOf(flags)}`,
         ...(python === undefined ? {} : { python }),
+        tls: tlsFilesOf(flags),
       },
     });
   } catch (error) {
@@ -52,6 +58,20 @@ async function listenForDask(running: RunningScheduler, flags: SchedulerFlags): 
     throw error;
   }
   return String(await scheduler.command('dask.address'));
+}
+
+/** Encrypted when certificates are named, or when Dask's configuration wants it so. */
+function daskSchemeOf({ tlsCaFile, tlsCert, tlsKey }: SchedulerFlags): 'tcp' | 'tls' {
+  const isNamed = [tlsCaFile, tlsCert, tlsKey].some((file) => file !== undefined);
+  return isNamed || readDaskTlsConfig(process.env).requireEncryption ? 'tls' : 'tcp';
+}
+
+function tlsFilesOf({ tlsCaFile, tlsCert, tlsKey }: SchedulerFlags): Record<string, string> {
+  return {
+    ...(tlsCaFile === undefined ? {} : { caFile: tlsCaFile }),
+    ...(tlsCert === undefined ? {} : { cert: tlsCert }),
+    ...(tlsKey === undefined ? {} : { key: tlsKey }),
+  };
 }
 
 function daskPortOf({ daskPort, port }: SchedulerFlags): number {

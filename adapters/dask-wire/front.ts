@@ -28,6 +28,7 @@ import { GraphUnpacker, type PythonCommand } from './graph/index.ts';
 import { KeyTable } from './key-table.ts';
 import { DaskListener } from './listener.ts';
 import { NO_REPLY } from './no-reply.ts';
+import { type TlsCredentials, withTls } from './open-socket.ts';
 import { PendingWishes } from './pending-wishes.ts';
 import { PythonError, PythonException, uncaughtAnswer } from './py-errors.ts';
 import { makeEvents } from './rpc/events.ts';
@@ -53,6 +54,8 @@ export interface FrontOptions {
   /** Handlers of requests. */
   readonly rpc: RpcTable;
   readonly extensions: readonly MakeExtension[];
+  /** For `tls://` addresses, ours and those of workers. */
+  readonly tls?: TlsCredentials;
 }
 
 /** What bridges ask of the front. */
@@ -105,7 +108,7 @@ export class Front implements DaskContext {
     const { plugin } = options;
     this.plugin = plugin;
     this.keys = new KeyTable((text) => plugin.cluster.tasks.has(text));
-    this.pool = new CommPool({ clock: plugin.clock });
+    this.pool = new CommPool({ clock: plugin.clock, ...withTls(options.tls) });
     this.wishes = new PendingWishes(this);
     this.graphs = this.makeGraphs();
     this.addHandlers(options.rpc);
@@ -159,7 +162,11 @@ export class Front implements DaskContext {
     const { clock, log, options } = this;
     this.listener = await DaskListener.listen(
       options.listenAddress,
-      { clock, onRefused: (error) => log.warn({ err: error }, error.message) },
+      {
+        clock,
+        onRefused: (error) => log.warn({ err: error }, error.message),
+        ...withTls(options.tls),
+      },
       (comm) => void this.serve(comm),
     );
     this.startedS = this.nowS();

@@ -2,7 +2,9 @@ import { definePlugin, PLUGIN_API_VERSION } from '../../core/api/index.ts';
 import { Front } from './front.ts';
 import { EXTENSIONS } from './extensions/index.ts';
 import { pythonCommands } from './graph/index.ts';
+import { withTls } from './open-socket.ts';
 import { RPC } from './rpc/index.ts';
+import { credentialsFor, type TlsFiles } from './tls-config.ts';
 
 /** Options of the plugin `dask`. */
 export interface DaskOptions {
@@ -17,6 +19,11 @@ export interface DaskOptions {
   readonly pythonTimeoutMs: number;
   /** Port of the page that clients link to as the dashboard; any when it is taken or 0, none when -1. */
   readonly statusPort: number;
+  /**
+   * Certificates for `tls://` addresses, as file names. Default: those of Dask's own configuration
+   * (`distributed.comm.tls`), from its files and the environment.
+   */
+  readonly tls?: TlsFiles;
 }
 
 /**
@@ -34,11 +41,25 @@ export default definePlugin<DaskOptions>({
       python: { type: 'string' },
       pythonTimeoutMs: { type: 'number', minimum: 1000, default: 600_000 },
       statusPort: { type: 'integer', minimum: -1, maximum: 65_535, default: 8787 },
+      tls: {
+        type: 'object',
+        additionalProperties: false,
+        properties: {
+          caFile: { type: 'string' },
+          cert: { type: 'string' },
+          key: { type: 'string' },
+          ciphers: { type: 'string' },
+          minVersion: { type: 'string', enum: ['1.2', '1.3'] },
+          maxVersion: { type: 'string', enum: ['1.2', '1.3'] },
+        },
+      },
     },
   },
   setup(plugin, options) {
+    const tls = credentialsFor(options.address, options.tls, process.env);
     const front = new Front({
       plugin,
+      ...withTls(tls),
       listenAddress: options.address,
       pythons: pythonCommands(options.python),
       pythonTimeoutMs: options.pythonTimeoutMs,

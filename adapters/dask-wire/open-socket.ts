@@ -69,6 +69,11 @@ export async function openSocket(address: string, options: SocketOptions): Promi
   });
 }
 
+/** The option for certificates, if there are any. */
+export function withTls(tls: TlsCredentials | undefined): { readonly tls?: TlsCredentials } {
+  return tls === undefined ? {} : { tls };
+}
+
 /** The address of our side of a socket. */
 export function localAddressOf(socket: Socket, scheme: 'tcp' | 'tls'): string {
   const { localAddress = '', localPort = 0 } = socket;

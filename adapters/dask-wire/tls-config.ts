@@ -5,6 +5,7 @@ import { extname, join } from 'node:path';
 import { parse } from 'yaml';
 
 import { YardmasterError } from '../../core/api/index.ts';
+import { parseDaskAddress } from './address.ts';
 import type { TlsCredentials } from './open-socket.ts';
 
 /** Names of files with certificates, as PEM. */
@@ -81,6 +82,36 @@ export function loadCredentials(files: TlsFiles): TlsCredentials | undefined {
     ...(min === undefined ? {} : { minVersion: min }),
     ...(max === undefined ? {} : { maxVersion: max }),
   };
+}
+
+/**
+ * The certificates for an address: those that are named, each completed from Dask's configuration.
+ * Undefined for `tcp://` without any.
+ * @throws YardmasterError `ERR_CONFIG` when some are missing or unreadable, or when encryption is
+ *   required and the address has none
+ */
+export function credentialsFor(
+  address: string,
+  files: TlsFiles | undefined,
+  env: Readonly<NodeJS.ProcessEnv>,
+): TlsCredentials | undefined {
+  const config = readDaskTlsConfig(env);
+  const { scheme } = parseDaskAddress(address);
+  if (scheme === 'tls') {
+    const credentials = loadCredentials({ ...config.files, ...files });
+    if (credentials !== undefined) return credentials;
+    throw new YardmasterError(
+      'ERR_CONFIG',
+      `cannot listen on ${address}: no certificates are configured. Name the authority, the scheduler's certificate and its key: with --tls-ca-file, --tls-cert and --tls-key, or in Dask's configuration (distributed.comm.tls)`,
+      { address },
+    );
+  }
+  if (!config.requireEncryption) return undefined;
+  throw new YardmasterError(
+    'ERR_CONFIG',
+    `Dask's configuration says require-encryption, and ${address} has none; use tls:// in the place of tcp://`,
+    { address },
+  );
 }
 
 function readTrees(path: string): Tree[] {

@@ -14,9 +14,10 @@ import {
   PythonException,
   uncaughtAnswer,
 } from '../../adapters/dask-wire/py-errors.ts';
-import { daskPython } from './python.ts';
+import { findDaskPython } from './pythons.ts';
 
 const PEER = fileURLToPath(new URL('fixtures/peer.py', import.meta.url));
+const daskPython = findDaskPython()?.command;
 const clock = new SystemClock();
 
 /** Answers what peer.py says; resolves when we have called it, too. */

@@ -14,9 +14,10 @@ import { DaskListener } from '../../adapters/dask-wire/listener.ts';
 import type { TlsCredentials } from '../../adapters/dask-wire/open-socket.ts';
 import { loadCredentials, readDaskTlsConfig } from '../../adapters/dask-wire/tls-config.ts';
 import { type Certificates, hasOpenssl, makeCertificates } from './certificates.ts';
-import { daskPython } from './python.ts';
+import { findDaskPython } from './pythons.ts';
 
 const PEER = fileURLToPath(new URL('fixtures/peer.py', import.meta.url));
+const daskPython = findDaskPython()?.command;
 const clock = new SystemClock();
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-tls-'));
 const listeners: DaskListener[] = [];

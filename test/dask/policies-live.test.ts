@@ -5,8 +5,9 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 
 import { DaskBench } from './peers.ts';
-import { daskPython } from './python.ts';
+import { findDaskPython } from './pythons.ts';
 
+const daskPython = findDaskPython()?.command;
 const SCENARIOS = fileURLToPath(new URL('fixtures/scenarios.py', import.meta.url));
 
 /** Runs a scenario of the fixture with real workers. @param config - section `scheduler` */

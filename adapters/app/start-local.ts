@@ -52,7 +52,7 @@ async function defaultTransport(mode: ClusterMode, clock: Clock): Promise<Transp
     return tcp.create({ clock }, {});
   }
   const { InMemoryTransport } = await import('../transport-inmemory/index.ts');
-  return new InMemoryTransport(clock);
+  return new InMemoryTransport(clock, { byReference: true });
 }
 
 /** What each worker is: as the options say, else as the configuration says. */

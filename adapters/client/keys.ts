@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash, hash, randomUUID } from 'node:crypto';
 import { YardmasterError } from '../../core/api/index.ts';
 
 /** Hex digits of a hash in a key: 128 bits. */
@@ -16,9 +16,35 @@ export interface Definition {
 
 /** Equal exactly when the same source is called with the same arguments. */
 export function hashOf({ module, name, version, args }: Definition): string {
-  const hash = createHash('sha256');
-  hash.update(`${module}\0${name}\0${version}\0`);
-  return hash.update(args).digest('hex').slice(0, HASH_DIGITS);
+  const prefix = hashOfFunction(module, name, version);
+  const length = prefix.byteLength + args.byteLength;
+  const bytes = length <= scratch.byteLength ? scratch.subarray(0, length) : new Uint8Array(length);
+  bytes.set(prefix);
+  bytes.set(args, prefix.byteLength);
+  return hash('sha256', bytes, 'hex').slice(0, HASH_DIGITS);
+}
+
+interface FunctionHash {
+  readonly version: string;
+  readonly bytes: Uint8Array;
+}
+
+/** So that a task is hashed in one go, without the text that all tasks of a function share. */
+const functionHashes = new Map<string, Map<string, FunctionHash>>();
+/** For the bytes of a task that is hashed. */
+const scratch = new Uint8Array(1024);
+
+function hashOfFunction(module: string, name: string, version: string): Uint8Array {
+  let ofModule = functionHashes.get(module);
+  if (ofModule === undefined) {
+    ofModule = new Map<string, FunctionHash>();
+    functionHashes.set(module, ofModule);
+  }
+  const known = ofModule.get(name);
+  if (known?.version === version) return known.bytes;
+  const bytes = createHash('sha256').update(`${module}\0${name}\0${version}\0`).digest();
+  ofModule.set(name, { version, bytes });
+  return bytes;
 }
 
 /** Hash of a value that is given to the cluster as it is. */

@@ -76,6 +76,15 @@ export class MsgpackCodec {
     return encoded;
   }
 
+  /** @throws YardmasterError `ERR_NOT_SERIALISABLE` when `encodeMessage` would throw it */
+  check(message: WireMessage): void {
+    if (!isMessage(message)) {
+      throw notSerialisable([], 'a message has to be an object with named fields');
+    }
+    const refusal = findRefusal(message);
+    if (refusal !== undefined) throw notSerialisable(refusal.path, refusal.reason);
+  }
+
   /**
    * @param owned - the whole buffer belongs to these bytes and nobody writes to it any more, so that
    *   a value which fills most of it may stay in it; otherwise each `Uint8Array` is a copy

@@ -9,9 +9,9 @@ import {
 } from '../../core/api/index.ts';
 import { actorLost, describeFailure } from '../tasks/index.ts';
 import { relayConnection } from '../tunnel/index.ts';
+import { postedTask } from './line.ts';
 import { forCopying, type FromThread, threadNowMs, type ToThread } from './messages.ts';
 import { type SpawnSettings, spawnThread } from './spawn.ts';
-import { postedTask } from './task-thread.ts';
 
 /** What the threads of actors need. */
 export interface ActorThreadsSettings extends SpawnSettings {

@@ -1,19 +1,22 @@
 import { availableParallelism } from 'node:os';
 
 import {
+  type AbortRun,
   type ActorCall,
   type Clock,
   type ExecutableTask,
   type ExecutionResult,
   type Executor,
   type Logger,
+  RunAborted,
   type TaskSlot,
   type Timer,
   YardmasterError,
 } from '../../core/api/index.ts';
 import { type ClusterReach, describeFailure } from '../tasks/index.ts';
 import { ActorThreads } from './actor-threads.ts';
-import { TaskThread } from './task-thread.ts';
+import { Job } from './job.ts';
+import { closedError, TaskThread } from './task-thread.ts';
 
 export interface ThreadExecutorOptions {
   /** Threads, each of which runs one task at a time. Default: one for each core. */
@@ -32,32 +35,39 @@ export interface ThreadExecutorOptions {
    * Infinity: it may for ever. Default 5000.
    */
   readonly abortGraceMs?: number;
+  /** Milliseconds after which short runs come back when none of their line has begun. Default 20. */
+  readonly heldUpMs?: number;
   /** Told when a thread dies without a task. Default: nobody. */
   readonly log?: Logger;
   /** How tasks reach their cluster. Default: they cannot. */
   readonly cluster?: ClusterReach;
 }
 
-interface Waiting {
-  readonly task: ExecutableTask;
-  readonly signal: AbortSignal;
-  readonly slot: TaskSlot | undefined;
-  readonly resolve: (result: ExecutionResult) => void;
-}
+/** Short runs that a thread may have in line. */
+const LINE_LENGTH_MAX = 256;
+/** A thread with more is not handed others yet: each message wakes it up, which costs as much as many tasks. */
+const LINE_LENGTH_LOW = 8;
+const NO_SLOT: TaskSlot = { secede: () => undefined, rejoin: () => Promise.resolve() };
 
 /**
  * Runs tasks in threads of this process. A thread that dies (`process.exit`, out of memory, an error
  * that nothing catches) fails its task and is replaced; no other task notices.
+ *
+ * Short runs are dealt to the threads ahead of time, many with one message. They come back when what
+ * is before them takes long.
  */
 export class ThreadExecutor implements Executor {
   readonly threadCount: number;
   onActorLost: ((key: string) => void) | undefined;
   private readonly actors: ActorThreads;
   private readonly threads = new Set<TaskThread>();
-  private readonly idle: TaskThread[] = [];
   /** Threads whose tasks go on beside those that count. */
   private readonly seceded = new Set<TaskThread>();
-  private readonly waiting: Waiting[] = [];
+  /** Those that want a thread of their own, and short ones that share. */
+  private readonly waiting: Job[] = [];
+  private waitingShort: Job[] = [];
+  private isDispatching = false;
+  private watch: Timer | undefined;
   private closing: Promise<void> | undefined;
 
   constructor(private readonly options: ThreadExecutorOptions) {
@@ -81,14 +91,40 @@ export class ThreadExecutor implements Executor {
   }
 
   run(task: ExecutableTask, signal: AbortSignal, slot?: TaskSlot): Promise<ExecutionResult> {
-    if (task.actorAt !== undefined) {
-      if (this.closing !== undefined) return Promise.resolve(closedResult(task.key));
-      return this.makeActor(task, task.actorAt, signal);
-    }
     return new Promise((resolve) => {
-      this.waiting.push({ task, signal, slot, resolve });
-      this.dispatch();
+      if (task.actorAt !== undefined) {
+        const abort = this.beginActor(task, task.actorAt, resolve);
+        signal.addEventListener('abort', () => abort(), { once: true });
+        return;
+      }
+      const onAbort = (): void => {
+        const { reason } = signal as { readonly reason: unknown };
+        this.abort(job, reason instanceof RunAborted ? reason : undefined);
+      };
+      const job = new Job(
+        { ...task, isShort: false },
+        slot,
+        (result) => {
+          signal.removeEventListener('abort', onAbort);
+          resolve(result);
+        },
+        false,
+      );
+      this.enlist(job);
+      if (signal.aborted) onAbort();
+      else signal.addEventListener('abort', onAbort, { once: true });
     });
+  }
+
+  begin(
+    task: ExecutableTask,
+    slot: TaskSlot = NO_SLOT,
+    onEnd: (result: ExecutionResult) => void,
+  ): AbortRun {
+    if (task.actorAt !== undefined) return this.beginActor(task, task.actorAt, onEnd);
+    const job = new Job(task, slot, onEnd, true);
+    this.enlist(job);
+    return (reason) => this.abort(job, reason);
   }
 
   callActor(call: ActorCall): Promise<ExecutionResult> {
@@ -99,7 +135,7 @@ export class ThreadExecutor implements Executor {
     this.actors.release(key);
   }
 
-  /** Of each thread as of the end of its last task; what a task occupies while it runs is not known. */
+  /** Of each thread as it last told; what a task occupies while it runs is not known. */
   get memoryBytes(): number {
     let total = this.actors.memoryBytes;
     for (const thread of this.threads) total += thread.memoryBytes;
@@ -112,6 +148,7 @@ export class ThreadExecutor implements Executor {
   }
 
   close(): Promise<void> {
+    this.watch?.cancel();
     this.closing ??= Promise.all([
       this.actors.close(),
       ...[...this.threads].map((thread) => thread.close()),
@@ -121,44 +158,140 @@ export class ThreadExecutor implements Executor {
   }
 
   /** One that is given up and not made in time loses its thread, unless others live there. */
-  private async makeActor(
+  private beginActor(
     task: ExecutableTask,
     actorAt: string,
-    signal: AbortSignal,
-  ): Promise<ExecutionResult> {
+    onEnd: (result: ExecutionResult) => void,
+  ): AbortRun {
     const { clock, abortGraceMs = 5000 } = this.options;
     let timer: Timer | undefined;
-    const onAbort = (): void => {
-      timer = clock.setTimer(abortGraceMs, () => this.actors.release(task.key));
-    };
-    signal.addEventListener('abort', onAbort, { once: true });
-    try {
-      return await this.actors.make(task, actorAt);
-    } finally {
-      signal.removeEventListener('abort', onAbort);
+    const making =
+      this.closing === undefined
+        ? this.actors.make(task, actorAt)
+        : Promise.resolve(closedResult(task.key));
+    void making.then((result) => {
       timer?.cancel();
+      onEnd(result);
+    });
+    return () => {
+      timer ??= clock.setTimer(abortGraceMs, () => this.actors.release(task.key));
+    };
+  }
+
+  /** What is given in one turn is dealt together. */
+  private enlist(job: Job): void {
+    if (job.isShort) this.waitingShort.push(job);
+    else this.waiting.push(job);
+    if (this.isDispatching) return;
+    this.isDispatching = true;
+    queueMicrotask(() => {
+      this.isDispatching = false;
+      this.dispatch();
+    });
+  }
+
+  private dispatch(): void {
+    if (this.closing !== undefined) {
+      for (const job of [...this.waiting.splice(0), ...this.waitingShort.splice(0)]) {
+        job.end(closedResult(job.task.key));
+      }
+      return;
+    }
+    while (this.waiting.length > 0) {
+      const thread = this.idleThread();
+      if (thread === undefined) break;
+      thread.hand([this.waiting.shift() as Job]);
+    }
+    if (this.waitingShort.length === 0) return;
+    this.dealShort();
+    this.watchLines();
+  }
+
+  /** A thread that died before it could start is replaced when it is needed, not in a loop. */
+  private idleThread(): TaskThread | undefined {
+    for (const thread of this.threads) if (thread.isIdle) return thread;
+    return this.surplus < 0 ? this.addThread() : undefined;
+  }
+
+  /** Lines become about equally long. */
+  private dealShort(): void {
+    const takers: TaskThread[] = [];
+    let isOneFree = false;
+    for (const thread of this.threads) {
+      if (!thread.takesShort) continue;
+      isOneFree = true;
+      if (thread.length <= LINE_LENGTH_LOW) takers.push(thread);
+    }
+    if (isOneFree && takers.length === 0) return;
+    if (takers.length === 0) {
+      const thread = this.idleThread();
+      if (thread !== undefined) takers.push(thread);
+    }
+    let total = this.waitingShort.length;
+    for (const { length } of takers) total += length;
+    const share = Math.min(LINE_LENGTH_MAX, Math.ceil(total / takers.length));
+    let dealt = 0;
+    for (const thread of takers) {
+      const count = share - thread.length;
+      if (count <= 0 || dealt === this.waitingShort.length) continue;
+      thread.hand(this.waitingShort.slice(dealt, dealt + count));
+      dealt += count;
+    }
+    this.waitingShort = this.waitingShort.slice(dealt);
+  }
+
+  private abort(job: Job, reason: RunAborted | undefined): void {
+    if (job.isOver || job.isAborted) return;
+    job.isAborted = true;
+    job.abortReason = reason;
+    const { thread } = job;
+    if (thread === undefined) {
+      if (job.mayReturn) this.giveBack(job);
+      return; // Else it is told when it begins.
+    }
+    if (job.isShort) this.enlistAgain(thread.takeBack());
+    // What has not begun is on no thread any more.
+    if (job.thread === thread) thread.tellAbort(job);
+  }
+
+  /** Nothing happened to these yet; those that nobody wants go back at once. */
+  private enlistAgain(jobs: readonly Job[]): void {
+    for (const job of jobs) {
+      job.thread = undefined;
+      if (job.isAborted && job.mayReturn) job.end({ kind: 'returned' });
+      else this.enlist(job);
     }
   }
 
-  /** Gives waiting tasks to idle threads; those beyond `threadCount` wait for their turn. */
-  private dispatch(): void {
-    while (this.waiting.length > 0) {
-      if (this.closing !== undefined) {
-        for (const { task, resolve } of this.waiting.splice(0)) resolve(closedResult(task.key));
-        return;
+  private giveBack(job: Job): void {
+    for (const list of [this.waiting, this.waitingShort]) {
+      const index = list.indexOf(job);
+      if (index >= 0) list.splice(index, 1);
+    }
+    job.end({ kind: 'returned' });
+  }
+
+  /** As long as runs stand in line, looks whether any of them begins. */
+  private watchLines(): void {
+    if (this.watch !== undefined) return;
+    const { clock, heldUpMs = 20 } = this.options;
+    this.watch = clock.setTimer(heldUpMs, () => {
+      this.watch = undefined;
+      let isMoving = false;
+      for (const thread of this.threads) {
+        if (!thread.isHeldUp()) isMoving ||= thread.takesShort;
+        else this.giveUp(thread.takeBack());
       }
-      // A thread that died before it could start is replaced when it is needed, not in a loop.
-      if (this.idle.length === 0 && this.surplus < 0) this.addThread();
-      const thread = this.idle.pop();
-      if (thread === undefined) return;
-      const { task, signal, slot, resolve } = this.waiting.shift() as Waiting;
-      void thread.run(task, signal, slot).then((result) => {
-        this.seceded.delete(thread);
-        if (this.threads.has(thread)) this.idle.push(thread);
-        this.endSurplus();
-        resolve(result);
-        this.dispatch();
-      });
+      if (!isMoving) this.giveUp(this.waitingShort.splice(0));
+      for (const thread of this.threads) if (thread.length > 1) this.watchLines();
+      if (this.waitingShort.length > 0) this.watchLines();
+    });
+  }
+
+  private giveUp(jobs: readonly Job[]): void {
+    for (const job of jobs) {
+      job.thread = undefined;
+      job.end({ kind: 'returned' });
     }
   }
 
@@ -169,22 +302,31 @@ export class ThreadExecutor implements Executor {
 
   /** A thread took the place of each that seceded; when that one counts again, one is too many. */
   private endSurplus(): void {
-    while (this.surplus > 0) {
-      const thread = this.idle.pop();
-      if (thread === undefined) return;
+    if (this.surplus <= 0) return;
+    for (const thread of this.threads) {
+      if (!thread.isIdle) continue;
       this.threads.delete(thread);
       void thread.close();
+      if (this.surplus <= 0) return;
     }
   }
 
   private onSecede(thread: TaskThread, hasSeceded: boolean): void {
-    if (hasSeceded) this.seceded.add(thread);
-    else this.seceded.delete(thread);
+    if (hasSeceded) {
+      this.seceded.add(thread);
+      this.enlistAgain(thread.takeBack());
+    } else this.seceded.delete(thread);
     this.endSurplus();
     this.dispatch();
   }
 
-  private addThread(): void {
+  private onProgress(thread: TaskThread): void {
+    if (thread.isIdle) this.seceded.delete(thread);
+    this.endSurplus();
+    this.dispatch();
+  }
+
+  private addThread(): TaskThread {
     const { clock, heapLimitMb, tidyBytes, abortGraceMs = 5000, cluster } = this.options;
     const thread = new TaskThread({
       clock,
@@ -193,18 +335,25 @@ export class ThreadExecutor implements Executor {
       abortGraceMs,
       cluster,
       onSecede: (thread, hasSeceded) => this.onSecede(thread, hasSeceded),
-      onGone: (gone, error) => this.onGone(gone, error),
+      onProgress: (thread) => this.onProgress(thread),
+      onGone: (gone, error, left) => this.onGone(gone, error, left),
     });
     this.threads.add(thread);
-    this.idle.push(thread);
+    return thread;
   }
 
-  private onGone(thread: TaskThread, error: YardmasterError | undefined): void {
+  private onGone(
+    thread: TaskThread,
+    error: YardmasterError | undefined,
+    left: readonly Job[],
+  ): void {
     this.threads.delete(thread);
     this.seceded.delete(thread);
-    const index = this.idle.indexOf(thread);
-    if (index >= 0) this.idle.splice(index, 1);
-    if (this.closing !== undefined) return;
+    this.enlistAgain(left);
+    if (this.closing !== undefined) {
+      this.dispatch();
+      return;
+    }
     if (error !== undefined) this.options.log?.warn({ err: error }, error.message);
     if (thread.hasStarted && this.surplus < 0) this.addThread();
     this.dispatch();
@@ -212,9 +361,5 @@ export class ThreadExecutor implements Executor {
 }
 
 function closedResult(key: string): ExecutionResult {
-  const message = `the executor closed before "${key}" was done`;
-  return {
-    kind: 'failure',
-    error: describeFailure(new YardmasterError('ERR_CLOSED', message, { key })),
-  };
+  return { kind: 'failure', error: describeFailure(closedError(key)) };
 }

@@ -1,8 +1,11 @@
 import type { ActorCall, ExecutionResult } from '../../core/api/index.ts';
 import type { TunnelRequest } from '../tunnel/index.ts';
+import type { ResultColumns, RunColumns } from './line.ts';
 
 /** What a thread is told when it starts. */
 export interface ThreadData {
+  /** Of `Begun`, for a thread that runs tasks. */
+  readonly begun?: SharedArrayBuffer;
   /** Where its tasks find their cluster; undefined: nowhere. */
   readonly cluster?: {
     /** Address of the scheduler. */
@@ -21,14 +24,15 @@ export interface PostedTask {
   readonly inputs: readonly (readonly [key: string, value: Uint8Array])[];
 }
 
-/** From the pool to a thread. One task at a time, so nothing needs an id but what concerns actors. */
+/** From the pool to a thread. */
 export type ToThread =
-  | ({ readonly op: 'run' } & PostedTask)
+  /** To be run one after the other, in order, after what came before. */
+  | ({ readonly op: 'run' } & RunColumns)
   | ({ readonly op: 'make-actor'; readonly id: number; readonly actorAt: string } & PostedTask)
   | { readonly op: 'call-actor'; readonly id: number; readonly call: ActorCall }
   | { readonly op: 'release-actor'; readonly key: string }
-  /** The task that runs, if one still does. */
-  | { readonly op: 'abort' }
+  /** This run, if it still goes on. */
+  | { readonly op: 'abort'; readonly number: number }
   /** The task has a place again, as it asked. */
   | { readonly op: 'rejoined' }
   /** Garbage, as soon as the task that runs lets it. Answered by `collected`. */
@@ -43,7 +47,7 @@ export type FromThread = (
   | { readonly op: 'collected' }
   /** The task wants a connection. */
   | ({ readonly op: 'connect' } & TunnelRequest)
-  | { readonly op: 'done'; readonly result: ExecutionResult }
+  | ({ readonly op: 'done' } & ResultColumns)
   /** An actor was made, or called. */
   | { readonly op: 'answered'; readonly id: number; readonly result: ExecutionResult }
 ) & {

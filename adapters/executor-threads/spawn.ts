@@ -13,18 +13,26 @@ export interface SpawnSettings {
   readonly cluster: ClusterReach | undefined;
 }
 
-/** Starts a thread that runs `thread-main.ts`. */
-export function spawnThread(name: string, settings: SpawnSettings): Worker {
-  const { heapLimitMb, tidyBytes, cluster } = settings;
+/**
+ * Starts a thread that runs `thread-main.ts`.
+ * @param begun - of `Begun`, when it runs tasks
+ */
+export function spawnThread(
+  name: string,
+  { heapLimitMb, tidyBytes, cluster }: SpawnSettings,
+  begun?: SharedArrayBuffer,
+): Worker {
   // The compiled file, also when this one runs uncompiled: threads cannot load TypeScript.
   const entry = createRequire(import.meta.url).resolve('#thread-main');
-  const reach = cluster && {
-    scheduler: cluster.scheduler,
-    schemes: cluster.transports.map(({ scheme }) => scheme),
-  };
   const workerData: ThreadData = {
+    ...(begun && { begun }),
     ...(tidyBytes === undefined ? {} : { tidyBytes }),
-    ...(reach === undefined ? {} : { cluster: reach }),
+    ...(cluster && {
+      cluster: {
+        scheduler: cluster.scheduler,
+        schemes: cluster.transports.map(({ scheme }) => scheme),
+      },
+    }),
   };
   return new Worker(entry, {
     name,

@@ -1,24 +1,12 @@
 import type { Worker } from 'node:worker_threads';
 
-import {
-  type Clock,
-  type ErrorPayload,
-  type ExecutableTask,
-  type ExecutionResult,
-  RunAborted,
-  type TaskSlot,
-  type Timer,
-  YardmasterError,
-} from '../../core/api/index.ts';
+import { type Clock, type ErrorPayload, YardmasterError } from '../../core/api/index.ts';
 import { type ClusterReach, describeFailure } from '../tasks/index.ts';
 import { relayConnection } from '../tunnel/index.ts';
-import {
-  forCopying,
-  type FromThread,
-  type PostedTask,
-  threadNowMs,
-  type ToThread,
-} from './messages.ts';
+import { Begun } from './begun.ts';
+import type { Job } from './job.ts';
+import { readResults, type ResultColumns, RunWriter } from './line.ts';
+import { type FromThread, threadNowMs, type ToThread } from './messages.ts';
 import { spawnThread } from './spawn.ts';
 
 export interface ThreadSettings {
@@ -33,26 +21,33 @@ export interface ThreadSettings {
   readonly cluster: ClusterReach | undefined;
   /** Its task goes on beside those that count, or counts again. */
   readonly onSecede: (thread: TaskThread, hasSeceded: boolean) => void;
-  /** The thread is gone; `error` unless it was closed or its task has been told. */
-  readonly onGone: (thread: TaskThread, error: YardmasterError | undefined) => void;
+  /** Runs have ended. */
+  readonly onProgress: (thread: TaskThread) => void;
+  /**
+   * The thread is gone; `error` unless it was closed or its task has been told. What stood in line for
+   * it, or has ended without a word, is `left`.
+   */
+  readonly onGone: (
+    thread: TaskThread,
+    error: YardmasterError | undefined,
+    left: readonly Job[],
+  ) => void;
 }
 
-interface Job {
-  readonly task: ExecutableTask;
-  readonly resolve: (result: ExecutionResult) => void;
-  readonly slot: TaskSlot | undefined;
-  /** Takes the listener off the signal. */
-  ignoreAbort: () => void;
-  /** Milliseconds that it may go on after it was aborted. */
-  graceMs: number;
-  graceTimer: Timer | undefined;
-  isKilled: boolean;
-}
-
-/** One thread, which runs one task at a time. When it dies its task fails and it is of no more use. */
+/**
+ * One thread, which runs one task after the other, those first that came first. When it dies the task
+ * that it was running fails, and it is of no more use.
+ */
 export class TaskThread {
   private readonly worker: Worker;
-  private job: Job | undefined;
+  private readonly begun = new Begun();
+  private readonly writer = new RunWriter();
+  /** What was handed over and has not ended, in order. */
+  private line: Job[] = [];
+  /** Number of the run that was handed over last. */
+  private last = 0;
+  /** What `left` was at the last look. */
+  private leftBefore = 0;
   private wasReady = false;
   private usedBytes = 0;
   /** It was asked to collect garbage and has not answered. */
@@ -61,15 +56,26 @@ export class TaskThread {
   private uncaught: unknown = undefined;
 
   constructor(private readonly settings: ThreadSettings) {
-    this.worker = spawnThread('yardmaster-tasks', settings);
+    this.worker = spawnThread('yardmaster-tasks', settings, this.begun.memory);
     this.worker.on('message', (message: FromThread) => this.onMessage(message));
-    this.worker.on('messageerror', (error) => this.end(this.failure('sent nonsense', error)));
+    this.worker.on('messageerror', (error) => this.failAll('sent nonsense', error));
     this.worker.on('error', (error) => (this.uncaught = error));
     this.worker.on('exit', (code) => this.onExit(code));
   }
 
   get isIdle(): boolean {
-    return this.job === undefined;
+    return this.line.length === 0;
+  }
+
+  /** Runs that it has, the present one included. */
+  get length(): number {
+    return this.line.length;
+  }
+
+  /** Whether short runs may stand in line behind what it has. */
+  get takesShort(): boolean {
+    const [present] = this.line;
+    return present === undefined || (present.isShort && !present.isAborted);
   }
 
   /** Whether it ever got so far that it could run a task. */
@@ -77,7 +83,7 @@ export class TaskThread {
     return this.wasReady;
   }
 
-  /** Bytes that its JavaScript occupied when its last task ended, or after its last collection. */
+  /** Bytes that its JavaScript occupied when it last told. */
   get memoryBytes(): number {
     return this.usedBytes;
   }
@@ -86,33 +92,62 @@ export class TaskThread {
   collectGarbage(): void {
     if (this.isCollecting) return;
     this.isCollecting = true;
-    this.worker.postMessage({ op: 'collect' } satisfies ToThread);
+    this.post({ op: 'collect' });
   }
 
-  /** @param signal - aborts the task; a task that goes on all the same loses its thread */
-  run(task: ExecutableTask, signal: AbortSignal, slot?: TaskSlot): Promise<ExecutionResult> {
-    return new Promise((resolve) => {
-      const onAbort = (): void => this.abort(job, signal.reason);
-      const job: Job = {
-        task,
-        resolve,
-        slot,
-        ignoreAbort: () => signal.removeEventListener('abort', onAbort),
-        graceMs: this.settings.abortGraceMs,
-        graceTimer: undefined,
-        isKilled: false,
-      };
-      this.job = job;
-      if (signal.aborted) onAbort();
-      else signal.addEventListener('abort', onAbort, { once: true });
-      const moved: ArrayBuffer[] = [];
-      try {
-        const posted: ToThread = { op: 'run', ...postedTask(task, moved) };
-        this.worker.postMessage(posted, moved);
-      } catch (thrown) {
-        this.end(describeFailure(thrown));
-      }
-    });
+  /** Hands over runs, all of them in one message. */
+  hand(jobs: readonly Job[]): void {
+    const moved: ArrayBuffer[] = [];
+    try {
+      const tasks = jobs.map((job) => job.task);
+      this.worker.postMessage(
+        { op: 'run', ...this.writer.write(this.last + 1, tasks, moved) },
+        moved,
+      );
+    } catch (thrown) {
+      this.writer.forget();
+      // One of them is to blame; the others can go.
+      if (jobs.length > 1) for (const job of jobs) this.hand([job]);
+      else jobs[0]?.end({ kind: 'failure', error: describeFailure(thrown) });
+      return;
+    }
+    for (const job of jobs) {
+      job.thread = this;
+      job.number = ++this.last;
+      this.line.push(job);
+    }
+    this.leftBefore = -1;
+    const [job] = jobs;
+    if (job?.isAborted === true) this.tellAbort(job);
+  }
+
+  /** Takes back what has not begun, in order. */
+  takeBack(): Job[] {
+    const count = this.begun.takeBack(this.last);
+    return count === 0 ? [] : this.line.splice(this.line.length - count);
+  }
+
+  /** Whether runs stand in line and none has begun since this was last asked. Not while it starts. */
+  isHeldUp(): boolean {
+    if (!this.wasReady) return false;
+    const left = this.begun.left(this.last);
+    const isHeldUp = left > 0 && left === this.leftBefore;
+    this.leftBefore = left;
+    return isHeldUp;
+  }
+
+  /** Tells the task that nobody wants its result; one that goes on all the same loses its thread. */
+  tellAbort(job: Job): void {
+    const { clock, abortGraceMs } = this.settings;
+    this.post({ op: 'abort', number: job.number });
+    if (abortGraceMs === Infinity) return;
+    job.graceMs = job.abortReason?.killTimeoutMs ?? abortGraceMs;
+    const kill = (): void => {
+      if (job.isOver) return;
+      job.isKilled = true;
+      void this.worker.terminate();
+    };
+    job.giveGrace(clock.setTimer(job.graceMs, kill));
   }
 
   /** Ends the thread, whatever it does. */
@@ -121,75 +156,77 @@ export class TaskThread {
     await this.worker.terminate();
   }
 
-  private onMessage(message: FromThread): void {
-    this.usedBytes = message.memoryBytes;
-    if (message.op === 'ready') {
-      this.wasReady = true;
-      return;
-    }
-    if (message.op === 'collected') {
-      this.isCollecting = false;
-      return;
-    }
-    if (message.op === 'connect') {
-      relayConnection(message, this.settings.cluster?.transports ?? []);
-      return;
-    }
-    if (message.op === 'answered') return; // It has no actors.
-    if (message.op !== 'done') {
-      if (this.job !== undefined) this.onPlace(this.job, message.op);
-      return;
-    }
-    const { result } = message;
-    if (result.kind !== 'success') {
-      this.settle(result);
-      return;
-    }
-    const offsetMs = this.settings.clock.nowMs() - threadNowMs();
-    this.settle({
-      ...result,
-      startMs: result.startMs + offsetMs,
-      stopMs: result.stopMs + offsetMs,
-    });
+  private post(message: ToThread): void {
+    this.worker.postMessage(message);
   }
 
-  private onPlace(job: Job, wish: 'secede' | 'rejoin'): void {
+  private onMessage(message: FromThread): void {
+    this.usedBytes = message.memoryBytes;
+    switch (message.op) {
+      case 'ready':
+        this.wasReady = true;
+        return;
+      case 'collected':
+        this.isCollecting = false;
+        return;
+      case 'connect':
+        relayConnection(message, this.settings.cluster?.transports ?? []);
+        return;
+      case 'done':
+        return this.onResults(message);
+      case 'secede':
+      case 'rejoin':
+        return this.onPlace(message.op);
+      case 'answered':
+        return; // Such threads have no actors.
+    }
+  }
+
+  private onResults(columns: ResultColumns): void {
+    const offsetMs = this.settings.clock.nowMs() - threadNowMs();
+    let ended = 0;
+    for (const [number, result] of readResults(columns, offsetMs)) {
+      const job = this.line[ended];
+      if (job?.number !== number) continue;
+      ended++;
+      job.end(result);
+    }
+    this.line.splice(0, ended);
+    this.settings.onProgress(this);
+  }
+
+  private onPlace(wish: 'secede' | 'rejoin'): void {
+    const [job] = this.line;
+    if (job === undefined) return;
     if (wish === 'secede') {
       this.settings.onSecede(this, true);
       job.slot?.secede();
       return;
     }
     void (job.slot?.rejoin() ?? Promise.resolve()).then(() => {
-      if (this.job !== job) return;
+      if (this.line[0] !== job) return;
       this.settings.onSecede(this, false);
-      this.worker.postMessage({ op: 'rejoined' } satisfies ToThread);
-    });
-  }
-
-  private abort(job: Job, reason: unknown): void {
-    if (this.job !== job) return;
-    const { clock, abortGraceMs } = this.settings;
-    this.worker.postMessage({ op: 'abort' } satisfies ToThread);
-    if (abortGraceMs === Infinity) return;
-    if (reason instanceof RunAborted) job.graceMs = reason.killTimeoutMs;
-    job.graceTimer = clock.setTimer(job.graceMs, () => {
-      if (this.job !== job) return;
-      job.isKilled = true;
-      void this.worker.terminate();
+      this.post({ op: 'rejoined' });
     });
   }
 
   private onExit(code: number): void {
-    const job = this.job;
-    const error = this.isClosed ? undefined : this.death(code);
-    if (job !== undefined) {
-      this.end(describeFailure(error ?? this.closedError(job)));
+    const { line } = this;
+    const begunCount = line.length - this.begun.takeBack(this.last);
+    const present = line.find((job) => job.isKilled) ?? line[begunCount - 1];
+    const error = this.isClosed ? undefined : this.death(code, present);
+    // The thread died before it told of these, or before it began them.
+    const left = line.filter((job) => job !== present);
+    this.line = [];
+    if (present !== undefined) {
+      const cause = error ?? closedError(present.task.key);
+      present.end({ kind: 'failure', error: describeFailure(cause) });
     }
-    this.settings.onGone(this, job === undefined ? error : undefined);
+    this.settings.onGone(this, present === undefined ? error : undefined, left);
   }
 
-  private death(code: number): YardmasterError {
-    const { job, uncaught } = this;
+  private death(code: number, job: Job | undefined): YardmasterError {
+    const { uncaught } = this;
     const data = { exitCode: code, ...(job === undefined ? {} : { key: job.task.key }) };
     const who = job === undefined ? 'an idle thread' : `the thread of "${job.task.key}"`;
     if (job?.isKilled === true) {
@@ -208,41 +245,21 @@ export class TaskThread {
     return new YardmasterError('ERR_TASK', `${who} ${why}`, data, { cause: uncaught });
   }
 
-  private closedError({ task: { key } }: Job): YardmasterError {
-    return new YardmasterError('ERR_CLOSED', `the executor closed before "${key}" was done`, {
-      key,
-    });
-  }
-
-  private failure(what: string, cause: unknown): ErrorPayload {
-    const key = this.job?.task.key ?? '';
-    const message = `the thread of "${key}" ${what}`;
-    return describeFailure(new YardmasterError('ERR_TASK', message, { key }, { cause }));
-  }
-
-  private end(error: ErrorPayload): void {
-    this.settle({ kind: 'failure', error });
-  }
-
-  private settle(result: ExecutionResult): void {
-    const { job } = this;
-    this.job = undefined;
-    if (job === undefined) return;
-    job.ignoreAbort();
-    job.graceTimer?.cancel();
-    job.resolve(result);
+  private failAll(what: string, cause: unknown): void {
+    const jobs = [...this.line];
+    this.takeBack();
+    this.line = [];
+    for (const job of jobs) job.end({ kind: 'failure', error: failure(job, what, cause) });
+    this.settings.onProgress(this);
   }
 }
 
-/** A task as it is posted to a thread. */
-export function postedTask(task: ExecutableTask, moved: ArrayBuffer[]): PostedTask {
-  const { key, inputs } = task;
-  const spec = task.runSpec as { readonly args?: unknown } | undefined;
-  const runSpec =
-    spec?.args instanceof Uint8Array ? { ...spec, args: forCopying(spec.args, moved) } : spec;
-  return {
-    key,
-    runSpec,
-    inputs: Array.from(inputs, ([name, value]) => [name, forCopying(value, moved)] as const),
-  };
+/** What a run ends with when the executor closes. */
+export function closedError(key: string): YardmasterError {
+  return new YardmasterError('ERR_CLOSED', `the executor closed before "${key}" was done`, { key });
+}
+
+function failure({ task: { key } }: Job, what: string, cause: unknown): ErrorPayload {
+  const message = `the thread of "${key}" ${what}`;
+  return describeFailure(new YardmasterError('ERR_TASK', message, { key }, { cause }));
 }

@@ -1,14 +1,16 @@
 /** What a thread of the pool runs. */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 
-import type { ExecutionResult, TaskSlot } from '../../core/api/index.ts';
+import type { ExecutableTask, ExecutionResult, TaskSlot } from '../../core/api/index.ts';
 import { threadBytes } from '../memory/index.ts';
-import { ActorHost, runTask } from '../tasks/index.ts';
+import { ActorHost, startTask } from '../tasks/index.ts';
+import { Begun } from './begun.ts';
+import { ResultWriter, type RunColumns, RunReader } from './line.ts';
 import {
   forSharing,
   type FromThread,
-  type ThreadData,
   threadNowMs,
+  type ThreadData,
   type ToThread,
 } from './messages.ts';
 import { surroundingsOfThread } from './surroundings.ts';
@@ -17,12 +19,30 @@ import { Tidier } from './tidier.ts';
 const port = parentPort;
 if (port === null) throw new Error('thread-main.js runs in a worker thread, not by itself');
 
-let current: AbortController | undefined;
+/** Outcomes are sent before a run begins when it is so long ago that others were. */
+const RESULTS_WAIT_MS = 1;
+/** So often, in milliseconds, a long line lets messages and timers through. */
+const BREATH_MS = 5;
+
+type Run = ExecutableTask & { readonly number: number };
+
+const begun = new Begun((workerData as ThreadData).begun);
+const reader = new RunReader();
+const results = new ResultWriter();
+const moved: ArrayBuffer[] = [];
+let line: Run[] = [];
+let isRunning = false;
+let sentMs = 0;
+/** The present run. Its signal is made when the task asks for it, or is aborted. */
+let present: { readonly number: number; controller: AbortController | undefined } | undefined;
 /** Those of the present task that wait for a place. */
 let rejoins: (() => void)[] = [];
 
 const slot: TaskSlot = {
-  secede: () => post({ op: 'secede', memoryBytes: threadBytes() }),
+  secede: () => {
+    sendResults();
+    post({ op: 'secede', memoryBytes: threadBytes() });
+  },
   rejoin: () =>
     new Promise((resolve) => {
       rejoins.push(resolve);
@@ -35,45 +55,109 @@ const surroundings = surroundingsOfThread(workerData as ThreadData, (request) =>
 });
 
 const tidier = new Tidier((workerData as ThreadData).tidyBytes ?? Infinity);
+/** What the runs since the last look have left behind: copies of inputs, values, and their bytes. */
+let leftBytes = 0;
 
-function post(message: FromThread, moved: (ArrayBuffer | MessagePort)[] = []): void {
-  port?.postMessage(message, moved);
+function post(message: FromThread, transferred: (ArrayBuffer | MessagePort)[] = []): void {
+  port?.postMessage(message, transferred);
 }
 
 const actors = new ActorHost(threadNowMs, surroundings);
 
-async function answer(id: number, answering: Promise<ExecutionResult>): Promise<void> {
-  const { result, moved } = forPosting(await answering);
-  post({ op: 'answered', id, result, memoryBytes: threadBytes() }, moved);
+/** Runs all that stands in line. Waits only for tasks that do. */
+async function runLine(): Promise<void> {
+  isRunning = true;
+  let breathMs = performance.now();
+  while (line.length > 0) {
+    // Those that have run shall be garbage.
+    const runs = line.reverse();
+    line = [];
+    for (let run = runs.pop(); run !== undefined; run = runs.pop()) {
+      const nowMs = performance.now();
+      if (nowMs - sentMs > RESULTS_WAIT_MS) sendResults();
+      if (nowMs - breathMs > BREATH_MS) {
+        await breathe();
+        breathMs = performance.now();
+      }
+      if (!begun.claim(run.number)) continue;
+      const result = runOne(run);
+      addResult(run, result instanceof Promise ? await waited(result) : result);
+    }
+  }
+  present = undefined;
+  sendResults();
+  isRunning = false;
 }
 
-/** @returns bytes that it leaves behind: copies of inputs, the value itself, and its bytes */
-async function run({ key, runSpec, inputs }: Extract<ToThread, { op: 'run' }>): Promise<number> {
-  const controller = new AbortController();
-  current = controller;
+async function breathe(): Promise<void> {
+  sendResults();
+  await new Promise((resolve) => setImmediate(resolve));
+  tidy();
+}
+
+function tidy(): void {
+  const nbytes = leftBytes;
+  leftBytes = 0;
+  tidier.taskEnded(nbytes);
+}
+
+/** While a task waits for something, what ended before it is told. */
+function waited(result: Promise<ExecutionResult>): Promise<ExecutionResult> {
+  sendResults();
+  return result;
+}
+
+function runOne(run: Run): ExecutionResult | Promise<ExecutionResult> {
+  const own = { number: run.number, controller: undefined as AbortController | undefined };
+  present = own;
   rejoins = [];
-  const task = { key, runSpec, inputs: new Map(inputs) };
-  const { signal } = controller;
-  const result = await runTask(task, { signal, nowMs: threadNowMs, slot, surroundings });
-  if (current === controller) current = undefined;
-  const posted = forPosting(result);
-  post({ op: 'done', result: posted.result, memoryBytes: threadBytes() }, posted.moved);
-  let leftBytes = result.kind === 'success' ? 2 * result.value.byteLength : 0;
-  for (const [, input] of inputs) leftBytes += input.byteLength;
-  return leftBytes;
+  return startTask(run, {
+    get signal(): AbortSignal {
+      return (own.controller ??= new AbortController()).signal;
+    },
+    nowMs: threadNowMs,
+    slot,
+    surroundings,
+  });
 }
 
-function forPosting(result: ExecutionResult): { result: ExecutionResult; moved: ArrayBuffer[] } {
-  const moved: ArrayBuffer[] = [];
-  if (result.kind !== 'success') return { result, moved };
-  return { result: { ...result, value: forSharing(result.value, moved) }, moved };
+function addResult({ number, inputs }: Run, result: ExecutionResult): void {
+  for (const input of inputs.values()) leftBytes += input.byteLength;
+  if (result.kind === 'success') {
+    leftBytes += 2 * result.value.byteLength;
+    results.add(number, { ...result, value: forSharing(result.value, moved) });
+  } else results.add(number, result);
+}
+
+function sendResults(): void {
+  sentMs = performance.now();
+  if (results.isEmpty) return;
+  post({ op: 'done', ...results.take(), memoryBytes: threadBytes() }, moved.splice(0));
+}
+
+function abort(number: number): void {
+  if (present?.number !== number) return;
+  present.controller ??= new AbortController();
+  present.controller.abort();
+}
+
+function enqueue(columns: RunColumns): void {
+  line.push(...reader.read(columns));
+  if (!isRunning) void runLine().then(tidy);
+}
+
+async function answer(id: number, answering: Promise<ExecutionResult>): Promise<void> {
+  const result = await answering;
+  const shared: ArrayBuffer[] = [];
+  const posted =
+    result.kind === 'success' ? { ...result, value: forSharing(result.value, shared) } : result;
+  post({ op: 'answered', id, result: posted, memoryBytes: threadBytes() }, shared);
 }
 
 function handle(message: ToThread): void {
   switch (message.op) {
     case 'run':
-      void run(message).then((leftBytes) => tidier.taskEnded(leftBytes));
-      return;
+      return enqueue(message);
     case 'make-actor':
       void answer(message.id, actors.make({ ...message, inputs: new Map(message.inputs) }));
       return;
@@ -84,8 +168,7 @@ function handle(message: ToThread): void {
       actors.release(message.key);
       return;
     case 'abort':
-      current?.abort();
-      return;
+      return abort(message.number);
     case 'rejoined':
       for (const resolve of rejoins.splice(0)) resolve();
       return;

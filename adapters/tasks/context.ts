@@ -59,17 +59,38 @@ export function currentRun(what: string): RunContext {
 }
 
 /** The context of one run. Whoever makes it calls {@link endRun} at the end. */
-export function contextOf({ key, signal, slot = NO_SLOT, surroundings }: TaskRun): RunContext {
-  return {
-    key,
-    signal,
-    reschedule,
-    secede: () => slot.secede(),
-    rejoin: () => slot.rejoin(),
-    surroundings,
-    client: undefined,
-    onEnd: undefined,
-  };
+export function contextOf(key: string, run: TaskRun): RunContext {
+  return new RunningTask(key, run);
+}
+
+/** Most tasks ask nothing, so that nothing is made before they do. */
+class RunningTask implements RunContext {
+  readonly reschedule = reschedule;
+  client: Promise<unknown> | undefined = undefined;
+  onEnd: (() => void) | undefined = undefined;
+
+  constructor(
+    readonly key: string,
+    private readonly run: TaskRun,
+  ) {}
+
+  get signal(): AbortSignal {
+    return this.run.signal;
+  }
+
+  get surroundings(): TaskSurroundings | undefined {
+    return this.run.surroundings;
+  }
+
+  get secede(): () => void {
+    const { slot = NO_SLOT } = this.run;
+    return () => slot.secede();
+  }
+
+  get rejoin(): () => Promise<void> {
+    const { slot = NO_SLOT } = this.run;
+    return () => slot.rejoin();
+  }
 }
 
 /** Calls a function as the body of a task. */
@@ -85,7 +106,7 @@ export function endRun(context: RunContext): void {
 
 /** What a task is called with besides its arguments. */
 export interface TaskRun {
-  readonly key: string;
+  /** Asked for when the task asks. */
   readonly signal: AbortSignal;
   readonly slot?: TaskSlot | undefined;
   readonly surroundings?: TaskSurroundings | undefined;

@@ -27,7 +27,7 @@ export {
 } from './define-tasks.ts';
 export { importingTaskModule, loadFunction } from './load-function.ts';
 export { describeFailure } from './failure.ts';
-export { type RunOptions, runTask } from './run-task.ts';
+export { type RunOptions, runTask, startTask } from './run-task.ts';
 export { ScatteredValue } from './scattered-value.ts';
 export { deserialise, serialise, typeName } from './serialise.ts';
 export { sourceVersion } from './source-version.ts';

@@ -1,52 +1,84 @@
-import type { ExecutableTask, ExecutionResult, TaskSlot } from '../../core/api/index.ts';
+import type { ExecutableTask, ExecutionResult } from '../../core/api/index.ts';
 import { callerIn } from './actors/callers.ts';
 import { readResult } from './actors/handle.ts';
 import { unpackArguments } from './arguments.ts';
-import { callInTask, contextOf, endRun, isReschedule } from './context.ts';
+import {
+  callInTask,
+  contextOf,
+  endRun,
+  isReschedule,
+  type RunContext,
+  type TaskRun,
+} from './context.ts';
+import type { AnyFunction } from './define-tasks.ts';
 import { describeFailure } from './failure.ts';
 import { functionSpec, loadFunction } from './load-function.ts';
 import { serialise, typeName } from './serialise.ts';
-import type { TaskSurroundings } from './surroundings.ts';
 
 /** What a task is run with. */
-export interface RunOptions {
-  readonly signal: AbortSignal;
+export interface RunOptions extends TaskRun {
   /** The clock of `startMs` and `stopMs`, which enclose the call alone. */
   readonly nowMs: () => number;
-  /** What `secede` and `rejoin` act on. Default: nothing. */
-  readonly slot?: TaskSlot | undefined;
-  /** Default: none, so that it cannot have a client. */
-  readonly surroundings?: TaskSurroundings | undefined;
 }
 
 /**
  * Runs a task in this thread: finds its function, puts the inputs into the arguments, calls it, awaits
  * and serialises what it returns. Never rejects. Used by every executor.
+ *
+ * @returns a promise only when the task has to be waited for, or its module
  */
-export async function runTask(
+export function startTask(
   task: ExecutableTask,
-  { signal, nowMs, slot, surroundings }: RunOptions,
-): Promise<ExecutionResult> {
-  const context = contextOf({ key: task.key, signal, slot, surroundings });
+  options: RunOptions,
+): ExecutionResult | Promise<ExecutionResult> {
+  const context = contextOf(task.key, options);
+  const end = (result: ExecutionResult): ExecutionResult => {
+    endRun(context);
+    return result;
+  };
   try {
     const spec = functionSpec(task);
-    const found = loadFunction(spec);
-    const fn = typeof found === 'function' ? found : await found;
-    const args = unpackArguments(spec.args, task.inputs, (bytes) =>
-      readResult(bytes, callerIn(context)),
-    ) as never[];
-    const startMs = nowMs();
-    const returned = callInTask(context, () => fn(...args));
-    const result = isThenable(returned) ? await returned : returned;
-    const stopMs = nowMs();
-    const value = serialise(result, 'result', sharedBytes);
-    return { kind: 'success', value, type: typeName(result), startMs, stopMs };
+    const fn = loadFunction(spec);
+    const call: Call = { task, args: spec.args, context, nowMs: options.nowMs };
+    const result =
+      typeof fn === 'function' ? callTask(fn, call) : fn.then((loaded) => callTask(loaded, call));
+    return result instanceof Promise ? result.catch(failed).then(end) : end(result);
   } catch (thrown) {
-    if (isReschedule(thrown)) return { kind: 'reschedule' };
-    return { kind: 'failure', error: describeFailure(thrown) };
-  } finally {
-    endRun(context);
+    return end(failed(thrown));
   }
+}
+
+/** As {@link startTask}, always with a promise. */
+export async function runTask(task: ExecutableTask, options: RunOptions): Promise<ExecutionResult> {
+  return startTask(task, options);
+}
+
+interface Call {
+  readonly task: ExecutableTask;
+  readonly args: Uint8Array;
+  readonly context: RunContext;
+  readonly nowMs: () => number;
+}
+
+function callTask(fn: AnyFunction, call: Call): ExecutionResult | Promise<ExecutionResult> {
+  const { task, context, nowMs } = call;
+  const args = unpackArguments(call.args, task.inputs, (bytes) =>
+    readResult(bytes, callerIn(context)),
+  ) as never[];
+  const startMs = nowMs();
+  const returned = callInTask(context, () => fn(...args));
+  if (!isThenable(returned)) return succeeded(returned, startMs, nowMs());
+  return Promise.resolve(returned).then((result) => succeeded(result, startMs, nowMs()));
+}
+
+function succeeded(result: unknown, startMs: number, stopMs: number): ExecutionResult {
+  const value = serialise(result, 'result', sharedBytes);
+  return { kind: 'success', value, type: typeName(result), startMs, stopMs };
+}
+
+function failed(thrown: unknown): ExecutionResult {
+  if (isReschedule(thrown)) return { kind: 'reschedule' };
+  return { kind: 'failure', error: describeFailure(thrown) };
 }
 
 /** Results are read by many threads, and changed by none. */

@@ -2,6 +2,7 @@ import { types } from 'node:util';
 
 import { YardmasterError } from '../../core/api/index.ts';
 import { PiecesReader, PiecesWriter } from './pieces.ts';
+import { isSmall, readSmall, writeSmall } from './small-values.ts';
 import type { ScatteredValue } from './scattered-value.ts';
 
 /** Values that the search for the offending one looks at before it gives up. */
@@ -21,6 +22,8 @@ const SEARCHED_VALUES_MAX = 100_000;
  * @throws YardmasterError `ERR_NOT_SERIALISABLE` with the path of a function, symbol, promise, …
  */
 export function serialise(value: unknown, what = 'value', allocate = newBytes): Uint8Array {
+  const small = writeSmall(value);
+  if (small !== undefined) return small;
   const writer = new PiecesWriter(value);
   try {
     return writer.write(allocate);
@@ -38,6 +41,8 @@ export function serialise(value: unknown, what = 'value', allocate = newBytes): 
  */
 export function deserialise(given: Uint8Array | ScatteredValue): unknown {
   try {
+    const bytes = given instanceof Uint8Array ? given : given.bytes;
+    if (isSmall(bytes)) return readSmall(bytes);
     return new PiecesReader(given).read();
   } catch (thrown) {
     const nbytes = given.byteLength;

@@ -6,6 +6,7 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import type { MsgpackCodec } from '../codec-msgpack/index.ts';
+import type { Soon } from './soon.ts';
 
 /** What all connections of a network share. */
 export interface NetworkServices {
@@ -15,12 +16,17 @@ export interface NetworkServices {
   readonly delayMs: number;
   /** `drained` waits while more than this is on the way. */
   readonly highWaterBytes: number;
+  /** Messages are checked, not encoded, and arrive as the very objects that were sent. */
+  readonly byReference: boolean;
+  /** When they arrive then. */
+  readonly soon: Soon;
 }
 
 /** What travels from one end to the other; in order, each exactly once. */
 type Packet =
   | { readonly kind: 'welcome' }
   | { readonly kind: 'batch'; readonly messages: readonly Uint8Array[]; readonly nbytes: number }
+  | { readonly kind: 'objects'; readonly messages: readonly WireMessage[] }
   | { readonly kind: 'goodbye' }
   | { readonly kind: 'cut'; readonly reason: string };
 
@@ -30,6 +36,8 @@ export class InMemoryConnection implements Connection {
   private handlers: ConnectionHandlers | undefined;
   private state: 'open' | 'closing' | 'over' = 'open';
   private outgoing: Uint8Array[] = [];
+  /** Instead of `outgoing`, by reference. */
+  private outgoingObjects: WireMessage[] = [];
   private outgoingBytes = 0;
   private onTheWayBytes = 0;
   private readonly arriving: Packet[] = [];
@@ -70,6 +78,10 @@ export class InMemoryConnection implements Connection {
 
   send(...messages: readonly WireMessage[]): void {
     if (this.state !== 'open' || messages.length === 0) return;
+    if (this.services.byReference) {
+      this.sendObjects(messages);
+      return;
+    }
     const { codec, clock } = this.services;
     // All are encoded before one is queued, so that one that cannot travel holds back all.
     const encoded = messages.map((message) => {
@@ -85,6 +97,22 @@ export class InMemoryConnection implements Connection {
       this.outgoing.push(bytes);
       this.outgoingBytes += bytes.length;
     }
+  }
+
+  private sendObjects(messages: readonly WireMessage[]): void {
+    const { codec, soon } = this.services;
+    for (const message of messages) codec.check(message);
+    if (this.outgoingObjects.length === 0) soon.call(() => this.flushObjects());
+    for (const message of messages) this.outgoingObjects.push(message);
+  }
+
+  private flushObjects(): void {
+    const { peer, outgoingObjects: messages } = this;
+    if (peer === undefined || messages.length === 0) return;
+    this.outgoingObjects = [];
+    const packet: Packet = { kind: 'objects', messages };
+    if (peer.arriving.length > 0) this.transmit(packet);
+    else if (peer.state !== 'over') peer.receive(packet);
   }
 
   drained(): Promise<void> {
@@ -109,6 +137,11 @@ export class InMemoryConnection implements Connection {
   }
 
   private flush(): void {
+    if (this.outgoingObjects.length > 0) {
+      const messages = this.outgoingObjects;
+      this.outgoingObjects = [];
+      this.transmit({ kind: 'objects', messages });
+    }
     if (this.outgoing.length === 0) return;
     const packet: Packet = {
       kind: 'batch',
@@ -148,7 +181,10 @@ export class InMemoryConnection implements Connection {
         this.onWelcome?.();
         return;
       case 'batch':
-        this.deliver(packet.messages);
+        this.deliver(() => this.decoded(packet.messages));
+        return;
+      case 'objects':
+        this.deliver(() => packet.messages);
         return;
       case 'goodbye':
         this.beginClose();
@@ -169,11 +205,14 @@ export class InMemoryConnection implements Connection {
     }
   }
 
-  private deliver(messages: readonly Uint8Array[]): void {
+  private decoded(messages: readonly Uint8Array[]): readonly WireMessage[] {
     const { codec } = this.services;
+    return messages.map((bytes) => codec.decode(bytes, true) as WireMessage);
+  }
+
+  private deliver(batch: () => readonly WireMessage[]): void {
     try {
-      const batch = messages.map((bytes) => codec.decode(bytes, true) as WireMessage);
-      this.handlers?.onMessages(batch);
+      this.handlers?.onMessages(batch());
     } catch (thrown) {
       this.abort(thrown instanceof Error ? thrown : new Error(`thrown: ${String(thrown)}`));
     }
@@ -201,6 +240,7 @@ export class InMemoryConnection implements Connection {
 
   private dropOutgoing(): void {
     this.outgoing = [];
+    this.outgoingObjects = [];
     this.outgoingBytes = 0;
   }
 

@@ -10,6 +10,7 @@ import {
 } from '../../core/api/index.ts';
 import { FRAME_BYTES_MAX, MsgpackCodec } from '../codec-msgpack/index.ts';
 import { InMemoryConnection, type NetworkServices } from './connection.ts';
+import { Soon } from './soon.ts';
 
 /** Options of the transport in memory. */
 export interface InMemoryOptions {
@@ -19,6 +20,11 @@ export interface InMemoryOptions {
   readonly frameBytesMax?: number;
   /** As of the TCP transport. Default 1 MiB. */
   readonly highWaterBytes?: number;
+  /**
+   * What is sent is checked as if it were encoded, and then passed on as it is: nobody may change it any
+   * more. For a cluster within one process, which has no use for copies. Default false.
+   */
+  readonly byReference?: boolean;
 }
 
 type Accept = (connection: Connection) => ConnectionHandlers;
@@ -30,7 +36,7 @@ const ADDRESS = /^inmemory:\/\/(?<host>[^:/]*)(?::(?<port>\d+))?$/;
  * `inmemory://name` or `inmemory://name:port`; port 0 chooses a free one.
  *
  * Messages go through the codec of the wire, so what TCP would refuse or change is refused or
- * changed here as well. All waiting goes through the clock: with a `VirtualClock` nothing happens
+ * changed here as well; `byReference` refuses the same and changes nothing. All waiting goes through the clock: with a `VirtualClock` nothing happens
  * until time is advanced, and the same program gives the same run.
  */
 export class InMemoryTransport implements Transport {
@@ -49,6 +55,8 @@ export class InMemoryTransport implements Transport {
       codec: new MsgpackCodec(options.frameBytesMax ?? FRAME_BYTES_MAX),
       delayMs: options.delayMs ?? 0,
       highWaterBytes: options.highWaterBytes ?? 1024 * 1024,
+      byReference: options.byReference ?? false,
+      soon: new Soon(clock, options.delayMs ?? 0),
     };
   }
 
@@ -160,6 +168,10 @@ export const inMemory: TransportDefinition<InMemoryOptions> = defineTransport<In
         type: 'integer',
         minimum: 0,
         description: 'Bulk senders wait while more than this is on the way. Default 1 MiB.',
+      },
+      byReference: {
+        type: 'boolean',
+        description: 'Messages are checked but not copied. Default false.',
       },
     },
   },

@@ -8,6 +8,11 @@ export interface ExecutableTask {
   /** Serialised results of the dependencies by key. */
   readonly inputs: ReadonlyMap<string, Uint8Array>;
   /**
+   * Expected to take less than it takes to hand it over, so it may stand in line behind others of the
+   * kind. Default false.
+   */
+  readonly isShort?: boolean;
+  /**
    * Set for a task that makes an actor: an object that stays with the executor, under the key of the
    * task. It is the address under which others reach it; the result describes it.
    */
@@ -43,7 +48,9 @@ export type ExecutionResult =
     }
   | { readonly kind: 'failure'; readonly error: ErrorPayload }
   /** The task asked to be placed anew. */
-  | { readonly kind: 'reschedule' };
+  | { readonly kind: 'reschedule' }
+  /** It stood in line and has not begun: what was before it takes longer than expected. */
+  | { readonly kind: 'returned' };
 
 /** Why the signal of a run is aborted, when whoever gave the task up said how long it may go on. */
 export class RunAborted extends Error {
@@ -62,7 +69,13 @@ export interface TaskSlot {
   rejoin(): Promise<void>;
 }
 
-/** Runs tasks. The worker never gives it more than `threadCount` at once, seceded ones aside. */
+/** Makes a run stop: aborts its signal, or has it returned when it has not begun. */
+export type AbortRun = (reason?: RunAborted) => void;
+
+/**
+ * Runs tasks. The worker never gives it more than `threadCount` at once, seceded ones aside, and short
+ * ones where it has {@link Executor.begin}.
+ */
 export interface Executor {
   readonly threadCount: number;
   /**
@@ -81,6 +94,12 @@ export interface Executor {
   releaseActor?(key: string): void;
   /** Set by the worker: told of an actor that is lost, other than by release. */
   onActorLost?: ((key: string) => void) | undefined;
+  /**
+   * As `run`, for executors that are handed short tasks ahead of time, so that a thread need not wait
+   * for the next one. Only here may a run end as `returned`.
+   * @param onEnd - called once, never from within this call
+   */
+  begin?(task: ExecutableTask, slot: TaskSlot, onEnd: (result: ExecutionResult) => void): AbortRun;
   /** Bytes that its threads occupy besides results, as last known. Default 0. */
   readonly memoryBytes?: number;
   /** Asks idle threads to give back what is garbage. Does not wait for it. */

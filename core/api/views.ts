@@ -110,7 +110,7 @@ export interface WorkerView {
   readonly inFlightS: number;
   /** Tasks likewise. */
   readonly inFlightTasks: number;
-  /** Root-ish tasks that it could still take; Infinity without queuing. */
+  /** Root-ish tasks that it could still take, short ones counted in part; Infinity without queuing. */
   readonly openSlots: number;
   /** Bytes of the results it holds. */
   readonly nbytes: number;

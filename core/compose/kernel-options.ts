@@ -16,6 +16,7 @@ export function kernelOptions({
     bandwidth: config.bandwidth,
     unknownTaskDurationS: config.unknownTaskDuration / 1000,
     defaultTaskDurationsS: new Map(durations.map(([prefix, ms]) => [prefix, ms / 1000])),
+    slotWorkS: config.slotWork / 1000,
     defaultDataSize: config.defaultDataSize,
     transitionLogLength: config.transitionLogLength,
     workerTtlMs: config.workerTtl,

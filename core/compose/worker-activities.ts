@@ -1,8 +1,10 @@
 import type { Clock, Timer } from '../api/clock.ts';
 import { RemoteError, toErrorPayload, YardmasterError } from '../api/errors.ts';
 import {
+  type AbortRun,
   type DataStore,
   type ExecutionResult,
+  type ExecutableTask,
   type Executor,
   RunAborted,
   type TaskSlot,
@@ -34,16 +36,21 @@ export interface WorkerActivitiesOptions {
   readonly feed: (event: WorkerEvent) => void;
   /** Buffers of so many bytes, of what came over the network, were let go. */
   readonly onGarbage: (nbytes: number) => void;
+  /** As `feed`, at the end of this turn, together with others. */
+  readonly feedSoon: (event: WorkerEvent) => void;
   /** The scheduler's clock minus this one. */
   readonly clockOffsetMs: () => number;
 }
 
 interface Run {
-  readonly controller: AbortController;
+  abort: AbortRun;
   readonly startedMs: number;
   /** Told when it has a thread again. */
   rejoins: (() => void)[];
 }
+
+const NO_INPUTS: ReadonlyMap<string, Uint8Array> = new Map();
+const NOT_BEGUN: AbortRun = () => undefined;
 
 /** What the machine of a worker has asked for and what takes time: runs, transfers, waiting. */
 export class WorkerActivities {
@@ -71,30 +78,35 @@ export class WorkerActivities {
     return transferSeconds > 0 ? transferredBytes / transferSeconds : undefined;
   }
 
-  execute({ key, runSpec, dependencies, actor }: Execute): void {
-    const { executor, clock, nameEvent, address } = this.options;
+  execute({ key, runSpec, dependencies, isShort, actor }: Execute): void {
+    const { clock, nameEvent, address } = this.options;
     const inputs = this.inputs(dependencies);
     if (inputs === undefined) {
       // The store has said which; the scheduler has that computed again, and then this.
       this.feed({ op: 'execute-reschedule', key, stimulusId: nameEvent('input-lost') });
       return;
     }
-    const controller = new AbortController();
-    const run: Run = { controller, startedMs: clock.nowMs(), rejoins: [] };
+    const run: Run = { abort: NOT_BEGUN, startedMs: clock.nowMs(), rejoins: [] };
     this.runs.set(key, run);
-    const task = { key, runSpec, inputs, ...(actor === true ? { actorAt: address } : {}) };
     if (actor === true) this.actors.add(key);
-    const running = executor.run(task, controller.signal, this.slotOf(key, run));
-    running.then(
-      (result) => this.onRunEnd(key, result),
-      (thrown: unknown) => {
-        this.onRunEnd(key, { kind: 'failure', error: toErrorPayload(thrown) });
-      },
-    );
+    const task = { key, runSpec, inputs, isShort, ...(actor === true && { actorAt: address }) };
+    run.abort = this.begin(task, this.slotOf(key, run));
+  }
+
+  private begin(task: ExecutableTask, slot: TaskSlot): AbortRun {
+    const { executor } = this.options;
+    const onEnd = (result: ExecutionResult): void => this.onRunEnd(task.key, result);
+    if (executor.begin !== undefined) return executor.begin(task, slot, onEnd);
+    const controller = new AbortController();
+    executor.run(task, controller.signal, slot).then(onEnd, (thrown: unknown) => {
+      onEnd({ kind: 'failure', error: toErrorPayload(thrown) });
+    });
+    return (reason) => controller.abort(reason);
   }
 
   /** Undefined when one of them is lost. */
-  private inputs(dependencies: readonly string[]): Map<string, Uint8Array> | undefined {
+  private inputs(dependencies: readonly string[]): ReadonlyMap<string, Uint8Array> | undefined {
+    if (dependencies.length === 0) return NO_INPUTS;
     const { store } = this.options;
     const inputs = new Map<string, Uint8Array>();
     for (const dependency of dependencies) {
@@ -112,9 +124,9 @@ export class WorkerActivities {
   }
 
   abortExecution({ key, killTimeoutMs }: AbortExecution): void {
-    const { controller } = this.runs.get(key) ?? {};
-    if (killTimeoutMs === undefined) controller?.abort();
-    else controller?.abort(new RunAborted(killTimeoutMs));
+    const run = this.runs.get(key);
+    if (killTimeoutMs === undefined) run?.abort();
+    else run?.abort(new RunAborted(killTimeoutMs));
   }
 
   rejoined(key: string): void {
@@ -156,7 +168,7 @@ export class WorkerActivities {
   close(): void {
     this.isClosed = true;
     for (const timer of this.timers) timer.cancel();
-    for (const { controller } of this.runs.values()) controller.abort();
+    for (const { abort } of [...this.runs.values()]) abort();
   }
 
   private slotOf(key: string, run: Run): TaskSlot {
@@ -182,13 +194,16 @@ export class WorkerActivities {
   private onRunEnd(key: string, result: ExecutionResult): void {
     this.runs.delete(key);
     if (this.isClosed) return;
-    this.feed(this.runEnd(key, result));
+    this.options.feedSoon(this.runEnd(key, result));
   }
 
   private runEnd(key: string, result: ExecutionResult): WorkerEvent {
     const { nameEvent, clockOffsetMs, store } = this.options;
     if (result.kind === 'reschedule') {
       return { op: 'execute-reschedule', key, stimulusId: nameEvent('reschedule') };
+    }
+    if (result.kind === 'returned') {
+      return { op: 'execute-returned', key, stimulusId: nameEvent('returned') };
     }
     if (result.kind === 'failure') {
       this.actors.delete(key); // There is none.

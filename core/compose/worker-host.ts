@@ -32,6 +32,8 @@ export type { WorkerEnd, WorkerHostOptions } from './worker-options.ts';
 const FIND_MISSING_MS = 1000;
 const CONNECT_TIMEOUT_MS = 10_000;
 const OUTGOING_TRANSFERS_MAX = 50;
+/** Work that threads may have in line: enough to hide the way there and back, too little to matter. */
+const SHORT_RUN_S = 0.001;
 
 /** What a worker is put together from. */
 interface Parts {
@@ -68,6 +70,7 @@ export class WorkerHost {
   /** Registered: before that, messages of the scheduler wait. */
   private hasStarted = false;
   private isDraining = false;
+  private isDrainDue = false;
   private closing: Promise<void> | undefined;
   private resolveFinished!: (end: WorkerEnd) => void;
 
@@ -96,6 +99,7 @@ export class WorkerHost {
       nameEvent: (what) => link.nameEvent(what),
       feed: (event) => this.feed(event),
       onGarbage: (nbytes) => memory.noteGarbage(nbytes),
+      feedSoon: (event) => this.feedSoon(event),
       clockOffsetMs: () => link.clockOffsetMs,
     });
     this.finished = new Promise((resolve) => {
@@ -138,6 +142,7 @@ export class WorkerHost {
       resources: identity.resources,
       ...(options.ready === undefined ? {} : { ready: options.ready }),
       incomingBytesMax: transferLimit(options),
+      shortRunS: options.executor.begin === undefined ? 0 : SHORT_RUN_S,
       validate: options.validate ?? false,
     });
     const closer = new Closer(clock, options.log);
@@ -299,6 +304,17 @@ export class WorkerHost {
   private feed(event: WorkerEvent): void {
     this.inbox.push(event);
     this.drain();
+  }
+
+  /** What ends in one turn is handled together. */
+  private feedSoon(event: WorkerEvent): void {
+    this.inbox.push(event);
+    if (this.isDrainDue) return;
+    this.isDrainDue = true;
+    queueMicrotask(() => {
+      this.isDrainDue = false;
+      this.drain();
+    });
   }
 
   /** Handles what has come; what that causes at once is handled too, after it. */

@@ -213,6 +213,11 @@ export const SCHEDULER_SCHEMA = {
       default: {},
       additionalProperties: duration('Duration', 'What a task of this prefix takes.'),
     },
+    slotWork: duration(
+      'Work of a slot',
+      'Root-ish tasks of less work and with small results share a slot of a worker, which then need not wait for each. 0: each task takes a slot.',
+      { default: '4 ms' },
+    ),
     defaultDataSize: bytes(
       'Size of unknown results',
       'What a result is taken for until its size is known.',

@@ -55,6 +55,8 @@ export interface SchedulerConfig {
   readonly unknownTaskDuration: number;
   /** Milliseconds by prefix. */
   readonly defaultTaskDurations: Readonly<Record<string, number>>;
+  /** Milliseconds; 0: each task takes a slot. */
+  readonly slotWork: number;
   /** Bytes. */
   readonly defaultDataSize: number;
   /** Milliseconds; Infinity: never. */
@@ -178,6 +180,7 @@ export interface ConfigInput {
     readonly bandwidth?: BytesInput;
     readonly unknownTaskDuration?: DurationInput;
     readonly defaultTaskDurations?: Readonly<Record<string, DurationInput>>;
+    readonly slotWork?: DurationInput;
     readonly defaultDataSize?: BytesInput;
     readonly workerTtl?: DurationInput | null;
     readonly noWorkersTimeout?: DurationInput | null;

@@ -3,6 +3,7 @@ import { learnDuration, setNbytes } from '../state/relations.ts';
 import type { TaskState } from '../state/task.ts';
 import { exitProcessing } from './dispatch.ts';
 import { invariantError } from './errors.ts';
+import { recountSlots } from './occupancy.ts';
 import { addToMemory, propagateErred, propagateReleased, sendFreeKeys } from './propagate.ts';
 import type { KernelScope } from './scope.ts';
 
@@ -23,7 +24,10 @@ export function processingToMemory(
   for (const timing of details.timings ?? []) {
     task.group.addTiming(timing);
     if (timing.action === 'compute') {
-      learnDuration(scope.cluster, task.prefix, timing.stopS - timing.startS);
+      const seconds = timing.stopS - timing.startS;
+      learnDuration(scope.cluster, task.prefix, seconds);
+      const isChanged = task.prefix.sharing.learn(seconds, details.nbytes ?? 0);
+      if (isChanged) recountSlots(scope, task.prefix);
     }
   }
   if (details.nbytes !== undefined) setNbytes(scope.cluster, task, details.nbytes);

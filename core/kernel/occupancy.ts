@@ -1,5 +1,6 @@
 /** How loaded workers are, and what that makes of them. Source: behaviour.md section 4.7. */
 import type { ClusterState } from '../state/cluster.ts';
+import type { TaskPrefix } from '../state/groups.ts';
 import type { WorkerState } from '../state/worker.ts';
 import type { KernelScope } from './scope.ts';
 
@@ -55,6 +56,14 @@ export function classify(
 const IDLE = { isIdle: true, isSaturated: false } as const;
 const NEITHER = { isIdle: false, isSaturated: false } as const;
 const SATURATED = { isIdle: false, isSaturated: true } as const;
+
+/** Tasks of this prefix count otherwise from now on. O(workers), and rare. */
+export function recountSlots({ cluster }: KernelScope, prefix: TaskPrefix): void {
+  for (const worker of cluster.running) {
+    const isConcerned = worker.prefixCounts.some((entry) => entry.prefix === prefix);
+    if (isConcerned) updateOpenSlots(cluster, worker, true);
+  }
+}
 
 function updateOpenSlots(cluster: ClusterState, worker: WorkerState, isRunning: boolean): void {
   if (!isRunning || worker.openSlots <= 0) cluster.openSlots.delete(worker);

@@ -12,6 +12,8 @@ export interface KernelOptions {
   readonly bandwidth: number;
   /** Seconds. Default 0.5. */
   readonly unknownTaskDurationS: number;
+  /** Seconds of short tasks that share a slot of a worker. Default 0: each task takes a slot. */
+  readonly slotWorkS: number;
   /** Seconds by prefix. Default none. */
   readonly defaultTaskDurationsS: ReadonlyMap<string, number>;
   /** Bytes that a result of unknown size is taken for. Default 1 KiB. */
@@ -39,6 +41,7 @@ export const DEFAULT_KERNEL_OPTIONS: KernelOptions = {
   avoidUsedWorkers: false,
   bandwidth: 100_000_000,
   unknownTaskDurationS: 0.5,
+  slotWorkS: 0,
   defaultTaskDurationsS: new Map(),
   defaultDataSize: 1024,
   transitionLogLength: 1000,

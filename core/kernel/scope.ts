@@ -57,6 +57,7 @@ export class KernelScope {
       {
         bandwidth: options.bandwidth,
         unknownTaskDurationS: options.unknownTaskDurationS,
+        slotWorkS: options.slotWorkS,
         defaultDataSize: options.defaultDataSize,
         defaultTaskDurationsS: options.defaultTaskDurationsS,
       },

@@ -1,4 +1,5 @@
 import type { CostModel } from './cost-model.ts';
+import { SlotSharing } from './slot-sharing.ts';
 import { StateCounts, TASK_STATE_NAMES } from './task-state-name.ts';
 import type { WorkerState } from './worker.ts';
 
@@ -23,6 +24,8 @@ export class TaskPrefix {
   /** How many tasks ever entered each state. */
   readonly stateCounts = new StateCounts();
   readonly groups = new Set<TaskGroup>();
+  /** How many such tasks count as one against the slots of a worker. */
+  readonly sharing: SlotSharing;
   /** Tasks that are processing and have not seceded, over all workers. */
   processingCount = 0;
   /** What one more task of this prefix is expected to take, in seconds. Kept by the methods below. */
@@ -32,6 +35,7 @@ export class TaskPrefix {
     readonly name: string,
     private readonly costs: CostModel,
   ) {
+    this.sharing = new SlotSharing(costs.slotWorkS);
     this.durationAverageS = costs.defaultTaskDurationsS.get(name) ?? -1;
     this.durationEstimateS = this.estimate();
   }

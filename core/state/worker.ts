@@ -150,9 +150,14 @@ export class WorkerState {
     return seconds + this.networkBytes / this.costs.bandwidth;
   }
 
-  /** Root-ish tasks that it could still take; may be negative, Infinity without queuing. */
+  /**
+   * Root-ish tasks that it could still take, of which short ones count for a part; may be negative,
+   * Infinity without queuing. O(prefixes processing here).
+   */
   get openSlots(): number {
-    return this.slotLimit - (this.processing.size - this.longRunning.size);
+    let taken = 0;
+    for (const { prefix, count } of this.prefixCounts) taken += count / prefix.sharing.tasksPerSlot;
+    return this.slotLimit - taken;
   }
 
   get memory(): MemoryState {

@@ -7,7 +7,13 @@ import type { WorkerTask } from './worker-task.ts';
  * it is not starved, but no others. O(1).
  */
 export function nextToExecute(tables: WorkerTables): WorkerTask | undefined {
-  if (tables.occupiedThreads >= tables.runLimit) return undefined;
+  // Who waits for a thread to come back comes first.
+  if (tables.occupiedThreads >= tables.runLimit || tables.rejoining.size > 0) return undefined;
+  const best = bestReady(tables);
+  return best !== undefined && tables.hasThreadFor(best) ? best : undefined;
+}
+
+function bestReady(tables: WorkerTables): WorkerTask | undefined {
   const ready = tables.ready.peek();
   const constrained = tables.constrained.peek();
   if (constrained === undefined || !tables.hasResourcesFor(constrained)) return ready;

@@ -41,6 +41,12 @@ export interface ExecuteReschedule extends Caused {
   readonly key: string;
 }
 
+/** A short run was handed out ahead of time and has not begun. It shall have a thread of its own. */
+export interface ExecuteReturned extends Caused {
+  readonly op: 'execute-returned';
+  readonly key: string;
+}
+
 /** A run goes on without its thread. */
 export interface ExecuteSecede extends Caused {
   readonly op: 'execute-secede';
@@ -137,6 +143,7 @@ export type WorkerEvent =
   | ExecuteSuccess
   | ExecuteFailure
   | ExecuteReschedule
+  | ExecuteReturned
   | ExecuteSecede
   | ExecuteRejoin
   | GatherSuccess
@@ -160,6 +167,8 @@ export interface Execute {
   readonly runSpec: unknown;
   /** All in the store. */
   readonly dependencies: readonly string[];
+  /** It may stand in line for a thread, behind others of the kind. */
+  readonly isShort: boolean;
   readonly annotations?: Readonly<Record<string, unknown>>;
   /** The run makes an actor. */
   readonly actor?: boolean;

@@ -51,8 +51,8 @@ export function readyToExecuting(scope: WorkerScope, task: WorkerTask): void {
   const { tables } = scope;
   tables.ready.delete(task);
   tables.constrained.delete(task);
-  tables.acquireResources(task);
-  tables.executing.add(task);
+  const isShort = tables.isShort(task);
+  tables.beginRun(task);
   task.state = 'executing';
   scope.emit({
     kind: 'execute',
@@ -60,6 +60,7 @@ export function readyToExecuting(scope: WorkerScope, task: WorkerTask): void {
     runId: task.runId,
     runSpec: task.runSpec,
     dependencies: Array.from(task.dependencies, (dependency) => dependency.key),
+    isShort,
     ...(task.annotations === undefined ? {} : { annotations: task.annotations }),
     ...(task.isActor ? { actor: true } : {}),
   });

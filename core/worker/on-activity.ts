@@ -6,6 +6,7 @@ import type {
   DataLost,
   ExecuteFailure,
   ExecuteReschedule,
+  ExecuteReturned,
   ExecuteSuccess,
   FindMissing,
   GatherBusy,
@@ -49,15 +50,20 @@ export function onExecuteReschedule(scope: WorkerScope, event: ExecuteReschedule
   scope.recommend(task, task.state === 'executing' ? 'rescheduled' : 'released');
 }
 
+/** Not counted as short again, so that it does not come back a second time. */
+export function onExecuteReturned(scope: WorkerScope, event: ExecuteReturned): void {
+  const task = endRun(scope, event.key);
+  scope.tables.executedCount--;
+  task.durationS = -1;
+  scope.recommend(task, task.state === 'executing' ? 'waiting' : 'released');
+}
+
 /** Frees the thread and the resources. The task is executing, cancelled or resumed. */
 function endRun({ tables }: WorkerScope, key: string): WorkerTask {
   const task = tables.tasks.get(key);
   assert(task !== undefined && tables.executing.has(task), `"${key}" ended but did not run`);
-  tables.executing.delete(task);
-  tables.seceded.delete(task);
-  tables.rejoining.delete(task);
+  tables.endRun(task);
   tables.executedCount++;
-  tables.releaseResources(task);
   return task;
 }
 

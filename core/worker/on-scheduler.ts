@@ -38,6 +38,7 @@ export function onComputeTask(scope: WorkerScope, event: ComputeTask): void {
   task.runSpec = event.runSpec;
   task.annotations = event.annotations;
   task.isActor = event.actor === true;
+  task.durationS = task.isActor ? -1 : event.durationS;
   task.resources =
     resources !== undefined && Object.keys(resources).length > 0 ? resources : undefined;
   task.isReplicaWanted = false;

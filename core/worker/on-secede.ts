@@ -7,7 +7,7 @@ export function onExecuteSecede(scope: WorkerScope, event: ExecuteSecede): void 
   const { tables, stimulusId } = scope;
   const task = tables.tasks.get(event.key);
   if (task === undefined || !tables.executing.has(task) || tables.seceded.has(task)) return;
-  tables.seceded.add(task);
+  tables.secede(task);
   if (task.state !== 'executing') return; // Cancelled: the scheduler does not know it any more.
   const { key, runId } = task;
   const { computeDurationS } = event;
@@ -26,9 +26,8 @@ export function onExecuteRejoin(scope: WorkerScope, { key }: ExecuteRejoin): voi
 export function rejoinWaiting(scope: WorkerScope): void {
   const { tables } = scope;
   for (const task of tables.rejoining) {
-    if (tables.occupiedThreads >= tables.options.threadCount) return;
-    tables.rejoining.delete(task);
-    tables.seceded.delete(task);
+    if (tables.occupiedThreads > tables.options.threadCount - 1) return;
+    tables.rejoin(task);
     scope.emit({ kind: 'rejoined', key: task.key });
   }
 }

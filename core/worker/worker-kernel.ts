@@ -98,6 +98,8 @@ export class WorkerKernel {
         return activity.onExecuteFailure(scope, event);
       case 'execute-reschedule':
         return activity.onExecuteReschedule(scope, event);
+      case 'execute-returned':
+        return activity.onExecuteReturned(scope, event);
       case 'execute-secede':
         return onExecuteSecede(scope, event);
       case 'execute-rejoin':

@@ -15,6 +15,11 @@ export interface WorkerKernelOptions {
   readonly resources: Readonly<Record<string, number>>;
   /** What runs first of the tasks that are ready. Default `priority`. */
   readonly ready: ReadyStrategy;
+  /**
+   * Seconds of expected work that a thread may have in line. Tasks that take less are handed out ahead
+   * of time; until they begin they can come back, but not be stolen. Default 0: none.
+   */
+  readonly shortRunS: number;
   /** Transfers at once beyond which bytes are throttled. Default 10. */
   readonly incomingTransfersMax: number;
   /** Bytes under way below which the number of transfers is not limited. Default 10 MB. */
@@ -34,6 +39,7 @@ export interface WorkerKernelOptions {
 export const DEFAULT_WORKER_OPTIONS: Omit<WorkerKernelOptions, 'address' | 'threadCount'> = {
   resources: {},
   ready: 'priority',
+  shortRunS: 0,
   incomingTransfersMax: 10,
   throttleThresholdBytes: 10_000_000,
   incomingBytesMax: Infinity,

@@ -41,6 +41,7 @@ export const WORKER_TRANSITIONS = {
   },
   executing: {
     memory: readyOrExecuting.executingToMemory,
+    waiting: memoryOrReleased.releasedToWaiting,
     error: readyOrExecuting.executingToError,
     rescheduled: readyOrExecuting.executingToRescheduled,
     released: readyOrExecuting.executingToReleased,

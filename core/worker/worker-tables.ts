@@ -3,6 +3,9 @@ import { Peer } from './peer.ts';
 import type { WorkerKernelOptions } from './worker-options.ts';
 import { byLatestReady, byWorkerPriority, type WorkerPriority, WorkerTask } from './worker-task.ts';
 
+/** Parts of a thread. A run has all of them, unless it is short. */
+const UNITS_PER_THREAD = 256;
+
 /**
  * All that a worker knows. Links with two sides (task and holder, task and fetch heap) are written by
  * the methods here alone.
@@ -28,6 +31,8 @@ export class WorkerTables {
 
   /** What may begin: everything, nothing, or one run and one transfer at a time. */
   pace: 'running' | 'paused' | 'crawling' = 'running';
+  /** Of all threads, by runs that have not seceded. */
+  private occupiedUnits = 0;
   /** Bytes of all results in memory. */
   nbytes = 0;
   /** Transfers under way, and the bytes that they are expected to bring. */
@@ -47,8 +52,55 @@ export class WorkerTables {
     this.availableResources = new Map(Object.entries(options.resources));
   }
 
+  /** Threads with work; fractions for those whose runs are all short. */
   get occupiedThreads(): number {
-    return this.executing.size - this.seceded.size;
+    return this.occupiedUnits / UNITS_PER_THREAD;
+  }
+
+  /** Whether a run is expected to be so short that it may stand in line. */
+  isShort(task: WorkerTask): boolean {
+    return this.unitsOf(task) < UNITS_PER_THREAD;
+  }
+
+  /** Whether a run can begin without taking more threads than there are. */
+  hasThreadFor(task: WorkerTask): boolean {
+    return this.occupiedUnits + this.unitsOf(task) <= this.runLimit * UNITS_PER_THREAD;
+  }
+
+  beginRun(task: WorkerTask): void {
+    task.heldUnits = this.unitsOf(task);
+    this.occupiedUnits += task.heldUnits;
+    this.executing.add(task);
+    this.acquireResources(task);
+  }
+
+  endRun(task: WorkerTask): void {
+    if (!this.seceded.delete(task)) this.occupiedUnits -= task.heldUnits;
+    task.heldUnits = 0;
+    this.executing.delete(task);
+    this.rejoining.delete(task);
+    this.releaseResources(task);
+  }
+
+  /** The run goes on without a thread of the worker. */
+  secede(task: WorkerTask): void {
+    this.seceded.add(task);
+    this.occupiedUnits -= task.heldUnits;
+  }
+
+  /** The run has a thread again, and all of it: it waited for others. */
+  rejoin(task: WorkerTask): void {
+    this.rejoining.delete(task);
+    this.seceded.delete(task);
+    task.heldUnits = UNITS_PER_THREAD;
+    this.occupiedUnits += task.heldUnits;
+  }
+
+  private unitsOf({ durationS, resources }: WorkerTask): number {
+    const { shortRunS } = this.options;
+    if (durationS < 0 || durationS >= shortRunS) return UNITS_PER_THREAD;
+    if (resources !== undefined || this.pace !== 'running') return UNITS_PER_THREAD;
+    return Math.max(1, Math.ceil((durationS / shortRunS) * UNITS_PER_THREAD));
   }
 
   /** Runs that may go on at once. */
@@ -123,14 +175,14 @@ export class WorkerTables {
     for (const entry of task.fetchEntries) entry.peer.needed.update(entry);
   }
 
-  acquireResources(task: WorkerTask): void {
+  private acquireResources(task: WorkerTask): void {
     task.heldResources = task.resources;
     for (const [name, amount] of Object.entries(task.resources ?? {})) {
       this.availableResources.set(name, (this.availableResources.get(name) ?? 0) - amount);
     }
   }
 
-  releaseResources(task: WorkerTask): void {
+  private releaseResources(task: WorkerTask): void {
     for (const [name, amount] of Object.entries(task.heldResources ?? {})) {
       this.availableResources.set(name, (this.availableResources.get(name) ?? 0) + amount);
     }

@@ -89,6 +89,11 @@ export class WorkerTask {
   timings: readonly ActionTiming[] = [];
   failure: TaskFailure | undefined = undefined;
 
+  /** Seconds that a run is expected to take; -1 while unknown. */
+  durationS = -1;
+  /** What the present run occupies of a thread, in the units of `WorkerTables`. 0: it does not run. */
+  heldUnits = 0;
+
   /** Batch of events in which its last input arrived. Larger is later. */
   readySince = -1;
   /** Position in the heap `ready` or `constrained`, or -1. Owned by that heap. */

@@ -12,6 +12,7 @@ import {
   type TaskFunction,
 } from '../../adapters/tasks/index.ts';
 import {
+  type AbortRun,
   type ErrorPayload,
   type ExecutionResult,
   type Executor,
@@ -262,6 +263,78 @@ describe('ThreadExecutor', () => {
     const all = Array.from({ length: 5 }, (_, at) => value(run(executor, 'secedeTwice', [at])));
     expect(await Promise.all(all)).toEqual([0, 1, 2, 3, 4]);
     expect(await value(run(executor, 'add', [1, 2]))).toBe(3);
+  });
+
+  /** Hands over short runs in one turn; gives their outcomes and what stops each. */
+  const beginShort = (
+    executor: ThreadExecutor,
+    calls: readonly (readonly [name: string, ...args: unknown[]])[],
+  ): { readonly ends: Promise<ExecutionResult>[]; readonly aborts: AbortRun[] } => {
+    const aborts: AbortRun[] = [];
+    const ends = calls.map(
+      ([name, ...args], index) =>
+        new Promise<ExecutionResult>((resolve) => {
+          const { module, version } = functions[name]!;
+          const runSpec = { module, name, version, args: serialise(args) };
+          const task = { key: `${name}-${index}`, runSpec, inputs: new Map(), isShort: true };
+          aborts.push(executor.begin(task, undefined, resolve));
+        }),
+    );
+    return { ends, aborts };
+  };
+
+  it('short runs share threads and end with their own results, large ones too', async () => {
+    const calls = Array.from({ length: 500 }, (_, n) => ['double', n] as const);
+    const { ends } = beginShort(shared, [...calls, ['zeros', 100_000], ['later', 'b']]);
+    const results = await Promise.all(ends.map((end) => value(end)));
+    expect(results.slice(0, 500)).toEqual(Array.from({ length: 500 }, (_, n) => 2 * n));
+    expect(isZeros(results[500], 100_000)).toBe(true);
+    expect(results[501]).toBe('b');
+  });
+
+  it('short runs come back when the one before them takes long', async () => {
+    const executor = open({ abortGraceMs: 0 });
+    await value(run(executor, 'double', [1]));
+    const { ends, aborts } = beginShort(executor, [['spin'], ['double', 1], ['double', 2]]);
+    expect(await Promise.all(ends.slice(1))).toEqual([{ kind: 'returned' }, { kind: 'returned' }]);
+    aborts[0]!();
+    expect(await error(ends[0]!)).toMatchObject({ code: 'ERR_CANCELLED' });
+  });
+
+  it('a short run that is aborted before it begins comes back, the others are run', async () => {
+    const executor = open({ heldUpMs: Infinity });
+    await value(run(executor, 'double', [1]));
+    const { ends, aborts } = beginShort(executor, [
+      ['hold', 50],
+      ['double', 1],
+      ['double', 2],
+    ]);
+    await new Promise((resolve) => setImmediate(resolve));
+    aborts[1]!();
+    expect(await ends[1]).toEqual({ kind: 'returned' });
+    expect(await value(ends[2]!)).toBe(4);
+  });
+
+  it('when a thread dies the run that it was at fails, and those in line are run', async () => {
+    const executor = open({ heldUpMs: Infinity });
+    const { ends } = beginShort(executor, [
+      ['double', 1],
+      ['exit', 3],
+      ['double', 2],
+    ]);
+    expect(await value(ends[0]!)).toBe(2);
+    expect(await error(ends[1]!)).toMatchObject({ data: { exitCode: 3, key: 'exit-1' } });
+    expect(await value(ends[2]!)).toBe(4);
+  });
+
+  it('those in line behind a task that secedes go to another thread', async () => {
+    const executor = open({ heldUpMs: Infinity });
+    const { ends } = beginShort(executor, [
+      ['secedeTwice', 7],
+      ['double', 1],
+      ['double', 2],
+    ]);
+    expect(await Promise.all(ends.map((end) => value(end)))).toEqual([7, 2, 4]);
   });
 });
 

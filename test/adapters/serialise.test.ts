@@ -17,6 +17,17 @@ describe('serialise', () => {
     ['a typed array', new Float64Array([1.5, NaN, -0])],
     ['a buffer', Buffer.from('bytes')],
     ['an array buffer', new Uint8Array([1, 2, 3]).buffer],
+    ['the smallest integer', -(2 ** 31)],
+    ['an integer of more than 32 bits', 2 ** 31],
+    ['a fraction', 0.1],
+    ['a short text', 'à la carte'],
+    ['a text that Latin-1 lacks', 'žluť'],
+    ['a long text', 'x'.repeat(65)],
+    ['a short list', [1, -0.5, 'a', true, null, undefined]],
+    ['a long list', Array.from({ length: 300 }, (_, index) => index)],
+    ['a list in a list', [[1], 2]],
+    ['an empty list', []],
+    ['a list with a property', Object.assign([1], { extra: 2 })],
     ['a sparse array', [1, , 3]], // eslint-disable-line no-sparse-arrays
   ])('%s comes back as it was', (_, value) => {
     expect(roundTrip(value)).toStrictEqual(value);

@@ -32,6 +32,28 @@ for (const delayMs of [0, 5]) {
   );
 }
 
+/** What is not copied has no bytes and does not change on its way. */
+const CLAUSES_OF_COPIES = [
+  'buffered bytes are counted, and drained resolves when they have left',
+  'undefined fields are dropped, and a Buffer arrives as Uint8Array',
+  'messages are copied: changing one after it was sent changes nothing',
+];
+
+transportConformance(
+  'inmemory by reference',
+  () => ({
+    transport: new InMemoryTransport(new SystemClock(), { byReference: true }),
+    listenAddress: 'inmemory://:0',
+    vacantAddress: 'inmemory://nobody',
+  }),
+  {
+    describe,
+    it: (name, body) => {
+      if (!CLAUSES_OF_COPIES.includes(name)) it(name, body);
+    },
+  },
+);
+
 transportConformance(
   'inmemory in real time',
   () => ({

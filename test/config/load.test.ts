@@ -86,6 +86,7 @@ describe('a valid configuration', () => {
         validate: false,
         allowedFailures: 3,
         bandwidth: 100_000_000,
+        slotWork: 4,
         unknownTaskDuration: 500,
         defaultTaskDurations: {},
         defaultDataSize: 1024,

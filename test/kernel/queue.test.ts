@@ -26,6 +26,38 @@ it('several slots that open at once are filled at once', () => {
   expect(env.takeWorker('w1')).toEqual(['compute-task r-4', 'compute-task r-5']);
 });
 
+/** Runs all that is on the worker, several times over. */
+function runSome(env: SchedulerEnv, rounds: number, durationS: number, nbytes = 100): void {
+  for (let round = 0; round < rounds; round++) {
+    const keys = Array.from(env.worker('w1').processing, (task) => task.key);
+    for (const key of keys) env.finish(key, { nbytes, durationS });
+  }
+  env.ignoreMessages();
+}
+
+it.each([
+  ['sixteen short tasks with small results share a slot', 0.0002, 100, 32],
+  ['tasks of a millisecond share it with three others', 0.001, 100, 8],
+  ['tasks that take longer have their own', 0.005, 100, 2],
+  ['so have short tasks with large results', 0.0002, 10_000_000, 2],
+])('%s', (_, durationS, nbytes, expected) => {
+  const env = new SchedulerEnv({ kernel: { slotWorkS: 0.004 } });
+  env.addWorkers(1);
+  env.submit(numbered('r', 200));
+  runSome(env, 6, durationS, nbytes);
+  expect(env.worker('w1').processing.size).toBe(expected);
+});
+
+it('tasks that turn out to be long have slots of their own again', () => {
+  const env = new SchedulerEnv({ kernel: { slotWorkS: 0.004 } });
+  env.addWorkers(1);
+  env.submit(numbered('r', 300));
+  runSome(env, 6, 0.0002);
+  expect(env.worker('w1').processing.size).toBe(32);
+  runSome(env, 3, 1);
+  expect(env.worker('w1').processing.size).toBe(2);
+});
+
 it('a cancellation makes room for a queued task', () => {
   const env = new SchedulerEnv();
   env.addWorkers(1);

@@ -179,6 +179,7 @@ describe('computing', () => {
       runId: 5,
       runSpec: 'spec',
       dependencies: ['d'],
+      isShort: false,
       annotations: { a: 1 },
     });
   });

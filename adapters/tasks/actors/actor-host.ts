@@ -36,7 +36,7 @@ export class ActorHost {
     const { nowMs, surroundings } = this;
     const { key, actorAt: worker = '' } = task;
     const released = new AbortController();
-    const context = contextOf({ key, signal: released.signal, surroundings });
+    const context = contextOf(key, { signal: released.signal, surroundings });
     const startMs = nowMs();
     try {
       const spec = functionSpec(task);

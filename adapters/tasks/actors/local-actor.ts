@@ -9,7 +9,7 @@ import { type ActorHandle, makeHandle } from './handle.ts';
 export function localActor(object: object): ActorHandle<object> {
   const key = `local-${randomUUID()}`;
   const { signal } = new AbortController();
-  const context = contextOf({ key, signal });
+  const context = contextOf(key, { signal });
   const nowMs = (): number => performance.now();
   const actor = new ActorObject(object, { context, nowMs, callerFor: callerIn(context) });
   const { type, methods } = actor;

@@ -27,6 +27,7 @@ export class AmmBench {
   readonly cluster = new ClusterState({
     bandwidth: 1e8,
     unknownTaskDurationS: 0.5,
+    slotWorkS: 0,
     defaultDataSize: 1024,
     defaultTaskDurationsS: new Map(),
   });

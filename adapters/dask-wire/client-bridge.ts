@@ -16,7 +16,7 @@ import type { PythonFailure, UnpackedGraph } from './graph/index.ts';
 import { asPythonException, opaqueException } from './py-errors.ts';
 import { stimulusOf } from './translate-from-worker.ts';
 import { simpleClientReport, toClient } from './translate-client.ts';
-import { asList, isFields, textIn } from './values.ts';
+import { asList, entriesOf, isFields, textIn } from './values.ts';
 
 /**
  * A Dask client as a client of the scheduler. Its messages take effect in their order, also when a graph
@@ -148,9 +148,8 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
   private take(message: Fields): Promise<void> | undefined {
     const op = String(message['op']);
     try {
-      if (op === 'update-graph' || op === 'update-graph-hlg') {
-        return this.takeGraph(message);
-      }
+      if (op === 'update-graph-hlg') return this.takeGraph(message);
+      if (op === 'update-graph') return this.takeListing(message);
       this.takeOther(op, message);
     } catch (cause) {
       this.host.report(
@@ -163,6 +162,18 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
       );
     }
     return undefined;
+  }
+
+  /** Before 2023.4 it lists tasks, mostly none: a future that came from elsewhere makes itself known. */
+  private takeListing(message: Fields): Promise<void> | undefined {
+    const { tasks, dependencies = {} } = message;
+    if (tasks === undefined) return this.takeGraph(message);
+    if (entriesOf(tasks).length === 0) {
+      this.host.desireKeys(this.id, this.host.keys.textsOf(message['keys']));
+      return undefined;
+    }
+    const layer = { __module__: null, __name__: null, state: { dsk: tasks, dependencies } };
+    return this.takeGraph({ ...message, hlg: { layers: [layer] } });
   }
 
   private takeGraph(message: Fields): Promise<void> | undefined {

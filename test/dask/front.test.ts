@@ -163,6 +163,29 @@ describe('clients', () => {
     await worker.next('free-keys', 2);
   });
 
+  it('of before 2023.4 make themselves known by an empty list of tasks', async () => {
+    const worker = await bench.runningWorker(4001);
+    const client = await bench.client('Client-1');
+    const other = await bench.client('Client-2');
+    other.send({ op: 'update-graph', tasks: {}, keys: ['inc-1'], client: 'Client-2' });
+    client.submit('inc-1');
+    await worker.next('compute-task');
+    worker.finish('inc-1');
+    expect(await other.next('key-in-memory')).toMatchObject({ key: 'inc-1' });
+    const spec = { function: new Uint8Array([1]), args: new Uint8Array([2]) };
+    const tasks = { 'inc-2': spec };
+    other.send({
+      op: 'update-graph',
+      tasks,
+      keys: ['inc-2'],
+      dependencies: { 'inc-2': ['inc-1'] },
+    });
+    expect(await worker.next('compute-task', 2)).toMatchObject({
+      key: 'inc-2',
+      who_has: { 'inc-1': [worker.address] },
+    });
+  });
+
   it('that leave are told so, and what they wanted goes', async () => {
     const client = await bench.client();
     client.submit('inc-1');

@@ -93,7 +93,7 @@ def answer(frames, answers) -> None:
     from distributed.protocol.core import loads
 
     # Read apart, so that a request that cannot be read as a whole has a name.
-    id = msgpack.unpackb(frames[0], raw=False, strict_map_key=False)["id"]
+    id = msgpack.unpackb(frames[0], raw=False, strict_map_key=False, use_list=False)["id"]
     try:
         request = loads(frames, deserialize=False)
         op = request["op"]

@@ -57,8 +57,9 @@ export class TunnelTransport implements Transport {
           connection.attach(open(connection));
           resolve(connection);
         } catch (thrown) {
-          connection.abort(thrown as Error);
-          reject(thrown as Error);
+          const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+          connection.abort(error);
+          reject(error);
         }
       });
       this.openTunnel({ address, timeoutMs, port: port2 });

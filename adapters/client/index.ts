@@ -58,3 +58,14 @@ export type {
 } from './types.ts';
 export { asCompleted, wait, type WaitOptions, type WaitResult } from './wait.ts';
 export { workerClient } from './worker-client.ts';
+export type { BenchmarkOptions, HardwareFigures } from './hardware.ts';
+export { type Ran, type RunOptions, WorkerRunner } from './run-on-workers.ts';
+export {
+  type AskOptions,
+  type CallStack,
+  type CallStacks,
+  type ConnectionCounters,
+  type Restarted,
+  type RestartOptions,
+  WorkerAccess,
+} from './worker-access.ts';

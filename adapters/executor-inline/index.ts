@@ -1,14 +1,19 @@
 import {
   type ActorCall,
+  type AsidePlace,
   type Clock,
   type ExecutableTask,
   type ExecutionResult,
   type Executor,
   type TaskSlot,
+  type TaskStack,
   YardmasterError,
 } from '../../core/api/index.ts';
+import { AsideRunner } from './aside-runner.ts';
 import { Reach } from '../reach/index.ts';
 import { ActorHost, type ClusterReach, describeFailure, runTask } from '../tasks/index.ts';
+
+export { AsideRunner } from './aside-runner.ts';
 
 export interface InlineExecutorOptions {
   /** Tasks at once; they take turns at their awaits. Default 1. */
@@ -30,12 +35,14 @@ export class InlineExecutor implements Executor {
   private readonly running = new Set<() => void>();
   private readonly surroundings: Reach | undefined;
   private readonly actors: ActorHost;
+  private readonly aside: AsideRunner;
   private isClosed = false;
 
   constructor({ threadCount = 1, clock, cluster }: InlineExecutorOptions) {
     this.threadCount = threadCount;
     this.clock = clock;
     this.surroundings = cluster && new Reach(cluster.scheduler, cluster.transports, clock);
+    this.aside = new AsideRunner({ clock, ...(cluster === undefined ? {} : { cluster }) });
     this.actors = new ActorHost(() => clock.nowMs(), this.surroundings);
   }
 
@@ -60,6 +67,20 @@ export class InlineExecutor implements Executor {
     this.actors.release(key);
   }
 
+  /** The thread of the worker is the only one. */
+  runAside(
+    task: ExecutableTask,
+    _place: AsidePlace,
+    signal: AbortSignal,
+  ): Promise<readonly ExecutionResult[]> {
+    return this.aside.run(task, signal);
+  }
+
+  /** While somebody asks, none of its tasks computes. */
+  callStacks(): Promise<ReadonlyMap<string, TaskStack>> {
+    return Promise.resolve(new Map());
+  }
+
   private start(
     task: ExecutableTask,
     signal: AbortSignal,
@@ -76,6 +97,7 @@ export class InlineExecutor implements Executor {
     for (const fail of this.running) fail();
     this.running.clear();
     this.actors.close();
+    this.aside.close();
     this.surroundings?.close();
     return Promise.resolve();
   }

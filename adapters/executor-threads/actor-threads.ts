@@ -11,6 +11,7 @@ import { actorLost, describeFailure } from '../tasks/index.ts';
 import { relayConnection } from '../tunnel/index.ts';
 import { postedTask } from './line.ts';
 import { forCopying, type FromThread, threadNowMs, type ToThread } from './messages.ts';
+import { PendingAnswers } from './pending-answers.ts';
 import { type SpawnSettings, spawnThread } from './spawn.ts';
 
 /** What the threads of actors need. */
@@ -116,8 +117,7 @@ class ActorThread {
   memoryBytes = 0;
   isClosed = false;
   private readonly worker: Worker;
-  private readonly asked = new Map<number, (result: ExecutionResult) => void>();
-  private nextId = 0;
+  private readonly asked = new PendingAnswers();
   private uncaught: unknown;
 
   constructor(
@@ -131,9 +131,7 @@ class ActorThread {
       this.isClosed = true;
       const error = this.death(code);
       onGone(error);
-      const failure = { kind: 'failure', error: this.lost(error) } as const;
-      for (const resolve of this.asked.values()) resolve(failure);
-      this.asked.clear();
+      this.asked.failAll(this.lost(error));
     });
   }
 
@@ -142,15 +140,8 @@ class ActorThread {
   }
 
   ask(message: (id: number) => ToThread, moved: ArrayBuffer[]): Promise<ExecutionResult> {
-    return new Promise((resolve) => {
-      if (this.isClosed) {
-        resolve({ kind: 'failure', error: this.lost(undefined) });
-        return;
-      }
-      const id = this.nextId++;
-      this.asked.set(id, resolve);
-      this.post(message(id), moved);
-    });
+    if (this.isClosed) return Promise.resolve({ kind: 'failure', error: this.lost(undefined) });
+    return this.asked.ask(message, (made) => this.post(made, moved));
   }
 
   async close(): Promise<void> {
@@ -163,9 +154,7 @@ class ActorThread {
     if (message.op === 'connect') {
       relayConnection(message, this.settings.cluster?.transports ?? []);
     } else if (message.op === 'answered') {
-      const resolve = this.asked.get(message.id);
-      this.asked.delete(message.id);
-      resolve?.(this.inOurTime(message.result));
+      this.asked.settle(message.id, this.inOurTime(message.result));
     }
   }
 

@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import {
   type AbortRun,
   type ActorCall,
+  type AsidePlace,
   type Clock,
   type ExecutableTask,
   type ExecutionResult,
@@ -10,13 +11,16 @@ import {
   type Logger,
   RunAborted,
   type TaskSlot,
+  type TaskStack,
   type Timer,
   YardmasterError,
 } from '../../core/api/index.ts';
 import { type ClusterReach, describeFailure } from '../tasks/index.ts';
+import { AsideRunner } from '../executor-inline/index.ts';
 import { ActorThreads } from './actor-threads.ts';
 import { Job } from './job.ts';
 import { closedError, TaskThread } from './task-thread.ts';
+import { stacksOf } from './thread-stacks.ts';
 
 export interface ThreadExecutorOptions {
   /** Threads, each of which runs one task at a time. Default: one for each core. */
@@ -68,6 +72,7 @@ export class ThreadExecutor implements Executor {
   private waitingShort: Job[] = [];
   private isDispatching = false;
   private watch: Timer | undefined;
+  private here: AsideRunner | undefined;
   private closing: Promise<void> | undefined;
 
   constructor(private readonly options: ThreadExecutorOptions) {
@@ -135,6 +140,37 @@ export class ThreadExecutor implements Executor {
     this.actors.release(key);
   }
 
+  runAside(
+    task: ExecutableTask,
+    place: AsidePlace,
+    signal: AbortSignal,
+  ): Promise<readonly ExecutionResult[]> {
+    if (this.closing !== undefined) return Promise.resolve([closedResult(task.key)]);
+    if (place === 'threads') {
+      return Promise.all([...this.threads].map((thread) => thread.runAside(task)));
+    }
+    this.here ??= new AsideRunner(this.options);
+    return this.here.run(task, signal);
+  }
+
+  async callStacks(): Promise<ReadonlyMap<string, TaskStack>> {
+    const running = [...this.threads].flatMap((thread) => thread.running ?? []);
+    try {
+      const stacks = await stacksOf(new Set(running.map(({ threadId }) => threadId)));
+      return new Map(
+        running.map(({ key, threadId: thread }) => [
+          key,
+          { thread, frames: stacks.get(thread) ?? [] },
+        ]),
+      );
+    } catch (error) {
+      const unseen = `Node's inspector cannot be used: ${(error as Error).message}`;
+      return new Map(
+        running.map(({ key, threadId: thread }) => [key, { thread, frames: [], unseen }]),
+      );
+    }
+  }
+
   /** Of each thread as it last told; what a task occupies while it runs is not known. */
   get memoryBytes(): number {
     let total = this.actors.memoryBytes;
@@ -149,6 +185,7 @@ export class ThreadExecutor implements Executor {
 
   close(): Promise<void> {
     this.watch?.cancel();
+    this.here?.close();
     this.closing ??= Promise.all([
       this.actors.close(),
       ...[...this.threads].map((thread) => thread.close()),

@@ -29,6 +29,8 @@ export type ToThread =
   /** To be run one after the other, in order, after what came before. */
   | ({ readonly op: 'run' } & RunColumns)
   | ({ readonly op: 'make-actor'; readonly id: number; readonly actorAt: string } & PostedTask)
+  /** Not a task, but beside them. */
+  | ({ readonly op: 'run-aside'; readonly id: number } & PostedTask)
   | { readonly op: 'call-actor'; readonly id: number; readonly call: ActorCall }
   | { readonly op: 'release-actor'; readonly key: string }
   /** This run, if it still goes on. */
@@ -48,7 +50,7 @@ export type FromThread = (
   /** The task wants a connection. */
   | ({ readonly op: 'connect' } & TunnelRequest)
   | ({ readonly op: 'done' } & ResultColumns)
-  /** An actor was made, or called. */
+  /** An actor was made, or called, or a function was run beside the tasks. */
   | { readonly op: 'answered'; readonly id: number; readonly result: ExecutionResult }
 ) & {
   /** Bytes that the JavaScript of the thread occupies now. */

@@ -1,12 +1,19 @@
 import type { Worker } from 'node:worker_threads';
 
-import { type Clock, type ErrorPayload, YardmasterError } from '../../core/api/index.ts';
+import {
+  type Clock,
+  type ErrorPayload,
+  type ExecutableTask,
+  type ExecutionResult,
+  YardmasterError,
+} from '../../core/api/index.ts';
 import { type ClusterReach, describeFailure } from '../tasks/index.ts';
 import { relayConnection } from '../tunnel/index.ts';
 import { Begun } from './begun.ts';
 import type { Job } from './job.ts';
-import { readResults, type ResultColumns, RunWriter } from './line.ts';
+import { postedTask, readResults, type ResultColumns, RunWriter } from './line.ts';
 import { type FromThread, threadNowMs, type ToThread } from './messages.ts';
+import { PendingAnswers } from './pending-answers.ts';
 import { spawnThread } from './spawn.ts';
 
 export interface ThreadSettings {
@@ -48,6 +55,7 @@ export class TaskThread {
   private last = 0;
   /** What `left` was at the last look. */
   private leftBefore = 0;
+  private readonly asked = new PendingAnswers();
   private wasReady = false;
   private usedBytes = 0;
   /** It was asked to collect garbage and has not answered. */
@@ -150,6 +158,23 @@ export class TaskThread {
     job.giveGrace(clock.setTimer(job.graceMs, kill));
   }
 
+  /** Id within the process, and key of the task that it runs. */
+  get running(): { readonly threadId: number; readonly key: string } | undefined {
+    const begunCount = this.line.length - this.begun.left(this.last);
+    const key = this.line[begunCount - 1]?.task.key;
+    return key === undefined ? undefined : { threadId: this.worker.threadId, key };
+  }
+
+  /** Runs a function beside the task, when that lets it. */
+  runAside(task: ExecutableTask): Promise<ExecutionResult> {
+    const moved: ArrayBuffer[] = [];
+    const posted = postedTask(task, moved);
+    return this.asked.ask(
+      (id) => ({ op: 'run-aside', id, ...posted }),
+      (message) => this.worker.postMessage(message, moved),
+    );
+  }
+
   /** Ends the thread, whatever it does. */
   async close(): Promise<void> {
     this.isClosed = true;
@@ -178,7 +203,7 @@ export class TaskThread {
       case 'rejoin':
         return this.onPlace(message.op);
       case 'answered':
-        return; // Such threads have no actors.
+        return this.asked.settle(message.id, message.result);
     }
   }
 
@@ -215,6 +240,7 @@ export class TaskThread {
     const begunCount = line.length - this.begun.takeBack(this.last);
     const present = line.find((job) => job.isKilled) ?? line[begunCount - 1];
     const error = this.isClosed ? undefined : this.death(code, present);
+    this.asked.failAll(describeFailure(error ?? new YardmasterError('ERR_CLOSED', 'it closed')));
     // The thread died before it told of these, or before it began them.
     const left = line.filter((job) => job !== present);
     this.line = [];

@@ -3,12 +3,13 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 
 import type { ExecutableTask, ExecutionResult, TaskSlot } from '../../core/api/index.ts';
 import { threadBytes } from '../memory/index.ts';
-import { ActorHost, startTask } from '../tasks/index.ts';
+import { ActorHost, runTask, startTask } from '../tasks/index.ts';
 import { Begun } from './begun.ts';
 import { ResultWriter, type RunColumns, RunReader } from './line.ts';
 import {
   forSharing,
   type FromThread,
+  type PostedTask,
   threadNowMs,
   type ThreadData,
   type ToThread,
@@ -146,6 +147,12 @@ function enqueue(columns: RunColumns): void {
   if (!isRunning) void runLine().then(tidy);
 }
 
+function runAside({ key, runSpec, inputs }: PostedTask): Promise<ExecutionResult> {
+  const { signal } = new AbortController();
+  const task = { key, runSpec, inputs: new Map(inputs) };
+  return runTask(task, { signal, nowMs: threadNowMs, surroundings });
+}
+
 async function answer(id: number, answering: Promise<ExecutionResult>): Promise<void> {
   const result = await answering;
   const shared: ArrayBuffer[] = [];
@@ -160,6 +167,9 @@ function handle(message: ToThread): void {
       return enqueue(message);
     case 'make-actor':
       void answer(message.id, actors.make({ ...message, inputs: new Map(message.inputs) }));
+      return;
+    case 'run-aside':
+      void answer(message.id, runAside(message));
       return;
     case 'call-actor':
       void answer(message.id, actors.call(message.call));

@@ -69,6 +69,28 @@ export interface TaskSlot {
   rejoin(): Promise<void>;
 }
 
+/** Where a function is run that is no task. */
+export type AsidePlace = 'worker' | 'threads';
+
+/** Where the JavaScript of a running task is. */
+export interface TaskStack {
+  /** Id of its thread, within its process. */
+  readonly thread?: number;
+  /** Innermost first; none when it computes nothing at present: it waits. */
+  readonly frames: readonly StackFrame[];
+  /** Why there are no frames, if that is not because it waits. */
+  readonly unseen?: string;
+}
+
+/** A call that has not returned. Lines and columns count from 1. */
+export interface StackFrame {
+  /** Empty for functions without a name. */
+  readonly name: string;
+  readonly url: string;
+  readonly line: number;
+  readonly column: number;
+}
+
 /** Makes a run stop: aborts its signal, or has it returned when it has not begun. */
 export type AbortRun = (reason?: RunAborted) => void;
 
@@ -100,6 +122,17 @@ export interface Executor {
    * @param onEnd - called once, never from within this call
    */
   begin?(task: ExecutableTask, slot: TaskSlot, onEnd: (result: ExecutionResult) => void): AbortRun;
+  /**
+   * Runs a function beside the tasks, as soon as the threads come to it: in the thread of the worker, or
+   * once in every thread for tasks. Never rejects. Without it functions cannot be run so.
+   */
+  runAside?(
+    task: ExecutableTask,
+    place: AsidePlace,
+    signal: AbortSignal,
+  ): Promise<readonly ExecutionResult[]>;
+  /** What the JavaScript of running tasks does, as far as it can be seen. */
+  callStacks?(): Promise<ReadonlyMap<string, TaskStack>>;
   /** Bytes that its threads occupy besides results, as last known. Default 0. */
   readonly memoryBytes?: number;
   /** Asks idle threads to give back what is garbage. Does not wait for it. */

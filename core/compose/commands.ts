@@ -11,6 +11,7 @@ import type { PluginInfo } from './scheduler.ts';
 import type { PluginLifecycle } from './plugin-lifecycle.ts';
 import type { PolicyDesk } from './policy-desk.ts';
 import { VERSION } from '../api/version.ts';
+import type { WorkerCommands } from './worker-commands.ts';
 
 /** What the built-in commands read. */
 export interface CommandScope {
@@ -24,6 +25,7 @@ export interface CommandScope {
   enqueue(stimulus: NewStimulus): void;
   readonly policies: PolicyDesk;
   readonly diagnostics: Diagnostics;
+  readonly workerCommands: WorkerCommands;
   /** Keys of the tasks that occupy a thread of the worker. */
   executingOn(address: string): Promise<readonly string[]>;
 }
@@ -42,13 +44,13 @@ export class Commands {
       ['processing', () => this.perWorker(({ processing }) => keysOf(processing))],
       ['has-what', () => this.perWorker(({ hasWhat }) => keysOf(hasWhat))],
       ['nbytes', (parameters) => this.nbytes(keysIn('nbytes', parameters))],
-      ['restart-workers', (parameters) => this.restartWorkers(parameters)],
       ['tasks', (parameters) => this.tasks(keysIn('tasks', parameters))],
       ['executing', (parameters) => this.executing(textsIn('executing', 'workers', parameters))],
       ['plugins', () => this.scope.plugins()],
       ['events', (parameters) => this.events(parameters)],
       ...this.scope.policies.commands,
       ...this.scope.diagnostics.commands,
+      ...this.scope.workerCommands.commands,
     ]);
   }
 
@@ -100,28 +102,6 @@ export class Commands {
         metrics: worker.metrics,
       })),
     };
-  }
-
-  /** Those that have somebody who starts them again; all of these, when none is named. */
-  private restartWorkers(parameters: unknown): unknown {
-    const asked = textsIn('restart-workers', 'workers', parameters);
-    const { workersByRank } = this.scope.kernel.cluster;
-    const chosen = workersByRank.filter(({ address, name }) => {
-      return asked.length === 0 || asked.includes(address) || asked.includes(name);
-    });
-    const name = ({ address: at, name: its }: (typeof chosen)[number]): object => {
-      return { address: at, name: its };
-    };
-    const [restarted, kept] = [
-      chosen.filter(({ identity }) => identity.nanny !== undefined),
-      chosen.filter(({ identity }) => identity.nanny === undefined),
-    ];
-    const answer = { restarted: restarted.map(name), kept: kept.map(name) };
-    for (const { address: worker } of restarted) {
-      const how = { expected: true, close: true, restart: true };
-      this.scope.enqueue({ op: 'remove-worker', worker, ...how });
-    }
-    return answer;
   }
 
   private perWorker<T>(

@@ -18,6 +18,9 @@ import { OutgoingParts } from './outgoing-parts.ts';
 /** Results beyond this are not part of an answer but offered in parts, if the peer wants it so. */
 const ANSWER_BYTES_MAX = 1024 * 1024;
 
+/** Bytes that a peer may ask for to measure the way to it. */
+const SENT_BYTES_MAX = 128 * 1024 * 1024;
+
 /** What peers and clients are served by. */
 export interface DataServerOptions {
   readonly serverId: string;
@@ -75,6 +78,11 @@ export class DataServer {
     return guest.channel;
   }
 
+  /** Connections that are open, and answers with results that have not left. */
+  get counts(): { readonly open: number; readonly sending: number } {
+    return { open: this.guests.size, sending: this.outgoingCount };
+  }
+
   /** Waits for what is being fetched, then ends all connections. */
   async close(): Promise<void> {
     await this.idle();
@@ -115,6 +123,8 @@ export class DataServer {
       case 'actor-call':
         if (this.options.onActorCall === undefined) break;
         return this.options.onActorCall(parameters);
+      case 'send-bytes':
+        return { value: someBytes(parameters) };
       case 'identity':
         return this.options.identity();
     }
@@ -206,6 +216,13 @@ function readAll(reader: ValueReader): Uint8Array | undefined {
 function checkKeys(method: string, keys: unknown): asserts keys is readonly string[] {
   if (Array.isArray(keys) && keys.every((key) => typeof key === 'string')) return;
   throw violation(`a ${method} without keys`);
+}
+
+/** For measurements: bytes that mean nothing. */
+function someBytes({ nbytes }: WireMessage): Uint8Array {
+  const isCount = Number.isInteger(nbytes) && (nbytes as number) >= 0;
+  if (isCount && (nbytes as number) <= SENT_BYTES_MAX) return new Uint8Array(nbytes as number);
+  throw violation(`a send-bytes without a number of bytes up to ${SENT_BYTES_MAX}`);
 }
 
 function violation(what: string): YardmasterError {

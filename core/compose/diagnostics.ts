@@ -1,10 +1,10 @@
 import type { Channel } from '../api/channel.ts';
-import { YardmasterError } from '../api/errors.ts';
 import type { CommandHandler } from '../api/plugin.ts';
 import { VERSION } from '../api/version.ts';
 import { isPlainObject } from '../config/prepare.ts';
 import type { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
 import type { InspectReply, InspectRequest, LogLine } from '../messages/protocol.ts';
+import { type Answers, askWorkers, wrongParameter } from './ask-workers.ts';
 import { describeCluster } from './describe-cluster.ts';
 import type { EventLog } from './event-log.ts';
 import type { LogBook } from './log-book.ts';
@@ -22,12 +22,6 @@ export interface DiagnosticsScope {
   /** The connection of a worker. */
   channelOf(address: string): Channel | undefined;
 }
-
-/** What all workers answered, by address; `error` where one did not. */
-type Answers = readonly (readonly [
-  address: string,
-  answer: Readonly<Record<string, unknown>> | { readonly error: string },
-])[];
 
 /**
  * Commands that look into all processes of the cluster at once. A worker that does not answer in time
@@ -49,7 +43,7 @@ export class Diagnostics {
     return {
       scheduler: versionsHere(),
       clients: [...clients.values()].map(({ key, versions }) => [key, versions]),
-      workers: await this.askWorkers({ what: 'versions' }, timeoutMs),
+      workers: await this.ask({ what: 'versions' }, timeoutMs),
     };
   }
 
@@ -57,11 +51,11 @@ export class Diagnostics {
     const timeoutMs = timeoutIn('logs', given);
     const { count } = (given ?? {}) as { count?: unknown };
     if (count !== undefined && (!Number.isInteger(count) || (count as number) < 1)) {
-      throw wrong('logs', 'count', 'a whole number, at least 1');
+      throw wrongParameter('logs', 'count', 'a whole number, at least 1');
     }
     const countMax = count as number | undefined;
     const limit = countMax === undefined ? {} : { count: countMax };
-    const workers = await this.askWorkers({ what: 'logs', ...limit }, timeoutMs);
+    const workers = await this.ask({ what: 'logs', ...limit }, timeoutMs);
     const scheduler: readonly LogLine[] = this.scope.logBook.lines(countMax);
     return { scheduler, workers };
   }
@@ -69,7 +63,7 @@ export class Diagnostics {
   private async dump(timeoutMs: number): Promise<unknown> {
     const { kernel, events, logBook } = this.scope;
     // Asked first, described at once: both see about the same moment.
-    const asked = this.askWorkers({ what: 'state' }, timeoutMs);
+    const asked = this.ask({ what: 'state' }, timeoutMs);
     const scheduler = {
       ...versionsHere(),
       ...describeCluster(kernel.cluster),
@@ -81,22 +75,14 @@ export class Diagnostics {
     return { scheduler, workers: await asked };
   }
 
-  private askWorkers(request: InspectRequest, timeoutMs: number): Promise<Answers> {
-    const { workersByRank } = this.scope.kernel.cluster;
-    return Promise.all(
-      workersByRank.map(async ({ address }) => {
-        try {
-          const channel = this.scope.channelOf(address);
-          if (channel === undefined) throw new Error('it is not connected');
-          const parameters = { ...request };
-          return [
-            address,
-            await channel.request<InspectReply>('inspect', parameters, timeoutMs),
-          ] as const;
-        } catch (error) {
-          return [address, { error: (error as Error).message }] as const;
-        }
-      }),
+  private ask(request: InspectRequest, timeoutMs: number): Promise<Answers<InspectReply>> {
+    const { scope } = this;
+    const { cluster } = scope.kernel;
+    return askWorkers(
+      { cluster, channelOf: (address) => scope.channelOf(address) },
+      cluster.workersByRank,
+      { method: 'inspect', parameters: { ...request } },
+      timeoutMs,
     );
   }
 }
@@ -108,15 +94,8 @@ export function versionsHere(): { readonly yardmaster: string; readonly node: st
 
 function timeoutIn(command: string, given: unknown): number {
   if (given === undefined) return ANSWER_TIMEOUT_MS;
-  if (!isPlainObject(given)) throw wrong(command, 'parameters', 'an object');
+  if (!isPlainObject(given)) throw wrongParameter(command, 'parameters', 'an object');
   const { timeoutMs = ANSWER_TIMEOUT_MS } = given;
   if (Number.isFinite(timeoutMs) && (timeoutMs as number) > 0) return timeoutMs as number;
-  throw wrong(command, 'timeoutMs', 'milliseconds above 0');
-}
-
-function wrong(command: string, field: string, what: string): YardmasterError {
-  return new YardmasterError('ERR_PROTOCOL', `the command "${command}" wants ${what} as ${field}`, {
-    command,
-    field,
-  });
+  throw wrongParameter(command, 'timeoutMs', 'milliseconds above 0');
 }

@@ -39,6 +39,11 @@ export class Gatherer {
     private readonly transports: TransportTable,
   ) {}
 
+  /** Connections to workers that are open, or being opened. */
+  get connectionCount(): number {
+    return this.channels.size;
+  }
+
   /**
    * Keys that no holder gives are left out of the answer.
    * @param relay - what workers rather send in parts is offered through it. Default: all is in the answer

@@ -90,6 +90,11 @@ export class PeerChannels {
 
   constructor(private readonly network: Network) {}
 
+  /** Connections that are open, or being opened. */
+  get count(): number {
+    return this.channels.size;
+  }
+
   /** @throws YardmasterError as {@link openChannel} */
   to(address: string): Promise<Channel> {
     if (this.isClosed) return Promise.reject(gone(address, 'this worker closes'));

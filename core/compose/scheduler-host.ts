@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { Channel } from '../api/channel.ts';
 import { type Clock, every, type Timer } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { EventSource } from '../api/events.ts';
@@ -39,6 +40,7 @@ import { Session, type SessionHost, type Sessions } from './session.ts';
 import { StimulusQueue } from './stimulus-queue.ts';
 import { TransportTable } from './transport-table.ts';
 import { withTimeout } from './with-timeout.ts';
+import { WorkerCommands } from './worker-commands.ts';
 
 /** How often it is checked whether tasks have waited too long for a worker. */
 const NO_WORKERS_CHECK_MS = 250;
@@ -249,6 +251,8 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     this.kernel = new SchedulerKernel(kernelOptions(this.config), this.ports, nowMs);
     this.gatherer = new Gatherer(this.cluster, this.clock, this.transports);
     this.desk = this.makeDesk();
+    const channelOf = (address: string): Channel | undefined =>
+      this.sessions.workers.get(address)?.channel;
     this.commands = new Commands({
       serverId: this.serverId,
       startedMs: nowMs,
@@ -264,7 +268,19 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
         events: this.eventLog,
         logBook: this.logBook,
         plugins: () => this.plugins,
-        channelOf: (address) => this.sessions.workers.get(address)?.channel,
+        channelOf,
+      }),
+      workerCommands: new WorkerCommands({
+        cluster: this.cluster,
+        clock: this.clock,
+        channelOf,
+        enqueue: (stimulus) => this.enqueue(stimulus),
+        connections: () => ({
+          workers: this.sessions.workers.size,
+          clients: this.sessions.clients.size,
+          all: this.sessions.all.size,
+          toWorkers: this.gatherer.connectionCount,
+        }),
       }),
       executingOn: (address) => this.gatherer.executingOn(address),
     });

@@ -87,7 +87,14 @@ export class WorkerHost {
       onPace: (op, stimulusId) => this.inbox.push({ op, stimulusId }),
       onStatus: (status) => link.report({ op: 'worker-status-change', status }),
     });
-    this.inspection = new WorkerInspection(kernel, log, () => this.describe());
+    this.inspection = new WorkerInspection({
+      kernel,
+      executor,
+      logBook: log,
+      describe: () => this.describe(),
+      connections: () => serving.connections(),
+      executing: () => this.activities.executing(),
+    });
     executor.onActorLost = (key) => this.onDataLost(key);
     this.activities = new WorkerActivities({
       address: identity.address,
@@ -459,6 +466,7 @@ export class WorkerHost {
     for (const timer of this.timers) timer.cancel();
     link.stop();
     this.activities.close();
+    this.inspection.close();
     if (!link.isClosed) {
       // The scheduler then knows that the goodbye is meant.
       link.report({ op: 'worker-status-change', status: 'closing' });

@@ -1,4 +1,5 @@
 import { YardmasterError } from '../api/errors.ts';
+import type { Executor } from '../api/executor.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type { InspectReply } from '../messages/protocol.ts';
 import type { WorkerKernel } from '../worker/worker-kernel.ts';
@@ -6,38 +7,102 @@ import { describeWorkerTask } from './describe-cluster.ts';
 import { versionsHere } from './diagnostics.ts';
 import type { LogBook } from './log-book.ts';
 
-/** Answers what the scheduler wants to know about a worker. */
-export class WorkerInspection {
-  constructor(
-    private readonly kernel: WorkerKernel,
-    private readonly logBook: LogBook,
-    private readonly describe: () => WireMessage,
-  ) {}
+/** What is asked about a worker, and done with it. */
+export interface InspectedWorker {
+  readonly kernel: WorkerKernel;
+  readonly logBook: LogBook;
+  readonly executor: Executor;
+  describe(): WireMessage;
+  connections(): Readonly<Record<string, number>>;
+  /** Seconds for which each key has been running. */
+  executing(): readonly (readonly [key: string, seconds: number])[];
+}
 
-  /** @throws YardmasterError `ERR_PROTOCOL` for anything but `inspect` */
-  answer(method: string, { what, count }: WireMessage): InspectReply {
-    if (method !== 'inspect') {
-      throw new YardmasterError('ERR_PROTOCOL', `a worker answers "${method}" to peers only`);
-    }
+/** Answers what the scheduler asks of a worker. */
+export class WorkerInspection {
+  /** Ends what was begun here and is not over. */
+  private readonly ending = new AbortController();
+
+  constructor(private readonly worker: InspectedWorker) {}
+
+  /** @throws YardmasterError `ERR_PROTOCOL` for anything but `inspect` and `run` */
+  answer(method: string, parameters: WireMessage): InspectReply | Promise<InspectReply> {
+    if (method === 'inspect') return this.inspect(parameters);
+    if (method === 'run') return this.run(parameters);
+    throw new YardmasterError('ERR_PROTOCOL', `a worker answers "${method}" to peers only`);
+  }
+
+  /** The worker closes. */
+  close(): void {
+    this.ending.abort();
+  }
+
+  private inspect({ what, count, keys }: WireMessage): InspectReply | Promise<InspectReply> {
+    const { worker } = this;
     switch (what) {
       case 'versions':
         return versionsHere();
       case 'logs':
-        return { lines: this.logBook.lines(typeof count === 'number' ? count : undefined) };
+        return { lines: worker.logBook.lines(typeof count === 'number' ? count : undefined) };
+      case 'identity':
+        return worker.describe();
+      case 'connections':
+        return worker.connections();
+      case 'call-stacks':
+        return this.callStacks(Array.isArray(keys) ? (keys as readonly unknown[]) : undefined);
       case 'state':
         return {
-          ...this.describe(),
+          ...worker.describe(),
           ...versionsHere(),
-          tasks: [...this.kernel.tables.tasks.values()].map(describeWorkerTask),
-          story: this.kernel.story(),
-          logs: this.logBook.lines(),
+          tasks: [...worker.kernel.tables.tasks.values()].map(describeWorkerTask),
+          story: worker.kernel.story(),
+          logs: worker.logBook.lines(),
         };
       default:
         throw new YardmasterError(
           'ERR_PROTOCOL',
-          `a worker can be inspected for versions, logs or state, not for ${String(what)}`,
+          `a worker can be inspected for versions, logs, identity, connections, call-stacks or state, not for ${String(what)}`,
           { what },
         );
     }
+  }
+
+  /** Of the tasks that run, cancelled ones included. */
+  private async callStacks(keys: readonly unknown[] | undefined): Promise<InspectReply> {
+    const { executor, kernel } = this.worker;
+    const stacks = await executor.callStacks?.();
+    const running = this.worker.executing().filter(([key]) => keys?.includes(key) ?? true);
+    const { tables } = kernel;
+    return {
+      running: running.map(([key, seconds]) => {
+        const task = tables.tasks.get(key);
+        const hasSeceded = task !== undefined && tables.seceded.has(task);
+        const unseen = stacks === undefined ? 'the executor cannot look into it' : undefined;
+        const stack = stacks?.get(key) ?? {
+          frames: [],
+          ...(unseen === undefined ? {} : { unseen }),
+        };
+        return { key, seconds, hasSeceded, isCancelled: task?.state !== 'executing', ...stack };
+      }),
+    };
+  }
+
+  private async run({ key, runSpec, place }: WireMessage): Promise<InspectReply> {
+    const { executor } = this.worker;
+    if (executor.runAside === undefined) {
+      throw new YardmasterError('ERR_PROTOCOL', 'this worker runs nothing but tasks');
+    }
+    const isCall = typeof key === 'string' && (place === 'worker' || place === 'threads');
+    if (!isCall) throw new YardmasterError('ERR_PROTOCOL', 'a run without key or place');
+    const task = { key, runSpec, inputs: new Map<string, Uint8Array>() };
+    const results = await executor.runAside(task, place, this.ending.signal);
+    return {
+      results: results.map((result) => {
+        if (result.kind === 'success') return { value: result.value };
+        if (result.kind === 'failure') return { error: result.error };
+        const message = 'a function that is no task cannot be placed anew';
+        return { error: { name: 'YardmasterError', code: 'ERR_TASK', message } };
+      }),
+    };
   }
 }

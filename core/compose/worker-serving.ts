@@ -23,6 +23,12 @@ export class WorkerServing {
     return this.listener.address;
   }
 
+  /** Connections with peers and clients, and what goes over them now. */
+  connections(): Readonly<Record<'incoming' | 'outgoing' | 'sending', number>> {
+    const { open, sending } = this.server.counts;
+    return { incoming: open, outgoing: this.peers.count, sending };
+  }
+
   /** What is queued still leaves, unless it stops because of an error. Never rejects. */
   async stop(error: Error | undefined): Promise<void> {
     const { listener, server, peers, closer } = this;

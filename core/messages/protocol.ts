@@ -158,7 +158,9 @@ export interface LogLine {
 
 /** Served by workers to their scheduler: a look inside. */
 export interface InspectRequest {
-  readonly what: 'versions' | 'logs' | 'state';
+  readonly what: 'versions' | 'logs' | 'state' | 'identity' | 'connections' | 'call-stacks';
+  /** With `call-stacks`: of these tasks. Default: of all that run. */
+  readonly keys?: readonly string[];
   /** Newest lines of the log. Default: all that are kept. */
   readonly count?: number;
 }

@@ -68,3 +68,16 @@ export const secret: unknown = ledger.secret;
 ledger.total = 1;
 // @ts-expect-error a handle is not what is behind it
 export const notLocal: Ledger = ledger;
+
+// Functions that are run beside tasks.
+export const onAll: Promise<Map<string, number>> = client.run(defined.half, 1);
+export const inThreads: Promise<Map<string, number[]>> = client
+  .on({ place: 'threads' })
+  .run(defined.half, 1);
+export const withErrors: Promise<Map<string, number | Error>> = client
+  .on({ errors: 'return' })
+  .run(defined.half, 1);
+// @ts-expect-error an argument of a wrong type
+void client.run(defined.half, 'one');
+// @ts-expect-error not a place
+client.on({ place: 'cellar' });

@@ -1,5 +1,5 @@
-import { DiagnosticsAccess } from '../diagnostics-access.ts';
 import type { Session } from '../session.ts';
+import { WorkerAccess } from '../worker-access.ts';
 import { EventFlag } from './event-flag.ts';
 import { LeaseKeeper } from './leases.ts';
 import { Queue, type QueueOptions } from './queue.ts';
@@ -16,7 +16,7 @@ export interface LoggedEvent {
 }
 
 /** The part of a client that shares things with other clients, by name. */
-export class CoordinationAccess extends DiagnosticsAccess {
+export class CoordinationAccess extends WorkerAccess {
   private readonly coordinator: Coordinator;
   private readonly leases: LeaseKeeper;
   private readonly topics: TopicFeed;

@@ -28,12 +28,17 @@ export class DaskBench {
     readonly address: string,
   ) {}
 
-  static async start(config: object = {}): Promise<DaskBench> {
+  /**
+   * @param config - section `scheduler`
+   * @param python - for graphs that only Python can read; default: one that is found
+   */
+  static async start(config: object = {}, python?: string): Promise<DaskBench> {
     const scheduler = await createScheduler({
       config: { scheduler: { validate: true, ...config } },
       log: { debug: ignore, info: ignore, warn: ignore, error: ignore },
     });
-    await scheduler.addPlugin('dask', { options: { address: 'tcp://127.0.0.1:0' } });
+    const options = { address: 'tcp://127.0.0.1:0', ...(python === undefined ? {} : { python }) };
+    await scheduler.addPlugin('dask', { options });
     return new DaskBench(scheduler, String(scheduler.command('dask.address')));
   }
 

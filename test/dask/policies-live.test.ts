@@ -12,7 +12,7 @@ const SCENARIOS = fileURLToPath(new URL('fixtures/scenarios.py', import.meta.url
 
 /** Runs a scenario of the fixture with real workers. @param config - section `scheduler` */
 async function play(scenario: string, config: object): Promise<unknown> {
-  const bench = await DaskBench.start(config);
+  const bench = await DaskBench.start(config, daskPython);
   try {
     const { stdout } = await promisify(execFile)(
       daskPython!,

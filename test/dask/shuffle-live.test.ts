@@ -22,7 +22,7 @@ if (!hasP2p) {
 
 /** Runs a scenario of the fixture with two real workers. */
 async function play(scenario: string): Promise<unknown> {
-  const bench = await DaskBench.start();
+  const bench = await DaskBench.start({}, python);
   try {
     const args = [SHUFFLES, bench.address, scenario];
     const { stdout } = await promisify(execFile)(python!, args, { timeout: 170_000 });

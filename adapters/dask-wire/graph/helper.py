@@ -29,6 +29,10 @@ op "unpack": a graph, in the fields of the client's message that hold one:
 
 op "inspect": {"value": object, "attributes": [names]} gives {"type", "module", "attributes": {...}}.
 
+op "upload": {"plugin": pickle of a SchedulerUploadFile, "folder"} puts its file into the folder and
+  imports it, if it wants that, and gives {"uploaded": true}; {"uploaded": false, "type"} for any other
+  object. Later requests name the "folder", from which modules are then imported as well.
+
 op "shuffle-run": {"task": run specification of the barrier of a P2P shuffle, "workers": addresses,
   "placed": [[output partition, address]], "run_id", "span_id"} gives {"shuffle_id", "worker_for":
   [[output partition, address]], "run_spec": what the workers want to see}.
@@ -97,10 +101,15 @@ def answer(frames, answers) -> None:
     try:
         request = loads(frames, deserialize=False)
         op = request["op"]
+        folder = request.get("folder")
+        if folder is not None and folder not in sys.path:
+            sys.path.insert(0, folder)
         if op == "unpack":
             unpack(id, request, answers)
         elif op == "inspect":
             write(answers, {"id": id, **inspect_value(request)})
+        elif op == "upload":
+            write(answers, {"id": id, **upload(request)})
         elif op == "shuffle-run":
             write(answers, {"id": id, **shuffle_run(request)})
         else:
@@ -113,6 +122,22 @@ def answer(frames, answers) -> None:
         except BaseException:
             message = error_message(RuntimeError(f"{type(error).__name__} without a description"))
         write(answers, {"id": id, "error": message})
+
+
+def upload(request):
+    from distributed.protocol.pickle import loads
+    from distributed.utils import import_file
+
+    plugin = loads(request["plugin"])
+    if type(plugin).__name__ != "SchedulerUploadFile":
+        return {"uploaded": False, "type": type(plugin).__name__}
+    path = os.path.join(request["folder"], os.path.basename(plugin.filename))
+    data = plugin.data
+    with open(path, "wb") as file:
+        file.write(data.encode() if isinstance(data, str) else data)
+    if plugin.load:
+        import_file(path)
+    return {"uploaded": True}
 
 
 # ---- graphs ------------------------------------------------------------------------------------

@@ -1,4 +1,9 @@
 /** Graphs of clients of Dask, of all versions. */
+import { rmSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
 import { isMaterialized, unpackMaterialized, type GraphMessage } from './materialized.ts';
 import { PythonHelper, type HelperAnswer, type HelperOptions } from './python-helper.ts';
 import { assembleGraph } from './unpack-answers.ts';
@@ -15,6 +20,8 @@ const GRAPH_FIELDS = ['hlg', 'graph_header', 'graph_frames', 'expr_ser', 'keys',
 /** Reads what clients submit, with the help of Python where it must be. */
 export class GraphUnpacker {
   private readonly helper: PythonHelper;
+  /** Where files of clients are. */
+  private folder: string | undefined;
 
   constructor(
     options: HelperOptions,
@@ -83,13 +90,27 @@ export class GraphUnpacker {
     };
   }
 
+  /**
+   * Gives the helper a file of a client, which its later graphs may import.
+   * @param plugin - pickle of the plugin that carries it
+   * @returns the type of the plugin when it is another one, which was not run; undefined otherwise
+   * @throws YardmasterError as `PythonHelper.ask`
+   */
+  async upload(plugin: Uint8Array): Promise<string | undefined> {
+    this.folder ??= await mkdtemp(join(tmpdir(), 'yardmaster-uploads-'));
+    const message = await this.askOne({ op: 'upload', plugin, folder: this.folder });
+    return message['uploaded'] === true ? undefined : String(message['type']);
+  }
+
   /** Ends the helper; what is on its way fails. */
   close(): void {
     this.helper.close();
+    if (this.folder !== undefined) rmSync(this.folder, { recursive: true, force: true });
   }
 
   private async unpackWithPython(message: GraphMessage): Promise<UnpackedGraph> {
     const request: Record<string, unknown> = { op: 'unpack' };
+    if (this.folder !== undefined) request['folder'] = this.folder;
     for (const field of GRAPH_FIELDS) {
       if (message[field] !== undefined) request[field] = message[field];
     }

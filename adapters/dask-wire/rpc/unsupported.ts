@@ -4,7 +4,6 @@ import { PythonException } from '../py-errors.ts';
 
 const FEATURES: Readonly<Record<string, string>> = {
   run_function: 'run_on_scheduler',
-  register_scheduler_plugin: 'plugins of the scheduler in Python (register_plugin)',
   unregister_scheduler_plugin: 'plugins of the scheduler in Python (unregister_scheduler_plugin)',
   feed: 'the feed of progress bars and dashboards (feed)',
   performance_report: 'performance_report',

@@ -1,3 +1,4 @@
+import { LazySet } from '../util/lazy-set.ts';
 import type { ActionTiming } from '../state/groups.ts';
 import type { TaskFailure } from '../state/task.ts';
 import type { FetchEntry } from './peer.ts';
@@ -60,16 +61,16 @@ export class WorkerTask {
   heldResources: Readonly<Record<string, number>> | undefined = undefined;
 
   /** Both directions, for as long as this task is in play or waits to be forgotten. */
-  readonly dependencies = new Set<WorkerTask>();
-  readonly dependents = new Set<WorkerTask>();
+  readonly dependencies = new LazySet<WorkerTask>();
+  readonly dependents = new LazySet<WorkerTask>();
   /** In `waiting`: dependencies that are not in memory. `waiters` is the other direction. */
-  readonly waitingForData = new Set<WorkerTask>();
-  readonly waiters = new Set<WorkerTask>();
+  readonly waitingForData = new LazySet<WorkerTask>();
+  readonly waiters = new LazySet<WorkerTask>();
   /** The scheduler asked for a copy, so it is fetched even if no task here needs it. */
   isReplicaWanted = false;
 
   /** Addresses of peers that hold a copy; never this worker. Empty in `memory`. */
-  readonly holders = new Set<string>();
+  readonly holders = new LazySet<string>();
   /** One for each holder while in `fetch`. */
   fetchEntries: FetchEntry[] = [];
   /** The peer whose transfer includes this task: in `flight`, and after its cancellation. */

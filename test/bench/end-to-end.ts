@@ -1,18 +1,24 @@
 /**
  * What a task costs from the client's call to its result, scheduler, workers and network included:
- * `npm run bench:e2e -- map|latency N [--mode processes|threads|inline]`. Prints one JSON line.
+ * `npm run bench:e2e -- map|latency N [--mode processes|threads|inline] [--vs-dask]`. Prints one JSON line;
+ * with `--vs-dask` also the line of Dask's LocalCluster, and the ratios.
  */
 import { readFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { Command, Option } from 'commander';
 import { type Client, LocalCluster } from '../../adapters/app/index.ts';
 import { increment } from './no-op.ts';
+import { median, print as printLine, pythonScript, type Result, run } from './side-by-side.ts';
 
 interface BenchOptions {
   readonly mode: 'processes' | 'threads' | 'inline';
   readonly workers: string;
   readonly threads: string;
   readonly repeat: string;
+  readonly vsDask?: boolean;
+  readonly turns: string;
+  readonly python: string;
 }
 
 interface Round {
@@ -42,33 +48,87 @@ const program = new Command('bench:e2e')
     'rounds on one cluster; the one with the median CPU time counts',
     '5',
   )
+  .option('--vs-dask', 'run Dask in turn with ours, and print the ratios')
+  .option('--turns <number>', 'with --vs-dask: processes of each; the median counts', '3')
+  .option('--python <path>', 'interpreter with distributed installed', '/usr/bin/python3')
   .parse();
 
 const [what, tasks] = program.args as [string, string];
-const { mode, workers, threads, repeat } = program.opts<BenchOptions>();
+const { mode, workers, threads, repeat, ...options } = program.opts<BenchOptions>();
 if (what !== 'map' && what !== 'latency') program.error(`there is no benchmark "${what}"`);
 
-const cluster = await LocalCluster.start({
-  mode,
-  workers: Number(workers),
-  threads: Number(threads),
-});
-try {
-  const client = await cluster.client();
-  let next = 0;
-  const arguments_ = (count: number): number[] => Array.from({ length: count }, () => next++);
-  await mapAll(client, arguments_(WARM_UP_TASKS));
-  const rounds: Round[] = [];
-  for (let round = 0; round < Math.max(1, Number(repeat)); round++) {
-    rounds.push(await measure(client, arguments_(Number(tasks))));
+if (options.vsDask === true) compareWithDask();
+else await measureOurs();
+
+async function measureOurs(): Promise<void> {
+  const cluster = await LocalCluster.start({
+    mode,
+    workers: Number(workers),
+    threads: Number(threads),
+  });
+  try {
+    const client = await cluster.client();
+    let next = 0;
+    const arguments_ = (count: number): number[] => Array.from({ length: count }, () => next++);
+    await mapAll(client, arguments_(WARM_UP_TASKS));
+    const rounds: Round[] = [];
+    for (let round = 0; round < Math.max(1, Number(repeat)); round++) {
+      rounds.push(await measure(cluster, client, arguments_(Number(tasks))));
+    }
+    print(rounds);
+  } finally {
+    await cluster.close();
   }
-  print(rounds);
-} finally {
-  await cluster.close();
 }
 
-async function measure(client: Client, values: readonly number[]): Promise<Round> {
-  const startUs = cpuUs();
+/** Runs alternate, each in a fresh process, so that both meet the same noise. */
+function compareWithDask(): void {
+  if (mode === 'inline') program.error('Dask has no counterpart to the mode inline');
+  const ours: Result[] = [];
+  const theirs: Result[] = [];
+  for (let turn = 0; turn < Math.max(1, Number(options.turns)); turn++) {
+    ours.push(runSelf());
+    theirs.push(runDask());
+  }
+  const own = median(ours, 'cpuUsPerTask');
+  const dask = median(theirs, 'cpuUsPerTask');
+  printLine(own);
+  printLine(dask);
+  const ratio = (field: string): number => round(ratioOf(theirs, ours, field), 10);
+  printLine({
+    bench: 'end-to-end-vs-dask',
+    what,
+    mode,
+    throughputRatio: round(1 / ratioOf(theirs, ours, 'tasksPerS'), 10),
+    cpuRatio: ratio('cpuUsPerTask'),
+    ...(what === 'latency' ? { latencyRatio: ratio('p50Ms') } : {}),
+  });
+}
+
+function ratioOf(some: readonly Result[], others: readonly Result[], field: string): number {
+  return Number(median(some, field)[field]) / Number(median(others, field)[field]);
+}
+
+function runSelf(): Result {
+  const script = fileURLToPath(import.meta.url);
+  const shape = ['--mode', mode, '--workers', workers, '--threads', threads];
+  return run(process.execPath, [script, what, tasks, ...shape, '--repeat', repeat]);
+}
+
+/** One round each: it takes long, and has no compiler that has to warm up. */
+function runDask(): Result {
+  const script = pythonScript('dask_local_cluster.py');
+  const isApart = mode === 'processes' ? '1' : '0';
+  const shape = [what, tasks, workers, threads, '1', isApart];
+  return run(options.python, ['-W', 'ignore', script, ...shape]);
+}
+
+async function measure(
+  cluster: LocalCluster,
+  client: Client,
+  values: readonly number[],
+): Promise<Round> {
+  const startUs = cpuUs(cluster);
   const startMs = performance.now();
   let latenciesMs: readonly number[] | undefined;
   if (what === 'map') await mapAll(client, values);
@@ -76,7 +136,7 @@ async function measure(client: Client, values: readonly number[]): Promise<Round
   const seconds = (performance.now() - startMs) / 1000;
   return {
     tasksPerS: values.length / seconds,
-    cpuUsPerTask: (cpuUs() - startUs) / values.length,
+    cpuUsPerTask: (cpuUs(cluster) - startUs) / values.length,
     ...(latenciesMs === undefined ? {} : { latenciesMs }),
   };
 }
@@ -102,7 +162,7 @@ async function oneByOne(client: Client, values: readonly number[]): Promise<numb
 }
 
 /** CPU time, user and system, of this process with its threads and of the worker processes. */
-function cpuUs(): number {
+function cpuUs(cluster: LocalCluster): number {
   const { user, system } = process.cpuUsage();
   return cluster.pids.reduce((sum, pid) => sum + processCpuUs(pid), user + system);
 }

@@ -6,6 +6,7 @@ import { Client, type ConnectOptions } from '../client/index.ts';
 import { SystemClock } from '../clock/index.ts';
 import type { Adaptive, AdaptiveCluster, AdaptOptions } from './adaptive.ts';
 import { importingTaskModule } from '../tasks/index.ts';
+import type { LocalParts } from './start-local.ts';
 import type { RunningScheduler } from './start-scheduler.ts';
 import type { ClusterWorker, WorkerStarter } from './cluster-workers.ts';
 
@@ -72,12 +73,15 @@ export class LocalCluster {
   private adaptive: Adaptive | undefined;
   private readonly log: Logger | undefined;
 
+  private readonly running: RunningScheduler;
+  private readonly starter: WorkerStarter;
+
   private constructor(
-    private readonly running: RunningScheduler,
-    private readonly starter: WorkerStarter,
-    private readonly transports: readonly Transport[],
+    private readonly parts: LocalParts,
     options: LocalClusterOptions,
   ) {
+    this.running = parts.running;
+    this.starter = parts.starter;
     this.clock = options.clock ?? new SystemClock();
     this.timeoutMs = options.timeoutMs ?? START_TIMEOUT_MS;
     this.log = options.log;
@@ -92,8 +96,7 @@ export class LocalCluster {
   static async start(options: LocalClusterOptions = {}): Promise<LocalCluster> {
     refuseInsideTask();
     const { startLocal } = await import('./start-local.ts');
-    const { running, starter, transports } = await startLocal(options);
-    const cluster = new LocalCluster(running, starter, transports, options);
+    const cluster = new LocalCluster(await startLocal(options), options);
     try {
       const { adapt, workers = adapt === undefined ? DEFAULT_WORKERS : (adapt.minimum ?? 0) } =
         options;
@@ -128,8 +131,9 @@ export class LocalCluster {
   /** A new client, closed together with the cluster. */
   async client(options: Omit<ConnectOptions, 'transports' | 'clock'> = {}): Promise<Client> {
     this.checkOpen();
-    const { transports, clock } = this;
-    const client = await Client.connect(this.address, { ...options, transports, clock });
+    const { transports, clientAddress } = this.parts;
+    const { clock } = this;
+    const client = await Client.connect(clientAddress, { ...options, transports, clock });
     this.clients.add(client);
     return client;
   }

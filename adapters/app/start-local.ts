@@ -2,6 +2,7 @@ import { type Clock, type Transport, YardmasterError } from '../../core/api/inde
 import type { WorkerMemoryConfig } from '../../core/config/types.ts';
 import { SystemClock } from '../clock/index.ts';
 import { Nanny } from '../nanny/index.ts';
+import { InMemoryTransport } from '../transport-inmemory/index.ts';
 import type { ClusterWorker, WorkerStarter } from './cluster-workers.ts';
 import type { ClusterMode, LocalClusterOptions } from './local-cluster.ts';
 import { type RunningScheduler, startScheduler } from './start-scheduler.ts';
@@ -13,6 +14,8 @@ import { settingsOf, settingsText, timeText } from './worker-settings.ts';
 export interface LocalParts {
   readonly running: RunningScheduler;
   readonly starter: WorkerStarter;
+  /** Where clients of this process reach the scheduler. */
+  readonly clientAddress: string;
   /** For clients. */
   readonly transports: readonly Transport[];
 }
@@ -20,7 +23,11 @@ export interface LocalParts {
 /** Starts the scheduler of a local cluster, and says how to start its workers. */
 export async function startLocal(options: LocalClusterOptions): Promise<LocalParts> {
   const { mode = 'threads', clock = new SystemClock(), config, log } = options;
-  const transport = options.transport ?? (await defaultTransport(mode, clock));
+  const within = new InMemoryTransport(clock, { byReference: true });
+  const transport = options.transport ?? (await defaultTransport(mode, { clock, within }));
+  // Workers of other processes are far; clients of this one are not.
+  const isClientFar = options.transport !== undefined || transport === within;
+  const transports = isClientFar ? [transport] : [transport, within];
   if (mode === 'processes' && transport.scheme !== 'tcp') {
     throw new YardmasterError(
       'ERR_CONFIG',
@@ -33,7 +40,7 @@ export async function startLocal(options: LocalClusterOptions): Promise<LocalPar
   const running = await startScheduler(
     {
       clock,
-      transports: [transport],
+      transports,
       ...(config === undefined ? {} : { config }),
       ...(log === undefined ? {} : { log }),
     },
@@ -43,16 +50,19 @@ export async function startLocal(options: LocalClusterOptions): Promise<LocalPar
     mode === 'processes'
       ? processStarter(running, options, clock)
       : guestStarter(running, { ...options, mode }, { clock, transport });
-  return { running, starter, transports: [transport] };
+  const clientAddress = isClientFar
+    ? running.address
+    : await running.scheduler.listen('inmemory://scheduler');
+  return { running, starter, clientAddress, transports };
 }
 
-async function defaultTransport(mode: ClusterMode, clock: Clock): Promise<Transport> {
-  if (mode === 'processes') {
-    const { tcp } = await import('../transport-tcp/index.ts');
-    return tcp.create({ clock }, {});
-  }
-  const { InMemoryTransport } = await import('../transport-inmemory/index.ts');
-  return new InMemoryTransport(clock, { byReference: true });
+async function defaultTransport(
+  mode: ClusterMode,
+  { clock, within }: { readonly clock: Clock; readonly within: Transport },
+): Promise<Transport> {
+  if (mode !== 'processes') return within;
+  const { tcp } = await import('../transport-tcp/index.ts');
+  return tcp.create({ clock }, {});
 }
 
 /** What each worker is: as the options say, else as the configuration says. */

@@ -8,6 +8,7 @@ export * from './executor.ts';
 export * from './fetch-data.ts';
 export * from './hooks.ts';
 export * from './insight.ts';
+export * from './local-plugins.ts';
 export * from './plugin.ts';
 export * from './policies.ts';
 export * from './reconnect.ts';

@@ -10,6 +10,7 @@ import type { EventLog } from './event-log.ts';
 import type { PluginInfo } from './scheduler.ts';
 import type { PluginLifecycle } from './plugin-lifecycle.ts';
 import type { PolicyDesk } from './policy-desk.ts';
+import type { WorkerPluginDesk } from './worker-plugin-desk.ts';
 import { VERSION } from '../api/version.ts';
 import type { WorkerCommands } from './worker-commands.ts';
 
@@ -24,6 +25,7 @@ export interface CommandScope {
   plugins(): readonly PluginInfo[];
   enqueue(stimulus: NewStimulus): void;
   readonly policies: PolicyDesk;
+  readonly workerPlugins: WorkerPluginDesk;
   readonly diagnostics: Diagnostics;
   readonly workerCommands: WorkerCommands;
   /** Keys of the tasks that occupy a thread of the worker. */
@@ -49,6 +51,7 @@ export class Commands {
       ['plugins', () => this.scope.plugins()],
       ['events', (parameters) => this.events(parameters)],
       ...this.scope.policies.commands,
+      ...this.scope.workerPlugins.commands,
       ...this.scope.diagnostics.commands,
       ...this.scope.workerCommands.commands,
     ]);

@@ -20,6 +20,7 @@ import type { Insight } from '../kernel/insight/insight.ts';
 import type { Container } from './container.ts';
 import { Observer } from './hook-table.ts';
 import { loadExtension } from './load-extension.ts';
+import { namedLogger } from './named-logger.ts';
 import type { Blueprint } from './plugin-blueprint.ts';
 import { CLOCK, EVENT_BUS, LOGGER, RESOLVER, SLOTS } from './tokens.ts';
 
@@ -222,14 +223,4 @@ export class LoadedPlugin {
     const inner = { ...place, optionsAt: [...place.optionsAt, ...at, 'options'] };
     return loadExtension(this.container.get(RESOLVER), entry, inner);
   }
-}
-
-/** Says in each line which plugin it is from. */
-function namedLogger(log: Logger, plugin: string): Logger {
-  return {
-    debug: (fields, message) => log.debug({ plugin, ...fields }, message),
-    info: (fields, message) => log.info({ plugin, ...fields }, message),
-    warn: (fields, message) => log.warn({ plugin, ...fields }, message),
-    error: (fields, message) => log.error({ plugin, ...fields }, message),
-  };
 }

@@ -20,8 +20,19 @@ export interface Blueprint {
   setup(context: PluginContext): Promise<PluginInstance>;
 }
 
+/** What a plugin is for: the scheduler, a worker, a nanny. */
+export type PluginKind = 'plugin' | 'worker-plugin' | 'nanny-plugin';
+
+const DEFINED_BY: Readonly<Record<PluginKind, string>> = {
+  plugin: 'definePlugin',
+  'worker-plugin': 'defineWorkerPlugin',
+  'nanny-plugin': 'defineNannyPlugin',
+};
+
 /** How a plugin was asked for. */
 export interface PluginRequest {
+  /** Default `plugin`. */
+  readonly kind?: PluginKind;
   readonly options?: Readonly<Record<string, unknown>>;
   readonly onError: OnError;
   readonly place: Place;
@@ -32,9 +43,10 @@ export interface PluginRequest {
  * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`
  */
 export function blueprintOf({ exported, source }: Resolved, request: PluginRequest): Blueprint {
-  const { options, onError, place } = request;
+  const { options, onError, place, kind = 'plugin' } = request;
   const common = { source, onError, place };
-  if (isDefinition(exported)) return fromDefinition(exported, common, options);
+  checkKind(exported, kind, source);
+  if (isDefinition(exported, kind)) return fromDefinition(exported, common, options);
   if (typeof exported === 'function' && isClass(exported)) {
     const Class = exported as unknown as PluginClass;
     const checked = checkOptions(
@@ -50,7 +62,7 @@ export function blueprintOf({ exported, source }: Resolved, request: PluginReque
   }
   throw new YardmasterError(
     'ERR_PLUGIN_LOAD',
-    `${source} is no plugin: expected a definition made by definePlugin, a class or an instance`,
+    `${source} is no ${kind}: expected a definition made by ${DEFINED_BY[kind]}, a class or an instance`,
     { source },
   );
 }
@@ -126,11 +138,22 @@ function fromInstance(instance: object, common: Common): Blueprint {
 }
 
 /** What says which contract it was written for is a definition, even without `definePlugin`. */
-function isDefinition(value: unknown): value is PluginDefinition<never> {
+function isDefinition(value: unknown, wanted: PluginKind): value is PluginDefinition<never> {
   if (typeof value !== 'object' || value === null) return false;
   const { kind, apiVersion, setup } = value as Record<string, unknown>;
   if (kind === undefined) return apiVersion !== undefined && typeof setup === 'function';
-  return kind === 'plugin';
+  return kind === wanted;
+}
+
+/** A plugin of the scheduler is none of a worker, and so on. */
+function checkKind(value: unknown, wanted: PluginKind, source: string): void {
+  const { kind } = (value ?? {}) as { readonly kind?: unknown };
+  if (typeof kind !== 'string' || kind === wanted || !Object.hasOwn(DEFINED_BY, kind)) return;
+  throw new YardmasterError(
+    'ERR_PLUGIN_LOAD',
+    `${source} is a ${kind}, and a ${wanted} is wanted here: make it with ${DEFINED_BY[wanted]}, or name it elsewhere`,
+    { source, kind, wanted },
+  );
 }
 
 /** An arrow function has no prototype; `new` would fail on it with a worse message. */

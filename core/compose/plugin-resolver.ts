@@ -49,6 +49,16 @@ export class PluginResolver {
     return { exported: pickExport(namespace, name, use, what), source: this.sourceOf(path, use) };
   }
 
+  /**
+   * Loads the whole module that a `use` names, or takes what is given in code.
+   * @throws YardmasterError `ERR_PLUGIN_LOAD`
+   */
+  async resolveModule(use: unknown, what: string): Promise<Resolved> {
+    if (typeof use !== 'string') return { exported: use, source: `${describe(use)} given in code` };
+    const path = this.locate(use, what);
+    return { exported: await importModule(path, use, what), source: this.sourceOf(path, use) };
+  }
+
   private async loadBuiltin(name: string): Promise<unknown> {
     try {
       return await this.builtins[name]?.();

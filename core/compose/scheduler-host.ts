@@ -13,7 +13,7 @@ import type { Insight } from '../kernel/insight/insight.ts';
 import type { KernelPorts } from '../kernel/ports.ts';
 import { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
 import type { TransitionRecord } from '../kernel/story.ts';
-import type { GatherReply } from '../messages/protocol.ts';
+import type { GatherReply, RemotePlugin } from '../messages/protocol.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { ClusterState } from '../state/cluster.ts';
 import { Absences } from './absences.ts';
@@ -41,6 +41,7 @@ import { StimulusQueue } from './stimulus-queue.ts';
 import { TransportTable } from './transport-table.ts';
 import { withTimeout } from './with-timeout.ts';
 import { WorkerCommands } from './worker-commands.ts';
+import { WorkerPluginDesk } from './worker-plugin-desk.ts';
 
 /** How often it is checked whether tasks have waited too long for a worker. */
 const NO_WORKERS_CHECK_MS = 250;
@@ -75,6 +76,13 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   private gatherer!: Gatherer;
   private commands!: Commands;
   private desk!: PolicyDesk;
+  private readonly workerPluginDesk = new WorkerPluginDesk({
+    workers: () => {
+      return [...this.sessions.workers].map(
+        ([address, { channel }]) => [address, channel] as const,
+      );
+    },
+  });
   private arePortsStale = false;
   /** What waits for the end of the present stimulus. */
   private readonly changes: (() => void)[] = [];
@@ -208,6 +216,10 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     this.queue.drain((next) => this.handle(next));
   }
 
+  get workerPlugins(): readonly RemotePlugin[] {
+    return this.workerPluginDesk.all;
+  }
+
   nextStimulusId(op: string): string {
     return this.queue.nextId(op);
   }
@@ -263,6 +275,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
       plugins: () => this.plugins,
       enqueue: (stimulus) => this.enqueue(stimulus),
       policies: this.desk,
+      workerPlugins: this.workerPluginDesk,
       diagnostics: new Diagnostics({
         kernel: this.kernel,
         events: this.eventLog,

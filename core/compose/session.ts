@@ -17,6 +17,7 @@ import {
   type RegisterClientRequest,
   type RegisterWorkerReply,
   type RegisterWorkerRequest,
+  type RemotePlugin,
   type Role,
   type WhoHasReply,
   type WhoHasRequest,
@@ -41,6 +42,8 @@ export interface SessionHost {
   readonly cluster: ClusterState;
   readonly sessions: Sessions;
   readonly absences: Absences;
+  /** Plugins that clients have registered for all workers. */
+  readonly workerPlugins: readonly RemotePlugin[];
   /** Handles a stimulus, at once unless another one is being handled. */
   enqueue(stimulus: NewStimulus & { readonly stimulusId?: string }): void;
   /** A name that no stimulus has had: `task-finished-17`. */
@@ -264,9 +267,11 @@ export class Session implements ChannelHandlers {
       ...(metrics === undefined ? {} : { metrics }),
       ...(held === undefined ? {} : { held }),
     });
+    const { workerPlugins } = host;
     return {
       heartbeatIntervalMs: heartbeatIntervalMs(host.cluster.workers.size),
       nowMs: host.clock.nowMs(),
+      ...(workerPlugins.length === 0 ? {} : { workerPlugins }),
     };
   }
 

@@ -7,13 +7,14 @@ import type { ToWorkerMessage } from '../messages/to-worker.ts';
 import type { WorkerIdentity, WorkerMetrics } from '../state/worker.ts';
 import type { Instruction, WorkerEvent } from '../worker/events.ts';
 import type { MemoryMode } from '../worker/memory/governor.ts';
-import { heldResults } from '../worker/on-scheduler.ts';
+import { heldResults, resultsOf } from '../worker/on-scheduler.ts';
 import { WorkerKernel } from '../worker/worker-kernel.ts';
 import { answerActorCall } from './actor-calls.ts';
 import { DataServer } from './data-server.ts';
 import { LogBook } from './log-book.ts';
 import { type Network, PeerChannels, transportFor } from './peer-channels.ts';
 import { WorkerActivities } from './worker-activities.ts';
+import { broken, notBack, schedulerGone } from './worker-errors.ts';
 import { WorkerInspection } from './worker-inspection.ts';
 import { takeIn } from './worker-intake.ts';
 import { type LinkedWorker, WorkerLink } from './worker-link.ts';
@@ -25,6 +26,7 @@ import {
   type WorkerHostOptions,
 } from './worker-options.ts';
 import { WorkerPace } from './worker-pace.ts';
+import { WorkerPlugins } from './worker-plugins.ts';
 import { Closer, WorkerServing } from './worker-serving.ts';
 
 export type { WorkerEnd, WorkerHostOptions } from './worker-options.ts';
@@ -65,6 +67,7 @@ export class WorkerHost {
   private readonly pace: WorkerPace;
   private readonly activities: WorkerActivities;
   private readonly inspection: WorkerInspection;
+  private readonly plugins: WorkerPlugins;
   private readonly timers: Timer[] = [];
   private readonly inbox: WorkerEvent[] = [];
   /** Registered: before that, messages of the scheduler wait. */
@@ -85,7 +88,20 @@ export class WorkerHost {
     this.link = link;
     this.pace = new WorkerPace({
       onPace: (op, stimulusId) => this.inbox.push({ op, stimulusId }),
-      onStatus: (status) => link.report({ op: 'worker-status-change', status }),
+      onStatus: (status) => {
+        link.report({ op: 'worker-status-change', status });
+        this.plugins.call('statusChanged', status);
+      },
+    });
+    this.plugins = new WorkerPlugins({
+      identity,
+      clock,
+      log,
+      folder: options.folder ?? process.cwd(),
+      results: () => resultsOf(kernel.tables),
+      logEvent: (topics, message) => this.logEvent(topics, message),
+      observe: (observer) => (kernel.observer = observer),
+      onCrash: (error) => this.giveUp(error),
     });
     this.inspection = new WorkerInspection({
       kernel,
@@ -158,11 +174,14 @@ export class WorkerHost {
     const host = new WorkerHost(parts);
     made.host = host;
     try {
-      await host.link.register();
+      await host.plugins.start(options.plugins ?? []);
+      const { workerPlugins = [] } = await host.link.register();
+      await host.plugins.agree(workerPlugins);
     } catch (error) {
       host.closing = Promise.resolve();
       host.activities.close();
       await host.stopServing(error as Error);
+      await host.plugins.close();
       memory.close();
       throw error;
     }
@@ -210,9 +229,12 @@ export class WorkerHost {
     return this.identity.name;
   }
 
-  /** Tells the scheduler, gives up what runs, and closes the executor. */
-  close(reason = 'asked to close'): Promise<void> {
-    this.closing ??= this.shutDown({ reason });
+  /**
+   * Tells the scheduler, gives up what runs, and closes the executor.
+   * @param end - why, and whether another one shall take its place
+   */
+  close(end: Omit<WorkerEnd, 'error'> = { reason: 'asked to close' }): Promise<void> {
+    this.closing ??= this.shutDown(end);
     return this.closing;
   }
 
@@ -245,7 +267,10 @@ export class WorkerHost {
       metrics: () => this.metrics(),
       executing: () => this.activities.executing(),
       onMessage: (message) => this.onMessage(message),
-      onRequest: (method, parameters) => this.inspection.answer(method, parameters),
+      onRequest: (method, parameters) => {
+        if (method === 'worker-plugin') return this.plugins.answer(parameters);
+        return this.inspection.answer(method, parameters);
+      },
       onBatchEnd: () => this.drain(),
       onGone: (error) => this.onSchedulerGone(error),
       held: () => heldResults(this.kernel.tables),
@@ -254,6 +279,7 @@ export class WorkerHost {
   }
 
   private begin(): void {
+    if (this.closing !== undefined) return; // It was told to while its plugins were set up.
     this.hasStarted = true;
     const { address, name, memory, timers, link } = this;
     const { schedulerAddress: scheduler, clock, log } = this.options;
@@ -421,9 +447,12 @@ export class WorkerHost {
     const stimulusId = link.nameEvent('scheduler-lost');
     this.pace.want('running', stimulusId);
     this.feed({ op: 'scheduler-lost', stimulusId });
+    this.plugins.call('schedulerLost');
     try {
-      const { attempts, afterMs } = await link.reconnect(rules);
+      const { value, attempts, afterMs } = await link.reconnect(rules);
       log.info({ address, attempts, afterMs }, 'the worker is back with its scheduler');
+      this.plugins.call('schedulerBack');
+      await this.plugins.agree(value.workerPlugins ?? []);
     } catch (error) {
       if (this.closing === undefined) this.closeBecause(notBack(gone, error));
     }
@@ -450,14 +479,7 @@ export class WorkerHost {
 
   /** The machine is broken: better no worker than one that does something else than it says. */
   private fail(cause: unknown): void {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    const error = new YardmasterError(
-      'ERR_INVARIANT',
-      `the worker ${this.address} closes: ${reason}`,
-      YardmasterError.is(cause) ? cause.data : {},
-      { cause },
-    );
-    this.giveUp(error);
+    this.giveUp(broken(this.address, cause));
   }
 
   private async shutDown(end: WorkerEnd): Promise<void> {
@@ -470,8 +492,10 @@ export class WorkerHost {
     if (!link.isClosed) {
       // The scheduler then knows that the goodbye is meant.
       link.report({ op: 'worker-status-change', status: 'closing' });
+      this.plugins.call('statusChanged', 'closing');
       await closer.attempt('the scheduler', () => link.close());
     }
+    await this.plugins.close();
     await this.stopServing(end.error);
     await closer.attempt('the executor', () => this.options.executor.close());
     memory.close();
@@ -484,20 +508,4 @@ export class WorkerHost {
     await this.parts.serving.stop(error);
     this.link.abort(error ?? new YardmasterError('ERR_CLOSED', `${this.address} closes`));
   }
-}
-
-function schedulerGone(scheduler: string, cause: Error | undefined): YardmasterError {
-  const why = cause === undefined ? '' : `: ${cause.message}`;
-  const message = `the scheduler ${scheduler} closed the connection${why}`;
-  return new YardmasterError(
-    'ERR_CLOSED',
-    message,
-    { scheduler },
-    cause === undefined ? {} : { cause },
-  );
-}
-
-function notBack(gone: YardmasterError, cause: unknown): YardmasterError {
-  const why = cause instanceof Error ? cause.message : String(cause);
-  return new YardmasterError('ERR_CLOSED', `${gone.message}, and ${why}`, gone.data, { cause });
 }

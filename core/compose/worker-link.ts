@@ -80,7 +80,7 @@ export class WorkerLink {
    * @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`
    * @throws RemoteError `ERR_REGISTRATION` when the scheduler refuses
    */
-  async register(): Promise<void> {
+  async register(): Promise<RegisterWorkerReply> {
     const { worker, network, schedulerAddress: address } = this;
     const { clock, connectTimeoutMs } = network;
     let serverId = '';
@@ -117,6 +117,7 @@ export class WorkerLink {
       every(clock, reply.heartbeatIntervalMs, () => this.heartbeat()),
       every(clock, KEEP_ALIVE_MS, () => this.report({ op: 'keep-alive' })),
     );
+    return reply;
   }
 
   /**
@@ -125,16 +126,12 @@ export class WorkerLink {
    * @throws YardmasterError `ERR_TIMEOUT` when it was not there in time, `ERR_PROTOCOL` when another
    *   version has come, `ERR_CLOSED` after {@link stop}
    */
-  reconnect(rules: ReconnectRules): Promise<CameBack<void>> {
+  reconnect(rules: ReconnectRules): Promise<CameBack<RegisterWorkerReply>> {
     const { network, ending, schedulerAddress } = this;
     return comeBack(network.clock, rules, ending.signal, async () => {
-      await this.register();
-      if (!this.isRegistered) {
-        throw new YardmasterError(
-          'ERR_CLOSED',
-          `${schedulerAddress} closed the connection at once`,
-        );
-      }
+      const reply = await this.register();
+      if (this.isRegistered) return reply;
+      throw new YardmasterError('ERR_CLOSED', `${schedulerAddress} closed the connection at once`);
     });
   }
 

@@ -6,6 +6,7 @@ import type { Logger } from '../api/plugin.ts';
 import type { OnSchedulerLost, ReconnectRules } from '../api/reconnect.ts';
 import type { Transport } from '../api/transport.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
+import type { LocalEntry } from './local-plugins.ts';
 import type { WorkerMemoryOptions } from './worker-memory.ts';
 
 /** What a worker is made of. */
@@ -44,6 +45,10 @@ export interface WorkerHostOptions {
   readonly outgoingTransfersMax?: number;
   /** Milliseconds for a connection to be made and answered. Default 10 000. */
   readonly connectTimeoutMs?: number;
+  /** Plugins that are set up before its first task. Default none. */
+  readonly plugins?: readonly LocalEntry[];
+  /** What their paths are relative to. Default: the current folder. */
+  readonly folder?: string;
   /** What it does when its scheduler is gone. Default `close`. */
   readonly onSchedulerLost?: OnSchedulerLost;
   /** With `reconnect`: for how long and how often it tries. Default: a minute. */

@@ -48,11 +48,22 @@ export interface RegisterWorkerRequest {
   readonly held?: HeldResults;
 }
 
+/** A plugin of workers as it travels: named, never code. */
+export interface RemotePlugin {
+  /** Under which it is known; a second one of the same name takes its place. */
+  readonly name: string;
+  /** Absolute path, or package. `#Name` picks an export, else the default one. */
+  readonly use: string;
+  readonly options?: Readonly<Record<string, unknown>>;
+}
+
 /** How often the worker shall report, and the time of the scheduler. */
 export interface RegisterWorkerReply {
   readonly heartbeatIntervalMs: number;
   /** The scheduler's clock, in milliseconds. */
   readonly nowMs: number;
+  /** What clients have registered for all workers. Default none. */
+  readonly workerPlugins?: readonly RemotePlugin[];
 }
 
 /** A client introduces itself. */

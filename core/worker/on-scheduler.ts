@@ -175,6 +175,11 @@ export function heldResults(tables: WorkerTables): HeldResults {
   };
 }
 
+/** Keys of all results that are here. O(tasks). */
+export function resultsOf({ tasks }: WorkerTables): readonly string[] {
+  return [...tasks.values()].filter(({ state }) => state === 'memory').map(({ key }) => key);
+}
+
 function isOwnResult({ state, runId }: WorkerTask): boolean {
   return state === 'memory' && runId >= 0;
 }

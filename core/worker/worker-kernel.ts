@@ -32,6 +32,15 @@ export class WorkerKernel {
   readonly tables: WorkerTables;
   private readonly scope: WorkerScope;
   private readonly log: WorkerStory;
+  /** Is told of each step; must not throw, nor call the machine. */
+  observer:
+    | ((
+        key: string,
+        start: WorkerTaskStateName,
+        finish: WorkerTaskStateName,
+        stimulusId: string,
+      ) => void)
+    | undefined;
   private transitionCount = 0;
   private nowMs = 0;
 
@@ -203,6 +212,7 @@ export class WorkerKernel {
       stimulusId: this.scope.stimulusId,
       atMs: this.nowMs,
     });
+    this.observer?.(task.key, start, task.state, this.scope.stimulusId);
   }
 
   private validate(): void {

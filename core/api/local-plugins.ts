@@ -1,0 +1,160 @@
+/** Plugins of workers and nannies, and modules that are loaded before anything starts. */
+import type { WorkerIdentity, WorkerStatus } from '../state/worker.ts';
+import type { WorkerTaskStateName } from '../state/worker-task-state-name.ts';
+import type { Clock, Timer } from './clock.ts';
+import type { YardmasterError } from './errors.ts';
+import type { Logger } from './plugin.ts';
+
+/** What every plugin outside of the scheduler receives when it is set up. */
+export interface LocalPluginContext {
+  /** Name of the plugin. */
+  readonly name: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Aborted when the plugin is removed, or its worker or nanny closes. */
+  readonly signal: AbortSignal;
+  /**
+   * Calls back at an interval until the timer is cancelled or the plugin is removed. What the
+   * callback throws is treated like an error of a hook.
+   */
+  every(intervalMs: number, callback: () => void): Timer;
+  /** Tells people of an error that the plugin survived: logged and counted. */
+  report(error: YardmasterError): void;
+}
+
+/** What a plugin of a worker receives. */
+export interface WorkerPluginContext extends LocalPluginContext {
+  /** The worker: address, name, threads, resources. */
+  readonly worker: WorkerIdentity;
+  /** Keys of the results that are here, at present. */
+  results(): readonly string[];
+  /** Publishes a message under topics on the scheduler. Lost while that is away. */
+  logEvent(topics: readonly string[], message: unknown): void;
+}
+
+/** What a worker tells its plugins. All are synchronous, and called in the order of the plugins. */
+export interface WorkerHooks {
+  /** After each step of a task on this worker. Called very often: cheap, please. */
+  taskTransition(
+    key: string,
+    start: WorkerTaskStateName,
+    finish: WorkerTaskStateName,
+    stimulusId: string,
+  ): void;
+  /** It was paused, goes on, or is about to close. */
+  statusChanged(status: WorkerStatus): void;
+  /** The connection to the scheduler is lost; `schedulerBack` or the end follows. */
+  schedulerLost(): void;
+  schedulerBack(): void;
+}
+
+/** What the `setup` of a worker plugin returns. */
+export interface WorkerPluginInstance extends Partial<WorkerHooks> {
+  /** When it is removed or replaced, or the worker closes. May be async; ten seconds at most. */
+  teardown?(): void | Promise<void>;
+}
+
+/** A plugin of a worker that a configuration, or `client.registerWorkerPlugin`, can name. */
+export interface WorkerPluginDefinition<Options = unknown> {
+  readonly kind: 'worker-plugin';
+  readonly name: string;
+  readonly apiVersion: number;
+  /** JSON schema of the options. */
+  readonly optionsSchema?: object;
+  /** May be async; ten seconds at most. */
+  setup(
+    context: WorkerPluginContext,
+    options: Options,
+  ): WorkerPluginInstance | void | Promise<WorkerPluginInstance | void>;
+}
+
+/** Declares a plugin of workers; types its options and its hooks. */
+export function defineWorkerPlugin<Options = Record<string, never>>(
+  definition: Omit<WorkerPluginDefinition<Options>, 'kind'>,
+): WorkerPluginDefinition<Options> {
+  return { kind: 'worker-plugin', ...definition };
+}
+
+/** The class form of a worker plugin, for those who come from Dask. Its options go to the constructor. */
+export interface WorkerPlugin extends WorkerPluginInstance {
+  /** Default: the name of the class. */
+  readonly name?: string;
+  setup?(context: WorkerPluginContext): void | Promise<void>;
+}
+
+/** How a worker process ended. */
+export interface ProcessEnding {
+  /** For people. */
+  readonly reason: string;
+  readonly pid: number | undefined;
+  readonly exitCode: number | undefined;
+  readonly signal: string | undefined;
+}
+
+/** What a plugin of a nanny receives. */
+export interface NannyPluginContext extends LocalPluginContext {
+  /** Name of the worker that the nanny looks after. */
+  readonly worker: string;
+  /** Ends the process of the worker, at once; another one takes its place. */
+  restart(): void;
+}
+
+/** What a nanny tells its plugins. All are synchronous. */
+export interface NannyHooks {
+  /** A process is about to be started. What is written into `environment` is there in the process. */
+  processStarting(environment: Record<string, string>): void;
+  /** The worker in the process has registered. */
+  processRegistered(address: string): void;
+  processEnded(ending: ProcessEnding): void;
+}
+
+/** What the `setup` of a nanny plugin returns. */
+export interface NannyPluginInstance extends Partial<NannyHooks> {
+  /** When the nanny ends. May be async; ten seconds at most. */
+  teardown?(): void | Promise<void>;
+}
+
+/** A plugin of a nanny that a configuration can name. It is set up before the first process starts. */
+export interface NannyPluginDefinition<Options = unknown> {
+  readonly kind: 'nanny-plugin';
+  readonly name: string;
+  readonly apiVersion: number;
+  /** JSON schema of the options. */
+  readonly optionsSchema?: object;
+  /** May be async; ten seconds at most. */
+  setup(
+    context: NannyPluginContext,
+    options: Options,
+  ): NannyPluginInstance | void | Promise<NannyPluginInstance | void>;
+}
+
+/** Declares a plugin of nannies; types its options and its hooks. */
+export function defineNannyPlugin<Options = Record<string, never>>(
+  definition: Omit<NannyPluginDefinition<Options>, 'kind'>,
+): NannyPluginDefinition<Options> {
+  return { kind: 'nanny-plugin', ...definition };
+}
+
+/** The class form of a nanny plugin. */
+export interface NannyPlugin extends NannyPluginInstance {
+  readonly name?: string;
+  setup?(context: NannyPluginContext): void | Promise<void>;
+}
+
+/** Where a module is loaded before anything starts. */
+export type PreloadRole = 'scheduler' | 'worker' | 'nanny';
+
+/** What the `setup` and the `teardown` of such a module receive. */
+export interface PreloadContext {
+  readonly role: PreloadRole;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** What a module exports that is loaded before anything starts: one of both at least. */
+export interface PreloadModule<Options = unknown> {
+  /** Before anything else of the scheduler, worker or nanny is there. Ten seconds at most. */
+  setup?(context: PreloadContext, options: Options): void | Promise<void>;
+  /** After everything else has closed. Ten seconds at most. */
+  teardown?(context: PreloadContext, options: Options): void | Promise<void>;
+}

@@ -1,0 +1,108 @@
+import type { Clock } from '../api/clock.ts';
+import { YardmasterError } from '../api/errors.ts';
+import type { WorkerHooks, WorkerPluginContext } from '../api/local-plugins.ts';
+import type { Logger } from '../api/plugin.ts';
+import type { WireMessage } from '../api/transport.ts';
+import { isPlainObject } from '../config/prepare.ts';
+import type { RemotePlugin } from '../messages/protocol.ts';
+import type { WorkerIdentity } from '../state/worker.ts';
+import { type LocalEntry, LocalPlugins } from './local-plugins.ts';
+import { PluginResolver } from './plugin-resolver.ts';
+
+/** What the plugins of a worker see of it. */
+export interface WorkerPluginsParts {
+  readonly identity: WorkerIdentity;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** What relative `use` paths are relative to. */
+  readonly folder: string;
+  readonly results: () => readonly string[];
+  readonly logEvent: (topics: readonly string[], message: unknown) => void;
+  /** Undefined while no plugin wants to know of transitions. */
+  readonly observe: (observer: WorkerHooks['taskTransition'] | undefined) => void;
+  readonly onCrash: (error: YardmasterError) => void;
+}
+
+/** The plugins of one worker: those of its configuration, and those that clients have registered. */
+export class WorkerPlugins {
+  private readonly plugins: LocalPlugins<WorkerPluginContext, WorkerHooks>;
+  /** Names of those that the scheduler wants here. */
+  private remote = new Set<string>();
+
+  constructor(private readonly parts: WorkerPluginsParts) {
+    const { clock, log, folder, onCrash, identity, results, logEvent } = parts;
+    this.plugins = new LocalPlugins({
+      kind: 'worker-plugin',
+      resolver: new PluginResolver({}, folder),
+      clock,
+      log,
+      context: (base) => ({ ...base, worker: identity, results, logEvent }),
+      onCrash,
+      onChange: () => this.onChange(),
+    });
+  }
+
+  /** Sets up what is configured. What fails is logged: a worker without it is better than none. */
+  async start(entries: readonly LocalEntry[]): Promise<void> {
+    for (const entry of entries) await this.attempt(() => this.plugins.add(entry));
+  }
+
+  /** Brings what clients have registered in line with what the scheduler says that it is. */
+  async agree(wanted: readonly RemotePlugin[]): Promise<void> {
+    const names = new Set(wanted.map(({ name }) => name));
+    for (const name of this.remote) {
+      if (!names.has(name)) await this.attempt(() => this.plugins.remove(name));
+    }
+    for (const plugin of wanted) {
+      if (!this.remote.has(plugin.name)) await this.attempt(() => this.plugins.add(plugin));
+    }
+    this.remote = names;
+  }
+
+  /**
+   * What the scheduler asks: to add a plugin, or to remove one.
+   * @throws YardmasterError as {@link LocalPlugins.add}
+   */
+  async answer({ action, plugin }: WireMessage): Promise<WireMessage> {
+    const { name, use, options } = plugin as RemotePlugin;
+    if (action === 'remove') {
+      this.remote.delete(name);
+      return { name, wasThere: await this.plugins.remove(name) };
+    }
+    if (action !== 'add' || (options !== undefined && !isPlainObject(options))) {
+      throw new YardmasterError('ERR_PROTOCOL', `a worker plugin cannot be ${String(action)}ed`);
+    }
+    await this.plugins.add({ name, use, ...(options === undefined ? {} : { options }) });
+    this.remote.add(name);
+    return { name };
+  }
+
+  /** See {@link LocalPlugins.call}. */
+  get call(): LocalPlugins<WorkerPluginContext, WorkerHooks>['call'] {
+    return this.plugins.call.bind(this.plugins);
+  }
+
+  describe(): readonly object[] {
+    return this.plugins.infos;
+  }
+
+  close(): Promise<void> {
+    return this.plugins.close();
+  }
+
+  private onChange(): void {
+    const { plugins, parts } = this;
+    const observer: WorkerHooks['taskTransition'] = (...args) =>
+      plugins.call('taskTransition', ...args);
+    parts.observe(plugins.has('taskTransition') ? observer : undefined);
+  }
+
+  private async attempt(change: () => Promise<unknown>): Promise<void> {
+    try {
+      await change();
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      this.parts.log.error({ err: error }, `a plugin of this worker is not there: ${why}`);
+    }
+  }
+}

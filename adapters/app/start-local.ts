@@ -1,3 +1,4 @@
+import { dirname, resolve } from 'node:path';
 import { type Clock, type Transport, YardmasterError } from '../../core/api/index.ts';
 import type { WorkerMemoryConfig } from '../../core/config/types.ts';
 import { SystemClock } from '../clock/index.ts';
@@ -5,6 +6,7 @@ import { Nanny } from '../nanny/index.ts';
 import { InMemoryTransport } from '../transport-inmemory/index.ts';
 import type { ClusterWorker, WorkerStarter } from './cluster-workers.ts';
 import type { ClusterMode, LocalClusterOptions } from './local-cluster.ts';
+import { NannyPlugins } from './nanny-plugins.ts';
 import { type RunningScheduler, startScheduler } from './start-scheduler.ts';
 import { startWorker } from './start-worker.ts';
 import { textLogger } from './text-log.ts';
@@ -98,7 +100,7 @@ function guestStarter(
   const shape = workerShape(running, options);
   return async (name) => {
     const worker = await startWorker(running.address, {
-      ...settingsOf(running.scheduler.config.worker),
+      ...settingsOf({ worker: running.scheduler.config.worker, folder: folderOf(options) }),
       ...shape,
       name,
       executor: mode === 'inline' ? 'inline' : 'threads',
@@ -140,28 +142,41 @@ function processStarter(
     ...(list.length === 0 ? [] : ['--resources', list.join(' ')]),
     ...(shape.memoryLimitBytes === 0 ? [] : memoryFlags(shape.memoryLimitBytes, shape.memory)),
     ...(shape.ready === 'priority' ? [] : ['--ready', shape.ready]),
-    ...['--settings', settingsText(running.scheduler.config.worker)],
+    ...['--settings', settingsText(running.scheduler.config.worker, folderOf(options))],
   ];
-  return (name) => {
+  const { nannyPlugins, nannyPreload } = running.scheduler.config.worker;
+  const log = options.log ?? textLogger('cluster');
+  return async (name) => {
+    const plugins = await NannyPlugins.start({
+      ...{ name, plugins: nannyPlugins, preload: nannyPreload },
+      ...{ folder: folderOf(options), clock, log },
+    });
     const nanny = new Nanny({
       name,
       args: [...args, '--name', name],
       clock,
-      log: options.log ?? textLogger('cluster'),
+      log,
       stuckAfterMs: stuckAfter,
+      hooks: plugins.hooks,
       ...(isReplaced ? {} : { rules: { attemptsMax: 0 } }),
     });
-    return Promise.resolve({
+    plugins.serve(nanny);
+    return {
       name,
       get pid() {
         return nanny.pid;
       },
-      ended: nanny.ended,
+      ended: nanny.ended.then(() => plugins.close()),
       deathError: () => nanny.deathError(),
       // The cluster closes as a whole, or the scheduler computes again what is needed.
       close: () => nanny.close(0),
-    });
+    };
   };
+}
+
+/** What relative paths of the configuration are relative to. */
+function folderOf({ config }: LocalClusterOptions): string {
+  return typeof config === 'string' ? dirname(resolve(config)) : process.cwd();
 }
 
 function memoryFlags(limitBytes: number, memory: WorkerMemoryConfig): string[] {

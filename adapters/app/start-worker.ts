@@ -5,8 +5,12 @@ import {
   type OnSchedulerLost,
   RECONNECT_TIMEOUT_MS,
   type Transport,
+  type UseEntry,
   YardmasterError,
 } from '../../core/api/index.ts';
+import type { LocalEntry } from '../../core/compose/local-plugins.ts';
+import { PluginResolver } from '../../core/compose/plugin-resolver.ts';
+import { Preloads } from '../../core/compose/preloads.ts';
 import {
   type WorkerEnd,
   WorkerHost,
@@ -18,6 +22,7 @@ import { SystemClock } from '../clock/index.ts';
 import { collectGarbage, collectYoungGarbage } from '../memory/index.ts';
 import { MemoryStore, removeAbandoned, SpillFolder } from '../store/index.ts';
 import type { ClusterReach } from '../tasks/index.ts';
+import { type Lifetime, limitLifetime } from './lifetime.ts';
 import { textLogger } from './text-log.ts';
 
 /** Part of the memory limit that tasks may leave behind in a thread before it collects that. */
@@ -57,6 +62,14 @@ export interface StartWorkerOptions {
   readonly clock?: Clock;
   /** Default: warnings and errors on the error stream. */
   readonly log?: Logger;
+  /** Plugins that are set up before its first task. Default none. */
+  readonly plugins?: readonly LocalEntry[];
+  /** Modules that are loaded before anything else. Default none. */
+  readonly preload?: readonly UseEntry[];
+  /** What the paths of both are relative to. Default: the current folder. */
+  readonly folder?: string;
+  /** After which it retires and closes. Default: none. */
+  readonly lifetime?: Lifetime;
   /** When the scheduler is gone: say so and close, or try to come back. Default `close`. */
   readonly onSchedulerLost?: OnSchedulerLost;
   /** Milliseconds for coming back; Infinity: for ever. Default 60 000. */
@@ -93,50 +106,88 @@ export async function startWorker(
   scheduler: string,
   options: StartWorkerOptions = {},
 ): Promise<RunningWorker> {
-  const { clock = new SystemClock(), name, resources } = options;
+  const { clock = new SystemClock(), name, lifetime } = options;
   const { log = textLogger(name ?? 'worker') } = options;
-  const scheme = schemeOf(scheduler);
   const transports = await transportsFor(scheduler, options.transports ?? [], clock);
-  const cluster = { scheduler, transports: [...transports.values()] };
-  const executor = await makeExecutor(options, clock, log, cluster);
+  const preloads = await loadPreloads(options, clock, log);
+  await preloads?.setUp();
+  let executor: Executor | undefined;
   try {
+    const cluster = { scheduler, transports: [...transports.values()] };
+    executor = await makeExecutor(options, clock, log, cluster);
     const host = await WorkerHost.start({
-      schedulerAddress: scheduler,
-      listenAddress: `${scheme}://${options.host ?? (scheme === 'tcp' ? '127.0.0.1' : 'local')}:0`,
+      ...hostOptions(scheduler, options, log),
       transports,
       executor,
-      store: new MemoryStore(),
       clock,
       log,
-      memoryLimitBytes: options.memoryLimitBytes ?? 0,
-      memory: memoryOptions(options, log),
-      validate: options.validate ?? false,
-      pid: process.pid,
-      versions: { node: process.versions.node },
-      ...(name === undefined ? {} : { name }),
-      ...(options.nanny === undefined ? {} : { nanny: options.nanny }),
-      ...(resources === undefined ? {} : { resources }),
-      ...(options.ready === undefined ? {} : { ready: options.ready }),
-      ...reconnection(options),
-      ...(options.isGuest === true ? {} : { measureMemory: () => process.memoryUsage.rss() }),
     });
-    const closed = host.finished.then(({ error }) => {
-      if (error !== undefined) throw error;
-    });
-    closed.catch(() => undefined); // Whoever waits for it is told.
-    return {
-      name: host.name,
-      address: host.address,
-      closed,
-      ended: host.finished,
-      close: () => host.close(),
-      retire: (timeoutMs) => host.retire(timeoutMs),
-      logEvent: (topics, message) => host.logEvent(topics, message),
-    };
+    if (lifetime !== undefined) limitLifetime(host, lifetime, { clock, log });
+    return running(host, preloads);
   } catch (error) {
-    await executor.close();
+    await executor?.close();
+    await preloads?.tearDown();
     throw error;
   }
+}
+
+function running(host: WorkerHost, preloads: Preloads | undefined): RunningWorker {
+  const ended = host.finished.then(async (end) => {
+    await preloads?.tearDown();
+    return end;
+  });
+  const closed = ended.then(({ error }) => {
+    if (error !== undefined) throw error;
+  });
+  closed.catch(() => undefined); // Whoever waits for it is told.
+  return {
+    name: host.name,
+    address: host.address,
+    closed,
+    ended,
+    close: async () => {
+      await host.close();
+      await ended;
+    },
+    retire: (timeoutMs) => host.retire(timeoutMs),
+    logEvent: (topics, message) => host.logEvent(topics, message),
+  };
+}
+
+async function loadPreloads(
+  { preload = [], folder = process.cwd() }: StartWorkerOptions,
+  clock: Clock,
+  log: Logger,
+): Promise<Preloads | undefined> {
+  if (preload.length === 0) return undefined;
+  return Preloads.load(preload, new PluginResolver({}, folder), { role: 'worker', clock, log });
+}
+
+function hostOptions(
+  scheduler: string,
+  options: StartWorkerOptions,
+  log: Logger,
+): Omit<WorkerHostOptions, 'transports' | 'executor' | 'clock' | 'log'> {
+  const { name, resources, nanny, ready, plugins, folder } = options;
+  const scheme = schemeOf(scheduler);
+  return {
+    schedulerAddress: scheduler,
+    listenAddress: `${scheme}://${options.host ?? (scheme === 'tcp' ? '127.0.0.1' : 'local')}:0`,
+    store: new MemoryStore(),
+    memoryLimitBytes: options.memoryLimitBytes ?? 0,
+    memory: memoryOptions(options, log),
+    validate: options.validate ?? false,
+    pid: process.pid,
+    versions: { node: process.versions.node },
+    ...(name === undefined ? {} : { name }),
+    ...(nanny === undefined ? {} : { nanny }),
+    ...(resources === undefined ? {} : { resources }),
+    ...(ready === undefined ? {} : { ready }),
+    ...(plugins === undefined ? {} : { plugins }),
+    ...(folder === undefined ? {} : { folder }),
+    ...reconnection(options),
+    ...(options.isGuest === true ? {} : { measureMemory: () => process.memoryUsage.rss() }),
+  };
 }
 
 function reconnection({

@@ -1,35 +1,81 @@
+import { type UseEntry, YardmasterError } from '../../core/api/index.ts';
 import { loadConfigObject } from '../../core/config/load.ts';
-import type { ConfigInput, WorkerConfig } from '../../core/config/types.ts';
+import type { ConfigInput, PluginEntry, WorkerConfig } from '../../core/config/types.ts';
 import type { StartWorkerOptions } from './start-worker.ts';
 
+/** The part of a configuration that workers take as it is, and what its paths are relative to. */
+export interface WorkerSettings {
+  readonly worker: Partial<WorkerConfig>;
+  readonly folder: string;
+}
+
 /** What a worker takes from its configuration as it is. */
-export function settingsOf({
-  onSchedulerLost,
-  reconnectTimeout,
-}: Partial<WorkerConfig>): Partial<StartWorkerOptions> {
+export function settingsOf({ worker, folder }: WorkerSettings): Partial<StartWorkerOptions> {
+  const { onSchedulerLost, reconnectTimeout, plugins, preload, lifetime, retireTimeout } = worker;
   return {
+    folder,
     ...(onSchedulerLost === undefined ? {} : { onSchedulerLost }),
     ...(reconnectTimeout === undefined ? {} : { reconnectTimeoutMs: reconnectTimeout }),
+    ...(plugins === undefined ? {} : { plugins }),
+    ...(preload === undefined ? {} : { preload }),
+    ...(lifetime === undefined || !Number.isFinite(lifetime)
+      ? {}
+      : {
+          lifetime: {
+            lifetimeMs: lifetime,
+            staggerMs: worker.lifetimeStagger ?? 0,
+            restart: worker.lifetimeRestart ?? false,
+            ...(retireTimeout === undefined ? {} : { retireMs: retireTimeout }),
+          },
+        }),
   };
 }
 
-/** The same for a worker in a process of its own, as a value of `--settings`. */
-export function settingsText({ onSchedulerLost, reconnectTimeout }: WorkerConfig): string {
+/**
+ * The same for a worker in a process of its own, as a value of `--settings`.
+ * @throws YardmasterError `ERR_CONFIG` when a plugin is given in code, which cannot travel
+ */
+export function settingsText(config: WorkerConfig, folder: string): string {
   const worker: ConfigInput['worker'] = {
-    onSchedulerLost,
-    reconnectTimeout: timeText(reconnectTimeout),
+    onSchedulerLost: config.onSchedulerLost,
+    reconnectTimeout: timeText(config.reconnectTimeout),
+    lifetime: timeText(config.lifetime),
+    lifetimeStagger: timeText(config.lifetimeStagger),
+    lifetimeRestart: config.lifetimeRestart,
+    retireTimeout: timeText(config.retireTimeout),
+    plugins: named(config.plugins, 'plugins'),
+    preload: named(config.preload, 'preload'),
   };
-  return JSON.stringify(worker);
+  return JSON.stringify({ worker, folder });
 }
 
 /** What {@link settingsText} wrote. */
-export function readSettings(text: string): Partial<WorkerConfig> {
-  const given = JSON.parse(text) as NonNullable<ConfigInput['worker']>;
-  const { worker } = loadConfigObject({ worker: given }).config;
-  return Object.fromEntries(Object.entries(worker).filter(([name]) => name in given));
+export function readSettings(text: string): WorkerSettings {
+  const { worker: given, folder } = JSON.parse(text) as {
+    readonly worker: NonNullable<ConfigInput['worker']>;
+    readonly folder: string;
+  };
+  const { worker } = loadConfigObject({ worker: given }, folder).config;
+  const entries = Object.entries(worker).filter(([name]) => name in given);
+  return { worker: Object.fromEntries(entries), folder };
 }
 
 /** A time as flags and configurations are written. */
 export function timeText(ms: number): string {
   return Number.isFinite(ms) ? `${ms} ms` : 'inf';
+}
+
+function named(
+  entries: readonly (UseEntry | PluginEntry)[],
+  field: string,
+): readonly { readonly use: string }[] {
+  return entries.map((entry, index) => {
+    const { use } = entry;
+    if (typeof use === 'string') return { ...entry, use };
+    throw new YardmasterError(
+      'ERR_CONFIG',
+      `worker.${field}[${index}] is given in code, which cannot reach workers in processes of their own; name its module`,
+      { field: `worker.${field}[${index}]` },
+    );
+  });
 }

@@ -1,9 +1,9 @@
 import { loadConfigFile, loadConfigObject } from '../../core/config/load.ts';
-import type { WorkerConfig, WorkerMemoryConfig } from '../../core/config/types.ts';
+import type { WorkerMemoryConfig } from '../../core/config/types.ts';
 import type { WorkerEnd } from '../../core/compose/worker-options.ts';
 import { YardmasterError } from '../../core/api/index.ts';
 import { type RunningWorker, startWorker } from '../app/start-worker.ts';
-import { readSettings, settingsOf } from '../app/worker-settings.ts';
+import { readSettings, settingsOf, type WorkerSettings } from '../app/worker-settings.ts';
 import { SystemClock } from '../clock/index.ts';
 import { type LastWords, NannyLink } from '../nanny/index.ts';
 import { type LogFlags, stderrLogger } from './logger.ts';
@@ -18,14 +18,11 @@ export async function workerCommand(
   scheduler: string,
   flags: WorkerFlags & LogFlags,
 ): Promise<number> {
-  const configured: Partial<WorkerConfig> = {
-    ...(flags.config === undefined ? {} : (await loadConfigFile(flags.config)).config.worker),
-    ...(flags.settings === undefined ? {} : readSettings(flags.settings)),
-  };
-  const { nanny = true, retireTimeout = RETIRE_MS } = { ...configured, ...flags };
-  if (flags.supervised === true) return supervisedCommand(scheduler, flags, configured);
-  if (nanny) return nannyCommand(scheduler, flags, configured);
-  const worker = await start(scheduler, flags, configured);
+  const settings = await settingsFrom(flags);
+  const { nanny = true, retireTimeout = RETIRE_MS } = { ...settings.worker, ...flags };
+  if (flags.supervised === true) return supervisedCommand(scheduler, flags, settings);
+  if (nanny) return nannyCommand(scheduler, flags, settings);
+  const worker = await start(scheduler, flags, settings);
   const stopped = untilStopped({
     closed: worker.closed,
     close: async () => {
@@ -38,14 +35,21 @@ export async function workerCommand(
   return stopped;
 }
 
+async function settingsFrom({ config, settings }: WorkerFlags): Promise<WorkerSettings> {
+  if (settings !== undefined) return readSettings(settings);
+  if (config === undefined) return { worker: {}, folder: process.cwd() };
+  const loaded = await loadConfigFile(config);
+  return { worker: loaded.config.worker, folder: loaded.folder };
+}
+
 /** The process that a nanny looks after. */
 async function supervisedCommand(
   scheduler: string,
   flags: WorkerFlags & LogFlags,
-  configured: Partial<WorkerConfig>,
+  settings: WorkerSettings,
 ): Promise<number> {
   const link = new NannyLink(new SystemClock());
-  const worker = await start(scheduler, flags, configured);
+  const worker = await start(scheduler, flags, settings);
   let signal: string | undefined;
   process.on('SIGTERM', () => {
     signal = 'SIGTERM';
@@ -70,13 +74,14 @@ function lastWords({ reason, error, restart }: WorkerEnd, signal: string | undef
 function start(
   scheduler: string,
   flags: WorkerFlags & LogFlags,
-  configured: Partial<WorkerConfig>,
+  settings: WorkerSettings,
 ): Promise<RunningWorker> {
   const { name, host } = flags;
+  const { worker: configured } = settings;
   const { threads, resources, memoryLimit, ready, killGrace } = { ...configured, ...flags };
   const memory = { ...configured.memory, ...memoryOf(flags) };
   return startWorker(scheduler, {
-    ...settingsOf(configured),
+    ...settingsOf(settings),
     memory,
     log: stderrLogger(flags, name ?? 'worker'),
     ...(threads === undefined ? {} : { threads }),

@@ -11,6 +11,7 @@ import type { Future } from './future.ts';
 import { type PolicyControl, policyControl } from './policy-control.ts';
 import type { Session } from './session.ts';
 import { entriesIn } from './structure.ts';
+import { remotePlugin, type WorkerPluginEntry } from './worker-plugins.ts';
 
 /** What a round of the Active Memory Manager did. */
 export interface AmmRound {
@@ -247,6 +248,26 @@ export class ClusterAccess {
     workers: readonly string[] = [],
   ): Promise<{ readonly restarted: readonly WorkerName[]; readonly kept: readonly WorkerName[] }> {
     return this.command('restart-workers', { workers });
+  }
+
+  /**
+   * Sets a plugin up on all workers, and on those that come later, before their first task. When one
+   * worker refuses it, none has it.
+   *
+   * @returns its name, for {@link unregisterWorkerPlugin}
+   * @throws RemoteError `ERR_PLUGIN_SETUP` with what the workers said; YardmasterError `ERR_PLUGIN_LOAD`
+   */
+  async registerWorkerPlugin(plugin: WorkerPluginEntry): Promise<string> {
+    const { name } = await this.command<{ readonly name: string }>(
+      'register-worker-plugin',
+      remotePlugin(plugin),
+    );
+    return name;
+  }
+
+  /** Tears it down on all workers. @throws RemoteError `ERR_PLUGIN_SETUP` when there is none such */
+  async unregisterWorkerPlugin(name: string): Promise<void> {
+    await this.command('unregister-worker-plugin', { name });
   }
 
   /** The workers that `retireWorkers` would choose. */

@@ -69,3 +69,4 @@ export {
   type RestartOptions,
   WorkerAccess,
 } from './worker-access.ts';
+export type { WorkerPluginEntry } from './worker-plugins.ts';

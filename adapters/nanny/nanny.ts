@@ -1,4 +1,10 @@
-import { type Clock, type Logger, type Timer, YardmasterError } from '../../core/api/index.ts';
+import {
+  type Clock,
+  type Logger,
+  type NannyHooks,
+  type Timer,
+  YardmasterError,
+} from '../../core/api/index.ts';
 import { RESTART_RULES, restartDelayMs, type RestartRules } from './backoff.ts';
 import type { RestartEvent } from './messages.ts';
 import {
@@ -33,6 +39,8 @@ export interface NannyOptions {
   readonly onStdout?: (text: string) => void;
   /** Default: to our own stderr, from when it has registered. */
   readonly onStderr?: (text: string, hasRegistered: boolean) => void;
+  /** Plugins, say. They must not throw. */
+  readonly hooks?: Partial<NannyHooks>;
   /** Each time it has registered. */
   readonly onRegistered?: (address: string) => void;
 }
@@ -118,11 +126,19 @@ export class Nanny {
     this.process?.kill();
   }
 
+  /** Ends the process in good order; another one takes its place. */
+  restart(): void {
+    this.process?.terminate();
+  }
+
   private begin(): void {
     const { options } = this;
     this.timer = undefined;
+    const environment: Record<string, string> = {};
+    options.hooks?.processStarting?.(environment);
     const settings: WorkerProcessOptions = {
       args: [...options.args, '--supervised'],
+      environment,
       clock: options.clock,
       stuckAfterMs: options.stuckAfterMs ?? STUCK_AFTER_MS,
       onStdout: options.onStdout ?? ((text) => void process.stdout.write(text)),
@@ -145,12 +161,15 @@ export class Nanny {
       this.process?.send({ op: 'replaces', event });
       this.options.log.info({ worker: this.name, address }, `worker "${this.name}" is back`);
     }
+    this.options.hooks?.processRegistered?.(address);
     this.options.onRegistered?.(address);
   }
 
   private onEnd(end: ProcessEnd): void {
     this.last = end;
     this.process = undefined;
+    const { pid, exitCode, signal } = end;
+    this.options.hooks?.processEnded?.({ reason: describeEnd(end), pid, exitCode, signal });
     const { words } = end;
     if (this.isClosing || words?.kind === 'done') this.finish(undefined);
     else if (!this.hasComeUp) this.finish(deathOf(this.name, end));

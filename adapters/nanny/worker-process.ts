@@ -25,6 +25,8 @@ export interface WorkerProcessOptions {
   readonly nodeArgs?: readonly string[];
   /** Default: the command line of this package. */
   readonly program?: string;
+  /** Beside what this process has. */
+  readonly environment?: Readonly<Record<string, string>>;
   readonly clock: Clock;
   /** Milliseconds without a sign of life, once it has registered, after which it counts as stuck. */
   readonly stuckAfterMs: number;
@@ -73,7 +75,7 @@ export class WorkerProcess {
     // The compiled command, also when this file itself runs uncompiled.
     const program = options.program ?? createRequire(import.meta.url).resolve('#cli');
     this.child = spawn(process.execPath, [...nodeArgs, program, ...args], {
-      env: { ...ENVIRONMENT, ...process.env },
+      env: { ...ENVIRONMENT, ...process.env, ...options.environment },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     });
     keepTrackOf(this.child);
@@ -109,6 +111,11 @@ export class WorkerProcess {
   close(retireMs: number): void {
     if (this.hasRegistered) this.send({ op: 'close', retireMs });
     else this.child.kill('SIGTERM');
+  }
+
+  /** Ends it in good order, with nothing given away. */
+  terminate(): void {
+    this.child.kill('SIGTERM');
   }
 
   /** Ends it at once, as a crash would. */

@@ -258,6 +258,7 @@ export class LocalPlugins<Context extends LocalPluginContext, Hooks extends obje
 
 function failure(what: string, plugin: string, cause: unknown): YardmasterError {
   if (YardmasterError.is(cause, 'ERR_PLUGIN_LOAD')) return cause;
+  if (YardmasterError.is(cause, 'ERR_CONFIG')) return cause;
   const message = `${what}: ${messageOf(cause)}`;
   return new YardmasterError('ERR_PLUGIN_SETUP', message, { plugin }, { cause });
 }

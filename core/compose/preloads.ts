@@ -71,7 +71,7 @@ export class Preloads {
 function checked(exported: unknown, source: string): PreloadModule {
   const found = (exported ?? {}) as Record<string, unknown>;
   const isUsable = ['setup', 'teardown'].some((name) => typeof found[name] === 'function');
-  if (isUsable) return found as PreloadModule;
+  if (isUsable) return found;
   throw new YardmasterError(
     'ERR_PLUGIN_LOAD',
     `the preload ${source} exports neither a function setup nor a function teardown`,

@@ -36,6 +36,7 @@ import type {
   PluginInfo,
   Scheduler,
 } from './scheduler.ts';
+import { Preloads } from './preloads.ts';
 import { Session, type SessionHost, type Sessions } from './session.ts';
 import { StimulusQueue } from './stimulus-queue.ts';
 import { TransportTable } from './transport-table.ts';
@@ -76,6 +77,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   private gatherer!: Gatherer;
   private commands!: Commands;
   private desk!: PolicyDesk;
+  private preloads: Preloads | undefined;
   private readonly workerPluginDesk = new WorkerPluginDesk({
     workers: () => {
       return [...this.sessions.workers].map(
@@ -140,6 +142,11 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
       const place = { origin: loaded.origin, optionsAt: ['scheduler', 'transport', 'options'] };
       await this.transports.addConfigured(transport, extensions.resolver, place);
     }
+    this.preloads = await Preloads.load(this.config.scheduler.preload, extensions.resolver, {
+      role: 'scheduler',
+      clock: this.clock,
+      log: this.log,
+    });
     await extensions.load();
   }
 
@@ -157,6 +164,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   async boot(): Promise<void> {
     try {
       await this.load();
+      await this.preloads?.setUp();
       for (const note of this.loaded.notes) this.log.warn({}, note);
       this.makeKernel();
       await this.extensions.start();
@@ -404,6 +412,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     (this.gatherer as Gatherer | undefined)?.close();
     this.extensions.bus.emit('closed');
     await this.attempt(() => this.extensions.dispose());
+    await this.preloads?.tearDown();
   }
 
   private async closeSession({ channel }: Session): Promise<void> {

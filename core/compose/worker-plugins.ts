@@ -1,5 +1,5 @@
 import type { Clock } from '../api/clock.ts';
-import { YardmasterError } from '../api/errors.ts';
+import { type ErrorCode, YardmasterError } from '../api/errors.ts';
 import type { WorkerHooks, WorkerPluginContext } from '../api/local-plugins.ts';
 import type { Logger } from '../api/plugin.ts';
 import type { WireMessage } from '../api/transport.ts';
@@ -42,9 +42,14 @@ export class WorkerPlugins {
     });
   }
 
-  /** Sets up what is configured. What fails is logged: a worker without it is better than none. */
+  /**
+   * Sets up what is configured. A setup that fails is logged: a worker without it is better than none.
+   * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG` when the configuration is wrong
+   */
   async start(entries: readonly LocalEntry[]): Promise<void> {
-    for (const entry of entries) await this.attempt(() => this.plugins.add(entry));
+    for (const entry of entries) {
+      await this.attempt(() => this.plugins.add(entry), ['ERR_PLUGIN_LOAD', 'ERR_CONFIG']);
+    }
   }
 
   /** Brings what clients have registered in line with what the scheduler says that it is. */
@@ -97,10 +102,14 @@ export class WorkerPlugins {
     parts.observe(plugins.has('taskTransition') ? observer : undefined);
   }
 
-  private async attempt(change: () => Promise<unknown>): Promise<void> {
+  private async attempt(
+    change: () => Promise<unknown>,
+    fatal: readonly ErrorCode[] = [],
+  ): Promise<void> {
     try {
       await change();
     } catch (error) {
+      if (fatal.some((code) => YardmasterError.is(error, code))) throw error;
       const why = error instanceof Error ? error.message : String(error);
       this.parts.log.error({ err: error }, `a plugin of this worker is not there: ${why}`);
     }

@@ -18,9 +18,17 @@ export function normaliseEntries(root: unknown): { value: unknown; problems: Pro
   const withMemory = within(root, 'worker', (worker) =>
     within(worker, 'memory', (memory) => withoutFalse(memory, problems)),
   );
-  const value = within(withMemory, 'scheduler', (scheduler) => {
+  const withWorkers = within(withMemory, 'worker', (worker) =>
+    ['plugins', 'preload', 'nannyPlugins', 'nannyPreload'].reduce<unknown>(
+      (changed, field) => within(changed, field, (items) => each(items, plain)),
+      worker,
+    ),
+  );
+  const value = within(withWorkers, 'scheduler', (scheduler) => {
     let result = within(scheduler, 'transport', plain);
-    result = within(result, 'plugins', (items) => each(items, plain));
+    for (const field of ['plugins', 'preload']) {
+      result = within(result, field, (items) => each(items, plain));
+    }
     for (const field of ['policies', 'shadows']) {
       result = within(result, field, (policies) =>
         SLOT_NAMES.reduce<unknown>((changed, slot) => within(changed, slot, plain), policies),

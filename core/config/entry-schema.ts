@@ -27,3 +27,33 @@ export const entry = (what: string, more: object = {}, rest: object = {}): objec
   properties: { use: use(what), options: options(what), ...more },
   ...rest,
 });
+
+/**
+ * Plugins: entries that say what happens when a hook throws.
+ * @param what - what they are called in messages
+ * @param owner - what `crash` closes
+ */
+export const plugins = (title: string, what: string, owner: string): object => ({
+  title,
+  description: 'In the order in which they are set up and their hooks run.',
+  type: 'array',
+  default: [],
+  items: entry(what, {
+    onError: {
+      title: 'When a hook throws',
+      description: `log: go on; disable: detach the plugin; crash: close the ${owner}.`,
+      type: 'string',
+      enum: ['log', 'disable', 'crash'],
+      default: 'log',
+    },
+  }),
+});
+
+/** Modules with `setup` and `teardown`. */
+export const preload = (title: string, owner: string): object => ({
+  title,
+  description: `Modules whose setup is called before anything of the ${owner} is there, and whose teardown after it has closed.`,
+  type: 'array',
+  default: [],
+  items: entry('module'),
+});

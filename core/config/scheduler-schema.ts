@@ -1,6 +1,6 @@
 import type { SlotName } from '../api/policies.ts';
 import { MEMORY_MEASURES } from '../state/memory.ts';
-import { entry } from './entry-schema.ts';
+import { entry, plugins, preload } from './entry-schema.ts';
 import { bytes, duration } from './schema-parts.ts';
 
 const SLOTS = {
@@ -146,22 +146,6 @@ const coordination = {
   },
 };
 
-const plugins = {
-  title: 'Plugins',
-  description: 'In the order in which they are set up and their hooks run.',
-  type: 'array',
-  default: [],
-  items: entry('plugin', {
-    onError: {
-      title: 'When a hook throws',
-      description: 'log: go on; disable: detach the plugin; crash: close the scheduler.',
-      type: 'string',
-      enum: ['log', 'disable', 'crash'],
-      default: 'log',
-    },
-  }),
-};
-
 /** The section `scheduler`. */
 export const SCHEDULER_SCHEMA = {
   title: 'Scheduler',
@@ -265,6 +249,7 @@ export const SCHEDULER_SCHEMA = {
     activeMemoryManager,
     workStealing,
     coordination,
-    plugins,
+    plugins: plugins('Plugins', 'plugin', 'scheduler'),
+    preload: preload('Preloaded modules', 'scheduler'),
   },
 };

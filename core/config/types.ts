@@ -75,6 +75,7 @@ export interface SchedulerConfig {
   readonly workStealing: WorkStealingConfig;
   readonly coordination: CoordinationConfig;
   readonly plugins: readonly PluginEntry[];
+  readonly preload: readonly UseEntry[];
 }
 
 /** The section `scheduling`, checked; times in milliseconds. What each does: `docs/config.md`. */
@@ -151,6 +152,16 @@ export interface WorkerConfig {
   readonly onSchedulerLost: OnSchedulerLost;
   /** Milliseconds; Infinity: it tries for ever. */
   readonly reconnectTimeout: number;
+  /** Milliseconds; Infinity: it has no end. */
+  readonly lifetime: number;
+  /** Milliseconds by which it may be shorter or longer. */
+  readonly lifetimeStagger: number;
+  /** Whether the nanny starts another process in its place. */
+  readonly lifetimeRestart: boolean;
+  readonly plugins: readonly PluginEntry[];
+  readonly preload: readonly UseEntry[];
+  readonly nannyPlugins: readonly PluginEntry[];
+  readonly nannyPreload: readonly UseEntry[];
 }
 
 /** A configuration after it was checked: complete, frozen, times in milliseconds, sizes in bytes. */
@@ -208,6 +219,7 @@ export interface ConfigInput {
       readonly memoryLimit?: BytesInput;
     };
     readonly plugins?: readonly ExtensionInput[];
+    readonly preload?: readonly ExtensionInput[];
   };
   /** Mars' spelling of the keys (`mem_quota_size`) is for files. */
   readonly scheduling?: {
@@ -260,6 +272,13 @@ export interface ConfigInput {
     readonly retireTimeout?: DurationInput;
     readonly onSchedulerLost?: OnSchedulerLost;
     readonly reconnectTimeout?: DurationInput | null;
+    readonly lifetime?: DurationInput | null;
+    readonly lifetimeStagger?: DurationInput;
+    readonly lifetimeRestart?: boolean;
+    readonly plugins?: readonly ExtensionInput[];
+    readonly preload?: readonly ExtensionInput[];
+    readonly nannyPlugins?: readonly ExtensionInput[];
+    readonly nannyPreload?: readonly ExtensionInput[];
   };
 }
 

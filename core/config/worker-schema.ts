@@ -1,3 +1,4 @@
+import { plugins, preload } from './entry-schema.ts';
 import { bytes, duration } from './schema-parts.ts';
 
 const threshold = (title: string, text: string, preset: number): object => ({
@@ -106,6 +107,26 @@ export const WORKER_SCHEMA = {
       'How long a worker that reconnects tries to before it closes. inf: for ever.',
       { default: '60s', infinite: true },
     ),
+    lifetime: duration(
+      'Lifetime',
+      'After this a worker gives its results away and closes. inf: it has no end.',
+      { default: 'inf', minimum: 1, infinite: true },
+    ),
+    lifetimeStagger: duration(
+      'Stagger of lifetimes',
+      'Each worker lives up to so much shorter or longer, so that not all go at once.',
+      { default: 0 },
+    ),
+    lifetimeRestart: {
+      title: 'Restart after the lifetime',
+      description: 'The nanny starts another process in its place. Otherwise it is gone.',
+      type: 'boolean',
+      default: false,
+    },
+    plugins: plugins('Plugins of workers', 'worker plugin', 'worker'),
+    preload: preload('Modules preloaded by workers', 'worker'),
+    nannyPlugins: plugins('Plugins of nannies', 'nanny plugin', 'nanny'),
+    nannyPreload: preload('Modules preloaded by nannies', 'nanny'),
     retireTimeout: duration(
       'Time to retire',
       'How long a worker that is told to end may give its results away before it closes.',

@@ -129,6 +129,19 @@ describe('the code in', () => {
     expect([stdout, stderr]).toEqual(['21\n', '']);
   });
 
+  test('the guide to plugins of workers runs', async () => {
+    const { files } = codeOf('docs/worker-plugins.md');
+    const cwd = install('worker-plugins', files);
+    const { stdout, stderr } = await run(process.execPath, ['main.js'], { cwd });
+    expect([stdout, stderr]).toEqual(['7\n', '']);
+    const { default: proxy } = (await import(join(cwd, 'proxy.js'))) as {
+      default: { setup(context: object, options: object): Record<string, (given: object) => void> };
+    };
+    const environment: Record<string, string> = {};
+    proxy.setup({}, { url: 'http://proxy' })['processStarting']?.(environment);
+    expect(environment).toEqual({ HTTPS_PROXY: 'http://proxy' });
+  });
+
   test('the guide to actors runs', async () => {
     const { files } = codeOf('docs/actors.md');
     const cwd = install('actors', files);

@@ -64,6 +64,13 @@ const WORKER_PROCESS = {
   retireTimeout: 10_000,
   onSchedulerLost: 'close',
   reconnectTimeout: 60_000,
+  lifetime: Infinity,
+  lifetimeStagger: 0,
+  lifetimeRestart: false,
+  plugins: [],
+  preload: [],
+  nannyPlugins: [],
+  nannyPreload: [],
 };
 
 /** Of workers, when nothing is said. */
@@ -112,6 +119,7 @@ describe('a valid configuration', () => {
         },
         coordination: { enabled: true, leaseTimeout: 30_000, memoryLimit: 2 ** 28 },
         plugins: [],
+        preload: [],
       },
       scheduling: SCHEDULING,
       worker: {

@@ -41,6 +41,8 @@ export class Bench {
   readonly workers = new Map<string, Registered>();
   readonly requests: WireMessage[] = [];
   refuse: YardmasterError | undefined;
+  /** To other requests than those of the registration. */
+  readonly answers = new Map<string, (parameters: WireMessage) => unknown>();
   /** Sent in the same packet as the answer to the registration. */
   atOnce: ToWorkerMessage[] = [];
   protocol: string = PROTOCOL;
@@ -163,6 +165,8 @@ export class Bench {
         if (method === 'hello') {
           return { protocol: this.protocol, version: 'x', serverId: this.serverId };
         }
+        const answer = this.answers.get(method);
+        if (answer !== undefined) return answer(parameters);
         if (this.refuse !== undefined) throw this.refuse;
         name = (parameters['identity'] as { name: string }).name;
         this.workers.set(name, { channel, reports: [] });

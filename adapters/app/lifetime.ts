@@ -1,0 +1,41 @@
+import type { Clock, Logger } from '../../core/api/index.ts';
+import type { WorkerEnd } from '../../core/compose/worker-options.ts';
+
+/** How long a worker lives. */
+export interface Lifetime {
+  /** Milliseconds. */
+  readonly lifetimeMs: number;
+  /** Milliseconds by which it is shorter or longer, by chance. Default 0. */
+  readonly staggerMs?: number;
+  /** Whether another worker shall take its place, if somebody looks after it. Default false. */
+  readonly restart?: boolean;
+  /** Milliseconds for giving away its results. Default 10 000. */
+  readonly retireMs?: number;
+}
+
+/** What lives so long. */
+export interface Mortal {
+  readonly name: string;
+  readonly finished: Promise<unknown>;
+  retire(timeoutMs: number): Promise<void>;
+  close(end: Omit<WorkerEnd, 'error'>): Promise<void>;
+}
+
+const RETIRE_MS = 10_000;
+
+/** Retires the worker when its time has come, then closes it. */
+export function limitLifetime(
+  worker: Mortal,
+  lifetime: Lifetime,
+  { clock, log }: { readonly clock: Clock; readonly log: Logger },
+  random: () => number = Math.random,
+): void {
+  const { lifetimeMs, staggerMs = 0, restart = false, retireMs = RETIRE_MS } = lifetime;
+  const lifeMs = Math.max(0, lifetimeMs + (2 * random() - 1) * staggerMs);
+  const timer = clock.setTimer(lifeMs, () => {
+    const reason = `its lifetime of ${Math.round(lifeMs / 100) / 10} s is over`;
+    log.info({ worker: worker.name, lifeMs, restart }, `the worker retires: ${reason}`);
+    void worker.retire(retireMs).then(() => worker.close({ reason, restart }));
+  });
+  void worker.finished.then(() => timer.cancel());
+}

@@ -1,0 +1,86 @@
+import type {
+  Clock,
+  Logger,
+  NannyHooks,
+  NannyPluginContext,
+  UseEntry,
+} from '../../core/api/index.ts';
+import { type LocalEntry, LocalPlugins } from '../../core/compose/local-plugins.ts';
+import { PluginResolver } from '../../core/compose/plugin-resolver.ts';
+import { Preloads } from '../../core/compose/preloads.ts';
+
+/** What a nanny is given by its configuration. */
+export interface NannyPluginsOptions {
+  /** Of the worker. */
+  readonly name: string;
+  readonly plugins: readonly LocalEntry[];
+  readonly preload: readonly UseEntry[];
+  /** What their paths are relative to. */
+  readonly folder: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** The nanny, as its plugins see it. */
+export interface NannyOfPlugins {
+  restart(): void;
+  close(): Promise<void>;
+}
+
+/** The plugins of one nanny. */
+export class NannyPlugins {
+  /** For the nanny to call. */
+  readonly hooks: NannyHooks;
+  private nanny: NannyOfPlugins | undefined;
+
+  private constructor(
+    private readonly plugins: LocalPlugins<NannyPluginContext, NannyHooks>,
+    private readonly preloads: Preloads,
+  ) {
+    this.hooks = {
+      processStarting: (environment) => plugins.call('processStarting', environment),
+      processRegistered: (address) => plugins.call('processRegistered', address),
+      processEnded: (ending) => plugins.call('processEnded', ending),
+    };
+  }
+
+  /**
+   * Loads modules and sets plugins up, before the nanny is there.
+   * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`, `ERR_PLUGIN_SETUP`; then nothing is left
+   */
+  static async start(options: NannyPluginsOptions): Promise<NannyPlugins> {
+    const { name: worker, folder, clock, log } = options;
+    const resolver = new PluginResolver({}, folder);
+    const preloads = await Preloads.load(options.preload, resolver, { role: 'nanny', clock, log });
+    const made: { self?: NannyPlugins } = {};
+    const plugins = new LocalPlugins<NannyPluginContext, NannyHooks>({
+      kind: 'nanny-plugin',
+      resolver,
+      clock,
+      log,
+      context: (base) => ({ ...base, worker, restart: () => made.self?.nanny?.restart() }),
+      onCrash: () => void made.self?.nanny?.close(),
+    });
+    const self = new NannyPlugins(plugins, preloads);
+    made.self = self;
+    await preloads.setUp();
+    try {
+      for (const entry of options.plugins) await plugins.add(entry);
+      return self;
+    } catch (error) {
+      await self.close();
+      throw error;
+    }
+  }
+
+  /** The nanny is there. */
+  serve(nanny: NannyOfPlugins): void {
+    this.nanny = nanny;
+  }
+
+  /** Tears everything down. Never rejects. */
+  async close(): Promise<void> {
+    await this.plugins.close();
+    await this.preloads.tearDown();
+  }
+}

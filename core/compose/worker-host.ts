@@ -18,13 +18,9 @@ import { broken, notBack, schedulerGone } from './worker-errors.ts';
 import { WorkerInspection } from './worker-inspection.ts';
 import { takeIn } from './worker-intake.ts';
 import { type LinkedWorker, WorkerLink } from './worker-link.ts';
-import { WorkerMemory } from './worker-memory.ts';
-import {
-  identityOf,
-  transferLimit,
-  type WorkerEnd,
-  type WorkerHostOptions,
-} from './worker-options.ts';
+import type { WorkerMemory } from './worker-memory.ts';
+import { kernelSettings, memoryOf } from './worker-parts.ts';
+import { identityOf, type WorkerEnd, type WorkerHostOptions } from './worker-options.ts';
 import { WorkerPace } from './worker-pace.ts';
 import { WorkerPlugins } from './worker-plugins.ts';
 import { Closer, WorkerServing } from './worker-serving.ts';
@@ -34,8 +30,6 @@ export type { WorkerEnd, WorkerHostOptions } from './worker-options.ts';
 const FIND_MISSING_MS = 1000;
 const CONNECT_TIMEOUT_MS = 10_000;
 const OUTGOING_TRANSFERS_MAX = 50;
-/** Work that threads may have in line: enough to hide the way there and back, too little to matter. */
-const SHORT_RUN_S = 0.001;
 
 /** What a worker is put together from. */
 interface Parts {
@@ -159,15 +153,7 @@ export class WorkerHost {
       (connection) => server.accept(connection),
     );
     const identity = identityOf(options, listener.address, serverId);
-    const kernel = new WorkerKernel({
-      address: identity.address,
-      threadCount: identity.threadCount,
-      resources: identity.resources,
-      ...(options.ready === undefined ? {} : { ready: options.ready }),
-      incomingBytesMax: transferLimit(options),
-      shortRunS: options.executor.begin === undefined ? 0 : SHORT_RUN_S,
-      validate: options.validate ?? false,
-    });
+    const kernel = new WorkerKernel(kernelSettings(options, identity));
     const closer = new Closer(clock, options.log);
     const serving = new WorkerServing(listener, server, new PeerChannels(network), closer);
     const parts = { options, identity, kernel, memory, network, serving, closer };
@@ -194,30 +180,13 @@ export class WorkerHost {
     options: WorkerHostOptions,
     made: { readonly host?: WorkerHost },
   ): WorkerMemory {
-    const {
-      memoryLimitBytes: limitBytes = 0,
-      store,
-      executor,
-      clock,
-      log,
-      measureMemory,
-    } = options;
-    return new WorkerMemory(
-      {
-        address: () => made.host?.address ?? options.listenAddress,
-        limitBytes,
-        store,
-        executor,
-        clock,
-        log,
-        measure: measureMemory,
-        isIdle: () => made.host?.isIdle ?? true,
-        onMode: (mode) => made.host?.onMemoryMode(mode),
-        onLost: (key) => made.host?.onDataLost(key),
-        onTooMuch: (error) => made.host?.giveUp(error),
-      },
-      options.memory,
-    );
+    return memoryOf(options, {
+      address: () => made.host?.address ?? options.listenAddress,
+      isIdle: () => made.host?.isIdle ?? true,
+      onMode: (mode) => made.host?.onMemoryMode(mode),
+      onLost: (key) => made.host?.onDataLost(key),
+      onTooMuch: (error) => made.host?.giveUp(error),
+    });
   }
 
   /** Where peers reach it. */

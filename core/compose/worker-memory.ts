@@ -31,7 +31,8 @@ export interface WorkerMemoryOptions {
   readonly collectYoungGarbage?: () => void;
 }
 
-interface Surroundings {
+/** The worker as its memory sees it. */
+export interface MemorySurroundings {
   readonly address: () => string;
   readonly limitBytes: number;
   readonly store: DataStore;
@@ -83,7 +84,7 @@ export class WorkerMemory {
   private nextOwnCollectionMs = -Infinity;
 
   constructor(
-    private readonly around: Surroundings,
+    private readonly around: MemorySurroundings,
     private readonly options: WorkerMemoryOptions = {},
   ) {
     const { limitBytes, store, clock } = around;

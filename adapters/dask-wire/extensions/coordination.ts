@@ -2,6 +2,7 @@
 import { type Caller, YardmasterError } from '../../../core/api/index.ts';
 import { packArguments, unpackWith } from '../../tasks/index.ts';
 import { Opaque, PyFloat } from '../codec/index.ts';
+import { durationMs } from '../graph/unpacked.ts';
 import type { DaskContext, Fields } from '../context.ts';
 import { reprOf } from '../key-table.ts';
 import { failureForClient } from '../py-failure.ts';
@@ -147,8 +148,10 @@ export function nameIn(request: Fields, field = 'name'): string {
   return typeof name === 'string' ? name : reprOf(name);
 }
 
-/** Seconds of Python as milliseconds; undefined: no limit. */
+/** Seconds of Python, or a text such as `5s`, as milliseconds; undefined: no limit. */
 export function timeoutIn(request: Fields, field = 'timeout'): number | undefined {
+  const text = request[field];
+  if (typeof text === 'string') return Math.max(0, durationMs(text));
   const seconds = numberIn(request, field);
   return seconds === undefined || seconds === Infinity ? undefined : Math.max(0, 1000 * seconds);
 }

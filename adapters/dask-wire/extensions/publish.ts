@@ -14,6 +14,7 @@ export const makePublish: MakeExtension = (context): DaskExtension => {
     rpc: {
       publish_list: () => publish.list(),
       publish_put: (request) => publish.put(request),
+      publish_wait_flush: (request) => publish.streamOf(request),
       publish_get: (request) => publish.get(request),
       publish_delete: (request) => publish.delete(request),
     },
@@ -119,7 +120,7 @@ class Publish {
   }
 
   /** What the client said on its stream before the request must take effect first. */
-  private async streamOf({ uid, client }: Fields): Promise<void> {
+  async streamOf({ uid, client }: Fields): Promise<void> {
     if (uid === undefined) return;
     const id = flushId(uid);
     if (this.flushes.get(id) !== 'flushed') {

@@ -119,6 +119,8 @@ export interface WorkerView {
   /** Tasks sent to it, in the order of assignment. */
   readonly processing: Members<TaskView>;
   readonly longRunning: ReadonlySet<TaskView>;
+  /** Ids of runs that were taken back and may still go on: each occupies a thread until it is over. */
+  readonly endingRuns: ReadonlySet<number>;
   /** Results that it lacks and that tasks which were sent there need: it fetches them anyway. */
   readonly needsWhat: { readonly size: number; has(task: TaskView): boolean };
   /** Bytes of these; part of `occupancyS`. */

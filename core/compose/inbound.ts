@@ -57,6 +57,7 @@ const identity = object(
   {
     pid: { type: 'integer' },
     nanny: text,
+    tellsRunEnds: { type: 'boolean' },
     localDirectory: text,
     versions: record,
     services: record,
@@ -94,6 +95,7 @@ const WORKER_REPORTS: Readonly<Record<string, object>> = {
   ),
   'task-erred': object({ key, runId, failure }, { timings }),
   reschedule: object({ key }),
+  'runs-over': object({ runIds: { type: 'array', items: runId } }),
   'long-running': object({ key, runId }, { computeDurationS: amount }),
   'add-keys': object({ keys }),
   'request-refresh-who-has': object({ keys }),

@@ -93,6 +93,7 @@ export function identityOf(
     threadCount: executor.threadCount,
     memoryLimitBytes,
     resources,
+    tellsRunEnds: true,
     ...(options.pid === undefined ? {} : { pid: options.pid }),
     ...(options.nanny === undefined ? {} : { nanny: options.nanny }),
     ...(options.versions === undefined ? {} : { versions: options.versions }),

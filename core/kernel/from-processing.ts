@@ -4,7 +4,7 @@ import type { TaskState } from '../state/task.ts';
 import { exitProcessing } from './dispatch.ts';
 import { invariantError } from './errors.ts';
 import { recountSlots } from './occupancy.ts';
-import { addToMemory, propagateErred, propagateReleased, sendFreeKeys } from './propagate.ts';
+import { addToMemory, propagateErred, propagateReleased, takeBackRun } from './propagate.ts';
 import type { KernelScope } from './scope.ts';
 
 /** The worker computed it. */
@@ -40,7 +40,7 @@ export function processingToReleased(scope: KernelScope, task: TaskState): void 
   const worker = exitProcessing(scope, task);
   if (worker !== undefined) {
     worker.actors.delete(task);
-    sendFreeKeys(scope, task, worker);
+    takeBackRun(scope, task, worker);
   }
   propagateReleased(scope, task);
 }
@@ -55,6 +55,6 @@ export function processingToErred(
   const worker = exitProcessing(scope, task);
   // A worker that did not report the failure itself goes on with the task until it is told.
   const isToldOff = details.worker === undefined && task.exceptionBlame !== task;
-  if (isToldOff && worker !== undefined) sendFreeKeys(scope, task, worker);
+  if (isToldOff && worker !== undefined) takeBackRun(scope, task, worker);
   propagateErred(scope, task, details);
 }

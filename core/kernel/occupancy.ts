@@ -25,7 +25,7 @@ export function checkIdleSaturated(scope: KernelScope, worker: WorkerState): voi
   }
   const { isIdle, isSaturated } = classify(
     worker.occupancyS,
-    worker.processing.size,
+    worker.runCount,
     worker.threadCount,
     cluster.totalOccupancyS / cluster.totalThreads,
   );

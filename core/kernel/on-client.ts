@@ -21,6 +21,7 @@ import {
 import type { TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
 import { reportState } from './client-reports.ts';
+import { checkIdleSaturated } from './occupancy.ts';
 import {
   dropFireAndForget,
   leavePlay,
@@ -205,7 +206,10 @@ function giveUpComputing(
 ): void {
   const mark = scope.outbox.toWorkers.length;
   if (task.state !== 'released') transition(scope, task, 'released');
-  for (const holder of holders) scope.outbox.retractFreeKeys(task.key, holder, mark);
+  for (const holder of holders) {
+    scope.outbox.retractFreeKeys(task.key, holder, mark);
+    if (holder.endingRuns.delete(task.runId)) checkIdleSaturated(scope, holder);
+  }
   scope.recommendations.withdraw(task);
   leavePlay(scope, task);
   task.isActor = false;

@@ -1,5 +1,11 @@
 /** What workers report about tasks. Source: behaviour.md section 3.1. */
-import type { LongRunning, Reschedule, TaskErred, TaskFinished } from '../messages/stimulus.ts';
+import type {
+  LongRunning,
+  Reschedule,
+  RunsOver,
+  TaskErred,
+  TaskFinished,
+} from '../messages/stimulus.ts';
 import { addReplica, addToLongRunning, learnDuration } from '../state/relations.ts';
 import type { TaskState } from '../state/task.ts';
 import { checkIdleSaturated } from './occupancy.ts';
@@ -53,6 +59,15 @@ export function onReschedule(scope: KernelScope, { key, worker }: Reschedule): v
   if (task?.state !== 'processing') return;
   if (worker !== undefined && task.processingOn?.address !== worker) return;
   scope.recommend(task, 'released');
+}
+
+/** Threads are free again that runs occupied which were taken back. Unknown ids are passed over. */
+export function onRunsOver(scope: KernelScope, report: RunsOver): void {
+  const worker = scope.cluster.workers.get(report.worker);
+  if (worker === undefined) return;
+  for (const runId of report.runIds) worker.endingRuns.delete(runId);
+  scope.hasFreedWorker = true;
+  checkIdleSaturated(scope, worker);
 }
 
 /** A thread is free again although the task goes on. */

@@ -18,6 +18,7 @@ import { NO_TASKS, byPriority, type TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
 import { nothingToBlame, reportErred, reportInMemory } from './client-reports.ts';
 import { tellTaskOver } from './priorities.ts';
+import { checkIdleSaturated } from './occupancy.ts';
 import type { KernelScope } from './scope.ts';
 
 /** The task needs its dependencies no more; those that nobody needs are released. */
@@ -140,6 +141,27 @@ export function freeReplicas(scope: KernelScope, task: TaskState): void {
   if (task.whoHas.size === 0) return;
   for (const worker of task.whoHas.items) sendFreeKeys(scope, task, worker);
   removeAllReplicas(scope.cluster, task);
+}
+
+/** The run of a task is taken back. It occupies a thread until the worker says otherwise. */
+export function takeBackRun(scope: KernelScope, task: TaskState, worker: WorkerState): void {
+  if (worker.identity.tellsRunEnds !== true) {
+    sendFreeKeys(scope, task, worker);
+    return;
+  }
+  const { stimulusId, killTimeoutMs } = scope;
+  const { runId } = task;
+  worker.endingRuns.add(runId);
+  checkIdleSaturated(scope, worker);
+  const limit = killTimeoutMs === undefined ? {} : { killTimeoutMs };
+  const message = {
+    op: 'free-keys',
+    keys: [task.key],
+    runIds: [runId],
+    ...limit,
+    stimulusId,
+  } as const;
+  scope.outbox.toWorker(worker, message);
 }
 
 export function sendFreeKeys(scope: KernelScope, task: TaskState, worker: WorkerState): void {

@@ -36,7 +36,13 @@ import {
 import { onSetPriority } from './on-priority.ts';
 import { onReleaseTasks, onSetRestrictions } from './on-restrictions.ts';
 import { onStealResponse, onStealTasks } from './on-steal.ts';
-import { onLongRunning, onReschedule, onTaskErred, onTaskFinished } from './on-task-report.ts';
+import {
+  onLongRunning,
+  onReschedule,
+  onTaskErred,
+  onRunsOver,
+  onTaskFinished,
+} from './on-task-report.ts';
 import { DEFAULT_KERNEL_OPTIONS, type KernelOptions } from './options.ts';
 import type { Outbox } from './outbox.ts';
 import { slotLimitOf } from './placement.ts';
@@ -138,6 +144,8 @@ export class SchedulerKernel {
         return onReschedule(scope, stimulus);
       case 'long-running':
         return onLongRunning(scope, stimulus);
+      case 'runs-over':
+        return onRunsOver(scope, stimulus);
       case 'add-keys':
         return onAddKeys(scope, stimulus);
       case 'request-refresh-who-has':

@@ -86,7 +86,8 @@ function validateWorker(scope: KernelScope, worker: WorkerState): void {
   );
   if (worker.processing.size === 0) {
     check(worker.occupancyS === 0, `has occupancy ${worker.occupancyS} with nothing to do`);
-    check(!isRunning || cluster.idle.has(worker), 'has nothing to do and is not idle');
+    const isFree = isRunning && worker.endingRuns.size === 0;
+    check(!isFree || cluster.idle.has(worker), 'has nothing to do and is not idle');
   }
   for (const task of worker.longRunning) {
     check(worker.processing.has(task), `has seceded ${task.key}, which is not processing there`);

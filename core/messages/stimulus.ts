@@ -65,6 +65,12 @@ export interface LongRunning extends OfWorker {
   readonly computeDurationS?: number;
 }
 
+/** Runs that were taken back from the worker occupy no thread there (any more). */
+export interface RunsOver extends OfWorker {
+  readonly op: 'runs-over';
+  readonly runIds: readonly number[];
+}
+
 /** The worker holds copies of these results. */
 export interface AddKeys extends OfWorker {
   readonly op: 'add-keys';
@@ -366,6 +372,7 @@ export type WorkerReport = Unstamped<
   | TaskErred
   | Reschedule
   | LongRunning
+  | RunsOver
   | AddKeys
   | RequestRefreshWhoHas
   | StealResponse
@@ -399,6 +406,7 @@ export type Stimulus =
   | TaskErred
   | Reschedule
   | LongRunning
+  | RunsOver
   | AddKeys
   | RequestRefreshWhoHas
   | StealResponse

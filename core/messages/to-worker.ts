@@ -37,6 +37,8 @@ export interface FreeKeys extends Caused {
   readonly keys: readonly string[];
   /** Milliseconds that a run of them has to stop. Default: of the worker. */
   readonly killTimeoutMs?: number;
+  /** The assignments that are taken back, parallel to `keys`: `runs-over` is to tell of their ends. */
+  readonly runIds?: readonly number[];
 }
 
 /**

@@ -23,6 +23,8 @@ export interface WorkerIdentity {
   readonly resources: Readonly<Record<string, number>>;
   readonly pid?: number;
   readonly nanny?: string;
+  /** It tells when runs are over that were taken back from it. Default false. */
+  readonly tellsRunEnds?: boolean;
   readonly localDirectory?: string;
   readonly versions?: Readonly<Record<string, string>>;
   readonly services?: Readonly<Record<string, string>>;
@@ -105,6 +107,8 @@ export class WorkerState {
   /** Seconds of work, and tasks, that it will have more when they succeed; less: negative. */
   inFlightS = 0;
   inFlightTasks = 0;
+  /** Ids of runs that were taken back and of which it has not told that they are over. */
+  readonly endingRuns = new Set<number>();
   /** Actors that live or are being made here. */
   readonly actors = new Set<TaskState>();
 
@@ -151,13 +155,19 @@ export class WorkerState {
   }
 
   /**
-   * Root-ish tasks that it could still take, of which short ones count for a part; may be negative,
+   * Root-ish tasks that it could still take, of which short ones count for a part, and runs that were
+   * taken back count until they are over; may be negative,
    * Infinity without queuing. O(prefixes processing here).
    */
   get openSlots(): number {
     let taken = 0;
     for (const { prefix, count } of this.prefixCounts) taken += count / prefix.sharing.tasksPerSlot;
-    return this.slotLimit - taken;
+    return this.slotLimit - taken - this.endingRuns.size;
+  }
+
+  /** Tasks that were sent to it, and runs that were taken back and go on. */
+  get runCount(): number {
+    return this.processing.size + this.endingRuns.size;
   }
 
   get memory(): MemoryState {

@@ -59,11 +59,13 @@ export function onExecuteReturned(scope: WorkerScope, event: ExecuteReturned): v
 }
 
 /** Frees the thread and the resources. The task is executing, cancelled or resumed. */
-function endRun({ tables }: WorkerScope, key: string): WorkerTask {
+function endRun(scope: WorkerScope, key: string): WorkerTask {
+  const { tables } = scope;
   const task = tables.tasks.get(key);
   assert(task !== undefined && tables.executing.has(task), `"${key}" ended but did not run`);
   tables.endRun(task);
   tables.executedCount++;
+  scope.settleRuns(task);
   return task;
 }
 

@@ -27,6 +27,7 @@ export function onComputeTask(scope: WorkerScope, event: ComputeTask): void {
   const { tables } = scope;
   const task = tables.ensureTask(event.key);
   task.runId = event.runId;
+  scope.settleRuns(task); // What goes on is part of the new assignment.
   if (task.state === 'executing' || task.isToBeComputed) return;
   if (task.state === 'memory') {
     reportFinished(scope, task);
@@ -55,12 +56,26 @@ export function onComputeTask(scope: WorkerScope, event: ComputeTask): void {
 /** The scheduler needs these here no more, in whatever state they are. */
 export function onFreeKeys(scope: WorkerScope, event: FreeKeys): void {
   scope.killTimeoutMs = event.killTimeoutMs;
+  if (event.runIds !== undefined) oweRuns(scope, event.keys, event.runIds);
   for (const key of event.keys) {
     const task = scope.tables.tasks.get(key);
     if (task === undefined) continue;
     task.isReplicaWanted = false;
     scope.recommend(task, 'released');
   }
+}
+
+/** Tells at once of runs that occupy no thread, and of the others when they are over. */
+function oweRuns(scope: WorkerScope, keys: readonly string[], runIds: readonly number[]): void {
+  const { tables } = scope;
+  const over: number[] = [];
+  for (const [index, runId] of runIds.entries()) {
+    const task = tables.tasks.get(keys[index] ?? '');
+    const occupies = task !== undefined && tables.executing.has(task) && !tables.seceded.has(task);
+    if (occupies) task.owedRunIds = [...task.owedRunIds, runId];
+    else over.push(runId);
+  }
+  if (over.length > 0) scope.reportRunsOver(over);
 }
 
 /**

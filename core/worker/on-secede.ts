@@ -8,6 +8,7 @@ export function onExecuteSecede(scope: WorkerScope, event: ExecuteSecede): void 
   const task = tables.tasks.get(event.key);
   if (task === undefined || !tables.executing.has(task) || tables.seceded.has(task)) return;
   tables.secede(task);
+  scope.settleRuns(task);
   if (task.state !== 'executing') return; // Cancelled: the scheduler does not know it any more.
   const { key, runId } = task;
   const { computeDurationS } = event;

@@ -30,6 +30,17 @@ export class WorkerScope {
     this.instructions.push({ kind: 'send', message });
   }
 
+  /** Tells of runs that were taken back from this worker, and occupy no thread of it now. */
+  settleRuns(task: WorkerTask): void {
+    if (task.owedRunIds.length === 0) return;
+    this.reportRunsOver(task.owedRunIds);
+    task.owedRunIds = [];
+  }
+
+  reportRunsOver(runIds: readonly number[]): void {
+    this.report({ op: 'runs-over', runIds, stimulusId: this.stimulusId });
+  }
+
   /** Copies that arrive in one event are told together, by {@link reportCopies}. */
   addCopy(key: string): void {
     this.copies.push(key);

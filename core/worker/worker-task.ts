@@ -18,6 +18,8 @@ export const REPLICA_PRIORITY: WorkerPriority = [1];
 /** Bytes that a result of unknown size is taken for. */
 export const DEFAULT_NBYTES = 1024;
 
+const NO_RUNS: readonly number[] = [];
+
 /** A task as a worker sees it. Invariants by state: `validate.ts`. */
 export class WorkerTask {
   state: WorkerTaskStateName = 'released';
@@ -26,6 +28,8 @@ export class WorkerTask {
   /** Opaque. */
   runSpec: unknown = undefined;
   annotations: Readonly<Record<string, unknown>> | undefined = undefined;
+  /** Ids of assignments that were taken back while their run went on; told when it is over. */
+  owedRunIds: readonly number[] = NO_RUNS;
   /** Its run makes an object that stays here; its result is what others reach that by. */
   isActor = false;
   /** Its own when it is computed here, else that of the first task that asked for it. */

@@ -25,6 +25,41 @@ describe('a time to stop', () => {
   });
 });
 
+describe('a run that was taken back', () => {
+  const free = (bench: WorkerBench, ...keys: string[]): unknown[] => {
+    const runIds = keys.map((key) => bench.kernel.tables.tasks.get(key)?.runId ?? 77);
+    return told(bench.instructions({ op: 'free-keys', keys, runIds }));
+  };
+  const told = (instructions: readonly unknown[]): unknown[] =>
+    instructions.flatMap((instruction) => {
+      const { message } = instruction as Partial<Send>;
+      return message?.op === 'runs-over' ? [message.runIds] : [];
+    });
+
+  it('is told to be over when it is, and at once when it never ran', () => {
+    const bench = new WorkerBench();
+    bench.compute('runs');
+    bench.compute('waits');
+    const [runs, waits] = ['runs', 'waits'].map((key) => bench.kernel.tables.tasks.get(key)!.runId);
+    expect(free(bench, 'runs', 'waits', 'unknown')).toEqual([[waits, 77]]);
+    const end = { op: 'execute-failure', key: 'runs', failure: FAILURE } as const;
+    expect(told(bench.instructions(end))).toEqual([[runs]]);
+  });
+
+  it('is over when it becomes a part of the next assignment, or secedes', () => {
+    const bench = new WorkerBench({ threadCount: 2 });
+    bench.compute('again');
+    bench.compute('secedes');
+    const [again, secedes] = ['again', 'secedes'].map(
+      (key) => bench.kernel.tables.tasks.get(key)!.runId,
+    );
+    expect(free(bench, 'again', 'secedes')).toEqual([]);
+    expect(told(bench.instructions(computeTask('again')))).toEqual([[again]]);
+    const secede = { op: 'execute-secede', key: 'secedes', computeDurationS: 1 } as const;
+    expect(told(bench.instructions(secede))).toEqual([[secedes]]);
+  });
+});
+
 describe('another priority', () => {
   const move = (bench: WorkerBench, key: string, first: number, runId?: number): string[] => {
     const id = runId ?? bench.kernel.tables.tasks.get(key)!.runId;

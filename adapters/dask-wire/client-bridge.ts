@@ -18,6 +18,9 @@ import { stimulusOf } from './translate-from-worker.ts';
 import { simpleClientReport, toClient } from './translate-client.ts';
 import { asList, entriesOf, isFields, textIn } from './values.ts';
 
+/** As with Dask: what a client is told may be so late while there is a lot to tell. */
+const BATCH_INTERVAL_MS = 2;
+
 /**
  * A Dask client as a client of the scheduler. Its messages take effect in their order, also when a graph
  * among them takes long to unpack.
@@ -98,6 +101,7 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
     host.addClient(this);
     // The client accepts nothing else in its first batch.
     comm.write([{ op: 'stream-start' }]);
+    comm.batchIntervalMs = BATCH_INTERVAL_MS;
     comm.attach({
       onMessage: (message) => {
         this.takeBatch(asList(message) ?? [message], 0);

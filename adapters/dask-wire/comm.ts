@@ -63,6 +63,12 @@ interface Reader {
 export class Comm {
   /** What the peer said of itself; known when `introduced` has resolved. */
   peer: PeerInfo = { pickleProtocol: 4 };
+  /**
+   * Batches leave no faster than this, so that a busy stream takes few writes; one after a pause leaves
+   * at the end of the turn. 0: always at the end of the turn.
+   */
+  batchIntervalMs = 0;
+  private flushedMs = -Infinity;
   private readonly writer = new MessageWriter();
   private readonly reader: FrameReader;
   private readonly queue: WriteQueue;
@@ -366,10 +372,23 @@ export class Comm {
     else if (!this.isFlushing) {
       this.isFlushing = true;
       TURN_END.add(() => {
-        this.isFlushing = false;
-        this.flush();
+        this.flushWhenDue();
       });
     }
+  }
+
+  private flushWhenDue(): void {
+    const { batchIntervalMs, flushedMs } = this;
+    const { clock } = this.options;
+    const leftMs = batchIntervalMs === 0 ? 0 : flushedMs + batchIntervalMs - clock.nowMs();
+    if (leftMs <= 0 || this.state !== 'open') this.endBatch();
+    else clock.setTimer(leftMs, () => this.endBatch());
+  }
+
+  private endBatch(): void {
+    this.isFlushing = false;
+    if (this.batchIntervalMs > 0) this.flushedMs = this.options.clock.nowMs();
+    this.flush();
   }
 
   private flush(): void {

@@ -99,6 +99,22 @@ describe('a comm', () => {
     ]);
   });
 
+  test('with an interval sends the first at once and the rest together, in order', async () => {
+    const { ours, peer } = await pair();
+    const inbox = collect(peer);
+    ours.batchIntervalMs = 50;
+    ours.send(0);
+    expect(await inbox.next()).toEqual([0]);
+    for (let index = 1; index <= 3; index++) {
+      ours.send(index);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(await inbox.next()).toEqual([1, 2, 3]);
+    ours.send(4);
+    await ours.close();
+    expect(await inbox.next()).toEqual([4]);
+  });
+
   test('keeps the order of single messages and of lists', async () => {
     const { ours, peer } = await pair();
     const inbox = collect(peer);

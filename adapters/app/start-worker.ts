@@ -204,6 +204,7 @@ function memoryOptions(
 ): WorkerMemoryOptions {
   if (memoryLimitBytes === 0) return {};
   const { target, spill, pause, terminate, transfer, maxSpill, monitorInterval } = memory;
+  const { quota, hardLimit } = memory;
   const removed = removeAbandoned(memory.spillFolder);
   if (removed.length > 0) {
     log.info({ folders: removed }, 'deleted what workers that are no more had spilled');
@@ -219,6 +220,8 @@ function memoryOptions(
     collectGarbage,
     collectYoungGarbage,
     ...(transfer === undefined ? {} : { transfer }),
+    ...(quota === undefined ? {} : { quota }),
+    ...(hardLimit === undefined ? {} : { hardLimit }),
     ...(maxSpill === undefined ? {} : { maxSpillBytes: maxSpill }),
     ...(monitorInterval === undefined ? {} : { monitorIntervalMs: monitorInterval }),
   };

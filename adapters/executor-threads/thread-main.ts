@@ -88,6 +88,7 @@ async function runLine(): Promise<void> {
   present = undefined;
   sendResults();
   isRunning = false;
+  tidy();
 }
 
 async function breathe(): Promise<void> {

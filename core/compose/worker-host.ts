@@ -184,6 +184,8 @@ export class WorkerHost {
       address: () => made.host?.address ?? options.listenAddress,
       isIdle: () => made.host?.isIdle ?? true,
       onMode: (mode) => made.host?.onMemoryMode(mode),
+      onMeasured: (processBytes) =>
+        made.host?.feed({ op: 'memory-measured', processBytes, stimulusId: 'memory-measured' }),
       onLost: (key) => made.host?.onDataLost(key),
       onTooMuch: (error) => made.host?.giveUp(error),
     });

@@ -19,6 +19,10 @@ export interface WorkerMemoryOptions {
   readonly thresholds?: Partial<MemoryThresholds>;
   /** Part of the limit that transfers under way may fill. 0: no bound. Default 0.1. */
   readonly transfer?: number;
+  /** Admits tasks by what they are expected to use: a share of the limit, or bytes. 0, the default: no. */
+  readonly quota?: number;
+  /** With a quota: beyond it no task begins beside others. The same measures. 0, the default: none. */
+  readonly hardLimit?: number;
   /** Where results go that have no room. Default: they stay in memory. */
   readonly disk?: SpillArea;
   /** Bytes on disk that are never exceeded. Default Infinity. */
@@ -44,6 +48,8 @@ export interface MemorySurroundings {
   /** Nothing runs and nothing is on its way. */
   readonly isIdle: () => boolean;
   readonly onMode: (mode: MemoryMode) => void;
+  /** Told at each look, if a quota has a hard limit. */
+  readonly onMeasured: (processBytes: number) => void;
   readonly onLost: (key: string) => void;
   /** The worker occupies so much that it has to give up. */
   readonly onTooMuch: (error: YardmasterError) => void;
@@ -80,7 +86,7 @@ export class WorkerMemory {
   private unseenBytes = 0;
   private isLookDue = false;
   /** What it occupies besides results, garbage aside. */
-  private calmBytes = Infinity;
+  private calmBytes = Number.MAX_VALUE;
   private nextOwnCollectionMs = -Infinity;
 
   constructor(
@@ -135,6 +141,7 @@ export class WorkerMemory {
     this.collectYoung();
     const processBytes = this.processBytes();
     this.aim(processBytes);
+    if ((this.options.hardLimit ?? 0) > 0) this.around.onMeasured(processBytes);
     const verdict = governor.decide({
       nowMs: clock.nowMs(),
       processBytes,
@@ -188,8 +195,8 @@ export class WorkerMemory {
   }
 
   /**
-   * Results get the room that is left beside what the process occupies otherwise, up to `spill`: so there is less
-   * to spill in a hurry, and to collect, when that is reached.
+   * Results and all else that the process occupies shall stay below the target together. What comes on top of that
+   * until garbage is collected, and what has come is spilled, then stays below the thresholds.
    */
   private aim(processBytes: number): void {
     const { tiers, thresholds } = this;
@@ -197,13 +204,10 @@ export class WorkerMemory {
     if (tiers === undefined || measure === undefined || thresholds.spill === 0) return;
     if (thresholds.target === 0) return;
     const otherBytes = Math.max(0, processBytes - this.ramBytes);
-    const isLess = otherBytes < this.calmBytes;
-    this.calmBytes = isLess
-      ? otherBytes
-      : this.calmBytes + CALM_RATIO * (otherBytes - this.calmBytes);
-    const roomBytes = thresholds.spill * limitBytes - this.calmBytes;
-    const leastBytes = LEAST_TARGET * limitBytes;
-    tiers.aim(Math.min(thresholds.target * limitBytes, Math.max(leastBytes, roomBytes)));
+    const { calmBytes } = this;
+    this.calmBytes = Math.min(otherBytes, calmBytes + CALM_RATIO * (otherBytes - calmBytes));
+    const roomBytes = thresholds.target * limitBytes - this.calmBytes;
+    tiers.aim(Math.max(LEAST_TARGET * limitBytes, roomBytes));
   }
 
   private get ramBytes(): number {

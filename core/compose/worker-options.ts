@@ -1,3 +1,4 @@
+import type { MemoryQuotaOptions } from '../worker/memory/memory-quota.ts';
 import { hostOf } from '../worker/peer.ts';
 import type { ReadyStrategy } from '../worker/worker-options.ts';
 import type { Clock } from '../api/clock.ts';
@@ -76,6 +77,20 @@ const TRANSFER_FRACTION = 0.1;
 export function transferLimit({ memoryLimitBytes = 0, memory }: WorkerHostOptions): number {
   const fraction = memory?.transfer ?? TRANSFER_FRACTION;
   return memoryLimitBytes > 0 && fraction > 0 ? memoryLimitBytes * fraction : Infinity;
+}
+
+/** How tasks are admitted by memory, if they are. */
+export function quotaOf({
+  memoryLimitBytes: limitBytes = 0,
+  memory = {},
+}: WorkerHostOptions): MemoryQuotaOptions | undefined {
+  const { quota = 0, hardLimit = 0 } = memory;
+  if (limitBytes === 0 || quota === 0) return undefined;
+  const bytesOf = (amount: number): number => (amount <= 1 ? amount * limitBytes : amount);
+  return {
+    quotaBytes: bytesOf(quota),
+    hardLimitBytes: hardLimit === 0 ? Infinity : bytesOf(hardLimit),
+  };
 }
 
 /** What a worker tells the scheduler about itself. */

@@ -2,7 +2,7 @@
 import type { WorkerIdentity } from '../state/worker.ts';
 import type { WorkerKernelSettings } from '../worker/worker-kernel.ts';
 import { type MemorySurroundings, WorkerMemory } from './worker-memory.ts';
-import { transferLimit, type WorkerHostOptions } from './worker-options.ts';
+import { quotaOf, transferLimit, type WorkerHostOptions } from './worker-options.ts';
 
 /** Work that threads may have in line: enough to hide the way there and back, too little to matter. */
 const SHORT_RUN_S = 0.001;
@@ -18,6 +18,7 @@ export function kernelSettings(
     resources: identity.resources,
     ...(options.ready === undefined ? {} : { ready: options.ready }),
     incomingBytesMax: transferLimit(options),
+    memoryQuota: quotaOf(options),
     shortRunS: options.executor.begin === undefined ? 0 : SHORT_RUN_S,
     validate: options.validate ?? false,
   };
@@ -26,7 +27,7 @@ export function kernelSettings(
 /** What its memory asks of the worker, and tells it. */
 export type MemoryEvents = Pick<
   MemorySurroundings,
-  'address' | 'isIdle' | 'onMode' | 'onLost' | 'onTooMuch'
+  'address' | 'isIdle' | 'onMode' | 'onMeasured' | 'onLost' | 'onTooMuch'
 >;
 
 /** Its memory. */

@@ -89,12 +89,12 @@ export const SCHEDULING_SCHEMA = section(
     ),
     memQuotaSize: memory(
       'Memory quota',
-      `${LATER} What the tasks that run on a worker may be expected to use together.`,
+      'What the tasks that run on a worker may be expected to use together, of its memory limit. For worker.memoryAdmission: quota.',
       { default: '80%' },
     ),
     memHardLimit: memory(
       'Hard limit',
-      `${LATER} Beyond this use of the machine's memory nothing new begins.`,
+      'Beyond this use of the memory limit no task begins beside others. For worker.memoryAdmission: quota.',
       { default: '95%' },
     ),
     submitPeriod: duration('Submit period', `${LATER} Tasks are sent as soon as they can run.`, {

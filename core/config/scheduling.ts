@@ -7,13 +7,14 @@ const SECTION = 'scheduling';
 
 /** What does not act yet, and what it waits for, or what is done instead. */
 const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
-  memQuotaSize: 'tasks are not admitted by what they may use; see worker.memory.pause',
-  memHardLimit: 'a worker looks at its own limit alone; see worker.memory.pause',
   submitPeriod: 'tasks are sent as soon as they can run',
   dataPrepareTimeout: 'inputs are fetched until no worker has them',
   speculation: 'no task runs twice at once',
   autoscale: 'clusters do not change their size by themselves',
 };
+
+/** What acts only with `worker.memoryAdmission: quota`. */
+const OF_THE_QUOTA = 'it acts with worker.memoryAdmission: quota, and a worker.memoryLimit';
 
 /** `mem_quota_size` is `memQuotaSize`: keys of the section and of those inside it. */
 export function normaliseScheduling(root: unknown): { value: unknown; problems: Problem[] } {
@@ -40,15 +41,28 @@ export function applyScheduling(config: Config): Config {
   return {
     ...config,
     scheduler: { ...scheduler, allowedFailures },
-    worker: { ...worker, killGrace },
+    worker: { ...worker, killGrace, memory: admission(config) },
   };
+}
+
+/** With a quota nothing is paused: what is admitted is expected to fit. */
+function admission({ worker, scheduling }: Config): Config['worker']['memory'] {
+  const { memory, memoryAdmission } = worker;
+  if (memoryAdmission !== 'quota') return memory;
+  const { memQuotaSize: quota, memHardLimit: hardLimit } = scheduling;
+  return { quota, hardLimit, ...memory, pause: 0 };
 }
 
 /** One line for each word of the section that was written and does nothing yet. */
 export function schedulingNotes(root: unknown, origin: ConfigOrigin): string[] {
   const section = isPlainObject(root) ? root[SECTION] : undefined;
   if (!isPlainObject(section)) return [];
-  return Object.entries(WITHOUT_EFFECT)
+  const worker = (root as Readonly<Record<string, unknown>>)['worker'];
+  const hasQuota = isPlainObject(worker) && worker['memoryAdmission'] === 'quota';
+  const words = hasQuota
+    ? WITHOUT_EFFECT
+    : { memQuotaSize: OF_THE_QUOTA, memHardLimit: OF_THE_QUOTA, ...WITHOUT_EFFECT };
+  return Object.entries(words)
     .filter(([word]) => Object.hasOwn(section, word) && section[word] !== null)
     .map(([word, instead]) => {
       const message = `has no effect yet: ${instead}`;

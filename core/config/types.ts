@@ -124,6 +124,10 @@ export interface WorkerMemoryConfig {
   readonly pause: number;
   readonly terminate: number;
   readonly transfer: number;
+  /** A share of the memory limit when at most 1, else bytes. Undefined: tasks are not admitted by a quota. */
+  readonly quota?: number;
+  /** The same. Undefined: none. Of no effect without a quota. */
+  readonly hardLimit?: number;
   /** Bytes; Infinity: no such limit. */
   readonly maxSpill: number;
   /** Undefined: the folder of the system for temporary files. */
@@ -140,6 +144,8 @@ export interface WorkerConfig {
   /** Bytes; 0: unlimited. */
   readonly memoryLimit: number;
   readonly memory: WorkerMemoryConfig;
+  /** `quota` has become `memory.quota` and `memory.hardLimit`. */
+  readonly memoryAdmission: 'thresholds' | 'quota';
   readonly ready: 'priority' | 'lifo';
   /** Milliseconds that an aborted task may go on; Infinity: for ever. */
   readonly killGrace: number;
@@ -261,10 +267,13 @@ export interface ConfigInput {
       readonly pause?: number | false;
       readonly terminate?: number | false;
       readonly transfer?: number | false;
+      readonly quota?: BytesInput;
+      readonly hardLimit?: BytesInput;
       readonly maxSpill?: BytesInput | false | null;
       readonly spillFolder?: string;
       readonly monitorInterval?: DurationInput;
     };
+    readonly memoryAdmission?: 'thresholds' | 'quota';
     readonly ready?: 'priority' | 'lifo';
     readonly killGrace?: DurationInput | null;
     readonly nanny?: boolean;

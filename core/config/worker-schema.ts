@@ -1,5 +1,5 @@
 import { plugins, preload } from './entry-schema.ts';
-import { bytes, duration } from './schema-parts.ts';
+import { bytes, duration, memory } from './schema-parts.ts';
 
 const threshold = (title: string, text: string, preset: number): object => ({
   title,
@@ -30,6 +30,14 @@ const workerMemory = {
       0.95,
     ),
     transfer: threshold('Transfers', 'What transfers under way may fill.', 0.1),
+    quota: memory(
+      'Quota',
+      'What running tasks may be expected to use together. Default: no task is admitted by that.',
+    ),
+    hardLimit: memory(
+      'Hard limit',
+      'With a quota: when all that the worker occupies is beyond it, no task begins beside others. Default: none.',
+    ),
     maxSpill: bytes('Bytes on disk', 'What may be spilled at once. inf: no such limit.', {
       default: 'inf',
       infinite: true,
@@ -71,6 +79,14 @@ export const WORKER_SCHEMA = {
     },
     memoryLimit: bytes('Memory limit', 'What the worker may use; 0: unlimited.', { default: 0 }),
     memory: workerMemory,
+    memoryAdmission: {
+      title: 'Admission by memory',
+      description:
+        'thresholds: tasks begin until worker.memory.pause is reached. quota: by what they are expected to use, as in Mars, with scheduling.memQuotaSize and memHardLimit; pause does not act then.',
+      type: 'string',
+      enum: ['thresholds', 'quota'],
+      default: 'thresholds',
+    },
     ready: {
       title: 'Order of what is ready',
       description: 'priority: as the scheduler says. lifo: what became ready last runs first.',

@@ -10,7 +10,9 @@ export function nextToExecute(tables: WorkerTables): WorkerTask | undefined {
   // Who waits for a thread to come back comes first.
   if (tables.occupiedThreads >= tables.runLimit || tables.rejoining.size > 0) return undefined;
   const best = bestReady(tables);
-  return best !== undefined && tables.hasThreadFor(best) ? best : undefined;
+  if (best === undefined || !tables.hasThreadFor(best)) return undefined;
+  // One that does not fit holds back all others, as in Mars: its turn comes when enough have ended.
+  return tables.quota === undefined || tables.quota.admits(best) ? best : undefined;
 }
 
 function bestReady(tables: WorkerTables): WorkerTask | undefined {

@@ -124,6 +124,12 @@ export interface DataLost extends Caused {
   readonly keys: readonly string[];
 }
 
+/** What the process of the worker occupies. The host says so when a memory quota has a hard limit. */
+export interface MemoryMeasured extends Caused {
+  readonly op: 'memory-measured';
+  readonly processBytes: number;
+}
+
 /** A client put results here; they are in the store already. */
 export interface StoreData extends Caused {
   readonly op: 'update-data';
@@ -157,6 +163,7 @@ export type WorkerEvent =
   | Crawl
   | SchedulerLost
   | DataLost
+  | MemoryMeasured
   | StoreData;
 
 /** Start a run. One of the `execute-*` events answers it. */

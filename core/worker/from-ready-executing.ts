@@ -7,6 +7,11 @@ import type { WorkerTask } from './worker-task.ts';
 
 /** All inputs are here. */
 export function waitingToReady(scope: WorkerScope, task: WorkerTask): void {
+  if (scope.tables.quota?.isTooLarge(task) === true) {
+    task.failure = tooLarge(scope, task);
+    scope.recommend(task, 'error');
+    return;
+  }
   if (task.resources !== undefined) {
     scope.recommend(task, 'constrained');
     return;
@@ -97,6 +102,15 @@ export function executingToReleased(scope: WorkerScope, task: WorkerTask): void 
   const { killTimeoutMs } = scope;
   const limit = killTimeoutMs === undefined ? {} : { killTimeoutMs };
   scope.emit({ kind: 'abort-execution', key: task.key, ...limit });
+}
+
+function tooLarge({ tables }: WorkerScope, task: WorkerTask): TaskFailure {
+  const needed = tables.quota?.needOf(task) ?? 0;
+  const { address, memoryQuota } = tables.options;
+  return localFailure(
+    'ERR_OUT_OF_MEMORY',
+    `"${task.key}" says that it needs ${needed} bytes; the memory quota of the worker ${address} is ${memoryQuota?.quotaBytes ?? 0}`,
+  );
 }
 
 function lackingResource(scope: WorkerScope, task: WorkerTask): TaskFailure | undefined {

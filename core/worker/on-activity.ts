@@ -13,6 +13,7 @@ import type {
   GatherFailure,
   GatherNetworkFailure,
   GatherSuccess,
+  MemoryMeasured,
   RetryBusyWorker,
   StoreData,
 } from './events.ts';
@@ -29,6 +30,7 @@ export function onExecuteSuccess(scope: WorkerScope, event: ExecuteSuccess): voi
     scope.recommend(task, 'released');
     return;
   }
+  scope.tables.quota?.learn(task.key, event.nbytes);
   task.arrivedNbytes = event.nbytes;
   task.type = event.type;
   task.timings = event.timings;
@@ -192,6 +194,11 @@ export function onStoreData(scope: WorkerScope, event: StoreData): void {
       scope.recommend(task, 'memory');
     }
   }
+}
+
+/** Tasks that were held back may fit now. */
+export function onMemoryMeasured({ tables }: WorkerScope, event: MemoryMeasured): void {
+  if (tables.quota !== undefined) tables.quota.processBytes = event.processBytes;
 }
 
 /** Says so to the scheduler, which has them computed again where nobody else holds a copy. */

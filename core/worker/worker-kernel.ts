@@ -127,6 +127,8 @@ export class WorkerKernel {
         return activity.onRetryBusyWorker(scope, event);
       case 'update-data':
         return activity.onStoreData(scope, event);
+      case 'memory-measured':
+        return activity.onMemoryMeasured(scope, event);
       case 'data-lost':
         return activity.onDataLost(scope, event);
       case 'pause':

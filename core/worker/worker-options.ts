@@ -1,3 +1,5 @@
+import type { MemoryQuotaOptions } from './memory/memory-quota.ts';
+
 /**
  * `priority`: the best by priority, as the scheduler says. `lifo`: of equal user priority, what became
  * ready last, so that what was begun is finished first; priorities decide among what became ready at
@@ -28,6 +30,8 @@ export interface WorkerKernelOptions {
   readonly incomingBytesMax: number;
   /** Bytes after which no further result is asked for in the same message. Default 50 MB. */
   readonly messageBytesMax: number;
+  /** Admits tasks by what they are expected to use. Default undefined: by threads and resources alone. */
+  readonly memoryQuota: MemoryQuotaOptions | undefined;
   /** Check every invariant after each event; slow, for tests. Default false. */
   readonly validate: boolean;
   /** Records of the transition log. Default 1000. */
@@ -44,6 +48,7 @@ export const DEFAULT_WORKER_OPTIONS: Omit<WorkerKernelOptions, 'address' | 'thre
   throttleThresholdBytes: 10_000_000,
   incomingBytesMax: Infinity,
   messageBytesMax: 50_000_000,
+  memoryQuota: undefined,
   validate: false,
   transitionLogLength: 1000,
   transitionCounterMax: Infinity,

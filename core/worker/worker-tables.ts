@@ -1,4 +1,5 @@
 import { IndexedHeap } from '../util/indexed-heap.ts';
+import { MemoryQuota } from './memory/memory-quota.ts';
 import { Peer } from './peer.ts';
 import type { WorkerKernelOptions } from './worker-options.ts';
 import { byLatestReady, byWorkerPriority, type WorkerPriority, WorkerTask } from './worker-task.ts';
@@ -29,6 +30,9 @@ export class WorkerTables {
   /** Amounts of each resource that no run occupies. */
   readonly availableResources: Map<string, number>;
 
+  /** Undefined: memory admits everything, or nothing, as {@link pace} says. */
+  readonly quota: MemoryQuota | undefined;
+
   /** What may begin: everything, nothing, or one run and one transfer at a time. */
   pace: 'running' | 'paused' | 'crawling' = 'running';
   /** Of all threads, by runs that have not seceded. */
@@ -50,6 +54,8 @@ export class WorkerTables {
     this.ready = new IndexedHeap(this.compareReady);
     this.constrained = new IndexedHeap(this.compareReady);
     this.availableResources = new Map(Object.entries(options.resources));
+    const { memoryQuota } = options;
+    this.quota = memoryQuota === undefined ? undefined : new MemoryQuota(memoryQuota);
   }
 
   /** Threads with work; fractions for those whose runs are all short. */
@@ -176,6 +182,7 @@ export class WorkerTables {
   }
 
   private acquireResources(task: WorkerTask): void {
+    this.quota?.grant(task);
     task.heldResources = task.resources;
     for (const [name, amount] of Object.entries(task.resources ?? {})) {
       this.availableResources.set(name, (this.availableResources.get(name) ?? 0) - amount);
@@ -183,6 +190,7 @@ export class WorkerTables {
   }
 
   private releaseResources(task: WorkerTask): void {
+    this.quota?.release(task);
     for (const [name, amount] of Object.entries(task.heldResources ?? {})) {
       this.availableResources.set(name, (this.availableResources.get(name) ?? 0) + amount);
     }

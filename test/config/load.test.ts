@@ -126,6 +126,7 @@ describe('a valid configuration', () => {
         resources: {},
         memoryLimit: 0,
         memory: MEMORY,
+        memoryAdmission: 'thresholds',
         ready: 'priority',
         ...WORKER_PROCESS,
       },
@@ -172,6 +173,7 @@ worker:
       resources: { GPU: 2 },
       memoryLimit: 4 * 2 ** 30,
       memory: { ...MEMORY, spill: 0, maxSpill: 20e9, monitorInterval: 50 },
+      memoryAdmission: 'thresholds',
       ready: 'priority',
       ...WORKER_PROCESS,
     });

@@ -71,8 +71,8 @@ it('threads of cancelled tasks are ended after the timeout, or never', () => {
 it('words without effect are named with their place, and only those that were written', async () => {
   const { notes } = await loadConfigFile(await file(MARS));
   expect(notes.map((note) => note.replace(`${folder}/`, ''))).toEqual([
-    'cluster.yaml:2:3: scheduling.memQuotaSize has no effect yet: tasks are not admitted by what they may use; see worker.memory.pause',
-    'cluster.yaml:3:3: scheduling.memHardLimit has no effect yet: a worker looks at its own limit alone; see worker.memory.pause',
+    'cluster.yaml:2:3: scheduling.memQuotaSize has no effect yet: it acts with worker.memoryAdmission: quota, and a worker.memoryLimit',
+    'cluster.yaml:3:3: scheduling.memHardLimit has no effect yet: it acts with worker.memoryAdmission: quota, and a worker.memoryLimit',
     'cluster.yaml:8:3: scheduling.speculation has no effect yet: no task runs twice at once',
   ]);
   expect(loadConfigObject({ scheduling: { subtaskMaxRetries: 3 } }).notes).toEqual([]);

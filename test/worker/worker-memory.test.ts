@@ -82,9 +82,12 @@ it('results beyond the target are spilled, used from there, and told in heartbea
 it('results get less room when the process occupies much besides them', async () => {
   const it = await world();
   const { bench, worker, disk, process } = it;
-  process.nbytes = 6000;
-  for (const key of ['a', 'b']) await bench.send(worker, bench.compute(key, 'zeros', [1000]));
-  // Of 7000 bytes from which on it spills, 4000 are occupied otherwise, and then 6000.
+  process.nbytes = 5000; // Of 6000, which is the target.
+  await bench.pass(100);
+  for (const key of ['a', 'b']) {
+    process.nbytes += 650;
+    await bench.send(worker, bench.compute(key, 'zeros', [600]));
+  }
   expect([...disk.files.keys()]).toEqual(['a']);
 });
 

@@ -1,14 +1,14 @@
 import {
-  type Channel,
   type ErrorPayload,
   RemoteError,
+  type WireMessage,
   YardmasterError,
 } from '../../core/api/index.ts';
 import { type ActorDescription, actorLost, type ActorRequest } from '../tasks/index.ts';
 import type { Peers } from './peers.ts';
 
 /** What a worker answers to `actor-call`. */
-interface ActorReply {
+export interface ActorReply {
   readonly value?: Uint8Array;
   readonly error?: ErrorPayload;
 }
@@ -20,8 +20,14 @@ export const ACTOR_PATIENCE_MS = 50;
 export class ActorCalls {
   /** The latest call that was to be sent to each worker. */
   private readonly lines = new Map<string, Promise<unknown>>();
+  /** Workers that could not be reached directly. */
+  private readonly unreachable = new Set<string>();
 
-  constructor(private readonly peers: Peers) {}
+  /** @param relay - calls by way of the scheduler, for whoever cannot reach workers. Default: fails */
+  constructor(
+    private readonly peers: Peers,
+    private readonly relay?: (worker: string, parameters: WireMessage) => Promise<ActorReply>,
+  ) {}
 
   /**
    * The serialised answer.
@@ -39,9 +45,7 @@ export class ActorCalls {
       ...(actors === undefined ? {} : { actors }),
     };
     try {
-      const { answer } = await this.inTurn(worker, (channel) => ({
-        answer: channel.request<ActorReply>('actor-call', parameters),
-      }));
+      const { answer } = await this.inTurn(worker, parameters);
       const { value, error } = await answer;
       if (error !== undefined) throw new RemoteError(error);
       if (value instanceof Uint8Array) return value;
@@ -53,9 +57,12 @@ export class ActorCalls {
     }
   }
 
-  private inTurn<T>(worker: string, send: (channel: Channel) => T): Promise<T> {
+  private inTurn(
+    worker: string,
+    parameters: WireMessage,
+  ): Promise<{ readonly answer: Promise<ActorReply> }> {
     const before = this.lines.get(worker) ?? Promise.resolve();
-    const sent = before.then(async () => send(await this.peers.channelTo(worker)));
+    const sent = before.then(() => this.begin(worker, parameters));
     const line = sent.then(
       () => undefined,
       () => undefined,
@@ -65,5 +72,33 @@ export class ActorCalls {
       if (this.lines.get(worker) === line) this.lines.delete(worker);
     });
     return sent;
+  }
+
+  /** Resolves when the call has left; the answer comes later. */
+  private async begin(
+    worker: string,
+    parameters: WireMessage,
+  ): Promise<{ readonly answer: Promise<ActorReply> }> {
+    const { relay, unreachable, peers } = this;
+    if (relay === undefined || !unreachable.has(worker)) {
+      try {
+        const channel = await peers.channelTo(worker);
+        return { answer: channel.request<ActorReply>('actor-call', parameters) };
+      } catch (error) {
+        const isOutOfReach = YardmasterError.is(error, 'ERR_CONNECT');
+        if (relay === undefined || !isOutOfReach) throw error;
+        unreachable.add(worker);
+      }
+    }
+    return { answer: lostIfRefused(relay(worker, parameters)) };
+  }
+}
+
+/** What the scheduler says against it is not what the method throws. */
+async function lostIfRefused(answer: Promise<ActorReply>): Promise<ActorReply> {
+  try {
+    return await answer;
+  } catch (error) {
+    throw new Error(`the scheduler could not pass it on: ${String(error)}`, { cause: error });
   }
 }

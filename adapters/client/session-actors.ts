@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/api/index.ts';
+import type { Clock, WireMessage } from '../../core/api/index.ts';
 import type { ActorCaller } from '../tasks/index.ts';
 import { ACTOR_PATIENCE_MS, ActorCalls } from './actor-calls.ts';
 import type { KeyEntry } from './entry.ts';
@@ -12,6 +12,7 @@ export interface ActorsOwner extends FutureOwner {
   readonly clock: Clock;
   readonly pause: Pause | undefined;
   readonly signal: AbortSignal;
+  request<T>(method: string, parameters: WireMessage): Promise<T>;
 }
 
 /** How the handles of a client reach their actors. A handle keeps its actor alive. */
@@ -24,7 +25,12 @@ export class SessionActors {
     private readonly owner: ActorsOwner,
     peers: Peers,
   ) {
-    this.calls = new ActorCalls(peers);
+    this.calls = new ActorCalls(peers, (worker, parameters) =>
+      owner.request('command', {
+        command: 'proxy',
+        parameters: { worker, method: 'actor-call', parameters },
+      }),
+    );
   }
 
   callerFor(entry: KeyEntry): ActorCaller {

@@ -20,7 +20,7 @@ const RESTART_TIMEOUT_MS = 30_000;
 const LOOK_MS = 50;
 
 /** What may be asked of workers by way of the scheduler. */
-const METHODS: readonly string[] = ['inspect', 'run'];
+const METHODS: readonly string[] = ['actor-call', 'inspect', 'run'];
 
 /** What the commands work on. */
 export interface WorkerCommandScope extends Asked {

@@ -3,6 +3,7 @@ import type { Executor } from '../api/executor.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type { InspectReply } from '../messages/protocol.ts';
 import type { WorkerKernel } from '../worker/worker-kernel.ts';
+import { answerActorCall } from './actor-calls.ts';
 import { describeWorkerTask } from './describe-cluster.ts';
 import { versionsHere } from './diagnostics.ts';
 import type { LogBook } from './log-book.ts';
@@ -25,10 +26,11 @@ export class WorkerInspection {
 
   constructor(private readonly worker: InspectedWorker) {}
 
-  /** @throws YardmasterError `ERR_PROTOCOL` for anything but `inspect` and `run` */
+  /** @throws YardmasterError `ERR_PROTOCOL` for anything but `inspect`, `run` and `actor-call` */
   answer(method: string, parameters: WireMessage): InspectReply | Promise<InspectReply> {
     if (method === 'inspect') return this.inspect(parameters);
     if (method === 'run') return this.run(parameters);
+    if (method === 'actor-call') return answerActorCall(this.worker.executor, parameters);
     throw new YardmasterError('ERR_PROTOCOL', `a worker answers "${method}" to peers only`);
   }
 

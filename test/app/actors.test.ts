@@ -1,8 +1,11 @@
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type ClusterMode, LocalCluster } from '../../adapters/app/local-cluster.ts';
-import { type Client, ref, task } from '../../adapters/client/index.ts';
+import { Client, ref, task } from '../../adapters/client/index.ts';
+import { SystemClock } from '../../adapters/clock/index.ts';
 import type { ActorHandle } from '../../adapters/tasks/index.ts';
+import { InMemoryTransport } from '../../adapters/transport-inmemory/index.ts';
+import { type Transport, YardmasterError } from '../../core/api/index.ts';
 import { Counter, type CounterClass, Mailbox, tasks } from './fixtures/actors.mjs';
 
 const MODES: readonly ClusterMode[] = ['inline', 'threads', 'processes'];
@@ -206,6 +209,31 @@ test('an actor whose worker is killed is lost: open calls, later calls, and its 
   await vi.waitFor(() => expect(future.status).toBe('error'));
   await expect(future.error()).resolves.toMatchObject({ code: 'ERR_ACTOR_LOST' });
 }, 60_000);
+
+test('an actor is called by way of the scheduler when its worker cannot be reached', async () => {
+  const clock = new SystemClock();
+  const transport = new InMemoryTransport(clock);
+  await using cluster = await LocalCluster.start({ workers: 1, transport, config });
+  const behindWall: Transport = {
+    scheme: transport.scheme,
+    listen: (address, accept) => transport.listen(address, accept),
+    connect: (address, open, options) =>
+      address === cluster.address
+        ? transport.connect(address, open, options)
+        : Promise.reject(new YardmasterError('ERR_CONNECT', `${address} is behind a wall`)),
+  };
+  await using client = await Client.connect(cluster.address, { transports: [behindWall], clock });
+  const future = client.submitActor(Counter);
+  const counter = await future.result();
+  expect(await Promise.all([counter.slowly(20, 'a'), counter.increment(), counter.n])).toEqual([
+    'a',
+    1,
+    1,
+  ]);
+  await expect(counter.fails('behind')).rejects.toMatchObject({ name: 'RangeError' });
+  await cluster.scaleTo(0);
+  await expect(counter.increment()).rejects.toMatchObject({ code: 'ERR_ACTOR_LOST' });
+}, 30_000);
 
 test('without a cluster a class makes objects, and actors in this process', async () => {
   const plain = new Counter(2);

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { LocalCluster } from '../../adapters/app/local-cluster.ts';
+import { MemoryLog } from '../bad-input/memory-log.ts';
 import {
   add,
   busy,
@@ -21,20 +22,63 @@ async function exists(path: string): Promise<void> {
   while (!existsSync(path)) await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
-test('a task that computes for longer than the time to live does not make its worker look dead', async () => {
-  // The kernel forgives the silence of ten heartbeats, which is five seconds here.
-  const config = { scheduler: { workerTtl: '1s' }, worker: { stuckAfter: '1s' } };
-  const cluster = await LocalCluster.start({ mode: 'processes', workers: 1, config });
+test.each(['threads', 'processes'] as const)(
+  'with %s a task that computes for longer than the time to live does not make its worker look dead',
+  async (mode) => {
+    // The kernel forgives the silence of ten heartbeats, which is five seconds here.
+    const config = { scheduler: { workerTtl: '1s' }, worker: { stuckAfter: '1s' } };
+    const cluster = await LocalCluster.start({ mode, workers: 1, config });
+    try {
+      const client = await cluster.client();
+      const removed: unknown[] = [];
+      cluster.scheduler.events.on('worker-removed', (worker) => removed.push(worker));
+      const [before] = cluster.scheduler.cluster.workers.keys();
+      const pid = await client.submit(processId).result();
+      expect(await client.submit(busy, 6500).result()).toBe(6500);
+      expect([...cluster.scheduler.cluster.workers.keys()]).toEqual([before]);
+      expect(await client.with({ pure: false }).submit(processId).result()).toBe(pid);
+      expect(removed).toEqual([]);
+    } finally {
+      await cluster.close();
+    }
+  },
+  60_000,
+);
+
+test('a worker that is silent for its time to live is removed, its task runs elsewhere, and it is replaced', async () => {
+  const config = { scheduler: { workerTtl: '1s' }, worker: { stuckAfter: 'inf' } };
+  const log = new MemoryLog();
+  const cluster = await LocalCluster.start({ mode: 'processes', workers: 2, config, log });
   try {
     const client = await cluster.client();
-    const [pid] = cluster.pids;
-    expect(await client.submit(busy, 6500).result()).toBe(6500);
-    expect(cluster.pids).toEqual([pid]);
-    expect(await client.submit(processId).result()).toBe(pid);
+    const marker = join(folder, 'silent');
+    const stopped = await client.with({ pure: false }).submit(processId).result();
+    const [victim] = [...cluster.scheduler.cluster.workers.values()].filter(
+      ({ identity }) => identity.pid === stopped,
+    );
+    const only = client.with({ workers: [victim!.name], allowOtherWorkers: true });
+    const task = only.submit(busy, 500, marker);
+    await exists(marker);
+    process.kill(stopped, 'SIGSTOP'); // As a machine that hangs: the connection stands, nothing comes.
+    const startMs = performance.now();
+    expect(await task.result()).toBe(500);
+    expect(performance.now() - startMs).toBeGreaterThan(3000);
+    const ttlEvents = (await client.getEvents('scheduler')).map(({ message }) => message);
+    expect(ttlEvents).toContainEqual(
+      expect.objectContaining({ action: 'worker-ttl-timed-out', worker: victim!.address }),
+    );
+    process.kill(stopped, 'SIGCONT');
+    while (cluster.pids.includes(stopped) || cluster.scheduler.cluster.workers.size < 2) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    expect([...cluster.scheduler.cluster.workers.values()].map(({ name }) => name).sort()).toEqual([
+      'worker-0',
+      'worker-1',
+    ]);
   } finally {
     await cluster.close();
   }
-});
+}, 60_000);
 
 test.each(['threads', 'processes'] as const)(
   'with %s a cancelled task that ignores its signal loses its thread, and the next one runs',

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Client } from '../../adapters/client/index.ts';
+import { type Client, type Future, type Graph, ref, task } from '../../adapters/client/index.ts';
 import { type ClusterMode, LocalCluster } from '../../adapters/app/local-cluster.ts';
 import { bad } from './fixtures/bad-tasks.js';
 import { MemoryLog } from './memory-log.ts';
@@ -76,6 +76,33 @@ test('a hundred thousand tasks are submitted at once, and closing ends those tha
   const last = futures.at(-1)!.error();
   await cluster.close();
   expect(await last).toMatchObject({ code: 'ERR_CLOSED' });
+}, 60_000);
+
+test('of a graph, what kills each worker is blamed with its dependents, and the rest is computed', async () => {
+  const log = new MemoryLog();
+  const cluster = await LocalCluster.start({ mode: 'processes', workers: 2, log });
+  try {
+    const client = await cluster.client();
+    const items = Array.from({ length: 40 }, (_, index) => index);
+    const graph: Graph = {
+      killer: task(bad.killWorker),
+      after: task(bad.echo, ref('killer')),
+      ...Object.fromEntries(items.map((item) => [`e${item}`, task(bad.echo, item)])),
+      all: task(
+        bad.echo,
+        items.map((item) => ref(`e${item}`)),
+      ),
+    };
+    const [after, all] = client.compute(graph, ['after', 'all']) as readonly Future<unknown>[];
+    expect(await all!.result()).toEqual(items);
+    await expect(after!.result()).rejects.toMatchObject({
+      code: 'ERR_KILLED_WORKER',
+      data: { allowedFailures: 3, blame: 'killer' },
+    });
+    expect(log.lines.filter((line) => line.includes('is gone without a goodbye'))).toHaveLength(4);
+  } finally {
+    await cluster.close();
+  }
 }, 60_000);
 
 test('a task that kills each worker is blamed in the end, and the rest goes on', async () => {

@@ -101,7 +101,7 @@ Examples:
   });
 
 common(program.command('demo'))
-  .description('Index real text with thousands of tasks, ask it something, and check the answer.')
+  .description('Index real text with hundreds of tasks, ask it something, and check the answer.')
   .option(
     '-c, --config <file>',
     'configuration of the scheduler and its policies; flags win over it',

@@ -27,7 +27,7 @@ export interface DataServerOptions {
   readonly clock: Clock;
   readonly store: DataStore;
   /** Answers to workers under way, beyond which these are told to come back. */
-  readonly outgoingMax: () => number;
+  readonly outgoingMax: (peerAddress: string) => number;
   /** Takes in what a client has sent. @throws YardmasterError when it refuses */
   readonly onPutData: (keys: readonly string[], values: readonly Uint8Array[]) => void;
   /** Calls an actor. Default: there are none. */
@@ -134,7 +134,7 @@ export class DataServer {
   private getData(guest: Guest, parameters: WireMessage): GetDataReply {
     const { keys, mayBeBusy, inParts } = parameters;
     checkKeys('get-data', keys);
-    const isBusy = this.outgoingCount >= this.options.outgoingMax();
+    const isBusy = this.outgoingCount >= this.options.outgoingMax(guest.channel.peerAddress);
     if (isBusy && mayBeBusy === true) return { keys: [], values: [], busy: true };
     const transfer = this.beginTransfer();
     const found: string[] = [];

@@ -139,6 +139,8 @@ export class WorkerActivities {
       (error: unknown) => {
         if (this.isClosed) return;
         this.options.log.warn({ err: error, peer: worker, keys }, 'a transfer failed');
+        // What it may still answer nobody waits for; and it shall not go on to hold it for us.
+        if (!(error instanceof RemoteError)) this.options.peers.drop(worker, 'a transfer failed');
         this.feed(this.transferFailure(worker, error));
       },
     );

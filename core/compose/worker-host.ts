@@ -8,6 +8,7 @@ import type { WorkerIdentity, WorkerMetrics } from '../state/worker.ts';
 import type { Instruction, WorkerEvent } from '../worker/events.ts';
 import type { MemoryMode } from '../worker/memory/governor.ts';
 import { heldResults, resultsOf } from '../worker/on-scheduler.ts';
+import { hostOf } from '../worker/peer.ts';
 import { WorkerKernel } from '../worker/worker-kernel.ts';
 import { answerActorCall } from './actor-calls.ts';
 import { DataServer } from './data-server.ts';
@@ -142,7 +143,7 @@ export class WorkerHost {
       serverId,
       clock,
       store: memory.store,
-      outgoingMax: () => made.host?.outgoingMax ?? 0,
+      outgoingMax: (peer) => made.host?.outgoingMax(peer) ?? 0,
       onPutData: (keys, values) => made.host?.putData(keys, values),
       onActorCall: (call) => answerActorCall(options.executor, call),
       identity: () => ({ ...made.host?.describe() }),
@@ -371,10 +372,11 @@ export class WorkerHost {
     };
   }
 
-  /** While paused it gives to one at a time, so that its memory can shrink. */
-  private get outgoingMax(): number {
+  /** While paused it gives to one at a time, so that its memory can shrink; on its host to twice as many. */
+  private outgoingMax(peerAddress: string): number {
     if (this.pace.status === 'paused') return 1;
-    return this.options.outgoingTransfersMax ?? OUTGOING_TRANSFERS_MAX;
+    const max = this.options.outgoingTransfersMax ?? OUTGOING_TRANSFERS_MAX;
+    return hostOf(peerAddress) === this.identity.host ? 2 * max : max;
   }
 
   private onDataLost(key: string): void {

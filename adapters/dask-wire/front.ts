@@ -227,6 +227,8 @@ export class Front implements DaskContext {
 
   addWorker(worker: WorkerBridge): void {
     this.workers.set(worker.address, worker);
+    // Clients of the same version will come, and then want to see graphs read at once.
+    this.graphs.prepare(worker.dialect.version);
   }
 
   removeWorker(worker: WorkerBridge): void {

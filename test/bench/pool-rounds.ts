@@ -1,5 +1,6 @@
 /** One pool in a process of its own: `node pool-rounds.js POOL TASKS THREADS ROUNDS`. Prints a JSON line. */
 import { loadavg } from 'node:os';
+import { setTimeout } from 'node:timers/promises';
 import { type Pool, type PoolName, POOLS } from './pools.ts';
 import { median, print, type Result, round } from './side-by-side.ts';
 
@@ -7,6 +8,8 @@ import { median, print, type Result, round } from './side-by-side.ts';
 const WARM_UP_TASKS = 5000;
 /** Calls that wait for their result at any time, with the load `closed`. */
 const IN_FLIGHT = 64;
+
+const CLOSE_TIMEOUT_MS = 2000;
 
 const LOADS = { burst, closed: closedLoop } as const;
 
@@ -29,8 +32,10 @@ try {
     load: round(loadavg()[0] ?? 0),
   });
 } finally {
-  await pool.close();
+  // Not every pool comes to the end of closing.
+  await Promise.race([pool.close(), setTimeout(CLOSE_TIMEOUT_MS)]);
 }
+process.exit(0);
 
 async function measure(load: keyof typeof LOADS, values: readonly number[]): Promise<Result> {
   const startCpu = process.cpuUsage();

@@ -13,7 +13,7 @@ export interface Dialect {
   readonly hasCancelledKeys: boolean;
   /** 2023.3.2: workers hear that a peer is gone. */
   readonly hasRemoveWorker: boolean;
-  /** 2023.5.1: workers get the P2P shuffle as a plugin. */
+  /** 2023.7.1: workers get the P2P shuffle as a plugin. */
   readonly hasShufflePlugin: boolean;
   /** 2023.6.0: `compute-task` names a span. */
   readonly hasSpanIds: boolean;
@@ -67,7 +67,7 @@ function makeDialect(version: string): Dialect {
     hasUpdateDataReport: !since(2023, 2, 1),
     hasCancelledKeys: since(2023, 3, 1),
     hasRemoveWorker: since(2023, 3, 2),
-    hasShufflePlugin: since(2023, 5, 1),
+    hasShufflePlugin: since(2023, 7, 1),
     hasSpanIds: since(2023, 6, 0),
     hasOnlyRunSpecs: since(2023, 8, 1),
     hasMaxConnections: !since(2023, 8, 1),

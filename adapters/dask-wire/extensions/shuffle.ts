@@ -1,5 +1,5 @@
 /**
- * The P2P shuffle of Dask since 2023.5: how dataframes and arrays rearrange their partitions. Workers send
+ * The P2P shuffle of Dask since 2024.11: how dataframes and arrays rearrange their partitions. Workers send
  * each other the pieces; the scheduler decides which worker gets which output partition, and starts a
  * shuffle over when one of its workers is gone.
  *

@@ -2,6 +2,7 @@ import { dirname } from 'node:path';
 import type { Logger } from '../api/plugin.ts';
 import { type LoadedConfig, loadConfigFile, loadConfigObject } from '../config/load.ts';
 import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
+import { checkWorkerExtensions } from './check-worker-extensions.ts';
 import { SchedulerHost } from './scheduler-host.ts';
 
 export type {
@@ -31,9 +32,11 @@ export async function createScheduler(options: CreateSchedulerOptions): Promise<
  */
 export async function checkConfig(options: CreateSchedulerOptions): Promise<string> {
   const loaded = await loadConfig(options);
-  const host = new SchedulerHost(loaded, { ...options, log: options.log ?? stderrLogger() });
+  const log = options.log ?? stderrLogger();
+  const host = new SchedulerHost(loaded, { ...options, log });
   try {
     await host.load();
+    await checkWorkerExtensions(loaded, { clock: options.clock, log });
     await host.checkAddress();
     return host.bootReport();
   } finally {

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { LocalCluster } from '../../adapters/app/local-cluster.ts';
 import { startWorker } from '../../adapters/app/start-worker.ts';
-import { createScheduler } from '../../adapters/app/start-scheduler.ts';
+import { checkConfig, createScheduler } from '../../adapters/app/start-scheduler.ts';
 import { inc } from '../client/tasks.ts';
 import { Bench, SCHEDULER } from './hand-scheduler.ts';
 import { diary } from './fixtures/worker-plugins.mjs';
@@ -252,6 +252,19 @@ describe('a module that is preloaded', () => {
       const config = { scheduler: { preload: [`${folder}/${name}`] } };
       await expect(createScheduler({ config, log: new MemoryLog() })).rejects.toThrow(text);
     }
+  });
+});
+
+describe('a configuration that is only checked', () => {
+  it.each([
+    [{ plugins: ['./nowhere.mjs'] }, 'does not exist'],
+    [{ plugins: [`${MODULE}#ofTheScheduler`] }, 'a worker-plugin is wanted here'],
+    [{ nannyPlugins: [MODULE] }, 'a nanny-plugin is wanted here'],
+    [{ plugins: [{ use: MODULE, options: { lable: 1 } }] }, 'worker.plugins[0].options.lable'],
+    [{ nannyPreload: [MODULE] }, 'neither a function setup nor a function teardown'],
+  ])('has what workers need loaded: %j', async (worker, text) => {
+    await expect(checkConfig({ config: { worker }, log: new MemoryLog() })).rejects.toThrow(text);
+    expect(diary).toEqual([]);
   });
 });
 

@@ -1,0 +1,30 @@
+import type { LoadedConfig } from '../config/load.ts';
+import { blueprintOf } from './plugin-blueprint.ts';
+import { PluginResolver } from './plugin-resolver.ts';
+import { Preloads } from './preloads.ts';
+import type { Clock } from '../api/clock.ts';
+import type { Logger } from '../api/plugin.ts';
+
+/**
+ * Loads what the section `worker` names, and checks its options. Nothing of it is set up.
+ * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`
+ */
+export async function checkWorkerExtensions(
+  { config, origin, folder }: LoadedConfig,
+  around: { readonly clock: Clock; readonly log: Logger },
+): Promise<void> {
+  const { worker } = config;
+  const resolver = new PluginResolver({}, folder);
+  for (const [field, kind] of [
+    ['plugins', 'worker-plugin'],
+    ['nannyPlugins', 'nanny-plugin'],
+  ] as const) {
+    for (const [index, { use, options, onError }] of worker[field].entries()) {
+      const place = { origin, optionsAt: ['worker', field, index, 'options'] };
+      const given = options === undefined ? {} : { options };
+      blueprintOf(await resolver.resolve(use, kind), { kind, onError, place, ...given });
+    }
+  }
+  await Preloads.load(worker.preload, resolver, { role: 'worker', ...around });
+  await Preloads.load(worker.nannyPreload, resolver, { role: 'nanny', ...around });
+}

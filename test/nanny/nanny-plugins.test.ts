@@ -14,7 +14,10 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-function start(worker: NonNullable<ConfigInput['worker']>, log = new MemoryLog()): Promise<LocalCluster> {
+function start(
+  worker: NonNullable<ConfigInput['worker']>,
+  log = new MemoryLog(),
+): Promise<LocalCluster> {
   return LocalCluster.start({ mode: 'processes', workers: 1, config: { worker }, log });
 }
 

@@ -111,6 +111,10 @@ describe('what ran', () => {
     await client.next('key-in-memory', 2);
     const stream = (await bench.call('get_task_stream', { start: 1, count: 1 })) as unknown[];
     expect(stream).toMatchObject([{ key: 'inc-1', worker: worker.address, thread: 1 }]);
+    expect(await bench.call('get_task_stream_index')).toBe(2);
+    expect(await bench.call('get_task_stream', { start_index: 1 })).toMatchObject([
+      { key: 'inc-2' },
+    ]);
     expect(await bench.call('stop_task_metadata', { name: 'mine' })).toEqual({
       metadata: { 'inc-1': { a: 1 }, 'inc-2': {} },
       state: { 'inc-1': 'memory', 'inc-2': 'memory' },

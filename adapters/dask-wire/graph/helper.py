@@ -70,7 +70,10 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Late, so that what goes wrong here is told on standard error only.
     import dask
+    import dask.highlevelgraph
+    import dask.order
     import distributed
+    import distributed.scheduler
 
     versions = {
         "python": "%d.%d.%d" % sys.version_info[:3],

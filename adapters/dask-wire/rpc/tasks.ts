@@ -35,7 +35,7 @@ export function makeTasks(front: Front): DaskExtension {
         return null;
       },
       get_task_stream: (request) => stream.collect(request),
-      get_task_stream_index: () => stream.count,
+      get_task_stream_index: () => stream.index(),
       start_task_metadata: ({ name }) => {
         const same = collectors.get(String(name)) ?? [];
         collectors.set(String(name), [...same, new Collector(front)]);
@@ -82,20 +82,30 @@ class TaskStream {
   private readonly entries: Fields[] = [];
   private isOn = false;
   /** Ever recorded. */
-  count = 0;
+  private count = 0;
 
   constructor(private readonly front: Front) {}
 
   collect(request: Fields): readonly Fields[] {
     this.begin();
     const { entries } = this;
-    const start = this.position(request['start']);
+    const index = numberIn(request, 'start_index');
+    const start =
+      index === undefined
+        ? this.position(request['start'])
+        : Math.max(0, index - (this.count - entries.length));
     const stop = this.position(request['stop']);
     const count = numberIn(request, 'count');
     if (count === undefined) return entries.slice(start ?? 0, stop ?? entries.length);
     if (start !== undefined && stop === undefined) return entries.slice(start, start + count);
     const end = stop ?? entries.length;
     return entries.slice(Math.max(0, start ?? end - count), end);
+  }
+
+  /** A mark: `start_index` asks for what came after it. */
+  index(): number {
+    this.begin();
+    return this.count;
   }
 
   private begin(): void {

@@ -47,6 +47,8 @@ interface Run {
   readonly startedMs: number;
   /** Told when it has a thread again. */
   rejoins: (() => void)[];
+  /** Why it was stopped: that is its failure, however it ends. */
+  stoppedBy?: YardmasterError;
 }
 
 const NO_INPUTS: ReadonlyMap<string, Uint8Array> = new Map();
@@ -129,6 +131,28 @@ export class WorkerActivities {
     else run?.abort(new RunAborted(killTimeoutMs));
   }
 
+  /**
+   * Stops the run that has taken the memory: the only one there is, while results are the smaller part.
+   *
+   * @param error - what the worker would give up with
+   * @returns false when it cannot be told who it was, or when that one was stopped before
+   */
+  stopGlutton({ data }: YardmasterError): boolean {
+    const [only, ...others] = this.runs;
+    if (only === undefined || others.length > 0 || this.actors.size > 0) return false;
+    const [key, run] = only;
+    const { processBytes = 0, managedBytes = 0, limitBytes = 0 } = data as Record<string, number>;
+    if (run.stoppedBy !== undefined || 2 * managedBytes > processBytes) return false;
+    run.stoppedBy = new YardmasterError(
+      'ERR_OUT_OF_MEMORY',
+      `"${key}" was stopped: while it was the only task that ran on ${this.options.address}, this worker came to occupy ${processBytes} of ${limitBytes} bytes, and collecting garbage did not help; split the task, or give workers a higher memory limit`,
+      { ...data, key },
+    );
+    this.options.log.error({ err: run.stoppedBy, ...data, key }, 'a task is stopped');
+    run.abort(new RunAborted(0));
+    return true;
+  }
+
   rejoined(key: string): void {
     for (const resolve of this.runs.get(key)?.rejoins.splice(0) ?? []) resolve();
   }
@@ -194,9 +218,12 @@ export class WorkerActivities {
   }
 
   private onRunEnd(key: string, result: ExecutionResult): void {
+    const stoppedBy = this.runs.get(key)?.stoppedBy;
     this.runs.delete(key);
     if (this.isClosed) return;
-    this.options.feedSoon(this.runEnd(key, result));
+    const error = stoppedBy === undefined ? undefined : toErrorPayload(stoppedBy);
+    const end: ExecutionResult = error === undefined ? result : { kind: 'failure', error };
+    this.options.feedSoon(this.runEnd(key, end));
   }
 
   private runEnd(key: string, result: ExecutionResult): WorkerEvent {

@@ -188,7 +188,7 @@ export class WorkerHost {
       onMeasured: (processBytes) =>
         made.host?.feed({ op: 'memory-measured', processBytes, stimulusId: 'memory-measured' }),
       onLost: (key) => made.host?.onDataLost(key),
-      onTooMuch: (error) => made.host?.giveUp(error),
+      onTooMuch: (error) => made.host?.onTooMuch(error) ?? false,
     });
   }
 
@@ -440,6 +440,13 @@ export class WorkerHost {
   private closeBecause(error: YardmasterError): void {
     this.options.log.error({ err: error, address: this.address }, 'worker closes');
     this.closing = this.shutDown({ reason: error.message, error });
+  }
+
+  /** Whoever has taken the memory goes, if that is beyond doubt; otherwise the worker does. */
+  private onTooMuch(error: YardmasterError): boolean {
+    const isStopped = this.activities.stopGlutton(error);
+    if (!isStopped) this.giveUp(error);
+    return isStopped;
   }
 
   /** As if it had died: what it was processing may be the reason, so the scheduler shall count it. */

@@ -51,8 +51,8 @@ export interface MemorySurroundings {
   /** Told at each look, if a quota has a hard limit. */
   readonly onMeasured: (processBytes: number) => void;
   readonly onLost: (key: string) => void;
-  /** The worker occupies so much that it has to give up. */
-  readonly onTooMuch: (error: YardmasterError) => void;
+  /** The worker occupies so much that it has to give up. @returns whether something else was done about it */
+  readonly onTooMuch: (error: YardmasterError) => boolean;
 }
 
 /** Metrics of the memory of a worker, in bytes. */
@@ -151,7 +151,7 @@ export class WorkerMemory {
       isIdle: isIdle(),
     });
     if (verdict.terminate) {
-      this.giveUp(processBytes);
+      if (this.giveUp(processBytes)) governor.giveAnotherChance();
       return;
     }
     tiers?.spill(verdict.spillBytes);
@@ -237,9 +237,10 @@ export class WorkerMemory {
     governor.noteCollection(nowMs, measure === undefined ? 0 : tookMs);
   }
 
-  private giveUp(processBytes: number): void {
+  /** @returns whether the worker may go on after all */
+  private giveUp(processBytes: number): boolean {
     const { limitBytes, address, onTooMuch } = this.around;
-    onTooMuch(
+    return onTooMuch(
       new YardmasterError(
         'ERR_OUT_OF_MEMORY',
         `the worker ${address()} gives up: it occupies ${processBytes} of ${limitBytes} bytes, and collecting garbage did not help; give it a higher memory limit, fewer threads, or smaller tasks`,

@@ -5,13 +5,14 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 
 import { LocalCluster } from '../../adapters/app/index.ts';
 import type { TaskFunctionOf } from '../../adapters/tasks/index.ts';
-import type { Logger } from '../../core/api/index.ts';
+import type { Logger, YardmasterError } from '../../core/api/index.ts';
 import type { ConfigInput } from '../../core/config/types.ts';
 import { tasks } from './fixtures/memory-tasks.mjs';
 
-const { block, sum, addUp } = tasks as unknown as {
+const { block, sum, takeAll, addUp } = tasks as unknown as {
   readonly block: TaskFunctionOf<(seed: number, nbytes: number) => Uint8Array>;
   readonly sum: TaskFunctionOf<(bytes: Uint8Array) => number>;
+  readonly takeAll: TaskFunctionOf<(stepBytes: number, pauseMs: number) => never>;
   readonly addUp: TaskFunctionOf<(...parts: number[]) => number>;
 };
 
@@ -116,3 +117,21 @@ it('when the disk takes no more that is told, and everything is still there', as
     await cluster.close();
   }
 }, 60_000);
+
+it('a task that takes memory without end is stopped and reported with its size; its worker goes on', async () => {
+  const limit = 200 * MB;
+  const config: ConfigInput = { worker: { memoryLimit: limit, threads: 1 } };
+  const cluster = await LocalCluster.start({ mode: 'processes', workers: 1, config, log });
+  try {
+    const client = await cluster.client();
+    const pids = [...cluster.pids];
+    const failed = client.submit(takeAll, 4 * MB, 40).result();
+    await expect(failed).rejects.toMatchObject({ code: 'ERR_OUT_OF_MEMORY' });
+    const error = (await failed.catch((thrown: unknown) => thrown)) as YardmasterError;
+    expect(error.data['processBytes']).toBeGreaterThan(0.95 * limit);
+    expect(await client.submit(addUp, 1, 2).result()).toBe(3);
+    expect(cluster.pids).toEqual(pids);
+  } finally {
+    await cluster.close();
+  }
+}, 30_000);

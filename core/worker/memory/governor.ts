@@ -99,6 +99,12 @@ export class MemoryGovernor {
     this.nextCollectionMs = nowMs + Math.max(COLLECTION_INTERVAL_MS, this.pauseRatio * tookMs);
   }
 
+  /** Something was done about it: the last chance begins anew. */
+  giveAnotherChance(): void {
+    this.tooMuchSinceMs = undefined;
+    this.lastCollections = 0;
+  }
+
   private isBeyond(threshold: number, { processBytes }: MemorySample): boolean {
     return threshold > 0 && processBytes > threshold * this.limitBytes;
   }

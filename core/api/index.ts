@@ -26,3 +26,4 @@ export { MEMORY_MEASURES, type MemoryMeasure, MemoryState } from '../state/memor
 export type { Priority, Restrictions, TaskFailure } from '../state/task.ts';
 export { TASK_STATE_NAMES, type TaskStateName } from '../state/task-state-name.ts';
 export type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
+export type { WorkerTaskStateName } from '../state/worker-task-state-name.ts';

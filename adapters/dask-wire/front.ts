@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import {
   type Clock,
   type ClusterView,
+  heartbeatIntervalMs,
   type Logger,
   type PluginContext,
   type TaskView,
@@ -209,10 +210,7 @@ export class Front implements DaskContext {
 
   /** As Dask has it: more workers report more rarely. */
   heartbeatIntervalS(): number {
-    const count = this.workers.size;
-    if (count <= 10) return 0.5;
-    if (count < 50) return 1;
-    return count < 200 ? 2 : count / 200 + 1;
+    return heartbeatIntervalMs(this.workers.size) / 1000;
   }
 
   report(error: YardmasterError): void {

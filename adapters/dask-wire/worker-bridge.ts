@@ -28,7 +28,7 @@ import {
   taskFinished,
 } from './translate-from-worker.ts';
 import { computeTask, isPythonTask, toWorker } from './translate-to-worker.ts';
-import { asList, isFields, numberIn } from './values.ts';
+import { asList, entriesOf, isFields, numberIn } from './values.ts';
 
 const NO_FIELDS: Fields = {};
 
@@ -74,10 +74,8 @@ export class WorkerBridge implements DaskWorker, ChannelHandlers {
    * @throws YardmasterError when it is neither admitted nor refused in good order
    */
   static async open(comm: Comm, request: Fields, host: BridgeHost): Promise<void> {
-    if (hasEntries(request['nbytes'])) {
-      const count = hasEntries(request['nbytes'])
-        ? Object.keys(request['nbytes'] as object).length
-        : 0;
+    const count = entriesOf(request['nbytes']).length;
+    if (count > 0) {
       refuse(
         comm,
         host,
@@ -330,11 +328,6 @@ export class WorkerBridge implements DaskWorker, ChannelHandlers {
     if (this.nanny === undefined) this.comm.send({ op: 'close', reason });
     else this.host.killThroughNanny(this.nanny, reason);
   }
-}
-
-function hasEntries(value: unknown): boolean {
-  if (value instanceof Map) return value.size > 0;
-  return isFields(value) && Object.keys(value).length > 0;
 }
 
 function refuse(comm: Comm, host: BridgeHost, message: string): void {

@@ -15,6 +15,7 @@ export * from './reconnect.ts';
 export * from './transport.ts';
 export * from './version.ts';
 export * from './views.ts';
+export { heartbeatIntervalMs } from '../util/heartbeat.ts';
 export { MinHeap } from '../util/min-heap.ts';
 export type * from '../messages/payload.ts';
 export * from '../messages/protocol.ts';

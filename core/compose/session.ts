@@ -4,7 +4,7 @@ import { YardmasterError } from '../api/errors.ts';
 import type { Caller, NewStimulus } from '../api/plugin.ts';
 import type { Connection, ConnectionHandlers, WireMessage } from '../api/transport.ts';
 import type { Absences } from './absences.ts';
-import { heartbeatIntervalMs } from '../kernel/heartbeat.ts';
+import { heartbeatIntervalMs } from '../util/heartbeat.ts';
 import {
   type CommandRequest,
   type GatherReply,

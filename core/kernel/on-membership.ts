@@ -10,7 +10,7 @@ import type {
 import { learnExecTime, removeReplica } from '../state/relations.ts';
 import { byPriority, type TaskState } from '../state/task.ts';
 import { WorkerState, type WorkerStatus } from '../state/worker.ts';
-import { heartbeatIntervalMs } from './heartbeat.ts';
+import { heartbeatIntervalMs } from '../util/heartbeat.ts';
 import { schedulerFailure } from './errors.ts';
 import { checkIdleSaturated } from './occupancy.ts';
 import { takeBack } from './on-return.ts';

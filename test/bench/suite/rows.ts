@@ -203,6 +203,87 @@ const wire: Row = {
   },
 };
 
+/** Whole clusters in turn: client, scheduler and two worker processes, ours and Dask's. */
+const endToEnd: Row = {
+  name: 'end to end',
+  needsDask: true,
+  figures(measure, { isFull }) {
+    const extent = isFull ? ['10000', '--turns', 3] : ['5000', '--turns', 1];
+    const [own, dask, both] = three(measure('end-to-end', ['map', ...extent, VS_DASK]));
+    const what = 'end to end, two worker processes, no-ops';
+    return [
+      {
+        what,
+        unit: 'times the tasks per s',
+        value: number(both, 'throughputRatio'),
+        goal: atLeast(40),
+        ours: number(own, 'tasksPerS'),
+        theirs: number(dask, 'tasksPerS'),
+      },
+      {
+        what,
+        unit: 'times less CPU',
+        value: number(both, 'cpuRatio'),
+        goal: atLeast(40),
+        ours: number(own, 'cpuUsPerTask'),
+        theirs: number(dask, 'cpuUsPerTask'),
+      },
+    ];
+  },
+};
+
+const latency: Row = {
+  name: 'latency',
+  needsDask: true,
+  figures(measure, { isFull }) {
+    const extent = isFull ? ['500', '--turns', 3] : ['200', '--turns', 1];
+    const [own, dask, both] = three(measure('end-to-end', ['latency', ...extent, VS_DASK]));
+    const what = 'from submit to the result, two worker processes, median';
+    const ours = number(own, 'p50Ms');
+    const ratio = { value: number(both, 'latencyRatio'), theirs: number(dask, 'p50Ms') };
+    return [
+      { what, unit: 'ms', value: ours, goal: atMost(0.5) },
+      { what, unit: 'times less time', goal: atLeast(20), ours, ...ratio },
+    ];
+  },
+};
+
+/** Two threads, with scheduler and client, beside the best of the pools of threads. */
+const pools: Row = {
+  name: 'pools',
+  needsDask: false,
+  figures(measure, { isFull }) {
+    const extent = isFull ? [] : ['--tasks', 5000, '--rounds', 3, '--repeat', 1];
+    const lines = measure('worker', ['--part', 'pools', ...extent]);
+    return (['burst', 'closed'] as const).flatMap((pattern) => {
+      const its = lines.filter((line) => line['pattern'] === pattern);
+      const best = its.find(({ bench }) => bench === 'worker-pool-vs-best');
+      const beside = its.filter(({ pool }) => pool !== undefined);
+      const ours = beside.find(({ pool }) => pool === 'yardmaster');
+      const peers = beside.filter((line) => line !== ours);
+      const what = `threads beside the best pool, ${pattern}`;
+      return [
+        {
+          what,
+          unit: 'times the tasks per s',
+          value: number(best, 'throughputRatio'),
+          goal: atLeast(1),
+          ours: number(ours, 'tasksPerS'),
+          theirs: Math.max(...peers.map((line) => number(line, 'tasksPerS'))),
+        },
+        {
+          what,
+          unit: 'times less CPU',
+          value: number(best, 'cpuRatio'),
+          goal: atLeast(1),
+          ours: number(ours, 'usPerTask'),
+          theirs: Math.min(...peers.map((line) => number(line, 'usPerTask'))),
+        },
+      ];
+    });
+  },
+};
+
 const million: Row = {
   name: 'million',
   needsDask: false,
@@ -259,6 +340,9 @@ export const ROWS: readonly Row[] = [
   steal,
   amm('reduce', 'a copy dropped by reduce-replicas, 1000 workers', 10),
   amm('retire', 'a result of a retiring worker, 1000 workers', 25),
+  endToEnd,
+  latency,
+  pools,
   wire,
   million,
 ];

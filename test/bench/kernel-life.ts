@@ -7,7 +7,7 @@ import { rootish } from '../../policies/queuing/root-ish.ts';
 import { earliestStart } from '../../policies/worker-selection/earliest-start.ts';
 import { SHAPES, type Shape } from './shapes.ts';
 
-/** What one life of a graph cost. CPU times are user and system time of the process. */
+/** What one life of a graph cost, on average over several. CPU times are user and system time of the process. */
 export interface LifeMeasurement {
   readonly tasks: number;
   readonly edges: number;
@@ -30,11 +30,23 @@ export interface LifeMeasurement {
 export interface LifeOptions {
   readonly saturation: number;
   readonly threads: number;
-  /** Tasks that live before at least, unmeasured. Default 0: the same graph lives once. */
+  /**
+   * Tasks that live before at least, unmeasured: the same graph again and again. 0: it lives once.
+   * Default {@link WARM_UP_TASKS}.
+   */
   readonly warmUpTasks?: number;
   /** Neither a life before it nor a graph after it: for graphs that take long. */
   readonly isOnly?: boolean;
 }
+
+/**
+ * A scheduler lives for days, and its compiler warms up once: after the first few hundred thousand
+ * tasks, or half a minute at the pace of real workers, V8 has compiled nearly all that it will.
+ */
+export const WARM_UP_TASKS = 300_000;
+
+/** Tasks that are measured at least: the same graph lives as often as that takes, and the mean counts. */
+const MEASURED_TASKS = 200_000;
 
 /** The clock of the run: the kernel gets time as a parameter. */
 const STEP_MS = 0.01;
@@ -56,44 +68,81 @@ export function measureLife(
   }
   const kernel = makeKernel(options.saturation);
   addWorkers(kernel, workerCount, options.threads);
-  // A scheduler lives for days, and its compiler warms up once. In the same kernel: compiled code knows
-  // the objects that it was compiled for.
+  // In the same kernel: compiled code knows the objects that it was compiled for.
+  const warmUpTasks = options.warmUpTasks ?? WARM_UP_TASKS;
   let lived = options.isOnly === true ? Infinity : 0;
-  while (lived <= (options.warmUpTasks ?? 0)) lived += warmUp(kernel, make(taskCount));
-  const shape = make(taskCount);
-  const tasks = shape.tasks.length;
-  const usOrder = rank(shape);
-  const transitionsBefore = kernel.transitionCounter;
-  const life = new Life(kernel);
-  const usGraph = cpuUs(() => {
-    life.submit(shape);
-  });
-  const usRun = cpuUs(() => {
-    life.run();
-  });
-  for (const key of shape.keys) {
-    const state = kernel.cluster.tasks.get(key)?.state;
-    if (state !== 'memory') throw new Error(`${key} ended ${state ?? 'unknown'}`);
-  }
-  const usRelease = cpuUs(() => {
-    life.release(shape.keys);
-  });
-  if (kernel.cluster.tasks.size > 0) throw new Error(`${kernel.cluster.tasks.size} tasks are left`);
+  while (lived <= warmUpTasks) lived += warmUp(kernel, make(taskCount));
+  const cost = new LifeCost();
+  const measuredTasks = options.isOnly === true ? 0 : MEASURED_TASKS;
+  do cost.add(kernel, make(taskCount));
+  while (cost.tasks < measuredTasks);
   return {
-    tasks,
-    edges: shape.tasks.reduce((sum, task) => sum + task.dependencies.length, 0),
-    executed: life.executed,
-    transitions: kernel.transitionCounter - transitionsBefore,
-    workerMessages: life.workerMessages,
-    clientMessages: life.clientMessages,
-    usPerTask: round((usGraph + usRun + usRelease) / tasks),
-    usOrder: round(usOrder / tasks),
-    usGraph: round(usGraph / tasks),
-    usRun: round(usRun / tasks),
-    usRelease: round(usRelease / tasks),
+    ...cost.perLife(),
     bytesPerTask: options.isOnly === true ? NaN : measureMemory(kernel, () => make(taskCount)),
     peakMb: Math.round(process.resourceUsage().maxRSS / 1000),
   };
+}
+
+/** Sums over lives of the same graph: a collection of all garbage happens in one of several. */
+class LifeCost {
+  tasks = 0;
+  private lives = 0;
+  private edges = 0;
+  private executed = 0;
+  private transitions = 0;
+  private workerMessages = 0;
+  private clientMessages = 0;
+  private usOrder = 0;
+  private usGraph = 0;
+  private usRun = 0;
+  private usRelease = 0;
+
+  /** Has a graph live in the kernel. */
+  add(kernel: SchedulerKernel, shape: Shape): void {
+    this.lives++;
+    this.tasks += shape.tasks.length;
+    this.edges += shape.tasks.reduce((sum, task) => sum + task.dependencies.length, 0);
+    this.usOrder += rank(shape);
+    const transitionsBefore = kernel.transitionCounter;
+    const life = new Life(kernel);
+    this.usGraph += cpuUs(() => {
+      life.submit(shape);
+    });
+    this.usRun += cpuUs(() => {
+      life.run();
+    });
+    for (const key of shape.keys) {
+      const state = kernel.cluster.tasks.get(key)?.state;
+      if (state !== 'memory') throw new Error(`${key} ended ${state ?? 'unknown'}`);
+    }
+    this.usRelease += cpuUs(() => {
+      life.release(shape.keys);
+    });
+    if (kernel.cluster.tasks.size > 0) {
+      throw new Error(`${kernel.cluster.tasks.size} tasks are left`);
+    }
+    this.transitions += kernel.transitionCounter - transitionsBefore;
+    this.executed += life.executed;
+    this.workerMessages += life.workerMessages;
+    this.clientMessages += life.clientMessages;
+  }
+
+  perLife(): Omit<LifeMeasurement, 'bytesPerTask' | 'peakMb'> {
+    const { lives, tasks, usGraph, usRun, usRelease } = this;
+    return {
+      tasks: tasks / lives,
+      edges: this.edges / lives,
+      executed: this.executed / lives,
+      transitions: this.transitions / lives,
+      workerMessages: this.workerMessages / lives,
+      clientMessages: this.clientMessages / lives,
+      usPerTask: round((usGraph + usRun + usRelease) / tasks),
+      usOrder: round(this.usOrder / tasks),
+      usGraph: round(usGraph / tasks),
+      usRun: round(usRun / tasks),
+      usRelease: round(usRelease / tasks),
+    };
+  }
 }
 
 /** A whole life that nobody looks at. Returns the number of its tasks. */

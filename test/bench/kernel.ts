@@ -6,14 +6,14 @@ import { loadavg } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 import { tuneEngine } from '../../adapters/cli/engine-flags.ts';
-import { measureLife } from './kernel-life.ts';
+import { measureLife, WARM_UP_TASKS } from './kernel-life.ts';
 import { SHAPES } from './shapes.ts';
 import { median, print, pythonScript, round, run } from './side-by-side.ts';
 
 interface BenchOptions {
   readonly saturation: string;
   readonly threads: string;
-  readonly repeat: string;
+  readonly repeat?: string;
   readonly warmUp: string;
   readonly vsDask?: boolean;
   readonly python: string;
@@ -30,8 +30,11 @@ const program = new Command('bench:kernel')
   .argument('<workers>', 'number of workers')
   .option('--saturation <number>', 'root-ish tasks per thread, or inf', '1.1')
   .option('--threads <number>', 'threads per worker', '2')
-  .option('--repeat <number>', 'runs in fresh processes; the median is printed', '1')
-  .option('--warm-up <tasks>', 'live before at least, unmeasured: for small graphs', '0')
+  .option(
+    '--repeat <number>',
+    'runs in fresh processes, of which the median is printed; 5 beside Dask',
+  )
+  .option('--warm-up <tasks>', 'live before at least, unmeasured', String(WARM_UP_TASKS))
   .option('--once', 'no life of the same graph before, no memory: for very large graphs')
   .option('--vs-dask', "run Dask's scheduler on the same graph and print the ratio")
   .option('--python <path>', 'interpreter with distributed installed', '/usr/bin/python3')
@@ -39,7 +42,7 @@ const program = new Command('bench:kernel')
 
 const [shape, tasks, workers] = program.args as [string, string, string];
 const options = program.opts<BenchOptions>();
-const repeat = Number(options.repeat);
+const repeat = Number(options.repeat ?? (options.vsDask === true ? 5 : 1));
 
 if (repeat > 1 || options.vsDask === true) compare();
 else print(measure());

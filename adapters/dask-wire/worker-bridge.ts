@@ -45,7 +45,7 @@ export class WorkerBridge implements DaskWorker, ChannelHandlers {
   private readonly channel: Channel;
   /** What came from the scheduler before the worker had its answer. */
   private held: ToWorkerMessage[] | undefined = [];
-  /** Numbers of assignments, for workers that do not know them. */
+  /** Numbers of assignments: old workers do not know them, and those before 2025 do not tell them with each report. */
   private readonly runIds = new Map<string, number>();
   /** Numbers of the assignments that were asked back. */
   private readonly asked = new Map<string, number>();
@@ -292,7 +292,7 @@ export class WorkerBridge implements DaskWorker, ChannelHandlers {
       this.refuseTask(message);
       return;
     }
-    if (!dialect.hasRunIds) this.runIds.set(message.key, message.runId);
+    this.runIds.set(message.key, message.runId);
     comm.send(computeTask(message, dialect, host.keys));
   }
 

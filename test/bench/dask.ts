@@ -1,7 +1,7 @@
 /**
  * Dask's own client and two of its workers, with Dask's scheduler and with ours in turn.
  *
- *     npm run bench:dask -- [--python python3] [--rounds 3] [--scenarios latency,map] [--tasks 10000]
+ *     npm run bench:dask -- [--python /usr/bin/python3] [--rounds 3] [--scenarios latency,map] [--tasks 10000]
  *
  * One JSON line for each scenario: tasks per second (or milliseconds) of both, medians of the rounds.
  */
@@ -9,6 +9,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
+import { findDaskPython } from '../dask/pythons.ts';
 import { print, pythonScript, round, type Result } from './side-by-side.ts';
 
 const WORKERS = 2;
@@ -24,7 +25,7 @@ interface Measured {
 
 const { values: flags } = parseArgs({
   options: {
-    python: { type: 'string', default: process.env['DASK_PYTHON'] ?? 'python3' },
+    python: { type: 'string', default: findDaskPython()?.command ?? 'python3' },
     rounds: { type: 'string', default: '3' },
     scenarios: { type: 'string', default: 'latency,map,tree,shuffle,array' },
     tasks: { type: 'string', default: '10000' },

@@ -73,6 +73,22 @@ describe('workers', () => {
     expect(Object.keys(message)).not.toContain('function');
   });
 
+  it.each(['2022.12.1', '2024.12.1', '2026.8.0'])(
+    'of %s give a thread back with a task that goes on without one',
+    async (version) => {
+      const worker = await bench.runningWorker(4001, { nthreads: 1 }, version);
+      const client = await bench.client();
+      client.submit('inc-1');
+      const { run_id: runId } = await worker.next('compute-task');
+      // Only releases since 2025.2 tell which run it is.
+      const told = version.startsWith('2026') ? { run_id: runId } : {};
+      worker.send({ op: 'long-running', key: 'inc-1', compute_duration: 0.1, ...told });
+      await until(
+        () => bench.scheduler.cluster.workers.get(worker.address)?.longRunning.size === 1,
+      );
+    },
+  );
+
   it('that nobody knows are told so when they report', async () => {
     const answer = await bench.call('heartbeat_worker', { address: 'tcp://a:1', metrics: {} });
     expect(answer).toEqual({ status: 'missing' });

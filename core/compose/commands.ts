@@ -7,6 +7,7 @@ import type { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
 import type { TaskState } from '../state/task.ts';
 import type { Diagnostics } from './diagnostics.ts';
 import type { EventLog } from './event-log.ts';
+import type { IdleWatch } from './idle-watch.ts';
 import type { PluginInfo } from './scheduler.ts';
 import type { PluginLifecycle } from './plugin-lifecycle.ts';
 import type { PolicyDesk } from './policy-desk.ts';
@@ -25,6 +26,7 @@ export interface CommandScope {
   plugins(): readonly PluginInfo[];
   enqueue(stimulus: NewStimulus): void;
   readonly policies: PolicyDesk;
+  readonly idle: IdleWatch;
   readonly workerPlugins: WorkerPluginDesk;
   readonly diagnostics: Diagnostics;
   readonly workerCommands: WorkerCommands;
@@ -48,6 +50,7 @@ export class Commands {
       ['nbytes', (parameters) => this.nbytes(keysIn('nbytes', parameters))],
       ['tasks', (parameters) => this.tasks(keysIn('tasks', parameters))],
       ['executing', (parameters) => this.executing(textsIn('executing', 'workers', parameters))],
+      ['idle-since', () => this.scope.idle.look()],
       ['plugins', () => this.scope.plugins()],
       ['events', (parameters) => this.events(parameters)],
       ...this.scope.policies.commands,

@@ -24,6 +24,7 @@ import { Diagnostics } from './diagnostics.ts';
 import { EventLog } from './event-log.ts';
 import { Extensions, type ExtensionsHost } from './extensions.ts';
 import { Gatherer } from './gatherer.ts';
+import { IdleWatch } from './idle-watch.ts';
 import type { PartsRelay } from './parts-relay.ts';
 import { kernelOptions } from './kernel-options.ts';
 import { LocalConnection } from './local-connection.ts';
@@ -75,6 +76,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   private readonly timers: Timer[] = [];
   private ports!: KernelPorts;
   private gatherer!: Gatherer;
+  private idleWatch!: IdleWatch;
   private commands!: Commands;
   private desk!: PolicyDesk;
   private preloads: Preloads | undefined;
@@ -271,6 +273,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     this.kernel = new SchedulerKernel(kernelOptions(this.config), this.ports, nowMs);
     this.gatherer = new Gatherer(this.cluster, this.clock, this.transports);
     this.desk = this.makeDesk();
+    this.idleWatch = new IdleWatch(this.kernel, this.clock);
     const channelOf = (address: string): Channel | undefined =>
       this.sessions.workers.get(address)?.channel;
     this.commands = new Commands({
@@ -283,6 +286,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
       plugins: () => this.plugins,
       enqueue: (stimulus) => this.enqueue(stimulus),
       policies: this.desk,
+      idle: this.idleWatch,
       workerPlugins: this.workerPluginDesk,
       diagnostics: new Diagnostics({
         kernel: this.kernel,
@@ -386,7 +390,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   }
 
   private startTimers(): void {
-    const { workerTtl, noWorkersTimeout } = this.config.scheduler;
+    const { workerTtl, noWorkersTimeout, idleTimeout } = this.config.scheduler;
     const repeat = (
       intervalMs: number,
       op: 'check-worker-ttl' | 'check-no-workers-timeout',
@@ -395,6 +399,17 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     };
     if (workerTtl !== Infinity) repeat(workerTtl, 'check-worker-ttl');
     if (noWorkersTimeout !== Infinity) repeat(NO_WORKERS_CHECK_MS, 'check-no-workers-timeout');
+    if (idleTimeout === Infinity) return;
+    this.timers.push(
+      this.idleWatch.after(idleTimeout, (sinceMs) => {
+        const reason = 'idle-timeout-exceeded';
+        this.log.info(
+          { reason, sinceMs },
+          'the scheduler closes: it had nothing to do for too long',
+        );
+        void this.close();
+      }),
+    );
   }
 
   private async shutDown(): Promise<void> {

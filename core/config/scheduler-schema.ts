@@ -223,6 +223,11 @@ export const SCHEDULER_SCHEMA = {
       'Tasks that no worker can take fail after this. inf: they wait.',
       { default: 'inf', infinite: true },
     ),
+    idleTimeout: duration(
+      'Patience without work',
+      'The scheduler closes when it had nothing to do for so long. inf: never.',
+      { default: 'inf', infinite: true },
+    ),
     clientGrace: duration(
       'Patience with lost clients',
       'What a client wants is kept for so long when its connection breaks and it may come back.',

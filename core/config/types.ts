@@ -63,6 +63,8 @@ export interface SchedulerConfig {
   readonly workerTtl: number;
   /** Milliseconds; Infinity: tasks wait. */
   readonly noWorkersTimeout: number;
+  /** Milliseconds; Infinity: it stays. */
+  readonly idleTimeout: number;
   /** Milliseconds that a client is waited for that may come back. */
   readonly clientGrace: number;
   readonly transitionLogLength: number;
@@ -201,6 +203,7 @@ export interface ConfigInput {
     readonly defaultDataSize?: BytesInput;
     readonly workerTtl?: DurationInput | null;
     readonly noWorkersTimeout?: DurationInput | null;
+    readonly idleTimeout?: DurationInput | null;
     readonly clientGrace?: DurationInput;
     readonly transitionLogLength?: number;
     readonly decisionLogLength?: number;

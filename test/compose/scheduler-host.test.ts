@@ -495,6 +495,35 @@ describe('timers', () => {
     await host.clock.advanceAsync(500);
     expect(client.received).toMatchObject([{ op: 'task-erred', key: 'x' }]);
   });
+
+  it('a scheduler that has nothing to do for too long closes', async () => {
+    const host = await start({ idleTimeout: '10s' });
+    let closed = 0;
+    host.scheduler.events.on('closed', () => closed++);
+    const client = await host.client();
+    await host.clock.advanceAsync(9_000);
+    await client.send(graphOf('x'));
+    // A task that waits for a worker is something to do.
+    await host.clock.advanceAsync(20_000);
+    expect(closed).toBe(0);
+    await client.send({ op: 'client-releases-keys', keys: ['x'] });
+    await host.clock.advanceAsync(10_000);
+    expect(closed).toBe(0);
+    await host.clock.advanceAsync(1_000);
+    expect(closed).toBe(1);
+  });
+
+  it('a look whether a scheduler is idle finds work that came and went since the last one', async () => {
+    const host = await start();
+    const idleSince = (): unknown => host.scheduler.command('idle-since');
+    idleSince();
+    expect(idleSince()).toBe(host.clock.nowMs());
+    const client = await host.client();
+    await client.send(graphOf('x'));
+    await client.send({ op: 'client-releases-keys', keys: ['x'] });
+    expect(idleSince()).toBeUndefined();
+    expect(idleSince()).toBe(host.clock.nowMs());
+  });
 });
 
 describe('the end', () => {

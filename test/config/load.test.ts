@@ -99,6 +99,7 @@ describe('a valid configuration', () => {
         defaultDataSize: 1024,
         workerTtl: 300_000,
         noWorkersTimeout: Infinity,
+        idleTimeout: Infinity,
         clientGrace: 60_000,
         transitionLogLength: 1000,
         decisionLogLength: 0,

@@ -13,6 +13,7 @@ import os
 import sys
 import time
 import traceback
+import warnings
 
 import numpy as np
 
@@ -293,7 +294,9 @@ def _(client):
 def _(client):
     processes = client.run(os.getpid)
     assert len(set(processes.values())) == 2
-    versions = client.get_versions(check=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        versions = client.get_versions(check=True)
     assert len(versions["workers"]) == 2
 
 

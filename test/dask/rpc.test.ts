@@ -17,6 +17,18 @@ beforeEach(async () => {
 afterEach(() => bench.close());
 
 describe('questions about tasks and workers', () => {
+  it('whether there is nothing to do: since when, in seconds, or None', async () => {
+    await bench.runningWorker(4001);
+    await bench.call('check_idle');
+    const since = await bench.call('check_idle');
+    expect(Math.abs(Number(since) - Date.now() / 1000)).toBeLessThan(60);
+    const client = await bench.client();
+    client.submit('inc-1');
+    await until(() => bench.scheduler.cluster.tasks.get('inc-1')?.state === 'processing');
+    expect(await bench.call('check_idle')).toBeNull();
+    expect(await bench.call('check_idle')).toBeNull();
+  });
+
   it('are answered from the tables', async () => {
     const worker = await bench.runningWorker(4001, { name: 7, nthreads: 2 });
     const client = await bench.client();

@@ -27,6 +27,8 @@ op "unpack": a graph, in the fields of the client's message that hold one:
   "blobs": how many of the frames at the end of the message are added to the table of blobs. The
   table holds what several tasks share, above all functions; it lives as long as the request.
 
+op "packages": no fields; gives {"packages": {name: version}}, those that Dask compares between peers.
+
 op "inspect": {"value": object, "attributes": [names]} gives {"type", "module", "attributes": {...}}.
 
 op "upload": {"plugin": pickle of a SchedulerUploadFile, "folder"} puts its file into the folder and
@@ -109,6 +111,8 @@ def answer(frames, answers) -> None:
             sys.path.insert(0, folder)
         if op == "unpack":
             unpack(id, request, answers)
+        elif op == "packages":
+            write(answers, {"id": id, "packages": dict(get_packages())})
         elif op == "inspect":
             write(answers, {"id": id, **inspect_value(request)})
         elif op == "upload":
@@ -125,6 +129,12 @@ def answer(frames, answers) -> None:
         except BaseException:
             message = error_message(RuntimeError(f"{type(error).__name__} without a description"))
         write(answers, {"id": id, "error": message})
+
+
+def get_packages():
+    from distributed.versions import get_versions
+
+    return get_versions()["packages"]
 
 
 def upload(request):

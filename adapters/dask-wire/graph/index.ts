@@ -35,6 +35,15 @@ export class GraphUnpacker {
     return this.helper.versions;
   }
 
+  /**
+   * Versions of the packages that Dask compares between its peers, as the helper has them.
+   * @throws YardmasterError as `PythonHelper.ask`
+   */
+  async packages(): Promise<Readonly<Record<string, unknown>>> {
+    const { packages } = await this.askOne({ op: 'packages' });
+    return packages as Readonly<Record<string, unknown>>;
+  }
+
   /** Process id of the helper, while there is one. */
   get pid(): number | undefined {
     return this.helper.pid;

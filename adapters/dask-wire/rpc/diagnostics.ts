@@ -41,9 +41,18 @@ const AMM_COMMANDS: Readonly<Record<string, string>> = {
   running: 'amm.running',
 };
 
-/** Of this process, and of the Python that reads graphs for it once it was needed. */
-function versionsOf({ graphs }: DaskContext): Fields {
-  return { host: { yardmaster: VERSION, node: process.version }, packages: graphs.versions };
+/**
+ * Of this process, and of the Python that reads graphs for it: what clients compare with their own.
+ * Without such a Python there are no packages.
+ */
+async function versionsOf({ graphs, log }: DaskContext): Promise<Fields> {
+  const host = { yardmaster: VERSION, node: process.version };
+  try {
+    return { host, packages: await graphs.packages() };
+  } catch (err) {
+    log.warn({ err }, 'the versions of the packages of Python are not known');
+    return { host, packages: graphs.versions };
+  }
 }
 
 interface Line {
@@ -114,15 +123,16 @@ async function profile(request: Fields, context: DaskContext): Promise<unknown> 
 
 async function clusterState(request: Fields, context: DaskContext): Promise<Fields> {
   const exclude = request['exclude'] ?? [];
-  const [workers, versions] = await Promise.all([
+  const [workers, versions, scheduler] = await Promise.all([
     broadcast(context, { msg: { op: 'dump_state', exclude }, onError: 'return' }),
     broadcast(context, { msg: { op: 'versions' }, onError: 'ignore' }),
+    versionsOf(context),
   ]);
   const dump = (await context.plugin.run('dump-state')) as { readonly scheduler: Fields };
   return {
     scheduler: schedulerState(context, dump.scheduler),
     workers,
-    versions: { scheduler: versionsOf(context), workers: versions },
+    versions: { scheduler, workers: versions },
   };
 }
 

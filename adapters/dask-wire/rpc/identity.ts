@@ -33,6 +33,11 @@ export const IDENTITY: RpcTable = {
     return schedulerIdentity(context, count);
   },
   echo: ({ data }) => data,
+  // Seconds of the clock since when there is nothing to do.
+  check_idle: async (_request, { plugin }) => {
+    const sinceMs = (await plugin.run('idle-since')) as number | undefined;
+    return sinceMs === undefined ? null : sinceMs / 1000;
+  },
 };
 
 /** What a client asks first, and shows of the cluster. @param workersMax - workers that are told of */

@@ -54,6 +54,8 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** Takes the place of a result that failed. */
 const SKIPPED = Symbol('skipped');
 
+type Results = Map<Future<unknown>, unknown>;
+
 /**
  * The way into a cluster: submits tasks, waits for them, fetches their results.
  *
@@ -153,22 +155,44 @@ export class Client extends CoordinationAccess {
     const { errors = 'raise' } = options;
     const futures = futuresIn(structure);
     const entries = futures.map((future) => holdingOfFuture(future).entry);
-    const results = new Map<Future<unknown>, unknown>();
+    const results: Results = new Map();
     // First all are waited for, so that few requests bring all that is on one worker.
-    await this.session.whenAllSettled(entries, { failFast: errors === 'raise' }, () =>
-      Promise.all(
-        futures.map(async (future, index) => {
-          try {
-            results.set(future, await this.session.resultOf(entries[index] as KeyEntry, options));
-          } catch (error) {
-            if (errors === 'raise' || this.session.isClosed) throw error;
-            results.set(future, SKIPPED);
-          }
-        }),
-      ),
-    );
+    await this.session.whenAllSettled(entries, { failFast: errors === 'raise' }, async () => {
+      const away = futures.filter((future) => !this.readInto(results, future, options));
+      await Promise.all(away.map((future) => this.fetchInto(results, future, options)));
+    });
     const gathered = replaceFutures(structure, (future) => results.get(future), SKIPPED);
     return gathered as Gathered<T>;
+  }
+
+  /** False when the result has to be fetched. Ten thousand results need no promises. */
+  private readInto(results: Results, future: Future<unknown>, options: GatherOptions): boolean {
+    const { entry } = holdingOfFuture(future);
+    if (!this.session.isHere(entry)) return false;
+    try {
+      results.set(future, this.session.resultHere(entry));
+    } catch (error) {
+      this.skip(error, options);
+      results.set(future, SKIPPED);
+    }
+    return true;
+  }
+
+  private async fetchInto(
+    results: Results,
+    future: Future<unknown>,
+    options: GatherOptions,
+  ): Promise<void> {
+    try {
+      results.set(future, await this.session.resultOf(holdingOfFuture(future).entry, options));
+    } catch (error) {
+      this.skip(error, options);
+      results.set(future, SKIPPED);
+    }
+  }
+
+  private skip(error: unknown, { errors }: GatherOptions): void {
+    if (errors !== 'skip' || this.session.isClosed) throw error;
   }
 
   /**

@@ -1,6 +1,12 @@
 /** Where a future is: `lost` waits for the result to be computed again, the last three are final. */
 export type FutureStatus = 'pending' | 'lost' | 'finished' | 'error' | 'cancelled';
 
+/** Told of the end of an entry. */
+export type SettledCallback = (entry: KeyEntry) => void;
+
+/** Never written to: most entries have no listener at any time. */
+const NO_LISTENERS: SettledCallback[] = [];
+
 /**
  * What a client knows about one key. All futures of the key share it; when the last of them is
  * released the scheduler is told so.
@@ -8,7 +14,7 @@ export type FutureStatus = 'pending' | 'lost' | 'finished' | 'error' | 'cancelle
 export class KeyEntry {
   private state: FutureStatus = 'pending';
   private failure: (() => Error) | undefined;
-  private listeners: (() => void)[] = [];
+  private listeners: SettledCallback[] = NO_LISTENERS;
   /** Futures and open calls that need the key. */
   references = 0;
   /** Not in the table any more: cancelled, or the connection is over. */
@@ -19,6 +25,8 @@ export class KeyEntry {
   workers: readonly string[] = [];
   /** Bytes of the result; 0 while unknown. */
   nbytes = 0;
+  /** The result, serialised, if it is here. Owned by `KeptValues`. */
+  value: Uint8Array | undefined = undefined;
 
   constructor(
     readonly key: string,
@@ -68,22 +76,23 @@ export class KeyEntry {
     this.workers = [];
   }
 
-  /** Calls back once, at once when it is settled. Returns a function that withdraws the callback. */
-  onSettled(callback: () => void): () => void {
-    if (this.isSettled) {
-      callback();
-      return () => undefined;
-    }
-    this.listeners.push(callback);
-    return () => {
-      this.listeners = this.listeners.filter((listener) => listener !== callback);
-    };
+  /** Calls back once, at once when it is settled. */
+  onSettled(callback: SettledCallback): void {
+    if (this.isSettled) callback(this);
+    else if (this.listeners === NO_LISTENERS) this.listeners = [callback];
+    else this.listeners.push(callback);
+  }
+
+  /** Takes back what {@link onSettled} was given, if it was not called yet. */
+  withdraw(callback: SettledCallback): void {
+    if (!this.listeners.includes(callback)) return;
+    this.listeners = this.listeners.filter((listener) => listener !== callback);
   }
 
   /** Resolves when it is settled; never rejects. */
   settled(): Promise<void> {
     return new Promise((resolve) => {
-      this.onSettled(resolve);
+      this.onSettled(() => resolve());
     });
   }
 
@@ -91,7 +100,7 @@ export class KeyEntry {
     this.state = status;
     this.failure = failure;
     const listeners = this.listeners;
-    this.listeners = [];
-    for (const listener of listeners) listener();
+    this.listeners = NO_LISTENERS;
+    for (const listener of listeners) listener(this);
   }
 }

@@ -1,5 +1,6 @@
 import {
   type ErrorPayload,
+  type KeyInMemory,
   RemoteError,
   type TaskErredMessage,
   type ToClientMessage,
@@ -8,6 +9,7 @@ import {
 import { Definitions, duplicateKey } from './definitions.ts';
 import { KeyEntry } from './entry.ts';
 import type { CancelOptions } from './future.ts';
+import { KeptValues } from './kept-values.ts';
 import { checkTime } from './options.ts';
 import type { Outgoing } from './outgoing.ts';
 
@@ -19,6 +21,7 @@ export class KeyTable {
   /** While it is found out what is left of them: keys that the scheduler does not know any more. */
   private losses: string[] | undefined;
   readonly definitions = new Definitions();
+  private readonly kept = new KeptValues();
 
   constructor(private readonly outgoing: Outgoing) {}
 
@@ -49,7 +52,7 @@ export class KeyTable {
   release(entry: KeyEntry): void {
     entry.references--;
     if (entry.references > 0 || entry.detached) return;
-    this.forget(entry.key);
+    this.forget(entry);
     entry.release(() => releasedError(entry.key));
     this.outgoing.releaseKey(entry.key);
   }
@@ -57,7 +60,7 @@ export class KeyTable {
   /** Lets everything go, whoever holds it. */
   releaseAll(): void {
     for (const entry of [...this.entries.values()]) {
-      this.forget(entry.key);
+      this.forget(entry);
       entry.release(() => releasedError(entry.key));
       this.outgoing.releaseKey(entry.key);
     }
@@ -85,7 +88,7 @@ export class KeyTable {
     const keys = failed.map((entry) => entry.key);
     this.outgoing.report({ op: 'retry', keys });
     for (const entry of failed) {
-      entry.reopen('pending');
+      this.reopen(entry, 'pending');
       // Should it not be in error any more, the scheduler now tells how it stands.
       this.outgoing.report({ op: 'report-key', key: entry.key });
     }
@@ -106,20 +109,20 @@ export class KeyTable {
   /** The scheduler said that it is in memory, but nobody has it. */
   reportLost(entry: KeyEntry): void {
     if (entry.detached) return;
-    entry.reopen('lost');
+    this.reopen(entry, 'lost');
     this.outgoing.report({ op: 'report-key', key: entry.key });
   }
 
   handle(message: ToClientMessage): void {
     switch (message.op) {
       case 'key-in-memory':
-        this.entries.get(message.key)?.finish(message.workers, message.nbytes ?? 0);
+        this.onInMemory(message);
         return;
       case 'lost-data':
-        this.entries.get(message.key)?.reopen('lost');
+        this.reopen(this.entries.get(message.key), 'lost');
         return;
       case 'task-retried':
-        this.entries.get(message.key)?.reopen('pending');
+        this.reopen(this.entries.get(message.key), 'pending');
         return;
       case 'task-erred':
         this.entries.get(message.key)?.fail(() => failureOf(message));
@@ -180,11 +183,27 @@ export class KeyTable {
   }
 
   private end(entry: KeyEntry, error: () => Error): void {
-    this.forget(entry.key);
+    this.forget(entry);
     entry.cancel(error);
   }
 
-  private forget(key: string): void {
+  private onInMemory({ key, workers, nbytes = 0, value }: KeyInMemory): void {
+    const entry = this.entries.get(key);
+    if (entry === undefined) return;
+    this.kept.keep(entry, value);
+    entry.finish(workers, nbytes);
+  }
+
+  /** What came of the result before is not what comes next. */
+  private reopen(entry: KeyEntry | undefined, status: 'pending' | 'lost'): void {
+    if (entry === undefined) return;
+    this.kept.drop(entry);
+    entry.reopen(status);
+  }
+
+  private forget(entry: KeyEntry): void {
+    const { key } = entry;
+    this.kept.drop(entry);
     this.entries.delete(key);
     this.definitions.release(key);
   }

@@ -137,6 +137,7 @@ export class Session implements FutureOwner, LinkOwner {
         if (error !== undefined) throw error;
         this.checkOpen();
         if (entry.detached) throw releasedError(entry.key);
+        if (this.isHere(entry)) return this.resultHere(entry);
         const bytes = await this.fetch(entry, options);
         if (bytes === 'interrupted') continue;
         if (bytes !== undefined) return readResult(bytes, () => this.actors.callerFor(entry));
@@ -145,6 +146,16 @@ export class Session implements FutureOwner, LinkOwner {
     } finally {
       this.releaseEntry(entry);
     }
+  }
+
+  /** Whether {@link resultHere} has the result, so that nobody need wait for it. */
+  isHere(entry: KeyEntry): boolean {
+    return entry.value !== undefined && entry.status === 'finished' && !this.isClosed;
+  }
+
+  /** The result of an entry that {@link isHere}. */
+  resultHere(entry: KeyEntry): unknown {
+    return readResult(entry.value as Uint8Array, () => this.actors.callerFor(entry));
   }
 
   async whenSettled(entry: KeyEntry): Promise<void> {
@@ -172,13 +183,12 @@ export class Session implements FutureOwner, LinkOwner {
         const onSettled = (): void => {
           if (--missing === 0) resolve();
         };
-        for (const entry of entries) {
-          entry.onSettled(() => {
-            const error = failFast ? entry.error() : undefined;
-            if (error === undefined) onSettled();
-            else reject(error);
-          });
-        }
+        const onEntry = (entry: KeyEntry): void => {
+          const error = failFast ? entry.error() : undefined;
+          if (error === undefined) onSettled();
+          else reject(error);
+        };
+        for (const entry of entries) entry.onSettled(onEntry);
         onSettled();
       });
       await (entries.every((entry) => entry.isSettled) ? settled : this.waiting(settled));

@@ -28,23 +28,24 @@ export async function wait<F extends Future<unknown>>(
   const waiting = [...futures];
   let left = returnWhen === 'all' ? waiting.length : Math.min(1, waiting.length);
   let timer: Timer | undefined;
-  let withdrawals: (() => void)[] = [];
+  let onDone: (() => void) | undefined;
   try {
     const enough = new Promise<void>((resolve, reject) => {
       if (left === 0) resolve();
-      withdrawals = waiting.map((future) =>
-        holdingOfFuture(future).entry.onSettled(() => {
-          left--;
-          if (left === 0) resolve();
-        }),
-      );
+      onDone = () => {
+        left--;
+        if (left === 0) resolve();
+      };
+      for (const future of waiting) holdingOfFuture(future).entry.onSettled(onDone);
       if (timeoutMs === undefined || !Number.isFinite(timeoutMs)) return;
       timer = clock.setTimer(timeoutMs, () => reject(waitedTooLong(waiting, timeoutMs)));
     });
     await (left === 0 ? enough : pausing(waiting[0], enough));
   } finally {
     timer?.cancel();
-    for (const withdraw of withdrawals) withdraw();
+    for (const future of onDone === undefined ? [] : waiting) {
+      holdingOfFuture(future).entry.withdraw(onDone as () => void);
+    }
   }
   return {
     done: waiting.filter((future) => future.done),
@@ -78,11 +79,12 @@ export async function* asCompleted<F extends Future<unknown>>(
   // Keeps the futures alive until they are handed out, and no longer.
   const waiting = new Map<F, () => void>();
   for (const future of new Set(futures)) {
-    const withdraw = holdingOfFuture(future).entry.onSettled(() => {
+    const onDone = (): void => {
       done.push(future);
       wake();
-    });
-    waiting.set(future, withdraw);
+    };
+    waiting.set(future, onDone);
+    holdingOfFuture(future).entry.onSettled(onDone);
   }
   try {
     while (waiting.size > 0) {
@@ -95,6 +97,6 @@ export async function* asCompleted<F extends Future<unknown>>(
       yield next;
     }
   } finally {
-    for (const withdraw of waiting.values()) withdraw();
+    for (const [future, onDone] of waiting) holdingOfFuture(future).entry.withdraw(onDone);
   }
 }

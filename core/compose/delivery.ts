@@ -4,6 +4,8 @@ import type { SchedulerHooks } from '../api/hooks.ts';
 import type { NewStimulus } from '../api/plugin.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type { LoggedEvent, Outbox } from '../kernel/outbox.ts';
+import type { Stimulus } from '../messages/stimulus.ts';
+import type { ToClientMessage } from '../messages/to-client.ts';
 import type { ComputeTask } from '../messages/to-worker.ts';
 import type { EventBus } from './event-bus.ts';
 import type { EventLog } from './event-log.ts';
@@ -25,7 +27,8 @@ export interface DeliveryParts {
 export class Delivery {
   constructor(private readonly parts: DeliveryParts) {}
 
-  deliver({ toWorkers, toClients, events }: Outbox): void {
+  /** @param cause - what the messages follow from */
+  deliver({ toWorkers, toClients, events }: Outbox, cause: Stimulus): void {
     const { workers, clients } = this.parts.sessions;
     for (const { worker, message } of toWorkers) {
       const session = workers.get(worker.address);
@@ -38,7 +41,7 @@ export class Delivery {
     }
     for (const { client, message } of toClients) {
       const session = clients.get(client.key);
-      if (session !== undefined) this.trySend(session, message);
+      if (session !== undefined) this.trySend(session, withValue(message, cause));
     }
     for (const event of events) this.publish(event);
   }
@@ -63,6 +66,16 @@ export class Delivery {
       return error;
     }
   }
+}
+
+/** The news of a result, with the result if that came along: it passes by the kernel, not through it. */
+function withValue(message: ToClientMessage, cause: Stimulus): ToClientMessage {
+  if (message.op !== 'key-in-memory' || cause.op !== 'task-finished') return message;
+  const { value, key, worker } = cause;
+  // Other news that follows from the same event is of other results, or of an earlier run's.
+  if (value === undefined || message.key !== key || !message.workers.includes(worker))
+    return message;
+  return { ...message, value };
 }
 
 /** A task that cannot be sent to any worker fails, and says why. */

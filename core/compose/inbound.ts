@@ -175,6 +175,10 @@ const compiled = new Map<string, ValidateFunction>();
 /** @throws YardmasterError `ERR_PROTOCOL` naming the field */
 export function checkWorkerReport(message: WireMessage): void {
   checkReport('worker', WORKER_REPORTS, message);
+  const { op, value } = message;
+  if (op === 'task-finished' && value !== undefined && !(value instanceof Uint8Array)) {
+    throw broken(`worker message ${op}`, 'value', 'must be bytes', value);
+  }
 }
 
 /** @throws YardmasterError `ERR_PROTOCOL` naming the field */

@@ -17,6 +17,7 @@ export function kernelOptions({
     unknownTaskDurationS: config.unknownTaskDuration / 1000,
     defaultTaskDurationsS: new Map(durations.map(([prefix, ms]) => [prefix, ms / 1000])),
     slotWorkS: config.slotWork / 1000,
+    sendAlongBytes: config.sendAlong,
     defaultDataSize: config.defaultDataSize,
     transitionLogLength: config.transitionLogLength,
     workerTtlMs: config.workerTtl,

@@ -355,7 +355,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     this.extensions.bus.hold();
     const nowMs = this.clock.nowMs();
     try {
-      this.delivery.deliver(this.kernel.handle(stimulus, nowMs));
+      this.delivery.deliver(this.kernel.handle(stimulus, nowMs), stimulus);
     } catch (cause) {
       const { op, stimulusId } = stimulus;
       this.stopBecause(`the stimulus ${stimulusId} (${op}) could not be handled`, cause);

@@ -255,6 +255,7 @@ export class WorkerActivities {
       nbytes: result.value.byteLength,
       type: result.type,
       timings: [{ action: 'compute', startS, stopS }],
+      value: result.value,
       stimulusId: nameEvent('task-finished'),
     };
   }

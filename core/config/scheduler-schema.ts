@@ -202,6 +202,11 @@ export const SCHEDULER_SCHEMA = {
       'Root-ish tasks of less work and with small results share a slot of a worker, which then need not wait for each. 0: each task takes a slot.',
       { default: '4 ms' },
     ),
+    sendAlong: bytes(
+      'Results that are sent along',
+      'A result of at most so many bytes reaches the clients that wait for it with the news that it is there; they need not fetch it. 0: none does.',
+      { default: '1 KiB' },
+    ),
     defaultDataSize: bytes(
       'Size of unknown results',
       'What a result is taken for until its size is known.',

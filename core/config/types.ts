@@ -57,6 +57,8 @@ export interface SchedulerConfig {
   readonly defaultTaskDurations: Readonly<Record<string, number>>;
   /** Milliseconds; 0: each task takes a slot. */
   readonly slotWork: number;
+  /** Bytes; 0: clients fetch every result. */
+  readonly sendAlong: number;
   /** Bytes. */
   readonly defaultDataSize: number;
   /** Milliseconds; Infinity: never. */
@@ -200,6 +202,7 @@ export interface ConfigInput {
     readonly unknownTaskDuration?: DurationInput;
     readonly defaultTaskDurations?: Readonly<Record<string, DurationInput>>;
     readonly slotWork?: DurationInput;
+    readonly sendAlong?: BytesInput;
     readonly defaultDataSize?: BytesInput;
     readonly workerTtl?: DurationInput | null;
     readonly noWorkersTimeout?: DurationInput | null;

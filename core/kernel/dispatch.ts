@@ -105,11 +105,13 @@ function computeTask(scope: KernelScope, task: TaskState): ComputeTask {
     durationS: task.prefix.durationEstimateS,
     stimulusId: scope.stimulusId,
   };
+  const sendAlongBytes = task.whoWants.size === 0 ? 0 : scope.options.sendAlongBytes;
   if (restrictions?.resources === undefined && !task.isActor && annotations === undefined) {
-    return message;
+    return sendAlongBytes === 0 ? message : { ...message, sendAlongBytes };
   }
   return {
     ...message,
+    ...(sendAlongBytes === 0 ? {} : { sendAlongBytes }),
     ...(restrictions?.resources === undefined
       ? {}
       : { resources: Object.fromEntries(restrictions.resources) }),

@@ -14,6 +14,8 @@ export interface KernelOptions {
   readonly unknownTaskDurationS: number;
   /** Seconds of short tasks that share a slot of a worker. Default 0: each task takes a slot. */
   readonly slotWorkS: number;
+  /** Largest result, in bytes, that a worker sends along for a client that waits. Default 0: none. */
+  readonly sendAlongBytes: number;
   /** Seconds by prefix. Default none. */
   readonly defaultTaskDurationsS: ReadonlyMap<string, number>;
   /** Bytes that a result of unknown size is taken for. Default 1 KiB. */
@@ -42,6 +44,7 @@ export const DEFAULT_KERNEL_OPTIONS: KernelOptions = {
   bandwidth: 100_000_000,
   unknownTaskDurationS: 0.5,
   slotWorkS: 0,
+  sendAlongBytes: 0,
   defaultTaskDurationsS: new Map(),
   defaultDataSize: 1024,
   transitionLogLength: 1000,

@@ -37,6 +37,8 @@ export interface TaskFinished extends OfWorker {
   /** What took how long, in the scheduler's clock. */
   readonly timings: readonly ActionTiming[];
   readonly metadata?: Readonly<Record<string, unknown>>;
+  /** The result itself, for the clients that wait for it; the kernel has no use for it. */
+  readonly value?: Uint8Array;
 }
 
 /** A task failed. */

@@ -9,6 +9,8 @@ export interface KeyInMemory {
   readonly nbytes?: number;
   /** Addresses of the holders. */
   readonly workers: readonly string[];
+  /** The result itself, serialised, when it is small and has just been computed. */
+  readonly value?: Uint8Array;
 }
 
 /** The result of a wanted key is gone; the scheduler computes it again if it can. */

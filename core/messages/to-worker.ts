@@ -29,6 +29,11 @@ export interface ComputeTask extends Caused {
   readonly resources?: Readonly<Record<string, number>>;
   readonly actor?: boolean;
   readonly annotations?: Readonly<Record<string, unknown>>;
+  /**
+   * A client waits for the result: when it has at most so many bytes, `task-finished` is to bring it
+   * along. Default 0: it is not.
+   */
+  readonly sendAlongBytes?: number;
 }
 
 /** These are not needed on this worker any more, in whatever state they are there. */

@@ -26,6 +26,8 @@ export interface ExecuteSuccess extends Caused {
   readonly type: string;
   /** In the scheduler's clock. */
   readonly timings: readonly ActionTiming[];
+  /** The result, serialised. Passed on when the scheduler wants it along, else let go. */
+  readonly value?: Uint8Array;
 }
 
 /** A run failed, or its result could not be stored. */

@@ -57,6 +57,8 @@ export function enterMemory(scope: WorkerScope, task: WorkerTask): void {
 }
 
 export function reportFinished(scope: WorkerScope, task: WorkerTask): void {
+  const { value } = task;
+  task.value = undefined;
   scope.report({
     op: 'task-finished',
     key: task.key,
@@ -64,6 +66,7 @@ export function reportFinished(scope: WorkerScope, task: WorkerTask): void {
     nbytes: task.nbytes,
     type: task.type ?? 'unknown',
     timings: task.timings,
+    ...(value === undefined ? undefined : { value }),
     stimulusId: scope.stimulusId,
   });
 }

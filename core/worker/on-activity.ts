@@ -34,6 +34,7 @@ export function onExecuteSuccess(scope: WorkerScope, event: ExecuteSuccess): voi
   task.arrivedNbytes = event.nbytes;
   task.type = event.type;
   task.timings = event.timings;
+  if (event.nbytes <= task.sendAlongBytes) task.value = event.value;
   scope.recommend(task, 'memory');
 }
 

@@ -27,6 +27,7 @@ export function onComputeTask(scope: WorkerScope, event: ComputeTask): void {
   const { tables } = scope;
   const task = tables.ensureTask(event.key);
   task.runId = event.runId;
+  task.sendAlongBytes = event.sendAlongBytes ?? 0;
   scope.settleRuns(task); // What goes on is part of the new assignment.
   if (task.state === 'executing' || task.isToBeComputed) return;
   if (task.state === 'memory') {

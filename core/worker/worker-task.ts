@@ -64,6 +64,10 @@ export class WorkerTask {
   nbytes = -1;
   /** Bytes of what the present event has brought into the store, else -1. */
   arrivedNbytes = -1;
+  /** Largest result that the scheduler wants along with the news of it; 0: none. */
+  sendAlongBytes = 0;
+  /** The result itself, between its run and the news of it, if it goes along. */
+  value: Uint8Array | undefined = undefined;
   /** Type name of the result, when it was computed here. */
   type: string | undefined = undefined;
   timings: readonly ActionTiming[] = [];

@@ -13,7 +13,8 @@ let address: string;
 beforeAll(async () => {
   const clock = new SystemClock();
   const hidden = new InMemoryTransport(clock);
-  running = await startScheduler({ clock, transports: [hidden] }, 'inmemory://scheduler');
+  const config = { scheduler: { sendAlong: 0 } };
+  running = await startScheduler({ config, clock, transports: [hidden] }, 'inmemory://scheduler');
   address = await running.scheduler.listen('tcp://127.0.0.1:0');
   await startWorker('inmemory://scheduler', {
     executor: 'inline',

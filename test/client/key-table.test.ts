@@ -60,6 +60,26 @@ describe('the keys of a client', () => {
     expect(statuses).toEqual(['pending', 'finished', 'lost', 'error', 'pending', 'cancelled']);
   });
 
+  test('keep a result that came along until it is lost or released', () => {
+    const { table, hold } = env();
+    const entry = hold('a');
+    const value = new Uint8Array([1]);
+    const there = { op: 'key-in-memory', key: 'a', workers: ['tcp://w:1'], nbytes: 1 } as const;
+    const kept = [entry.value];
+    table.handle({ ...there, value });
+    kept.push(entry.value);
+    table.handle({ op: 'lost-data', key: 'a' });
+    kept.push(entry.value);
+    table.handle({ ...there, value });
+    kept.push(entry.value);
+    table.handle(there);
+    kept.push(entry.value);
+    table.handle({ ...there, value });
+    table.release(entry);
+    kept.push(entry.value);
+    expect(kept).toEqual([undefined, value, undefined, value, undefined, undefined]);
+  });
+
   test('fail with the error of the worker, and with the task to blame', () => {
     const { table, hold } = env();
     const entry = hold('a');

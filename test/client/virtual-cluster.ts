@@ -40,7 +40,8 @@ export class VirtualCluster {
         clock,
         log,
         transport,
-        config: { scheduler: { validate: true, ...scheduler } },
+        // Every result is fetched, as large ones are.
+        config: { scheduler: { validate: true, sendAlong: 0, ...scheduler } },
         ...rest,
       }),
     );

@@ -52,6 +52,38 @@ describe('the conversation', () => {
     expect(story.map(({ finish }) => finish)).toEqual(['waiting', 'processing', 'memory']);
   });
 
+  it('a small result is asked for, and reaches the client with the news of it', async () => {
+    const host = await start({ sendAlong: '2 KiB' });
+    const worker = await host.worker('inmemory://w1');
+    const client = await host.client();
+    await client.send(graphOf('x'));
+    const [order] = worker.received as { key?: string; runId?: number }[];
+    expect(order).toMatchObject({ op: 'compute-task', key: 'x', sendAlongBytes: 2048 });
+    const value = new Uint8Array([1, 2, 3]);
+    const message = { op: 'task-finished', key: 'x', nbytes: 3, type: 'number', timings: [] };
+    await worker.send({ ...message, runId: order?.runId, value });
+    expect(client.received).toMatchObject([{ op: 'key-in-memory', key: 'x', nbytes: 3, value }]);
+  });
+
+  it('no result is asked for that no client waits for, and none at all with a limit of 0', async () => {
+    const host = await start();
+    const none = await start({ sendAlong: 0 });
+    const orders: object[] = [];
+    for (const { scheduler } of [host, none].map((each) => ({ scheduler: each }))) {
+      const worker = await scheduler.worker('inmemory://w1');
+      const client = await scheduler.client();
+      const tasks = [
+        { key: 'inner', dependencies: [], runSpec: spec },
+        { key: 'outer', dependencies: ['inner'], runSpec: spec },
+      ];
+      await client.send({ op: 'update-graph', tasks, keys: ['outer'] });
+      orders.push(...worker.received);
+      await finishAll(worker);
+      orders.push(...worker.received);
+    }
+    expect(orders.map((order) => 'sendAlongBytes' in order)).toEqual([false, true, false, false]);
+  });
+
   it('says who it is, and how often to report', async () => {
     const host = await start();
     const worker = await host.peer();
@@ -205,6 +237,12 @@ describe('a peer that breaks the protocol', () => {
       { ...message, nbytes: -5 },
       'worker message task-finished: nbytes must be >= 0 (got -5)',
       'nbytes',
+    ],
+    [
+      'a result that is no bytes',
+      { ...message, value: 'three' },
+      'worker message task-finished: value must be bytes (got "three")',
+      'value',
     ],
     [
       'an unknown op',

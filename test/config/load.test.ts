@@ -94,6 +94,7 @@ describe('a valid configuration', () => {
         allowedFailures: 3,
         bandwidth: 100_000_000,
         slotWork: 4,
+        sendAlong: 1024,
         unknownTaskDuration: 500,
         defaultTaskDurations: {},
         defaultDataSize: 1024,

@@ -60,6 +60,32 @@ describe('a run that was taken back', () => {
   });
 });
 
+describe('a result that the scheduler wants along', () => {
+  const value = new Uint8Array([1, 2, 3]);
+  const told = (bench: WorkerBench, key: string, nbytes: number): unknown[] =>
+    bench
+      .instructions({ op: 'execute-success', key, nbytes, type: 't', timings: [], value })
+      .flatMap((instruction) => (instruction as Partial<Send>).message ?? []);
+
+  it('is in the news of it when it is small enough', () => {
+    const bench = new WorkerBench();
+    bench.compute('small', {}, { sendAlongBytes: 3 });
+    expect(told(bench, 'small', 3)).toMatchObject([{ op: 'task-finished', key: 'small', value }]);
+    bench.compute('large', {}, { sendAlongBytes: 3 });
+    expect(told(bench, 'large', 4)[0]).not.toHaveProperty('value');
+  });
+
+  it('is not when nobody asked, nor when it is told again', () => {
+    const bench = new WorkerBench();
+    bench.compute('x');
+    expect(told(bench, 'x', 3)[0]).not.toHaveProperty('value');
+    bench.compute('y', {}, { sendAlongBytes: 3 });
+    told(bench, 'y', 3);
+    const [again] = bench.instructions(computeTask('y', {}, { sendAlongBytes: 3 })) as Send[];
+    expect(again?.message).not.toHaveProperty('value');
+  });
+});
+
 describe('another priority', () => {
   const move = (bench: WorkerBench, key: string, first: number, runId?: number): string[] => {
     const id = runId ?? bench.kernel.tables.tasks.get(key)!.runId;

@@ -1,6 +1,6 @@
 import type { TransitionDetails } from '../api/hooks.ts';
 import { setTaskState } from '../state/relations.ts';
-import type { TaskState } from '../state/task.ts';
+import { NO_TASKS, type TaskState } from '../state/task.ts';
 import { schedulerFailure } from './errors.ts';
 import { mayBeForgotten, tellCancelled } from './from-released.ts';
 import { freeReplicas, propagateErred, propagateForgotten, removeKey } from './propagate.ts';
@@ -22,7 +22,7 @@ export function memoryToReleased(scope: KernelScope, task: TaskState): void {
   setTaskState(task, 'released');
   if (task.runSpec === undefined || task.hasLostDependencies) scope.recommend(task, 'forgotten');
   else if (task.isNeeded) scope.recommend(task, 'waiting');
-  for (const dependent of task.dependentsWithForgotten) {
+  for (const dependent of task.waiterCount === 0 ? NO_TASKS : task.dependentsWithForgotten) {
     if (dependent.state !== 'waiting' && dependent.isInPlay) scope.recommend(dependent, 'waiting');
   }
   for (const client of task.whoWants.items) {

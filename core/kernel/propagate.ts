@@ -44,7 +44,7 @@ export function addToMemory(
   setTaskState(task, 'memory');
   if (type !== undefined) {
     task.type = type;
-    task.group.types.set(type, (task.group.types.get(type) ?? 0) + 1);
+    task.group.addType(type);
   }
   if (task.isNeeded) reportInMemory(scope, task);
   else scope.recommend(task, 'released');
@@ -202,6 +202,7 @@ export function releaseWishes(
 
 /** A fire-and-forget wish ends as soon as the task is done, one way or the other. */
 export function dropFireAndForget(scope: KernelScope, task: TaskState): void {
+  if (task.whoWants.size === 0) return;
   const service = scope.cluster.clients.get(FIRE_AND_FORGET);
   if (service === undefined || service.wantsWhat.size === 0) return;
   if (service.wantsWhat.has(task)) releaseWishes(scope, service, [task]);

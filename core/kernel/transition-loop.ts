@@ -5,7 +5,7 @@ import type { WorkerState } from '../state/worker.ts';
 import { reassign } from './dispatch.ts';
 import { invariantError } from './errors.ts';
 import type { KernelScope } from './scope.ts';
-import { TRANSITIONS } from './transition-table.ts';
+import { directTransition } from './transition-table.ts';
 
 const NO_DETAILS: TransitionDetails = Object.freeze({});
 
@@ -45,7 +45,7 @@ export function transition(
   if (start === finish || start === 'forgotten') return;
   countTransition(scope, task);
   const mark = scope.story.mark();
-  const direct = TRANSITIONS[start][finish];
+  const direct = directTransition(start, finish);
   if (direct !== undefined) {
     direct(scope, task, details);
     finishStep(scope, task, start, details, mark);
@@ -55,7 +55,7 @@ export function transition(
   // No direct way: release it first, and follow what that recommends for the task itself.
   transition(scope, task, 'released');
   const target = scope.recommendations.targetOf(task) ?? finish;
-  const second = TRANSITIONS.released[target];
+  const second = directTransition('released', target);
   if (second === undefined) throw impossible(scope, task, target);
   second(scope, task, NO_DETAILS);
   finishStep(scope, task, 'released', NO_DETAILS, mark);

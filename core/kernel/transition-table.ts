@@ -1,6 +1,6 @@
 import type { TransitionDetails } from '../api/hooks.ts';
 import type { TaskState } from '../state/task.ts';
-import type { TaskStateName } from '../state/task-state-name.ts';
+import { ByState, type TaskStateName } from '../state/task-state-name.ts';
 import { erredToReleased } from './from-erred.ts';
 import { memoryToErred, memoryToForgotten, memoryToReleased } from './from-memory.ts';
 import { noWorkerToErred, noWorkerToProcessing, noWorkerToReleased } from './from-no-worker.ts';
@@ -66,3 +66,21 @@ export const TRANSITIONS: Readonly<
   },
   forgotten: {},
 };
+
+const ROWS = new ByState({
+  released: new ByState(TRANSITIONS.released),
+  waiting: new ByState(TRANSITIONS.waiting),
+  queued: new ByState(TRANSITIONS.queued),
+  'no-worker': new ByState(TRANSITIONS['no-worker']),
+  processing: new ByState(TRANSITIONS.processing),
+  memory: new ByState(TRANSITIONS.memory),
+  erred: new ByState(TRANSITIONS.erred),
+});
+
+/** The direct transition between two states, if there is one. */
+export function directTransition(
+  start: TaskStateName,
+  finish: TaskStateName,
+): Transition | undefined {
+  return ROWS.of(start)?.of(finish);
+}

@@ -4,8 +4,8 @@
  */
 import type { ClusterState } from '../state/cluster.ts';
 import { FIRE_AND_FORGET } from '../state/client.ts';
-import { nbytesOf } from '../state/relations.ts';
-import { byPriority, type TaskState } from '../state/task.ts';
+import { isHeldBy, nbytesOf } from '../state/relations.ts';
+import { NO_TASKS, byPriority, type TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
 import { invariantError } from './errors.ts';
 import type { KernelScope } from './scope.ts';
@@ -35,6 +35,7 @@ export function validateCluster(scope: KernelScope): void {
     check(task.key === key, `is stored under ${key}`);
     validateTask(cluster, task, check);
   }
+  if (NO_TASKS.length > 0) throw invariantError('somebody wrote to the shared empty list', {});
   for (const worker of cluster.workersByRank) validateWorker(scope, worker);
   validateContainers(scope);
   validateSums(scope);
@@ -106,7 +107,10 @@ function validateWorkerSums(scope: KernelScope, worker: WorkerState, check: Chec
   let nbytes = 0;
   for (const task of worker.hasWhat) {
     nbytes += nbytesOf(cluster, task);
-    check(task.whoHas.has(worker), `holds ${task.key}, which does not know it`);
+    check(
+      isHeldBy(task, worker) && task.whoHas.has(worker),
+      `holds ${task.key}, which does not know it`,
+    );
   }
   check(nbytes === worker.nbytes, `counts ${worker.nbytes} bytes of results instead of ${nbytes}`);
   const needs = new Map<TaskState, number>();

@@ -1,4 +1,5 @@
 import type { CostModel } from './cost-model.ts';
+import { Tally } from '../util/tally.ts';
 import { SlotSharing } from './slot-sharing.ts';
 import { StateCounts, TASK_STATE_NAMES } from './task-state-name.ts';
 import type { WorkerState } from './worker.ts';
@@ -90,19 +91,20 @@ export class TaskGroup {
   readonly dependencies = new Set<TaskGroup>();
   /** Sum of the known sizes of the results ever computed and not forgotten, in bytes. */
   nbytesTotal = 0;
-  /** How many results there are of each type name. */
-  readonly types = new Map<string, number>();
   /** Earliest start and latest stop of a computation, in seconds of the scheduler's clock; 0 = none. */
   startS = 0;
   stopS = 0;
-  /** Seconds spent by action (`compute`, `transfer`, …), summed over the tasks. */
-  readonly durationsS = new Map<string, number>();
+  /** Seconds of computation, summed over the tasks. */
+  durationS = 0;
+  /** Seconds spent by any other action (`transfer`, `disk-read`, …), summed over the tasks. */
+  readonly otherDurationsS = new Map<string, number>();
   /**
    * Co-assignment: the worker that receives the next neighbours, and for how many tasks.
    * The queuing policy owns these two; nothing else writes them.
    */
   lastWorker: WorkerState | undefined = undefined;
   lastWorkerTasksLeft = 0;
+  private readonly typeTally = new Tally<string>();
 
   constructor(
     readonly name: string,
@@ -111,9 +113,9 @@ export class TaskGroup {
     prefix.groups.add(this);
   }
 
-  /** Seconds of computation, summed over the tasks. */
-  get durationS(): number {
-    return this.durationsS.get('compute') ?? 0;
+  /** How many results there are of each type name. Builds a map. */
+  get types(): ReadonlyMap<string, number> {
+    return new Map(this.typeTally);
   }
 
   /** Whether no task of the group is on its way. */
@@ -127,10 +129,19 @@ export class TaskGroup {
     );
   }
 
+  /** There is a result of this type. */
+  addType(type: string): void {
+    this.typeTally.increment(type);
+  }
+
   addTiming({ action, startS, stopS }: ActionTiming): void {
     const duration = Math.max(0, stopS - startS);
-    this.durationsS.set(action, (this.durationsS.get(action) ?? 0) + duration);
-    if (action !== 'compute') return;
+    if (action !== 'compute') {
+      const { otherDurationsS } = this;
+      otherDurationsS.set(action, (otherDurationsS.get(action) ?? 0) + duration);
+      return;
+    }
+    this.durationS += duration;
     if (this.stopS < stopS) this.stopS = stopS;
     if (this.startS === 0 || startS < this.startS) this.startS = startS;
   }

@@ -2,6 +2,8 @@ import type { TaskState } from './task.ts';
 
 /** Gaps that are not worth closing. */
 const GAPS_MAX = 8;
+/** Room behind the end that is kept, as a multiple of what is in use. */
+const ROOM_MAX = 8;
 
 /**
  * Tasks in the order in which they were added, as a dense list in which each task knows its place, so
@@ -9,8 +11,12 @@ const GAPS_MAX = 8;
  * is up to the list.
  */
 export abstract class PlaceList implements Iterable<TaskState> {
-  /** With gaps where tasks have left. */
-  protected readonly places: (TaskState | undefined)[] = [];
+  /**
+   * With gaps where tasks have left, and room behind the end: an array that is shortened gives its room
+   * away, and asks for it again with the next task.
+   */
+  private readonly places: (TaskState | undefined)[] = [];
+  private end = 0;
   private count = 0;
 
   protected abstract placeOf(task: TaskState): number;
@@ -23,26 +29,28 @@ export abstract class PlaceList implements Iterable<TaskState> {
   }
 
   has(task: TaskState): boolean {
-    return this.places[this.placeOf(task)] === task;
+    return this.isAt(this.placeOf(task), task);
   }
 
   /** The task must not be here. */
   add(task: TaskState): void {
-    this.addPlace(task, this.places.length);
-    this.places.push(task);
+    const { places, end } = this;
+    this.addPlace(task, end);
+    if (end === places.length) places.push(task);
+    else places[end] = task;
+    this.end++;
     this.count++;
   }
 
   /** Returns false when the task is not here. */
   delete(task: TaskState): boolean {
-    const { places } = this;
     const place = this.placeOf(task);
-    if (places[place] !== task) return false;
-    if (place === places.length - 1) places.pop();
-    else places[place] = undefined;
+    if (!this.isAt(place, task)) return false;
+    this.places[place] = undefined;
+    if (place === this.end - 1) this.end--;
     this.clearPlace(task);
     this.count--;
-    if (places.length > 2 * this.count + GAPS_MAX) this.closeGaps();
+    if (this.end > 2 * this.count + GAPS_MAX) this.closeGaps();
     return true;
   }
 
@@ -50,15 +58,26 @@ export abstract class PlaceList implements Iterable<TaskState> {
     for (const task of this.places) if (task !== undefined) yield task;
   }
 
+  /** Not a place below 0: an array is asked for such a one by name. */
+  private isAt(place: number, task: TaskState): boolean {
+    return place >= 0 && place < this.end && this.places[place] === task;
+  }
+
   private closeGaps(): void {
-    const { places } = this;
-    let end = 0;
-    for (const task of places) {
+    const { places, end } = this;
+    let next = 0;
+    for (let place = 0; place < end; place++) {
+      const task = places[place];
       if (task === undefined) continue;
-      places[end] = task;
-      this.movePlace(task, end++);
+      if (place !== next) {
+        places[place] = undefined;
+        places[next] = task;
+        this.movePlace(task, next);
+      }
+      next++;
     }
-    places.length = end;
+    this.end = next;
+    if (places.length > ROOM_MAX * (next + GAPS_MAX)) places.length = next;
   }
 }
 

@@ -124,9 +124,16 @@ function withoutMember<T extends Member<T>>(set: SmallSet<T>, member: T): SmallS
 
 // ---- task and worker: replicas ---------------------------------------------------------------
 
+/** Whether the worker holds the result. */
+export function isHeldBy(task: TaskState, worker: WorkerState): boolean {
+  const { whoHas } = task;
+  // One holder is the rule, and its set is shared: the list of the worker need not be looked at.
+  return whoHas.size <= 1 ? whoHas === worker.alone : worker.hasWhat.has(task);
+}
+
 /** No-op when the worker holds the result already. */
 export function addReplica(cluster: ClusterState, task: TaskState, worker: WorkerState): void {
-  if (worker.hasWhat.has(task)) return;
+  if (isHeldBy(task, worker)) return;
   if (worker.needsWhat.size > 0 && worker.needsWhat.has(task)) forgetNeed(cluster, task, worker);
   worker.hasWhat.add(task);
   worker.nbytes += nbytesOf(cluster, task);
@@ -140,7 +147,7 @@ export function removeReplica(cluster: ClusterState, task: TaskState, worker: Wo
   worker.nbytes -= nbytesOf(cluster, task);
   task.whoHas = withoutMember(task.whoHas, worker);
   if (task.whoHas.size === 1) cluster.replicated.delete(task);
-  if (task.whoHas.size === 0) missInDependents(task);
+  if (task.whoHas.size === 0 && task.waiterCount > 0) missInDependents(task);
   // A worker that is leaving fetches nothing any more.
   const mayFetch = worker.rank >= 0 && worker.processing.size > 0;
   if (task.waiterCount > 0 && mayFetch) needAgain(cluster, task, worker);
@@ -189,7 +196,7 @@ export function addToProcessing(cluster: ClusterState, task: TaskState, worker: 
   worker.processing.add(task);
   countPrefix(cluster, task.prefix, worker);
   for (const dependency of task.dependencies) {
-    if (!worker.hasWhat.has(dependency)) need(cluster, dependency, worker);
+    if (!isHeldBy(dependency, worker)) need(cluster, dependency, worker);
   }
 }
 
@@ -256,7 +263,8 @@ function uncountPrefix(cluster: ClusterState, prefix: TaskPrefix, worker: Worker
   if (cluster.computingCount === 0) cluster.computeOccupancyS = 0;
   else cluster.computeOccupancyS -= prefix.durationEstimateS;
   const entries = worker.prefixCounts;
-  const index = entries.findIndex((entry) => entry.prefix === prefix);
+  let index = 0;
+  while (index < entries.length && entries[index]?.prefix !== prefix) index++;
   const entry = entries[index];
   if (entry === undefined || --entry.count > 0) return;
   const last = entries.pop();
@@ -308,16 +316,13 @@ function book(worker: WorkerState, steals: 1 | -1, seconds: number, tasks: 1 | -
 // ---- what a worker still has to fetch --------------------------------------------------------
 
 function need(cluster: ClusterState, dependency: TaskState, worker: WorkerState): void {
-  const count = worker.needsWhat.get(dependency) ?? 0;
-  worker.needsWhat.set(dependency, count + 1);
-  if (count === 0) addNetworkBytes(cluster, worker, nbytesOf(cluster, dependency));
+  const isFirst = worker.needsWhat.increment(dependency) === 1;
+  if (isFirst) addNetworkBytes(cluster, worker, nbytesOf(cluster, dependency));
 }
 
 function needLess(cluster: ClusterState, dependency: TaskState, worker: WorkerState): void {
-  const count = worker.needsWhat.get(dependency);
-  if (count === undefined) return;
-  if (count === 1) forgetNeed(cluster, dependency, worker);
-  else worker.needsWhat.set(dependency, count - 1);
+  const left = worker.needsWhat.decrement(dependency);
+  if (left === 0) addNetworkBytes(cluster, worker, -nbytesOf(cluster, dependency));
 }
 
 function forgetNeed(cluster: ClusterState, dependency: TaskState, worker: WorkerState): void {

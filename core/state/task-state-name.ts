@@ -58,6 +58,50 @@ export class StateCounts {
   }
 }
 
+/** What belongs to each state, or undefined. A `switch`, for the same reason as in {@link StateCounts}. */
+export class ByState<T> {
+  private readonly released: T | undefined;
+  private readonly waiting: T | undefined;
+  private readonly noWorker: T | undefined;
+  private readonly queued: T | undefined;
+  private readonly processing: T | undefined;
+  private readonly memory: T | undefined;
+  private readonly erred: T | undefined;
+  private readonly forgotten: T | undefined;
+
+  constructor(values: Readonly<Partial<Record<TaskStateName, T>>>) {
+    this.released = values.released;
+    this.waiting = values.waiting;
+    this.noWorker = values['no-worker'];
+    this.queued = values.queued;
+    this.processing = values.processing;
+    this.memory = values.memory;
+    this.erred = values.erred;
+    this.forgotten = values.forgotten;
+  }
+
+  of(state: TaskStateName): T | undefined {
+    switch (state) {
+      case 'released':
+        return this.released;
+      case 'waiting':
+        return this.waiting;
+      case 'no-worker':
+        return this.noWorker;
+      case 'queued':
+        return this.queued;
+      case 'processing':
+        return this.processing;
+      case 'memory':
+        return this.memory;
+      case 'erred':
+        return this.erred;
+      case 'forgotten':
+        return this.forgotten;
+    }
+  }
+}
+
 /** In play: the task is on its way to a result and keeps the results of its dependencies alive. */
 export function isInPlay(state: TaskStateName): boolean {
   return (

@@ -1,3 +1,4 @@
+import { emptyList } from '../util/empty-list.ts';
 import { SmallSet } from '../util/small-set.ts';
 import type { ClientState } from './client.ts';
 import type { TaskGroup, TaskPrefix } from './groups.ts';
@@ -32,8 +33,8 @@ export interface TaskFailure {
 /** `[-userPriority, generation, rank]`: the smaller, the sooner. */
 export type Priority = readonly [negatedUserPriority: number, generation: number, rank: number];
 
-/** No tasks at all; shared, and frozen. */
-export const NO_TASKS: TaskState[] = Object.freeze([]) as unknown as TaskState[];
+/** No tasks at all. Shared: nobody writes to it, which `validate.ts` checks. */
+export const NO_TASKS: TaskState[] = emptyList();
 const NO_ADDRESSES: ReadonlySet<string> = new Set();
 
 /** Fields of which most tasks have none: apart, so that they cost a million tasks one word each. */

@@ -1,4 +1,5 @@
 import { SmallSet } from '../util/small-set.ts';
+import { Tally } from '../util/tally.ts';
 import type { CostModel } from './cost-model.ts';
 import type { TaskPrefix } from './groups.ts';
 import { MemoryState, UnmanagedHistory } from './memory.ts';
@@ -97,8 +98,8 @@ export class WorkerState {
   /** Seconds that tasks have been running, as of the last heartbeat. */
   executing: ReadonlyMap<TaskState, number> = new Map();
   /** Dependencies of processing tasks that it does not hold, with the number of tasks that need each. */
-  readonly needsWhat = new Map<TaskState, number>();
-  /** Sum of the sizes of the keys of `needsWhat`, in bytes. */
+  readonly needsWhat = new Tally<TaskState>();
+  /** Sum of the sizes of what is in `needsWhat`, in bytes. */
   networkBytes = 0;
   /** Processing and not seceded tasks by prefix, in no order that matters. */
   readonly prefixCounts: PrefixCount[] = [];

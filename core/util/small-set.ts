@@ -1,3 +1,5 @@
+import { emptyList } from './empty-list.ts';
+
 /**
  * An immutable, insertion-ordered set for a handful of members: one small array, no hashing.
  *
@@ -7,7 +9,7 @@
  * Membership is O(size).
  */
 export class SmallSet<T> implements Iterable<T> {
-  private static readonly none = new SmallSet<unknown>([]);
+  private static readonly none = new SmallSet<unknown>(emptyList());
 
   private constructor(
     /** The members in insertion order, for loops that must be fast. */

@@ -2,14 +2,13 @@ import type { Socket } from 'node:net';
 
 import { type Clock, type Timer, YardmasterError } from '../../core/api/index.ts';
 import { asError, brokenError, ofPeer, stuckError } from '../transport-tcp/errors.ts';
-import { TurnEnd } from '../transport-tcp/turn-end.ts';
-import { WriteQueue } from '../transport-tcp/write-queue.ts';
 import { formatDaskAddress, parseDaskAddress } from './address.ts';
 import { decodeMessage } from './codec/index.ts';
 import { FRAME_LIMITS, FrameReader } from './frames.ts';
 import { checkHandshake, HANDSHAKE, HANDSHAKE_LIMITS, type PeerInfo } from './handshake.ts';
-import { MessageWriter } from './message-writer.ts';
+import { Incoming, type IncomingMessage } from './incoming.ts';
 import { localAddressOf, openSocket, type SocketOptions } from './open-socket.ts';
+import { Outgoing } from './outgoing.ts';
 import { throwIfUncaught } from './py-errors.ts';
 
 /** Who is told what comes. */
@@ -37,23 +36,6 @@ export interface CommOptions {
 /** How to call a peer. */
 export interface ConnectOptions extends CommOptions, SocketOptions {}
 
-/** A batch leaves before the end of the turn when it has so many bytes or frames. */
-const EARLY_FLUSH_BYTES = 256 * 1024;
-const EARLY_FLUSH_FRAMES = 4096;
-
-/** Messages that wait unread before the socket is told to stop. */
-const INBOX_MAX = 64;
-
-interface Incoming {
-  readonly message: unknown;
-  readonly frames: readonly Uint8Array[];
-}
-
-interface Reader {
-  resolve(incoming: Incoming): void;
-  reject(error: Error): void;
-}
-
 /**
  * One connection with a Dask peer: first a sequence of requests and answers (`read`, `write`, `call`),
  * or from some moment on a stream of batches (`attach`, `send`).
@@ -63,26 +45,13 @@ interface Reader {
 export class Comm {
   /** What the peer said of itself; known when `introduced` has resolved. */
   peer: PeerInfo = { pickleProtocol: 4 };
-  /**
-   * Batches leave no faster than this, so that a busy stream takes few writes; one after a pause leaves
-   * at the end of the turn. 0: always at the end of the turn.
-   */
-  batchIntervalMs = 0;
-  private flushedMs = -Infinity;
-  private readonly writer = new MessageWriter();
   private readonly reader: FrameReader;
-  private readonly queue: WriteQueue;
+  private readonly incoming: Incoming;
+  private readonly outgoing: Outgoing;
   private handlers: CommHandlers | undefined;
-  private readonly inbox: Incoming[] = [];
-  private readonly readers: Reader[] = [];
-  private isPaused = false;
   private state: 'open' | 'closing' | 'over' = 'open';
-  private isFlushing = false;
-  private isSocketPaused = false;
   private error: Error | undefined;
   private closeTimer: Timer | undefined;
-  private sentCount = 0;
-  private readonly drainWaiters: (() => void)[] = [];
   private resolveClosed!: (error: Error | undefined) => void;
   /** Resolves when it is over, whatever the reason. */
   readonly closed: Promise<Error | undefined>;
@@ -94,9 +63,8 @@ export class Comm {
     readonly localAddress: string,
     private readonly options: CommOptions,
   ) {
-    this.queue = new WriteQueue(socket, () => {
-      this.onProgress();
-    });
+    this.incoming = new Incoming(socket, options.clock);
+    this.outgoing = new Outgoing(socket, options.clock, options.highWaterBytes);
     this.reader = new FrameReader((frames) => {
       this.receive(frames);
     }, HANDSHAKE_LIMITS);
@@ -141,9 +109,17 @@ export class Comm {
     return this.state !== 'open';
   }
 
-  /** Bytes that were given to `write` or `send` and that the kernel has not taken. */
+  /** Bytes that were given to `write` or `send` and that the system has not taken. */
   get bufferedBytes(): number {
-    return this.state === 'over' ? 0 : this.writer.nbytes + this.queue.nbytes;
+    return this.outgoing.nbytes;
+  }
+
+  /**
+   * Batches leave no faster than this, so that a busy stream takes few writes; one after a pause leaves
+   * at the end of the turn. 0, as it is at first: always at the end of the turn.
+   */
+  set batchIntervalMs(ms: number) {
+    this.outgoing.intervalMs = ms;
   }
 
   /**
@@ -174,49 +150,35 @@ export class Comm {
   }
 
   /** As `read`, with the bytes of the message. */
-  async readFrames(timeoutMs = Infinity): Promise<Incoming> {
-    const next = this.inbox.shift();
-    if (next !== undefined) {
-      this.updateFlow();
-      return next;
-    }
+  async readFrames(timeoutMs = Infinity): Promise<IncomingMessage> {
+    const next = this.incoming.shift();
+    if (next !== undefined) return next;
     if (this.state === 'over') throw this.closedError();
-    return new Promise((resolve, reject) => {
-      const timer =
-        timeoutMs === Infinity
-          ? undefined
-          : this.options.clock.setTimer(timeoutMs, () => {
-              this.fail(silentError(this.peerAddress, timeoutMs));
-            });
-      this.readers.push({
-        resolve(incoming) {
-          timer?.cancel();
-          resolve(incoming);
-        },
-        reject(error) {
-          timer?.cancel();
-          reject(error);
-        },
-      });
+    return this.incoming.next(timeoutMs, () => {
+      this.fail(silentError(this.peerAddress, timeoutMs));
     });
   }
 
   /** From now on messages go to these, first those that nobody has read. */
   attach(handlers: CommHandlers): void {
     this.handlers = handlers;
-    this.deliverInbox();
+    this.failIfThrows(() => {
+      this.incoming.attach(({ message, frames }) => {
+        handlers.onMessage(message, frames);
+      });
+    });
     if (this.state === 'over') this.tellClose();
   }
 
   /** Nothing more is delivered until `resume`; the peer comes to feel it. */
   pause(): void {
-    this.isPaused = true;
+    this.incoming.pause();
   }
 
   resume(): void {
-    if (!this.isPaused) return;
-    this.isPaused = false;
-    this.deliverInbox();
+    this.failIfThrows(() => {
+      this.incoming.resume();
+    });
   }
 
   /**
@@ -224,10 +186,7 @@ export class Comm {
    * @throws YardmasterError `ERR_NOT_SERIALISABLE`
    */
   write(message: unknown): void {
-    if (this.state !== 'open') return;
-    this.flush();
-    for (const chunk of this.writer.single(message)) this.queue.push(chunk);
-    this.queue.pump();
+    if (this.state === 'open') this.outgoing.write(message);
   }
 
   /**
@@ -236,10 +195,7 @@ export class Comm {
    */
   send(...messages: readonly unknown[]): void {
     if (this.state !== 'open') return;
-    for (const message of messages) {
-      this.writer.add(message);
-      this.planFlush();
-    }
+    for (const message of messages) this.outgoing.add(message);
   }
 
   /**
@@ -261,19 +217,15 @@ export class Comm {
 
   /** Resolves when what is buffered is at most the high-water mark, or the comm is over. */
   drained(): Promise<void> {
-    if (this.bufferedBytes <= this.highWaterBytes) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.drainWaiters.push(resolve);
-    });
+    return this.outgoing.drained();
   }
 
   /** Sends what is buffered, then ends. */
   async close(): Promise<void> {
     if (this.state === 'open') {
-      this.flush();
       this.state = 'closing';
-      this.queue.end();
-      this.resumeSocket();
+      this.outgoing.end();
+      this.incoming.end();
       this.watchClose();
     }
     await this.closed;
@@ -282,10 +234,6 @@ export class Comm {
   /** Ends it now; what is buffered is lost. */
   abort(reason: Error): void {
     this.fail(reason);
-  }
-
-  private get highWaterBytes(): number {
-    return this.options.highWaterBytes ?? 16 * 1024 * 1024;
   }
 
   private async readNext(timeoutMs: number): Promise<unknown> {
@@ -301,8 +249,11 @@ export class Comm {
     });
     socket.on('end', () => {
       const error = this.reader.endError();
-      if (error === undefined) this.state = this.state === 'open' ? 'closing' : this.state;
-      else this.fail(ofPeer(this.peerAddress, error));
+      if (error !== undefined) this.fail(ofPeer(this.peerAddress, error));
+      else if (this.state === 'open') {
+        this.state = 'closing';
+        this.outgoing.stop();
+      }
     });
     socket.on('error', (cause: NodeJS.ErrnoException) => {
       this.fail(brokenError(this.peerAddress, cause));
@@ -324,94 +275,26 @@ export class Comm {
   private receive(frames: readonly Uint8Array[]): void {
     if (this.state === 'over') return;
     this.reader.limits = FRAME_LIMITS;
-    const incoming = { message: decodeMessage(frames), frames };
-    const reader = this.readers.shift();
-    if (reader !== undefined) reader.resolve(incoming);
-    else if (this.handlers !== undefined && !this.isPaused && this.inbox.length === 0) {
-      this.handlers.onMessage(incoming.message, frames);
-    } else {
-      this.inbox.push(incoming);
-      this.updateFlow();
-    }
+    this.incoming.take({ message: decodeMessage(frames), frames });
   }
 
-  private deliverInbox(): void {
-    const { handlers, inbox } = this;
-    if (handlers === undefined) return;
+  private failIfThrows(run: () => void): void {
     try {
-      while (inbox.length > 0 && !this.isHeld()) {
-        const incoming = inbox.shift() as Incoming;
-        handlers.onMessage(incoming.message, incoming.frames);
-      }
+      run();
     } catch (error) {
       this.fail(asError(error));
-    }
-    this.updateFlow();
-  }
-
-  private isHeld(): boolean {
-    return this.isPaused;
-  }
-
-  private updateFlow(): void {
-    if (this.inbox.length >= INBOX_MAX && !this.isSocketPaused && this.state === 'open') {
-      this.isSocketPaused = true;
-      this.socket.pause();
-    } else if (this.inbox.length < INBOX_MAX / 2) this.resumeSocket();
-  }
-
-  private resumeSocket(): void {
-    if (!this.isSocketPaused) return;
-    this.isSocketPaused = false;
-    this.socket.resume();
-  }
-
-  private planFlush(): void {
-    const { writer } = this;
-    if (writer.nbytes >= EARLY_FLUSH_BYTES || writer.frameCount >= EARLY_FLUSH_FRAMES) this.flush();
-    else if (!this.isFlushing) {
-      this.isFlushing = true;
-      TURN_END.add(() => {
-        this.flushWhenDue();
-      });
-    }
-  }
-
-  private flushWhenDue(): void {
-    const { batchIntervalMs, flushedMs } = this;
-    const { clock } = this.options;
-    const leftMs = batchIntervalMs === 0 ? 0 : flushedMs + batchIntervalMs - clock.nowMs();
-    if (leftMs <= 0 || this.state !== 'open') this.endBatch();
-    else clock.setTimer(leftMs, () => this.endBatch());
-  }
-
-  private endBatch(): void {
-    this.isFlushing = false;
-    if (this.batchIntervalMs > 0) this.flushedMs = this.options.clock.nowMs();
-    this.flush();
-  }
-
-  private flush(): void {
-    if (this.state !== 'open' || this.writer.count === 0) return;
-    for (const chunk of this.writer.takeBatch()) this.queue.push(chunk);
-    this.queue.pump();
-  }
-
-  private onProgress(): void {
-    this.sentCount++;
-    if (this.drainWaiters.length > 0 && this.bufferedBytes <= this.highWaterBytes) {
-      this.releaseDrainWaiters();
     }
   }
 
   /** A peer that does not read, or does not end its side, cannot hold the close for ever. */
   private watchClose(): void {
     const { clock, closeTimeoutMs = 5_000 } = this.options;
-    const { sentCount } = this;
+    const { sentCount } = this.outgoing;
     this.closeTimer = clock.setTimer(closeTimeoutMs, () => {
-      if (this.sentCount !== sentCount) this.watchClose();
-      else if (this.queue.nbytes === 0) this.socket.destroy();
-      else this.fail(stuckError(this.peerAddress, closeTimeoutMs, this.queue.nbytes));
+      const { outgoing } = this;
+      if (outgoing.sentCount !== sentCount) this.watchClose();
+      else if (outgoing.nbytes === 0) this.socket.destroy();
+      else this.fail(stuckError(this.peerAddress, closeTimeoutMs, outgoing.nbytes));
     });
   }
 
@@ -419,17 +302,16 @@ export class Comm {
     if (this.state === 'over') return;
     this.state = 'over';
     this.error ??= reason;
-    this.queue.clear();
+    this.outgoing.drop();
     this.socket.destroy();
-    this.releaseReaders();
+    this.incoming.fail(this.closedError());
   }
 
   private finish(): void {
     this.state = 'over';
     this.closeTimer?.cancel();
-    this.queue.clear();
-    this.releaseDrainWaiters();
-    this.releaseReaders();
+    this.outgoing.drop();
+    this.incoming.fail(this.closedError());
     this.resolveClosed(this.error);
     this.tellClose();
   }
@@ -450,17 +332,7 @@ export class Comm {
       })
     );
   }
-
-  private releaseReaders(): void {
-    for (const reader of this.readers.splice(0)) reader.reject(this.closedError());
-  }
-
-  private releaseDrainWaiters(): void {
-    for (const resolve of this.drainWaiters.splice(0)) resolve();
-  }
 }
-
-const TURN_END = new TurnEnd();
 
 function silentError(peer: string, timeoutMs: number): YardmasterError {
   return new YardmasterError(

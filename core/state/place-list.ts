@@ -7,10 +7,9 @@ const ROOM_MAX = 8;
 
 /**
  * Tasks in the order in which they were added, as a dense list in which each task knows its place, so
- * that nothing has to be hashed. Adding and deleting are O(1) on average. Where a task keeps its place
- * is up to the list.
+ * that nothing has to be hashed. Adding and deleting are O(1) on average.
  */
-export abstract class PlaceList implements Iterable<TaskState> {
+class PlaceList implements Iterable<TaskState> {
   /**
    * With gaps where tasks have left, and room behind the end: an array that is shortened gives its room
    * away, and asks for it again with the next task.
@@ -18,11 +17,6 @@ export abstract class PlaceList implements Iterable<TaskState> {
   private readonly places: (TaskState | undefined)[] = [];
   private end = 0;
   private count = 0;
-
-  protected abstract placeOf(task: TaskState): number;
-  protected abstract addPlace(task: TaskState, place: number): void;
-  protected abstract movePlace(task: TaskState, place: number): void;
-  protected abstract clearPlace(task: TaskState): void;
 
   get size(): number {
     return this.count;
@@ -58,6 +52,22 @@ export abstract class PlaceList implements Iterable<TaskState> {
     for (const task of this.places) if (task !== undefined) yield task;
   }
 
+  protected placeOf(task: TaskState): number {
+    return task.place;
+  }
+
+  protected addPlace(task: TaskState, place: number): void {
+    task.place = place;
+  }
+
+  protected movePlace(task: TaskState, place: number): void {
+    task.place = place;
+  }
+
+  protected clearPlace(task: TaskState): void {
+    task.place = -1;
+  }
+
   /** Not a place below 0: an array is asked for such a one by name. */
   private isAt(place: number, task: TaskState): boolean {
     return place >= 0 && place < this.end && this.places[place] === task;
@@ -82,23 +92,7 @@ export abstract class PlaceList implements Iterable<TaskState> {
 }
 
 /** What a worker is processing. A task processes on one worker at a time, and keeps its place itself. */
-export class ProcessingList extends PlaceList {
-  protected override placeOf(task: TaskState): number {
-    return task.processingPlace;
-  }
-
-  protected override addPlace(task: TaskState, place: number): void {
-    task.processingPlace = place;
-  }
-
-  protected override movePlace(task: TaskState, place: number): void {
-    task.processingPlace = place;
-  }
-
-  protected override clearPlace(task: TaskState): void {
-    task.processingPlace = -1;
-  }
-}
+export class ProcessingList extends PlaceList {}
 
 /**
  * What a worker holds. Most results have one holder, and the task keeps its place there itself; the
@@ -110,21 +104,21 @@ export class ReplicaList extends PlaceList {
   protected override placeOf(task: TaskState): number {
     // The table first: by chance a further copy may be where the first one is on its worker.
     const place = this.copies.size > 0 ? this.copies.get(task) : undefined;
-    return place ?? task.replicaPlace;
+    return place ?? task.place;
   }
 
   protected override addPlace(task: TaskState, place: number): void {
-    if (task.replicaPlace >= 0) this.copies.set(task, place);
-    else task.replicaPlace = place;
+    if (task.place >= 0) this.copies.set(task, place);
+    else task.place = place;
   }
 
   protected override movePlace(task: TaskState, place: number): void {
     if (this.isCopy(task)) this.copies.set(task, place);
-    else task.replicaPlace = place;
+    else task.place = place;
   }
 
   protected override clearPlace(task: TaskState): void {
-    if (this.copies.size === 0 || !this.copies.delete(task)) task.replicaPlace = -1;
+    if (this.copies.size === 0 || !this.copies.delete(task)) task.place = -1;
   }
 
   private isCopy(task: TaskState): boolean {

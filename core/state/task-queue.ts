@@ -28,7 +28,7 @@ export class TaskQueue implements Iterable<TaskState> {
   }
 
   has(task: TaskState): boolean {
-    return task.heapIndex <= RUN_START || this.heap.has(task);
+    return task.place <= RUN_START || this.heap.has(task);
   }
 
   /** No-op when the task is in the queue. */
@@ -39,7 +39,7 @@ export class TaskQueue implements Iterable<TaskState> {
       this.heap.add(task);
       return;
     }
-    task.heapIndex = RUN_START - this.run.length;
+    task.place = RUN_START - this.run.length;
     this.run.push(task);
     this.runEnd = task;
     this.runCount++;
@@ -47,9 +47,9 @@ export class TaskQueue implements Iterable<TaskState> {
 
   /** Returns false when the task was not in the queue. */
   delete(task: TaskState): boolean {
-    if (task.heapIndex > RUN_START) return this.heap.delete(task);
-    this.run[RUN_START - task.heapIndex] = undefined;
-    task.heapIndex = NOWHERE;
+    if (task.place > RUN_START) return this.heap.delete(task);
+    this.run[RUN_START - task.place] = undefined;
+    task.place = NOWHERE;
     this.runCount--;
     return true;
   }
@@ -76,7 +76,7 @@ export class TaskQueue implements Iterable<TaskState> {
   }
 
   clear(): void {
-    for (const task of this.run) if (task !== undefined) task.heapIndex = NOWHERE;
+    for (const task of this.run) if (task !== undefined) task.place = NOWHERE;
     this.restartRun();
     this.runCount = 0;
     this.heap.clear();
@@ -106,7 +106,7 @@ export class TaskQueue implements Iterable<TaskState> {
     this.head = 0;
     for (let index = 0; index < this.run.length; index++) {
       const task = this.run[index];
-      if (task !== undefined) task.heapIndex = RUN_START - index;
+      if (task !== undefined) task.place = RUN_START - index;
     }
   }
 

@@ -64,37 +64,45 @@ class RareFields {
  * Invariants by state: see `core/kernel/validate.ts`, which checks every one of them.
  */
 export class TaskState {
+  // First what steps of its dependencies and dependents look at, so that it is close together in memory.
+
   /** Where the task is in its life. Written by `setTaskState` alone. */
   state: TaskStateName = 'released';
-
-  /** How to compute it; opaque. `undefined`: pure data that cannot be computed again. */
-  runSpec: unknown = undefined;
-
-  /** Direct dependencies in the order of submission; forgotten ones are taken out. */
-  dependencies: TaskState[] = NO_TASKS;
+  /** Workers that hold the result; non-empty exactly in state `memory`. */
+  whoHas: SmallSet<WorkerState> = SmallSet.empty();
+  /** Dependents in play that count on this result (see {@link countsAsWaiter}). */
+  waiterCount = 0;
+  /** In `waiting`: dependencies that have no replica. 0 in every other state. */
+  missingDependencyCount = 0;
+  /** Whether this task is counted in the `waiterCount` of each of its dependencies. */
+  countsAsWaiter = false;
+  /** Position among the pending recommendations, or -1. Owned by the recommendation stack. */
+  pendingIndex = -1;
+  dependentCount = 0;
+  /** Clients that want the result. */
+  whoWants: SmallSet<ClientState> = SmallSet.empty();
   /**
    * Tasks that depend on this one, in the order of submission. May still hold forgotten tasks, which
    * readers skip; {@link dependentCount} counts the others. Never changed in place: a list of one is
    * shared.
    */
   dependentsWithForgotten: TaskState[] = NO_TASKS;
-  dependentCount = 0;
+  /** Direct dependencies in the order of submission; forgotten ones are taken out. */
+  dependencies: TaskState[] = NO_TASKS;
+  /** Bytes of the last result; -1 while unknown. Kept after release. */
+  nbytes = -1;
 
-  /** In `waiting`: dependencies that have no replica. 0 in every other state. */
-  missingDependencyCount = 0;
-  /** Dependents in play that count on this result (see {@link countsAsWaiter}). */
-  waiterCount = 0;
-  /** Whether this task is counted in the `waiterCount` of each of its dependencies. */
-  countsAsWaiter = false;
-
-  /** Clients that want the result. */
-  whoWants: SmallSet<ClientState> = SmallSet.empty();
-  /** Workers that hold the result; non-empty exactly in state `memory`. */
-  whoHas: SmallSet<WorkerState> = SmallSet.empty();
   /** The worker it was sent to; set exactly in state `processing`. */
   processingOn: WorkerState | undefined = undefined;
   /** Id of the latest assignment; an answer with another id is stale. -1 before the first. */
   runId = -1;
+  /**
+   * Where the task is in the list that its state puts it into: the queue, what its worker is processing,
+   * or what one of its holders holds; -1: in none. Owned by that list.
+   */
+  place = -1;
+  /** How to compute it; opaque. `undefined`: pure data that cannot be computed again. */
+  runSpec: unknown = undefined;
 
   /**
    * Priority, filled in once: see {@link priority}. A rank of -1 means that it has none yet. The user's
@@ -104,23 +112,12 @@ export class TaskState {
   generation = 0;
   rank = -1;
 
-  /** Bytes of the last result; -1 while unknown. Kept after release. */
-  nbytes = -1;
   /** Type name of the result. */
   type: string | undefined = undefined;
   /** What most tasks never have; undefined until one of it is set. */
   private rare: RareFields | undefined = undefined;
-
-  /** Place in the list of its worker while it is processing, or -1. Owned by that list. */
-  processingPlace = -1;
-  /** Place in the list of one of its holders, or -1. Owned by that list. */
-  replicaPlace = -1;
-  /** Where the task is in the queue of held-back tasks, or -1. Owned by that queue. */
-  heapIndex = -1;
   /** Index in the submitted graph that named it last, or -1. Owned by the walk through that graph. */
   graphIndex = -1;
-  /** Position among the pending recommendations, or -1. Owned by the recommendation stack. */
-  pendingIndex = -1;
 
   /**
    * @param key - identity of the task in the whole cluster

@@ -85,7 +85,7 @@ export class WorkerState {
   /** Root-ish tasks beyond which the worker counts as full; Infinity without queuing. */
   slotLimit = Infinity;
   /** Position in the heap of workers with an open slot, or -1. Owned by that heap. */
-  heapIndex = -1;
+  place = -1;
 
   /** Sum of the sizes of the results it holds, spilled ones included, in bytes. */
   nbytes = 0;

@@ -1,6 +1,6 @@
 /** What an {@link IndexedHeap} keeps in its members: their own position, or -1 outside of the heap. */
 export interface HeapMember {
-  heapIndex: number;
+  place: number;
 }
 
 /**
@@ -20,7 +20,7 @@ export class IndexedHeap<T extends HeapMember> implements Iterable<T> {
   }
 
   has(item: T): boolean {
-    return item.heapIndex >= 0 && this.items[item.heapIndex] === item;
+    return item.place >= 0 && this.items[item.place] === item;
   }
 
   peek(): T | undefined {
@@ -30,9 +30,9 @@ export class IndexedHeap<T extends HeapMember> implements Iterable<T> {
   /** No-op when the item is in the heap. */
   add(item: T): void {
     if (this.has(item)) return;
-    item.heapIndex = this.items.length;
+    item.place = this.items.length;
     this.items.push(item);
-    this.siftUp(item.heapIndex);
+    this.siftUp(item.place);
   }
 
   pop(): T | undefined {
@@ -44,11 +44,11 @@ export class IndexedHeap<T extends HeapMember> implements Iterable<T> {
   /** Returns false when the item was not in the heap. */
   delete(item: T): boolean {
     if (!this.has(item)) return false;
-    const index = item.heapIndex;
+    const index = item.place;
     const last = this.items.pop() as T;
-    item.heapIndex = -1;
+    item.place = -1;
     if (last !== item) {
-      this.place(last, index);
+      this.put(last, index);
       this.update(last);
     }
     return true;
@@ -56,12 +56,12 @@ export class IndexedHeap<T extends HeapMember> implements Iterable<T> {
 
   /** Puts a member whose key changed back into its place. */
   update(item: T): void {
-    this.siftUp(item.heapIndex);
-    this.siftDown(item.heapIndex);
+    this.siftUp(item.place);
+    this.siftDown(item.place);
   }
 
   clear(): void {
-    for (const item of this.items) item.heapIndex = -1;
+    for (const item of this.items) item.place = -1;
     this.items.length = 0;
   }
 
@@ -95,9 +95,9 @@ export class IndexedHeap<T extends HeapMember> implements Iterable<T> {
     return this.items[Symbol.iterator]();
   }
 
-  private place(item: T, index: number): void {
+  private put(item: T, index: number): void {
     this.items[index] = item;
-    item.heapIndex = index;
+    item.place = index;
   }
 
   private siftUp(start: number): void {
@@ -108,10 +108,10 @@ export class IndexedHeap<T extends HeapMember> implements Iterable<T> {
       const parentIndex = (index - 1) >> 1;
       const parent = items[parentIndex] as T;
       if (compare(item, parent) >= 0) break;
-      this.place(parent, index);
+      this.put(parent, index);
       index = parentIndex;
     }
-    if (index !== start) this.place(item, index);
+    if (index !== start) this.put(item, index);
   }
 
   private siftDown(start: number): void {
@@ -125,9 +125,9 @@ export class IndexedHeap<T extends HeapMember> implements Iterable<T> {
       if (right !== undefined && compare(right, items[childIndex] as T) < 0) childIndex++;
       const child = items[childIndex] as T;
       if (compare(item, child) <= 0) break;
-      this.place(child, index);
+      this.put(child, index);
       index = childIndex;
     }
-    if (index !== start) this.place(item, index);
+    if (index !== start) this.put(item, index);
   }
 }

@@ -5,7 +5,7 @@ import { byWorkerPriority, type WorkerTask } from './worker-task.ts';
 export interface FetchEntry {
   readonly task: WorkerTask;
   readonly peer: Peer;
-  heapIndex: number;
+  place: number;
 }
 
 /** What is on its way from a peer. */

@@ -213,7 +213,7 @@ export class WorkerTables {
   }
 
   private addFetchEntry(task: WorkerTask, peer: Peer): void {
-    const entry = { task, peer, heapIndex: -1 };
+    const entry = { task, peer, place: -1 };
     task.fetchEntries.push(entry);
     peer.needed.add(entry);
   }

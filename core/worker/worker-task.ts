@@ -81,7 +81,7 @@ export class WorkerTask {
   /** Batch of events in which its last input arrived. Larger is later. */
   readySince = -1;
   /** Position in the heap `ready` or `constrained`, or -1. Owned by that heap. */
-  heapIndex = -1;
+  place = -1;
   /** Position among the pending recommendations, or -1. Owned by them. */
   pendingIndex = -1;
 

@@ -7,7 +7,7 @@ import { SmallSet } from '../../core/util/small-set.ts';
 interface Item {
   readonly id: number;
   value: number;
-  heapIndex: number;
+  place: number;
 }
 
 const steps = fc.array(
@@ -22,7 +22,7 @@ it('a heap gives its members in order, whatever was added, removed and changed',
   const order = (a: Item, b: Item): number => a.value - b.value || a.id - b.id;
   fc.assert(
     fc.property(steps, (all) => {
-      const items = Array.from({ length: 21 }, (_, id): Item => ({ id, value: 0, heapIndex: -1 }));
+      const items = Array.from({ length: 21 }, (_, id): Item => ({ id, value: 0, place: -1 }));
       const heap = new IndexedHeap<Item>(order);
       const model = new Set<Item>();
       for (const { what, id, value } of all) {

@@ -14,7 +14,7 @@ import type { Graph, ResultIn } from './graph.ts';
 import { checkPriority, type SubmitOptions } from './options.ts';
 import { type ScatterOptions, Scatterer } from './scatter.ts';
 import { type Reconnected, Session, type SessionOptions } from './session.ts';
-import { entriesIn, futuresIn, replaceFutures } from './structure.ts';
+import { asFutureList, entriesIn, futuresIn, replaceFutures } from './structure.ts';
 import { type ComputedFutures, Submitter } from './submitter.ts';
 import type { ArgumentsOf, ColumnsOf, Gathered } from './types.ts';
 
@@ -53,8 +53,6 @@ export interface SetPriorityOptions {
 const CONNECT_TIMEOUT_MS = 10_000;
 /** Takes the place of a result that failed. */
 const SKIPPED = Symbol('skipped');
-
-type Results = Map<Future<unknown>, unknown>;
 
 /**
  * The way into a cluster: submits tasks, waits for them, fetches their results.
@@ -152,42 +150,58 @@ export class Client extends CoordinationAccess {
    * Fails with the first error unless `errors` is `skip`.
    */
   async gather<T>(structure: T, options: GatherOptions = {}): Promise<Gathered<T>> {
-    const { errors = 'raise' } = options;
-    const futures = futuresIn(structure);
-    const entries = futures.map((future) => holdingOfFuture(future).entry);
-    const results: Results = new Map();
-    // First all are waited for, so that few requests bring all that is on one worker.
-    await this.session.whenAllSettled(entries, { failFast: errors === 'raise' }, async () => {
-      const away = futures.filter((future) => !this.readInto(results, future, options));
-      await Promise.all(away.map((future) => this.fetchInto(results, future, options)));
-    });
-    const gathered = replaceFutures(structure, (future) => results.get(future), SKIPPED);
+    const list = asFutureList(structure);
+    const futures = list ?? futuresIn(structure);
+    const results = await this.resultsOf(futures, options);
+    if (list !== undefined) {
+      const raised = options.errors !== 'skip';
+      return (raised ? results : results.filter((each) => each !== SKIPPED)) as Gathered<T>;
+    }
+    const byFuture = new Map(futures.map((future, index) => [future, results[index]]));
+    const gathered = replaceFutures(structure, (future) => byFuture.get(future), SKIPPED);
     return gathered as Gathered<T>;
   }
 
-  /** False when the result has to be fetched. Ten thousand results need no promises. */
-  private readInto(results: Results, future: Future<unknown>, options: GatherOptions): boolean {
-    const { entry } = holdingOfFuture(future);
-    if (!this.session.isHere(entry)) return false;
-    try {
-      results.set(future, this.session.resultHere(entry));
-    } catch (error) {
-      this.skip(error, options);
-      results.set(future, SKIPPED);
-    }
-    return true;
+  /** In order; `SKIPPED` for what failed, unless errors are raised. */
+  private async resultsOf(
+    futures: readonly Future<unknown>[],
+    options: GatherOptions,
+  ): Promise<unknown[]> {
+    const { session } = this;
+    const { errors = 'raise' } = options;
+    const entries = futures.map((future) => holdingOfFuture(future).entry);
+    const results = new Array<unknown>(futures.length);
+    // First all are waited for, so that few requests bring all that is on one worker.
+    await session.whenAllSettled(entries, { failFast: errors === 'raise' }, async () => {
+      const away: number[] = [];
+      for (const [index, entry] of entries.entries()) {
+        // Ten thousand results that are here need no promises.
+        if (session.isHere(entry)) results[index] = this.resultHere(entry, options);
+        else away.push(index);
+      }
+      const fetching = away.map(async (index) => {
+        results[index] = await this.fetched(entries[index] as KeyEntry, options);
+      });
+      await Promise.all(fetching);
+    });
+    return results;
   }
 
-  private async fetchInto(
-    results: Results,
-    future: Future<unknown>,
-    options: GatherOptions,
-  ): Promise<void> {
+  private resultHere(entry: KeyEntry, options: GatherOptions): unknown {
     try {
-      results.set(future, await this.session.resultOf(holdingOfFuture(future).entry, options));
+      return this.session.resultHere(entry);
     } catch (error) {
       this.skip(error, options);
-      results.set(future, SKIPPED);
+      return SKIPPED;
+    }
+  }
+
+  private async fetched(entry: KeyEntry, options: GatherOptions): Promise<unknown> {
+    try {
+      return await this.session.resultOf(entry, options);
+    } catch (error) {
+      this.skip(error, options);
+      return SKIPPED;
     }
   }
 

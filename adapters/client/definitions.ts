@@ -17,6 +17,7 @@ export class Definitions {
 
   /** @throws YardmasterError `ERR_GRAPH_INVALID` when the key computes something else already */
   check(key: string, definition: string): void {
+    if (this.known.size === 0) return;
     const other = this.known.get(key);
     if (other !== undefined && other.definition !== definition) throw duplicateKey(key);
   }
@@ -38,6 +39,7 @@ export class Definitions {
 
   /** The client does not hold a requested key any more. */
   release(key: string): void {
+    if (this.leasesByKey.size === 0) return;
     const leases = this.leasesByKey.get(key);
     if (leases === undefined) return;
     this.leasesByKey.delete(key);

@@ -33,17 +33,21 @@ export class KeyTable {
     return this.entries.get(key);
   }
 
-  /** @throws YardmasterError `ERR_GRAPH_INVALID` when the key computes something else already */
-  check(key: string, definition: string): void {
+  /**
+   * @returns the entry of the key, if it is held
+   * @throws YardmasterError `ERR_GRAPH_INVALID` when the key computes something else already
+   */
+  check(key: string, definition: string): KeyEntry | undefined {
     const entry = this.entries.get(key);
     if (entry?.definition !== undefined && entry.definition !== definition) throw duplicateKey(key);
     this.definitions.check(key, definition);
+    return entry;
   }
 
   /** A new entry for a key that is not held. */
   add(key: string, definition: string | undefined): KeyEntry {
     const entry = new KeyEntry(key, definition);
-    entry.expectsOldCancellation = this.cancelled.delete(key);
+    if (this.cancelled.size > 0) entry.expectsOldCancellation = this.cancelled.delete(key);
     this.entries.set(key, entry);
     return entry;
   }

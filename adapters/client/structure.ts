@@ -18,6 +18,15 @@ export function futuresIn(structure: unknown): Future<unknown>[] {
   return [...found];
 }
 
+/** The structure itself when it is an array of nothing but futures, which needs no search. */
+export function asFutureList(structure: unknown): readonly Future<unknown>[] | undefined {
+  if (!Array.isArray(structure)) return undefined;
+  for (let index = 0; index < structure.length; index++) {
+    if (!(structure[index] instanceof Future)) return undefined;
+  }
+  return structure as readonly Future<unknown>[];
+}
+
 /** What the client knows of each future inside a structure. */
 export function entriesIn(structure: unknown): KeyEntry[] {
   return futuresIn(structure).map((future) => holdingOfFuture(future).entry);

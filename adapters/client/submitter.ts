@@ -146,8 +146,7 @@ export class Submitter {
       options: this.options,
     });
     const { key } = item.task;
-    table.check(key, item.definition);
-    const known = table.get(key);
+    const known = table.check(key, item.definition);
     if (known !== undefined) return new Future(this.session, known);
     outgoing.submit({
       tasks: [item.task],

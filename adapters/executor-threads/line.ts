@@ -130,7 +130,7 @@ export class RunWriter {
 
 /** Reads runs in the thread. */
 export class RunReader {
-  private readonly functions: Omit<PackableSpec, 'args'>[] = [];
+  private readonly functions: FunctionOfRuns[] = [];
 
   *read(columns: RunColumns): Iterable<ExecutableTask & { readonly number: number }> {
     const { first, keys, newFunctions, functions, args, argsEnds } = columns;
@@ -149,7 +149,9 @@ export class RunReader {
         yield { number, key, runSpec: other.runSpec, inputs: new Map(other.inputs) };
         continue;
       }
-      const runSpec = { ...this.functions[functions[index] as number], args: own };
+      const known = this.functions[functions[index] as number] as FunctionOfRuns;
+      const { module, name, version } = known;
+      const runSpec = { module, name, version, args: own };
       yield { number, key, runSpec, inputs: NO_INPUTS };
     }
   }
@@ -222,6 +224,8 @@ interface PackableSpec {
   readonly version: string;
   readonly args: Uint8Array;
 }
+
+type FunctionOfRuns = Omit<PackableSpec, 'args'>;
 
 function packableSpec({ runSpec, inputs }: ExecutableTask): PackableSpec | undefined {
   if (inputs.size > 0 || typeof runSpec !== 'object' || runSpec === null) return undefined;

@@ -3,7 +3,7 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 
 import type { ExecutableTask, ExecutionResult, TaskSlot } from '../../core/api/index.ts';
 import { threadBytes } from '../memory/index.ts';
-import { ActorHost, runTask, startTask } from '../tasks/index.ts';
+import { ActorHost, type RunOptions, runTask, startTask } from '../tasks/index.ts';
 import { Begun } from './begun.ts';
 import { ResultWriter, type RunColumns, RunReader } from './line.ts';
 import {
@@ -34,8 +34,7 @@ const moved: ArrayBuffer[] = [];
 let line: Run[] = [];
 let isRunning = false;
 let sentMs = 0;
-/** The present run. Its signal is made when the task asks for it, or is aborted. */
-let present: { readonly number: number; controller: AbortController | undefined } | undefined;
+let present: PresentRun | undefined;
 /** Those of the present task that wait for a place. */
 let rejoins: (() => void)[] = [];
 
@@ -64,6 +63,25 @@ function post(message: FromThread, transferred: (ArrayBuffer | MessagePort)[] = 
 }
 
 const actors = new ActorHost(threadNowMs, surroundings);
+
+/** What a run is run with. Its signal is made when the task asks for it, or is aborted. */
+class PresentRun implements RunOptions {
+  readonly nowMs = threadNowMs;
+  readonly slot = slot;
+  readonly surroundings = surroundings;
+  private controller: AbortController | undefined = undefined;
+
+  constructor(readonly number: number) {}
+
+  get signal(): AbortSignal {
+    return (this.controller ??= new AbortController()).signal;
+  }
+
+  abort(): void {
+    this.controller ??= new AbortController();
+    this.controller.abort();
+  }
+}
 
 /** Runs all that stands in line. Waits only for tasks that do. */
 async function runLine(): Promise<void> {
@@ -110,17 +128,9 @@ function waited(result: Promise<ExecutionResult>): Promise<ExecutionResult> {
 }
 
 function runOne(run: Run): ExecutionResult | Promise<ExecutionResult> {
-  const own = { number: run.number, controller: undefined as AbortController | undefined };
-  present = own;
-  rejoins = [];
-  return startTask(run, {
-    get signal(): AbortSignal {
-      return (own.controller ??= new AbortController()).signal;
-    },
-    nowMs: threadNowMs,
-    slot,
-    surroundings,
-  });
+  present = new PresentRun(run.number);
+  if (rejoins.length > 0) rejoins = [];
+  return startTask(run, present);
 }
 
 function addResult({ number, inputs }: Run, result: ExecutionResult): void {
@@ -138,9 +148,7 @@ function sendResults(): void {
 }
 
 function abort(number: number): void {
-  if (present?.number !== number) return;
-  present.controller ??= new AbortController();
-  present.controller.abort();
+  if (present?.number === number) present.abort();
 }
 
 function enqueue(columns: RunColumns): void {

@@ -75,7 +75,10 @@ function withValue(message: ToClientMessage, cause: Stimulus): ToClientMessage {
   // Other news that follows from the same event is of other results, or of an earlier run's.
   if (value === undefined || message.key !== key || !message.workers.includes(worker))
     return message;
-  return { ...message, value };
+  const { op, nbytes, workers, type } = message;
+  // Not by copying the message: to add to a copy costs a microsecond.
+  const size = nbytes === undefined ? undefined : { nbytes };
+  return { op, key, ...(type === undefined ? undefined : { type }), ...size, workers, value };
 }
 
 /** A task that cannot be sent to any worker fails, and says why. */

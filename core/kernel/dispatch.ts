@@ -95,7 +95,10 @@ const NO_LOCATIONS: ReplicaLocations = { keys: [], nbytes: [], whoHas: [] };
 
 function computeTask(scope: KernelScope, task: TaskState): ComputeTask {
   const { restrictions, annotations, dependencies } = task;
-  const message: ComputeTask = {
+  const resources = restrictions?.resources;
+  const sendAlongBytes = task.whoWants.size === 0 ? 0 : scope.options.sendAlongBytes;
+  // Made in one go: to copy an object and add to it costs a microsecond.
+  return {
     op: 'compute-task',
     key: task.key,
     runId: task.runId,
@@ -104,19 +107,10 @@ function computeTask(scope: KernelScope, task: TaskState): ComputeTask {
     dependencies: dependencies.length === 0 ? NO_LOCATIONS : replicaLocations(dependencies),
     durationS: task.prefix.durationEstimateS,
     stimulusId: scope.stimulusId,
-  };
-  const sendAlongBytes = task.whoWants.size === 0 ? 0 : scope.options.sendAlongBytes;
-  if (restrictions?.resources === undefined && !task.isActor && annotations === undefined) {
-    return sendAlongBytes === 0 ? message : { ...message, sendAlongBytes };
-  }
-  return {
-    ...message,
-    ...(sendAlongBytes === 0 ? {} : { sendAlongBytes }),
-    ...(restrictions?.resources === undefined
-      ? {}
-      : { resources: Object.fromEntries(restrictions.resources) }),
-    ...(task.isActor ? { actor: true } : {}),
-    ...(annotations === undefined ? {} : { annotations }),
+    ...(sendAlongBytes === 0 ? undefined : { sendAlongBytes }),
+    ...(resources === undefined ? undefined : { resources: Object.fromEntries(resources) }),
+    ...(task.isActor ? { actor: true } : undefined),
+    ...(annotations === undefined ? undefined : { annotations }),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { ClientReport, GraphTask } from '../../core/api/index.ts';
+import { inParts } from './graph-parts.ts';
 
 /** Tasks that travel in one message unless one graph alone has more bytes of arguments. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
@@ -106,12 +107,13 @@ export class Outgoing {
     this.queue = [];
     this.graph = undefined;
     this.release = undefined;
-    this.deliver(
-      queue.map((report) => ({
-        ...report,
-        stimulusId: `${report.op}-${this.sender}-${++this.sequence}`,
-      })),
-    );
+    this.deliver(queue.flatMap((report) => this.named(report)));
+  }
+
+  private named(report: NewReport): readonly ClientReport[] {
+    const stimulusId = `${report.op}-${this.sender}-${++this.sequence}`;
+    const named = { ...report, stimulusId };
+    return named.op === 'update-graph' ? inParts(named) : [named];
   }
 
   /** Only neighbours are merged: a graph after a release must stay after it. */

@@ -121,8 +121,9 @@ const WORKER_REPORTS: Readonly<Record<string, object>> = {
 const CLIENT_REPORTS: Readonly<Record<string, object>> = {
   'update-graph': object(
     { tasks: { type: 'array', items: graphTask }, keys },
-    { fifoTimeoutMs: amount, submittingTask: key },
+    { fifoTimeoutMs: amount, submittingTask: key, parts: count },
   ),
+  'graph-part': object({ tasks: { type: 'array', items: graphTask }, keys }),
   'client-desires-keys': object({ keys }),
   'client-releases-keys': object({ keys }),
   'cancel-keys': object(

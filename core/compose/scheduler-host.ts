@@ -16,8 +16,10 @@ import type { TransitionRecord } from '../kernel/story.ts';
 import type { GatherReply, RemotePlugin } from '../messages/protocol.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { ClusterState } from '../state/cluster.ts';
+import type { TaskState } from '../state/task.ts';
 import { Absences } from './absences.ts';
 import { busHooks } from './bus-hooks.ts';
+import { ClientLines } from './client-lines.ts';
 import { Commands } from './commands.ts';
 import { Delivery } from './delivery.ts';
 import { Diagnostics } from './diagnostics.ts';
@@ -70,6 +72,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   private readonly transports: TransportTable;
   private readonly eventLog = new EventLog();
   private readonly queue = new StimulusQueue();
+  private readonly lines: ClientLines;
   private readonly pace: Pace;
   private readonly delivery: Delivery;
   private readonly listeners: Listener[] = [];
@@ -112,6 +115,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
       enqueue: (stimulus) => this.enqueue(stimulus),
       report: (error) => this.report(error),
     });
+    this.lines = this.makeLines();
     this.pace = new Pace(this.clock, this.log, () => this.extensions.policyNames);
     this.transports = new TransportTable(this.clock, options.builtins, options.transports);
   }
@@ -221,9 +225,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   }
 
   enqueue(stimulus: NewStimulus & { readonly stimulusId?: string }): void {
-    if (this.isStopped) return;
-    this.queue.push(stimulus);
-    this.queue.drain((next) => this.handle(next));
+    if (!this.isStopped && !this.lines.takes(stimulus)) this.handleNext(stimulus);
   }
 
   get workerPlugins(): readonly RemotePlugin[] {
@@ -232,6 +234,10 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
 
   nextStimulusId(op: string): string {
     return this.queue.nextId(op);
+  }
+
+  settled(client: string): Promise<void> | undefined {
+    return this.lines.settled(client);
   }
 
   story(...keysOrStimuli: string[]): TransitionRecord[] {
@@ -265,6 +271,26 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  private handleNext(stimulus: NewStimulus & { readonly stimulusId?: string }): void {
+    if (this.isStopped) return;
+    this.queue.push(stimulus);
+    this.queue.drain((next) => this.handle(next));
+  }
+
+  private makeLines(): ClientLines {
+    const wanted = (client: string): ReadonlySet<TaskState> =>
+      this.cluster.clients.get(client)?.wantsWhat ?? new Set();
+    return new ClientLines({
+      clock: this.clock,
+      handle: (stimulus) => this.handleNext(stimulus),
+      nextStimulusId: (op) => this.queue.nextId(op),
+      intake: () => this.kernel.intake?.stimulusId,
+      isTakingIn: (stimulusId) => this.kernel.isTakingIn(stimulusId),
+      wantedBy: (client) => Array.from(wanted(client), ({ key }) => key),
+      wantedCount: (client) => wanted(client).size,
+    });
   }
 
   private makeKernel(): void {
@@ -379,6 +405,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     );
     this.isStopped = true;
     this.queue.clear();
+    this.lines.clear();
     this.crash = error;
     this.report(error);
     try {
@@ -415,6 +442,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   private async shutDown(): Promise<void> {
     await this.extensions.beforeClose();
     this.isStopped = true;
+    this.lines.clear();
     for (const timer of this.timers) timer.cancel();
     this.absences.clear();
     await this.extensions.lifecycle.closeAll();

@@ -22,9 +22,11 @@ import {
   type WhoHasReply,
   type WhoHasRequest,
 } from '../messages/protocol.ts';
+import type { GraphPart, SubmittedGraph } from '../messages/stimulus.ts';
 import type { ClusterState } from '../state/cluster.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import { isPlainObject } from '../config/prepare.ts';
+import { GraphParts } from './graph-parts.ts';
 import { checkClientReport, checkRequest, checkWorkerReport } from './inbound.ts';
 import { VERSION } from '../api/version.ts';
 import { PartsRelay } from './parts-relay.ts';
@@ -48,6 +50,8 @@ export interface SessionHost {
   enqueue(stimulus: NewStimulus & { readonly stimulusId?: string }): void;
   /** A name that no stimulus has had: `task-finished-17`. */
   nextStimulusId(op: string): string;
+  /** When all that a client has said has been handled; undefined: it has been. */
+  settled(client: string): Promise<void> | undefined;
   command(name: string, parameters: unknown, caller: Caller): unknown;
   /** @param relay - what is large is offered through it, rather than given at once */
   gather(keys: readonly string[], relay?: PartsRelay): Promise<GatherReply>;
@@ -85,6 +89,7 @@ export class Session implements ChannelHandlers {
   private returnWithinMs = 0;
   private isOver = false;
   private readonly relay = new PartsRelay();
+  private readonly parts = new GraphParts();
 
   constructor(
     connection: Connection,
@@ -141,7 +146,26 @@ export class Session implements ChannelHandlers {
       }
       checkClientReport(message);
       (message as Stamped).client = sender;
+      this.takeReport(message, sender);
+    }
+  }
+
+  private takeReport(message: WireMessage, client: string): void {
+    if (message['op'] === 'graph-part') {
+      this.parts.add(message as unknown as GraphPart);
+      return;
+    }
+    if (message['op'] !== 'update-graph') {
       this.take(message);
+      return;
+    }
+    const graph = message as unknown as SubmittedGraph;
+    const { tasks, keys, isWhole } = this.parts.end(graph);
+    if (isWhole) this.take({ ...message, tasks, keys });
+    else {
+      const reason = 'parts of its graph were lost with a connection; submit it again';
+      this.host.enqueue({ op: 'client-releases-keys', client, keys });
+      this.send({ op: 'cancelled-keys', keys, reason });
     }
   }
 
@@ -161,7 +185,11 @@ export class Session implements ChannelHandlers {
       queueMicrotask(() => this.refuse(error)); // After the answer, which says the same.
       throw error;
     }
-    return this.answer(method, parameters);
+    // A question comes after all that was said before it.
+    const settled = this.sender === undefined ? undefined : this.host.settled(this.sender);
+    return settled === undefined
+      ? this.answer(method, parameters)
+      : settled.then(() => this.answer(method, parameters));
   }
 
   onClose(error?: Error): void {

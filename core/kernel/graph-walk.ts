@@ -1,5 +1,8 @@
 import type { GraphTask } from '../messages/stimulus.ts';
+import type { ClientState } from '../state/client.ts';
 import type { ClusterState } from '../state/cluster.ts';
+import { removeWish } from '../state/relations.ts';
+import { isDone } from '../state/task-state-name.ts';
 import type { TaskState } from '../state/task.ts';
 
 /** A submitted graph as the kernel is going to take it. Tasks are named by their index in it. */
@@ -9,7 +12,7 @@ export interface GraphPlan {
   /** The task of the cluster for each task of the graph; those of the order are in the tables. */
   readonly states: readonly TaskState[];
   /** Tasks outside of the graph that it depends on. */
-  readonly outside: ReadonlySet<TaskState>;
+  readonly outside: readonly TaskState[];
   /** Requested keys that can be had. */
   readonly keys: readonly string[];
   /** Requested keys that need something that nobody knows, with the first such thing of each. */
@@ -34,23 +37,31 @@ const OUTSIDE = -1;
  *
  * The tasks of the order are in the cluster's tables afterwards, released and without a definition; a
  * graph with a cycle leaves none. O(tasks + dependencies), with one look-up of a key for each.
+ *
+ * @param isAmidAnother - a large graph is being walked through meanwhile: see `restoreIndices`
  */
 export function planGraph(
   cluster: ClusterState,
   tasks: readonly GraphTask[],
   keys: readonly string[],
-): GraphPlan {
-  const walk = new GraphWalk(cluster, tasks);
-  walk.request(keys);
-  // What only lost keys need must not be made: once more, without these.
-  if (walk.lost.length > 0 && walk.cycle === undefined) walk.restart();
-  walk.discardRest();
+  isAmidAnother = false,
+): GraphWalk {
+  const walk = new GraphWalk(cluster, tasks, keys, isAmidAnother);
+  walk.enlist(0, tasks.length);
+  walk.advance(Infinity);
+  walk.discardRest(0, tasks.length);
   return walk;
 }
 
-class GraphWalk implements GraphPlan {
+/** A task of a large graph that is not taken in yet: nobody else may build on it. */
+export function isMereName({ runSpec, state }: TaskState): boolean {
+  return runSpec === undefined && state === 'released';
+}
+
+/** The work of {@link planGraph}, which may be done in steps: `enlist`, `advance`, `discardRest`. */
+export class GraphWalk implements GraphPlan {
   readonly states: TaskState[];
-  readonly outside = new Set<TaskState>();
+  readonly outside: TaskState[] = [];
   keys: string[] = [];
   readonly lost: { readonly key: string; readonly missing: string }[] = [];
   cycle: readonly string[] | undefined;
@@ -68,11 +79,23 @@ class GraphWalk implements GraphPlan {
   /** The path from a requested key, and how far each of its tasks has been looked into. */
   private readonly path: number[] = [];
   private readonly progress: Int32Array;
+  /** Keys to ask for, how many of them are answered, and the task of the next one while it is looked at. */
+  private requested: readonly string[];
+  private answered = 0;
+  private current = OUTSIDE;
+  private readonly seenOutside = new Set<TaskState>();
+  private isSecondWalk = false;
+  /** What {@link TaskState.graphIndex} was before, where another walk still needs it. */
+  private readonly earlierIndices: Int32Array | undefined;
 
   constructor(
     private readonly cluster: ClusterState,
     private readonly tasks: readonly GraphTask[],
+    keys: readonly string[],
+    isAmidAnother = false,
   ) {
+    this.requested = keys;
+    if (isAmidAnother) this.earlierIndices = new Int32Array(tasks.length);
     this.states = new Array<TaskState>(tasks.length);
     this.ordered = new Int32Array(tasks.length);
     this.newness = new Uint8Array(tasks.length);
@@ -87,7 +110,6 @@ class GraphWalk implements GraphPlan {
     // Full length from the start: written in the order of the walk, an empty array would become a
     // hash table.
     this.resolved = new Array<TaskState>(edges);
-    for (let index = 0; index < tasks.length; index++) this.enlist(index);
   }
 
   get order(): Int32Array {
@@ -107,50 +129,105 @@ class GraphWalk implements GraphPlan {
     return dependencies;
   }
 
-  request(keys: readonly string[]): void {
-    for (const key of keys) {
-      const task = this.cluster.tasks.get(key);
-      if (task === undefined) {
-        this.lost.push({ key, missing: key });
-        continue;
-      }
-      const index = this.indexOf(task);
-      if (index === OUTSIDE) {
-        this.keys.push(key);
-        this.outside.add(task);
-        continue;
-      }
-      this.descend(index);
-      const missing = this.missing.get(index);
-      if (missing === undefined) this.keys.push(key);
-      else this.lost.push({ key, missing });
+  /** Finds these tasks in the cluster, or makes them: one look-up serves the graph and the cluster. */
+  enlist(from: number, to: number): void {
+    for (let index = from; index < to; index++) this.enlistOne(index);
+  }
+
+  /**
+   * Goes on with the walk, when all tasks are enlisted.
+   * @param stepsMax - tasks and dependencies to look at
+   * @returns whether the walk is over
+   */
+  advance(stepsMax: number): boolean {
+    for (let stepsLeft = stepsMax; this.answered < this.requested.length; stepsLeft--) {
+      if (stepsLeft <= 0) return false;
+      if (this.current === OUTSIDE && !this.begin()) continue;
+      stepsLeft = this.descend(stepsLeft);
+      if (this.path.length > 0) return false;
+      this.answer();
     }
+    // What only lost keys need must not be made: once more, without these.
+    if (this.lost.length === 0 || this.cycle !== undefined || this.isSecondWalk) return true;
+    this.restart();
+    return this.advance(stepsMax);
+  }
+
+  /** Takes back what was enlisted and is not going to be made, among the tasks of these indices. */
+  discardRest(from: number, to: number): void {
+    if (this.cycle === undefined && this.orderedCount === this.tasks.length) return;
+    for (let index = from; index < to; index++) if (this.isCulled(index)) this.discard(index);
+  }
+
+  /** Whether this graph brought the task, and does not need it. */
+  isCulled(index: number): boolean {
+    const isTaken = this.cycle === undefined && this.colours[index] === BLACK;
+    return !isTaken && this.newness[index] === 1;
+  }
+
+  /**
+   * Takes a task out of the tables, unless somebody has come to need it.
+   * @param holder - whose wish does not count, and ends with the task
+   */
+  discard(index: number, holder?: ClientState): boolean {
+    const task = this.states[index] as TaskState;
+    if (!isMereName(task) || task.dependentCount > 0) return false;
+    if (holder !== undefined && task.whoWants.size === 1) removeWish(holder, task);
+    if (task.whoWants.size > 0) return false;
+    this.cluster.discardTask(task);
+    return true;
+  }
+
+  /** Gives the tasks back to the walk that was under way before. This one is of no more use then. */
+  restoreIndices(): void {
+    const { earlierIndices, states } = this;
+    if (earlierIndices === undefined) return;
+    // Backwards: a key that is there twice gets its first index last.
+    for (let index = states.length - 1; index >= 0; index--) {
+      (states[index] as TaskState).graphIndex = earlierIndices[index] as number;
+    }
+  }
+
+  /** The next of the requested keys. Returns whether it is one of a task of this graph. */
+  private begin(): boolean {
+    const key = this.requested[this.answered] as string;
+    const task = this.cluster.tasks.get(key);
+    this.current = task === undefined ? OUTSIDE : this.indexOf(task);
+    if (this.current !== OUTSIDE) {
+      if (this.colours[this.current] === WHITE) this.enter(this.current);
+      return true;
+    }
+    this.answered++;
+    if (task === undefined || isMereName(task)) this.lost.push({ key, missing: key });
+    else {
+      this.keys.push(key);
+      this.addOutside(task);
+    }
+    return false;
+  }
+
+  private answer(): void {
+    const key = this.requested[this.answered++] as string;
+    const missing = this.missing.get(this.current);
+    if (missing === undefined) this.keys.push(key);
+    else this.lost.push({ key, missing });
+    this.current = OUTSIDE;
   }
 
   /** Walks again from those of the requested keys that can be had. */
-  restart(): void {
-    const { keys } = this;
+  private restart(): void {
+    this.isSecondWalk = true;
+    this.requested = this.keys;
+    this.answered = 0;
     this.keys = [];
     this.orderedCount = 0;
-    this.outside.clear();
+    this.outside.length = 0;
+    this.seenOutside.clear();
     this.missing.clear();
     this.colours.fill(WHITE);
-    this.request(keys);
   }
 
-  /** Takes back what was enlisted and is not going to be made. */
-  discardRest(): void {
-    if (this.cycle === undefined && this.orderedCount === this.tasks.length) return;
-    for (let index = 0; index < this.tasks.length; index++) {
-      const isTaken = this.cycle === undefined && this.colours[index] === BLACK;
-      if (!isTaken && this.newness[index] === 1) {
-        this.cluster.discardTask(this.states[index] as TaskState);
-      }
-    }
-  }
-
-  /** Finds the task in the cluster, or makes it: one look-up serves the graph and the cluster. */
-  private enlist(index: number): void {
+  private enlistOne(index: number): void {
     const { key, group, prefix } = this.tasks[index] as GraphTask;
     let task = this.cluster.tasks.get(key);
     if (task === undefined) {
@@ -162,8 +239,9 @@ class GraphWalk implements GraphPlan {
       if (earlier !== OUTSIDE) {
         this.newness[index] = this.newness[earlier] as number;
         this.newness[earlier] = 0;
-      }
+      } else if (isMereName(task)) this.newness[index] = 1;
     }
+    if (this.earlierIndices !== undefined) this.earlierIndices[index] = task.graphIndex;
     task.graphIndex = index;
     this.states[index] = task;
   }
@@ -173,11 +251,13 @@ class GraphWalk implements GraphPlan {
     return this.states[task.graphIndex] === task ? task.graphIndex : OUTSIDE;
   }
 
-  /** Depth first without recursion: graphs are deeper than the stack. */
-  private descend(start: number): void {
-    if (this.colours[start] !== WHITE) return;
-    this.enter(start);
-    while (this.path.length > 0) {
+  /**
+   * Depth first without recursion: graphs are deeper than the stack. Ends when the path is empty or
+   * so many steps were taken. Returns the steps that are left.
+   */
+  private descend(stepsMax: number): number {
+    let stepsLeft = stepsMax;
+    for (; this.path.length > 0 && stepsLeft > 0; stepsLeft--) {
       const index = this.path[this.path.length - 1] as number;
       const { dependencies } = this.tasks[index] as GraphTask;
       const step = this.progress[index] as number;
@@ -188,6 +268,7 @@ class GraphWalk implements GraphPlan {
       this.progress[index] = step + 1;
       this.visit(index, step, dependencies[step] as string);
     }
+    return stepsLeft;
   }
 
   private visit(index: number, step: number, key: string): void {
@@ -199,13 +280,20 @@ class GraphWalk implements GraphPlan {
     this.resolved[(this.offsets[index] as number) + step] = task;
     const next = this.indexOf(task);
     if (next === OUTSIDE) {
-      this.outside.add(task);
+      if (isMereName(task)) this.missing.set(index, key);
+      else this.addOutside(task);
       return;
     }
     const colour = this.colours[next];
     if (colour === WHITE) this.enter(next);
     else if (colour === GREY) this.foundCycle(next);
     else if (colour === LOST) this.missing.set(index, this.missing.get(next) as string);
+  }
+
+  private addOutside(task: TaskState): void {
+    if (this.seenOutside.has(task)) return;
+    this.seenOutside.add(task);
+    this.outside.push(task);
   }
 
   private enter(index: number): void {
@@ -216,7 +304,7 @@ class GraphWalk implements GraphPlan {
     this.colours[index] = GREY;
     this.path.push(index);
     // A known task keeps its definition: only its own dependencies count, and these are known, too.
-    const isDefined = !isNew && (task.runSpec !== undefined || isDone(task));
+    const isDefined = !isNew && (task.runSpec !== undefined || isDone(task.state));
     this.progress[index] = isDefined ? dependencies.length : 0;
   }
 
@@ -239,8 +327,4 @@ class GraphWalk implements GraphPlan {
     loop.push(next);
     this.cycle = loop.map((index) => (this.tasks[index] as GraphTask).key);
   }
-}
-
-function isDone({ state }: TaskState): boolean {
-  return state === 'memory' || state === 'erred';
 }

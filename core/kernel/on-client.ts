@@ -21,6 +21,7 @@ import {
 import type { TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
 import { reportState } from './client-reports.ts';
+import { dropIntakes } from './graph-intake.ts';
 import { checkIdleSaturated } from './occupancy.ts';
 import {
   dropFireAndForget,
@@ -42,6 +43,7 @@ export function onRemoveClient(scope: KernelScope, stimulus: RemoveClient): void
   const { cluster } = scope;
   const client = cluster.clients.get(stimulus.client);
   if (client === undefined) return;
+  dropIntakes(scope, client);
   releaseWishes(scope, client, [...client.wantsWhat]);
   settle(scope);
   cluster.clients.delete(client.key);
@@ -101,6 +103,7 @@ export function onCancelKeys(scope: KernelScope, stimulus: CancelKeys): void {
     collectCancelled(task, client, stimulus.force, cancelled);
   }
   const reason = stimulus.reason ?? 'cancelled';
+  if (stimulus.force) for (const intake of scope.intakes) intake.cancel(cancelled, reason);
   const affected = stimulus.force ? [...cluster.clients.values()] : [client];
   for (const other of affected) {
     const wanted = [...cancelled].filter((task) => other.wantsWhat.has(task));
@@ -233,6 +236,7 @@ export function onReportKey(scope: KernelScope, stimulus: ReportKey): void {
 /** Everybody gives everything up; what is left without anybody who wants it is forgotten. */
 export function onRestart(scope: KernelScope): void {
   const { cluster } = scope;
+  dropIntakes(scope);
   for (const client of cluster.clients.values()) {
     releaseWishes(scope, client, [...client.wantsWhat]);
   }

@@ -38,7 +38,7 @@ export class OutboxWriter implements Outbox {
   }
 
   toClient(client: ClientState, message: ToClientMessage): void {
-    this.toClients.push({ client, message });
+    if (!client.isMute) this.toClients.push({ client, message });
   }
 
   event(topic: string, message: unknown): void {

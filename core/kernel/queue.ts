@@ -17,6 +17,7 @@ const REFUSALS_MAX = 8;
  */
 export function refillFromQueue(scope: KernelScope): void {
   const { openSlots } = scope.cluster;
+  if (scope.holdsQueue) return;
   while (openSlots.size > 0) {
     const task = nextQueued(scope);
     if (task === undefined) return;
@@ -54,7 +55,7 @@ const NEXT_QUEUED: Question<'queuing', WorkerState, TaskView | undefined> = {
 export function offerRefused(scope: KernelScope): void {
   const { cluster } = scope;
   const { unrunnable } = cluster;
-  if (unrunnable.size === 0 || !scope.hasFreedWorker) return;
+  if (unrunnable.size === 0 || !scope.hasFreedWorker || scope.holdsQueue) return;
   const { policy } = scope.ports.workerSelection;
   if (policy.admits === undefined && policy.select === undefined) return;
   let refusals = 0;

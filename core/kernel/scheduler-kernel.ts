@@ -15,7 +15,7 @@ import {
   onRetry,
   onUpdateData,
 } from './on-client.ts';
-import { onUpdateGraph } from './on-graph.ts';
+import { onContinueGraph, onUpdateGraph } from './on-graph.ts';
 import {
   onCheckNoWorkersTimeout,
   onCheckWorkerTtl,
@@ -82,6 +82,22 @@ export class SchedulerKernel {
     return this.scope.options;
   }
 
+  /**
+   * The client and the stimulus id of the large graph that is being taken in: as long as there is one, it
+   * goes on with each `continue-graph` of that id.
+   */
+  get intake(): { readonly client: string; readonly stimulusId: string } | undefined {
+    const [intake] = this.scope.intakes;
+    return intake === undefined
+      ? undefined
+      : { client: intake.client.key, stimulusId: intake.stimulusId };
+  }
+
+  /** Whether the graph of this stimulus is being taken in, or waits for that. */
+  isTakingIn(stimulusId: string): boolean {
+    return this.scope.intakes.some((intake) => intake.stimulusId === stimulusId);
+  }
+
   /** Transitions executed so far. */
   get transitionCounter(): number {
     return this.scope.transitionCounter;
@@ -102,6 +118,7 @@ export class SchedulerKernel {
     scope.killTimeoutMs = undefined;
     scope.hasFreedWorker = false;
     scope.isQueueRefused = false;
+    scope.holdsQueue = false;
     this.dispatch(stimulus);
     settle(scope);
     settleUnproven(scope);
@@ -178,6 +195,8 @@ export class SchedulerKernel {
         return onCheckWorkerTtl(scope);
       case 'check-no-workers-timeout':
         return onCheckNoWorkersTimeout(scope);
+      case 'continue-graph':
+        return onContinueGraph(scope);
       case 'restart':
         return onRestart(scope);
       case 'log-event':

@@ -1,6 +1,7 @@
 import { ClusterState, byRegistration, type WorkerOrder } from '../state/cluster.ts';
 import type { TaskState } from '../state/task.ts';
 import type { TaskStateName } from '../state/task-state-name.ts';
+import type { GraphIntake } from './graph-intake.ts';
 import type { Watcher } from './insight/watcher.ts';
 import { InputTable } from './input-table.ts';
 import type { WorkerState } from '../state/worker.ts';
@@ -32,6 +33,9 @@ export class KernelScope {
   stimulusId = '';
   nowMs: number;
 
+  /** Large graphs that are being taken in, the oldest first; only that one goes on. */
+  readonly intakes: GraphIntake[] = [];
+
   /** Tasks that started before anybody needed them; what needs them may still start, or fail. */
   readonly unproven: TaskState[] = [];
 
@@ -41,6 +45,8 @@ export class KernelScope {
   hasFreedWorker = false;
   /** The queuing policy left a slot open in this stimulus although tasks are queued. */
   isQueueRefused = false;
+  /** Open slots are kept for tasks that start at a later stimulus. */
+  holdsQueue = false;
 
   /** Assignments are numbered, so that late answers to an older one are recognised. */
   nextRunId = 0;

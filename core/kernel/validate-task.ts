@@ -3,6 +3,7 @@ import type { ClusterState } from '../state/cluster.ts';
 import { isInPlay } from '../state/task-state-name.ts';
 import type { TaskState } from '../state/task.ts';
 import { unreachable } from '../util/assert.ts';
+import { isInLine } from './start-line.ts';
 import type { Check } from './validate.ts';
 
 export function validateTask(cluster: ClusterState, task: TaskState, check: Check): void {
@@ -15,14 +16,14 @@ export function validateTask(cluster: ClusterState, task: TaskState, check: Chec
   check(cluster.replicated.has(task) === task.whoHas.size > 1, 'is replicated, or not');
   check(cluster.replicasWanted.has(task) === task.replicas > 1, 'has wanted replicas, or not');
   check(task.countsAsWaiter === isInPlay(state), 'counts as a waiter, or not');
-  check(task.pendingIndex === -1, 'has a recommendation that was not followed');
+  check(task.pendingIndex < 0, 'has a recommendation that was not followed');
   check(
     task.whoWants.size > 0 || task.dependentCount > 0,
     'is known although nobody wants it and nothing depends on it',
   );
   switch (state) {
     case 'released':
-      check(task.waiterCount === 0, 'is released under its waiters');
+      check(task.waiterCount === 0 || isInLine(task), 'is released under its waiters');
       return;
     case 'waiting':
       check(task.missingDependencyCount > 0, 'waits for nothing');
@@ -85,7 +86,10 @@ function validateInPlay(task: TaskState, check: Check): void {
   for (const dependency of task.dependencies) {
     if (dependency.whoHas.size > 0) continue;
     missing++;
-    check(dependency.state !== 'released', `waits for ${dependency.key}, which is released`);
+    check(
+      dependency.state !== 'released' || isInLine(dependency),
+      `waits for ${dependency.key}, which is released`,
+    );
     check(dependency.state !== 'erred', `waits for ${dependency.key}, which erred`);
   }
   check(missing === task.missingDependencyCount, `counts ${task.missingDependencyCount} missing`);

@@ -243,9 +243,9 @@ function validateSteals(scope: KernelScope): void {
 
 /** Nothing is held back while it could run, unless the policy wants it so. */
 function validateQueue(scope: KernelScope): void {
-  const { cluster, isQueueRefused } = scope;
+  const { cluster, isQueueRefused, holdsQueue } = scope;
   const { queued } = cluster;
-  if (queued.size > 0 && cluster.openSlots.size > 0 && !isQueueRefused) {
+  if (queued.size > 0 && cluster.openSlots.size > 0 && !isQueueRefused && !holdsQueue) {
     failer(scope)(`${queued.size} tasks are queued while a worker has an open slot`);
   }
   const next = queued.peek();

@@ -209,6 +209,19 @@ export interface UpdateGraph extends OfClient {
   readonly fifoTimeoutMs?: number;
   /** The task from inside which this graph was submitted. */
   readonly submittingTask?: string;
+  /**
+   * The graph is taken in by slices of about this many tasks, each at a `continue-graph`. Default: at
+   * once.
+   */
+  readonly sliceTasks?: number;
+}
+
+/**
+ * The next slice of the oldest graph that is being taken in by slices. Carries the stimulus id of its
+ * `update-graph`, because all of it is one submission.
+ */
+export interface ContinueGraph extends Caused {
+  readonly op: 'continue-graph';
 }
 
 /** A client wants results of tasks that exist. */
@@ -386,19 +399,35 @@ export type WorkerReport = Unstamped<
   'worker'
 >;
 
+/**
+ * Some tasks of a graph that is too large for one message, and some of the requested keys. Parts come in
+ * their order, right before the `update-graph` with the rest.
+ */
+export type GraphPart = Omit<UpdateGraph, 'op' | 'client' | 'sliceTasks'> & {
+  readonly op: 'graph-part';
+};
+
+/** A graph as clients submit it. */
+export type SubmittedGraph = Omit<UpdateGraph, 'client' | 'sliceTasks'> & {
+  /** Parts that came before. Default 0. */
+  readonly parts?: number;
+};
+
 /** What a client may send on its stream, before the host stamps it with the sender. */
-export type ClientReport = Unstamped<
-  | UpdateGraph
-  | ClientDesiresKeys
-  | ClientReleasesKeys
-  | CancelKeys
-  | Retry
-  | SetPriority
-  | UpdateData
-  | ReportKey
-  | HeartbeatClient,
-  'client'
->;
+export type ClientReport =
+  | GraphPart
+  | SubmittedGraph
+  | Unstamped<
+      | ClientDesiresKeys
+      | ClientReleasesKeys
+      | CancelKeys
+      | Retry
+      | SetPriority
+      | UpdateData
+      | ReportKey
+      | HeartbeatClient,
+      'client'
+    >;
 
 type Unstamped<T, Stamp extends string> = T extends unknown ? Omit<T, Stamp> : never;
 
@@ -423,6 +452,7 @@ export type Stimulus =
   | RemoveClient
   | HeartbeatClient
   | UpdateGraph
+  | ContinueGraph
   | ClientDesiresKeys
   | ClientReleasesKeys
   | CancelKeys

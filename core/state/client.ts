@@ -16,6 +16,8 @@ export class ClientState {
     readonly key: string,
     nowMs: number,
     readonly versions: Readonly<Record<string, string>> = {},
+    /** Nobody is there to be told anything. */
+    readonly isMute = false,
   ) {
     this.lastSeenMs = nowMs;
   }

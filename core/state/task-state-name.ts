@@ -108,3 +108,8 @@ export function isInPlay(state: TaskStateName): boolean {
     state === 'waiting' || state === 'processing' || state === 'queued' || state === 'no-worker'
   );
 }
+
+/** Whether the task has a result or a failure. */
+export function isDone(state: TaskStateName): boolean {
+  return state === 'memory' || state === 'erred';
+}

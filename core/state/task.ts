@@ -76,7 +76,10 @@ export class TaskState {
   missingDependencyCount = 0;
   /** Whether this task is counted in the `waiterCount` of each of its dependencies. */
   countsAsWaiter = false;
-  /** Position among the pending recommendations, or -1. Owned by the recommendation stack. */
+  /**
+   * Position among the pending recommendations, or -1. Owned by the recommendation stack; lower numbers
+   * are places in the line of a large graph, see `start-line.ts`.
+   */
   pendingIndex = -1;
   dependentCount = 0;
   /** Clients that want the result. */
@@ -116,7 +119,7 @@ export class TaskState {
   type: string | undefined = undefined;
   /** What most tasks never have; undefined until one of it is set. */
   private rare: RareFields | undefined = undefined;
-  /** Index in the submitted graph that named it last, or -1. Owned by the walk through that graph. */
+  /** Index in the graph that named it last, or -1. Owned by the walk through that graph. */
   graphIndex = -1;
 
   /**
@@ -294,4 +297,11 @@ export function byPriority(a: TaskState, b: TaskState): number {
   const rank = a.rank - b.rank;
   if (rank !== 0) return rank;
   return a.key < b.key ? -1 : a.key > b.key ? 1 : 0;
+}
+
+export function isSortedByPriority(tasks: readonly TaskState[]): boolean {
+  for (let index = 1; index < tasks.length; index++) {
+    if (byPriority(tasks[index - 1] as TaskState, tasks[index] as TaskState) > 0) return false;
+  }
+  return true;
 }

@@ -4,6 +4,7 @@
  */
 import { Channel, PROTOCOL, VERSION, type WireMessage } from '../../core/api/index.ts';
 import { SystemClock } from '../../adapters/clock/index.ts';
+import { inParts } from '../../adapters/client/graph-parts.ts';
 import { tcp } from '../../adapters/transport-tcp/index.ts';
 import { SHAPES } from './shapes.ts';
 import { print, round } from './side-by-side.ts';
@@ -47,7 +48,9 @@ async function live(): Promise<number> {
   for (const key of graph.keys) waiting.add(key);
   const startMs = performance.now();
   const done = new Promise<void>((resolve) => (finish = resolve));
-  channel.send({ op: 'update-graph', tasks: graph.tasks, keys: graph.keys });
+  const { tasks: submitted, keys } = graph;
+  const stimulusId = `update-graph-bench-${submittedTasks}`;
+  channel.send(...inParts({ op: 'update-graph', stimulusId, tasks: submitted, keys }));
   await done;
   const tookS = (performance.now() - startMs) / 1000;
   channel.send({ op: 'client-releases-keys', keys: graph.keys });

@@ -42,3 +42,31 @@ it(
   },
   HOUR_MS,
 );
+
+it(
+  'whatever happens while graphs are taken in by slices, the state stays consistent',
+  () => {
+    fc.assert(
+      fc.property(scenario, (next) => {
+        play(next, kernelFor(next), undefined, 'interleaved');
+      }),
+      effort(1000, 5000),
+    );
+  },
+  HOUR_MS,
+);
+
+it(
+  'a graph that is taken in by slices is scheduled as one that is taken in at once',
+  () => {
+    fc.assert(
+      fc.property(scenario, (next) => {
+        const whole = play(next, kernelFor(next));
+        const sliced = play(next, kernelFor(next), undefined, 'in slices');
+        expect(sliced.received).toEqual(whole.received);
+      }),
+      effort(500, 4000),
+    );
+  },
+  HOUR_MS,
+);

@@ -13,6 +13,7 @@ export const ALL_KEYS = [...GRAPH_KEYS, ...DATA_KEYS];
 /** What may happen; more frequent things stand here more often. */
 const STEPS = [
   ...many('submit', 5),
+  ...many('continue', 8),
   ...many('finish', 12),
   ...many('fail', 3),
   ...many('late-answer', 3),

@@ -1,6 +1,7 @@
 import type { PolicySlots } from '../../core/api/policies.ts';
 import { validWorkers } from '../../core/kernel/restrictions.ts';
 import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
+import type { Stimulus } from '../../core/messages/stimulus.ts';
 import { FIRE_AND_FORGET } from '../../core/state/client.ts';
 import type { TaskState } from '../../core/state/task.ts';
 import { check } from './check.ts';
@@ -20,6 +21,18 @@ import {
   WORKERS,
 } from './random-scenario.ts';
 
+/** What comes from a client, in the order in which it says it. */
+const SAID_BY_CLIENTS: ReadonlySet<Step['what']> = new Set([
+  'submit',
+  'desire',
+  'release',
+  'cancel',
+  'retry',
+  'set-priority',
+  'scatter',
+  'report-key',
+]);
+
 /** What the numbers of a step select in the present world. */
 interface Choice {
   readonly worker: string;
@@ -38,6 +51,8 @@ interface Choice {
  * (validate mode), the messages are checked, and everybody who got some compares notes.
  */
 export class RandomWorld {
+  /** Messages by receiver, in their order. */
+  readonly received = new Map<string, string[]>();
   /** All that the kernel did, for comparison with another run. */
   readonly transcript: string[] = [];
   private readonly checks: MessageChecks;
@@ -47,12 +62,15 @@ export class RandomWorld {
   private late: Assignment[] = [];
   /** Keys that were wished for without a graph. */
   private readonly desired = new Set<string>();
+  /** Who has submitted the graphs that are not taken in yet, by the id of the stimulus. */
+  private readonly submitters = new Map<string, string>();
   private nowMs = 0;
   private count = 0;
 
   constructor(
     readonly kernel: SchedulerKernel,
     private readonly policies: MakePolicies = () => ({}),
+    private readonly submissions: Submissions = 'whole',
   ) {
     this.checks = new MessageChecks(kernel);
     this.clients.set(FIRE_AND_FORGET, new ClientMirror(FIRE_AND_FORGET));
@@ -61,11 +79,14 @@ export class RandomWorld {
 
   take(next: Step): void {
     this.nowMs += 1 + (next.seed % 7);
-    this.acts[next.what](this.choose(next));
+    const choice = this.choose(next);
+    if (SAID_BY_CLIENTS.has(next.what)) this.settle(choice.client);
+    this.acts[next.what](choice);
   }
 
   /** Everything that was broken works again and whatever is asked for is done. */
   heal(): void {
+    while (this.kernel.intake !== undefined) this.continueGraph();
     WORKERS.forEach((name, index) => {
       this.addWorker(name, index);
       this.setStatus(name, 'running');
@@ -91,6 +112,7 @@ export class RandomWorld {
   /** What each kind of step does. */
   private readonly acts: Record<Step['what'], (choice: Choice) => void> = {
     submit: ({ client, keys, seed }) => this.submit(client, keys, seed),
+    continue: () => this.continueGraph(),
     finish: ({ assignment, seed }) => assignment && this.finish(assignment, seed),
     fail: ({ assignment }) => assignment && this.fail(assignment),
     'late-answer': ({ which, seed }) => this.answerLate(which, seed),
@@ -175,7 +197,7 @@ export class RandomWorld {
   }
 
   private leave(client: string): void {
-    this.release(client, ALL_KEYS);
+    this.clients.get(client)!.giveUp(ALL_KEYS);
     this.send({ op: 'remove-client', client });
     this.join(client);
   }
@@ -202,8 +224,21 @@ export class RandomWorld {
     const wanted = included.filter((_, index) => index % 3 === seed % 3);
     const keys = wanted.length > 0 ? wanted : included.slice(-1);
     const parent = seed % 17 === 0 ? { submittingTask: ALL_KEYS[seed % ALL_KEYS.length]! } : {};
+    const slices = this.submissions === 'whole' ? {} : { sliceTasks: 1 + (seed % 3) };
     this.clients.get(client)!.want(keys);
-    this.send({ op: 'update-graph', client, tasks, keys, ...parent });
+    this.send({ op: 'update-graph', client, tasks, keys, ...parent, ...slices });
+    if (this.submissions === 'in slices') this.settle(client);
+  }
+
+  /** What a client says after a graph waits until that is taken in. */
+  private settle(client: string): void {
+    while ([...this.submitters.values()].includes(client)) this.continueGraph();
+  }
+
+  private continueGraph(): void {
+    const { intake } = this.kernel;
+    if (intake === undefined) return;
+    this.send({ op: 'continue-graph' }, intake.stimulusId);
   }
 
   private fireAndForget(key: string): void {
@@ -393,20 +428,37 @@ export class RandomWorld {
     );
   }
 
-  private send(stimulus: Unnamed): void {
-    const stimulusId = `${stimulus.op}-${++this.count}`;
+  private send(stimulus: Unnamed, stimulusId = `${stimulus.op}-${++this.count}`): void {
     this.checks.before();
     const outbox = this.kernel.handle({ ...stimulus, stimulusId }, this.nowMs);
     this.checks.after(outbox);
     this.transcript.push(stimulusId);
-    for (const { worker, message } of outbox.toWorkers) {
-      this.transcript.push(JSON.stringify([worker.address, message]));
-    }
-    for (const { client, message } of outbox.toClients) {
-      this.transcript.push(JSON.stringify([client.key, message]));
-    }
+    for (const { worker, message } of outbox.toWorkers) this.note(worker.address, message);
+    for (const { client, message } of outbox.toClients) this.note(client.key, message);
     deliver(outbox, this.workers, this.clients);
+    this.trackSubmissions({ ...stimulus, stimulusId });
     this.compare();
+  }
+
+  private note(receiver: string, message: object): void {
+    const text = JSON.stringify([receiver, message]);
+    this.transcript.push(text);
+    const received = this.received.get(receiver);
+    if (received === undefined) this.received.set(receiver, [text]);
+    else received.push(text);
+  }
+
+  private trackSubmissions(stimulus: Stimulus): void {
+    const { submitters, kernel } = this;
+    const { op, stimulusId } = stimulus;
+    if (op === 'update-graph' && stimulus.sliceTasks !== undefined) {
+      submitters.set(stimulusId, stimulus.client);
+    } else if (op === 'continue-graph' && kernel.intake?.stimulusId !== stimulusId) {
+      submitters.delete(stimulusId);
+    } else if (op === 'restart') submitters.clear();
+    else if (op === 'remove-client') {
+      for (const [id, client] of submitters) if (client === stimulus.client) submitters.delete(id);
+    }
   }
 
   private compare(): void {
@@ -421,7 +473,10 @@ export class RandomWorld {
         ...[...mirror.running].map(([key, runId]) => ({ worker: address, key, runId })),
       );
     }
-    for (const name of CLIENTS) this.clients.get(name)?.compareWith(cluster);
+    const submitters = new Set(this.submitters.values());
+    for (const name of CLIENTS) {
+      if (!submitters.has(name)) this.clients.get(name)?.compareWith(cluster);
+    }
     this.checkUnrunnable();
   }
 
@@ -436,6 +491,12 @@ export class RandomWorld {
     }
   }
 }
+
+/**
+ * How graphs are taken in: at once, by slices with nothing else between them, or by slices with whatever
+ * comes between them. A client has to wait for its own graphs.
+ */
+export type Submissions = 'whole' | 'in slices' | 'interleaved';
 
 /** Policies other than the built-in ones, anew for each kernel. */
 export type MakePolicies = (saturation: number) => Partial<PolicySlots>;
@@ -456,8 +517,9 @@ export function play(
   { steps }: Scenario,
   kernel: SchedulerKernel,
   makePolicies?: MakePolicies,
+  submissions?: Submissions,
 ): RandomWorld {
-  const world = new RandomWorld(kernel, makePolicies);
+  const world = new RandomWorld(kernel, makePolicies, submissions);
   for (const next of steps) world.take(next);
   world.heal();
   return world;

@@ -1,0 +1,211 @@
+/**
+ * A large graph is taken in by slices, between which other things happen. The steps are those of
+ * `on-graph.ts`, and what comes of them is the same.
+ */
+import type { UpdateGraph } from '../messages/stimulus.ts';
+import { ClientState } from '../state/client.ts';
+import { addWish } from '../state/relations.ts';
+import { byPriority, isSortedByPriority, type TaskState } from '../state/task.ts';
+import { isDone } from '../state/task-state-name.ts';
+import { sortInSlices } from '../util/sort-in-slices.ts';
+import { reportState } from './client-reports.ts';
+import { refuseCycle, tellLost, tellSubmitted } from './graph-answers.ts';
+import { GraphTaker } from './graph-taker.ts';
+import { GraphWalk, isMereName } from './graph-walk.ts';
+import { showGraph } from './prepare.ts';
+import { releaseWishes } from './propagate.ts';
+import type { KernelScope } from './scope.ts';
+import { StartLine } from './start-line.ts';
+import { settle } from './transition-loop.ts';
+
+/** Work that is done in slices: everything between two `yield`s belongs to one stimulus. */
+type Slices<T = void> = Generator<undefined, T, undefined>;
+
+/**
+ * Until all of its tasks are there none of them starts, and nobody else can build on those that have no
+ * definition yet. A pseudo-client that is in no table wants everything that the graph names, so nothing
+ * of it is forgotten meanwhile; when that ends nobody but those who need a task hold it.
+ */
+export class GraphIntake {
+  private readonly holder: ClientState;
+  private readonly slices: Slices;
+  private readonly sliceTasks: number;
+  private taker: GraphTaker | undefined;
+  private line: StartLine | undefined;
+  private hasFreedWorker = false;
+  /** Keys that are not to be had any more, with the reason. */
+  private readonly cancelled = new Map<string, string>();
+
+  constructor(
+    private readonly scope: KernelScope,
+    private readonly stimulus: UpdateGraph,
+    readonly client: ClientState,
+  ) {
+    this.holder = new ClientState(`a graph of ${client.key}`, scope.nowMs, {}, true);
+    this.sliceTasks = stimulus.sliceTasks ?? Infinity;
+    this.slices = this.takeIn();
+  }
+
+  get stimulusId(): string {
+    return this.stimulus.stimulusId;
+  }
+
+  /** One slice more. Returns whether it was the last one. */
+  advance(): boolean {
+    return this.slices.next().done === true;
+  }
+
+  /** Everybody has to give these up, so the client is not going to get them. */
+  cancel(tasks: Iterable<TaskState>, reason: string): void {
+    for (const task of tasks) {
+      const isOurs = this.holder.wantsWhat.has(task) || this.client.wantsWhat.has(task);
+      if (isOurs) this.cancelled.set(task.key, reason);
+    }
+  }
+
+  /** The client is gone, or everything is: what nobody else needs is forgotten. O(tasks). */
+  drop(): void {
+    const { scope, holder } = this;
+    const begun = this.line?.rest ?? this.taker?.touched ?? [];
+    this.line?.clear();
+    const held = [...holder.wantsWhat];
+    releaseWishes(scope, holder, held);
+    // Others may have wished for what will never be defined.
+    for (const task of held) if (isMereName(task)) scope.recommend(task, 'forgotten');
+    settle(scope);
+    for (const task of begun) {
+      const isLeft = task.state === 'released' && task.runSpec !== undefined;
+      if (isLeft && task.isNeeded) scope.recommend(task, 'waiting');
+    }
+    settle(scope);
+  }
+
+  private *takeIn(): Slices {
+    const { scope, client, stimulus } = this;
+    const walk = new GraphWalk(scope.cluster, stimulus.tasks, stimulus.keys);
+    yield* this.plan(walk);
+    if (walk.cycle !== undefined) {
+      refuseCycle(scope, client, stimulus.keys, walk.cycle);
+      yield* this.letGo();
+      return;
+    }
+    tellLost(scope, client, walk.lost);
+    const taker = new GraphTaker(scope, stimulus, walk);
+    this.taker = taker;
+    yield;
+    yield* this.inSlices(walk.order.length, (from, to) => taker.take(from, to));
+    taker.finish();
+    const settled = yield* this.wish(walk.keys);
+    if (taker.fresh !== undefined) showGraph(scope, taker.fresh);
+    yield* this.start(taker.touched, walk.keys);
+    yield* this.inSlices(settled.length, (from, to) => {
+      for (const task of settled.slice(from, to)) reportState(scope, task, client);
+    });
+    yield* this.letGo();
+    scope.hasFreedWorker ||= this.hasFreedWorker;
+    scope.holdsQueue = false;
+  }
+
+  private *plan(walk: GraphWalk): Slices {
+    const { scope, holder, sliceTasks } = this;
+    const { length } = this.stimulus.tasks;
+    yield* this.inSlices(length, (from, to) => {
+      walk.enlist(from, to);
+      for (const task of walk.states.slice(from, to)) addWish(holder, task);
+    });
+    let heldOutside = 0;
+    const holdOutside = (): void => {
+      for (; heldOutside < walk.outside.length; heldOutside++) {
+        addWish(holder, walk.outside[heldOutside] as TaskState);
+      }
+    };
+    while (!walk.advance(sliceTasks)) {
+      holdOutside();
+      yield;
+    }
+    holdOutside();
+    if (walk.order.length === length) return;
+    yield* this.inSlices(length, (from, to) => {
+      for (let index = from; index < to; index++) {
+        if (!walk.isCulled(index)) continue;
+        const task = walk.states[index] as TaskState;
+        if (walk.discard(index, holder)) continue;
+        releaseWishes(scope, holder, [task]);
+        if (isMereName(task)) scope.recommend(task, 'forgotten');
+      }
+    });
+  }
+
+  /** Returns the wanted tasks whose result or failure was there before. */
+  private *wish(keys: readonly string[]): Slices<TaskState[]> {
+    const { scope, client } = this;
+    const settled: TaskState[] = [];
+    yield* this.inSlices(keys.length, (from, to) => {
+      for (let index = from; index < to; index++) {
+        const key = keys[index] as string;
+        const task = scope.cluster.tasks.get(key);
+        const reason = this.cancelled.get(key);
+        if (task === undefined || reason !== undefined) {
+          scope.outbox.toClient(client, {
+            op: 'cancelled-keys',
+            keys: [key],
+            reason: reason ?? 'it depends on data that is lost',
+          });
+          continue;
+        }
+        addWish(client, task);
+        if (isDone(task.state)) settled.push(task);
+      }
+    });
+    return settled;
+  }
+
+  private *start(tasks: readonly TaskState[], keys: readonly string[]): Slices {
+    const { scope, sliceTasks } = this;
+    const sorted = isSortedByPriority(tasks)
+      ? tasks
+      : yield* sortInSlices(tasks, byPriority, sliceTasks);
+    const line = new StartLine(sorted);
+    this.line = line;
+    yield* this.inSlices(sorted.length, (from, to) => line.join(from, to));
+    tellSubmitted(scope, this.client, keys, tasks);
+    while (!line.isOver) {
+      scope.recommendations.line = line;
+      line.advance(sliceTasks, (task, target) => scope.recommend(task, target));
+      settle(scope);
+      scope.recommendations.line = undefined;
+      // What is queued comes after what starts with the same graph.
+      scope.holdsQueue = true;
+      this.hasFreedWorker ||= scope.hasFreedWorker;
+      yield;
+    }
+  }
+
+  private *letGo(): Slices {
+    const { scope, holder } = this;
+    const held = [...holder.wantsWhat];
+    yield* this.inSlices(held.length, (from, to) => {
+      releaseWishes(scope, holder, held.slice(from, to));
+      settle(scope);
+      scope.holdsQueue = true;
+    });
+  }
+
+  private *inSlices(length: number, take: (from: number, to: number) => void): Slices {
+    for (let from = 0; from < length; from += this.sliceTasks) {
+      take(from, Math.min(length, from + this.sliceTasks));
+      yield;
+    }
+  }
+}
+
+/** Gives up the graphs of this client, or of all, as far as they are not taken in yet. */
+export function dropIntakes(scope: KernelScope, client?: ClientState): void {
+  const { intakes } = scope;
+  for (let index = intakes.length - 1; index >= 0; index--) {
+    const intake = intakes[index] as GraphIntake;
+    if (client !== undefined && intake.client !== client) continue;
+    intakes.splice(index, 1);
+    intake.drop();
+  }
+}

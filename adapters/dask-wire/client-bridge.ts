@@ -58,12 +58,15 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
     this.comm.send(...messages);
   }
 
-  /** Resolves when no graph of this client is being unpacked, and nothing waits behind one. */
-  settled(): Promise<void> {
-    if (!this.isUnpacking) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.idleWaiters.push(resolve);
-    });
+  /** Resolves when no graph of this client is unpacked or taken in, and nothing waits behind one. */
+  async settled(): Promise<void> {
+    if (this.isUnpacking) {
+      await new Promise<void>((resolve) => {
+        this.idleWaiters.push(resolve);
+      });
+    }
+    // The scheduler answers after all that it was told before.
+    await this.channel.request('who-has', { keys: [] }).catch(() => undefined);
   }
 
   onMessage(message: WireMessage): void {

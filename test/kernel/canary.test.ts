@@ -57,6 +57,11 @@ const BUGS: Readonly<Record<string, Plant>> = {
   'copies that were dropped are not told': onMessages((message) =>
     message.op === 'remove-replicas' ? undefined : message,
   ),
+  'the end of a run that was taken back goes unheard': (_scope, kernel) => {
+    const handle = kernel.handle.bind(kernel);
+    kernel.handle = (stimulus, nowMs) =>
+      handle(stimulus.op === 'runs-over' ? { ...stimulus, runIds: [] } : stimulus, nowMs);
+  },
   'clients do not hear of lost data': ({ outbox }) => {
     const toClient = outbox.toClient.bind(outbox);
     outbox.toClient = (client, message) => {

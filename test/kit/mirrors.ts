@@ -24,6 +24,8 @@ export class WorkerMirror {
   readonly fetching = new Set<string>();
   /** Assignments that were taken back; their answers may be on the way. */
   ghosts: Assignment[] = [];
+  /** Runs that were taken back and are over, which the scheduler was not told yet. */
+  private overRunIds: number[] = [];
 
   constructor(readonly address: string) {}
 
@@ -31,7 +33,18 @@ export class WorkerMirror {
   hold(key: string): void {
     this.running.delete(key);
     this.store.add(key);
-    this.ghosts = this.ghosts.filter((ghost) => ghost.key !== key);
+    this.endGhosts((ghost) => ghost.key === key);
+  }
+
+  /** Runs that were taken back end. */
+  endGhosts(isOver: (ghost: Assignment, index: number) => boolean): void {
+    const ended = this.ghosts.filter(isOver);
+    this.ghosts = this.ghosts.filter((ghost) => !ended.includes(ghost));
+    this.overRunIds.push(...ended.map(({ runId }) => runId));
+  }
+
+  takeOverRunIds(): number[] {
+    return this.overRunIds.splice(0);
   }
 
   receive(message: ToWorkerMessage): void {
@@ -40,7 +53,7 @@ export class WorkerMirror {
         this.start(message);
         return;
       case 'free-keys':
-        for (const key of message.keys) this.free(key);
+        message.keys.forEach((key, index) => this.free(key, message.runIds?.[index]));
         return;
       case 'steal-request':
         message.keys.forEach((key, index) => {
@@ -83,9 +96,11 @@ export class WorkerMirror {
     this.running.set(key, runId);
   }
 
-  private free(key: string): void {
+  /** @param asked - the run that is taken back; the worker tells when it is over */
+  private free(key: string, asked: number | undefined): void {
     const runId = this.running.get(key);
     if (runId !== undefined) this.ghosts.push({ worker: this.address, key, runId });
+    else if (asked !== undefined) this.overRunIds.push(asked);
     this.running.delete(key);
     this.store.delete(key);
     this.fetching.delete(key);

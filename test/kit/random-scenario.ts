@@ -17,6 +17,7 @@ const STEPS = [
   ...many('finish', 12),
   ...many('fail', 3),
   ...many('late-answer', 3),
+  ...many('runs-over', 3),
   'reschedule',
   ...many('steal', 5),
   ...many('answer-steal', 4),

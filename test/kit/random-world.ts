@@ -92,6 +92,12 @@ export class RandomWorld {
       this.setStatus(name, 'running');
       this.heartbeat(name, { gpu: 1 });
     });
+    for (const worker of this.workers.values()) {
+      worker.endGhosts(() => true);
+      this.send({ op: 'runs-over', worker: worker.address, runIds: worker.takeOverRunIds() });
+      const { endingRuns } = this.kernel.cluster.workers.get(worker.address)!;
+      check(endingRuns.size === 0, () => `${worker.address} has runs that never end`);
+    }
     for (let left = 10 * ALL_KEYS.length; left > 0; left--) {
       const [assignment] = this.assignments();
       if (assignment === undefined) break;
@@ -116,6 +122,7 @@ export class RandomWorld {
     finish: ({ assignment, seed }) => assignment && this.finish(assignment, seed),
     fail: ({ assignment }) => assignment && this.fail(assignment),
     'late-answer': ({ which, seed }) => this.answerLate(which, seed),
+    'runs-over': ({ mirror, seed }) => mirror && this.endRuns(mirror, seed),
     reschedule: ({ assignment }) =>
       assignment && this.send({ op: 'reschedule', key: assignment.key }),
     steal: ({ keys, which }) => this.steal(keys, which),
@@ -276,6 +283,7 @@ export class RandomWorld {
         threadCount: 1 + (seed % 3),
         memoryLimitBytes: seed % 5 === 0 ? 150 : 0,
         resources: seed % 2 === 0 ? { gpu: 1 } : {},
+        ...(seed % 4 < 2 ? { tellsRunEnds: true } : {}),
       },
       status: seed % 7 === 0 ? 'paused' : 'running',
     });
@@ -364,6 +372,14 @@ export class RandomWorld {
     if (ghost === undefined) return;
     if (seed % 3 === 0) this.send({ op: 'task-erred', ...ghost, failure: failureOf(ghost.key) });
     else this.sendFinished(ghost, seed);
+  }
+
+  /** Runs that were taken back occupy no thread any more. A number that nobody knows does no harm. */
+  private endRuns(mirror: WorkerMirror, seed: number): void {
+    mirror.endGhosts((_, index) => (seed + index) % 3 !== 0);
+    const runIds = mirror.takeOverRunIds();
+    if (seed % 5 === 0) runIds.push(9999);
+    this.send({ op: 'runs-over', worker: mirror.address, runIds });
   }
 
   private sendFinished(assignment: Assignment, seed: number): void {

@@ -4,6 +4,7 @@ import type { ClusterState } from '../state/cluster.ts';
 import { removeWish } from '../state/relations.ts';
 import { isDone } from '../state/task-state-name.ts';
 import type { TaskState } from '../state/task.ts';
+import { DependencyGuess } from './dependency-guess.ts';
 
 /** A submitted graph as the kernel is going to take it. Tasks are named by their index in it. */
 export interface GraphPlan {
@@ -87,6 +88,7 @@ export class GraphWalk implements GraphPlan {
   private isSecondWalk = false;
   /** What {@link TaskState.graphIndex} was before, where another walk still needs it. */
   private readonly earlierIndices: Int32Array | undefined;
+  private readonly guess: DependencyGuess;
 
   constructor(
     private readonly cluster: ClusterState,
@@ -97,6 +99,7 @@ export class GraphWalk implements GraphPlan {
     this.requested = keys;
     if (isAmidAnother) this.earlierIndices = new Int32Array(tasks.length);
     this.states = new Array<TaskState>(tasks.length);
+    this.guess = new DependencyGuess(this.states);
     this.ordered = new Int32Array(tasks.length);
     this.newness = new Uint8Array(tasks.length);
     this.colours = new Uint8Array(tasks.length);
@@ -272,13 +275,16 @@ export class GraphWalk implements GraphPlan {
   }
 
   private visit(index: number, step: number, key: string): void {
-    const task = this.cluster.tasks.get(key);
+    const place = (this.offsets[index] as number) + step;
+    const before = step === 0 ? undefined : this.resolved[place - 1];
+    const task = this.guess.find(key, before) ?? this.cluster.tasks.get(key);
     if (task === undefined) {
       this.missing.set(index, key);
       return;
     }
-    this.resolved[(this.offsets[index] as number) + step] = task;
+    this.resolved[place] = task;
     const next = this.indexOf(task);
+    this.guess.learn(next, before);
     if (next === OUTSIDE) {
       if (isMereName(task)) this.missing.set(index, key);
       else this.addOutside(task);

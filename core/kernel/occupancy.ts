@@ -66,6 +66,7 @@ export function recountSlots({ cluster }: KernelScope, prefix: TaskPrefix): void
 }
 
 function updateOpenSlots(cluster: ClusterState, worker: WorkerState, isRunning: boolean): void {
+  worker.judgeLoad();
   if (!isRunning || worker.openSlots <= 0) cluster.openSlots.delete(worker);
   else if (cluster.openSlots.has(worker)) cluster.openSlots.update(worker);
   else cluster.openSlots.add(worker);

@@ -263,7 +263,7 @@ export class ClusterState {
 
 /** The least busy worker first: tasks per thread, then rank. */
 function byLoad(a: WorkerState, b: WorkerState): number {
-  const load = a.runCount / a.threadCount - b.runCount / b.threadCount;
+  const load = a.load - b.load;
   return load !== 0 ? load : a.rank - b.rank;
 }
 

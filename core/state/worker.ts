@@ -84,6 +84,8 @@ export class WorkerState {
   rank = -1;
   /** Root-ish tasks beyond which the worker counts as full; Infinity without queuing. */
   slotLimit = Infinity;
+  /** Runs per thread when it was last judged: its key among the workers with an open slot. */
+  load = 0;
   /** Position in the heap of workers with an open slot, or -1. Owned by that heap. */
   place = -1;
 
@@ -169,6 +171,11 @@ export class WorkerState {
   /** Tasks that were sent to it, and runs that were taken back and go on. */
   get runCount(): number {
     return this.processing.size + this.endingRuns.size;
+  }
+
+  /** Looks at {@link load} anew. In the heap of open slots, the worker must be put in its place then. */
+  judgeLoad(): void {
+    this.load = this.runCount / this.threadCount;
   }
 
   get memory(): MemoryState {

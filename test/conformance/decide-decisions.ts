@@ -130,6 +130,7 @@ function addWorker(
   if (worker.status === 'running') cluster.running.add(worker);
   if (recorded.idle) cluster.idle.add(worker);
   if (recorded.saturated) cluster.saturated.add(worker);
+  worker.judgeLoad();
   if (recorded.openSlots && worker.status === 'running') cluster.openSlots.add(worker);
 }
 

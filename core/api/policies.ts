@@ -116,6 +116,15 @@ export interface Ordering {
     keys: readonly string[],
     links?: GraphLinks,
   ): ArrayLike<number>;
+  /**
+   * Optional: what `order` returns, with pauses: between two `yield`s it works for a few milliseconds at
+   * most. Asked about large graphs, so that they keep nobody waiting.
+   */
+  orderInSteps?(
+    tasks: readonly GraphTask[],
+    keys: readonly string[],
+    links?: GraphLinks,
+  ): Generator<undefined, ArrayLike<number>, undefined>;
 }
 
 /** Dependencies of a list of tasks, by position in the list. */

@@ -14,6 +14,7 @@ import { GraphTaker } from './graph-taker.ts';
 import { GraphWalk, isMereName } from './graph-walk.ts';
 import { showGraph } from './prepare.ts';
 import { releaseWishes } from './propagate.ts';
+import { ranksInSteps } from './ranks.ts';
 import type { KernelScope } from './scope.ts';
 import { StartLine } from './start-line.ts';
 import { settle } from './transition-loop.ts';
@@ -90,7 +91,8 @@ export class GraphIntake {
       return;
     }
     tellLost(scope, client, walk.lost);
-    const taker = new GraphTaker(scope, stimulus, walk);
+    const ranks = walk.order.length === 0 ? [] : yield* ranksInSteps(scope, stimulus, walk);
+    const taker = new GraphTaker(scope, stimulus, walk, ranks);
     this.taker = taker;
     yield;
     yield* this.inSlices(walk.order.length, (from, to) => taker.take(from, to));

@@ -6,7 +6,6 @@ import type { Restrictions, TaskState } from '../state/task.ts';
 import { type GraphPlan, isMereName } from './graph-walk.ts';
 import { wantsGraphs } from './prepare.ts';
 import { generationOf, setGenerations, submissionOf } from './priorities.ts';
-import { ranksOf } from './ranks.ts';
 import type { KernelScope } from './scope.ts';
 
 /** Describes the new tasks of a graph and links them. Known tasks keep their definition. */
@@ -17,20 +16,19 @@ export class GraphTaker {
   readonly fresh: TaskState[] | undefined;
   private readonly submission: Submission;
   private readonly generation: number;
-  private readonly ranks: ArrayLike<number>;
   /** Tasks that got a priority now, if each of them has a generation of its own. */
   private readonly ranked: TaskState[] | undefined;
 
-  /** Asks the policies for the order. */
+  /** @param ranks - by index in the graph */
   constructor(
     private readonly scope: KernelScope,
     private readonly stimulus: UpdateGraph,
     private readonly plan: GraphPlan,
+    private readonly ranks: ArrayLike<number>,
   ) {
     const isEmpty = plan.order.length === 0;
     this.submission = submissionOf(scope, stimulus);
     this.generation = isEmpty ? 0 : generationOf(scope, this.submission);
-    this.ranks = isEmpty ? [] : ranksOf(scope, stimulus, plan);
     this.touched = [...plan.outside];
     this.fresh = wantsGraphs(scope) ? [] : undefined;
     this.ranked = scope.ports.fairness.policy.isPerTask === true ? [] : undefined;

@@ -22,6 +22,12 @@ export interface GraphPlan {
   readonly cycle: readonly string[] | undefined;
   /** Whether this graph brought the task; otherwise the cluster knew the key before. */
   isNew(index: number): boolean;
+  /** Whether it brought all of its tasks, and all are needed. */
+  readonly isAllNew: boolean;
+  /** Where the dependencies of each task begin in {@link targets}; one more than there are tasks. */
+  readonly offsets: Int32Array;
+  /** Indices of the dependencies of the new tasks of the order; -1 for one outside of the graph. */
+  readonly targets: Int32Array;
   /** Dependencies of a task of the order, as often as it names them. Valid until the next call. */
   dependenciesOf(index: number): readonly TaskState[];
 }
@@ -71,8 +77,8 @@ export class GraphWalk implements GraphPlan {
   private orderedCount = 0;
   private readonly newness: Uint8Array;
   private readonly colours: Uint8Array;
-  /** Where the dependencies of each task begin in {@link resolved}. */
-  private readonly offsets: Int32Array;
+  readonly offsets: Int32Array;
+  readonly targets: Int32Array;
   private readonly resolved: TaskState[];
   private readonly dependencies: TaskState[] = [];
   /** What is missing under each lost task. */
@@ -104,12 +110,13 @@ export class GraphWalk implements GraphPlan {
     this.newness = new Uint8Array(tasks.length);
     this.colours = new Uint8Array(tasks.length);
     this.progress = new Int32Array(tasks.length);
-    this.offsets = new Int32Array(tasks.length);
+    this.offsets = new Int32Array(tasks.length + 1);
     let edges = 0;
     for (let index = 0; index < tasks.length; index++) {
-      this.offsets[index] = edges;
       edges += (tasks[index] as GraphTask).dependencies.length;
+      this.offsets[index + 1] = edges;
     }
+    this.targets = new Int32Array(edges);
     // Full length from the start: written in the order of the walk, an empty array would become a
     // hash table.
     this.resolved = new Array<TaskState>(edges);
@@ -117,6 +124,10 @@ export class GraphWalk implements GraphPlan {
 
   get order(): Int32Array {
     return this.ordered.subarray(0, this.orderedCount);
+  }
+
+  get isAllNew(): boolean {
+    return this.orderedCount === this.tasks.length && !this.newness.includes(0);
   }
 
   isNew(index: number): boolean {
@@ -282,8 +293,9 @@ export class GraphWalk implements GraphPlan {
       this.missing.set(index, key);
       return;
     }
-    this.resolved[place] = task;
     const next = this.indexOf(task);
+    this.resolved[place] = task;
+    this.targets[place] = next;
     this.guess.learn(next, before);
     if (next === OUTSIDE) {
       if (isMereName(task)) this.missing.set(index, key);

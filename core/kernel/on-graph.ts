@@ -11,6 +11,7 @@ import { GraphTaker } from './graph-taker.ts';
 import { planGraph } from './graph-walk.ts';
 import { clientOnDemand } from './on-client.ts';
 import { showGraph } from './prepare.ts';
+import { ranksOf } from './ranks.ts';
 import type { KernelScope } from './scope.ts';
 import { settle } from './transition-loop.ts';
 
@@ -29,7 +30,8 @@ export function onUpdateGraph(scope: KernelScope, stimulus: UpdateGraph): void {
     return;
   }
   tellLost(scope, client, plan.lost);
-  const taker = new GraphTaker(scope, stimulus, plan);
+  const ranks = plan.order.length === 0 ? [] : ranksOf(scope, stimulus, plan);
+  const taker = new GraphTaker(scope, stimulus, plan, ranks);
   taker.take(0, plan.order.length);
   taker.finish();
   plan.restoreIndices();

@@ -1,7 +1,6 @@
 /** The static order of a graph. Source: behaviour.md section 8. */
 import type { GraphLinks } from '../api/policies.ts';
 import type { GraphTask, UpdateGraph } from '../messages/stimulus.ts';
-import type { TaskState } from '../state/task.ts';
 import { askPolicy, type Question } from './ask-policy.ts';
 import type { GraphPlan } from './graph-walk.ts';
 import type { KernelScope } from './scope.ts';
@@ -16,36 +15,66 @@ export function ranksOf(
   stimulus: UpdateGraph,
   plan: GraphPlan,
 ): ArrayLike<number> {
-  const { tasks } = stimulus;
-  if (tasks.every((task) => task.rank !== undefined)) {
-    return tasks.map((task) => task.rank as number);
-  }
+  const given = givenRanks(stimulus);
+  if (given !== undefined) return given;
+  const { subject, indices } = orderSubject(scope, stimulus, plan);
+  const ranks = askOrder(scope, subject);
+  return told(scope, subject, ranks, indices, stimulus.tasks.length);
+}
+
+/** The same with pauses, as far as the policy makes some. */
+export function* ranksInSteps(
+  scope: KernelScope,
+  stimulus: UpdateGraph,
+  plan: GraphPlan,
+): Generator<undefined, ArrayLike<number>, undefined> {
+  const given = givenRanks(stimulus);
+  if (given !== undefined) return given;
+  const { subject, indices } = orderSubject(scope, stimulus, plan);
+  yield;
+  const ranks = yield* askOrderInSteps(scope, subject);
+  yield;
+  return told(scope, subject, ranks, indices, stimulus.tasks.length);
+}
+
+function givenRanks({ tasks }: UpdateGraph): ArrayLike<number> | undefined {
+  if (!tasks.every((task) => task.rank !== undefined)) return undefined;
+  return tasks.map((task) => task.rank as number);
+}
+
+/** What the policy is asked about, and the indices of these tasks in the graph unless they are all. */
+interface Asked {
+  readonly subject: OrderSubject;
+  readonly indices: Int32Array | undefined;
+}
+
+function orderSubject(scope: KernelScope, { tasks }: UpdateGraph, plan: GraphPlan): Asked {
   const { keys } = plan;
-  if (isAllNew(plan, tasks.length)) {
-    return rank(scope, { tasks, keys, links: linksOf(scope, tasks, plan, undefined) });
+  if (plan.isAllNew) {
+    return { subject: { tasks, keys, links: allLinks(scope, plan) }, indices: undefined };
   }
   const indices = plan.order.toSorted();
   const needed = Array.from(indices, (index) => {
     const task = tasks[index] as GraphTask;
     return plan.isNew(index) ? task : { ...task, dependencies: [] };
   });
-  const links = linksOf(scope, needed, plan, indices);
-  const ranks = rank(scope, { tasks: needed, keys, links });
-  const all = new Float64Array(tasks.length);
+  const links = linksAmong(scope, needed, plan, indices);
+  return { subject: { tasks: needed, keys, links }, indices };
+}
+
+/** Ranks by index in the graph, after all who look on were told of them. */
+function told(
+  scope: KernelScope,
+  subject: OrderSubject,
+  ranks: ArrayLike<number>,
+  indices: Int32Array | undefined,
+  taskCount: number,
+): ArrayLike<number> {
+  for (const watcher of scope.watchers) watcher.ranked?.(scope, subject, ranks);
+  if (indices === undefined) return ranks;
+  const all = new Float64Array(taskCount);
   indices.forEach((index, position) => (all[index] = ranks[position] as number));
   return all;
-}
-
-function isAllNew(plan: GraphPlan, count: number): boolean {
-  if (plan.order.length < count) return false;
-  for (let index = 0; index < count; index++) if (!plan.isNew(index)) return false;
-  return true;
-}
-
-function rank(scope: KernelScope, subject: OrderSubject): ArrayLike<number> {
-  const ranks = askOrder(scope, subject);
-  for (const watcher of scope.watchers) watcher.ranked?.(scope, subject, ranks);
-  return ranks;
 }
 
 /** Asks the ordering policy. */
@@ -70,19 +99,50 @@ const ORDER: Question<'ordering', OrderSubject, ArrayLike<number>> = {
     refuseOrder(ranks, subject),
 };
 
-/** The plan has looked all keys up: nobody has to do so again. O(tasks + dependencies). */
-function linksOf(
+/** What an ordering policy is asked in steps, when it can be; a failure counts as one of `order`. */
+function* askOrderInSteps(
+  scope: KernelScope,
+  subject: OrderSubject,
+): Generator<undefined, ArrayLike<number>, undefined> {
+  const { policy: asked } = scope.ports.ordering;
+  if (asked.orderInSteps === undefined) return askOrder(scope, subject);
+  let answer: () => ArrayLike<number>;
+  try {
+    const ranks = yield* asked.orderInSteps(subject.tasks, subject.keys, subject.links);
+    answer = () => ranks;
+  } catch (error) {
+    answer = () => {
+      throw error;
+    };
+  }
+  const question: typeof ORDER = {
+    ...ORDER,
+    ask: (policy, ...rest) => (policy === asked ? answer() : ORDER.ask(policy, ...rest)),
+  };
+  return askPolicy(scope, question, subject);
+}
+
+/** The plan has looked all keys up: nobody has to do so again. */
+function allLinks({ cluster }: KernelScope, { offsets, targets, states }: GraphPlan): GraphLinks {
+  return {
+    offsets,
+    targets,
+    positionOf: (key) => {
+      const task = cluster.tasks.get(key);
+      return task !== undefined && states[task.graphIndex] === task ? task.graphIndex : -1;
+    },
+  };
+}
+
+/** Links among these tasks of the graph. O(tasks + dependencies). */
+function linksAmong(
   { cluster }: KernelScope,
   tasks: readonly GraphTask[],
   plan: GraphPlan,
-  indices: Int32Array | undefined,
+  indices: Int32Array,
 ): GraphLinks {
   const { states } = plan;
-  const positions = indices === undefined ? undefined : positionsOf(indices, states.length);
-  const positionOf = (task: TaskState | undefined): number => {
-    if (task === undefined || states[task.graphIndex] !== task) return -1;
-    return positions === undefined ? task.graphIndex : (positions[task.graphIndex] as number);
-  };
+  const positions = positionsOf(indices, states.length);
   const offsets = new Int32Array(tasks.length + 1);
   for (let position = 0; position < tasks.length; position++) {
     const { length } = (tasks[position] as GraphTask).dependencies;
@@ -90,13 +150,23 @@ function linksOf(
   }
   const targets = new Int32Array(offsets[tasks.length] as number);
   for (let position = 0; position < tasks.length; position++) {
-    const index = indices === undefined ? position : (indices[position] as number);
+    const index = indices[position] as number;
     if (!plan.isNew(index)) continue;
+    const from = plan.offsets[index] as number;
     const start = offsets[position] as number;
-    const dependencies = plan.dependenciesOf(index);
-    for (let n = 0; n < dependencies.length; n++) targets[start + n] = positionOf(dependencies[n]);
+    const end = offsets[position + 1] as number;
+    for (let n = start; n < end; n++) {
+      const target = plan.targets[from + n - start] as number;
+      targets[n] = target < 0 ? -1 : (positions[target] as number);
+    }
   }
-  return { offsets, targets, positionOf: (key) => positionOf(cluster.tasks.get(key)) };
+  const positionOf = (key: string): number => {
+    const task = cluster.tasks.get(key);
+    return task !== undefined && states[task.graphIndex] === task
+      ? (positions[task.graphIndex] as number)
+      : -1;
+  };
+  return { offsets, targets, positionOf };
 }
 
 function positionsOf(indices: Int32Array, count: number): Int32Array {

@@ -9,6 +9,9 @@ import type { GraphWithoutData } from './without-data.ts';
 /** Roots and leaves differ in number by less than this part of the roots: the graph keeps its width. */
 const SAME_WIDTH = 0.8;
 
+/** Nodes that get their number between two pauses. */
+const STEP = 2000;
+
 /**
  * Numbers the nodes of a graph from 0 as Dask HEAD does (behaviour.md section 8.2): picks a leaf, walks
  * the most valuable way back from it, and numbers what is on that way and what becomes free to compute.
@@ -16,38 +19,65 @@ const SAME_WIDTH = 0.8;
  * @throws YardmasterError `ERR_GRAPH_CYCLE`
  */
 export function criticalPathOrder(reduced: GraphWithoutData): Int32Array {
-  const analysis = analyse(reduced);
+  const steps = criticalPathInSteps(reduced, Infinity);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
+}
+
+/** The same with pauses. */
+export function* criticalPathInSteps(
+  reduced: GraphWithoutData,
+  step = STEP,
+): Generator<undefined, Int32Array, undefined> {
+  const analysis = yield* analyse(reduced);
   const numbering = new Numbering(analysis);
   const paths = new RunnablePaths(analysis, numbering);
   const walk = new CriticalWalk(analysis, numbering, paths);
   const { leafNodes } = analysis;
   const longestFirst = prefersLongestPath(analysis);
   // Every turn numbers its target, or passes over a leaf that has its number already.
+  let pauseAt = step;
   for (let passed = 0; passed < leafNodes.length;) {
+    let target: number;
     if (numbering.reachable > 0 && !numbering.openLeaves.isEmpty) {
-      walk.to(leafNodes[numbering.openLeaves.first()] as number);
-      continue;
+      target = leafNodes[numbering.openLeaves.first()] as number;
+    } else {
+      const position = longestFirst ? leafNodes.length - 1 - passed : passed;
+      passed++;
+      target = leafNodes[position] as number;
+      if (numbering.has(target)) continue;
     }
-    const position = longestFirst ? leafNodes.length - 1 - passed : passed;
-    passed++;
-    const leaf = leafNodes[position] as number;
-    if (!numbering.has(leaf)) walk.to(leaf);
+    walk.begin(target);
+    while (!walk.goOn(pauseAt)) {
+      yield;
+      pauseAt = numbering.count + step;
+    }
   }
   return finish(reduced, numbering);
 }
 
-function analyse({ graph, isOut, dataOf }: GraphWithoutData): Analysis {
+function* analyse({
+  graph,
+  isOut,
+  dataOf,
+}: GraphWithoutData): Generator<undefined, Analysis, undefined> {
   const { nodeCount, dependencies, dependents } = graph;
   const sequence = topologicalOrder(graph);
   const totals = totalDependencies(graph, sequence);
+  yield;
   const roots = connectedEnds(dependencies, sequence);
+  yield;
   const maxDependents = maxDependentsOfRoots(graph, sequence);
   const keys = new SortKeys({ graph, totals, roots, maxDependents });
   const leaves = connectedEnds(dependents, sequence.reverse());
+  yield;
   const leafNodes = sequence.filter(
     (node) => rowLength(dependents, node) === 0 && isOut?.[node] !== 1,
   );
   keys.sort(leafNodes, 0, leafNodes.length);
+  yield;
   return {
     graph,
     keys,
@@ -81,6 +111,7 @@ function prefersLongestPath({ graph, leaves, leafNodes, isOut }: Analysis): bool
 class CriticalWalk {
   /** What is to be numbered, the next last. A node may be on it more than once. */
   private readonly path: number[] = [];
+  private hasBranched = false;
 
   constructor(
     private readonly analysis: Analysis,
@@ -88,21 +119,30 @@ class CriticalWalk {
     private readonly paths: RunnablePaths,
   ) {}
 
-  to(target: number): void {
-    const { path, numbering, paths } = this;
+  begin(target: number): void {
     this.build(target);
-    let hasBranched = false;
-    for (let node = path.pop(); node !== undefined; node = path.pop()) {
+    this.hasBranched = false;
+  }
+
+  /** Numbers until so many nodes have a number. Returns whether the target was reached before. */
+  goOn(countMax: number): boolean {
+    const { path, numbering, paths } = this;
+    while (numbering.count < countMax) {
+      const node = path.pop();
+      if (node === undefined) {
+        paths.process();
+        return true;
+      }
       if (numbering.has(node)) continue;
       if ((numbering.missing[node] as number) > 0) {
         path.push(node);
-        if (this.walkBack(node) > 1) hasBranched = true;
+        if (this.walkBack(node) > 1) this.hasBranched = true;
         continue;
       }
-      if (hasBranched && numbering.runnable.length < path.length) paths.process();
+      if (this.hasBranched && numbering.runnable.length < path.length) paths.process();
       numbering.number(node);
     }
-    paths.process();
+    return false;
   }
 
   /** The most valuable dependency first, at each step, down to a root. */

@@ -1,5 +1,5 @@
-import { definePolicy } from '../../core/api/index.ts';
-import { criticalPathOrder } from './critical-path.ts';
+import { definePolicy, type GraphLinks, type GraphTask } from '../../core/api/index.ts';
+import { criticalPathInSteps, criticalPathOrder } from './critical-path.ts';
 import { indexGraph } from './graph-index.ts';
 import { withoutData } from './without-data.ts';
 
@@ -11,5 +11,18 @@ export const daskOrder = definePolicy('ordering', {
   name: 'dask',
   create: () => ({
     order: (tasks, _keys, links) => criticalPathOrder(withoutData(indexGraph(tasks, links), tasks)),
+    orderInSteps,
   }),
 });
+
+function* orderInSteps(
+  tasks: readonly GraphTask[],
+  _keys: readonly string[],
+  links?: GraphLinks,
+): Generator<undefined, Int32Array, undefined> {
+  const graph = indexGraph(tasks, links);
+  yield;
+  const reduced = withoutData(graph, tasks);
+  yield;
+  return yield* criticalPathInSteps(reduced);
+}

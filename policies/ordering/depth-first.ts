@@ -1,5 +1,10 @@
 import { definePolicy, type GraphLinks, type GraphTask } from '../../core/api/index.ts';
-import { depthFirstWalk, startsOf, withSortedDependencies } from './depth-first-walk.ts';
+import {
+  depthFirstInSteps,
+  depthFirstWalk,
+  startsOf,
+  withSortedDependencies,
+} from './depth-first-walk.ts';
 import { type GraphIndex, indexGraph, resolveLinks, topologicalOrder } from './graph-index.ts';
 
 /** Options of the policy `depth-first`. */
@@ -28,7 +33,10 @@ export const depthFirst = definePolicy<'ordering', Partial<DepthFirstOptions>>('
       },
     },
   },
-  create: ({ children }) => ({ order: children === 'most-needed' ? mostNeededFirst : asGiven }),
+  create: ({ children }) =>
+    children === 'most-needed'
+      ? { order: mostNeededFirst }
+      : { order: asGiven, orderInSteps: asGivenInSteps },
 });
 
 function asGiven(
@@ -37,6 +45,14 @@ function asGiven(
   links: GraphLinks = resolveLinks(tasks),
 ): Int32Array {
   return depthFirstWalk(links, tasks.length, startsOf(links, keys));
+}
+
+function asGivenInSteps(
+  tasks: readonly GraphTask[],
+  keys: readonly string[],
+  links: GraphLinks = resolveLinks(tasks),
+): Generator<undefined, Int32Array, undefined> {
+  return depthFirstInSteps(links, tasks.length, keys, (key) => links.positionOf(key));
 }
 
 function mostNeededFirst(

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Ordering } from '../../core/api/policies.ts';
 import type { TaskErredMessage } from '../../core/messages/to-client.ts';
 import { SchedulerEnv } from '../kit/env.ts';
 import { numbered } from '../kit/graph.ts';
@@ -193,5 +194,48 @@ describe('while a graph is taken in', () => {
     finishIntake(env);
     expect(env.takeClient()).toEqual(['cancelled-keys a']);
     expect(Object.keys(env.states)).toEqual(['b']);
+  });
+});
+
+describe('the order of a graph that is taken in by slices', () => {
+  const REVERSED: Ordering = {
+    order: (tasks) => tasks.map((_, index) => tasks.length - index),
+    *orderInSteps(tasks) {
+      for (let pauses = 0; pauses < 3; pauses++) yield;
+      return tasks.map((_, index) => tasks.length - index);
+    },
+  };
+
+  function ranksWith(ordering: Ordering, kernel = {}): [number | undefined, number | undefined] {
+    const env = new SchedulerEnv({ policies: { ordering }, kernel });
+    env.submit({ a: [], b: [] }, { sliceTasks: 1 });
+    finishIntake(env);
+    expect(env.policyFailures.map(({ slot }) => slot)).toEqual(
+      'validate' in kernel ? ['ordering'] : [],
+    );
+    return [env.cluster.tasks.get('a')?.rank, env.cluster.tasks.get('b')?.rank];
+  }
+
+  it('is found in steps when the policy can do so', () => {
+    const { orderInSteps } = REVERSED;
+    const order = (): number[] => {
+      throw new Error('not at once');
+    };
+    expect(ranksWith({ order, orderInSteps: orderInSteps! })).toEqual([2, 1]);
+  });
+
+  it('is found at once when it cannot', () => {
+    expect(ranksWith({ order: REVERSED.order })).toEqual([2, 1]);
+  });
+
+  it('is found by the built-in policy when it fails', () => {
+    const failing: Ordering = {
+      ...REVERSED,
+      *orderInSteps() {
+        yield;
+        throw new Error('lost the thread');
+      },
+    };
+    expect(ranksWith(failing, { validate: false })).toEqual([0, 1]);
   });
 });

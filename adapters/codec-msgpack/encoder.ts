@@ -3,6 +3,10 @@ import { DEPTH_MAX, isPlainObject, isUnsafeInteger, isWellFormed } from './plain
 /** Up to this length a loop over the characters is faster than a call into Node. */
 const SHORT_TEXT = 40;
 const INITIAL_BYTES = 4096;
+/** Lengths that fit into one byte. */
+const LENGTH_8_MAX = 0xff;
+/** Bytes that a code unit may take. */
+const UTF8_MAX = 3;
 
 /**
  * Writes plain data as msgpack, in one pass that also notices what cannot travel. Our own, because
@@ -142,13 +146,27 @@ export class Encoder {
 
   private writeText(text: string): boolean {
     const { length } = text;
-    if (length > SHORT_TEXT || !this.writeShortText(text)) {
+    const isWritten = length > SHORT_TEXT ? this.writeAscii(text) : this.writeShortText(text);
+    if (!isWritten) {
       const nbytes = Buffer.byteLength(text);
       if (nbytes !== length && !isWellFormed(text)) return false;
       this.writeTextHeader(nbytes);
       this.reserve(nbytes);
       this.at += this.bytes.write(text, this.at);
     }
+    return true;
+  }
+
+  /** As `writeShortText`, with one call into Node; false also when it is too long for it. */
+  private writeAscii(text: string): boolean {
+    const { length } = text;
+    if (length > LENGTH_8_MAX) return false;
+    this.reserve(2 + UTF8_MAX * length);
+    const { bytes, at } = this;
+    if (bytes.write(text, at + 2) !== length) return false;
+    bytes[at] = 0xd9;
+    bytes[at + 1] = length;
+    this.at = at + 2 + length;
     return true;
   }
 

@@ -103,7 +103,8 @@ function refusalInFields(
 /** Also true for objects of another realm, whose `Object.prototype` is another one. */
 export function isPlainObject(value: object): boolean {
   const prototype = Object.getPrototypeOf(value) as object | null;
-  return prototype === null || Object.getPrototypeOf(prototype) === null;
+  if (prototype === Object.prototype || prototype === null) return true;
+  return Object.getPrototypeOf(prototype) === null;
 }
 
 function describeClass(value: object): string {

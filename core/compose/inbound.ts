@@ -2,6 +2,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { YardmasterError } from '../api/errors.ts';
 import type { WireMessage } from '../api/transport.ts';
 import { pathText, show, hint } from '../config/errors.ts';
+import { isTaskFinished } from './quick-checks.ts';
 
 /**
  * The form of every message that comes from outside. Fields that are not listed pass: a newer peer
@@ -175,7 +176,7 @@ const compiled = new Map<string, ValidateFunction>();
 
 /** @throws YardmasterError `ERR_PROTOCOL` naming the field */
 export function checkWorkerReport(message: WireMessage): void {
-  checkReport('worker', WORKER_REPORTS, message);
+  if (!isTaskFinished(message)) checkReport('worker', WORKER_REPORTS, message);
   const { op, value } = message;
   if (op === 'task-finished' && value !== undefined && !(value instanceof Uint8Array)) {
     throw broken(`worker message ${op}`, 'value', 'must be bytes', value);

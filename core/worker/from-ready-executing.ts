@@ -2,6 +2,7 @@ import type { TaskFailure } from '../state/task.ts';
 import { localFailure } from './failure.ts';
 import { enterMemory, reportFinished } from './from-memory-released.ts';
 import { enterReleased, releaseUnneeded, stopWaiting, unlinkDependencies } from './release.ts';
+import type { LazySet } from '../util/lazy-set.ts';
 import type { WorkerScope } from './worker-scope.ts';
 import type { WorkerTask } from './worker-task.ts';
 
@@ -64,7 +65,7 @@ export function readyToExecuting(scope: WorkerScope, task: WorkerTask): void {
     key: task.key,
     runId: task.runId,
     runSpec: task.runSpec,
-    dependencies: Array.from(task.dependencies, (dependency) => dependency.key),
+    dependencies: keysOf(task.dependencies),
     isShort,
     ...(task.annotations === undefined ? {} : { annotations: task.annotations }),
     ...(task.isActor ? { actor: true } : {}),
@@ -124,4 +125,10 @@ function lackingResource(scope: WorkerScope, task: WorkerTask): TaskFailure | un
     );
   }
   return undefined;
+}
+
+const NO_KEYS: readonly string[] = [];
+
+function keysOf(tasks: LazySet<WorkerTask>): readonly string[] {
+  return tasks.size === 0 ? NO_KEYS : Array.from(tasks, (task) => task.key);
 }

@@ -5,7 +5,7 @@ import { type Pool, type PoolName, POOLS } from './pools.ts';
 import { median, print, type Result, round } from './side-by-side.ts';
 
 /** Tasks that run first, with either load: compilers and modules are warm after them. */
-const WARM_UP_TASKS = 5000;
+const WARM_UP_TASKS = 20_000;
 /** Calls that wait for their result at any time, with the load `closed`. */
 const IN_FLIGHT = 64;
 

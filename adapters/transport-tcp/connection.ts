@@ -26,6 +26,12 @@ export interface ConnectionServices {
   readonly closeTimeoutMs: number;
 }
 
+/** What one read of a socket brings at most; more is there when a read brings that much. */
+const FULL_READ_BYTES = 64 * 1024;
+
+/** Full reads, one after the other, after which everybody else has a turn. */
+const FULL_READS_MAX = 4;
+
 /** Beyond this, frames are given to the socket before the end of the turn. */
 const EARLY_WRITE_BYTES = 256 * 1024;
 
@@ -50,6 +56,7 @@ export class TcpConnection implements Connection {
   /** Grow when bytes go or come; tell a slow peer from one that stands still. */
   private sentCount = 0;
   private receivedCount = 0;
+  private fullReads = 0;
   private readonly drainWaiters: (() => void)[] = [];
   private readonly over: Promise<void>;
   private resolveOver!: () => void;
@@ -163,6 +170,23 @@ export class TcpConnection implements Connection {
       this.reader.push(chunk);
     } catch (error) {
       this.fail(YardmasterError.is(error) ? ofPeer(this.peerAddress, error) : asError(error));
+      return;
+    }
+    this.giveWay(chunk);
+  }
+
+  /**
+   * A peer that sends a lot at once must not keep the others waiting: without a pause a socket is read,
+   * and what it brings is handled, up to 32 times in one turn of the event loop.
+   */
+  private giveWay(chunk: Buffer): void {
+    if (chunk.length < FULL_READ_BYTES) this.fullReads = 0;
+    else if (++this.fullReads >= FULL_READS_MAX) {
+      this.fullReads = 0;
+      this.socket.pause();
+      setImmediate(() => {
+        if (this.state !== 'over') this.socket.resume();
+      });
     }
   }
 

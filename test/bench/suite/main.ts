@@ -53,7 +53,8 @@ const machine = {
   load: loadavg()[0],
 };
 process.stdout.write(`${markdown(allLines)}\n\n${JSON.stringify(machine)}\n`);
-if (!extent.isFull) process.stdout.write('Small graphs, once: the goals are those of the full run.\n');
+if (!extent.isFull)
+  process.stdout.write('Small graphs, once: the goals are those of the full run.\n');
 if (options.json !== undefined) {
   const file = {
     date: new Date().toISOString(),

@@ -36,6 +36,17 @@ export {
 export type { TransitionRecord } from '../../core/kernel/story.ts';
 export * from '../client/index.ts';
 export * from '../scheduling/index.ts';
+export {
+  arrow,
+  type ArrowStream,
+  type DType,
+  keywords,
+  type Keywords,
+  ndarray,
+  type NdArray,
+  python,
+  type TypedArray,
+} from '../python/index.ts';
 export { SystemClock } from '../clock/index.ts';
 export {
   type ActorClass,

@@ -40,6 +40,8 @@ export interface SchedulerIdentity {
     readonly name: string;
     readonly status: string;
     readonly threadCount: number;
+    /** Of the tasks that it computes. Default `javascript`. */
+    readonly language?: string;
   }[];
 }
 

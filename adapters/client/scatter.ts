@@ -142,8 +142,9 @@ export class Scatterer {
     for (;;) {
       const identity = await this.identity();
       const suitable = identity.workers.filter(
-        ({ address, name, status }) =>
+        ({ address, name, status, language = 'javascript' }) =>
           status === 'running' &&
+          language === 'javascript' &&
           (workers === undefined || workers.includes(address) || workers.includes(name)),
       );
       if (suitable.length > 0) return suitable.map(({ address }) => address);

@@ -72,7 +72,7 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
   onMessage(message: WireMessage): void {
     const { host, dialect } = this;
     const told = message as unknown as ToClientMessage;
-    this.comm.send(...toClient(told, dialect, host.keys, host.types));
+    this.comm.send(...toClient(told, dialect, host.keys, host.types, host.relay));
   }
 
   onRequest(method: string): unknown {

@@ -5,6 +5,7 @@ import type {
   PluginContext,
   SchedulerHooks,
 } from '../../core/api/index.ts';
+import type { Relay, WaitingWorker } from './border/relay.ts';
 import type { Comm } from './comm.ts';
 import type { CommPool } from './comm-pool.ts';
 import type { Dialect } from './dialect.ts';
@@ -23,7 +24,7 @@ export interface DaskClient {
 }
 
 /** A Dask worker that is connected. */
-export interface DaskWorker {
+export interface DaskWorker extends WaitingWorker {
   readonly address: string;
   /** As it calls itself: a text or a number. */
   readonly name: unknown;
@@ -49,6 +50,8 @@ export interface DaskContext {
   readonly keys: KeyTable;
   /** Connections to workers and nannies, for calls. */
   readonly pool: CommPool;
+  /** Gives Dask's peers what Node workers hold. */
+  readonly relay: Relay;
   /** Connected Dask workers by address. */
   readonly workers: ReadonlyMap<string, DaskWorker>;
   /** Connected Dask clients by id. */

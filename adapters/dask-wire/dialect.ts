@@ -21,6 +21,8 @@ export interface Dialect {
   readonly hasOnlyRunSpecs: boolean;
   /** Before 2023.8.1: `get_data` takes `max_connections`. */
   readonly hasMaxConnections: boolean;
+  /** 2024.12.0: a task is an object that knows its inputs (`dask._task_spec.Task`). */
+  readonly hasTaskSpecs: boolean;
   /** Before 2025.2.0: `compute-task` says how long it is expected to take. */
   readonly hasDuration: boolean;
   /** 2025.3.0: cancelled keys come with a reason. */
@@ -71,6 +73,7 @@ function makeDialect(version: string): Dialect {
     hasSpanIds: since(2023, 6, 0),
     hasOnlyRunSpecs: since(2023, 8, 1),
     hasMaxConnections: !since(2023, 8, 1),
+    hasTaskSpecs: since(2024, 12, 0),
     hasDuration: !since(2025, 2, 0),
     hasCancelReasons: since(2025, 3, 0),
     hasClientHeartbeatAnswer: since(2025, 4, 0),

@@ -9,6 +9,7 @@ import {
   type TaskView,
   YardmasterError,
 } from '../../core/api/index.ts';
+import { Relay } from './border/relay.ts';
 import { ClientBridge } from './client-bridge.ts';
 import type { Comm } from './comm.ts';
 import { CommPool } from './comm-pool.ts';
@@ -83,6 +84,7 @@ export class Front implements DaskContext {
   services: Fields = {};
   startedS = 0;
   readonly pool: CommPool;
+  readonly relay: Relay;
   readonly workers = new Map<string, WorkerBridge>();
   readonly clients = new Map<string, ClientBridge>();
   readonly workerPlugins = new Map<string, unknown>();
@@ -110,6 +112,12 @@ export class Front implements DaskContext {
     this.plugin = plugin;
     this.keys = new KeyTable((text) => plugin.cluster.tasks.has(text));
     this.pool = new CommPool({ clock: plugin.clock, ...withTls(options.tls) });
+    this.relay = new Relay(
+      plugin,
+      plugin.log,
+      (address) => this.workers.has(address),
+      () => this.address,
+    );
     this.wishes = new PendingWishes(this);
     this.graphs = this.makeGraphs();
     this.addHandlers(options.rpc);
@@ -199,6 +207,7 @@ export class Front implements DaskContext {
     for (const extension of this.extensions) extension.close?.();
     this.wishes.close();
     this.pool.close();
+    this.relay.close();
     this.graphs.close();
     await this.page?.close();
     await this.listener?.close();

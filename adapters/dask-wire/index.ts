@@ -1,4 +1,5 @@
 import { definePlugin, PLUGIN_API_VERSION } from '../../core/api/index.ts';
+import { languageOf } from './border/language.ts';
 import { Front } from './front.ts';
 import { EXTENSIONS } from './extensions/index.ts';
 import { pythonCommands } from './graph/index.ts';
@@ -68,6 +69,7 @@ export default definePlugin<DaskOptions>({
       extensions: EXTENSIONS,
     });
     plugin.command('address', () => front.address);
+    plugin.tellLanguages(languageOf);
     return {
       ...front.hooks,
       start: async () => {

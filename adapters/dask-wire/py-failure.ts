@@ -5,22 +5,37 @@ import { killedWorker, opaqueException, PythonException } from './py-errors.ts';
 import { isFields } from './values.ts';
 
 /** What a Dask worker reported of a failure: two values that only Python can read. */
-export class PyFailure {
-  constructor(
-    readonly exception: unknown,
-    /** None when there is none. */
-    readonly traceback: unknown,
-  ) {}
+interface PyFailure {
+  readonly exception: unknown;
+  /** None when there is none. */
+  readonly traceback: unknown;
 }
+
+/** A symbol, because it does not travel: clients of Node get the text alone. */
+const PYTHON = Symbol('failure of Python');
 
 /** The failure of a task in a message of a Dask worker, as the scheduler keeps it. */
 export function failureOf(report: Fields): TaskFailure {
-  return {
-    exception: new PyFailure(report['exception'], report['traceback'] ?? null),
-    traceback: undefined,
-    exceptionText: textOr(report['exception_text'], 'the task failed'),
-    tracebackText: textOr(report['traceback_text'], ''),
+  const exceptionText = textOr(report['exception_text'], 'the task failed');
+  const tracebackText = textOr(report['traceback_text'], '');
+  const python: PyFailure = {
+    exception: report['exception'],
+    traceback: report['traceback'] ?? null,
   };
+  const payload: ErrorPayload = {
+    ...named(exceptionText),
+    ...(tracebackText === '' ? {} : { stack: `${exceptionText}\n${tracebackText}` }),
+  };
+  const exception = Object.assign(payload, { [PYTHON]: python });
+  return { exception, traceback: undefined, exceptionText, tracebackText };
+}
+
+/** Name and message of an exception in the words of Python: `ValueError('no')`. */
+function named(text: string): Pick<ErrorPayload, 'name' | 'message'> {
+  const [, name, inner = ''] = /^([\w.]+)\((.*)\)$/s.exec(text) ?? [];
+  if (name === undefined) return { name: 'Error', message: text };
+  const [, , quoted] = /^(['"])(.*)\1$/s.exec(inner) ?? [];
+  return { name, message: quoted ?? (inner === '' ? name : inner) };
 }
 
 /** A failure for a Dask client, whoever reported it. */
@@ -29,9 +44,8 @@ export function failureForClient(
   blame: string,
   keys: KeyTable,
 ): { readonly exception: unknown; readonly traceback: unknown } {
-  if (exception instanceof PyFailure) {
-    return { exception: exception.exception, traceback: exception.traceback };
-  }
+  const python = (exception as { readonly [PYTHON]?: PyFailure } | undefined)?.[PYTHON];
+  if (python !== undefined) return { exception: python.exception, traceback: python.traceback };
   const payload = isFields(exception) ? (exception as unknown as ErrorPayload) : undefined;
   const raised = exceptionOf(payload, exceptionText, blame, keys);
   return { exception: opaqueException(raised), traceback: null };

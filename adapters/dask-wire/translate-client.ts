@@ -1,5 +1,6 @@
 /** What Dask clients ask and what they are told. */
 import type { ClientReport, ToClientMessage, UpdateData } from '../../core/api/index.ts';
+import type { Relay } from './border/relay.ts';
 import { toNumber } from './codec/index.ts';
 import type { Fields } from './context.ts';
 import type { Dialect } from './dialect.ts';
@@ -15,6 +16,7 @@ export function toClient(
   dialect: Dialect,
   keys: KeyTable,
   types: TypeTable,
+  relay: Pick<Relay, 'sourcesOf'>,
 ): readonly Fields[] {
   switch (message.op) {
     case 'key-in-memory': {
@@ -23,7 +25,7 @@ export function toClient(
         {
           op: 'key-in-memory',
           key: keys.wireOf(message.key),
-          workers: message.workers,
+          workers: relay.sourcesOf(message.workers),
           ...(type === undefined ? {} : { type }),
         },
       ];

@@ -47,13 +47,13 @@ export function identityOf(request: Fields): WorkerIdentity {
     threadCount: Math.max(1, numberIn(request, 'nthreads') ?? 1),
     memoryLimitBytes: numberIn(request, 'memory_limit') ?? 0,
     resources: amountsOf(request['resources']),
+    language: 'python',
     ...(pid === undefined ? {} : { pid }),
     ...(typeof nanny === 'string' ? { nanny } : {}),
     ...(typeof request['local_directory'] === 'string'
       ? { localDirectory: request['local_directory'] }
       : {}),
     versions: { distributed: versionIn(versions) },
-    extra: { language: 'python' },
   };
 }
 

@@ -6,11 +6,15 @@ import type {
   StealRequest,
   ToWorkerMessage,
 } from '../../core/api/index.ts';
+import type { Relay } from './border/relay.ts';
 import { Opaque } from './codec/index.ts';
 import type { Fields } from './context.ts';
 import type { Dialect } from './dialect.ts';
 import type { KeyTable } from './key-table.ts';
 import { isFields } from './values.ts';
+
+/** Where peers of Dask find what workers hold. */
+type Sources = Pick<Relay, 'sourcesOf'>;
 
 /** Words for states of workers in which Dask differs. */
 const STATUS_TO_DASK: Readonly<Record<string, string>> = {
@@ -22,6 +26,7 @@ export function toWorker(
   message: Exclude<ToWorkerMessage, ComputeTask | StealRequest | SetTaskPriorities>,
   dialect: Dialect,
   keys: KeyTable,
+  relay: Sources,
 ): Fields | undefined {
   switch (message.op) {
     case 'free-keys':
@@ -34,13 +39,13 @@ export function toWorker(
     case 'acquire-replicas':
       return {
         op: 'acquire-replicas',
-        ...locations(message.replicas, keys),
+        ...locations(message.replicas, keys, relay),
         stimulus_id: message.stimulusId,
       };
     case 'refresh-who-has':
       return {
         op: 'refresh-who-has',
-        who_has: locations(message.replicas, keys).who_has,
+        who_has: locations(message.replicas, keys, relay).who_has,
         stimulus_id: message.stimulusId,
       };
     case 'worker-status-change':
@@ -63,9 +68,14 @@ export function isPythonTask(runSpec: unknown): boolean {
 }
 
 /** @param span - of the task's group, where the release has such; None is allowed */
-export function computeTask(message: ComputeTask, dialect: Dialect, keys: KeyTable): Fields {
+export function computeTask(
+  message: Omit<ComputeTask, 'runSpec'> & { readonly runSpec: unknown },
+  dialect: Dialect,
+  keys: KeyTable,
+  relay: Sources,
+): Fields {
   const { runSpec, dependencies } = message;
-  const { who_has, nbytes } = locations(dependencies, keys);
+  const { who_has, nbytes } = locations(dependencies, keys, relay);
   const fields: Record<string, unknown> = {
     op: 'compute-task',
     key: keys.wireOf(message.key),
@@ -102,13 +112,14 @@ const NOTHING = Object.freeze({});
 export function locations(
   { keys, nbytes, whoHas }: ReplicaLocations,
   table: KeyTable,
+  relay: Sources,
 ): { readonly who_has: unknown; readonly nbytes: unknown } {
   if (keys.length === 0) return { who_has: NOTHING, nbytes: NOTHING };
   const holders = new Map<unknown, readonly string[]>();
   const sizes = new Map<unknown, number>();
   for (let index = 0; index < keys.length; index++) {
     const key = table.wireOf(keys[index] as string);
-    holders.set(key, whoHas[index] ?? []);
+    holders.set(key, relay.sourcesOf(whoHas[index] ?? []));
     sizes.set(key, nbytes[index] ?? -1);
   }
   return { who_has: holders, nbytes: sizes };

@@ -7,16 +7,20 @@ import {
   type RegisterWorkerReply,
   type StealRequest,
   type ToWorkerMessage,
+  toErrorPayload,
   VERSION,
   type WireMessage,
   type WorkerReport,
   YardmasterError,
 } from '../../core/api/index.ts';
+import { pythonCallOf } from '../python/index.ts';
+import { pythonRunSpec } from './border/python-task.ts';
 import type { Comm } from './comm.ts';
 import type { DaskWorker, Fields } from './context.ts';
 import { type Dialect, dialectOf, versionIn } from './dialect.ts';
 import type { BridgeHost } from './front.ts';
 import { PythonException } from './py-errors.ts';
+import { failureOf } from './py-failure.ts';
 import {
   heartbeatOf,
   identityOf,
@@ -194,7 +198,7 @@ export class WorkerBridge implements DaskWorker, ChannelHandlers {
     const { host } = this;
     const key = host.keys.textOf(message['key']);
     const runId = this.runIdOf(message, key);
-    this.runIds.delete(key);
+    this.forgetRun(key);
     const report = taskFinished(message, key, runId);
     host.types.learn(report.type, message['type']);
     host.taskDone(message, key, this);
@@ -203,10 +207,27 @@ export class WorkerBridge implements DaskWorker, ChannelHandlers {
 
   private onErred(message: Fields): void {
     const key = this.host.keys.textOf(message['key']);
+    if (this.host.relay.isAwaited(this.address, key)) {
+      this.onUnreadable(key, message);
+      return;
+    }
     const runId = this.runIdOf(message, key);
-    this.runIds.delete(key);
+    this.forgetRun(key);
     this.host.taskDone(message, key, this);
     this.report(taskErred(message, key, runId));
+  }
+
+  /** What was relayed to the worker it could not read: a package lacks there, as a rule. */
+  private onUnreadable(key: string, message: Fields): void {
+    const { exceptionText } = failureOf(message);
+    const error = new YardmasterError(
+      'ERR_NOT_PORTABLE',
+      `${this.address} cannot read the result of "${key}", which was made in JavaScript: ${exceptionText}`,
+      { result: key, worker: this.address, exception: exceptionText },
+    );
+    this.host.relay.refuse(this, new Map([[key, error]]));
+    const keys = [this.host.keys.wireOf(key)];
+    this.comm.send({ op: 'free-keys', keys, stimulus_id: 'not-portable' });
   }
 
   private onLongRunning(message: Fields): void {
@@ -280,35 +301,65 @@ export class WorkerBridge implements DaskWorker, ChannelHandlers {
       return; // A worker of Dask cannot be told.
     else if (message.op === 'close' && message.restart === true) this.restart(message.reason);
     else {
-      if (message.op === 'free-keys') for (const key of message.keys) this.runIds.delete(key);
-      const told = toWorker(message, dialect, host.keys);
+      if (message.op === 'free-keys') for (const key of message.keys) this.forgetRun(key);
+      const told = toWorker(message, dialect, host.keys, host.relay);
       if (told !== undefined) this.comm.send(told);
     }
   }
 
   private assign(message: ComputeTask): void {
     const { dialect, host, comm } = this;
-    if (!isPythonTask(message.runSpec)) {
-      this.refuseTask(message);
-      return;
+    const { key, runId, dependencies } = message;
+    let { runSpec } = message;
+    if (!isPythonTask(runSpec)) {
+      try {
+        runSpec = this.specOf(key, runSpec);
+      } catch (thrown) {
+        this.reportFailure(key, runId, thrown);
+        return;
+      }
     }
-    this.runIds.set(message.key, message.runId);
-    comm.send(computeTask(message, dialect, host.keys));
+    this.runIds.set(key, runId);
+    const foreign = dependencies.keys.filter((_, index) => {
+      return host.relay.isForeign(dependencies.whoHas[index] ?? []);
+    });
+    if (foreign.length > 0) host.relay.expect(this, key, runId, foreign);
+    comm.send(computeTask({ ...message, runSpec }, dialect, host.keys, host.relay));
   }
 
-  /** A task of another language fails here, with a reason, instead of ending the worker. */
-  private refuseTask({ key, runId }: ComputeTask): void {
-    const text =
+  /**
+   * The run specification of a task that a client of Node has submitted.
+   * @throws YardmasterError when it is none of Python, or cannot be told in Python
+   */
+  private specOf(key: string, runSpec: unknown): unknown {
+    const call = pythonCallOf(runSpec);
+    if (call !== undefined) return pythonRunSpec(key, call, this.dialect, this.host.keys);
+    throw new YardmasterError(
+      'ERR_TASK',
       `${key} is not a task of Python, and ${this.address} is a worker of Dask. ` +
-      'Restrict it to workers of its language, or start such a worker.';
-    const exception = { name: 'Error', message: text, code: 'ERR_TASK' };
-    this.report({
-      op: 'task-erred',
-      stimulusId: 'not-python',
-      key,
-      runId,
-      failure: { exception, traceback: undefined, exceptionText: text, tracebackText: '' },
-    });
+        'Restrict it to workers of its language, or start such a worker.',
+      { key, worker: this.address },
+    );
+  }
+
+  /** An input of the task cannot come. The worker forgets the task, and with it the input. */
+  failTask(key: string, runId: number, error: YardmasterError): void {
+    this.forgetRun(key);
+    const keys = [this.host.keys.wireOf(key)];
+    this.comm.send({ op: 'free-keys', keys, stimulus_id: 'not-portable' });
+    this.reportFailure(key, runId, error);
+  }
+
+  private reportFailure(key: string, runId: number, thrown: unknown): void {
+    const exception = toErrorPayload(thrown);
+    const exceptionText = `${exception.name}: ${exception.message}`;
+    const failure = { exception, traceback: undefined, exceptionText, tracebackText: '' };
+    this.report({ op: 'task-erred', stimulusId: 'refused', key, runId, failure });
+  }
+
+  private forgetRun(key: string): void {
+    this.runIds.delete(key);
+    this.host.relay.forget(this.address, key);
   }
 
   private askBack({ keys, runIds, stimulusId }: StealRequest): void {

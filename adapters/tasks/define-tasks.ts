@@ -118,6 +118,28 @@ export function registeredNames(module: string): string[] {
   return [...(registry().get(module)?.keys() ?? [])];
 }
 
+/**
+ * The handle of a function that workers of another language call. Here it cannot be called.
+ *
+ * @param module - how the workers find it; begins with the name of the language
+ * @param refuse - throws: called instead of the function
+ */
+export function foreignFunction<F extends AnyFunction>(
+  module: string,
+  name: string,
+  refuse: () => never,
+): TaskFunctionOf<F> {
+  const handle = (): never => refuse();
+  Object.defineProperties(handle, {
+    [BRAND]: { value: true },
+    module: { value: module, enumerable: true },
+    name: { value: name, enumerable: true },
+    // Its source is where its workers are.
+    version: { value: '', enumerable: true },
+  });
+  return handle as unknown as TaskFunctionOf<F>;
+}
+
 function makeHandle(module: string, name: string, fn: Definition): unknown {
   const handle = isClass(fn) ? classHandle(fn) : (...args: never[]): unknown => fn(...args);
   Object.defineProperties(handle, {

@@ -20,6 +20,7 @@ export {
   type AnyFunction,
   type DefinedTask,
   defineTasks,
+  foreignFunction,
   isTaskFunction,
   type TaskFunction,
   type TaskFunctionOf,
@@ -29,6 +30,7 @@ export { importingTaskModule, loadFunction } from './load-function.ts';
 export { describeFailure } from './failure.ts';
 export { type RunOptions, runTask, startTask } from './run-task.ts';
 export { ScatteredValue } from './scattered-value.ts';
+export { refusalBytes } from './refusal.ts';
 export { deserialise, serialise, typeName } from './serialise.ts';
 export { sourceVersion } from './source-version.ts';
 export type { ClusterReach, TaskSurroundings } from './surroundings.ts';

@@ -61,6 +61,7 @@ async function importModule(module: string): Promise<Record<string, unknown>> {
   try {
     return (await import(module)) as Record<string, unknown>;
   } catch (cause) {
+    if (module.startsWith('python:')) throw notJavaScript(module);
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new YardmasterError(
       'ERR_FUNCTION_MISSING',
@@ -109,6 +110,14 @@ function missingFunction(spec: FunctionSpec, exports: Record<string, unknown>): 
     available: names,
     ...(nearest === undefined ? {} : { nearest }),
   });
+}
+
+function notJavaScript(module: string): YardmasterError {
+  return new YardmasterError(
+    'ERR_FUNCTION_MISSING',
+    `${module} is a module of Python, and this worker runs JavaScript: start the scheduler with --dask, and connect a dask worker`,
+    { module },
+  );
 }
 
 function short(version: string): string {

@@ -2,6 +2,7 @@ import { types } from 'node:util';
 
 import { YardmasterError } from '../../core/api/index.ts';
 import { PiecesReader, PiecesWriter } from './pieces.ts';
+import { checkRefusal } from './refusal.ts';
 import { isSmall, readSmall, writeSmall } from './small-values.ts';
 import type { ScatteredValue } from './scattered-value.ts';
 
@@ -37,9 +38,11 @@ export function serialise(value: unknown, what = 'value', allocate = newBytes): 
  * change it; but what {@link ScatteredValue} has collected becomes part of the value, and is of no
  * other use afterwards.
  *
- * @throws YardmasterError `ERR_FRAME` when the bytes are not what `serialise` made
+ * @throws YardmasterError `ERR_FRAME` when the bytes are not what `serialise` made; the error that stands
+ *   in the place of a value
  */
 export function deserialise(given: Uint8Array | ScatteredValue): unknown {
+  if (given instanceof Uint8Array) checkRefusal(given);
   try {
     const bytes = given instanceof Uint8Array ? given : given.bytes;
     if (isSmall(bytes)) return readSmall(bytes);

@@ -91,10 +91,28 @@ export class TcpTransport implements Transport {
     return new TcpListener(server, this.contactHost);
   }
 
+  /** Where a worker of Dask answers, the connection is one on which its results can be fetched. */
   async connect(
     address: string,
     open: (connection: Connection) => ConnectionHandlers,
     { timeoutMs = this.connectTimeoutMs }: { readonly timeoutMs?: number } = {},
+  ): Promise<Connection> {
+    try {
+      return await this.connectOurs(address, open, timeoutMs);
+    } catch (error) {
+      if (!YardmasterError.is(error, 'ERR_PROTOCOL') || error.data['seems'] !== 'Dask') throw error;
+      const { connectDaskPeer } = await import('../dask-wire/border/dask-peer.ts');
+      const options = { clock: this.clock, timeoutMs, refusal: error };
+      return connectDaskPeer(address, open, options).catch(() => {
+        throw error;
+      });
+    }
+  }
+
+  private connectOurs(
+    address: string,
+    open: (connection: Connection) => ConnectionHandlers,
+    timeoutMs: number,
   ): Promise<Connection> {
     const target = parseAddress(address, this.host);
     const socket = connectSocket({ ...target, ...SOCKET_OPTIONS });

@@ -24,8 +24,6 @@ const OTHER_PROTOCOLS: readonly { readonly name: string; readonly starts: readon
   { name: 'Redis', starts: ['*1\r\n', '*2\r\n', '-ERR ', '+OK\r\n', '+PONG'] },
   { name: 'the PROXY protocol', starts: ['PROXY ', '\r\n\r\n\0\r\nQUIT\n'] },
   { name: 'SMTP or FTP', starts: ['220 ', '220-', 'EHLO ', 'HELO '] },
-  // Its frames begin with their number, and their lengths, as 64-bit little-endian integers.
-  { name: 'Dask', starts: ['\x01\0\0\0\0\0\0\0', '\x02\0\0\0\0\0\0\0', '\x03\0\0\0\0\0\0\0'] },
 ];
 
 /**
@@ -48,11 +46,27 @@ export function checkPreamble(received: Uint8Array): number | undefined {
   return undefined;
 }
 
+/** In the first message of Dask there are one or two. */
+const DASK_FRAMES_MAX = 16;
+
+/**
+ * A message of Dask begins with its length, less than 64 KiB for the first one, and the number of its
+ * frames, which are few: little-endian integers of 64 bits.
+ */
+function isDask(text: string): boolean {
+  const codes = Array.from(text, (character) => character.charCodeAt(0));
+  const [count = 1] = codes.slice(8);
+  if (codes.length < 8 || count < 1 || count > DASK_FRAMES_MAX) return false;
+  return codes.every((code, at) => code === 0 || at < 2 || at === 8 || at >= 16);
+}
+
 /** Says what a peer speaks whose first bytes are these. */
 function otherProtocol(text: string): YardmasterError {
-  const known = OTHER_PROTOCOLS.find(({ starts }) =>
-    starts.some((start) => text.startsWith(start) || (text !== '' && start.startsWith(text))),
-  )?.name;
+  const known = isDask(text)
+    ? 'Dask'
+    : OTHER_PROTOCOLS.find(({ starts }) =>
+        starts.some((start) => text.startsWith(start) || (text !== '' && start.startsWith(text))),
+      )?.name;
   const seen = JSON.stringify(text.slice(0, 16));
   return new YardmasterError(
     'ERR_PROTOCOL',

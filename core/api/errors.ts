@@ -19,6 +19,7 @@ export const ERROR_CODES = {
   ERR_LOST: 'The scheduler does not know the task any more: it was away, or another one has come.',
   ERR_LOST_DEPENDENCY: 'A dependency is gone and cannot be computed again.',
   ERR_NO_WORKER: 'No worker came in time.',
+  ERR_NOT_PORTABLE: 'A value cannot pass from one language to another.',
   ERR_NOT_SERIALISABLE: 'A value cannot be serialised.',
   ERR_OUT_OF_MEMORY:
     'The inputs of a task are larger than the memory of any worker, or a worker gave up at its memory limit.',

@@ -82,6 +82,12 @@ export interface PluginContext {
   command(command: string, handler: CommandHandler): void;
   /** Fills a policy slot for as long as the plugin is there. */
   providePolicy<Slot extends SlotName>(slot: Slot, policy: PolicySlots[Slot]): void;
+  /**
+   * Tells the language of tasks by their run specifications; undefined: any worker will do. While all
+   * workers speak it (`WorkerIdentity.language`), a task may run anywhere; else only where it is spoken.
+   * For as long as the plugin is there; the last one to tell is asked.
+   */
+  tellLanguages(languageOf: (runSpec: unknown) => string | undefined): void;
   /** Gives a service to other plugins. */
   provide<T>(token: Token<T>, service: T): void;
   /** @throws YardmasterError `ERR_PLUGIN_SETUP` when nobody provides it */

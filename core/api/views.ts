@@ -101,6 +101,8 @@ export interface WorkerView {
   readonly threadCount: number;
   /** 0 = unlimited. */
   readonly memoryLimitBytes: number;
+  /** Of the tasks that it computes: `javascript`, `python`. */
+  readonly language: string;
   readonly status: WorkerStatus;
   /** Position in the order that breaks ties. */
   readonly rank: number;

@@ -56,6 +56,7 @@ const identity = object(
     resources: amounts,
   },
   {
+    language: key,
     pid: { type: 'integer' },
     nanny: text,
     tellsRunEnds: { type: 'boolean' },

@@ -16,6 +16,7 @@ import type {
 import type { PolicySlots, SlotName } from '../api/policies.ts';
 import type { Connection, ConnectionHandlers } from '../api/transport.ts';
 import type { ClusterView } from '../api/views.ts';
+import type { LanguageOf } from '../state/cluster.ts';
 import type { Insight } from '../kernel/insight/insight.ts';
 import type { Container } from './container.ts';
 import { Observer } from './hook-table.ts';
@@ -36,6 +37,11 @@ export interface PluginHost {
   command(name: string, parameters: unknown, caller: Caller): unknown;
   /** For decisions that plugins tell of. */
   readonly insight: Pick<Insight, 'isRecording' | 'record'>;
+  /**
+   * How languages of tasks are told; undefined: not at all any more.
+   * @param only - if this is still how
+   */
+  setLanguages(languageOf: LanguageOf | undefined, only?: LanguageOf): void;
   /** A slot was filled or emptied: compile the ports anew. */
   portsChanged(): void;
   /** Something failed that the scheduler survives. */
@@ -53,6 +59,7 @@ export class LoadedPlugin {
   /** Milliseconds that each phase of its life took. */
   readonly phasesMs = new Map<string, number>();
   isAttached = false;
+  private languageOf: LanguageOf | undefined;
 
   private readonly abort = new AbortController();
   private readonly timers = new Set<Timer>();
@@ -98,6 +105,7 @@ export class LoadedPlugin {
     this.shared.withdraw(this);
     for (const timer of this.timers) timer.cancel();
     this.timers.clear();
+    if (this.languageOf !== undefined) this.host.setLanguages(undefined, this.languageOf);
     this.commands.clear();
     const reason = new YardmasterError('ERR_CLOSED', `${this.owner} was removed`, {
       plugin: this.name,
@@ -130,6 +138,10 @@ export class LoadedPlugin {
         this.commands.set(command, handler);
       },
       providePolicy: (slot, policy) => this.providePolicy(slot, policy),
+      tellLanguages: (languageOf) => {
+        this.languageOf = languageOf;
+        host.setLanguages(languageOf);
+      },
       provide: (token, service) => this.provide(token, service),
       get: (token) => container.get(token),
       load: (entry, at) => this.load(entry, at),

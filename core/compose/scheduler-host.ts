@@ -15,7 +15,7 @@ import { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
 import type { TransitionRecord } from '../kernel/story.ts';
 import type { GatherReply, RemotePlugin } from '../messages/protocol.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
-import type { ClusterState } from '../state/cluster.ts';
+import type { ClusterState, LanguageOf } from '../state/cluster.ts';
 import type { TaskState } from '../state/task.ts';
 import { Absences } from './absences.ts';
 import { busHooks } from './bus-hooks.ts';
@@ -90,6 +90,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
       );
     },
   });
+  private languageOf: LanguageOf | undefined;
   private arePortsStale = false;
   /** What waits for the end of the present stimulus. */
   private readonly changes: (() => void)[] = [];
@@ -264,6 +265,14 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     this.extensions.bus.emit('error', error);
   }
 
+  setLanguages(languageOf: LanguageOf | undefined, only?: LanguageOf): void {
+    if (only !== undefined && only !== this.languageOf) return;
+    this.languageOf = languageOf;
+    // Plugins are set up before there is a kernel.
+    const kernel = this.kernel as SchedulerKernel | undefined;
+    if (kernel !== undefined) kernel.cluster.languageOf = languageOf;
+  }
+
   close(): Promise<void> {
     this.closing ??= this.shutDown();
     return this.closing;
@@ -297,6 +306,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     const nowMs = this.clock.nowMs();
     this.ports = this.compile();
     this.kernel = new SchedulerKernel(kernelOptions(this.config), this.ports, nowMs);
+    this.kernel.cluster.languageOf = this.languageOf;
     this.gatherer = new Gatherer(this.cluster, this.clock, this.transports);
     this.desk = this.makeDesk();
     this.idleWatch = new IdleWatch(this.kernel, this.clock);

@@ -7,7 +7,8 @@ import type {
   SetWorkerStatus,
   WorkerStatusChange,
 } from '../messages/stimulus.ts';
-import { learnExecTime, removeReplica } from '../state/relations.ts';
+import type { ClusterState } from '../state/cluster.ts';
+import { dropTranslations, learnExecTime, removeReplica } from '../state/relations.ts';
 import { byPriority, type TaskState } from '../state/task.ts';
 import { WorkerState, type WorkerStatus } from '../state/worker.ts';
 import { heartbeatIntervalMs } from '../util/heartbeat.ts';
@@ -15,7 +16,7 @@ import { schedulerFailure } from './errors.ts';
 import { checkIdleSaturated } from './occupancy.ts';
 import { takeBack } from './on-return.ts';
 import { slotLimitOf } from './placement.ts';
-import { validWorkers } from './restrictions.ts';
+import { isLoose, validWorkers } from './restrictions.ts';
 import type { KernelScope } from './scope.ts';
 import { settle, transition } from './transition-loop.ts';
 
@@ -108,6 +109,7 @@ export function onRemoveWorker(scope: KernelScope, stimulus: RemoveWorker): void
   cluster.removeWorker(worker);
   const processing = releaseProcessing(scope, worker, stimulus.expected);
   const { recomputed, lost } = releaseReplicas(scope, worker);
+  dropTranslations(cluster, worker);
   settle(scope);
   const loss: WorkerLoss = { expected: stimulus.expected, processing, recomputed, lost };
   outbox.event(worker.address, { action: 'remove-worker', stimulusId, ...loss });
@@ -183,7 +185,7 @@ function recommendUnrunnable(scope: KernelScope, worker: WorkerState): void {
   const fitting = [...cluster.unrunnable.keys()].filter((task) => {
     const valid = validWorkers(cluster, task);
     if (valid === undefined || valid.has(worker)) return true;
-    return valid.size === 0 && task.restrictions?.loose === true;
+    return valid.size === 0 && isLoose(cluster, task);
   });
   for (const task of fitting.sort((a, b) => byPriority(b, a))) {
     scope.recommend(task, 'processing');
@@ -247,25 +249,27 @@ function failKilled(scope: KernelScope, task: TaskState, worker: WorkerState): v
 
 function failWithoutWorker(scope: KernelScope, task: TaskState, noneAtAll: boolean): void {
   const { noWorkersTimeoutMs } = scope.options;
-  const { restrictions } = task;
+  const restrictions = describeRestrictions(scope.cluster, task);
   const why = noneAtAll
     ? 'there was no running worker'
-    : `no running worker satisfies its restrictions (${describeRestrictions(task)})`;
+    : `no running worker satisfies its restrictions (${restrictions})`;
   const failure = schedulerFailure(
     'ERR_NO_WORKER',
     `${task.key} waited ${noWorkersTimeoutMs} ms and ${why}. Start one, or raise noWorkersTimeout.`,
     {
       key: task.key,
       timeoutMs: noWorkersTimeoutMs,
-      ...(restrictions === undefined ? {} : { restrictions: describeRestrictions(task) }),
+      ...(restrictions === '' ? {} : { restrictions }),
     },
   );
   scope.outbox.event('scheduler', { action: 'no-workers-timeout-exceeded', key: task.key });
   transition(scope, task, 'erred', { cause: task.key, failure });
 }
 
-function describeRestrictions({ restrictions }: TaskState): string {
-  const parts: string[] = [];
+function describeRestrictions(cluster: ClusterState, task: TaskState): string {
+  const { restrictions } = task;
+  const language = cluster.languageFor(task);
+  const parts: string[] = language === undefined ? [] : [`language ${language}`];
   if (restrictions?.workers !== undefined)
     parts.push(`workers ${[...restrictions.workers].join(', ')}`);
   if (restrictions?.names !== undefined)

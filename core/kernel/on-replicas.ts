@@ -6,7 +6,12 @@ import type {
   RequestRefreshWhoHas,
   WantReplicas,
 } from '../messages/stimulus.ts';
-import { addReplica, removeReplica, setWantedReplicas } from '../state/relations.ts';
+import {
+  addReplica,
+  addTranslation,
+  removeReplica,
+  setWantedReplicas,
+} from '../state/relations.ts';
 import type { TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
 import { replicaLocations } from './dispatch.ts';
@@ -19,13 +24,19 @@ export function onAddKeys(scope: KernelScope, { worker: address, keys }: AddKeys
   const unwanted: string[] = [];
   for (const key of keys) {
     const task = scope.cluster.tasks.get(key);
-    if (task?.state === 'memory') addReplica(scope.cluster, task, worker);
+    if (task?.state === 'memory') noteCopy(scope, task, worker);
     else unwanted.push(key);
   }
   if (unwanted.length > 0) {
     const { stimulusId } = scope;
     scope.outbox.toWorker(worker, { op: 'remove-replicas', keys: unwanted, stimulusId });
   }
+}
+
+function noteCopy({ cluster }: KernelScope, task: TaskState, worker: WorkerState): void {
+  if (cluster.languages.size > 1 && cluster.isTranslation(task, worker)) {
+    addTranslation(cluster, task, worker);
+  } else addReplica(cluster, task, worker);
 }
 
 /** A copy is gone. If it was the last one, the result is computed again where it is needed. */
@@ -89,6 +100,7 @@ function requestAcquire(scope: KernelScope, worker: WorkerState, keys: readonly 
   for (const key of keys) {
     const task = scope.cluster.tasks.get(key);
     if (task?.state !== 'memory' || task.isActor || worker.hasWhat.has(task)) continue;
+    if (scope.cluster.isTranslation(task, worker)) continue; // It would never count.
     tasks.push(task);
   }
   if (tasks.length === 0) return;

@@ -8,7 +8,7 @@ import type { TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
 import { askPolicy, type Question } from './ask-policy.ts';
 import { COMMON_COPIES, reachedWorkers } from './reach.ts';
-import { validWorkers } from './restrictions.ts';
+import { isLoose, validWorkers } from './restrictions.ts';
 import type { KernelScope } from './scope.ts';
 
 /** A worker, or the state in which the task waits for one. */
@@ -57,6 +57,7 @@ function tellPlaced(
 /** Asks the queuing policy, which looks at collections as a whole: not at restrictions, not at actors. */
 export function isRootish(scope: KernelScope, task: TaskState): boolean {
   if (task.restrictions !== undefined || task.isActor) return false;
+  if (scope.cluster.languageFor(task) !== undefined) return false;
   // It is not as free as the others: a worker has come back that died under it.
   if (task.usedWorkers !== undefined && validWorkers(scope.cluster, task) !== undefined)
     return false;
@@ -97,7 +98,7 @@ function candidatesFor(
 ): readonly WorkerState[] {
   const { cluster, inputs } = scope;
   if (valid?.size === 0) {
-    return task.restrictions?.loose === true ? candidatesFor(scope, task, undefined) : [];
+    return isLoose(cluster, task) ? candidatesFor(scope, task, undefined) : [];
   }
   const { reach } = scope.ports.workerSelection.policy;
   if (reach !== undefined && !task.isActor) return reachedWorkers(scope, task, valid, reach);
@@ -171,7 +172,7 @@ function refuseRestricted(
   const valid = validWorkers(cluster, task);
   const worker = cluster.workers.get(answer.address);
   if (valid === undefined || worker === undefined || valid.has(worker)) return undefined;
-  if (valid.size === 0 && task.restrictions?.loose === true) return undefined;
+  if (valid.size === 0 && isLoose(cluster, task)) return undefined;
   return `chose ${answer.address} for ${task.key}, against the restrictions of the task`;
 }
 

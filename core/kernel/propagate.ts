@@ -13,6 +13,7 @@ import {
   removeWish,
   setTaskState,
   stopWaiting,
+  takeTranslations,
 } from '../state/relations.ts';
 import { NO_TASKS, byPriority, type TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
@@ -138,6 +139,9 @@ export function propagateForgotten(scope: KernelScope, task: TaskState): void {
 
 /** Takes every copy away and tells the holders. */
 export function freeReplicas(scope: KernelScope, task: TaskState): void {
+  if (scope.cluster.translations.size > 0) {
+    for (const worker of takeTranslations(scope.cluster, task)) sendFreeKeys(scope, task, worker);
+  }
   if (task.whoHas.size === 0) return;
   for (const worker of task.whoHas.items) sendFreeKeys(scope, task, worker);
   removeAllReplicas(scope.cluster, task);

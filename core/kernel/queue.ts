@@ -3,7 +3,7 @@ import type { TaskView } from '../api/views.ts';
 import type { TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
 import { askPolicy, type Question } from './ask-policy.ts';
-import { validWorkers } from './restrictions.ts';
+import { isLoose, validWorkers } from './restrictions.ts';
 import type { KernelScope } from './scope.ts';
 import { settle } from './transition-loop.ts';
 
@@ -21,7 +21,9 @@ export function refillFromQueue(scope: KernelScope): void {
   while (openSlots.size > 0) {
     const task = nextQueued(scope);
     if (task === undefined) return;
-    scope.recommend(task, 'processing');
+    // It was queued before workers of another language came: it is placed as if it were new.
+    const isBound = scope.cluster.languageFor(task) !== undefined;
+    scope.recommend(task, isBound ? 'released' : 'processing');
     settle(scope);
     if (task.state !== 'queued') continue;
     // The policy did not want the open slot after all.
@@ -72,5 +74,5 @@ export function offerRefused(scope: KernelScope): void {
 /** Whether any running worker satisfies the restrictions; if none does, it waits for another one. */
 function isSuited({ cluster }: KernelScope, task: TaskState): boolean {
   const valid = validWorkers(cluster, task);
-  return valid === undefined || valid.size > 0 || task.restrictions?.loose === true;
+  return valid === undefined || valid.size > 0 || isLoose(cluster, task);
 }

@@ -13,8 +13,37 @@ export function validWorkers(
   task: TaskState,
 ): ReadonlySet<WorkerState> | undefined {
   const { restrictions, usedWorkers } = task;
+  const language = cluster.languageFor(task);
+  if (language !== undefined) return speaking(cluster, language, task);
   if (usedWorkers !== undefined) return unusedWorkers(cluster, usedWorkers, restrictions);
   return restrictions === undefined ? undefined : satisfying(cluster, restrictions);
+}
+
+/** Whether any worker will do when none satisfies the restrictions. */
+export function isLoose(cluster: ClusterState, task: TaskState): boolean {
+  return task.restrictions?.loose === true && cluster.languageFor(task) === undefined;
+}
+
+/** Of those that speak a language the ones that satisfy the rest, or all if the rest is a preference. */
+function speaking(
+  cluster: ClusterState,
+  language: string,
+  { restrictions, usedWorkers }: TaskState,
+): ReadonlySet<WorkerState> {
+  const speakers = new Set<WorkerState>();
+  for (const worker of cluster.running) if (worker.language === language) speakers.add(worker);
+  const satisfied = restrictions === undefined ? undefined : satisfying(cluster, restrictions);
+  let valid = satisfied === undefined ? speakers : intersection(speakers, satisfied);
+  if (valid.size === 0 && restrictions?.loose === true) valid = speakers;
+  if (usedWorkers === undefined) return valid;
+  const unused = [...valid].filter(
+    ({ name, address }) => !usedWorkers.has(name) && !usedWorkers.has(address),
+  );
+  return unused.length === 0 ? valid : new Set(unused);
+}
+
+function intersection<T>(some: ReadonlySet<T>, others: ReadonlySet<T>): Set<T> {
+  return new Set([...some].filter((item) => others.has(item)));
 }
 
 /** Those where no worker died under the task, unless there are no others. O(workers). */

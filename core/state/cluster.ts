@@ -19,6 +19,9 @@ export interface ErredTask {
   readonly tracebackText: string;
 }
 
+/** The language of a run specification; undefined: any worker will do. */
+export type LanguageOf = (runSpec: unknown) => string | undefined;
+
 /** A total order of workers: negative when `a` comes first. It breaks every tie between workers. */
 export type WorkerOrder = (a: WorkerState, b: WorkerState) => number;
 
@@ -45,6 +48,12 @@ export class ClusterState {
   /** Supply of each resource by address. */
   readonly resources = new Map<string, Map<string, number>>();
   readonly clients = new Map<string, ClientState>();
+  /** Number of registered workers by the language of their tasks. */
+  readonly languages = new Map<string, number>();
+  /** Tells the language of a task by its run specification; undefined: nobody asks for languages. */
+  languageOf: LanguageOf | undefined = undefined;
+  /** Workers that have a translation of a result, by task. */
+  readonly translations = new Map<TaskState, Set<WorkerState>>();
 
   /** Registered workers by rank: the order that breaks ties. */
   readonly workersByRank: WorkerState[] = [];
@@ -146,11 +155,31 @@ export class ClusterState {
   }
 
   /**
+   * The language that the task needs, if this leaves out some worker: as long as all speak it, nothing
+   * is restricted. O(1).
+   */
+  languageFor(task: TaskState): string | undefined {
+    const { languages, languageOf } = this;
+    if (languageOf === undefined || languages.size === 0) return undefined;
+    const language = task.runSpec === undefined ? undefined : languageOf(task.runSpec);
+    return languages.size === 1 && language !== undefined && languages.has(language)
+      ? undefined
+      : language;
+  }
+
+  /** What the worker has of the result is a translation: the result was made in another language. */
+  isTranslation(task: TaskState, worker: WorkerState): boolean {
+    const [holder] = task.whoHas.items;
+    return holder !== undefined && holder.language !== worker.language;
+  }
+
+  /**
    * Whether a worker is one for this task, whatever its status: `tolerably` when it breaks restrictions
    * that are mere preferences. O(restrictions of the task).
    */
   suits(task: TaskState, worker: WorkerState): 'no' | 'tolerably' | 'well' {
     const { restrictions } = task;
+    if ((this.languageFor(task) ?? worker.language) !== worker.language) return 'no';
     if (restrictions === undefined) return 'well';
     const { workers, names, hosts, resources } = restrictions;
     for (const [resource, amount] of resources ?? []) {
@@ -178,6 +207,7 @@ export class ClusterState {
     this.aliases.set(worker.name, worker.address);
     getOrMake(this.hosts, worker.host, () => new Set<string>()).add(worker.address);
     for (const [resource, amount] of worker.resources) this.setResource(worker, resource, amount);
+    this.countLanguage(worker, 1);
     this.totalThreads += worker.threadCount;
     this.totalMemoryBytes += worker.memoryLimitBytes;
     this.rerank(() => this.workersByRank.push(worker));
@@ -203,6 +233,7 @@ export class ClusterState {
       supply?.delete(worker.address);
       if (supply?.size === 0) this.resources.delete(resource);
     }
+    this.countLanguage(worker, -1);
     this.totalThreads -= worker.threadCount;
     this.totalMemoryBytes -= worker.memoryLimitBytes;
     this.running.delete(worker);
@@ -210,6 +241,12 @@ export class ClusterState {
     this.saturated.delete(worker);
     this.rerank(() => this.workersByRank.splice(worker.rank, 1));
     worker.rank = -1;
+  }
+
+  private countLanguage({ language }: WorkerState, change: 1 | -1): void {
+    const count = (this.languages.get(language) ?? 0) + change;
+    if (count > 0) this.languages.set(language, count);
+    else this.languages.delete(language);
   }
 
   /** By its own name, or by that of its host unless a worker has that name. */

@@ -160,6 +160,33 @@ function missInDependents(task: TaskState): void {
   }
 }
 
+/** The worker has a translation of the result: it is freed with the result, and counts for nothing else. */
+export function addTranslation(cluster: ClusterState, task: TaskState, worker: WorkerState): void {
+  if (worker.needsWhat.has(task)) forgetNeed(cluster, task, worker);
+  worker.translations.add(task);
+  const workers = cluster.translations.get(task);
+  if (workers === undefined) cluster.translations.set(task, new Set([worker]));
+  else workers.add(worker);
+}
+
+/** The result is let go. @returns the workers that had a translation of it */
+export function takeTranslations(cluster: ClusterState, task: TaskState): readonly WorkerState[] {
+  const workers = [...(cluster.translations.get(task) ?? [])];
+  cluster.translations.delete(task);
+  for (const worker of workers) worker.translations.delete(task);
+  return workers;
+}
+
+/** The worker is gone, and its translations with it. O(translations there). */
+export function dropTranslations(cluster: ClusterState, worker: WorkerState): void {
+  for (const task of worker.translations) {
+    const workers = cluster.translations.get(task);
+    workers?.delete(worker);
+    if (workers?.size === 0) cluster.translations.delete(task);
+  }
+  worker.translations.clear();
+}
+
 export function removeAllReplicas(cluster: ClusterState, task: TaskState): void {
   for (const worker of task.whoHas.items) removeReplica(cluster, task, worker);
 }

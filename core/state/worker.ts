@@ -22,6 +22,8 @@ export interface WorkerIdentity {
   /** 0 = unlimited. */
   readonly memoryLimitBytes: number;
   readonly resources: Readonly<Record<string, number>>;
+  /** Language of the tasks that it computes. Default `javascript`. */
+  readonly language?: string;
   readonly pid?: number;
   readonly nanny?: string;
   /** It tells when runs are over that were taken back from it. Default false. */
@@ -74,6 +76,8 @@ export class WorkerState {
   readonly host: string;
   readonly threadCount: number;
   readonly memoryLimitBytes: number;
+  /** Of the tasks that it computes. */
+  readonly language: string;
   /** Offered amounts. */
   readonly resources = new Map<string, number>();
   /** Amounts that processing tasks occupy. */
@@ -112,6 +116,8 @@ export class WorkerState {
   inFlightTasks = 0;
   /** Ids of runs that were taken back and of which it has not told that they are over. */
   readonly endingRuns = new Set<number>();
+  /** Results of another language that it has as translations: never given to others. */
+  readonly translations = new Set<TaskState>();
   /** Actors that live or are being made here. */
   readonly actors = new Set<TaskState>();
 
@@ -135,6 +141,7 @@ export class WorkerState {
     this.host = identity.host;
     this.threadCount = identity.threadCount;
     this.memoryLimitBytes = identity.memoryLimitBytes;
+    this.language = identity.language ?? 'javascript';
     this.lastSeenMs = nowMs;
     for (const [resource, amount] of Object.entries(identity.resources)) {
       this.resources.set(resource, amount);

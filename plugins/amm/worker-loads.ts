@@ -237,7 +237,9 @@ function emptiestOf(
 
 /** Whether it could receive the result. */
 export function isFree(worker: WorkerView, task: TaskView, excluded: WorkerList): boolean {
-  return !worker.hasWhat.has(task) && !(excluded.size > 0 && excluded.has(worker));
+  if (worker.hasWhat.has(task) || (excluded.size > 0 && excluded.has(worker))) return false;
+  // What passes into another language is a translation, which is no copy.
+  return (task.whoHas.items[0]?.language ?? worker.language) === worker.language;
 }
 
 /** Whether `a` is to receive a copy rather than `b`: less memory, then the lower rank. */

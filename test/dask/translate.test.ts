@@ -20,6 +20,8 @@ import type { ComputeTask } from '../../core/api/index.ts';
 const OLD = dialectOf('2022.12.1+ds.1');
 const NEW = dialectOf('2026.8.0');
 const keys = (): KeyTable => new KeyTable(() => false);
+/** All workers are Dask's. */
+const DIRECT = { sourcesOf: (holders: readonly string[]) => holders };
 
 const spec = new Opaque('pickled', new Uint8Array([1]), [new Uint8Array([2])]);
 const task: ComputeTask = {
@@ -50,16 +52,19 @@ const FIELDS = {
 describe('compute-task', () => {
   for (const [version, fields] of Object.entries(FIELDS)) {
     it(`has exactly the fields of ${version}`, () => {
-      const message = computeTask(task, dialectOf(version), keys());
+      const message = computeTask(task, dialectOf(version), keys(), DIRECT);
       expect(Object.keys(message).sort().join(' ')).toBe(fields);
     });
   }
 
   it('spreads a call over three fields where the release does', () => {
     const runSpec = { function: new Uint8Array([3]), args: new Uint8Array([4]) };
-    const message = computeTask({ ...task, runSpec }, OLD, keys());
+    const message = computeTask({ ...task, runSpec }, OLD, keys(), DIRECT);
     expect(message).toMatchObject({ run_spec: null, ...runSpec, kwargs: null });
-    expect(computeTask(task, OLD, keys())).toMatchObject({ run_spec: spec, function: null });
+    expect(computeTask(task, OLD, keys(), DIRECT)).toMatchObject({
+      run_spec: spec,
+      function: null,
+    });
   });
 
   it('names inputs by the keys that they came with', () => {
@@ -67,7 +72,7 @@ describe('compute-task', () => {
     const key = ['x', 0];
     const text = table.textOf(key);
     const dependencies = { keys: [text], nbytes: [8], whoHas: [['tcp://a:1']] };
-    const message = computeTask({ ...task, dependencies }, NEW, table);
+    const message = computeTask({ ...task, dependencies }, NEW, table, DIRECT);
     expect(message['who_has']).toEqual(new Map([[key, ['tcp://a:1']]]));
     expect(message['nbytes']).toEqual(new Map([[key, 8]]));
   });
@@ -76,8 +81,8 @@ describe('compute-task', () => {
 describe('what workers are told', () => {
   it('that a peer is gone only where the release listens for it', () => {
     const message = { op: 'remove-worker', worker: 'tcp://a:1', stimulusId: 's' } as const;
-    expect(toWorker(message, OLD, keys())).toBeUndefined();
-    expect(toWorker(message, NEW, keys())).toEqual({
+    expect(toWorker(message, OLD, keys(), DIRECT)).toBeUndefined();
+    expect(toWorker(message, NEW, keys(), DIRECT)).toEqual({
       op: 'remove-worker',
       worker: 'tcp://a:1',
       stimulus_id: 's',
@@ -90,7 +95,7 @@ describe('what workers are told', () => {
       status: 'closing-gracefully',
       stimulusId: 's',
     } as const;
-    expect(toWorker(message, OLD, keys())).toMatchObject({ status: 'closing_gracefully' });
+    expect(toWorker(message, OLD, keys(), DIRECT)).toMatchObject({ status: 'closing_gracefully' });
   });
 });
 
@@ -185,7 +190,7 @@ describe('what clients are told', () => {
   it('of cancelled keys in the form of their release', () => {
     const message = { op: 'cancelled-keys', keys: ['a', 'b'], reason: 'gone' } as const;
     const tell = (version: string): unknown =>
-      toClient(message, dialectOf(version), keys(), new TypeTable());
+      toClient(message, dialectOf(version), keys(), new TypeTable(), DIRECT);
     expect(tell('2022.12.1')).toEqual([
       { op: 'cancelled-key', key: 'a' },
       { op: 'cancelled-key', key: 'b' },
@@ -201,10 +206,12 @@ describe('what clients are told', () => {
     const pickled = new Uint8Array([1, 2]);
     types.learn('int', pickled);
     const message = { op: 'key-in-memory', key: 'x', type: 'int', workers: ['tcp://a:1'] } as const;
-    expect(toClient(message, OLD, keys(), types)).toEqual([
+    expect(toClient(message, OLD, keys(), types, DIRECT)).toEqual([
       { op: 'key-in-memory', key: 'x', workers: ['tcp://a:1'], type: pickled },
     ]);
-    expect(toClient({ ...message, type: 'str' }, OLD, keys(), types)[0]).not.toHaveProperty('type');
+    expect(toClient({ ...message, type: 'str' }, OLD, keys(), types, DIRECT)[0]).not.toHaveProperty(
+      'type',
+    );
   });
 
   it('of a failure what the worker sent, untouched', () => {

@@ -1,4 +1,5 @@
 /** Results: where they are, bringing them in and out. */
+import { getData as relayData } from '../border/relay.ts';
 import { PythonException } from '../py-errors.ts';
 import { toNumber } from '../codec/index.ts';
 import type { Comm } from '../comm.ts';
@@ -14,6 +15,7 @@ const LOOK_MS = 100;
 
 export const RESULTS: RpcTable = {
   gather: (request, context) => gather(request, context),
+  get_data: (request, context) => relayData(request, context),
   scatter: (request, context) => scatter(request, context),
   update_data: (request, context) => {
     const client = request['client'];
@@ -44,6 +46,7 @@ async function gather(request: Fields, context: DaskContext): Promise<Fields> {
   while (data.size < wanted.size) {
     const plan = planOf(context, wanted, data, failed);
     if (plan.size === 0) break;
+    await fetchForeign(context, plan, data, failed);
     await Promise.all(
       [...plan].map(async ([address, keys]) => {
         const isDone = await fetch(context, address, keys, request['serializers'], data);
@@ -60,6 +63,24 @@ async function gather(request: Fields, context: DaskContext): Promise<Fields> {
   }
   const holders = missing.map((key) => [table.wireOf(key), holdersOf(context, key)] as const);
   return { status: 'error', keys: new Map(holders) };
+}
+
+/** Takes out of the plan what Node workers hold. @throws YardmasterError `ERR_NOT_PORTABLE` */
+async function fetchForeign(
+  { relay }: DaskContext,
+  plan: Map<string, string[]>,
+  into: Map<string, unknown>,
+  failed: Set<string>,
+): Promise<void> {
+  const foreign = [...plan].filter(([address]) => relay.isForeign([address]));
+  if (foreign.length === 0) return;
+  const { values, refused } = await relay.fetch(foreign.flatMap(([, keys]) => keys));
+  for (const error of refused.values()) throw error;
+  for (const [key, value] of values) into.set(key, value);
+  for (const [address, keys] of foreign) {
+    plan.delete(address);
+    if (!keys.every((key) => values.has(key))) failed.add(address);
+  }
 }
 
 function holdersOf({ cluster }: DaskContext, key: string): string[] {

@@ -9,11 +9,13 @@ import { findWorker } from './calls.ts';
 export const TABLES: RpcTable = {
   ncores: (request, context) => threads(request, context, false),
   ncores_running: (request, context) => threads(request, context, true),
-  who_has: (request, { cluster, keys }) => {
+  who_has: (request, { cluster, keys, relay }) => {
     const asked = request['keys'];
     const tasks = cluster.tasks;
     const texts = asked === undefined || asked === null ? [...tasks.keys()] : keys.textsOf(asked);
-    return new Map(texts.map((key) => [keys.wireOf(key), addressesOf(tasks.get(key))]));
+    return new Map(
+      texts.map((key) => [keys.wireOf(key), relay.sourcesOf(addressesOf(tasks.get(key)))]),
+    );
   },
   has_what: (request, context) =>
     perWorker(request, context, (address) => {

@@ -5,6 +5,8 @@ import type { TaskState } from '../../state/task.ts';
 export function describeRestrictions(cluster: ClusterState, task: TaskState): string {
   const { workers, names, hosts, resources } = task.restrictions ?? {};
   const wishes: string[] = [];
+  const language = cluster.languageFor(task);
+  if (language !== undefined) wishes.push(`a worker whose language is ${language}`);
   if (workers !== undefined) wishes.push(`worker ${list(workers)}`);
   if (names !== undefined) wishes.push(`worker or host ${list(names)}`);
   if (hosts !== undefined) wishes.push(`host or worker name ${list(hosts)}`);

@@ -3,7 +3,7 @@ import { CANDIDATES_MAX, type Decision, type DecisionCandidate } from '../../api
 import type { WorkerSelection } from '../../api/policies.ts';
 import type { TaskState } from '../../state/task.ts';
 import type { WorkerState } from '../../state/worker.ts';
-import { validWorkers } from '../restrictions.ts';
+import { isLoose, validWorkers } from '../restrictions.ts';
 import type { KernelScope } from '../scope.ts';
 import { describeRestrictions } from './describe-restrictions.ts';
 import { missingBytes } from './missing-bytes.ts';
@@ -65,7 +65,7 @@ function explainSelection(scope: KernelScope, { task, placement }: PlacementEven
   const { policy } = ports.workerSelection;
   if (cluster.running.size === 0) return { rule: 'no worker is running', workers: [] };
   const valid = validWorkers(cluster, task);
-  if (valid?.size === 0 && task.restrictions?.loose !== true) {
+  if (valid?.size === 0 && !isLoose(cluster, task)) {
     return { rule: describeRestrictions(cluster, task), workers: [] };
   }
   if (isUnconstrained(scope, task, valid)) {

@@ -1,5 +1,5 @@
 import {
-  Channel,
+  type Channel,
   type ChannelHandlers,
   type ClientReport,
   PROTOCOL,
@@ -13,6 +13,7 @@ import type { DaskClient, Fields } from './context.ts';
 import { type Dialect, dialectOf, versionIn } from './dialect.ts';
 import type { BridgeHost } from './front.ts';
 import type { PythonFailure, UnpackedGraph } from './graph/index.ts';
+import { openChannel } from './own-channel.ts';
 import { asPythonException, opaqueException } from './py-errors.ts';
 import { stimulusOf } from './translate-from-worker.ts';
 import { simpleClientReport, toClient } from './translate-client.ts';
@@ -40,12 +41,7 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
   ) {
     this.id = textIn(registration, 'client');
     this.dialect = dialectOf(versionIn(registration['versions']));
-    let channel: Channel | undefined;
-    host.plugin.connect((connection) => {
-      channel = new Channel(connection, host.clock, this);
-      return channel;
-    });
-    this.channel = channel as unknown as Channel;
+    this.channel = openChannel(host.plugin, this);
   }
 
   /** Brings a client in. It is answered here, also when it is refused. */

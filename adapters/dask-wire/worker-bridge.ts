@@ -1,5 +1,5 @@
 import {
-  Channel,
+  type Channel,
   type ChannelHandlers,
   type ComputeTask,
   type HelloReply,
@@ -19,6 +19,7 @@ import type { Comm } from './comm.ts';
 import type { DaskWorker, Fields } from './context.ts';
 import { type Dialect, dialectOf, versionIn } from './dialect.ts';
 import type { BridgeHost } from './front.ts';
+import { openChannel } from './own-channel.ts';
 import { PythonException } from './py-errors.ts';
 import { failureOf } from './py-failure.ts';
 import {
@@ -65,12 +66,7 @@ export class WorkerBridge implements DaskWorker, ChannelHandlers {
     this.nanny = identity.nanny;
     this.dialect = dialectOf(versionIn(registration['versions']));
     this.metrics = isFields(registration['metrics']) ? registration['metrics'] : NO_FIELDS;
-    let channel: Channel | undefined;
-    host.plugin.connect((connection) => {
-      channel = new Channel(connection, host.clock, this);
-      return channel;
-    });
-    this.channel = channel as unknown as Channel;
+    this.channel = openChannel(host.plugin, this);
   }
 
   /**

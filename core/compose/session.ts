@@ -161,7 +161,8 @@ export class Session implements ChannelHandlers {
     }
     const graph = message as unknown as SubmittedGraph;
     const { tasks, keys, isWhole } = this.parts.end(graph);
-    if (isWhole) this.take({ ...message, tasks, keys });
+    // What came in one piece is not copied: it may be one of very many small graphs.
+    if (isWhole) this.take(tasks === graph.tasks ? message : { ...message, tasks, keys });
     else {
       const reason = 'parts of its graph were lost with a connection; submit it again';
       this.host.enqueue({ op: 'client-releases-keys', client, keys });

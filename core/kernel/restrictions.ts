@@ -35,11 +35,7 @@ function speaking(
   const satisfied = restrictions === undefined ? undefined : satisfying(cluster, restrictions);
   let valid = satisfied === undefined ? speakers : intersection(speakers, satisfied);
   if (valid.size === 0 && restrictions?.loose === true) valid = speakers;
-  if (usedWorkers === undefined) return valid;
-  const unused = [...valid].filter(
-    ({ name, address }) => !usedWorkers.has(name) && !usedWorkers.has(address),
-  );
-  return unused.length === 0 ? valid : new Set(unused);
+  return usedWorkers === undefined ? valid : (unusedOf(valid, usedWorkers) ?? valid);
 }
 
 function intersection<T>(some: ReadonlySet<T>, others: ReadonlySet<T>): Set<T> {
@@ -53,9 +49,17 @@ function unusedWorkers(
   restrictions: Restrictions | undefined,
 ): ReadonlySet<WorkerState> | undefined {
   const valid = restrictions === undefined ? undefined : satisfying(cluster, restrictions);
-  const pool = [...(valid ?? cluster.running)];
+  return unusedOf(valid ?? cluster.running, used) ?? valid;
+}
+
+/** The part of them where no worker died under the task; undefined: it is none, or all. */
+function unusedOf(
+  workers: Iterable<WorkerState>,
+  used: ReadonlySet<string>,
+): ReadonlySet<WorkerState> | undefined {
+  const pool = [...workers];
   const unused = pool.filter(({ name, address }) => !used.has(name) && !used.has(address));
-  return unused.length === 0 || unused.length === pool.length ? valid : new Set(unused);
+  return unused.length === 0 || unused.length === pool.length ? undefined : new Set(unused);
 }
 
 function satisfying(

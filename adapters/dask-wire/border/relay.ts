@@ -1,5 +1,5 @@
 import {
-  Channel,
+  type Channel,
   fetchData,
   type Logger,
   PROTOCOL,
@@ -10,6 +10,7 @@ import {
 import { deserialise } from '../../tasks/index.ts';
 import type { Opaque } from '../codec/index.ts';
 import type { DaskContext, Fields } from '../context.ts';
+import { openChannel } from '../own-channel.ts';
 import { NotPortable, resultRefused } from './refusal.ts';
 import { writeValue } from './write-value.ts';
 
@@ -130,18 +131,13 @@ export class Relay {
   }
 
   private async connect(): Promise<Channel> {
-    let made: Channel | undefined;
-    this.plugin.connect((connection) => {
-      made = new Channel(connection, this.plugin.clock, {
-        onMessage: () => undefined,
-        onRequest: (method) => {
-          throw new YardmasterError('ERR_PROTOCOL', `the relay does not answer "${method}"`);
-        },
-        onClose: () => (this.channel = undefined),
-      });
-      return made;
+    const channel = openChannel(this.plugin, {
+      onMessage: () => undefined,
+      onRequest: (method) => {
+        throw new YardmasterError('ERR_PROTOCOL', `the relay does not answer "${method}"`);
+      },
+      onClose: () => (this.channel = undefined),
     });
-    const channel = made as unknown as Channel;
     await channel.request('hello', { protocol: PROTOCOL, role: 'peer', version: VERSION });
     return channel;
   }

@@ -1,15 +1,18 @@
 /**
  * The whole suite, beside the peers that are installed: `npm run bench [-- --quick]`.
- * Prints a table and writes JSON.
+ * Tells each figure as it is measured, prints a table at the end (or when it is interrupted), and writes JSON.
  */
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { Command } from 'commander';
 import type { Result } from '../side-by-side.ts';
 import { type Extent, type Figure, type Measure, type Row, ROWS } from './rows.ts';
-import { isLost, type Line, markdown } from './table.ts';
+import { brief, isLost, type Line, markdown } from './table.ts';
+
+const execFileAsync = promisify(execFile);
 
 const program = new Command('bench')
   .description('All benchmarks, beside the peers that are installed, with goals and verdicts.')
@@ -39,12 +42,12 @@ const wanted = ROWS.filter(({ name }) => {
 });
 const daskVersion = versionOfDask();
 
-const lines: (readonly [Row, readonly Line[]])[] = [];
-for (const row of wanted) {
-  process.stderr.write(`${row.name}…\n`);
-  lines.push([row, linesOf(row)]);
-}
-const allLines = lines.flatMap(([, measured]) => measured);
+// A signal of the terminal reaches the benchmark that runs, too. A second one ends this process at once.
+const interrupt = new AbortController();
+process.once('SIGINT', () => {
+  interrupt.abort();
+});
+
 const machine = {
   cpu: cpus()[0]?.model,
   cores: cpus().length,
@@ -52,38 +55,66 @@ const machine = {
   dask: daskVersion ?? 'not installed',
   load: loadavg()[0],
 };
-process.stdout.write(`${markdown(allLines)}\n\n${JSON.stringify(machine)}\n`);
+const lines: (readonly [Row, readonly Line[]])[] = [];
+for (const row of wanted) {
+  process.stderr.write(`${row.name}…\n`);
+  const measured = await linesOf(row);
+  if (interrupt.signal.aborted) break;
+  lines.push([row, measured]);
+  for (const line of measured) process.stderr.write(`  ${brief(line)}\n`);
+  if (options.json !== undefined) writeJson(options.json);
+}
+process.stdout.write(`${markdown(allLines())}\n\n${JSON.stringify(machine)}\n`);
 if (!extent.isFull)
   process.stdout.write('Small graphs, once: the goals are those of the full run.\n');
-if (options.json !== undefined) {
+if (interrupt.signal.aborted) {
+  process.stdout.write(`Interrupted after ${lines.length} of ${wanted.length} rows.\n`);
+  process.exitCode = 130;
+} else if (options.guard !== undefined) {
+  await guard(options.guard);
+}
+
+function allLines(): readonly Line[] {
+  return lines.flatMap(([, measured]) => measured);
+}
+
+/** After each row, so that half an hour is not lost to whatever ends the suite. */
+function writeJson(path: string): void {
   const file = {
     date: new Date().toISOString(),
     quick: options.quick === true,
     machine,
-    lines: allLines,
+    lines: allLines(),
   };
-  writeFileSync(options.json, `${JSON.stringify(file, undefined, 2)}\n`);
+  writeFileSync(path, `${JSON.stringify(file, undefined, 2)}\n`);
 }
-if (options.guard !== undefined) guard(options.guard);
 
-function linesOf(row: Row): readonly Line[] {
+/** The figures of a row. One that fails does not take the others with it. */
+async function linesOf(row: Row): Promise<readonly Line[]> {
   if (row.needsDask && daskVersion === undefined) {
     return [{ name: row.name, skipped: `no Dask at ${options.python}` }];
   }
-  return row.figures(measureWith(row), extent);
+  try {
+    return await row.figures(measureWith(row), extent);
+  } catch (cause) {
+    if (interrupt.signal.aborted) return [];
+    process.exitCode = 1;
+    process.stderr.write(`${String(cause)}\n`);
+    return [{ name: row.name, skipped: 'failed' }];
+  }
 }
 
 /** Runs a benchmark script of ours in a process of its own. */
 function measureWith(row: Row): Measure {
-  return (script, args) => {
+  return async (script, args) => {
     const file = fileURLToPath(new URL(`../${script}.js`, import.meta.url));
     const own = row.needsDask ? ['--python', options.python] : [];
-    const output = execFileSync(
+    const { stdout } = await execFileAsync(
       process.execPath,
       ['--expose-gc', file, ...args.map(String), ...own],
-      { encoding: 'utf8', maxBuffer: 2 ** 24 },
+      { maxBuffer: 2 ** 24, signal: interrupt.signal, killSignal: 'SIGINT' },
     );
-    const texts = output.trim().split('\n');
+    const texts = stdout.trim().split('\n');
     return texts.map((text) => JSON.parse(text) as Result);
   };
 }
@@ -104,7 +135,7 @@ function versionOfDask(): string | undefined {
  * Fails when a ratio is worse than it was by more than the noise. Absolute times differ between machines;
  * ratios do not much. A row that seems lost is measured again, for a busy moment is no loss.
  */
-function guard(file: string): void {
+async function guard(file: string): Promise<void> {
   const before = JSON.parse(readFileSync(file, 'utf8')) as { readonly lines: readonly Line[] };
   const earlier = new Map(
     before.lines.flatMap((line) => ('skipped' in line ? [] : [[nameOf(line), line.value]])),
@@ -118,7 +149,8 @@ function guard(file: string): void {
     let lost = measured.filter(isWorse);
     for (let turn = 1; lost.length > 0 && turn < GUARD_TURNS; turn++) {
       process.stderr.write(`again: ${row.name}…\n`);
-      const still = new Set(linesOf(row).filter(isWorse).map(nameOf));
+      const again = await linesOf(row);
+      const still = new Set(again.filter(isWorse).map(nameOf));
       lost = lost.filter((line) => still.has(nameOf(line)));
     }
     for (const line of lost) {

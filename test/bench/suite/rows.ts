@@ -28,14 +28,17 @@ export interface Extent {
 }
 
 /** Runs one benchmark script of ours; each line that it prints. */
-export type Measure = (script: string, args: readonly (string | number)[]) => readonly Result[];
+export type Measure = (
+  script: string,
+  args: readonly (string | number)[],
+) => Promise<readonly Result[]>;
 
 /** A group of figures that one or several scripts give. */
 export interface Row {
   readonly name: string;
   /** Whether the peer that it needs is Python's. */
   readonly needsDask: boolean;
-  figures(measure: Measure, extent: Extent): readonly Figure[];
+  figures(measure: Measure, extent: Extent): Promise<readonly Figure[]>;
 }
 
 const atLeast = (value: number): Goal => ({ is: 'at least', value });
@@ -51,8 +54,8 @@ function kernelBesideDask(
   return {
     name: `kernel ${shape} ${workers}`,
     needsDask: true,
-    figures(measure, { tasks, repeat }) {
-      const lines = measure('kernel', [shape, tasks, workers, '--repeat', repeat, VS_DASK]);
+    async figures(measure, { tasks, repeat }) {
+      const lines = await measure('kernel', [shape, tasks, workers, '--repeat', repeat, VS_DASK]);
       const [own, dask, both] = three(lines);
       const ours = number(own, 'usPerTask');
       const theirs = number(dask, 'usPerTask');
@@ -95,11 +98,13 @@ function growth(
   return {
     name: `growth ${what}`,
     needsDask: false,
-    figures(measure, extent) {
+    async figures(measure, extent) {
       // In turn, so that both meet the same noise.
-      const [small, large] = alternate(extent.repeat, [from(extent), to(extent)], (size) =>
-        number(measure('kernel', ['tree', ...size]).at(-1), 'usPerTask'),
-      ) as [number, number];
+      const [small, large] = (await alternate(
+        extent.repeat,
+        [from(extent), to(extent)],
+        async (size) => number((await measure('kernel', ['tree', ...size])).at(-1), 'usPerTask'),
+      )) as [number, number];
       return [
         {
           what: `growth, ${what}`,
@@ -118,9 +123,9 @@ function orderBesideDask(shape: string): Row {
   return {
     name: `order ${shape}`,
     needsDask: true,
-    figures(measure, { tasks, repeat }) {
+    async figures(measure, { tasks, repeat }) {
       const [own, dask, both] = three(
-        measure('order', [shape, tasks, '--repeat', repeat, VS_DASK]),
+        await measure('order', [shape, tasks, '--repeat', repeat, VS_DASK]),
       );
       return [
         {
@@ -139,8 +144,10 @@ function orderBesideDask(shape: string): Row {
 const steal: Row = {
   name: 'steal',
   needsDask: true,
-  figures(measure, { tasks, repeat }) {
-    const [own, dask, both] = three(measure('steal', [tasks, 1000, '--repeat', repeat, VS_DASK]));
+  async figures(measure, { tasks, repeat }) {
+    const [own, dask, both] = three(
+      await measure('steal', [tasks, 1000, '--repeat', repeat, VS_DASK]),
+    );
     return [
       {
         what: 'a round of work stealing, 1000 workers',
@@ -164,9 +171,9 @@ function amm(kind: 'reduce' | 'retire', what: string, ratio: number): Row {
   return {
     name: `amm ${kind}`,
     needsDask: true,
-    figures(measure, { tasks, repeat }) {
+    async figures(measure, { tasks, repeat }) {
       const args = [tasks, 1000, '--kind', kind, '--repeat', repeat, VS_DASK];
-      const [own, dask, both] = three(measure('amm', args));
+      const [own, dask, both] = three(await measure('amm', args));
       return [
         {
           what,
@@ -184,8 +191,8 @@ function amm(kind: 'reduce' | 'retire', what: string, ratio: number): Row {
 const wire: Row = {
   name: 'zero',
   needsDask: false,
-  figures(measure, { tasks }) {
-    const line = measure('zero', ['tree', tasks, 100]).at(-1);
+  async figures(measure, { tasks }) {
+    const line = (await measure('zero', ['tree', tasks, 100])).at(-1);
     return [
       {
         what: 'over TCP, workers that compute nothing: the longest that nothing else happens',
@@ -207,9 +214,9 @@ const wire: Row = {
 const endToEnd: Row = {
   name: 'end to end',
   needsDask: true,
-  figures(measure, { isFull }) {
+  async figures(measure, { isFull }) {
     const extent = isFull ? ['10000', '--turns', 3] : ['5000', '--turns', 1];
-    const [own, dask, both] = three(measure('end-to-end', ['map', ...extent, VS_DASK]));
+    const [own, dask, both] = three(await measure('end-to-end', ['map', ...extent, VS_DASK]));
     const what = 'end to end, two worker processes, no-ops';
     return [
       {
@@ -235,9 +242,9 @@ const endToEnd: Row = {
 const latency: Row = {
   name: 'latency',
   needsDask: true,
-  figures(measure, { isFull }) {
+  async figures(measure, { isFull }) {
     const extent = isFull ? ['500', '--turns', 3] : ['200', '--turns', 1];
-    const [own, dask, both] = three(measure('end-to-end', ['latency', ...extent, VS_DASK]));
+    const [own, dask, both] = three(await measure('end-to-end', ['latency', ...extent, VS_DASK]));
     const what = 'from submit to the result, two worker processes, median';
     const ours = number(own, 'p50Ms');
     const ratio = { value: number(both, 'latencyRatio'), theirs: number(dask, 'p50Ms') };
@@ -252,9 +259,9 @@ const latency: Row = {
 const pools: Row = {
   name: 'pools',
   needsDask: false,
-  figures(measure, { isFull }) {
+  async figures(measure, { isFull }) {
     const extent = isFull ? [] : ['--tasks', 5000, '--rounds', 3, '--repeat', 1];
-    const lines = measure('worker', ['--part', 'pools', ...extent]);
+    const lines = await measure('worker', ['--part', 'pools', ...extent]);
     return (['burst', 'closed'] as const).flatMap((pattern) => {
       const its = lines.filter((line) => line['pattern'] === pattern);
       const best = its.find(({ bench }) => bench === 'worker-pool-vs-best');
@@ -287,10 +294,10 @@ const pools: Row = {
 const million: Row = {
   name: 'million',
   needsDask: false,
-  figures(measure, { isFull }) {
+  async figures(measure, { isFull }) {
     if (!isFull) return [];
     // The shape rounds down to a power of two.
-    const line = measure('kernel', ['tree', 1_048_576, 1000, '--once']).at(-1);
+    const line = (await measure('kernel', ['tree', 1_048_576, 1000, '--once'])).at(-1);
     const tasks = number(line, 'tasks');
     return [
       {
@@ -348,14 +355,14 @@ export const ROWS: readonly Row[] = [
 ];
 
 /** Medians of several turns in which each input is measured once. */
-function alternate<T>(
+async function alternate<T>(
   turns: number,
   inputs: readonly T[],
-  measure: (input: T) => number,
-): readonly number[] {
+  measure: (input: T) => Promise<number>,
+): Promise<readonly number[]> {
   const values = inputs.map(() => [] as number[]);
   for (let turn = 0; turn < turns; turn++) {
-    inputs.forEach((input, index) => values[index]?.push(measure(input)));
+    for (const [index, input] of inputs.entries()) values[index]?.push(await measure(input));
   }
   return values.map((own) => own.toSorted((a, b) => a - b)[own.length >> 1] as number);
 }

@@ -6,15 +6,16 @@ const SLACK = 0.2;
 /** A figure, a reason why there is none, or both sides of a goal. */
 export type Line = { readonly name: string; readonly skipped: string } | Figure;
 
-/** Whether a figure is as good as its goal. */
-export function isMet({ value, goal }: Figure): boolean {
-  return goal.is === 'at least' ? value >= goal.value : value <= goal.value;
-}
-
 /** Whether a figure is so far below what it was that it is no longer noise. */
 export function isLost({ value, goal }: Figure, before: number): boolean {
   const worst = goal.is === 'at least' ? before * (1 - SLACK) : before * (1 + SLACK);
   return goal.is === 'at least' ? value < worst : value > worst;
+}
+
+/** A line of the table on its own, for whoever looks on while the suite runs. */
+export function brief(line: Line): string {
+  if ('skipped' in line) return `${line.name}: ${line.skipped}`;
+  return `${line.what}: ${short(line.value)} ${line.unit}, ${goalText(line.goal)}, ${verdict(line)}`;
 }
 
 /** As GitHub shows tables; also good to read in a terminal. */
@@ -27,7 +28,7 @@ export function markdown(lines: readonly Line[]): string {
           line.what,
           `${short(line.value)} ${line.unit}`,
           goalText(line.goal),
-          isMet(line) ? 'met' : 'missed',
+          verdict(line),
           line.ours === undefined ? '' : short(line.ours),
           line.theirs === undefined ? '' : short(line.theirs),
         ],
@@ -39,6 +40,11 @@ export function markdown(lines: readonly Line[]): string {
     `| ${row.map((cell, column) => cell.padEnd(widths[column] as number)).join(' | ')} |`;
   const rule = text(widths.map((width) => '-'.repeat(width)));
   return [text(head), rule, ...rows.map(text)].join('\n');
+}
+
+function verdict({ value, goal }: Figure): 'met' | 'missed' {
+  const isMet = goal.is === 'at least' ? value >= goal.value : value <= goal.value;
+  return isMet ? 'met' : 'missed';
 }
 
 function goalText({ is, value }: Goal): string {

@@ -1,7 +1,5 @@
 /** Over real sockets and processes. In virtual time: test/client/coming-back, test/worker/coming-back. */
-import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, expect, test } from 'vitest';
@@ -13,27 +11,18 @@ import { tcp } from '../../adapters/transport-tcp/index.ts';
 import { MemoryLog } from '../bad-input/memory-log.ts';
 import { processId, rescheduleOnce, slowSquare, square } from '../cli/fixtures/tasks.js';
 import { BreakableTransport } from '../kit/breakable-transport.ts';
+import { Runs } from '../kit/runs.ts';
 
-const CLI = createRequire(import.meta.url).resolve('#cli');
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-gone-'));
+const runs = new Runs();
 const stops: (() => unknown)[] = [];
 afterEach(async () => {
   for (const stop of stops.splice(0).reverse()) await stop();
+  await runs.end('SIGKILL');
 });
 afterAll(() => {
   rmSync(folder, { recursive: true });
 });
-
-/** A command that prints its address once it is up. */
-async function start(...args: string[]): Promise<{ child: ChildProcess; address: string }> {
-  const child = spawn(process.execPath, [CLI, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
-  stops.push(() => child.kill('SIGKILL'));
-  const address = await new Promise<string>((resolve, reject) => {
-    child.stdout.setEncoding('utf8').once('data', (line: string) => resolve(line.trim()));
-    child.once('close', () => reject(new Error('it ended early')));
-  });
-  return { child, address };
-}
 
 async function returned(returns: readonly Reconnected[], count: number): Promise<void> {
   while (returns.length < count) await new Promise((resolve) => setTimeout(resolve, 10));
@@ -80,9 +69,9 @@ test('a scheduler that is killed and started again finds its worker, and its cli
     config,
     'worker: { onSchedulerLost: reconnect, reconnectTimeout: 20s, threads: 1 }',
   );
-  const first = await start('scheduler', '--port', '0');
-  const { address } = first;
-  await start('worker', address, '--config', config, '--log-level', 'error');
+  const first = runs.yardmaster('scheduler', '--port', '0');
+  const address = await first.firstLine();
+  await runs.yardmaster('worker', address, '--config', config, '--log-level', 'error').firstLine();
   const returns: Reconnected[] = [];
   const client = await Client.connect(address, {
     onSchedulerLost: 'reconnect',
@@ -93,7 +82,8 @@ test('a scheduler that is killed and started again finds its worker, and its cli
   const before = await pid.result();
   const open = client.submit(slowSquare, 60_000, 1);
   first.child.kill('SIGKILL');
-  await start('scheduler', '--port', new URL(address.replace('tcp:', 'http:')).port);
+  const { port } = new URL(address.replace('tcp:', 'http:'));
+  await runs.yardmaster('scheduler', '--port', port).firstLine();
   await expect(open.result()).rejects.toMatchObject({ code: 'ERR_LOST' });
   expect(new Set(returns[0]?.lost)).toEqual(new Set([pid.key, open.key]));
   // The same process, which has dropped what it was running.

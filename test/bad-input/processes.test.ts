@@ -1,39 +1,19 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { Client } from '../../adapters/client/index.ts';
+import { type Run, Runs } from '../kit/runs.ts';
 import { bad } from './fixtures/bad-tasks.js';
 
-const CLI = createRequire(import.meta.url).resolve('#cli');
-const children = new Set<ChildProcess>();
-afterEach(() => {
-  for (const child of children) child.kill('SIGKILL');
-  children.clear();
-});
-
-interface Started {
-  readonly child: ChildProcess;
-  readonly address: string;
-  /** What it has written to its error stream. */
-  log(): string;
-}
+const runs = new Runs();
+afterEach(() => runs.end('SIGKILL'));
 
 /** A command that prints its address once it is up. */
-function start(...args: string[]): Promise<Started> {
-  const child = spawn(process.execPath, [CLI, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
-  children.add(child);
-  let log = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (log += text));
-  return new Promise((resolve, reject) => {
-    child.stdout.setEncoding('utf8').once('data', (line: string) => {
-      resolve({ child, address: line.trim(), log: () => log });
-    });
-    child.once('close', () => reject(new Error(`it ended early: ${log}`)));
-  });
+async function start(...args: string[]): Promise<{ readonly run: Run; readonly address: string }> {
+  const run = runs.yardmaster(...args);
+  return { run, address: await run.firstLine() };
 }
 
 /** Sends bytes, and resolves with what came back when the other side has hung up. */
@@ -63,7 +43,7 @@ test('a scheduler survives peers that talk nonsense, and says what they said', a
   const client = await Client.connect(address);
   expect(await client.submit(bad.echo, 'still here').result()).toBe('still here');
   await client.close();
-  const lines = scheduler.log().trim().split('\n');
+  const lines = scheduler.run.stderr.trim().split('\n');
   expect(lines).toEqual([
     expect.stringMatching(
       /^yardmaster scheduler error: connection with tcp:.* seems to speak HTTP/,
@@ -91,7 +71,7 @@ test('when the scheduler dies, all that a client has open fails', async () => {
     client.command('processing').then(() => client.submit(bad.echo, 4).result()),
   ];
   await client.identity();
-  scheduler.child.kill('SIGKILL');
+  scheduler.run.child.kill('SIGKILL');
   for (const outcome of await Promise.allSettled(open)) {
     expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'ERR_CLOSED' } });
   }
@@ -102,8 +82,8 @@ test('a scheduler without workers says that tasks wait', async () => {
   const scheduler = await start('scheduler', '--port', '0');
   const client = await Client.connect(scheduler.address);
   const result = client.submit(bad.echo, 5).result();
-  while (!scheduler.log().includes('\n')) await new Promise(setImmediate);
-  expect(JSON.parse(scheduler.log())).toMatchObject({
+  while (!scheduler.run.stderr.includes('\n')) await new Promise(setImmediate);
+  expect(JSON.parse(scheduler.run.stderr)).toMatchObject({
     level: 40,
     msg: expect.stringContaining('there is no worker for 1 task') as string,
   });

@@ -5,15 +5,13 @@
  *
  * One JSON line for each scenario: tasks per second (or milliseconds) of both, medians of the rounds.
  */
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
+import { execFile } from 'node:child_process';
 import { parseArgs, promisify } from 'node:util';
+import { DaskRuns } from '../dask/dask-runs.ts';
 import { findDaskPython } from '../dask/pythons.ts';
 import { print, pythonScript, round, type Result } from './side-by-side.ts';
 
 const WORKERS = 2;
-const COMMAND = fileURLToPath(new URL('../../adapters/cli/main.js', import.meta.url));
 const PEERS = ['dask', 'yardmaster'] as const;
 type Peer = (typeof PEERS)[number];
 
@@ -33,70 +31,21 @@ const { values: flags } = parseArgs({
   },
 });
 
-const processes = new Set<ChildProcess>();
+const runs = new DaskRuns(flags.python);
 
-/** A process that ends with this one. */
-function start(command: string, args: readonly string[]): ChildProcess {
-  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] });
-  processes.add(child);
-  child.once('close', () => processes.delete(child));
-  return child;
-}
-
-async function stopAll(): Promise<void> {
-  await Promise.all(
-    Array.from(processes, (child) => {
-      const closed = new Promise((resolve) => child.once('close', resolve));
-      child.kill('SIGKILL');
-      return closed;
-    }),
-  );
-}
-
-/** The first address that a process prints. */
-function addressOf(child: ChildProcess): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const lines: string[] = [];
-    for (const stream of [child.stdout, child.stderr]) {
-      if (stream === null) continue;
-      createInterface({ input: stream }).on('line', (line) => {
-        lines.push(line);
-        const address = /tcp:\/\/[\d.]+:\d+/.exec(line)?.[0];
-        if (address !== undefined) resolve(address);
-      });
-    }
-    child.once('error', reject);
-    child.once('close', () => {
-      reject(new Error(`the scheduler ended before it listened:\n${lines.join('\n')}`));
-    });
-  });
-}
-
-function startScheduler(peer: Peer): ChildProcess {
-  if (peer === 'yardmaster') {
-    const ports = ['--port', '0', '--dask-port', '0'];
-    return start(process.execPath, [
-      COMMAND,
-      'scheduler',
-      '--dask',
-      ...ports,
-      '--python',
-      flags.python,
-    ]);
-  }
+async function startScheduler(peer: Peer): Promise<string> {
+  if (peer === 'yardmaster') return (await runs.scheduler()).dask;
   const where = ['--host', '127.0.0.1', '--port', '0', '--no-dashboard'];
-  return start(flags.python, ['-m', 'distributed.cli.dask_scheduler', ...where]);
+  const stock = runs.script('-m', 'distributed.cli.dask_scheduler', ...where);
+  return (await stock.addresses(1))[0] as string;
 }
 
 /** One round: a fresh scheduler, fresh workers, a fresh client. */
 async function measure(peer: Peer): Promise<Readonly<Record<string, Measured>>> {
   try {
-    const address = await addressOf(startScheduler(peer));
+    const address = await startScheduler(peer);
     for (let index = 0; index < WORKERS; index++) {
-      const how = ['--nthreads', '1', '--no-nanny', '--no-dashboard'];
-      const worker = start(flags.python, ['-m', 'distributed.cli.dask_worker', address, ...how]);
-      worker.stdout?.resume();
-      worker.stderr?.resume();
+      runs.worker(address, ['--nthreads', '1', '--no-nanny']);
     }
     const script = pythonScript('dask_client.py');
     const { scenarios, tasks } = flags;
@@ -104,7 +53,7 @@ async function measure(peer: Peer): Promise<Readonly<Record<string, Measured>>> 
     const { stdout } = await promisify(execFile)(flags.python, args, { maxBuffer: 2 ** 24 });
     return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as Record<string, Measured>;
   } finally {
-    await stopAll();
+    await runs.end('SIGKILL');
   }
 }
 

@@ -1,61 +1,18 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { Client } from '../../adapters/client/index.ts';
+import { Runs } from '../kit/runs.ts';
 import { processId, square } from './fixtures/tasks.js';
 
-const CLI = createRequire(import.meta.url).resolve('#cli');
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-cli-'));
-const children = new Set<ChildProcess>();
+const runs = new Runs();
 
-afterEach(() => {
-  for (const child of children) child.kill('SIGKILL');
-  children.clear();
-});
+afterEach(() => runs.end('SIGKILL'));
 afterAll(() => {
   rmSync(folder, { recursive: true });
 });
-
-/** One run of the command, whose output is collected. */
-class Run {
-  stdout = '';
-  stderr = '';
-  readonly child: ChildProcess;
-  readonly exit: Promise<number | null>;
-  private wakes: (() => void)[] = [];
-
-  constructor(...args: string[]) {
-    this.child = spawn(process.execPath, [CLI, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
-    children.add(this.child);
-    this.child.stdout!.setEncoding('utf8').on('data', (text: string) => {
-      this.stdout += text;
-      for (const wake of this.wakes.splice(0)) wake();
-    });
-    this.child.stderr!.setEncoding('utf8').on('data', (text: string) => (this.stderr += text));
-    this.exit = new Promise((resolve) => {
-      this.child.once('close', (code) => {
-        children.delete(this.child);
-        for (const wake of this.wakes.splice(0)) wake();
-        resolve(code);
-      });
-    });
-  }
-
-  /** Resolves when something more was printed, or the run has ended. */
-  async output(): Promise<void> {
-    if (this.child.exitCode !== null) throw new Error(`it ended early: ${this.stderr}`);
-    await new Promise<void>((resolve) => this.wakes.push(resolve));
-  }
-
-  /** The first line on stdout. */
-  async firstLine(): Promise<string> {
-    while (!this.stdout.includes('\n')) await this.output();
-    return this.stdout.split('\n')[0]!;
-  }
-}
 
 function isAlive(pid: number): boolean {
   try {
@@ -74,8 +31,8 @@ function file(name: string, text: string): string {
 
 describe('the command line', () => {
   test('explains itself with examples', async () => {
-    const runs = [['--help'], ['scheduler', '--help'], ['worker', '--help'], ['demo', '--help']];
-    for (const run of runs.map((args) => new Run(...args))) {
+    const lines = [['--help'], ['scheduler', '--help'], ['worker', '--help'], ['demo', '--help']];
+    for (const run of lines.map((args) => runs.yardmaster(...args))) {
       expect(await run.exit).toBe(0);
       expect(run.stdout).toMatch(/Examples:\n {2}\$ yardmaster/);
     }
@@ -96,7 +53,7 @@ describe('the command line', () => {
     ] as const;
     await Promise.all(
       cases.map(async ([args, message]) => {
-        const run = new Run(...args);
+        const run = runs.yardmaster(...args);
         expect([await run.exit, args]).toEqual([1, args]);
         expect(run.stderr).toContain(message);
         expect(run.stderr).not.toMatch(/^ {4}at /m);
@@ -106,7 +63,7 @@ describe('the command line', () => {
   });
 
   test('shows the stack of an error when asked to', async () => {
-    const run = new Run('worker', 'nowhere', '--verbose');
+    const run = runs.yardmaster('worker', 'nowhere', '--verbose');
     expect(await run.exit).toBe(1);
     expect(run.stderr).toMatch(/^ {4}at /m);
   });
@@ -115,7 +72,7 @@ describe('the command line', () => {
 describe('check-config', () => {
   test('prints what a configuration would start', async () => {
     const path = file('good.json', JSON.stringify({ scheduler: { workerTtl: '1 minute' } }));
-    const run = new Run('check-config', path);
+    const run = runs.yardmaster('check-config', path);
     expect(await run.exit).toBe(0);
     expect(run.stdout).toContain('good.json is fine');
     expect(run.stdout).toContain('amm');
@@ -123,7 +80,7 @@ describe('check-config', () => {
 
   test('names every problem', async () => {
     const path = file('bad.yaml', 'scheduler:\n  allowedFailures: -1\n  workerTtll: 3\n');
-    const run = new Run('check-config', path);
+    const run = runs.yardmaster('check-config', path);
     expect(await run.exit).toBe(1);
     expect(run.stderr).toContain('ERR_CONFIG');
     expect(run.stderr).toContain('allowedFailures');
@@ -135,10 +92,10 @@ describe('check-config', () => {
 describe('scheduler and worker', () => {
   test('compute for a client, and end in good order', async () => {
     const config = file('cluster.yaml', 'scheduler:\n  address: tcp://127.0.0.1:1\n');
-    const scheduler = new Run('scheduler', '--config', config, '--port', '0');
+    const scheduler = runs.yardmaster('scheduler', '--config', config, '--port', '0');
     const address = await scheduler.firstLine();
     expect(address).toMatch(/^tcp:\/\/127\.0\.0\.1:\d+$/);
-    const worker = new Run(
+    const worker = runs.yardmaster(
       ...['worker', address, '--name', 'w1', '--threads', '1', '--resources', 'GPU=2'],
     );
     expect(await worker.firstLine()).toMatch(/^tcp:\/\/127\.0\.0\.1:\d+$/);
@@ -147,7 +104,7 @@ describe('scheduler and worker', () => {
     expect(await client.submit(square, 12).result()).toBe(144);
     const { workers } = await client.identity();
     expect(workers).toMatchObject([{ name: 'w1', threadCount: 1, resources: { GPU: 2 } }]);
-    const twice = new Run('scheduler', '--port', address.split(':')[2]!);
+    const twice = runs.yardmaster('scheduler', '--port', address.split(':')[2]!);
     expect(await twice.exit).toBe(1);
     expect(twice.stderr).toContain('ERR_CONNECT');
     await client.close();
@@ -160,11 +117,11 @@ describe('scheduler and worker', () => {
   });
 
   test('end when the other is gone: the worker says so', async () => {
-    const scheduler = new Run('scheduler', '--port', '0');
+    const scheduler = runs.yardmaster('scheduler', '--port', '0');
     const address = await scheduler.firstLine();
     const [told, abandoned] = [
-      new Run('worker', address, '-t', '1'),
-      new Run('worker', address, '-t', '1'),
+      runs.yardmaster('worker', address, '-t', '1'),
+      runs.yardmaster('worker', address, '-t', '1'),
     ];
     await Promise.all([told.firstLine(), abandoned.firstLine()]);
     told.child.kill('SIGINT');
@@ -175,11 +132,11 @@ describe('scheduler and worker', () => {
   });
 
   test('keep what is known: a worker that is told to end gives its results away first', async () => {
-    const scheduler = new Run('scheduler', '--port', '0');
+    const scheduler = runs.yardmaster('scheduler', '--port', '0');
     const address = await scheduler.firstLine();
     const [leaver, stayer] = [
-      new Run('worker', address, '-t', '1', '-n', 'leaver'),
-      new Run('worker', address, '-t', '1', '-n', 'stayer', '--no-nanny'),
+      runs.yardmaster('worker', address, '-t', '1', '-n', 'leaver'),
+      runs.yardmaster('worker', address, '-t', '1', '-n', 'stayer', '--no-nanny'),
     ];
     await Promise.all([leaver.firstLine(), stayer.firstLine()]);
     const client = await Client.connect(address);
@@ -195,9 +152,18 @@ describe('scheduler and worker', () => {
   });
 
   test('are whole again when the process of the worker is killed, and end without a rest', async () => {
-    const scheduler = new Run('scheduler', '--port', '0');
+    const scheduler = runs.yardmaster('scheduler', '--port', '0');
     const address = await scheduler.firstLine();
-    const worker = new Run('worker', address, '-t', '1', '-n', 'w1', '--log-format', 'text');
+    const worker = runs.yardmaster(
+      'worker',
+      address,
+      '-t',
+      '1',
+      '-n',
+      'w1',
+      '--log-format',
+      'text',
+    );
     const line = await worker.firstLine();
     const client = await Client.connect(address);
     const pid = await client.submit(processId).result();
@@ -215,8 +181,8 @@ describe('scheduler and worker', () => {
   });
 
   test('end together when the scheduler is told to', async () => {
-    const scheduler = new Run('scheduler', '--port', '0');
-    const worker = new Run('worker', await scheduler.firstLine(), '-t', '1');
+    const scheduler = runs.yardmaster('scheduler', '--port', '0');
+    const worker = runs.yardmaster('worker', await scheduler.firstLine(), '-t', '1');
     await worker.firstLine();
     scheduler.child.kill('SIGTERM');
     expect([await scheduler.exit, await worker.exit]).toEqual([0, 0]);
@@ -235,7 +201,7 @@ describe('demo', () => {
     const policies =
       'policies: { queuing: family, workerSelection: balanced, fairness: weighted-fair-share }';
     const config = file('policies.yaml', `scheduler:\n  ${policies}\n`);
-    const run = new Run('demo', '--path', folder, '--query', 'crane', '--config', config);
+    const run = runs.yardmaster('demo', '--path', folder, '--query', 'crane', '--config', config);
     expect(await run.exit).toBe(0);
     expect(run.stdout).toContain('Check      passed');
     expect(run.stdout).toMatch(/ +1 +\d+\.\d\d +crane\n/);
@@ -249,7 +215,7 @@ describe('demo', () => {
     for (let index = 0; index < 300; index++) {
       writeFileSync(join(pages, `p${index}.txt`), `${text} anchor${index % 5}`);
     }
-    const run = new Run(
+    const run = runs.yardmaster(
       'demo',
       '--path',
       pages,
@@ -267,7 +233,7 @@ describe('demo', () => {
   });
 
   test('stops its workers when it is interrupted', async () => {
-    const run = new Run('demo', '--path', 'node_modules', '--limit-files', '4000');
+    const run = runs.yardmaster('demo', '--path', 'node_modules', '--limit-files', '4000');
     while (!run.stdout.includes('Graph')) await run.output();
     const pids = /worker processes (\d+), (\d+)/.exec(run.stdout)!.slice(1).map(Number);
     run.child.kill('SIGINT');

@@ -1,17 +1,15 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { createInterface } from 'node:readline';
+import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { arrow, Client, type Future, keywords, ndarray, python } from '../../adapters/app/index.ts';
+import { DaskRuns } from './dask-runs.ts';
 import { add, arrowOf, describe as shown, first, valueOf } from './fixtures/border-tasks.mjs';
 import { findDaskPython, skipReason } from './pythons.ts';
 
 const found = findDaskPython();
 
-const COMMAND = fileURLToPath(new URL('../../dist/adapters/cli/main.js', import.meta.url));
 const FOLDER = fileURLToPath(new URL('./fixtures', import.meta.url));
 const PATIENCE_MS = 60_000;
 
@@ -22,37 +20,19 @@ const repr = python<(value: unknown) => string>('builtins:repr');
 const sqrt = python<(x: number) => number>('math:sqrt');
 
 describe.skipIf(found === undefined)(`a Dask worker and a Node worker${skipReason(found)}`, () => {
-  const processes: ChildProcess[] = [];
+  let runs: DaskRuns;
   let client: Client;
-  let isConnected = false;
+  let close = (): Promise<void> => Promise.resolve();
   let dask = '';
-  let complaints = '';
-
-  function start(program: string, args: readonly string[]): ChildProcess {
-    const env = { ...process.env, PYTHONPATH: FOLDER };
-    const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env });
-    child.stderr.on('data', (chunk: Buffer) => (complaints += chunk.toString()));
-    child.stdout.resume();
-    processes.push(child);
-    return child;
-  }
 
   beforeAll(async () => {
-    const { command } = found!;
-    const ports = ['--port', '0', '--dask-port', '0', '--python', command];
-    const scheduler = start(process.execPath, [COMMAND, 'scheduler', '--dask', ...ports]);
-    const lines = createInterface({ input: scheduler.stdout! })[Symbol.asyncIterator]();
-    const next = async (): Promise<string> => {
-      const { value } = (await lines.next()) as { value: string | undefined };
-      return /tcp:\/\/\S+/.exec(value ?? complaints)![0];
-    };
-    dask = await next();
-    const ours = await next();
-    const flags = ['--nthreads', '2', '--no-dashboard', '--no-nanny'];
-    start(command, ['-m', 'distributed.cli.dask_worker', dask, ...flags]);
-    start(process.execPath, [COMMAND, 'worker', ours, '--threads', '2']);
-    client = await Client.connect(ours);
-    isConnected = true;
+    runs = new DaskRuns(found!.command, { PYTHONPATH: FOLDER });
+    const scheduler = await runs.scheduler();
+    dask = scheduler.dask;
+    runs.worker(dask, ['--nthreads', '2', '--no-nanny']);
+    runs.yardmaster('worker', scheduler.own, '--threads', '2');
+    client = await Client.connect(scheduler.own);
+    close = () => client.close();
     const joined = async (): Promise<boolean> => {
       const { workers } = await client.identity();
       return workers.filter(({ status }) => status === 'running').length === 2;
@@ -61,14 +41,8 @@ describe.skipIf(found === undefined)(`a Dask worker and a Node worker${skipReaso
   }, PATIENCE_MS);
 
   afterAll(async () => {
-    if (isConnected) await client.close();
-    for (const child of processes.toReversed()) {
-      if (child.exitCode !== null || child.signalCode !== null) continue;
-      child.kill('SIGTERM');
-      const timer = setTimeout(() => child.kill('SIGKILL'), 10_000);
-      await once(child, 'close');
-      clearTimeout(timer);
-    }
+    await close();
+    await runs.end();
   }, PATIENCE_MS);
 
   /** From a task of JavaScript to one of Python that tells what came. */

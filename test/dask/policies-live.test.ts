@@ -1,31 +1,15 @@
-import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 
 import { describe, expect, it } from 'vitest';
 
-import { DaskBench } from './peers.ts';
+import { playScript } from './dask-runs.ts';
 import { findDaskPython } from './pythons.ts';
 
 const daskPython = findDaskPython()?.command;
 const SCENARIOS = fileURLToPath(new URL('fixtures/scenarios.py', import.meta.url));
 
-/** Runs a scenario of the fixture with real workers. @param config - section `scheduler` */
-async function play(scenario: string, config: object): Promise<unknown> {
-  const bench = await DaskBench.start(config, daskPython);
-  try {
-    const { stdout } = await promisify(execFile)(
-      daskPython!,
-      [SCENARIOS, bench.address, scenario],
-      {
-        timeout: 170_000,
-      },
-    );
-    return JSON.parse(stdout.trim().split('\n').at(-1)!);
-  } finally {
-    await bench.close();
-  }
-}
+const play = (scenario: string, config: object): Promise<unknown> =>
+  playScript({ python: daskPython!, script: SCENARIOS, scenario }, config);
 
 describe.skipIf(daskPython === undefined)('with real workers of Dask', { timeout: 180_000 }, () => {
   it('tasks that wait on a busy worker are stolen by one that comes', async () => {

@@ -1,10 +1,9 @@
-import { execFile, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 
 import { describe, expect, it } from 'vitest';
 
-import { DaskBench } from './peers.ts';
+import { playScript } from './dask-runs.ts';
 import { findDaskPython } from './pythons.ts';
 
 const SHUFFLES = fileURLToPath(new URL('fixtures/shuffles.py', import.meta.url));
@@ -20,17 +19,8 @@ if (!hasP2p) {
   );
 }
 
-/** Runs a scenario of the fixture with two real workers. */
-async function play(scenario: string): Promise<unknown> {
-  const bench = await DaskBench.start({}, python);
-  try {
-    const args = [SHUFFLES, bench.address, scenario];
-    const { stdout } = await promisify(execFile)(python!, args, { timeout: 170_000 });
-    return JSON.parse(stdout.trim().split('\n').at(-1)!);
-  } finally {
-    await bench.close();
-  }
-}
+const play = (scenario: string): Promise<unknown> =>
+  playScript({ python: python!, script: SHUFFLES, scenario });
 
 describe.skipIf(!hasP2p)('P2P shuffles with real workers of Dask', { timeout: 180_000 }, () => {
   it('bring equal values together, join, and rechunk', async () => {

@@ -1,0 +1,102 @@
+/** Real processes of a test or benchmark, none of which outlives it. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createRequire } from 'node:module';
+
+const CLI = createRequire(import.meta.url).resolve('#cli');
+/** A process that has not ended this long after it was told to is killed. */
+const GRACE_MS = 10_000;
+
+/** One process, whose output is collected. */
+export class Run {
+  stdout = '';
+  stderr = '';
+  /** Its exit code; null: a signal ended it. */
+  readonly exit: Promise<number | null>;
+  private hasEnded = false;
+  private wakes: (() => void)[] = [];
+
+  constructor(readonly child: ChildProcess) {
+    const wake = (): void => {
+      for (const resolve of this.wakes.splice(0)) resolve();
+    };
+    child.stdout!.setEncoding('utf8').on('data', (text: string) => {
+      this.stdout += text;
+      wake();
+    });
+    child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+      this.stderr += text;
+      wake();
+    });
+    this.exit = new Promise((resolve, reject) => {
+      child.once('error', reject);
+      child.once('close', (code) => {
+        this.hasEnded = true;
+        wake();
+        resolve(code);
+      });
+    });
+  }
+
+  /**
+   * Resolves when something more was printed.
+   * @throws Error when the process has ended, with what it complained of
+   */
+  async output(): Promise<void> {
+    if (!this.hasEnded) await new Promise<void>((resolve) => this.wakes.push(resolve));
+    if (this.hasEnded) throw new Error(`it ended early: ${this.stderr}`);
+  }
+
+  /** The first line on stdout. */
+  async firstLine(): Promise<string> {
+    while (!this.stdout.includes('\n')) await this.output();
+    return this.stdout.split('\n')[0]!;
+  }
+
+  /** The addresses that it prints first, on one stream after the other. */
+  async addresses(count: number): Promise<readonly string[]> {
+    for (;;) {
+      const found = `${this.stdout}${this.stderr}`.match(/tcp:\/\/[\d.]+:\d+(?=\s)/g) ?? [];
+      if (found.length >= count) return found.slice(0, count);
+      await this.output();
+    }
+  }
+
+  /** Ends it, by force when it does not listen. */
+  async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    this.child.kill(signal);
+    const timer = setTimeout(() => this.child.kill('SIGKILL'), GRACE_MS);
+    await this.exit.catch(() => null);
+    clearTimeout(timer);
+  }
+}
+
+/** The processes of one test file. */
+export class Runs {
+  private readonly runs = new Set<Run>();
+
+  /** @param env - variables of all of them, besides those of this process */
+  constructor(private readonly env: NodeJS.ProcessEnv = {}) {}
+
+  start(program: string, args: readonly string[]): Run {
+    const run = new Run(
+      spawn(program, args, {
+        stdio: ['ignore', 'pipe', 'pipe'],
+        env: { ...process.env, ...this.env },
+      }),
+    );
+    this.runs.add(run);
+    const forget = (): void => void this.runs.delete(run);
+    run.exit.then(forget, forget);
+    return run;
+  }
+
+  /** Our command line. */
+  yardmaster(...args: string[]): Run {
+    return this.start(process.execPath, [CLI, ...args]);
+  }
+
+  /** Ends all that still runs, the newest first. */
+  async end(signal?: NodeJS.Signals): Promise<void> {
+    for (const run of [...this.runs].reverse()) await run.end(signal);
+  }
+}

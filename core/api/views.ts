@@ -120,14 +120,14 @@ export interface WorkerView {
   readonly hasWhat: Members<TaskView>;
   /** Tasks sent to it, in the order of assignment. */
   readonly processing: Members<TaskView>;
-  readonly longRunning: ReadonlySet<TaskView>;
+  readonly longRunning: Members<TaskView>;
   /** Ids of runs that were taken back and may still go on: each occupies a thread until it is over. */
-  readonly endingRuns: ReadonlySet<number>;
+  readonly endingRuns: Members<number>;
   /** Results that it lacks and that tasks which were sent there need: it fetches them anyway. */
   readonly needsWhat: { readonly size: number; has(task: TaskView): boolean };
   /** Bytes of these; part of `occupancyS`. */
   readonly networkBytes: number;
-  readonly actors: ReadonlySet<TaskView>;
+  readonly actors: Members<TaskView>;
   readonly resources: ReadonlyMap<string, number>;
   readonly usedResources: ReadonlyMap<string, number>;
   readonly metrics: WorkerMetrics;

@@ -117,17 +117,14 @@ function computeTask(scope: KernelScope, task: TaskState): ComputeTask {
 function moveResources(task: TaskState, worker: WorkerState, sign: 1 | -1): void {
   const resources = task.restrictions?.resources;
   if (resources === undefined) return;
-  for (const [resource, amount] of resources) {
-    const used = worker.usedResources.get(resource) ?? 0;
-    worker.usedResources.set(resource, used + sign * amount);
-  }
+  for (const [resource, amount] of resources) worker.occupy(resource, sign * amount);
 }
 
 /** Whether the worker has memory for all inputs of the task at once, as far as that matters. */
 export function fitsInto(scope: KernelScope, task: TaskState, worker: WorkerState): boolean {
+  if (task.dependencies.length === 0 || !scope.options.refuseOversizedInputs) return true;
   const { memoryLimitBytes } = worker;
-  if (memoryLimitBytes === 0 || !scope.options.refuseOversizedInputs) return true;
-  return inputBytesOf(scope, task) <= memoryLimitBytes;
+  return memoryLimitBytes === 0 || inputBytesOf(scope, task) <= memoryLimitBytes;
 }
 
 function inputBytesOf({ cluster }: KernelScope, { dependencies }: TaskState): number {
@@ -138,8 +135,8 @@ function inputBytesOf({ cluster }: KernelScope, { dependencies }: TaskState): nu
 
 /** Inputs that can never fit make the task fail here, before they take the worker down. */
 function refuseOversized(scope: KernelScope, task: TaskState, worker: WorkerState): boolean {
-  const { memoryLimitBytes } = worker;
   if (fitsInto(scope, task, worker)) return false;
+  const { memoryLimitBytes } = worker;
   const inputBytes = inputBytesOf(scope, task);
   const failure = schedulerFailure(
     'ERR_OUT_OF_MEMORY',

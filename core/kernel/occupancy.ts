@@ -66,8 +66,6 @@ export function recountSlots({ cluster }: KernelScope, prefix: TaskPrefix): void
 }
 
 function updateOpenSlots(cluster: ClusterState, worker: WorkerState, isRunning: boolean): void {
-  worker.judgeLoad();
-  if (!isRunning || worker.openSlots <= 0) cluster.openSlots.delete(worker);
-  else if (cluster.openSlots.has(worker)) cluster.openSlots.update(worker);
-  else cluster.openSlots.add(worker);
+  if (isRunning && worker.openSlots > 0) cluster.openSlots.put(worker, worker.load);
+  else cluster.openSlots.delete(worker);
 }

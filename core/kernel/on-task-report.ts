@@ -6,8 +6,10 @@ import type {
   TaskErred,
   TaskFinished,
 } from '../messages/stimulus.ts';
+import type { ClusterState } from '../state/cluster.ts';
 import { addReplica, addToLongRunning, learnDuration } from '../state/relations.ts';
 import type { TaskState } from '../state/task.ts';
+import type { WorkerState } from '../state/worker.ts';
 import { checkIdleSaturated } from './occupancy.ts';
 import type { KernelScope } from './scope.ts';
 import { transition } from './transition-loop.ts';
@@ -15,9 +17,10 @@ import { transition } from './transition-loop.ts';
 /** O(1), and O(dependents + dependencies) for the task itself. */
 export function onTaskFinished(scope: KernelScope, report: TaskFinished): void {
   const { cluster } = scope;
-  const worker = cluster.workers.get(report.worker);
+  const run = cluster.runs.find(report.runId, report.key);
+  const worker = senderOf(cluster, report, run);
   if (worker === undefined) return;
-  const task = cluster.runs.find(report.runId, report.key) ?? cluster.tasks.get(report.key);
+  const task = run ?? cluster.tasks.get(report.key);
   if (task === undefined || isNotExpected(task)) {
     freeKey(scope, report);
   } else if (task.runId !== report.runId) {
@@ -81,6 +84,16 @@ export function onLongRunning(scope: KernelScope, report: LongRunning): void {
   }
   addToLongRunning(scope.cluster, task, worker);
   checkIdleSaturated(scope, worker);
+}
+
+/** As a rule who has the run: the table of workers need not be asked then. */
+function senderOf(
+  cluster: ClusterState,
+  { worker }: TaskFinished,
+  run: TaskState | undefined,
+): WorkerState | undefined {
+  const expected = run?.processingOn;
+  return expected?.address === worker ? expected : cluster.workers.get(worker);
 }
 
 function isNotExpected({ state }: TaskState): boolean {

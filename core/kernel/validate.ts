@@ -85,7 +85,8 @@ function validateWorker(scope: KernelScope, worker: WorkerState): void {
     cluster.openSlots.has(worker) === (isRunning && worker.openSlots > 0),
     'has an open slot, or is in openSlots, but not both',
   );
-  check(worker.load === worker.runCount / worker.threadCount, 'has more or less to do than judged');
+  const judged = cluster.openSlots.keyOf(worker) ?? worker.load;
+  check(worker.load === judged, 'has more or less to do than judged');
   if (worker.processing.size === 0) {
     check(worker.occupancyS === 0, `has occupancy ${worker.occupancyS} with nothing to do`);
     const isFree = isRunning && worker.endingRuns.size === 0;

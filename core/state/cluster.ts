@@ -1,4 +1,4 @@
-import { IndexedHeap } from '../util/indexed-heap.ts';
+import { RankedHeap } from '../util/ranked-heap.ts';
 import { RankedSet } from '../util/ranked-set.ts';
 import { ClientState, FIRE_AND_FORGET } from './client.ts';
 import type { CostModel } from './cost-model.ts';
@@ -62,8 +62,8 @@ export class ClusterState {
   readonly idle = new RankedSet<WorkerState>(this.workersByRank);
   /** Running workers with much more work than the average. */
   readonly saturated = new RankedSet<WorkerState>(this.workersByRank);
-  /** Running workers with an open slot, the least busy first. */
-  readonly openSlots = new IndexedHeap<WorkerState>(byLoad);
+  /** Running workers with an open slot by load, the least busy first. */
+  readonly openSlots = new RankedHeap<WorkerState>(this.workersByRank);
 
   /** Tasks in `queued`. */
   readonly queued = new TaskQueue();
@@ -201,7 +201,10 @@ export class ClusterState {
     return this.nextWorkerSequence++;
   }
 
-  /** Registers a worker everywhere but in the sets that depend on its load. O(workers). */
+  /**
+   * Registers a worker everywhere but in the sets that depend on its load. O(1) when it comes last in the
+   * order, else O(workers).
+   */
   addWorker(worker: WorkerState): void {
     this.workers.set(worker.address, worker);
     this.aliases.set(worker.name, worker.address);
@@ -210,13 +213,12 @@ export class ClusterState {
     this.countLanguage(worker, 1);
     this.totalThreads += worker.threadCount;
     this.totalMemoryBytes += worker.memoryLimitBytes;
-    this.rerank(() => this.workersByRank.push(worker));
+    this.giveRank(worker);
   }
 
   /** The worker offers that much of a resource. */
   setResource(worker: WorkerState, resource: string, amount: number): void {
-    worker.resources.set(resource, amount);
-    if (!worker.usedResources.has(resource)) worker.usedResources.set(resource, 0);
+    worker.offer(resource, amount);
     const supply = getOrMake(this.resources, resource, () => new Map<string, number>());
     supply.set(worker.address, amount);
   }
@@ -285,23 +287,26 @@ export class ClusterState {
     return group;
   }
 
+  private giveRank(worker: WorkerState): void {
+    const { workersByRank } = this;
+    const last = workersByRank.at(-1);
+    if (last === undefined || this.workerOrder(last, worker) < 0) {
+      worker.rank = workersByRank.length;
+      workersByRank.push(worker);
+    } else this.rerank(() => workersByRank.push(worker));
+  }
+
   private rerank(change: () => void): void {
     const sets = [this.running, this.idle, this.saturated];
     const members = sets.map((set) => [...set]);
+    const open = [...this.openSlots];
     change();
     this.workersByRank.sort(this.workerOrder);
     this.workersByRank.forEach((worker, rank) => (worker.rank = rank));
     sets.forEach((set, index) => set.rebuild(members[index] as WorkerState[]));
-    const open = [...this.openSlots];
     this.openSlots.clear();
-    for (const worker of open) this.openSlots.add(worker);
+    for (const worker of open) this.openSlots.put(worker, worker.load);
   }
-}
-
-/** The least busy worker first: tasks per thread, then rank. */
-function byLoad(a: WorkerState, b: WorkerState): number {
-  const load = a.load - b.load;
-  return load !== 0 ? load : a.rank - b.rank;
 }
 
 function getOrMake<K, V>(map: Map<K, V>, key: K, make: () => V): V {

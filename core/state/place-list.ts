@@ -99,29 +99,26 @@ export class ProcessingList extends PlaceList {}
  * places of further copies are in a table of the worker.
  */
 export class ReplicaList extends PlaceList {
-  private readonly copies = new Map<TaskState, number>();
+  private copies: Map<TaskState, number> | undefined = undefined;
 
   protected override placeOf(task: TaskState): number {
     // The table first: by chance a further copy may be where the first one is on its worker.
-    const place = this.copies.size > 0 ? this.copies.get(task) : undefined;
-    return place ?? task.place;
+    return this.copies?.get(task) ?? task.place;
   }
 
   protected override addPlace(task: TaskState, place: number): void {
-    if (task.place >= 0) this.copies.set(task, place);
+    if (task.place >= 0) (this.copies ??= new Map()).set(task, place);
     else task.place = place;
   }
 
   protected override movePlace(task: TaskState, place: number): void {
-    if (this.isCopy(task)) this.copies.set(task, place);
+    if (this.copies?.has(task) === true) this.copies.set(task, place);
     else task.place = place;
   }
 
   protected override clearPlace(task: TaskState): void {
-    if (this.copies.size === 0 || !this.copies.delete(task)) task.place = -1;
-  }
-
-  private isCopy(task: TaskState): boolean {
-    return this.copies.size > 0 && this.copies.has(task);
+    const { copies } = this;
+    if (copies?.delete(task) !== true) task.place = -1;
+    else if (copies.size === 0) this.copies = undefined;
   }
 }

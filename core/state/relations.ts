@@ -149,8 +149,9 @@ export function removeReplica(cluster: ClusterState, task: TaskState, worker: Wo
   if (task.whoHas.size === 1) cluster.replicated.delete(task);
   if (task.whoHas.size === 0 && task.waiterCount > 0) missInDependents(task);
   // A worker that is leaving fetches nothing any more.
-  const mayFetch = worker.rank >= 0 && worker.processing.size > 0;
-  if (task.waiterCount > 0 && mayFetch) needAgain(cluster, task, worker);
+  if (task.waiterCount > 0 && worker.rank >= 0 && worker.processing.size > 0) {
+    needAgain(cluster, task, worker);
+  }
 }
 
 /** The last copy is gone: dependents that are waiting wait for this one, too. */

@@ -1,3 +1,4 @@
+import { LazySet } from '../util/lazy-set.ts';
 import { SmallSet } from '../util/small-set.ts';
 import { Tally } from '../util/tally.ts';
 import type { CostModel } from './cost-model.ts';
@@ -54,6 +55,10 @@ const NO_METRICS: WorkerMetrics = {
   managedBytes: 0,
 };
 
+/** What most workers have none of: shared, so that ten thousand workers take little room. */
+const NO_AMOUNTS: ReadonlyMap<string, number> = new Map();
+const NOTHING_EXECUTING: ReadonlyMap<TaskState, number> = new Map();
+
 /** How many tasks of one prefix a worker is processing. */
 interface PrefixCount {
   readonly prefix: TaskPrefix;
@@ -67,59 +72,55 @@ interface PrefixCount {
  * `relations.ts` alone.
  */
 export class WorkerState {
-  readonly address: string;
-  /** The address as a list, for messages about results that nobody else holds. */
-  readonly soleAddress: readonly [string];
-  /** The set of workers that has this one as its only member; shared by the tasks that it holds. */
-  readonly alone: SmallSet<WorkerState> = SmallSet.of<WorkerState>(this);
-  readonly name: string;
-  readonly host: string;
-  readonly threadCount: number;
-  readonly memoryLimitBytes: number;
-  /** Of the tasks that it computes. */
-  readonly language: string;
-  /** Offered amounts. */
-  readonly resources = new Map<string, number>();
-  /** Amounts that processing tasks occupy. */
-  readonly usedResources = new Map<string, number>();
+  // First what the steps of its tasks look at, so that it is close together in memory.
 
+  readonly address: string;
   status: WorkerStatus = 'running';
   /** Dense position in the order that breaks ties between workers; moves when workers come and go. */
   rank = -1;
+  readonly threadCount: number;
   /** Root-ish tasks beyond which the worker counts as full; Infinity without queuing. */
   slotLimit = Infinity;
-  /** Runs per thread when it was last judged: its key among the workers with an open slot. */
-  load = 0;
-  /** Position in the heap of workers with an open slot, or -1. Owned by that heap. */
-  place = -1;
-
-  /** Sum of the sizes of the results it holds, spilled ones included, in bytes. */
-  nbytes = 0;
-  /** Results it holds, oldest first. */
-  readonly hasWhat = new ReplicaList();
   /** Tasks sent to it, seceded ones included. */
   readonly processing = new ProcessingList();
   /** The part of `processing` that seceded from its thread. */
-  readonly longRunning = new Set<TaskState>();
-  /** Seconds that tasks have been running, as of the last heartbeat. */
-  executing: ReadonlyMap<TaskState, number> = new Map();
+  readonly longRunning = new LazySet<TaskState>();
+  /** Ids of runs that were taken back and of which it has not told that they are over. */
+  readonly endingRuns = new LazySet<number>();
+  /** Processing and not seceded tasks by prefix, in no order that matters. */
+  readonly prefixCounts: PrefixCount[] = [];
   /** Dependencies of processing tasks that it does not hold, with the number of tasks that need each. */
   readonly needsWhat = new Tally<TaskState>();
   /** Sum of the sizes of what is in `needsWhat`, in bytes. */
   networkBytes = 0;
-  /** Processing and not seceded tasks by prefix, in no order that matters. */
-  readonly prefixCounts: PrefixCount[] = [];
+  /** Results it holds, oldest first. */
+  readonly hasWhat = new ReplicaList();
+  /** Sum of the sizes of the results it holds, spilled ones included, in bytes. */
+  nbytes = 0;
+  /** The set of workers that has this one as its only member; shared by the tasks that it holds. */
+  readonly alone: SmallSet<WorkerState> = SmallSet.of<WorkerState>(this);
+  /** The address as a list, for messages about results that nobody else holds. */
+  readonly soleAddress: readonly [string];
+
+  readonly memoryLimitBytes: number;
+  readonly name: string;
+  readonly host: string;
+  /** Of the tasks that it computes. */
+  readonly language: string;
+  /** Offered amounts. */
+  resources: ReadonlyMap<string, number> = NO_AMOUNTS;
+  private occupied: Map<string, number> | undefined = undefined;
+  /** Seconds that tasks have been running, as of the last heartbeat. */
+  executing: ReadonlyMap<TaskState, number> = NOTHING_EXECUTING;
   /** Steals without an answer in which it is the victim or the thief. */
   stealsInFlight = 0;
   /** Seconds of work, and tasks, that it will have more when they succeed; less: negative. */
   inFlightS = 0;
   inFlightTasks = 0;
-  /** Ids of runs that were taken back and of which it has not told that they are over. */
-  readonly endingRuns = new Set<number>();
   /** Results of another language that it has as translations: never given to others. */
-  readonly translations = new Set<TaskState>();
+  readonly translations = new LazySet<TaskState>();
   /** Actors that live or are being made here. */
-  readonly actors = new Set<TaskState>();
+  readonly actors = new LazySet<TaskState>();
 
   metrics: WorkerMetrics = NO_METRICS;
   /** Scheduler's clock in milliseconds. */
@@ -144,9 +145,25 @@ export class WorkerState {
     this.language = identity.language ?? 'javascript';
     this.lastSeenMs = nowMs;
     for (const [resource, amount] of Object.entries(identity.resources)) {
-      this.resources.set(resource, amount);
-      this.usedResources.set(resource, 0);
+      this.offer(resource, amount);
     }
+  }
+
+  /** Amounts that processing tasks occupy. */
+  get usedResources(): ReadonlyMap<string, number> {
+    return this.occupied ?? NO_AMOUNTS;
+  }
+
+  /** It offers that much of a resource from now on. */
+  offer(resource: string, amount: number): void {
+    this.resources = new Map([...this.resources, [resource, amount]]);
+    if (!this.usedResources.has(resource)) this.occupy(resource, 0);
+  }
+
+  /** Tasks occupy so much more (less: negative) of a resource. */
+  occupy(resource: string, amount: number): void {
+    this.occupied ??= new Map();
+    this.occupied.set(resource, (this.occupied.get(resource) ?? 0) + amount);
   }
 
   get serverId(): string {
@@ -180,9 +197,9 @@ export class WorkerState {
     return this.processing.size + this.endingRuns.size;
   }
 
-  /** Looks at {@link load} anew. In the heap of open slots, the worker must be put in its place then. */
-  judgeLoad(): void {
-    this.load = this.runCount / this.threadCount;
+  /** Runs per thread: what workers with an open slot are sorted by. */
+  get load(): number {
+    return this.runCount / this.threadCount;
   }
 
   get memory(): MemoryState {

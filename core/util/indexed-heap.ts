@@ -65,26 +65,6 @@ export class IndexedHeap<T extends HeapMember> implements Iterable<T> {
     this.items.length = 0;
   }
 
-  /** Appends the k smallest members to an array, in ascending order. O(k * k); for a small k. */
-  smallestInto(target: T[], k: number): void {
-    const { items, compare } = this;
-    const end = target.length + Math.min(k, items.length);
-    // Positions whose parents have been taken: the next smallest is one of them.
-    const open = items.length > 0 ? [0] : [];
-    while (target.length < end) {
-      let best = 0;
-      for (let n = 1; n < open.length; n++) {
-        const [index, bestIndex] = [open[n] as number, open[best] as number];
-        if (compare(items[index] as T, items[bestIndex] as T) < 0) best = n;
-      }
-      const [index] = open.splice(best, 1) as [number];
-      target.push(items[index] as T);
-      for (let child = 2 * index + 1; child <= 2 * index + 2; child++) {
-        if (child < items.length) open.push(child);
-      }
-    }
-  }
-
   /** The members in ascending order: a sorted copy, O(n log n). For views and tests. */
   sorted(): T[] {
     return this.items.toSorted(this.compare);

@@ -6,11 +6,13 @@ export interface Ranked {
 /**
  * A set whose members are iterated in ascending rank, whatever the order in which they came in.
  *
- * One bit per rank: membership is O(1), the k-th member and iteration are O(ranks / 32). The owner of
- * the ranks must {@link rebuild} the set when ranks move.
+ * One bit per rank: membership is O(1), iteration is O(ranks / 32), and the k-th member is found in
+ * O(ranks / 1024). The owner of the ranks must {@link rebuild} the set when ranks move.
  */
 export class RankedSet<T extends Ranked> implements Iterable<T> {
   private words: number[] = [];
+  /** How many members there are in each block of 32 words. */
+  private blocks: number[] = [];
   private count = 0;
 
   /** @param byRank - the owner's table of all possible members, indexed by rank. */
@@ -27,10 +29,12 @@ export class RankedSet<T extends Ranked> implements Iterable<T> {
   add(member: T): void {
     const word = member.rank >>> 5;
     while (this.words.length <= word) this.words.push(0);
+    while (this.blocks.length <= word >>> 5) this.blocks.push(0);
     const before = this.words[word] as number;
     const after = before | (1 << (member.rank & 31));
     if (after === before) return;
     this.words[word] = after;
+    (this.blocks[word >>> 5] as number)++;
     this.count++;
   }
 
@@ -41,19 +45,25 @@ export class RankedSet<T extends Ranked> implements Iterable<T> {
     const after = before & ~(1 << (member.rank & 31));
     if (after === before) return false;
     this.words[word] = after;
+    (this.blocks[word >>> 5] as number)--;
     this.count--;
     return true;
   }
 
   clear(): void {
     this.words.length = 0;
+    this.blocks.length = 0;
     this.count = 0;
   }
 
   /** The k-th member in ascending rank, from 0. */
   at(k: number): T | undefined {
     let left = k;
-    for (let word = 0; word < this.words.length; word++) {
+    let block = 0;
+    while (block < this.blocks.length && left >= (this.blocks[block] as number)) {
+      left -= this.blocks[block++] as number;
+    }
+    for (let word = block << 5; word < this.words.length; word++) {
       let bits = this.words[word] as number;
       const inWord = popCount(bits);
       if (left >= inWord) {

@@ -11,10 +11,14 @@ import { emptyList } from './empty-list.ts';
 export class SmallSet<T> implements Iterable<T> {
   private static readonly none = new SmallSet<unknown>(emptyList());
 
+  readonly size: number;
+
   private constructor(
     /** The members in insertion order, for loops that must be fast. */
     readonly items: readonly T[],
-  ) {}
+  ) {
+    this.size = items.length;
+  }
 
   /** The empty set. There is one. */
   static empty<T>(): SmallSet<T> {
@@ -23,10 +27,6 @@ export class SmallSet<T> implements Iterable<T> {
 
   static of<T>(item: T): SmallSet<T> {
     return new SmallSet([item]);
-  }
-
-  get size(): number {
-    return this.items.length;
   }
 
   has(item: T): boolean {

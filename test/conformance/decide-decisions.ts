@@ -130,8 +130,9 @@ function addWorker(
   if (worker.status === 'running') cluster.running.add(worker);
   if (recorded.idle) cluster.idle.add(worker);
   if (recorded.saturated) cluster.saturated.add(worker);
-  worker.judgeLoad();
-  if (recorded.openSlots && worker.status === 'running') cluster.openSlots.add(worker);
+  if (recorded.openSlots && worker.status === 'running') {
+    cluster.openSlots.put(worker, worker.load);
+  }
 }
 
 /** Gives the worker tasks that add up to the recorded occupancy. */

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { IndexedHeap } from '../../core/util/indexed-heap.ts';
+import { RankedHeap } from '../../core/util/ranked-heap.ts';
 import { RankedSet } from '../../core/util/ranked-set.ts';
 import { SmallSet } from '../../core/util/small-set.ts';
 
@@ -45,16 +46,39 @@ it('a heap gives its members in order, whatever was added, removed and changed',
         expect(heap.peek()).toBe([...model].sort(order)[0]);
       }
       expect(heap.sorted()).toEqual([...model].sort(order));
-      const first: Item[] = [];
-      heap.smallestInto(first, 4);
-      expect(first).toEqual([...model].sort(order).slice(0, 4));
+    }),
+  );
+});
+
+it('a heap by rank gives its members by their numbers, then by rank', () => {
+  const members = Array.from({ length: 21 }, (_, rank) => ({ rank }));
+  fc.assert(
+    fc.property(steps, (all) => {
+      const heap = new RankedHeap(members);
+      const model = new Map<number, number>();
+      for (const { what, id, value } of all) {
+        const member = members[id]!;
+        if (what === 'add' || what === 'update') {
+          heap.put(member, value / 2);
+          model.set(id, value / 2);
+        } else expect(heap.delete(member)).toBe(model.delete(id));
+        const expected = [...model].sort((a, b) => a[1] - b[1] || a[0] - b[0]);
+        const first: { rank: number }[] = [];
+        heap.smallestInto(first, 4);
+        expect(heap.peek()?.rank).toBe(expected[0]?.[0]);
+        expect(heap.sorted().map(({ rank }) => rank)).toEqual(expected.map(([rank]) => rank));
+        expect(first).toEqual(heap.sorted().slice(0, 4));
+        expect([...heap].length).toBe(model.size);
+        expect([heap.size, heap.has(member)]).toEqual([model.size, model.has(id)]);
+        expect(heap.keyOf(member)).toBe(model.get(id));
+      }
     }),
   );
 });
 
 it('a ranked set gives its members by rank, whatever was added and removed', () => {
-  const members = Array.from({ length: 100 }, (_, rank) => ({ rank }));
-  const changes = fc.array(fc.tuple(fc.boolean(), fc.nat(99)));
+  const members = Array.from({ length: 3000 }, (_, rank) => ({ rank }));
+  const changes = fc.array(fc.tuple(fc.boolean(), fc.nat(2999)));
   fc.assert(
     fc.property(changes, (all) => {
       const set = new RankedSet(members);

@@ -49,6 +49,8 @@ export interface FrontOptions {
   readonly listenAddress: string;
   /** Pythons that may read graphs. */
   readonly pythons: readonly PythonCommand[];
+  /** Whether one is started before there is a client that needs it. */
+  readonly startsPython: boolean;
   /** Milliseconds that it may take for one graph. */
   readonly pythonTimeoutMs: number;
   /** Of the status page; 0 for any, below 0 for none. */
@@ -179,6 +181,7 @@ export class Front implements DaskContext {
       (comm) => void this.serve(comm),
     );
     this.startedS = this.nowS();
+    if (options.startsPython) this.graphs.start();
     await this.showStatus();
     return this.listener.address;
   }

@@ -2,7 +2,7 @@ import { definePlugin, PLUGIN_API_VERSION } from '../../core/api/index.ts';
 import { languageOf } from './border/language.ts';
 import { Front } from './front.ts';
 import { EXTENSIONS } from './extensions/index.ts';
-import { pythonCommands } from './graph/index.ts';
+import { isNamed, pythonCommands } from './graph/index.ts';
 import { withTls } from './open-socket.ts';
 import { RPC } from './rpc/index.ts';
 import { credentialsFor, type TlsFiles } from './tls-config.ts';
@@ -12,8 +12,8 @@ export interface DaskOptions {
   /** Where Dask's workers, nannies and clients reach the scheduler. Port 0 chooses a free one. */
   readonly address: string;
   /**
-   * The Python that reads graphs; it needs the packages that clients use. Default: one that is found
-   * and has the version of the clients.
+   * The Python that reads graphs; it needs the packages that clients use. It starts with the scheduler.
+   * Default: one that is found and has the version of the clients, started for the first of them.
    */
   readonly python?: string;
   /** Milliseconds that reading one graph may take. */
@@ -63,6 +63,8 @@ export default definePlugin<DaskOptions>({
       ...withTls(tls),
       listenAddress: options.address,
       pythons: pythonCommands(options.python),
+      // One that is to be found is chosen by the version of the first client.
+      startsPython: isNamed(options.python),
       pythonTimeoutMs: options.pythonTimeoutMs,
       statusPort: options.statusPort,
       rpc: RPC,

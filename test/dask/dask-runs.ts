@@ -16,9 +16,11 @@ export class DaskRuns extends Runs {
   }
 
   /** `yardmaster scheduler --dask` on two free ports. */
-  async scheduler(): Promise<{ readonly run: Run; readonly dask: string; readonly own: string }> {
+  async scheduler(
+    ...flags: string[]
+  ): Promise<{ readonly run: Run; readonly dask: string; readonly own: string }> {
     const ports = ['--port', '0', '--dask-port', '0', '--python', this.python];
-    const run = this.yardmaster('scheduler', '--dask', ...ports);
+    const run = this.yardmaster('scheduler', '--dask', ...ports, ...flags);
     const [dask, own] = (await run.addresses(2)) as [string, string];
     return { run, dask, own };
   }

@@ -9,8 +9,10 @@ import {
   isCallSpec,
   pythonCommands,
   type GraphMessage,
+  type HelperOptions,
   type UnpackedGraph,
 } from '../../adapters/dask-wire/graph/index.ts';
+import { DaskRuns } from './dask-runs.ts';
 import { findDaskPython, skipReason } from './pythons.ts';
 
 const python = findDaskPython();
@@ -25,10 +27,15 @@ const context = {
 };
 const unpackers: GraphUnpacker[] = [];
 
-function anUnpacker(options: { commands?: [string][]; timeoutMs?: number } = {}): GraphUnpacker {
-  const { commands = [[python?.command ?? '']], timeoutMs = 60_000 } = options;
+function anUnpacker(options: Partial<HelperOptions> = {}): GraphUnpacker {
   const unpacker = new GraphUnpacker(
-    { commands, timeoutMs, clock: new SystemClock(), log: silent },
+    {
+      commands: [[python?.command ?? '']],
+      timeoutMs: 60_000,
+      clock: new SystemClock(),
+      log: silent,
+      ...options,
+    },
     context,
   );
   unpackers.push(unpacker);
@@ -182,6 +189,27 @@ describe.skipIf(python === undefined)('the choice of a Python', () => {
     expect(unpacker.pid).toBeGreaterThan(0);
   });
 
+  it('one that is named starts with the scheduler, before there is any client', async () => {
+    const runs = new DaskRuns(python!.command);
+    const { run } = await runs.scheduler('--log-level', 'info');
+    while (!run.stderr.includes('the Python helper is ready')) await run.output();
+    await runs.end();
+  });
+
+  it('one that is started early may have another version than the client, which is said', async () => {
+    const warnings: string[] = [];
+    const unpacker = anUnpacker({
+      log: { ...silent, warn: (_, text = '') => warnings.push(text) },
+    });
+    unpacker.start();
+    await unpacker.packages();
+    unpacker.prepare('2099.1.0');
+    const { pid } = unpacker;
+    expect(warnings).toEqual([expect.stringContaining('different versions of distributed')]);
+    await unpacker.packages();
+    expect(unpacker.pid).toBe(pid);
+  });
+
   it('the environment names some, the user exactly one', () => {
     const environment = { PYTHON: '/a/python', VIRTUAL_ENV: '/venv' };
     expect(pythonCommands('', environment).map(([program]) => program)).toEqual([
@@ -204,6 +232,15 @@ describe('a Python that cannot be used', () => {
       code: 'ERR_CONNECT',
       message: expect.stringContaining('no-such-python') as string,
     });
+  });
+
+  it('one that is named is said to be so while the scheduler starts, which goes on', async () => {
+    const runs = new DaskRuns('false');
+    const { run } = await runs.scheduler();
+    while (!run.stderr.includes('ended before it was ready')) await run.output();
+    expect(run.stderr).toContain('--python');
+    expect(run.child.exitCode).toBe(null);
+    await runs.end();
   });
 
   it('a command that is no Python is named, and is started again for the next graph', async () => {

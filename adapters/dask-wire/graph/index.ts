@@ -10,7 +10,7 @@ import { assembleGraph } from './unpack-answers.ts';
 import type { GraphContext, UnpackedGraph } from './unpacked.ts';
 
 export type { GraphMessage } from './materialized.ts';
-export { pythonCommands } from './python-commands.ts';
+export { isNamed, pythonCommands } from './python-commands.ts';
 export type { HelperAnswer, HelperOptions, PythonCommand, PythonFailure } from './python-helper.ts';
 export { isCallSpec, type CallSpec, type GraphContext, type UnpackedGraph } from './unpacked.ts';
 
@@ -47,6 +47,11 @@ export class GraphUnpacker {
   /** Process id of the helper, while there is one. */
   get pid(): number | undefined {
     return this.helper.pid;
+  }
+
+  /** Starts the helper before there is any client. When that fails, it is tried again when it is needed. */
+  start(): void {
+    this.helper.prepare();
   }
 
   /**

@@ -15,7 +15,7 @@ export function pythonCommands(
   python: string | undefined,
   environment: Readonly<Record<string, string | undefined>> = process.env,
 ): PythonCommand[] {
-  if (python !== undefined && python.trim() !== '') return [commandOf(python.trim())];
+  if (isNamed(python)) return [commandOf(python.trim())];
   const { PYTHON, VIRTUAL_ENV } = environment;
   const found: string[] = [];
   if (PYTHON !== undefined && PYTHON !== '') found.push(PYTHON);
@@ -23,6 +23,11 @@ export function pythonCommands(
     found.push(join(VIRTUAL_ENV, process.platform === 'win32' ? 'Scripts' : 'bin', 'python'));
   }
   return [...new Set([...found, ...USUAL])].map((each) => [each]);
+}
+
+/** Whether the user names the one to use. */
+export function isNamed(python: string | undefined): python is string {
+  return python !== undefined && python.trim() !== '';
 }
 
 /** A path may have blanks in it. */

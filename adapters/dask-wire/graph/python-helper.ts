@@ -73,9 +73,16 @@ export class PythonHelper {
     return this.process?.pid;
   }
 
-  /** Starts the process, for a client that will ask soon. @param version - its `distributed` */
-  prepare(version: string): void {
-    this.wantedVersion ??= version;
+  /**
+   * Starts the process before it is asked.
+   * @param version - `distributed` of a client that will ask soon; undefined: nobody is known yet
+   */
+  prepare(version?: string): void {
+    if (this.wantedVersion === undefined && version !== undefined) {
+      this.wantedVersion = version;
+      const [command] = this.candidates;
+      if (this.isReady && command !== undefined) this.compareVersions(command, this.versions);
+    }
     if (this.process === undefined && !this.isClosed) this.start();
   }
 
@@ -143,13 +150,13 @@ export class PythonHelper {
   private passOver(
     process: HelperProcess,
     command: PythonCommand,
-    { distributed }: Readonly<Record<string, unknown>>,
+    versions: Readonly<Record<string, unknown>>,
   ): boolean {
     const { wantedVersion } = this;
-    if (wantedVersion === undefined || distributed === wantedVersion) return false;
-    if (this.fallback === command) {
-      const message = 'the Python helper and the client have different versions of distributed';
-      this.options.log.warn({ helper: distributed, client: wantedVersion, command }, message);
+    if (wantedVersion === undefined || versions['distributed'] === wantedVersion) return false;
+    const isLast = this.candidates.length === 1;
+    if (isLast && (this.fallback ?? command) === command) {
+      this.compareVersions(command, versions);
       return false;
     }
     this.fallback ??= command;
@@ -159,6 +166,16 @@ export class PythonHelper {
     process.kill();
     this.start();
     return true;
+  }
+
+  private compareVersions(
+    command: PythonCommand,
+    { distributed: helper }: Readonly<Record<string, unknown>>,
+  ): void {
+    const { wantedVersion: client } = this;
+    if (helper === client) return;
+    const message = 'the Python helper and the client have different versions of distributed';
+    this.options.log.warn({ helper, client, command }, message);
   }
 
   private send(process: HelperProcess, request: Request): void {
@@ -196,7 +213,9 @@ export class PythonHelper {
     this.timer?.cancel();
     if (!wasReady && this.tryNext(reason)) return;
     const failed = this.requests.splice(0, wasReady ? 1 : this.requests.length);
-    this.options.log.error({ err: reason, requests: failed.length }, reason.message);
+    const told = { err: reason, requests: failed.length };
+    if (failed.length > 0) this.options.log.error(told, reason.message);
+    else this.options.log.warn(told, reason.message);
     for (const { reject } of failed) reject(wasReady ? reason : this.allReasons(reason));
     if (!wasReady) this.startOver();
     // What was answered in part is answered anew.

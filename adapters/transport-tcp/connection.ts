@@ -32,6 +32,9 @@ const FULL_READ_BYTES = 64 * 1024;
 /** Full reads, one after the other, after which everybody else has a turn. */
 const FULL_READS_MAX = 4;
 
+/** Milliseconds for which what is not urgent waits for something that is. */
+const COMPANY_MS = 10;
+
 /** Beyond this, frames are given to the socket before the end of the turn. */
 const EARLY_WRITE_BYTES = 256 * 1024;
 
@@ -53,6 +56,8 @@ export class TcpConnection implements Connection {
   private flushing = false;
   private error: Error | undefined;
   private closeTimer: Timer | undefined;
+  /** Set while something may wait that is not urgent. */
+  private companyTimer: Timer | undefined;
   /** Grow when bytes go or come; tell a slow peer from one that stands still. */
   private sentCount = 0;
   private receivedCount = 0;
@@ -119,6 +124,14 @@ export class TcpConnection implements Connection {
         this.flush();
       });
     }
+  }
+
+  sendLater(...messages: readonly WireMessage[]): void {
+    if (this.state !== 'open') return;
+    this.writer.add(messages);
+    if (this.writer.nbytes >= EARLY_WRITE_BYTES) this.flush();
+    // Not cancelled when something urgent leaves first: there will be more, and a timer has its cost.
+    else this.companyTimer ??= this.services.clock.setTimer(COMPANY_MS, () => this.endWait());
   }
 
   drained(): Promise<void> {
@@ -206,6 +219,11 @@ export class TcpConnection implements Connection {
     this.queue.pump();
   }
 
+  private endWait(): void {
+    this.companyTimer = undefined;
+    if (!this.flushing) this.flush();
+  }
+
   private onProgress(): void {
     this.sentCount++;
     if (this.drainWaiters.length === 0) return;
@@ -241,6 +259,7 @@ export class TcpConnection implements Connection {
   private finish(): void {
     this.state = 'over';
     this.closeTimer?.cancel();
+    this.companyTimer?.cancel();
     this.queue.clear();
     this.releaseDrainWaiters();
     this.resolveOver();

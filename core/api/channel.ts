@@ -55,6 +55,13 @@ export class Channel implements ConnectionHandlers {
     this.connection.send(...messages);
   }
 
+  /** As `send`, in the same order, but what nobody waits for, and need not be sent for its own sake. */
+  sendLater(...messages: readonly WireMessage[]): void {
+    const { connection } = this;
+    if (connection.sendLater === undefined) connection.send(...messages);
+    else connection.sendLater(...messages);
+  }
+
   /**
    * @param timeoutMs - Infinity waits for as long as the connection lives
    * @throws RemoteError what the peer's handler threw

@@ -31,6 +31,11 @@ export interface Connection {
    * account of the peer: a failure arrives once, through `onClose`. After `close` it is a no-op.
    */
   send(...messages: readonly WireMessage[]): void;
+  /**
+   * As `send`, in the same order, for what nobody waits for: it may stay a few milliseconds, until something
+   * leaves that is urgent. A transport without it sends at once.
+   */
+  sendLater?(...messages: readonly WireMessage[]): void;
   /** Resolves when little enough is buffered for bulk data to go on, or the connection is over. */
   drained(): Promise<void>;
   /** Sends what is queued, then closes. Resolves when the connection is over. */

@@ -2,7 +2,12 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { YardmasterError } from '../api/errors.ts';
 import type { WireMessage } from '../api/transport.ts';
 import { pathText, show, hint } from '../config/errors.ts';
-import { isTaskFinished } from './quick-checks.ts';
+import {
+  isClientReleasesKeys,
+  isPlainGraph,
+  isReleaseWorkerData,
+  isTaskFinished,
+} from './quick-checks.ts';
 
 /**
  * The form of every message that comes from outside. Fields that are not listed pass: a newer peer
@@ -177,7 +182,9 @@ const compiled = new Map<string, ValidateFunction>();
 
 /** @throws YardmasterError `ERR_PROTOCOL` naming the field */
 export function checkWorkerReport(message: WireMessage): void {
-  if (!isTaskFinished(message)) checkReport('worker', WORKER_REPORTS, message);
+  if (!isTaskFinished(message) && !isReleaseWorkerData(message)) {
+    checkBySchema('worker', message);
+  }
   const { op, value } = message;
   if (op === 'task-finished' && value !== undefined && !(value instanceof Uint8Array)) {
     throw broken(`worker message ${op}`, 'value', 'must be bytes', value);
@@ -186,7 +193,8 @@ export function checkWorkerReport(message: WireMessage): void {
 
 /** @throws YardmasterError `ERR_PROTOCOL` naming the field */
 export function checkClientReport(message: WireMessage): void {
-  checkReport('client', CLIENT_REPORTS, message);
+  if (isPlainGraph(message) || isClientReleasesKeys(message)) return;
+  checkBySchema('client', message);
 }
 
 /** @throws YardmasterError `ERR_PROTOCOL` naming the field, or the method when there is none such */
@@ -197,11 +205,12 @@ export function checkRequest(method: unknown, parameters: unknown): void {
   validate(`request ${method}`, REQUESTS[method] as object, parameters);
 }
 
-function checkReport(
-  from: string,
-  schemas: Readonly<Record<string, object>>,
-  message: WireMessage,
-): void {
+/**
+ * The full check of a report, which says what is wrong.
+ * @throws YardmasterError `ERR_PROTOCOL` naming the field
+ */
+export function checkBySchema(from: 'worker' | 'client', message: WireMessage): void {
+  const schemas = from === 'worker' ? WORKER_REPORTS : CLIENT_REPORTS;
   const { op } = message;
   if (typeof op !== 'string' || !Object.hasOwn(schemas, op)) {
     throw unknown(`message of a ${from}`, op, Object.keys(schemas));

@@ -119,8 +119,10 @@ export class Session implements ChannelHandlers {
   }
 
   send(message: WireMessage): void {
-    if (this.held === undefined) this.channel.send(message);
-    else this.held.push(message);
+    if (this.held !== undefined) this.held.push(message);
+    // Memory may be freed with the next task; a write for it alone would delay that.
+    else if (message['op'] === 'free-keys') this.channel.sendLater(message);
+    else this.channel.send(message);
   }
 
   /** Sends what is queued, then closes. */

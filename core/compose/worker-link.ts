@@ -143,7 +143,9 @@ export class WorkerLink {
 
   /** A message of the machine, which has named it. */
   send(message: WireMessage): void {
-    this.channel?.send(message);
+    // What the scheduler has freed it knows to be gone; nobody waits for the confirmation.
+    if (message['op'] === 'release-worker-data') this.channel?.sendLater(message);
+    else this.channel?.send(message);
   }
 
   /**

@@ -29,6 +29,8 @@ interface Round {
 
 /** Tasks that run first: connections, compilers and modules are warm after them. */
 const WARM_UP_TASKS = 50_000;
+/** Then so many one after the other, which take other ways through the code than many at once. */
+const WARM_UP_CALLS = 3000;
 /** Linux counts the CPU time of other processes in hundredths of a second. */
 const CLOCK_TICK_US = 10_000;
 
@@ -71,6 +73,7 @@ async function measureOurs(): Promise<void> {
     let next = 0;
     const arguments_ = (count: number): number[] => Array.from({ length: count }, () => next++);
     await mapAll(client, arguments_(WARM_UP_TASKS));
+    if (what === 'latency') await oneByOne(client, arguments_(WARM_UP_CALLS));
     const rounds: Round[] = [];
     for (let round = 0; round < Math.max(1, Number(repeat)); round++) {
       rounds.push(await measure(cluster, client, arguments_(Number(tasks))));

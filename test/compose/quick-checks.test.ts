@@ -1,8 +1,13 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { WireMessage } from '../../core/api/index.ts';
-import { checkWorkerReport } from '../../core/compose/inbound.ts';
-import { isTaskFinished } from '../../core/compose/quick-checks.ts';
+import { checkBySchema } from '../../core/compose/inbound.ts';
+import {
+  isClientReleasesKeys,
+  isPlainGraph,
+  isReleaseWorkerData,
+  isTaskFinished,
+} from '../../core/compose/quick-checks.ts';
 
 const sound: WireMessage = {
   op: 'task-finished',
@@ -24,13 +29,15 @@ const anything = fc.oneof(
 const field = fc.constantFrom(...Object.keys(sound), 'metadata', 'unheardOf');
 const changed = fc
   .dictionary(field, anything, { maxKeys: 3, noNullPrototype: true })
-  .map((changes): WireMessage => ({ ...sound, ...changes, op: 'task-finished' }));
+  .map((changes): WireMessage => ({
+    ...sound,
+    ...changes,
+    op: 'task-finished',
+  }));
 
-/** The schema alone: a message that the quick check never takes for sure, with the same answer. */
 function schemaTakes(message: WireMessage): boolean {
-  const metadata = message['metadata'] ?? {};
   try {
-    checkWorkerReport({ ...message, metadata });
+    checkBySchema('worker', message);
     return true;
   } catch {
     return false;
@@ -64,4 +71,87 @@ it('an ordinary report is taken for sure', () => {
       expect(isTaskFinished({ op: 'task-finished', ...fields })).toBe(true);
     }),
   );
+});
+
+const key = fc.string({ minLength: 1 });
+const keys = fc.oneof({ weight: 9, arbitrary: fc.array(key) }, { weight: 1, arbitrary: anything });
+const plainTask = fc.record(
+  { key, dependencies: keys, runSpec: fc.anything() },
+  { noNullPrototype: true },
+);
+const oddTask = fc
+  .tuple(plainTask, fc.dictionary(taskField(), anything, { maxKeys: 2, noNullPrototype: true }))
+  .map(([task, changes]) => ({ ...task, ...changes }));
+const graphField = fc.constantFrom(
+  ...['tasks', 'keys', 'fifoTimeoutMs', 'submittingTask', 'parts', 'stimulusId', 'unheardOf'],
+);
+
+function taskField(): fc.Arbitrary<string> {
+  const names = ['rank', 'userPriority', 'retries', 'workers', 'hosts', 'allowOtherWorkers'];
+  return fc.constantFrom(...names, 'resources', 'actor', 'annotations', 'group', 'prefix', 'key');
+}
+
+const CASES = [
+  {
+    from: 'client',
+    op: 'update-graph',
+    isSure: isPlainGraph,
+    fields: fc
+      .tuple(
+        fc.record({
+          tasks: fc.array(fc.oneof(plainTask, oddTask), { maxLength: 2 }),
+          keys,
+        }),
+        fc.dictionary(graphField, anything, {
+          maxKeys: 2,
+          noNullPrototype: true,
+        }),
+      )
+      .map(([graph, changes]) => ({ ...graph, ...changes })),
+  },
+  {
+    from: 'client',
+    op: 'client-releases-keys',
+    isSure: isClientReleasesKeys,
+    fields: fc.record({ keys, stimulusId: anything }, { requiredKeys: [], noNullPrototype: true }),
+  },
+  {
+    from: 'worker',
+    op: 'release-worker-data',
+    isSure: isReleaseWorkerData,
+    fields: fc.record(
+      {
+        key: fc.oneof(fc.string(), anything),
+        stimulusId: fc.oneof(fc.string(), anything),
+      },
+      { requiredKeys: [], noNullPrototype: true },
+    ),
+  },
+] as const;
+
+it.each(CASES)('a $op that is taken for sure is one that the schema takes', (each) => {
+  const taken = { count: 0 };
+  fc.assert(
+    fc.property(each.fields as fc.Arbitrary<WireMessage>, (fields) => {
+      const message = { ...fields, op: each.op };
+      if (!each.isSure(message)) return;
+      taken.count++;
+      expect(() => checkBySchema(each.from, message)).not.toThrow();
+    }),
+    { numRuns: 5000 },
+  );
+  expect(taken.count).toBeGreaterThan(100);
+});
+
+it('what a client of ours submits and lets go is taken for sure', () => {
+  const task = { key: 'x', dependencies: ['y'], runSpec: {} };
+  const submitted = {
+    tasks: [task],
+    keys: ['x'],
+    fifoTimeoutMs: 100,
+    stimulusId: 'update-graph-1',
+  };
+  expect(isPlainGraph({ op: 'update-graph', ...submitted })).toBe(true);
+  expect(isClientReleasesKeys({ op: 'client-releases-keys', keys: ['x'] })).toBe(true);
+  expect(isReleaseWorkerData({ op: 'release-worker-data', key: 'x' })).toBe(true);
 });

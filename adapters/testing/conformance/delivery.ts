@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { Connection, WireMessage } from '../../../core/api/index.ts';
 
 import { type Clauses, DEAF } from './bench.ts';
 
@@ -90,6 +91,29 @@ export const DELIVERY_CLAUSES: Clauses = {
     assert.deepEqual(server.batches, [[{ n: 1 }, { n: 2 }, { n: 3 }]]);
   },
 
+  async 'what may be sent later keeps its place, and comes when nothing else is sent'(bench) {
+    const [client, server] = await bench.pair();
+    client.act((connection) => {
+      sendLater(connection, { n: 1 });
+      connection.send({ n: 2 });
+      sendLater(connection, { n: 3 });
+    });
+    await bench.until(() => server.messages.length === 3);
+    client.act((connection) => sendLater(connection, { n: 4 }));
+    await bench.until(() => server.messages.length === 4);
+    assert.deepEqual(server.messages, [{ n: 1 }, { n: 2 }, { n: 3 }, { n: 4 }]);
+  },
+
+  async 'what may be sent later is sent before a close'(bench) {
+    const [client, server] = await bench.pair();
+    client.act((connection) => {
+      sendLater(connection, { n: 1 });
+      void connection.close();
+    });
+    await bench.until(() => server.closes.length === 1);
+    assert.deepEqual(server.messages, [{ n: 1 }]);
+  },
+
   async 'sending nothing sends nothing'(bench) {
     const [client, server] = await bench.pair();
     client.connection.send();
@@ -139,3 +163,9 @@ export const DELIVERY_CLAUSES: Clauses = {
     await bench.settled(client.connection.drained());
   },
 };
+
+/** As a channel does it: a transport need not know the difference. */
+function sendLater(connection: Connection, message: WireMessage): void {
+  if (connection.sendLater === undefined) connection.send(message);
+  else connection.sendLater(message);
+}

@@ -9,6 +9,13 @@ const SLICE_KEYS = 1000;
 /** Small stimuli of one client that are handled without a pause. */
 const BURST = 100;
 
+/** After these a key may be submitted with another meaning: it has to be forgotten by then. */
+const GIVING_UP: ReadonlySet<string> = new Set([
+  'client-releases-keys',
+  'cancel-keys',
+  'remove-client',
+]);
+
 /** What the lines need of their scheduler. */
 export interface LinesHost {
   readonly clock: Clock;
@@ -20,6 +27,8 @@ export interface LinesHost {
   intake(): string | undefined;
   /** Whether the graph of that stimulus is not taken in yet. */
   isTakingIn(stimulusId: string): boolean;
+  /** Whether stimuli have left work to `continue-settling`. */
+  isUnsettled(): boolean;
   /** Keys that a client wants. */
   wantedBy(client: string): Iterable<string>;
   /** How many they are. */
@@ -28,9 +37,9 @@ export interface LinesHost {
 
 /**
  * What keeps the scheduler busy for long is done a slice at a time, and others have their turn in between:
- * large graphs, the release of very many keys, the leaving of a client that wants them. What the same
- * client says after that waits in its line, so that everything takes effect in the order in which it was
- * said.
+ * large graphs, the release of very many keys, the leaving of a client that wants them, and what any
+ * stimulus has left to later ones. What the same client says after that waits in its line, so that
+ * everything takes effect in the order in which it was said.
  */
 export class ClientLines {
   /** By client; the oldest line moves, the others wait. */
@@ -53,6 +62,17 @@ export class ClientLines {
     line.stimuli.push(...this.cut(stimulus));
     this.schedule();
     return true;
+  }
+
+  /** The stimulus has been handled, and may have left work to be continued with. */
+  handled(stimulus: IncomingStimulus): void {
+    if (!this.host.isUnsettled()) return;
+    if (GIVING_UP.has(stimulus.op) && 'client' in stimulus) {
+      const line = this.lines.get(stimulus.client) ?? new Line();
+      line.isLettingGo = true;
+      this.lines.set(stimulus.client, line);
+    }
+    this.schedule();
   }
 
   /** When all that the client has said has been handled; undefined: it has been. */
@@ -108,13 +128,17 @@ export class ClientLines {
   }
 
   private move(): void {
+    const { host } = this;
+    if (host.isUnsettled()) host.handle({ op: 'continue-settling' });
     const [first] = this.lines;
-    if (first === undefined) return;
-    const [client, line] = first;
-    this.step(line);
-    // Whatever was handled may have ended it.
-    if (line.isOver && this.lines.get(client) === line) this.end(client);
-    if (this.lines.size > 0) this.schedule();
+    if (first !== undefined) {
+      const [client, line] = first;
+      line.isLettingGo &&= host.isUnsettled();
+      if (!line.isLettingGo) this.step(line);
+      // Whatever was handled may have ended it.
+      if (line.isOver && this.lines.get(client) === line) this.end(client);
+    }
+    if (this.lines.size > 0 || host.isUnsettled()) this.schedule();
   }
 
   /** Not more than one slice of anything. */
@@ -159,10 +183,12 @@ class Line {
   readonly waiters: (() => void)[] = [];
   /** Stimulus of the graph that is being taken in. */
   graph: string | undefined;
+  /** What the client gave up has not been let go. */
+  isLettingGo = false;
   private handled = 0;
 
   get isOver(): boolean {
-    return this.graph === undefined && this.handled === this.stimuli.length;
+    return this.graph === undefined && !this.isLettingGo && this.handled === this.stimuli.length;
   }
 
   next(): IncomingStimulus | undefined {

@@ -1,6 +1,12 @@
 import type { Config } from '../config/types.ts';
 import type { KernelOptions } from '../kernel/options.ts';
 
+/**
+ * Transitions after which a stimulus gives way to others: one to three milliseconds. The rest of its work
+ * is continued with once a turn of the event loop.
+ */
+const SLICE_TRANSITIONS = 1000;
+
 /** The part of a configuration that the kernel is told. */
 export function kernelOptions({
   scheduler: config,
@@ -22,5 +28,6 @@ export function kernelOptions({
     transitionLogLength: config.transitionLogLength,
     workerTtlMs: config.workerTtl,
     noWorkersTimeoutMs: config.noWorkersTimeout,
+    sliceTransitions: SLICE_TRANSITIONS,
   };
 }

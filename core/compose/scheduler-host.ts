@@ -296,6 +296,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
       handle: (stimulus) => this.handleNext(stimulus),
       nextStimulusId: (op) => this.queue.nextId(op),
       intake: () => this.kernel.intake?.stimulusId,
+      isUnsettled: () => !this.isStopped && this.kernel.isUnsettled,
       isTakingIn: (stimulusId) => this.kernel.isTakingIn(stimulusId),
       wantedBy: (client) => Array.from(wanted(client), ({ key }) => key),
       wantedCount: (client) => wanted(client).size,
@@ -400,6 +401,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     for (const change of this.changes.splice(0)) change();
     this.extensions.bus.release();
     this.pace.finished(stimulus, nowMs);
+    this.lines.handled(stimulus);
   }
 
   /** Something happened after which the state is not to be trusted: tell, and close. */

@@ -22,6 +22,7 @@ import type { TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
 import { reportState } from './client-reports.ts';
 import { dropIntakes } from './graph-intake.ts';
+import { isAllButForgotten } from './leftovers.ts';
 import { checkIdleSaturated } from './occupancy.ts';
 import {
   dropFireAndForget,
@@ -30,7 +31,7 @@ import {
   releaseWishes,
 } from './propagate.ts';
 import type { KernelScope } from './scope.ts';
-import { settle, transition } from './transition-loop.ts';
+import { settle, settleLeftovers, transition } from './transition-loop.ts';
 
 export function onRegisterClient(scope: KernelScope, stimulus: RegisterClient): void {
   if (scope.cluster.clients.has(stimulus.client)) return;
@@ -64,7 +65,7 @@ export function onClientDesiresKeys(scope: KernelScope, stimulus: ClientDesiresK
   const unknown: string[] = [];
   for (const key of stimulus.keys) {
     const task = scope.cluster.tasks.get(key);
-    if (task === undefined) {
+    if (task === undefined || isAllButForgotten(task)) {
       unknown.push(key);
       continue;
     }
@@ -225,7 +226,7 @@ export function onReportKey(scope: KernelScope, stimulus: ReportKey): void {
   const client = scope.cluster.clients.get(name);
   if (client === undefined) return;
   const task = scope.cluster.tasks.get(key);
-  if (task !== undefined) {
+  if (task !== undefined && !isAllButForgotten(task)) {
     reportState(scope, task, client);
     return;
   }
@@ -236,11 +237,14 @@ export function onReportKey(scope: KernelScope, stimulus: ReportKey): void {
 /** Everybody gives everything up; what is left without anybody who wants it is forgotten. */
 export function onRestart(scope: KernelScope): void {
   const { cluster } = scope;
+  // Nothing may be left for later: what comes next is a new beginning.
+  scope.sliceEnd = Infinity;
   dropIntakes(scope);
   for (const client of cluster.clients.values()) {
     releaseWishes(scope, client, [...client.wantsWhat]);
   }
   settle(scope);
+  settleLeftovers(scope);
   cluster.prefixes.clear();
   cluster.erredTasks.length = 0;
   for (const client of cluster.clients.values()) scope.outbox.toClient(client, { op: 'restart' });

@@ -22,6 +22,11 @@ export interface KernelOptions {
   readonly defaultDataSize: number;
   /** Records of the transition log. Default 1000. */
   readonly transitionLogLength: number;
+  /**
+   * Transitions after which a stimulus leaves what can wait (tasks that nobody needs, open slots) to
+   * `continue-settling`. Default Infinity: everything belongs to the stimulus that caused it.
+   */
+  readonly sliceTransitions: number;
   /** A fuse against endless loops, for tests: transitions in the whole life. Default none. */
   readonly transitionCounterMax: number;
   /** A worker that is silent for longer is removed. Infinity: never. Default 5 minutes. */
@@ -48,6 +53,7 @@ export const DEFAULT_KERNEL_OPTIONS: KernelOptions = {
   defaultTaskDurationsS: new Map(),
   defaultDataSize: 1024,
   transitionLogLength: 1000,
+  sliceTransitions: Infinity,
   transitionCounterMax: Infinity,
   workerTtlMs: 300_000,
   noWorkersTimeoutMs: Infinity,

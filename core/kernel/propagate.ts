@@ -28,7 +28,7 @@ export function leavePlay(scope: KernelScope, task: TaskState): void {
   if (scope.ports.fairness.policy.taskOver !== undefined) tellTaskOver(scope, task);
   for (const dependency of task.dependencies) {
     if (!loseWaiter(dependency)) continue;
-    if (dependency.state !== 'released') scope.recommend(dependency, 'released');
+    if (dependency.state !== 'released') scope.letGo(dependency, 'released');
   }
 }
 
@@ -48,7 +48,7 @@ export function addToMemory(
     task.group.addType(type);
   }
   if (task.isNeeded) reportInMemory(scope, task);
-  else scope.recommend(task, 'released');
+  else scope.letGo(task, 'released');
   dropFireAndForget(scope, task);
 }
 
@@ -128,7 +128,7 @@ export function propagateForgotten(scope: KernelScope, task: TaskState): void {
   for (const dependency of task.dependencies) {
     dropDependent(dependency, task);
     if (dependency.dependentCount === 0 && dependency.whoWants.size === 0) {
-      scope.recommend(dependency, 'forgotten');
+      scope.letGo(dependency, 'forgotten');
     }
   }
   task.countsAsWaiter = false;
@@ -199,8 +199,8 @@ export function releaseWishes(
 ): void {
   for (const task of tasks) {
     if (!removeWish(client, task) || task.whoWants.size > 0) continue;
-    if (task.dependentCount === 0) scope.recommend(task, 'forgotten');
-    else if (task.state !== 'erred' && task.waiterCount === 0) scope.recommend(task, 'released');
+    if (task.dependentCount === 0) scope.letGo(task, 'forgotten');
+    else if (task.state !== 'erred' && task.waiterCount === 0) scope.letGo(task, 'released');
   }
 }
 

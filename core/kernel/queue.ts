@@ -9,18 +9,31 @@ import { settle } from './transition-loop.ts';
 
 /** Tasks in a row that a policy may refuse before it is left alone until the next stimulus. */
 const REFUSALS_MAX = 8;
+/** An assignment, which chooses a worker and makes a message, takes as long as so many other transitions. */
+const STEPS_PER_ASSIGNMENT = 4;
 
 /**
  * Sends queued tasks to open slots, the best first, each with everything that follows from it. Runs
  * after every stimulus (Dask: only after some), so that no slot stays open while tasks are queued.
- * O(1) when nothing is queued or no slot is open.
+ * O(1) when nothing is queued or no slot is open. In slices it leaves the rest to later stimuli.
  */
 export function refillFromQueue(scope: KernelScope): void {
   const { openSlots } = scope.cluster;
+  scope.isRefillLeft = false;
   if (scope.holdsQueue) return;
+  const end = scope.transitionCounter + scope.options.sliceTransitions / STEPS_PER_ASSIGNMENT;
   while (openSlots.size > 0) {
     const task = nextQueued(scope);
     if (task === undefined) return;
+    if (scope.transitionCounter >= end) {
+      scope.isRefillLeft = true;
+      return;
+    }
+    if (!task.isNeeded) {
+      scope.recommend(task, 'released');
+      settle(scope);
+      continue;
+    }
     // It was queued before workers of another language came: it is placed as if it were new.
     const isBound = scope.cluster.languageFor(task) !== undefined;
     scope.recommend(task, isBound ? 'released' : 'processing');

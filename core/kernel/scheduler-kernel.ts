@@ -51,7 +51,7 @@ import type { KernelPorts } from './ports.ts';
 import { offerRefused, refillFromQueue } from './queue.ts';
 import { KernelScope } from './scope.ts';
 import type { TransitionRecord } from './story.ts';
-import { settle, settleUnproven } from './transition-loop.ts';
+import { settle, settleLeftovers, settleUnproven } from './transition-loop.ts';
 import { validateCluster } from './validate.ts';
 
 /** What comes with the name of a client. */
@@ -98,6 +98,11 @@ export class SchedulerKernel {
     return this.scope.intakes.some((intake) => intake.stimulusId === stimulusId);
   }
 
+  /** Whether a stimulus has left work to `continue-settling`. */
+  get isUnsettled(): boolean {
+    return this.scope.isRefillLeft || !this.scope.recommendations.leftovers.isEmpty;
+  }
+
   /** Transitions executed so far. */
   get transitionCounter(): number {
     return this.scope.transitionCounter;
@@ -119,6 +124,7 @@ export class SchedulerKernel {
     scope.hasFreedWorker = false;
     scope.isQueueRefused = false;
     scope.holdsQueue = false;
+    scope.sliceEnd = scope.transitionCounter + scope.options.sliceTransitions;
     this.dispatch(stimulus);
     settle(scope);
     settleUnproven(scope);
@@ -197,6 +203,8 @@ export class SchedulerKernel {
         return onCheckNoWorkersTimeout(scope);
       case 'continue-graph':
         return onContinueGraph(scope);
+      case 'continue-settling':
+        return settleLeftovers(scope);
       case 'restart':
         return onRestart(scope);
       case 'log-event':

@@ -51,6 +51,10 @@ export class KernelScope {
   /** Assignments are numbered, so that late answers to an older one are recognised. */
   nextRunId = 0;
   transitionCounter = 0;
+  /** What {@link transitionCounter} comes to in this stimulus before the rest of its work is left. */
+  sliceEnd = Infinity;
+  /** Queued tasks are left for open slots. */
+  isRefillLeft = false;
 
   constructor(
     readonly options: KernelOptions,
@@ -76,6 +80,17 @@ export class KernelScope {
   recommend(task: TaskState, target: TaskStateName): void {
     this.story.note(task.key, target);
     this.recommendations.recommend(task, target);
+  }
+
+  /** Nobody needs the task any more: it moves on like that, now or at a later stimulus. */
+  letGo(task: TaskState, target: 'released' | 'forgotten'): void {
+    this.story.note(task.key, target);
+    this.recommendations.letGo(task, target);
+  }
+
+  /** Whether this stimulus has done its share: what can wait is left to `continue-settling`. */
+  get isSliceOver(): boolean {
+    return this.transitionCounter >= this.sliceEnd;
   }
 }
 

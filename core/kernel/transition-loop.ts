@@ -14,8 +14,28 @@ export function settle(scope: KernelScope): void {
   const { recommendations, story } = scope;
   story.endStep();
   for (let task = recommendations.pop(); task !== undefined; task = recommendations.pop()) {
-    transition(scope, task, recommendations.poppedTarget);
+    let target = recommendations.poppedTarget;
+    if (recommendations.wasLeft(task)) {
+      if (!task.isNeeded) target = targetOfSuperfluous(task, target);
+    } else if (scope.isSliceOver && canBeLeft(scope, task, target)) {
+      recommendations.leftovers.add(task, target);
+      continue;
+    }
+    transition(scope, task, target);
     story.endStep();
+  }
+  recommendations.leftovers.turn();
+}
+
+/** Lets go of what earlier stimuli have left, the newest first, as long as the slice lasts. */
+export function settleLeftovers(scope: KernelScope): void {
+  const { leftovers } = scope.recommendations;
+  while (!scope.isSliceOver) {
+    const task = leftovers.pop();
+    if (task === undefined) return;
+    if (task.isNeeded || isFailureOfOthers(task)) continue;
+    transition(scope, task, targetOfSuperfluous(task, leftovers.poppedTarget));
+    settle(scope);
   }
 }
 
@@ -24,7 +44,7 @@ export function settleUnproven(scope: KernelScope): void {
   const { unproven } = scope;
   for (let task = unproven.pop(); task !== undefined; task = unproven.pop()) {
     if (!task.isInPlay || task.isNeeded) continue;
-    scope.recommend(task, 'released');
+    scope.letGo(task, 'released');
     settle(scope);
   }
 }
@@ -71,6 +91,33 @@ export function stepToWorker(scope: KernelScope, task: TaskState, worker: Worker
   const from = reassign(scope, task, worker);
   finishStep(scope, task, 'processing', { worker: from.address }, mark);
   scope.story.endStep();
+}
+
+/**
+ * Whether the step can wait: it only lets go of the task, and other stimuli can live with the task as it
+ * is. Not so when its worker, its copies or its inputs are gone.
+ */
+function canBeLeft({ cluster }: KernelScope, task: TaskState, target: TaskStateName): boolean {
+  if (target !== 'released' && target !== 'forgotten') return false;
+  if (task.isNeeded || task.hasLostDependencies || task.runSpec === undefined) return false;
+  const { state } = task;
+  if (state === 'memory') return task.whoHas.size > 0;
+  if (state === 'erred') return true;
+  if (task.exceptionBlame !== undefined) return false;
+  if (state === 'waiting') return task.missingDependencyCount > 0;
+  return task.processingOn === undefined || cluster.isRegistered(task.processingOn);
+}
+
+/** Where a task that was left goes, when so much is recommended for it: it does not start any more. */
+function targetOfSuperfluous(task: TaskState, target: TaskStateName): TaskStateName {
+  if (task.dependentCount === 0 || task.hasLostDependencies) return 'forgotten';
+  if (target === 'erred' || task.state === 'erred' || task.state === 'released') return target;
+  return 'released';
+}
+
+/** A failure stays known as long as something depends on it. */
+function isFailureOfOthers({ state, dependentCount }: TaskState): boolean {
+  return state === 'erred' && dependentCount > 0;
 }
 
 function finishStep(

@@ -3,6 +3,7 @@ import type { ClusterState } from '../state/cluster.ts';
 import { isInPlay } from '../state/task-state-name.ts';
 import type { TaskState } from '../state/task.ts';
 import { unreachable } from '../util/assert.ts';
+import { isLeft } from './leftovers.ts';
 import { isInLine } from './start-line.ts';
 import type { Check } from './validate.ts';
 
@@ -16,9 +17,8 @@ export function validateTask(cluster: ClusterState, task: TaskState, check: Chec
   check(cluster.replicated.has(task) === task.whoHas.size > 1, 'is replicated, or not');
   check(cluster.replicasWanted.has(task) === task.replicas > 1, 'has wanted replicas, or not');
   check(task.countsAsWaiter === isInPlay(state), 'counts as a waiter, or not');
-  check(task.pendingIndex < 0, 'has a recommendation that was not followed');
   check(
-    task.whoWants.size > 0 || task.dependentCount > 0,
+    task.whoWants.size > 0 || task.dependentCount > 0 || isLeft(task),
     'is known although nobody wants it and nothing depends on it',
   );
   switch (state) {
@@ -81,7 +81,7 @@ function validateLinks(cluster: ClusterState, task: TaskState, check: Check): vo
 function validateInPlay(task: TaskState, check: Check): void {
   check(task.exceptionBlame === undefined, 'is in play and blames a failure');
   check(!task.hasLostDependencies, 'is in play and lost dependencies');
-  check(task.isNeeded, 'is in play although nobody needs it');
+  check(task.isNeeded || isLeft(task), 'is in play although nobody needs it');
   let missing = 0;
   for (const dependency of task.dependencies) {
     if (dependency.whoHas.size > 0) continue;
@@ -96,7 +96,7 @@ function validateInPlay(task: TaskState, check: Check): void {
 }
 
 function validateMemory(cluster: ClusterState, task: TaskState, check: Check): void {
-  check(task.isNeeded, 'is in memory although nobody needs it');
+  check(task.isNeeded || isLeft(task), 'is in memory although nobody needs it');
   check(task.nbytes >= 0, 'has a result of unknown size');
   check(task.type !== undefined, 'has a result without a type');
   if (!task.isActor) return;

@@ -33,6 +33,8 @@ export function validateCluster(scope: KernelScope): void {
   for (const [key, task] of cluster.tasks) {
     const check = checker(scope, task);
     check(task.key === key, `is stored under ${key}`);
+    const isLeft = scope.recommendations.leftovers.has(task);
+    check(isLeft || task.pendingIndex < 0, 'has a recommendation that was not followed');
     validateTask(cluster, task, check);
   }
   if (NO_TASKS.length > 0) throw invariantError('somebody wrote to the shared empty list', {});
@@ -245,9 +247,10 @@ function validateSteals(scope: KernelScope): void {
 
 /** Nothing is held back while it could run, unless the policy wants it so. */
 function validateQueue(scope: KernelScope): void {
-  const { cluster, isQueueRefused, holdsQueue } = scope;
+  const { cluster, isQueueRefused, holdsQueue, isRefillLeft } = scope;
+  const isHeld = isQueueRefused || holdsQueue || isRefillLeft;
   const { queued } = cluster;
-  if (queued.size > 0 && cluster.openSlots.size > 0 && !isQueueRefused && !holdsQueue) {
+  if (queued.size > 0 && cluster.openSlots.size > 0 && !isHeld) {
     failer(scope)(`${queued.size} tasks are queued while a worker has an open slot`);
   }
   const next = queued.peek();

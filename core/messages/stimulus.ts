@@ -224,6 +224,14 @@ export interface ContinueGraph extends Caused {
   readonly op: 'continue-graph';
 }
 
+/**
+ * Goes on with what earlier stimuli have left (`KernelOptions.sliceTransitions`): tasks that nobody needs
+ * are let go, and open slots are filled.
+ */
+export interface ContinueSettling extends Caused {
+  readonly op: 'continue-settling';
+}
+
 /** A client wants results of tasks that exist. */
 export interface ClientDesiresKeys extends OfClient {
   readonly op: 'client-desires-keys';
@@ -453,6 +461,7 @@ export type Stimulus =
   | HeartbeatClient
   | UpdateGraph
   | ContinueGraph
+  | ContinueSettling
   | ClientDesiresKeys
   | ClientReleasesKeys
   | CancelKeys

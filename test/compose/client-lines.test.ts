@@ -131,4 +131,23 @@ describe('very many keys', () => {
     expect(host.scheduler.cluster.tasks.size).toBe(0);
     expect(host.scheduler.cluster.clients.has('client-1')).toBe(false);
   });
+
+  it('that nobody needs without the one that is released are let go of by and by', async () => {
+    const host = await start();
+    const client = await host.client();
+    const { tasks, keys } = graphOf('x', LARGE);
+    const sum = { key: 'sum', dependencies: keys, runSpec: 'compute' };
+    await client.send({ op: 'update-graph', tasks: [...tasks, sum], keys: ['sum'] });
+    await settleFor(host);
+    client.channel.send({ op: 'client-releases-keys', keys: ['sum'] });
+    // Said right after that, it waits until the key may mean something else.
+    const again = { key: 'x-0', dependencies: [], runSpec: 'compute something else' };
+    client.channel.send({ op: 'update-graph', tasks: [again], keys: ['x-0'] });
+    await settleFor(host);
+    const known = host.scheduler.cluster.tasks;
+    expect([...known.keys()]).toEqual(['x-0']);
+    expect((known.get('x-0') as TaskState).runSpec).toBe('compute something else');
+    const stimuli = new Set(host.scheduler.story('x-1').map(({ stimulusId }) => stimulusId));
+    expect([...stimuli]).toEqual([expect.stringMatching(/^continue-settling-/)]);
+  });
 });

@@ -57,6 +57,19 @@ it(
 );
 
 it(
+  'whatever happens while long stimuli leave work to others, the state stays consistent',
+  () => {
+    fc.assert(
+      fc.property(scenario, fc.constantFrom(1, 3, 8), (next, sliceTransitions) => {
+        play(next, kernelFor(next, undefined, sliceTransitions), undefined, 'interleaved');
+      }),
+      effort(1000, 5000),
+    );
+  },
+  HOUR_MS,
+);
+
+it(
   'a graph that is taken in by slices is scheduled as one that is taken in at once',
   () => {
     fc.assert(

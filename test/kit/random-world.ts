@@ -87,6 +87,7 @@ export class RandomWorld {
   /** Everything that was broken works again and whatever is asked for is done. */
   heal(): void {
     while (this.kernel.intake !== undefined) this.continueGraph();
+    this.continueSettling(Infinity);
     WORKERS.forEach((name, index) => {
       this.addWorker(name, index);
       this.setStatus(name, 'running');
@@ -102,6 +103,7 @@ export class RandomWorld {
       const [assignment] = this.assignments();
       if (assignment === undefined) break;
       this.finish(assignment, 1);
+      this.continueSettling(Infinity);
     }
     for (const task of this.kernel.cluster.tasks.values()) {
       const story = this.kernel.story(task.key).slice(-10).map(recordInShort).join('\n  ');
@@ -118,7 +120,10 @@ export class RandomWorld {
   /** What each kind of step does. */
   private readonly acts: Record<Step['what'], (choice: Choice) => void> = {
     submit: ({ client, keys, seed }) => this.submit(client, keys, seed),
-    continue: () => this.continueGraph(),
+    continue: () => {
+      this.continueGraph();
+      this.continueSettling(1);
+    },
     finish: ({ assignment, seed }) => assignment && this.finish(assignment, seed),
     fail: ({ assignment }) => assignment && this.fail(assignment),
     'late-answer': ({ which, seed }) => this.answerLate(which, seed),
@@ -246,6 +251,13 @@ export class RandomWorld {
     const { intake } = this.kernel;
     if (intake === undefined) return;
     this.send({ op: 'continue-graph' }, intake.stimulusId);
+  }
+
+  /** Not more than so many slices of what earlier stimuli have left. */
+  private continueSettling(slicesMax: number): void {
+    for (let slice = 0; slice < slicesMax && this.kernel.isUnsettled; slice++) {
+      this.send({ op: 'continue-settling' });
+    }
   }
 
   private fireAndForget(key: string): void {
@@ -521,10 +533,11 @@ export type MakePolicies = (saturation: number) => Partial<PolicySlots>;
 export function kernelFor(
   { saturation, options }: Scenario,
   makePolicies: MakePolicies = () => ({}),
+  sliceTransitions = Infinity,
 ): SchedulerKernel {
   const policies = makePolicies(saturation);
   const ports = makePorts({ queuing: { workerSaturation: saturation }, policies });
-  const debug = { validate: true, transitionLogLength: 10_000 };
+  const debug = { validate: true, transitionLogLength: 10_000, sliceTransitions };
   return new SchedulerKernel({ ...options, ...debug }, ports, 0);
 }
 

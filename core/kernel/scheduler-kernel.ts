@@ -57,6 +57,19 @@ import { validateCluster } from './validate.ts';
 /** What comes with the name of a client. */
 type ClientStimulus = Extract<Stimulus, { readonly client: string }>;
 
+/** What nobody from outside says: it is time for something, or something goes on. */
+type HostStimulus = Extract<
+  Stimulus,
+  {
+    readonly op:
+      | 'check-worker-ttl'
+      | 'check-no-workers-timeout'
+      | 'continue-graph'
+      | 'continue-settling'
+      | 'restart';
+  }
+>;
+
 /**
  * The scheduler as a function: a stimulus goes in, messages come out.
  *
@@ -197,16 +210,6 @@ export class SchedulerKernel {
         return onHeartbeat(scope, stimulus);
       case 'remove-worker':
         return onRemoveWorker(scope, stimulus);
-      case 'check-worker-ttl':
-        return onCheckWorkerTtl(scope);
-      case 'check-no-workers-timeout':
-        return onCheckNoWorkersTimeout(scope);
-      case 'continue-graph':
-        return onContinueGraph(scope);
-      case 'continue-settling':
-        return settleLeftovers(scope);
-      case 'restart':
-        return onRestart(scope);
       case 'log-event':
         for (const topic of stimulus.topics) scope.outbox.event(topic, stimulus.message);
         return;
@@ -224,6 +227,12 @@ export class SchedulerKernel {
       case 'update-data':
       case 'report-key':
         return this.dispatchOfClient(stimulus);
+      case 'check-worker-ttl':
+      case 'check-no-workers-timeout':
+      case 'continue-graph':
+      case 'continue-settling':
+      case 'restart':
+        return this.dispatchOfHost(stimulus);
       default:
         return unreachable(stimulus);
     }
@@ -256,6 +265,24 @@ export class SchedulerKernel {
         return onReportKey(scope, stimulus);
       default:
         return unreachable(stimulus);
+    }
+  }
+
+  private dispatchOfHost({ op }: HostStimulus): void {
+    const { scope } = this;
+    switch (op) {
+      case 'check-worker-ttl':
+        return onCheckWorkerTtl(scope);
+      case 'check-no-workers-timeout':
+        return onCheckNoWorkersTimeout(scope);
+      case 'continue-graph':
+        return onContinueGraph(scope);
+      case 'continue-settling':
+        return settleLeftovers(scope);
+      case 'restart':
+        return onRestart(scope);
+      default:
+        return unreachable(op);
     }
   }
 }

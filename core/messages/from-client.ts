@@ -1,0 +1,156 @@
+/** What clients tell the scheduler. */
+import type { OfClient, Unstamped } from './cause.ts';
+
+/** A client has come. */
+export interface RegisterClient extends OfClient {
+  readonly op: 'register-client';
+  readonly versions?: Readonly<Record<string, string>>;
+}
+
+/** A client has gone; its wishes are released. */
+export interface RemoveClient extends OfClient {
+  readonly op: 'remove-client';
+}
+
+/** A client lives. */
+export interface HeartbeatClient extends OfClient {
+  readonly op: 'heartbeat-client';
+}
+
+/** One task of a submitted graph. */
+export interface GraphTask {
+  readonly key: string;
+  readonly dependencies: readonly string[];
+  /** Opaque; undefined only for a key that the cluster knows already. */
+  readonly runSpec: unknown;
+  /** Position in the static order of the graph; without one the ordering policy gives it. */
+  readonly rank?: number;
+  /** Higher runs earlier. Default 0. */
+  readonly userPriority?: number;
+  readonly retries?: number;
+  /** Addresses, host names or worker names. */
+  readonly workers?: readonly string[];
+  readonly hosts?: readonly string[];
+  readonly allowOtherWorkers?: boolean;
+  readonly resources?: Readonly<Record<string, number>>;
+  readonly actor?: boolean;
+  readonly annotations?: Readonly<Record<string, unknown>>;
+  /** Default: derived from the key. */
+  readonly group?: string;
+  readonly prefix?: string;
+}
+
+/** A client submits tasks. */
+export interface UpdateGraph extends OfClient {
+  readonly op: 'update-graph';
+  readonly tasks: readonly GraphTask[];
+  /** Keys whose results the client wants. */
+  readonly keys: readonly string[];
+  /** Submissions closer together than this share a generation. Default 0. */
+  readonly fifoTimeoutMs?: number;
+  /** The task from inside which this graph was submitted. */
+  readonly submittingTask?: string;
+  /**
+   * The graph is taken in by slices of about this many tasks, each at a `continue-graph`. Default: at
+   * once.
+   */
+  readonly sliceTasks?: number;
+}
+
+/** A client wants results of tasks that exist. */
+export interface ClientDesiresKeys extends OfClient {
+  readonly op: 'client-desires-keys';
+  readonly keys: readonly string[];
+}
+
+/** A client does not want these results any more. */
+export interface ClientReleasesKeys extends OfClient {
+  readonly op: 'client-releases-keys';
+  readonly keys: readonly string[];
+}
+
+/** A client gives tasks up. */
+export interface CancelKeys extends OfClient {
+  readonly op: 'cancel-keys';
+  readonly keys: readonly string[];
+  /** Also what other clients want. */
+  readonly force: boolean;
+  readonly reason?: string;
+  /**
+   * Milliseconds that a run has to stop before its thread is ended, where threads are ended at all.
+   * Default: of the worker.
+   */
+  readonly killTimeoutMs?: number;
+}
+
+/** Computes failed tasks, and what failed with them, once more. */
+export interface Retry extends OfClient {
+  readonly op: 'retry';
+  readonly keys: readonly string[];
+}
+
+/**
+ * A client moves tasks that it wants within the order in which tasks run. What runs already goes on.
+ * Parallel arrays.
+ */
+export interface SetPriority extends OfClient {
+  readonly op: 'set-priority';
+  readonly keys: readonly string[];
+  /** As {@link GraphTask.userPriority}: finite, higher runs earlier. */
+  readonly userPriorities: readonly number[];
+  /** What these tasks still need comes at least as early as they do. Default false. */
+  readonly raiseInputs?: boolean;
+}
+
+/** The client put data on workers itself. */
+export interface UpdateData extends OfClient {
+  readonly op: 'update-data';
+  readonly items: readonly {
+    readonly key: string;
+    readonly nbytes: number;
+    readonly workers: readonly string[];
+    readonly type?: string;
+    /** As in `want-replicas`. Default 1. */
+    readonly replicas?: number;
+  }[];
+}
+
+/** Asks for the present state of a key as a message. */
+export interface ReportKey extends OfClient {
+  readonly op: 'report-key';
+  readonly key: string;
+}
+
+/** All that happens through clients. */
+export type ClientStimulus =
+  | RegisterClient
+  | RemoveClient
+  | HeartbeatClient
+  | UpdateGraph
+  | ClientDesiresKeys
+  | ClientReleasesKeys
+  | CancelKeys
+  | Retry
+  | SetPriority
+  | UpdateData
+  | ReportKey;
+
+/**
+ * Some tasks of a graph that is too large for one message, and some of the requested keys. Parts come in
+ * their order, right before the `update-graph` with the rest.
+ */
+export type GraphPart = Omit<UpdateGraph, 'op' | 'client' | 'sliceTasks'> & {
+  readonly op: 'graph-part';
+};
+
+/** A graph as clients submit it. */
+export type SubmittedGraph = Omit<UpdateGraph, 'client' | 'sliceTasks'> & {
+  /** Parts that came before. Default 0. */
+  readonly parts?: number;
+};
+
+/** What a client may send on its stream, before the host stamps it with the sender. */
+export type ClientReport =
+  | GraphPart
+  | SubmittedGraph
+  | Unstamped<Exclude<ClientStimulus, RegisterClient | RemoveClient | UpdateGraph>, 'client'>;

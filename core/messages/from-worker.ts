@@ -1,0 +1,165 @@
+/** What workers tell the scheduler, and how they come, live and go. */
+import type { ActionTiming } from '../state/groups.ts';
+import type { TaskFailure } from '../state/task.ts';
+import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
+import type { Caused, OfWorker, Unstamped } from './cause.ts';
+import type { HeldResults } from './protocol.ts';
+
+// ---- on the stream ---------------------------------------------------------------------------
+
+/** A task was computed; its result stays on the worker. */
+export interface TaskFinished extends OfWorker {
+  readonly op: 'task-finished';
+  readonly key: string;
+  readonly runId: number;
+  /** Size of the result in bytes. */
+  readonly nbytes: number;
+  /** Type name of the result. */
+  readonly type: string;
+  /** What took how long, in the scheduler's clock. */
+  readonly timings: readonly ActionTiming[];
+  readonly metadata?: Readonly<Record<string, unknown>>;
+  /** The result itself, for the clients that wait for it; the kernel has no use for it. */
+  readonly value?: Uint8Array;
+}
+
+/** A task failed. */
+export interface TaskErred extends OfWorker {
+  readonly op: 'task-erred';
+  readonly key: string;
+  readonly runId: number;
+  readonly failure: TaskFailure;
+  readonly timings?: readonly ActionTiming[];
+}
+
+/** The task asks to be placed anew. Not a failure. */
+export interface Reschedule extends Caused {
+  readonly op: 'reschedule';
+  readonly key: string;
+  /** Undefined: wherever it is. */
+  readonly worker?: string;
+}
+
+/** The task seceded: it goes on, but no longer occupies a thread. */
+export interface LongRunning extends OfWorker {
+  readonly op: 'long-running';
+  readonly key: string;
+  readonly runId: number;
+  /** Seconds computed until it seceded; undefined when it seceded before. */
+  readonly computeDurationS?: number;
+}
+
+/** Runs that were taken back from the worker occupy no thread there (any more). */
+export interface RunsOver extends OfWorker {
+  readonly op: 'runs-over';
+  readonly runIds: readonly number[];
+}
+
+/** The worker holds copies of these results. */
+export interface AddKeys extends OfWorker {
+  readonly op: 'add-keys';
+  readonly keys: readonly string[];
+}
+
+/** The worker does not know any more where these are. */
+export interface RequestRefreshWhoHas extends OfWorker {
+  readonly op: 'request-refresh-who-has';
+  readonly keys: readonly string[];
+}
+
+/**
+ * The answer to `steal-request`: the state in which each task was on the worker. One that was
+ * `waiting`, `ready` or `constrained` it has given up in that moment. Parallel arrays.
+ */
+export interface StealResponse extends OfWorker {
+  readonly op: 'steal-response';
+  readonly keys: readonly string[];
+  /** As in the request. */
+  readonly runIds: readonly number[];
+  /** `unknown`: the worker has never heard of it, or not any more. */
+  readonly states: readonly string[];
+}
+
+/** The worker dropped a result. */
+export interface ReleaseWorkerData extends OfWorker {
+  readonly op: 'release-worker-data';
+  readonly key: string;
+}
+
+/** A worker was paused, runs again, or is about to close. */
+export interface WorkerStatusChange extends OfWorker {
+  readonly op: 'worker-status-change';
+  readonly status: WorkerStatus;
+}
+
+/** Somebody publishes a message under topics. */
+export interface LogEvent extends Caused {
+  readonly op: 'log-event';
+  readonly topics: readonly string[];
+  readonly message: unknown;
+  /** The worker that logs, if one does. */
+  readonly worker?: string;
+}
+
+/** Keeps firewalls from closing a quiet connection. */
+export interface KeepAlive extends OfWorker {
+  readonly op: 'keep-alive';
+}
+
+// ---- their lives -----------------------------------------------------------------------------
+
+/** A worker has come. */
+export interface RegisterWorker extends Caused {
+  readonly op: 'register-worker';
+  readonly identity: WorkerIdentity;
+  readonly status: WorkerStatus;
+  readonly metrics?: WorkerMetrics;
+  /** It comes back after its connection was lost, with these. */
+  readonly held?: HeldResults;
+}
+
+/** A worker lives, and tells how it is. */
+export interface HeartbeatWorker extends OfWorker {
+  readonly op: 'heartbeat-worker';
+  readonly metrics: WorkerMetrics;
+  /** Seconds for which each key has been running. */
+  readonly executing: readonly (readonly [key: string, seconds: number])[];
+  /** The worker's clock in milliseconds. */
+  readonly workerNowMs: number;
+  readonly resources?: Readonly<Record<string, number>>;
+}
+
+/** The worker is gone, or shall go. */
+export interface RemoveWorker extends OfWorker {
+  readonly op: 'remove-worker';
+  /** An expected departure does not make the tasks that ran there suspicious. */
+  readonly expected: boolean;
+  /** Tell the worker to close. */
+  readonly close: boolean;
+  /** With `close`: a new process shall take its place, if somebody looks after it. Default false. */
+  readonly restart?: boolean;
+}
+
+/** All that happens through workers. */
+export type WorkerStimulus =
+  | TaskFinished
+  | TaskErred
+  | Reschedule
+  | LongRunning
+  | RunsOver
+  | AddKeys
+  | RequestRefreshWhoHas
+  | StealResponse
+  | ReleaseWorkerData
+  | WorkerStatusChange
+  | LogEvent
+  | KeepAlive
+  | RegisterWorker
+  | HeartbeatWorker
+  | RemoveWorker;
+
+/** What a worker may send on its stream, before the host stamps it with the sender. */
+export type WorkerReport = Unstamped<
+  Exclude<WorkerStimulus, RegisterWorker | RemoveWorker>,
+  'worker'
+>;

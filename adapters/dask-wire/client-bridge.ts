@@ -231,7 +231,7 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
     else if (op === 'close-client' || op === 'close-stream') this.leave();
     else {
       const report = simpleClientReport(message, host.keys);
-      if (report === undefined) host.clientOp(op, message, this);
+      if (report === undefined) host.operations.clientOp(op, message, this, host);
       else {
         if (report.op === 'client-releases-keys') host.dropPendingWishes(this.id, report.keys);
         this.report(report);

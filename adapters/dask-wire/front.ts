@@ -10,29 +10,26 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { Relay } from './border/relay.ts';
-import { ClientBridge } from './client-bridge.ts';
+import type { ClientBridge } from './client-bridge.ts';
 import type { Comm } from './comm.ts';
 import { CommPool } from './comm-pool.ts';
 import type {
-  ClientOp,
   DaskClient,
   DaskContext,
-  DaskExtension,
   DaskWorker,
-  ExtensionHooks,
   Fields,
   MakeExtension,
-  RpcHandler,
   RpcTable,
-  WorkerOp,
 } from './context.ts';
 import { GraphUnpacker, type PythonCommand } from './graph/index.ts';
 import { KeyTable } from './key-table.ts';
 import { DaskListener } from './listener.ts';
-import { NO_REPLY } from './no-reply.ts';
+import { NannyStarts } from './nanny-starts.ts';
 import { type TlsCredentials, withTls } from './open-socket.ts';
+import { Operations } from './operations.ts';
 import { PendingWishes } from './pending-wishes.ts';
-import { PythonError, PythonException, uncaughtAnswer } from './py-errors.ts';
+import { uncaughtAnswer } from './py-errors.ts';
+import { serveRequests } from './requests.ts';
 import { makeEvents } from './rpc/events.ts';
 import { makeMetadata } from './rpc/metadata.ts';
 import { makeTasks } from './rpc/tasks.ts';
@@ -40,8 +37,7 @@ import { makeWatchers } from './rpc/watchers.ts';
 import { StatusPage } from './status-page.ts';
 import { hostOf } from './translate-from-worker.ts';
 import { TypeTable } from './type-table.ts';
-import { isFields } from './values.ts';
-import { WorkerBridge } from './worker-bridge.ts';
+import type { WorkerBridge } from './worker-bridge.ts';
 
 /** What the front is made of. */
 export interface FrontOptions {
@@ -71,13 +67,7 @@ const SWEEP_INTERVAL_MS = 30_000;
 /** A nanny that does not answer within this is left to itself. */
 const KILL_TIMEOUT_MS = 10_000;
 
-/** Fields of a request that are for the front. */
-const ENVELOPE: ReadonlySet<string> = new Set(['op', 'reply', 'close']);
-
-/**
- * Listens for Dask's processes: takes requests, and makes bridges of what registers. All else finds here
- * what it works with.
- */
+/** The scheduler as Dask's processes find it: what bridges, requests and extensions work with. */
 export class Front implements DaskContext {
   readonly plugin: PluginContext;
   readonly keys: KeyTable;
@@ -97,17 +87,15 @@ export class Front implements DaskContext {
   readonly graphObservers = new Set<
     (client: DaskClient, keys: readonly string[], message: Fields) => void
   >();
-  private readonly rpc = new Map<string, RpcHandler>();
-  private readonly clientOps = new Map<string, ClientOp>();
-  private readonly workerOps = new Map<string, WorkerOp>();
-  private readonly extensions: DaskExtension[] = [];
+  /** What peers can ask, and tell on their streams. */
+  readonly operations: Operations;
   private readonly wishes: PendingWishes;
   readonly graphs: GraphUnpacker;
-  private readonly startingNannies = new Set<Comm>();
-  private readonly nannyWaiters: (() => void)[] = [];
+  private readonly nannyStarts = new NannyStarts();
   private listener: DaskListener | undefined;
   private page: StatusPage | undefined;
-  private isClosing = false;
+  /** From the goodbye on; failures are then no news. */
+  isClosing = false;
 
   constructor(private readonly options: FrontOptions) {
     const { plugin } = options;
@@ -122,11 +110,13 @@ export class Front implements DaskContext {
     );
     this.wishes = new PendingWishes(this);
     this.graphs = this.makeGraphs();
-    this.addHandlers(options.rpc);
-    for (const own of [makeEvents(this), makeMetadata(), makeTasks(this), makeWatchers(this)]) {
-      this.addExtension(own);
-    }
-    for (const make of options.extensions) this.addExtension(make(this));
+    this.operations = new Operations(options.rpc, [
+      makeEvents(this),
+      makeMetadata(),
+      makeTasks(this),
+      makeWatchers(this),
+      ...options.extensions.map((make) => make(this)),
+    ]);
     plugin.every(SWEEP_INTERVAL_MS, () => this.keys.sweep());
   }
 
@@ -146,26 +136,9 @@ export class Front implements DaskContext {
     return this.listener?.address ?? this.options.listenAddress;
   }
 
-  /** Hooks of the extensions, for the plugin. */
-  get hooks(): ExtensionHooks {
-    const steps = this.extensions.flatMap(({ hooks }) => hooks?.taskTransition ?? []);
-    const removals = this.extensions.flatMap(({ hooks }) => hooks?.workerRemoved ?? []);
-    return {
-      taskTransition: (...args) => {
-        for (const hook of steps) hook(...args);
-      },
-      workerRemoved: (...args) => {
-        for (const hook of removals) hook(...args);
-      },
-    };
-  }
-
   /** Pickled plugins for a worker that registers, by name. */
   workerPluginsFor(worker: DaskWorker): ReadonlyMap<string, unknown> {
-    const own = this.extensions.flatMap((extension) =>
-      Object.entries(extension.workerPluginsFor?.(worker) ?? {}),
-    );
-    return new Map([...own, ...this.workerPlugins]);
+    return new Map([...this.operations.workerPluginsFor(worker), ...this.workerPlugins]);
   }
 
   /** @throws YardmasterError `ERR_CONNECT` when the address is taken */
@@ -178,7 +151,7 @@ export class Front implements DaskContext {
         onRefused: (error) => log.warn({ err: error }, error.message),
         ...withTls(options.tls),
       },
-      (comm) => void this.serve(comm),
+      (comm) => void serveRequests(comm, this, this.nannyStarts),
     );
     this.startedS = this.nowS();
     if (options.startsPython) this.graphs.start();
@@ -207,7 +180,7 @@ export class Front implements DaskContext {
 
   async close(): Promise<void> {
     this.isClosing = true;
-    for (const extension of this.extensions) extension.close?.();
+    this.operations.close();
     this.wishes.close();
     this.pool.close();
     this.relay.close();
@@ -259,7 +232,7 @@ export class Front implements DaskContext {
     if (this.clients.get(client.id) !== client) return;
     this.clients.delete(client.id);
     this.wishes.dropClient(client.id);
-    for (const extension of this.extensions) extension.clientGone?.(client);
+    this.operations.clientGone(client);
   }
 
   desireKeys(client: string, keys: readonly string[]): void {
@@ -294,19 +267,7 @@ export class Front implements DaskContext {
   }
 
   restarted(): void {
-    for (const extension of this.extensions) extension.restarted?.();
-  }
-
-  clientOp(op: string, message: Fields, client: DaskClient): void {
-    const handle = this.clientOps.get(op);
-    if (handle === undefined) throw unknownOp(op);
-    handle(message, client, this);
-  }
-
-  workerOp(op: string, message: Fields, worker: DaskWorker): void {
-    const handle = this.workerOps.get(op);
-    if (handle === undefined) throw unknownOp(op);
-    handle(message, worker, this);
+    this.operations.restarted();
   }
 
   killThroughNanny(nanny: string, reason: string): void {
@@ -334,105 +295,14 @@ export class Front implements DaskContext {
 
   /** Resolves when no nanny is between its registration and the start of its worker. */
   nanniesStarted(): Promise<void> {
-    if (this.startingNannies.size === 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.nannyWaiters.push(resolve);
-    });
+    return this.nannyStarts.over();
   }
 
   nannyStarting(comm: Comm): void {
-    this.startingNannies.add(comm);
-    void comm.closed.then(() => this.nannyStarted(comm));
-  }
-
-  private nannyStarted(comm: Comm): void {
-    if (!this.startingNannies.delete(comm) || this.startingNannies.size > 0) return;
-    for (const resolve of this.nannyWaiters.splice(0)) resolve();
+    this.nannyStarts.begin(comm);
   }
 
   shutDown(): void {
     this.plugin.shutDown();
   }
-
-  private addHandlers(table: RpcTable): void {
-    for (const [op, handler] of Object.entries(table)) this.rpc.set(op, handler);
-  }
-
-  private addExtension(extension: DaskExtension): void {
-    this.extensions.push(extension);
-    this.addHandlers(extension.rpc ?? {});
-    for (const [op, take] of Object.entries(extension.clientOps ?? {}))
-      this.clientOps.set(op, take);
-    for (const [op, take] of Object.entries(extension.workerOps ?? {}))
-      this.workerOps.set(op, take);
-  }
-
-  /** Requests one after the other, until one of them makes a stream of the connection. */
-  private async serve(comm: Comm): Promise<void> {
-    try {
-      for (;;) {
-        const request = await comm.read();
-        if (!isFields(request)) continue; // A peer acknowledges some answers with a plain text.
-        const { op } = request;
-        if (op === undefined) {
-          this.nannyStarted(comm); // It says how its start went.
-          continue;
-        }
-        if (op === 'close') {
-          await comm.close();
-          return;
-        }
-        if (op === 'register-worker' || op === 'register-client') {
-          await (op === 'register-worker' ? WorkerBridge : ClientBridge).open(comm, request, this);
-          return;
-        }
-        if (await this.answer(comm, typeof op === 'string' ? op : '?', request)) return;
-      }
-    } catch (error) {
-      if (comm.isClosed) return; // The peer left; there is nobody to tell.
-      this.log.warn({ err: error, peer: comm.peerAddress }, 'a connection of Dask was given up');
-      this.fail(comm, error);
-    }
-  }
-
-  /** Whether it was the last request of the connection. */
-  private async answer(comm: Comm, op: string, request: Fields): Promise<boolean> {
-    const wantsReply = request['reply'] !== false;
-    try {
-      const handle = this.rpc.get(op);
-      if (handle === undefined) throw unknownOp(op);
-      const answer = await handle(withoutEnvelope(request), this, comm);
-      if (wantsReply && answer !== NO_REPLY) comm.write(answer ?? null);
-    } catch (error) {
-      this.logFailure(op, comm, error);
-      if (wantsReply) comm.write(uncaughtAnswer(error));
-    }
-    if (request['close'] !== true) return false;
-    await comm.close();
-    return true;
-  }
-
-  private logFailure(op: string, comm: Comm, error: unknown): void {
-    if (this.isClosing) return;
-    const isOrdinary = error instanceof PythonException || error instanceof PythonError;
-    const fields = { err: error, op, peer: comm.peerAddress };
-    const text = `the request ${op} of ${comm.peerAddress} failed: ${(error as Error).message}`;
-    if (isOrdinary || YardmasterError.is(error)) this.log.debug(fields, text);
-    else this.log.error(fields, text);
-  }
-}
-
-function withoutEnvelope(request: Fields): Fields {
-  const fields: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(request)) {
-    if (!ENVELOPE.has(name)) fields[name] = value;
-  }
-  return fields;
-}
-
-function unknownOp(op: string): PythonException {
-  return new PythonException(
-    'NotImplementedError',
-    `the scheduler does not know the operation ${JSON.stringify(op)}; docs/dask.md lists what it serves`,
-  );
 }

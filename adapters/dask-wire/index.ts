@@ -73,7 +73,7 @@ export default definePlugin<DaskOptions>({
     plugin.command('address', () => front.address);
     plugin.tellLanguages(languageOf);
     return {
-      ...front.hooks,
+      ...front.operations.hooks,
       start: async () => {
         const address = await front.listen();
         plugin.log.info({ address }, 'listening for Dask');

@@ -268,7 +268,7 @@ export class WorkerBridge implements DaskWorker, ChannelHandlers {
     else {
       const report = simpleReport(message, this.host.keys);
       if (report !== undefined) this.report(report);
-      else this.host.workerOp(op, message, this);
+      else this.host.operations.workerOp(op, message, this, this.host);
     }
   }
 

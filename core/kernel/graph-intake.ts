@@ -4,7 +4,7 @@
  */
 import type { UpdateGraph } from '../messages/stimulus.ts';
 import { ClientState } from '../state/client.ts';
-import { addWish } from '../state/relations.ts';
+import { addWish, endHold, hold } from '../state/relations.ts';
 import { byPriority, isSortedByPriority, type TaskState } from '../state/task.ts';
 import { isDone } from '../state/task-state-name.ts';
 import { sortInSlices } from '../util/sort-in-slices.ts';
@@ -13,7 +13,7 @@ import { refuseCycle, tellLost, tellSubmitted } from './graph-answers.ts';
 import { GraphTaker } from './graph-taker.ts';
 import { GraphWalk, isMereName } from './graph-walk.ts';
 import { showGraph } from './prepare.ts';
-import { releaseWishes } from './propagate.ts';
+import { releaseUnwanted } from './propagate.ts';
 import { ranksInSteps } from './ranks.ts';
 import type { KernelScope } from './scope.ts';
 import { StartLine } from './start-line.ts';
@@ -25,12 +25,18 @@ type Slices<T = void> = Generator<undefined, T, undefined>;
 /**
  * Until all of its tasks are there none of them starts, and nobody else can build on those that have no
  * definition yet. A pseudo-client that is in no table wants everything that the graph names, so nothing
- * of it is forgotten meanwhile; when that ends nobody but those who need a task hold it.
+ * of it is forgotten meanwhile; when that ends nobody but those who need a task hold it. What it holds is
+ * not listed once more: a million tasks in a set are 40 MB, and are hashed twice.
  */
 export class GraphIntake {
   private readonly holder: ClientState;
   private readonly slices: Slices;
   private readonly sliceTasks: number;
+  private walk: GraphWalk | undefined;
+  private readonly heldOutside: TaskState[] = [];
+  /** The list of the walk that these come from, and how many of it there are. */
+  private outside: readonly TaskState[] = [];
+  private outsideSeen = 0;
   private taker: GraphTaker | undefined;
   private line: StartLine | undefined;
   private hasFreedWorker = false;
@@ -59,18 +65,19 @@ export class GraphIntake {
   /** Everybody has to give these up, so the client is not going to get them. */
   cancel(tasks: Iterable<TaskState>, reason: string): void {
     for (const task of tasks) {
-      const isOurs = this.holder.wantsWhat.has(task) || this.client.wantsWhat.has(task);
+      const isOurs = task.whoWants.has(this.holder) || this.client.wantsWhat.has(task);
       if (isOurs) this.cancelled.set(task.key, reason);
     }
   }
 
   /** The client is gone, or everything is: what nobody else needs is forgotten. O(tasks). */
   drop(): void {
-    const { scope, holder } = this;
+    const { scope } = this;
     const begun = this.line?.rest ?? this.taker?.touched ?? [];
     this.line?.clear();
-    const held = [...holder.wantsWhat];
-    releaseWishes(scope, holder, held);
+    const held = [...(this.walk?.states ?? []), ...this.heldOutside].filter((task) =>
+      this.free(task),
+    );
     // Others may have wished for what will never be defined.
     for (const task of held) if (isMereName(task)) scope.recommend(task, 'forgotten');
     settle(scope);
@@ -84,10 +91,11 @@ export class GraphIntake {
   private *takeIn(): Slices {
     const { scope, client, stimulus } = this;
     const walk = new GraphWalk(scope.cluster, stimulus.tasks, stimulus.keys);
+    this.walk = walk;
     yield* this.plan(walk);
     if (walk.cycle !== undefined) {
       refuseCycle(scope, client, stimulus.keys, walk.cycle);
-      yield* this.letGo();
+      yield* this.letGo(walk);
       return;
     }
     tellLost(scope, client, walk.lost);
@@ -103,7 +111,7 @@ export class GraphIntake {
     yield* this.inSlices(settled.length, (from, to) => {
       for (const task of settled.slice(from, to)) reportState(scope, task, client);
     });
-    yield* this.letGo();
+    yield* this.letGo(walk);
     scope.hasFreedWorker ||= this.hasFreedWorker;
     scope.holdsQueue = false;
   }
@@ -113,26 +121,20 @@ export class GraphIntake {
     const { length } = this.stimulus.tasks;
     yield* this.inSlices(length, (from, to) => {
       walk.enlist(from, to);
-      for (const task of walk.states.slice(from, to)) addWish(holder, task);
+      for (let index = from; index < to; index++) hold(holder, walk.states[index] as TaskState);
     });
-    let heldOutside = 0;
-    const holdOutside = (): void => {
-      for (; heldOutside < walk.outside.length; heldOutside++) {
-        addWish(holder, walk.outside[heldOutside] as TaskState);
-      }
-    };
     while (!walk.advance(sliceTasks)) {
-      holdOutside();
+      this.holdOutside(walk);
       yield;
     }
-    holdOutside();
+    this.holdOutside(walk);
     if (walk.order.length === length) return;
     yield* this.inSlices(length, (from, to) => {
       for (let index = from; index < to; index++) {
         if (!walk.isCulled(index)) continue;
         const task = walk.states[index] as TaskState;
         if (walk.discard(index, holder)) continue;
-        releaseWishes(scope, holder, [task]);
+        this.free(task);
         if (isMereName(task)) scope.recommend(task, 'forgotten');
       }
     });
@@ -169,7 +171,13 @@ export class GraphIntake {
       : yield* sortInSlices(tasks, byPriority, sliceTasks);
     const line = new StartLine(sorted);
     this.line = line;
-    yield* this.inSlices(sorted.length, (from, to) => line.join(from, to));
+    yield* this.inSlices(sorted.length, (from, to) => {
+      // What an earlier stimulus has left to be let go is held now, and starts again with the others.
+      for (let index = from; index < to; index++) {
+        scope.recommendations.leftovers.keep(sorted[index] as TaskState);
+      }
+      line.join(from, to);
+    });
     tellSubmitted(scope, this.client, keys, tasks);
     while (!line.isOver) {
       scope.recommendations.line = line;
@@ -183,14 +191,33 @@ export class GraphIntake {
     }
   }
 
-  private *letGo(): Slices {
-    const { scope, holder } = this;
-    const held = [...holder.wantsWhat];
-    yield* this.inSlices(held.length, (from, to) => {
-      releaseWishes(scope, holder, held.slice(from, to));
-      settle(scope);
-      scope.holdsQueue = true;
-    });
+  private *letGo({ states }: GraphWalk): Slices {
+    for (const held of [states, this.heldOutside]) {
+      yield* this.inSlices(held.length, (from, to) => {
+        for (let index = from; index < to; index++) this.free(held[index]);
+        settle(this.scope);
+        this.scope.holdsQueue = true;
+      });
+    }
+  }
+
+  /** Holds what the walk has found outside of the graph since the last time. */
+  private holdOutside({ outside }: GraphWalk): void {
+    if (outside !== this.outside) this.outsideSeen = 0;
+    this.outside = outside;
+    for (; this.outsideSeen < outside.length; this.outsideSeen++) {
+      const task = outside[this.outsideSeen] as TaskState;
+      hold(this.holder, task);
+      this.heldOutside.push(task);
+    }
+  }
+
+  /** Returns false when the task is not held; it may not be enlisted yet. */
+  private free(task: TaskState | undefined): boolean {
+    if (task === undefined || !endHold(this.holder, task)) return false;
+    // Whoever has to give it up does not ask who holds it.
+    if (task.state !== 'forgotten') releaseUnwanted(this.scope, task);
+    return true;
   }
 
   private *inSlices(length: number, take: (from: number, to: number) => void): Slices {

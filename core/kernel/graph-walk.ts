@@ -1,7 +1,7 @@
 import type { GraphTask } from '../messages/stimulus.ts';
 import type { ClientState } from '../state/client.ts';
 import type { ClusterState } from '../state/cluster.ts';
-import { removeWish } from '../state/relations.ts';
+import { endHold } from '../state/relations.ts';
 import { isDone } from '../state/task-state-name.ts';
 import type { TaskState } from '../state/task.ts';
 import { DependencyGuess } from './dependency-guess.ts';
@@ -68,7 +68,8 @@ export function isMereName({ runSpec, state }: TaskState): boolean {
 /** The work of {@link planGraph}, which may be done in steps: `enlist`, `advance`, `discardRest`. */
 export class GraphWalk implements GraphPlan {
   readonly states: TaskState[];
-  readonly outside: TaskState[] = [];
+  /** Another list after the walk has begun anew. */
+  outside: TaskState[] = [];
   keys: string[] = [];
   readonly lost: { readonly key: string; readonly missing: string }[] = [];
   cycle: readonly string[] | undefined;
@@ -181,12 +182,12 @@ export class GraphWalk implements GraphPlan {
 
   /**
    * Takes a task out of the tables, unless somebody has come to need it.
-   * @param holder - whose wish does not count, and ends with the task
+   * @param holder - whose hold does not count, and ends with the task
    */
   discard(index: number, holder?: ClientState): boolean {
     const task = this.states[index] as TaskState;
     if (!isMereName(task) || task.dependentCount > 0) return false;
-    if (holder !== undefined && task.whoWants.size === 1) removeWish(holder, task);
+    if (holder !== undefined && task.whoWants.size === 1) endHold(holder, task);
     if (task.whoWants.size > 0) return false;
     this.cluster.discardTask(task);
     return true;
@@ -235,7 +236,7 @@ export class GraphWalk implements GraphPlan {
     this.answered = 0;
     this.keys = [];
     this.orderedCount = 0;
-    this.outside.length = 0;
+    this.outside = [];
     this.seenOutside.clear();
     this.missing.clear();
     this.colours.fill(WHITE);

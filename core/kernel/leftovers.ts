@@ -51,6 +51,11 @@ export class Leftovers {
     this.targets[task.pendingIndex - FIRST_LEFT] = target;
   }
 
+  /** Somebody needs the task again. No-op when it was not left. */
+  keep(task: TaskState): void {
+    if (isLeft(task)) this.remove(task);
+  }
+
   /** Takes a task out. */
   remove(task: TaskState): void {
     this.tasks[task.pendingIndex - FIRST_LEFT] = undefined;

@@ -198,10 +198,15 @@ export function releaseWishes(
   tasks: Iterable<TaskState>,
 ): void {
   for (const task of tasks) {
-    if (!removeWish(client, task) || task.whoWants.size > 0) continue;
-    if (task.dependentCount === 0) scope.letGo(task, 'forgotten');
-    else if (task.state !== 'erred' && task.waiterCount === 0) scope.letGo(task, 'released');
+    if (removeWish(client, task)) releaseUnwanted(scope, task);
   }
+}
+
+/** Somebody wants the task no more. If that was the last one, it is released or forgotten. */
+export function releaseUnwanted(scope: KernelScope, task: TaskState): void {
+  if (task.whoWants.size > 0) return;
+  if (task.dependentCount === 0) scope.letGo(task, 'forgotten');
+  else if (task.state !== 'erred' && task.waiterCount === 0) scope.letGo(task, 'released');
 }
 
 /** A fire-and-forget wish ends as soon as the task is done, one way or the other. */

@@ -74,7 +74,8 @@ function validateLinks(cluster: ClusterState, task: TaskState, check: Check): vo
     check(cluster.workers.get(worker.address) === worker, `is held by lost ${worker.address}`);
   }
   for (const client of task.whoWants.items) {
-    check(client.wantsWhat.has(task), `is not listed by ${client.key}, which wants it`);
+    const isListed = client.isMute || client.wantsWhat.has(task);
+    check(isListed, `is not listed by ${client.key}, which wants it`);
   }
 }
 

@@ -103,6 +103,18 @@ export function removeWish(client: ClientState, task: TaskState): boolean {
   return true;
 }
 
+/** Like a wish of somebody who knows without a list which tasks he wants: see `GraphIntake`. */
+export function hold(holder: ClientState, task: TaskState): void {
+  task.whoWants = withMember(task.whoWants, holder);
+}
+
+/** The reverse of {@link hold}. Returns false when the task was not held. */
+export function endHold(holder: ClientState, task: TaskState): boolean {
+  if (!task.whoWants.has(holder)) return false;
+  task.whoWants = withoutMember(task.whoWants, holder);
+  return true;
+}
+
 /** Somebody who is the only member of a set again and again, and shares that set. */
 interface Member<T> {
   readonly alone: SmallSet<T>;

@@ -96,6 +96,17 @@ describe('what nobody needs', () => {
     expect(env.takeClient()).toEqual([expect.stringContaining('key-in-memory n')]);
   });
 
+  it('starts again with a large graph that needs it', () => {
+    const env = finished(1);
+    env.release('end');
+    env.send({ op: 'continue-settling' });
+    const left = Object.entries(env.states).filter(([, state]) => state === 'released');
+    env.submit(Object.fromEntries(left.map(([name]) => [name, []])), { sliceTasks: 1 });
+    while (env.kernel.intake !== undefined) env.send({ op: 'continue-graph' });
+    continueSettling(env);
+    for (const [name] of left) expect(env.states[name]).toMatch(/waiting|processing/);
+  });
+
   it('is kept with its result when somebody wishes for it meanwhile', () => {
     const env = environment(1);
     env.submit(numbered('x', 3));

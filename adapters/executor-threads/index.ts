@@ -98,8 +98,12 @@ export class ThreadExecutor implements Executor {
   run(task: ExecutableTask, signal: AbortSignal, slot?: TaskSlot): Promise<ExecutionResult> {
     return new Promise((resolve) => {
       if (task.actorAt !== undefined) {
-        const abort = this.beginActor(task, task.actorAt, resolve);
-        signal.addEventListener('abort', () => abort(), { once: true });
+        const abort = this.beginActor(task, task.actorAt, (result) => {
+          signal.removeEventListener('abort', onGivenUp);
+          resolve(result);
+        });
+        const onGivenUp = (): void => abort();
+        signal.addEventListener('abort', onGivenUp, { once: true });
         return;
       }
       const onAbort = (): void => {

@@ -7,11 +7,11 @@ import type {
   SetWorkerStatus,
   WorkerStatusChange,
 } from '../messages/stimulus.ts';
-import type { ClusterState } from '../state/cluster.ts';
 import { dropTranslations, learnExecTime, removeReplica } from '../state/relations.ts';
 import { byPriority, type TaskState } from '../state/task.ts';
 import { WorkerState, type WorkerStatus } from '../state/worker.ts';
 import { heartbeatIntervalMs } from '../util/heartbeat.ts';
+import { describeRestrictions, unsatisfied } from './describe-restrictions.ts';
 import { schedulerFailure } from './errors.ts';
 import { checkIdleSaturated } from './occupancy.ts';
 import { takeBack } from './on-return.ts';
@@ -250,9 +250,7 @@ function failKilled(scope: KernelScope, task: TaskState, worker: WorkerState): v
 function failWithoutWorker(scope: KernelScope, task: TaskState, noneAtAll: boolean): void {
   const { noWorkersTimeoutMs } = scope.options;
   const restrictions = describeRestrictions(scope.cluster, task);
-  const why = noneAtAll
-    ? 'there was no running worker'
-    : `no running worker satisfies its restrictions (${restrictions})`;
+  const why = noneAtAll ? 'there was no running worker' : unsatisfied(scope.cluster, task);
   const failure = schedulerFailure(
     'ERR_NO_WORKER',
     `${task.key} waited ${noWorkersTimeoutMs} ms and ${why}. Start one, or raise noWorkersTimeout.`,
@@ -264,19 +262,4 @@ function failWithoutWorker(scope: KernelScope, task: TaskState, noneAtAll: boole
   );
   scope.outbox.event('scheduler', { action: 'no-workers-timeout-exceeded', key: task.key });
   transition(scope, task, 'erred', { cause: task.key, failure });
-}
-
-function describeRestrictions(cluster: ClusterState, task: TaskState): string {
-  const { restrictions } = task;
-  const language = cluster.languageFor(task);
-  const parts: string[] = language === undefined ? [] : [`language ${language}`];
-  if (restrictions?.workers !== undefined)
-    parts.push(`workers ${[...restrictions.workers].join(', ')}`);
-  if (restrictions?.names !== undefined)
-    parts.push(`workers ${[...restrictions.names].join(', ')}`);
-  if (restrictions?.hosts !== undefined) parts.push(`hosts ${[...restrictions.hosts].join(', ')}`);
-  for (const [resource, amount] of restrictions?.resources ?? []) {
-    parts.push(`${resource} >= ${amount}`);
-  }
-  return parts.join('; ');
 }

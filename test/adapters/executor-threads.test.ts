@@ -1,3 +1,5 @@
+import { getEventListeners } from 'node:events';
+
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 
 import { SystemClock } from '../../adapters/clock/index.ts';
@@ -22,8 +24,10 @@ import {
 import { tasks } from './fixtures/sample-tasks.mjs';
 
 const clock = new SystemClock();
-const NEVER = new AbortController().signal;
 const functions = tasks as unknown as Record<string, TaskFunction>;
+
+/** As a worker has one for each run. */
+const unaborted = (): AbortSignal => new AbortController().signal;
 
 class Input {
   constructor(readonly key: string) {}
@@ -33,7 +37,7 @@ function run(
   executor: Executor,
   name: string,
   args: readonly unknown[] = [],
-  { signal = NEVER, inputs = {} } = {},
+  { signal = unaborted(), inputs = {} } = {},
 ): Promise<ExecutionResult> {
   const handle = functions[name]!;
   const { bytes } = packArguments(args, (value) =>
@@ -110,7 +114,7 @@ describe('ThreadExecutor', () => {
         args: packed.bytes,
       };
       for (let again = 0; again < 2; again++) {
-        const echoed = await shared.run({ key: 'e', runSpec, inputs }, NEVER);
+        const echoed = await shared.run({ key: 'e', runSpec, inputs }, unaborted());
         expect(isZeros(deserialise((echoed as { value: Uint8Array }).value), nbytes)).toBe(true);
       }
     },
@@ -130,7 +134,10 @@ describe('ThreadExecutor', () => {
       version: spec.version,
       args: packed.bytes,
     };
-    const result = await shared.run({ key: 'm', runSpec, inputs: new Map([['z', large]]) }, NEVER);
+    const result = await shared.run(
+      { key: 'm', runSpec, inputs: new Map([['z', large]]) },
+      unaborted(),
+    );
     expect(deserialise((result as { value: Uint8Array }).value)).toBe(99);
     expect(Buffer.compare(large, stored)).toBe(0);
   });
@@ -143,7 +150,7 @@ describe('ThreadExecutor', () => {
     const { module, version } = functions['add']!;
     const result = await shared.run(
       { key: 'k', runSpec: { module, name: 'add', version, args }, inputs: new Map() },
-      NEVER,
+      unaborted(),
     );
     expect(deserialise((result as { value: Uint8Array }).value)).toBe(3);
     expect(args.byteLength).toBe(packed.bytes.byteLength);
@@ -174,7 +181,7 @@ describe('ThreadExecutor', () => {
     const { module, version } = functions['add']!;
     const missing = { module, name: 'ad', version, args: serialise([]) };
     expect(
-      await error(shared.run({ key: 'k', runSpec: missing, inputs: new Map() }, NEVER)),
+      await error(shared.run({ key: 'k', runSpec: missing, inputs: new Map() }, unaborted())),
     ).toMatchObject({
       code: 'ERR_FUNCTION_MISSING',
     });
@@ -214,6 +221,15 @@ describe('ThreadExecutor', () => {
     const running = run(shared, 'waitForAbort', [], { signal: controller.signal });
     controller.abort();
     expect(await value(running)).toBe('aborted');
+  });
+
+  it('nothing listens to a signal any more when what it was for is over', async () => {
+    const signal = unaborted();
+    await value(run(shared, 'double', [1], { signal }));
+    const noActor = { module: functions['double']!.module, name: 'double', args: new Uint8Array() };
+    const actor = { key: 'an-actor', runSpec: noActor, inputs: new Map(), actorAt: 'tcp://w:1' };
+    await error(shared.run(actor, signal));
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
   it('a task that ignores its abort loses its thread', async () => {

@@ -298,7 +298,9 @@ it('a task that no worker suits fails after the timeout, naming its restrictions
   env.advance(1).send({ op: 'check-no-workers-timeout' });
   const [message] = env.takeClientMessages();
   expect(message).toMatchObject({ op: 'task-erred', key: 'b', blame: 'a' });
-  expect(JSON.stringify(message)).toMatch(/ERR_NO_WORKER.*tcp:\/\/w9:1; gpu >= 2/);
+  expect(JSON.stringify(message)).toMatch(
+    /ERR_NO_WORKER.*: worker tcp:\/\/w9:1, 2 gpu \(no worker offers any\)\./,
+  );
   expect(env.states).toEqual({ a: 'erred', b: 'erred' });
 });
 

@@ -5,7 +5,7 @@ import type { TaskState } from '../../state/task.ts';
 import type { WorkerState } from '../../state/worker.ts';
 import { isLoose, validWorkers } from '../restrictions.ts';
 import type { KernelScope } from '../scope.ts';
-import { describeRestrictions } from './describe-restrictions.ts';
+import { unsatisfied } from '../describe-restrictions.ts';
 import { missingBytes } from './missing-bytes.ts';
 import type { PlacementEvent } from './watcher.ts';
 
@@ -66,7 +66,7 @@ function explainSelection(scope: KernelScope, { task, placement }: PlacementEven
   if (cluster.running.size === 0) return { rule: 'no worker is running', workers: [] };
   const valid = validWorkers(cluster, task);
   if (valid?.size === 0 && !isLoose(cluster, task)) {
-    return { rule: describeRestrictions(cluster, task), workers: [] };
+    return { rule: unsatisfied(cluster, task), workers: [] };
   }
   if (isUnconstrained(scope, task, valid)) {
     const isIdle = cluster.idle.size > 0;

@@ -1,7 +1,7 @@
 import type { TaskState } from '../../state/task.ts';
 import { validWorkers } from '../restrictions.ts';
 import type { KernelScope } from '../scope.ts';
-import { describeRestrictions } from './describe-restrictions.ts';
+import { unsatisfied } from '../describe-restrictions.ts';
 
 const NAMED_MAX = 5;
 
@@ -49,7 +49,7 @@ function aboutState(scope: KernelScope, task: TaskState): string[] {
 function whyNoWorker({ cluster, ports }: KernelScope, task: TaskState): string {
   if (cluster.running.size === 0) return 'no worker is running';
   const valid = validWorkers(cluster, task);
-  if (valid?.size === 0) return describeRestrictions(cluster, task);
+  if (valid?.size === 0) return unsatisfied(cluster, task);
   return `the policy ${ports.workerSelection.name} refused every worker; it is asked again when one has less to do`;
 }
 

@@ -1,7 +1,7 @@
-import type { ClusterState } from '../../state/cluster.ts';
-import type { TaskState } from '../../state/task.ts';
+import type { ClusterState } from '../state/cluster.ts';
+import type { TaskState } from '../state/task.ts';
 
-/** Why no running worker satisfies the restrictions of a task, restriction by restriction. */
+/** What a task wants of its worker, wish by wish, and what there is of that; empty when any will do. */
 export function describeRestrictions(cluster: ClusterState, task: TaskState): string {
   const { workers, names, hosts, resources } = task.restrictions ?? {};
   const wishes: string[] = [];
@@ -16,7 +16,12 @@ export function describeRestrictions(cluster: ClusterState, task: TaskState): st
       offers.length === 0 ? 'no worker offers any' : `at most ${Math.max(...offers)} on one`;
     wishes.push(`${amount} ${resource} (${most})`);
   }
-  return `no running worker satisfies its restrictions: ${wishes.join(', ')}`;
+  return wishes.join(', ');
+}
+
+/** Why a task that has restrictions finds no worker among those that run. */
+export function unsatisfied(cluster: ClusterState, task: TaskState): string {
+  return `no running worker satisfies its restrictions: ${describeRestrictions(cluster, task)}`;
 }
 
 function list(names: ReadonlySet<string>): string {

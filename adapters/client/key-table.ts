@@ -2,6 +2,7 @@ import {
   type ErrorPayload,
   type KeyInMemory,
   RemoteError,
+  SteadyMap,
   type TaskErredMessage,
   type ToClientMessage,
   YardmasterError,
@@ -15,7 +16,7 @@ import type { Outgoing } from './outgoing.ts';
 
 /** All keys that a client holds, and what the scheduler told about them. */
 export class KeyTable {
-  private readonly entries = new Map<string, KeyEntry>();
+  private readonly entries = new SteadyMap<string, KeyEntry>();
   /** Keys that were cancelled here and whose cancellation the scheduler has not echoed yet. */
   private readonly cancelled = new Set<string>();
   /** While it is found out what is left of them: keys that the scheduler does not know any more. */

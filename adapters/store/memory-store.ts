@@ -1,8 +1,8 @@
-import type { DataStore } from '../../core/api/index.ts';
+import { type DataStore, SteadyMap } from '../../core/api/index.ts';
 
 /** Keeps all results in memory. */
 export class MemoryStore implements DataStore {
-  private readonly values = new Map<string, Uint8Array>();
+  private readonly values = new SteadyMap<string, Uint8Array>();
   private total = 0;
 
   get nbytes(): number {

@@ -17,6 +17,7 @@ export * from './version.ts';
 export * from './views.ts';
 export { heartbeatIntervalMs } from '../util/heartbeat.ts';
 export { MinHeap } from '../util/min-heap.ts';
+export { SteadyMap, SteadySet } from '../util/steady-map.ts';
 export type * from '../messages/payload.ts';
 export * from '../messages/protocol.ts';
 export type * from '../messages/stimulus.ts';

@@ -15,6 +15,7 @@ import type { AbortExecution, Execute, Gather, WorkerEvent } from '../worker/eve
 import { localFailure, toTaskFailure } from '../worker/failure.ts';
 import { type Arrival, Arrivals, compact } from './arrivals.ts';
 import type { PeerChannels } from './peer-channels.ts';
+import { SteadyMap } from '../util/steady-map.ts';
 
 /** After which a busy peer is asked again. */
 const RETRY_BUSY_MS = 150;
@@ -56,7 +57,7 @@ const NOT_BEGUN: AbortRun = () => undefined;
 
 /** What the machine of a worker has asked for and what takes time: runs, transfers, waiting. */
 export class WorkerActivities {
-  private readonly runs = new Map<string, Run>();
+  private readonly runs = new SteadyMap<string, Run>();
   private readonly timers = new Set<Timer>();
   /** Keys of the actors that live, or are being made, here. */
   private readonly actors = new Set<string>();

@@ -9,6 +9,7 @@ import { RunTable } from './run-table.ts';
 import { TaskQueue } from './task-queue.ts';
 import { TaskState } from './task.ts';
 import type { WorkerState } from './worker.ts';
+import { SteadyMap } from '../util/steady-map.ts';
 
 /** A failure for the history that people look at. */
 export interface ErredTask {
@@ -34,7 +35,7 @@ export const byRegistration: WorkerOrder = (a, b) => a.sequence - b.sequence;
  */
 export class ClusterState {
   /** All tasks that are not forgotten. */
-  readonly tasks = new Map<string, TaskState>();
+  readonly tasks = new SteadyMap<string, TaskState>();
   /** Short cut to processing tasks by run id. */
   readonly runs = new RunTable();
   readonly groups = new Map<string, TaskGroup>();

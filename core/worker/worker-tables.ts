@@ -1,4 +1,5 @@
 import { IndexedHeap } from '../util/indexed-heap.ts';
+import { SteadyMap, SteadySet } from '../util/steady-map.ts';
 import { MemoryQuota } from './memory/memory-quota.ts';
 import { Peer } from './peer.ts';
 import type { WorkerKernelOptions } from './worker-options.ts';
@@ -12,14 +13,14 @@ const UNITS_PER_THREAD = 256;
  * the methods here alone.
  */
 export class WorkerTables {
-  readonly tasks = new Map<string, WorkerTask>();
+  readonly tasks = new SteadyMap<string, WorkerTask>();
   readonly peers = new Map<string, Peer>();
   readonly ready: IndexedHeap<WorkerTask>;
   readonly constrained: IndexedHeap<WorkerTask>;
   /** Order of what is ready. */
   readonly compareReady: (a: WorkerTask, b: WorkerTask) => number;
   /** Tasks that run, cancelled ones included. */
-  readonly executing = new Set<WorkerTask>();
+  readonly executing = new SteadySet<WorkerTask>();
   /** The part of `executing` that goes on without a thread of the worker. */
   readonly seceded = new Set<WorkerTask>();
   /** The part of `seceded` that waits for a thread, in the order in which it asked. */

@@ -41,10 +41,10 @@ export class DependencyGuess {
   /**
    * The task of the graph with that key if the guess is right, else undefined.
    *
-   * @param before - the dependency before it in the list of the same task, if it is not the first
+   * @param before - index of the dependency before it in the list of the same task, if it is not the first
    */
-  find(key: string, before: TaskState | undefined): TaskState | undefined {
-    if (before !== undefined) this.others.resumeAfter(before.graphIndex);
+  find(key: string, before: number | undefined): TaskState | undefined {
+    if (before !== undefined) this.others.resumeAfter(before);
     const { next } = before === undefined ? this.firsts : this.others;
     if (next < 0 || next >= this.states.length) return undefined;
     const task = this.states[next];
@@ -52,7 +52,7 @@ export class DependencyGuess {
   }
 
   /** The dependency after `before` turned out to be that one. */
-  learn(index: number, before: TaskState | undefined): void {
+  learn(index: number, before: number | undefined): void {
     (before === undefined ? this.firsts : this.others).add(index);
   }
 }

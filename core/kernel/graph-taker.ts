@@ -3,6 +3,7 @@ import type { Submission } from '../api/policies.ts';
 import type { GraphTask, UpdateGraph } from '../messages/stimulus.ts';
 import { linkDependencies, setWantedReplicas } from '../state/relations.ts';
 import type { Restrictions, TaskState } from '../state/task.ts';
+import { DependencyRows } from './dependency-rows.ts';
 import { type GraphPlan, isMereName } from './graph-walk.ts';
 import { wantsGraphs } from './prepare.ts';
 import { generationOf, setGenerations, submissionOf } from './priorities.ts';
@@ -14,6 +15,7 @@ export class GraphTaker {
   readonly touched: TaskState[];
   /** Tasks that got their definition now, if a policy wants to see them. */
   readonly fresh: TaskState[] | undefined;
+  private readonly rows: DependencyRows;
   private readonly submission: Submission;
   private readonly generation: number;
   /** Tasks that got a priority now, if each of them has a generation of its own. */
@@ -27,6 +29,7 @@ export class GraphTaker {
     private readonly ranks: ArrayLike<number>,
   ) {
     const isEmpty = plan.order.length === 0;
+    this.rows = new DependencyRows(plan);
     this.submission = submissionOf(scope, stimulus);
     this.generation = isEmpty ? 0 : generationOf(scope, this.submission);
     this.touched = [...plan.outside];
@@ -46,7 +49,7 @@ export class GraphTaker {
         if (plan.isNew(index)) describeTask(scope, task, description);
         task.runSpec = description.runSpec;
         this.fresh?.push(task);
-        linkAll(task, plan.dependenciesOf(index));
+        linkAll(task, this.rows.of(index));
       } else if (task.runSpec !== undefined) warnIfOther(scope, task, description);
       if (task.rank < 0) {
         // Not a unary minus: a priority of 0 must not become -0.
@@ -71,7 +74,7 @@ function userPriorityOf({ annotations, userPriority = 0 }: GraphTask): number {
   return typeof priority === 'number' && Number.isFinite(priority) ? priority : userPriority;
 }
 
-function linkAll(task: TaskState, dependencies: readonly TaskState[]): void {
+function linkAll(task: TaskState, dependencies: TaskState[]): void {
   if (dependencies.length === 0) return;
   if (dependencies.some(isForgotten)) {
     // Data that was lost since the graph was planned.
@@ -82,24 +85,11 @@ function linkAll(task: TaskState, dependencies: readonly TaskState[]): void {
     );
     return;
   }
-  // A copy has exactly the length that it needs; an array that grows reserves room.
-  linkDependencies(
-    task,
-    hasTwins(dependencies) ? [...new Set(dependencies)] : dependencies.slice(),
-  );
+  linkDependencies(task, dependencies);
 }
 
 function isForgotten({ state }: TaskState): boolean {
   return state === 'forgotten';
-}
-
-/** Whether one is there twice. Short lists are compared in place, without making a set. */
-function hasTwins(tasks: readonly TaskState[]): boolean {
-  if (tasks.length > 4) return new Set(tasks).size < tasks.length;
-  for (let index = 1; index < tasks.length; index++) {
-    if (tasks.indexOf(tasks[index] as TaskState) < index) return true;
-  }
-  return false;
 }
 
 function describeTask(

@@ -28,8 +28,8 @@ export interface GraphPlan {
   readonly offsets: Int32Array;
   /** Indices of the dependencies of the new tasks of the order; -1 for one outside of the graph. */
   readonly targets: Int32Array;
-  /** Dependencies of a task of the order, as often as it names them. Valid until the next call. */
-  dependenciesOf(index: number): readonly TaskState[];
+  /** The dependency at this place of {@link targets}, wherever it is. */
+  dependencyAt(place: number): TaskState;
 }
 
 const WHITE = 0;
@@ -80,8 +80,8 @@ export class GraphWalk implements GraphPlan {
   private readonly colours: Uint8Array;
   readonly offsets: Int32Array;
   readonly targets: Int32Array;
-  private readonly resolved: TaskState[];
-  private readonly dependencies: TaskState[] = [];
+  /** By place, as {@link targets}: the dependencies outside of the graph, once there is one. */
+  private outsideAt: TaskState[] | undefined;
   /** What is missing under each lost task. */
   private readonly missing = new Map<number, string>();
   /** The path from a requested key, and how far each of its tasks has been looked into. */
@@ -118,9 +118,6 @@ export class GraphWalk implements GraphPlan {
       this.offsets[index + 1] = edges;
     }
     this.targets = new Int32Array(edges);
-    // Full length from the start: written in the order of the walk, an empty array would become a
-    // hash table.
-    this.resolved = new Array<TaskState>(edges);
   }
 
   get order(): Int32Array {
@@ -135,13 +132,9 @@ export class GraphWalk implements GraphPlan {
     return this.newness[index] === 1;
   }
 
-  dependenciesOf(index: number): readonly TaskState[] {
-    const { dependencies } = this;
-    const count = this.progress[index] as number;
-    const offset = this.offsets[index] as number;
-    dependencies.length = count;
-    for (let n = 0; n < count; n++) dependencies[n] = this.resolved[offset + n] as TaskState;
-    return dependencies;
+  dependencyAt(place: number): TaskState {
+    const index = this.targets[place] as number;
+    return (index === OUTSIDE ? this.outsideAt?.[place] : this.states[index]) as TaskState;
   }
 
   /** Finds these tasks in the cluster, or makes them: one look-up serves the graph and the cluster. */
@@ -288,19 +281,23 @@ export class GraphWalk implements GraphPlan {
 
   private visit(index: number, step: number, key: string): void {
     const place = (this.offsets[index] as number) + step;
-    const before = step === 0 ? undefined : this.resolved[place - 1];
+    const before = step === 0 ? undefined : this.targets[place - 1];
     const task = this.guess.find(key, before) ?? this.cluster.tasks.get(key);
     if (task === undefined) {
       this.missing.set(index, key);
       return;
     }
     const next = this.indexOf(task);
-    this.resolved[place] = task;
     this.targets[place] = next;
     this.guess.learn(next, before);
     if (next === OUTSIDE) {
       if (isMereName(task)) this.missing.set(index, key);
-      else this.addOutside(task);
+      else {
+        this.addOutside(task);
+        // Full length from the start: written here and there, an empty array would become a hash table.
+        this.outsideAt ??= new Array<TaskState>(this.targets.length);
+        this.outsideAt[place] = task;
+      }
       return;
     }
     const colour = this.colours[next];

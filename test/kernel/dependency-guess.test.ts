@@ -16,11 +16,11 @@ function graph(count: number): TaskState[] {
 function guessed(states: readonly TaskState[], lists: readonly number[][]): (number | undefined)[] {
   const guess = new DependencyGuess(states);
   return lists.flatMap((list) => {
-    let before: TaskState | undefined;
+    let before: number | undefined;
     return list.map((index) => {
       const found = guess.find(`t-${index}`, before);
       guess.learn(index, before);
-      before = states[index];
+      before = index;
       return found?.graphIndex;
     });
   });

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { isAbsolute, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { YardmasterError } from '../api/errors.ts';
@@ -7,6 +7,9 @@ import { hint, show } from '../config/errors.ts';
 import { inject, injectable } from './di.ts';
 import { resolvePackage } from './package-resolution.ts';
 import { BUILTINS, CONFIG_FOLDER } from './tokens.ts';
+
+/** Of files with modules. */
+const ENDINGS = ['.js', '.mjs', '.cjs', '.ts'];
 
 /** What a `use` names, loaded. */
 export interface Resolved {
@@ -78,11 +81,19 @@ export class PluginResolver {
     }
     const path = resolvePackage(module, this.folder);
     if (path !== undefined) return path;
-    const suggestion = hint(module, Object.keys(this.builtins));
+    const suggestion = this.fileOf(module) ?? hint(module, Object.keys(this.builtins));
     throw loadError(
       `unknown ${what} "${module}": nothing of that name is built in, and no package of that name can be imported from ${this.folder}${suggestion}`,
       module,
     );
+  }
+
+  /** The mistake of beginners: a file beside the configuration, named as if it were a package. */
+  private fileOf(module: string): string | undefined {
+    const file = ['', ...ENDINGS]
+      .map((ending) => `${module}${ending}`)
+      .find((name) => statSync(resolve(this.folder, name), { throwIfNoEntry: false })?.isFile());
+    return file && `; to name the file, write "./${file}"`;
   }
 
   private sourceOf(path: string, use: string): string {

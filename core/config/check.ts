@@ -9,6 +9,9 @@ export interface Checked {
   readonly problems: readonly Problem[];
 }
 
+/** More keys than these are not listed in a message. */
+const LISTED_KEYS_MAX = 12;
+
 const compiled = new WeakMap<object, ValidateFunction>();
 
 /**
@@ -95,6 +98,13 @@ function relevant(errors: readonly ErrorObject[]): ErrorObject[] {
   );
 }
 
+/** A key that is near, or else all of them where they fit into a line. */
+function orAll(key: string, known: readonly string[]): string {
+  const near = hint(key, known);
+  if (near !== '' || known.length === 0 || known.length > LISTED_KEYS_MAX) return near;
+  return `; known ${known.length === 1 ? 'is' : 'are'} ${known.join(', ')}`;
+}
+
 function problemOf(error: ErrorObject, root: readonly Segment[]): Problem {
   const at = [...root, ...segmentsOf(error.instancePath)];
   const { params, parentSchema } = error as {
@@ -109,7 +119,11 @@ function problemOf(error: ErrorObject, root: readonly Segment[]): Problem {
     case 'additionalProperties': {
       const key = params['additionalProperty'] as string;
       const known = Object.keys(parentSchema?.properties ?? {});
-      return { at: [...at, key], message: `is not a known key${hint(key, known)}`, aboutKey: true };
+      return {
+        at: [...at, key],
+        message: `is not a known key${orAll(key, known)}`,
+        aboutKey: true,
+      };
     }
     case 'required':
       return { at: [...at, params['missingProperty'] as string], message: 'is required' };

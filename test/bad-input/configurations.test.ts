@@ -30,6 +30,18 @@ test.each([
   ['an unknown plugin', plugin('amn'), 'ERR_PLUGIN_LOAD', 'unknown plugin "amn"'],
   ['a plugin with a near name', plugin('amn'), 'ERR_PLUGIN_LOAD', 'did you mean "amm"?'],
   ['a file that is not there', plugin('./nope.mjs'), 'ERR_PLUGIN_LOAD', 'does not exist'],
+  [
+    'a file named like a package',
+    plugin('throws'),
+    'ERR_PLUGIN_LOAD',
+    'to name the file, write "./throws.mjs"',
+  ],
+  [
+    'a key that is near to none',
+    'scheduler: { policies: { queuing: { with: direct } } }',
+    'ERR_CONFIG',
+    'scheduler.policies.queuing.with is not a known key; known are use, options',
+  ],
   ['a module that throws no Error', plugin('./throws.mjs'), 'ERR_PLUGIN_LOAD', 'a mere string'],
 ])('%s is refused with its place and a way out', async (_what, text, code, says) => {
   const config = join(folder, 'cluster.yaml');

@@ -95,7 +95,7 @@ export class GraphIntake {
     yield* this.plan(walk);
     if (walk.cycle !== undefined) {
       refuseCycle(scope, client, stimulus.keys, walk.cycle);
-      yield* this.letGo(walk);
+      yield* this.letGo(walk, []);
       return;
     }
     tellLost(scope, client, walk.lost);
@@ -107,11 +107,11 @@ export class GraphIntake {
     taker.finish();
     const settled = yield* this.wish(walk.keys);
     if (taker.fresh !== undefined) showGraph(scope, taker.fresh);
-    yield* this.start(taker.touched, walk.keys);
+    const started = yield* this.start(taker.touched, walk.keys);
     yield* this.inSlices(settled.length, (from, to) => {
       for (const task of settled.slice(from, to)) reportState(scope, task, client);
     });
-    yield* this.letGo(walk);
+    yield* this.letGo(walk, started);
     scope.hasFreedWorker ||= this.hasFreedWorker;
     scope.holdsQueue = false;
   }
@@ -164,7 +164,11 @@ export class GraphIntake {
     return settled;
   }
 
-  private *start(tasks: readonly TaskState[], keys: readonly string[]): Slices {
+  /** Returns the tasks in the order in which they started, the first one first. */
+  private *start(
+    tasks: readonly TaskState[],
+    keys: readonly string[],
+  ): Slices<readonly TaskState[]> {
     const { scope, sliceTasks } = this;
     const sorted = isSortedByPriority(tasks)
       ? tasks
@@ -189,12 +193,16 @@ export class GraphIntake {
       this.hasFreedWorker ||= scope.hasFreedWorker;
       yield;
     }
+    return sorted;
   }
 
-  private *letGo({ states }: GraphWalk): Slices {
-    for (const held of [states, this.heldOutside]) {
-      yield* this.inSlices(held.length, (from, to) => {
-        for (let index = from; index < to; index++) this.free(held[index]);
+  /** What started last and is needed by nobody is given up first, as in a graph that is taken in at once. */
+  private *letGo({ states }: GraphWalk, started: readonly TaskState[]): Slices {
+    for (const held of [started, states, this.heldOutside]) {
+      const { length } = held;
+      yield* this.inSlices(length, (from, to) => {
+        // From the end, and the newest recommendation is followed first.
+        for (let index = length - to; index < length - from; index++) this.free(held[index]);
         settle(this.scope);
         this.scope.holdsQueue = true;
       });

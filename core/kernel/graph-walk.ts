@@ -282,14 +282,15 @@ export class GraphWalk implements GraphPlan {
   private visit(index: number, step: number, key: string): void {
     const place = (this.offsets[index] as number) + step;
     const before = step === 0 ? undefined : this.targets[place - 1];
-    const task = this.guess.find(key, before) ?? this.cluster.tasks.get(key);
+    const depth = this.path.length;
+    const task = this.guess.find(key, before, depth) ?? this.cluster.tasks.get(key);
     if (task === undefined) {
       this.missing.set(index, key);
       return;
     }
     const next = this.indexOf(task);
     this.targets[place] = next;
-    this.guess.learn(next, before);
+    this.guess.learn(next, before, depth);
     if (next === OUTSIDE) {
       if (isMereName(task)) this.missing.set(index, key);
       else {

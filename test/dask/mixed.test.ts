@@ -214,4 +214,40 @@ describe.skipIf(found === undefined)(`a Dask worker and a Node worker${skipReaso
     expect(await client.submit(add, upper, '!').result()).toBe('FROM NODE!');
     expect(await client.submit(first, pair).result()).toBe(1);
   });
+
+  it('queues and published data sets pass plain data between the clients, queues futures, too', async () => {
+    const sum = client.submit(add, 20, 1);
+    const given = client.queue('to-python');
+    for (const value of [[1, { x: 2.5 }], sum, [sum]]) await given.put(value);
+    await client.publish('node-data', [1, 2]);
+    await client.publish('node-future', sum);
+    await client.publish('node-list', [sum]);
+    const other = runs.script(`${FOLDER}/border_sharing.py`, dask);
+
+    const taken = client.queue('to-node');
+    expect(await taken.get()).toEqual([1, { x: 2.5 }]);
+    const squared = (await taken.get()) as Future<number>;
+    expect(await client.submit(add, squared, 1).result()).toBe(50);
+    expect(await taken.get()).toBe('published');
+    expect(await client.getPublished('python-list')).toMatchObject({
+      message: expect.stringMatching(
+        /cannot be read in JavaScript.* by a Variable or a Queue/,
+      ) as string,
+    });
+    await given.put('the end');
+    expect(await other.exit, other.stderr).toBe(0);
+    expect(
+      other.stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as unknown),
+    ).toEqual([
+      [1, { x: 2.5 }],
+      21,
+      expect.stringMatching(/^NotImplementedError: .*futures among other data; Dask can take/),
+      [1, 2],
+      expect.stringMatching(/^NotImplementedError: .*"node-future".* from a Variable or a Queue/),
+      expect.stringMatching(/^NotImplementedError: .*futures among other data; Dask can take/),
+    ]);
+  });
 });

@@ -66,9 +66,12 @@ export class Coordination {
     return { value: this.packData(record.value), keys: [] };
   }
 
-  /** Plain data, or what only Python can read. */
-  packData(value: unknown): Uint8Array {
-    const { bytes } = packArguments([forNode(value)], () => undefined);
+  /**
+   * Plain data, or what only Python can read.
+   * @param shown - what Node clients get in its place; default: the value as far as they have such types
+   */
+  packData(value: unknown, shown: unknown = forNode(value)): Uint8Array {
+    const { bytes } = packArguments([shown], () => undefined);
     this.originals.set(bytes, value);
     return bytes;
   }

@@ -88,7 +88,7 @@ class Publish {
     const override = request['override'] === true;
     const keys = this.context.keys.textsOf(asList(wireKeys) ?? []);
     const known = await this.knownOf(keys);
-    const value = this.coordination.packData({ data, keys: wireKeys });
+    const value = this.coordination.packData({ data, keys: wireKeys }, unreadable(name));
     try {
       await this.coordination.call('publish', { name, value, keys: known, override });
     } catch (error) {
@@ -106,7 +106,9 @@ class Publish {
       // The data set holds its results; whoever makes futures of it wishes for them.
       void this.coordination.call('received', { handover: given.handover });
     }
-    const value = this.coordination.unpackData(given);
+    const record = this.coordination.unpack(given);
+    if (record.type === 'Future') throw futurePublished(name);
+    const { value } = record;
     return this.coordination.isOfDask(given) ? value : { data: value, keys: given.keys };
   }
 
@@ -139,6 +141,21 @@ class Publish {
     }
     this.flushes.delete(id);
   }
+}
+
+/** Dask's clients publish pickles, whatever they hold. */
+function unreadable(name: string): Error {
+  return new Error(
+    `a client of Dask published "${name}" as an object of Python, which cannot be read in JavaScript; plain data or one future it can give by a Variable or a Queue`,
+  );
+}
+
+/** Dask expects the future as an object of Python, in a pickle. */
+function futurePublished(name: string): PythonException {
+  return new PythonException(
+    'NotImplementedError',
+    `a client in JavaScript published "${name}" as a future; Dask can take plain data from there, and one future from a Variable or a Queue`,
+  );
 }
 
 function flushId(uid: unknown): string {

@@ -1,4 +1,4 @@
-/** How loaded workers are, and what that makes of them. Source: behaviour.md section 4.7. */
+/** How loaded workers are, and what that makes of them. Source: Dask's `check_idle_saturated`. */
 import type { ClusterState } from '../state/cluster.ts';
 import type { TaskPrefix } from '../state/groups.ts';
 import type { WorkerState } from '../state/worker.ts';

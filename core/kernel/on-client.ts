@@ -1,4 +1,4 @@
-/** Clients come, go and wish. Source: behaviour.md sections 3.3 and 3.6. */
+/** Clients come, go and wish. Source: Dask's `client_desires_keys` and others. */
 import type {
   CancelKeys,
   ClientDesiresKeys,
@@ -20,6 +20,7 @@ import {
 } from '../state/relations.ts';
 import type { TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
+import { SteadySet } from '../util/steady-map.ts';
 import { reportState } from './client-reports.ts';
 import { dropIntakes } from './graph-intake.ts';
 import { isAllButForgotten } from './leftovers.ts';
@@ -35,7 +36,9 @@ import { settle, settleLeftovers, transition } from './transition-loop.ts';
 
 export function onRegisterClient(scope: KernelScope, stimulus: RegisterClient): void {
   if (scope.cluster.clients.has(stimulus.client)) return;
-  const client = new ClientState(stimulus.client, scope.nowMs, stimulus.versions);
+  // Much that it wishes for passes; services, of which there may be thousands, wish for little.
+  const wantsWhat = new SteadySet<TaskState>();
+  const client = new ClientState(stimulus.client, scope.nowMs, stimulus.versions, false, wantsWhat);
   scope.cluster.clients.set(client.key, client);
   for (const hook of scope.ports.hooks.clientAdded) hook(client, scope.stimulusId);
 }

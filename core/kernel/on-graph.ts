@@ -1,4 +1,4 @@
-/** A client submits a graph. Source: behaviour.md section 3.5. */
+/** A client submits a graph. Source: Dask's `update_graph`. */
 import type { UpdateGraph } from '../messages/stimulus.ts';
 import type { ClientState } from '../state/client.ts';
 import { addWish } from '../state/relations.ts';

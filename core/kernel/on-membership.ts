@@ -1,4 +1,4 @@
-/** Workers come, change and go. Source: behaviour.md sections 3.2 and 3.4. */
+/** Workers come, change and go. Source: Dask's `add_worker`, `remove_worker`. */
 import type { WorkerLoss } from '../api/hooks.ts';
 import type {
   HeartbeatWorker,

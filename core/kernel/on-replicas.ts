@@ -1,4 +1,4 @@
-/** Copies of results appear, vanish and move. Source: behaviour.md sections 3.1 and 6.5. */
+/** Copies of results appear, vanish and move. Source: Dask's `add_keys`, `request_acquire_replicas`. */
 import type {
   AddKeys,
   MoveReplicas,

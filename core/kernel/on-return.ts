@@ -1,6 +1,6 @@
 /**
- * A worker is back whose connection was lost, and it kept its results. Not in behaviour.md: since
- * 2022.5 Dask's workers close. The rule for what is kept is that of section 3.1 (`add-keys`), with the
+ * A worker is back whose connection was lost, and it kept its results. Dask has no such thing: since
+ * 2022.5 its workers close. The rule for what is kept is that of `add-keys`, with the
  * run id as proof that the key still stands for the same computation.
  */
 import type { HeldResults } from '../messages/protocol.ts';

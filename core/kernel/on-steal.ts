@@ -1,7 +1,7 @@
 /**
  * Work stealing, as far as it is the kernel's: tasks are asked back from the workers that are
  * processing them, and go to others when they have not begun. Who should have what is decided by a
- * plugin. Source: behaviour.md section 5.5.
+ * plugin. Source: Dask's `WorkStealing`.
  */
 import type { StealResponse, StealTasks, StealWish } from '../messages/stimulus.ts';
 import { askBack, refuseSteal, rememberSteal } from '../state/relations.ts';

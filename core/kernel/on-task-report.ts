@@ -1,4 +1,4 @@
-/** What workers report about tasks. Source: behaviour.md section 3.1. */
+/** What workers report about tasks. Source: Dask's `stimulus_task_finished` and others. */
 import type {
   LongRunning,
   Reschedule,

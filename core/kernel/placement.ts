@@ -1,6 +1,6 @@
 /**
  * Which worker computes a task: restrictions and holders of inputs narrow the workers down, the
- * policies choose among them, and ties go by a fixed rule. Source: behaviour.md section 4.
+ * policies choose among them, and ties go by a fixed rule. Source: Dask's `decide_worker`.
  */
 import type { WorkerSelection } from '../api/policies.ts';
 import type { WorkerView } from '../api/views.ts';

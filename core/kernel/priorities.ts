@@ -1,4 +1,4 @@
-/** Who comes first. Source: behaviour.md section 8.5. */
+/** Who comes first. Source: Dask's `update_graph`. */
 import type { Submission } from '../api/policies.ts';
 import type { UpdateGraph } from '../messages/stimulus.ts';
 import { byPriority, type TaskState } from '../state/task.ts';

@@ -1,6 +1,6 @@
 /**
  * What a step of one task means for its dependencies, dependents, workers and clients.
- * Source: behaviour.md section 2.6.
+ * Source: Dask's `_propagate_released`, `_propagate_forgotten`, `_add_to_memory`.
  */
 import type { TransitionDetails } from '../api/hooks.ts';
 import { FIRE_AND_FORGET, type ClientState } from '../state/client.ts';

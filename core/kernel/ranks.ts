@@ -1,4 +1,4 @@
-/** The static order of a graph. Source: behaviour.md section 8. */
+/** The static order of a graph. Source: Dask's `update_graph`. */
 import type { GraphLinks } from '../api/policies.ts';
 import type { GraphTask, UpdateGraph } from '../messages/stimulus.ts';
 import { askPolicy, type Question } from './ask-policy.ts';

@@ -1,4 +1,4 @@
-/** Where a task may run at all. Source: behaviour.md section 4.6, `valid_workers`. */
+/** Where a task may run at all. Source: Dask's `valid_workers`. */
 import type { ClusterState } from '../state/cluster.ts';
 import type { Restrictions, TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';

@@ -24,7 +24,7 @@ export type Transition = (scope: KernelScope, task: TaskState, details: Transiti
 
 /**
  * The direct transitions. Any other pair goes through `released`, or is impossible.
- * Source: behaviour.md section 2.1.
+ * Source: the transitions of Dask's scheduler.
  */
 export const TRANSITIONS: Readonly<
   Record<TaskStateName, Partial<Record<TaskStateName, Transition>>>

@@ -1,4 +1,4 @@
-/** The invariants of one task, by state. Source: behaviour.md sections 1.7 and 2.7. */
+/** The invariants of one task, by state. Source: Dask's `validate_state`. */
 import type { ClusterState } from '../state/cluster.ts';
 import { isInPlay } from '../state/task-state-name.ts';
 import type { TaskState } from '../state/task.ts';

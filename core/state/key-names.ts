@@ -1,7 +1,7 @@
 /**
  * How a task key names its prefix (the operation) and its group (the collection).
  *
- * Source: Dask `key_split` and `key_split_group`; behaviour.md section 1.4 holds the table.
+ * Source: Dask's `key_split` and `key_split_group`.
  */
 
 const HASH_LENGTH = 32;

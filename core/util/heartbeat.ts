@@ -1,6 +1,6 @@
 /**
  * How often each of n workers should send a heartbeat, in milliseconds: more rarely in larger
- * clusters, so that the scheduler's share of time stays the same (behaviour.md section 3.2).
+ * clusters, so that the scheduler's share of time stays the same (the steps are those of Dask).
  */
 export function heartbeatIntervalMs(workerCount: number): number {
   if (workerCount <= 10) return 500;

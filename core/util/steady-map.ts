@@ -1,5 +1,7 @@
 /** What stands for nothing in a collection, before everything else. */
 const BALLAST: readonly object[] = Array.from({ length: 1024 }, () => Object.freeze({}));
+/** By which Node's `console.log` asks an object what to show. */
+const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom') as never;
 
 /**
  * A `Map` through which much passes while little is in it at a time: tasks, runs, results.
@@ -21,9 +23,9 @@ export class SteadyMap<Key, Value> extends Map<Key, Value> {
     return super.size - BALLAST.length;
   }
 
+  /** O(size). One by one, so that whoever looks through the map meanwhile does not meet the ballast. */
   override clear(): void {
-    super.clear();
-    this.load();
+    for (const key of this.keys()) this.delete(key);
   }
 
   override forEach(visit: (value: Value, key: Key, map: Map<Key, Value>) => void): void {
@@ -46,6 +48,10 @@ export class SteadyMap<Key, Value> extends Map<Key, Value> {
     return this.entries();
   }
 
+  [INSPECT](): Map<Key, Value> {
+    return new Map(this);
+  }
+
   private load(): void {
     for (const each of BALLAST) this.set(each as Key, undefined as Value);
   }
@@ -62,9 +68,9 @@ export class SteadySet<Item> extends Set<Item> {
     return super.size - BALLAST.length;
   }
 
+  /** O(size), as {@link SteadyMap.clear}. */
   override clear(): void {
-    super.clear();
-    this.load();
+    for (const item of this.values()) this.delete(item);
   }
 
   override forEach(visit: (item: Item, same: Item, set: Set<Item>) => void): void {
@@ -85,6 +91,10 @@ export class SteadySet<Item> extends Set<Item> {
 
   override [Symbol.iterator](): SetIterator<Item> {
     return this.values();
+  }
+
+  [INSPECT](): Set<Item> {
+    return new Set(this);
   }
 
   private load(): void {

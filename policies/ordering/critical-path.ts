@@ -13,7 +13,7 @@ const SAME_WIDTH = 0.8;
 const STEP = 2000;
 
 /**
- * Numbers the nodes of a graph from 0 as Dask HEAD does (behaviour.md section 8.2): picks a leaf, walks
+ * Numbers the nodes of a graph from 0 as `dask.order` does in Dask today: picks a leaf, walks
  * the most valuable way back from it, and numbers what is on that way and what becomes free to compute.
  * What Dask takes in the order of a set is taken by ascending sort key.
  * @throws YardmasterError `ERR_GRAPH_CYCLE`

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { groupOfKey, prefixOfKey } from '../../core/state/key-names.ts';
 
-/** behaviour.md 1.4: a key, its prefix, and its group. */
+/** A key, its prefix, and its group. */
 const NAMES = [
   ['x', 'x', 'x'],
   ['x-1', 'x', 'x'],

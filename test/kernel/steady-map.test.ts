@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { SteadyMap, SteadySet } from '../../core/util/steady-map.ts';
@@ -69,6 +70,26 @@ describe('a steady collection', () => {
     }
     expect(met).toEqual(Array.from({ length: 5010 }, (_, key) => key));
     expect(map.size).toBe(0);
+  });
+
+  it('may be cleared while somebody looks through it', () => {
+    const set = new SteadySet<number>();
+    set.add(1).add(2);
+    const met: number[] = [];
+    for (const item of set) {
+      met.push(item);
+      if (item > 2) continue;
+      set.clear();
+      set.add(3);
+    }
+    expect(met).toEqual([1, 3]);
+  });
+
+  it('is printed like an ordinary one', () => {
+    const map = new SteadyMap<string, number>();
+    map.set('x', 1);
+    expect(inspect(map)).toBe("Map(1) { 'x' => 1 }");
+    expect(inspect(new SteadySet())).toBe('Set(0) {}');
   });
 
   it('shows only what is in it after much has passed through', () => {

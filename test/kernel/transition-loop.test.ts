@@ -7,7 +7,7 @@ import { transition } from '../../core/kernel/transition-loop.ts';
 import { SchedulerEnv } from '../kit/env.ts';
 import { numbered } from '../kit/graph.ts';
 
-/** Transitions behaviour.md 2.1 calls direct. */
+/** Written out here: the table of the kernel is what is tested. */
 const DIRECT = {
   released: ['waiting', 'erred', 'forgotten'],
   waiting: ['released', 'no-worker', 'queued', 'processing', 'memory'],

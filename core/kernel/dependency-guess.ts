@@ -34,8 +34,8 @@ class Row {
  *
  * Graphs are made by loops: the dependencies of one task lie evenly spaced in the graph, and so do the
  * first dependencies of tasks that are walked through one after the other, or where they do not those of
- * tasks at the same depth of the walk. A guess costs one comparison of keys, and is made only where the one before was
- * right.
+ * tasks at the same depth of the walk. A guess costs one comparison of keys, and is made only where the
+ * one before was right.
  */
 export class DependencyGuess {
   private readonly firsts = new Row();

@@ -93,7 +93,7 @@ export function loseWaiter(dependency: TaskState): boolean {
 
 export function addWish(client: ClientState, task: TaskState): void {
   client.wantsWhat.add(task);
-  task.whoWants = withMember(task.whoWants, client);
+  hold(client, task);
 }
 
 /** Returns false when the client did not want the task. */

@@ -17,6 +17,9 @@ const ROUNDS = 5;
 const COMPUTE_S = 0.1;
 /** Time for the other threads of the garbage collector. */
 const REST_MS = 200;
+/** Garbage of the length of several young generations, in arrays that are allocated in it. */
+const PASSING_BYTES = 2 ** 27;
+const PASSING_ARRAY = 1000;
 
 /** CPU times are user and system time of the whole process. */
 export interface StealMeasurement {
@@ -56,7 +59,7 @@ export function measureStealing(
   cluster.load(tasks, inputs, { from: half, to: workers });
   const before = cluster.requested;
   const { balancer } = cluster;
-  rest();
+  settleHeap();
   const roundsMs: number[] = [];
   const requests: number[] = [];
   let longestSliceMs = 0;
@@ -230,10 +233,15 @@ function addressOf(index: number): string {
 }
 
 /**
- * Lets the collector finish what it has begun. To collect all garbage now would throw away compiled
- * code, and the round would pay for its compiler.
+ * Lets the collector finish what loading has begun: what survives is moved out of the young generation, and
+ * its other threads get time. Otherwise a round pays, or does not, for copying tasks that were just made.
+ * To collect all garbage now would throw away compiled code, and the round would pay for its compiler.
  */
-function rest(): void {
+function settleHeap(): void {
+  const last: (readonly number[])[] = [];
+  for (let bytes = 0; bytes < PASSING_BYTES; bytes += PASSING_ARRAY * 8) {
+    last[0] = new Array<number>(PASSING_ARRAY).fill(bytes);
+  }
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, REST_MS);
 }
 

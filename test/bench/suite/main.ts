@@ -34,8 +34,9 @@ const extent: Extent =
   options.quick === true
     ? { tasks: 20_000, repeat: 1, isFull: false }
     : { tasks: 100_000, repeat: 5, isFull: true };
-/** Times that a row is measured before it is lost. */
+/** Times that a row is measured before it is lost; after the first one, each is a median of several runs. */
 const GUARD_TURNS = 3;
+const GUARD_REPEAT = 5;
 const words = options.only?.split(',') ?? [];
 const wanted = ROWS.filter(({ name }) => {
   return words.length === 0 || words.some((word) => name.includes(word));
@@ -90,12 +91,12 @@ function writeJson(path: string): void {
 }
 
 /** The figures of a row. One that fails does not take the others with it. */
-async function linesOf(row: Row): Promise<readonly Line[]> {
+async function linesOf(row: Row, of: Extent = extent): Promise<readonly Line[]> {
   if (row.needsDask && daskVersion === undefined) {
     return [{ name: row.name, skipped: `no Dask at ${options.python}` }];
   }
   try {
-    return await row.figures(measureWith(row), extent);
+    return await row.figures(measureWith(row), of);
   } catch (cause) {
     if (interrupt.signal.aborted) return [];
     process.exitCode = 1;
@@ -149,7 +150,7 @@ async function guard(file: string): Promise<void> {
     let lost = measured.filter(isWorse);
     for (let turn = 1; lost.length > 0 && turn < GUARD_TURNS; turn++) {
       process.stderr.write(`again: ${row.name}…\n`);
-      const again = await linesOf(row);
+      const again = await linesOf(row, { ...extent, repeat: GUARD_REPEAT });
       const still = new Set(again.filter(isWorse).map(nameOf));
       lost = lost.filter((line) => still.has(nameOf(line)));
     }

@@ -64,8 +64,9 @@ export class ClientLines {
     return true;
   }
 
-  /** The stimulus has been handled, and work is left to be continued with. */
-  hasLeftWork(stimulus: IncomingStimulus): void {
+  /** The stimulus has been handled, and may have left work to be continued with. */
+  handled(stimulus: IncomingStimulus): void {
+    if (!this.host.isUnsettled()) return;
     if (GIVING_UP.has(stimulus.op) && 'client' in stimulus) {
       const line = this.lines.get(stimulus.client) ?? new Line();
       line.isLettingGo = true;

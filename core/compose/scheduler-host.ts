@@ -401,7 +401,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     for (const change of this.changes.splice(0)) change();
     this.extensions.bus.release();
     this.pace.finished(stimulus, nowMs);
-    this.lines.hasLeftWork(stimulus);
+    this.lines.handled(stimulus);
   }
 
   /** Something happened after which the state is not to be trusted: tell, and close. */

@@ -151,3 +151,15 @@ describe('very many keys', () => {
     expect([...stimuli]).toEqual([expect.stringMatching(/^continue-settling-/)]);
   });
 });
+
+describe('a few keys', () => {
+  it('that are released hold up nothing that their client says next', async () => {
+    const host = await start();
+    const [client, other] = [await host.client(), await host.client('other')];
+    await client.send(graphOf('x', 1));
+    client.channel.send({ op: 'client-releases-keys', keys: ['x-0'] }, graphOf('y', 1));
+    other.channel.send(graphOf('z', 1));
+    await host.settle();
+    expect([...host.scheduler.cluster.tasks.keys()]).toEqual(['y-0', 'z-0']);
+  });
+});

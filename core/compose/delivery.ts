@@ -9,7 +9,7 @@ import type { ToClientMessage } from '../messages/to-client.ts';
 import type { ComputeTask } from '../messages/to-worker.ts';
 import type { EventBus } from './event-bus.ts';
 import type { EventLog } from './event-log.ts';
-import type { Session, Sessions } from './session.ts';
+import type { Peer, Sessions } from './sessions.ts';
 
 /** Where messages and events go, and what is done about those that cannot go. */
 export interface DeliveryParts {
@@ -54,7 +54,7 @@ export class Delivery {
   }
 
   /** What came from outside can travel again; what a plugin enqueued perhaps cannot. */
-  private trySend(session: Session, message: object): YardmasterError | undefined {
+  private trySend(session: Peer, message: object): YardmasterError | undefined {
     try {
       session.send(message as WireMessage);
       return undefined;

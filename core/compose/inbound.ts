@@ -2,6 +2,8 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { YardmasterError } from '../api/errors.ts';
 import type { WireMessage } from '../api/transport.ts';
 import { pathText, show, hint } from '../config/errors.ts';
+import { isPlainObject } from '../config/prepare.ts';
+import { violation } from './breaches.ts';
 import {
   isClientReleasesKeys,
   isPlainGraph,
@@ -179,6 +181,21 @@ const ajv = new Ajv({
   verbose: true,
 });
 const compiled = new Map<string, ValidateFunction>();
+
+/**
+ * What every message has, whoever sends it.
+ * @throws YardmasterError `ERR_PROTOCOL`
+ */
+export function checkEnvelope(message: unknown): void {
+  if (!isPlainObject(message)) throw violation('a message that is not an object');
+  const { op } = message;
+  if (typeof op !== 'string') throw violation('a message without op');
+  if (op !== 'request' && op !== 'reply') return;
+  if (!Number.isSafeInteger(message['id'])) throw violation(`a ${op} whose id is not a number`);
+  if (op === 'request' && !isPlainObject(message['parameters'] ?? {})) {
+    throw violation('a request whose parameters are not an object');
+  }
+}
 
 /** @throws YardmasterError `ERR_PROTOCOL` naming the field */
 export function checkWorkerReport(message: WireMessage): void {

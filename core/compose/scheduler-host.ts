@@ -40,7 +40,8 @@ import type {
   Scheduler,
 } from './scheduler.ts';
 import { Preloads } from './preloads.ts';
-import { Session, type SessionHost, type Sessions } from './session.ts';
+import { Session } from './session.ts';
+import type { Peer, SessionHost, Sessions } from './sessions.ts';
 import { StimulusQueue } from './stimulus-queue.ts';
 import { TransportTable } from './transport-table.ts';
 import { withTimeout } from './with-timeout.ts';
@@ -470,7 +471,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     await this.preloads?.tearDown();
   }
 
-  private async closeSession({ channel }: Session): Promise<void> {
+  private async closeSession({ channel }: Peer): Promise<void> {
     try {
       await withTimeout(this.clock, channel.close(), CLOSE_TIMEOUT_MS, closedError);
     } catch (error) {

@@ -1,10 +1,7 @@
 import { Channel, type ChannelHandlers } from '../api/channel.ts';
-import type { Clock } from '../api/clock.ts';
-import { YardmasterError } from '../api/errors.ts';
 import type { Caller, NewStimulus } from '../api/plugin.ts';
 import type { Connection, ConnectionHandlers, WireMessage } from '../api/transport.ts';
-import type { Absences } from './absences.ts';
-import { heartbeatIntervalMs } from '../util/heartbeat.ts';
+import { VERSION } from '../api/version.ts';
 import {
   type CommandRequest,
   type GatherReply,
@@ -17,46 +14,25 @@ import {
   type RegisterClientRequest,
   type RegisterWorkerReply,
   type RegisterWorkerRequest,
-  type RemotePlugin,
   type Role,
   type WhoHasReply,
   type WhoHasRequest,
 } from '../messages/protocol.ts';
 import type { GraphPart, SubmittedGraph } from '../messages/stimulus.ts';
 import type { ClusterState } from '../state/cluster.ts';
-import type { WorkerIdentity } from '../state/worker.ts';
-import { isPlainObject } from '../config/prepare.ts';
+import { closedOn, isBreach, otherProtocol, violation } from './breaches.ts';
 import { GraphParts } from './graph-parts.ts';
-import { checkClientReport, checkRequest, checkWorkerReport } from './inbound.ts';
-import { VERSION } from '../api/version.ts';
+import { checkClientReport, checkEnvelope, checkRequest, checkWorkerReport } from './inbound.ts';
+import {
+  admitClient,
+  admitWorker,
+  clientLeft,
+  enterClient,
+  enterWorker,
+  workerLeft,
+} from './membership.ts';
 import { PartsRelay } from './parts-relay.ts';
-
-/** Clients are asked to report this many times more rarely than workers. */
-const CLIENT_HEARTBEAT_FACTOR = 10;
-
-/** Errors of a connection that say the peer is wrong, and not merely gone. */
-const BREACHES = ['ERR_PROTOCOL', 'ERR_FRAME'];
-
-/** What a session needs of its scheduler. */
-export interface SessionHost {
-  readonly serverId: string;
-  readonly clock: Clock;
-  readonly cluster: ClusterState;
-  readonly sessions: Sessions;
-  readonly absences: Absences;
-  /** Plugins that clients have registered for all workers. */
-  readonly workerPlugins: readonly RemotePlugin[];
-  /** Handles a stimulus, at once unless another one is being handled. */
-  enqueue(stimulus: NewStimulus & { readonly stimulusId?: string }): void;
-  /** A name that no stimulus has had: `task-finished-17`. */
-  nextStimulusId(op: string): string;
-  /** When all that a client has said has been handled; undefined: it has been. */
-  settled(client: string): Promise<void> | undefined;
-  command(name: string, parameters: unknown, caller: Caller): unknown;
-  /** @param relay - what is large is offered through it, rather than given at once */
-  gather(keys: readonly string[], relay?: PartsRelay): Promise<GatherReply>;
-  report(error: YardmasterError): void;
-}
+import type { Peer, SessionHost } from './sessions.ts';
 
 /** What a session writes into a message, so that nobody can speak for somebody else. */
 interface Stamped {
@@ -65,20 +41,11 @@ interface Stamped {
   stimulusId?: string;
 }
 
-/** Who is connected. */
-export interface Sessions {
-  readonly all: Set<Session>;
-  /** Registered workers by address. */
-  readonly workers: Map<string, Session>;
-  /** Registered clients by key. */
-  readonly clients: Map<string, Session>;
-}
-
 /**
  * One connection to the scheduler, from its first message to its end. It checks all that comes in and
  * stamps it with the sender, so that nobody can speak for somebody else.
  */
-export class Session implements ChannelHandlers {
+export class Session implements Peer, ChannelHandlers {
   readonly channel: Channel;
   private role: Role | undefined;
   /** Address of the worker or key of the client, once registered. */
@@ -197,29 +164,17 @@ export class Session implements ChannelHandlers {
 
   onClose(error?: Error): void {
     // What broke below the messages (a frame, the form of a request) was not reported by `refuse`.
-    if (!this.isOver && YardmasterError.is(error) && BREACHES.includes(error.code)) {
-      this.host.report(error);
-    }
+    if (!this.isOver && isBreach(error)) this.host.report(error);
     this.isOver = true;
     this.relay.close();
-    const { host, sender, role } = this;
+    const { host, sender } = this;
     host.sessions.all.delete(this);
     if (sender === undefined) return;
-    if (role === 'worker') {
-      if (host.sessions.workers.get(sender) !== this) return;
-      host.sessions.workers.delete(sender);
-      const worker = host.cluster.workers.get(sender);
-      if (worker === undefined) return;
-      // A worker that says goodbye first does not make its tasks suspicious.
-      const expected = error === undefined && worker.status.startsWith('clos');
-      host.enqueue({ op: 'remove-worker', worker: sender, expected, close: false });
-    } else {
-      if (host.sessions.clients.get(sender) !== this) return;
-      host.sessions.clients.delete(sender);
-      host.absences.begin(sender, this.returnWithinMs, () => {
-        host.enqueue({ op: 'remove-client', client: sender });
-      });
-    }
+    const seats = this.role === 'worker' ? host.sessions.workers : host.sessions.clients;
+    if (seats.get(sender) !== this) return; // It has connected anew.
+    seats.delete(sender);
+    if (this.role === 'worker') workerLeft(host, sender, error);
+    else clientLeft(host, sender, this.returnWithinMs);
   }
 
   private caller(): Caller {
@@ -269,11 +224,7 @@ export class Session implements ChannelHandlers {
 
   private hello({ protocol, role, version }: HelloRequest): HelloReply {
     if (protocol !== PROTOCOL) {
-      const error = new YardmasterError(
-        'ERR_PROTOCOL',
-        `${this.channel.peerAddress} speaks ${protocol} (version ${version}), this scheduler ${PROTOCOL} (version ${VERSION}); install the same version on both sides`,
-        { field: 'protocol', theirs: protocol, ours: PROTOCOL },
-      );
+      const error = otherProtocol(this.channel.peerAddress, protocol, version);
       queueMicrotask(() => this.refuse(error));
       throw error;
     }
@@ -283,77 +234,23 @@ export class Session implements ChannelHandlers {
 
   private registerWorker(request: RegisterWorkerRequest): RegisterWorkerReply {
     const { host } = this;
-    const { address, name } = request.identity;
-    this.replaceLost(request.identity);
-    if (host.cluster.workers.has(address)) refuseWorker('address', address, address);
-    if (host.cluster.aliases.has(name)) refuseWorker('name', name, address);
-    this.sender = address;
-    host.sessions.workers.set(address, this);
-    this.holdUntilAnswered();
-    const { identity, status, metrics, held } = request;
-    host.enqueue({
-      op: 'register-worker',
-      identity,
-      status,
-      ...(metrics === undefined ? {} : { metrics }),
-      ...(held === undefined ? {} : { held }),
-    });
-    const { workerPlugins } = host;
-    return {
-      heartbeatIntervalMs: heartbeatIntervalMs(host.cluster.workers.size),
-      nowMs: host.clock.nowMs(),
-      ...(workerPlugins.length === 0 ? {} : { workerPlugins }),
-    };
-  }
-
-  /** A worker that comes back may have noticed before us that its connection was lost. */
-  private replaceLost({ address, serverId }: WorkerIdentity): void {
-    const { host } = this;
-    if (host.cluster.workers.get(address)?.identity.serverId !== serverId) return;
-    const lost = host.sessions.workers.get(address);
-    host.sessions.workers.delete(address);
-    host.enqueue({ op: 'remove-worker', worker: address, expected: true, close: false });
-    lost?.channel.abort(new YardmasterError('ERR_CLOSED', `${address} has connected anew`));
+    admitWorker(host, request.identity);
+    this.takeSeat(host.sessions.workers, request.identity.address);
+    return enterWorker(host, request);
   }
 
   private registerClient(request: RegisterClientRequest): RegisterClientReply {
     const { host } = this;
-    const { client, versions, returnWithinMs = 0 } = request;
-    const isBack = returnWithinMs > 0 && this.replaceLostClient(client);
-    if (host.cluster.clients.has(client) && !isBack) {
-      throw new YardmasterError(
-        'ERR_REGISTRATION',
-        `there is a client "${client}" already; choose another name`,
-        { client },
-      );
-    }
-    this.sender = client;
-    this.returnWithinMs = returnWithinMs;
-    host.sessions.clients.set(client, this);
-    this.holdUntilAnswered();
-    if (!isBack) {
-      host.enqueue({
-        op: 'register-client',
-        client,
-        ...(versions === undefined ? {} : { versions }),
-      });
-    }
-    const intervalMs = heartbeatIntervalMs(host.sessions.clients.size);
-    return { heartbeatIntervalMs: CLIENT_HEARTBEAT_FACTOR * intervalMs };
+    const admitted = admitClient(host, request);
+    this.returnWithinMs = request.returnWithinMs ?? 0;
+    this.takeSeat(host.sessions.clients, request.client);
+    return enterClient(host, request, admitted);
   }
 
-  /** Whether the client was here, or waited for: then it still has all that it wanted. */
-  private replaceLostClient(client: string): boolean {
-    const { clients } = this.host.sessions;
-    const lost = clients.get(client);
-    if (lost === undefined) return this.host.absences.end(client);
-    clients.delete(client);
-    lost.channel.abort(new YardmasterError('ERR_CLOSED', `${client} has connected anew`));
-    return true;
-  }
-
-  /** The channel sends the answer when the handler returns; what was caused by it comes after. */
-  private holdUntilAnswered(): void {
+  /** The channel sends the answer when the handler returns; what is caused by it comes after. */
+  private takeSeat(seats: Map<string, Peer>, name: string): void {
+    this.sender = name;
+    seats.set(name, this);
     this.held = [];
     queueMicrotask(() => {
       const held = this.held ?? [];
@@ -365,19 +262,7 @@ export class Session implements ChannelHandlers {
   /** The peer broke the protocol: tell, and end the connection. */
   private refuse(cause: unknown): void {
     if (this.isOver) return;
-    const error = YardmasterError.is(cause, 'ERR_PROTOCOL')
-      ? new YardmasterError(
-          'ERR_PROTOCOL',
-          `closed the connection to ${this.sender ?? this.channel.peerAddress}: ${cause.message}`,
-          { ...cause.data, peer: this.sender ?? this.channel.peerAddress },
-          { cause },
-        )
-      : new YardmasterError(
-          'ERR_PROTOCOL',
-          `closed the connection to ${this.sender ?? this.channel.peerAddress}, whose message could not be handled: ${String(cause)}`,
-          { peer: this.sender ?? this.channel.peerAddress },
-          { cause },
-        );
+    const error = closedOn(this.sender ?? this.channel.peerAddress, cause);
     this.isOver = true;
     this.host.report(error);
     if (this.role === 'worker') {
@@ -385,29 +270,6 @@ export class Session implements ChannelHandlers {
     }
     this.end(); // What was queued, an answer with the error for one, still leaves.
   }
-}
-
-function checkEnvelope(message: unknown): void {
-  if (!isPlainObject(message)) throw violation('a message that is not an object');
-  const { op } = message;
-  if (typeof op !== 'string') throw violation('a message without op');
-  if (op !== 'request' && op !== 'reply') return;
-  if (!Number.isSafeInteger(message['id'])) throw violation(`a ${op} whose id is not a number`);
-  if (op === 'request' && !isPlainObject(message['parameters'] ?? {})) {
-    throw violation('a request whose parameters are not an object');
-  }
-}
-
-function violation(what: string): YardmasterError {
-  return new YardmasterError('ERR_PROTOCOL', `the peer sent ${what}`, { what });
-}
-
-function refuseWorker(field: 'address' | 'name', value: string, address: string): never {
-  throw new YardmasterError(
-    'ERR_REGISTRATION',
-    `there is a worker with the ${field} "${value}" already; stop it, or choose another ${field}`,
-    { field, value, worker: address },
-  );
 }
 
 function whoHas(cluster: ClusterState, { keys }: WhoHasRequest): WhoHasReply {

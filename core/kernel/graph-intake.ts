@@ -11,7 +11,8 @@ import { sortInSlices } from '../util/sort-in-slices.ts';
 import { reportState } from './client-reports.ts';
 import { refuseCycle, tellLost, tellSubmitted } from './graph-answers.ts';
 import { GraphTaker } from './graph-taker.ts';
-import { GraphWalk, isMereName } from './graph-walk.ts';
+import { isMereName } from './graph-table.ts';
+import { GraphWalk } from './graph-walk.ts';
 import { showGraph } from './prepare.ts';
 import { releaseUnwanted } from './propagate.ts';
 import { ranksInSteps } from './ranks.ts';
@@ -123,6 +124,7 @@ export class GraphIntake {
       walk.enlist(from, to);
       for (let index = from; index < to; index++) hold(holder, walk.states[index] as TaskState);
     });
+    yield* this.inSlices(length, (from, to) => walk.resolve(from, to));
     while (!walk.advance(sliceTasks)) {
       this.holdOutside(walk);
       yield;

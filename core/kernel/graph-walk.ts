@@ -4,7 +4,7 @@ import type { ClusterState } from '../state/cluster.ts';
 import { endHold } from '../state/relations.ts';
 import { isDone } from '../state/task-state-name.ts';
 import type { TaskState } from '../state/task.ts';
-import { DependencyGuess } from './dependency-guess.ts';
+import { GraphTable, isMereName, OUTSIDE } from './graph-table.ts';
 
 /** A submitted graph as the kernel is going to take it. Tasks are named by their index in it. */
 export interface GraphPlan {
@@ -36,7 +36,6 @@ const WHITE = 0;
 const GREY = 1;
 const BLACK = 2;
 const LOST = 3;
-const OUTSIDE = -1;
 
 /**
  * Finds what the requested keys need: culls the rest, and finds cycles and dependencies that neither
@@ -55,47 +54,39 @@ export function planGraph(
 ): GraphWalk {
   const walk = new GraphWalk(cluster, tasks, keys, isAmidAnother);
   walk.enlist(0, tasks.length);
+  walk.resolve(0, tasks.length);
   walk.advance(Infinity);
   walk.discardRest(0, tasks.length);
   return walk;
 }
 
-/** A task of a large graph that is not taken in yet: nobody else may build on it. */
-export function isMereName({ runSpec, state }: TaskState): boolean {
-  return runSpec === undefined && state === 'released';
-}
-
-/** The work of {@link planGraph}, which may be done in steps: `enlist`, `advance`, `discardRest`. */
+/** The work of {@link planGraph}, which may be done in steps: `enlist`, `resolve`, `advance`, `discardRest`. */
 export class GraphWalk implements GraphPlan {
-  readonly states: TaskState[];
   /** Another list after the walk has begun anew. */
   outside: TaskState[] = [];
   keys: string[] = [];
   readonly lost: { readonly key: string; readonly missing: string }[] = [];
   cycle: readonly string[] | undefined;
 
+  private readonly table: GraphTable;
   private readonly ordered: Int32Array;
   private orderedCount = 0;
-  private readonly newness: Uint8Array;
   private readonly colours: Uint8Array;
-  readonly offsets: Int32Array;
-  readonly targets: Int32Array;
   /** By place, as {@link targets}: the dependencies outside of the graph, once there is one. */
   private outsideAt: TaskState[] | undefined;
   /** What is missing under each lost task. */
   private readonly missing = new Map<number, string>();
-  /** The path from a requested key, and how far each of its tasks has been looked into. */
-  private readonly path: number[] = [];
-  private readonly progress: Int32Array;
+  /** From a requested task down, and how many tasks that are. */
+  private readonly path: Int32Array;
+  private depth = 0;
+  /** By task of the path: the place of {@link targets} that is looked at next. */
+  private readonly cursors: Int32Array;
   /** Keys to ask for, how many of them are answered, and the task of the next one while it is looked at. */
   private requested: readonly string[];
   private answered = 0;
   private current = OUTSIDE;
   private readonly seenOutside = new Set<TaskState>();
   private isSecondWalk = false;
-  /** What {@link TaskState.graphIndex} was before, where another walk still needs it. */
-  private readonly earlierIndices: Int32Array | undefined;
-  private readonly guess: DependencyGuess;
 
   constructor(
     private readonly cluster: ClusterState,
@@ -104,55 +95,63 @@ export class GraphWalk implements GraphPlan {
     isAmidAnother = false,
   ) {
     this.requested = keys;
-    if (isAmidAnother) this.earlierIndices = new Int32Array(tasks.length);
-    this.states = new Array<TaskState>(tasks.length);
-    this.guess = new DependencyGuess(this.states);
+    this.table = new GraphTable(cluster, tasks, isAmidAnother);
     this.ordered = new Int32Array(tasks.length);
-    this.newness = new Uint8Array(tasks.length);
     this.colours = new Uint8Array(tasks.length);
-    this.progress = new Int32Array(tasks.length);
-    this.offsets = new Int32Array(tasks.length + 1);
-    let edges = 0;
-    for (let index = 0; index < tasks.length; index++) {
-      edges += (tasks[index] as GraphTask).dependencies.length;
-      this.offsets[index + 1] = edges;
-    }
-    this.targets = new Int32Array(edges);
+    this.path = new Int32Array(tasks.length);
+    this.cursors = new Int32Array(tasks.length);
   }
 
   get order(): Int32Array {
     return this.ordered.subarray(0, this.orderedCount);
   }
 
+  get states(): readonly TaskState[] {
+    return this.table.states;
+  }
+
+  get offsets(): Int32Array {
+    return this.table.offsets;
+  }
+
+  get targets(): Int32Array {
+    return this.table.targets;
+  }
+
   get isAllNew(): boolean {
-    return this.orderedCount === this.tasks.length && !this.newness.includes(0);
+    return this.orderedCount === this.tasks.length && this.table.isAllNew;
   }
 
   isNew(index: number): boolean {
-    return this.newness[index] === 1;
+    return this.table.isNew(index);
   }
 
   dependencyAt(place: number): TaskState {
-    const index = this.targets[place] as number;
-    return (index === OUTSIDE ? this.outsideAt?.[place] : this.states[index]) as TaskState;
+    const index = this.table.targets[place] as number;
+    return (index === OUTSIDE ? this.outsideAt?.[place] : this.table.states[index]) as TaskState;
   }
 
-  /** Finds these tasks in the cluster, or makes them: one look-up serves the graph and the cluster. */
+  /** Finds these tasks in the cluster, or makes them. */
   enlist(from: number, to: number): void {
-    for (let index = from; index < to; index++) this.enlistOne(index);
+    this.table.enlist(from, to);
+  }
+
+  /** Finds what these tasks depend on, when all tasks are enlisted. */
+  resolve(from: number, to: number): void {
+    this.table.resolve(from, to);
   }
 
   /**
-   * Goes on with the walk, when all tasks are enlisted.
+   * Goes on with the walk, when all tasks are resolved.
    * @param stepsMax - tasks and dependencies to look at
    * @returns whether the walk is over
    */
   advance(stepsMax: number): boolean {
-    for (let stepsLeft = stepsMax; this.answered < this.requested.length; stepsLeft--) {
-      if (stepsLeft <= 0) return false;
+    for (let steps = 0; this.answered < this.requested.length; steps++) {
+      if (steps >= stepsMax) return false;
       if (this.current === OUTSIDE && !this.begin()) continue;
-      stepsLeft = this.descend(stepsLeft);
-      if (this.path.length > 0) return false;
+      steps += this.descend(stepsMax - steps);
+      if (this.depth > 0) return false;
       this.answer();
     }
     // What only lost keys need must not be made: once more, without these.
@@ -170,7 +169,7 @@ export class GraphWalk implements GraphPlan {
   /** Whether this graph brought the task, and does not need it. */
   isCulled(index: number): boolean {
     const isTaken = this.cycle === undefined && this.colours[index] === BLACK;
-    return !isTaken && this.newness[index] === 1;
+    return !isTaken && this.isNew(index);
   }
 
   /**
@@ -188,19 +187,14 @@ export class GraphWalk implements GraphPlan {
 
   /** Gives the tasks back to the walk that was under way before. This one is of no more use then. */
   restoreIndices(): void {
-    const { earlierIndices, states } = this;
-    if (earlierIndices === undefined) return;
-    // Backwards: a key that is there twice gets its first index last.
-    for (let index = states.length - 1; index >= 0; index--) {
-      (states[index] as TaskState).graphIndex = earlierIndices[index] as number;
-    }
+    this.table.restoreIndices();
   }
 
   /** The next of the requested keys. Returns whether it is one of a task of this graph. */
   private begin(): boolean {
     const key = this.requested[this.answered] as string;
     const task = this.cluster.tasks.get(key);
-    this.current = task === undefined ? OUTSIDE : this.indexOf(task);
+    this.current = task === undefined ? OUTSIDE : this.table.indexOf(task);
     if (this.current !== OUTSIDE) {
       if (this.colours[this.current] === WHITE) this.enter(this.current);
       return true;
@@ -235,76 +229,52 @@ export class GraphWalk implements GraphPlan {
     this.colours.fill(WHITE);
   }
 
-  private enlistOne(index: number): void {
-    const { key, group, prefix } = this.tasks[index] as GraphTask;
-    let task = this.cluster.tasks.get(key);
-    if (task === undefined) {
-      task = this.cluster.newTask(key, group, prefix);
-      this.newness[index] = 1;
-    } else {
-      // The graph may have the same key twice. Then the last one counts.
-      const earlier = this.indexOf(task);
-      if (earlier !== OUTSIDE) {
-        this.newness[index] = this.newness[earlier] as number;
-        this.newness[earlier] = 0;
-      } else if (isMereName(task)) this.newness[index] = 1;
-    }
-    if (this.earlierIndices !== undefined) this.earlierIndices[index] = task.graphIndex;
-    task.graphIndex = index;
-    this.states[index] = task;
-  }
-
-  /** Where the task is in this graph. Graphs before this one have left other indices behind. */
-  private indexOf(task: TaskState): number {
-    return this.states[task.graphIndex] === task ? task.graphIndex : OUTSIDE;
-  }
-
   /**
    * Depth first without recursion: graphs are deeper than the stack. Ends when the path is empty or
-   * so many steps were taken. Returns the steps that are left.
+   * so many steps were taken. Returns the steps that were taken.
    */
   private descend(stepsMax: number): number {
-    let stepsLeft = stepsMax;
-    for (; this.path.length > 0 && stepsLeft > 0; stepsLeft--) {
-      const index = this.path[this.path.length - 1] as number;
-      const { dependencies } = this.tasks[index] as GraphTask;
-      const step = this.progress[index] as number;
-      if (step === dependencies.length) {
+    const { path, cursors } = this;
+    const { offsets, targets } = this.table;
+    // Counted upwards: a number that may be infinite is an object for V8, a new one for each step.
+    let steps = 0;
+    for (; this.depth > 0 && steps < stepsMax; steps++) {
+      const index = path[this.depth - 1] as number;
+      const place = cursors[index] as number;
+      if (place === offsets[index + 1]) {
         this.leave(index);
         continue;
       }
-      this.progress[index] = step + 1;
-      this.visit(index, step, dependencies[step] as string);
+      cursors[index] = place + 1;
+      this.visit(index, place, targets[place] as number);
     }
-    return stepsLeft;
+    return steps;
   }
 
-  private visit(index: number, step: number, key: string): void {
-    const place = (this.offsets[index] as number) + step;
-    const before = step === 0 ? undefined : this.targets[place - 1];
-    const depth = this.path.length;
-    const task = this.guess.find(key, before, depth) ?? this.cluster.tasks.get(key);
-    if (task === undefined) {
+  private visit(index: number, place: number, next: number): void {
+    const colour = next === OUTSIDE ? OUTSIDE : (this.colours[next] as number);
+    if (colour === BLACK) return;
+    if (colour === WHITE && this.states[next]?.state !== 'forgotten') this.enter(next);
+    else if (colour === GREY) this.foundCycle(next);
+    else if (colour === LOST) this.missing.set(index, this.missing.get(next) as string);
+    else this.visitOutside(index, place);
+  }
+
+  /** The dependency is not in the graph, or it was forgotten since. */
+  private visitOutside(index: number, place: number): void {
+    const { targets, offsets } = this.table;
+    const { dependencies } = this.tasks[index] as GraphTask;
+    const key = dependencies[place - (offsets[index] as number)] as string;
+    targets[place] = OUTSIDE;
+    const task = this.cluster.tasks.get(key);
+    if (task === undefined || isMereName(task)) {
       this.missing.set(index, key);
       return;
     }
-    const next = this.indexOf(task);
-    this.targets[place] = next;
-    this.guess.learn(next, before, depth);
-    if (next === OUTSIDE) {
-      if (isMereName(task)) this.missing.set(index, key);
-      else {
-        this.addOutside(task);
-        // Full length from the start: written here and there, an empty array would become a hash table.
-        this.outsideAt ??= new Array<TaskState>(this.targets.length);
-        this.outsideAt[place] = task;
-      }
-      return;
-    }
-    const colour = this.colours[next];
-    if (colour === WHITE) this.enter(next);
-    else if (colour === GREY) this.foundCycle(next);
-    else if (colour === LOST) this.missing.set(index, this.missing.get(next) as string);
+    this.addOutside(task);
+    // Full length from the start: written here and there, an empty array would become a hash table.
+    this.outsideAt ??= new Array<TaskState>(targets.length);
+    this.outsideAt[place] = task;
   }
 
   private addOutside(task: TaskState): void {
@@ -314,19 +284,24 @@ export class GraphWalk implements GraphPlan {
   }
 
   private enter(index: number): void {
-    const { key, dependencies, runSpec } = this.tasks[index] as GraphTask;
-    const task = this.states[index] as TaskState;
-    const isNew = this.newness[index] === 1;
-    if (isNew && runSpec === undefined) this.missing.set(index, key);
+    const { table } = this;
     this.colours[index] = GREY;
-    this.path.push(index);
-    // A known task keeps its definition: only its own dependencies count, and these are known, too.
-    const isDefined = !isNew && (task.runSpec !== undefined || isDone(task.state));
-    this.progress[index] = isDefined ? dependencies.length : 0;
+    this.path[this.depth++] = index;
+    this.cursors[index] = table.offsets[index] as number;
+    const { key, runSpec } = this.tasks[index] as GraphTask;
+    if (!table.isNew(index)) this.enterKnown(index);
+    else if (runSpec === undefined) this.missing.set(index, key);
+  }
+
+  /** A known task keeps its definition: only its own dependencies count, and these are known, too. */
+  private enterKnown(index: number): void {
+    const { runSpec, state } = this.states[index] as TaskState;
+    if (runSpec === undefined && !isDone(state)) this.table.resolveOne(index);
+    else this.cursors[index] = this.table.offsets[index + 1] as number;
   }
 
   private leave(index: number): void {
-    this.path.pop();
+    this.depth--;
     const missing = this.missing.size === 0 ? undefined : this.missing.get(index);
     if (missing === undefined) {
       this.colours[index] = BLACK;
@@ -334,14 +309,13 @@ export class GraphWalk implements GraphPlan {
       return;
     }
     this.colours[index] = LOST;
-    const parent = this.path[this.path.length - 1];
-    if (parent !== undefined) this.missing.set(parent, missing);
+    if (this.depth > 0) this.missing.set(this.path[this.depth - 1] as number, missing);
   }
 
   private foundCycle(next: number): void {
     if (this.cycle !== undefined) return;
-    const loop = this.path.slice(this.path.indexOf(next));
-    loop.push(next);
+    const path = this.path.subarray(0, this.depth);
+    const loop = [...path.subarray(path.indexOf(next)), next];
     this.cycle = loop.map((index) => (this.tasks[index] as GraphTask).key);
   }
 }

@@ -12,19 +12,14 @@ function graph(count: number): TaskState[] {
   });
 }
 
-/** Walks through lists of dependencies, each at its depth, and says which of them were guessed. */
-function guessed(
-  states: readonly TaskState[],
-  lists: readonly number[][],
-  depths: readonly number[] = [],
-): (number | undefined)[] {
+/** Goes through lists of dependencies, and says which of them were guessed. */
+function guessed(states: readonly TaskState[], lists: readonly number[][]): (number | undefined)[] {
   const guess = new DependencyGuess(states);
-  return lists.flatMap((list, at) => {
-    const depth = depths[at] ?? at;
+  return lists.flatMap((list) => {
     let before: number | undefined;
     return list.map((index) => {
-      const found = guess.find(`t-${index}`, before, depth);
-      guess.learn(index, before, depth);
+      const found = guess.find(`t-${index}`, before);
+      guess.learn(index, before);
       before = index;
       return found?.graphIndex;
     });
@@ -45,12 +40,6 @@ it('first dependencies of tasks that follow each other are guessed, whatever is 
   const lists = [[5], [6, 20], [7, 30], [8, 25]];
   const found = guessed(graph(40), lists);
   expect(found.filter((index) => index !== undefined)).toEqual([8]);
-});
-
-it('first dependencies of tasks at one depth are guessed, whatever the walk does at other depths', () => {
-  const lists = [[30], [0], [2], [31], [4], [6]];
-  const none = undefined;
-  expect(guessed(graph(40), lists, [1, 2, 2, 1, 2, 2])).toEqual([none, none, none, none, none, 6]);
 });
 
 it('no guess is made after a wrong one, and none is ever wrong', () => {

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { planGraph } from '../../core/kernel/graph-walk.ts';
+import { GraphWalk, planGraph } from '../../core/kernel/graph-walk.ts';
+import { setTaskState } from '../../core/state/relations.ts';
 import { SchedulerEnv } from '../kit/env.ts';
 import { graphTasks, type TerseGraph } from '../kit/graph.ts';
 
@@ -89,4 +90,36 @@ it('of two tasks with one key the last one counts', () => {
   expect([...order]).toEqual([1, 2]);
   expect([...order].map((index) => states[index]!.key)).toEqual(['b', 'a']);
   expect(env.cluster.tasks.size).toBe(2);
+});
+
+it('a task that was forgotten since its dependents were resolved is missing, or somebody else has made it', () => {
+  const env = new SchedulerEnv();
+  const tasks = graphTasks({ gone: [], again: [], a: ['gone'], b: ['again'] });
+  const walk = new GraphWalk(env.cluster, tasks, ['a', 'b']);
+  walk.enlist(0, 4);
+  walk.resolve(0, 4);
+  for (const key of ['gone', 'again']) {
+    const task = env.cluster.tasks.get(key)!;
+    setTaskState(task, 'forgotten');
+    env.cluster.removeTask(task);
+  }
+  const again = env.cluster.newTask('again');
+  again.runSpec = 'again';
+  walk.advance(Infinity);
+  expect(walk.lost).toEqual([{ key: 'a', missing: 'gone' }]);
+  expect(walk.outside).toEqual([again]);
+  expect(walk.dependencyAt(1)).toBe(again);
+});
+
+it('walking in steps of any length gives what walking in one go gives', () => {
+  const graph = { a: [], b: ['a'], bad: ['b', 'lost'], c: ['a', 'b'], top: ['c', 'b'] };
+  const tasks = graphTasks(graph);
+  for (let stepsMax = 1; stepsMax < 12; stepsMax++) {
+    const walk = new GraphWalk(new SchedulerEnv().cluster, tasks, ['bad', 'top']);
+    walk.enlist(0, tasks.length);
+    walk.resolve(0, tasks.length);
+    while (!walk.advance(stepsMax));
+    expect([...walk.order].map((index) => tasks[index]!.key).join(' ')).toBe('a b c top');
+    expect(walk.lost).toEqual([{ key: 'bad', missing: 'lost' }]);
+  }
 });

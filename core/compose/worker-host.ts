@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { every, type Timer } from '../api/clock.ts';
-import { YardmasterError } from '../api/errors.ts';
+import type { YardmasterError } from '../api/errors.ts';
 import { RECONNECT_TIMEOUT_MS } from '../api/reconnect.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type { ToWorkerMessage } from '../messages/to-worker.ts';
@@ -16,6 +16,8 @@ import { LogBook } from './log-book.ts';
 import { type Network, PeerChannels, transportFor } from './peer-channels.ts';
 import { WorkerActivities } from './worker-activities.ts';
 import { broken, notBack, schedulerGone } from './worker-errors.ts';
+import { WorkerEnding } from './worker-ending.ts';
+import { WorkerInbox } from './worker-inbox.ts';
 import { WorkerInspection } from './worker-inspection.ts';
 import { takeIn } from './worker-intake.ts';
 import { type LinkedWorker, WorkerLink } from './worker-link.ts';
@@ -64,13 +66,9 @@ export class WorkerHost {
   private readonly inspection: WorkerInspection;
   private readonly plugins: WorkerPlugins;
   private readonly timers: Timer[] = [];
-  private readonly inbox: WorkerEvent[] = [];
-  /** Registered: before that, messages of the scheduler wait. */
-  private hasStarted = false;
-  private isDraining = false;
-  private isDrainDue = false;
-  private closing: Promise<void> | undefined;
-  private resolveFinished!: (end: WorkerEnd) => void;
+  /** Open while it is registered: before that, messages of the scheduler wait. */
+  private readonly inbox: WorkerInbox;
+  private readonly ending: WorkerEnding;
 
   private constructor(private readonly parts: Parts) {
     const { options, identity, kernel, memory, network, serving } = parts;
@@ -81,8 +79,15 @@ export class WorkerHost {
     this.memory = memory;
     const link = new WorkerLink(network, schedulerAddress, this.linked());
     this.link = link;
+    const inbox = new WorkerInbox({
+      kernel,
+      clock,
+      carryOut: (instruction) => this.carryOut(instruction),
+      onBroken: (cause) => this.fail(cause),
+    });
+    this.inbox = inbox;
     this.pace = new WorkerPace({
-      onPace: (op, stimulusId) => this.inbox.push({ op, stimulusId }),
+      onPace: (op, stimulusId) => this.inbox.put({ op, stimulusId }),
       onStatus: (status) => {
         link.report({ op: 'worker-status-change', status });
         this.plugins.call('statusChanged', status);
@@ -115,14 +120,20 @@ export class WorkerHost {
       log,
       peers: serving.peers,
       nameEvent: (what) => link.nameEvent(what),
-      feed: (event) => this.feed(event),
+      feed: (event) => inbox.feed(event),
       onGarbage: (nbytes) => memory.noteGarbage(nbytes),
-      feedSoon: (event) => this.feedSoon(event),
+      feedSoon: (event) => inbox.feedSoon(event),
       clockOffsetMs: () => link.clockOffsetMs,
     });
-    this.finished = new Promise((resolve) => {
-      this.resolveFinished = resolve;
+    this.ending = new WorkerEnding({
+      ...{ link, plugins: this.plugins, serving, executor, memory, closer: parts.closer },
+      stopWork: () => this.stopWork(),
+      onEnd: (end) => {
+        this.pace.end();
+        options.onClose?.(end);
+      },
     });
+    this.finished = this.ending.finished;
   }
 
   /**
@@ -165,11 +176,7 @@ export class WorkerHost {
       const { workerPlugins = [] } = await host.link.register();
       await host.plugins.agree(workerPlugins);
     } catch (error) {
-      host.closing = Promise.resolve();
-      host.activities.close();
-      await host.stopServing(error as Error);
-      await host.plugins.close();
-      memory.close();
+      await host.ending.abandon(error as Error);
       throw error;
     }
     host.begin();
@@ -206,8 +213,7 @@ export class WorkerHost {
    * @param end - why, and whether another one shall take its place
    */
   close(end: Omit<WorkerEnd, 'error'> = { reason: 'asked to close' }): Promise<void> {
-    this.closing ??= this.shutDown(end);
-    return this.closing;
+    return this.ending.begin(end);
   }
 
   /**
@@ -222,7 +228,7 @@ export class WorkerHost {
     try {
       await link.retire(timeoutMs);
     } catch (error) {
-      if (this.closing !== undefined) return;
+      if (this.ending.hasBegun) return;
       this.options.log.warn({ err: error, address }, 'the worker closes with results on it');
     }
   }
@@ -243,7 +249,7 @@ export class WorkerHost {
         if (method === 'worker-plugin') return this.plugins.answer(parameters);
         return this.inspection.answer(method, parameters);
       },
-      onBatchEnd: () => this.drain(),
+      onBatchEnd: () => this.inbox.drain(),
       onGone: (error) => this.onSchedulerGone(error),
       held: () => heldResults(this.kernel.tables),
       onOtherScheduler: () => this.forgetAll(),
@@ -251,15 +257,15 @@ export class WorkerHost {
   }
 
   private begin(): void {
-    if (this.closing !== undefined) return; // It was told to while its plugins were set up.
-    this.hasStarted = true;
+    if (this.ending.hasBegun) return; // It was told to while its plugins were set up.
+    this.inbox.open();
     const { address, name, memory, timers, link } = this;
     const { schedulerAddress: scheduler, clock, log } = this.options;
     if (memory.isLimited) timers.push(every(clock, memory.monitorIntervalMs, () => memory.poll()));
     timers.push(every(clock, FIND_MISSING_MS, () => this.findMissing()));
     log.info({ address, name, scheduler }, 'worker registered');
     if (link.isClosed) this.onSchedulerGone(undefined);
-    this.drain();
+    this.inbox.drain();
   }
 
   private onMessage(message: ToWorkerMessage): void {
@@ -270,14 +276,14 @@ export class WorkerHost {
       case 'close':
         // A scheduler that closes may be started again.
         if (this.reconnects && message.reason === 'scheduler-close') break;
-        this.closing ??= this.shutDown({
+        void this.ending.begin({
           reason: `the scheduler asked for it: ${message.reason}`,
           restart: message.restart === true,
         });
         break;
       case 'remove-worker':
         this.parts.serving.peers.drop(message.worker);
-        this.inbox.push(message);
+        this.inbox.put(message);
         break;
       case 'compute-task':
       case 'free-keys':
@@ -286,7 +292,7 @@ export class WorkerHost {
       case 'acquire-replicas':
       case 'remove-replicas':
       case 'refresh-who-has':
-        this.inbox.push(message); // Handled at the end of the batch.
+        this.inbox.put(message); // Handled at the end of the batch.
         break;
       default: {
         const { op } = message as { op?: unknown };
@@ -297,7 +303,7 @@ export class WorkerHost {
 
   private onMemoryMode(mode: MemoryMode): void {
     this.pace.allow(mode, this.link.nameEvent(`memory-${mode}`));
-    this.drain();
+    this.inbox.drain();
   }
 
   /** Nothing occupies a thread and nothing is on its way. What has seceded may wait for others. */
@@ -307,36 +313,7 @@ export class WorkerHost {
   }
 
   private feed(event: WorkerEvent): void {
-    this.inbox.push(event);
-    this.drain();
-  }
-
-  /** What ends in one turn is handled together. */
-  private feedSoon(event: WorkerEvent): void {
-    this.inbox.push(event);
-    if (this.isDrainDue) return;
-    this.isDrainDue = true;
-    queueMicrotask(() => {
-      this.isDrainDue = false;
-      this.drain();
-    });
-  }
-
-  /** Handles what has come; what that causes at once is handled too, after it. */
-  private drain(): void {
-    if (this.isDraining || !this.hasStarted) return;
-    this.isDraining = true;
-    try {
-      while (this.inbox.length > 0 && this.closing === undefined) {
-        const events = this.inbox.splice(0);
-        const instructions = this.kernel.handleAll(events, this.options.clock.nowMs());
-        for (const instruction of instructions) this.carryOut(instruction);
-      }
-    } catch (cause) {
-      this.fail(cause);
-    } finally {
-      this.isDraining = false;
-    }
+    this.inbox.feed(event);
   }
 
   private carryOut(instruction: Instruction): void {
@@ -402,7 +379,7 @@ export class WorkerHost {
   }
 
   private onSchedulerGone(error: Error | undefined): void {
-    if (!this.hasStarted || this.closing !== undefined) return;
+    if (!this.inbox.isOpen || this.ending.hasBegun) return;
     const gone = schedulerGone(this.options.schedulerAddress, error);
     if (this.reconnects) void this.comeBack(gone);
     else this.closeBecause(gone);
@@ -427,7 +404,7 @@ export class WorkerHost {
       this.plugins.call('schedulerBack');
       await this.plugins.agree(value.workerPlugins ?? []);
     } catch (error) {
-      if (this.closing === undefined) this.closeBecause(notBack(gone, error));
+      if (!this.ending.hasBegun) this.closeBecause(notBack(gone, error));
     }
   }
 
@@ -439,7 +416,7 @@ export class WorkerHost {
 
   private closeBecause(error: YardmasterError): void {
     this.options.log.error({ err: error, address: this.address }, 'worker closes');
-    this.closing = this.shutDown({ reason: error.message, error });
+    void this.ending.begin({ reason: error.message, error });
   }
 
   /** Whoever has taken the memory goes, if that is beyond doubt; otherwise the worker does. */
@@ -451,10 +428,10 @@ export class WorkerHost {
 
   /** As if it had died: what it was processing may be the reason, so the scheduler shall count it. */
   private giveUp(error: YardmasterError): void {
-    if (this.closing !== undefined) return;
+    if (this.ending.hasBegun) return;
     this.options.log.error({ err: error, ...error.data }, 'worker closes');
     this.link.abort(error);
-    this.closing = this.shutDown({ reason: error.message, error });
+    void this.ending.begin({ reason: error.message, error });
   }
 
   /** The machine is broken: better no worker than one that does something else than it says. */
@@ -462,30 +439,11 @@ export class WorkerHost {
     this.giveUp(broken(this.address, cause));
   }
 
-  private async shutDown(end: WorkerEnd): Promise<void> {
-    const { link, memory } = this;
-    const { closer } = this.parts;
+  /** Nothing is begun any more, and what comes in is not looked at. */
+  private stopWork(): void {
     for (const timer of this.timers) timer.cancel();
-    link.stop();
     this.activities.close();
     this.inspection.close();
-    if (!link.isClosed) {
-      // The scheduler then knows that the goodbye is meant.
-      link.report({ op: 'worker-status-change', status: 'closing' });
-      this.plugins.call('statusChanged', 'closing');
-      await closer.attempt('the scheduler', () => link.close());
-    }
-    await this.plugins.close();
-    await this.stopServing(end.error);
-    await closer.attempt('the executor', () => this.options.executor.close());
-    memory.close();
-    this.pace.end();
-    this.resolveFinished(end);
-    this.options.onClose?.(end);
-  }
-
-  private async stopServing(error: Error | undefined): Promise<void> {
-    await this.parts.serving.stop(error);
-    this.link.abort(error ?? new YardmasterError('ERR_CLOSED', `${this.address} closes`));
+    this.inbox.close();
   }
 }

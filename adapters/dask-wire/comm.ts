@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net';
 
-import { type Clock, type Timer, YardmasterError } from '../../core/api/index.ts';
+import { type Clock, type Timer, TurnBudget, YardmasterError } from '../../core/api/index.ts';
 import { asError, brokenError, ofPeer, stuckError } from '../transport-tcp/errors.ts';
+import { PacedReads } from '../transport-tcp/paced-reads.ts';
 import { formatDaskAddress, parseDaskAddress } from './address.ts';
 import { decodeMessage } from './codec/index.ts';
 import { FRAME_LIMITS, FrameReader } from './frames.ts';
@@ -46,6 +47,7 @@ export class Comm {
   /** What the peer said of itself; known when `introduced` has resolved. */
   peer: PeerInfo = { pickleProtocol: 4 };
   private readonly reader: FrameReader;
+  private readonly reads: PacedReads;
   private readonly incoming: Incoming;
   private readonly outgoing: Outgoing;
   private handlers: CommHandlers | undefined;
@@ -63,7 +65,10 @@ export class Comm {
     readonly localAddress: string,
     private readonly options: CommOptions,
   ) {
-    this.incoming = new Incoming(socket, options.clock);
+    this.reads = new PacedReads(socket, TurnBudget.of(options.clock), (chunk) => {
+      this.push(chunk);
+    });
+    this.incoming = new Incoming(this.reads, options.clock);
     this.outgoing = new Outgoing(socket, options.clock, options.highWaterBytes);
     this.reader = new FrameReader((frames) => {
       this.receive(frames);
@@ -244,10 +249,8 @@ export class Comm {
     const { socket } = this;
     socket.setNoDelay(true);
     socket.setKeepAlive(true, 7_500);
-    socket.on('data', (chunk: Buffer) => {
-      this.push(chunk);
-    });
     socket.on('end', () => {
+      this.reads.finish();
       const error = this.reader.endError();
       if (error !== undefined) this.fail(ofPeer(this.peerAddress, error));
       else if (this.state === 'open') {
@@ -256,6 +259,7 @@ export class Comm {
       }
     });
     socket.on('error', (cause: NodeJS.ErrnoException) => {
+      this.reads.finish();
       this.fail(brokenError(this.peerAddress, cause));
     });
     socket.on('close', () => {

@@ -1,8 +1,12 @@
-import type { Socket } from 'node:net';
-
 import type { Clock } from '../../core/api/index.ts';
 
-/** Messages that wait unread before the socket is told to stop. */
+/** What can be told to stop, and to go on. */
+interface Flow {
+  pause(): void;
+  resume(): void;
+}
+
+/** Messages that wait unread before their source is told to stop. */
 const INBOX_MAX = 64;
 
 /** A message as it came, and its bytes, for those who pass it on unread; nobody may change them. */
@@ -26,11 +30,11 @@ export class Incoming {
   private readonly inbox: IncomingMessage[] = [];
   private readonly readers: Reader[] = [];
   private isPaused = false;
-  private isSocketPaused = false;
+  private isSourcePaused = false;
   private isEnding = false;
 
   constructor(
-    private readonly socket: Socket,
+    private readonly source: Flow,
     private readonly clock: Clock,
   ) {}
 
@@ -87,10 +91,10 @@ export class Incoming {
     this.deliver();
   }
 
-  /** No reason to stop the socket any more: its end has to be seen. */
+  /** No reason to stop the source any more: its end has to be seen. */
   end(): void {
     this.isEnding = true;
-    this.resumeSocket();
+    this.resumeSource();
   }
 
   /** Whoever waits for a message waits in vain. */
@@ -114,15 +118,15 @@ export class Incoming {
   }
 
   private updateFlow(): void {
-    if (this.inbox.length >= INBOX_MAX && !this.isSocketPaused && !this.isEnding) {
-      this.isSocketPaused = true;
-      this.socket.pause();
-    } else if (this.inbox.length < INBOX_MAX / 2) this.resumeSocket();
+    if (this.inbox.length >= INBOX_MAX && !this.isSourcePaused && !this.isEnding) {
+      this.isSourcePaused = true;
+      this.source.pause();
+    } else if (this.inbox.length < INBOX_MAX / 2) this.resumeSource();
   }
 
-  private resumeSocket(): void {
-    if (!this.isSocketPaused) return;
-    this.isSocketPaused = false;
-    this.socket.resume();
+  private resumeSource(): void {
+    if (!this.isSourcePaused) return;
+    this.isSourcePaused = false;
+    this.source.resume();
   }
 }

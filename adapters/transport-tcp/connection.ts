@@ -5,12 +5,14 @@ import {
   type Connection,
   type ConnectionHandlers,
   type Timer,
+  type TurnBudget,
   type WireMessage,
   YardmasterError,
 } from '../../core/api/index.ts';
 import type { MsgpackCodec } from '../codec-msgpack/index.ts';
 import { asError, brokenError, ofPeer, stuckError } from './errors.ts';
 import { FrameReader, FrameWriter, GOODBYE } from './framing.ts';
+import { PacedReads } from './paced-reads.ts';
 import { PREAMBLE } from './preamble.ts';
 import type { TurnEnd } from './turn-end.ts';
 import { WriteQueue } from './write-queue.ts';
@@ -20,17 +22,13 @@ export interface ConnectionServices {
   readonly clock: Clock;
   readonly codec: MsgpackCodec;
   readonly turnEnd: TurnEnd;
+  /** What is read is handled within it. */
+  readonly turn: TurnBudget;
   /** `drained` waits while more than this is buffered. */
   readonly highWaterBytes: number;
   /** A connection that closes ends when nothing moves for this long. */
   readonly closeTimeoutMs: number;
 }
-
-/** What one read of a socket brings at most; more is there when a read brings that much. */
-const FULL_READ_BYTES = 64 * 1024;
-
-/** Full reads, one after the other, after which everybody else has a turn. */
-const FULL_READS_MAX = 4;
 
 /** Milliseconds for which what is not urgent waits for something that is. */
 const COMPANY_MS = 10;
@@ -61,7 +59,6 @@ export class TcpConnection implements Connection {
   /** Grow when bytes go or come; tell a slow peer from one that stands still. */
   private sentCount = 0;
   private receivedCount = 0;
-  private fullReads = 0;
   private readonly drainWaiters: (() => void)[] = [];
   private readonly over: Promise<void>;
   private resolveOver!: () => void;
@@ -161,14 +158,16 @@ export class TcpConnection implements Connection {
 
   private listen(): void {
     const { socket } = this;
-    socket.on('data', (chunk: Buffer) => {
+    const reads = new PacedReads(socket, this.services.turn, (chunk) => {
       this.receive(chunk);
     });
     socket.on('end', () => {
+      reads.finish();
       const error = this.reader.endError();
       if (error !== undefined) this.fail(ofPeer(this.peerAddress, error));
     });
     socket.on('error', (cause: NodeJS.ErrnoException) => {
+      reads.finish();
       this.fail(brokenError(this.peerAddress, cause));
     });
     socket.on('close', () => {
@@ -183,23 +182,6 @@ export class TcpConnection implements Connection {
       this.reader.push(chunk);
     } catch (error) {
       this.fail(YardmasterError.is(error) ? ofPeer(this.peerAddress, error) : asError(error));
-      return;
-    }
-    this.giveWay(chunk);
-  }
-
-  /**
-   * A peer that sends a lot at once must not keep the others waiting: without a pause a socket is read,
-   * and what it brings is handled, up to 32 times in one turn of the event loop.
-   */
-  private giveWay(chunk: Buffer): void {
-    if (chunk.length < FULL_READ_BYTES) this.fullReads = 0;
-    else if (++this.fullReads >= FULL_READS_MAX) {
-      this.fullReads = 0;
-      this.socket.pause();
-      setImmediate(() => {
-        if (this.state !== 'over') this.socket.resume();
-      });
     }
   }
 

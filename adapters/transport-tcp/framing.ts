@@ -16,8 +16,8 @@ import { checkPreamble } from './preamble.ts';
 const LENGTH_BYTES = 4;
 const HEADER_BYTES = LENGTH_BYTES + BATCH_HEADER_BYTES;
 
-/** A frame with more than one message does not grow beyond this. */
-const BATCH_BYTES_MAX = 256 * 1024;
+/** A frame with more than one message does not grow beyond this: its receiver handles it in one go. */
+const BATCH_BYTES_MAX = 64 * 1024;
 
 /** A message from this size on has a frame of its own, so that it is not copied. */
 const LARGE_MESSAGE_BYTES = 64 * 1024;

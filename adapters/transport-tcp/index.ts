@@ -8,6 +8,7 @@ import {
   type Listener,
   type Transport,
   type TransportDefinition,
+  TurnBudget,
   YardmasterError,
 } from '../../core/api/index.ts';
 import { FRAME_BYTES_MAX, MsgpackCodec } from '../codec-msgpack/index.ts';
@@ -61,6 +62,7 @@ export class TcpTransport implements Transport {
       clock,
       codec: new MsgpackCodec(options.frameBytesMax ?? FRAME_BYTES_MAX),
       turnEnd: new TurnEnd(),
+      turn: TurnBudget.of(clock),
       highWaterBytes: options.highWaterBytes ?? 1024 * 1024,
       closeTimeoutMs: options.closeTimeoutMs ?? 5000,
     };

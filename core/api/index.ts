@@ -13,6 +13,7 @@ export * from './plugin.ts';
 export * from './policies.ts';
 export * from './reconnect.ts';
 export * from './transport.ts';
+export * from './turn-budget.ts';
 export * from './version.ts';
 export * from './views.ts';
 export { heartbeatIntervalMs } from '../util/heartbeat.ts';

@@ -1,4 +1,5 @@
-import type { Clock, Timer } from '../api/clock.ts';
+import type { Clock } from '../api/clock.ts';
+import { TurnBudget } from '../api/turn-budget.ts';
 import type { UpdateGraph } from '../messages/stimulus.ts';
 import type { IncomingStimulus } from './stimulus-queue.ts';
 
@@ -44,7 +45,7 @@ export interface LinesHost {
 export class ClientLines {
   /** By client; the oldest line moves, the others wait. */
   private readonly lines = new Map<string, Line>();
-  private timer: Timer | undefined;
+  private isScheduled = false;
 
   constructor(private readonly host: LinesHost) {}
 
@@ -83,7 +84,6 @@ export class ClientLines {
 
   /** Nothing moves any more. */
   clear(): void {
-    this.timer?.cancel();
     for (const client of [...this.lines.keys()]) this.end(client);
   }
 
@@ -121,8 +121,10 @@ export class ClientLines {
   }
 
   private schedule(): void {
-    this.timer ??= this.host.clock.setTimer(0, () => {
-      this.timer = undefined;
+    if (this.isScheduled) return;
+    this.isScheduled = true;
+    TurnBudget.of(this.host.clock).later(() => {
+      this.isScheduled = false;
       this.move();
     });
   }

@@ -356,6 +356,7 @@ describe('close', () => {
     const server = bench.ends[0]!;
     expect(await server.end()).toBeUndefined();
     expect(server.messages).toEqual([{ op: 'last' }]);
+    clock.advance(0); // The turn in which that was read is over.
     expect(clock.timerCount).toBe(0);
   });
 

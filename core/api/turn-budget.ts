@@ -1,0 +1,84 @@
+import type { Clock } from './clock.ts';
+
+/** No work is begun in a turn that has lasted this long: with the longest piece, and a collection, 20 ms. */
+const BUDGET_MS = 5;
+
+const budgets = new WeakMap<Clock, TurnBudget>();
+
+/**
+ * The time that one turn of an event loop may take for what comes in and for what goes on, whoever does it:
+ * a hundred sockets bring as much at once as one. What does not fit waits in one line for the turns that
+ * follow, and in between the loop sees to its timers and sockets.
+ *
+ * Each that waits has one place in the line, does one piece of its work when it comes up, and goes to the
+ * end for the next: so nobody waits for more than one piece of everybody else.
+ */
+export class TurnBudget {
+  private readonly waiting: (() => void)[] = [];
+  /** When the turn is spent; undefined: nothing was done in it. */
+  private endMs: number | undefined;
+  private isArmed = false;
+
+  /** @param budgetMs - milliseconds after which no further piece of work is begun */
+  constructor(
+    private readonly clock: Clock,
+    private readonly budgetMs = BUDGET_MS,
+  ) {}
+
+  /** That of all who go by this clock: they share an event loop. */
+  static of(clock: Clock): TurnBudget {
+    let budget = budgets.get(clock);
+    if (budget === undefined) {
+      budget = new TurnBudget(clock);
+      budgets.set(clock, budget);
+    }
+    return budget;
+  }
+
+  /** Whether a piece of work may be done right now. Otherwise it has to wait in the line. */
+  admits(): boolean {
+    if (this.waiting.length > 0) return false;
+    const nowMs = this.clock.nowMs();
+    if (this.endMs !== undefined) return nowMs < this.endMs;
+    this.endMs = nowMs + this.budgetMs;
+    this.arm();
+    return true;
+  }
+
+  /**
+   * Does a piece of work in a later turn, or at the end of this one if time is left, after all that is in
+   * the line.
+   */
+  later(work: () => void): void {
+    this.waiting.push(work);
+    this.arm();
+  }
+
+  private arm(): void {
+    if (this.isArmed) return;
+    this.isArmed = true;
+    this.clock.setTimer(0, () => {
+      this.isArmed = false;
+      this.endTurn();
+    });
+  }
+
+  private endTurn(): void {
+    const { waiting, clock } = this;
+    // What joins the line now waits for the next turn, so that one piece does not follow on another for ever.
+    const count = waiting.length;
+    let done = 0;
+    try {
+      let nowMs = count === 0 ? 0 : clock.nowMs();
+      const endMs = this.endMs ?? nowMs + this.budgetMs;
+      while (done < count && nowMs < endMs) {
+        (waiting[done++] as () => void)();
+        nowMs = clock.nowMs();
+      }
+    } finally {
+      waiting.splice(0, done);
+      this.endMs = undefined;
+      if (waiting.length > 0) this.arm();
+    }
+  }
+}

@@ -206,15 +206,9 @@ export class WorkerKernel {
   }
 
   private record(task: WorkerTask, start: WorkerTaskStateName, target: WorkerTarget): void {
-    this.log.add({
-      key: task.key,
-      start,
-      target,
-      finish: task.state,
-      stimulusId: this.scope.stimulusId,
-      atMs: this.nowMs,
-    });
-    this.observer?.(task.key, start, task.state, this.scope.stimulusId);
+    const { stimulusId } = this.scope;
+    this.log.add(task.key, start, target, task.state, stimulusId, this.nowMs);
+    this.observer?.(task.key, start, task.state, stimulusId);
   }
 
   private validate(): void {

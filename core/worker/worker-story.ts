@@ -12,24 +12,60 @@ export interface WorkerTransitionRecord {
   readonly atMs: number;
 }
 
-/** The last transitions of a worker. */
+/** The last transitions of a worker: a ring of columns, since there are several of them for each task. */
 export class WorkerStory {
-  private readonly ring: WorkerTransitionRecord[] = [];
+  private readonly keys: string[] = [];
+  private readonly starts: WorkerTaskStateName[] = [];
+  private readonly targets: WorkerTarget[] = [];
+  private readonly finishes: WorkerTaskStateName[] = [];
+  private readonly stimulusIds: string[] = [];
+  private readonly timesMs: number[] = [];
   private next = 0;
 
+  /** @param lengthMax - records kept; 0 keeps none */
   constructor(private readonly lengthMax: number) {}
 
-  add(record: WorkerTransitionRecord): void {
+  /** The fields of a {@link WorkerTransitionRecord}, in their order. */
+  add(
+    key: string,
+    start: WorkerTaskStateName,
+    target: WorkerTarget,
+    finish: WorkerTaskStateName,
+    stimulusId: string,
+    atMs: number,
+  ): void {
     if (this.lengthMax <= 0) return;
-    this.ring[this.next] = record;
-    this.next = (this.next + 1) % this.lengthMax;
+    const { next } = this;
+    this.keys[next] = key;
+    this.starts[next] = start;
+    this.targets[next] = target;
+    this.finishes[next] = finish;
+    this.stimulusIds[next] = stimulusId;
+    this.timesMs[next] = atMs;
+    this.next = next + 1 === this.lengthMax ? 0 : next + 1;
   }
 
   /** Records of these tasks and stimuli, oldest first; all when none is named. O(length). */
   query(keysOrStimuli: readonly string[]): WorkerTransitionRecord[] {
-    const ordered = [...this.ring.slice(this.next), ...this.ring.slice(0, this.next)];
-    if (keysOrStimuli.length === 0) return ordered;
-    const wanted = new Set(keysOrStimuli);
-    return ordered.filter(({ key, stimulusId }) => wanted.has(key) || wanted.has(stimulusId));
+    const { length } = this.keys;
+    const wanted = keysOrStimuli.length === 0 ? undefined : new Set(keysOrStimuli);
+    const records: WorkerTransitionRecord[] = [];
+    for (let age = length; age > 0; age--) {
+      const record = this.record((this.next - age + length) % length);
+      const isWanted = wanted?.has(record.key) ?? true;
+      if (isWanted || wanted?.has(record.stimulusId) === true) records.push(record);
+    }
+    return records;
+  }
+
+  private record(position: number): WorkerTransitionRecord {
+    return {
+      key: this.keys[position] as string,
+      start: this.starts[position] as WorkerTaskStateName,
+      target: this.targets[position] as WorkerTarget,
+      finish: this.finishes[position] as WorkerTaskStateName,
+      stimulusId: this.stimulusIds[position] as string,
+      atMs: this.timesMs[position] as number,
+    };
   }
 }

@@ -1,5 +1,6 @@
 import { inspect } from 'node:util';
 import { YardmasterError } from '../../core/api/index.ts';
+import { Abandoned, type Watched } from './abandoned.ts';
 import type { FutureStatus, KeyEntry } from './entry.ts';
 
 /** How a cancellation is done. */
@@ -32,7 +33,7 @@ interface Holding {
 }
 
 /** Releases the keys of futures that nobody can reach any more. */
-const abandoned = new FinalizationRegistry<Holding>(({ owner, entry }) => {
+const abandoned = new Abandoned<Holding>(({ owner, entry }) => {
   owner.releaseEntry(entry);
 });
 
@@ -48,6 +49,7 @@ export class Future<T> {
   readonly key: string;
   readonly #owner: FutureOwner;
   readonly #entry: KeyEntry;
+  readonly #watched: Watched<Holding>;
   #released = false;
 
   static {
@@ -64,7 +66,7 @@ export class Future<T> {
     this.#owner = owner;
     this.#entry = entry;
     entry.references++;
-    abandoned.register(this, { owner, entry }, this);
+    this.#watched = abandoned.watch(this, { owner, entry });
   }
 
   get status(): FutureStatus {
@@ -105,7 +107,7 @@ export class Future<T> {
   release(): void {
     if (this.#released) return;
     this.#released = true;
-    abandoned.unregister(this);
+    abandoned.unwatch(this.#watched);
     this.#owner.releaseEntry(this.#entry);
   }
 

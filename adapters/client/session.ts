@@ -127,7 +127,23 @@ export class Session implements FutureOwner, LinkOwner {
     return this.link.request<T>(method, parameters);
   }
 
-  async resultOf(entry: KeyEntry, options: FetchOptions = {}): Promise<unknown> {
+  resultOf(entry: KeyEntry, options: FetchOptions = {}): Promise<unknown> {
+    if (entry.isSettled || this.pause !== undefined) return this.fetchResult(entry, options);
+    entry.references++;
+    return new Promise((resolve) => {
+      entry.onSettled(() => {
+        try {
+          // Most results come with the news of them.
+          resolve(this.isHere(entry) ? this.resultHere(entry) : this.fetchResult(entry, options));
+        } catch {
+          resolve(this.fetchResult(entry, options)); // Rejects with what is wrong with the bytes.
+        }
+        this.releaseEntry(entry);
+      });
+    });
+  }
+
+  private async fetchResult(entry: KeyEntry, options: FetchOptions): Promise<unknown> {
     entry.references++;
     try {
       let attempt = 0;

@@ -15,11 +15,13 @@ import {
   type Timer,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { type ClusterReach, describeFailure } from '../tasks/index.ts';
+import type { ClusterReach } from '../tasks/index.ts';
 import { AsideRunner } from '../executor-inline/index.ts';
 import { ActorThreads } from './actor-threads.ts';
+import { ThreadCrew } from './crew.ts';
+import { Dealer } from './dealer.ts';
 import { Job } from './job.ts';
-import { closedError, TaskThread } from './task-thread.ts';
+import { closedResult } from './task-thread.ts';
 import { stacksOf } from './thread-stacks.ts';
 
 export interface ThreadExecutorOptions {
@@ -47,10 +49,8 @@ export interface ThreadExecutorOptions {
   readonly cluster?: ClusterReach;
 }
 
-/** Short runs that a thread may have in line. */
-const LINE_LENGTH_MAX = 256;
-/** A thread with more is not handed others yet: each message wakes it up, which costs as much as many tasks. */
-const LINE_LENGTH_LOW = 8;
+/** Milliseconds for an aborted task to end, unless somebody says something else. */
+const ABORT_GRACE_MS = 5000;
 const NO_SLOT: TaskSlot = { secede: () => undefined, rejoin: () => Promise.resolve() };
 
 /**
@@ -64,14 +64,8 @@ export class ThreadExecutor implements Executor {
   readonly threadCount: number;
   onActorLost: ((key: string) => void) | undefined;
   private readonly actors: ActorThreads;
-  private readonly threads = new Set<TaskThread>();
-  /** Threads whose tasks go on beside those that count. */
-  private readonly seceded = new Set<TaskThread>();
-  /** Those that want a thread of their own, and short ones that share. */
-  private readonly waiting: Job[] = [];
-  private waitingShort: Job[] = [];
-  private isDispatching = false;
-  private watch: Timer | undefined;
+  private readonly crew: ThreadCrew;
+  private readonly dealer: Dealer;
   private here: AsideRunner | undefined;
   private closing: Promise<void> | undefined;
 
@@ -82,7 +76,7 @@ export class ThreadExecutor implements Executor {
         threadCount: this.threadCount,
       });
     }
-    const { clock, heapLimitMb, tidyBytes, cluster, log } = options;
+    const { clock, heapLimitMb, tidyBytes, cluster, log, abortGraceMs = ABORT_GRACE_MS } = options;
     this.actors = new ActorThreads({
       nowMs: () => clock.nowMs(),
       threadsMax: this.threadCount,
@@ -92,7 +86,14 @@ export class ThreadExecutor implements Executor {
       log,
       onLost: (key) => this.onActorLost?.(key),
     });
-    for (let index = 0; index < this.threadCount; index++) this.addThread();
+    this.crew = new ThreadCrew({
+      threadCount: this.threadCount,
+      settings: { clock, heapLimitMb, tidyBytes, cluster, abortGraceMs },
+      log,
+      onLeft: (jobs) => this.dealer.addAgain(jobs),
+      onChange: () => this.dealer.deal(),
+    });
+    this.dealer = new Dealer(this.crew, clock, options.heldUpMs);
   }
 
   run(task: ExecutableTask, signal: AbortSignal, slot?: TaskSlot): Promise<ExecutionResult> {
@@ -108,7 +109,7 @@ export class ThreadExecutor implements Executor {
       }
       const onAbort = (): void => {
         const { reason } = signal as { readonly reason: unknown };
-        this.abort(job, reason instanceof RunAborted ? reason : undefined);
+        this.dealer.abort(job, reason instanceof RunAborted ? reason : undefined);
       };
       const job = new Job(
         { ...task, isShort: false },
@@ -119,7 +120,7 @@ export class ThreadExecutor implements Executor {
         },
         false,
       );
-      this.enlist(job);
+      this.dealer.add(job);
       if (signal.aborted) onAbort();
       else signal.addEventListener('abort', onAbort, { once: true });
     });
@@ -132,8 +133,8 @@ export class ThreadExecutor implements Executor {
   ): AbortRun {
     if (task.actorAt !== undefined) return this.beginActor(task, task.actorAt, onEnd);
     const job = new Job(task, slot, onEnd, true);
-    this.enlist(job);
-    return (reason) => this.abort(job, reason);
+    this.dealer.add(job);
+    return (reason) => this.dealer.abort(job, reason);
   }
 
   callActor(call: ActorCall): Promise<ExecutionResult> {
@@ -151,14 +152,14 @@ export class ThreadExecutor implements Executor {
   ): Promise<readonly ExecutionResult[]> {
     if (this.closing !== undefined) return Promise.resolve([closedResult(task.key)]);
     if (place === 'threads') {
-      return Promise.all([...this.threads].map((thread) => thread.runAside(task)));
+      return Promise.all([...this.crew.threads].map((thread) => thread.runAside(task)));
     }
     this.here ??= new AsideRunner(this.options);
     return this.here.run(task, signal);
   }
 
   async callStacks(): Promise<ReadonlyMap<string, TaskStack>> {
-    const running = [...this.threads].flatMap((thread) => thread.running ?? []);
+    const running = [...this.crew.threads].flatMap((thread) => thread.running ?? []);
     try {
       const stacks = await stacksOf(new Set(running.map(({ threadId }) => threadId)));
       return new Map(
@@ -178,23 +179,19 @@ export class ThreadExecutor implements Executor {
   /** Of each thread as it last told; what a task occupies while it runs is not known. */
   get memoryBytes(): number {
     let total = this.actors.memoryBytes;
-    for (const thread of this.threads) total += thread.memoryBytes;
+    for (const thread of this.crew.threads) total += thread.memoryBytes;
     return total;
   }
 
   collectGarbage(): void {
-    for (const thread of this.threads) thread.collectGarbage();
+    for (const thread of this.crew.threads) thread.collectGarbage();
     this.actors.collectGarbage();
   }
 
   close(): Promise<void> {
-    this.watch?.cancel();
     this.here?.close();
-    this.closing ??= Promise.all([
-      this.actors.close(),
-      ...[...this.threads].map((thread) => thread.close()),
-    ]).then(() => undefined);
-    this.dispatch();
+    this.closing ??= Promise.all([this.actors.close(), this.crew.close()]).then(() => undefined);
+    this.dealer.close();
     return this.closing;
   }
 
@@ -204,7 +201,7 @@ export class ThreadExecutor implements Executor {
     actorAt: string,
     onEnd: (result: ExecutionResult) => void,
   ): AbortRun {
-    const { clock, abortGraceMs = 5000 } = this.options;
+    const { clock, abortGraceMs = ABORT_GRACE_MS } = this.options;
     let timer: Timer | undefined;
     const making =
       this.closing === undefined
@@ -218,189 +215,4 @@ export class ThreadExecutor implements Executor {
       timer ??= clock.setTimer(abortGraceMs, () => this.actors.release(task.key));
     };
   }
-
-  /** What is given in one turn is dealt together. */
-  private enlist(job: Job): void {
-    if (job.isShort) this.waitingShort.push(job);
-    else this.waiting.push(job);
-    if (this.isDispatching) return;
-    this.isDispatching = true;
-    queueMicrotask(() => {
-      this.isDispatching = false;
-      this.dispatch();
-    });
-  }
-
-  private dispatch(): void {
-    if (this.closing !== undefined) {
-      for (const job of [...this.waiting.splice(0), ...this.waitingShort.splice(0)]) {
-        job.end(closedResult(job.task.key));
-      }
-      return;
-    }
-    while (this.waiting.length > 0) {
-      const thread = this.idleThread();
-      if (thread === undefined) break;
-      thread.hand([this.waiting.shift() as Job]);
-    }
-    if (this.waitingShort.length === 0) return;
-    this.dealShort();
-    this.watchLines();
-  }
-
-  /** A thread that died before it could start is replaced when it is needed, not in a loop. */
-  private idleThread(): TaskThread | undefined {
-    for (const thread of this.threads) if (thread.isIdle) return thread;
-    return this.surplus < 0 ? this.addThread() : undefined;
-  }
-
-  /** Lines become about equally long. */
-  private dealShort(): void {
-    const takers: TaskThread[] = [];
-    let isOneFree = false;
-    for (const thread of this.threads) {
-      if (!thread.takesShort) continue;
-      isOneFree = true;
-      if (thread.length <= LINE_LENGTH_LOW) takers.push(thread);
-    }
-    if (isOneFree && takers.length === 0) return;
-    if (takers.length === 0) {
-      const thread = this.idleThread();
-      if (thread !== undefined) takers.push(thread);
-    }
-    let total = this.waitingShort.length;
-    for (const { length } of takers) total += length;
-    const share = Math.min(LINE_LENGTH_MAX, Math.ceil(total / takers.length));
-    let dealt = 0;
-    for (const thread of takers) {
-      const count = share - thread.length;
-      if (count <= 0 || dealt === this.waitingShort.length) continue;
-      thread.hand(this.waitingShort.slice(dealt, dealt + count));
-      dealt += count;
-    }
-    this.waitingShort = this.waitingShort.slice(dealt);
-  }
-
-  private abort(job: Job, reason: RunAborted | undefined): void {
-    if (job.isOver || job.isAborted) return;
-    job.isAborted = true;
-    job.abortReason = reason;
-    const { thread } = job;
-    if (thread === undefined) {
-      if (job.mayReturn) this.giveBack(job);
-      return; // Else it is told when it begins.
-    }
-    if (job.isShort) this.enlistAgain(thread.takeBack());
-    // What has not begun is on no thread any more.
-    if (job.thread === thread) thread.tellAbort(job);
-  }
-
-  /** Nothing happened to these yet; those that nobody wants go back at once. */
-  private enlistAgain(jobs: readonly Job[]): void {
-    for (const job of jobs) {
-      job.thread = undefined;
-      if (job.isAborted && job.mayReturn) job.end({ kind: 'returned' });
-      else this.enlist(job);
-    }
-  }
-
-  private giveBack(job: Job): void {
-    for (const list of [this.waiting, this.waitingShort]) {
-      const index = list.indexOf(job);
-      if (index >= 0) list.splice(index, 1);
-    }
-    job.end({ kind: 'returned' });
-  }
-
-  /** As long as runs stand in line, looks whether any of them begins. */
-  private watchLines(): void {
-    if (this.watch !== undefined) return;
-    const { clock, heldUpMs = 20 } = this.options;
-    this.watch = clock.setTimer(heldUpMs, () => {
-      this.watch = undefined;
-      let isMoving = false;
-      for (const thread of this.threads) {
-        if (!thread.isHeldUp()) isMoving ||= thread.takesShort;
-        else this.giveUp(thread.takeBack());
-      }
-      if (!isMoving) this.giveUp(this.waitingShort.splice(0));
-      for (const thread of this.threads) if (thread.length > 1) this.watchLines();
-      if (this.waitingShort.length > 0) this.watchLines();
-    });
-  }
-
-  private giveUp(jobs: readonly Job[]): void {
-    for (const job of jobs) {
-      job.thread = undefined;
-      job.end({ kind: 'returned' });
-    }
-  }
-
-  /** Threads beyond `threadCount`, those of seceded tasks aside. */
-  private get surplus(): number {
-    return this.threads.size - this.seceded.size - this.threadCount;
-  }
-
-  /** A thread took the place of each that seceded; when that one counts again, one is too many. */
-  private endSurplus(): void {
-    if (this.surplus <= 0) return;
-    for (const thread of this.threads) {
-      if (!thread.isIdle) continue;
-      this.threads.delete(thread);
-      void thread.close();
-      if (this.surplus <= 0) return;
-    }
-  }
-
-  private onSecede(thread: TaskThread, hasSeceded: boolean): void {
-    if (hasSeceded) {
-      this.seceded.add(thread);
-      this.enlistAgain(thread.takeBack());
-    } else this.seceded.delete(thread);
-    this.endSurplus();
-    this.dispatch();
-  }
-
-  private onProgress(thread: TaskThread): void {
-    if (thread.isIdle) this.seceded.delete(thread);
-    this.endSurplus();
-    this.dispatch();
-  }
-
-  private addThread(): TaskThread {
-    const { clock, heapLimitMb, tidyBytes, abortGraceMs = 5000, cluster } = this.options;
-    const thread = new TaskThread({
-      clock,
-      heapLimitMb,
-      tidyBytes,
-      abortGraceMs,
-      cluster,
-      onSecede: (thread, hasSeceded) => this.onSecede(thread, hasSeceded),
-      onProgress: (thread) => this.onProgress(thread),
-      onGone: (gone, error, left) => this.onGone(gone, error, left),
-    });
-    this.threads.add(thread);
-    return thread;
-  }
-
-  private onGone(
-    thread: TaskThread,
-    error: YardmasterError | undefined,
-    left: readonly Job[],
-  ): void {
-    this.threads.delete(thread);
-    this.seceded.delete(thread);
-    this.enlistAgain(left);
-    if (this.closing !== undefined) {
-      this.dispatch();
-      return;
-    }
-    if (error !== undefined) this.options.log?.warn({ err: error }, error.message);
-    if (thread.hasStarted && this.surplus < 0) this.addThread();
-    this.dispatch();
-  }
-}
-
-function closedResult(key: string): ExecutionResult {
-  return { kind: 'failure', error: describeFailure(closedError(key)) };
 }

@@ -281,7 +281,11 @@ export class TaskThread {
 }
 
 /** What a run ends with when the executor closes. */
-export function closedError(key: string): YardmasterError {
+export function closedResult(key: string): ExecutionResult {
+  return { kind: 'failure', error: describeFailure(closedError(key)) };
+}
+
+function closedError(key: string): YardmasterError {
   return new YardmasterError('ERR_CLOSED', `the executor closed before "${key}" was done`, { key });
 }
 

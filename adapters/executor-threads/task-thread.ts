@@ -210,12 +210,12 @@ export class TaskThread {
   private onResults(columns: ResultColumns): void {
     const offsetMs = this.settings.clock.nowMs() - threadNowMs();
     let ended = 0;
-    for (const [number, result] of readResults(columns, offsetMs)) {
+    readResults(columns, offsetMs, (number, result) => {
       const job = this.line[ended];
-      if (job?.number !== number) continue;
+      if (job?.number !== number) return;
       ended++;
       job.end(result);
-    }
+    });
     this.line.splice(0, ended);
     this.settings.onProgress(this);
   }

@@ -128,32 +128,38 @@ export class RunWriter {
   }
 }
 
+/** A run with its number in the order of its thread. */
+export type NumberedTask = ExecutableTask & { readonly number: number };
+
 /** Reads runs in the thread. */
 export class RunReader {
   private readonly functions: FunctionOfRuns[] = [];
 
-  *read(columns: RunColumns): Iterable<ExecutableTask & { readonly number: number }> {
+  read(columns: RunColumns): NumberedTask[] {
     const { first, keys, newFunctions, functions, args, argsEnds } = columns;
     for (const [position, module, name, version] of newFunctions) {
       this.functions[position] = { module, name, version };
     }
     const others = new Map(columns.others);
+    const tasks: NumberedTask[] = [];
     let start = 0;
-    for (const [index, key] of keys.entries()) {
-      const end = argsEnds[index] as number;
-      const own = args.subarray(start, end);
-      start = end;
+    for (let index = 0; index < keys.length; index++) {
       const number = first + index;
+      const key = keys[index] as string;
+      const end = argsEnds[index] as number;
       const other = others.get(index);
-      if (other !== undefined) {
-        yield { number, key, runSpec: other.runSpec, inputs: new Map(other.inputs) };
-        continue;
+      if (other === undefined) {
+        const { module, name, version } = this.functions[
+          functions[index] as number
+        ] as FunctionOfRuns;
+        const runSpec = { module, name, version, args: args.subarray(start, end) };
+        tasks.push({ number, key, runSpec, inputs: NO_INPUTS });
+      } else {
+        tasks.push({ number, key, runSpec: other.runSpec, inputs: new Map(other.inputs) });
       }
-      const known = this.functions[functions[index] as number] as FunctionOfRuns;
-      const { module, name, version } = known;
-      const runSpec = { module, name, version, args: own };
-      yield { number, key, runSpec, inputs: NO_INPUTS };
+      start = end;
     }
+    return tasks;
   }
 }
 
@@ -184,11 +190,12 @@ export class ResultWriter {
   }
 }
 
-/** Reads outcomes; small values are copies of their own. */
-export function* readResults(
+/** Tells each outcome; small values are copies of their own. */
+export function readResults(
   columns: ResultColumns,
   offsetMs: number,
-): Iterable<readonly [number: number, result: ExecutionResult]> {
+  tell: (number: number, result: ExecutionResult) => void,
+): void {
   const { numbers, types, startsMs, stopsMs, values, valueEnds } = columns;
   const others = columns.others.length === 0 ? undefined : new Map(columns.others);
   let start = 0;
@@ -197,20 +204,17 @@ export function* readResults(
     const end = valueEnds[index] as number;
     const other = others?.get(index);
     if (other === undefined) {
-      yield [
-        number,
-        {
-          kind: 'success',
-          value: values.slice(start, end),
-          type: types[index] as string,
-          startMs: (startsMs[index] as number) + offsetMs,
-          stopMs: (stopsMs[index] as number) + offsetMs,
-        },
-      ];
-    } else if (other.kind !== 'success') yield [number, other];
+      tell(number, {
+        kind: 'success',
+        value: values.slice(start, end),
+        type: types[index] as string,
+        startMs: (startsMs[index] as number) + offsetMs,
+        stopMs: (stopsMs[index] as number) + offsetMs,
+      });
+    } else if (other.kind !== 'success') tell(number, other);
     else {
       const { startMs, stopMs } = other;
-      yield [number, { ...other, startMs: startMs + offsetMs, stopMs: stopMs + offsetMs }];
+      tell(number, { ...other, startMs: startMs + offsetMs, stopMs: stopMs + offsetMs });
     }
     start = end;
   }

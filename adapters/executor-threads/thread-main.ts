@@ -1,11 +1,11 @@
 /** What a thread of the pool runs. */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 
-import type { ExecutableTask, ExecutionResult, TaskSlot } from '../../core/api/index.ts';
+import type { ExecutionResult, TaskSlot } from '../../core/api/index.ts';
 import { threadBytes } from '../memory/index.ts';
 import { ActorHost, type RunOptions, runTask, startTask } from '../tasks/index.ts';
 import { Begun } from './begun.ts';
-import { ResultWriter, type RunColumns, RunReader } from './line.ts';
+import { type NumberedTask, ResultWriter, type RunColumns, RunReader } from './line.ts';
 import {
   forSharing,
   type FromThread,
@@ -25,13 +25,11 @@ const RESULTS_WAIT_MS = 1;
 /** So often, in milliseconds, a long line lets messages and timers through. */
 const BREATH_MS = 5;
 
-type Run = ExecutableTask & { readonly number: number };
-
 const begun = new Begun((workerData as ThreadData).begun);
 const reader = new RunReader();
 const results = new ResultWriter();
 const moved: ArrayBuffer[] = [];
-let line: Run[] = [];
+let line: NumberedTask[] = [];
 let isRunning = false;
 let sentMs = 0;
 let present: PresentRun | undefined;
@@ -127,13 +125,13 @@ function waited(result: Promise<ExecutionResult>): Promise<ExecutionResult> {
   return result;
 }
 
-function runOne(run: Run): ExecutionResult | Promise<ExecutionResult> {
+function runOne(run: NumberedTask): ExecutionResult | Promise<ExecutionResult> {
   present = new PresentRun(run.number);
   if (rejoins.length > 0) rejoins = [];
   return startTask(run, present);
 }
 
-function addResult({ number, inputs }: Run, result: ExecutionResult): void {
+function addResult({ number, inputs }: NumberedTask, result: ExecutionResult): void {
   for (const input of inputs.values()) leftBytes += input.byteLength;
   if (result.kind === 'success') {
     leftBytes += 2 * result.value.byteLength;

@@ -399,7 +399,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
       this.stopBecause(`the stimulus ${stimulusId} (${op}) could not be handled`, cause);
     }
     if (this.arePortsStale) this.replacePorts();
-    for (const change of this.changes.splice(0)) change();
+    if (this.changes.length > 0) for (const change of this.changes.splice(0)) change();
     this.extensions.bus.release();
     this.pace.finished(stimulus, nowMs);
     this.lines.handled(stimulus);

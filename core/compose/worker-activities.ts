@@ -43,17 +43,43 @@ export interface WorkerActivitiesOptions {
   readonly clockOffsetMs: () => number;
 }
 
-interface Run {
-  abort: AbortRun;
-  readonly startedMs: number;
+const NOT_BEGUN: AbortRun = () => undefined;
+/** Never written to: most runs keep their place. */
+const NO_REJOINS: (() => void)[] = [];
+
+/** A run that goes on, and the place that it has among those that count. */
+class Run implements TaskSlot {
+  abort: AbortRun = NOT_BEGUN;
   /** Told when it has a thread again. */
-  rejoins: (() => void)[];
+  rejoins: (() => void)[] = NO_REJOINS;
   /** Why it was stopped: that is its failure, however it ends. */
-  stoppedBy?: YardmasterError;
+  stoppedBy: YardmasterError | undefined = undefined;
+
+  constructor(
+    readonly key: string,
+    readonly startedMs: number,
+    private readonly places: Places,
+  ) {}
+
+  secede(): void {
+    this.places.secede(this);
+  }
+
+  rejoin(): Promise<void> {
+    return new Promise((resolve) => {
+      this.rejoins = [...this.rejoins, resolve];
+      this.places.rejoin(this);
+    });
+  }
+}
+
+/** Who gives the places of runs away, and gives them back. */
+interface Places {
+  secede(run: Run): void;
+  rejoin(run: Run): void;
 }
 
 const NO_INPUTS: ReadonlyMap<string, Uint8Array> = new Map();
-const NOT_BEGUN: AbortRun = () => undefined;
 
 /** What the machine of a worker has asked for and what takes time: runs, transfers, waiting. */
 export class WorkerActivities {
@@ -63,6 +89,10 @@ export class WorkerActivities {
   private readonly actors = new Set<string>();
   private transferredBytes = 0;
   private transferSeconds = 0;
+  private readonly places: Places = {
+    secede: (run) => this.secede(run),
+    rejoin: (run) => this.rejoin(run),
+  };
   private isClosed = false;
 
   constructor(private readonly options: WorkerActivitiesOptions) {}
@@ -89,11 +119,14 @@ export class WorkerActivities {
       this.feed({ op: 'execute-reschedule', key, stimulusId: nameEvent('input-lost') });
       return;
     }
-    const run: Run = { abort: NOT_BEGUN, startedMs: clock.nowMs(), rejoins: [] };
+    const run = new Run(key, clock.nowMs(), this.places);
     this.runs.set(key, run);
     if (actor === true) this.actors.add(key);
-    const task = { key, runSpec, inputs, isShort, ...(actor === true && { actorAt: address }) };
-    run.abort = this.begin(task, this.slotOf(key, run));
+    const task =
+      actor === true
+        ? { key, runSpec, inputs, isShort, actorAt: address }
+        : { key, runSpec, inputs, isShort };
+    run.abort = this.begin(task, run);
   }
 
   private begin(task: ExecutableTask, slot: TaskSlot): AbortRun {
@@ -155,7 +188,11 @@ export class WorkerActivities {
   }
 
   rejoined(key: string): void {
-    for (const resolve of this.runs.get(key)?.rejoins.splice(0) ?? []) resolve();
+    const run = this.runs.get(key);
+    if (run === undefined) return;
+    const { rejoins } = run;
+    run.rejoins = NO_REJOINS;
+    for (const resolve of rejoins) resolve();
   }
 
   gather({ worker, keys }: Gather): void {
@@ -198,20 +235,14 @@ export class WorkerActivities {
     for (const { abort } of [...this.runs.values()]) abort();
   }
 
-  private slotOf(key: string, run: Run): TaskSlot {
+  private secede({ key, startedMs }: Run): void {
     const { nameEvent, clock } = this.options;
-    return {
-      secede: () => {
-        const computeDurationS = (clock.nowMs() - run.startedMs) / 1000;
-        const stimulusId = nameEvent('secede');
-        this.feed({ op: 'execute-secede', key, computeDurationS, stimulusId });
-      },
-      rejoin: () =>
-        new Promise((resolve) => {
-          run.rejoins.push(resolve);
-          this.feed({ op: 'execute-rejoin', key, stimulusId: nameEvent('rejoin') });
-        }),
-    };
+    const computeDurationS = (clock.nowMs() - startedMs) / 1000;
+    this.feed({ op: 'execute-secede', key, computeDurationS, stimulusId: nameEvent('secede') });
+  }
+
+  private rejoin({ key }: Run): void {
+    this.feed({ op: 'execute-rejoin', key, stimulusId: this.options.nameEvent('rejoin') });
   }
 
   private feed(event: WorkerEvent): void {

@@ -179,7 +179,7 @@ export function simpleReport(message: Fields, keys: KeyTable): WorkerReport | un
     case 'request-refresh-who-has':
       return { op: 'request-refresh-who-has', keys: keys.textsOf(message['keys']), stimulusId };
     case 'release-worker-data':
-      return { op: 'release-worker-data', key: keys.textOf(message['key']), stimulusId };
+      return { op: 'release-worker-data', keys: [keys.textOf(message['key'])], stimulusId };
     case 'reschedule':
       return { op: 'reschedule', key: keys.textOf(message['key']), stimulusId };
     case 'worker-status-change':

@@ -9,6 +9,7 @@ import type { ToClientMessage } from '../messages/to-client.ts';
 import type { ComputeTask } from '../messages/to-worker.ts';
 import type { EventBus } from './event-bus.ts';
 import type { EventLog } from './event-log.ts';
+import { FreedKeys, isMereFreeing } from './freed-keys.ts';
 import type { Peer, Sessions } from './sessions.ts';
 
 /** Where messages and events go, and what is done about those that cannot go. */
@@ -25,20 +26,29 @@ export interface DeliveryParts {
 
 /** Carries the outbox of a stimulus away: messages to their sessions, events to whoever listens. */
 export class Delivery {
+  private readonly freed = new FreedKeys();
+
   constructor(private readonly parts: DeliveryParts) {}
 
   /** @param cause - what the messages follow from */
   deliver({ toWorkers, toClients, events }: Outbox, cause: Stimulus): void {
+    const { freed } = this;
     const { workers, clients } = this.parts.sessions;
     for (const { worker, message } of toWorkers) {
       const session = workers.get(worker.address);
       if (session === undefined) continue;
+      if (isMereFreeing(message)) {
+        freed.add(session, message);
+        continue;
+      }
+      if (!freed.isEmpty) freed.sendTo(session, cause);
       const failed = this.trySend(session, message);
       if (failed !== undefined && message.op === 'compute-task') {
         this.parts.enqueue(undeliverable(worker.address, message, failed));
       }
       if (message.op === 'close') session.end();
     }
+    if (!freed.isEmpty) freed.sendAll(cause);
     for (const { client, message } of toClients) {
       const session = clients.get(client.key);
       if (session !== undefined) this.trySend(session, withValue(message, cause));

@@ -109,7 +109,7 @@ const WORKER_REPORTS: Readonly<Record<string, object>> = {
   'add-keys': object({ keys }),
   'request-refresh-who-has': object({ keys }),
   'steal-response': object({ keys, runIds: { type: 'array', items: runId }, states: texts }),
-  'release-worker-data': object({ key }),
+  'release-worker-data': object({ keys }),
   'worker-status-change': object({ status }),
   'log-event': object({ topics: texts }),
   'keep-alive': object({}),

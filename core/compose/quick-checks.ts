@@ -24,8 +24,8 @@ export function isTaskFinished(message: WireMessage): boolean {
 }
 
 /** Whether a message surely is a `release-worker-data` of the right form. */
-export function isReleaseWorkerData({ op, key, stimulusId }: WireMessage): boolean {
-  return op === 'release-worker-data' && isKey(key) && isTextOrNone(stimulusId);
+export function isReleaseWorkerData({ op, keys, stimulusId }: WireMessage): boolean {
+  return op === 'release-worker-data' && areKeys(keys) && isTextOrNone(stimulusId);
 }
 
 /** Whether a message surely is a `client-releases-keys` of the right form. */

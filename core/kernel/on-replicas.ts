@@ -39,13 +39,23 @@ function noteCopy({ cluster }: KernelScope, task: TaskState, worker: WorkerState
   } else addReplica(cluster, task, worker);
 }
 
-/** A copy is gone. If it was the last one, the result is computed again where it is needed. */
-export function onReleaseWorkerData(scope: KernelScope, report: ReleaseWorkerData): void {
+/** Copies are gone. Where it was the last one, the result is computed again where it is needed. */
+export function onReleaseWorkerData(
+  scope: KernelScope,
+  { worker: address, keys }: ReleaseWorkerData,
+): void {
   const { cluster } = scope;
-  const worker = cluster.workers.get(report.worker);
-  const task = cluster.tasks.get(report.key);
-  if (worker === undefined || task === undefined || !worker.hasWhat.has(task)) return;
-  removeReplica(cluster, task, worker);
+  const worker = cluster.workers.get(address);
+  if (worker === undefined) return;
+  for (const key of keys) {
+    // As a rule the scheduler has let it go itself, and does not know the key any more.
+    const task = cluster.tasks.get(key);
+    if (task !== undefined && worker.hasWhat.has(task)) loseCopy(scope, task, worker);
+  }
+}
+
+function loseCopy(scope: KernelScope, task: TaskState, worker: WorkerState): void {
+  removeReplica(scope.cluster, task, worker);
   // What others have of an actor are handles to it.
   if (worker.actors.delete(task)) scope.recommend(task, 'erred');
   else if (task.whoHas.size === 0) scope.recommend(task, 'released');

@@ -80,10 +80,10 @@ export interface StealResponse extends OfWorker {
   readonly states: readonly string[];
 }
 
-/** The worker dropped a result. */
+/** The worker dropped results. */
 export interface ReleaseWorkerData extends OfWorker {
   readonly op: 'release-worker-data';
-  readonly key: string;
+  readonly keys: readonly string[];
 }
 
 /** A worker was paused, runs again, or is about to close. */

@@ -76,10 +76,10 @@ export function reportFinished(scope: WorkerScope, task: WorkerTask): void {
  * frees them too, or says where it is.
  */
 export function memoryToReleased(scope: WorkerScope, task: WorkerTask): void {
-  const { tables, stimulusId } = scope;
+  const { tables } = scope;
   tables.nbytes -= task.nbytes;
   scope.emit({ kind: 'drop-data', key: task.key });
-  scope.report({ op: 'release-worker-data', key: task.key, stimulusId });
+  scope.reportReleased(task.key);
   enterReleased(scope, task);
   for (const dependent of task.dependents) {
     if (!dependent.isToBeComputed) continue;

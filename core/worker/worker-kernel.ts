@@ -63,8 +63,7 @@ export class WorkerKernel {
     this.nowMs = nowMs;
     this.tables.batchCount++;
     for (const event of events) {
-      this.scope.stimulusId = event.stimulusId;
-      this.scope.killTimeoutMs = undefined;
+      this.scope.begin(event.stimulusId);
       this.dispatch(event);
       this.drain();
       this.scope.reportCopies();

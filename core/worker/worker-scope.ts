@@ -13,8 +13,17 @@ export class WorkerScope {
   killTimeoutMs: number | undefined = undefined;
   private instructions: Instruction[] = [];
   private copies: string[] = [];
+  /** Of the last report of this event, if that tells of results that were dropped. */
+  private released: string[] | undefined;
 
   constructor(readonly tables: WorkerTables) {}
+
+  /** What follows is of this event. */
+  begin(stimulusId: string): void {
+    this.stimulusId = stimulusId;
+    this.killTimeoutMs = undefined;
+    this.released = undefined;
+  }
 
   /** No-op for a task whose data has arrived in this event: it goes to memory, whatever others want. */
   recommend(task: WorkerTask, target: WorkerTarget): void {
@@ -27,6 +36,7 @@ export class WorkerScope {
   }
 
   report(message: WorkerReport): void {
+    this.released = undefined;
     this.instructions.push({ kind: 'send', message });
   }
 
@@ -50,6 +60,17 @@ export class WorkerScope {
     if (this.copies.length === 0) return;
     this.report({ op: 'add-keys', keys: this.copies, stimulusId: this.stimulusId });
     this.copies = [];
+  }
+
+  /** Results that are dropped one after the other in one event are told together. */
+  reportReleased(key: string): void {
+    if (this.released !== undefined) {
+      this.released.push(key);
+      return;
+    }
+    const keys = [key];
+    this.report({ op: 'release-worker-data', keys, stimulusId: this.stimulusId });
+    this.released = keys;
   }
 
   takeInstructions(): readonly Instruction[] {

@@ -246,7 +246,7 @@ export class TraceKernel {
           stimulusId,
         };
       case 'releaseWorkerData':
-        return { op: 'release-worker-data', key, worker: stimulus.worker, stimulusId };
+        return { op: 'release-worker-data', keys: [key], worker: stimulus.worker, stimulusId };
     }
   }
 }

@@ -63,6 +63,18 @@ it('a wanted result whose last copy is dropped is computed again', () => {
   expect(env.takeWorker('w1')).toEqual(['compute-task a']);
 });
 
+it('one report may tell of many dropped copies, known or not', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1);
+  env.submit({ a: [], b: [] });
+  env.finish('a');
+  env.finish('b');
+  env.ignoreMessages();
+  env.releaseWorkerData('w1', 'a', 'unknown', 'b');
+  expect(env.takeClient()).toEqual(['lost-data b', 'lost-data a']);
+  expect(env.takeWorker('w1')).toEqual(['compute-task b', 'compute-task a']);
+});
+
 it('pure data whose last copy is dropped is cancelled', () => {
   const env = withData();
   env.releaseWorkerData('w1', 'x');

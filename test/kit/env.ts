@@ -230,8 +230,8 @@ export class SchedulerEnv {
     this.send({ op: 'add-keys', worker: addressOf(worker), keys });
   }
 
-  releaseWorkerData(worker: string, key: string): void {
-    this.send({ op: 'release-worker-data', worker: addressOf(worker), key });
+  releaseWorkerData(worker: string, ...keys: string[]): void {
+    this.send({ op: 'release-worker-data', worker: addressOf(worker), keys });
   }
 
   /** `moveReplicas({ acquire: { w2: ['x'] }, remove: { w1: ['x'] } })`. */

@@ -419,7 +419,7 @@ export class RandomWorld {
     const key = pick([...(mirror?.store ?? [])], which);
     if (mirror === undefined || key === undefined) return;
     mirror.store.delete(key);
-    this.send({ op: 'release-worker-data', worker: mirror.address, key });
+    this.send({ op: 'release-worker-data', worker: mirror.address, keys: [key] });
   }
 
   private move(keys: readonly string[], which: number, seed: number): void {

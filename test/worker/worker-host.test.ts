@@ -217,7 +217,7 @@ describe('two workers', () => {
     expect(refused).toMatchObject([{ op: 'add-keys', keys: ['x'] }]);
     await world.send(bob, { op: 'free-keys', keys: ['n'], stimulusId: 'f' });
     const dropped = await world.send(bob, { op: 'remove-replicas', keys: ['x'], stimulusId: 'r2' });
-    expect(dropped).toMatchObject([{ op: 'release-worker-data', key: 'x' }]);
+    expect(dropped).toMatchObject([{ op: 'release-worker-data', keys: ['x'] }]);
     expect(await held(world, bob, 'x')).toEqual({});
   });
 

@@ -573,6 +573,25 @@ describe('replicas', () => {
     expect(bench.states).toEqual({ run: 'executing' });
   });
 
+  it('results that are freed together are told together', () => {
+    const bench = new WorkerBench();
+    bench.send({ op: 'update-data', keys: ['a', 'b'], nbytes: [7, 7] });
+    expect(bench.free('a', 'b')).toEqual(['drop-data b', 'release-worker-data b a', 'drop-data a']);
+  });
+
+  it('what is freed by different messages is told apart, each with its cause', () => {
+    const bench = new WorkerBench();
+    bench.send({ op: 'update-data', keys: ['a', 'b'], nbytes: [7, 7] });
+    const events = ['a', 'b'].map((key) => {
+      return { op: 'free-keys', keys: [key], stimulusId: `free-${key}` } as const;
+    });
+    const told = bench.kernel.handleAll(events, 0).filter(({ kind }) => kind === 'send');
+    expect(told).toMatchObject([
+      { message: { keys: ['a'], stimulusId: 'free-a' } },
+      { message: { keys: ['b'], stimulusId: 'free-b' } },
+    ]);
+  });
+
   it('a result that is freed while a task is about to use it has to be fetched again', () => {
     const bench = new WorkerBench();
     bench.compute('run');

@@ -55,7 +55,7 @@ async function world(memory: WorkerMemoryOptions = {}): Promise<World> {
 }
 
 const ops = (reports: readonly WireMessage[]): unknown[] =>
-  reports.map((report) => [report['op'], report['key'] ?? report['status']]);
+  reports.map((report) => [report['op'], report['keys'] ?? report['key'] ?? report['status']]);
 
 const isBeat = (report: WireMessage): boolean => report['op'] === 'heartbeat-worker';
 
@@ -112,7 +112,7 @@ it('a spilled input that is damaged is reported, and its task goes back, to be r
   const where = { a: [worker.address] };
   const reports = await bench.send(worker, bench.compute('d', 'echo', [new Ref('a')], where));
   expect(ops(reports)).toEqual([
-    ['release-worker-data', 'a'],
+    ['release-worker-data', ['a']],
     ['reschedule', 'd'],
   ]);
   expect(bench.logged.join()).toContain('"a" cannot be read: no such file; it counts as lost');
@@ -127,7 +127,7 @@ it('a peer that asks for a lost result does not get it, and the scheduler is tol
   const peer = await bench.peer(worker);
   const reply = await bench.settle(peer.request('get-data', { keys: ['a', 'b'] }));
   expect(reply).toMatchObject({ keys: ['b'] });
-  expect(news(it)).toEqual([['release-worker-data', 'a']]);
+  expect(news(it)).toEqual([['release-worker-data', ['a']]]);
 });
 
 it('a disk that is full is told once, and nothing is lost', async () => {

@@ -125,8 +125,8 @@ async function fetch(
   }
   for (const [key, value] of found) into.set(key, value);
   const lacking = keys.filter((key) => !found.has(key));
-  for (const key of lacking) {
-    context.plugin.enqueue({ op: 'release-worker-data', worker: address, key });
+  if (lacking.length > 0) {
+    context.plugin.enqueue({ op: 'release-worker-data', worker: address, keys: lacking });
   }
   return lacking.length === 0;
 }

@@ -13,11 +13,15 @@ export class DependencyRows {
 
   constructor(private readonly plan: GraphPlan) {}
 
-  /** A list of its own, of exactly the length that it needs; the shared one when it is empty. */
+  /**
+   * A list of exactly the length that it needs. Empty lists, and those of tasks that need the same single
+   * result, are shared.
+   */
   of(index: number): TaskState[] {
     const { plan, row } = this;
     const start = plan.offsets[index] as number;
     const count = (plan.offsets[index + 1] as number) - start;
+    if (count === 1) return aloneIn(plan.dependencyAt(start));
     for (let n = 0; n < count; n++) {
       const task = plan.dependencyAt(start + n);
       if (n === row.length) row.push(task);
@@ -51,13 +55,17 @@ function isTwice(row: readonly TaskState[], count: number): boolean {
   return false;
 }
 
+/** The list of the first task that needs this result alone will do for the others. */
+function aloneIn(dependency: TaskState): TaskState[] {
+  const [first] = dependency.dependentsWithForgotten;
+  return first?.dependencies.length === 1 ? first.dependencies : [dependency];
+}
+
 /** Written out for the lengths that are the rule, which takes no call. */
 function copyOf(row: readonly TaskState[], count: number): TaskState[] {
   switch (count) {
     case 0:
       return NO_TASKS;
-    case 1:
-      return [row[0] as TaskState];
     case 2:
       return [row[0] as TaskState, row[1] as TaskState];
     case 3:

@@ -62,7 +62,7 @@ export function dropDependent(dependency: TaskState, forgotten: TaskState): void
 
 /** A dependency was forgotten under a task that lives on. O(dependencies). */
 export function dropDependency(cluster: ClusterState, task: TaskState, forgotten: TaskState): void {
-  task.dependencies.splice(task.dependencies.indexOf(forgotten), 1);
+  task.dependencies = task.dependencies.filter((dependency) => dependency !== forgotten);
   if (task.state === 'waiting' && forgotten.whoHas.size === 0) task.missingDependencyCount--;
   const worker = task.processingOn;
   if (worker?.needsWhat.has(forgotten) === true) forgetNeed(cluster, forgotten, worker);

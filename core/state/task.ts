@@ -90,7 +90,10 @@ export class TaskState {
    * shared.
    */
   dependentsWithForgotten: TaskState[] = NO_TASKS;
-  /** Direct dependencies in the order of submission; forgotten ones are taken out. */
+  /**
+   * Direct dependencies in the order of submission; forgotten ones are taken out. Never changed in place:
+   * tasks with the same single dependency share a list.
+   */
   dependencies: TaskState[] = NO_TASKS;
   /** Bytes of the last result; -1 while unknown. Kept after release. */
   nbytes = -1;

@@ -43,3 +43,29 @@ it('long lists without twins are kept as they are', () => {
   const names = ['known-1', 'b', 'c', 'known-2', 'e', 'f', 'known-3'];
   expect(dependenciesOf(names)).toEqual(names);
 });
+
+it('tasks that need the same single result share the list of it', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1);
+  env.submit(
+    { a: [], b: ['a'], c: ['a'], d: ['b'], e: ['a', 'b'] },
+    { keys: ['b', 'c', 'd', 'e'] },
+  );
+  expect(env.task('c').dependencies).toBe(env.task('b').dependencies);
+  expect(env.task('d').dependencies).toEqual([env.task('b')]);
+  expect(env.task('e').dependencies).toEqual([env.task('a'), env.task('b')]);
+  expect(env.task('a').dependents.map(({ key }) => key)).toEqual(['b', 'c', 'e']);
+});
+
+it('a task that loses the result of a shared list leaves the list to the others', () => {
+  const env = new SchedulerEnv();
+  env.addWorker('w');
+  env.scatter({ data: ['w'] });
+  env.submit({ b: ['data'], c: ['data'], d: ['c', 'b'] }, { keys: ['b', 'c', 'd'] });
+  env.finishAll('b', 'c');
+  const list = env.task('b').dependencies;
+  const data = env.task('data');
+  env.removeWorker('w');
+  expect(list).toEqual([data]);
+  env.ignoreMessages();
+});

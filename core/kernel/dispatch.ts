@@ -1,5 +1,5 @@
 /** Sending a task to a worker, and taking it back. */
-import type { ComputeTask, ReplicaLocations } from '../messages/to-worker.ts';
+import type { ComputeTask } from '../messages/to-worker.ts';
 import {
   addToProcessing as linkProcessing,
   nbytesOf,
@@ -59,40 +59,6 @@ export function exitProcessing(scope: KernelScope, task: TaskState): WorkerState
   return worker;
 }
 
-/** Where these results are, for a message. */
-export function replicaLocations(tasks: readonly TaskState[]): ReplicaLocations {
-  const [only] = tasks;
-  if (tasks.length === 1 && only !== undefined) {
-    return { keys: [only.key], nbytes: [only.nbytes], whoHas: [addresses(only.whoHas.items)] };
-  }
-  return {
-    keys: tasks.map(keyOf),
-    nbytes: tasks.map(sizeOf),
-    whoHas: tasks.map(holdersOf),
-  };
-}
-
-function keyOf(task: TaskState): string {
-  return task.key;
-}
-
-function sizeOf(task: TaskState): number {
-  return task.nbytes;
-}
-
-function holdersOf(task: TaskState): readonly string[] {
-  return addresses(task.whoHas.items);
-}
-
-function addresses(workers: readonly WorkerState[]): readonly string[] {
-  const [first] = workers;
-  // Most results have one holder; its list is made once.
-  if (workers.length === 1 && first !== undefined) return first.soleAddress;
-  return workers.map((worker) => worker.address);
-}
-
-const NO_LOCATIONS: ReplicaLocations = { keys: [], nbytes: [], whoHas: [] };
-
 function computeTask(scope: KernelScope, task: TaskState): ComputeTask {
   const { restrictions, annotations, dependencies } = task;
   const resources = restrictions?.resources;
@@ -104,7 +70,7 @@ function computeTask(scope: KernelScope, task: TaskState): ComputeTask {
     runId: task.runId,
     priority: [task.negatedUserPriority, task.generation, task.rank],
     runSpec: task.runSpec,
-    dependencies: dependencies.length === 0 ? NO_LOCATIONS : replicaLocations(dependencies),
+    dependencies: scope.locations.of(dependencies),
     durationS: task.prefix.durationEstimateS,
     stimulusId: scope.stimulusId,
     ...(sendAlongBytes === 0 ? undefined : { sendAlongBytes }),

@@ -14,7 +14,7 @@ import {
 } from '../state/relations.ts';
 import type { TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
-import { replicaLocations } from './dispatch.ts';
+import { replicaLocations } from './replica-locations.ts';
 import type { KernelScope } from './scope.ts';
 
 /** Copies of results in memory are booked; the worker is told to drop the others. */

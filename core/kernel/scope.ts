@@ -4,6 +4,7 @@ import type { TaskStateName } from '../state/task-state-name.ts';
 import type { GraphIntake } from './graph-intake.ts';
 import type { Watcher } from './insight/watcher.ts';
 import { InputTable } from './input-table.ts';
+import { InputLocations } from './replica-locations.ts';
 import type { WorkerState } from '../state/worker.ts';
 import type { KernelOptions } from './options.ts';
 import { OutboxWriter } from './outbox.ts';
@@ -22,6 +23,8 @@ export class KernelScope {
   readonly story: Story;
   /** Inputs of the task that is being placed. */
   readonly inputs = new InputTable();
+  /** Where the inputs are of the task that is being sent. */
+  readonly locations = new InputLocations();
   /** Who looks on while policies decide; usually nobody. */
   watchers: readonly Watcher[] = [];
   /** Workers among which the selection policy chooses for that task. */

@@ -23,6 +23,8 @@ export class GraphTable {
   readonly offsets: Int32Array;
   /** Indices of the dependencies of tasks that are resolved; {@link OUTSIDE} for all others. */
   readonly targets: Int32Array;
+  /** How often each task is named as a dependency, by the tasks that are resolved. */
+  readonly dependentCounts: Int32Array;
   private readonly newness: Uint8Array;
   /** What {@link TaskState.graphIndex} was before, where another graph still needs it. */
   private readonly earlierIndices: Int32Array | undefined;
@@ -45,6 +47,7 @@ export class GraphTable {
       this.offsets[index + 1] = edges;
     }
     this.targets = new Int32Array(edges);
+    this.dependentCounts = new Int32Array(tasks.length);
   }
 
   /** Whether the graph brought the task; otherwise the cluster knew the key before. */
@@ -67,7 +70,7 @@ export class GraphTable {
   }
 
   resolveOne(index: number): void {
-    const { targets, guess } = this;
+    const { targets, dependentCounts, guess } = this;
     const { dependencies } = this.tasks[index] as GraphTask;
     let place = this.offsets[index] as number;
     let before: number | undefined;
@@ -77,6 +80,7 @@ export class GraphTable {
       const target = task === undefined ? OUTSIDE : this.indexOf(task);
       guess.learn(target, before);
       targets[place++] = target;
+      if (target !== OUTSIDE) (dependentCounts[target] as number)++;
       before = target;
     }
   }

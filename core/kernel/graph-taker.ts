@@ -50,7 +50,7 @@ export class GraphTaker {
         if (plan.isNew(index)) describeTask(scope, task, description);
         task.runSpec = description.runSpec;
         this.fresh?.push(task);
-        linkAll(task, this.rows.of(index));
+        linkAll(task, this.rows.of(index), plan.dependentCounts);
       } else if (task.runSpec !== undefined) warnIfOther(scope, task, description);
       if (task.rank < 0) {
         // Not a unary minus: a priority of 0 must not become -0.
@@ -75,7 +75,7 @@ function userPriorityOf({ annotations, userPriority = 0 }: GraphTask): number {
   return typeof priority === 'number' && Number.isFinite(priority) ? priority : userPriority;
 }
 
-function linkAll(task: TaskState, dependencies: TaskState[]): void {
+function linkAll(task: TaskState, dependencies: TaskState[], dependentsExpected: Int32Array): void {
   if (dependencies.length === 0) return;
   if (dependencies.some(isForgotten)) {
     // Data that was lost since the graph was planned.
@@ -83,10 +83,11 @@ function linkAll(task: TaskState, dependencies: TaskState[]): void {
     linkAll(
       task,
       dependencies.filter((dependency) => !isForgotten(dependency)),
+      dependentsExpected,
     );
     return;
   }
-  linkDependencies(task, dependencies);
+  linkDependencies(task, dependencies, dependentsExpected);
 }
 
 function isForgotten({ state }: TaskState): boolean {

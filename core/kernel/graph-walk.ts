@@ -28,6 +28,8 @@ export interface GraphPlan {
   readonly offsets: Int32Array;
   /** Indices of the dependencies of the new tasks of the order; -1 for one outside of the graph. */
   readonly targets: Int32Array;
+  /** How often each task is named as a dependency, culled tasks included. */
+  readonly dependentCounts: Int32Array;
   /** The dependency at this place of {@link targets}, wherever it is. */
   dependencyAt(place: number): TaskState;
 }
@@ -116,6 +118,10 @@ export class GraphWalk implements GraphPlan {
 
   get targets(): Int32Array {
     return this.table.targets;
+  }
+
+  get dependentCounts(): Int32Array {
+    return this.table.dependentCounts;
   }
 
   get isAllNew(): boolean {

@@ -87,7 +87,7 @@ export class TaskGroup {
   readonly states = new StateCounts();
   /** Tasks ever added, forgotten ones included; it never shrinks while the group lives. */
   size = 0;
-  /** Groups of the dependencies of this group's tasks. */
+  /** Groups of the dependencies of this group's tasks. Written by {@link addDependency} alone. */
   readonly dependencies = new Set<TaskGroup>();
   /** Sum of the known sizes of the results ever computed and not forgotten, in bytes. */
   nbytesTotal = 0;
@@ -105,6 +105,8 @@ export class TaskGroup {
   lastWorker: WorkerState | undefined = undefined;
   lastWorkerTasksLeft = 0;
   private readonly typeTally = new Tally<string>();
+  /** The tasks of a group depend on one other group as a rule. */
+  private latestDependency: TaskGroup | undefined = undefined;
 
   constructor(
     readonly name: string,
@@ -127,6 +129,13 @@ export class TaskGroup {
       states.queued === 0 &&
       states.processing === 0
     );
+  }
+
+  /** A task of this group depends on one of that group. */
+  addDependency(group: TaskGroup): void {
+    if (group === this.latestDependency) return;
+    this.latestDependency = group;
+    this.dependencies.add(group);
   }
 
   /** There is a result of this type. */

@@ -28,8 +28,17 @@ export function nbytesOf(cluster: ClusterState, task: TaskState): number {
 
 // ---- task and task ---------------------------------------------------------------------------
 
-/** Makes a task depend on these, which are distinct and none of which it depends on already. */
-export function linkDependencies(task: TaskState, dependencies: TaskState[]): void {
+const NOTHING_EXPECTED: readonly number[] = [];
+
+/**
+ * Makes a task depend on these, which are distinct and none of which it depends on already.
+ * @param dependentsExpected - how many dependents a task will have, by its index in its graph; a guess
+ */
+export function linkDependencies(
+  task: TaskState,
+  dependencies: TaskState[],
+  dependentsExpected: ArrayLike<number> = NOTHING_EXPECTED,
+): void {
   task.dependencies =
     task.dependencies.length === 0 ? dependencies : [...task.dependencies, ...dependencies];
   let lastGroup: TaskGroup | undefined;
@@ -40,12 +49,12 @@ export function linkDependencies(task: TaskState, dependencies: TaskState[]): vo
     dependency.dependentsWithForgotten =
       dependentsWithForgotten.length === 0
         ? (alone ??= [task])
-        : append(dependentsWithForgotten, task);
+        : append(dependentsWithForgotten, task, dependentsExpected[dependency.graphIndex]);
     dependency.dependentCount++;
     if (task.countsAsWaiter) dependency.waiterCount++;
     if (dependency.group === lastGroup) continue;
     lastGroup = dependency.group;
-    task.group.dependencies.add(lastGroup);
+    task.group.addDependency(lastGroup);
   }
 }
 

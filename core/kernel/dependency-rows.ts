@@ -57,7 +57,8 @@ function isTwice(row: readonly TaskState[], count: number): boolean {
 
 /** The list of the first task that needs this result alone will do for the others. */
 function aloneIn(dependency: TaskState): TaskState[] {
-  const [first] = dependency.dependentsWithForgotten;
+  if (dependency.dependentCount === 0) return [dependency];
+  const first = dependency.dependentsWithForgotten[0];
   return first?.dependencies.length === 1 ? first.dependencies : [dependency];
 }
 

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Channel } from '../api/channel.ts';
-import { type Clock, every, type Timer } from '../api/clock.ts';
+import type { Clock } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { EventSource } from '../api/events.ts';
 import type { Caller, Logger, NewStimulus } from '../api/plugin.ts';
 import type { SlotName } from '../api/policies.ts';
-import type { Connection, ConnectionHandlers, Listener } from '../api/transport.ts';
+import type { Connection, ConnectionHandlers } from '../api/transport.ts';
 import { configError } from '../config/errors.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Config } from '../config/types.ts';
@@ -23,13 +23,14 @@ import { ClientLines } from './client-lines.ts';
 import { Commands } from './commands.ts';
 import { Delivery } from './delivery.ts';
 import { Diagnostics } from './diagnostics.ts';
+import { closedError, Doors } from './doors.ts';
 import { EventLog } from './event-log.ts';
 import { Extensions, type ExtensionsHost } from './extensions.ts';
 import { Gatherer } from './gatherer.ts';
+import { HostTimers } from './host-timers.ts';
 import { IdleWatch } from './idle-watch.ts';
 import type { PartsRelay } from './parts-relay.ts';
 import { kernelOptions } from './kernel-options.ts';
-import { LocalConnection } from './local-connection.ts';
 import { LogBook } from './log-book.ts';
 import { Pace } from './pace.ts';
 import { type SchedulerPolicies, PolicyDesk } from './policy-desk.ts';
@@ -40,18 +41,11 @@ import type {
   Scheduler,
 } from './scheduler.ts';
 import { Preloads } from './preloads.ts';
-import { Session } from './session.ts';
-import type { Peer, SessionHost, Sessions } from './sessions.ts';
+import type { SessionHost, Sessions } from './sessions.ts';
 import { StimulusQueue } from './stimulus-queue.ts';
 import { TransportTable } from './transport-table.ts';
-import { withTimeout } from './with-timeout.ts';
 import { WorkerCommands } from './worker-commands.ts';
 import { WorkerPluginDesk } from './worker-plugin-desk.ts';
-
-/** How often it is checked whether tasks have waited too long for a worker. */
-const NO_WORKERS_CHECK_MS = 250;
-/** Time for a connection to send what is queued when the scheduler closes. */
-const CLOSE_TIMEOUT_MS = 5_000;
 
 /**
  * A running scheduler: connections, timers and plugins around one kernel. Stimuli are handled one at
@@ -76,8 +70,8 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   private readonly lines: ClientLines;
   private readonly pace: Pace;
   private readonly delivery: Delivery;
-  private readonly listeners: Listener[] = [];
-  private readonly timers: Timer[] = [];
+  private readonly doors: Doors;
+  private readonly timers: HostTimers;
   private ports!: KernelPorts;
   private gatherer!: Gatherer;
   private idleWatch!: IdleWatch;
@@ -119,7 +113,9 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     });
     this.lines = this.makeLines();
     this.pace = new Pace(this.clock, this.log, () => this.extensions.policyNames);
+    this.timers = new HostTimers(this.clock, (stimulus) => this.enqueue(stimulus));
     this.transports = new TransportTable(this.clock, options.builtins, options.transports);
+    this.doors = new Doors(this, this.transports, this.log);
   }
 
   get cluster(): ClusterState {
@@ -189,25 +185,12 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     return [this.extensions.report(), ...(notes.length === 0 ? [] : ['but', ...lines])].join('\n');
   }
 
-  async listen(address: string = this.config.scheduler.address): Promise<string> {
-    const transport = await this.transports.for(address);
-    this.checkOpen();
-    const listener = await transport.listen(address, (connection) => {
-      const session = new Session(connection, this);
-      if (this.closing !== undefined) connection.abort(closedError());
-      return session.handlers;
-    });
-    this.listeners.push(listener);
-    if (this.closing !== undefined) await listener.close();
-    return listener.address;
+  listen(address: string = this.config.scheduler.address): Promise<string> {
+    return this.doors.listen(address);
   }
 
   connectLocal(from: string, open: (connection: Connection) => ConnectionHandlers): Connection {
-    this.checkOpen();
-    const [here, there] = LocalConnection.pair([from, this.serverId]);
-    there.attach(new Session(there, this).handlers);
-    here.attach(open(here));
-    return here;
+    return this.doors.connectLocal(from, open);
   }
 
   addPlugin(plugin: string | object, options: AddPluginOptions = {}): Promise<string> {
@@ -275,6 +258,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   }
 
   close(): Promise<void> {
+    this.doors.shut();
     this.closing ??= this.shutDown();
     return this.closing;
   }
@@ -320,7 +304,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
       kernel: this.kernel,
       events: this.eventLog,
       lifecycle: this.extensions.lifecycle,
-      addresses: () => this.listeners.map(({ address }) => address),
+      addresses: () => this.doors.addresses,
       plugins: () => this.plugins,
       enqueue: (stimulus) => this.enqueue(stimulus),
       policies: this.desk,
@@ -430,68 +414,32 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   }
 
   private startTimers(): void {
-    const { workerTtl, noWorkersTimeout, idleTimeout } = this.config.scheduler;
-    const repeat = (
-      intervalMs: number,
-      op: 'check-worker-ttl' | 'check-no-workers-timeout',
-    ): void => {
-      this.timers.push(every(this.clock, intervalMs, () => this.enqueue({ op })));
-    };
-    if (workerTtl !== Infinity) repeat(workerTtl, 'check-worker-ttl');
-    if (noWorkersTimeout !== Infinity) repeat(NO_WORKERS_CHECK_MS, 'check-no-workers-timeout');
-    if (idleTimeout === Infinity) return;
-    this.timers.push(
-      this.idleWatch.after(idleTimeout, (sinceMs) => {
-        const reason = 'idle-timeout-exceeded';
-        this.log.info(
-          { reason, sinceMs },
-          'the scheduler closes: it had nothing to do for too long',
-        );
-        void this.close();
-      }),
-    );
+    this.timers.start(this.config.scheduler, this.idleWatch, (sinceMs) => {
+      const reason = 'idle-timeout-exceeded';
+      this.log.info({ reason, sinceMs }, 'the scheduler closes: it had nothing to do for too long');
+      void this.close();
+    });
   }
 
   private async shutDown(): Promise<void> {
     await this.extensions.beforeClose();
     this.isStopped = true;
     this.lines.clear();
-    for (const timer of this.timers) timer.cancel();
+    this.timers.cancel();
     this.absences.clear();
     await this.extensions.lifecycle.closeAll();
-    await Promise.all(this.listeners.map((listener) => this.attempt(() => listener.close())));
-    for (const session of this.sessions.workers.values()) {
-      session.send({ op: 'close', reason: 'scheduler-close', stimulusId: 'scheduler-close' });
-    }
-    const sessions = [...this.sessions.all];
-    await Promise.all(sessions.map((session) => this.attempt(() => this.closeSession(session))));
+    await this.doors.close();
     (this.gatherer as Gatherer | undefined)?.close();
     this.extensions.bus.emit('closed');
-    await this.attempt(() => this.extensions.dispose());
-    await this.preloads?.tearDown();
-  }
-
-  private async closeSession({ channel }: Peer): Promise<void> {
     try {
-      await withTimeout(this.clock, channel.close(), CLOSE_TIMEOUT_MS, closedError);
-    } catch (error) {
-      channel.abort(error as Error);
-    }
-  }
-
-  private async attempt(run: () => Promise<void>): Promise<void> {
-    try {
-      await run();
+      await this.extensions.dispose();
     } catch (error) {
       this.log.warn({ err: error }, 'something failed while the scheduler closed');
     }
+    await this.preloads?.tearDown();
   }
 
   checkOpen(): void {
     if (this.closing !== undefined || this.isStopped) throw closedError();
   }
-}
-
-function closedError(): YardmasterError {
-  return new YardmasterError('ERR_CLOSED', 'the scheduler is closed');
 }

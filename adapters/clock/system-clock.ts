@@ -1,9 +1,8 @@
 import type { Clock, Timer } from '../../core/api/index.ts';
+import { epochMs } from './epoch.ts';
 
 /** The longest delay that `setTimeout` takes; with a longer one it would fire at once. */
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
-/** To ask for it takes as long as to ask for the time. */
-const ORIGIN_MS = performance.timeOrigin;
 
 /**
  * Real time: milliseconds since the epoch, with fractions, that do not jump when the machine's wall
@@ -11,7 +10,7 @@ const ORIGIN_MS = performance.timeOrigin;
  */
 export class SystemClock implements Clock {
   nowMs(): number {
-    return ORIGIN_MS + performance.now();
+    return epochMs();
   }
 
   /**

@@ -7,10 +7,11 @@ import {
   type Logger,
   YardmasterError,
 } from '../../core/api/index.ts';
+import { epochMs } from '../clock/epoch.ts';
 import { actorLost, describeFailure } from '../tasks/index.ts';
 import { relayConnection } from '../tunnel/index.ts';
 import { postedTask } from './line.ts';
-import { forCopying, type FromThread, threadNowMs, type ToThread } from './messages.ts';
+import { forCopying, type FromThread, type ToThread } from './messages.ts';
 import { PendingAnswers } from './pending-answers.ts';
 import { type SpawnSettings, spawnThread } from './spawn.ts';
 
@@ -160,7 +161,7 @@ class ActorThread {
 
   private inOurTime(result: ExecutionResult): ExecutionResult {
     if (result.kind !== 'success') return result;
-    const offsetMs = this.settings.nowMs() - threadNowMs();
+    const offsetMs = this.settings.nowMs() - epochMs();
     return {
       ...result,
       startMs: result.startMs + offsetMs,

@@ -40,7 +40,7 @@ export type ToThread =
   /** Garbage, as soon as the task that runs lets it. Answered by `collected`. */
   | { readonly op: 'collect' };
 
-/** From a thread to the pool. Times are of {@link threadNowMs}. */
+/** From a thread to the pool. Times are of `epochMs`. */
 export type FromThread = (
   | { readonly op: 'ready' }
   /** The task goes on beside those that count. */
@@ -56,14 +56,6 @@ export type FromThread = (
   /** Bytes that the JavaScript of the thread occupies now. */
   readonly memoryBytes: number;
 };
-
-/** To ask for it takes as long as to ask for the time. */
-const ORIGIN_MS = performance.timeOrigin;
-
-/** Milliseconds since the epoch: the same in all threads of a process. */
-export function threadNowMs(): number {
-  return ORIGIN_MS + performance.now();
-}
 
 /** From here on, memory is shared or moved rather than copied. */
 const MOVED_BYTES_MIN = 16 * 1024;

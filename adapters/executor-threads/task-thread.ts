@@ -7,12 +7,13 @@ import {
   type ExecutionResult,
   YardmasterError,
 } from '../../core/api/index.ts';
+import { epochMs } from '../clock/epoch.ts';
 import { type ClusterReach, describeFailure } from '../tasks/index.ts';
 import { relayConnection } from '../tunnel/index.ts';
 import { Begun } from './begun.ts';
 import type { Job } from './job.ts';
 import { postedTask, readResults, type ResultColumns, RunWriter } from './line.ts';
-import { type FromThread, threadNowMs, type ToThread } from './messages.ts';
+import type { FromThread, ToThread } from './messages.ts';
 import { PendingAnswers } from './pending-answers.ts';
 import { spawnThread } from './spawn.ts';
 
@@ -208,7 +209,7 @@ export class TaskThread {
   }
 
   private onResults(columns: ResultColumns): void {
-    const offsetMs = this.settings.clock.nowMs() - threadNowMs();
+    const offsetMs = this.settings.clock.nowMs() - epochMs();
     let ended = 0;
     readResults(columns, offsetMs, (number, result) => {
       const job = this.line[ended];

@@ -2,6 +2,7 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 
 import type { ExecutionResult, TaskSlot } from '../../core/api/index.ts';
+import { epochMs } from '../clock/epoch.ts';
 import { threadBytes } from '../memory/index.ts';
 import { ActorHost, type RunOptions, runTask, startTask } from '../tasks/index.ts';
 import { Begun } from './begun.ts';
@@ -10,7 +11,6 @@ import {
   forSharing,
   type FromThread,
   type PostedTask,
-  threadNowMs,
   type ThreadData,
   type ToThread,
 } from './messages.ts';
@@ -60,11 +60,11 @@ function post(message: FromThread, transferred: (ArrayBuffer | MessagePort)[] = 
   port?.postMessage(message, transferred);
 }
 
-const actors = new ActorHost(threadNowMs, surroundings);
+const actors = new ActorHost(epochMs, surroundings);
 
 /** What a run is run with. Its signal is made when the task asks for it, or is aborted. */
 class PresentRun implements RunOptions {
-  readonly nowMs = threadNowMs;
+  readonly nowMs = epochMs;
   readonly slot = slot;
   readonly surroundings = surroundings;
   private controller: AbortController | undefined = undefined;
@@ -157,7 +157,7 @@ function enqueue(columns: RunColumns): void {
 function runAside({ key, runSpec, inputs }: PostedTask): Promise<ExecutionResult> {
   const { signal } = new AbortController();
   const task = { key, runSpec, inputs: new Map(inputs) };
-  return runTask(task, { signal, nowMs: threadNowMs, surroundings });
+  return runTask(task, { signal, nowMs: epochMs, surroundings });
 }
 
 async function answer(id: number, answering: Promise<ExecutionResult>): Promise<void> {

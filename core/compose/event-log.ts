@@ -1,3 +1,5 @@
+import { nextInRing } from '../util/ring.ts';
+
 /** One published message. */
 export interface LoggedMessage {
   readonly atMs: number;
@@ -30,7 +32,7 @@ export class EventLog {
     if (topic.messages.length < MESSAGES_MAX) topic.messages.push({ atMs, message });
     else {
       topic.messages[topic.next] = { atMs, message };
-      topic.next = (topic.next + 1) % MESSAGES_MAX;
+      topic.next = nextInRing(topic.next, MESSAGES_MAX);
     }
     if (this.topics.size > TOPICS_MAX) {
       const [oldest] = this.topics.keys();

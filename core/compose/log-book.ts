@@ -2,6 +2,7 @@ import { inspect } from 'node:util';
 import type { Clock } from '../api/clock.ts';
 import type { Logger } from '../api/plugin.ts';
 import type { LogLine } from '../messages/protocol.ts';
+import { nextInRing } from '../util/ring.ts';
 
 /** Lines that are kept. */
 const LINES_MAX = 1000;
@@ -55,7 +56,7 @@ export class LogBook implements Logger {
       return;
     }
     this.ring[this.next] = line;
-    this.next = (this.next + 1) % LINES_MAX;
+    this.next = nextInRing(this.next, LINES_MAX);
   }
 }
 

@@ -1,4 +1,5 @@
 import type { TaskStateName } from '../state/task-state-name.ts';
+import { nextInRing } from '../util/ring.ts';
 
 /** One executed transition. */
 export interface TransitionRecord {
@@ -78,7 +79,7 @@ export class Story {
     if (!this.isInStep) return;
     this.notedKeys[this.nextNote] = key;
     this.notedTargets[this.nextNote] = target;
-    this.nextNote = after(this.nextNote, this.notesMax);
+    this.nextNote = nextInRing(this.nextNote, this.notesMax);
     this.noted++;
   }
 
@@ -101,7 +102,7 @@ export class Story {
     this.stimuli[next] = this.stimulus;
     this.noteStarts[next] = this.nextNote - count;
     this.noteCounts[next] = count;
-    this.next = after(next, this.lengthMax);
+    this.next = nextInRing(next, this.lengthMax);
   }
 
   /** All records, oldest first. */
@@ -136,7 +137,7 @@ export class Story {
    * ring of their ids is as long.
    */
   private keepStimulus(): void {
-    this.stimulus = after(this.stimulus, this.lengthMax);
+    this.stimulus = nextInRing(this.stimulus, this.lengthMax);
     this.stimulusIds[this.stimulus] = this.stimulusId;
     this.isStimulusKept = true;
   }
@@ -158,9 +159,4 @@ export class Story {
       atMs: this.timesMs[position] as number,
     };
   }
-}
-
-/** The next position in a ring. */
-function after(position: number, length: number): number {
-  return position + 1 === length ? 0 : position + 1;
 }

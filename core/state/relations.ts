@@ -6,7 +6,7 @@ import { append } from '../util/append.ts';
 import type { SmallSet } from '../util/small-set.ts';
 import type { ClientState } from './client.ts';
 import type { ClusterState } from './cluster.ts';
-import type { TaskGroup, TaskPrefix } from './groups.ts';
+import type { TaskPrefix } from './groups.ts';
 import type { Steal } from './steal.ts';
 import { NO_TASKS, type TaskState } from './task.ts';
 import type { TaskStateName } from './task-state-name.ts';
@@ -41,7 +41,6 @@ export function linkDependencies(
 ): void {
   task.dependencies =
     task.dependencies.length === 0 ? dependencies : [...task.dependencies, ...dependencies];
-  let lastGroup: TaskGroup | undefined;
   let alone: TaskState[] | undefined;
   for (const dependency of dependencies) {
     const { dependentsWithForgotten } = dependency;
@@ -52,9 +51,7 @@ export function linkDependencies(
         : append(dependentsWithForgotten, task, dependentsExpected[dependency.graphIndex]);
     dependency.dependentCount++;
     if (task.countsAsWaiter) dependency.waiterCount++;
-    if (dependency.group === lastGroup) continue;
-    lastGroup = dependency.group;
-    task.group.addDependency(lastGroup);
+    task.group.addDependency(dependency.group);
   }
 }
 

@@ -1,3 +1,4 @@
+import { nextInRing } from '../util/ring.ts';
 import type { WorkerTarget, WorkerTaskStateName } from './worker-task.ts';
 
 /** One step of one task. */
@@ -42,7 +43,7 @@ export class WorkerStory {
     this.finishes[next] = finish;
     this.stimulusIds[next] = stimulusId;
     this.timesMs[next] = atMs;
-    this.next = next + 1 === this.lengthMax ? 0 : next + 1;
+    this.next = nextInRing(next, this.lengthMax);
   }
 
   /** Records of these tasks and stimuli, oldest first; all when none is named. O(length). */

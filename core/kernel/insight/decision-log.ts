@@ -1,4 +1,5 @@
 import type { Decision } from '../../api/insight.ts';
+import { nextInRing } from '../../util/ring.ts';
 import type { KernelScope } from '../scope.ts';
 import { explainPlacement } from './explain-placement.ts';
 import type { PlacementEvent, Watcher } from './watcher.ts';
@@ -17,7 +18,7 @@ export class DecisionLog implements Watcher {
 
   add(decision: Decision): void {
     this.ring[this.next] = decision;
-    this.next = (this.next + 1) % this.lengthMax;
+    this.next = nextInRing(this.next, this.lengthMax);
   }
 
   /** Decisions about this key, oldest first. O(length of the ring). */

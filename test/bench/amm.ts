@@ -1,5 +1,5 @@
 /**
- * What rounds of the Active Memory Manager cost: `npm run bench:amm -- N W [--vs-dask]`.
+ * What rounds of the Active Memory Manager cost: `npm run bench -- amm N W [--vs-dask]`.
  * Prints a JSON line for `reduce-replicas` and one for `retire-worker`; with `--vs-dask` also those of
  * Dask's manager and the ratio of both.
  */
@@ -11,7 +11,7 @@ import { median, print, pythonScript, type Result, round, run } from './side-by-
 
 const KINDS: readonly AmmBenchKind[] = ['reduce', 'retire'];
 
-const program = new Command('bench:amm')
+const program = new Command('npm run bench -- amm')
   .description('CPU time of one round of the Active Memory Manager, kernel included.')
   .argument('<tasks>', 'number of tasks')
   .argument('<workers>', 'number of workers')

@@ -1,7 +1,7 @@
 /**
  * Dask's own client and two of its workers, with Dask's scheduler and with ours in turn.
  *
- *     npm run bench:dask -- [--python /usr/bin/python3] [--rounds 3] [--scenarios latency,map] [--tasks 10000]
+ *     npm run bench -- dask [--python /usr/bin/python3] [--rounds 3] [--scenarios latency,map] [--tasks 10000]
  *
  * One JSON line for each scenario: tasks per second (or milliseconds) of both, medians of the rounds.
  */

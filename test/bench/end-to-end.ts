@@ -1,6 +1,6 @@
 /**
  * What a task costs from the client's call to its result, scheduler, workers and network included:
- * `npm run bench:e2e -- map|latency N [--mode processes|threads|inline] [--vs-dask]`. Prints one JSON line;
+ * `npm run bench -- e2e map|latency N [--mode processes|threads|inline] [--vs-dask]`. Prints one JSON line;
  * with `--vs-dask` also the line of Dask's LocalCluster, and the ratios.
  */
 import { readFileSync } from 'node:fs';
@@ -34,7 +34,7 @@ const WARM_UP_CALLS = 3000;
 /** Linux counts the CPU time of other processes in hundredths of a second. */
 const CLOCK_TICK_US = 10_000;
 
-const program = new Command('bench:e2e')
+const program = new Command('npm run bench -- e2e')
   .description('Wall and CPU time of tasks that do nothing, from the call to the result.')
   .argument('<what>', 'map (N tasks at once) or latency (N tasks one after the other)')
   .argument('<tasks>', 'number of tasks')

@@ -1,5 +1,5 @@
 /**
- * What the kernel costs per task: `npm run bench:kernel -- SHAPE N W [--vs-dask]`.
+ * What the kernel costs per task: `npm run bench -- kernel SHAPE N W [--vs-dask]`.
  * Prints one JSON line; with `--vs-dask` also the line of Dask's scheduler and the ratio of both.
  */
 import { loadavg } from 'node:os';
@@ -23,7 +23,7 @@ interface BenchOptions {
 // As `yardmaster scheduler` does.
 tuneEngine();
 
-const program = new Command('bench:kernel')
+const program = new Command('npm run bench -- kernel')
   .description('CPU time of the kernel per task, over the whole life of a graph.')
   .argument('<shape>', Object.keys(SHAPES).join(', '))
   .argument('<tasks>', 'number of tasks, about; 0 for a graph that has its size')

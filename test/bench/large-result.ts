@@ -1,5 +1,5 @@
 /**
- * One large result from a worker process to another one, and to a client: `npm run bench:large`.
+ * One large result from a worker process to another one, and to a client: `npm run bench -- large`.
  * Prints for each process how much it occupied at most beyond what it did before, and fails when one of them held
  * the result twice, or the scheduler held it at all.
  */
@@ -21,7 +21,7 @@ interface Options {
   readonly fetchFrom?: string;
 }
 
-const options = new Command('bench:large')
+const options = new Command('npm run bench -- large')
   .description('Memory and time that the transfer of one large result takes.')
   .option('--mib <number>', 'size of the result', '1024')
   .option('--through', 'the client fetches it through the scheduler', false)

@@ -1,5 +1,5 @@
 /**
- * What an ordering costs per task: `npm run bench:order -- SHAPE N [--policy dask] [--vs-dask]`.
+ * What an ordering costs per task: `npm run bench -- order SHAPE N [--policy dask] [--vs-dask]`.
  * Prints one JSON line; with `--vs-dask` also the line of Dask's own order and the ratio of both.
  */
 import { loadavg } from 'node:os';
@@ -24,7 +24,7 @@ const RUNS = 3;
 /** Tasks of the graph that is ordered first, unmeasured: a scheduler is a long-lived process. */
 const WARM_UP_TASKS = 10_000;
 
-const program = new Command('bench:order')
+const program = new Command('npm run bench -- order')
   .description('CPU time of an ordering policy per task.')
   .argument('<shape>', Object.keys(SHAPES).join(', '))
   .argument('<tasks>', 'number of tasks, about; 0 for a graph that has its size')

@@ -1,5 +1,5 @@
 /**
- * More data than workers have memory for: `npm run bench:over-limit`. Two worker processes make blocks, all of
+ * More data than workers have memory for: `npm run bench -- over-limit`. Two worker processes make blocks, all of
  * which are kept, and add them up in pairs, one of which has often to be fetched. Prints the peak of each
  * process, and fails when the result is wrong, a worker died, or one of them reached its `terminate` threshold.
  */
@@ -21,7 +21,7 @@ interface Options {
   readonly verbose: boolean;
 }
 
-const options = new Command('bench:over-limit')
+const options = new Command('npm run bench -- over-limit')
   .description('A graph whose data is several times the memory limit.')
   .option('--limit-mb <number>', 'memory limit of each worker', '256')
   .option('--times <number>', 'data, in limits of one worker', '4')

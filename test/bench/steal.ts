@@ -1,5 +1,5 @@
 /**
- * What a round of work stealing costs: `npm run bench:steal -- TASKS WORKERS [--vs-dask]`.
+ * What a round of work stealing costs: `npm run bench -- steal TASKS WORKERS [--vs-dask]`.
  * Prints one JSON line; with `--vs-dask` also the line of Dask's balance() and the ratio of both.
  */
 import { loadavg } from 'node:os';
@@ -16,7 +16,7 @@ interface BenchOptions {
   readonly python: string;
 }
 
-const program = new Command('bench:steal')
+const program = new Command('npm run bench -- steal')
   .description('CPU time of a round of work stealing, after the number of workers has doubled.')
   .argument('<tasks>', 'number of tasks')
   .argument('<workers>', 'number of workers, of which the second half has nothing to do')

@@ -1,5 +1,5 @@
 /**
- * What a large result costs between the threads of one worker: `npm run bench:thread-results`. A thread makes it,
+ * What a large result costs between the threads of one worker: `npm run bench -- thread-results`. A thread makes it,
  * then each of two threads reads it. Prints times, and how much the process occupied at most beyond what it did
  * before, in sizes of the result.
  */
@@ -19,7 +19,7 @@ const SETTLE_MS = 300;
 /** Stands for the result in the arguments of those who read it. */
 const RESULT = { key: 'block' };
 
-const { mib, rounds } = new Command('bench:thread-results')
+const { mib, rounds } = new Command('npm run bench -- thread-results')
   .description('A large result between the threads of one worker.')
   .option('--mib <number>', 'size of the result', '256')
   .option('--rounds <number>', 'the median counts; one more comes first', '5')

@@ -1,5 +1,5 @@
 /**
- * What a worker costs: `npm run bench:worker`. Prints a JSON line for each: results to another process,
+ * What a worker costs: `npm run bench -- worker`. Prints a JSON line for each: results to another process,
  * to the disk and back, the worker's machine alone, and tasks that do nothing on threads, beside the
  * pools of threads that people use.
  */
@@ -27,7 +27,7 @@ interface BenchOptions {
   readonly repeat: string;
 }
 
-const options = new Command('bench:worker')
+const options = new Command('npm run bench -- worker')
   .description(
     'Transfers, spilling and the overhead per task of a worker, beside pools of threads.',
   )

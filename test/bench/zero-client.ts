@@ -1,5 +1,5 @@
 /**
- * A client without futures, for `bench:zero`: submits one graph over the wire and waits for its keys.
+ * A client without futures, for `bench -- zero`: submits one graph over the wire and waits for its keys.
  * Arguments: address, shape, tasks. Prints one JSON line.
  */
 import { Channel, PROTOCOL, VERSION, type WireMessage } from '../../core/api/index.ts';

@@ -1,6 +1,6 @@
 /**
  * What the scheduler costs over the real wire, with workers that compute nothing:
- * `npm run bench:zero -- SHAPE TASKS WORKERS`. Prints one JSON line.
+ * `npm run bench -- zero SHAPE TASKS WORKERS`. Prints one JSON line.
  */
 import { execFile } from 'node:child_process';
 import { loadavg } from 'node:os';
@@ -16,7 +16,7 @@ import { print, type Result, round } from './side-by-side.ts';
 
 tuneEngine();
 
-const program = new Command('bench:zero')
+const program = new Command('npm run bench -- zero')
   .description('A scheduler over TCP, with workers that compute nothing.')
   .argument('<shape>', Object.keys(SHAPES).join(', '))
   .argument('<tasks>', 'number of tasks, about; 0 for a graph that has its size')

@@ -1,0 +1,38 @@
+/** How `.ci/run` counts: a run that tested nothing must not look like one that passed. */
+import { execFileSync } from 'node:child_process';
+import { expect, it } from 'vitest';
+import { ROOT } from './source-files.ts';
+
+/** The counts after some calls, in an environment. */
+function countsAfter(calls: string, environment: Readonly<Record<string, string>> = {}): string {
+  const script = `source .ci/counts.sh; { ${calls}; } >/dev/null; echo "$passed $failed $skipped"`;
+  const env = { ...process.env, CI: '', CI_ALLOW_MISSING: '', ...environment };
+  return execFileSync('bash', ['-c', script], { cwd: ROOT, env, encoding: 'utf8' }).trim();
+}
+
+it('counts of several lines are added up, skipped tests included', () => {
+  expect(
+    countsAfter("add_counts '7 passed, 2 failed, 3 skipped'; add_counts '1 passed, 0 failed'"),
+  ).toBe('8 2 3');
+});
+
+it.each(["''", "'0 passed, 0 failed'", "'0 passed, 0 failed, 0 skipped'"])(
+  'a step whose count is %s has failed',
+  (line) => {
+    expect(countsAfter(`add_counts ${line}`)).toBe('0 1 0');
+  },
+);
+
+it('what cannot run on a machine of a developer is counted as skipped', () => {
+  expect(countsAfter("missing shared 'no cases'")).toBe('0 0 1');
+});
+
+it('what cannot run in CI has failed', () => {
+  expect(countsAfter("missing shared 'no cases'", { CI: 'true' })).toBe('0 1 0');
+});
+
+it('what CI_ALLOW_MISSING names is skipped in CI, and nothing else', () => {
+  const environment = { CI: 'true', CI_ALLOW_MISSING: 'browser shared' };
+  expect(countsAfter("missing shared 'no cases'", environment)).toBe('0 0 1');
+  expect(countsAfter("missing dask 'no Python'", environment)).toBe('0 1 0');
+});

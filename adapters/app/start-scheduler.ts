@@ -32,14 +32,36 @@ export function checkConfig(options: SchedulerOptions): Promise<string> {
   return checkBareConfig({ clock: new SystemClock(), ...options, builtins });
 }
 
-/** A scheduler that listens. */
-export interface RunningScheduler {
+/** A scheduler that runs. */
+export interface OpenScheduler {
   readonly scheduler: Scheduler;
-  /** With the real port. */
-  readonly address: string;
   /** Resolves when it is closed; rejects when it crashed. */
   readonly closed: Promise<void>;
   close(): Promise<void>;
+}
+
+/** A scheduler that listens. */
+export interface RunningScheduler extends OpenScheduler {
+  /** With the real port. */
+  readonly address: string;
+}
+
+/**
+ * Starts a scheduler that does not listen: `scheduler.listen` opens its address.
+ * @throws YardmasterError as {@link createScheduler}
+ */
+export async function openScheduler(options: SchedulerOptions = {}): Promise<OpenScheduler> {
+  const log = options.log ?? textLogger('scheduler');
+  const scheduler = await createScheduler({ ...options, log });
+  watchScheduler(scheduler, log);
+  const closed = new Promise<void>((resolve, reject) => {
+    scheduler.events.once('closed', () => {
+      if (scheduler.crash === undefined) resolve();
+      else reject(scheduler.crash);
+    });
+  });
+  closed.catch(() => undefined); // Callers that await it receive the error.
+  return { scheduler, closed, close: () => scheduler.close() };
 }
 
 /**
@@ -51,23 +73,14 @@ export async function startScheduler(
   options: SchedulerOptions = {},
   address?: string | ((configured: string) => string),
 ): Promise<RunningScheduler> {
-  const log = options.log ?? textLogger('scheduler');
-  const scheduler = await createScheduler({ ...options, log });
-  watchScheduler(scheduler, log);
+  const open = await openScheduler(options);
+  const { scheduler } = open;
   try {
     const wanted =
       typeof address === 'function' ? address(scheduler.config.scheduler.address) : address;
-    const listening = await scheduler.listen(wanted);
-    const closed = new Promise<void>((resolve, reject) => {
-      scheduler.events.once('closed', () => {
-        if (scheduler.crash === undefined) resolve();
-        else reject(scheduler.crash);
-      });
-    });
-    closed.catch(() => undefined); // Whoever waits for it is told.
-    return { scheduler, address: listening, closed, close: () => scheduler.close() };
+    return { ...open, address: await scheduler.listen(wanted) };
   } catch (error) {
-    await scheduler.close();
+    await open.close();
     throw error;
   }
 }

@@ -34,11 +34,15 @@ common(program.command('scheduler'))
   .description('Start a scheduler. Prints its address as one line once it listens.')
   .option('-c, --config <file>', 'configuration file (YAML, JSON or a JavaScript module)')
   .option('--host <host>', 'host to listen on; 0.0.0.0 for all (default: of the configuration)')
-  .option('-p, --port <port>', 'port to listen on; 0 for any (default: of the configuration)', port)
+  .option(
+    '-p, --port <port>',
+    'port to listen on, with --dask that for Dask; 0 for any (default: of the configuration)',
+    port,
+  )
   .option('--dask', 'also take the place of `dask scheduler`, for clients and workers of Dask')
   .option(
     '--dask-port <port>',
-    'port for Dask; 0 for any (default: 8786, and 0 with --port 0)',
+    'port for Dask; --port is then that of the own protocol (default: --port, else 8786)',
     port,
   )
   .option('--python <command>', 'Python with the packages of your Dask clients (default: found)')
@@ -56,10 +60,11 @@ Examples:
   tcp://127.0.0.1:8786
   tcp://127.0.0.1:8785
 
-With --dask the first line is the address for Dask; without --port, the other one moves out of its way.
+With --dask the first line is the address for Dask, and the port of the other one keeps out of its way.
 
-Dask's address can be encrypted (--tls-ca-file, --tls-cert, --tls-key, or Dask's own configuration). Otherwise
-there is neither encryption nor a password: listen only where everybody is trusted.`,
+Dask's address can be encrypted (--tls-ca-file, --tls-cert, --tls-key, or Dask's own configuration). Then it is
+the only one: the own protocol has no encryption, and does not listen. Otherwise there is neither encryption
+nor a password: listen only where everybody is trusted.`,
   )
   .action(async (options: CommonOptions & SchedulerFlags) => {
     const { schedulerCommand } = await import('./scheduler-command.ts');

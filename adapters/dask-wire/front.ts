@@ -163,7 +163,11 @@ export class Front implements DaskContext {
     const { statusPort } = this.options;
     if (statusPort < 0) return;
     try {
-      this.page = await StatusPage.listen(this, hostOf(this.address), statusPort);
+      this.page = await StatusPage.listen(this, {
+        host: hostOf(this.address),
+        port: statusPort,
+        ...withTls(this.options.tls),
+      });
       this.services = { dashboard: this.page.port };
     } catch (error) {
       this.log.warn({ err: error }, 'the status page could not be served');

@@ -7,6 +7,9 @@ import { withTls } from './open-socket.ts';
 import { RPC } from './rpc/index.ts';
 import { credentialsFor, type TlsFiles } from './tls-config.ts';
 
+/** Where Dask's schedulers show their dashboard. */
+const STATUS_PORT = 8787;
+
 /** Options of the plugin `dask`. */
 export interface DaskOptions {
   /** Where Dask's workers, nannies and clients reach the scheduler. Port 0 chooses a free one. */
@@ -18,8 +21,12 @@ export interface DaskOptions {
   readonly python?: string;
   /** Milliseconds that reading one graph may take. */
   readonly pythonTimeoutMs: number;
-  /** Port of the page that clients link to as the dashboard; any when it is taken or 0, none when -1. */
-  readonly statusPort: number;
+  /**
+   * Port of the page that clients link to as the dashboard; any when it is taken or 0, none when -1.
+   * Default: 8787, and -1 with a `tls://` address. When it is named there, the page is encrypted as well
+   * and wants the certificate of its reader.
+   */
+  readonly statusPort?: number;
   /**
    * Certificates for `tls://` addresses, as file names. Default: those of Dask's own configuration
    * (`distributed.comm.tls`), from its files and the environment.
@@ -41,7 +48,7 @@ export default definePlugin<DaskOptions>({
       address: { type: 'string', default: 'tcp://127.0.0.1:8786' },
       python: { type: 'string' },
       pythonTimeoutMs: { type: 'number', minimum: 1000, default: 600_000 },
-      statusPort: { type: 'integer', minimum: -1, maximum: 65_535, default: 8787 },
+      statusPort: { type: 'integer', minimum: -1, maximum: 65_535 },
       tls: {
         type: 'object',
         additionalProperties: false,
@@ -66,7 +73,7 @@ export default definePlugin<DaskOptions>({
       // One that is to be found is chosen by the version of the first client.
       startsPython: isNamed(options.python),
       pythonTimeoutMs: options.pythonTimeoutMs,
-      statusPort: options.statusPort,
+      statusPort: options.statusPort ?? (tls === undefined ? STATUS_PORT : -1),
       rpc: RPC,
       extensions: EXTENSIONS,
     });

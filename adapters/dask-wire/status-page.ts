@@ -1,13 +1,41 @@
-import { createServer, type Server, type ServerResponse } from 'node:http';
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
 import type { DaskContext } from './context.ts';
+import type { TlsCredentials } from './open-socket.ts';
 import { toPlain } from './plain.ts';
 import { schedulerIdentity } from './rpc/identity.ts';
+import { countsOf, prometheusText, tasksByState } from './status-counts.ts';
+
+/** Where the page is served. */
+export interface StatusPageOptions {
+  readonly host: string;
+  /** 0 for any; any is taken as well when this one is taken. */
+  readonly port: number;
+  /** With these the page is encrypted, and its readers must show a certificate of the same authority. */
+  readonly tls?: TlsCredentials;
+}
+
+interface Answer {
+  readonly type: string;
+  readonly body: string;
+}
+
+/** What is served, by path. The paths are those of Dask's scheduler. */
+const ROUTES: ReadonlyMap<string, (context: DaskContext) => Answer> = new Map([
+  ['/', html],
+  ['/status', html],
+  ['/health', () => ({ type: 'text/plain', body: 'ok' })],
+  ['/metrics', (context) => ({ type: 'text/plain; version=0.0.4', body: prometheusText(context) })],
+  ['/json', identity],
+  ['/json/identity.json', identity],
+  ['/json/counts.json', (context) => json(countsOf(context))],
+]);
 
 /**
- * What clients of Dask link to as the dashboard: one page that says what the cluster is doing, and the
- * same as JSON under `/json`. It changes nothing.
+ * What clients of Dask link to as the dashboard: one page that says what the cluster is doing, the same
+ * as JSON, and metrics for Prometheus. It changes nothing. Other paths are answered with 404.
  */
 export class StatusPage {
   private constructor(
@@ -15,17 +43,18 @@ export class StatusPage {
     readonly port: number,
   ) {}
 
-  /**
-   * @param port - 0 for any; any is taken as well when this one is taken
-   * @throws Error when nothing can be listened on
-   */
-  static async listen(context: DaskContext, host: string, port: number): Promise<StatusPage> {
-    const server = createServer((request, response) => {
-      if (request.method !== 'GET') answer(response, 405, 'text/plain', 'only GET is served');
-      else if (request.url === '/json') {
-        const identity = JSON.stringify(toPlain(schedulerIdentity(context)));
-        answer(response, 200, 'application/json', identity);
-      } else answer(response, 200, 'text/html', pageOf(context));
+  /** @throws Error when nothing can be listened on */
+  static async listen(context: DaskContext, options: StatusPageOptions): Promise<StatusPage> {
+    const { host, port, tls } = options;
+    const server = serverFor(tls, (request, response) => {
+      const { method, url = '/' } = request;
+      const route = ROUTES.get(pathIn(url));
+      if (method !== 'GET' && method !== 'HEAD') {
+        answer(response, 405, { type: 'text/plain', body: 'only GET is served' });
+      } else if (route === undefined) {
+        const body = `there is nothing here; served are ${[...ROUTES.keys()].join(', ')}`;
+        answer(response, 404, { type: 'text/plain', body });
+      } else answer(response, 200, route(context));
     });
     const bound = await bind(server, host, port).catch(() => bind(server, host, 0));
     return new StatusPage(server, bound);
@@ -41,6 +70,17 @@ export class StatusPage {
   }
 }
 
+function serverFor(tls: TlsCredentials | undefined, listener: RequestListener): Server {
+  if (tls === undefined) return createServer(listener);
+  return createTlsServer({ ...tls, requestCert: true, rejectUnauthorized: true }, listener);
+}
+
+/** Without the query, and without a slash at the end. */
+function pathIn(url: string): string {
+  const [path = '/'] = url.split(/[?#]/);
+  return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
+}
+
 function bind(server: Server, host: string, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
@@ -51,7 +91,7 @@ function bind(server: Server, host: string, port: number): Promise<number> {
   });
 }
 
-function answer(response: ServerResponse, status: number, type: string, body: string): void {
+function answer(response: ServerResponse, status: number, { type, body }: Answer): void {
   response.writeHead(status, {
     'content-type': `${type}; charset=utf-8`,
     'x-content-type-options': 'nosniff',
@@ -60,13 +100,21 @@ function answer(response: ServerResponse, status: number, type: string, body: st
   response.end(body);
 }
 
-function pageOf({ cluster, address }: DaskContext): string {
-  const states = new Map<string, number>();
-  for (const prefix of cluster.prefixes.values()) {
-    for (const [state, count] of Object.entries(prefix.states)) {
-      if (count > 0) states.set(state, (states.get(state) ?? 0) + count);
-    }
-  }
+function html(context: DaskContext): Answer {
+  return { type: 'text/html', body: pageOf(context) };
+}
+
+function identity(context: DaskContext): Answer {
+  return json(toPlain(schedulerIdentity(context)));
+}
+
+function json(value: unknown): Answer {
+  return { type: 'application/json', body: JSON.stringify(value) };
+}
+
+function pageOf(context: DaskContext): string {
+  const { cluster, address } = context;
+  const states = [...tasksByState(context)].filter(([, count]) => count > 0);
   const workers = [...cluster.workers.values()].map(
     ({ name, address: at, status, threadCount, processing, hasWhat, nbytes, metrics }) => [
       name,
@@ -94,7 +142,7 @@ function pageOf({ cluster, address }: DaskContext): string {
 <title>Yardmaster</title>
 <style>body{font:14px sans-serif;margin:2em}td,th{padding:.2em 1em;text-align:left}</style></head>
 <body><h1>Yardmaster</h1><p>Scheduler at ${escape(address)}</p>
-${table(['state', 'tasks'], [...states])}
+${table(['state', 'tasks'], states)}
 ${table(titles, workers)}
 </body></html>
 `;

@@ -1,6 +1,7 @@
-import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
+import type { ErrorObject, ValidateFunction } from 'ajv';
 import { YardmasterError } from '../api/errors.ts';
 import type { WireMessage } from '../api/transport.ts';
+import { compileSchema } from '../config/compile-schema.ts';
 import { pathText, show, hint } from '../config/errors.ts';
 import { isPlainObject } from '../config/prepare.ts';
 import { violation } from './breaches.ts';
@@ -172,15 +173,14 @@ const REQUESTS: Readonly<Record<string, object>> = {
   command: object({ command: key }),
 };
 
-// The schemas above are ours: strictness would find nothing in them, and to check them against the
-// schema of schemas takes 30 ms of CPU at start.
-const ajv = new Ajv({
-  strict: false,
-  validateSchema: false,
-  validateFormats: false,
-  verbose: true,
-});
-const compiled = new Map<string, ValidateFunction>();
+/** Every schema of this file, for the build to compile. */
+export const MESSAGE_SCHEMAS: readonly object[] = [
+  WORKER_REPORTS,
+  CLIENT_REPORTS,
+  REQUESTS,
+].flatMap((schemas) => Object.values(schemas));
+
+const checks = new Map<string, ValidateFunction>();
 
 /**
  * What every message has, whoever sends it.
@@ -240,10 +240,10 @@ export function checkBySchema(from: 'worker' | 'client', message: WireMessage): 
 }
 
 function validate(name: string, schema: object, value: unknown): void {
-  let check = compiled.get(name);
+  let check = checks.get(name);
   if (check === undefined) {
-    check = ajv.compile(schema);
-    compiled.set(name, check);
+    check = compileSchema('message', schema);
+    checks.set(name, check);
   }
   if (check(value)) return;
   const [error] = check.errors as [ErrorObject];

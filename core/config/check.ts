@@ -1,5 +1,5 @@
-import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
-import ajvFormats from 'ajv-formats';
+import type { ErrorObject, ValidateFunction } from 'ajv';
+import { compileSchema } from './compile-schema.ts';
 import { hint, type Problem, type Segment, show } from './errors.ts';
 import { isPlainObject, prepare, type SchemaNode } from './prepare.ts';
 
@@ -42,39 +42,24 @@ export function deepFreeze<T>(value: T): T {
 function validatorOf(schema: object): ValidateFunction {
   let validate = compiled.get(schema);
   if (validate === undefined) {
-    const ajv = new Ajv({
-      allErrors: true,
-      strict: true,
-      allowUnionTypes: true,
-      useDefaults: true,
-      verbose: true,
-      strictNumbers: false,
-    });
-    ajvFormats.default(ajv);
-    ajv.addKeyword({ keyword: 'unit', schemaType: 'string' });
-    ajv.addKeyword({ keyword: 'infinite', schemaType: 'boolean' });
-    ajv.addKeyword({
-      keyword: 'extension',
-      schemaType: 'boolean',
-      validate: (_: boolean, data: unknown) =>
-        (typeof data === 'string' && data !== '') ||
-        typeof data === 'function' ||
-        (typeof data === 'object' && data !== null && !Array.isArray(data)),
-    });
-    validate = ajv.compile(forAjv(schema) as object);
+    validate = compileSchema('options', forAjv(schema));
     compiled.set(schema, validate);
   }
   return validate;
 }
 
-/** The schema as ajv shall see it: values that {@link prepare} has been through. */
-function forAjv(node: unknown, isRoot = true): unknown {
-  if (Array.isArray(node)) return node.map((item) => forAjv(item, false));
+/** The schema for values that {@link prepare} has been through. */
+export function forAjv(schema: object): object {
+  return rewritten(schema, true) as object;
+}
+
+function rewritten(node: unknown, isRoot: boolean): unknown {
+  if (Array.isArray(node)) return node.map((item) => rewritten(item, false));
   if (!isPlainObject(node)) return node;
   const copy: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(node)) {
     copy[key] =
-      key === 'default' || key === 'enum' || key === 'const' ? value : forAjv(value, false);
+      key === 'default' || key === 'enum' || key === 'const' ? value : rewritten(value, false);
   }
   if (copy['extension'] === true) delete copy['type'];
   if (typeof copy['unit'] === 'string') {

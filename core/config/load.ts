@@ -1,14 +1,13 @@
-import { readFile } from 'node:fs/promises';
 import { dirname, extname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
 import { YardmasterError } from '../api/errors.ts';
 import { check, deepFreeze } from './check.ts';
-import { type ConfigOrigin, configError, IN_CODE, type Position, type Segment } from './errors.ts';
+import { type ConfigOrigin, configError, IN_CODE } from './errors.ts';
 import { normaliseEntries } from './entries.ts';
 import { isPlainObject } from './prepare.ts';
 import { CONFIG_SCHEMA } from './schema.ts';
-import { applyScheduling, camelCase, normaliseScheduling, schedulingNotes } from './scheduling.ts';
+import type { Source } from './read-source.ts';
+import { applyScheduling, normaliseScheduling, schedulingNotes } from './scheduling.ts';
 import type { Config, ConfigInput } from './types.ts';
 
 /** A checked configuration, and what later checks need to name places in it. */
@@ -21,12 +20,6 @@ export interface LoadedConfig {
   readonly folder: string;
 }
 
-/** The text of a file, parsed, with positions. */
-interface Source {
-  readonly value: unknown;
-  readonly origin: ConfigOrigin;
-}
-
 /**
  * Reads and checks a configuration file: YAML, JSON, or a module whose default export it is.
  * @param file - path, relative to the current folder
@@ -34,7 +27,7 @@ interface Source {
  */
 export async function loadConfigFile(file: string): Promise<LoadedConfig> {
   const path = resolve(file);
-  const source = isModule(path) ? await importSource(file, path) : await readSource(file, path);
+  const source = isModule(path) ? await importSource(file, path) : await readText(file, path);
   return { ...checkSource(source), folder: dirname(path) };
 }
 
@@ -57,51 +50,10 @@ function checkSource({ value, origin }: Source): Omit<LoadedConfig, 'folder'> {
   return { config: deepFreeze(applyScheduling(checked as Config)), origin, notes };
 }
 
-async function readSource(file: string, path: string): Promise<Source> {
-  let text: string;
-  try {
-    text = await readFile(path, 'utf8');
-  } catch (cause) {
-    throw new YardmasterError(
-      'ERR_CONFIG',
-      `the configuration file ${file} cannot be read: ${(cause as Error).message}`,
-      { file },
-      { cause },
-    );
-  }
-  const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
-  const contents = document.contents as Node | null;
-  const origin: ConfigOrigin = {
-    file,
-    locate: (at, aboutKey) => locate(contents, lines, at, aboutKey === true),
-  };
-  if (document.errors.length > 0) {
-    const problems = document.errors.map(({ message, pos }) => ({ message, offset: pos[0] }));
-    throw syntaxError(file, lines, problems);
-  }
-  return { value: document.toJS() as unknown, origin };
-}
-
-/** Unlike other problems these have an offset and no path. */
-function syntaxError(
-  file: string,
-  lines: LineCounter,
-  problems: readonly { readonly message: string; readonly offset: number }[],
-): YardmasterError {
-  // What follows from an error at the same place explains nothing.
-  const first = problems.filter(
-    ({ offset }, index) => problems.findIndex((other) => other.offset === offset) === index,
-  );
-  const texts = first.map(({ message, offset }) => {
-    const { line, col } = lines.linePos(offset);
-    return `${file}:${line}:${col}: ${message}`;
-  });
-  return new YardmasterError(
-    'ERR_CONFIG',
-    `the configuration cannot be parsed:\n${texts.map((text) => `  ${text}`).join('\n')}`,
-    { file, problems: texts.map((line) => ({ path: '(top)', message: line, line })) },
-  );
+/** The parser is loaded only for those who have a file: it is a tenth of the modules of a start. */
+async function readText(file: string, path: string): Promise<Source> {
+  const { readSource } = await import('./read-source.ts');
+  return readSource(file, path);
 }
 
 async function importSource(file: string, path: string): Promise<Source> {
@@ -133,39 +85,4 @@ async function importSource(file: string, path: string): Promise<Source> {
 
 function isModule(path: string): boolean {
   return ['.js', '.mjs', '.cjs', '.ts', '.mts'].includes(extname(path));
-}
-
-/** The nearest place that exists in the file: of the value, or of its key. */
-function locate(
-  root: Node | null,
-  lines: LineCounter,
-  at: readonly Segment[],
-  aboutKey: boolean,
-): Position | undefined {
-  let node: unknown = root;
-  let offset = root?.range?.[0];
-  at.forEach((segment, depth) => {
-    const isLast = depth === at.length - 1;
-    if (isMap(node)) {
-      if (segment === 'options' && !node.has('options') && node.has('class')) return; // Inline.
-      const pair = node.items.find(({ key }) => isScalar(key) && isSpelled(key.value, segment));
-      const keyOffset = (pair?.key as Node | undefined)?.range?.[0];
-      node = pair?.value;
-      const valueOffset = (node as Node | null | undefined)?.range?.[0];
-      offset = (isLast && aboutKey ? keyOffset : (valueOffset ?? keyOffset)) ?? offset;
-    } else if (isSeq(node) && typeof segment === 'number') {
-      node = node.items[segment];
-      offset = (node as Node | undefined)?.range?.[0] ?? offset;
-    } else {
-      node = undefined;
-    }
-  });
-  if (offset === undefined) return undefined;
-  const { line, col } = lines.linePos(offset);
-  return { line, column: col };
-}
-
-/** The section `scheduling` may have its keys in Mars' spelling. */
-function isSpelled(written: unknown, segment: Segment): boolean {
-  return written === segment || (typeof written === 'string' && camelCase(written) === segment);
 }

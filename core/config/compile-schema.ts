@@ -1,0 +1,99 @@
+import { createHash } from 'node:crypto';
+import { createRequire } from 'node:module';
+import type { Ajv, Options, ValidateFunction } from 'ajv';
+import type * as AjvModule from 'ajv';
+import type * as FormatsModule from 'ajv-formats';
+
+/**
+ * What a schema is for. `options`: a configuration, or the options of an extension; every problem is
+ * reported, and defaults are filled in. `message`: a message of a peer; the first problem is enough.
+ */
+export type SchemaUse = 'options' | 'message';
+
+/** Checks by the id of their schema, as `.config/compile-schemas.mjs` writes them. */
+type Compiled = Readonly<Record<string, ValidateFunction>>;
+
+const require = createRequire(import.meta.url);
+const compiled = new Map<string, ValidateFunction>();
+const builtAhead = new Map<SchemaUse, Compiled>();
+const ajvs = new Map<SchemaUse, Ajv>();
+
+const OPTIONS: Readonly<Record<SchemaUse, Options>> = {
+  options: {
+    allErrors: true,
+    strict: true,
+    allowUnionTypes: true,
+    useDefaults: true,
+    verbose: true,
+    strictNumbers: false,
+  },
+  // These schemas are the project's own, so strictness would find nothing.
+  message: { strict: false, validateSchema: false, validateFormats: false, verbose: true },
+};
+
+/**
+ * The check of a schema. The build has compiled the schemas that the package ships, so that a start loads no
+ * compiler; any other schema, such as that of a third-party plugin, is compiled when it is first used, which
+ * takes some milliseconds of CPU. Each schema is compiled at most once in a process.
+ * @throws Error when the schema itself is not valid
+ */
+export function compileSchema(use: SchemaUse, schema: object): ValidateFunction {
+  const id = schemaId(schema);
+  const known = compiled.get(use + id);
+  if (known !== undefined) return known;
+  const check = compiledAhead(use)[id] ?? compilerFor(use).compile(schema);
+  compiled.set(use + id, check);
+  return check;
+}
+
+/** Identifies a schema by its contents: a schema that was changed after the build is compiled anew. */
+export function schemaId(schema: object): string {
+  return `check_${createHash('sha1').update(JSON.stringify(schema)).digest('hex')}`;
+}
+
+/** A compiler with the keywords of {@link CONFIG_SCHEMA}. `code` are ajv's options for generated code. */
+export function makeAjv(use: SchemaUse, code: Options['code'] = {}): Ajv {
+  const { Ajv: AjvClass, _ } = require('ajv') as typeof AjvModule;
+  const ajv = new AjvClass({ ...OPTIONS[use], code });
+  if (use === 'message') return ajv;
+  (require('ajv-formats') as typeof FormatsModule).default.default(ajv);
+  ajv.addKeyword({ keyword: 'unit', schemaType: 'string' });
+  ajv.addKeyword({ keyword: 'infinite', schemaType: 'boolean' });
+  ajv.addKeyword({
+    keyword: 'extension',
+    schemaType: 'boolean',
+    error: { message: 'must pass "extension" keyword validation' },
+    code: (context) => {
+      const { data } = context;
+      const isObject = _`typeof ${data} === "object" && ${data} !== null && !Array.isArray(${data})`;
+      context.pass(
+        _`typeof ${data} === "string" ? ${data} !== "" : typeof ${data} === "function" || (${isObject})`,
+      );
+    },
+  });
+  return ajv;
+}
+
+function compilerFor(use: SchemaUse): Ajv {
+  let ajv = ajvs.get(use);
+  if (ajv === undefined) {
+    ajv = makeAjv(use);
+    ajvs.set(use, ajv);
+  }
+  return ajv;
+}
+
+/** None where the sources run without a build. */
+function compiledAhead(use: SchemaUse): Compiled {
+  let checks = builtAhead.get(use);
+  if (checks === undefined) {
+    try {
+      checks = require(`./compiled-${use}.cjs`) as Compiled;
+    } catch (cause) {
+      if ((cause as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw cause;
+      checks = {};
+    }
+    builtAhead.set(use, checks);
+  }
+  return checks;
+}

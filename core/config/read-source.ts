@@ -1,0 +1,98 @@
+import { readFile } from 'node:fs/promises';
+import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
+import { YardmasterError } from '../api/errors.ts';
+import type { ConfigOrigin, Position, Segment } from './errors.ts';
+import { camelCase } from './scheduling.ts';
+
+/** A parsed file, and where its parts stand in it. */
+export interface Source {
+  readonly value: unknown;
+  readonly origin: ConfigOrigin;
+}
+
+/**
+ * Reads a configuration in YAML or JSON.
+ * @param file - its name in messages
+ * @throws YardmasterError `ERR_CONFIG` when it cannot be read, or is no YAML
+ */
+export async function readSource(file: string, path: string): Promise<Source> {
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (cause) {
+    throw new YardmasterError(
+      'ERR_CONFIG',
+      `the configuration file ${file} cannot be read: ${(cause as Error).message}`,
+      { file },
+      { cause },
+    );
+  }
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  const contents = document.contents as Node | null;
+  const origin: ConfigOrigin = {
+    file,
+    locate: (at, aboutKey) => locate(contents, lines, at, aboutKey === true),
+  };
+  if (document.errors.length > 0) {
+    const problems = document.errors.map(({ message, pos }) => ({ message, offset: pos[0] }));
+    throw syntaxError(file, lines, problems);
+  }
+  return { value: document.toJS() as unknown, origin };
+}
+
+/** Unlike other problems these have an offset and no path. */
+function syntaxError(
+  file: string,
+  lines: LineCounter,
+  problems: readonly { readonly message: string; readonly offset: number }[],
+): YardmasterError {
+  // What follows from an error at the same place explains nothing.
+  const first = problems.filter(
+    ({ offset }, index) => problems.findIndex((other) => other.offset === offset) === index,
+  );
+  const texts = first.map(({ message, offset }) => {
+    const { line, col } = lines.linePos(offset);
+    return `${file}:${line}:${col}: ${message}`;
+  });
+  return new YardmasterError(
+    'ERR_CONFIG',
+    `the configuration cannot be parsed:\n${texts.map((text) => `  ${text}`).join('\n')}`,
+    { file, problems: texts.map((line) => ({ path: '(top)', message: line, line })) },
+  );
+}
+
+/** The nearest place that exists in the file: of the value, or of its key. */
+function locate(
+  root: Node | null,
+  lines: LineCounter,
+  at: readonly Segment[],
+  aboutKey: boolean,
+): Position | undefined {
+  let node: unknown = root;
+  let offset = root?.range?.[0];
+  at.forEach((segment, depth) => {
+    const isLast = depth === at.length - 1;
+    if (isMap(node)) {
+      if (segment === 'options' && !node.has('options') && node.has('class')) return; // Inline.
+      const pair = node.items.find(({ key }) => isScalar(key) && isSpelled(key.value, segment));
+      const keyOffset = (pair?.key as Node | undefined)?.range?.[0];
+      node = pair?.value;
+      const valueOffset = (node as Node | null | undefined)?.range?.[0];
+      offset = (isLast && aboutKey ? keyOffset : (valueOffset ?? keyOffset)) ?? offset;
+    } else if (isSeq(node) && typeof segment === 'number') {
+      node = node.items[segment];
+      offset = (node as Node | undefined)?.range?.[0] ?? offset;
+    } else {
+      node = undefined;
+    }
+  });
+  if (offset === undefined) return undefined;
+  const { line, col } = lines.linePos(offset);
+  return { line, column: col };
+}
+
+/** The section `scheduling` may have its keys in Mars' spelling. */
+function isSpelled(written: unknown, segment: Segment): boolean {
+  return written === segment || (typeof written === 'string' && camelCase(written) === segment);
+}

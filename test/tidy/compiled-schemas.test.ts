@@ -1,0 +1,34 @@
+/** What a start does without: the build has compiled the schemas that the package ships. */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, it } from 'vitest';
+import { ROOT } from './source-files.ts';
+
+const BUILT = join(ROOT, 'dist/adapters/app/index.js');
+
+/** Runs a cluster of threads with everything built in, and lists the packages that its process has loaded. */
+const SCRIPT = `
+import { createRequire } from 'node:module';
+import { LocalCluster } from ${JSON.stringify(join(ROOT, 'dist/adapters/app/index.js'))};
+const cluster = await LocalCluster.start({ workers: 1, mode: 'threads' });
+const client = await cluster.client();
+await client.command('identity');
+await cluster.close();
+const files = Object.keys(createRequire(import.meta.url).cache);
+const names = files.flatMap((file) => /node_modules\\/((?:@[^/]+\\/)?[^/]+)\\/(.*)/.exec(file)?.slice(1).join(' ') ?? []);
+process.stdout.write(JSON.stringify(names));
+`;
+
+it.skipIf(!existsSync(BUILT))(
+  'a cluster starts without the compiler of schemas and the parser of YAML',
+  { timeout: 60_000 },
+  async () => {
+    const args = ['--input-type=module', '-e', SCRIPT];
+    const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: ROOT });
+    const loaded = JSON.parse(stdout) as string[];
+    const heavy = loaded.filter((name) => /^(ajv-formats|yaml|ajv (?!dist\/runtime))/.test(name));
+    expect(heavy).toEqual([]);
+  },
+);

@@ -71,7 +71,7 @@ export class SchedulerLink {
 
   /** Lost when the connection is. */
   send(reports: readonly ClientReport[]): void {
-    this.channel?.send(...(reports as unknown as WireMessage[]));
+    this.channel?.sendAll(reports);
   }
 
   /** @throws YardmasterError `ERR_CLOSED`; RemoteError what the scheduler answers */

@@ -68,7 +68,9 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
   onMessage(message: WireMessage): void {
     const { host, dialect } = this;
     const told = message as unknown as ToClientMessage;
-    this.comm.send(...toClient(told, dialect, host.keys, host.types, host.relay));
+    for (const answer of toClient(told, dialect, host.keys, host.types, host.relay)) {
+      this.comm.send(answer);
+    }
   }
 
   onRequest(method: string): unknown {

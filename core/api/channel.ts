@@ -3,6 +3,9 @@ import type { Clock, Timer } from './clock.ts';
 import { RemoteError, toErrorPayload, YardmasterError } from './errors.ts';
 import type { Connection, ConnectionHandlers, WireMessage } from './transport.ts';
 
+/** Messages that one call takes. */
+const SLICE_MESSAGES = 1000;
+
 /** Answers the requests of a peer. What it throws reaches the peer as an error of its request. */
 export type RequestHandler = (method: string, parameters: WireMessage) => unknown;
 
@@ -53,6 +56,13 @@ export class Channel implements ConnectionHandlers {
 
   send(...messages: readonly WireMessage[]): void {
     this.connection.send(...messages);
+  }
+
+  /** Sends a list of any length. One call has room for some 100 000 arguments, so it goes in slices. */
+  sendAll(messages: readonly WireMessage[]): void {
+    for (let from = 0; from < messages.length; from += SLICE_MESSAGES) {
+      this.connection.send(...messages.slice(from, from + SLICE_MESSAGES));
+    }
   }
 
   /** As `send`, in the same order, but what nobody waits for, and need not be sent for its own sake. */

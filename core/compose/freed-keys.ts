@@ -16,7 +16,7 @@ export class FreedKeys {
   add(worker: Peer, { keys }: FreeKeys): void {
     const freed = this.byWorker.get(worker);
     if (freed === undefined) this.byWorker.set(worker, [...keys]);
-    else freed.push(...keys);
+    else for (const key of keys) freed.push(key);
   }
 
   /** Sends what this worker may free, since something else follows for it. */

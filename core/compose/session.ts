@@ -255,7 +255,7 @@ export class Session implements Peer, ChannelHandlers {
     queueMicrotask(() => {
       const held = this.held ?? [];
       this.held = undefined;
-      if (held.length > 0) this.channel.send(...held);
+      if (held.length > 0) this.channel.sendAll(held);
     });
   }
 

@@ -12,8 +12,8 @@ export function describeRestrictions(cluster: ClusterState, task: TaskState): st
   if (hosts !== undefined) wishes.push(`host or worker name ${list(hosts)}`);
   for (const [resource, amount] of resources ?? []) {
     const offers = [...(cluster.resources.get(resource)?.values() ?? [])];
-    const most =
-      offers.length === 0 ? 'no worker offers any' : `at most ${Math.max(...offers)} on one`;
+    const largest = offers.reduce((most, offer) => Math.max(most, offer), -Infinity);
+    const most = offers.length === 0 ? 'no worker offers any' : `at most ${largest} on one`;
     wishes.push(`${amount} ${resource} (${most})`);
   }
   return wishes.join(', ');

@@ -43,7 +43,8 @@ export function memoryToErred(
   dropActor(task);
   freeReplicas(scope, task);
   for (const dependent of task.dependents) {
-    if (dependent.whoHas.size > 0) continue;
+    // What failed before keeps its blame, which those that failed with it share.
+    if (dependent.whoHas.size > 0 || dependent.state === 'erred') continue;
     dependent.exceptionBlame = task;
     scope.recommend(dependent, 'erred');
   }

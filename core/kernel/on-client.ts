@@ -136,7 +136,8 @@ function collectCancelled(
     seen.add(task);
     order.push(task);
     const isOnlyOurs = task.whoWants.size === 1 && task.whoWants.has(client);
-    if (force || isOnlyOurs) stack.push(...task.dependents);
+    if (!force && !isOnlyOurs) continue;
+    for (const dependent of task.dependents) stack.push(dependent);
   }
   for (const task of order.reverse()) cancelled.add(task);
 }
@@ -162,6 +163,7 @@ export function onRetry(scope: KernelScope, stimulus: Retry): void {
 export function onUpdateData(scope: KernelScope, stimulus: UpdateData): void {
   const { cluster } = scope;
   const client = clientOnDemand(scope, stimulus.client);
+  const unchanged: TaskState[] = [];
   for (const { key, nbytes, workers, type, replicas } of stimulus.items) {
     const holders = workers
       .map((address) => cluster.workers.get(address))
@@ -169,7 +171,8 @@ export function onUpdateData(scope: KernelScope, stimulus: UpdateData): void {
     const known = cluster.tasks.get(key);
     if (holders.length === 0) {
       if (known !== undefined) {
-        wish(scope, client, known);
+        addWish(client, known);
+        unchanged.push(known);
         continue;
       }
       const reason = 'the workers that received the data are gone';
@@ -180,10 +183,11 @@ export function onUpdateData(scope: KernelScope, stimulus: UpdateData): void {
     putInMemory(scope, task, holders, nbytes, type);
     if (replicas !== undefined) setWantedReplicas(cluster, task, replicas);
     addWish(client, task);
-    for (const other of cluster.clients.values()) {
-      if (other === client || task.whoWants.has(other)) reportState(scope, task, other);
-    }
+    for (const other of task.whoWants.items) reportState(scope, task, other);
   }
+  // Data under a failed key changes what others failed because of; they have to follow first.
+  settle(scope);
+  for (const task of unchanged) reportState(scope, task, client);
 }
 
 function putInMemory(

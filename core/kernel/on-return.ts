@@ -22,7 +22,8 @@ export function takeBack(scope: KernelScope, worker: WorkerState, held: HeldResu
     const key = held.keys[index] as string;
     const task = scope.cluster.tasks.get(key);
     const isSame = task !== undefined && task.runId >= 0 && task.runId === held.runIds[index];
-    if (isSame && isUsable(task)) wanted.push([task, index]);
+    const isWhole = held.nbytes[index] !== undefined && held.types[index] !== undefined;
+    if (isSame && isWhole && isUsable(task)) wanted.push([task, index]);
     else unwanted.push(key);
   }
   const { stimulusId } = scope;

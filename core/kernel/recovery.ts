@@ -22,7 +22,7 @@ export function blameAnother(start: TaskState): void {
     // Without one, its dependencies are about to start again and take it along.
     if (other === undefined) continue;
     task.exceptionBlame = other.exceptionBlame;
-    stack.push(...task.dependents);
+    for (const dependent of task.dependents) stack.push(dependent);
   }
 }
 

@@ -94,7 +94,11 @@ export class UnmanagedHistory {
       if (dropped.bytes === this.minimum) this.minimum = 0;
     }
     this.entries.push({ atMs: nowMs, bytes });
-    if (this.minimum === 0) this.minimum = Math.min(...this.entries.map((entry) => entry.bytes));
+    if (this.minimum === 0) this.minimum = leastBytes(this.entries);
     else if (bytes < this.minimum) this.minimum = bytes;
   }
+}
+
+function leastBytes(entries: readonly { readonly bytes: number }[]): number {
+  return entries.reduce((least, { bytes }) => Math.min(least, bytes), Infinity);
 }

@@ -92,5 +92,6 @@ export class Values {
 }
 
 function bytesOf({ bytes, keys }: Value): number {
-  return bytes.byteLength + entryBytes(...keys);
+  const keyBytes = keys.reduce((sum, key) => sum + 2 * key.length, 0);
+  return bytes.byteLength + keyBytes + entryBytes();
 }

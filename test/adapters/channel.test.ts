@@ -377,3 +377,11 @@ describe('a peer that breaks the protocol', () => {
     expect(client.closes).toHaveLength(1);
   });
 });
+
+it('more messages than a call has room for are sent in their order', async () => {
+  const { clock, client, server } = await aPair();
+  client.channel.sendAll(Array.from({ length: 150_000 }, (_, number) => ({ op: 'n', number })));
+  await clock.advanceAsync(10);
+  expect(server.messages).toHaveLength(150_000);
+  expect(server.messages.every(({ number }, index) => number === index)).toBe(true);
+});

@@ -106,3 +106,14 @@ it('retrying what has not failed does nothing', () => {
   expect(env.states).toEqual({ a: 'processing w1', b: 'waiting' });
   env.expectEmpty();
 });
+
+it('data under a failed key is told after what failed because of it goes on', () => {
+  const env = failed({ a: [], b: ['a'], c: ['b'] }, ['a']);
+  // No worker has the data for b: its client only wants to know how it stands.
+  env.scatter({ a: ['w1'], b: [] }, 'd');
+  expect(env.states).toEqual({ a: 'memory w1', b: 'processing w1', c: 'waiting' });
+  expect(env.takeClient('d')).toEqual(['key-in-memory a on w1', 'task-retried b']);
+  env.retry('a', 'b', 'c');
+  env.finishAll('b', 'c');
+  expect(env.state('c')).toBe('memory');
+});

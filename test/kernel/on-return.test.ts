@@ -99,3 +99,14 @@ it('a client learns of a result that was lost and is back', () => {
   env.addWorker('w1', { held: { x: runId } });
   expect(env.takeClient()).toEqual(['key-in-memory x on w1']);
 });
+
+it('a result whose size a worker that comes back does not tell is freed and computed again', () => {
+  const env = new SchedulerEnv();
+  const runId = computed(env);
+  const { identity } = env.worker('w1');
+  env.removeWorker('w1');
+  env.ignoreMessages();
+  const held = { keys: ['x'], runIds: [runId], nbytes: [], types: [] };
+  env.send({ op: 'register-worker', identity, status: 'running', held });
+  expect(env.takeWorker('w1')).toEqual(['free-keys x', 'compute-task x']);
+});

@@ -23,7 +23,8 @@ export interface WorkerSelection {
   prepare?(tasks: readonly TaskView[], cluster: ClusterView): void;
   /**
    * Narrows the workers that restrictions and replicas allow. Called once for each candidate. A task
-   * that is admitted nowhere waits in `no-worker`, and is offered again when a worker has less to do.
+   * that is admitted nowhere waits in `no-worker`. It is offered again when a worker has less to do, and
+   * when a heartbeat brings new measurements.
    */
   admits?(task: TaskView, worker: WorkerView): boolean;
   /**
@@ -35,7 +36,7 @@ export interface WorkerSelection {
   score?(task: TaskView, worker: WorkerView, missingBytes: number, cluster: ClusterView): number;
   /**
    * Replaces `score` for a policy that wants to see all candidates at once. `undefined` means that
-   * none will do; the task then waits in `no-worker`.
+   * none will do; the task then waits in `no-worker` as with {@link admits}.
    * @param candidates - by ascending rank, never empty
    * @param missingBytes - bytes of the task's dependencies that a worker does not hold; O(1)
    */
@@ -46,7 +47,8 @@ export interface WorkerSelection {
     missingBytes: (worker: WorkerView) => number,
   ): WorkerView | undefined;
   /**
-   * Optional: places a task without dependencies and restrictions.
+   * Optional: places a task without dependencies and restrictions. `undefined` means that none will do
+   * now; the task then waits in `no-worker` as with {@link admits}.
    * @param pool - the idle workers, or all running ones when none is idle; never empty
    */
   selectUnconstrained?(

@@ -1,23 +1,27 @@
 import type { TransitionDetails } from '../api/hooks.ts';
 import type { TaskState } from '../state/task.ts';
 import { addToProcessing } from './dispatch.ts';
-import { placeUnqueued } from './placement.ts';
+import { placeParked } from './placement.ts';
 import { propagateErred, propagateReleased } from './propagate.ts';
+import { leaveUnrunnable, noteRefusal } from './parked.ts';
 import type { KernelScope } from './scope.ts';
 
 export function noWorkerToReleased(scope: KernelScope, task: TaskState): void {
-  scope.cluster.unrunnable.delete(task);
+  leaveUnrunnable(scope, task);
   propagateReleased(scope, task);
 }
 
 /**
- * A suitable worker came. The task stays when the policy does not want it after all. It does not have
- * to find an open slot, even if its group has become root-ish: nobody offers it one later.
+ * A suitable worker came, or one has less to do. The task stays when the policy refuses it again. It
+ * needs no open slot, even if its group has become root-ish, because slots are offered to queued tasks.
  */
 export function noWorkerToProcessing(scope: KernelScope, task: TaskState): void {
-  const worker = placeUnqueued(scope, task);
-  if (worker === undefined) return;
-  scope.cluster.unrunnable.delete(task);
+  const worker = placeParked(scope, task);
+  if (worker === undefined) {
+    noteRefusal(scope, task);
+    return;
+  }
+  leaveUnrunnable(scope, task);
   addToProcessing(scope, task, worker);
 }
 
@@ -27,6 +31,6 @@ export function noWorkerToErred(
   task: TaskState,
   details: TransitionDetails,
 ): void {
-  scope.cluster.unrunnable.delete(task);
+  leaveUnrunnable(scope, task);
   propagateErred(scope, task, details);
 }

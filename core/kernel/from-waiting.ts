@@ -1,6 +1,7 @@
 import { setTaskState } from '../state/relations.ts';
 import type { TaskState } from '../state/task.ts';
 import { addToProcessing } from './dispatch.ts';
+import { noteRefusal } from './parked.ts';
 import { placeTask } from './placement.ts';
 import { leavePlay } from './propagate.ts';
 import type { KernelScope } from './scope.ts';
@@ -24,11 +25,12 @@ export function waitingToProcessing(scope: KernelScope, task: TaskState): void {
   else addToProcessing(scope, task, placement);
 }
 
-/** No acceptable worker is running. */
+/** No acceptable worker is running, or the policy wants none of them now. */
 export function waitingToNoWorker(scope: KernelScope, task: TaskState): void {
   checkReady(scope, task);
   setTaskState(task, 'no-worker');
   scope.cluster.unrunnable.set(task, scope.nowMs);
+  noteRefusal(scope, task);
 }
 
 /** A root-ish task is held back until a worker has an open slot. */

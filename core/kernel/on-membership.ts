@@ -171,6 +171,7 @@ function takeMetrics(
   const { costs, workers } = scope.cluster;
   worker.lastSeenMs = scope.nowMs;
   worker.metrics = metrics;
+  scope.hasNewMetrics = true;
   const unmanaged = metrics.memoryBytes - worker.nbytes + metrics.spilledMemoryBytes;
   worker.unmanagedHistory.add(scope.nowMs, Math.max(0, unmanaged));
   if (metrics.bandwidth !== undefined && metrics.bandwidth > 0) {

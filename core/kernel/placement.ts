@@ -29,7 +29,14 @@ export function placeQueued(scope: KernelScope, task: TaskState): WorkerState | 
   return worker;
 }
 
-/** Asks the policies, and tells nobody. */
+/** Chooses a worker for a task in `no-worker`; undefined when it should stay. */
+export function placeParked(scope: KernelScope, task: TaskState): WorkerState | undefined {
+  const { holdsBack } = scope.ports.queuing.policy;
+  const placement = choosePlacement(scope, task, !holdsBack && isRootish(scope, task));
+  return typeof placement === 'string' ? undefined : placement;
+}
+
+/** Asks the policies without telling the watchers. */
 export function choosePlacement(
   scope: KernelScope,
   task: TaskState,

@@ -20,6 +20,7 @@ import type { WorkerState } from '../state/worker.ts';
 import { nothingToBlame, reportErred, reportInMemory } from './client-reports.ts';
 import { tellTaskOver } from './priorities.ts';
 import { checkIdleSaturated } from './occupancy.ts';
+import { leaveUnrunnable } from './parked.ts';
 import type { KernelScope } from './scope.ts';
 
 /** The task needs its dependencies no more; those that nobody needs are released. */
@@ -184,7 +185,7 @@ export function removeKey(scope: KernelScope, task: TaskState): void {
   if (task.whoWants.size > 0) {
     for (const client of [...task.whoWants.items]) removeWish(client, task);
   }
-  scope.cluster.unrunnable.delete(task);
+  leaveUnrunnable(scope, task);
   scope.cluster.removeTask(task);
 }
 

@@ -1,14 +1,11 @@
-/** Tasks that wait in the scheduler for a worker get their next chance. */
+/** Queued tasks leave the queue when workers have open slots. */
 import type { TaskView } from '../api/views.ts';
 import type { TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
 import { askPolicy, type Question } from './ask-policy.ts';
-import { isLoose, validWorkers } from './restrictions.ts';
 import type { KernelScope } from './scope.ts';
 import { settle } from './transition-loop.ts';
 
-/** Tasks in a row that a policy may refuse before it is left alone until the next stimulus. */
-const REFUSALS_MAX = 8;
 /** An assignment, which chooses a worker and makes a message, takes as long as so many other transitions. */
 const STEPS_PER_ASSIGNMENT = 4;
 
@@ -62,30 +59,3 @@ const NEXT_QUEUED: Question<'queuing', WorkerState, TaskView | undefined> = {
       ? undefined
       : `gave an open slot of ${worker.address} to ${answer.key}, which is not queued`,
 };
-
-/**
- * A policy with `admits` or `select` may refuse all workers because of what they are doing now. Such
- * tasks are offered again, the oldest first, when a worker has less to do. O(1) without such a policy.
- */
-export function offerRefused(scope: KernelScope): void {
-  const { cluster } = scope;
-  const { unrunnable } = cluster;
-  if (unrunnable.size === 0 || !scope.hasFreedWorker || scope.holdsQueue) return;
-  const { policy } = scope.ports.workerSelection;
-  if (policy.admits === undefined && policy.select === undefined) return;
-  let refusals = 0;
-  for (const task of [...unrunnable.keys()]) {
-    if (task.state !== 'no-worker' || !isSuited(scope, task)) continue;
-    scope.recommend(task, 'processing');
-    settle(scope);
-    // While something runs there will be another chance for the others.
-    if (!unrunnable.has(task)) continue;
-    if (++refusals >= REFUSALS_MAX && cluster.computingCount > 0) return;
-  }
-}
-
-/** Whether any running worker satisfies the restrictions; if none does, it waits for another one. */
-function isSuited({ cluster }: KernelScope, task: TaskState): boolean {
-  const valid = validWorkers(cluster, task);
-  return valid === undefined || valid.size > 0 || isLoose(cluster, task);
-}

@@ -44,11 +44,12 @@ import {
   onTaskFinished,
 } from './on-task-report.ts';
 import { DEFAULT_KERNEL_OPTIONS, type KernelOptions } from './options.ts';
+import { offerRefused } from './offer-refused.ts';
 import type { Outbox } from './outbox.ts';
 import { slotLimitOf } from './placement.ts';
 import { showKnownTasks } from './prepare.ts';
 import type { KernelPorts } from './ports.ts';
-import { offerRefused, refillFromQueue } from './queue.ts';
+import { refillFromQueue } from './queue.ts';
 import { KernelScope } from './scope.ts';
 import type { TransitionRecord } from './story.ts';
 import { settle, settleLeftovers, settleUnproven } from './transition-loop.ts';
@@ -135,6 +136,7 @@ export class SchedulerKernel {
     scope.story.begin(stimulus.stimulusId);
     scope.killTimeoutMs = undefined;
     scope.hasFreedWorker = false;
+    scope.hasNewMetrics = false;
     scope.isQueueRefused = false;
     scope.holdsQueue = false;
     scope.sliceEnd = scope.transitionCounter + scope.options.sliceTransitions;

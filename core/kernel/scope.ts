@@ -1,4 +1,5 @@
 import { ClusterState, byRegistration, type WorkerOrder } from '../state/cluster.ts';
+import { RefusedTasks } from '../state/refused-tasks.ts';
 import type { TaskState } from '../state/task.ts';
 import type { TaskStateName } from '../state/task-state-name.ts';
 import type { GraphIntake } from './graph-intake.ts';
@@ -46,6 +47,10 @@ export class KernelScope {
   killTimeoutMs: number | undefined = undefined;
   /** Whether a worker has got less to do in this stimulus. */
   hasFreedWorker = false;
+  /** Whether this stimulus brought measurements of a worker. */
+  hasNewMetrics = false;
+  /** Tasks in `no-worker` because a policy refused them. */
+  readonly refused = new RefusedTasks();
   /** The queuing policy left a slot open in this stimulus although tasks are queued. */
   isQueueRefused = false;
   /** Open slots are kept for tasks that start at a later stimulus. */

@@ -150,6 +150,9 @@ function validateContainers(scope: KernelScope): void {
     if (sinceMs < previousMs) fail('unrunnable tasks are not in the order of their times');
     previousMs = sinceMs;
   }
+  for (const task of scope.refused) {
+    if (!cluster.unrunnable.has(task)) fail(`${task.key} is refused in state ${task.state}`);
+  }
   for (const task of cluster.queued) {
     if (task.state !== 'queued') fail(`${task.key} is queued in state ${task.state}`);
   }

@@ -17,6 +17,12 @@ export interface WorkerSelection {
    */
   readonly reach?: Reach;
   /**
+   * Whether the policy also places root-ish tasks, among the workers with an open slot, when the queuing
+   * policy leaves that to it ({@link Queuing.leavesPlacement}). Default true. `false` sends each of them to
+   * the worker that the queuing policy names: the least busy one, for `root-ish`.
+   */
+  readonly placesRootish?: boolean;
+  /**
    * Optional: sees the tasks of a graph, dependencies first, after they were linked and before any of
    * them is placed. Tasks that were there before the policy are given in the same way.
    */
@@ -30,7 +36,8 @@ export interface WorkerSelection {
   /**
    * Lower is better. Called once for each candidate; must be finite. Ties go to the worker with the
    * fewest stored bytes, then to the one with the lowest rank. An actor goes to the worker with the
-   * fewest actors first.
+   * fewest actors first. Without `selectUnconstrained`, ties for a task without inputs go to the least
+   * busy worker before that.
    * @param missingBytes - bytes of the task's dependencies that this worker does not hold
    */
   score?(task: TaskView, worker: WorkerView, missingBytes: number, cluster: ClusterView): number;
@@ -47,7 +54,8 @@ export interface WorkerSelection {
     missingBytes: (worker: WorkerView) => number,
   ): WorkerView | undefined;
   /**
-   * Optional: places a task without dependencies and restrictions. `undefined` means that none will do
+   * Optional: places a task without dependencies and restrictions. Without it such a task is placed by
+   * `score` or `select` among all running workers (within `reach`), busy or not. `undefined` means that none will do
    * now; the task then waits in `no-worker` as with {@link admits}.
    * @param pool - the idle workers, or all running ones when none is idle; never empty
    */
@@ -82,6 +90,12 @@ export interface WorkerPool extends Iterable<WorkerView> {
 export interface Queuing {
   /** Whether root-ish tasks for which there is no worker now wait in `queued`, not in `no-worker`. */
   readonly holdsBack: boolean;
+  /**
+   * Whether this policy only decides when a root-ish task starts, and the worker selection policy decides
+   * where, among the workers with an open slot. `selectRootish` is then asked only when the worker
+   * selection policy declines with `placesRootish: false`, as the built-in ones do. Default false.
+   */
+  readonly leavesPlacement?: boolean;
   /** Optional: as {@link WorkerSelection.prepare}; called before that. */
   prepare?(tasks: readonly TaskView[], cluster: ClusterView): void;
   isRootish(task: TaskView, cluster: ClusterView): boolean;

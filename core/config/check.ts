@@ -1,4 +1,5 @@
 import type { ErrorObject, ValidateFunction } from 'ajv';
+import { allowedValues } from './allowed-values.ts';
 import { compileSchema } from './compile-schema.ts';
 import { hint, type Problem, type Segment, show } from './errors.ts';
 import { isPlainObject, prepare, type SchemaNode } from './prepare.ts';
@@ -116,6 +117,11 @@ function problemOf(error: ErrorObject, root: readonly Segment[]): Problem {
       const allowed = (parentSchema?.enum ?? []).map(String);
       const suggestion = typeof error.data === 'string' ? hint(error.data, allowed) : '';
       return { at, message: `must be one of ${allowed.join(', ')} ${got}${suggestion}` };
+    }
+    case 'anyOf':
+    case 'oneOf': {
+      const what = allowedValues(parentSchema) ?? 'one of several forms';
+      return { at, message: `must be ${what} ${got}` };
     }
     case 'type':
       return { at, message: `must be ${typeText(params['type'])} ${got}` };

@@ -1,3 +1,4 @@
+import { allowedValues } from './allowed-values.ts';
 import { type Problem, type Segment, show } from './errors.ts';
 import { parseBytes, parseDurationMs, parseShareOrBytes } from './units.ts';
 
@@ -54,7 +55,7 @@ export function prepare(
     return prepare({ ...schema, default: undefined }, schema.default, at, problems);
   }
   if (Number.isNaN(value)) {
-    problems.push({ at, message: 'must be a number (got NaN)' });
+    problems.push({ at, message: `must be ${allowedValues(schema) ?? 'a number'} (got NaN)` });
     return undefined;
   }
   if (Array.isArray(value)) {

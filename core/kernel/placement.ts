@@ -2,11 +2,17 @@
  * Which worker computes a task: restrictions and holders of inputs narrow the workers down, the
  * policies choose among them, and ties go by a fixed rule. Source: Dask's `decide_worker`.
  */
-import type { WorkerSelection } from '../api/policies.ts';
 import type { WorkerView } from '../api/views.ts';
 import type { TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
 import { askPolicy, type Question } from './ask-policy.ts';
+import {
+  chooseCandidate,
+  chooseForSlot,
+  chooseUnconstrained,
+  refuseWorker,
+} from './choose-candidate.ts';
+import type { KernelPorts } from './ports.ts';
 import { COMMON_COPIES, reachedWorkers } from './reach.ts';
 import { isLoose, validWorkers } from './restrictions.ts';
 import type { KernelScope } from './scope.ts';
@@ -73,7 +79,28 @@ export function isRootish(scope: KernelScope, task: TaskState): boolean {
 
 /** Chooses a worker for a root-ish task; undefined when it should wait. */
 function placeRootish(scope: KernelScope, task: TaskState): WorkerState | undefined {
-  return askPolicy(scope, SELECT_ROOTISH, task) as WorkerState | undefined;
+  if (!selectionPlacesRootish(scope.ports)) {
+    return askPolicy(scope, SELECT_ROOTISH, task) as WorkerState | undefined;
+  }
+  const { reach } = scope.ports.workerSelection.policy;
+  scope.inputs.locate(scope.cluster, task, reach === undefined ? Infinity : COMMON_COPIES);
+  scope.candidates = slotCandidates(scope, task);
+  return chooseForSlot(scope, task);
+}
+
+/** Whether the queuing policy decides only when a root-ish task starts, and worker selection where. */
+export function selectionPlacesRootish({ queuing, workerSelection }: KernelPorts): boolean {
+  return queuing.policy.leavesPlacement === true && workerSelection.policy.placesRootish !== false;
+}
+
+/** Workers with an open slot; within the reach of the policy if it has one. */
+function slotCandidates(scope: KernelScope, task: TaskState): readonly WorkerState[] {
+  const { openSlots } = scope.cluster;
+  const { reach } = scope.ports.workerSelection.policy;
+  if (reach === undefined) return [...openSlots];
+  const reached = reachedWorkers(scope, task, undefined, reach).filter((one) => one.openSlots > 0);
+  const leastBusy = openSlots.peek();
+  return reached.length > 0 || leastBusy === undefined ? reached : [leastBusy];
 }
 
 /** Root-ish tasks that the worker may have at once. */
@@ -86,15 +113,25 @@ export function placeUnqueued(scope: KernelScope, task: TaskState): WorkerState 
   const { cluster } = scope;
   if (cluster.running.size === 0) return undefined;
   const valid = validWorkers(cluster, task);
-  // Turns are taken in a healthy cluster only; Dask compares start times when a worker is paused.
-  const areAllRunning = cluster.running.size === cluster.workersByRank.length;
   const { reach } = scope.ports.workerSelection.policy;
   scope.inputs.locate(cluster, task, reach === undefined ? Infinity : COMMON_COPIES);
-  if (task.dependencies.length === 0 && valid === undefined && areAllRunning) {
-    return askPolicy(scope, SELECT_UNCONSTRAINED, task) as WorkerState | undefined;
-  }
+  if (isUnconstrained(scope, task, valid)) return chooseUnconstrained(scope, task);
   scope.candidates = candidatesFor(scope, task, valid);
   return chooseCandidate(scope, task);
+}
+
+/**
+ * Whether the policy places the task by `selectUnconstrained`: it has one, the task needs nothing and may
+ * run anywhere, and all workers are running (Dask compares start times when one is paused).
+ */
+export function isUnconstrained(
+  { cluster, ports }: KernelScope,
+  task: TaskState,
+  valid: ReadonlySet<WorkerState> | undefined,
+): boolean {
+  if (ports.workerSelection.policy.selectUnconstrained === undefined) return false;
+  if (task.dependencies.length > 0 || valid !== undefined) return false;
+  return cluster.running.size === cluster.workersByRank.length;
 }
 
 /** Holders of inputs first; any valid worker when none of them may run the task. */
@@ -117,15 +154,6 @@ function candidatesFor(
   return both.length > 0 ? both : [...valid];
 }
 
-function chooseCandidate(scope: KernelScope, task: TaskState): WorkerState | undefined {
-  const { candidates } = scope;
-  if (candidates.length === 0) return undefined;
-  const { policy } = scope.ports.workerSelection;
-  const hasSay = policy.admits !== undefined || policy.select !== undefined;
-  if (candidates.length === 1 && !hasSay) return candidates[0];
-  return askPolicy(scope, SELECT_CANDIDATE, task) as WorkerState | undefined;
-}
-
 const IS_ROOTISH: Question<'queuing', TaskState, boolean> = {
   slot: 'queuing',
   ask: (policy, { cluster }, task) => policy.isRootish(task, cluster),
@@ -139,7 +167,8 @@ const SLOT_LIMIT: Question<'queuing', WorkerState, number> = {
   refuse: (limit, _scope, worker) =>
     limit >= 1
       ? undefined
-      : `gave worker ${worker.address} the slot limit ${limit}, which is below 1`,
+      : `gave worker ${worker.address} the slot limit ${String(limit)}; ` +
+        'allowed are numbers from 1 on, and Infinity for no limit',
 };
 
 const SELECT_ROOTISH: Question<'queuing', TaskState, WorkerView | undefined> = {
@@ -147,102 +176,3 @@ const SELECT_ROOTISH: Question<'queuing', TaskState, WorkerView | undefined> = {
   ask: (policy, { cluster }, task) => policy.selectRootish(task, cluster),
   refuse: refuseWorker,
 };
-
-/** A task that may run anywhere and needs nothing. */
-const SELECT_UNCONSTRAINED: Question<'workerSelection', TaskState, WorkerView | undefined> = {
-  slot: 'workerSelection',
-  ask: (policy, scope, task) => {
-    const { cluster } = scope;
-    const pool = cluster.idle.size > 0 ? cluster.idle : cluster.running;
-    if (policy.selectUnconstrained !== undefined) {
-      return policy.selectUnconstrained(task, pool, cluster);
-    }
-    return selectBest(policy, scope, task, [...pool]);
-  },
-  refuse: refuseWorker,
-};
-
-const SELECT_CANDIDATE: Question<'workerSelection', TaskState, WorkerView | undefined> = {
-  slot: 'workerSelection',
-  ask: (policy, scope, task) => selectBest(policy, scope, task, scope.candidates),
-  refuse: (answer, scope, task) =>
-    refuseWorker(answer, scope, task) ?? refuseRestricted(answer, scope, task),
-};
-
-/** Who scores chooses among the candidates; who selects may choose anybody but must not break rules. */
-function refuseRestricted(
-  answer: WorkerView | undefined,
-  { cluster, ports }: KernelScope,
-  task: TaskState,
-): string | undefined {
-  if (answer === undefined || ports.workerSelection.policy.select === undefined) return undefined;
-  const valid = validWorkers(cluster, task);
-  const worker = cluster.workers.get(answer.address);
-  if (valid === undefined || worker === undefined || valid.has(worker)) return undefined;
-  if (valid.size === 0 && isLoose(cluster, task)) return undefined;
-  return `chose ${answer.address} for ${task.key}, against the restrictions of the task`;
-}
-
-function selectBest(
-  policy: WorkerSelection,
-  scope: KernelScope,
-  task: TaskState,
-  candidates: readonly WorkerState[],
-): WorkerView | undefined {
-  const { cluster, inputs } = scope;
-  const admitted =
-    policy.admits === undefined
-      ? candidates
-      : candidates.filter((worker) => policy.admits?.(task, worker) === true);
-  if (admitted.length === 0) return undefined;
-  if (policy.select !== undefined) {
-    return policy.select(task, admitted.toSorted(byRank), cluster, inputs.missingBytes);
-  }
-  if (policy.score === undefined) throw new TypeError('it has neither score nor select');
-  let best: WorkerState | undefined;
-  let bestScore = 0;
-  for (const worker of admitted) {
-    const score = policy.score(task, worker, inputs.missingBytes(worker), cluster);
-    if (!Number.isFinite(score)) {
-      throw new RangeError(`score of worker ${worker.address} for task ${task.key} is ${score}`);
-    }
-    if (best === undefined || comesBefore(task, worker, score, best, bestScore)) {
-      best = worker;
-      bestScore = score;
-    }
-  }
-  return best;
-}
-
-/** Score, then stored bytes, then rank; an actor looks at the number of actors before all that. */
-function comesBefore(
-  task: TaskState,
-  worker: WorkerState,
-  score: number,
-  best: WorkerState,
-  bestScore: number,
-): boolean {
-  if (task.isActor && worker.actors.size !== best.actors.size) {
-    return worker.actors.size < best.actors.size;
-  }
-  if (score !== bestScore) return score < bestScore;
-  if (worker.nbytes !== best.nbytes) return worker.nbytes < best.nbytes;
-  return worker.rank < best.rank;
-}
-
-function byRank(a: WorkerState, b: WorkerState): number {
-  return a.rank - b.rank;
-}
-
-function refuseWorker(
-  answer: WorkerView | undefined,
-  { cluster }: KernelScope,
-  task: TaskState,
-): string | undefined {
-  if (answer === undefined) return undefined;
-  if (cluster.workersByRank[answer.rank] !== answer) {
-    return `chose ${answer.address} for ${task.key}, which is not a registered worker`;
-  }
-  if (answer.status === 'running') return undefined;
-  return `chose ${answer.address} for ${task.key}, which is ${answer.status}`;
-}

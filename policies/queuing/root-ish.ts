@@ -52,6 +52,7 @@ export const rootish = definePolicy<'queuing', Partial<RootishOptions>>('queuing
     };
     return {
       holdsBack: saturation !== Infinity,
+      leavesPlacement: true,
       slotLimit: (worker) => slotLimit(saturation, worker.threadCount),
       isRootish: (task, cluster) => isRootish(task, cluster, limits),
       selectRootish: (task, cluster) =>

@@ -54,6 +54,7 @@ export const balanced = definePolicy<'workerSelection', Partial<BalancedOptions>
     },
     create: ({ holders = 4, others = 3, latency = 0.001 }) => ({
       reach: { holders, others },
+      placesRootish: false,
       score: (task, worker, _missingBytes, cluster) =>
         Math.max(computeS(worker, cluster), resourcesS(task, worker)) +
         transferS(task, worker, cluster, latency),

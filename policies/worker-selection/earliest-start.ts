@@ -16,6 +16,7 @@ export const earliestStart = definePolicy('workerSelection', {
   name: 'earliest-start',
   optionsSchema: { type: 'object', additionalProperties: false },
   create: () => ({
+    placesRootish: false,
     score: (_task, worker, missingBytes, cluster) =>
       worker.occupancyS / worker.threadCount + missingBytes / cluster.costs.bandwidth,
     selectUnconstrained: (_task, pool, cluster) => takeTurns(pool, cluster),

@@ -39,6 +39,7 @@ export const localityFirst = definePolicy<'workerSelection', Partial<LocalityFir
 );
 
 class LocalityFirst implements WorkerSelection {
+  readonly placesRootish = false;
   /** Worker of each source that is not placed yet, by id of the task. */
   private readonly intended: (WorkerView | undefined)[] = [];
 

@@ -312,7 +312,7 @@ worker:
     [
       'a number that is none',
       { scheduler: { allowedFailures: NaN } },
-      'scheduler.allowedFailures must be a number (got NaN)',
+      'scheduler.allowedFailures must be an integer of at least 0 (got NaN)',
     ],
     [
       'an address without a scheme',

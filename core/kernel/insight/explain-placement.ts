@@ -3,6 +3,7 @@ import { CANDIDATES_MAX, type Decision, type DecisionCandidate } from '../../api
 import type { WorkerSelection } from '../../api/policies.ts';
 import type { TaskState } from '../../state/task.ts';
 import type { WorkerState } from '../../state/worker.ts';
+import { isUnconstrained, selectionPlacesRootish } from '../placement.ts';
 import { isLoose, validWorkers } from '../restrictions.ts';
 import type { KernelScope } from '../scope.ts';
 import { unsatisfied } from '../describe-restrictions.ts';
@@ -18,16 +19,17 @@ interface Explanation {
 export function explainPlacement(scope: KernelScope, event: PlacementEvent): Decision {
   const { task, placement, isRootish } = event;
   const { ports, stimulusId, nowMs: atMs } = scope;
+  const isQueuing = isRootish && !isPlacedBySelection(scope, event);
   const { rule, workers } = isRootish
     ? explainQueuing(scope, event)
     : explainSelection(scope, event);
   const outcome = typeof placement === 'string' ? placement : placement.address;
-  const scorer = isRootish ? undefined : ports.workerSelection.policy;
+  const scorer = isQueuing ? undefined : ports.workerSelection.policy;
   const candidates = workers.map((worker) => describe(scope, task, worker, scorer));
   return {
     kind: 'placement',
     key: task.key,
-    policy: (isRootish ? ports.queuing : ports.workerSelection).name,
+    policy: (isQueuing ? ports.queuing : ports.workerSelection).name,
     outcome,
     rule,
     candidates: candidates
@@ -39,10 +41,17 @@ export function explainPlacement(scope: KernelScope, event: PlacementEvent): Dec
   };
 }
 
-function explainQueuing(
-  { cluster }: KernelScope,
-  { task, placement }: PlacementEvent,
-): Explanation {
+/** Whether the worker selection policy was asked about a root-ish task: there was an open slot. */
+function isPlacedBySelection(
+  { cluster, ports }: KernelScope,
+  { placement }: PlacementEvent,
+): boolean {
+  return selectionPlacesRootish(ports) && (placement !== 'queued' || cluster.openSlots.size > 0);
+}
+
+function explainQueuing(scope: KernelScope, event: PlacementEvent): Explanation {
+  const { cluster } = scope;
+  const { task, placement } = event;
   const workers = cluster.openSlots.sorted();
   const group = `it is root-ish (group ${task.group.name}, ${task.group.size} tasks)`;
   if (placement === 'queued' || placement === 'no-worker') {
@@ -53,6 +62,13 @@ function explainQueuing(
           ? `${group}, and no worker has an open slot: it waits in the scheduler`
           : `${group}, and the policy holds it back`;
     return { rule, workers };
+  }
+  if (isPlacedBySelection(scope, event)) {
+    const count = scope.candidates.length;
+    return {
+      rule: `${group}: chosen by worker selection among ${count} workers with an open slot`,
+      workers: [...scope.candidates],
+    };
   }
   if (workers[0] === placement) {
     return { rule: `${group}: the least busy worker with an open slot`, workers };
@@ -82,15 +98,6 @@ function explainSelection(scope: KernelScope, { task, placement }: PlacementEven
   if (workers.length === 1) return { rule: `the only candidate: ${among}`, workers };
   if (policy.select !== undefined) return { rule: `chosen by the policy ${among}`, workers };
   return { rule: `${scoreRule(scope, task, placement as WorkerState, workers)} ${among}`, workers };
-}
-
-function isUnconstrained(
-  { cluster }: KernelScope,
-  task: TaskState,
-  valid: ReadonlySet<WorkerState> | undefined,
-): boolean {
-  const areAllRunning = cluster.running.size === cluster.workersByRank.length;
-  return task.dependencies.length === 0 && valid === undefined && areAllRunning;
 }
 
 function amongWhom(task: TaskState, count: number, isRestricted: boolean): string {

@@ -1,10 +1,15 @@
 import { SHADOW_FAILURES_MAX, type Disagreement, type ShadowReport } from '../../api/insight.ts';
 import { YardmasterError } from '../../api/errors.ts';
-import type { PolicySlots, SlotName, Submission } from '../../api/policies.ts';
+import type { PolicySlots, SlotName, Submission, WorkerSelection } from '../../api/policies.ts';
 import type { TaskGroup } from '../../state/groups.ts';
 import type { TaskState } from '../../state/task.ts';
 import type { WorkerState } from '../../state/worker.ts';
-import { choosePlacement, isRootish, placeUnqueued, type Placement } from '../placement.ts';
+import {
+  choosePlacement,
+  isRootish,
+  selectionPlacesRootish,
+  type Placement,
+} from '../placement.ts';
 import type { KernelPorts, Named } from '../ports.ts';
 import { askGenerations } from '../priorities.ts';
 import { askOrder, type OrderSubject } from '../ranks.ts';
@@ -59,13 +64,9 @@ export class Shadow implements Watcher {
   }
 
   placed(scope: KernelScope, { task, placement, isRootish }: PlacementEvent): void {
-    if (this.slot === 'workerSelection' && !isRootish) {
-      this.comparePlacement(
-        scope,
-        task,
-        placement,
-        () => placeUnqueued(scope, task) ?? 'no-worker',
-      );
+    if (this.slot === 'workerSelection') {
+      if (isRootish && !this.placesRootish(scope)) return;
+      this.comparePlacement(scope, task, placement, () => choosePlacement(scope, task, isRootish));
     } else if (this.slot === 'queuing') {
       this.comparePlacement(scope, task, placement, () => this.takingItsTurn(scope, task));
     }
@@ -115,6 +116,13 @@ export class Shadow implements Watcher {
       ...(lastFailure === undefined ? {} : { lastFailure }),
       examples: [...this.examples],
     };
+  }
+
+  /** Whether the policy in charge or this one places root-ish tasks. */
+  private placesRootish({ ports }: KernelScope): boolean {
+    if (selectionPlacesRootish(ports)) return true;
+    const candidate = this.candidate as Named<WorkerSelection>;
+    return selectionPlacesRootish({ ...ports, workerSelection: candidate });
   }
 
   private comparePlacement(

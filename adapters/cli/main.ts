@@ -1,18 +1,20 @@
 #!/usr/bin/env node
-import { Command, InvalidArgumentError, Option } from 'commander';
-import { parseBytes, parseDurationMs } from '../../core/config/units.ts';
+import { Command, Option } from 'commander';
 import { VERSION } from '../../core/api/version.ts';
-import { LOG_LEVELS, type LogFlags } from './logger.ts';
-import { errorText } from './report-error.ts';
-import type { SchedulerFlags } from './scheduler-command.ts';
+import {
+  common,
+  type CommonOptions,
+  count,
+  positive,
+  resources,
+  run,
+  settings,
+  size,
+  time,
+} from './command-line.ts';
+import type { CheckConfigFlags } from './check-config-command.ts';
+import { defineScheduler } from './define-scheduler.ts';
 import type { ZeroWorkersFlags } from './zero-workers-command.ts';
-
-const FAILURE_CODE = 1;
-
-/** What every command has. */
-interface CommonOptions extends LogFlags {
-  readonly verbose?: boolean;
-}
 
 const program = new Command('yardmaster')
   .description('A scheduler for graphs of tasks, and the workers that compute them.')
@@ -30,46 +32,7 @@ Examples:
 Results go to stdout, logs and progress to stderr. Ctrl-C closes in good order; a second one does not wait.`,
   );
 
-common(program.command('scheduler'))
-  .description('Start a scheduler. Prints its address as one line once it listens.')
-  .option('-c, --config <file>', 'configuration file (YAML, JSON or a JavaScript module)')
-  .option('--host <host>', 'host to listen on; 0.0.0.0 for all (default: of the configuration)')
-  .option(
-    '-p, --port <port>',
-    'port to listen on, with --dask that for Dask; 0 for any (default: of the configuration)',
-    port,
-  )
-  .option('--dask', 'also take the place of `dask scheduler`, for clients and workers of Dask')
-  .option(
-    '--dask-port <port>',
-    'port for Dask; --port is then that of the own protocol (default: --port, else 8786)',
-    port,
-  )
-  .option('--python <command>', 'Python with the packages of your Dask clients (default: found)')
-  .option('--tls-ca-file <file>', "authority of Dask's certificates; Dask's address becomes tls://")
-  .option('--tls-cert <file>', "the scheduler's certificate for Dask (PEM)")
-  .option('--tls-key <file>', 'its key (PEM)')
-  .addHelpText(
-    'after',
-    `
-Examples:
-  $ yardmaster scheduler
-  tcp://127.0.0.1:8786
-  $ yardmaster scheduler --config cluster.yaml --host 0.0.0.0 --port 9000
-  $ yardmaster scheduler --dask
-  tcp://127.0.0.1:8786
-  tcp://127.0.0.1:8785
-
-With --dask the first line is the address for Dask, and the port of the other one keeps out of its way.
-
-Dask's address can be encrypted (--tls-ca-file, --tls-cert, --tls-key, or Dask's own configuration). Then it is
-the only one: the own protocol has no encryption, and does not listen. Otherwise there is neither encryption
-nor a password: listen only where everybody is trusted.`,
-  )
-  .action(async (options: CommonOptions & SchedulerFlags) => {
-    const { schedulerCommand } = await import('./scheduler-command.ts');
-    await run(options, () => schedulerCommand(options));
-  });
+defineScheduler(program);
 
 common(program.command('worker'))
   .description('Start a worker that computes for a scheduler.')
@@ -197,17 +160,21 @@ wait for tasks, and not gather them.`,
 
 common(program.command('check-config'))
   .description('Load a configuration and everything it names, and print what it would start.')
-  .argument('<file>', 'configuration file')
+  .argument('[file]', 'configuration file; may be left out with --dask')
+  .option('--dask', "with Dask's own configuration below it, as `scheduler --dask` takes it")
+  .option('--python <command>', 'Python whose environment may hold configuration of Dask')
+  .option('--json', "Dask's configuration as JSON")
   .addHelpText(
     'after',
     `
-Example:
+Examples:
   $ yardmaster check-config cluster.yaml
+  $ yardmaster check-config --dask                     what Dask's configuration means here, and what is ignored
 
 Modules that the file names are loaded, but nothing is set up, and nothing listens.
 Exit code 1, with one line for each problem, when it is not usable.`,
   )
-  .action(async (file: string, options: CommonOptions) => {
+  .action(async (file: string | undefined, options: CommonOptions & CheckConfigFlags) => {
     const { checkConfigCommand } = await import('./check-config-command.ts');
     await run(options, () => checkConfigCommand(file, options));
   });
@@ -252,93 +219,3 @@ export interface DemoFlags {
 }
 
 await program.parseAsync();
-
-function common(command: Command): Command {
-  return command
-    .option('-v, --verbose', 'errors with their stack')
-    .addOption(new Option('--log-level <level>', 'what to log').choices(LOG_LEVELS).default('warn'))
-    .addOption(
-      new Option(
-        '--log-format <format>',
-        'how (default: text on a terminal, otherwise json)',
-      ).choices(['text', 'json']),
-    );
-}
-
-/** Runs a command to its end; an error becomes a message and exit code 1. */
-async function run(options: CommonOptions, command: () => Promise<number>): Promise<void> {
-  let code = FAILURE_CODE;
-  try {
-    code = await command();
-  } catch (error) {
-    process.stderr.write(`${errorText(error, options.verbose === true)}\n`);
-  }
-  // Pipes may still hold output; exit only when they took it.
-  await Promise.all([flushed(process.stdout), flushed(process.stderr)]);
-  process.exit(code);
-}
-
-function flushed(stream: NodeJS.WriteStream): Promise<void> {
-  return new Promise((resolve) => {
-    stream.write('', () => {
-      resolve();
-    });
-  });
-}
-
-function positive(text: string): number {
-  const value = Number(text);
-  if (Number.isSafeInteger(value) && value >= 1) return value;
-  throw new InvalidArgumentError('It must be a whole number, at least 1.');
-}
-
-function count(text: string): number {
-  const value = Number(text);
-  if (Number.isSafeInteger(value) && value >= 0) return value;
-  throw new InvalidArgumentError('It must be a whole number, 0 or more.');
-}
-
-function port(text: string): number {
-  const value = Number(text);
-  if (Number.isInteger(value) && value >= 0 && value <= 65_535) return value;
-  throw new InvalidArgumentError('It must be a whole number from 0 to 65535.');
-}
-
-function size(text: string): number {
-  const bytes = parseBytes(text);
-  if (bytes !== undefined && Number.isFinite(bytes) && bytes >= 0) return bytes;
-  throw new InvalidArgumentError('It must be a size, such as 500MB or 2GiB.');
-}
-
-function time(text: string): number {
-  const ms = parseDurationMs(text);
-  if (ms !== undefined && ms >= 0) return ms;
-  throw new InvalidArgumentError('It must be a time, such as 5s, 500 ms or inf.');
-}
-
-/** Names are checked later, with everything else about them. */
-function settings(text: string): Record<string, number | string | boolean> {
-  const found: Record<string, number | string | boolean> = {};
-  for (const part of text.split(/[\s,]+/).filter((word) => word !== '')) {
-    const match = /^([^=]+)=([^=]+)$/.exec(part);
-    if (match === null) {
-      throw new InvalidArgumentError(`"${part}" is not of the form name=value, such as pause=0.9.`);
-    }
-    const value = match[2] as string;
-    const number = Number(value);
-    found[match[1] as string] = value === 'false' ? false : Number.isNaN(number) ? value : number;
-  }
-  return found;
-}
-
-function resources(text: string): Record<string, number> {
-  const found: Record<string, number> = {};
-  for (const part of text.split(/[\s,]+/).filter((word) => word !== '')) {
-    const match = /^([^=]+)=(\d+(?:\.\d+)?)$/.exec(part);
-    if (match === null) {
-      throw new InvalidArgumentError(`"${part}" is not of the form name=amount, such as GPU=1.`);
-    }
-    found[match[1] as string] = Number(match[2]);
-  }
-  return found;
-}

@@ -248,7 +248,7 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
   private onHeartbeat(): void {
     this.report({ op: 'heartbeat-client', stimulusId: 'heartbeat-client' });
     if (!this.dialect.hasClientHeartbeatAnswer) return;
-    const interval = 10 * this.host.heartbeatIntervalS();
+    const interval = this.host.clientHeartbeatIntervalS();
     this.comm.send({ op: 'adjust-heartbeat-interval', interval });
   }
 

@@ -11,6 +11,7 @@ import type { CommPool } from './comm-pool.ts';
 import type { Dialect } from './dialect.ts';
 import type { GraphUnpacker } from './graph/index.ts';
 import type { KeyTable } from './key-table.ts';
+import type { DaskOptions } from './options.ts';
 
 /** A message of Dask: a map with text keys. Nobody may change it. */
 export type Fields = Readonly<Record<string, unknown>>;
@@ -66,6 +67,11 @@ export interface DaskContext {
   readonly services: Fields;
   /** Seconds between the heartbeats of a worker. */
   heartbeatIntervalS(): number;
+  /** What the configuration says about leases and adaptive clusters. */
+  readonly options: Pick<
+    DaskOptions,
+    'leaseTimeoutMs' | 'leaseCheckIntervalMs' | 'targetDurationMs'
+  >;
   /** Seconds since 1970, as Python's `time()`. */
   nowS(): number;
   /** Plugins of Dask, as pickles by name. */

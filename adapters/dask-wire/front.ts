@@ -25,37 +25,42 @@ import { GraphUnpacker, type PythonCommand } from './graph/index.ts';
 import { KeyTable } from './key-table.ts';
 import { DaskListener } from './listener.ts';
 import { NannyStarts } from './nanny-starts.ts';
+import { contactAddressOf } from './network-interface.ts';
 import { type TlsCredentials, withTls } from './open-socket.ts';
 import { Operations } from './operations.ts';
+import type { DaskOptions } from './options.ts';
 import { PendingWishes } from './pending-wishes.ts';
 import { uncaughtAnswer } from './py-errors.ts';
 import { serveRequests } from './requests.ts';
 import { makeEvents } from './rpc/events.ts';
 import { makeMetadata } from './rpc/metadata.ts';
 import { makeTasks } from './rpc/tasks.ts';
+import { schedulerIdentity } from './rpc/identity.ts';
 import { makeWatchers } from './rpc/watchers.ts';
+import { SchedulerFile } from './scheduler-file.ts';
 import { StatusPage } from './status-page.ts';
 import { hostOf } from './translate-from-worker.ts';
 import { TypeTable } from './type-table.ts';
 import type { WorkerBridge } from './worker-bridge.ts';
 
-/** What the front is made of. */
-export interface FrontOptions {
+/** What the front is made of; the rest of the options of the plugin, as they are. */
+export interface FrontOptions extends Omit<
+  DaskOptions,
+  'address' | 'interface' | 'python' | 'statusPort' | 'tls'
+> {
+  /** Of the status page; 0 for any, below 0 for none. */
+  readonly statusPort: number;
   readonly plugin: PluginContext;
   readonly listenAddress: string;
   /** Pythons that may read graphs. */
   readonly pythons: readonly PythonCommand[];
   /** Whether one is started before there is a client that needs it. */
   readonly startsPython: boolean;
-  /** Milliseconds that it may take for one graph. */
-  readonly pythonTimeoutMs: number;
-  /** Of the status page; 0 for any, below 0 for none. */
-  readonly statusPort: number;
   /** Handlers of requests. */
   readonly rpc: RpcTable;
   readonly extensions: readonly MakeExtension[];
   /** For `tls://` addresses, ours and those of workers. */
-  readonly tls?: TlsCredentials;
+  readonly tls: TlsCredentials | undefined;
 }
 
 /** What bridges ask of the front. */
@@ -94,14 +99,19 @@ export class Front implements DaskContext {
   private readonly nannyStarts = new NannyStarts();
   private listener: DaskListener | undefined;
   private page: StatusPage | undefined;
+  private schedulerFile: SchedulerFile | undefined;
   /** From the goodbye on; failures are then no news. */
   isClosing = false;
 
-  constructor(private readonly options: FrontOptions) {
+  constructor(readonly options: FrontOptions) {
     const { plugin } = options;
     this.plugin = plugin;
     this.keys = new KeyTable((text) => plugin.cluster.tasks.has(text));
-    this.pool = new CommPool({ clock: plugin.clock, ...withTls(options.tls) });
+    this.pool = new CommPool({
+      clock: plugin.clock,
+      timeoutMs: options.connectTimeoutMs,
+      ...withTls(options.tls),
+    });
     this.relay = new Relay(
       plugin,
       plugin.log,
@@ -110,7 +120,7 @@ export class Front implements DaskContext {
     );
     this.wishes = new PendingWishes(this);
     this.graphs = this.makeGraphs();
-    this.operations = new Operations(options.rpc, [
+    this.operations = new Operations(new Set(options.blockedHandlers), options.rpc, [
       makeEvents(this),
       makeMetadata(),
       makeTasks(this),
@@ -133,7 +143,8 @@ export class Front implements DaskContext {
   }
 
   get address(): string {
-    return this.listener?.address ?? this.options.listenAddress;
+    const { contactAddress, listenAddress } = this.options;
+    return contactAddressOf(contactAddress, this.listener?.address ?? listenAddress);
   }
 
   /** Pickled plugins for a worker that registers, by name. */
@@ -149,6 +160,7 @@ export class Front implements DaskContext {
       {
         clock,
         onRefused: (error) => log.warn({ err: error }, error.message),
+        backlog: options.socketBacklog,
         ...withTls(options.tls),
       },
       (comm) => void serveRequests(comm, this, this.nannyStarts),
@@ -156,15 +168,19 @@ export class Front implements DaskContext {
     this.startedS = this.nowS();
     if (options.startsPython) this.graphs.start();
     await this.showStatus();
-    return this.listener.address;
+    const { schedulerFile } = options;
+    if (schedulerFile !== undefined) {
+      this.schedulerFile = SchedulerFile.write(schedulerFile, this.id, schedulerIdentity(this));
+    }
+    return this.address;
   }
 
   private async showStatus(): Promise<void> {
-    const { statusPort } = this.options;
-    if (statusPort < 0) return;
+    const { statusPort, statusHost } = this.options;
+    if (statusPort < 0 || this.listener === undefined) return;
     try {
       this.page = await StatusPage.listen(this, {
-        host: hostOf(this.address),
+        host: statusHost ?? hostOf(this.listener.address),
         port: statusPort,
         ...withTls(this.options.tls),
       });
@@ -184,6 +200,7 @@ export class Front implements DaskContext {
 
   async close(): Promise<void> {
     this.isClosing = true;
+    this.schedulerFile?.delete();
     this.operations.close();
     this.wishes.close();
     this.pool.close();
@@ -199,7 +216,12 @@ export class Front implements DaskContext {
 
   /** As Dask has it: more workers report more rarely. */
   heartbeatIntervalS(): number {
-    return heartbeatIntervalMs(this.workers.size) / 1000;
+    return heartbeatIntervalMs(this.cluster.workers.size) / 1000;
+  }
+
+  /** As Dask has it: ten times that of as many workers. */
+  clientHeartbeatIntervalS(): number {
+    return heartbeatIntervalMs(this.cluster.clients.size) / 100;
   }
 
   report(error: YardmasterError): void {

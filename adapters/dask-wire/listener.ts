@@ -17,6 +17,8 @@ import type { TlsCredentials } from './open-socket.ts';
 export interface ListenOptions extends CommOptions {
   /** For `tls://`. */
   readonly tls?: TlsCredentials;
+  /** Connections that wait to be accepted. Default 2048. */
+  readonly backlog?: number;
   /** A caller that is no Dask process, or left before it said so. */
   onRefused?(error: Error): void;
 }
@@ -43,7 +45,8 @@ export class DaskListener {
   ): Promise<DaskListener> {
     const { scheme, host, port } = parseDaskAddress(address);
     const server = scheme === 'tls' ? tlsServer(address, options) : createTcpServer();
-    await started(server, address, { host: host === '' ? '0.0.0.0' : host, port });
+    const { backlog = 2048 } = options;
+    await started(server, address, { host: host === '' ? '0.0.0.0' : host, port, backlog });
     const bound = server.address() as AddressInfo;
     const listener = new DaskListener(
       server,
@@ -107,14 +110,14 @@ function tlsServer(address: string, { tls }: ListenOptions): Server {
 function started(
   server: Server,
   address: string,
-  where: { readonly host: string; readonly port: number },
+  where: { readonly host: string; readonly port: number; readonly backlog: number },
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     const onError = (cause: Error): void => {
       reject(listenError(address, cause));
     };
     server.once('error', onError);
-    server.listen({ ...where, backlog: 2048 }, () => {
+    server.listen(where, () => {
       server.off('error', onError);
       resolve();
     });

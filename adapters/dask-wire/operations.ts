@@ -18,8 +18,12 @@ export class Operations {
   private readonly clientOps: ReadonlyMap<string, ClientOp>;
   private readonly workerOps: ReadonlyMap<string, WorkerOp>;
 
-  /** An extension may take the place of an operation before it. */
+  /**
+   * An extension may take the place of an operation before it.
+   * @param blocked - operations of requests that are refused
+   */
   constructor(
+    private readonly blocked: ReadonlySet<string>,
     rpc: RpcTable,
     private readonly extensions: readonly DaskExtension[],
   ) {
@@ -30,6 +34,12 @@ export class Operations {
 
   /** @throws PythonException when there is no such operation; so do the others */
   request(op: string): RpcHandler {
+    if (this.blocked.has(op)) {
+      throw new PythonException(
+        'ValueError',
+        `The '${op}' handler has been explicitly disallowed in Scheduler, possibly due to security concerns.`,
+      );
+    }
     return this.rpc.get(op) ?? unknown(op);
   }
 

@@ -1,10 +1,7 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { homedir } from 'node:os';
-import { extname, join } from 'node:path';
-
-import { parse } from 'yaml';
+import { readFileSync } from 'node:fs';
 
 import { YardmasterError } from '../../core/api/index.ts';
+import { DaskConfig, type Environment } from '../dask-config/index.ts';
 import { parseDaskAddress } from './address.ts';
 import type { TlsCredentials } from './open-socket.ts';
 
@@ -26,8 +23,6 @@ export interface TlsConfig {
   readonly requireEncryption: boolean;
 }
 
-type Tree = Readonly<Record<string, unknown>>;
-
 /**
  * Reads what Dask's own configuration says of the scheduler's certificates: the YAML files in
  * `/etc/dask`, `~/.config/dask` and `DASK_CONFIG`, then the environment
@@ -35,23 +30,17 @@ type Tree = Readonly<Record<string, unknown>>;
  *
  * @throws YardmasterError `ERR_CONFIG` when a file is not YAML
  */
-export function readDaskTlsConfig(env: Readonly<NodeJS.ProcessEnv>): TlsConfig {
-  const folders = ['/etc/dask', join(homedir(), '.config', 'dask'), env['DASK_CONFIG']];
-  const trees = folders.flatMap((folder) => (folder === undefined ? [] : readTrees(folder)));
-  trees.push(treeOfEnvironment(env));
-  const find = (...path: readonly string[]): unknown =>
-    trees.reduce<unknown>(
-      (found, tree) => at(tree, ['distributed', 'comm', ...path]) ?? found,
-      undefined,
-    );
+export function readDaskTlsConfig(env: Environment): TlsConfig {
+  const config = DaskConfig.read(env);
+  const find = (key: string): unknown => config.find(`distributed.comm.${key}`)?.value;
   return {
     files: {
-      caFile: textOf(find('tls', 'ca-file')),
-      cert: textOf(find('tls', 'scheduler', 'cert')),
-      key: textOf(find('tls', 'scheduler', 'key')),
-      ciphers: textOf(find('tls', 'ciphers')),
-      minVersion: textOf(find('tls', 'min-version')),
-      maxVersion: textOf(find('tls', 'max-version')),
+      caFile: textOf(find('tls.ca-file')),
+      cert: textOf(find('tls.scheduler.cert')),
+      key: textOf(find('tls.scheduler.key')),
+      ciphers: textOf(find('tls.ciphers')),
+      minVersion: textOf(find('tls.min-version')),
+      maxVersion: textOf(find('tls.max-version')),
     },
     requireEncryption: isTrue(find('require-encryption')),
   };
@@ -93,7 +82,7 @@ export function loadCredentials(files: TlsFiles): TlsCredentials | undefined {
 export function credentialsFor(
   address: string,
   files: TlsFiles | undefined,
-  env: Readonly<NodeJS.ProcessEnv>,
+  env: Environment,
 ): TlsCredentials | undefined {
   const config = readDaskTlsConfig(env);
   const { scheme } = parseDaskAddress(address);
@@ -114,72 +103,15 @@ export function credentialsFor(
   );
 }
 
-function readTrees(path: string): Tree[] {
-  let names: string[];
-  try {
-    names = statSync(path).isDirectory()
-      ? readdirSync(path)
-          .filter((name) => ['.yaml', '.yml', '.json'].includes(extname(name)))
-          .sort()
-          .map((name) => join(path, name))
-      : [path];
-  } catch {
-    return []; // As with Dask, a folder that is not there has nothing to say.
-  }
-  return names.map(readTree);
-}
-
-function readTree(file: string): Tree {
-  try {
-    const tree: unknown = parse(readFileSync(file, 'utf8'));
-    return isTree(tree) ? tree : {};
-  } catch (cause) {
-    throw new YardmasterError(
-      'ERR_CONFIG',
-      `Dask's configuration ${file} cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`,
-      { file },
-      { cause },
-    );
-  }
-}
-
-/** `DASK_A__B_C=1` is `{a: {b-c: 1}}`. */
-function treeOfEnvironment(env: Readonly<NodeJS.ProcessEnv>): Tree {
-  const root: Record<string, unknown> = {};
-  for (const [name, text] of Object.entries(env)) {
-    if (!name.startsWith('DASK_') || text === undefined) continue;
-    const path = name.slice('DASK_'.length).toLowerCase().split('__');
-    let tree = root;
-    for (const part of path.slice(0, -1)) {
-      const next = tree[part];
-      tree = tree[part] = isTree(next) ? next : {};
-    }
-    tree[path.at(-1) as string] = text;
-  }
-  return root;
-}
-
-/** In Dask's names `-` and `_` are the same. */
-function at(tree: Tree, path: readonly string[]): unknown {
-  let found: unknown = tree;
-  for (const name of path) {
-    if (!isTree(found)) return undefined;
-    found = found[name] ?? found[name.replaceAll('-', '_')];
-  }
-  return found ?? undefined;
-}
-
-function isTree(value: unknown): value is Tree {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 function textOf(value: unknown): string | undefined {
   if (typeof value === 'number') return String(value);
   return typeof value === 'string' && value !== '' && value !== 'None' ? value : undefined;
 }
 
 function isTrue(value: unknown): boolean {
-  return value === true || (typeof value === 'string' && /^(true|1|yes)$/i.test(value));
+  return (
+    value === true || value === 1 || (typeof value === 'string' && /^(true|1|yes)$/i.test(value))
+  );
 }
 
 function versionOf(text: string | undefined, name: string): 'TLSv1.2' | 'TLSv1.3' | undefined {

@@ -51,12 +51,14 @@ export async function checkConfig(options: CreateSchedulerOptions): Promise<stri
 export async function loadConfig({
   config,
   configFile,
-}: Pick<CreateSchedulerOptions, 'config' | 'configFile'>): Promise<LoadedConfig> {
-  if (typeof config === 'string') return loadConfigFile(config);
-  if (config !== undefined) {
-    return loadConfigObject(config, configFile === undefined ? undefined : dirname(configFile));
+  layers,
+}: Pick<CreateSchedulerOptions, 'config' | 'configFile' | 'layers'>): Promise<LoadedConfig> {
+  if (typeof config === 'string') return loadConfigFile(config, layers);
+  if (config !== undefined || configFile === undefined) {
+    const folder = configFile === undefined ? undefined : dirname(configFile);
+    return loadConfigObject(config ?? {}, folder, layers);
   }
-  return configFile === undefined ? loadConfigObject({}) : loadConfigFile(configFile);
+  return loadConfigFile(configFile, layers);
 }
 
 /** Warnings and errors, one line each. */

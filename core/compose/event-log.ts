@@ -6,8 +6,6 @@ export interface LoggedMessage {
   readonly message: unknown;
 }
 
-/** Messages that are kept for each topic. */
-const MESSAGES_MAX = 1000;
 /** Topics that are kept; the one that was silent for longest goes first. */
 const TOPICS_MAX = 10_000;
 
@@ -19,9 +17,12 @@ interface Topic {
   next: number;
 }
 
-/** What was published under which topic: the latest thousand messages of each. */
+/** What was published under which topic: the latest messages of each. */
 export class EventLog {
   private readonly topics = new Map<string, Topic>();
+
+  /** @param lengthMax - messages that are kept for each topic */
+  constructor(private readonly lengthMax: number) {}
 
   publish(name: string, message: unknown, atMs: number): void {
     const topic = this.topics.get(name) ?? { total: 0, messages: [], next: 0 };
@@ -29,10 +30,11 @@ export class EventLog {
     this.topics.delete(name);
     this.topics.set(name, topic);
     topic.total++;
-    if (topic.messages.length < MESSAGES_MAX) topic.messages.push({ atMs, message });
-    else {
+    const { lengthMax } = this;
+    if (topic.messages.length < lengthMax) topic.messages.push({ atMs, message });
+    else if (lengthMax > 0) {
       topic.messages[topic.next] = { atMs, message };
-      topic.next = nextInRing(topic.next, MESSAGES_MAX);
+      topic.next = nextInRing(topic.next, lengthMax);
     }
     if (this.topics.size > TOPICS_MAX) {
       const [oldest] = this.topics.keys();

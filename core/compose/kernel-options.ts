@@ -26,6 +26,8 @@ export function kernelOptions({
     sendAlongBytes: config.sendAlong,
     defaultDataSize: config.defaultDataSize,
     transitionLogLength: config.transitionLogLength,
+    erredTasksMax: config.erredTaskLogLength,
+    transitionCounterMax: config.transitionCounterMax ?? Infinity,
     workerTtlMs: config.workerTtl,
     noWorkersTimeoutMs: config.noWorkersTimeout,
     sliceTransitions: SLICE_TRANSITIONS,

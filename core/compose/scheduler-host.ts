@@ -65,7 +65,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   private readonly logBook: LogBook;
   private readonly extensions: Extensions;
   private readonly transports: TransportTable;
-  private readonly eventLog = new EventLog();
+  private readonly eventLog: EventLog;
   private readonly queue = new StimulusQueue();
   private readonly lines: ClientLines;
   private readonly pace: Pace;
@@ -100,6 +100,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     this.logBook = new LogBook(options.log, this.clock);
     this.log = this.logBook;
     this.config = loaded.config;
+    this.eventLog = new EventLog(this.config.scheduler.eventLogLength);
     this.absences = new Absences(this.clock, this.config.scheduler.clientGrace);
     this.extensions = new Extensions(loaded, { ...options, log: this.logBook }, this);
     this.delivery = new Delivery({

@@ -5,6 +5,7 @@ import type { HookName } from '../api/hooks.ts';
 import type { Builtins, Logger, NewStimulus } from '../api/plugin.ts';
 import type { SlotName } from '../api/policies.ts';
 import type { ClusterView } from '../api/views.ts';
+import type { ConfigLayers } from '../config/layers.ts';
 import type { Config, ConfigInput, OnError } from '../config/types.ts';
 import type { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
 import type { TransitionRecord } from '../kernel/story.ts';
@@ -21,6 +22,8 @@ export interface CreateSchedulerOptions {
    * relative to.
    */
   readonly configFile?: string;
+  /** Configurations below and above it, such as those of flags. */
+  readonly layers?: ConfigLayers;
   /** Short names of what is built in. */
   readonly builtins: Builtins;
   readonly clock: Clock;

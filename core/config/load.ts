@@ -4,6 +4,7 @@ import { YardmasterError } from '../api/errors.ts';
 import { check, deepFreeze } from './check.ts';
 import { type ConfigOrigin, configError, IN_CODE } from './errors.ts';
 import { normaliseEntries } from './entries.ts';
+import { type ConfigLayers, overlay } from './layers.ts';
 import { isPlainObject } from './prepare.ts';
 import { CONFIG_SCHEMA } from './schema.ts';
 import type { Source } from './read-source.ts';
@@ -23,26 +24,42 @@ export interface LoadedConfig {
 /**
  * Reads and checks a configuration file: YAML, JSON, or a module whose default export it is.
  * @param file - path, relative to the current folder
+ * @param layers - configurations below and above it
  * @throws YardmasterError `ERR_CONFIG` with every problem of the file
  */
-export async function loadConfigFile(file: string): Promise<LoadedConfig> {
+export async function loadConfigFile(
+  file: string,
+  layers: ConfigLayers = {},
+): Promise<LoadedConfig> {
   const path = resolve(file);
   const source = isModule(path) ? await importSource(file, path) : await readText(file, path);
-  return { ...checkSource(source), folder: dirname(path) };
+  return { ...checkSource(source, layers), folder: dirname(path) };
 }
 
 /**
  * Checks a configuration that is given in code.
  * @param folder - what relative `use` paths are relative to; default: the current folder
+ * @param layers - configurations below and above it
  * @throws YardmasterError `ERR_CONFIG` with every problem
  */
-export function loadConfigObject(value: ConfigInput, folder: string = process.cwd()): LoadedConfig {
-  return { ...checkSource({ value, origin: IN_CODE }), folder: resolve(folder) };
+export function loadConfigObject(
+  value: ConfigInput,
+  folder: string = process.cwd(),
+  layers: ConfigLayers = {},
+): LoadedConfig {
+  return { ...checkSource({ value, origin: IN_CODE }, layers), folder: resolve(folder) };
 }
 
-function checkSource({ value, origin }: Source): Omit<LoadedConfig, 'folder'> {
+function checkSource(
+  { value, origin }: Source,
+  { defaults, overrides }: ConfigLayers,
+): Omit<LoadedConfig, 'folder'> {
   const { value: spelled, problems: twice } = normaliseScheduling(value ?? {});
-  const { value: normal, problems: early } = normaliseEntries(spelled);
+  const { value: own, problems: early } = normaliseEntries(spelled);
+  const normal = overlay(
+    overlay(normaliseEntries(defaults).value, own),
+    normaliseEntries(overrides).value,
+  );
   const { value: checked, problems: late } = check(CONFIG_SCHEMA, normal);
   const problems = [...twice, ...early, ...late];
   if (problems.length > 0) throw configError(problems, origin);

@@ -246,6 +246,28 @@ export const SCHEDULER_SCHEMA = {
       maximum: 10_000_000,
       default: 1000,
     },
+    eventLogLength: {
+      title: 'Length of the log of events',
+      description: 'Events that each topic remembers.',
+      type: 'integer',
+      minimum: 0,
+      maximum: 10_000_000,
+      default: 1000,
+    },
+    erredTaskLogLength: {
+      title: 'Length of the log of failures',
+      description: 'Failed tasks that are remembered for people.',
+      type: 'integer',
+      minimum: 0,
+      maximum: 10_000,
+      default: 100,
+    },
+    transitionCounterMax: {
+      title: 'Most transitions',
+      description: 'For tests: the scheduler closes after so many transitions. Default: never.',
+      type: 'integer',
+      minimum: 1,
+    },
     decisionLogLength: {
       title: 'Length of the decision log',
       description: 'Decisions that why remembers, with their candidates. 0: none, at no cost.',

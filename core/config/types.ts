@@ -70,6 +70,12 @@ export interface SchedulerConfig {
   /** Milliseconds that a client is waited for that may come back. */
   readonly clientGrace: number;
   readonly transitionLogLength: number;
+  /** Events that are kept for each topic. */
+  readonly eventLogLength: number;
+  /** Failed tasks that are kept for people. */
+  readonly erredTaskLogLength: number;
+  /** Transitions after which the scheduler closes. Undefined: never. */
+  readonly transitionCounterMax?: number;
   /** Decisions that are kept with their candidates; 0: none. */
   readonly decisionLogLength: number;
   readonly policies: PerSlot<UseEntry>;
@@ -209,6 +215,9 @@ export interface ConfigInput {
     readonly idleTimeout?: DurationInput | null;
     readonly clientGrace?: DurationInput;
     readonly transitionLogLength?: number;
+    readonly eventLogLength?: number;
+    readonly erredTaskLogLength?: number;
+    readonly transitionCounterMax?: number;
     readonly decisionLogLength?: number;
     readonly policies?: PerSlot<ExtensionInput>;
     readonly shadows?: PerSlot<ExtensionInput>;

@@ -12,6 +12,7 @@ const MILLISECONDS: readonly (readonly [names: string, factor: number])[] = [
   ['m min minute minutes', 60_000],
   ['h hr hour hours', 3_600_000],
   ['d day days', 86_400_000],
+  ['w week weeks', 604_800_000],
 ];
 const MS_BY_UNIT = table(MILLISECONDS);
 

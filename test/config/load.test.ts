@@ -103,6 +103,8 @@ describe('a valid configuration', () => {
         idleTimeout: Infinity,
         clientGrace: 60_000,
         transitionLogLength: 1000,
+        eventLogLength: 1000,
+        erredTaskLogLength: 100,
         decisionLogLength: 0,
         policies: {},
         shadows: {},

@@ -6,12 +6,6 @@ import { PythonException } from '../py-errors.ts';
 import { listIn, numberIn } from '../values.ts';
 import { Coordination, isTimeout, nameIn, timeoutIn } from './coordination.ts';
 
-/** What Dask's clients assume when they do not say how long a lease lives without being renewed. */
-const LEASE_TIMEOUT_MS = 30_000;
-
-/** How often leases are looked at. */
-const LOOK_INTERVAL_MS = 1_000;
-
 interface Granted {
   readonly lease: number;
   readonly leaseTimeoutMs: number;
@@ -121,7 +115,7 @@ class Semaphores {
 
   constructor(private readonly context: DaskContext) {
     this.coordination = new Coordination(context);
-    this.timer = context.plugin.every(LOOK_INTERVAL_MS, () => {
+    this.timer = context.plugin.every(context.options.leaseCheckIntervalMs, () => {
       for (const semaphore of this.byName.values()) void this.look(semaphore);
     });
   }
@@ -144,7 +138,7 @@ class Semaphores {
     this.byName.set(name, {
       name,
       leasesMax,
-      leaseTimeoutMs: leaseTimeoutIn(request),
+      leaseTimeoutMs: leaseTimeoutIn(request, this.context.options.leaseTimeoutMs),
       leases: new Map(),
       pending: new Map(),
     });
@@ -275,8 +269,11 @@ async function acquire(
   return undefined;
 }
 
-/** In seconds, `inf`, or None for ever; releases before 2024.9 do not say it. */
-function leaseTimeoutIn(request: Fields): number {
-  if (request['lease_timeout'] === undefined) return LEASE_TIMEOUT_MS;
+/**
+ * In seconds, `inf`, or None for ever.
+ * @param configuredMs - for clients before 2024.9, which do not say it
+ */
+function leaseTimeoutIn(request: Fields, configuredMs: number): number {
+  if (request['lease_timeout'] === undefined) return configuredMs;
   return timeoutIn(request, 'lease_timeout') ?? Infinity;
 }

@@ -40,8 +40,9 @@ export const FLEET: RpcTable = {
     const { attribute = 'address' } = request;
     return chosen.map(({ address }) => attributeOf(context, address, String(attribute)));
   },
-  adaptive_target: (request, { plugin }) => {
-    const target = durationMs(request['target_duration'] ?? '5s');
+  adaptive_target: (request, { plugin, options }) => {
+    const given = request['target_duration'] ?? undefined;
+    const target = given === undefined ? options.targetDurationMs : durationMs(given);
     return plugin.run('amm.adaptiveTarget', { targetDurationMs: target });
   },
   set_resources: (request, context) => setResources(request, context),

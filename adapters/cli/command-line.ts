@@ -1,0 +1,113 @@
+/** What the definitions of commands share: common flags, how they run, and readers of values. */
+import { type Command, InvalidArgumentError, Option } from 'commander';
+
+import { parseBytes, parseDurationMs } from '../../core/config/units.ts';
+import { LOG_LEVELS, type LogFlags } from './logger.ts';
+import { errorText } from './report-error.ts';
+
+const FAILURE_CODE = 1;
+
+/** What every command has. */
+export interface CommonOptions extends LogFlags {
+  readonly verbose?: boolean;
+}
+
+export function common(command: Command): Command {
+  return command
+    .option('-v, --verbose', 'errors with their stack')
+    .addOption(new Option('--log-level <level>', 'what to log').choices(LOG_LEVELS).default('warn'))
+    .addOption(
+      new Option(
+        '--log-format <format>',
+        'how (default: text on a terminal, otherwise json)',
+      ).choices(['text', 'json']),
+    );
+}
+
+/** Runs a command to its end; an error becomes a message and exit code 1. */
+export async function run(options: CommonOptions, command: () => Promise<number>): Promise<void> {
+  let code = FAILURE_CODE;
+  try {
+    code = await command();
+  } catch (error) {
+    process.stderr.write(`${errorText(error, options.verbose === true)}\n`);
+  }
+  // Pipes may still hold output; exit only when they took it.
+  await Promise.all([flushed(process.stdout), flushed(process.stderr)]);
+  process.exit(code);
+}
+
+function flushed(stream: NodeJS.WriteStream): Promise<void> {
+  return new Promise((resolve) => {
+    stream.write('', () => {
+      resolve();
+    });
+  });
+}
+
+export function positive(text: string): number {
+  const value = Number(text);
+  if (Number.isSafeInteger(value) && value >= 1) return value;
+  throw new InvalidArgumentError('It must be a whole number, at least 1.');
+}
+
+export function count(text: string): number {
+  const value = Number(text);
+  if (Number.isSafeInteger(value) && value >= 0) return value;
+  throw new InvalidArgumentError('It must be a whole number, 0 or more.');
+}
+
+export function port(text: string): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value >= 0 && value <= 65_535) return value;
+  throw new InvalidArgumentError('It must be a whole number from 0 to 65535.');
+}
+
+export function size(text: string): number {
+  const bytes = parseBytes(text);
+  if (bytes !== undefined && Number.isFinite(bytes) && bytes >= 0) return bytes;
+  throw new InvalidArgumentError('It must be a size, such as 500MB or 2GiB.');
+}
+
+export function time(text: string): number {
+  const ms = parseDurationMs(text);
+  if (ms !== undefined && ms >= 0) return ms;
+  throw new InvalidArgumentError('It must be a time, such as 5s, 500 ms or inf.');
+}
+
+/** Names are checked later, with everything else about them. */
+export function settings(text: string): Record<string, number | string | boolean> {
+  const found: Record<string, number | string | boolean> = {};
+  for (const part of text.split(/[\s,]+/).filter((word) => word !== '')) {
+    const match = /^([^=]+)=([^=]+)$/.exec(part);
+    if (match === null) {
+      throw new InvalidArgumentError(`"${part}" is not of the form name=value, such as pause=0.9.`);
+    }
+    const value = match[2] as string;
+    const number = Number(value);
+    found[match[1] as string] = value === 'false' ? false : Number.isNaN(number) ? value : number;
+  }
+  return found;
+}
+
+export function resources(text: string): Record<string, number> {
+  const found: Record<string, number> = {};
+  for (const part of text.split(/[\s,]+/).filter((word) => word !== '')) {
+    const match = /^([^=]+)=(\d+(?:\.\d+)?)$/.exec(part);
+    if (match === null) {
+      throw new InvalidArgumentError(`"${part}" is not of the form name=amount, such as GPU=1.`);
+    }
+    found[match[1] as string] = Number(match[2]);
+  }
+  return found;
+}
+
+/** A time after which something ends; 0 means never, as with Dask. */
+export function idleTime(text: string): string {
+  return time(text) === 0 ? 'inf' : text;
+}
+
+/** A flag that may be given several times. */
+export function collect(value: string, previous: readonly string[] = []): readonly string[] {
+  return [...previous, value];
+}

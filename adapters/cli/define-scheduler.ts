@@ -1,0 +1,87 @@
+import { type Command, Option } from 'commander';
+
+import { collect, common, type CommonOptions, idleTime, port, run } from './command-line.ts';
+import type { SchedulerFlags } from './scheduler-flags.ts';
+
+/** Adds the command `scheduler`. */
+export function defineScheduler(program: Command): void {
+  withDaskFlags(common(program.command('scheduler')))
+    .description('Start a scheduler. Prints its address as one line once it listens.')
+    .option('-c, --config <file>', 'configuration file (YAML, JSON or a JavaScript module)')
+    .option(
+      '--host <host>',
+      'host to listen on, or a URI; 0.0.0.0 for all (default: of the configuration)',
+    )
+    .option('--interface <name>', 'network interface to listen on, such as eth0')
+    .option(
+      '-p, --port <port>',
+      'port to listen on, with --dask that for Dask; 0 for any (default: of the configuration)',
+      port,
+    )
+    .option('--dask', 'also take the place of `dask scheduler`, for clients and workers of Dask')
+    .option(
+      '--dask-port <port>',
+      'port for Dask; --port is then that of the own protocol (default: --port, else 8786)',
+      port,
+    )
+    .option('--python <command>', 'Python with the packages of your Dask clients (default: found)')
+    .option(
+      '--tls-ca-file <file>',
+      "authority of Dask's certificates; Dask's address becomes tls://",
+    )
+    .option('--tls-cert <file>', "the scheduler's certificate for Dask (PEM)")
+    .option('--tls-key <file>', 'its key (PEM)')
+    .option('--idle-timeout <time>', 'close when there was nothing to do for so long', idleTime)
+    .option('--preload <module>', 'JavaScript module to load first (repeatable)', collect)
+    .option('--pid-file <file>', 'file for the process id; it is deleted at the end')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ yardmaster scheduler
+  tcp://127.0.0.1:8786
+  $ yardmaster scheduler --config cluster.yaml --host 0.0.0.0 --port 9000
+  $ yardmaster scheduler --dask
+  tcp://127.0.0.1:8786
+  tcp://127.0.0.1:8785
+
+With --dask the first line is the address for Dask, and the port of the other one keeps out of its way.
+
+Dask's address can be encrypted (--tls-ca-file, --tls-cert, --tls-key, or Dask's own configuration). Then it is
+the only one: the own protocol has no encryption, and does not listen. Otherwise there is neither encryption
+nor a password: listen only where everybody is trusted.
+
+With --dask the flags of \`dask scheduler\` are accepted, and Dask's own configuration (YAML files and
+DASK_DISTRIBUTED__SCHEDULER__... variables) has effect; \`yardmaster check-config --dask\` shows which.`,
+    )
+    .action(async (options: CommonOptions & SchedulerFlags) => {
+      const { schedulerCommand } = await import('./scheduler-command.ts');
+      await run(options, () => schedulerCommand(options));
+    });
+}
+
+/** The flags of `dask scheduler` that need `--dask`. */
+function withDaskFlags(command: Command): Command {
+  return command
+    .option(
+      '--scheduler-file <file>',
+      "file by which Dask's clients and workers find the scheduler",
+    )
+    .option(
+      '--contact-address <address>',
+      'address that they are told, when another one reaches it',
+    )
+    .option(
+      '--protocol <name>',
+      'protocol for Dask: tcp or tls (default: tcp, tls with certificates)',
+    )
+    .option('--dashboard-address <address>', 'host:port of the status page (default: :8787)')
+    .option('--dashboard', 'serve the status page (default)')
+    .option('--no-dashboard', 'serve no status page')
+    .addOption(new Option('--dashboard-prefix <prefix>').hideHelp())
+    .addOption(new Option('--use-xheaders <flag>').hideHelp())
+    .addOption(new Option('--show').hideHelp())
+    .addOption(new Option('--no-show').hideHelp())
+    .addOption(new Option('--jupyter').hideHelp())
+    .addOption(new Option('--no-jupyter').hideHelp());
+}

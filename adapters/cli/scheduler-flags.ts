@@ -1,0 +1,135 @@
+import { type Logger, YardmasterError } from '../../core/api/index.ts';
+import type { ConfigLayers } from '../../core/config/layers.ts';
+import { type DaskSettings, readDaskSettings } from '../app/dask-settings/index.ts';
+import {
+  checkDaskFlags,
+  type DaskFlags,
+  fromHere,
+  type Listening,
+  listeningOf,
+  preloadsOf,
+  protocolOf,
+  statusOptionsOf,
+} from './dask-flags.ts';
+import type { LogFlags } from './logger.ts';
+
+/** Flags of `scheduler`. */
+export interface SchedulerFlags extends LogFlags, DaskFlags {
+  readonly config?: string;
+  /** Also `host:port`, or a URI such as `tcp://0.0.0.0:8786`. */
+  readonly host?: string;
+  readonly port?: number;
+  readonly interface?: string;
+  /** As the configuration writes it. */
+  readonly idleTimeout?: string;
+  readonly preload?: readonly string[];
+  readonly pidFile?: string;
+  /** Also listen for Dask. */
+  readonly dask?: boolean;
+  readonly daskPort?: number;
+  readonly python?: string;
+  /** Certificates for Dask; with any of them its address is encrypted. */
+  readonly tlsCaFile?: string;
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
+}
+
+/** What the flags and Dask's configuration say together. */
+export interface SchedulerCommand extends Listening {
+  readonly dask: boolean;
+  readonly daskPort?: number;
+  readonly python?: string;
+  readonly tls: Readonly<Record<string, string>>;
+  /** Configurations around that of the file. */
+  readonly layers: ConfigLayers;
+  /** Options of the plugin `dask`, but for its address and certificates. */
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
+/** @throws YardmasterError `ERR_CONFIG` when flags contradict each other, or need `--dask` */
+export function prepareCommand(flags: SchedulerFlags, log: Logger): SchedulerCommand {
+  const { dask = false, daskPort, python, schedulerFile, contactAddress } = flags;
+  for (const line of checkDaskFlags(flags, dask)) log.warn({}, line);
+  const tls = tlsFilesOf(flags);
+  if (!dask && namesCertificates({ tls })) {
+    throw new YardmasterError(
+      'ERR_CONFIG',
+      "--tls-ca-file, --tls-cert and --tls-key encrypt the address for Dask; add --dask. Yardmaster's own protocol has no encryption yet",
+    );
+  }
+  const settings = dask ? readDaskSettings(process.env, python) : undefined;
+  if (settings !== undefined) reportSettings(settings, log);
+  const { protocol: scheme, ...options } = settings?.options ?? {};
+  const listening = listeningOf(flags);
+  if (listening.protocol === 'tcp' && namesCertificates({ tls })) {
+    throw new YardmasterError(
+      'ERR_CONFIG',
+      'certificates are named for an address that a flag wants without encryption; use tls:// in the place of tcp://, or leave the certificates out',
+    );
+  }
+  const isEncrypted = typeof scheme === 'string' && protocolOf(scheme) === 'tls';
+  return {
+    ...(isEncrypted ? { protocol: 'tls' as const } : {}),
+    ...listening,
+    dask,
+    tls,
+    ...(daskPort === undefined ? {} : { daskPort }),
+    ...(python === undefined ? {} : { python }),
+    layers: layersOf(flags, settings),
+    options: {
+      ...options,
+      ...statusOptionsOf(flags),
+      ...(schedulerFile === undefined ? {} : { schedulerFile }),
+      ...(contactAddress === undefined ? {} : { contactAddress }),
+    },
+  };
+}
+
+/** Once, at the start: what has an effect for those who look, and what has none for all. */
+function reportSettings(settings: DaskSettings, log: Logger): void {
+  for (const { key, value, source, to } of settings.taken) {
+    log.info({ key, value, source, to }, `Dask's configuration: ${key}`);
+  }
+  const { ignored } = settings;
+  if (ignored.length === 0) return;
+  const names = ignored.map(({ key }) => key);
+  log.warn(
+    { ignored },
+    `${names.length} keys of Dask's configuration have no effect here: ${names.join(', ')}; \`yardmaster check-config --dask\` says why`,
+  );
+}
+
+function layersOf(flags: SchedulerFlags, settings: DaskSettings | undefined): ConfigLayers {
+  const { idleTimeout, preload = [] } = flags;
+  const { javascript, python } =
+    flags.dask === true ? preloadsOf(preload) : { javascript: preload.map(fromHere), python: [] };
+  if (python.length > 0) {
+    throw new YardmasterError(
+      'ERR_CONFIG',
+      `--preload ${python.join(', ')}: Python modules cannot be loaded, as the scheduler is not a Python process; name a JavaScript module (docs/worker-plugins.md, "Preloaded modules")`,
+      { preload: python },
+    );
+  }
+  const scheduler = {
+    ...(idleTimeout === undefined ? {} : { idleTimeout }),
+    ...(javascript.length === 0 ? {} : { preload: javascript }),
+  };
+  return {
+    ...(settings === undefined ? {} : { defaults: settings.config }),
+    overrides: { scheduler },
+  };
+}
+
+/** The certificates that flags name, as options of the plugin `dask`. */
+function tlsFilesOf({ tlsCaFile, tlsCert, tlsKey }: SchedulerFlags): Record<string, string> {
+  return {
+    ...(tlsCaFile === undefined ? {} : { caFile: tlsCaFile }),
+    ...(tlsCert === undefined ? {} : { cert: tlsCert }),
+    ...(tlsKey === undefined ? {} : { key: tlsKey }),
+  };
+}
+
+/** Whether a flag names a certificate. */
+export function namesCertificates({ tls }: Pick<SchedulerCommand, 'tls'>): boolean {
+  return Object.keys(tls).length > 0;
+}

@@ -1,6 +1,5 @@
 import {
   type ActiveMemoryManagerPolicy,
-  type AmmPolicyClass,
   definePlugin,
   type LoadedExtension,
   MEMORY_MEASURES,
@@ -38,7 +37,7 @@ export interface AmmOptions {
  * workers: `amm.retireWorkers`, `amm.rebalance`, `amm.replicate`, `amm.workersToClose`,
  * `amm.adaptiveTarget`.
  */
-export default definePlugin<AmmOptions>({
+export default definePlugin<AmmOptions, readonly ActiveMemoryManagerPolicy<unknown>[]>({
   name: 'amm',
   apiVersion: PLUGIN_API_VERSION,
   optionsSchema: {
@@ -60,7 +59,9 @@ export default definePlugin<AmmOptions>({
       },
     },
   },
-  async setup(context, { start, intervalMs, measure, policies }) {
+  load: (loader, { policies: entries }) =>
+    loader.loadAll({ entries, at: ['policies'], make: makePolicy }),
+  setup(context, { start, intervalMs, measure }, policies) {
     const book = new ReplicaBook();
     const makeManager = (): MemoryManager =>
       new MemoryManager({
@@ -74,10 +75,7 @@ export default definePlugin<AmmOptions>({
       });
     const manager = makeManager();
     manager.policies.add(new KeepReplicas({}));
-    for (const [index, entry] of policies.entries()) {
-      const loaded = await context.load(entry, ['policies', index]);
-      manager.policies.add(makePolicy(loaded));
-    }
+    for (const policy of policies) manager.policies.add(policy);
 
     let timer: Timer | undefined;
     const main = {
@@ -124,22 +122,28 @@ export default definePlugin<AmmOptions>({
   },
 });
 
-/** A class is made with its options; an instance is taken as it is. */
-function makePolicy({
-  exported,
-  options,
-  source,
-}: LoadedExtension): ActiveMemoryManagerPolicy<unknown> {
-  const made: unknown =
-    typeof exported === 'function'
-      ? new (exported as unknown as AmmPolicyClass)(options as never)
-      : exported;
-  if (typeof (made as { run?: unknown } | null | undefined)?.run === 'function') {
-    return made as ActiveMemoryManagerPolicy<unknown>;
+/**
+ * A class is made with its options; an instance is taken as it is.
+ * @throws YardmasterError `ERR_PLUGIN_LOAD`
+ */
+function makePolicy(loaded: LoadedExtension): ActiveMemoryManagerPolicy<unknown> {
+  const { source, exported } = loaded;
+  const instead = loaded.insteadOf('amm-policy');
+  const made = instead === '' && exported !== undefined ? loaded.create() : undefined;
+  const run: unknown = (made as { run?: unknown } | null | undefined)?.run;
+  if (typeof run !== 'function') {
+    throw new YardmasterError(
+      'ERR_PLUGIN_LOAD',
+      `${source} is no policy of the memory manager: it has no method run; extend ActiveMemoryManagerPolicy${instead}`,
+      { source },
+    );
   }
-  throw new YardmasterError(
-    'ERR_PLUGIN_LOAD',
-    `${source} is no policy of the memory manager: it has no method run; extend ActiveMemoryManagerPolicy`,
-    { source },
-  );
+  if (run.constructor.name.startsWith('Async')) {
+    throw new YardmasterError(
+      'ERR_PLUGIN_LOAD',
+      `run of ${source} is asynchronous; a round is one step of the scheduler, so write *run(amm) without async`,
+      { source },
+    );
+  }
+  return made as ActiveMemoryManagerPolicy<unknown>;
 }

@@ -11,14 +11,20 @@ export function errorText(error: unknown, verbose: boolean): string {
   const lines = [headline(error)];
   let cause = causeOf(error);
   for (let depth = 0; cause !== undefined && depth < CAUSES_MAX; depth++) {
-    // A message that repeats its cause, as many do, needs no second line.
-    if (!lines.some((line) => line.includes(messageOf(cause)))) {
-      lines.push(`  because: ${headline(cause)}`);
-    }
+    if (!isSaid(cause, lines.join('\n'))) lines.push(`  because: ${headline(cause)}`);
     cause = causeOf(cause);
   }
   if (verbose && error instanceof Error && error.stack !== undefined) lines.push(error.stack);
   return lines.join('\n');
+}
+
+/** A message that repeats its cause, as many do, needs no second line. Of a list each line may be elsewhere. */
+function isSaid(cause: unknown, text: string): boolean {
+  const message = messageOf(cause);
+  if (text.includes(message)) return true;
+  const [first = '', ...rest] = message.split('\n').map((line) => line.trim());
+  const parts = rest.length > 0 && first.endsWith(':') ? rest : [first, ...rest];
+  return parts.every((part) => text.includes(part));
 }
 
 function headline(error: unknown): string {

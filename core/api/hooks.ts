@@ -3,6 +3,21 @@ import type { TaskFailure } from '../state/task.ts';
 import type { TaskStateName } from '../state/task-state-name.ts';
 import type { ClientView, TaskView, WorkerView } from './views.ts';
 
+/**
+ * What a hook may return: anything but a promise, and it is ignored. An `async` hook does not compile,
+ * because nothing waits for it.
+ */
+export type HookResult =
+  | void
+  | undefined
+  | null
+  | string
+  | number
+  | boolean
+  | bigint
+  | symbol
+  | (object & { readonly then?: never });
+
 /** What a worker reported with the transition, if a report caused it. */
 export interface TransitionDetails {
   readonly worker?: string;
@@ -55,20 +70,20 @@ export interface SchedulerHooks {
     finish: TaskStateName,
     stimulusId: string,
     details: TransitionDetails,
-  ): void;
+  ): HookResult;
   /** A graph was added; its first transition follows. */
-  graphUpdated(update: GraphUpdate): void;
+  graphUpdated(update: GraphUpdate): HookResult;
   /** A worker is registered; tasks that waited for one like it follow. */
-  workerAdded(worker: WorkerView, stimulusId: string): void;
+  workerAdded(worker: WorkerView, stimulusId: string): HookResult;
   /** A worker is out of the tables, and its tasks have been placed anew. */
-  workerRemoved(worker: WorkerView, stimulusId: string, loss: WorkerLoss): void;
-  workerStatusChanged(worker: WorkerView, stimulusId: string): void;
-  clientAdded(client: ClientView, stimulusId: string): void;
-  clientRemoved(client: ClientView, stimulusId: string): void;
+  workerRemoved(worker: WorkerView, stimulusId: string, loss: WorkerLoss): HookResult;
+  workerStatusChanged(worker: WorkerView, stimulusId: string): HookResult;
+  clientAdded(client: ClientView, stimulusId: string): HookResult;
+  clientRemoved(client: ClientView, stimulusId: string): HookResult;
   /** All tasks were forgotten. */
-  restarted(stimulusId: string): void;
+  restarted(stimulusId: string): HookResult;
   /** Something was published under a topic. */
-  eventLogged(topic: string, message: unknown): void;
+  eventLogged(topic: string, message: unknown): HookResult;
 }
 
 /** Names of the hooks. */

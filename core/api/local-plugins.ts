@@ -3,6 +3,7 @@ import type { WorkerIdentity, WorkerStatus } from '../state/worker.ts';
 import type { WorkerTaskStateName } from '../state/worker-task-state-name.ts';
 import type { Clock, Timer } from './clock.ts';
 import type { YardmasterError } from './errors.ts';
+import type { HookResult } from './hooks.ts';
 import type { Logger } from './plugin.ts';
 
 /** What every plugin outside of the scheduler receives when it is set up. */
@@ -40,12 +41,12 @@ export interface WorkerHooks {
     start: WorkerTaskStateName,
     finish: WorkerTaskStateName,
     stimulusId: string,
-  ): void;
+  ): HookResult;
   /** It was paused, goes on, or is about to close. */
-  statusChanged(status: WorkerStatus): void;
+  statusChanged(status: WorkerStatus): HookResult;
   /** The connection to the scheduler is lost; `schedulerBack` or the end follows. */
-  schedulerLost(): void;
-  schedulerBack(): void;
+  schedulerLost(): HookResult;
+  schedulerBack(): HookResult;
 }
 
 /** What the `setup` of a worker plugin returns. */
@@ -102,10 +103,10 @@ export interface NannyPluginContext extends LocalPluginContext {
 /** What a nanny tells its plugins. All are synchronous. */
 export interface NannyHooks {
   /** A process is about to be started. What is written into `environment` is there in the process. */
-  processStarting(environment: Record<string, string>): void;
+  processStarting(environment: Record<string, string>): HookResult;
   /** The worker in the process has registered. */
-  processRegistered(address: string): void;
-  processEnded(ending: ProcessEnding): void;
+  processRegistered(address: string): HookResult;
+  processEnded(ending: ProcessEnding): HookResult;
 }
 
 /** What the `setup` of a nanny plugin returns. */

@@ -118,11 +118,43 @@ export interface UseEntry {
 export interface LoadedExtension {
   /** The export: a definition, a class, or an instance. */
   readonly exported: unknown;
+  /**
+   * An instance of the class, made with the checked options; anything else as it is.
+   * @throws YardmasterError `ERR_PLUGIN_LOAD` when the constructor throws
+   */
+  create(): unknown;
+  /**
+   * For the end of a message about what cannot be used: `; it is a transport, which belongs under
+   * scheduler.transport`, or '' when that is not clear.
+   */
+  insteadOf(wanted: ExtensionKind): string;
   /** Checked, with defaults filled in. */
   readonly options: Readonly<Record<string, unknown>>;
   /** For messages to people: `EnsureBroadcast from ./policies.js`. */
   readonly source: string;
 }
+
+/** Loads what the options of a plugin name, before anything is set up. */
+export interface ExtensionLoader {
+  /**
+   * Loads the entries of a list and makes something of each.
+   * @throws YardmasterError with the problems of all entries
+   */
+  loadAll<T>(wanted: WantedExtensions<T>): Promise<T[]>;
+}
+
+/** A list of extensions in the options of a plugin. */
+export interface WantedExtensions<T> {
+  readonly entries: readonly UseEntry[];
+  /** Where the list stands in the plugin's options, for messages: `['policies']`. */
+  readonly at: readonly (string | number)[];
+  /** May throw, which becomes a problem of that entry. */
+  make(loaded: LoadedExtension): T;
+}
+
+/** What a `use` can name. */
+export type ExtensionKind =
+  'plugin' | 'worker-plugin' | 'nanny-plugin' | 'policy' | 'amm-policy' | 'transport';
 
 /**
  * Short names of what is built in, with what loads each: a definition or a class. Nothing is loaded
@@ -141,7 +173,7 @@ export interface PluginInstance extends HookTable {
 }
 
 /** A plugin that a config file can name. */
-export interface PluginDefinition<Options = unknown> {
+export interface PluginDefinition<Options = unknown, Loaded = unknown> {
   readonly kind: 'plugin';
   readonly name: string;
   readonly apiVersion: number;
@@ -149,17 +181,23 @@ export interface PluginDefinition<Options = unknown> {
   readonly optionsSchema?: object;
   /** Names of plugins that must come before this one; checked, never used to reorder. */
   readonly requires?: readonly string[];
+  /**
+   * Loads what the options name, before any plugin is set up, so that `check-config` finds what is wrong
+   * with it. What it returns is the third argument of `setup`.
+   */
+  load?(loader: ExtensionLoader, options: Options): Promise<Loaded>;
   /** May be async; ten seconds at most. */
   setup(
     context: PluginContext,
     options: Options,
+    loaded: Loaded,
   ): PluginInstance | void | Promise<PluginInstance | void>;
 }
 
 /** Declares a plugin; types its options and its hooks. */
-export function definePlugin<Options = Record<string, never>>(
-  definition: Omit<PluginDefinition<Options>, 'kind'>,
-): PluginDefinition<Options> {
+export function definePlugin<Options = Record<string, never>, Loaded = undefined>(
+  definition: Omit<PluginDefinition<Options, Loaded>, 'kind'>,
+): PluginDefinition<Options, Loaded> {
   return { kind: 'plugin', ...definition };
 }
 

@@ -1,16 +1,16 @@
 import { YardmasterError } from '../api/errors.ts';
 import type { Builtins, UseEntry } from '../api/plugin.ts';
 import { type PolicySlots, SLOT_NAMES, type SlotName } from '../api/policies.ts';
-import { type Problem, problemLine, type Segment } from '../config/errors.ts';
+import type { Segment } from '../config/errors.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { OnError } from '../config/types.ts';
 import type { Named } from '../kernel/ports.ts';
 import type { Place } from './extension-options.ts';
-import { loadExtension } from './load-extension.ts';
-import { type Blueprint, blueprintOf } from './plugin-blueprint.ts';
+import { type Blueprint, blueprintOf, checkRequired } from './plugin-blueprint.ts';
 import type { PluginResolver } from './plugin-resolver.ts';
 import { loadPolicy } from './policy-loader.ts';
 import type { PolicySlotTable } from './policy-slots.ts';
+import { ProblemList } from './problem-list.ts';
 
 /** What decides when a configuration names nothing, and when a policy fails. */
 export const DEFAULT_POLICIES: Readonly<Record<SlotName, string>> = {
@@ -49,20 +49,18 @@ export async function loadPolicies(
   { config, origin }: LoadedConfig,
 ): Promise<void> {
   const builtin: Partial<Record<SlotName, Named<PolicySlots[SlotName]>>> = {};
-  const errors: unknown[] = [];
+  const problems = new ProblemList(origin);
   for (const slot of SLOT_NAMES) {
     const at = ['scheduler', 'policies', slot];
     const place = { origin, optionsAt: [...at, 'options'] };
     builtin[slot] = await loadPolicy(resolver, slot, { use: DEFAULT_POLICIES[slot] }, place);
     const entry = config.scheduler.policies[slot];
     if (entry === undefined) continue;
-    try {
+    await problems.attempt(at, async () => {
       slots.provide(slot, await loadPolicy(resolver, slot, entry, place), CONFIGURATION);
-    } catch (error) {
-      errors.push(placed(error, at, place));
-    }
+    });
   }
-  throwAll(errors);
+  problems.throwIfAny();
   slots.setBuiltin(builtin as never);
 }
 
@@ -75,19 +73,17 @@ export async function loadShadows(
   { config, origin }: LoadedConfig,
 ): Promise<ReadonlyMap<SlotName, Named<PolicySlots[SlotName]>>> {
   const shadows = new Map<SlotName, Named<PolicySlots[SlotName]>>();
-  const errors: unknown[] = [];
+  const problems = new ProblemList(origin);
   for (const slot of SLOT_NAMES) {
     const entry = config.scheduler.shadows[slot];
     if (entry === undefined) continue;
     const at = ['scheduler', 'shadows', slot];
     const place = { origin, optionsAt: [...at, 'options'] };
-    try {
+    await problems.attempt(at, async () => {
       shadows.set(slot, await loadPolicy(resolver, slot, entry, place));
-    } catch (error) {
-      errors.push(placed(error, at, place));
-    }
+    });
   }
-  throwAll(errors);
+  problems.throwIfAny();
   return shadows;
 }
 
@@ -101,45 +97,28 @@ export async function loadBlueprints(
   builtins: Builtins,
 ): Promise<Blueprint[]> {
   const blueprints: Blueprint[] = [];
-  const errors: unknown[] = [];
-  for (const { entry, onError, at, place } of wantedPlugins(loaded, builtins)) {
-    try {
+  const problems = new ProblemList(loaded.origin);
+  for (const { entry, onError, at, place: optionsPlace } of wantedPlugins(loaded, builtins)) {
+    await problems.attempt(at, async () => {
       const resolved = await resolver.resolve(entry.use, 'plugin');
       const { options } = entry;
-      const request = { onError, place, ...(options === undefined ? {} : { options }) };
+      const request = {
+        onError,
+        place: optionsPlace,
+        ...(options === undefined ? {} : { options }),
+      };
       const blueprint = blueprintOf(resolved, request);
       checkUnique(blueprint, blueprints);
+      const names = blueprints.map(({ name }) => name);
       blueprints.push(blueprint);
-    } catch (error) {
-      errors.push(placed(error, at, place));
-    }
+      // In code the name of the plugin says enough.
+      const place = loaded.origin.file === undefined ? undefined : at;
+      await problems.attempt(place, () => checkRequired(blueprint, names));
+      await blueprint.load(resolver);
+    });
   }
-  errors.push(...(await ammPolicyErrors(resolver, loaded, builtins)));
-  throwAll(errors);
+  problems.throwIfAny();
   return blueprints;
-}
-
-/**
- * The manager loads its policies itself, when it is set up. What is wrong with them should be told
- * together with everything else, and before anything runs.
- */
-async function ammPolicyErrors(
-  resolver: PluginResolver,
-  { config, origin }: LoadedConfig,
-  builtins: Builtins,
-): Promise<unknown[]> {
-  if (!Object.hasOwn(builtins, AMM)) return [];
-  const errors: unknown[] = [];
-  for (const [index, entry] of config.scheduler.activeMemoryManager.policies.entries()) {
-    const at = ['scheduler', 'activeMemoryManager', 'policies', index];
-    const place = { origin, optionsAt: [...at, 'options'] };
-    try {
-      await loadExtension(resolver, entry, place);
-    } catch (error) {
-      errors.push(placed(error, at, place));
-    }
-  }
-  return errors;
 }
 
 function wantedPlugins({ config, origin }: LoadedConfig, builtins: Builtins): Wanted[] {
@@ -173,34 +152,5 @@ function checkUnique(blueprint: Blueprint, others: readonly Blueprint[]): void {
     'ERR_PLUGIN_LOAD',
     `there are two plugins "${blueprint.name}", from ${other.source} and from ${blueprint.source}; remove one, or give it another name`,
     { plugin: blueprint.name },
-  );
-}
-
-/** Says where in the configuration something was named that could not be loaded. */
-function placed(error: unknown, at: readonly Segment[], { origin }: Place): unknown {
-  if (!YardmasterError.is(error) || error.code === 'ERR_CONFIG') return error;
-  const problem: Problem = { at: [...at, 'use'], message: '' };
-  const where = problemLine(problem, origin).trimEnd();
-  return new YardmasterError(error.code, `${where}: ${error.message}`, error.data, {
-    cause: error,
-  });
-}
-
-/** One error as it is; several as one, with all of their lines. */
-function throwAll(errors: readonly unknown[]): void {
-  if (errors.length === 0) return;
-  if (errors.length === 1) throw errors[0];
-  const lines = errors.flatMap((error) => {
-    const { message } = error as Error;
-    // An ERR_CONFIG has a headline and indented lines.
-    return YardmasterError.is(error, 'ERR_CONFIG')
-      ? message.split('\n').slice(1)
-      : [`  ${message}`];
-  });
-  throw new YardmasterError(
-    'ERR_CONFIG',
-    `the configuration has ${lines.length} problems:\n${lines.join('\n')}`,
-    { problems: lines.map((line) => ({ line: line.trim() })) },
-    { cause: errors[0] },
   );
 }

@@ -2,6 +2,7 @@ import type { LoadedConfig } from '../config/load.ts';
 import { blueprintOf } from './plugin-blueprint.ts';
 import { PluginResolver } from './plugin-resolver.ts';
 import { Preloads } from './preloads.ts';
+import { ProblemList } from './problem-list.ts';
 import type { Clock } from '../api/clock.ts';
 import type { Logger } from '../api/plugin.ts';
 
@@ -15,16 +16,28 @@ export async function checkWorkerExtensions(
 ): Promise<void> {
   const { worker } = config;
   const resolver = new PluginResolver({}, folder);
+  const problems = new ProblemList(origin);
   for (const [field, kind] of [
     ['plugins', 'worker-plugin'],
     ['nannyPlugins', 'nanny-plugin'],
   ] as const) {
     for (const [index, { use, options, onError }] of worker[field].entries()) {
-      const place = { origin, optionsAt: ['worker', field, index, 'options'] };
+      const at = ['worker', field, index];
+      const place = { origin, optionsAt: [...at, 'options'] };
       const given = options === undefined ? {} : { options };
-      blueprintOf(await resolver.resolve(use, kind), { kind, onError, place, ...given });
+      await problems.attempt(at, async () => {
+        blueprintOf(await resolver.resolve(use, kind), { kind, onError, place, ...given });
+      });
     }
   }
-  await Preloads.load(worker.preload, resolver, { role: 'worker', ...around });
-  await Preloads.load(worker.nannyPreload, resolver, { role: 'nanny', ...around });
+  for (const [field, role] of [
+    ['preload', 'worker'],
+    ['nannyPreload', 'nanny'],
+  ] as const) {
+    const place = { origin, at: ['worker', field] };
+    await problems.attempt(undefined, () =>
+      Preloads.load(worker[field], resolver, { role, ...around }, place),
+    );
+  }
+  problems.throwIfAny();
 }

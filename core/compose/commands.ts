@@ -52,6 +52,7 @@ export class Commands {
       ['executing', (parameters) => this.executing(textsIn('executing', 'workers', parameters))],
       ['idle-since', () => this.scope.idle.look()],
       ['plugins', () => this.scope.plugins()],
+      ['commands', () => this.names()],
       ['events', (parameters) => this.events(parameters)],
       ...this.scope.policies.commands,
       ...this.scope.workerPlugins.commands,
@@ -64,10 +65,9 @@ export class Commands {
   run(name: string, parameters: unknown, caller: Caller): unknown {
     const handler = this.builtin.get(name) ?? this.ofPlugin(name);
     if (handler !== undefined) return handler(parameters, caller);
-    const known = this.names();
     throw new YardmasterError(
       'ERR_PROTOCOL',
-      `there is no command "${name}"${hint(name, known)}; there are ${known.join(', ')}`,
+      `there is no command "${name}"${suggestion(name, this.names())}`,
       { command: name },
     );
   }
@@ -157,6 +157,16 @@ export class Commands {
       { command: 'events', field: 'topic' },
     );
   }
+}
+
+/** The nearest name, or the commands of the same plugin, or where to find all. */
+function suggestion(name: string, known: readonly string[]): string {
+  const near = hint(name, known);
+  if (near !== '') return near;
+  const dot = name.indexOf('.');
+  const ofPlugin = known.filter((one) => dot > 0 && one.startsWith(name.slice(0, dot + 1)));
+  if (ofPlugin.length > 0) return `; that plugin has ${ofPlugin.join(', ')}`;
+  return '; the command "commands" lists all';
 }
 
 function keysOf(tasks: Iterable<TaskState>): string[] {

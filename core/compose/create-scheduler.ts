@@ -3,6 +3,7 @@ import type { Logger } from '../api/plugin.ts';
 import { type LoadedConfig, loadConfigFile, loadConfigObject } from '../config/load.ts';
 import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
 import { checkWorkerExtensions } from './check-worker-extensions.ts';
+import { ProblemList } from './problem-list.ts';
 import { SchedulerHost } from './scheduler-host.ts';
 
 export type {
@@ -35,9 +36,14 @@ export async function checkConfig(options: CreateSchedulerOptions): Promise<stri
   const log = options.log ?? stderrLogger();
   const host = new SchedulerHost(loaded, { ...options, log });
   try {
-    await host.load();
-    await checkWorkerExtensions(loaded, { clock: options.clock, log });
-    await host.checkAddress();
+    const problems = new ProblemList(loaded.origin);
+    await problems.attempt(undefined, () => host.load());
+    await problems.attempt(undefined, () =>
+      checkWorkerExtensions(loaded, { clock: options.clock, log }),
+    );
+    // A transport that could not be loaded would be missed here once more.
+    if (problems.isEmpty) await problems.attempt(undefined, () => host.checkAddress());
+    problems.throwIfAny();
     return host.bootReport();
   } finally {
     await host.close();

@@ -2,11 +2,26 @@ import { EventEmitter } from 'eventemitter3';
 import { YardmasterError } from '../api/errors.ts';
 import type { EventName, EventSource, SchedulerEvents } from '../api/events.ts';
 import type { Logger } from '../api/plugin.ts';
+import { countData, countText, FailureCount, isReported } from '../util/failure-count.ts';
+import { isPromise } from '../util/is-promise.ts';
 import { inject, injectable } from './di.ts';
 import { LOGGER } from './tokens.ts';
 
 type Listener = (...args: never[]) => unknown;
 type Wrapped = (...args: unknown[]) => void;
+
+/** @param hook - `event:worker-added` */
+export type ListenerFailure = (hook: string, cause: unknown) => void;
+
+/** How to listen. */
+export interface ListenOptions {
+  /** Called when the listener threw, or returned a promise that was rejected. Default: reports it. */
+  readonly onFailure?: ListenerFailure;
+  /** Listen to one event alone. */
+  readonly isOnce?: boolean;
+  /** Called before the listener. */
+  readonly onCalled?: () => void;
+}
 
 /**
  * The outer event bus. Events of a stimulus are held until it is complete; a listener that throws
@@ -20,16 +35,37 @@ export class EventBus implements EventSource {
   private readonly held: (readonly [name: EventName, args: readonly unknown[]])[] = [];
   private isHolding = false;
   private isFlushing = false;
+  private readonly failures = new FailureCount();
 
   constructor(@inject(LOGGER.id) private readonly log: Logger) {}
 
   on<Name extends EventName>(name: Name, listener: SchedulerEvents[Name]): void {
-    this.emitter.on(name, this.wrap(name, listener));
+    this.listen(name, listener);
   }
 
   once<Name extends EventName>(name: Name, listener: SchedulerEvents[Name]): void {
-    const wrapped = this.wrap(name, listener, () => this.unwrap(name, listener, wrapped));
-    this.emitter.once(name, wrapped);
+    this.listen(name, listener, { isOnce: true });
+  }
+
+  /**
+   * As `on` and `once`.
+   * @returns what ends it
+   */
+  listen<Name extends EventName>(
+    name: Name,
+    listener: SchedulerEvents[Name],
+    { onFailure = this.reportFailure, isOnce = false, onCalled }: ListenOptions = {},
+  ): () => void {
+    const wrapped = this.wrap(name, listener, onFailure, () => {
+      if (isOnce) this.unwrap(name, listener, wrapped);
+      onCalled?.();
+    });
+    if (isOnce) this.emitter.once(name, wrapped);
+    else this.emitter.on(name, wrapped);
+    return () => {
+      this.emitter.off(name, wrapped);
+      this.unwrap(name, listener, wrapped);
+    };
   }
 
   off<Name extends EventName>(name: Name, listener: SchedulerEvents[Name]): void {
@@ -73,14 +109,20 @@ export class EventBus implements EventSource {
     this.isFlushing = false;
   }
 
-  private wrap(name: EventName, listener: Listener, before?: () => void): Wrapped {
+  private wrap(
+    name: EventName,
+    listener: Listener,
+    onFailure: ListenerFailure,
+    before: () => void,
+  ): Wrapped {
+    const hook = `event:${name}`;
     const wrapped: Wrapped = (...args) => {
-      before?.();
+      before();
       try {
         const result = (listener as (...given: unknown[]) => unknown)(...args);
-        if (result instanceof Promise) result.catch((thrown: unknown) => this.failed(name, thrown));
+        if (isPromise(result)) result.then(undefined, (thrown: unknown) => onFailure(hook, thrown));
       } catch (thrown) {
-        this.failed(name, thrown);
+        onFailure(hook, thrown);
       }
     };
     const ofEvent = this.wrappers.get(name) ?? new Map<Listener, Wrapped[]>();
@@ -96,17 +138,21 @@ export class EventBus implements EventSource {
     else ofEvent?.set(listener, left);
   }
 
-  private failed(name: EventName, cause: unknown): void {
+  /** For listeners of the program around the scheduler. */
+  private readonly reportFailure: ListenerFailure = (hook, cause) => {
+    const name = hook.slice('event:'.length);
+    const count = this.failures.add(hook);
+    if (!isReported(count)) return;
     const error = new YardmasterError(
       'ERR_PLUGIN_HOOK',
-      `a listener of the event "${name}" threw: ${messageOf(cause)}`,
-      { hook: `event:${name}` },
+      `a listener of the event "${name}" threw: ${messageOf(cause)}${countText(count, 'event')}`,
+      { hook, ...countData(count) },
       { cause },
     );
     this.log.error({ err: error }, error.message);
     // A listener of `error` that throws is only logged: it would be told of itself for ever.
     if (name !== 'error') this.emit('error', error);
-  }
+  };
 }
 
 function messageOf(thrown: unknown): string {

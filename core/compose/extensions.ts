@@ -1,4 +1,3 @@
-import type { YardmasterError } from '../api/errors.ts';
 import type { SchedulerHooks } from '../api/hooks.ts';
 import type { PolicySlots, SlotName } from '../api/policies.ts';
 import type { LoadedConfig } from '../config/load.ts';
@@ -8,13 +7,14 @@ import { compilePorts } from './compile-ports.ts';
 import { Container } from './container.ts';
 import { EventBus } from './event-bus.ts';
 import { AT_RUN_TIME } from './extension-options.ts';
-import { HookRegistry, type Observer } from './hook-table.ts';
+import { type FailureReport, HookRegistry, type Observer } from './hook-table.ts';
 import type { PluginHost } from './loaded-plugin.ts';
 import { type Blueprint, blueprintOf } from './plugin-blueprint.ts';
 import { PluginLifecycle } from './plugin-lifecycle.ts';
 import { PluginResolver } from './plugin-resolver.ts';
 import { loadPolicy } from './policy-loader.ts';
 import { PolicySlotTable } from './policy-slots.ts';
+import { ProblemList } from './problem-list.ts';
 import type { AddPluginOptions, CreateSchedulerOptions, PluginInfo } from './scheduler.ts';
 import * as tokens from './tokens.ts';
 
@@ -65,14 +65,21 @@ export class Extensions {
     this.slots = container.get(tokens.SLOTS);
     this.resolver = container.get(tokens.RESOLVER);
     this.lifecycle = container.get(tokens.LIFECYCLE);
-    this.hooks.onFailure = (observer, error) => this.hookFailed(observer, error);
+    this.hooks.onFailure = (observer, failure) => this.hookFailed(observer, failure);
   }
 
   /** Loads policies and plugins and checks their options; nothing is set up. */
   async load(): Promise<void> {
-    await loadPolicies(this.slots, this.resolver, this.loaded);
-    this.shadows = await loadShadows(this.resolver, this.loaded);
-    this.blueprints = await loadBlueprints(this.resolver, this.loaded, this.options.builtins);
+    const { resolver, loaded, slots } = this;
+    const problems = new ProblemList(loaded.origin);
+    await problems.attempt(undefined, () => loadPolicies(slots, resolver, loaded));
+    await problems.attempt(undefined, async () => {
+      this.shadows = await loadShadows(resolver, loaded);
+    });
+    await problems.attempt(undefined, async () => {
+      this.blueprints = await loadBlueprints(resolver, loaded, this.options.builtins);
+    });
+    problems.throwIfAny();
   }
 
   /** Sets up and starts what was loaded. The cluster has to be there. */
@@ -118,6 +125,7 @@ export class Extensions {
       const blueprint = blueprintOf(resolved, { onError, place: AT_RUN_TIME, ...given });
       const { name } = blueprint;
       if (idempotent && this.lifecycle.get(name) !== undefined) return name;
+      await blueprint.load(this.resolver);
       await this.lifecycle.start(await this.lifecycle.add(blueprint));
       this.bus.emit('plugin-added', name);
       return name;
@@ -185,8 +193,11 @@ export class Extensions {
     return result;
   }
 
-  private hookFailed(observer: Observer, error: YardmasterError): void {
-    this.host.report(error);
+  private hookFailed(observer: Observer, { error, isReported }: FailureReport): void {
+    // A listener of the event `error` that throws would be called with its own failure again and again.
+    if (isReported && error.data['hook'] === 'event:error') {
+      this.options.log.error({ err: error }, error.message);
+    } else if (isReported) this.host.report(error);
     if (observer.onError === 'disable') this.lifecycle.disable(observer.plugin);
     else if (observer.onError === 'crash') {
       this.host.stopBecause(`plugin "${observer.plugin}" failed and its onError is crash`, error);

@@ -1,10 +1,12 @@
 import { YardmasterError } from '../api/errors.ts';
 import { HOOK_NAMES, type HookName, type HookTable, type SchedulerHooks } from '../api/hooks.ts';
 import type { Clock } from '../api/clock.ts';
-import { hint } from '../config/errors.ts';
 import type { OnError } from '../config/types.ts';
 import type { HookCalls } from '../kernel/ports.ts';
+import { countData, countText, FailureCount, isReported } from '../util/failure-count.ts';
+import { isPromise } from '../util/is-promise.ts';
 import { inject, injectable } from './di.ts';
+import { checkHookNames } from './hook-check.ts';
 import { CLOCK } from './tokens.ts';
 
 type Handler = (...args: unknown[]) => unknown;
@@ -24,16 +26,37 @@ export interface HookCounters {
 /** One call in so many is timed. A power of two. */
 const SAMPLE = 64;
 
-/** Told when a hook threw or returned a promise. Must not throw. */
-export type HookFailureHandler = (observer: Observer, error: YardmasterError) => void;
+/** What a plugin did wrong. */
+export interface PluginFailure {
+  /** `workerAdded`, `every`, `event:worker-added` */
+  readonly hook: string;
+  /** For messages: `the hook workerAdded of plugin "counter"`. */
+  readonly subject: string;
+  readonly cause: unknown;
+  readonly stimulusId?: string;
+}
+
+/** Called when a hook, timer or listener of a plugin threw, or a hook returned a promise. Must not throw. */
+export type HookFailureHandler = (observer: Observer, report: FailureReport) => void;
+
+/** One failure of a plugin. */
+export interface FailureReport {
+  readonly error: YardmasterError;
+  /** The 1st, 2nd, 4th, 8th … of its kind. The others are only counted. */
+  readonly isReported: boolean;
+}
 
 /** The hooks of one plugin. */
 export class Observer {
   readonly counters = new Map<HookName, HookCounters>();
   /** A detached observer is not called any more, not even for the rest of the present stimulus. */
   isDetached = false;
-  /** All errors of its hooks. */
+  /** All errors of its hooks, timers and listeners. */
   errorCount = 0;
+  /** By hook, timer and listener. */
+  readonly failures = new FailureCount();
+  /** Hooks that have returned a promise, which is reported once. */
+  readonly asyncHooks = new Set<HookName>();
 
   constructor(
     readonly plugin: string,
@@ -118,7 +141,8 @@ export class HookRegistry {
         const result = handler.call(instance, a, b, c, d, e);
         if (result !== undefined) this.checkResult(observer, name, counters, result);
       } catch (cause) {
-        this.fail(observer, counters, this.hookError(observer, name, cause));
+        counters.errors++;
+        this.failed(observer, this.failureOf(observer, name, cause));
       }
       if (!isTimed) return;
       const durationMs = this.clock.nowMs() - startMs;
@@ -128,45 +152,56 @@ export class HookRegistry {
     };
   }
 
+  /**
+   * A hook, timer or listener of a plugin threw. Counts it, and has the host do what the plugin's
+   * `onError` says.
+   */
+  failed(observer: Observer, { hook, subject, cause, stimulusId }: PluginFailure): void {
+    const { plugin } = observer;
+    const count = observer.failures.add(hook);
+    const message = cause instanceof Error ? cause.message : String(cause);
+    const error = new YardmasterError(
+      'ERR_PLUGIN_HOOK',
+      `${subject} threw: ${message}${countText(count, kindOf(hook))}`,
+      { plugin, hook, ...countData(count), ...(stimulusId === undefined ? {} : { stimulusId }) },
+      { cause },
+    );
+    this.report(observer, { error, isReported: isReported(count) });
+  }
+
   private checkResult(
     observer: Observer,
     name: HookName,
     counters: HookCounters,
     result: unknown,
   ): void {
-    const { then } = result as { then?: unknown };
-    if (typeof then !== 'function') return;
+    if (!isPromise(result)) return;
     const { plugin } = observer;
-    Promise.resolve(result).catch((cause: unknown) =>
-      this.fail(observer, counters, this.hookError(observer, name, cause)),
-    );
+    result.then(undefined, (cause: unknown) => {
+      counters.errors++;
+      this.failed(observer, this.failureOf(observer, name, cause));
+    });
+    if (observer.asyncHooks.has(name)) return;
+    observer.asyncHooks.add(name);
+    counters.errors++;
     const error = new YardmasterError(
       'ERR_HOOK_ASYNC',
       `the hook ${name} of plugin "${plugin}" returned a promise, which nobody waits for; make it synchronous, and start what is slow elsewhere`,
       { plugin, hook: name, stimulusId: this.stimulusId },
     );
-    this.fail(observer, counters, error);
+    this.report(observer, { error, isReported: true });
   }
 
-  private hookError(observer: Observer, name: HookName, cause: unknown): YardmasterError {
-    const { plugin } = observer;
-    const message = cause instanceof Error ? cause.message : String(cause);
-    return new YardmasterError(
-      'ERR_PLUGIN_HOOK',
-      `the hook ${name} of plugin "${plugin}" threw: ${message}`,
-      { plugin, hook: name, stimulusId: this.stimulusId },
-      { cause },
-    );
+  private failureOf({ plugin }: Observer, hook: HookName, cause: unknown): PluginFailure {
+    const subject = `the hook ${hook} of plugin "${plugin}"`;
+    return { hook, subject, cause, stimulusId: this.stimulusId };
   }
 
-  private fail(observer: Observer, counters: HookCounters, error: YardmasterError): void {
-    counters.errors++;
+  private report(observer: Observer, report: FailureReport): void {
     observer.errorCount++;
-    this.onFailure(observer, error);
+    this.onFailure(observer, report);
   }
 }
-
-const LIFECYCLE = ['name', 'setup', 'start', 'beforeClose', 'close'];
 
 /** A hook that is silently never called is the worst of all; so names are checked where they can be. */
 function checkHooks({ plugin, instance }: Observer): void {
@@ -179,16 +214,13 @@ function checkHooks({ plugin, instance }: Observer): void {
       { plugin, hook: name },
     );
   }
-  if (Object.getPrototypeOf(instance) !== Object.prototype) return; // A class has methods of its own.
-  const known: string[] = [...HOOK_NAMES, ...LIFECYCLE];
-  for (const [key, value] of Object.entries(instance)) {
-    if (known.includes(key) || typeof value !== 'function') continue;
-    throw new YardmasterError(
-      'ERR_PLUGIN_SETUP',
-      `plugin "${plugin}" has a hook "${key}", which does not exist${hint(key, known)}`,
-      { plugin, hook: key },
-    );
-  }
+  checkHookNames(plugin, instance, 'plugin', 'ERR_PLUGIN_SETUP');
+}
+
+/** For messages about repeated failures. */
+function kindOf(hook: string): string {
+  if (hook === 'every') return 'timer';
+  return hook.startsWith('event:') ? 'listener' : 'hook';
 }
 
 function handlerOf(hook: unknown): unknown {

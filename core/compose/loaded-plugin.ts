@@ -1,6 +1,5 @@
 import { every, type Timer } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
-import type { EventSource } from '../api/events.ts';
 import type { DecisionSink } from '../api/insight.ts';
 import type {
   Caller,
@@ -18,12 +17,14 @@ import type { Connection, ConnectionHandlers } from '../api/transport.ts';
 import type { ClusterView } from '../api/views.ts';
 import type { LanguageOf } from '../state/cluster.ts';
 import type { Insight } from '../kernel/insight/insight.ts';
+import { isPromise } from '../util/is-promise.ts';
 import type { Container } from './container.ts';
-import { Observer } from './hook-table.ts';
+import { Observer, type PluginFailure } from './hook-table.ts';
 import { loadExtension } from './load-extension.ts';
 import { namedLogger } from './named-logger.ts';
 import type { Blueprint } from './plugin-blueprint.ts';
-import { CLOCK, EVENT_BUS, LOGGER, RESOLVER, SLOTS } from './tokens.ts';
+import { PluginEvents } from './plugin-events.ts';
+import { CLOCK, EVENT_BUS, HOOKS, LOGGER, RESOLVER, SLOTS } from './tokens.ts';
 
 /** What a plugin can bring about; the host gives it. */
 export interface PluginHost {
@@ -61,6 +62,7 @@ export class LoadedPlugin {
   isAttached = false;
   private languageOf: LanguageOf | undefined;
 
+  private readonly events: PluginEvents;
   private readonly abort = new AbortController();
   private readonly timers = new Set<Timer>();
   private readonly connections = new Set<Connection>();
@@ -76,6 +78,10 @@ export class LoadedPlugin {
     this.container = shared.child();
     this.log = namedLogger(shared.get(LOGGER), blueprint.name);
     this.container.provide(LOGGER, this.log);
+    this.events = new PluginEvents(shared.get(EVENT_BUS), (hook, cause) => {
+      const name = hook.slice('event:'.length);
+      this.failed({ hook, subject: `a listener of ${this.owner} for the event "${name}"`, cause });
+    });
   }
 
   /** What `setup` returned: its hooks, and what to do at the other moments of its life. */
@@ -105,6 +111,7 @@ export class LoadedPlugin {
     this.shared.withdraw(this);
     for (const timer of this.timers) timer.cancel();
     this.timers.clear();
+    this.events.dispose();
     if (this.languageOf !== undefined) this.host.setLanguages(undefined, this.languageOf);
     this.commands.clear();
     const reason = new YardmasterError('ERR_CLOSED', `${this.owner} was removed`, {
@@ -118,7 +125,6 @@ export class LoadedPlugin {
   /** What its `setup` receives. */
   context(): PluginContext {
     const { host, container, name } = this;
-    const bus: EventSource = container.get(EVENT_BUS);
     return {
       name,
       get cluster() {
@@ -126,7 +132,7 @@ export class LoadedPlugin {
       },
       clock: container.get(CLOCK),
       log: this.log,
-      events: bus,
+      events: this.events,
       signal: this.abort.signal,
       enqueue: (stimulus) => host.enqueue(stimulus),
       every: (intervalMs, callback) => {
@@ -134,9 +140,7 @@ export class LoadedPlugin {
       },
       connect: (open) => this.connect(open),
       run: (command, parameters, caller = {}) => host.command(command, parameters, caller),
-      command: (command, handler) => {
-        this.commands.set(command, handler);
-      },
+      command: (command, handler) => this.addCommand(command, handler),
       providePolicy: (slot, policy) => this.providePolicy(slot, policy),
       tellLanguages: (languageOf) => {
         this.languageOf = languageOf;
@@ -151,12 +155,36 @@ export class LoadedPlugin {
     };
   }
 
+  private addCommand(command: string, handler: CommandHandler): void {
+    const problem = this.complaintAbout(command, handler);
+    if (problem === undefined) {
+      this.commands.set(command, handler);
+      return;
+    }
+    throw new YardmasterError('ERR_PLUGIN_SETUP', `${this.owner} ${problem}`, {
+      plugin: this.name,
+      command,
+    });
+  }
+
+  private complaintAbout(command: unknown, handler: unknown): string | undefined {
+    if (typeof command !== 'string' || command === '') {
+      return `registers a command without a name: write context.command('name', handler), which clients call as "${this.name}.name"`;
+    }
+    if (typeof handler !== 'function') {
+      return `registers the command "${command}" without a function that handles it`;
+    }
+    if (!this.commands.has(command)) return undefined;
+    return `registers the command "${command}" twice: give one of both another name`;
+  }
+
   private every(intervalMs: number, callback: () => unknown): Timer {
     if (this.abort.signal.aborted) return { cancel: () => undefined };
     const timer = every(this.container.get(CLOCK), intervalMs, () => {
       try {
         const result = callback();
-        if (result instanceof Promise) result.catch((thrown: unknown) => this.timerFailed(thrown));
+        if (isPromise(result))
+          result.then(undefined, (thrown: unknown) => this.timerFailed(thrown));
       } catch (thrown) {
         this.timerFailed(thrown);
       }
@@ -199,15 +227,12 @@ export class LoadedPlugin {
   }
 
   private timerFailed(cause: unknown): void {
-    const message = cause instanceof Error ? cause.message : String(cause);
-    this.report(
-      new YardmasterError(
-        'ERR_PLUGIN_HOOK',
-        `a timer of ${this.owner} threw: ${message}`,
-        { plugin: this.name, hook: 'every' },
-        { cause },
-      ),
-    );
+    this.failed({ hook: 'every', subject: `a timer of ${this.owner}`, cause });
+  }
+
+  /** What throws after the plugin is gone is counted, and ends nothing. */
+  private failed(failure: PluginFailure): void {
+    this.container.get(HOOKS).failed(this.observer, failure);
   }
 
   private report(error: YardmasterError): void {

@@ -3,9 +3,13 @@ import { YardmasterError } from '../api/errors.ts';
 import type { LocalPluginContext } from '../api/local-plugins.ts';
 import type { Logger, PluginContext, UseEntry } from '../api/plugin.ts';
 import type { OnError } from '../config/types.ts';
+import { countData, countText, FailureCount, isReported } from '../util/failure-count.ts';
+import { isPromise } from '../util/is-promise.ts';
 import { AT_RUN_TIME } from './extension-options.ts';
 import { namedLogger } from './named-logger.ts';
-import { blueprintOf, type PluginKind } from './plugin-blueprint.ts';
+import { checkHookNames } from './hook-check.ts';
+import type { PluginKind } from './hook-names.ts';
+import { blueprintOf } from './plugin-blueprint.ts';
 import type { PluginResolver } from './plugin-resolver.ts';
 import { withTimeout } from './with-timeout.ts';
 
@@ -47,6 +51,9 @@ interface Plugin {
   readonly timers: Set<Timer>;
   errorCount: number;
   isDetached: boolean;
+  readonly failures: FailureCount;
+  /** Hooks that have returned a promise, which is reported once. */
+  readonly asyncHooks: Set<string>;
 }
 
 /** What can be looked at. */
@@ -114,13 +121,27 @@ export class LocalPlugins<Context extends LocalPluginContext, Hooks extends obje
       if (isDetached || typeof method !== 'function') continue;
       try {
         const returned: unknown = Reflect.apply(method, instance, args);
-        if (returned instanceof Promise) {
-          returned.catch((thrown: unknown) => this.failed(plugin, hook, thrown));
-        }
+        if (isPromise(returned)) this.onPromise(plugin, hook, returned);
       } catch (thrown) {
         this.failed(plugin, hook, thrown);
       }
     }
+  }
+
+  /** Hooks are synchronous: nothing waits for a promise. What it is rejected with is a failure, too. */
+  private onPromise(plugin: Plugin, hook: string, promise: PromiseLike<unknown>): void {
+    const { name, asyncHooks } = plugin;
+    promise.then(undefined, (thrown: unknown) => this.failed(plugin, hook, thrown));
+    if (asyncHooks.has(hook)) return;
+    asyncHooks.add(hook);
+    plugin.errorCount++;
+    const error = new YardmasterError(
+      'ERR_HOOK_ASYNC',
+      `${hook} of the plugin "${name}" returned a promise, which nobody waits for; make it synchronous, and start what is slow elsewhere`,
+      { plugin: name, hook },
+    );
+    this.report(error);
+    this.obeyOnError(plugin, error);
   }
 
   private change<T>(run: () => Promise<T>): Promise<T> {
@@ -148,12 +169,15 @@ export class LocalPlugins<Context extends LocalPluginContext, Hooks extends obje
       timers: new Set(),
       errorCount: 0,
       isDetached: false,
+      failures: new FailureCount(),
+      asyncHooks: new Set(),
     };
     const context = this.parts.context(this.baseContext(plugin));
     try {
       // Its kind was checked: it is one that wants this context.
       const setup = blueprint.setup(context as unknown as PluginContext);
       plugin.instance = (await this.inTime(plugin, 'setup', setup)) as Instance;
+      checkHookNames(name, plugin.instance, kind, 'ERR_PLUGIN_SETUP');
     } catch (cause) {
       this.stop(plugin);
       throw failure(`the plugin "${name}" could not be set up`, name, cause);
@@ -215,8 +239,8 @@ export class LocalPlugins<Context extends LocalPluginContext, Hooks extends obje
     const timer = every(this.parts.clock, intervalMs, () => {
       try {
         const returned = callback();
-        if (returned instanceof Promise) {
-          returned.catch((thrown: unknown) => this.failed(plugin, 'every', thrown));
+        if (isPromise(returned)) {
+          returned.then(undefined, (thrown: unknown) => this.failed(plugin, 'every', thrown));
         }
       } catch (thrown) {
         this.failed(plugin, 'every', thrown);
@@ -232,19 +256,24 @@ export class LocalPlugins<Context extends LocalPluginContext, Hooks extends obje
   }
 
   private failed(plugin: Plugin, hook: string, cause: unknown): void {
-    const { name, onError } = plugin;
+    const { name, failures } = plugin;
     plugin.errorCount++;
+    const count = failures.add(hook);
     const error = new YardmasterError(
       'ERR_PLUGIN_HOOK',
-      `${hook} of the plugin "${name}" threw: ${messageOf(cause)}`,
-      { plugin: name, hook },
+      `${hook} of the plugin "${name}" threw: ${messageOf(cause)}${countText(count, hook === 'every' ? 'timer' : 'hook')}`,
+      { plugin: name, hook, ...countData(count) },
       { cause },
     );
-    this.report(error);
-    if (onError === 'disable') {
+    if (isReported(count)) this.report(error);
+    this.obeyOnError(plugin, error);
+  }
+
+  private obeyOnError(plugin: Plugin, error: YardmasterError): void {
+    if (plugin.onError === 'disable' && !plugin.isDetached) {
       this.stop(plugin);
       this.parts.onChange?.();
-    } else if (onError === 'crash') this.parts.onCrash(error);
+    } else if (plugin.onError === 'crash') this.parts.onCrash(error);
   }
 
   private report(error: YardmasterError): void {

@@ -6,8 +6,13 @@ import {
   type PluginInstance,
 } from '../api/plugin.ts';
 import type { OnError } from '../config/types.ts';
+import { construct } from './construct.ts';
+import { checkKind, hasAnyName, notOfKind, nounOf } from './extension-kinds.ts';
 import { checkOptions, type Place } from './extension-options.ts';
-import type { Resolved } from './plugin-resolver.ts';
+import { checkHookNames } from './hook-check.ts';
+import type { PluginKind } from './hook-names.ts';
+import { extensionLoader } from './load-extension.ts';
+import type { PluginResolver, Resolved } from './plugin-resolver.ts';
 
 /** A plugin that is loaded and whose options are checked; nothing of it has run but a constructor. */
 export interface Blueprint {
@@ -17,17 +22,15 @@ export interface Blueprint {
   readonly onError: OnError;
   readonly requires: readonly string[];
   readonly place: Place;
+  /** What its options name, for people: `policies[0]: EnsureBroadcast from ./policies.js {"key":"x"}`. */
+  readonly extensions: readonly string[];
+  /**
+   * Loads what its options name; nothing of the plugin is set up. Called once, before `setup`.
+   * @throws YardmasterError with every problem
+   */
+  load(resolver: PluginResolver): Promise<void>;
   setup(context: PluginContext): Promise<PluginInstance>;
 }
-
-/** What a plugin is for: the scheduler, a worker, a nanny. */
-export type PluginKind = 'plugin' | 'worker-plugin' | 'nanny-plugin';
-
-const DEFINED_BY: Readonly<Record<PluginKind, string>> = {
-  plugin: 'definePlugin',
-  'worker-plugin': 'defineWorkerPlugin',
-  'nanny-plugin': 'defineNannyPlugin',
-};
 
 /** How a plugin was asked for. */
 export interface PluginRequest {
@@ -49,21 +52,29 @@ export function blueprintOf({ exported, source }: Resolved, request: PluginReque
   if (isDefinition(exported, kind)) return fromDefinition(exported, common, options);
   if (typeof exported === 'function' && isClass(exported)) {
     const Class = exported as unknown as PluginClass;
-    const checked = checkOptions(
-      Class.optionsSchema,
-      options,
-      place,
-      `${Class.name} from ${source}`,
-    );
-    return fromInstance(new Class(checked as never), common);
+    const shown = `${Class.name} from ${source}`;
+    const checked = checkOptions(Class.optionsSchema, options, place, shown);
+    const instance = construct(Class, checked, shown) as object;
+    checkKind(instance, kind, shown);
+    return fromInstance(instance, common, kind);
   }
   if (typeof exported === 'object' && exported !== null && !Array.isArray(exported)) {
-    return fromInstance(exported, common);
+    return fromInstance(exported, common, kind);
   }
+  throw notOfKind(kind, source);
+}
+
+/**
+ * @param names - of the plugins that come before
+ * @throws YardmasterError `ERR_PLUGIN_SETUP` when one that it requires is not among them
+ */
+export function checkRequired({ name, requires }: Blueprint, names: readonly string[]): void {
+  const missing = requires.filter((required) => !names.includes(required));
+  if (missing.length === 0) return;
   throw new YardmasterError(
-    'ERR_PLUGIN_LOAD',
-    `${source} is no ${kind}: expected a definition made by ${DEFINED_BY[kind]}, a class or an instance`,
-    { source },
+    'ERR_PLUGIN_SETUP',
+    `plugin "${name}" requires ${missing.map((required) => `"${required}"`).join(' and ')}; list it before "${name}"`,
+    { plugin: name, missing },
   );
 }
 
@@ -95,17 +106,31 @@ function fromDefinition(
       { plugin: name, theirs: apiVersion, ours: PLUGIN_API_VERSION },
     );
   }
+  if (typeof definition.setup !== 'function') {
+    throw new YardmasterError(
+      'ERR_PLUGIN_LOAD',
+      `plugin "${name}" (${common.source}) has no function setup: hooks are what its setup returns`,
+      { plugin: name, source: common.source },
+    );
+  }
   const place = common.place;
   const checked = checkOptions(optionsSchema, options, place, `${name} from ${common.source}`);
+  const extensions: string[] = [];
+  let loaded: unknown;
   return {
     ...common,
     name,
     requires,
-    setup: async (context) => (await definition.setup(context, checked as never)) ?? {},
+    extensions,
+    load: async (resolver) => {
+      const loader = extensionLoader(resolver, place, extensions);
+      loaded = await definition.load?.(loader, checked as never);
+    },
+    setup: async (context) => (await definition.setup(context, checked as never, loaded)) ?? {},
   };
 }
 
-function fromInstance(instance: object, common: Common): Blueprint {
+function fromInstance(instance: object, common: Common, kind: PluginKind): Blueprint {
   const given = instance as PluginInstance & {
     readonly name?: unknown;
     setup?(context: PluginContext): void | Promise<void>;
@@ -119,10 +144,20 @@ function fromInstance(instance: object, common: Common): Blueprint {
       { source: common.source },
     );
   }
+  checkHookNames(name, instance, kind, 'ERR_PLUGIN_LOAD');
+  if (!hasAnyName(instance, kind)) {
+    throw new YardmasterError(
+      'ERR_PLUGIN_LOAD',
+      `${name} (${common.source}) has neither a hook nor a method setup, so nothing of it would ever be called; it is no use as ${nounOf(kind)}`,
+      { plugin: name, source: common.source },
+    );
+  }
   return {
     ...common,
     name,
     requires: [],
+    extensions: [],
+    load: () => Promise.resolve(),
     setup: async (context) => {
       const returned: unknown = await given.setup?.(context);
       if (typeof returned === 'object' && returned !== null && returned !== given) {
@@ -143,17 +178,6 @@ function isDefinition(value: unknown, wanted: PluginKind): value is PluginDefini
   const { kind, apiVersion, setup } = value as Record<string, unknown>;
   if (kind === undefined) return apiVersion !== undefined && typeof setup === 'function';
   return kind === wanted;
-}
-
-/** A plugin of the scheduler is none of a worker, and so on. */
-function checkKind(value: unknown, wanted: PluginKind, source: string): void {
-  const { kind } = (value ?? {}) as { readonly kind?: unknown };
-  if (typeof kind !== 'string' || kind === wanted || !Object.hasOwn(DEFINED_BY, kind)) return;
-  throw new YardmasterError(
-    'ERR_PLUGIN_LOAD',
-    `${source} is a ${kind}, and a ${wanted} is wanted here: make it with ${DEFINED_BY[wanted]}, or name it elsewhere`,
-    { source, kind, wanted },
-  );
 }
 
 /** An arrow function has no prototype; `new` would fail on it with a worse message. */

@@ -4,7 +4,7 @@ import { inject, injectable } from './di.ts';
 import type { Container } from './container.ts';
 import type { HookRegistry } from './hook-table.ts';
 import { LoadedPlugin, type PluginHost } from './loaded-plugin.ts';
-import type { Blueprint } from './plugin-blueprint.ts';
+import { type Blueprint, checkRequired } from './plugin-blueprint.ts';
 import type { PolicySlotTable } from './policy-slots.ts';
 import { CLOCK, CONTAINER, HOOKS, HOST, SLOTS } from './tokens.ts';
 import type { Clock } from '../api/clock.ts';
@@ -45,7 +45,7 @@ export class PluginLifecycle {
    * @throws YardmasterError `ERR_PLUGIN_SETUP`, `ERR_SLOT`
    */
   async add(blueprint: Blueprint): Promise<LoadedPlugin> {
-    this.checkRequired(blueprint);
+    checkRequired(blueprint, [...this.plugins.keys()]);
     const plugin = new LoadedPlugin(blueprint, this.container, this.host);
     try {
       const setup = (): Promise<PluginInstance> => blueprint.setup(plugin.context());
@@ -127,7 +127,9 @@ export class PluginLifecycle {
     const waiting = loaded.filter(({ name }) => !this.plugins.has(name));
     const lines = [
       ...this.all.flatMap((plugin) => this.reportOn(plugin)),
-      ...waiting.map(({ name, source }) => `- ${name} (${source})`),
+      ...waiting.flatMap(({ name, source, extensions }) => {
+        return [`- ${name} (${source})`, ...extensions.map((line) => `    ${line}`)];
+      }),
     ];
     return lines.length === 0 ? '- none' : lines.join('\n');
   }
@@ -136,6 +138,7 @@ export class PluginLifecycle {
     const { blueprint, observer, policies, commands, phasesMs } = plugin;
     const hooks = this.hooks.hooksOf(observer);
     const details = [
+      ...blueprint.extensions,
       hooks.length > 0 ? `hooks: ${hooks.join(', ')}` : '',
       policies.size > 0 ? `slots: ${[...policies.keys()].join(', ')}` : '',
       commands.size > 0 ? `commands: ${[...commands.keys()].join(', ')}` : '',
@@ -145,16 +148,6 @@ export class PluginLifecycle {
       `- ${plugin.name} (${blueprint.source}), set up in ${setupMs} ms`,
       ...details.map((detail) => `    ${detail}`),
     ];
-  }
-
-  private checkRequired({ name, requires }: Blueprint): void {
-    const missing = requires.filter((required) => !this.plugins.has(required));
-    if (missing.length === 0) return;
-    throw new YardmasterError(
-      'ERR_PLUGIN_SETUP',
-      `plugin "${name}" requires ${missing.map((required) => `"${required}"`).join(' and ')}; list it before "${name}"`,
-      { plugin: name, missing },
-    );
   }
 
   private attach(plugin: LoadedPlugin, replaced: LoadedPlugin | undefined): void {

@@ -2,6 +2,8 @@ import { YardmasterError } from '../api/errors.ts';
 import type { PolicyDefinition, PolicySlots, SlotName } from '../api/policies.ts';
 import type { UseEntry } from '../api/plugin.ts';
 import type { Named } from '../kernel/ports.ts';
+import { construct, created } from './construct.ts';
+import { checkKind, notOfKind } from './extension-kinds.ts';
 import { checkOptions, type Place } from './extension-options.ts';
 import type { PluginResolver } from './plugin-resolver.ts';
 import { checkPolicy } from './policy-slots.ts';
@@ -33,6 +35,7 @@ function make(
   const optionsOf = (schema: object | undefined, name: string): never =>
     checkOptions(schema, entry.options, place, `${name} from ${source}`) as never;
 
+  checkKind(exported, 'policy', source);
   if (isDefinition(exported)) {
     const { name, optionsSchema, slot: own } = exported;
     if (own !== slot) {
@@ -42,20 +45,16 @@ function make(
         { slot, policy: name },
       );
     }
-    return { name, policy: exported.create(optionsOf(optionsSchema, name)) };
+    const options = optionsOf(optionsSchema, name);
+    return { name, policy: created(() => exported.create(options), `${name} from ${source}`) };
   }
   if (typeof exported === 'function') {
     const Class = exported as unknown as PolicyClass;
     const { name } = Class;
-    return { name, policy: new Class(optionsOf(Class.optionsSchema, name)) };
+    const options = optionsOf(Class.optionsSchema, name);
+    return { name, policy: construct(Class, options, `${name} from ${source}`) };
   }
-  if (typeof exported !== 'object' || exported === null) {
-    throw new YardmasterError(
-      'ERR_PLUGIN_LOAD',
-      `${source} is no policy: expected a definition made by definePolicy, a class or an object`,
-      { slot },
-    );
-  }
+  if (typeof exported !== 'object' || exported === null) throw notOfKind('policy', source);
   const { name = exported.constructor.name } = exported as { name?: string };
   return { name: name === 'Object' ? source : name, policy: exported };
 }

@@ -1,7 +1,9 @@
 import { YardmasterError } from '../api/errors.ts';
 import type { PreloadContext, PreloadModule } from '../api/local-plugins.ts';
 import type { UseEntry } from '../api/plugin.ts';
+import { type ConfigOrigin, IN_CODE, type Segment } from '../config/errors.ts';
 import type { PluginResolver } from './plugin-resolver.ts';
+import { ProblemList } from './problem-list.ts';
 import { withTimeout } from './with-timeout.ts';
 
 /** Time that a module has for each of both. */
@@ -12,6 +14,14 @@ interface Preload {
   readonly module: PreloadModule;
   readonly options: unknown;
 }
+
+/** Where a configuration names them. */
+export interface PreloadPlace {
+  readonly origin: ConfigOrigin;
+  readonly at: readonly Segment[];
+}
+
+const IN_CODE_PLACE: PreloadPlace = { origin: IN_CODE, at: ['preload'] };
 
 /** Modules that are loaded before anything starts. */
 export class Preloads {
@@ -30,12 +40,17 @@ export class Preloads {
     entries: readonly UseEntry[],
     resolver: PluginResolver,
     context: PreloadContext,
+    { origin, at }: PreloadPlace = IN_CODE_PLACE,
   ): Promise<Preloads> {
     const loaded: Preload[] = [];
-    for (const { use, options = {} } of entries) {
-      const { exported, source } = await resolver.resolveModule(use, 'preload module');
-      loaded.push({ source, module: checked(exported, source), options });
+    const problems = new ProblemList(origin);
+    for (const [index, { use, options = {} }] of entries.entries()) {
+      await problems.attempt([...at, index], async () => {
+        const { exported, source } = await resolver.resolveModule(use, 'preload module');
+        loaded.push({ source, module: checked(exported, source), options });
+      });
     }
+    problems.throwIfAny();
     return new Preloads(loaded, context);
   }
 

@@ -41,6 +41,7 @@ import type {
   Scheduler,
 } from './scheduler.ts';
 import { Preloads } from './preloads.ts';
+import { ProblemList } from './problem-list.ts';
 import type { SessionHost, Sessions } from './sessions.ts';
 import { StimulusQueue } from './stimulus-queue.ts';
 import { TransportTable } from './transport-table.ts';
@@ -139,20 +140,31 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     return this.desk;
   }
 
-  /** Loads and checks everything that the configuration names; nothing of it runs. */
+  /**
+   * Loads and checks everything that the configuration names; nothing of it runs.
+   * @throws YardmasterError with every problem
+   */
   async load(): Promise<void> {
     const { loaded, extensions } = this;
-    const { transport } = this.config.scheduler;
+    const { origin } = loaded;
+    const problems = new ProblemList(origin);
+    const { transport, preload } = this.config.scheduler;
     if (transport !== undefined) {
-      const place = { origin: loaded.origin, optionsAt: ['scheduler', 'transport', 'options'] };
-      await this.transports.addConfigured(transport, extensions.resolver, place);
+      const at = ['scheduler', 'transport'];
+      await problems.attempt(at, () =>
+        this.transports.addConfigured(transport, extensions.resolver, {
+          origin,
+          optionsAt: [...at, 'options'],
+        }),
+      );
     }
-    this.preloads = await Preloads.load(this.config.scheduler.preload, extensions.resolver, {
-      role: 'scheduler',
-      clock: this.clock,
-      log: this.log,
+    await problems.attempt(undefined, async () => {
+      const place = { origin, at: ['scheduler', 'preload'] };
+      const context = { role: 'scheduler', clock: this.clock, log: this.log } as const;
+      this.preloads = await Preloads.load(preload, extensions.resolver, context, place);
     });
-    await extensions.load();
+    await problems.attempt(undefined, () => extensions.load());
+    problems.throwIfAny();
   }
 
   /** @throws YardmasterError `ERR_CONFIG` when nothing speaks the scheme of the configured address */

@@ -3,6 +3,8 @@ import { YardmasterError } from '../api/errors.ts';
 import type { Builtins, UseEntry } from '../api/plugin.ts';
 import type { Transport, TransportDefinition } from '../api/transport.ts';
 import { hint, show } from '../config/errors.ts';
+import { created } from './construct.ts';
+import { checkKind, notOfKind } from './extension-kinds.ts';
 import { checkOptions, type Place } from './extension-options.ts';
 import type { PluginResolver } from './plugin-resolver.ts';
 
@@ -24,18 +26,15 @@ export class TransportTable {
   /** The transport that a configuration names, with its options. */
   async addConfigured(entry: UseEntry, resolver: PluginResolver, place: Place): Promise<void> {
     const { exported, source } = await resolver.resolve(entry.use, 'transport');
+    checkKind(exported, 'transport', source);
     if (isDefinition(exported)) {
       const shown = `${exported.name} from ${source}`;
       const options = checkOptions(exported.optionsSchema, entry.options, place, shown);
-      this.add(exported.create({ clock: this.clock }, options as never));
+      this.add(created(() => exported.create({ clock: this.clock }, options as never), shown));
     } else if (isTransport(exported)) {
       this.add(exported);
     } else {
-      throw new YardmasterError(
-        'ERR_PLUGIN_LOAD',
-        `${source} is no transport: expected a definition made by defineTransport`,
-        { source },
-      );
+      throw notOfKind('transport', source);
     }
   }
 

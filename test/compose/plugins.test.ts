@@ -637,6 +637,7 @@ describe('checkConfig', () => {
       '- fairness: fifo',
       'plugins',
       '- amm (built-in amm)',
+      '    policies[0]: ReduceReplicas from built-in reduce-replicas',
       '- work-stealing (built-in work-stealing)',
       '- coordination (built-in coordination)',
       '- a (a given in code)',

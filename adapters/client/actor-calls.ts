@@ -32,6 +32,7 @@ export class ActorCalls {
   /**
    * The serialised answer.
    * @throws RemoteError what the method threw
+   * @throws YardmasterError `ERR_NOT_SERIALISABLE`, `ERR_FRAME` when the arguments cannot be sent
    * @throws YardmasterError `ERR_ACTOR_LOST` when the worker cannot be reached (any more)
    */
   async send(
@@ -51,8 +52,7 @@ export class ActorCalls {
       if (value instanceof Uint8Array) return value;
       throw new YardmasterError('ERR_PROTOCOL', `${worker} answered a call without a value`);
     } catch (error) {
-      if (error instanceof RemoteError || YardmasterError.is(error, 'ERR_NOT_SERIALISABLE'))
-        throw error;
+      if (error instanceof RemoteError || isUnsendable(error)) throw error;
       throw actorLost(key, error);
     }
   }
@@ -92,6 +92,13 @@ export class ActorCalls {
     }
     return { answer: lostIfRefused(relay(worker, parameters)) };
   }
+}
+
+/** The call never left: its arguments cannot be sent. */
+function isUnsendable(error: unknown): boolean {
+  return (
+    YardmasterError.is(error, 'ERR_NOT_SERIALISABLE') || YardmasterError.is(error, 'ERR_FRAME')
+  );
 }
 
 /** What the scheduler says against it is not what the method throws. */

@@ -2,6 +2,7 @@ import { type FunctionSpec, type GraphTask, YardmasterError } from '../../core/a
 import { isActorClass, packArguments, type TaskFunction } from '../tasks/index.ts';
 import type { Future } from './future.ts';
 import { checkKey, hashOf } from './keys.ts';
+import { allocateWithin, checkFits } from './message-limit.ts';
 import { checkOptions, taskFields, type TaskOptions } from './options.ts';
 import type { GraphArgumentsOf } from './types.ts';
 
@@ -77,6 +78,8 @@ export interface GraphSurroundings {
   /** Whether the client holds a future of this key, so that a `ref` may name it. */
   readonly isKnown: (key: string) => boolean;
   readonly options: TaskOptions;
+  /** Of the connection to the scheduler. Default: no limit. */
+  readonly messageBytesMax?: number;
   /** Stands before the names of the graph, to make keys of them. Default: nothing. */
   readonly namespace?: string | undefined;
 }
@@ -135,7 +138,7 @@ function packNode(key: string, node: unknown, surroundings: GraphSurroundings): 
   const { namespace } = surroundings;
   const keyOf = (value: unknown): string | undefined =>
     value instanceof Ref ? `${namespace ?? ''}${value.key}` : surroundings.keyOfFuture(value);
-  const args = packTaskArguments(key, node.args, keyOf);
+  const args = packTaskArguments(key, node.args, keyOf, surroundings.messageBytesMax);
   const options = { ...surroundings.options, ...node.options };
   const packed = packTask({ key, fn: node.fn, args, options });
   if (node.needs.length === 0 && namespace === undefined) return packed;
@@ -155,16 +158,26 @@ function refuseNeed(task: string): never {
   );
 }
 
-/** Arguments of one task; an error names the task. */
+/**
+ * Arguments of one task; an error names the task.
+ * @param messageBytesMax - of the connection to the scheduler
+ * @throws YardmasterError `ERR_NOT_SERIALISABLE`; `ERR_FRAME` when they do not fit into one message
+ */
 export function packTaskArguments(
   task: string,
   args: readonly unknown[],
   keyOf: (value: unknown) => string | undefined,
+  messageBytesMax = Infinity,
 ): ReturnType<typeof packArguments> {
+  const what = 'the arguments';
   try {
-    return packArguments(args, keyOf);
+    const packed = packArguments(args, keyOf, allocateWithin(messageBytesMax, what));
+    checkFits(packed.bytes.byteLength, messageBytesMax, what);
+    return packed;
   } catch (thrown) {
-    if (!YardmasterError.is(thrown, 'ERR_NOT_SERIALISABLE')) throw thrown;
+    const isOfArguments =
+      YardmasterError.is(thrown, 'ERR_NOT_SERIALISABLE') || YardmasterError.is(thrown, 'ERR_FRAME');
+    if (!isOfArguments) throw thrown;
     throw new YardmasterError(
       thrown.code,
       `task "${task}": ${thrown.message}`,

@@ -11,7 +11,7 @@ import { Definitions, duplicateKey } from './definitions.ts';
 import { KeyEntry } from './entry.ts';
 import type { CancelOptions } from './future.ts';
 import { KeptValues } from './kept-values.ts';
-import { checkTime } from './options.ts';
+import { checkText, checkTime, refuseOption } from './options.ts';
 import type { Outgoing } from './outgoing.ts';
 
 /** All keys that a client holds, and what the scheduler told about them. */
@@ -76,6 +76,8 @@ export class KeyTable {
     const { force = false, reason, killTimeoutMs } = options;
     const held = entries.filter((entry) => !entry.detached);
     if (killTimeoutMs !== undefined) checkTime('killTimeoutMs', killTimeoutMs);
+    if (reason !== undefined) checkText('reason', reason);
+    if (typeof force !== 'boolean') refuseOption('force', force, 'true or false');
     if (held.length === 0) return;
     const why = reason ?? 'its client gave it up';
     const keys = held.map((entry) => entry.key);
@@ -116,6 +118,17 @@ export class KeyTable {
     if (entry.detached) return;
     this.reopen(entry, 'lost');
     this.outgoing.report({ op: 'report-key', key: entry.key });
+  }
+
+  /** These could not be submitted: their futures fail, and the keys are free again. */
+  fail(keys: readonly string[], error: YardmasterError): void {
+    for (const key of keys) {
+      const entry = this.entries.get(key);
+      if (entry === undefined || entry.isSettled) continue;
+      this.forget(entry);
+      entry.detached = true;
+      entry.fail(() => unsentError(key, error));
+    }
   }
 
   handle(message: ToClientMessage): void {
@@ -222,6 +235,16 @@ function cancelledError(key: string, reason: string): YardmasterError {
       ? `"${key}" cannot be computed: one of its dependencies is gone; submit that again`
       : `"${key}" was cancelled: ${reason}`,
     { key, reason },
+  );
+}
+
+function unsentError(key: string, cause: YardmasterError): YardmasterError {
+  const { code, message, data } = cause;
+  return new YardmasterError(
+    code,
+    `"${key}" could not be submitted: ${message}`,
+    { ...data, key },
+    { cause },
   );
 }
 

@@ -1,8 +1,11 @@
 import { createHash, hash, randomUUID } from 'node:crypto';
 import { YardmasterError } from '../../core/api/index.ts';
+import { isWellFormed } from '../codec-msgpack/index.ts';
 
 /** Hex digits of a hash in a key: 128 bits. */
 const HASH_DIGITS = 32;
+/** Bytes that are hashed with one call: above 2 GiB Node refuses, or hashes a part only. */
+const HASHED_BYTES_MAX = 2 ** 30;
 /** Longer keys are surely a mistake: data in the place of its name. */
 const KEY_LENGTH_MAX = 8192;
 
@@ -18,7 +21,8 @@ export interface Definition {
 export function hashOf({ module, name, version, args }: Definition): string {
   const prefix = hashOfFunction(module, name, version);
   const length = prefix.byteLength + args.byteLength;
-  const bytes = length <= scratch.byteLength ? scratch.subarray(0, length) : new Uint8Array(length);
+  if (length > scratch.byteLength) return digestOf(prefix, args);
+  const bytes = scratch.subarray(0, length);
   bytes.set(prefix);
   bytes.set(args, prefix.byteLength);
   return hash('sha256', bytes, 'hex').slice(0, HASH_DIGITS);
@@ -49,7 +53,17 @@ function hashOfFunction(module: string, name: string, version: string): Uint8Arr
 
 /** Hash of a value that is given to the cluster as it is. */
 export function hashOfBytes(bytes: Uint8Array): string {
-  return createHash('sha256').update(bytes).digest('hex').slice(0, HASH_DIGITS);
+  return digestOf(bytes);
+}
+
+function digestOf(...parts: readonly Uint8Array[]): string {
+  const hashing = createHash('sha256');
+  for (const part of parts) {
+    for (let at = 0; at < part.byteLength; at += HASHED_BYTES_MAX) {
+      hashing.update(part.subarray(at, at + HASHED_BYTES_MAX));
+    }
+  }
+  return hashing.digest('hex').slice(0, HASH_DIGITS);
 }
 
 /** A key that no other task has. */
@@ -71,6 +85,13 @@ export function checkKey(key: unknown): string {
       'ERR_GRAPH_INVALID',
       `a key must have 1 to ${KEY_LENGTH_MAX} characters, got ${key.length}`,
       { keyLength: key.length },
+    );
+  }
+  if (!isWellFormed(key)) {
+    throw new YardmasterError(
+      'ERR_GRAPH_INVALID',
+      `the key ${JSON.stringify(key)} has half of a surrogate pair, which cannot be sent; use well-formed text`,
+      { key: JSON.stringify(key) },
     );
   }
   return key;

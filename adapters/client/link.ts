@@ -48,6 +48,7 @@ export class SchedulerLink {
   /** The end of an absence; undefined while it is connected. */
   private returning: Promise<void> | undefined;
   private readonly ending = new AbortController();
+  private lastMessageBytesMax = Infinity;
 
   constructor(
     private readonly options: LinkOptions,
@@ -57,6 +58,11 @@ export class SchedulerLink {
   /** The connection is lost, and not yet back. */
   get isAway(): boolean {
     return this.returning !== undefined;
+  }
+
+  /** Largest message in bytes that the connection to the scheduler takes, or that the last one took. */
+  get messageBytesMax(): number {
+    return this.lastMessageBytesMax;
   }
 
   get clock(): Clock {
@@ -69,7 +75,10 @@ export class SchedulerLink {
     this.adopt(channel, intervalMs);
   }
 
-  /** Lost when the connection is. */
+  /**
+   * All or none are sent. Lost when the connection is.
+   * @throws YardmasterError `ERR_NOT_SERIALISABLE`, `ERR_FRAME` when one of them cannot be sent
+   */
   send(reports: readonly ClientReport[]): void {
     this.channel?.sendAll(reports);
   }
@@ -134,6 +143,7 @@ export class SchedulerLink {
 
   private adopt(channel: Channel, intervalMs: number): void {
     this.channel = channel;
+    this.lastMessageBytesMax = channel.messageBytesMax;
     this.heartbeat = every(this.clock, intervalMs, () => this.owner.onHeartbeat());
     // Between the answer and now.
     if (channel.isClosed) this.onClose(channel, undefined);

@@ -1,5 +1,8 @@
+import { inspect } from 'node:util';
 import { YardmasterError, type GraphTask } from '../../core/api/index.ts';
+import { findRefusal, isWellFormed } from '../codec-msgpack/index.ts';
 import { checkKey } from './keys.ts';
+import { copyOfPlain } from './plain-data.ts';
 
 /** What is the same for one task wherever it is written down. */
 export interface TaskOptions {
@@ -78,53 +81,118 @@ const OPTIONS: Readonly<Record<keyof SubmitOptions, true>> = {
   fifoTimeoutMs: true,
 };
 
-/** @throws YardmasterError `ERR_GRAPH_INVALID` naming the option */
+/**
+ * A copy of the options, so that later changes to them do not matter.
+ * @throws YardmasterError `ERR_GRAPH_INVALID` naming the option; `ERR_NOT_SERIALISABLE` with the path of what
+ *   cannot be sent
+ */
 export function checkOptions<Options extends SubmitOptions>(options: Options): Options {
+  checkNames(options, Object.keys(OPTIONS));
+  const { signal, ...sent } = options;
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    refuseOption('signal', signal, 'an AbortSignal');
+  }
+  const copies = Object.entries(sent).map(
+    ([option, value]) => [option, copyOfPlain(option, value)] as const,
+  );
+  const checked = Object.fromEntries(copies) as SubmitOptions;
+  checkValues(checked);
+  return { ...checked, ...(signal === undefined ? {} : { signal }) } as Options;
+}
+
+function checkValues(options: SubmitOptions): void {
+  const { key, namespace, retries, priority, workers, fifoTimeoutMs } = options;
+  if (key !== undefined) checkKey(key);
+  if (namespace !== undefined) checkText('namespace', namespace);
+  if (retries !== undefined && !(Number.isSafeInteger(retries) && retries >= 0)) {
+    refuseOption('retries', retries, 'a whole number, at least 0');
+  }
+  if (priority !== undefined) checkPriority(priority);
+  if (workers !== undefined) checkWorkers(workers);
+  for (const flag of ['pure', 'allowOtherWorkers'] as const) {
+    const value: unknown = options[flag];
+    if (value !== undefined && typeof value !== 'boolean') {
+      refuseOption(flag, value, 'true or false');
+    }
+  }
+  checkAmounts(options.resources);
+  checkReplicas('replicas', options.replicas);
+  if (!isFields(options.annotations ?? {})) {
+    refuseOption('annotations', options.annotations, 'an object with plain data');
+  }
+  checkReplicas('annotations.replicas', options.annotations?.['replicas']);
+  if (fifoTimeoutMs !== undefined && !(fifoTimeoutMs >= 0)) {
+    refuseOption('fifoTimeoutMs', fifoTimeoutMs, 'at least 0');
+  }
+}
+
+/**
+ * @param known - the options that there are
+ * @throws YardmasterError `ERR_GRAPH_INVALID` naming an option that is not one of them
+ */
+export function checkNames(options: object, known: readonly string[]): void {
   for (const option of Object.keys(options)) {
-    if (Object.hasOwn(OPTIONS, option)) continue;
+    if (known.includes(option)) continue;
     throw new YardmasterError(
       'ERR_GRAPH_INVALID',
-      `there is no option "${option}"; there are ${Object.keys(OPTIONS).join(', ')}`,
+      `there is no option "${option}"; there are ${known.join(', ')}`,
       { option },
     );
   }
-  const { key, retries, priority, workers, resources, fifoTimeoutMs } = options;
-  if (key !== undefined) checkKey(key);
-  if (retries !== undefined && !(Number.isInteger(retries) && retries >= 0)) {
-    refuse('retries', retries, 'a whole number, at least 0');
-  }
-  if (priority !== undefined) checkPriority(priority);
-  if (workers !== undefined && !isListOfStrings(workers)) {
-    refuse('workers', workers, 'a list of addresses, host names or worker names, not empty');
-  }
-  for (const [name, amount] of Object.entries(resources ?? {})) {
-    if (!(Number.isFinite(amount) && amount >= 0)) {
-      refuse(`resources.${name}`, amount, 'a finite amount, at least 0');
-    }
-  }
-  checkReplicas('replicas', options.replicas);
-  checkReplicas('annotations.replicas', options.annotations?.['replicas']);
-  if (fifoTimeoutMs !== undefined && !(fifoTimeoutMs >= 0)) {
-    refuse('fifoTimeoutMs', fifoTimeoutMs, 'at least 0');
-  }
-  return options;
 }
 
-/** @throws YardmasterError `ERR_GRAPH_INVALID` when it is not a finite number */
+/** @throws YardmasterError `ERR_GRAPH_INVALID` when it is not a finite number that can be sent */
 export function checkPriority(priority: number): number {
-  if (!Number.isFinite(priority)) refuse('priority', priority, 'a finite number');
+  if (!isAmount(priority)) refuseOption('priority', priority, 'a finite number');
   return priority;
 }
 
 /** @throws YardmasterError `ERR_GRAPH_INVALID` when it is not a finite number, at least 0 */
 export function checkTime(option: string, ms: number): void {
-  if (!(Number.isFinite(ms) && ms >= 0)) refuse(option, ms, 'a finite number, at least 0');
+  if (!(isAmount(ms) && ms >= 0)) refuseOption(option, ms, 'a finite number, at least 0');
+}
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID` when it is not text that can be sent */
+export function checkText(option: string, text: string): void {
+  if (typeof text !== 'string' || !isWellFormed(text)) {
+    refuseOption(option, text, 'text without half of a surrogate pair');
+  }
+}
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID` when it is not a list of names that is not empty */
+export function checkWorkers(workers: unknown): void {
+  if (isListOfStrings(workers)) return;
+  refuseOption('workers', workers, 'a list of addresses, host names or worker names, not empty');
+}
+
+function checkAmounts(resources: unknown): void {
+  if (resources === undefined) return;
+  if (!isFields(resources)) refuseOption('resources', resources, 'an object such as { GPU: 1 }');
+  for (const [name, amount] of Object.entries(resources)) {
+    if (!(isAmount(amount) && amount >= 0)) {
+      refuseOption(`resources.${name}`, amount, 'a finite amount, at least 0');
+    }
+  }
 }
 
 function checkReplicas(option: string, value: unknown): void {
-  const isCount = Number.isInteger(value) || value === Infinity;
+  const isCount = Number.isSafeInteger(value) || value === Infinity;
   if (value === undefined || (isCount && (value as number) >= 1)) return;
-  refuse(option, value, 'a whole number, at least 1, or Infinity');
+  refuseOption(option, value, 'a whole number, at least 1, or Infinity');
+}
+
+/** Finite, and no integer so large that it would lose digits on its way. */
+function isAmount(value: unknown): value is number {
+  return Number.isFinite(value) && findRefusal(value) === undefined;
+}
+
+function isFields(value: unknown): value is object {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    !Array.isArray(value) &&
+    !(value instanceof Uint8Array)
+  );
 }
 
 function isListOfStrings(value: unknown): boolean {
@@ -133,10 +201,12 @@ function isListOfStrings(value: unknown): boolean {
   );
 }
 
-function refuse(option: string, value: unknown, wanted: string): never {
+/** @throws YardmasterError `ERR_GRAPH_INVALID` */
+export function refuseOption(option: string, value: unknown, wanted: string): never {
+  const got = typeof value === 'string' ? JSON.stringify(value) : inspect(value, { depth: 1 });
   throw new YardmasterError(
     'ERR_GRAPH_INVALID',
-    `the option ${option} must be ${wanted}, got ${String(value)}`,
+    `the option ${option} must be ${wanted}, got ${got}`,
     { option },
   );
 }

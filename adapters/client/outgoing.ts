@@ -1,4 +1,4 @@
-import type { ClientReport, GraphTask } from '../../core/api/index.ts';
+import { type ClientReport, type GraphTask, YardmasterError } from '../../core/api/index.ts';
 import { inParts } from './graph-parts.ts';
 
 /** Tasks that travel in one message unless one graph alone has more bytes of arguments. */
@@ -51,11 +51,15 @@ export class Outgoing {
 
   /**
    * @param sender - makes the ids of stimuli unique among all clients
-   * @param deliver - called with at least one report, in the turn in which they came
+   * @param deliver - called with at least one report, in the turn in which they came; sends all or throws
+   * @param onUnsendable - called with a report that cannot be sent; the others are
+   * @param messageBytesMax - of the connection at present. Default: no limit
    */
   constructor(
     private readonly sender: string,
     private readonly deliver: (reports: readonly ClientReport[]) => void,
+    private readonly onUnsendable: (report: NewReport, error: YardmasterError) => void,
+    private readonly messageBytesMax: () => number = () => Infinity,
   ) {}
 
   submit({ tasks, keys, fifoTimeoutMs, nbytes, submittingTask }: Submission): void {
@@ -100,20 +104,35 @@ export class Outgoing {
     this.flush();
   }
 
-  /** Sends what is queued now. */
+  /** Sends what is queued now. Never throws: it is called where no caller could catch. */
   flush(): void {
     const queue = this.queue;
     if (queue.length === 0 || this.isHeld) return;
     this.queue = [];
     this.graph = undefined;
     this.release = undefined;
-    this.deliver(queue.flatMap((report) => this.named(report)));
+    if (this.tryDeliver(queue) === undefined) return;
+    for (const report of queue) {
+      const error = this.tryDeliver([report]);
+      if (error !== undefined) this.onUnsendable(report, error);
+    }
+  }
+
+  /** @returns why none of them could be sent */
+  private tryDeliver(reports: readonly NewReport[]): YardmasterError | undefined {
+    try {
+      this.deliver(reports.flatMap((report) => this.named(report)));
+      return undefined;
+    } catch (thrown) {
+      if (YardmasterError.is(thrown)) return thrown;
+      return new YardmasterError('ERR_NOT_SERIALISABLE', String(thrown), {}, { cause: thrown });
+    }
   }
 
   private named(report: NewReport): readonly ClientReport[] {
     const stimulusId = `${report.op}-${this.sender}-${++this.sequence}`;
     const named = { ...report, stimulusId };
-    return named.op === 'update-graph' ? inParts(named) : [named];
+    return named.op === 'update-graph' ? inParts(named, this.messageBytesMax()) : [named];
   }
 
   /** Only neighbours are merged: a graph after a release must stay after it. */

@@ -3,6 +3,8 @@ import { serialise, typeName } from '../tasks/index.ts';
 import type { SchedulerIdentity } from './cluster-access.ts';
 import { Future } from './future.ts';
 import { checkKey, hashOfBytes, uniqueKey } from './keys.ts';
+import { allocateWithin, checkFits } from './message-limit.ts';
+import { checkNames, checkTime, checkWorkers, refuseOption } from './options.ts';
 import type { Session } from './session.ts';
 
 /** How to put values on workers. */
@@ -22,6 +24,8 @@ export interface ScatterOptions {
 
 const WORKER_TIMEOUT_MS = 10_000;
 const POLL_MS = 100;
+/** Values that travel in one message unless one alone has more bytes. */
+const BATCH_BYTES_MAX = 32 * 1024 * 1024;
 
 interface Item {
   readonly key: string;
@@ -29,6 +33,19 @@ interface Item {
   readonly type: string;
   readonly definition: string;
   readonly workers: string[];
+}
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID` naming the option */
+function checkScatterOptions(options: ScatterOptions): ScatterOptions {
+  checkNames(options, ['workers', 'broadcast', 'hash', 'timeoutMs']);
+  const { workers, broadcast = false, timeoutMs } = options;
+  const isCount = Number.isSafeInteger(broadcast) && (broadcast as number) >= 1;
+  if (typeof broadcast !== 'boolean' && !isCount) {
+    refuseOption('broadcast', broadcast, 'true, false, or a whole number of copies, at least 1');
+  }
+  if (timeoutMs !== undefined && timeoutMs !== Infinity) checkTime('timeoutMs', timeoutMs);
+  if (workers !== undefined) checkWorkers(workers);
+  return options;
 }
 
 /** Puts values of the client on workers. */
@@ -45,9 +62,9 @@ export class Scatterer {
     values: readonly unknown[],
     options: ScatterOptions,
   ): Promise<Future<unknown>[]> {
-    const { hash = true } = options;
+    const { hash = true } = checkScatterOptions(options);
     const items = values.map((value, index) => {
-      const bytes = serialise(value, `values[${index}]`);
+      const bytes = this.serialised(value, `values[${index}]`);
       const type = typeName(value);
       const definition = hashOfBytes(bytes);
       const key = hash ? `${type}-${definition}` : uniqueKey(type);
@@ -60,14 +77,23 @@ export class Scatterer {
     values: Readonly<Record<string, unknown>>,
     options: ScatterOptions,
   ): Promise<Record<string, Future<unknown>>> {
+    checkScatterOptions(options);
     const items = Object.entries(values).map(([name, value]) => {
-      const bytes = serialise(value, name);
+      const bytes = this.serialised(value, name);
       const key = checkKey(name);
       return { key, bytes, type: typeName(value), definition: hashOfBytes(bytes), workers: [] };
     });
     for (const { key, definition } of items) this.session.table.check(key, definition);
     const futures = await this.place(items, options);
     return Object.fromEntries(futures.map((future) => [future.key, future]));
+  }
+
+  /** It has to fit into one message, whose limit at a worker is taken to be that at the scheduler. */
+  private serialised(value: unknown, what: string): Uint8Array {
+    const { messageBytesMax } = this.session;
+    const bytes = serialise(value, what, allocateWithin(messageBytesMax, what));
+    checkFits(bytes.byteLength, messageBytesMax, what);
+    return bytes;
   }
 
   private async place(items: readonly Item[], options: ScatterOptions): Promise<Future<unknown>[]> {
@@ -129,7 +155,12 @@ export class Scatterer {
       }
     }
     await Promise.all(
-      [...byWorker].map(([address, values]) => this.session.peers.putData(address, values)),
+      [...byWorker].map(async ([address, values]) => {
+        const bytesMax = Math.min(BATCH_BYTES_MAX, this.session.messageBytesMax / 2);
+        for (const batch of inBatches(values, bytesMax)) {
+          await this.session.peers.putData(address, batch);
+        }
+      }),
     );
   }
 
@@ -162,4 +193,22 @@ export class Scatterer {
       await new Promise<void>((resolve) => void clock.setTimer(POLL_MS, resolve));
     }
   }
+}
+
+function* inBatches(
+  values: ReadonlyMap<string, Uint8Array>,
+  bytesMax: number,
+): Iterable<Map<string, Uint8Array>> {
+  let batch = new Map<string, Uint8Array>();
+  let nbytes = 0;
+  for (const [key, bytes] of values) {
+    if (batch.size > 0 && nbytes + bytes.byteLength > bytesMax) {
+      yield batch;
+      batch = new Map();
+      nbytes = 0;
+    }
+    batch.set(key, bytes);
+    nbytes += bytes.byteLength;
+  }
+  if (batch.size > 0) yield batch;
 }

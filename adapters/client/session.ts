@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { inspect } from 'node:util';
 import {
   type Clock,
   type ReconnectRules,
@@ -13,7 +14,7 @@ import { Fetcher, type FetchOptions } from './fetcher.ts';
 import type { CancelOptions, FutureOwner } from './future.ts';
 import { KeyTable, releasedError } from './key-table.ts';
 import { type LinkOwner, SchedulerLink } from './link.ts';
-import { Outgoing } from './outgoing.ts';
+import { type NewReport, Outgoing } from './outgoing.ts';
 import { Peers, type Serialised } from './peers.ts';
 import { type Pause, pausing } from './place-pause.ts';
 import { SessionActors } from './session-actors.ts';
@@ -70,9 +71,12 @@ export class Session implements FutureOwner, LinkOwner {
     this.peers = new Peers(network);
     const { reconnect } = options;
     this.link = new SchedulerLink({ address, client: id, network, reconnect }, this);
-    this.outgoing = new Outgoing(id.slice(-12), (reports) => {
-      this.link.send(reports);
-    });
+    this.outgoing = new Outgoing(
+      id.slice(-12),
+      (reports) => this.link.send(reports),
+      (report, error) => this.onUnsendable(report, error),
+      () => this.link.messageBytesMax,
+    );
     this.table = new KeyTable(this.outgoing);
     this.fetcher = new Fetcher(() => this.link.present(), this.peers);
     this.actors = new SessionActors(this, this.peers);
@@ -97,6 +101,11 @@ export class Session implements FutureOwner, LinkOwner {
 
   get isClosed(): boolean {
     return this.closedBy !== undefined;
+  }
+
+  /** Largest message in bytes that can be sent to the scheduler. */
+  get messageBytesMax(): number {
+    return this.link.messageBytesMax;
   }
 
   /** Whether there is a connection at present. */
@@ -269,7 +278,11 @@ export class Session implements FutureOwner, LinkOwner {
 
   onBack(attempts: number, afterMs: number): void {
     const lost = this.table.takeLosses();
-    this.options.onReconnected?.({ afterMs, attempts, lost });
+    try {
+      this.options.onReconnected?.({ afterMs, attempts, lost });
+    } catch (error) {
+      process.emitWarning(`onReconnected threw: ${inspect(error)}`, 'YardmasterClient');
+    }
   }
 
   onEnd(error: YardmasterError): void {
@@ -289,6 +302,13 @@ export class Session implements FutureOwner, LinkOwner {
       await this.link.present();
       return 'interrupted';
     }
+  }
+
+  /** Futures of what was to be submitted fail; there is no future for anything else. */
+  private onUnsendable(report: NewReport, error: YardmasterError): void {
+    if (report.op === 'update-graph' || report.op === 'client-desires-keys') {
+      this.table.fail(report.keys, error);
+    } else process.emitWarning(`"${report.op}" was not sent: ${error.message}`, 'YardmasterClient');
   }
 
   private async recoverLost(entry: KeyEntry, attempt: number): Promise<void> {

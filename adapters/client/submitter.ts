@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { YardmasterError } from '../../core/api/index.ts';
 import {
   type ActorClass,
@@ -54,7 +55,8 @@ export class Submitter {
    *
    * @param args - values, futures, and structures that hold futures anywhere inside
    * @throws YardmasterError `ERR_NOT_SERIALISABLE` naming the argument, `ERR_GRAPH_INVALID`,
-   *   `ERR_CANCELLED` when an argument or the signal is cancelled, `ERR_CLOSED`
+   *   `ERR_FRAME` when the arguments do not fit into one message, `ERR_CANCELLED` when an argument or
+   *   the signal is cancelled, `ERR_CLOSED`
    */
   submit<Args extends readonly unknown[], Result>(
     fn: TaskFunction<Args, Result>,
@@ -138,7 +140,12 @@ export class Submitter {
     const { table, outgoing } = this.session;
     this.session.checkOpen();
     checkFunction(fn);
-    const packed = packTaskArguments(fn.name, args, (value) => this.keyOfFuture(value));
+    const packed = packTaskArguments(
+      fn.name,
+      args,
+      (value) => this.keyOfFuture(value),
+      this.session.messageBytesMax,
+    );
     const item = packTask({
       key: givenKey ?? ((hash) => this.keyFor(fn, hash)),
       fn,
@@ -167,6 +174,7 @@ export class Submitter {
       keyOfFuture: (value) => this.keyOfFuture(value),
       isKnown: (key) => table.get(key) !== undefined,
       options: this.options,
+      messageBytesMax: this.session.messageBytesMax,
       namespace: this.options.namespace,
     });
     for (const { task, definition } of packed) table.check(task.key, definition);
@@ -223,7 +231,7 @@ export class Submitter {
     if (signal === undefined) return;
     const entries = new Set<KeyEntry>(futures.map((future) => holdingOfFuture(future).entry));
     const onAbort = (): void => {
-      const reason = `its signal was aborted (${String(signal.reason)})`;
+      const reason = `its signal was aborted (${textOf(signal.reason)})`;
       this.session.cancelEntries([...entries], { reason });
     };
     signal.addEventListener('abort', onAbort, { once: true });
@@ -234,6 +242,12 @@ export class Submitter {
       });
     }
   }
+}
+
+/** Whatever a signal was aborted with, as text that can be sent. Never throws. */
+function textOf(reason: unknown): string {
+  const text = reason instanceof Error ? `${reason.name}: ${reason.message}` : inspect(reason);
+  return text.replace(/\p{Surrogate}/gu, '\uFFFD');
 }
 
 function checkFunction(fn: unknown): void {

@@ -3,6 +3,8 @@ import { Decoder, Unreadable } from './decoder.ts';
 import { Encoder } from './encoder.ts';
 import { findRefusal, pathText } from './plain-data.ts';
 
+export { findRefusal, isWellFormed, pathText } from './plain-data.ts';
+
 /** Default limit of a frame, and so of a message, in bytes: 1 GiB. */
 export const FRAME_BYTES_MAX = 2 ** 30;
 
@@ -26,6 +28,11 @@ export class MsgpackCodec {
   /** @param frameBytesMax - limit of a batch of one message; default 1 GiB */
   constructor(readonly frameBytesMax = FRAME_BYTES_MAX) {}
 
+  /** Limit of one encoded message. */
+  get messageBytesMax(): number {
+    return this.frameBytesMax - BATCH_HEADER_BYTES;
+  }
+
   /**
    * @returns memory that belongs to the caller
    * @throws YardmasterError `ERR_NOT_SERIALISABLE` naming the path of what cannot travel
@@ -39,11 +46,26 @@ export class MsgpackCodec {
    * As `encode`, but the result is valid only until the next call, unless `keep` is called for it.
    */
   encodeShared(value: unknown): Uint8Array {
-    const encoded = this.encoder.encode(value);
+    const encoded = this.encoded(value);
     if (encoded !== undefined) return encoded;
     // Found again, with the way that leads to it: nobody pays for that while all is well.
     const { path, reason } = findRefusal(value) ?? { path: [], reason: 'it is not plain data' };
     throw notSerialisable(path, reason);
+  }
+
+  private encoded(value: unknown): Uint8Array | undefined {
+    try {
+      return this.encoder.encode(value);
+    } catch (cause) {
+      if (!(cause instanceof RangeError)) throw cause;
+      this.encoder = new Encoder(); // What it had grown to is let go.
+      throw new YardmasterError(
+        'ERR_FRAME',
+        `there is no memory to encode a message that needs more than Node can allocate at once; send it in parts (the limit of a frame is ${this.frameBytesMax} bytes)`,
+        { frameBytesMax: this.frameBytesMax },
+        { cause },
+      );
+    }
   }
 
   /**
@@ -65,7 +87,7 @@ export class MsgpackCodec {
       throw notSerialisable([], 'a message has to be an object with named fields');
     }
     const encoded = this.encodeShared(message);
-    if (encoded.length + BATCH_HEADER_BYTES > this.frameBytesMax) {
+    if (encoded.length > this.messageBytesMax) {
       this.keep(encoded);
       throw new YardmasterError(
         'ERR_FRAME',

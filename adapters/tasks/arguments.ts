@@ -19,6 +19,8 @@ export interface PackedArguments {
 type Hole = [container: object, place: Place, dependency: number];
 type Place = number | string | ['key' | 'value', entry: number];
 
+type Allocate = (nbytes: number) => Uint8Array;
+
 interface Packed {
   readonly args: unknown[];
   readonly dependencies: string[];
@@ -32,20 +34,22 @@ interface Packed {
  * cycles, but not into instances of classes. The arguments themselves are not changed. O(values).
  *
  * @param keyOf - the key of the task whose result the value stands for; undefined: ordinary data
+ * @param allocate - as for {@link serialise}
  * @throws YardmasterError `ERR_NOT_SERIALISABLE` with the path of the offending value
  */
 export function packArguments(
   args: readonly unknown[],
   keyOf: (value: unknown) => string | undefined,
+  allocate?: Allocate,
 ): PackedArguments {
   if (!mentionsResult(args, keyOf)) {
     return {
-      bytes: serialiseArguments({ args: [...args], dependencies: [], holes: [] }),
+      bytes: serialiseArguments({ args: [...args], dependencies: [], holes: [] }, allocate),
       dependencies: [],
     };
   }
   const packed = new Packer(keyOf).pack(args);
-  return { bytes: serialiseArguments(packed), dependencies: packed.dependencies };
+  return { bytes: serialiseArguments(packed, allocate), dependencies: packed.dependencies };
 }
 
 /**
@@ -105,12 +109,12 @@ export function unpackWith(bytes: Uint8Array, standIn: (key: string) => unknown)
 }
 
 /** Arguments without holes travel as the bare array. */
-function serialiseArguments(packed: Packed): Uint8Array {
-  if (packed.holes.length === 0) return serialise(packed.args, 'arguments');
+function serialiseArguments(packed: Packed, allocate: Allocate | undefined): Uint8Array {
+  if (packed.holes.length === 0) return serialise(packed.args, 'arguments', allocate);
   try {
-    return serialise(packed);
+    return serialise(packed, 'arguments', allocate);
   } catch (thrown) {
-    serialise(packed.args, 'arguments'); // Throws too, with a path that the caller knows.
+    serialise(packed.args, 'arguments', allocate); // Throws too, with a path that the caller knows.
     throw thrown;
   }
 }

@@ -19,7 +19,8 @@ const SEARCHED_VALUES_MAX = 100_000;
  * they stay. So are ArrayBuffers that are the value itself, or stand directly in it.
  *
  * @param what - how the message calls the value: `result`, `arguments`
- * @param allocate - memory for a value with such parts. Default: an ArrayBuffer
+ * @param allocate - memory for a value with such parts; may refuse it with `ERR_FRAME`. Default: an
+ *   ArrayBuffer
  * @throws YardmasterError `ERR_NOT_SERIALISABLE` with the path of a function, symbol, promise, …
  */
 export function serialise(value: unknown, what = 'value', allocate = newBytes): Uint8Array {
@@ -29,6 +30,7 @@ export function serialise(value: unknown, what = 'value', allocate = newBytes): 
   try {
     return writer.write(allocate);
   } catch (thrown) {
+    if (YardmasterError.is(thrown, 'ERR_FRAME')) throw thrown;
     throw notSerialisable(value, what, thrown);
   }
 }
@@ -69,7 +71,13 @@ export function typeName(value: unknown): string {
   const prototype = Object.getPrototypeOf(value) as object | null;
   if (prototype === null) return 'Object';
   const maker: unknown = Object.getOwnPropertyDescriptor(prototype, 'constructor')?.value;
-  return typeof maker === 'function' && maker.name !== '' ? maker.name : 'Object';
+  const name: unknown = typeof maker === 'function' ? maker.name : '';
+  return typeof name === 'string' && name !== '' ? wellFormed(name) : 'Object';
+}
+
+/** A class may have any name; it becomes part of keys, which are sent. */
+function wellFormed(name: string): string {
+  return name.replace(/\p{Surrogate}/gu, '\uFFFD');
 }
 
 function notSerialisable(value: unknown, what: string, cause: unknown): YardmasterError {

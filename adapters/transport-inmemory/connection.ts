@@ -61,6 +61,11 @@ export class InMemoryConnection implements Connection {
     return this.outgoingBytes + this.onTheWayBytes;
   }
 
+  get messageBytesMax(): number {
+    const { byReference, codec } = this.services;
+    return byReference ? Infinity : codec.messageBytesMax;
+  }
+
   /** Called once on each end, before anything is sent. */
   join(peer: InMemoryConnection): void {
     this.peer = peer;

@@ -100,6 +100,10 @@ export class TcpConnection implements Connection {
     return this.state === 'over' ? 0 : this.writer.nbytes + this.queue.nbytes;
   }
 
+  get messageBytesMax(): number {
+    return this.services.codec.messageBytesMax;
+  }
+
   /** The peer has shown that it speaks our protocol. */
   get isIntroduced(): boolean {
     return this.reader.isOpen;

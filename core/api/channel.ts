@@ -49,6 +49,11 @@ export class Channel implements ConnectionHandlers {
     return this.connection.peerAddress;
   }
 
+  /** Largest encoded message in bytes that can be sent. */
+  get messageBytesMax(): number {
+    return this.connection.messageBytesMax ?? Infinity;
+  }
+
   /** It is over, or was aborted. */
   get isClosed(): boolean {
     return this.closed;

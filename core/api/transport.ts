@@ -27,6 +27,11 @@ export interface Connection {
   /** Bytes that were sent and have not left this process. Senders of bulk data wait while it is large. */
   readonly bufferedBytes: number;
   /**
+   * Largest encoded message in bytes that `send` takes; a larger one makes it throw `ERR_FRAME`. Clients
+   * refuse larger arguments when they are submitted. Default: no limit.
+   */
+  readonly messageBytesMax?: number;
+  /**
    * Queues messages; they leave together at the end of this turn of the event loop. Never throws on
    * account of the peer: a failure arrives once, through `onClose`. After `close` it is a no-op.
    */

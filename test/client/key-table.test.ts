@@ -14,7 +14,13 @@ interface Env {
 
 function env(): Env {
   const sent: ClientReport[] = [];
-  const outgoing = new Outgoing('me', (reports) => sent.push(...reports));
+  const outgoing = new Outgoing(
+    'me',
+    (reports) => sent.push(...reports),
+    (_report, error) => {
+      throw error;
+    },
+  );
   const table = new KeyTable(outgoing);
   return {
     table,

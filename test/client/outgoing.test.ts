@@ -10,7 +10,10 @@ function aSubmission(key: string, nbytes = 1) {
 
 function recorded(): { sent: (readonly ClientReport[])[]; outgoing: Outgoing } {
   const sent: (readonly ClientReport[])[] = [];
-  return { sent, outgoing: new Outgoing('me', (reports) => sent.push(reports)) };
+  const refuse = (_report: unknown, error: Error): never => {
+    throw error;
+  };
+  return { sent, outgoing: new Outgoing('me', (reports) => sent.push(reports), refuse) };
 }
 
 describe('what a client sends', () => {

@@ -1,3 +1,4 @@
+import { inspect, types } from 'node:util';
 import { type Clock, YardmasterError } from '../../../core/api/index.ts';
 import type { Coordinator } from './values.ts';
 
@@ -25,6 +26,11 @@ interface Batch {
 }
 
 const CLOSING_MS = 100;
+
+function warnOf(topic: string, error: unknown): void {
+  const text = error instanceof Error ? String(error) : inspect(error);
+  process.emitWarning(`a handler of the topic "${topic}" threw: ${text}`, 'YardmasterTopic');
+}
 
 function pause(clock: Clock): Promise<void> {
   return new Promise((resolve) => void clock.setTimer(CLOSING_MS, resolve));
@@ -111,13 +117,16 @@ export class TopicFeed {
 
   private deliver(event: TopicEvent, missed: number): void {
     for (const handler of [...(this.handlers.get(event.topic) ?? [])]) {
+      // It may be an async function.
+      const call: (...args: Parameters<TopicHandler>) => unknown = handler;
       try {
-        handler(event.message, { ...event, missed });
+        const returned = call(event.message, { ...event, missed });
+        if (!types.isPromise(returned)) continue;
+        returned.catch((error: unknown) => {
+          warnOf(event.topic, error);
+        });
       } catch (error) {
-        process.emitWarning(
-          `a handler of the topic "${event.topic}" threw: ${String(error)}`,
-          'YardmasterTopic',
-        );
+        warnOf(event.topic, error);
       }
     }
   }

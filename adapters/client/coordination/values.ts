@@ -1,5 +1,6 @@
 import { packArguments, unpackWith } from '../../tasks/index.ts';
 import { Future, holdingOfFuture } from '../future.ts';
+import { allocateWithin, checkFits } from '../message-limit.ts';
 import type { Session } from '../session.ts';
 import { futuresIn } from '../structure.ts';
 
@@ -43,7 +44,7 @@ export class Coordinator {
 
   /**
    * Stores a value with a call. Its futures are held until the scheduler does.
-   * @throws YardmasterError `ERR_NOT_SERIALISABLE`
+   * @throws YardmasterError `ERR_NOT_SERIALISABLE`; `ERR_FRAME` when it does not fit into one message
    */
   async send<T>(
     command: string,
@@ -52,9 +53,14 @@ export class Coordinator {
   ): Promise<T> {
     this.session.checkOpen();
     const entries = futuresIn(value).map((future) => holdingOfFuture(future).entry);
-    const { bytes, dependencies } = packArguments([value], (part) =>
-      part instanceof Future ? part.key : undefined,
+    const { messageBytesMax } = this.session;
+    const what = `the value for "${command}"`;
+    const { bytes, dependencies } = packArguments(
+      [value],
+      (part) => (part instanceof Future ? part.key : undefined),
+      allocateWithin(messageBytesMax, what),
     );
+    checkFits(bytes.byteLength, messageBytesMax, what);
     for (const entry of entries) entry.references++;
     try {
       const packed: PackedValue = { value: bytes, keys: dependencies };

@@ -8,6 +8,8 @@ import type { TaskState } from '../state/task.ts';
 import type { Diagnostics } from './diagnostics.ts';
 import type { EventLog } from './event-log.ts';
 import type { IdleWatch } from './idle-watch.ts';
+import type { LoadedPlugin } from './loaded-plugin.ts';
+import { PendingAnswers } from './pending-answers.ts';
 import type { PluginInfo } from './scheduler.ts';
 import type { PluginLifecycle } from './plugin-lifecycle.ts';
 import type { PolicyDesk } from './policy-desk.ts';
@@ -40,6 +42,8 @@ export interface CommandScope {
  */
 export class Commands {
   private readonly builtin: ReadonlyMap<string, CommandHandler>;
+  /** Of the built-in commands; plugins have their own. */
+  private readonly answers = new PendingAnswers();
 
   constructor(private readonly scope: CommandScope) {
     this.builtin = new Map<string, CommandHandler>([
@@ -61,15 +65,29 @@ export class Commands {
     ]);
   }
 
-  /** @throws YardmasterError `ERR_PROTOCOL` when there is no such command; what the command throws */
+  /**
+   * A promise that this returns settles at the latest when the plugin of the command, or the scheduler, is
+   * gone: with `ERR_CLOSED`.
+   * @throws YardmasterError `ERR_PROTOCOL` when there is no such command; what the command throws
+   */
   run(name: string, parameters: unknown, caller: Caller): unknown {
-    const handler = this.builtin.get(name) ?? this.ofPlugin(name);
-    if (handler !== undefined) return handler(parameters, caller);
+    const builtin = this.builtin.get(name);
+    const plugin = builtin === undefined ? this.pluginOf(name) : undefined;
+    const handler = builtin ?? plugin?.commands.get(name.slice(name.indexOf('.') + 1));
+    if (handler !== undefined) {
+      const answer: unknown = handler(parameters, caller);
+      return isPromise(answer) ? (plugin?.answers ?? this.answers).add(answer) : answer;
+    }
     throw new YardmasterError(
       'ERR_PROTOCOL',
       `there is no command "${name}"${suggestion(name, this.names())}`,
       { command: name },
     );
+  }
+
+  /** The scheduler is closed: what still waits for an answer fails. */
+  close(error: Error): void {
+    this.answers.failAll(error);
   }
 
   private names(): string[] {
@@ -79,10 +97,9 @@ export class Commands {
     return [...this.builtin.keys(), ...ofPlugins];
   }
 
-  private ofPlugin(name: string): CommandHandler | undefined {
+  private pluginOf(name: string): LoadedPlugin | undefined {
     const dot = name.indexOf('.');
-    if (dot < 0) return undefined;
-    return this.scope.lifecycle.get(name.slice(0, dot))?.commands.get(name.slice(dot + 1));
+    return dot < 0 ? undefined : this.scope.lifecycle.get(name.slice(0, dot));
   }
 
   private identity(): unknown {
@@ -167,6 +184,10 @@ function suggestion(name: string, known: readonly string[]): string {
   const ofPlugin = known.filter((one) => dot > 0 && one.startsWith(name.slice(0, dot + 1)));
   if (ofPlugin.length > 0) return `; that plugin has ${ofPlugin.join(', ')}`;
   return '; the command "commands" lists all';
+}
+
+function isPromise(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as { readonly then?: unknown } | undefined | null)?.then === 'function';
 }
 
 function keysOf(tasks: Iterable<TaskState>): string[] {

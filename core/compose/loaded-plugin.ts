@@ -22,6 +22,7 @@ import type { Container } from './container.ts';
 import { Observer, type PluginFailure } from './hook-table.ts';
 import { loadExtension } from './load-extension.ts';
 import { namedLogger } from './named-logger.ts';
+import { PendingAnswers } from './pending-answers.ts';
 import type { Blueprint } from './plugin-blueprint.ts';
 import { PluginEvents } from './plugin-events.ts';
 import { CLOCK, EVENT_BUS, HOOKS, LOGGER, RESOLVER, SLOTS } from './tokens.ts';
@@ -54,6 +55,8 @@ export class LoadedPlugin {
   readonly observer: Observer;
   readonly container: Container;
   readonly commands = new Map<string, CommandHandler>();
+  /** Of its commands. */
+  readonly answers = new PendingAnswers();
   /** Policies that it offers; they fill their slots once the plugin is attached. */
   readonly policies = new Map<SlotName, PolicySlots[SlotName]>();
   readonly log: Logger;
@@ -120,6 +123,18 @@ export class LoadedPlugin {
     this.abort.abort(reason);
     for (const connection of this.connections) connection.abort(reason);
     this.connections.clear();
+  }
+
+  /** It has ended: calls of its commands that it has not answered fail. */
+  failAnswers(): void {
+    if (this.answers.size === 0) return;
+    this.answers.failAll(
+      new YardmasterError(
+        'ERR_CLOSED',
+        `${this.owner} was removed, or its scheduler closed, before it answered the command`,
+        { plugin: this.name },
+      ),
+    );
   }
 
   /** What its `setup` receives. */

@@ -100,6 +100,8 @@ export class PluginLifecycle {
     this.hooks.remove(plugin.observer);
     this.slots.withdraw(plugin.owner);
     plugin.stop();
+    // After a turn: what it has to say itself comes first.
+    this.clock.setTimer(0, () => plugin.failAnswers());
     this.host.portsChanged();
   }
 
@@ -188,6 +190,7 @@ export class PluginLifecycle {
   private async end(plugin: LoadedPlugin): Promise<void> {
     plugin.stop();
     await this.tryPhase(plugin, 'close', () => plugin.instance.close?.());
+    plugin.failAnswers();
     await plugin.container.dispose();
   }
 

@@ -335,6 +335,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
         clock: this.clock,
         channelOf,
         enqueue: (stimulus) => this.enqueue(stimulus),
+        isStopped: () => this.isStopped,
         connections: () => ({
           workers: this.sessions.workers.size,
           clients: this.sessions.clients.size,
@@ -443,6 +444,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     await this.extensions.lifecycle.closeAll();
     await this.doors.close();
     (this.gatherer as Gatherer | undefined)?.close();
+    (this.commands as Commands | undefined)?.close(closedError());
     this.extensions.bus.emit('closed');
     try {
       await this.extensions.dispose();

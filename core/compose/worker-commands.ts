@@ -26,6 +26,8 @@ const METHODS: readonly string[] = ['actor-call', 'inspect', 'run'];
 export interface WorkerCommandScope extends Asked {
   readonly clock: Clock;
   enqueue(stimulus: NewStimulus): void;
+  /** The scheduler closes, and nothing happens any more. */
+  isStopped(): boolean;
   /** Connections of the scheduler, by kind. */
   connections(): Readonly<Record<string, number>>;
 }
@@ -128,7 +130,7 @@ export class WorkerCommands {
         const worker = address === undefined ? undefined : scope.cluster.workers.get(address);
         return worker === undefined || serverIds.has(worker.identity.serverId);
       });
-    await until(scope.clock, timeoutMs, () => missing().length === 0);
+    await until(scope.clock, timeoutMs, () => scope.isStopped() || missing().length === 0);
     return { restarted, kept, missing: missing() };
   }
 

@@ -131,6 +131,11 @@ export class Retirements {
     const { status: before } = worker;
     this.setStatus(worker, 'closing-gracefully');
     return this.follow(worker, policy)
+      .catch((error: unknown) => {
+        // The plugin is removed. The worker works on; no other would ever open it again.
+        if (before !== 'closing-gracefully') this.setStatus(worker, before);
+        throw error;
+      })
       .then((reason) => {
         if (reason === undefined) return this.end(worker, close);
         if (reason !== 'left' && before !== 'closing-gracefully') this.setStatus(worker, before);

@@ -33,6 +33,18 @@ async function withResults(cluster: VirtualCluster, count = 10) {
 }
 
 describe('retiring', () => {
+  test('ends with an error when the memory manager is removed, and the worker works on', async () => {
+    const cluster = await start(2);
+    await withResults(cluster);
+    const worker = cluster.worker('worker-0');
+    const retiring = cluster.client.retireWorkers({ workers: [worker.address] });
+    retiring.catch(() => undefined);
+    await cluster.until(() => worker.status === 'closing-gracefully');
+    await cluster.passing(cluster.local.scheduler.removePlugin('amm'));
+    await expect(cluster.passing(retiring)).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+    await cluster.until(() => worker.status === 'running');
+  });
+
   test('a worker moves its results away, then closes', async () => {
     const cluster = await start(3);
     const { client } = cluster;

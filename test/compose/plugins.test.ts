@@ -294,6 +294,58 @@ describe('the life of a plugin', () => {
     );
   });
 
+  it('its commands that are not answered fail when it is removed, replaced, disabled or closed', async () => {
+    const waiter = (more: object = {}) =>
+      definePlugin({
+        name: 'waiter',
+        apiVersion: PLUGIN_API_VERSION,
+        setup: ({ command, signal }) => {
+          command('never', () => new Promise(() => undefined));
+          command('aborted', () => {
+            return new Promise((_resolve, reject) => {
+              signal.addEventListener('abort', () => reject(new Error('said by the plugin')));
+            });
+          });
+          return more;
+        },
+      });
+    const host = await start({ plugins: [waiter()] });
+    const ask = (name: string): Promise<unknown> => {
+      const answer = host.scheduler.command(`waiter.${name}`) as Promise<unknown>;
+      answer.catch(() => undefined);
+      return answer;
+    };
+    const gone = { code: 'ERR_CLOSED', data: { plugin: 'waiter' } };
+    const [pending, aborted] = [ask('never'), ask('aborted')];
+    await host.scheduler.removePlugin('waiter');
+    await expect(pending).rejects.toMatchObject(gone);
+    await expect(aborted).rejects.toThrow('said by the plugin');
+
+    await host.scheduler.addPlugin(waiter());
+    const before = ask('never');
+    await host.scheduler.addPlugin(waiter());
+    await expect(before).rejects.toMatchObject(gone);
+
+    await host.scheduler.removePlugin('waiter');
+    const breaking = {
+      eventLogged: () => {
+        throw new Error('no');
+      },
+    };
+    await host.scheduler.addPlugin(waiter(breaking), { onError: 'disable' });
+    const [disabled, said] = [ask('never'), ask('aborted')];
+    host.scheduler.enqueue({ op: 'log-event', topics: ['x'], message: 1 });
+    await settle(host.clock);
+    await expect(disabled).rejects.toMatchObject(gone);
+    await expect(said).rejects.toThrow('said by the plugin');
+
+    await host.scheduler.removePlugin('waiter');
+    await host.scheduler.addPlugin(waiter());
+    const last = ask('never');
+    await host.scheduler.close();
+    await expect(last).rejects.toMatchObject(gone);
+  });
+
   it('two plugins cannot provide one service', async () => {
     const service = token<number>('one');
     const provider = (name: string) =>

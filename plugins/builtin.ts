@@ -15,6 +15,7 @@ export const builtins: Builtins = {
   'co-assign': async () => (await import('../policies/queuing/co-assign.ts')).coAssign,
   family: async () => (await import('../policies/queuing/family.ts')).family,
   direct: async () => (await import('../policies/queuing/direct.ts')).direct,
+  'queuing/mars': async () => (await import('../policies/queuing/mars.ts')).mars,
   'depth-first': async () => (await import('../policies/ordering/depth-first.ts')).depthFirst,
   // These names stand for something else, too.
   'ordering/dask': async () => (await import('../policies/ordering/dask.ts')).daskOrder,

@@ -115,6 +115,8 @@ export interface Queuing {
    * @param worker - the least busy worker with an open slot
    */
   nextQueued?(worker: WorkerView, cluster: ClusterView): TaskView | undefined;
+  /** Optional. A client has changed the priority of a queued task. */
+  priorityChanged?(task: TaskView, cluster: ClusterView): void;
 }
 
 /** The static order of the tasks of one graph. */

@@ -28,7 +28,8 @@ export class PendingAnswers {
 
   /** The answerer is gone: what is still open fails with this. */
   failAll(error: Error): void {
-    for (const reject of [...this.open]) reject(error instanceof Error ? error : new Error(String(error)));
+    for (const reject of [...this.open])
+      reject(error instanceof Error ? error : new Error(String(error)));
     this.open.clear();
   }
 }

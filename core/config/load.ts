@@ -8,7 +8,12 @@ import { type ConfigLayers, overlay } from './layers.ts';
 import { isPlainObject } from './prepare.ts';
 import { CONFIG_SCHEMA } from './schema.ts';
 import type { Source } from './read-source.ts';
-import { applyScheduling, normaliseScheduling, schedulingNotes } from './scheduling.ts';
+import {
+  applyScheduling,
+  normaliseScheduling,
+  schedulingNotes,
+  schedulingProblems,
+} from './scheduling.ts';
 import type { Config, ConfigInput } from './types.ts';
 
 /** A checked configuration, and what later checks need to name places in it. */
@@ -62,6 +67,7 @@ function checkSource(
   );
   const { value: checked, problems: late } = check(CONFIG_SCHEMA, normal);
   const problems = [...twice, ...early, ...late];
+  if (problems.length === 0) problems.push(...schedulingProblems(checked as Config));
   if (problems.length > 0) throw configError(problems, origin);
   const notes = schedulingNotes(normal, origin);
   return { config: deepFreeze(applyScheduling(checked as Config)), origin, notes };

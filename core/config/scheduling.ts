@@ -16,15 +16,45 @@ const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
 /** What acts only with `worker.memoryAdmission: quota`. */
 const OF_THE_QUOTA = 'it acts with worker.memoryAdmission: quota, and a worker.memoryLimit';
 
-/** `mem_quota_size` is `memQuotaSize`: keys of the section and of those inside it. */
-export function normaliseScheduling(root: unknown): { value: unknown; problems: Problem[] } {
+/** What the preset of each name says in words of other sections; what is written there has precedence. */
+const PRESETS: Readonly<Record<string, { readonly policies: object; readonly slotWork: number }>> =
+  {
+    mars: { policies: { queuing: 'mars', ordering: 'mars' }, slotWork: 0 },
+  };
+
+/**
+ * `mem_quota_size` is `memQuotaSize`: keys of the section and of those inside it. A mere name is that of a
+ * preset, whose words take their places in `scheduler`.
+ */
+export function normaliseScheduling(given: unknown): { value: unknown; problems: Problem[] } {
   const problems: Problem[] = [];
+  const root = withPreset(given);
   if (!isPlainObject(root) || !isPlainObject(root[SECTION])) return { value: root, problems };
   const section = camelKeys(root[SECTION], [SECTION], problems);
   for (const [key, value] of Object.entries(section)) {
     if (isPlainObject(value)) section[key] = camelKeys(value, [SECTION, key], problems);
   }
   return { value: { ...root, [SECTION]: section }, problems };
+}
+
+function withPreset(root: unknown): unknown {
+  if (!isPlainObject(root) || root[SECTION] === undefined) return root;
+  const section = typeof root[SECTION] === 'string' ? { preset: root[SECTION] } : root[SECTION];
+  const name = isPlainObject(section) ? section['preset'] : undefined;
+  const scheduler = root['scheduler'] ?? {};
+  const isKnown = typeof name === 'string' && Object.hasOwn(PRESETS, name);
+  const preset = isKnown ? PRESETS[name] : undefined;
+  if (preset === undefined || !isPlainObject(scheduler)) return { ...root, [SECTION]: section };
+  const policies = scheduler['policies'] ?? {};
+  return {
+    ...root,
+    [SECTION]: section,
+    scheduler: {
+      ...preset,
+      ...scheduler,
+      policies: isPlainObject(policies) ? { ...preset.policies, ...policies } : policies,
+    },
+  };
 }
 
 /** `subtask_max_retries` → `subtaskMaxRetries`. */
@@ -43,6 +73,26 @@ export function applyScheduling(config: Config): Config {
     scheduler: { ...scheduler, allowedFailures },
     worker: { ...worker, killGrace, memory: admission(config) },
   };
+}
+
+/** What the schema cannot say: a quota above the hard limit would never be used up. */
+export function schedulingProblems({ scheduling, worker }: Config): Problem[] {
+  const bytesOf = (share: number): number => {
+    if (share > 1) return share;
+    return worker.memoryLimit > 0 ? share * worker.memoryLimit : NaN;
+  };
+  const { memQuotaSize, memHardLimit } = scheduling;
+  const areShares = memQuotaSize <= 1 && memHardLimit <= 1;
+  const isAbove = areShares
+    ? memQuotaSize > memHardLimit
+    : bytesOf(memQuotaSize) > bytesOf(memHardLimit);
+  if (!isAbove) return [];
+  const message = `must not be above scheduling.memHardLimit: ${shown(memQuotaSize)} is more than ${shown(memHardLimit)}`;
+  return [{ at: [SECTION, 'memQuotaSize'], message }];
+}
+
+function shown(shareOrBytes: number): string {
+  return shareOrBytes <= 1 ? `${100 * shareOrBytes} %` : `${shareOrBytes} bytes`;
 }
 
 /** With a quota nothing is paused: what is admitted is expected to fit. */

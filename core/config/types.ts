@@ -90,6 +90,8 @@ export interface SchedulerConfig {
 
 /** The section `scheduling`, checked; times in milliseconds. What each does: `docs/config.md`. */
 export interface SchedulingConfig {
+  /** Its words are in the section `scheduler` by now. */
+  readonly preset?: 'mars';
   readonly subtaskMaxRetries: number;
   /** Undefined: as `scheduler.allowedFailures` says. */
   readonly subtaskMaxReschedules?: number;
@@ -243,35 +245,38 @@ export interface ConfigInput {
     readonly preload?: readonly ExtensionInput[];
   };
   /** Mars' spelling of the keys (`mem_quota_size`) is for files. */
-  readonly scheduling?: {
-    readonly subtaskMaxRetries?: number;
-    readonly subtaskMaxReschedules?: number;
-    readonly subtaskCancelTimeout?: DurationInput;
-    readonly enableKillSlot?: boolean;
-    readonly memQuotaSize?: BytesInput;
-    readonly memHardLimit?: BytesInput;
-    readonly submitPeriod?: DurationInput;
-    readonly dataPrepareTimeout?: DurationInput;
-    readonly speculation?: {
-      readonly enabled?: boolean;
-      readonly dry?: boolean;
-      readonly interval?: DurationInput;
-      readonly threshold?: number;
-      readonly minTaskRuntime?: DurationInput;
-      readonly multiplier?: number;
-      readonly maxConcurrentRun?: number;
-    };
-    readonly autoscale?: {
-      readonly enabled?: boolean;
-      readonly strategy?: string;
-      readonly schedulerCheckInterval?: DurationInput;
-      readonly schedulerBacklogTimeout?: DurationInput;
-      readonly sustainedSchedulerBacklogTimeout?: DurationInput;
-      readonly workerIdleTimeout?: DurationInput;
-      readonly minWorkers?: number;
-      readonly maxWorkers?: number;
-    };
-  };
+  readonly scheduling?:
+    | 'mars'
+    | {
+        readonly preset?: 'mars';
+        readonly subtaskMaxRetries?: number;
+        readonly subtaskMaxReschedules?: number;
+        readonly subtaskCancelTimeout?: DurationInput;
+        readonly enableKillSlot?: boolean;
+        readonly memQuotaSize?: BytesInput;
+        readonly memHardLimit?: BytesInput;
+        readonly submitPeriod?: DurationInput;
+        readonly dataPrepareTimeout?: DurationInput;
+        readonly speculation?: {
+          readonly enabled?: boolean;
+          readonly dry?: boolean;
+          readonly interval?: DurationInput;
+          readonly threshold?: number;
+          readonly minTaskRuntime?: DurationInput;
+          readonly multiplier?: number;
+          readonly maxConcurrentRun?: number;
+        };
+        readonly autoscale?: {
+          readonly enabled?: boolean;
+          readonly strategy?: string;
+          readonly schedulerCheckInterval?: DurationInput;
+          readonly schedulerBacklogTimeout?: DurationInput;
+          readonly sustainedSchedulerBacklogTimeout?: DurationInput;
+          readonly workerIdleTimeout?: DurationInput;
+          readonly minWorkers?: number;
+          readonly maxWorkers?: number;
+        };
+      };
   readonly worker?: {
     readonly threads?: number;
     readonly resources?: Readonly<Record<string, number>>;

@@ -2,6 +2,7 @@
 import type { SetPriority } from '../messages/stimulus.ts';
 import type { Priority, TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
+import { askPolicy, type Question } from './ask-policy.ts';
 import type { KernelScope } from './scope.ts';
 
 /** Keys that one event names. */
@@ -52,6 +53,7 @@ function move(
 ): void {
   if (task.negatedUserPriority === negatedUserPriority) return;
   scope.cluster.queued.setUserPriority(task, negatedUserPriority);
+  if (task.state === 'queued') askPolicy(scope, PRIORITY_CHANGED, task);
   scope.story.record(scope.story.mark(), task.key, task.state, task.state, scope.nowMs);
   scope.story.endStep();
   moved.add(task);
@@ -93,6 +95,12 @@ function tellWorkers(scope: KernelScope, moved: ReadonlySet<TaskState>): void {
     });
   }
 }
+
+const PRIORITY_CHANGED: Question<'queuing', TaskState, void> = {
+  slot: 'queuing',
+  ask: (policy, { cluster }, task) => policy.priorityChanged?.(task, cluster),
+  refuse: () => undefined,
+};
 
 function keyOf(task: TaskState): string {
   return task.key;

@@ -103,3 +103,49 @@ it.each([
   await expect(loading).rejects.toThrow(`scheduling.${message}`);
   await expect(loading).rejects.toThrow(/cluster\.yaml:1:\d\d/);
 });
+
+it('the preset mars fills the slots and words that are not written', () => {
+  const schedulerOf = (input: ConfigInput): object => {
+    const { policies, slotWork } = loadConfigObject(input).config.scheduler;
+    return { policies, slotWork };
+  };
+  const rules = {
+    policies: { queuing: { use: 'mars' }, ordering: { use: 'mars' } },
+    slotWork: 0,
+  };
+  expect(schedulerOf({ scheduling: 'mars' })).toEqual(rules);
+  expect(schedulerOf({ scheduling: { preset: 'mars', subtaskMaxRetries: 1 } })).toEqual(rules);
+  expect(
+    schedulerOf({
+      scheduling: 'mars',
+      scheduler: { policies: { ordering: 'best' }, slotWork: '2 ms' },
+    }),
+  ).toEqual({ policies: { queuing: { use: 'mars' }, ordering: { use: 'best' } }, slotWork: 2 });
+  expect(() => loadConfigObject({ scheduling: 'marz' as 'mars' })).toThrow(/preset.*mars/);
+});
+
+it('the preset of a file is named with its place when there is no such preset', async () => {
+  const { config } = await loadConfigFile(await file('scheduling: mars\n'));
+  expect(config.scheduler.policies.queuing).toEqual({ use: 'mars' });
+  await expect(file('scheduling: marz\n').then(loadConfigFile)).rejects.toThrow(':1:');
+});
+
+it('a quota above the hard limit is refused, in shares and in bytes', () => {
+  const load = (memQuotaSize: string | number, memHardLimit: string | number, limit = 0) => {
+    const worker = { memoryAdmission: 'quota', memoryLimit: limit } as const;
+    return () => loadConfigObject({ scheduling: { memQuotaSize, memHardLimit }, worker });
+  };
+  expect(load('96%', '95%')).toThrow(
+    'scheduling.memQuotaSize must not be above scheduling.memHardLimit: 96 % is more than 95 %',
+  );
+  expect(load('4 GiB', '3 GiB')).toThrow('must not be above');
+  expect(load('80%', '3 GiB', 4 * 2 ** 30)).toThrow('must not be above');
+  expect(load('95%', '95%')).not.toThrow();
+  expect(load('80%', '3 GiB', 2 ** 30)).not.toThrow();
+  expect(() => loadConfigObject({ scheduling: { memQuotaSize: 1 } })).toThrow('must not be above');
+});
+
+it('quota and hard limit without the switch are both warned of', () => {
+  const { notes } = loadConfigObject({ scheduling: { memQuotaSize: '80%', memHardLimit: '95%' } });
+  expect(notes).toHaveLength(2);
+});

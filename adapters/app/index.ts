@@ -48,6 +48,7 @@ export {
   type TypedArray,
 } from '../python/index.ts';
 export { SystemClock } from '../clock/index.ts';
+export { MsgpackCodec } from '../codec-msgpack/index.ts';
 export {
   type ActorClass,
   type ActorClassOf,

@@ -1,13 +1,13 @@
 import { dirname, resolve } from 'node:path';
 import { type Clock, type Transport, YardmasterError } from '../../core/api/index.ts';
-import type { WorkerMemoryConfig } from '../../core/config/types.ts';
+import type { Config, WorkerMemoryConfig } from '../../core/config/types.ts';
 import { SystemClock } from '../clock/index.ts';
 import { Nanny } from '../nanny/index.ts';
 import { InMemoryTransport } from '../transport-inmemory/index.ts';
 import type { ClusterWorker, WorkerStarter } from './cluster-workers.ts';
-import type { ClusterMode, LocalClusterOptions } from './local-cluster.ts';
+import type { LocalClusterOptions } from './local-cluster.ts';
 import { NannyPlugins } from './nanny-plugins.ts';
-import { type RunningScheduler, startScheduler } from './start-scheduler.ts';
+import { openScheduler, type RunningScheduler } from './start-scheduler.ts';
 import { startWorker } from './start-worker.ts';
 import { textLogger } from './text-log.ts';
 import { settingsOf, settingsText, timeText } from './worker-settings.ts';
@@ -22,47 +22,75 @@ export interface LocalParts {
   readonly transports: readonly Transport[];
 }
 
-/** Starts the scheduler of a local cluster, and says how to start its workers. */
+/**
+ * Starts the scheduler of a local cluster, and says how to start its workers. They and the clients use the
+ * transport of the options, else that of the configuration, else the default of the mode.
+ */
 export async function startLocal(options: LocalClusterOptions): Promise<LocalParts> {
   const { mode = 'threads', clock = new SystemClock(), config, log } = options;
   const within = new InMemoryTransport(clock, { byReference: true });
-  const transport = options.transport ?? (await defaultTransport(mode, { clock, within }));
-  // Workers of other processes are far; clients of this one are not.
-  const isClientFar = options.transport !== undefined || transport === within;
-  const transports = isClientFar ? [transport] : [transport, within];
-  if (mode === 'processes' && transport.scheme !== 'tcp') {
-    throw new YardmasterError(
-      'ERR_CONFIG',
-      `workers in processes of their own cannot be reached by ${transport.scheme}; leave transport out`,
-      { transport: transport.scheme },
-    );
+  const chosen = options.transport ?? (mode === 'processes' ? undefined : within);
+  checkGiven(options);
+  const open = await openScheduler({
+    clock,
+    transports: options.transport === undefined ? [] : [options.transport],
+    fallbackTransports: [within],
+    ...(config === undefined ? {} : { config }),
+    ...(log === undefined ? {} : { log }),
+  });
+  try {
+    const { scheduler } = open;
+    const configured = options.transport === undefined ? scheduler.transport : undefined;
+    const transport = configured ?? chosen ?? (await defaultTcp(clock));
+    if (mode === 'processes') checkReach(transport, configured);
+    const address = await scheduler.listen(listenAddress(transport, scheduler.config));
+    const running = { ...open, address };
+    const starter =
+      mode === 'processes'
+        ? processStarter(running, options, clock)
+        : guestStarter(running, { ...options, mode }, { clock, transport });
+    // Workers of other processes are far; clients of this one are not, unless a transport was chosen.
+    const isWithin = mode === 'processes' && configured === undefined && chosen === undefined;
+    const clientAddress = isWithin ? await scheduler.listen('inmemory://scheduler') : address;
+    return {
+      running,
+      starter,
+      clientAddress,
+      transports: isWithin ? [transport, within] : [transport],
+    };
+  } catch (error) {
+    await open.close();
+    throw error;
   }
-  const address =
-    transport.scheme === 'tcp' ? 'tcp://127.0.0.1:0' : `${transport.scheme}://local:0`;
-  const running = await startScheduler(
-    {
-      clock,
-      transports,
-      ...(config === undefined ? {} : { config }),
-      ...(log === undefined ? {} : { log }),
-    },
-    address,
-  );
-  const starter =
-    mode === 'processes'
-      ? processStarter(running, options, clock)
-      : guestStarter(running, { ...options, mode }, { clock, transport });
-  const clientAddress = isClientFar
-    ? running.address
-    : await running.scheduler.listen('inmemory://scheduler');
-  return { running, starter, clientAddress, transports };
 }
 
-async function defaultTransport(
-  mode: ClusterMode,
-  { clock, within }: { readonly clock: Clock; readonly within: Transport },
-): Promise<Transport> {
-  if (mode !== 'processes') return within;
+/** Code cannot reach other processes; a module can, by its name. */
+function checkGiven({ mode, transport }: LocalClusterOptions): void {
+  if (mode !== 'processes' || transport === undefined || transport.scheme === 'tcp') return;
+  throw new YardmasterError(
+    'ERR_CONFIG',
+    `workers in processes of their own cannot be reached by ${transport.scheme}; leave transport out, or name its module in the configuration: scheduler.transport`,
+    { transport: transport.scheme },
+  );
+}
+
+function checkReach({ scheme }: Transport, configured: Transport | undefined): void {
+  if (configured === undefined || scheme !== 'inmemory') return;
+  throw new YardmasterError(
+    'ERR_CONFIG',
+    'scheduler.transport is inmemory, by which workers in processes of their own cannot be reached; use tcp, or another mode',
+    { transport: scheme },
+  );
+}
+
+/** The configured address if it is one of that transport; TCP takes a free port. */
+function listenAddress({ scheme }: Transport, { scheduler }: Config): string {
+  if (scheme === 'tcp') return 'tcp://127.0.0.1:0';
+  const { address } = scheduler;
+  return address.startsWith(`${scheme}://`) ? address : `${scheme}://local:0`;
+}
+
+async function defaultTcp(clock: Clock): Promise<Transport> {
   const { tcp } = await import('../transport-tcp/index.ts');
   return tcp.create({ clock }, {});
 }
@@ -142,7 +170,7 @@ function processStarter(
     ...(list.length === 0 ? [] : ['--resources', list.join(' ')]),
     ...(shape.memoryLimitBytes === 0 ? [] : memoryFlags(shape.memoryLimitBytes, shape.memory)),
     ...(shape.ready === 'priority' ? [] : ['--ready', shape.ready]),
-    ...['--settings', settingsText(running.scheduler.config.worker, folderOf(options))],
+    ...['--settings', settingsText(running.scheduler.config, folderOf(options))],
   ];
   const { nannyPlugins, nannyPreload } = running.scheduler.config.worker;
   const log = options.log ?? textLogger('cluster');

@@ -252,7 +252,7 @@ async function transportsFor(
     const known = [...transports.keys()].join(', ') || 'tcp';
     throw new YardmasterError(
       'ERR_CONNECT',
-      `no transport speaks the scheme of ${scheduler}; this worker knows ${known}`,
+      `no transport speaks the scheme of ${scheduler}; this worker knows ${known}: name another one in its configuration as scheduler.transport, or give it in code as transports`,
       { address: scheduler },
     );
   }

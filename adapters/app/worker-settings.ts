@@ -1,12 +1,14 @@
 import { type UseEntry, YardmasterError } from '../../core/api/index.ts';
 import { loadConfigObject } from '../../core/config/load.ts';
-import type { ConfigInput, PluginEntry, WorkerConfig } from '../../core/config/types.ts';
+import type { Config, ConfigInput, PluginEntry, WorkerConfig } from '../../core/config/types.ts';
 import type { StartWorkerOptions } from './start-worker.ts';
 
 /** The part of a configuration that workers take as it is, and what its paths are relative to. */
 export interface WorkerSettings {
   readonly worker: Partial<WorkerConfig>;
   readonly folder: string;
+  /** `scheduler.transport`, by which workers reach the scheduler and each other. */
+  readonly transport?: UseEntry | undefined;
 }
 
 /** What a worker takes from its configuration as it is. */
@@ -35,7 +37,10 @@ export function settingsOf({ worker, folder }: WorkerSettings): Partial<StartWor
  * The same for a worker in a process of its own, as a value of `--settings`.
  * @throws YardmasterError `ERR_CONFIG` when a plugin is given in code, which cannot travel
  */
-export function settingsText(config: WorkerConfig, folder: string): string {
+export function settingsText(
+  { worker: config, scheduler: { transport } }: Pick<Config, 'worker' | 'scheduler'>,
+  folder: string,
+): string {
   const worker: ConfigInput['worker'] = {
     onSchedulerLost: config.onSchedulerLost,
     reconnectTimeout: timeText(config.reconnectTimeout),
@@ -43,21 +48,27 @@ export function settingsText(config: WorkerConfig, folder: string): string {
     lifetimeStagger: timeText(config.lifetimeStagger),
     lifetimeRestart: config.lifetimeRestart,
     retireTimeout: timeText(config.retireTimeout),
-    plugins: named(config.plugins, 'plugins'),
-    preload: named(config.preload, 'preload'),
+    plugins: named(config.plugins, 'worker.plugins'),
+    preload: named(config.preload, 'worker.preload'),
   };
-  return JSON.stringify({ worker, folder });
+  const wire = transport === undefined ? undefined : byName(transport, 'scheduler.transport');
+  return JSON.stringify({ worker, folder, transport: wire });
 }
 
 /** What {@link settingsText} wrote. */
 export function readSettings(text: string): WorkerSettings {
-  const { worker: given, folder } = JSON.parse(text) as {
+  const {
+    worker: given,
+    folder,
+    transport,
+  } = JSON.parse(text) as {
     readonly worker: NonNullable<ConfigInput['worker']>;
     readonly folder: string;
+    readonly transport?: UseEntry;
   };
   const { worker } = loadConfigObject({ worker: given }, folder).config;
   const entries = Object.entries(worker).filter(([name]) => name in given);
-  return { worker: Object.fromEntries(entries), folder };
+  return { worker: Object.fromEntries(entries), folder, transport };
 }
 
 /** A time as flags and configurations are written. */
@@ -69,13 +80,15 @@ function named(
   entries: readonly (UseEntry | PluginEntry)[],
   field: string,
 ): readonly { readonly use: string }[] {
-  return entries.map((entry, index) => {
-    const { use } = entry;
-    if (typeof use === 'string') return { ...entry, use };
-    throw new YardmasterError(
-      'ERR_CONFIG',
-      `worker.${field}[${index}] is given in code, which cannot reach workers in processes of their own; name its module`,
-      { field: `worker.${field}[${index}]` },
-    );
-  });
+  return entries.map((entry, index) => byName(entry, `${field}[${index}]`));
+}
+
+function byName(entry: UseEntry, field: string): { readonly use: string } {
+  const { use } = entry;
+  if (typeof use === 'string') return { ...entry, use };
+  throw new YardmasterError(
+    'ERR_CONFIG',
+    `${field} is given in code, which cannot reach workers in processes of their own; name its module`,
+    { field },
+  );
 }

@@ -2,6 +2,7 @@ import { loadConfigFile, loadConfigObject } from '../../core/config/load.ts';
 import type { WorkerMemoryConfig } from '../../core/config/types.ts';
 import type { WorkerEnd } from '../../core/compose/worker-options.ts';
 import { YardmasterError } from '../../core/api/index.ts';
+import { configuredTransports } from '../app/configured-transports.ts';
 import { type RunningWorker, startWorker } from '../app/start-worker.ts';
 import { readSettings, settingsOf, type WorkerSettings } from '../app/worker-settings.ts';
 import { SystemClock } from '../clock/index.ts';
@@ -39,7 +40,8 @@ async function settingsFrom({ config, settings }: WorkerFlags): Promise<WorkerSe
   if (settings !== undefined) return readSettings(settings);
   if (config === undefined) return { worker: {}, folder: process.cwd() };
   const loaded = await loadConfigFile(config);
-  return { worker: loaded.config.worker, folder: loaded.folder };
+  const { worker, scheduler } = loaded.config;
+  return { worker, folder: loaded.folder, transport: scheduler.transport };
 }
 
 /** The process that a nanny looks after. */
@@ -71,7 +73,7 @@ function lastWords({ reason, error, restart }: WorkerEnd, signal: string | undef
   return { kind: restart === true ? 'restart' : 'done', reason };
 }
 
-function start(
+async function start(
   scheduler: string,
   flags: WorkerFlags & LogFlags,
   settings: WorkerSettings,
@@ -82,6 +84,7 @@ function start(
   const memory = { ...configured.memory, ...memoryOf(flags) };
   return startWorker(scheduler, {
     ...settingsOf(settings),
+    transports: await configuredTransports(settings),
     memory,
     log: stderrLogger(flags, name ?? 'worker'),
     ...(threads === undefined ? {} : { threads }),

@@ -5,7 +5,7 @@ import { YardmasterError } from '../api/errors.ts';
 import type { EventSource } from '../api/events.ts';
 import type { Caller, Logger, NewStimulus } from '../api/plugin.ts';
 import type { SlotName } from '../api/policies.ts';
-import type { Connection, ConnectionHandlers } from '../api/transport.ts';
+import type { Connection, ConnectionHandlers, Transport } from '../api/transport.ts';
 import { configError } from '../config/errors.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Config } from '../config/types.ts';
@@ -116,7 +116,12 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     this.lines = this.makeLines();
     this.pace = new Pace(this.clock, this.log, () => this.extensions.policyNames);
     this.timers = new HostTimers(this.clock, (stimulus) => this.enqueue(stimulus));
-    this.transports = new TransportTable(this.clock, options.builtins, options.transports);
+    this.transports = new TransportTable(
+      this.clock,
+      options.builtins,
+      options.transports,
+      options.fallbackTransports,
+    );
     this.doors = new Doors(this, this.transports, this.log);
   }
 
@@ -134,6 +139,10 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
 
   get plugins(): readonly PluginInfo[] {
     return this.extensions.infos;
+  }
+
+  get transport(): Transport | undefined {
+    return this.transports.configured;
   }
 
   get policies(): SchedulerPolicies {

@@ -4,6 +4,7 @@ import type { EventSource } from '../api/events.ts';
 import type { HookName } from '../api/hooks.ts';
 import type { Builtins, Logger, NewStimulus } from '../api/plugin.ts';
 import type { SlotName } from '../api/policies.ts';
+import type { Transport } from '../api/transport.ts';
 import type { ClusterView } from '../api/views.ts';
 import type { ConfigLayers } from '../config/layers.ts';
 import type { Config, ConfigInput, OnError } from '../config/types.ts';
@@ -27,8 +28,13 @@ export interface CreateSchedulerOptions {
   /** Short names of what is built in. */
   readonly builtins: Builtins;
   readonly clock: Clock;
-  /** Before the built-in ones; needed for transports that share a hub, such as the in-memory one. */
+  /**
+   * Before the configured and the built-in ones; needed for transports that share a hub, such as the
+   * in-memory one.
+   */
   readonly transports?: readonly TransportInput[];
+  /** After the configured one, and before the built-in ones. */
+  readonly fallbackTransports?: readonly Transport[];
   /** Default: warnings and errors go to the standard error stream. */
   readonly log?: Logger;
   /** Called once when the scheduler closes because of a bug or of a plugin with `onError: crash`. */
@@ -68,6 +74,11 @@ export interface Scheduler {
   /** For tests and diagnostics: read only. */
   readonly kernel: SchedulerKernel;
   readonly plugins: readonly PluginInfo[];
+  /**
+   * What `scheduler.transport` of the configuration names; undefined when it names none. Peers within
+   * this process may have to use the same instance.
+   */
+  readonly transport: Transport | undefined;
   /** Who decides, who would decide otherwise, and why. */
   readonly policies: SchedulerPolicies;
   /** Why it crashed, if it did. */

@@ -14,34 +14,35 @@ export type TransportInput = Transport | TransportDefinition<never>;
 /** The ways to reach others, by scheme; what is built in is loaded when its scheme first comes up. */
 export class TransportTable {
   private readonly byScheme = new Map<string, Transport>();
+  /** What the configuration names. */
+  configured: Transport | undefined;
 
+  /**
+   * @param given - in code; they win over the configuration
+   * @param fallbacks - for schemes that the configuration does not name
+   */
   constructor(
     private readonly clock: Clock,
     private readonly builtins: Builtins,
     given: readonly TransportInput[] = [],
+    private readonly fallbacks: readonly Transport[] = [],
   ) {
     for (const transport of given) this.add(transport);
   }
 
-  /** The transport that a configuration names, with its options. */
+  /** The transport that a configuration names, with its options. One given in code stays in its place. */
   async addConfigured(entry: UseEntry, resolver: PluginResolver, place: Place): Promise<void> {
-    const { exported, source } = await resolver.resolve(entry.use, 'transport');
-    checkKind(exported, 'transport', source);
-    if (isDefinition(exported)) {
-      const shown = `${exported.name} from ${source}`;
-      const options = checkOptions(exported.optionsSchema, entry.options, place, shown);
-      this.add(created(() => exported.create({ clock: this.clock }, options as never), shown));
-    } else if (isTransport(exported)) {
-      this.add(exported);
-    } else {
-      throw notOfKind('transport', source);
-    }
+    const made = await loadTransport(entry, resolver, place, this.clock);
+    if (!this.byScheme.has(made.scheme)) this.byScheme.set(made.scheme, made);
+    this.configured = this.byScheme.get(made.scheme);
   }
 
   /** @throws YardmasterError `ERR_CONNECT` when nothing speaks the scheme of the address */
   async for(address: string): Promise<Transport> {
     const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(address)?.[1]?.toLowerCase();
-    const known = this.byScheme.get(scheme ?? '');
+    const known =
+      this.byScheme.get(scheme ?? '') ??
+      this.fallbacks.find((transport) => transport.scheme === scheme);
     if (known !== undefined) return known;
     const exported = scheme === undefined ? undefined : await this.builtins[scheme]?.();
     if (isDefinition(exported)) {
@@ -66,6 +67,33 @@ export class TransportTable {
   }
 }
 
+/**
+ * Makes the transport that a configuration names.
+ * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`
+ */
+export async function loadTransport(
+  entry: UseEntry,
+  resolver: PluginResolver,
+  place: Place,
+  clock: Clock,
+): Promise<Transport> {
+  const { exported, source } = await resolver.resolve(entry.use, 'transport');
+  checkKind(exported, 'transport', source);
+  if (isDefinition(exported)) {
+    const shown = `${exported.name} from ${source}`;
+    const options = checkOptions(exported.optionsSchema, entry.options, place, shown);
+    const made: unknown = created(() => exported.create({ clock }, options as never), shown);
+    if (isTransport(made)) return made;
+    throw new YardmasterError(
+      'ERR_PLUGIN_LOAD',
+      `create of ${shown} returned no transport: it needs a scheme, listen and connect`,
+      { source },
+    );
+  }
+  if (isTransport(exported)) return exported;
+  throw notOfKind('transport', source);
+}
+
 function isDefinition(value: unknown): value is TransportDefinition<never> {
   return (
     typeof value === 'object' &&
@@ -75,6 +103,11 @@ function isDefinition(value: unknown): value is TransportDefinition<never> {
 }
 
 function isTransport(value: unknown): value is Transport {
-  const { scheme, listen } = (value ?? {}) as { scheme?: unknown; listen?: unknown };
-  return typeof scheme === 'string' && typeof listen === 'function';
+  const { scheme, listen, connect } = (value ?? {}) as Record<string, unknown>;
+  return (
+    typeof scheme === 'string' &&
+    scheme !== '' &&
+    typeof listen === 'function' &&
+    typeof connect === 'function'
+  );
 }

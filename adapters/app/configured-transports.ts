@@ -1,0 +1,21 @@
+import type { Transport } from '../../core/api/index.ts';
+import { IN_CODE } from '../../core/config/errors.ts';
+import { PluginResolver } from '../../core/compose/plugin-resolver.ts';
+import { loadTransport } from '../../core/compose/transport-table.ts';
+import { builtins } from '../../plugins/builtin.ts';
+import { SystemClock } from '../clock/index.ts';
+import type { WorkerSettings } from './worker-settings.ts';
+
+/**
+ * The transport that `scheduler.transport` of a worker's configuration names, if it names one.
+ * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`
+ */
+export async function configuredTransports({
+  transport,
+  folder,
+}: WorkerSettings): Promise<readonly Transport[]> {
+  if (transport === undefined) return [];
+  const place = { origin: IN_CODE, optionsAt: ['scheduler', 'transport', 'options'] };
+  const resolver = new PluginResolver(builtins, folder);
+  return [await loadTransport(transport, resolver, place, new SystemClock())];
+}

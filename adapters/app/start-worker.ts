@@ -55,6 +55,10 @@ export interface StartWorkerOptions {
   readonly host?: string;
   /** Name of what starts another worker in its place when it restarts. Default: nothing does. */
   readonly nanny?: string;
+  /** Addresses of other services of its process by name, for `client.identity()`. Default none. */
+  readonly services?: Readonly<Record<string, string>>;
+  /** Whatever else `client.identity()` shall tell of it; plain data. Default nothing. */
+  readonly extra?: Readonly<Record<string, unknown>>;
   /** Shares its process with other workers: what it holds counts as its memory. Default false. */
   readonly isGuest?: boolean;
   /** Ways to reach others besides `tcp`. */
@@ -168,7 +172,7 @@ function hostOptions(
   options: StartWorkerOptions,
   log: Logger,
 ): Omit<WorkerHostOptions, 'transports' | 'executor' | 'clock' | 'log'> {
-  const { name, resources, nanny, ready, plugins, folder } = options;
+  const { name, resources, nanny, ready, plugins, folder, services, extra } = options;
   const scheme = schemeOf(scheduler);
   return {
     schedulerAddress: scheduler,
@@ -179,6 +183,9 @@ function hostOptions(
     validate: options.validate ?? false,
     pid: process.pid,
     versions: { node: process.versions.node },
+    localDirectory: new SpillFolder(options.memory?.spillFolder).parent,
+    ...(services === undefined ? {} : { services }),
+    ...(extra === undefined ? {} : { extra }),
     ...(name === undefined ? {} : { name }),
     ...(nanny === undefined ? {} : { nanny }),
     ...(resources === undefined ? {} : { resources }),

@@ -38,11 +38,50 @@ export interface SchedulerIdentity {
   readonly workers: readonly {
     readonly address: string;
     readonly name: string;
+    readonly host: string;
     readonly status: string;
     readonly threadCount: number;
+    /** 0: unlimited. */
+    readonly memoryLimitBytes: number;
+    readonly resources: Readonly<Record<string, number>>;
+    /** Tasks on it, and results that it holds with their bytes. */
+    readonly processingCount: number;
+    readonly resultCount: number;
+    readonly nbytes: number;
+    readonly metrics: { readonly memoryBytes: number };
     /** Of the tasks that it computes. Default `javascript`. */
     readonly language?: string;
+    /** What starts its process again. */
+    readonly nanny?: string;
+    /** The folder for its temporary files. */
+    readonly localDirectory?: string;
+    /** Addresses of other services of its process, by name. */
+    readonly services?: Readonly<Record<string, string>>;
+    /** What the code that started it says about it. */
+    readonly extra?: Readonly<Record<string, unknown>>;
   }[];
+}
+
+/** How to replace the processes of workers. */
+export interface RestartWorkersOptions {
+  /** Milliseconds for the new ones to be there. Default 30 000. */
+  readonly timeoutMs?: number;
+  /** False: do not wait for them. Default true. */
+  readonly wait?: boolean;
+  /** Whether unknown and missing workers are an error, or part of the answer. Default `raise`. */
+  readonly errors?: 'raise' | 'return';
+}
+
+/** What became of workers that were to be replaced. */
+export interface RestartedWorkers {
+  /** Whose processes were told to end. */
+  readonly restarted: readonly WorkerName[];
+  /** Have no nanny, and work on. */
+  readonly kept: readonly WorkerName[];
+  /** Of the restarted ones, those that were not back in time. */
+  readonly missing: readonly WorkerName[];
+  /** Names that no worker has. */
+  readonly unknown: readonly string[];
 }
 
 /** Which workers the cluster can best do without. Default: idle ones, as with a `memoryRatio` of 2. */
@@ -111,7 +150,7 @@ export interface Rebalanced {
 export interface ReplicateOptions {
   /** Copies of each. Default: one on every worker, also on those that come later. */
   readonly n?: number;
-  /** Addresses or names of the workers to use. Default: all. */
+  /** Addresses, names or hosts of the workers to use. Default: all. */
   readonly workers?: readonly string[];
   /** Copies that each holder makes at once. Default 2. */
   readonly branchingFactor?: number;
@@ -240,16 +279,18 @@ export class ClusterAccess {
   }
 
   /**
-   * Has the processes of workers replaced, for those that have a nanny. What runs there begins anew,
-   * what only they hold is computed again when it is needed.
+   * Has the processes of workers replaced, for those that have a nanny, and waits for the new ones. What
+   * runs there begins anew, what only they hold is computed again when it is needed.
    *
-   * @param workers - addresses or names. Default: all
-   * @returns who was told to, and who has no nanny and works on
+   * @param workers - addresses, names or hosts. Default, also when empty: all
+   * @throws RemoteError `ERR_NO_WORKER` that names an unknown worker, `ERR_TIMEOUT` that names those that
+   *   were not back in time; neither with `errors: 'return'`
    */
   restartWorkers(
     workers: readonly string[] = [],
-  ): Promise<{ readonly restarted: readonly WorkerName[]; readonly kept: readonly WorkerName[] }> {
-    return this.command('restart-workers', { workers });
+    options: RestartWorkersOptions = {},
+  ): Promise<RestartedWorkers> {
+    return this.command('restart-workers', { workers, ...options });
   }
 
   /**

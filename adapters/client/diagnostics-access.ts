@@ -34,6 +34,20 @@ export interface InspectOptions {
   readonly timeoutMs?: number;
 }
 
+/** Which lines of the logs to get. */
+export interface LogOptions extends InspectOptions {
+  /** Addresses, names or hosts. Default: all workers. */
+  readonly workers?: readonly string[];
+  /** Of each log the newest so many. Default: all that are kept. */
+  readonly count?: number;
+  /** Only lines of this moment and later, by the clock of their process; a number is milliseconds. */
+  readonly since?: Date | number;
+  /** And what is more serious. Default `info`. */
+  readonly level?: 'info' | 'warn' | 'error';
+  /** The newest line first, as with Dask. Default false. */
+  readonly newestFirst?: boolean;
+}
+
 /** The part of a client that looks into the processes of the cluster. */
 export class DiagnosticsAccess extends ClusterAccess {
   /** Versions of the scheduler, of the workers and of the clients. */
@@ -48,10 +62,11 @@ export class DiagnosticsAccess extends ClusterAccess {
   }
 
   /**
-   * What scheduler and workers have logged lately, from `info` up.
-   * @param options - `count`: of each log; default and at most 1000
+   * What scheduler and workers have logged lately, from `info` up; each keeps a thousand lines.
+   * @throws RemoteError `ERR_PROTOCOL` for options that do not exist, `ERR_NO_WORKER`
    */
-  async getLogs(options: InspectOptions & { readonly count?: number } = {}): Promise<ClusterLogs> {
+  async getLogs({ since, ...rest }: LogOptions = {}): Promise<ClusterLogs> {
+    const options = since === undefined ? rest : { ...rest, sinceMs: Number(since) };
     const { scheduler, workers } = await this.command<{
       scheduler: LogLine[];
       workers: [string, { lines: LogLine[] } | Silent][];

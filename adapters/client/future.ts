@@ -7,8 +7,10 @@ import type { FutureStatus, KeyEntry } from './entry.ts';
 export interface CancelOptions {
   /** Also when other clients want the result. Default false. */
   readonly force?: boolean;
-  /** For people; part of the error that whoever waits receives. */
+  /** Why, in short; part of the error that waiting callers receive, and its field `reason`. */
   readonly reason?: string;
+  /** More for people; part of that error as well, and its field `message`. */
+  readonly message?: string;
   /**
    * Milliseconds that a run has to stop before its thread is ended, where threads are ended at all.
    * Default: `worker.killGrace`.

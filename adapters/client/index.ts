@@ -12,6 +12,8 @@ export {
   type Rebalanced,
   type RebalanceOptions,
   type ReplicateOptions,
+  type RestartedWorkers,
+  type RestartWorkersOptions,
   type Retired,
   type RetireOptions,
   type SchedulerIdentity,
@@ -36,6 +38,7 @@ export {
   type ClusterVersions,
   DiagnosticsAccess,
   type InspectOptions,
+  type LogOptions,
   type Silent,
   type Versions,
 } from './diagnostics-access.ts';

@@ -1,4 +1,5 @@
 import {
+  type CancelledKeys,
   type ErrorPayload,
   type KeyInMemory,
   RemoteError,
@@ -73,7 +74,7 @@ export class KeyTable {
   }
 
   cancel(entries: readonly KeyEntry[], options: CancelOptions): void {
-    const { force = false, reason, killTimeoutMs } = options;
+    const { force = false, reason, message, killTimeoutMs } = options;
     const held = entries.filter((entry) => !entry.detached);
     if (killTimeoutMs !== undefined) checkTime('killTimeoutMs', killTimeoutMs);
     if (reason !== undefined) checkText('reason', reason);
@@ -82,10 +83,11 @@ export class KeyTable {
     const why = reason ?? 'its client gave it up';
     const keys = held.map((entry) => entry.key);
     const limit = killTimeoutMs === undefined ? {} : { killTimeoutMs };
-    this.outgoing.report({ op: 'cancel-keys', keys, force, reason: why, ...limit });
+    const more = message === undefined ? {} : { message };
+    this.outgoing.report({ op: 'cancel-keys', keys, force, reason: why, ...more, ...limit });
     for (const entry of held) {
       this.cancelled.add(entry.key);
-      this.end(entry, () => cancelledError(entry.key, why));
+      this.end(entry, () => cancelledError(entry.key, why, message));
     }
   }
 
@@ -146,7 +148,7 @@ export class KeyTable {
         this.entries.get(message.key)?.fail(() => failureOf(message));
         return;
       case 'cancelled-keys':
-        for (const key of message.keys) this.onCancelled(key, message.reason);
+        for (const key of message.keys) this.onCancelled(key, message);
         return;
       case 'restart':
         this.endAll((key) => cancelledError(key, 'the scheduler was restarted'));
@@ -178,7 +180,7 @@ export class KeyTable {
     this.endAll(error);
   }
 
-  private onCancelled(key: string, reason: string): void {
+  private onCancelled(key: string, { reason, message }: CancelledKeys): void {
     const entry = this.entries.get(key);
     if (entry === undefined) {
       this.cancelled.delete(key);
@@ -192,7 +194,7 @@ export class KeyTable {
     }
     const isLost = this.losses !== undefined && !reason.includes('lost dependencies');
     this.losses?.push(key);
-    this.end(entry, () => (isLost ? lostError(key, reason) : cancelledError(key, reason)));
+    this.end(entry, () => (isLost ? lostError(key, reason) : cancelledError(key, reason, message)));
   }
 
   private endAll(error: (key: string) => Error): void {
@@ -227,14 +229,14 @@ export class KeyTable {
   }
 }
 
-function cancelledError(key: string, reason: string): YardmasterError {
+function cancelledError(key: string, reason: string, message?: string): YardmasterError {
   const isLost = reason.includes('lost dependencies');
   return new YardmasterError(
     isLost ? 'ERR_LOST_DEPENDENCY' : 'ERR_CANCELLED',
     isLost
       ? `"${key}" cannot be computed: one of its dependencies is gone; submit that again`
-      : `"${key}" was cancelled: ${reason}`,
-    { key, reason },
+      : `"${key}" was cancelled: ${reason}${message === undefined ? '' : `: ${message}`}`,
+    { key, reason, ...(message === undefined ? {} : { message }) },
   );
 }
 

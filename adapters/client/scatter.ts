@@ -173,10 +173,10 @@ export class Scatterer {
     for (;;) {
       const identity = await this.identity();
       const suitable = identity.workers.filter(
-        ({ address, name, status, language = 'javascript' }) =>
+        ({ address, name, host, status, language = 'javascript' }) =>
           status === 'running' &&
           language === 'javascript' &&
-          (workers === undefined || workers.includes(address) || workers.includes(name)),
+          (workers === undefined || [address, name, host].some((each) => workers.includes(each))),
       );
       if (suitable.length > 0) return suitable.map(({ address }) => address);
       if (clock.nowMs() >= deadlineMs) {

@@ -1,5 +1,10 @@
 /** What Dask clients ask and what they are told. */
-import type { ClientReport, ToClientMessage, UpdateData } from '../../core/api/index.ts';
+import type {
+  CancelledKeys,
+  ClientReport,
+  ToClientMessage,
+  UpdateData,
+} from '../../core/api/index.ts';
 import type { Relay } from './border/relay.ts';
 import { toNumber } from './codec/index.ts';
 import type { Fields } from './context.ts';
@@ -35,7 +40,7 @@ export function toClient(
       return [{ op: 'task-erred', key: keys.wireOf(message.key), exception, traceback }];
     }
     case 'cancelled-keys':
-      return cancelledKeys(message.keys, message.reason, dialect, keys);
+      return cancelledKeys(message, dialect, keys);
     case 'lost-data':
     case 'task-retried':
       return [{ op: message.op, key: keys.wireOf(message.key) }];
@@ -46,15 +51,14 @@ export function toClient(
 
 /** As the release of the client understands it. */
 export function cancelledKeys(
-  texts: readonly string[],
-  reason: string,
+  { keys: texts, reason, message }: CancelledKeys,
   dialect: Dialect,
   keys: KeyTable,
 ): readonly Fields[] {
   const wires = keys.wiresOf(texts);
   if (!dialect.hasCancelledKeys) return wires.map((key) => ({ op: 'cancelled-key', key }));
   if (!dialect.hasCancelReasons) return [{ op: 'cancelled-keys', keys: wires }];
-  return [{ op: 'cancelled-keys', keys: wires, reason, msg: reason }];
+  return [{ op: 'cancelled-keys', keys: wires, reason, msg: message ?? null }];
 }
 
 /** Reports that need nothing but translation. Undefined for what is none of these. */
@@ -68,18 +72,26 @@ export function simpleClientReport(message: Fields, keys: KeyTable): ClientRepor
     case 'update-data':
       return { op: 'update-data', items: dataItems(message, keys), stimulusId };
     case 'cancel-keys': {
-      const reason = message['reason'];
       return {
         op: 'cancel-keys',
         keys: keys.textsOf(message['keys']),
         force: message['force'] === true,
-        ...(typeof reason === 'string' ? { reason } : {}),
+        ...cancellationIn(message),
         stimulusId,
       };
     }
     default:
       return undefined;
   }
+}
+
+/** Why a client of Dask cancels: `reason`, and `msg` for people. */
+export function cancellationIn(request: Fields): { reason?: string; message?: string } {
+  const { reason, msg } = request;
+  return {
+    ...(typeof reason === 'string' && reason !== '' ? { reason } : {}),
+    ...(typeof msg === 'string' && msg !== '' ? { message: msg } : {}),
+  };
 }
 
 /** `who_has` and `nbytes`, both by key. */

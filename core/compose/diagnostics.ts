@@ -4,10 +4,17 @@ import { VERSION } from '../api/version.ts';
 import { isPlainObject } from '../config/prepare.ts';
 import type { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
 import type { InspectReply, InspectRequest, LogLine } from '../messages/protocol.ts';
-import { type Answers, askWorkers, wrongParameter } from './ask-workers.ts';
+import {
+  type Answers,
+  askParameters,
+  askWorkers,
+  workersNamed,
+  wrongParameter,
+} from './ask-workers.ts';
 import { describeCluster } from './describe-cluster.ts';
 import type { EventLog } from './event-log.ts';
 import type { LogBook } from './log-book.ts';
+import { logSelectionIn, selectLines } from './log-selection.ts';
 import type { PluginInfo } from './scheduler.ts';
 
 /** A worker that has not answered within this is told of as silent. */
@@ -49,15 +56,14 @@ export class Diagnostics {
 
   private async logs(given: unknown): Promise<unknown> {
     const timeoutMs = timeoutIn('logs', given);
-    const { count } = (given ?? {}) as { count?: unknown };
-    if (count !== undefined && (!Number.isInteger(count) || (count as number) < 1)) {
-      throw wrongParameter('logs', 'count', 'a whole number, at least 1');
-    }
-    const countMax = count as number | undefined;
-    const limit = countMax === undefined ? {} : { count: countMax };
-    const workers = await this.ask({ what: 'logs', ...limit }, timeoutMs);
-    const scheduler: readonly LogLine[] = this.scope.logBook.lines(countMax);
-    return { scheduler, workers };
+    const selection = logSelectionIn(given);
+    const { workers: named } = askParameters('logs', given, timeoutMs);
+    const answers = await this.ask({ what: 'logs' }, timeoutMs, named);
+    const workers = answers.map(([address, answer]) => {
+      const { lines } = answer as { readonly lines?: readonly LogLine[] };
+      return [address, lines === undefined ? answer : { lines: selectLines(lines, selection) }];
+    });
+    return { scheduler: selectLines(this.scope.logBook.lines(), selection), workers };
   }
 
   private async dump(timeoutMs: number): Promise<unknown> {
@@ -75,12 +81,16 @@ export class Diagnostics {
     return { scheduler, workers: await asked };
   }
 
-  private ask(request: InspectRequest, timeoutMs: number): Promise<Answers<InspectReply>> {
+  private ask(
+    request: InspectRequest,
+    timeoutMs: number,
+    named?: readonly string[],
+  ): Promise<Answers<InspectReply>> {
     const { scope } = this;
     const { cluster } = scope.kernel;
     return askWorkers(
       { cluster, channelOf: (address) => scope.channelOf(address) },
-      cluster.workersByRank,
+      workersNamed(cluster, named),
       { method: 'inspect', parameters: { ...request } },
       timeoutMs,
     );

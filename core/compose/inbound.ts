@@ -138,7 +138,7 @@ const CLIENT_REPORTS: Readonly<Record<string, object>> = {
   'client-releases-keys': object({ keys }),
   'cancel-keys': object(
     { keys, force: { type: 'boolean' } },
-    { reason: text, killTimeoutMs: amount },
+    { reason: text, message: text, killTimeoutMs: amount },
   ),
   retry: object({ keys }),
   'set-priority': object(

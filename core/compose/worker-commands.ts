@@ -1,7 +1,9 @@
 import { type Clock, every } from '../api/clock.ts';
+import { YardmasterError } from '../api/errors.ts';
 import type { CommandHandler, NewStimulus } from '../api/plugin.ts';
 import type { WireMessage } from '../api/transport.ts';
 import { isPlainObject } from '../config/prepare.ts';
+import type { ClusterState } from '../state/cluster.ts';
 import type { WorkerState } from '../state/worker.ts';
 import {
   askParameters,
@@ -49,7 +51,7 @@ export class WorkerCommands {
       ['connections', (given) => this.connections(given)],
       [
         'restart-workers',
-        (given) => this.restartWorkers(askParameters('restart-workers', given, 1)),
+        (given) => this.restartWorkers(askParameters('restart-workers', given, RESTART_TIMEOUT_MS)),
       ],
       ['restart', (given) => this.restart(askParameters('restart', given, RESTART_TIMEOUT_MS))],
     ]);
@@ -102,28 +104,48 @@ export class WorkerCommands {
     };
   }
 
-  /** Those that have somebody who starts them again; all of these, when none is named. */
-  private restartWorkers({ workers: named }: AskParameters): unknown {
-    const workers = named?.length === 0 ? undefined : named;
-    const { restarted, kept } = this.renew(this.known(workers));
-    return { restarted, kept };
-  }
-
-  /** Unknown names are passed over. */
-  private known(named: readonly string[] | undefined): readonly WorkerState[] {
-    const { workersByRank } = this.scope.cluster;
-    if (named === undefined) return workersByRank;
-    return workersByRank.filter(({ address, name }) => {
-      return named.includes(address) || named.includes(name);
-    });
+  /** Those that have a nanny; all of these, when none is named. */
+  private async restartWorkers({
+    given,
+    workers: named,
+    timeoutMs,
+  }: AskParameters): Promise<unknown> {
+    const { cluster } = this.scope;
+    const { errors = 'raise', wait } = given;
+    if (errors !== 'raise' && errors !== 'return') {
+      throw wrongParameter('restart-workers', 'errors', 'raise or return');
+    }
+    if (wait !== undefined && typeof wait !== 'boolean') {
+      throw wrongParameter('restart-workers', 'wait', 'true or false');
+    }
+    const names = named ?? [];
+    const unknown = errors === 'raise' ? [] : names.filter((name) => !isKnown(cluster, name));
+    const meant = names.filter((name) => !unknown.includes(name));
+    const workers = names.length === 0 ? cluster.workersByRank : workersNamed(cluster, meant);
+    const { restarted, kept, missing } = await this.renewAndWait(workers, wait, timeoutMs);
+    if (missing.length === 0 || errors === 'return') return { restarted, kept, missing, unknown };
+    throw new YardmasterError(
+      'ERR_TIMEOUT',
+      `${missing.length} of ${restarted.length} workers were not back ${timeoutMs} ms after their restart: ${missing.map(({ name }) => name).join(', ')}; wait longer (timeoutMs), and look into the logs of their nannies`,
+      { timeoutMs, missing },
+    );
   }
 
   /** Forgets all tasks of all clients, then has workers replaced and waits for the new ones. */
-  private async restart({ given, timeoutMs }: AskParameters): Promise<unknown> {
+  private restart({ given, timeoutMs }: AskParameters): Promise<unknown> {
     const { scope } = this;
     scope.enqueue({ op: 'restart' });
-    const { restarted, kept, serverIds } = this.renew(scope.cluster.workersByRank);
-    if (given['wait'] === false) return { restarted, kept, missing: [] };
+    return this.renewAndWait(scope.cluster.workersByRank, given['wait'], timeoutMs);
+  }
+
+  private async renewAndWait(
+    workers: readonly WorkerState[],
+    wait: unknown,
+    timeoutMs: number,
+  ): Promise<Readonly<Record<'restarted' | 'kept' | 'missing', readonly Named[]>>> {
+    const { scope } = this;
+    const { restarted, kept, serverIds } = this.renew(workers);
+    if (wait === false) return { restarted, kept, missing: [] };
     const missing = (): readonly Named[] =>
       restarted.filter(({ name }) => {
         const address = scope.cluster.aliases.get(name);
@@ -151,6 +173,13 @@ export class WorkerCommands {
     }
     return { restarted, kept, serverIds };
   }
+}
+
+function isKnown({ workersByRank }: ClusterState, name: string): boolean {
+  return workersByRank.some(
+    ({ address, name: its, identity }) =>
+      name === address || name === its || name === identity.host,
+  );
 }
 
 function requestIn(

@@ -40,6 +40,12 @@ export interface WorkerHostOptions {
   readonly pid?: number;
   /** What starts another worker in its place when it is told to restart. Default: nothing. */
   readonly nanny?: string;
+  /** The folder for its temporary files, as its identity tells it. */
+  readonly localDirectory?: string;
+  /** Addresses of other services of its process by name, as its identity tells them. */
+  readonly services?: Readonly<Record<string, string>>;
+  /** Whatever else its identity shall tell; plain data. */
+  readonly extra?: Readonly<Record<string, unknown>>;
   /** Unique id of this worker. Default: random. */
   readonly serverId?: string;
   /** Transfers to peers at once, beyond which these are told to come back. Default 50. */
@@ -112,5 +118,8 @@ export function identityOf(
     ...(options.pid === undefined ? {} : { pid: options.pid }),
     ...(options.nanny === undefined ? {} : { nanny: options.nanny }),
     ...(options.versions === undefined ? {} : { versions: options.versions }),
+    ...(options.localDirectory === undefined ? {} : { localDirectory: options.localDirectory }),
+    ...(options.services === undefined ? {} : { services: options.services }),
+    ...(options.extra === undefined ? {} : { extra: options.extra }),
   };
 }

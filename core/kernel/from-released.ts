@@ -72,7 +72,7 @@ export function tellCancelled(scope: KernelScope, task: TaskState): void {
   const reason = task.hasLostDependencies
     ? 'it depends on data that is lost'
     : 'its data is lost and cannot be computed again';
-  for (const intake of scope.intakes) intake.cancel([task], reason);
+  for (const intake of scope.intakes) intake.cancel([task], { reason });
   for (const client of task.whoWants.items) {
     scope.outbox.toClient(client, { op: 'cancelled-keys', keys: [task.key], reason });
   }

@@ -2,6 +2,7 @@
  * A large graph is taken in by slices, between which other things happen. The steps are those of
  * `on-graph.ts`, and what comes of them is the same.
  */
+import type { CancelledKeys } from '../messages/to-client.ts';
 import type { UpdateGraph } from '../messages/stimulus.ts';
 import { ClientState } from '../state/client.ts';
 import { addWish, endHold, hold } from '../state/relations.ts';
@@ -19,6 +20,9 @@ import { ranksInSteps } from './ranks.ts';
 import type { KernelScope } from './scope.ts';
 import { StartLine } from './start-line.ts';
 import { settle } from './transition-loop.ts';
+
+/** Why keys were cancelled: shortly for programs, and for people. */
+export type CancellationCause = Pick<CancelledKeys, 'reason' | 'message'>;
 
 /** Work that is done in slices: everything between two `yield`s belongs to one stimulus. */
 type Slices<T = void> = Generator<undefined, T, undefined>;
@@ -42,7 +46,7 @@ export class GraphIntake {
   private line: StartLine | undefined;
   private hasFreedWorker = false;
   /** Keys that are not to be had any more, with the reason. */
-  private readonly cancelled = new Map<string, string>();
+  private readonly cancelled = new Map<string, CancellationCause>();
 
   constructor(
     private readonly scope: KernelScope,
@@ -64,10 +68,10 @@ export class GraphIntake {
   }
 
   /** Everybody has to give these up, so the client is not going to get them. */
-  cancel(tasks: Iterable<TaskState>, reason: string): void {
+  cancel(tasks: Iterable<TaskState>, cause: CancellationCause): void {
     for (const task of tasks) {
       const isOurs = task.whoWants.has(this.holder) || this.client.wantsWhat.has(task);
-      if (isOurs) this.cancelled.set(task.key, reason);
+      if (isOurs) this.cancelled.set(task.key, cause);
     }
   }
 
@@ -150,12 +154,12 @@ export class GraphIntake {
       for (let index = from; index < to; index++) {
         const key = keys[index] as string;
         const task = scope.cluster.tasks.get(key);
-        const reason = this.cancelled.get(key);
-        if (task === undefined || reason !== undefined) {
+        const cause = this.cancelled.get(key);
+        if (task === undefined || cause !== undefined) {
           scope.outbox.toClient(client, {
             op: 'cancelled-keys',
             keys: [key],
-            reason: reason ?? 'it depends on data that is lost',
+            ...(cause ?? { reason: 'it depends on data that is lost' }),
           });
           continue;
         }

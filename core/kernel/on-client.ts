@@ -106,14 +106,15 @@ export function onCancelKeys(scope: KernelScope, stimulus: CancelKeys): void {
   for (const task of knownTasks(scope, stimulus.keys)) {
     collectCancelled(task, client, stimulus.force, cancelled);
   }
-  const reason = stimulus.reason ?? 'cancelled';
-  if (stimulus.force) for (const intake of scope.intakes) intake.cancel(cancelled, reason);
+  const { reason = 'cancelled', message } = stimulus;
+  const why = { reason, ...(message === undefined ? {} : { message }) };
+  if (stimulus.force) for (const intake of scope.intakes) intake.cancel(cancelled, why);
   const affected = stimulus.force ? [...cluster.clients.values()] : [client];
   for (const other of affected) {
     const wanted = [...cancelled].filter((task) => other.wantsWhat.has(task));
     if (wanted.length === 0) continue;
     const keys = wanted.map((task) => task.key);
-    scope.outbox.toClient(other, { op: 'cancelled-keys', keys, reason });
+    scope.outbox.toClient(other, { op: 'cancelled-keys', keys, ...why });
     releaseWishes(scope, other, wanted);
   }
 }

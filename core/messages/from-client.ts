@@ -75,7 +75,10 @@ export interface CancelKeys extends OfClient {
   readonly keys: readonly string[];
   /** Also what other clients want. */
   readonly force: boolean;
+  /** Short, for programs: `cancelled` when there is none. */
   readonly reason?: string;
+  /** For people. */
+  readonly message?: string;
   /**
    * Milliseconds that a run has to stop before its thread is ended, where threads are ended at all.
    * Default: of the worker.

@@ -39,6 +39,8 @@ export interface CancelledKeys {
   readonly op: 'cancelled-keys';
   readonly keys: readonly string[];
   readonly reason: string;
+  /** What the client that cancelled them said to people. */
+  readonly message?: string;
 }
 
 /** All tasks were forgotten. */

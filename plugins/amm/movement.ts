@@ -74,8 +74,19 @@ export function findWorkers(
   const unknown = new Set<string>();
   for (const which of wanted) {
     const worker = (by === 'any' ? workers.get(which) : undefined) ?? byName.get(which);
-    if (worker === undefined) unknown.add(which);
-    else found.add(worker);
+    if (worker !== undefined) found.add(worker);
+    else if (by === 'name' || !addHost(workers.values(), which, found)) unknown.add(which);
   }
   return { found: [...found], unknown: [...unknown] };
+}
+
+/** Adds the workers of a host. Returns whether there are any. */
+function addHost(workers: Iterable<WorkerView>, host: string, found: Set<WorkerView>): boolean {
+  let isKnown = false;
+  for (const worker of workers) {
+    if (worker.host !== host) continue;
+    isKnown = true;
+    found.add(worker);
+  }
+  return isKnown;
 }

@@ -180,9 +180,23 @@ describe('a local cluster of processes', () => {
       const before = cluster.pids[0];
       const kept = client.submit(square, 8);
       await kept.settled();
-      expect(await client.restartWorkers(['nobody'])).toEqual({ restarted: [], kept: [] });
-      const { restarted } = await client.restartWorkers();
-      expect(restarted.map(({ name }) => name)).toEqual(['worker-0']);
+      await expect(client.restartWorkers(['nobody'])).rejects.toMatchObject({
+        code: 'ERR_NO_WORKER',
+      });
+      expect(await client.restartWorkers(['nobody'], { errors: 'return' })).toEqual({
+        restarted: [],
+        kept: [],
+        missing: [],
+        unknown: ['nobody'],
+      });
+      await expect(client.restartWorkers([], { timeoutMs: 1 })).rejects.toMatchObject({
+        code: 'ERR_TIMEOUT',
+        message: expect.stringContaining('1 of 1 workers were not back') as string,
+      });
+      await expect.poll(() => cluster.pids[0] !== before, { timeout: 10_000 }).toBe(true);
+      await client.submit(square, 2).result();
+      const { restarted, missing } = await client.restartWorkers(['127.0.0.1']);
+      expect([restarted.map(({ name }) => name), missing]).toEqual([['worker-0'], []]);
       // It was only there, and is computed again.
       expect(await client.submit(add, [kept, 1]).result()).toBe(65);
       expect(cluster.pids).toHaveLength(1);

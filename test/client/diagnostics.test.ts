@@ -39,6 +39,8 @@ beforeEach(async () => {
       ...network,
       executor: 'inline',
       name: 'lively',
+      services: { metrics: 'http://127.0.0.1:9' },
+      extra: { zone: 'b' },
       log: new MemoryLog(),
     }),
   );
@@ -79,6 +81,82 @@ test('the newest lines of every log are told, oldest first', async () => {
     expect.objectContaining({ level: 'info', message: 'worker registered' }),
   ]);
   await expect(passing(client.getLogs({ count: 0 }))).rejects.toThrow('a whole number, at least 1');
+});
+
+test('the lines of logs are chosen by worker, time, level and number', async () => {
+  const stranger = await host.peer();
+  await stranger.send({ op: 'nonsense' });
+  const first = await passing(client.getLogs({ workers: ['lively'], newestFirst: true, count: 2 }));
+  expect(first.scheduler[0]).toMatchObject({ level: 'error' });
+  expect([...first.workers.keys()]).toEqual([worker.address]);
+  const errors = await passing(client.getLogs({ level: 'error', workers: ['lively'] }));
+  expect(errors.scheduler.map(({ level }) => level)).toEqual(['error']);
+  expect(errors.workers.get(worker.address)).toEqual([]);
+  const later = new Date(host.clock.nowMs() + 1);
+  const none = await passing(client.getLogs({ since: later }));
+  expect(none.scheduler).toEqual([]);
+});
+
+test('options of logs that do not exist are refused, and so are workers', async () => {
+  const misspelt = { cuont: 3 } as object;
+  await expect(passing(client.getLogs(misspelt))).rejects.toThrow('did you mean "count"?');
+  const level = { level: 'debug' } as object;
+  await expect(passing(client.getLogs(level))).rejects.toThrow('one of info, warn, error');
+  await expect(passing(client.getLogs({ workers: ['livly'] }))).rejects.toMatchObject({
+    code: 'ERR_NO_WORKER',
+  });
+});
+
+test('a worker tells its services, its folder and what else its starter says', async () => {
+  const { workers } = await passing(client.identity());
+  expect(workers[0]).toMatchObject({
+    services: { metrics: 'http://127.0.0.1:9' },
+    extra: { zone: 'b' },
+    localDirectory: tmpdir(),
+  });
+});
+
+test('the host of workers stands for all of them', async () => {
+  const { workers } = await passing(client.identity());
+  const { host: where, address } = workers[0]!;
+  expect([...(await passing(client.getLogs({ workers: [where] }))).workers.keys()]).toEqual([
+    address,
+  ]);
+  const value = await passing(client.scatter([1], { workers: [where] }));
+  expect(await passing(value[0]!.result())).toBe(1);
+  const options = { errors: 'return' } as const;
+  expect(await passing(client.restartWorkers([where, 'nobody'], options))).toEqual({
+    restarted: [],
+    kept: [{ address, name: 'lively' }],
+    missing: [],
+    unknown: ['nobody'],
+  });
+  await expect(passing(client.rebalance(undefined, { workers: [where] }))).resolves.toMatchObject({
+    moved: [],
+  });
+  const { kept } = await passing(client.retireWorkers({ workers: [where, 'nobody'] }));
+  expect(kept.filter(({ reason }) => reason === 'unknown')).toEqual([
+    { worker: 'nobody', reason: 'unknown' },
+  ]);
+});
+
+test('the reason of a cancellation and its message for people stay apart', async () => {
+  const future = client.submit(inc, 41);
+  const other = await passing(
+    Client.connect(host.address, { clock: host.clock, transports: [host.transport] }),
+  );
+  const same = other.submit(inc, 41);
+  await passing(Promise.all([future.settled(), same.settled()]));
+  future.cancel({ reason: 'budget', message: 'ask Ada', force: true });
+  for (const each of [future, same]) {
+    await passing(each.settled());
+    await expect(passing(each.result())).rejects.toMatchObject({
+      code: 'ERR_CANCELLED',
+      message: `"${future.key}" was cancelled: budget: ask Ada`,
+      data: { reason: 'budget', message: 'ask Ada' },
+    });
+  }
+  await passing(other.close());
 });
 
 test('the state of all that answer is written, and who did not is told', async () => {

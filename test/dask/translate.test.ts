@@ -197,7 +197,7 @@ describe('what clients are told', () => {
     ]);
     expect(tell('2024.12.1')).toEqual([{ op: 'cancelled-keys', keys: ['a', 'b'] }]);
     expect(tell('2026.8.0')).toEqual([
-      { op: 'cancelled-keys', keys: ['a', 'b'], reason: 'gone', msg: 'gone' },
+      { op: 'cancelled-keys', keys: ['a', 'b'], reason: 'gone', msg: null },
     ]);
   });
 
@@ -242,12 +242,13 @@ describe('what clients are told', () => {
 
 describe('what clients ask', () => {
   it('is translated field by field', () => {
-    const cancel = { op: 'cancel-keys', keys: ['a'], force: true, reason: 'no', msg: 'no' };
+    const cancel = { op: 'cancel-keys', keys: ['a'], force: true, reason: 'no', msg: 'too late' };
     expect(simpleClientReport(cancel, keys())).toEqual({
       op: 'cancel-keys',
       keys: ['a'],
       force: true,
       reason: 'no',
+      message: 'too late',
       stimulusId: 'cancel-keys',
     });
     const data = { op: 'update-data', who_has: { a: ['tcp://a:1'] }, nbytes: { a: 8 } };

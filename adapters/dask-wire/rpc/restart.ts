@@ -1,4 +1,5 @@
 /** `restart` and `restart_workers`: new processes, and no tasks. */
+import { YardmasterError } from '../../../core/api/index.ts';
 import type { DaskContext, DaskWorker, Fields, RpcTable } from '../context.ts';
 import { PythonException } from '../py-errors.ts';
 import { durationMs } from '../graph/unpacked.ts';
@@ -35,7 +36,7 @@ function optionsOf(request: Fields): RestartOptions {
   };
 }
 
-/** What became of each, by address: `OK`, `removed`, `timed out`. */
+/** What became of each, by address: `OK`, `removed`, `timed out`, or what the nanny failed with. */
 async function restartWorkers(
   context: DaskContext,
   workers: readonly DaskWorker[],
@@ -52,17 +53,19 @@ async function restartWorkers(
   }
   await Promise.all(
     nannied.map(async (worker) => {
-      outcome.set(worker.address, (await kill(context, worker, timeoutMs)) ? 'OK' : 'timed out');
+      outcome.set(worker.address, await kill(context, worker, timeoutMs));
     }),
   );
-  const bad = [...outcome].filter(([, what]) => what === 'timed out').map(([address]) => address);
+  const bad = [...outcome]
+    .filter(([, what]) => what !== 'OK' && what !== 'removed')
+    .map(([address]) => address);
   for (const worker of bad) {
     context.plugin.enqueue({ op: 'remove-worker', worker, expected: true, close: true });
   }
   if (bad.length > 0 && raises) {
     throw new PythonException(
       'TimeoutError',
-      `${bad.length}/${nannied.length} nanny worker(s) did not shut down within ${timeoutMs / 1000}s`,
+      `${bad.length}/${nannied.length} nanny worker(s) did not shut down within ${timeoutMs / 1000}s: ${bad.map((address) => `${address} ${outcome.get(address)}`).join(', ')}`,
     );
   }
   await gone(context, workers, deadlineMs);
@@ -71,15 +74,15 @@ async function restartWorkers(
   return outcome;
 }
 
-/** Whether the nanny has ended the process of its worker; it starts the next one by itself. */
-async function kill(context: DaskContext, worker: DaskWorker, timeoutMs: number): Promise<boolean> {
+/** What the nanny says to ending the process of its worker; it starts the next one by itself. */
+async function kill(context: DaskContext, worker: DaskWorker, timeoutMs: number): Promise<string> {
   try {
     const parameters = { reason: 'scheduler-restart', timeout: timeoutMs / 1000 };
     await context.pool.call(String(worker.nanny), 'kill', parameters, { timeoutMs });
-    return true;
+    return 'OK';
   } catch (error) {
     context.log.warn({ err: error, worker: worker.address }, 'a worker could not be restarted');
-    return false;
+    return YardmasterError.is(error, 'ERR_TIMEOUT') ? 'timed out' : (error as Error).message;
   }
 }
 

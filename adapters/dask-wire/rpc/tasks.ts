@@ -4,6 +4,7 @@ import type { Front } from '../front.ts';
 import { durationMs } from '../graph/unpacked.ts';
 import { toNumber } from '../codec/index.ts';
 import { PythonException } from '../py-errors.ts';
+import { cancellationIn } from '../translate-client.ts';
 import { asList, entriesOf, isFields, numberIn } from '../values.ts';
 import { pauseMs } from './calls.ts';
 
@@ -73,6 +74,7 @@ async function cancel(request: Fields, context: DaskContext): Promise<null> {
     client: name,
     keys,
     force: request['force'] === true,
+    ...cancellationIn(request),
   });
   return null;
 }

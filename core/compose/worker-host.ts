@@ -349,9 +349,13 @@ export class WorkerHost {
     };
   }
 
-  /** While paused it gives to one at a time, so that its memory can shrink; on its host to twice as many. */
+  /**
+   * Answers under way at once: one beyond the threshold `pause`, also while it retires, because what it
+   * reads from disk for others would fill its memory further. To its own host twice as many as to others.
+   */
   private outgoingMax(peerAddress: string): number {
-    if (this.pace.status === 'paused') return 1;
+    const { isShortOfMemory, status } = this.pace;
+    if (isShortOfMemory || status === 'paused') return 1;
     const max = this.options.outgoingTransfersMax ?? OUTGOING_TRANSFERS_MAX;
     return hostOf(peerAddress) === this.identity.host ? 2 * max : max;
   }

@@ -26,6 +26,11 @@ export class WorkerPace {
     return wantedStatus === 'running' && this.memoryMode === 'paused' ? 'paused' : wantedStatus;
   }
 
+  /** Whether its memory holds it back, whatever the scheduler wants it to be. */
+  get isShortOfMemory(): boolean {
+    return this.memoryMode !== 'running';
+  }
+
   /** The scheduler wants it to be that. */
   want(status: WorkerStatus, stimulusId: string): void {
     if (status === this.wantedStatus) return;

@@ -251,3 +251,37 @@ it.each([
   expect(kept!.byteLength).toBeGreaterThanOrEqual(atLeast);
   expect(kept!.byteLength).toBeLessThan(1.6 * atLeast + 200);
 });
+
+it('beyond the threshold "pause" a worker gives to one at a time, also while it retires or crawls', async () => {
+  const it = await world();
+  const { bench, worker, process } = it;
+  await bench.send(worker, bench.compute('large', 'zeros', [2 ** 21]));
+  await bench.send(worker, bench.compute('small', 'zeros', [100]));
+  bench.take(worker);
+  const peer = await bench.peer(worker);
+  const ask = (keys: readonly string[]): Promise<WireMessage> =>
+    bench.settle(peer.request('get-data', { keys, mayBeBusy: true, inParts: true }));
+  /** Whether another peer is told to come back while a large result is on its way. */
+  const givesToOneOnly = async (): Promise<boolean> => {
+    const { parts } = (await ask(['large'])) as { readonly parts?: { readonly handle: number }[] };
+    expect(parts).toHaveLength(1);
+    const { busy } = await ask(['small']);
+    peer.send({ op: 'drop-parts', handles: parts!.map(({ handle }) => handle) });
+    await bench.pass(0);
+    return busy === true;
+  };
+  expect(await givesToOneOnly()).toBe(false);
+  process.nbytes = 9000;
+  await bench.pass(300);
+  expect(news(it)).toEqual([['worker-status-change', 'paused']]);
+  expect(await givesToOneOnly()).toBe(true);
+  await bench.pass(2000);
+  expect(news(it)).toEqual([['worker-status-change', 'running']]); // One task at a time.
+  expect(await givesToOneOnly()).toBe(true);
+  const op = 'worker-status-change';
+  await bench.send(worker, { op, status: 'closing-gracefully', stimulusId: 'r' });
+  expect(await givesToOneOnly()).toBe(true);
+  process.nbytes = 1000;
+  await bench.pass(2000);
+  expect(await givesToOneOnly()).toBe(false);
+});

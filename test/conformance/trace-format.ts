@@ -76,6 +76,7 @@ export type TraceStimulus =
       readonly address: string;
       readonly executing?: Readonly<Record<string, number>>;
       readonly processMemory?: number;
+      readonly unmanagedOld?: number;
     }
   | { readonly op: 'addClient' | 'removeClient'; readonly client: string }
   | {

@@ -5,7 +5,7 @@ import type { KernelScope } from '../../core/kernel/scope.ts';
 import { checkIdleSaturated } from '../../core/kernel/occupancy.ts';
 import { parseDurationMs } from '../../core/config/units.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';
-import type { WorkerStatus } from '../../core/state/worker.ts';
+import type { WorkerMetrics, WorkerStatus } from '../../core/state/worker.ts';
 import { fifo } from '../../policies/fairness/fifo.ts';
 import { depthFirst } from '../../policies/ordering/depth-first.ts';
 import { rootish } from '../../policies/queuing/root-ish.ts';
@@ -94,7 +94,25 @@ export class TraceKernel {
     if (stimulus.op === 'ammRun' || stimulus.op === 'rebalance') {
       throw new Error(`this kernel has no memory manager for ${stimulus.op}`);
     }
-    return this.kernel.handle(this.translate(stimulus), this.nowMs);
+    const outbox = this.kernel.handle(this.translate(stimulus), this.nowMs);
+    if (stimulus.op === 'heartbeat') this.setUnmanagedOld(stimulus);
+    return outbox;
+  }
+
+  /** The recorder states the old unmanaged memory itself, instead of 30 seconds of heartbeats. */
+  private setUnmanagedOld({
+    address,
+    unmanagedOld,
+  }: Extract<TraceStimulus, { op: 'heartbeat' }>): void {
+    const worker = this.kernel.cluster.workers.get(address);
+    if (worker === undefined || unmanagedOld === undefined) return;
+    worker.unmanagedHistory['minimum'] = unmanagedOld;
+  }
+
+  /** A heartbeat that states no memory leaves it as it was. */
+  private metricsOf(address: string, processMemory: number | undefined): WorkerMetrics {
+    const known = this.kernel.cluster.workers.get(address)?.metrics ?? metrics();
+    return processMemory === undefined ? known : { ...known, memoryBytes: processMemory };
   }
 
   private translate(
@@ -140,7 +158,7 @@ export class TraceKernel {
         return {
           op: 'heartbeat-worker',
           worker: stimulus.address,
-          metrics: metrics(stimulus.processMemory),
+          metrics: this.metricsOf(stimulus.address, stimulus.processMemory),
           executing: Object.entries(stimulus.executing ?? {}),
           workerNowMs: this.nowMs,
           stimulusId,
@@ -260,6 +278,6 @@ function graphTask(task: TraceTask): Extract<Stimulus, { op: 'update-graph' }>['
   return { key, dependencies: deps, rank: priority, runSpec: 'spec', ...rest };
 }
 
-function metrics(memoryBytes = 0): Extract<Stimulus, { op: 'heartbeat-worker' }>['metrics'] {
+function metrics(memoryBytes = 0): WorkerMetrics {
   return { memoryBytes, spilledMemoryBytes: 0, spilledDiskBytes: 0, managedBytes: 0 };
 }

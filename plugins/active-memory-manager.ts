@@ -1,16 +1,21 @@
 import {
+  ACTIVE_MEMORY_MANAGER,
   type ActiveMemoryManagerPolicy,
+  AMM_POLICY_NAMES,
   definePlugin,
   type LoadedExtension,
   MEMORY_MEASURES,
   type MemoryMeasure,
   PLUGIN_API_VERSION,
-  type Timer,
   type UseEntry,
   YardmasterError,
 } from '../core/api/index.ts';
 import { KeepReplicas } from '../policies/amm/keep-replicas.ts';
+import { RetireWorker } from '../policies/amm/retire-worker.ts';
 import { addMovementCommands } from './amm/commands.ts';
+import { addManagerCommands } from './amm/manager-commands.ts';
+import { makePolicy } from './amm/make-policy.ts';
+import { ManagerControl } from './amm/manager-control.ts';
 import { MemoryManager } from './amm/memory-manager.ts';
 import type { MovementScope } from './amm/movement.ts';
 import { ReplicaBook } from './amm/replica-book.ts';
@@ -25,7 +30,27 @@ export interface AmmOptions {
   /** By which workers are compared. */
   readonly measure: MemoryMeasure;
   readonly policies: readonly UseEntry[];
+  /** What `amm.rebalance` does where the call does not say; `scheduler.rebalance` of a configuration. */
+  readonly rebalance: {
+    readonly measure: MemoryMeasure;
+    readonly senderMin: number;
+    readonly recipientMax: number;
+    readonly senderRecipientGap: number;
+  };
 }
+
+/** A policy that the configuration names. */
+interface ConfiguredPolicy {
+  readonly policy: ActiveMemoryManagerPolicy<unknown>;
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
+const fraction = (preset: number): object => ({
+  type: 'number',
+  minimum: 0,
+  maximum: 1,
+  default: preset,
+});
 
 /**
  * The Active Memory Manager: at an interval it asks its policies which results to copy and which
@@ -33,11 +58,10 @@ export interface AmmOptions {
  *
  * What was asked for on purpose (`replicas`) it makes and keeps whatever its policies are.
  *
- * Commands: `amm.start`, `amm.stop`, `amm.running`, `amm.runOnce`, and those that move data and
- * workers: `amm.retireWorkers`, `amm.rebalance`, `amm.replicate`, `amm.workersToClose`,
- * `amm.adaptiveTarget`.
+ * Service for other plugins: {@link ACTIVE_MEMORY_MANAGER}. Commands: see `addManagerCommands` and
+ * `addMovementCommands`.
  */
-export default definePlugin<AmmOptions, readonly ActiveMemoryManagerPolicy<unknown>[]>({
+export default definePlugin<AmmOptions, readonly ConfiguredPolicy[]>({
   name: 'amm',
   apiVersion: PLUGIN_API_VERSION,
   optionsSchema: {
@@ -47,6 +71,17 @@ export default definePlugin<AmmOptions, readonly ActiveMemoryManagerPolicy<unkno
       start: { type: 'boolean', default: true },
       intervalMs: { type: 'number', minimum: 1, default: 2000 },
       measure: { type: 'string', enum: MEMORY_MEASURES, default: 'optimistic' },
+      rebalance: {
+        type: 'object',
+        additionalProperties: false,
+        default: {},
+        properties: {
+          measure: { type: 'string', enum: MEMORY_MEASURES, default: 'optimistic' },
+          senderMin: fraction(0.3),
+          recipientMax: fraction(0.6),
+          senderRecipientGap: fraction(0.1),
+        },
+      },
       policies: {
         type: 'array',
         default: [{ use: 'reduce-replicas' }],
@@ -60,13 +95,19 @@ export default definePlugin<AmmOptions, readonly ActiveMemoryManagerPolicy<unkno
     },
   },
   load: (loader, { policies: entries }) =>
-    loader.loadAll({ entries, at: ['policies'], make: makePolicy }),
-  setup(context, { start, intervalMs, measure }, policies) {
+    loader.loadAll({ entries, at: ['policies'], known: AMM_POLICY_NAMES, make: configuredPolicy }),
+  setup(context, { start, policies: entries, rebalance, ...initial }, policies) {
+    const settings = { intervalMs: initial.intervalMs, measure: initial.measure };
     const book = new ReplicaBook();
     const makeManager = (): MemoryManager =>
       new MemoryManager({
         cluster: () => context.cluster,
-        measure,
+        get measure() {
+          return settings.measure;
+        },
+        get intervalMs() {
+          return settings.intervalMs;
+        },
         nowMs: () => context.clock.nowMs(),
         enact: (moves) => context.enqueue({ op: 'move-replicas', ...moves }),
         decisions: context.decisions,
@@ -74,16 +115,12 @@ export default definePlugin<AmmOptions, readonly ActiveMemoryManagerPolicy<unkno
         book,
       });
     const manager = makeManager();
-    manager.policies.add(new KeepReplicas({}));
-    for (const policy of policies) manager.policies.add(policy);
-
-    let timer: Timer | undefined;
-    const main = {
-      manager,
-      get isRunning() {
-        return timer !== undefined;
-      },
-    };
+    const control = new ManagerControl(context, manager, settings, new KeepReplicas({}), () =>
+      retirements.onManagerChange(),
+    );
+    for (const [index, { policy, options }] of policies.entries()) {
+      control.adopt(policy, entries[index]?.use, options);
+    }
     const scope: MovementScope = {
       clock: context.clock,
       get cluster() {
@@ -93,57 +130,36 @@ export default definePlugin<AmmOptions, readonly ActiveMemoryManagerPolicy<unkno
       enqueue: (stimulus) => context.enqueue(stimulus),
       makeManager,
     };
-    const retirements = new Retirements(scope, main, intervalMs);
-    const startTimer = (): boolean => {
-      timer ??= context.every(intervalMs, () => void manager.runOnce());
-      retirements.onManagerChange();
-      return true;
+    const main = {
+      manager,
+      get isRunning() {
+        return control.running;
+      },
     };
-    const stopTimer = (): boolean => {
-      timer?.cancel();
-      timer = undefined;
-      retirements.onManagerChange();
-      return false;
-    };
-    addMovementCommands(context, scope, retirements);
-    context.command('start', startTimer);
-    context.command('stop', stopTimer);
-    context.command('running', () => timer !== undefined);
-    context.command('runOnce', () => manager.runOnce());
+    const retirements = new Retirements(scope, main, () => settings.intervalMs);
+    const { senderRecipientGap: gap, ...rules } = rebalance;
+    addMovementCommands(context, scope, retirements, { gap, ...rules });
+    addManagerCommands(context, control, new Set(entries.map(({ use }) => use)));
+    context.provide(ACTIVE_MEMORY_MANAGER, control);
     return {
       start: () => {
-        if (start) startTimer();
+        if (start) control.start();
       },
       close: () => {
-        stopTimer();
+        control.stop();
         retirements.close();
       },
     };
   },
 });
 
-/**
- * A class is made with its options; an instance is taken as it is.
- * @throws YardmasterError `ERR_PLUGIN_LOAD`
- */
-function makePolicy(loaded: LoadedExtension): ActiveMemoryManagerPolicy<unknown> {
-  const { source, exported } = loaded;
-  const instead = loaded.insteadOf('amm-policy');
-  const made = instead === '' && exported !== undefined ? loaded.create() : undefined;
-  const run: unknown = (made as { run?: unknown } | null | undefined)?.run;
-  if (typeof run !== 'function') {
-    throw new YardmasterError(
-      'ERR_PLUGIN_LOAD',
-      `${source} is no policy of the memory manager: it has no method run; extend ActiveMemoryManagerPolicy${instead}`,
-      { source },
-    );
-  }
-  if (run.constructor.name.startsWith('Async')) {
-    throw new YardmasterError(
-      'ERR_PLUGIN_LOAD',
-      `run of ${source} is asynchronous; a round is one step of the scheduler, so write *run(amm) without async`,
-      { source },
-    );
-  }
-  return made as ActiveMemoryManagerPolicy<unknown>;
+/** @throws YardmasterError `ERR_PLUGIN_LOAD`; `ERR_CONFIG` for the policy `retire-worker` */
+function configuredPolicy(loaded: LoadedExtension): ConfiguredPolicy {
+  const policy = makePolicy(loaded);
+  if (!(policy instanceof RetireWorker)) return { policy, options: loaded.options };
+  throw new YardmasterError(
+    'ERR_PLUGIN_LOAD',
+    'the policy retire-worker does not belong in a configuration: retireWorkers adds it, one for each worker that leaves, and it leaves by itself; remove it',
+    { policy: 'retire-worker' },
+  );
 }

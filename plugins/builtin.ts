@@ -37,6 +37,8 @@ export const builtins: Builtins = {
     (await import('../policies/amm/reduce-replicas.ts')).ReduceReplicas,
   'keep-replicas': async () => (await import('../policies/amm/keep-replicas.ts')).KeepReplicas,
   'retire-worker': async () => (await import('../policies/amm/retire-worker.ts')).RetireWorker,
+  'distributed.active_memory_manager.ReduceReplicas': async () =>
+    (await import('../policies/amm/reduce-replicas.ts')).ReduceReplicas,
   'balance-memory': async () => (await import('../policies/amm/balance-memory.ts')).BalanceMemory,
   'ensure-broadcast': async () =>
     (await import('../policies/amm/ensure-broadcast.ts')).EnsureBroadcast,

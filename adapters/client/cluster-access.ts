@@ -6,30 +6,13 @@ import type {
   WhoHasReply,
   Why,
 } from '../../core/api/index.ts';
+import { type AmmControl, ammControl } from './amm-control.ts';
 import type { KeyEntry } from './entry.ts';
 import type { Future } from './future.ts';
 import { type PolicyControl, policyControl } from './policy-control.ts';
 import type { Session } from './session.ts';
 import { entriesIn } from './structure.ts';
 import { remotePlugin, type WorkerPluginEntry } from './worker-plugins.ts';
-
-/** What a round of the Active Memory Manager did. */
-export interface AmmRound {
-  /** Suggestions that its policies made. */
-  readonly suggested: number;
-  readonly accepted: number;
-}
-
-/** The Active Memory Manager, from afar. */
-export interface AmmControl {
-  /** Runs rounds at its interval. Harmless when it runs. */
-  start(): Promise<void>;
-  stop(): Promise<void>;
-  /** Whether it runs at its interval. */
-  running(): Promise<boolean>;
-  /** One round now, whether it is started or not. */
-  runOnce(): Promise<AmmRound>;
-}
 
 /** The answer to `identity`. */
 export interface SchedulerIdentity {
@@ -127,7 +110,7 @@ export interface Retired {
 export interface RebalanceOptions {
   /** Addresses or names. Default: all. */
   readonly workers?: readonly string[];
-  /** Default `optimistic`. */
+  /** What is not given, `scheduler.rebalance` of the configuration says. Default there: `optimistic`. */
   readonly measure?: MemoryMeasure;
   /** A worker that uses less gives nothing away. Default 0.3. */
   readonly senderMin?: number;
@@ -164,16 +147,7 @@ export class ClusterAccess {
   readonly policies: PolicyControl;
 
   protected constructor(protected readonly session: Session) {
-    this.amm = {
-      start: async () => {
-        await this.command('amm.start');
-      },
-      stop: async () => {
-        await this.command('amm.stop');
-      },
-      running: () => this.command('amm.running'),
-      runOnce: () => this.command('amm.runOnce'),
-    };
+    this.amm = ammControl((command, parameters) => this.command(command, parameters));
     this.policies = policyControl((command, parameters) => this.command(command, parameters));
   }
 

@@ -5,9 +5,8 @@ export {
   type GatherOptions,
   type SetPriorityOptions,
 } from './client.ts';
+export type { AmmControl } from './amm-control.ts';
 export {
-  type AmmControl,
-  type AmmRound,
   ClusterAccess,
   type Rebalanced,
   type RebalanceOptions,

@@ -1,27 +1,45 @@
+import type { MemoryMeasure } from '../state/memory.ts';
 import type { ClusterView, FewMembers, TaskView, WorkerView } from './views.ts';
 
 /** Make one more copy, or drop one. A suggestion may be refused; it never does harm. */
 export interface Suggestion {
   readonly op: 'replicate' | 'drop';
   readonly task: TaskView;
-  /** Workers to choose from; undefined: all. */
+  /** Workers to choose from; undefined: all. What is no worker of the cluster is passed over. */
   readonly candidates: Iterable<WorkerView> | undefined;
+  /** Drops a copy even when fewer are left than were asked for on purpose (`replicas`). */
+  readonly force?: boolean | undefined;
+  /** Asks for one more copy than there are with those under way. Default: than `whoHas` has. */
+  readonly beyondPending?: boolean | undefined;
 }
 
 /**
  * Suggests one more copy, on the candidate with the least memory in use that has none and is running.
+ * A copy that was asked for in an earlier round and is still under way counts first: then its worker
+ * is the answer, and nothing new is asked for. So a policy may count by `whoHas` however slow the
+ * network is. One that counts by `amm.copies(task)` sets `beyondPending`.
+ *
  * Refused: the task is not in memory, is an actor, or no candidate is left.
  */
-export function replicate(task: TaskView, candidates?: Iterable<WorkerView>): Suggestion {
-  return { op: 'replicate', task, candidates };
+export function replicate(
+  task: TaskView,
+  candidates?: Iterable<WorkerView>,
+  options: { readonly beyondPending?: boolean } = {},
+): Suggestion {
+  return { op: 'replicate', task, candidates, beyondPending: options.beyondPending };
 }
 
 /**
  * Suggests to drop one copy, from the candidate with the most memory in use.
- * Refused: it would be the last copy, an actor, or every candidate needs it for a running task.
+ * Refused: it would be the last copy, an actor, fewer than were asked for on purpose (`replicas`;
+ * `force` allows it), or every candidate needs it for a running task.
  */
-export function drop(task: TaskView, candidates?: Iterable<WorkerView>): Suggestion {
-  return { op: 'drop', task, candidates };
+export function drop(
+  task: TaskView,
+  candidates?: Iterable<WorkerView>,
+  options: { readonly force?: boolean } = {},
+): Suggestion {
+  return { op: 'drop', task, candidates, force: options.force };
 }
 
 /** What `*run()` returns: it yields suggestions and receives the chosen worker, or undefined. */
@@ -47,6 +65,12 @@ export interface AmmView {
   readonly pending: ReadonlyMap<TaskView, PendingReplicas>;
   /** All policies of the manager; a policy leaves with `policies.delete(this)`. */
   readonly policies: Set<ActiveMemoryManagerPolicy<unknown>>;
+  /** Milliseconds between rounds. */
+  readonly intervalMs: number;
+  /** By which workers are compared. */
+  readonly measure: MemoryMeasure;
+  /** Copies of a result: those that there are and those under way, less those that are about to go. */
+  copies(task: TaskView): number;
 }
 
 /**

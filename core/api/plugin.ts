@@ -148,6 +148,8 @@ export interface WantedExtensions<T> {
   readonly entries: readonly UseEntry[];
   /** Where the list stands in the plugin's options, for messages: `['policies']`. */
   readonly at: readonly (string | number)[];
+  /** Names of built-in ones that fit, for messages about a name that is not known. Default: none. */
+  readonly known?: readonly string[];
   /** May throw, which becomes a problem of that entry. */
   make(loaded: LoadedExtension): T;
 }

@@ -122,7 +122,7 @@ export async function loadBlueprints(
 }
 
 function wantedPlugins({ config, origin }: LoadedConfig, builtins: Builtins): Wanted[] {
-  const { plugins, activeMemoryManager, workStealing, coordination } = config.scheduler;
+  const { plugins, activeMemoryManager, rebalance, workStealing, coordination } = config.scheduler;
   const wanted: Wanted[] = [];
   const addBuiltin = (use: string, section: string, options: UseEntry['options'] = {}): void => {
     if (!Object.hasOwn(builtins, use)) return;
@@ -130,7 +130,7 @@ function wantedPlugins({ config, origin }: LoadedConfig, builtins: Builtins): Wa
     wanted.push({ entry: { use, options }, onError: 'log', at, place: { origin, optionsAt: at } });
   };
   const { interval, ...amm } = activeMemoryManager;
-  addBuiltin(AMM, 'activeMemoryManager', { ...amm, intervalMs: interval });
+  addBuiltin(AMM, 'activeMemoryManager', { ...amm, intervalMs: interval, rebalance });
   const { interval: intervalMs, horizon: horizonMs, ...stealing } = workStealing;
   addBuiltin(WORK_STEALING, 'workStealing', { ...stealing, intervalMs, horizonMs });
   if (coordination.enabled) {

@@ -1,4 +1,5 @@
 import type { SchedulerHooks } from '../api/hooks.ts';
+import type { Token } from '../api/plugin.ts';
 import type { PolicySlots, SlotName } from '../api/policies.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { KernelPorts, Named } from '../kernel/ports.ts';
@@ -91,6 +92,11 @@ export class Extensions {
   /** @param own - the host's own observers, which run first */
   compile(own: Partial<SchedulerHooks>): KernelPorts {
     return compilePorts(this.slots, this.hooks, own, ({ error }) => this.host.report(error));
+  }
+
+  /** @throws YardmasterError `ERR_PLUGIN_SETUP` when no plugin provides it */
+  service<T>(token: Token<T>): T {
+    return this.container.get(token);
   }
 
   get infos(): readonly PluginInfo[] {

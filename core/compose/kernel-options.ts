@@ -30,6 +30,7 @@ export function kernelOptions({
     transitionCounterMax: config.transitionCounterMax ?? Infinity,
     workerTtlMs: config.workerTtl,
     noWorkersTimeoutMs: config.noWorkersTimeout,
+    recentToOldMs: config.recentToOldTime,
     sliceTransitions: SLICE_TRANSITIONS,
   };
 }

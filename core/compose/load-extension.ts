@@ -1,3 +1,4 @@
+import { YardmasterError } from '../api/errors.ts';
 import type {
   ExtensionLoader,
   LoadedExtension,
@@ -45,16 +46,21 @@ export function extensionLoader(
   lines: string[],
 ): ExtensionLoader {
   return {
-    loadAll: async <T>({ entries, at, ...wanted }: WantedExtensions<T>): Promise<T[]> => {
+    loadAll: async <T>({
+      entries,
+      at,
+      known = [],
+      ...wanted
+    }: WantedExtensions<T>): Promise<T[]> => {
       const problems = new ProblemList(place.origin);
       const made: T[] = [];
       for (const [index, entry] of entries.entries()) {
         const inner = [...at, index];
         const optionsAt = [...place.optionsAt, ...inner];
         await problems.attempt(optionsAt, async () => {
-          const loaded = await loadExtension(resolver, entry, {
-            ...place,
-            optionsAt: [...optionsAt, 'options'],
+          const inside = { ...place, optionsAt: [...optionsAt, 'options'] };
+          const loaded = await loadExtension(resolver, entry, inside).catch((error: unknown) => {
+            throw withKnownNames(error, entry.use, known);
           });
           const { source, options } = loaded;
           const shown = Object.keys(options).length === 0 ? '' : ` ${show(options)}`;
@@ -66,4 +72,17 @@ export function extensionLoader(
       return made;
     },
   };
+}
+
+/** A name of a class of Python, as `my_package.MyPolicy`. */
+const PYTHON_CLASS = /^[a-z_]\w*(\.[a-z_]\w*)*\.(?<name>[A-Z]\w*)$/;
+
+/** For those who bring a configuration of Dask. */
+function withKnownNames(error: unknown, use: unknown, known: readonly string[]): unknown {
+  const name = typeof use === 'string' ? PYTHON_CLASS.exec(use)?.groups?.['name'] : undefined;
+  if (name === undefined || !YardmasterError.is(error, 'ERR_PLUGIN_LOAD')) return error;
+  const instead = known.length === 0 ? '' : `use a built-in one (${known.join(', ')}), or `;
+  const advice = `a class of Python cannot run here: ${instead}write it in JavaScript and name it as ./file.js#${name}`;
+  const message = `${error.message}; ${advice}`;
+  return new YardmasterError(error.code, message, error.data, { cause: error });
 }

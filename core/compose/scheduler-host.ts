@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Channel } from '../api/channel.ts';
 import type { Clock } from '../api/clock.ts';
+import { ACTIVE_MEMORY_MANAGER, type ActiveMemoryManager } from '../api/amm-manager.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { EventSource } from '../api/events.ts';
 import type { Caller, Logger, NewStimulus } from '../api/plugin.ts';
@@ -143,6 +144,10 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
 
   get transport(): Transport | undefined {
     return this.transports.configured;
+  }
+
+  get amm(): ActiveMemoryManager {
+    return this.extensions.service(ACTIVE_MEMORY_MANAGER);
   }
 
   get policies(): SchedulerPolicies {

@@ -1,3 +1,4 @@
+import type { ActiveMemoryManager } from '../api/amm-manager.ts';
 import type { Clock } from '../api/clock.ts';
 import type { YardmasterError } from '../api/errors.ts';
 import type { EventSource } from '../api/events.ts';
@@ -79,6 +80,11 @@ export interface Scheduler {
    * this process may have to use the same instance.
    */
   readonly transport: Transport | undefined;
+  /**
+   * The Active Memory Manager: starts and stops, runs a round, adds and removes policies.
+   * @throws YardmasterError `ERR_PLUGIN_SETUP` when the plugin `amm` was removed
+   */
+  readonly amm: ActiveMemoryManager;
   /** Who decides, who would decide otherwise, and why. */
   readonly policies: SchedulerPolicies;
   /** Why it crashed, if it did. */

@@ -34,9 +34,15 @@ export function normaliseEntries(root: unknown): { value: unknown; problems: Pro
         SLOT_NAMES.reduce<unknown>((changed, slot) => within(changed, slot, plain), policies),
       );
     }
+    result = within(result, 'rebalance', (rules) => within(rules, 'measure', daskMeasure));
     return within(result, 'activeMemoryManager', (manager) =>
       within(within(manager, 'measure', daskMeasure), 'policies', (items) =>
-        each(items, (item, index) => daskOrPlain(item, [...AMM_POLICIES, index], problems)),
+        each(items, (item, index) => {
+          const at = [...AMM_POLICIES, index];
+          const entry = daskOrPlain(item, at, problems);
+          refuseRetireWorker(entry, at, problems);
+          return entry;
+        }),
       ),
     );
   });
@@ -75,6 +81,18 @@ function daskOrPlain(item: unknown, at: readonly Segment[], problems: Problem[])
   }
   const { class: use, ...options } = item;
   return { use, options };
+}
+
+/** What is no name, such as the class itself in code, the plugin `amm` refuses when it loads it. */
+const RETIRE_WORKER = /^(retire-worker|distributed\.active_memory_manager\.RetireWorker)$/;
+
+function refuseRetireWorker(item: unknown, at: readonly Segment[], problems: Problem[]): void {
+  const use = isPlainObject(item) ? item['use'] : undefined;
+  if (typeof use !== 'string' || !RETIRE_WORKER.test(use)) return;
+  problems.push({
+    at,
+    message: `must not name ${use}: retireWorkers adds it, one for each worker that leaves, and it leaves by itself; remove the entry`,
+  });
 }
 
 /** `unmanaged_old` is unmanagedOld; older releases said managed_in_memory and managed_spilled. */

@@ -2,6 +2,7 @@ import { dirname, extname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { YardmasterError } from '../api/errors.ts';
 import { check, deepFreeze } from './check.ts';
+import { moveDaskPlaces } from './dask-places.ts';
 import { type ConfigOrigin, configError, IN_CODE } from './errors.ts';
 import { normaliseEntries } from './entries.ts';
 import { type ConfigLayers, overlay } from './layers.ts';
@@ -60,13 +61,14 @@ function checkSource(
   { defaults, overrides }: ConfigLayers,
 ): Omit<LoadedConfig, 'folder'> {
   const { value: spelled, problems: twice } = normaliseScheduling(value ?? {});
-  const { value: own, problems: early } = normaliseEntries(spelled);
+  const { value: placed, problems: double } = moveDaskPlaces(spelled);
+  const { value: own, problems: early } = normaliseEntries(placed);
   const normal = overlay(
     overlay(normaliseEntries(defaults).value, own),
     normaliseEntries(overrides).value,
   );
   const { value: checked, problems: late } = check(CONFIG_SCHEMA, normal);
-  const problems = [...twice, ...early, ...late];
+  const problems = [...twice, ...double, ...early, ...late];
   if (problems.length === 0) problems.push(...schedulingProblems(checked as Config));
   if (problems.length > 0) throw configError(problems, origin);
   const notes = schedulingNotes(normal, origin);

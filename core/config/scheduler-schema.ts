@@ -1,6 +1,10 @@
 import type { SlotName } from '../api/policies.ts';
-import { MEMORY_MEASURES } from '../state/memory.ts';
 import { entry, plugins, preload } from './entry-schema.ts';
+import {
+  ACTIVE_MEMORY_MANAGER_SCHEMA,
+  REBALANCE_SCHEMA,
+  RECENT_TO_OLD_SCHEMA,
+} from './memory-schema.ts';
 import { bytes, duration } from './schema-parts.ts';
 
 const SLOTS = {
@@ -43,41 +47,6 @@ const shadows = slots(
   'Policies that decide nothing: asked the same questions, their answers are compared.',
   false,
 );
-
-const activeMemoryManager = {
-  title: 'Active Memory Manager',
-  description: 'Copies and drops results between workers by the suggestions of its policies.',
-  type: 'object',
-  additionalProperties: false,
-  default: {},
-  properties: {
-    start: {
-      title: 'Run at an interval from the start',
-      description: 'Otherwise rounds run on request: amm.start, amm.runOnce.',
-      type: 'boolean',
-      default: true,
-    },
-    interval: duration('Time between rounds', 'Pause between two rounds.', {
-      default: '2s',
-      minimum: 1,
-    }),
-    measure: {
-      title: 'Measure of memory',
-      description: 'By which workers are compared.',
-      type: 'string',
-      enum: MEMORY_MEASURES,
-      default: 'optimistic',
-    },
-    policies: {
-      title: 'Policies of the manager',
-      description:
-        "In the order in which they run. Dask's spelling works too: class: and options inline.",
-      type: 'array',
-      items: entry('policy'),
-      default: [{ use: 'reduce-replicas' }],
-    },
-  },
-};
 
 const workStealing = {
   title: 'Work stealing',
@@ -278,7 +247,9 @@ export const SCHEDULER_SCHEMA = {
     },
     policies,
     shadows,
-    activeMemoryManager,
+    activeMemoryManager: ACTIVE_MEMORY_MANAGER_SCHEMA,
+    rebalance: REBALANCE_SCHEMA,
+    recentToOldTime: RECENT_TO_OLD_SCHEMA,
     workStealing,
     coordination,
     plugins: plugins('Plugins', 'plugin', 'scheduler'),

@@ -19,6 +19,14 @@ export interface AmmConfig {
   readonly policies: readonly UseEntry[];
 }
 
+/** The section `scheduler.rebalance`, checked. Fractions are of the memory limit of each worker. */
+export interface RebalanceConfig {
+  readonly measure: MemoryMeasure;
+  readonly senderMin: number;
+  readonly recipientMax: number;
+  readonly senderRecipientGap: number;
+}
+
 /** One for each policy slot, or fewer. */
 export type PerSlot<T> = Readonly<Partial<Record<SlotName, T>>>;
 
@@ -82,6 +90,9 @@ export interface SchedulerConfig {
   /** Policies that decide nothing and are compared with those in charge. */
   readonly shadows: PerSlot<UseEntry>;
   readonly activeMemoryManager: AmmConfig;
+  readonly rebalance: RebalanceConfig;
+  /** Milliseconds after which unmanaged memory of workers counts as old. */
+  readonly recentToOldTime: number;
   readonly workStealing: WorkStealingConfig;
   readonly coordination: CoordinationConfig;
   readonly plugins: readonly PluginEntry[];
@@ -229,6 +240,8 @@ export interface ConfigInput {
       readonly measure?: MemoryMeasure;
       readonly policies?: readonly ExtensionInput[];
     };
+    readonly rebalance?: Partial<RebalanceConfig>;
+    readonly recentToOldTime?: DurationInput;
     readonly workStealing?: {
       readonly start?: boolean;
       readonly interval?: DurationInput;

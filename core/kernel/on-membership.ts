@@ -172,8 +172,10 @@ function takeMetrics(
   worker.lastSeenMs = scope.nowMs;
   worker.metrics = metrics;
   scope.hasNewMetrics = true;
+  worker.measuredNbytes = worker.nbytes;
   const unmanaged = metrics.memoryBytes - worker.nbytes + metrics.spilledMemoryBytes;
-  worker.unmanagedHistory.add(scope.nowMs, Math.max(0, unmanaged));
+  const { recentToOldMs } = scope.options;
+  worker.unmanagedHistory.add(scope.nowMs, Math.max(0, unmanaged), recentToOldMs);
   if (metrics.bandwidth !== undefined && metrics.bandwidth > 0) {
     const share = 1 / workers.size;
     costs.bandwidth = costs.bandwidth * (1 - share) + metrics.bandwidth * share;

@@ -33,6 +33,8 @@ export interface KernelOptions {
   readonly workerTtlMs: number;
   /** Tasks without any suitable worker fail after this. Infinity: they wait. Default Infinity. */
   readonly noWorkersTimeoutMs: number;
+  /** Unmanaged memory of a worker counts as old once it has lasted for so long. Default 30 seconds. */
+  readonly recentToOldMs: number;
   /** Failures kept for people. Default 100. */
   readonly erredTasksMax: number;
   /** Inputs larger than a worker's memory make a task fail at once. Default true. */
@@ -57,6 +59,7 @@ export const DEFAULT_KERNEL_OPTIONS: KernelOptions = {
   transitionCounterMax: Infinity,
   workerTtlMs: 300_000,
   noWorkersTimeoutMs: Infinity,
+  recentToOldMs: 30_000,
   erredTasksMax: 100,
   refuseOversizedInputs: true,
   workerOrder: 'registration',

@@ -2,7 +2,7 @@
 export interface MemoryParts {
   /** Resident set of the worker's process. */
   readonly process: number;
-  /** Least unmanaged memory seen over the last 30 seconds: leaks and baseline. */
+  /** Least unmanaged memory seen over the time of `scheduler.recentToOldTime`: leaks and baseline. */
   readonly unmanagedOld: number;
   /** Results in RAM. */
   readonly managed: number;
@@ -74,10 +74,7 @@ export class MemoryState implements Record<MemoryMeasure, number> {
   }
 }
 
-/** How long a measurement counts as recent. */
-const RECENT_TO_OLD_MS = 30_000;
-
-/** The least unmanaged memory of the last 30 seconds. */
+/** The least unmanaged memory of the last time: of 30 seconds, unless the configuration says otherwise. */
 export class UnmanagedHistory {
   private readonly entries: { readonly atMs: number; readonly bytes: number }[] = [];
   private minimum = 0;
@@ -87,9 +84,12 @@ export class UnmanagedHistory {
     return this.minimum;
   }
 
-  /** Cost per heartbeat: amortised O(1), and O(entries) when the minimum grows old. */
-  add(nowMs: number, bytes: number): void {
-    while (this.entries.length > 0 && this.entries[0]!.atMs < nowMs - RECENT_TO_OLD_MS) {
+  /**
+   * Cost per heartbeat: amortised O(1), and O(entries) when the minimum grows old.
+   * @param recentMs - how long a measurement counts as recent
+   */
+  add(nowMs: number, bytes: number, recentMs: number): void {
+    while (this.entries.length > 0 && this.entries[0]!.atMs < nowMs - recentMs) {
       const dropped = this.entries.shift()!;
       if (dropped.bytes === this.minimum) this.minimum = 0;
     }

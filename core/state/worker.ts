@@ -128,6 +128,8 @@ export class WorkerState {
   /** Scheduler's clock minus the worker's, in milliseconds. */
   timeDelayMs = 0;
   readonly unmanagedHistory = new UnmanagedHistory();
+  /** {@link nbytes} when {@link metrics} came. */
+  measuredNbytes = 0;
 
   constructor(
     readonly identity: WorkerIdentity,
@@ -202,11 +204,17 @@ export class WorkerState {
     return this.runCount / this.threadCount;
   }
 
+  /**
+   * What the process occupies is only known from its heartbeats. Results that came since the last one
+   * count at once, so the process is taken to be at least as large as they make it.
+   */
   get memory(): MemoryState {
     const { memoryBytes, spilledMemoryBytes, spilledDiskBytes } = this.metrics;
+    const managed = Math.max(0, this.nbytes - spilledMemoryBytes);
+    const grownBytes = Math.max(0, this.nbytes - this.measuredNbytes);
     return new MemoryState({
-      process: memoryBytes,
-      managed: Math.max(0, this.nbytes - spilledMemoryBytes),
+      process: Math.max(memoryBytes, Math.min(managed, memoryBytes + grownBytes)),
+      managed,
       spilled: spilledDiskBytes,
       unmanagedOld: this.unmanagedHistory.oldBytes,
     });

@@ -1,47 +1,60 @@
-import type { Suggestion, TaskView, WorkerView } from '../../core/api/index.ts';
+import type { RefusalReason, TaskView, WorkerView } from '../../core/api/index.ts';
+import type { ReadSuggestion } from './read-suggestion.ts';
 import type { WorkerList } from './worker-list.ts';
 import { isEmptier, isFree, type WorkerLoad, type WorkerLoads } from './worker-loads.ts';
 
-type Candidates = Suggestion['candidates'];
-
 /**
  * The worker that receives one more copy: of the running candidates without one, the one with the
- * least memory. Undefined: refused. O(1) without candidates as a rule, else O(candidates).
+ * least memory; or why there is none. O(1) without candidates as a rule, else O(candidates).
  */
 export function chooseRecipient(
   loads: WorkerLoads,
-  running: { has(worker: WorkerView): boolean },
-  { task, candidates }: Suggestion,
+  running: { readonly size: number; has(worker: WorkerView): boolean },
+  { task, candidates }: ReadSuggestion,
   coming: WorkerList,
-): WorkerLoad | undefined {
-  if (task.state !== 'memory' || task.isActor) return undefined;
-  if (candidates === undefined) return loads.emptiest(task, coming);
+): WorkerLoad | RefusalReason {
+  if (task.state !== 'memory') return 'not-in-memory';
+  if (task.isActor) return 'actor';
+  if (candidates === undefined) {
+    return loads.emptiest(task, coming) ?? (running.size === 0 ? 'not-running' : 'no-recipient');
+  }
   let best: WorkerLoad | undefined;
+  let isAnyRunning = false;
   for (const worker of candidates) {
     const load = loads.of(worker);
-    if (load === undefined || !running.has(worker) || !isFree(worker, task, coming)) continue;
+    if (load === undefined || !running.has(worker)) continue;
+    isAnyRunning = true;
+    if (!isFree(worker, task, coming)) continue;
     if (best === undefined || isEmptier(load, best)) best = load;
   }
-  return best;
+  return best ?? (isAnyRunning ? 'no-recipient' : 'not-running');
 }
 
 /**
  * The worker that drops its copy: of the candidates that hold one and do not need it for a task that
- * is processing there, one that is not running, else the one with the most memory. Undefined:
- * refused. O(candidates + waiters of the task).
+ * is processing there, one that is not running, else the one with the most memory; or why there is
+ * none. O(candidates + waiters of the task).
+ *
+ * @param wanted - copies that are left at least, unless the suggestion forces it
  */
 export function chooseDropper(
   loads: WorkerLoads,
-  { task, candidates }: Suggestion,
+  { task, candidates, force }: ReadSuggestion,
   going: WorkerList,
-): WorkerLoad | undefined {
-  if (task.isActor || task.whoHas.size - going.size < 2) return undefined;
+  wanted: number,
+): WorkerLoad | RefusalReason {
+  if (task.whoHas.size === 0) return 'not-in-memory';
+  if (task.isActor) return 'actor';
+  const copies = task.whoHas.size - going.size;
+  if (copies < 2) return 'last-copy';
+  if (copies <= wanted && force !== true) return 'replicas-wanted';
   const readers = readersOf(task);
   let best: WorkerLoad | undefined;
   let hasOtherFree = false;
   let excluded = 0;
   let excludedRunning = 0;
-  for (const worker of holdersAmong(task, candidates)) {
+  for (const worker of candidates ?? task.whoHas.items) {
+    if (candidates !== undefined && !worker.hasWhat.has(task)) continue;
     if (going.size > 0 && going.has(worker)) continue;
     if (readers?.has(worker) === true) {
       excluded++;
@@ -53,10 +66,11 @@ export function chooseDropper(
     hasOtherFree ||= best !== undefined;
     if (best === undefined || isRatherDropped(load, best)) best = load;
   }
+  if (best === undefined) return excluded > 0 ? 'in-use' : 'no-holder';
   // A holder that is leaving but busy will be wanted gone next: the last running copy stays until
   // then, or two policies would copy to and fro.
-  const isOnlyFree = !hasOtherFree && best?.worker.status === 'running';
-  return isOnlyFree && excluded > 0 && excludedRunning === 0 ? undefined : best;
+  const isOnlyFree = !hasOtherFree && best.worker.status === 'running';
+  return isOnlyFree && excluded > 0 && excludedRunning === 0 ? 'last-running-copy' : best;
 }
 
 /** Workers on which a task is processing that reads this result; undefined when there are none. */
@@ -67,16 +81,6 @@ function readersOf(task: TaskView): Set<WorkerView> | undefined {
     if (processingOn !== undefined) (readers ??= new Set()).add(processingOn);
   }
   return readers;
-}
-
-function holdersAmong(task: TaskView, candidates: Candidates): Iterable<WorkerView> {
-  if (candidates === undefined) return task.whoHas.items;
-  const holders = holding(task, [...candidates]);
-  return holders.length > 1 ? new Set(holders) : holders;
-}
-
-function holding(task: TaskView, candidates: readonly WorkerView[]): WorkerView[] {
-  return candidates.filter((worker) => worker.hasWhat.has(task));
 }
 
 /** Those that are not running go first, then those with the most memory, then the lowest rank. */

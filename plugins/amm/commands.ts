@@ -5,7 +5,7 @@ import {
   type WorkerView,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { REBALANCE_RULES, type RebalanceRules } from '../../policies/amm/plan-rebalance.ts';
+import type { RebalanceRules } from '../../policies/amm/plan-rebalance.ts';
 import { adaptiveTarget } from '../../policies/scaling/adaptive-target.ts';
 import { workersToClose } from '../../policies/scaling/workers-to-close.ts';
 import { findWorkers, type MovementScope } from './movement.ts';
@@ -45,11 +45,14 @@ const REPLICATE = {
 /**
  * The commands that move data and workers: `amm.retireWorkers`, `amm.rebalance`, `amm.replicate`,
  * `amm.workersToClose`, `amm.adaptiveTarget`.
+ *
+ * @param rules - of a rebalance whose call does not say
  */
 export function addMovementCommands(
   context: PluginContext,
   scope: MovementScope,
   retirements: Retirements,
+  rules: RebalanceRules,
 ): void {
   const rebalancer = new Rebalancer(scope);
   context.command('retireWorkers', (given) => {
@@ -69,7 +72,7 @@ export function addMovementCommands(
     const parameters = readParameters('amm.rebalance', REBALANCE, given);
     const { workers, keys } = parameters;
     const chosen = workers === undefined ? undefined : knownWorkers(scope, 'rebalance', workers);
-    return rebalancer.rebalance(rulesOf(parameters), chosen, keys);
+    return rebalancer.rebalance(rulesOf(parameters, rules), chosen, keys);
   });
   context.command('replicate', (given) => {
     const { keys = [], ...rest } = readParameters('amm.replicate', REPLICATE, given);
@@ -128,8 +131,8 @@ function knownWorkers(
   );
 }
 
-function rulesOf(given: Read<typeof REBALANCE>): RebalanceRules {
-  const { measure = REBALANCE_RULES.measure } = given;
+function rulesOf(given: Read<typeof REBALANCE>, rules: RebalanceRules): RebalanceRules {
+  const { measure = rules.measure } = given;
   if (!MEMORY_MEASURES.some((known) => known === measure)) {
     throw new YardmasterError(
       'ERR_PROTOCOL',
@@ -137,6 +140,6 @@ function rulesOf(given: Read<typeof REBALANCE>): RebalanceRules {
       { field: 'measure' },
     );
   }
-  const { senderMin, recipientMax, gap } = { ...REBALANCE_RULES, ...given };
+  const { senderMin, recipientMax, gap } = { ...rules, ...given };
   return { measure: measure as MemoryMeasure, senderMin, recipientMax, gap };
 }

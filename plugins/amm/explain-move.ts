@@ -2,9 +2,11 @@ import {
   CANDIDATES_MAX,
   type DecisionCandidate,
   type PluginDecision,
+  type RefusalReason,
   type Suggestion,
   type WorkerView,
 } from '../../core/api/index.ts';
+import { refusalText } from './round-tally.ts';
 import type { WorkerLoad, WorkerLoads } from './worker-loads.ts';
 
 /** Puts an accepted suggestion into words, before it is booked. O(workers). */
@@ -39,6 +41,18 @@ export function explainMove(
       : `one copy less: the most memory ${among} that can do without`,
     candidates: eligible.slice(0, CANDIDATES_MAX).map(candidate),
     candidateCount: eligible.length,
+  };
+}
+
+/** Puts a refusal into words. */
+export function explainRefusal({ op, task }: Suggestion, reason: RefusalReason): PluginDecision {
+  return {
+    kind: op,
+    key: task.key,
+    outcome: 'refused',
+    rule: refusalText(reason),
+    candidates: [],
+    candidateCount: 0,
   };
 }
 

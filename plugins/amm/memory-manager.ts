@@ -1,11 +1,14 @@
 import {
   type ActiveMemoryManagerPolicy,
+  type AmmRound,
   type AmmView,
   type ClusterView,
   type DecisionSink,
   type MemoryMeasure,
   type MoveReplicas,
   type PendingReplicas,
+  type PluginDecision,
+  type RefusalReason,
   type Suggestion,
   type SuggestionGenerator,
   type TaskView,
@@ -13,9 +16,16 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { chooseDropper, chooseRecipient } from './choose-worker.ts';
-import { explainMove } from './explain-move.ts';
-import { readSuggestion } from './read-suggestion.ts';
+import { explainMove, explainRefusal } from './explain-move.ts';
+import {
+  checkGenerator,
+  type ReadSuggestion,
+  readSuggestion,
+  type RefusedSuggestion,
+} from './read-suggestion.ts';
+import { checkPolicy } from './make-policy.ts';
 import { ReplicaBook, type TransferTime } from './replica-book.ts';
+import { RoundTally } from './round-tally.ts';
 import { type WorkerLoad, WorkerLoads } from './worker-loads.ts';
 import { WorkersMemory } from './workers-memory.ts';
 
@@ -26,6 +36,9 @@ const ROUND_MS_MAX = 1000;
 /** The clock is looked at once in so many suggestions. */
 const SUGGESTIONS_PER_LOOK = 1024;
 
+/** Between rounds, unless the parts say otherwise. */
+const INTERVAL_MS = 2000;
+
 /** What is pending between rounds, as policies see it. */
 const NOTHING: ReadonlyMap<TaskView, PendingReplicas> = new Map();
 
@@ -35,7 +48,10 @@ export type ReplicaMoves = Pick<MoveReplicas, 'acquire' | 'remove'>;
 /** What the manager is made of. */
 export interface MemoryManagerParts {
   readonly cluster: () => ClusterView;
+  /** May change between rounds. */
   readonly measure: MemoryMeasure;
+  /** Milliseconds between rounds, for policies that want to know. Default: 2000. */
+  readonly intervalMs?: number;
   readonly nowMs: () => number;
   readonly decisions?: DecisionSink;
   /** Has the kernel do it. Not called when there is nothing to do. */
@@ -44,14 +60,6 @@ export interface MemoryManagerParts {
   readonly report: (error: YardmasterError) => void;
   /** What is under way, shared by the managers of one scheduler. Default: its own. */
   readonly book?: ReplicaBook;
-}
-
-/** What came of a round. */
-export interface RoundResult {
-  /** Suggestions that policies made. */
-  readonly suggested: number;
-  /** Suggestions that were accepted. */
-  readonly accepted: number;
 }
 
 /**
@@ -70,8 +78,9 @@ export class MemoryManager implements AmmView {
   private areLoadsFresh = false;
   private transferTime: TransferTime = { nowMs: 0, bandwidth: 1 };
   private isRunning = false;
-  private suggested = 0;
-  private accepted = 0;
+  private tally = new RoundTally();
+  /** The newest refusal that was recorded about a task: the same one is not recorded again. */
+  private readonly recordedRefusals = new WeakMap<TaskView, string>();
 
   constructor(private readonly parts: MemoryManagerParts) {
     this.book = parts.book ?? new ReplicaBook();
@@ -92,11 +101,23 @@ export class MemoryManager implements AmmView {
     return this.isRunning ? this.book : NOTHING;
   }
 
+  get intervalMs(): number {
+    return this.parts.intervalMs ?? INTERVAL_MS;
+  }
+
+  get measure(): MemoryMeasure {
+    return this.parts.measure;
+  }
+
+  copies(task: TaskView): number {
+    return task.whoHas.size + this.book.coming(task).size - this.book.going(task).size;
+  }
+
   /**
    * One round: every policy in its order, then one stimulus for all that was accepted.
    * @throws YardmasterError `ERR_POLICY` when a policy calls it
    */
-  runOnce(): RoundResult {
+  runOnce(): AmmRound {
     if (this.isRunning) {
       throw new YardmasterError(
         'ERR_POLICY',
@@ -104,26 +125,27 @@ export class MemoryManager implements AmmView {
       );
     }
     this.isRunning = true;
-    this.suggested = 0;
-    this.accepted = 0;
+    const tally = (this.tally = new RoundTally());
     this.transferTime = { nowMs: this.parts.nowMs(), bandwidth: this.cluster.costs.bandwidth };
     try {
       this.book.beginRound(this.cluster, this.transferTime.nowMs, () => this.loadsOfRound());
       for (const policy of [...this.policies]) if (this.policies.has(policy)) this.drive(policy);
-      if (this.accepted > 0) this.parts.enact(this.moves());
+      if (tally.accepted > 0) this.parts.enact(this.moves());
     } finally {
       this.isRunning = false;
       this.areLoadsFresh = false;
       this.book.endRound();
     }
-    return { suggested: this.suggested, accepted: this.accepted };
+    return tally.result;
   }
 
   /** Lets one policy speak. What it throws ends its round; what was accepted stands. */
   private drive(policy: ActiveMemoryManagerPolicy<unknown>): void {
     let generator: SuggestionGenerator | undefined;
     try {
-      generator = policy.run(this);
+      const returned: unknown = policy.run(this);
+      checkGenerator(returned);
+      generator = returned;
       this.converse(policy, generator);
     } catch (cause) {
       const message = cause instanceof Error ? cause.message : String(cause);
@@ -138,11 +160,11 @@ export class MemoryManager implements AmmView {
     generator: SuggestionGenerator,
   ): void {
     const deadlineMs = this.parts.nowMs() + ROUND_MS_MAX;
-    let step = generator.next();
+    let step = silenced(generator.next());
     for (let count = 1; step.done !== true; count++) {
-      this.suggested++;
-      const chosen = this.consider(readSuggestion(step), policy);
-      if (chosen !== undefined) this.accepted++;
+      const read = readSuggestion(step, this.cluster, this.loadsOfRound());
+      this.tally.suggested++;
+      const chosen = this.answer(read, policy);
       const isLate = count % SUGGESTIONS_PER_LOOK === 0 && this.parts.nowMs() > deadlineMs;
       if (count >= SUGGESTIONS_MAX || isLate) {
         this.fail(
@@ -151,7 +173,7 @@ export class MemoryManager implements AmmView {
         );
         return;
       }
-      step = generator.next(chosen);
+      step = silenced(generator.next(chosen));
     }
   }
 
@@ -161,57 +183,96 @@ export class MemoryManager implements AmmView {
     generator: SuggestionGenerator | undefined,
   ): void {
     try {
-      generator?.return();
+      silenced(generator?.return());
     } catch (cause) {
       const message = cause instanceof Error ? cause.message : String(cause);
       this.fail(policy, `threw when it was ended: ${message}`, cause);
     }
   }
 
-  private consider(
-    suggestion: Suggestion,
+  /** The worker that was chosen for a suggestion; undefined: it is refused. */
+  private answer(
+    read: ReadSuggestion | RefusedSuggestion,
     policy: ActiveMemoryManagerPolicy<unknown>,
   ): WorkerView | undefined {
-    const { task } = suggestion;
+    const chosen = 'reason' in read ? read.reason : this.consider(read, policy);
+    if (typeof chosen !== 'string') return chosen;
+    this.refuse('reason' in read ? read.suggestion : read, chosen, policy);
+    return undefined;
+  }
+
+  private consider(
+    suggestion: ReadSuggestion,
+    policy: ActiveMemoryManagerPolicy<unknown>,
+  ): WorkerView | RefusalReason {
+    const { task, candidates } = suggestion;
     const loads = this.loadsOfRound();
     const nbytes = Math.max(0, task.nbytes);
     if (suggestion.op === 'replicate') {
+      if (suggestion.beyondPending !== true && task.state === 'memory') {
+        const worker = this.book.claim(task, candidates);
+        if (worker !== undefined) this.tally.underWay++;
+        if (worker !== undefined) return worker;
+      }
       const coming = this.book.coming(task);
       const load = chooseRecipient(loads, this.cluster.running, suggestion, coming);
-      if (load === undefined) return undefined;
-      this.explain(suggestion, load, policy);
+      if (typeof load === 'string') return load;
+      this.accept(suggestion, load, policy);
       this.book.addReplicate(task, load, this.transferTime);
       loads.setMemory(load, load.memory + nbytes);
       loads.acquire(load, task.key);
       return load.worker;
     }
-    const load = chooseDropper(loads, suggestion, this.book.going(task));
-    if (load === undefined) return undefined;
-    this.explain(suggestion, load, policy);
+    const wanted = Math.min(task.replicas, this.cluster.workers.size);
+    const load = chooseDropper(loads, suggestion, this.book.going(task), wanted);
+    if (typeof load === 'string') return load;
+    this.accept(suggestion, load, policy);
     this.book.addDrop(task, load);
     loads.setMemory(load, Math.max(0, load.memory - nbytes));
     loads.remove(load, task.key);
     return load.worker;
   }
 
-  /** Before anything is booked. Costs nothing unless somebody wants to know. */
-  private explain(
+  /** Before anything is booked. */
+  private accept(
     suggestion: Suggestion,
     chosen: WorkerLoad,
     policy: ActiveMemoryManagerPolicy<unknown>,
   ): void {
-    const { decisions } = this.parts;
-    if (decisions?.isRecording !== true) return;
+    this.tally.accepted++;
+    if (this.parts.decisions?.isRecording !== true) return;
+    this.recordedRefusals.delete(suggestion.task);
+    this.record(policy, explainMove(suggestion, chosen, this.loadsOfRound()));
+  }
+
+  /** Does no harm: it is counted, and recorded for `why` unless the last record says the same. */
+  private refuse(
+    suggestion: Suggestion,
+    reason: RefusalReason,
+    policy: ActiveMemoryManagerPolicy<unknown>,
+  ): void {
     const { name } = policy.constructor;
-    decisions.record({ policy: name, ...explainMove(suggestion, chosen, this.loadsOfRound()) });
+    this.tally.refuse(suggestion, reason, name);
+    const { task, op } = suggestion;
+    if (this.parts.decisions?.isRecording !== true || reason === 'unknown-task') return;
+    const text = `${name} ${op} ${reason}`;
+    if (this.recordedRefusals.get(task) === text) return;
+    this.recordedRefusals.set(task, text);
+    this.record(policy, explainRefusal(suggestion, reason));
+  }
+
+  private record(policy: ActiveMemoryManagerPolicy<unknown>, decision: PluginDecision): void {
+    this.parts.decisions?.record({ policy: policy.constructor.name, ...decision });
   }
 
   /** O(workers) when the round first needs it, so that a round with nothing to do costs nothing. */
   private loadsOfRound(): WorkerLoads {
-    this.loads ??= new WorkerLoads(this.cluster, this.parts.measure);
-    if (!this.areLoadsFresh) this.loads.refresh();
+    if (this.areLoadsFresh && this.loads !== undefined) return this.loads;
+    if (this.loads?.measure !== this.measure) {
+      this.loads = new WorkerLoads(this.cluster, this.measure);
+    }
     this.areLoadsFresh = true;
-    return this.loads;
+    return this.loads.refresh();
   }
 
   /** What was accepted, by worker in the order of ranks. */
@@ -229,6 +290,7 @@ export class MemoryManager implements AmmView {
   /** A policy that fails in every round is not told of in every round. */
   private fail(policy: ActiveMemoryManagerPolicy<unknown>, what: string, cause?: unknown): void {
     const { name } = policy.constructor;
+    this.tally.fail({ policy: name, message: what });
     const count = (this.failures.get(policy) ?? 0) + 1;
     this.failures.set(policy, count);
     if (!Number.isInteger(Math.log2(count))) return;
@@ -244,13 +306,21 @@ export class MemoryManager implements AmmView {
   }
 }
 
+/** What an asynchronous `run` answers is refused; how its promise ends is of no interest any more. */
+function silenced<T>(step: T): T {
+  if (step instanceof Promise) step.catch(() => undefined);
+  return step;
+}
+
 /** A policy knows its manager as soon as it is added, whoever adds it. */
 class PolicySet extends Set<ActiveMemoryManagerPolicy<unknown>> {
   constructor(private readonly manager: AmmView) {
     super();
   }
 
+  /** @throws YardmasterError `ERR_PLUGIN_LOAD` for what is no policy */
   override add(policy: ActiveMemoryManagerPolicy<unknown>): this {
+    checkPolicy(policy);
     policy.manager = this.manager;
     return super.add(policy);
   }

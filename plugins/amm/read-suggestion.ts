@@ -1,28 +1,98 @@
-import { type Suggestion, YardmasterError } from '../../core/api/index.ts';
+import {
+  type ClusterView,
+  type RefusalReason,
+  type Suggestion,
+  type SuggestionGenerator,
+  type WorkerView,
+  YardmasterError,
+} from '../../core/api/index.ts';
+import type { WorkerLoads } from './worker-loads.ts';
 
-/** What may be a suggestion, or anything. */
-type Unchecked =
-  { readonly op?: unknown; readonly task?: { readonly state?: unknown } | null } | null | undefined;
-
-/**
- * What a policy yielded, if it is a suggestion. In plain JavaScript the parts may also be written as
- * an array, as in Dask: `yield ['drop', task, [worker]]`.
- *
- * @throws YardmasterError `ERR_POLICY` saying what it is instead
- */
-export function readSuggestion(step: { readonly value?: unknown }): Suggestion {
-  const { value } = step;
-  const suggestion = (Array.isArray(value) ? fromParts(value) : value) as Unchecked;
-  const op = suggestion?.op;
-  const state = suggestion?.task?.state;
-  if ((op === 'replicate' || op === 'drop') && typeof state === 'string') {
-    return suggestion as Suggestion;
-  }
-  throw new YardmasterError('ERR_POLICY', complaint(step), { op });
+/** A suggestion whose task and candidates belong to the cluster. */
+export interface ReadSuggestion extends Suggestion {
+  /** Without repetition. */
+  readonly candidates: readonly WorkerView[] | undefined;
 }
 
-function fromParts([op, task, candidates]: readonly unknown[]): Suggestion {
-  return { op, task, candidates: candidates ?? undefined } as Suggestion;
+/** A suggestion that cannot be meant. */
+export interface RefusedSuggestion {
+  readonly suggestion: Suggestion;
+  readonly reason: RefusalReason;
+}
+
+/** What may be a suggestion, or anything. */
+type Unchecked = { readonly [Part in keyof Suggestion]?: unknown } | null | undefined;
+
+/** So many candidates more than twice the workers are read; an endless list ends there. */
+const CANDIDATES_MORE = 1024;
+
+/**
+ * What a policy yielded. In plain JavaScript the parts may also be written as an array, as in Dask:
+ * `yield ['drop', task, [worker]]`. Candidates that are no workers of the cluster are passed over.
+ * O(1) without candidates, else O(candidates).
+ *
+ * @throws YardmasterError `ERR_POLICY` when it is no suggestion at all, saying what it is instead
+ */
+export function readSuggestion(
+  step: { readonly value?: unknown },
+  cluster: ClusterView,
+  loads: WorkerLoads,
+): ReadSuggestion | RefusedSuggestion {
+  const { value } = step;
+  const unchecked = (Array.isArray(value) ? fromParts(value) : value) as Unchecked;
+  const op = unchecked?.op;
+  if (op !== 'replicate' && op !== 'drop') {
+    throw new YardmasterError('ERR_POLICY', complaint(step), { op });
+  }
+  const suggestion = unchecked as Suggestion;
+  const task = suggestion.task as Partial<Suggestion['task']> | null | undefined;
+  if (task?.key === undefined || cluster.tasks.get(task.key) !== task) {
+    return { suggestion, reason: task?.state === undefined ? 'unknown-task' : stateReason(task) };
+  }
+  const candidates: unknown = suggestion.candidates;
+  // Most suggestions have none.
+  if (candidates === undefined) return suggestion as ReadSuggestion;
+  if (candidates === null) return { ...suggestion, candidates: undefined };
+  const workers = workersIn(candidates, cluster, loads);
+  if (workers.length === 0) return { suggestion, reason: 'unknown-candidates' };
+  return { ...suggestion, candidates: workers };
+}
+
+/** A task that the cluster has forgotten has no result; anything else with a state is no task of it. */
+function stateReason({ state }: Partial<Suggestion['task']>): RefusalReason {
+  return state === 'forgotten' ? 'not-in-memory' : 'unknown-task';
+}
+
+function workersIn(
+  candidates: unknown,
+  { workers }: ClusterView,
+  loads: WorkerLoads,
+): readonly WorkerView[] {
+  const list = candidates as Partial<Iterable<unknown>>;
+  // The characters of an address are no candidates.
+  if (typeof candidates !== 'object' || typeof list[Symbol.iterator] !== 'function') return [];
+  const found = new Set<WorkerView>();
+  let left = 2 * workers.size + CANDIDATES_MORE;
+  for (const candidate of list as Iterable<unknown>) {
+    if (left-- === 0) break;
+    if (typeof candidate !== 'object' || candidate === null) continue;
+    if (loads.of(candidate as WorkerView) !== undefined) found.add(candidate as WorkerView);
+  }
+  return [...found];
+}
+
+function fromParts([op, task, candidates]: readonly unknown[]): Unchecked {
+  return { op, task, candidates: candidates ?? undefined };
+}
+
+/** @throws YardmasterError `ERR_POLICY` when `run` is no generator */
+export function checkGenerator(generator: unknown): asserts generator is SuggestionGenerator {
+  if (typeof (generator as { next?: unknown } | null | undefined)?.next === 'function') return;
+  const what = generator instanceof Promise ? 'a promise' : String(generator);
+  throw new YardmasterError(
+    'ERR_POLICY',
+    `its run returns ${what} and no generator; write *run(), and yield suggestions`,
+  );
 }
 
 function complaint(step: unknown): string {
@@ -35,7 +105,5 @@ function complaint(step: unknown): string {
     return `${String(value)} is not a suggestion; ${advice}`;
   }
   const { op } = (Array.isArray(value) ? fromParts(value) : value) as { readonly op?: unknown };
-  return op === 'replicate' || op === 'drop'
-    ? `its suggestion "${op}" is about no task; look it up with cluster.tasks.get(key), which may be undefined`
-    : `"${String(op)}" is not a suggestion; ${advice}`;
+  return `"${String(op)}" is not a suggestion; ${advice}`;
 }

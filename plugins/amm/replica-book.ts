@@ -9,6 +9,11 @@ const GRACE_MS = 30_000;
 interface Request {
   readonly task: TaskView;
   workers: WorkerList;
+  /** So many of them, the first, were asked for before this round. */
+  openAtStart: number;
+  /** Of these, what was suggested again in this round: all before the position, and some behind it. */
+  claimedBefore: number;
+  claimed: Set<WorkerView> | undefined;
   /** When they count as lost on their way. */
   expiresMs: number;
 }
@@ -58,8 +63,34 @@ export class ReplicaBook implements ReadonlyMap<TaskView, PendingReplicas> {
       known.expiresMs = Math.max(known.expiresMs, expiresMs);
     } else {
       // What is known is of a task that was forgotten, whose id this one has got.
-      this.requests.set(task.id, { task, workers: load.alone, expiresMs });
+      const unclaimed = { openAtStart: 0, claimedBefore: 0, claimed: undefined };
+      this.requests.set(task.id, { task, workers: load.alone, ...unclaimed, expiresMs });
     }
+  }
+
+  /**
+   * A copy is suggested that was asked for in an earlier round and is still under way. Each counts once
+   * a round. O(1) without candidates, else O(copies under way).
+   *
+   * @returns the worker that it is under way to; undefined when there is none (left)
+   */
+  claim(task: TaskView, candidates: readonly WorkerView[] | undefined): WorkerView | undefined {
+    const request = this.requests.get(task.id);
+    if (request?.task !== task) return undefined;
+    const { openAtStart, claimed, workers } = request;
+    while (request.claimedBefore < openAtStart) {
+      const worker = workers.items[request.claimedBefore] as WorkerView;
+      if (claimed?.has(worker) !== true) break;
+      request.claimedBefore++;
+    }
+    for (let index = request.claimedBefore; index < openAtStart; index++) {
+      const worker = workers.items[index] as WorkerView;
+      if (claimed?.has(worker) === true || candidates?.includes(worker) === false) continue;
+      if (candidates === undefined) request.claimedBefore = index + 1;
+      else (request.claimed ??= new Set()).add(worker);
+      return worker;
+    }
+    return undefined;
   }
 
   addDrop(task: TaskView, load: WorkerLoad): void {
@@ -83,6 +114,9 @@ export class ReplicaBook implements ReadonlyMap<TaskView, PendingReplicas> {
       const open = task.state === 'memory' && nowMs < expiresMs ? workers.items.filter(isOpen) : [];
       if (open.length === 0) this.requests.delete(id);
       else if (open.length < workers.size) request.workers = new WorkerList(open);
+      request.openAtStart = open.length;
+      request.claimedBefore = 0;
+      request.claimed = undefined;
       for (const worker of open) loads().expect(worker, task.nbytes);
     }
   }

@@ -56,7 +56,7 @@ export class Retirements {
   constructor(
     private readonly scope: MovementScope,
     private readonly main: RunningManager,
-    private readonly intervalMs: number,
+    private readonly intervalMs: () => number,
   ) {
     this.own = scope.makeManager();
   }
@@ -119,7 +119,7 @@ export class Retirements {
       this.timer?.cancel();
       this.timer = undefined;
     } else {
-      this.timer ??= every(this.scope.clock, this.intervalMs, () => void this.own.runOnce());
+      this.timer ??= every(this.scope.clock, this.intervalMs(), () => void this.own.runOnce());
     }
   }
 

@@ -63,7 +63,7 @@ export class WorkerLoads {
   /** Empty until the first {@link refresh}. */
   constructor(
     private readonly cluster: ClusterView,
-    measure: MemoryMeasure,
+    readonly measure: MemoryMeasure,
   ) {
     this.memoryOf = MEMORY_READERS[measure];
   }

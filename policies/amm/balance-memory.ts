@@ -103,7 +103,7 @@ export class BalanceMemory extends ActiveMemoryManagerPolicy<BalanceMemoryOption
     for (const [task, { from, to }] of this.moves) {
       const isOpen = task.state === 'memory' && from.hasWhat.has(task);
       const hasArrived = isOpen && to.hasWhat.has(task);
-      if (hasArrived && (yield drop(task, [from])) === undefined) continue; // In use at present.
+      if (hasArrived && (yield drop(task, [from], { force: true })) === undefined) continue; // In use at present.
       const isUnderWay = isOpen && pending.get(task)?.replicate.has(to) === true;
       if (hasArrived || !isUnderWay) this.moves.delete(task);
     }

@@ -21,7 +21,8 @@ export class KeepReplicas extends ActiveMemoryManagerPolicy {
       const copies = task.whoHas.size + (moves?.replicate.size ?? 0) - (moves?.drop.size ?? 0);
       const wanted = Math.min(task.replicas, cluster.workers.size);
       for (let missing = wanted - copies; missing > 0; missing--) {
-        if ((yield replicate(task)) === undefined) break; // No running worker is left for it.
+        const chosen = yield replicate(task, undefined, { beyondPending: true });
+        if (chosen === undefined) break; // No running worker is left for it.
       }
     }
   }

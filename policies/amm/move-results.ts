@@ -39,7 +39,8 @@ export class MoveResults extends ActiveMemoryManagerPolicy<Iterable<RebalanceMov
       const hasArrived = to.hasWhat.has(task);
       if (task.state !== 'memory' || !from.hasWhat.has(task)) this.end(move, hasArrived);
       else if (hasArrived) {
-        if ((yield drop(task, [from])) !== undefined) this.end(move, true);
+        // As many copies as before: the new one is there.
+        if ((yield drop(task, [from], { force: true })) !== undefined) this.end(move, true);
         else if (++move.refusals === REFUSALS_MAX) this.end(move, false);
       } else if (pending.get(task)?.replicate.has(to) !== true) {
         if (move.isAsked || (yield replicate(task, [to])) === undefined) this.end(move, false);

@@ -43,7 +43,7 @@ export class RetireWorker extends ActiveMemoryManagerPolicy<RetireWorkerOptions>
     for (const task of worker.hasWhat) {
       if (task.isActor) continue;
       if (task.whoHas.size > 1) {
-        if ((yield drop(task, here)) !== undefined) continue;
+        if ((yield drop(task, here, { force: true })) !== undefined) continue;
         // In use, or it has just been dropped: the next round asks again.
         if (isOnRunning(task)) continue;
       }

@@ -74,12 +74,13 @@ export class SpreadReplicas extends ActiveMemoryManagerPolicy<SpreadReplicasOpti
   }
 
   private copy(task: TaskView, workers: readonly WorkerView[]): Suggestion {
-    return this.options.workers === undefined ? replicate(task) : replicate(task, workers);
+    const candidates = this.options.workers === undefined ? undefined : workers;
+    return replicate(task, candidates, { beyondPending: true });
   }
 
   private *dropSurplus(task: TaskView, holders: readonly WorkerView[]): SuggestionGenerator {
     for (let surplus = holders.length - this.options.copies; surplus > 0; surplus--) {
-      yield drop(task, holders);
+      yield drop(task, holders, { force: true });
     }
   }
 }

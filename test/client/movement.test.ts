@@ -1,4 +1,9 @@
 import { afterEach, describe, expect, test } from 'vitest';
+import {
+  ActiveMemoryManagerPolicy,
+  replicate,
+  type SuggestionGenerator,
+} from '../../core/api/index.ts';
 import type { LocalClusterOptions } from '../../adapters/app/local-cluster.ts';
 import { bytes, fail, inc, never, slow, total } from './tasks.ts';
 import { VirtualCluster } from './virtual-cluster.ts';
@@ -355,6 +360,23 @@ describe('rebalancing', () => {
     expect((await cluster.passing(client.rebalance(undefined, even))).moved).toEqual([]);
   });
 
+  test('goes by the configuration where the call does not say', async () => {
+    const { gap: senderRecipientGap, ...rest } = even;
+    const rebalance = { ...rest, senderRecipientGap };
+    const cluster = await start(2, { scheduler: { rebalance } });
+    const { client } = cluster;
+    await withResults(cluster);
+    const never = await cluster.passing(client.rebalance(undefined, { recipientMax: 0 }));
+    expect(never.moved).toHaveLength(5); // Workers without a limit have room for everything.
+    const other = await start(2, {
+      scheduler: { rebalance: { ...rebalance, measure: 'spilled' } },
+    });
+    await withResults(other);
+    expect((await other.passing(other.client.rebalance())).moved).toEqual([]);
+    const measured = other.client.rebalance(undefined, { measure: 'managed' });
+    expect((await other.passing(measured)).moved).toHaveLength(5);
+  });
+
   test('moves these results alone, and waits for them', async () => {
     const cluster = await start(2);
     const { client } = cluster;
@@ -446,5 +468,60 @@ describe('asking where data is', () => {
     expect(await cluster.passing(client.adaptiveTarget())).toBe(3);
     expect(await cluster.passing(client.adaptiveTarget({ targetDurationMs: 1000 }))).toBe(15);
     client.cancel(futures);
+  });
+});
+
+describe('the memory manager from afar', () => {
+  test('tells its status, is configured, and takes and gives back policies', async () => {
+    const cluster = await start(2, { scheduler: { activeMemoryManager: { start: false } } });
+    const { amm } = cluster.client;
+    const key = 'model';
+    const added = await cluster.passing(amm.addPolicy('ensure-broadcast', { key }));
+    expect(added).toEqual({ id: 'ensure-broadcast-1', name: 'ensure-broadcast', options: { key } });
+    await cluster.passing(amm.configure({ intervalMs: 100, measure: 'managed' }));
+    expect(await cluster.passing(amm.status())).toMatchObject({
+      running: false,
+      intervalMs: 100,
+      measure: 'managed',
+      policies: [{ id: 'keep-replicas-1' }, { id: 'reduce-replicas-1' }, added],
+    });
+    expect(await cluster.passing(amm.removePolicy(added.id))).toEqual([added]);
+    const refused = [amm.addPolicy('./evil.js'), amm.removePolicy('nope')].map((call) =>
+      call.catch((error: unknown) => (error as { code: string }).code),
+    );
+    expect(await cluster.passing(Promise.all(refused))).toEqual(Array(2).fill('ERR_PLUGIN_LOAD'));
+  });
+
+  test('why a suggestion was refused is told by the round and, once, by why', async () => {
+    const cluster = await start(1, { scheduler: { activeMemoryManager: { start: false } } });
+    const { client } = cluster;
+    await cluster.passing(client.policies.recordDecisions(100));
+    const model = client.with({ key: 'model' }).submit(inc, 1);
+    await cluster.passing(model.result());
+    await cluster.passing(client.replicate([model], { n: 3 }));
+    for (let count = 0; count < 3; count++) {
+      const round = await cluster.passing(client.amm.runOnce());
+      expect(round).toMatchObject({ suggested: 0, accepted: 0, refused: 0, failures: [] });
+    }
+    class Wrong extends ActiveMemoryManagerPolicy {
+      override *run(): SuggestionGenerator {
+        const task = this.manager.cluster.tasks.get('model')!;
+        yield replicate(task, [this.manager.cluster.workers.get('nowhere')!]);
+        throw new Error('on purpose');
+      }
+    }
+    await cluster.local.scheduler.amm.addPolicy(Wrong);
+    for (let count = 0; count < 3; count++) {
+      expect(await cluster.passing(client.amm.runOnce())).toMatchObject({
+        suggested: 1,
+        accepted: 0,
+        refusals: [{ reason: 'unknown-candidates', count: 1 }],
+        failures: [{ policy: 'Wrong', message: expect.stringContaining('on purpose') as string }],
+      });
+    }
+    const { decisions } = await cluster.passing(client.why('model'));
+    const refused = decisions.filter(({ outcome }) => outcome === 'refused');
+    expect(refused).toMatchObject([{ kind: 'replicate', policy: 'Wrong' }]);
+    expect(refused[0]?.rule).toContain('none of its candidates is a worker of the cluster');
   });
 });

@@ -114,6 +114,13 @@ describe('a valid configuration', () => {
           measure: 'optimistic',
           policies: [{ use: 'reduce-replicas' }],
         },
+        rebalance: {
+          measure: 'optimistic',
+          senderMin: 0.3,
+          recipientMax: 0.6,
+          senderRecipientGap: 0.1,
+        },
+        recentToOldTime: 30_000,
         workStealing: {
           start: true,
           interval: 100,

@@ -195,6 +195,23 @@ describe("Dask's configuration of the scheduler", () => {
     expect(kernelOptions(config).defaultTaskDurationsS).toEqual(new Map([['load', 3]]));
   });
 
+  test('what Dask has among the settings of workers, and the scheduler reads', () => {
+    const env = environment(
+      { 'own/a.yaml': 'distributed: {worker: {memory: {recent-to-old-time: 10s}}}' },
+      {
+        DASK_DISTRIBUTED__WORKER__MEMORY__REBALANCE__MEASURE: 'managed_in_memory',
+        DASK_DISTRIBUTED__WORKER__MEMORY__REBALANCE__SENDER_MIN: '0.1',
+        DASK_DISTRIBUTED__WORKER__MEMORY__REBALANCE__RECIPIENT_MAX: '0.9',
+        DASK_DISTRIBUTED__WORKER__MEMORY__REBALANCE__SENDER_RECIPIENT_GAP: '0',
+      },
+    );
+    const { config } = loadConfigObject({}, undefined, { defaults: readDaskSettings(env).config });
+    expect(config.scheduler).toMatchObject({
+      rebalance: { measure: 'managed', senderMin: 0.1, recipientMax: 0.9, senderRecipientGap: 0 },
+      recentToOldTime: 10_000,
+    });
+  });
+
   test('some keys are options of the plugin', () => {
     const env = environment(
       {},

@@ -191,3 +191,49 @@ describe('looks into the cluster', () => {
     expect(mergeProfiles([])).toMatchObject({ count: 0, identifier: 'root' });
   });
 });
+
+describe('the memory manager', () => {
+  const amm = (method: string, more: object = {}): Promise<unknown> =>
+    bench.call('amm_handler', { method, ...more });
+
+  it('is what AMMClientProxy of Dask expects: None, and whether it runs', async () => {
+    expect(await amm('running')).toBe(true);
+    expect(await amm('stop')).toBeNull();
+    expect(await amm('stop')).toBeNull();
+    expect(await amm('running')).toBe(false);
+    expect(await amm('start')).toBeNull();
+    expect(await amm('running')).toBe(true);
+    expect(await amm('run_once')).toBeNull();
+    await expect(amm('close')).rejects.toThrow(/AttributeError.*there are start, stop, run_once/);
+    await expect(amm('constructor')).rejects.toThrow(/AttributeError/);
+  });
+
+  it("has the other attributes of Dask's extension by keyword", async () => {
+    expect(await amm('interval')).toBe(2);
+    expect(await amm('measure')).toBe('optimistic');
+    const options = { key: 'x' };
+    expect(await amm('add_policy', { policy: 'ReduceReplicas' })).toBe('reduce-replicas-2');
+    await amm('add_policy', { policy: 'ensure-broadcast', options });
+    expect(await amm('policies')).toEqual([
+      'keep-replicas-1',
+      'reduce-replicas-1',
+      'reduce-replicas-2',
+      'ensure-broadcast-1',
+    ]);
+    expect(await amm('remove_policy', { policy: 'ensure-broadcast' })).toEqual([
+      'ensure-broadcast-1',
+    ]);
+    await expect(amm('add_policy', { policy: 'my_package.MyPolicy' })).rejects.toThrow(
+      /a client cannot add the policy .*my_package.MyPolicy.*; name others in the configuration/,
+    );
+  });
+
+  it('rebalances by what the call says, or the configuration', async () => {
+    expect(await bench.call('rebalance')).toEqual({ status: 'OK' });
+    const rules = { measure: 'managed_in_memory', sender_min: 0, sender_recipient_gap: 0.2 };
+    expect(await bench.call('rebalance', rules)).toEqual({ status: 'OK' });
+    await expect(bench.call('rebalance', { measure: 'rss' })).rejects.toThrow(
+      /ValueError.*measure must be one of process, managed/,
+    );
+  });
+});

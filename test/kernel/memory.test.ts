@@ -51,3 +51,37 @@ it('unmanaged memory is old when it lasts for 30 seconds', () => {
   env.advance(1);
   expect(beat(200)).toBe(200);
 });
+
+it('results that came since the last heartbeat count at once, also before the first one', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1);
+  env.scatter({ x: ['w1'] });
+  const { nbytes } = env.worker('w1');
+  expect(nbytes).toBeGreaterThan(0);
+  expect(env.worker('w1').memory).toMatchObject({
+    process: nbytes,
+    managed: nbytes,
+    optimistic: nbytes,
+  });
+  env.heartbeat('w1', { memoryBytes: nbytes + 10 });
+  env.scatter({ y: ['w1'], z: ['w1'] });
+  expect(env.worker('w1').memory).toMatchObject({ process: 3 * nbytes, managed: 3 * nbytes });
+});
+
+it('results that a heartbeat has seen are never larger than the process, as in Dask', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1);
+  env.scatter({ x: ['w1'] });
+  const { nbytes } = env.worker('w1');
+  env.heartbeat('w1', { memoryBytes: nbytes - 1 });
+  expect(env.worker('w1').memory).toMatchObject({ process: nbytes - 1, managed: nbytes - 1 });
+});
+
+it('unmanaged memory is old after another time when the configuration says so', () => {
+  const env = new SchedulerEnv({ kernel: { recentToOldMs: 1_000 } });
+  env.addWorkers(1);
+  env.heartbeat('w1', { memoryBytes: 100 });
+  env.advance(1_001);
+  env.heartbeat('w1', { memoryBytes: 300 });
+  expect(env.worker('w1').memory.unmanagedOld).toBe(300);
+});

@@ -23,6 +23,8 @@ export interface Rule {
 
 const LOG_LENGTH_MAX = 10_000_000;
 
+/** Of the memory limit. */
+const fraction = number(0, 1);
 const limit = duration({ noneIsInfinite: true });
 const logLength = whole(0, LOG_LENGTH_MAX);
 const queuing = 'scheduler.policies.queuing.options';
@@ -63,6 +65,15 @@ export const RULES: readonly Rule[] = [
     duration(),
   ),
   rule('scheduler.active-memory-manager.measure', 'scheduler.activeMemoryManager.measure', text),
+  rule('worker.memory.rebalance.measure', 'scheduler.rebalance.measure', text),
+  rule('worker.memory.rebalance.sender-min', 'scheduler.rebalance.senderMin', fraction),
+  rule('worker.memory.rebalance.recipient-max', 'scheduler.rebalance.recipientMax', fraction),
+  rule(
+    'worker.memory.rebalance.sender-recipient-gap',
+    'scheduler.rebalance.senderRecipientGap',
+    fraction,
+  ),
+  rule('worker.memory.recent-to-old-time', 'scheduler.recentToOldTime', duration()),
   rule(
     'admin.low-level-log-length',
     ['scheduler.transitionLogLength', 'scheduler.eventLogLength'],
@@ -92,9 +103,6 @@ export const RULES: readonly Rule[] = [
   rule('comm.tls.min-version', 'dask.tls.minVersion'),
   rule('comm.tls.max-version', 'dask.tls.maxVersion'),
 ];
-
-/** Fractions of the memory limit, for later rules. */
-export const fraction = number(0, 1);
 
 /** Sections of which a scheduler reads keys: what has no equivalent there is reported as ignored. */
 export const SCHEDULER_SECTIONS: readonly string[] = [

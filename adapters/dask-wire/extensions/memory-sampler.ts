@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 
-import type { MemoryState, Timer } from '../../../core/api/index.ts';
+import type { Timer } from '../../../core/api/index.ts';
 import type { DaskContext, DaskExtension, Fields, MakeExtension } from '../context.ts';
+import { MEASURES } from '../measures.ts';
 import { PythonException } from '../py-errors.ts';
 import { numberIn, textIn } from '../values.ts';
 
@@ -10,19 +11,6 @@ interface Sampling {
   /** Seconds since 1970, and bytes. */
   readonly samples: (readonly [number, number])[];
 }
-
-/** Names of Dask, and what they are here. */
-const MEASURES = {
-  process: 'process',
-  managed: 'managedTotal',
-  managed_in_memory: 'managed',
-  managed_spilled: 'spilled',
-  spilled: 'spilled',
-  unmanaged: 'unmanaged',
-  unmanaged_old: 'unmanagedOld',
-  unmanaged_recent: 'unmanagedRecent',
-  optimistic: 'optimistic',
-} as const satisfies Readonly<Record<string, keyof MemoryState>>;
 
 /** `distributed.diagnostics.MemorySampler`: how much memory the workers use together, over time. */
 export const makeMemorySampler: MakeExtension = (context): DaskExtension => {

@@ -3,6 +3,7 @@ import { VERSION } from '../../../core/api/index.ts';
 import type { DaskContext, Fields, RpcTable } from '../context.ts';
 import { PythonException } from '../py-errors.ts';
 import { asList, entriesOf, isFields, numberIn } from '../values.ts';
+import { handleAmm } from './amm.ts';
 import { broadcast, workersIn } from './calls.ts';
 import { dumpToUrl } from './dump.ts';
 import { mergeProfiles } from './profile.ts';
@@ -23,22 +24,7 @@ export const DIAGNOSTICS: RpcTable = {
   },
   get_cluster_state: (request, context) => clusterState(request, context),
   dump_cluster_state_to_url: (request, context) => dumpToUrl(request, context, clusterState),
-  amm_handler: (request, context) => {
-    const { method } = request;
-    const command = AMM_COMMANDS[String(method)];
-    if (command === undefined) {
-      throw new PythonException('AttributeError', `the memory manager has no ${String(method)}`);
-    }
-    const answer = context.plugin.run(command);
-    return method === 'running' ? answer : null;
-  },
-};
-
-const AMM_COMMANDS: Readonly<Record<string, string>> = {
-  start: 'amm.start',
-  stop: 'amm.stop',
-  run_once: 'amm.runOnce',
-  running: 'amm.running',
+  amm_handler: (request, context) => handleAmm(request, context),
 };
 
 /**

@@ -1,5 +1,6 @@
 /** Results: where they are, bringing them in and out. */
 import { getData as relayData } from '../border/relay.ts';
+import { measureNamed } from '../measures.ts';
 import { PythonException } from '../py-errors.ts';
 import { toNumber } from '../codec/index.ts';
 import type { Comm } from '../comm.ts';
@@ -292,9 +293,21 @@ async function rebalance(request: Fields, context: DaskContext): Promise<unknown
   const given = {
     ...(keys === undefined ? {} : { keys: table.textsOf(keys) }),
     ...(workers === undefined ? {} : { workers: workers.map(({ address }) => address) }),
+    ...rebalanceRules(request),
   };
   const answer = fieldsOf(await context.plugin.run('amm.rebalance', given), 'amm.rebalance');
   const missing = asList(answer['missing']) as readonly string[];
   if (missing.length === 0) return { status: 'OK' };
   return { status: 'partial-fail', keys: table.wiresOf(missing) };
+}
+
+/** Dask has these in its configuration alone; here a call may state them by keyword, too. */
+function rebalanceRules(request: Fields): Fields {
+  const { measure } = request;
+  return {
+    ...(measure === undefined || measure === null ? {} : { measure: measureNamed(measure) }),
+    senderMin: numberIn(request, 'sender_min'),
+    recipientMax: numberIn(request, 'recipient_max'),
+    gap: numberIn(request, 'sender_recipient_gap'),
+  };
 }

@@ -1,6 +1,7 @@
 import {
   ActiveMemoryManagerPolicy,
   type AmmView,
+  type DecisionSink,
   type MemoryMeasure,
   type Suggestion,
   type SuggestionGenerator,
@@ -63,7 +64,11 @@ export class AmmBench {
     if (holders.length === 0) return task;
     setTaskState(task, 'memory');
     setNbytes(this.cluster, task, nbytes);
-    for (const holder of holders) addReplica(this.cluster, task, holder);
+    for (const holder of holders) {
+      addReplica(this.cluster, task, holder);
+      // Its process was measured with the result in it.
+      holder.measuredNbytes = holder.nbytes;
+    }
     return task;
   }
 
@@ -80,6 +85,7 @@ export class AmmBench {
   manager(
     policies: readonly ActiveMemoryManagerPolicy<unknown>[],
     measure: MemoryMeasure = 'process',
+    decisions?: DecisionSink,
   ): MemoryManager {
     const manager = new MemoryManager({
       cluster: () => this.cluster,
@@ -87,6 +93,7 @@ export class AmmBench {
       nowMs: () => this.nowMs,
       enact: (moves) => this.moves.push(moves),
       report: (error) => this.errors.push(error),
+      ...(decisions === undefined ? {} : { decisions }),
     });
     for (const policy of policies) manager.policies.add(policy);
     return manager;

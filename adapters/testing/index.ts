@@ -6,7 +6,9 @@ export { SystemClock } from '../clock/system-clock.ts';
 export { VirtualClock } from '../clock/virtual-clock.ts';
 export { MsgpackCodec } from '../codec-msgpack/index.ts';
 export { inMemory, type InMemoryOptions, InMemoryTransport } from '../transport-inmemory/index.ts';
+export { SocketProxy } from './socket-proxy.ts';
 export {
+  type FaultProxy,
   type TestRunner,
   transportConformance,
   type TransportHarness,

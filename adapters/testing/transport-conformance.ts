@@ -3,8 +3,9 @@ import { Bench, type Clauses, type TransportHarness } from './conformance/bench.
 import { DATA_CLAUSES } from './conformance/data.ts';
 import { DELIVERY_CLAUSES } from './conformance/delivery.ts';
 import { ENDINGS_CLAUSES } from './conformance/endings.ts';
+import { FAULTS_CLAUSES } from './conformance/faults.ts';
 
-export type { TransportHarness } from './conformance/bench.ts';
+export type { FaultProxy, TransportHarness } from './conformance/bench.ts';
 
 /** Each name is a sentence of the contract. */
 const CLAUSES: Clauses = {
@@ -12,6 +13,7 @@ const CLAUSES: Clauses = {
   ...DATA_CLAUSES,
   ...ENDINGS_CLAUSES,
   ...ADDRESSES_CLAUSES,
+  ...FAULTS_CLAUSES,
 };
 
 /** What registers the tests: `describe` and `it` of vitest, jest, mocha or node:test. */
@@ -38,12 +40,23 @@ export function transportConformance(
     for (const [clause, check] of Object.entries(CLAUSES)) {
       runner.it(clause, async () => {
         const bench = new Bench(await makeHarness());
+        let found: Error | undefined;
         try {
           await check(bench);
-        } finally {
-          await bench.close();
+        } catch (error) {
+          found = asError(error);
         }
+        try {
+          await bench.close();
+        } catch (error) {
+          found ??= asError(error); // What the clause itself found says more.
+        }
+        if (found !== undefined) throw found;
       });
     }
   });
+}
+
+function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown));
 }

@@ -2,19 +2,11 @@ import { describe, it } from 'vitest';
 
 import { SystemClock, VirtualClock } from '../../adapters/clock/index.ts';
 import { InMemoryTransport, transportConformance } from '../../adapters/testing/index.ts';
-import { TcpTransport } from '../../adapters/transport-tcp/index.ts';
+import { tcpHarness } from './transport-harness.ts';
 
 const runner = { describe, it };
 
-transportConformance(
-  'tcp over IPv4',
-  () => ({
-    transport: new TcpTransport(new SystemClock()),
-    listenAddress: 'tcp://127.0.0.1:0',
-    vacantAddress: 'tcp://127.0.0.1:1',
-  }),
-  runner,
-);
+transportConformance('tcp over IPv4', () => tcpHarness(), runner);
 
 for (const delayMs of [0, 5]) {
   transportConformance(
@@ -23,6 +15,10 @@ for (const delayMs of [0, 5]) {
       const clock = new VirtualClock();
       return {
         transport: new InMemoryTransport(clock, { delayMs }),
+        small: {
+          transport: new InMemoryTransport(clock, { delayMs, frameBytesMax: 4096 }),
+          frameBytesMax: 4096,
+        },
         listenAddress: 'inmemory://node:0',
         vacantAddress: 'inmemory://nobody:1',
         until: (predicate) => clock.runUntil(predicate),

@@ -18,17 +18,67 @@ export interface TransportHarness {
   readonly vacantAddress: string;
   /**
    * Lets time pass until the predicate holds; rejects when it does not come to hold. Default: real
-   * time, ten seconds. With a virtual clock: `(holds) => clock.runUntil(holds)`.
+   * time. With a virtual clock: `(holds) => clock.runUntil(holds)`.
    */
   until?(predicate: () => boolean): Promise<void>;
+  /** Milliseconds of real time that one clause may take. Default 4000: less than test runners allow. */
+  readonly clauseMs?: number;
+  /**
+   * The same transport with a low limit, for the clauses about large messages. They pass unproven
+   * without it.
+   */
+  readonly small?: {
+    readonly transport: Transport;
+    /** Its limit in bytes: a few thousand. */
+    readonly frameBytesMax: number;
+    /** `transport` reaches its listeners, so that a frame can be too large for the receiver alone. */
+    readonly isReachable?: boolean;
+  };
+  /**
+   * Where connecting neither succeeds nor fails: something listens and never answers. The clause about
+   * connect time-outs passes unproven without it.
+   */
+  readonly silentAddress?: string;
+  /**
+   * Puts something between a listener and those that connect, for the clauses about peers and networks
+   * that fail; see `SocketProxy`. They pass unproven without it. Closing has to give up on a peer that
+   * stands still within `clauseMs`.
+   */
+  proxy?(address: string): Promise<FaultProxy>;
   /** After each clause. */
   close?(): void | Promise<void>;
+}
+
+/** Stands between a listener and those that connect. */
+export interface FaultProxy {
+  /** To connect to instead of the listener's. */
+  readonly address: string;
+  /** Reads nothing any more from the side that connected. */
+  freeze(): void;
+  /** Goes on after `freeze`. */
+  thaw(): void;
+  /** Breaks the connections, without a goodbye. */
+  cut(): void;
+  /** Sends bytes that mean nothing to both sides. */
+  corrupt(): void;
+  close(): Promise<void> | void;
 }
 
 /** A clause of the contract: its name is the sentence, its body the proof. */
 export type Clauses = Readonly<Record<string, (bench: Bench) => Promise<void>>>;
 
-/** Handlers of somebody who does not listen. */
+/** vitest gives a test five seconds, mocha two: those who use that set `clauseMs`. */
+const CLAUSE_MS = 4000;
+const CLOSE_MS = 500;
+
+interface ProxiedPair {
+  readonly client: End;
+  readonly server: End;
+  readonly proxy: FaultProxy;
+  readonly listener: Listener;
+}
+
+/** Handlers of an owner that ignores everything. */
 export const DEAF: ConnectionHandlers = {
   onMessages: () => undefined,
   onClose: () => undefined,
@@ -82,12 +132,21 @@ export class Bench {
   readonly accepted: End[] = [];
   private readonly opened: End[] = [];
   private readonly listeners: Listener[] = [];
+  private readonly proxies: FaultProxy[] = [];
   private readonly clock = new SystemClock();
+  private readonly clauseMs: number;
+  private deadlineMs: number;
 
-  constructor(readonly harness: TransportHarness) {}
+  constructor(readonly harness: TransportHarness) {
+    this.clauseMs = harness.clauseMs ?? CLAUSE_MS;
+    this.deadlineMs = this.clock.nowMs() + this.clauseMs;
+  }
 
-  async listen(accepted = this.accepted): Promise<Listener> {
-    const { transport, listenAddress } = this.harness;
+  async listen(
+    accepted = this.accepted,
+    transport: Transport = this.harness.transport,
+  ): Promise<Listener> {
+    const { listenAddress } = this.harness;
     const listener = await this.settled(
       transport.listen(listenAddress, (connection) => {
         const end = new End(connection);
@@ -100,10 +159,13 @@ export class Bench {
     return listener;
   }
 
-  async connect(listener: Listener): Promise<End> {
+  async connect(
+    listener: Pick<Listener, 'address'>,
+    transport: Transport = this.harness.transport,
+  ): Promise<End> {
     const found: End[] = [];
     await this.settled(
-      this.harness.transport.connect(listener.address, (connection) => {
+      transport.connect(listener.address, (connection) => {
         const end = new End(connection);
         found.push(end);
         this.opened.push(end);
@@ -116,12 +178,33 @@ export class Bench {
   }
 
   /** A listener with one connection: the end that connected, and the one that was accepted. */
-  async pair(): Promise<readonly [client: End, server: End]> {
-    const client = await this.connect(await this.listen());
+  async pair(transport?: Transport): Promise<readonly [client: End, server: End]> {
+    const client = await this.connect(await this.listen(this.accepted, transport), transport);
     await this.until(() => this.accepted.length === 1);
     const [server] = this.accepted;
     assert(server !== undefined);
     return [client, server];
+  }
+
+  /** As `pair`, with a proxy between; undefined when the harness has none. */
+  async proxiedPair(): Promise<ProxiedPair | undefined> {
+    const { harness } = this;
+    if (harness.proxy === undefined) return undefined;
+    const listener = await this.listen();
+    const proxy = await harness.proxy(listener.address);
+    this.proxies.push(proxy);
+    const client = await this.connect(proxy);
+    await this.until(() => this.accepted.length === 1);
+    const [server] = this.accepted;
+    assert(server !== undefined);
+    return { client, server, proxy, listener };
+  }
+
+  /** Lets some turns of the event loop pass, in real time. */
+  async turns(count: number): Promise<void> {
+    for (let turn = 0; turn < count; turn++) {
+      await new Promise<void>((resolve) => this.clock.setTimer(1, resolve));
+    }
   }
 
   until(predicate: () => boolean): Promise<void> {
@@ -150,13 +233,19 @@ export class Bench {
     }
   }
 
+  /** Ends everything. Has a second more than the clause, so that it need not hide what the clause found. */
   async close(): Promise<void> {
+    this.deadlineMs = Math.max(this.deadlineMs, this.clock.nowMs()) + CLOSE_MS;
     for (const end of this.opened) {
       if (!end.isOver) end.connection.abort(new Error('the clause is over'));
     }
-    await this.until(() => this.opened.every((end) => end.isOver));
-    for (const listener of this.listeners) await this.settled(listener.close());
-    await this.harness.close?.();
+    try {
+      await this.until(() => this.opened.every((end) => end.isOver));
+      for (const listener of this.listeners) await this.settled(listener.close());
+    } finally {
+      for (const proxy of this.proxies) await proxy.close();
+      await this.harness.close?.();
+    }
     assert.deepEqual(
       this.opened.flatMap((end) => end.breaches),
       [],
@@ -164,12 +253,12 @@ export class Bench {
   }
 
   private realTimeUntil(predicate: () => boolean): Promise<void> {
-    const deadlineMs = this.clock.nowMs() + 10_000;
     return new Promise((resolve, reject) => {
       const look = (): void => {
         if (predicate()) resolve();
-        else if (this.clock.nowMs() > deadlineMs) {
-          reject(new Error(`did not come to hold within 10 s: ${predicate.toString()}`));
+        else if (this.clock.nowMs() > this.deadlineMs) {
+          const text = `did not come to hold within ${this.clauseMs} ms: ${predicate.toString()}`;
+          reject(new Error(text));
         } else this.clock.setTimer(0, look);
       };
       look();

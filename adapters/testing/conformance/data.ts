@@ -33,9 +33,14 @@ export const DATA_CLAUSES: Clauses = {
 
   async 'undefined fields are dropped, and a Buffer arrives as Uint8Array'(bench) {
     const [client, server] = await bench.pair();
-    client.connection.send({ kept: 1, dropped: undefined, bytes: Buffer.from('ab') });
+    const list = [undefined, -0];
+    client.connection.send({ kept: 1, dropped: undefined, list, bytes: Buffer.from('ab') });
     await bench.until(() => server.messages.length === 1);
-    assert.deepStrictEqual(server.messages[0], { kept: 1, bytes: new Uint8Array([97, 98]) });
+    assert.deepStrictEqual(server.messages[0], {
+      kept: 1,
+      list: [null, 0],
+      bytes: new Uint8Array([97, 98]),
+    });
   },
 
   async 'messages are copied: changing one after it was sent changes nothing'(bench) {
@@ -79,6 +84,9 @@ export const DATA_CLAUSES: Clauses = {
       [new Date(0), 'tasks[1].value'],
       [new Float64Array(2), 'tasks[1].value'],
       [2 ** 53 + 2, 'tasks[1].value'],
+      ['half of a pair: \ud83d', 'tasks[1].value'],
+      [new Error('an instance of a class'), 'tasks[1].value'],
+      [JSON.parse('{ "__proto__": 1 }'), 'tasks[1].value.__proto__'],
       [{ 'odd key': [new Set()] }, 'tasks[1].value["odd key"][0]'],
     ];
     for (const [value, path] of refused) {

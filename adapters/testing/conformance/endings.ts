@@ -15,6 +15,7 @@ export const ENDINGS_CLAUSES: Clauses = {
     });
     assert(closed !== undefined);
     await bench.settled(closed);
+    assert(client.isOver, 'close resolved before the connection was over');
     await bench.until(() => server.isOver);
     assert.deepEqual(
       server.messages.map((message) => message['n']),
@@ -27,6 +28,7 @@ export const ENDINGS_CLAUSES: Clauses = {
     const [client, server] = await bench.pair();
     server.connection.send({ op: 'last words', bytes: new Uint8Array(300_000) });
     await bench.settled(client.connection.close());
+    await bench.until(() => client.isOver && server.isOver);
     assert.deepEqual(
       client.messages.map((message) => message['op']),
       ['last words'],
@@ -43,6 +45,7 @@ export const ENDINGS_CLAUSES: Clauses = {
       connection.close(),
     ]);
     await bench.settled(Promise.all(closes));
+    await bench.until(() => client.isOver && server.isOver);
     assert.deepEqual(
       [client.messages, server.messages],
       [[{ from: 'server' }], [{ from: 'client' }]],
@@ -84,7 +87,7 @@ export const ENDINGS_CLAUSES: Clauses = {
     client.connection.abort(new Error('too slow'));
     client.connection.abort(new Error('again'));
     await bench.settled(closed);
-    await bench.until(() => server.isOver);
+    await bench.until(() => client.isOver && server.isOver);
     assert.equal(client.closes.length, 1);
     client.connection.abort(new Error('after the end'));
   },

@@ -1,7 +1,7 @@
 /** What the definitions of commands share: common flags, how they run, and readers of values. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 
-import { parseBytes, parseDurationMs } from '../../core/config/units.ts';
+import { parseBytes, parseDurationMs } from '../../core/util/units.ts';
 import { LOG_LEVELS, type LogFlags } from './logger.ts';
 import { errorText } from './report-error.ts';
 

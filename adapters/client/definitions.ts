@@ -22,6 +22,11 @@ export class Definitions {
     if (other !== undefined && other.definition !== definition) throw duplicateKey(key);
   }
 
+  /** Whether a graph that is in play defines it. */
+  has(key: string): boolean {
+    return this.known.has(key);
+  }
+
   /** @param keys - the requested ones */
   add(definitions: ReadonlyMap<string, string>, keys: readonly string[]): void {
     const lease: GraphLease = { definitions, remaining: keys.length };

@@ -82,6 +82,8 @@ export interface GraphSurroundings {
   readonly messageBytesMax?: number;
   /** Stands before the names of the graph, to make keys of them. Default: nothing. */
   readonly namespace?: string | undefined;
+  /** The key for a name of the graph, or of a `ref`. Default: the namespace and the name. */
+  readonly keyOfName?: ((name: string) => string) | undefined;
 }
 
 /**
@@ -96,9 +98,8 @@ export function packGraph(
   surroundings: GraphSurroundings,
 ): PackedTask[] {
   const packed = new Map<string, PackedTask>();
-  const { namespace = '' } = surroundings;
   for (const [name, node] of Object.entries(graph)) {
-    const key = checkKey(`${namespace}${name}`);
+    const key = checkKey(keyOfName(name, surroundings));
     packed.set(key, packNode(key, node, surroundings));
   }
   for (const key of keys) {
@@ -137,7 +138,7 @@ function packNode(key: string, node: unknown, surroundings: GraphSurroundings): 
   }
   const { namespace } = surroundings;
   const keyOf = (value: unknown): string | undefined =>
-    value instanceof Ref ? `${namespace ?? ''}${value.key}` : surroundings.keyOfFuture(value);
+    value instanceof Ref ? keyOfName(value.key, surroundings) : surroundings.keyOfFuture(value);
   const args = packTaskArguments(key, node.args, keyOf, surroundings.messageBytesMax);
   const options = { ...surroundings.options, ...node.options };
   const packed = packTask({ key, fn: node.fn, args, options });
@@ -148,6 +149,10 @@ function packNode(key: string, node: unknown, surroundings: GraphSurroundings): 
     namespace === undefined ? {} : { prefix: node.fn.name, group: `${namespace}${node.fn.name}` };
   const dependencies = [...new Set([...packed.task.dependencies, ...needs])];
   return { ...packed, task: { ...packed.task, ...names, dependencies } };
+}
+
+function keyOfName(name: string, { namespace = '', keyOfName: own }: GraphSurroundings): string {
+  return own === undefined ? `${namespace}${name}` : own(name);
 }
 
 function refuseNeed(task: string): never {

@@ -132,6 +132,25 @@ export class Submitter {
     return typeof keys === 'string' ? futures[0] : futures;
   }
 
+  /**
+   * @internal As {@link compute}, with a key of the caller's choice for each name. Not for options with a
+   * signal.
+   */
+  computeAs(
+    graph: Graph,
+    names: readonly string[],
+    keyOfName: (name: string) => string,
+  ): Future<unknown>[] {
+    this.session.checkOpen();
+    return this.submitGraph(graph, names.map(keyOfName), keyOfName);
+  }
+
+  /** @internal Whether this client holds the key, or a graph of it defines it. */
+  isTaken(key: string): boolean {
+    const { table } = this.session;
+    return table.get(key) !== undefined || table.definitions.has(key);
+  }
+
   private submitOne(
     fn: TaskFunction,
     args: readonly unknown[],
@@ -165,7 +184,11 @@ export class Submitter {
     return new Future(this.session, table.add(key, item.definition));
   }
 
-  private submitGraph(graph: Graph, keys: readonly string[]): Future<unknown>[] {
+  private submitGraph(
+    graph: Graph,
+    keys: readonly string[],
+    keyOfName?: (name: string) => string,
+  ): Future<unknown>[] {
     const { table, outgoing } = this.session;
     for (const node of Object.values(graph) as unknown[]) {
       if (node instanceof TaskNode) checkFunction(node.fn);
@@ -176,6 +199,7 @@ export class Submitter {
       options: this.options,
       messageBytesMax: this.session.messageBytesMax,
       namespace: this.options.namespace,
+      keyOfName,
     });
     for (const { task, definition } of packed) table.check(task.key, definition);
     outgoing.submit({

@@ -18,13 +18,19 @@ export function summaryOf(
   known: TaskSummary | undefined,
 ): SubtaskScheduleSummary {
   const { id, taskId } = subtask;
-  const { state = 'gone', processingOn, whoHas = [], deaths = 0, retriesLeft = 0 } = known ?? {};
+  const {
+    state = 'gone',
+    processingOn,
+    whoHas = [],
+    reschedules = 0,
+    retriesLeft = 0,
+  } = known ?? {};
   return {
     subtaskId: id,
     ...(taskId === undefined ? {} : { taskId }),
     state,
     bands: processingOn === undefined ? whoHas : [processingOn],
-    numReschedules: deaths,
+    numReschedules: reschedules,
     retriesLeft,
     priority,
     isFinished: state === 'memory',

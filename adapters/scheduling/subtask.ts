@@ -1,5 +1,7 @@
+import { inspect } from 'node:util';
 import { type TaskStateName, YardmasterError } from '../../core/api/index.ts';
 import { type Graph, Ref, TaskNode } from '../client/index.ts';
+import { checkFields } from './options.ts';
 import type { PriorityTuple } from './priority-labels.ts';
 
 /** One task of a session of the scheduling service. */
@@ -31,7 +33,7 @@ export interface SubtaskScheduleSummary {
   readonly state: TaskStateName | 'gone';
   /** Address of the worker that it was sent to, or those of the holders of its result. */
   readonly bands: readonly string[];
-  /** Times that it was placed again because a worker died. */
+  /** Times that it was placed again: after the death of a worker, a failure, a theft or a loss. */
   readonly numReschedules: number;
   /** Times that it may still fail. */
   readonly retriesLeft: number;
@@ -70,8 +72,12 @@ export function checkSubtasks(
   isTaken: (id: string) => boolean,
 ): void {
   const ids = new Set<string>();
-  for (const { id, call, expectedBands, dependencies } of subtasks) {
-    if (typeof id !== 'string' || id === '') refuse(id, 'needs an id, which is a text');
+  if (!Array.isArray(subtasks)) checkFields('the list of subtasks', undefined, []);
+  for (const subtask of subtasks) {
+    checkFields('a subtask', subtask, FIELDS);
+    const { id, call, expectedBands, dependencies } = subtask;
+    if (typeof id !== 'string' || id === '') refuse(inspect(id), 'needs an id, which is a text');
+    checkValues(subtask);
     if (ids.has(id) || isTaken(id))
       refuse(id, 'is there already; finish it first, or name this one otherwise');
     if (!(call instanceof TaskNode)) refuse(id, 'has no call; write call: task(fn, …)');
@@ -80,6 +86,27 @@ export function checkSubtasks(
     if (!isListOfTexts(dependencies)) refuse(id, 'has dependencies that are not ids');
     ids.add(id);
   }
+}
+
+const FIELDS: readonly (keyof Subtask)[] = [
+  'id',
+  'call',
+  'dependencies',
+  'retries',
+  'expectedBands',
+  'bandsMandatory',
+  'taskId',
+];
+
+function checkValues({ id, retries, bandsMandatory, taskId }: Subtask): void {
+  if (retries !== undefined && !(Number.isSafeInteger(retries) && retries >= 0)) {
+    refuse(id, 'has retries that are not a whole number, at least 0');
+  }
+  if (bandsMandatory !== undefined && typeof bandsMandatory !== 'boolean') {
+    refuse(id, 'has a bandsMandatory that is neither true nor false');
+  }
+  if (taskId !== undefined && typeof taskId !== 'string')
+    refuse(id, 'has a taskId that is no text');
 }
 
 /** @throws YardmasterError `ERR_GRAPH_INVALID` */

@@ -108,6 +108,8 @@ export interface TaskSummary {
   readonly retriesLeft: number;
   /** Workers that died while it was there. */
   readonly deaths: number;
+  /** Times that it was sent to a worker again, whatever the reason. */
+  readonly reschedules: number;
   /** Bytes of the result; -1 while unknown. */
   readonly nbytes: number;
 }

@@ -8,6 +8,7 @@ import type { TaskState } from '../state/task.ts';
 import type { Diagnostics } from './diagnostics.ts';
 import type { EventLog } from './event-log.ts';
 import type { IdleWatch } from './idle-watch.ts';
+import { KeyClaims } from './key-claims.ts';
 import type { LoadedPlugin } from './loaded-plugin.ts';
 import { PendingAnswers } from './pending-answers.ts';
 import type { PluginInfo } from './scheduler.ts';
@@ -32,6 +33,8 @@ export interface CommandScope {
   readonly workerPlugins: WorkerPluginDesk;
   readonly diagnostics: Diagnostics;
   readonly workerCommands: WorkerCommands;
+  /** Milliseconds that a cancelled subtask has to stop, if the configuration says it. */
+  readonly cancelTimeoutMs: number | undefined;
   /** Keys of the tasks that occupy a thread of the worker. */
   executingOn(address: string): Promise<readonly string[]>;
 }
@@ -58,6 +61,8 @@ export class Commands {
       ['plugins', () => this.scope.plugins()],
       ['commands', () => this.names()],
       ['events', (parameters) => this.events(parameters)],
+      ['cancel-timeout', () => this.scope.cancelTimeoutMs ?? null],
+      ...new KeyClaims({ cluster: this.scope.kernel.cluster }).commands,
       ...this.scope.policies.commands,
       ...this.scope.workerPlugins.commands,
       ...this.scope.diagnostics.commands,
@@ -195,7 +200,8 @@ function keysOf(tasks: Iterable<TaskState>): string[] {
 }
 
 function summaryOf(task: TaskState): TaskSummary {
-  const { key, state, priority, processingOn, whoHas, retries, suspicious, nbytes } = task;
+  const { key, state, priority, processingOn, whoHas, retries, suspicious, reschedules, nbytes } =
+    task;
   return {
     key,
     state,
@@ -204,6 +210,7 @@ function summaryOf(task: TaskState): TaskSummary {
     whoHas: whoHas.items.map((worker) => worker.address),
     retriesLeft: retries,
     deaths: suspicious,
+    reschedules,
     nbytes,
   };
 }

@@ -335,6 +335,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
       plugins: () => this.plugins,
       enqueue: (stimulus) => this.enqueue(stimulus),
       policies: this.desk,
+      cancelTimeoutMs: this.config.scheduling.subtaskCancelTimeout,
       idle: this.idleWatch,
       workerPlugins: this.workerPluginDesk,
       diagnostics: new Diagnostics({

@@ -1,6 +1,6 @@
 import { allowedValues } from './allowed-values.ts';
 import { type Problem, type Segment, show } from './errors.ts';
-import { parseBytes, parseDurationMs, parseShareOrBytes } from './units.ts';
+import { parseBytes, parseDurationMs, parseShareOrBytes } from '../util/units.ts';
 
 /** The part of JSON schema that is read here; ajv reads the rest. */
 export interface SchemaNode {

@@ -43,6 +43,7 @@ export function reassign(scope: KernelScope, task: TaskState, worker: WorkerStat
 }
 
 function send(scope: KernelScope, task: TaskState, worker: WorkerState): void {
+  if (task.runId >= 0) task.reschedules++;
   task.runId = scope.nextRunId++;
   scope.cluster.runs.add(task);
   if (refuseOversized(scope, task, worker)) return;

@@ -44,6 +44,7 @@ class RareFields {
   hasLostDependencies = false;
   retries = 0;
   suspicious = 0;
+  reschedules = 0;
   usedWorkers: ReadonlySet<string> | undefined = undefined;
   isActor = false;
   isQueueable = true;
@@ -172,6 +173,14 @@ export class TaskState {
   }
   set suspicious(deaths: number) {
     this.rareFields.suspicious = deaths;
+  }
+
+  /** Times that it was sent to a worker again, whatever the reason. */
+  get reschedules(): number {
+    return this.rare?.reschedules ?? 0;
+  }
+  set reschedules(count: number) {
+    if (count !== this.reschedules) this.rareFields.reschedules = count;
   }
 
   /** Names and addresses of workers that died under the task, when they are to be avoided. */

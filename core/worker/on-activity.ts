@@ -30,7 +30,7 @@ export function onExecuteSuccess(scope: WorkerScope, event: ExecuteSuccess): voi
     scope.recommend(task, 'released');
     return;
   }
-  scope.tables.quota?.learn(task.key, event.nbytes);
+  scope.tables.quota?.learn(task, event.nbytes);
   task.arrivedNbytes = event.nbytes;
   task.type = event.type;
   task.timings = event.timings;

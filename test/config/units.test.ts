@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseBytes, parseDurationMs, parseShareOrBytes } from '../../core/config/units.ts';
+import { parseBytes, parseDurationMs, parseShareOrBytes } from '../../core/util/units.ts';
 
 describe('durations', () => {
   it.each([

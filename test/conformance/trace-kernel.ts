@@ -3,7 +3,7 @@ import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
 import type { Outbox } from '../../core/kernel/outbox.ts';
 import type { KernelScope } from '../../core/kernel/scope.ts';
 import { checkIdleSaturated } from '../../core/kernel/occupancy.ts';
-import { parseDurationMs } from '../../core/config/units.ts';
+import { parseDurationMs } from '../../core/util/units.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';
 import type { WorkerMetrics, WorkerStatus } from '../../core/state/worker.ts';
 import { fifo } from '../../policies/fairness/fifo.ts';

@@ -156,22 +156,30 @@ describe('priorities', () => {
     expect(order()).toBe('dfcbea');
   });
 
-  test('are changed until the subtask begins', async () => {
-    await start();
-    const added = api.addSubtasks(
-      counting('abcdefgh'),
-      Array.from({ length: 8 }, (_, n) => [1, -n]),
+  test('are changed until the subtask begins, and the answer tells whether that helps', async () => {
+    await start(1, { threads: 1 });
+    await cluster.passing(api.addSubtasks([{ id: 'first', call: task(deaf, 'first') }]));
+    await cluster.until(() => gates.has('first'));
+    await cluster.passing(
+      api.addSubtasks(
+        counting('abcdefgh'),
+        Array.from({ length: 8 }, (_, n) => [0, -n]),
+      ),
     );
-    const raised = api.updateSubtaskPriority('g', [1, 1]);
-    const lowered = api.updateSubtaskPriority('c', -1);
-    const changed = cluster.passing(Promise.all([added, raised, lowered]));
-    expect(await changed).toEqual([undefined, true, true]);
+    const update = (id: string, priority: number | number[]): Promise<boolean> =>
+      cluster.passing(api.updateSubtaskPriority(id, priority));
+    expect(await update('g', [0, 1])).toBe(true);
+    expect(await update('c', -1)).toBe(true);
+    // It runs; and this one lies on the worker, where nothing comes before it.
+    expect(await update('first', 7)).toBe(false);
+    expect(cluster.local.scheduler.cluster.tasks.get('s/a')?.state).toBe('processing');
+    expect(await update('a', -2)).toBe(false);
+    expect(await update('a', 2)).toBe(true);
+    gates.get('first')?.();
     await resultsOf(...'abcdefgh'.split(''));
-    expect(order().replace('a', '')).toMatch(/^b?g.*h.*c$/);
-    expect(await cluster.passing(api.updateSubtaskPriority('c', 3))).toBe(false);
-    await expect(cluster.passing(api.updateSubtaskPriority('z', 3))).rejects.toThrow(
-      'the subtask "z" is not in this session',
-    );
+    expect(order()).toBe('agbdefhc');
+    expect(await update('c', 3)).toBe(false);
+    await expect(update('z', 3)).rejects.toThrow('the subtask "z" is not in this session');
   });
 
   test('that have to move to make room do so in the scheduler, too', async () => {
@@ -231,6 +239,44 @@ describe('cancelling', () => {
     });
   });
 
+  test('names what was cancelled along with them', async () => {
+    await start();
+    await cluster.passing(
+      api.addSubtasks([
+        { id: 'a', call: task(never, 'a') },
+        { id: 'b', call: task(inc, ref('a')) },
+        { id: 'c', call: task(inc, ref('b')), dependencies: ['other'] },
+        { id: 'other', call: task(inc, 1) },
+      ]),
+    );
+    expect(await cluster.passing(api.cancelSubtasks(['a']))).toEqual({
+      cancelled: ['a', 'b', 'c'],
+      ended: [],
+      unknown: [],
+      running: [],
+    });
+    const summaries = await cluster.passing(api.getSubtaskScheduleSummaries());
+    const cancelled = summaries.filter(({ isCancelled }) => isCancelled);
+    expect(cancelled.map(({ subtaskId }) => subtaskId)).toEqual(['a', 'b', 'c']);
+    expect(() => api.future('c')).toThrow('was finished or cancelled');
+  });
+
+  test('waits for as long as the configuration says', async () => {
+    await start(1, {
+      config: {
+        scheduler: { validate: true, sendAlong: 0 },
+        scheduling: { subtaskCancelTimeout: '300 ms' },
+      },
+    });
+    await cluster.passing(api.addSubtasks([{ id: 'deaf', call: task(deaf, 'y') }]));
+    await cluster.until(() => gates.has('y'));
+    const beganMs = cluster.clock.nowMs();
+    const { running } = await cluster.passing(api.cancelSubtasks(['deaf']));
+    expect(running).toEqual(['deaf']);
+    expect(cluster.clock.nowMs() - beganMs).toBeLessThan(1000);
+    gates.get('y')?.();
+  });
+
   test('leaves results alone', async () => {
     await start();
     await cluster.passing(api.addSubtasks(counting('a')));
@@ -243,6 +289,59 @@ describe('cancelling', () => {
     await expect(cluster.passing(api.cancelSubtasks(['a'], { killTimeoutMs: -1 }))).rejects.toThrow(
       'killTimeoutMs must be a finite number, at least 0',
     );
+  });
+});
+
+describe('ids', () => {
+  test('of finished and cancelled subtasks can be used again while others of their batch are open', async () => {
+    await start(3);
+    await cluster.passing(
+      api.addSubtasks([
+        { id: 'a', call: task(inc, 1) },
+        { id: 'b', call: task(never, 'b') },
+        { id: 'open', call: task(never, 'open') },
+        { id: 'needs', call: task(add, ref('a'), ref('open')) },
+      ]),
+    );
+    await resultsOf('a');
+    await cluster.passing(api.finishSubtasks(['a']));
+    await cluster.passing(api.cancelSubtasks(['b']));
+    await cluster.passing(
+      api.addSubtasks([
+        { id: 'a', call: task(inc, 10) },
+        { id: 'b', call: task(inc, 20) },
+        { id: 'sum', call: task(add, ref('a'), ref('b')) },
+      ]),
+    );
+    expect(await resultsOf('a', 'b', 'sum')).toEqual([11, 21, 32]);
+    expect(await state('open')).toBe('processing');
+  });
+
+  test('of two clients with one session do not mix their results', async () => {
+    await start();
+    const client = await cluster.passing(cluster.local.client());
+    const other = new SchedulingApi(client, { sessionId: 's', clock: cluster.clock });
+    await cluster.passing(api.addSubtasks([{ id: 'x', call: task(inc, 1) }]));
+    const adding = other.addSubtasks([
+      { id: 'y', call: task(inc, 3) },
+      { id: 'x', call: task(inc, 2) },
+    ]);
+    await expect(cluster.passing(adding)).rejects.toMatchObject({
+      code: 'ERR_GRAPH_INVALID',
+      data: { key: 's/x', owner: cluster.client.id },
+    });
+    await cluster.passing(other.addSubtasks([{ id: 'y', call: task(inc, 3) }]));
+    expect(await resultsOf('x')).toEqual([2]);
+    await cluster.passing(api.close());
+    await cluster.until(() => !cluster.local.scheduler.cluster.tasks.has('s/x'));
+    await cluster.passing(other.addSubtasks([{ id: 'x', call: task(inc, 2) }]));
+    expect(await cluster.passing(other.future('x').result())).toBe(3);
+    // What a client had is free when it is gone.
+    await cluster.passing(client.close());
+    await cluster.until(() => !cluster.local.scheduler.cluster.tasks.has('s/x'));
+    const last = new SchedulingApi(cluster.client, { sessionId: 's', clock: cluster.clock });
+    await cluster.passing(last.addSubtasks([{ id: 'y', call: task(inc, 5) }]));
+    expect(await cluster.passing(last.future('y').result())).toBe(6);
   });
 });
 
@@ -387,6 +486,69 @@ describe('summaries', () => {
     const [summary] = await cluster.passing(api.getSubtaskScheduleSummaries());
     expect(summary).toMatchObject({ state: 'processing', numReschedules: 1 });
     expect(summary?.bands).not.toEqual([address]);
+  });
+});
+
+describe('arguments', () => {
+  const call = task(inc, 1);
+  test.each<[string, (its: SchedulingApi) => unknown, RegExp]>([
+    ['subtasks', (its) => its.addSubtasks('x' as never), /list of subtasks/],
+    ['a subtask', (its) => its.addSubtasks([null as never]), /subtask/],
+    ['an id', (its) => its.addSubtasks([{ id: 5 as never, call }]), /needs an id/],
+    ['a field', (its) => its.addSubtasks([{ id: 'x', call, retires: 1 } as never]), /no "retires"/],
+    ['retries', (its) => its.addSubtasks([{ id: 'x', call, retries: '1' as never }]), /retries/],
+    [
+      'mandatory',
+      (its) => its.addSubtasks([{ id: 'x', call, bandsMandatory: 1 as never }]),
+      /bandsM/,
+    ],
+    ['taskId', (its) => its.addSubtasks([{ id: 'x', call, taskId: 1 as never }]), /taskId/],
+    ['priorities', (its) => its.addSubtasks([{ id: 'x', call }], 3 as never), /priorities must be/],
+    [
+      'a priority',
+      (its) => its.addSubtasks([{ id: 'x', call }], ['5' as never]),
+      /priority must be/,
+    ],
+    ['NaN', (its) => its.addSubtasks([{ id: 'x', call }], [NaN]), /finite/],
+    ['a new priority', (its) => its.updateSubtaskPriority('x', '5' as never), /priority must be/],
+    ['an id to update', (its) => its.updateSubtaskPriority(5 as never, 5), /ids must be/],
+    ['ids to cancel', (its) => its.cancelSubtasks('x' as never), /ids must be/],
+    ['an option', (its) => its.cancelSubtasks([], { killTimeout: 5 } as never), /no "killTimeout"/],
+    ['ids to finish', (its) => its.finishSubtasks('x' as never), /ids must be/],
+    ['bands', (its) => its.finishSubtasks([], { bands: 'x' as never }), /bands must be/],
+    ['taskId asked for', (its) => its.getSubtaskScheduleSummaries(5 as never), /taskId must be/],
+  ])('of a wrong type are refused: %s', async (_what, run, message) => {
+    await start();
+    const running = Promise.resolve(run(api));
+    const error = await cluster.passing(running).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: 'ERR_GRAPH_INVALID' });
+    expect((error as Error).message).toMatch(message);
+  });
+
+  test('of a session are checked', async () => {
+    await start();
+    const open = (options: object) => () => new SchedulingApi(cluster.client, options);
+    expect(open({ sessionID: 'x' })).toThrow('there is no "sessionID"');
+    expect(open({ sessionId: 5 })).toThrow('sessionId must be a text');
+    expect(open({ historyLength: -1 })).toThrow('historyLength must be');
+  });
+
+  test('a closed session refuses everything', async () => {
+    await start();
+    await cluster.passing(api.addSubtasks(counting('a')));
+    const closing = api.close();
+    const calls = [
+      api.addSubtasks(counting('b')),
+      api.updateSubtaskPriority('a', 1),
+      api.cancelSubtasks(['a']),
+      api.finishSubtasks(['a']),
+      api.getSubtaskScheduleSummaries(),
+    ];
+    for (const refused of calls) {
+      await expect(refused).rejects.toMatchObject({ code: 'ERR_CLOSED', data: { sessionId: 's' } });
+    }
+    expect(() => api.future('a')).toThrow('the session "s" is closed');
+    await cluster.passing(closing);
   });
 });
 

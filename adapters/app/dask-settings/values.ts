@@ -1,4 +1,4 @@
-import { parseBytes, parseDurationMs } from '../../../core/config/units.ts';
+import { parseBytes, parseDurationMs } from '../../../core/util/units.ts';
 
 /** Why a value cannot be used, to be read after the key: `must be true or false`. */
 export class UnusableValue extends Error {}

@@ -1,6 +1,9 @@
 import { prefixOfKey } from '../../state/key-names.ts';
+import { parseBytes } from '../../util/units.ts';
 import type { WorkerTask } from '../worker-task.ts';
 
+/** Kinds of tasks whose results are remembered; the one that was seen first is forgotten. */
+const KINDS_MAX = 10_000;
 /** How much a result more counts in what is expected of the next one of its kind. */
 const LEARNING_RATE = 0.5;
 
@@ -20,7 +23,7 @@ export interface MemoryQuotaOptions {
 export class MemoryQuota {
   private readonly granted = new Map<WorkerTask, number>();
   private grantedTotal = 0;
-  /** Mean size of results, the newest counting most, by prefix. */
+  /** Mean size of results, the newest counting most, by {@link kindOf}. */
   private readonly resultBytes = new Map<string, number>();
   /** What the process occupies, as last heard. */
   processBytes = 0;
@@ -33,15 +36,16 @@ export class MemoryQuota {
   }
 
   /**
-   * Bytes: what its annotation `memory` says; else its own copies of the inputs, and twice the result that tasks of
-   * its prefix had lately: the value and its bytes. Without one yet, as much as the inputs.
+   * Bytes: what its annotation `memory` says (a number, or text such as `2 GiB`); else its own copies of the
+   * inputs, and twice the result that the same function had lately: the value and its bytes. Without one yet, as
+   * much as the inputs.
    */
   needOf(task: WorkerTask): number {
-    const said = task.annotations?.['memory'];
-    if (typeof said === 'number' && said >= 0) return said;
+    const said = annotatedBytes(task);
+    if (said !== undefined) return said;
     let inputBytes = 0;
     for (const dependency of task.dependencies) inputBytes += dependency.nbytes;
-    return inputBytes + 2 * (this.resultBytes.get(prefixOfKey(task.key)) ?? inputBytes / 2);
+    return inputBytes + 2 * (this.resultBytes.get(kindOf(task)) ?? inputBytes / 2);
   }
 
   /** Whether the task may begin now. */
@@ -54,9 +58,8 @@ export class MemoryQuota {
 
   /** Whether the task says that it needs more than there ever is. */
   isTooLarge(task: WorkerTask): boolean {
-    return (
-      task.annotations?.['memory'] !== undefined && this.needOf(task) > this.options.quotaBytes
-    );
+    const said = annotatedBytes(task);
+    return said !== undefined && said > this.options.quotaBytes;
   }
 
   grant(task: WorkerTask): void {
@@ -72,10 +75,30 @@ export class MemoryQuota {
   }
 
   /** Learns from a result. */
-  learn(key: string, nbytes: number): void {
-    const prefix = prefixOfKey(key);
-    const known = this.resultBytes.get(prefix);
+  learn(task: WorkerTask, nbytes: number): void {
+    const { resultBytes } = this;
+    const kind = kindOf(task);
+    const known = resultBytes.get(kind);
     const next = known === undefined ? nbytes : known + LEARNING_RATE * (nbytes - known);
-    this.resultBytes.set(prefix, next);
+    resultBytes.set(kind, next);
+    if (resultBytes.size <= KINDS_MAX) return;
+    const [oldest = kind] = resultBytes.keys();
+    resultBytes.delete(oldest);
   }
+}
+
+/** Tasks of one kind have results of one size: those of one function, whatever their keys. */
+function kindOf({ key, runSpec }: WorkerTask): string {
+  const { module, name } = (
+    typeof runSpec === 'object' && runSpec !== null ? runSpec : {}
+  ) as Readonly<Record<string, unknown>>;
+  if (typeof module === 'string' && typeof name === 'string') return `${name} of ${module}`;
+  return prefixOfKey(key);
+}
+
+/** Undefined: it does not say, or not in a way that can be read. */
+function annotatedBytes({ annotations }: WorkerTask): number | undefined {
+  const said = annotations?.['memory'];
+  const nbytes = said === undefined ? undefined : parseBytes(said);
+  return nbytes === undefined || !(nbytes >= 0) ? undefined : nbytes;
 }

@@ -40,6 +40,28 @@ it('what a task needs is learnt from results of its prefix, and its inputs count
   expect(bench.kernel.tables.quota?.grantedBytes).toBe(600);
 });
 
+it('what a function needs is learnt whatever the keys of its tasks are, and few kinds are kept', () => {
+  const bench = quota(1000);
+  const of = (name: string) => ({ runSpec: { module: 'file:///tasks.js', name, version: '1' } });
+  bench.compute('session/a', {}, of('make'));
+  bench.succeed('session/a', 300);
+  expect(bench.compute('session/b', {}, of('make'))).toEqual(['execute session/b']);
+  expect(bench.kernel.tables.quota?.grantedBytes).toBe(600);
+  expect(bench.compute('session/c', {}, of('other'))).toEqual(['execute session/c']);
+  expect(bench.kernel.tables.quota?.grantedBytes).toBe(600);
+  const { quota: its } = bench.kernel.tables;
+  for (let n = 0; n < 20_000; n++) its!.learn({ key: `k${n}_` } as never, 1);
+  expect(its!['resultBytes'].size).toBeLessThanOrEqual(10_000);
+});
+
+it('a size may be annotated as text', () => {
+  const bench = quota(1000);
+  bench.compute('a', {}, { annotations: { memory: '600 B' } });
+  bench.compute('b', {}, { annotations: { memory: 'much' } });
+  expect(bench.kernel.tables.quota?.grantedBytes).toBe(600);
+  expect(bench.compute('c', {}, { annotations: { memory: '0.5 kB' } })).toEqual([]);
+});
+
 it('a task that nobody knows how to fit runs alone, and one that says it cannot fit fails', () => {
   const bench = quota(100);
   bench.compute('make-1');

@@ -24,9 +24,9 @@ export interface Suggestion {
 export function replicate(
   task: TaskView,
   candidates?: Iterable<WorkerView>,
-  options: { readonly beyondPending?: boolean } = {},
+  options?: { readonly beyondPending?: boolean },
 ): Suggestion {
-  return { op: 'replicate', task, candidates, beyondPending: options.beyondPending };
+  return { op: 'replicate', task, candidates, beyondPending: options?.beyondPending };
 }
 
 /**
@@ -37,9 +37,9 @@ export function replicate(
 export function drop(
   task: TaskView,
   candidates?: Iterable<WorkerView>,
-  options: { readonly force?: boolean } = {},
+  options?: { readonly force?: boolean },
 ): Suggestion {
-  return { op: 'drop', task, candidates, force: options.force };
+  return { op: 'drop', task, candidates, force: options?.force };
 }
 
 /** What `*run()` returns: it yields suggestions and receives the chosen worker, or undefined. */

@@ -111,3 +111,18 @@ export function idleTime(text: string): string {
 export function collect(value: string, previous: readonly string[] = []): readonly string[] {
   return [...previous, value];
 }
+
+/** An object, as JSON. */
+export function jsonObject(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+      return value as Readonly<Record<string, unknown>>;
+    }
+  } catch {
+    // Told below, with an example.
+  }
+  throw new InvalidArgumentError(
+    'It must be an object as JSON, such as \'{"workerSaturation": 2}\'.',
+  );
+}

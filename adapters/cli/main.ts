@@ -13,6 +13,7 @@ import {
   time,
 } from './command-line.ts';
 import type { CheckConfigFlags } from './check-config-command.ts';
+import { defineOperations } from './define-operations.ts';
 import { defineScheduler } from './define-scheduler.ts';
 import type { ZeroWorkersFlags } from './zero-workers-command.ts';
 
@@ -137,6 +138,8 @@ the configuration. Exit code 1 when the scheduler does not know the key.`,
     const { whyCommand } = await import('./why-command.ts');
     await run(options, () => whyCommand(key, options));
   });
+
+defineOperations(program);
 
 common(program.command('zero-workers'))
   .description('Start workers that compute nothing, to measure a scheduler alone.')

@@ -15,6 +15,11 @@ export interface PolicyControl {
    */
   replace(slot: SlotName, policy: string, options?: Options): Promise<void>;
   /**
+   * Puts the configured policy of a slot back in charge, made anew; without one, the default policy.
+   * @throws RemoteError `ERR_SLOT` when a plugin fills the slot
+   */
+  restore(slot: SlotName): Promise<void>;
+  /**
    * Asks a policy whatever the one in charge of the slot is asked; it decides nothing. `client.shadow`
    * tells how the answers differ.
    * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`, `ERR_SLOT`
@@ -38,6 +43,7 @@ export function policyControl(
   return {
     current: () => call('policies'),
     replace: (slot, policy, options) => call('replace-policy', given(slot, policy, options)),
+    restore: (slot) => call('restore-policy', { slot }),
     startShadow: (slot, policy, options) => call('start-shadow', given(slot, policy, options)),
     stopShadow: (slot) => call('stop-shadow', { slot }),
     recordDecisions: (lengthMax) => call('record-decisions', { keep: lengthMax }),

@@ -17,6 +17,7 @@ import type { PolicyDesk } from './policy-desk.ts';
 import type { WorkerPluginDesk } from './worker-plugin-desk.ts';
 import { VERSION } from '../api/version.ts';
 import type { WorkerCommands } from './worker-commands.ts';
+import { countTasks, listTasks } from './task-list.ts';
 
 /** What the built-in commands read. */
 export interface CommandScope {
@@ -56,6 +57,11 @@ export class Commands {
       ['has-what', () => this.perWorker(({ hasWhat }) => keysOf(hasWhat))],
       ['nbytes', (parameters) => this.nbytes(keysIn('nbytes', parameters))],
       ['tasks', (parameters) => this.tasks(keysIn('tasks', parameters))],
+      ['task-counts', () => countTasks(this.scope.kernel.cluster)],
+      [
+        'list-tasks',
+        (parameters) => listTasks(this.scope.kernel.cluster, parameters).map(summaryOf),
+      ],
       ['executing', (parameters) => this.executing(textsIn('executing', 'workers', parameters))],
       ['idle-since', () => this.scope.idle.look()],
       ['plugins', () => this.scope.plugins()],

@@ -1,6 +1,6 @@
 import { YardmasterError } from '../api/errors.ts';
 import type { ShadowReport, Why } from '../api/insight.ts';
-import type { CommandHandler } from '../api/plugin.ts';
+import type { CommandHandler, UseEntry } from '../api/plugin.ts';
 import { type PolicySlots, SLOT_NAMES, type SlotName } from '../api/policies.ts';
 import { hint } from '../config/errors.ts';
 import { isPlainObject } from '../config/prepare.ts';
@@ -22,6 +22,10 @@ export interface PolicyDeskHost {
     options?: Options,
   ): Promise<Named<PolicySlots[SlotName]>>;
   replacePolicy(slot: SlotName, policy: string | object, options?: Options): Promise<void>;
+  /** What the configuration puts into a slot, or what fills it by default. */
+  configured(slot: SlotName): UseEntry;
+  /** The plugin that fills a slot, if one does. */
+  pluginIn(slot: SlotName): string | undefined;
   /** Runs between two stimuli. */
   between(change: () => void): void;
 }
@@ -32,6 +36,11 @@ export interface SchedulerPolicies {
   readonly current: Readonly<Record<SlotName, string>>;
   /** See `Scheduler.replacePolicy`. */
   replace(slot: SlotName, policy: string | object, options?: Options): Promise<void>;
+  /**
+   * Puts the configured policy back in charge of a slot, made anew; without one, the default policy.
+   * @throws YardmasterError `ERR_SLOT` when a plugin fills the slot
+   */
+  restore(slot: SlotName): Promise<void>;
   /**
    * Asks a policy whatever the one in charge of the slot is asked; it decides nothing. One per slot; a
    * new one takes the place of the old.
@@ -58,6 +67,19 @@ export class PolicyDesk implements SchedulerPolicies {
 
   replace(slot: SlotName, policy: string | object, options?: Options): Promise<void> {
     return this.host.replacePolicy(slot, policy, options);
+  }
+
+  async restore(slot: SlotName): Promise<void> {
+    const plugin = this.host.pluginIn(slot);
+    if (plugin !== undefined) {
+      throw new YardmasterError(
+        'ERR_SLOT',
+        `the plugin "${plugin}" fills the slot ${slot}, not the configuration; add the plugin anew to restore its policy`,
+        { slot, plugin },
+      );
+    }
+    const { use, options } = this.host.configured(slot);
+    await this.host.replacePolicy(slot, use as string | object, options);
   }
 
   async startShadow(slot: SlotName, policy: string | object, options?: Options): Promise<void> {
@@ -103,6 +125,7 @@ export class PolicyDesk implements SchedulerPolicies {
     return [
       ['policies', () => this.current],
       ['replace-policy', (parameters) => this.replaceFor(request(parameters))],
+      ['restore-policy', (parameters) => this.restore(request(parameters).slot)],
       ['start-shadow', (parameters) => this.startShadowFor(request(parameters))],
       ['shadow', (parameters) => this.shadow(request(parameters).slot)],
       ['stop-shadow', (parameters) => this.stopShadow(request(parameters).slot)],

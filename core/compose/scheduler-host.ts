@@ -19,6 +19,7 @@ import type { Stimulus } from '../messages/stimulus.ts';
 import type { ClusterState, LanguageOf } from '../state/cluster.ts';
 import type { TaskState } from '../state/task.ts';
 import { Absences } from './absences.ts';
+import { DEFAULT_POLICIES } from './boot.ts';
 import { busHooks } from './bus-hooks.ts';
 import { ClientLines } from './client-lines.ts';
 import { Commands } from './commands.ts';
@@ -373,6 +374,8 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
       builtinNames: Object.keys(options.builtins),
       loadPolicy: (slot, policy, given) => extensions.loadPolicy(slot, policy, given),
       replacePolicy: (slot, policy, given) => this.replacePolicy(slot, policy, given),
+      configured: (slot) => this.config.scheduler.policies[slot] ?? { use: DEFAULT_POLICIES[slot] },
+      pluginIn: (slot) => this.plugins.find(({ slots }) => slots.includes(slot))?.name,
       between: (change) => {
         if (this.queue.isBusy) this.changes.push(change);
         else change();

@@ -1,0 +1,131 @@
+import { Argument, type Command } from 'commander';
+
+import { AMM_ACTIONS, type AmmAction } from './amm-command.ts';
+import { common, type CommonOptions, count, jsonObject, positive, run } from './command-line.ts';
+import type { ReplaceFlags } from './policy-command.ts';
+import type { RetireFlags } from './retire-command.ts';
+import type { TasksFlags } from './tasks-command.ts';
+import type { ClientFlags } from './with-client.ts';
+
+type With<Flags> = CommonOptions & Flags;
+
+/** Adds the commands that look at a running cluster and operate it. */
+export function defineOperations(program: Command): void {
+  defineWorkers(program);
+  defineTasks(program);
+  defineRetire(program);
+  defineAmm(program);
+  definePolicy(program);
+}
+
+function asking(command: Command): Command {
+  return common(command)
+    .requiredOption('-s, --scheduler <address>', 'address of the scheduler')
+    .option('--json', 'as JSON');
+}
+
+function examples(...lines: readonly string[]): string {
+  return `\nExamples:\n${lines.map((line) => `  $ yardmaster ${line}`).join('\n')}`;
+}
+
+function defineWorkers(program: Command): void {
+  asking(program.command('workers'))
+    .description('List the workers of a cluster.')
+    .addHelpText('after', examples('workers -s tcp://127.0.0.1:8786'))
+    .action(async (options: With<ClientFlags>) => {
+      const { workersCommand } = await import('./workers-command.ts');
+      await run(options, () => workersCommand(options));
+    });
+}
+
+function defineTasks(program: Command): void {
+  asking(program.command('tasks'))
+    .description('Count the tasks of a cluster by prefix and state, or list some of them.')
+    .argument('[keys...]', 'these tasks')
+    .option('--state <state>', 'list tasks in this state, such as processing')
+    .option('--prefix <prefix>', 'list tasks of this prefix')
+    .option('--limit <n>', 'list so many at most (default: 100)', positive)
+    .addHelpText(
+      'after',
+      `${examples(
+        'tasks -s tcp://127.0.0.1:8786',
+        'tasks -s tcp://127.0.0.1:8786 --state erred --limit 20',
+        'tasks -s tcp://127.0.0.1:8786 sum-12 --json',
+      )}\n\nExit code 1 when the scheduler does not know one of the keys.`,
+    )
+    .action(async (keys: readonly string[], options: With<TasksFlags>) => {
+      const { tasksCommand } = await import('./tasks-command.ts');
+      await run(options, () => tasksCommand(keys, options));
+    });
+}
+
+function defineRetire(program: Command): void {
+  asking(program.command('retire'))
+    .description('Take workers out of service: what they hold moves to others, then they close.')
+    .argument('[workers...]', 'addresses, names or hosts')
+    .option('-n, --count <n>', 'those so many that can best be done without', positive)
+    .option('--target <n>', 'as many as leave so many workers', count)
+    .option('--no-close', 'they stay connected, without tasks and data')
+    .addHelpText(
+      'after',
+      `${examples(
+        'retire -s tcp://127.0.0.1:8786 alice bob',
+        'retire -s tcp://127.0.0.1:8786 --count 2',
+      )}\n\nExit code 1 when one of them was kept; the reason is printed.`,
+    )
+    .action(async (workers: readonly string[], { close, ...options }: With<RetireFlags>) => {
+      const { retireCommand } = await import('./retire-command.ts');
+      const flags = close === false ? { ...options, close } : options;
+      await run(options, async () => retireCommand(workers, flags));
+    });
+}
+
+function defineAmm(program: Command): void {
+  asking(program.command('amm'))
+    .description('Look at the Active Memory Manager, start or stop it, or run one round.')
+    .addArgument(new Argument('[action]', 'what to do').choices(AMM_ACTIONS).default('status'))
+    .addHelpText(
+      'after',
+      examples('amm -s tcp://127.0.0.1:8786', 'amm stop -s tcp://127.0.0.1:8786'),
+    )
+    .action(async (action: AmmAction, options: With<ClientFlags>) => {
+      const { ammCommand } = await import('./amm-command.ts');
+      await run(options, () => ammCommand(action, options));
+    });
+}
+
+function definePolicy(program: Command): void {
+  const policy = program
+    .command('policy')
+    .description('List the policies in charge, replace one, or restore the configured one.');
+  asking(policy.command('list'))
+    .description('List the policies in charge.')
+    .action(async (options: With<ClientFlags>) => {
+      const { listPolicies } = await import('./policy-command.ts');
+      await run(options, () => listPolicies(options));
+    });
+  asking(policy.command('replace'))
+    .description('Put another built-in policy in charge of a slot. No task is lost.')
+    .argument('<slot>', 'such as queuing')
+    .argument('<policy>', 'such as family')
+    .option('--options <json>', 'options of the policy', jsonObject)
+    .addHelpText(
+      'after',
+      examples(
+        'policy replace queuing family -s tcp://127.0.0.1:8786',
+        `policy replace queuing root-ish -s tcp://127.0.0.1:8786 --options '{"workerSaturation": 2}'`,
+      ),
+    )
+    .action(async (slot: string, use: string, options: With<ReplaceFlags>) => {
+      const { replacePolicy } = await import('./policy-command.ts');
+      await run(options, () => replacePolicy(slot, use, options));
+    });
+  asking(policy.command('restore'))
+    .description('Put the configured policy of a slot back in charge.')
+    .argument('<slot>', 'such as queuing')
+    .addHelpText('after', examples('policy restore queuing -s tcp://127.0.0.1:8786'))
+    .action(async (slot: string, options: With<ClientFlags>) => {
+      const { restorePolicy } = await import('./policy-command.ts');
+      await run(options, () => restorePolicy(slot, options));
+    });
+}

@@ -97,13 +97,14 @@ export function cancellationIn(request: Fields): { reason?: string; message?: st
 /** `who_has` and `nbytes`, both by key. */
 export function dataItems(message: Fields, keys: KeyTable): UpdateData['items'] {
   const sizes = new Map(
-    entriesOf(message['nbytes']).map(([key, size]) => [keys.textOf(key), toNumber(size) ?? 0]),
+    entriesOf(message['nbytes']).map(([key, size]) => [keys.textOf(key), toNumber(size) ?? -1]),
   );
   return entriesOf(message['who_has']).map(([wire, holders]) => {
     const key = keys.textOf(wire);
+    const nbytes = sizes.get(key) ?? -1;
     return {
       key,
-      nbytes: Math.max(0, sizes.get(key) ?? 0),
+      ...(nbytes < 0 ? {} : { nbytes }),
       workers: (asList(holders) ?? []).map(String),
     };
   });

@@ -135,13 +135,14 @@ export function taskFinished(
   runId: number,
 ): Extract<WorkerReport, { op: 'task-finished' }> {
   const { metadata, typename } = message;
+  const nbytes = numberIn(message, 'nbytes') ?? -1;
   const hasMetadata = isFields(metadata) && Object.keys(metadata).length > 0;
   return {
     op: 'task-finished',
     stimulusId: stimulusOf(message),
     key,
     runId,
-    nbytes: Math.max(0, numberIn(message, 'nbytes') ?? 0),
+    ...(nbytes < 0 ? {} : { nbytes }),
     type: typeof typename === 'string' ? typename : 'unknown',
     timings: timingsOf(message['startstops']),
     ...(hasMetadata ? { metadata } : {}),

@@ -79,7 +79,8 @@ export function computeTask(
   const fields: Record<string, unknown> = {
     op: 'compute-task',
     key: keys.wireOf(message.key),
-    priority: message.priority,
+    // A Dask worker runs the newest of equals first, so it is told which submission is older.
+    priority: [...message.priority, message.arrival ?? 0],
     stimulus_id: message.stimulusId,
     who_has,
     nbytes,

@@ -26,6 +26,7 @@ export type * from '../messages/stimulus.ts';
 export type * from '../messages/to-client.ts';
 export type * from '../messages/to-worker.ts';
 export type { ActionTiming } from '../state/groups.ts';
+export { groupOfKey, prefixOfKey } from '../state/key-names.ts';
 export { MEMORY_MEASURES, type MemoryMeasure, MemoryState } from '../state/memory.ts';
 export type { Priority, Restrictions, TaskFailure } from '../state/task.ts';
 export { TASK_STATE_NAMES, type TaskStateName } from '../state/task-state-name.ts';

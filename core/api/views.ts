@@ -58,6 +58,8 @@ export interface TaskView {
   readonly priority: Priority | undefined;
   /** The parts of the priority; the rank is -1 for pure data. */
   readonly negatedUserPriority: number;
+  /** Number of the submission that gave it the priority: equal priorities run in its order. */
+  readonly arrival: number;
   readonly generation: number;
   readonly rank: number;
   readonly dependencies: readonly TaskView[];
@@ -80,6 +82,8 @@ export interface TaskView {
   readonly retries: number;
   readonly suspicious: number;
   readonly isActor: boolean;
+  /** Whether its author says that it loads or makes data. */
+  readonly isDataProducer: boolean;
   readonly isQueueable: boolean;
   /** Copies that somebody asked for; 1 when nobody did. Infinity: one on every running worker. */
   readonly replicas: number;

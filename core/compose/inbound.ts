@@ -91,6 +91,7 @@ const graphTask = object(
     allowOtherWorkers: { type: 'boolean' },
     resources: amounts,
     actor: { type: 'boolean' },
+    dataProducer: { type: 'boolean' },
     annotations: record,
     group: key,
     prefix: key,
@@ -100,8 +101,8 @@ const graphTask = object(
 /** What workers report, by `op`. */
 const WORKER_REPORTS: Readonly<Record<string, object>> = {
   'task-finished': object(
-    { key, runId, nbytes: amount, type: text, timings },
-    { metadata: record },
+    { key, runId, type: text, timings },
+    { nbytes: amount, metadata: record },
   ),
   'task-erred': object({ key, runId, failure }, { timings }),
   reschedule: object({ key }),
@@ -149,8 +150,8 @@ const CLIENT_REPORTS: Readonly<Record<string, object>> = {
     items: {
       type: 'array',
       items: object(
-        { key, nbytes: amount, workers: texts },
-        { type: text, replicas: { type: 'number', minimum: 1 } },
+        { key, workers: texts },
+        { nbytes: amount, type: text, replicas: { type: 'number', minimum: 1 } },
       ),
     },
   }),

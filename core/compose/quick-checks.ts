@@ -59,9 +59,11 @@ function isPlainTask(task: unknown): boolean {
   if (!isKey(key) || !areKeys(dependencies)) return false;
   if (rank !== undefined || userPriority !== undefined || retries !== undefined) return false;
   if (workers !== undefined || hosts !== undefined) return false;
-  const { allowOtherWorkers, resources, actor, annotations, group, prefix } = task as WireMessage;
+  const { allowOtherWorkers, resources, actor, dataProducer, annotations, group, prefix } =
+    task as WireMessage;
   if (allowOtherWorkers !== undefined || resources !== undefined) return false;
-  if (actor !== undefined || annotations !== undefined) return false;
+  if (actor !== undefined || dataProducer !== undefined) return false;
+  if (annotations !== undefined) return false;
   return group === undefined && prefix === undefined;
 }
 

@@ -70,6 +70,7 @@ function computeTask(scope: KernelScope, task: TaskState): ComputeTask {
     key: task.key,
     runId: task.runId,
     priority: [task.negatedUserPriority, task.generation, task.rank],
+    arrival: task.arrival,
     runSpec: task.runSpec,
     dependencies: scope.locations.of(dependencies),
     durationS: task.prefix.durationEstimateS,

@@ -19,6 +19,7 @@ export class GraphTaker {
   private readonly rows: DependencyRows;
   private readonly submission: Submission;
   private readonly generation: number;
+  private readonly arrival: number;
   /** Tasks that got a priority now, if each of them has a generation of its own. */
   private readonly ranked: TaskState[] | undefined;
 
@@ -33,6 +34,7 @@ export class GraphTaker {
     this.rows = new DependencyRows(plan);
     this.submission = submissionOf(scope, stimulus);
     this.generation = isEmpty ? 0 : generationOf(scope, this.submission);
+    this.arrival = isEmpty ? 0 : scope.nextArrival++;
     this.touched = [...plan.outside];
     this.fresh = wantsGraphs(scope) ? [] : undefined;
     this.ranked = scope.ports.fairness.policy.isPerTask === true ? [] : undefined;
@@ -57,6 +59,7 @@ export class GraphTaker {
         task.negatedUserPriority = 0 - userPriorityOf(description);
         task.generation = this.generation;
         task.rank = this.ranks[index] as number;
+        task.arrival = this.arrival;
         this.ranked?.push(task);
       }
       touched.push(task);
@@ -101,6 +104,7 @@ function describeTask(
 ): void {
   task.retries = description.retries ?? options.defaultRetries;
   if (description.actor !== undefined) task.isActor = description.actor;
+  if (description.dataProducer !== undefined) task.isDataProducer = description.dataProducer;
   if (description.annotations !== undefined) {
     task.annotations = description.annotations;
     const { replicas } = description.annotations;

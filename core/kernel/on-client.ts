@@ -195,7 +195,7 @@ function putInMemory(
   scope: KernelScope,
   task: TaskState,
   holders: readonly WorkerState[],
-  nbytes: number,
+  nbytes: number | undefined,
   type: string | undefined,
 ): void {
   const { cluster } = scope;
@@ -205,7 +205,7 @@ function putInMemory(
     // Its dependents are ready as after a computation.
     recommendReadyDependents(scope, task);
   }
-  setNbytes(cluster, task, nbytes);
+  if (nbytes !== undefined) setNbytes(cluster, task, nbytes);
   for (const holder of holders) addReplica(cluster, task, holder);
   task.type = type ?? task.type ?? 'unknown';
 }

@@ -58,6 +58,8 @@ export class KernelScope {
 
   /** Assignments are numbered, so that late answers to an older one are recognised. */
   nextRunId = 0;
+  /** Submissions are numbered, so that of tasks with equal priorities the older ones run first. */
+  nextArrival = 0;
   transitionCounter = 0;
   /** What {@link transitionCounter} comes to in this stimulus before the rest of its work is left. */
   sliceEnd = Infinity;

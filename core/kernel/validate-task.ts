@@ -98,7 +98,6 @@ function validateInPlay(task: TaskState, check: Check): void {
 
 function validateMemory(cluster: ClusterState, task: TaskState, check: Check): void {
   check(task.isNeeded || isLeft(task), 'is in memory although nobody needs it');
-  check(task.nbytes >= 0, 'has a result of unknown size');
   check(task.type !== undefined, 'has a result without a type');
   if (!task.isActor) return;
   const hosts = task.whoHas.items.filter((worker) => worker.actors.has(task));

@@ -34,6 +34,8 @@ export interface GraphTask {
   readonly allowOtherWorkers?: boolean;
   readonly resources?: Readonly<Record<string, number>>;
   readonly actor?: boolean;
+  /** It loads or makes data: root-ish for the built-in policies, whatever its group looks like. */
+  readonly dataProducer?: boolean;
   readonly annotations?: Readonly<Record<string, unknown>>;
   /** Default: derived from the key. */
   readonly group?: string;
@@ -110,7 +112,8 @@ export interface UpdateData extends OfClient {
   readonly op: 'update-data';
   readonly items: readonly {
     readonly key: string;
-    readonly nbytes: number;
+    /** Absent: unknown, which leaves the size as it was, -1 at first. */
+    readonly nbytes?: number;
     readonly workers: readonly string[];
     readonly type?: string;
     /** As in `want-replicas`. Default 1. */

@@ -12,8 +12,8 @@ export interface TaskFinished extends OfWorker {
   readonly op: 'task-finished';
   readonly key: string;
   readonly runId: number;
-  /** Size of the result in bytes. */
-  readonly nbytes: number;
+  /** Size of the result in bytes. Absent: unknown, which leaves the size as it was, -1 at first. */
+  readonly nbytes?: number;
   /** Type name of the result. */
   readonly type: string;
   /** What took how long, in the scheduler's clock. */

@@ -22,6 +22,8 @@ export interface ComputeTask extends Caused {
   /** To be repeated in the answer. */
   readonly runId: number;
   readonly priority: Priority;
+  /** Number of the submission, which breaks ties between equal priorities: the lowest runs first. Default 0. */
+  readonly arrival?: number;
   readonly runSpec: unknown;
   readonly dependencies: ReplicaLocations;
   /** Seconds that it is expected to take. */

@@ -1,51 +1,47 @@
 /**
  * How a task key names its prefix (the operation) and its group (the collection).
  *
- * Source: Dask's `key_split` and `key_split_group`.
+ * Source: Dask's `key_split` and `key_split_group`, for keys that are texts; `test/kernel/data` has a table
+ * of what the real functions answer. Lengths are in code points, as in Python.
  */
 
-const HASH_LENGTH = 32;
+const HASH = /^[a-f0-9]{32}$/;
+const LETTER_FIRST = /^\p{L}/u;
+const LETTERS = /^\p{L}+$/u;
+/** A word of so many letters that begins with one of `a` to `f` is taken for a hash. */
+const HASH_WORD_LENGTH = 8;
+/** Name of what cannot be read. */
+const OTHER = 'Other';
 
-/** `"('random-a1b2c3', 0)"` → `random`; `inc-ab31c0…` → `inc`; anything unreadable → `Other`. */
+/** `('random-a1b2c3', 0)` → `random`; `inc-ab31c0…` → `inc`; anything unreadable → `Other`. */
 export function prefixOfKey(key: string): string {
-  if (key.startsWith('(')) return prefixOfKey(firstTupleElement(key));
-  return splitWords(key);
-}
-
-/** `"('random-a1b2c3', 0)"` → `random-a1b2c3`; a plain key's group is its prefix. */
-export function groupOfKey(key: string): string {
-  if (key.startsWith('(')) return firstTupleElement(key);
-  return splitWords(key);
-}
-
-function firstTupleElement(key: string): string {
-  const comma = key.indexOf(',');
-  const head = comma < 0 ? key : key.slice(0, comma);
-  return strip(head, '()"\' ');
-}
-
-function splitWords(key: string): string {
-  if (key.length === HASH_LENGTH && isHex(key)) return 'data';
-  if (key.startsWith('<')) return lastDottedName(key);
   const plain = plainName(key);
   if (plain !== undefined) return plain;
   const words = key.split('-');
   const head = words[0] as string;
-  let name = startsWithLetter(head) ? head : strip(head.split(',')[0] as string, '_\'()"');
+  if (head === '') return OTHER;
+  let name = LETTER_FIRST.test(head) ? head : strip(head.split(',')[0] as string, '_\'()"');
   for (let index = 1; index < words.length; index++) {
     const word = words[index] as string;
-    if (!isAlphabetic(word) || (word.length === 8 && isHex(word))) break;
+    if (!LETTERS.test(word) || isHashWord(word)) break;
     name += `-${word}`;
   }
-  if (name === '' || isNumeric(name)) return 'Other';
-  if (name.length === HASH_LENGTH && isHex(name)) return 'data';
-  return name;
+  if (HASH.test(name)) return 'data';
+  if (name === '') return OTHER;
+  return name.startsWith('<') ? nameOfObject(name) : name;
+}
+
+/** `('random-a1b2c3', 0)` → `random-a1b2c3`; a plain key's group is its prefix. */
+export function groupOfKey(key: string): string {
+  if (key.startsWith('(')) return strip(key.split(',')[0] as string, '()"\'');
+  if (HASH.test(key)) return 'data';
+  return key.startsWith('<') ? nameOfObject(key) : prefixOfKey(key);
 }
 
 /** The common case `name-123`, without regular expressions. */
 function plainName(key: string): string | undefined {
   const dash = key.indexOf('-');
-  if (dash < 1 || !isAsciiLetter(key.charCodeAt(0))) return undefined;
+  if (dash < 1 || dash === 32 || !isAsciiLetter(key.charCodeAt(0))) return undefined;
   const next = key.charCodeAt(dash + 1);
   return next >= 48 && next <= 57 ? key.slice(0, dash) : undefined;
 }
@@ -54,9 +50,15 @@ function isAsciiLetter(code: number): boolean {
   return (code >= 97 && code <= 122) || (code >= 65 && code <= 90);
 }
 
-function lastDottedName(key: string): string {
-  const word = strip(key, '<>').split(' ')[0] as string;
-  return word.split('.').at(-1) as string;
+/** Dask looks at the first letter only, so `download` counts as one, too. */
+function isHashWord(word: string): boolean {
+  return word >= 'a' && word < 'g' && Array.from(word).length === HASH_WORD_LENGTH;
+}
+
+/** `<module.submodule.myclass object at 0xdaf372` → `myclass`. */
+function nameOfObject(text: string): string {
+  const word = firstWord(strip(text, '<>'));
+  return word === '' ? OTHER : (word.split('.').at(-1) as string);
 }
 
 function strip(text: string, characters: string): string {
@@ -67,18 +69,17 @@ function strip(text: string, characters: string): string {
   return text.slice(start, end);
 }
 
-function startsWithLetter(text: string): boolean {
-  return /^\p{L}/u.test(text);
+function firstWord(text: string): string {
+  let start = 0;
+  while (start < text.length && isSpace(text, start)) start++;
+  let end = start;
+  while (end < text.length && !isSpace(text, end)) end++;
+  return text.slice(start, end);
 }
 
-function isAlphabetic(text: string): boolean {
-  return /^\p{L}+$/u.test(text);
-}
-
-function isHex(text: string): boolean {
-  return /^[0-9a-f]+$/i.test(text);
-}
-
-function isNumeric(text: string): boolean {
-  return /^\d+$/.test(text);
+/** What Python's `str.split` takes for space: also four control characters, and no byte order mark. */
+function isSpace(text: string, index: number): boolean {
+  const code = text.charCodeAt(index);
+  if (code >= 0x1c && code <= 0x20) return true;
+  return code === 0x85 || (code !== 0xfeff && /\s/.test(text.charAt(index)));
 }

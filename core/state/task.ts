@@ -47,6 +47,7 @@ class RareFields {
   reschedules = 0;
   usedWorkers: ReadonlySet<string> | undefined = undefined;
   isActor = false;
+  isDataProducer = false;
   isQueueable = true;
   replicas = 1;
   failure: TaskFailure | undefined = undefined;
@@ -118,6 +119,8 @@ export class TaskState {
   negatedUserPriority = 0;
   generation = 0;
   rank = -1;
+  /** Number of the submission that gave it the priority: older submissions have lower ones. */
+  arrival = 0;
 
   /** Type name of the result. */
   type: string | undefined = undefined;
@@ -197,6 +200,14 @@ export class TaskState {
   }
   set isActor(isActor: boolean) {
     if (isActor !== this.isActor) this.rareFields.isActor = isActor;
+  }
+
+  /** Its author says that it loads or makes data, so that it is root-ish whatever its group looks like. */
+  get isDataProducer(): boolean {
+    return this.rare?.isDataProducer ?? false;
+  }
+  set isDataProducer(isDataProducer: boolean) {
+    if (isDataProducer !== this.isDataProducer) this.rareFields.isDataProducer = isDataProducer;
   }
 
   /** Whether the queuing policy may hold it back. */
@@ -298,7 +309,7 @@ export class TaskState {
 }
 
 /**
- * The order in which tasks run: by priority, and by key between two submissions that share a
+ * The order in which tasks run: by priority, and first come, first served between submissions that share a
  * generation. A total order, so that no result depends on the order of a container.
  */
 export function byPriority(a: TaskState, b: TaskState): number {
@@ -308,6 +319,8 @@ export function byPriority(a: TaskState, b: TaskState): number {
   if (generation !== 0) return generation;
   const rank = a.rank - b.rank;
   if (rank !== 0) return rank;
+  const arrival = a.arrival - b.arrival;
+  if (arrival !== 0) return arrival;
   return a.key < b.key ? -1 : a.key > b.key ? 1 : 0;
 }
 

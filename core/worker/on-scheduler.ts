@@ -34,8 +34,8 @@ export function onComputeTask(scope: WorkerScope, event: ComputeTask): void {
     reportFinished(scope, task);
     return;
   }
-  // Among equals the newest runs first: its inputs are the likeliest to be here still.
-  const priority = [...event.priority, tables.generation--];
+  // Equal priorities run first come, first served; of one submission's, the newest assignment comes first.
+  const priority = [...event.priority, event.arrival ?? 0, tables.generation--];
   const { resources } = event;
   task.runSpec = event.runSpec;
   task.annotations = event.annotations;
@@ -96,7 +96,7 @@ export function onStealRequest(scope: WorkerScope, event: StealRequest): void {
 }
 
 /**
- * Moves tasks within the order. Among equals the newest assignment still runs first. What has to be
+ * Moves tasks within the order. Equals keep their order: by submission, then the newest assignment first. What has to be
  * fetched is as urgent as the most urgent task that waits for it. O(dependencies × their dependents).
  */
 export function onSetPriorities(scope: WorkerScope, event: SetTaskPriorities): void {
@@ -106,7 +106,7 @@ export function onSetPriorities(scope: WorkerScope, event: SetTaskPriorities): v
     const priority = event.priorities[index];
     if (task?.priority === undefined || priority === undefined) continue;
     if (!task.isComing || task.runId !== event.runIds[index]) continue;
-    tables.setPriority(task, [...priority, task.priority.at(-1) ?? 0]);
+    tables.setPriority(task, [...priority, ...task.priority.slice(priority.length)]);
     for (const input of task.dependencies) {
       if (input.state === 'memory' || input.isComing) continue;
       tables.setPriority(input, urgencyOf(input));

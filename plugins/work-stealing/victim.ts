@@ -64,5 +64,7 @@ function lastFirst(a: TaskView, b: TaskView): number {
   if (generation !== 0) return generation;
   const rank = b.rank - a.rank;
   if (rank !== 0) return rank;
+  const arrival = b.arrival - a.arrival;
+  if (arrival !== 0) return arrival;
   return a.key < b.key ? 1 : -1;
 }

@@ -1,4 +1,5 @@
 import type { Priority, TaskView, WorkerView } from '../../core/api/index.ts';
+import { saidRootish } from './is-rootish.ts';
 
 /** At most that many dependencies are looked at to tell a root. */
 const ROOT_DEPENDENCIES_MAX = 4;
@@ -87,9 +88,10 @@ class FamilyFinder implements FamilyTree {
     return this;
   }
 
-  private isRoot({ annotations, restrictions, isActor, dependencies }: TaskView): boolean {
-    const said = annotations?.['rootish'];
-    if (typeof said === 'boolean') return said;
+  private isRoot(task: TaskView): boolean {
+    const { restrictions, isActor, dependencies } = task;
+    const said = saidRootish(task);
+    if (said !== undefined) return said;
     if (restrictions !== undefined || isActor) return false;
     if (dependencies.length > ROOT_DEPENDENCIES_MAX) return false;
     return dependencies.every((input) => input.dependentCount >= this.commonDependents);

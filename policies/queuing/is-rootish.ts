@@ -14,13 +14,25 @@ export const DEFAULT_ROOTISH_LIMITS: RootishLimits = {
 };
 
 /**
- * Whether a task starts a collection: its group is large compared with the cluster and depends on
+ * What the author of a task says: the annotation `rootish`, else that it is a data producer (Dask's
+ * `data_producer`). Undefined: nothing, so that the graph decides.
+ */
+export function saidRootish({ annotations, isDataProducer }: TaskView): boolean | undefined {
+  const said = annotations?.['rootish'];
+  if (typeof said === 'boolean') return said;
+  return isDataProducer ? true : undefined;
+}
+
+/**
+ * Whether a task starts a collection: its author says so, or its group is large compared with the cluster and depends on
  * next to nothing as a whole (the data set that all its tasks read, say). Dask's `is_rootish`.
  * O(dependency groups), which is less than 5.
  */
 export function isRootish(task: TaskView, cluster: ClusterView, limits: RootishLimits): boolean {
   const { restrictions, group } = task;
   if (restrictions !== undefined) return false;
+  const said = saidRootish(task);
+  if (said !== undefined) return said;
   if (group.size <= 2 * cluster.totalThreads) return false;
   if (group.dependencies.size >= limits.dependencyGroupsMax) return false;
   let tasks = 0;

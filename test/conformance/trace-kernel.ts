@@ -182,7 +182,7 @@ export class TraceKernel {
           items: Object.entries(stimulus.whoHas).map(([key, workers]) => ({
             key,
             workers,
-            nbytes: stimulus.nbytes[key] ?? 0,
+            ...sizeOf(stimulus.nbytes[key]),
           })),
           stimulusId,
         };
@@ -231,7 +231,7 @@ export class TraceKernel {
           key,
           worker: stimulus.worker,
           runId,
-          nbytes: stimulus.nbytes,
+          ...sizeOf(stimulus.nbytes),
           type: 'obj',
           timings: [{ action: 'compute', startS: nowS, stopS: nowS + stimulus.duration }],
           stimulusId,
@@ -280,4 +280,9 @@ function graphTask(task: TraceTask): Extract<Stimulus, { op: 'update-graph' }>['
 
 function metrics(memoryBytes = 0): WorkerMetrics {
   return { memoryBytes, spilledMemoryBytes: 0, spilledDiskBytes: 0, managedBytes: 0 };
+}
+
+/** Unknown sizes are left out. */
+function sizeOf(nbytes: number | undefined): { readonly nbytes?: number } {
+  return nbytes === undefined || nbytes < 0 ? {} : { nbytes };
 }

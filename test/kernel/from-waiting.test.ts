@@ -13,6 +13,7 @@ it('a ready task goes to a worker with the addresses and sizes of its inputs', (
     key: 'a',
     runId: 0,
     priority: [0, 1, 0],
+    arrival: 0,
     runSpec: 'compute a',
     dependencies: { keys: ['x'], nbytes: [7], whoHas: [['tcp://w1:1', 'tcp://w2:1']] },
     durationS: 0.5,

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { groupOfKey, prefixOfKey } from '../../core/state/key-names.ts';
 
@@ -18,11 +19,23 @@ const NAMES = [
   ['1x-2', '1x', '1x'],
   ['_(x)', 'x', 'x'],
   ['read_csv-5f', 'read_csv', 'read_csv'],
-  ['17', 'Other', 'Other'],
+  ['17', '17', '17'],
+  ["('x-abc-de', 0)", 'x-abc', 'x-abc-de'],
+  ['12-load-3', '12-load', '12-load'],
+  ['x-download-y', 'x', 'x'],
+  ['-x', 'Other', 'Other'],
   ['', 'Other', 'Other'],
   ['<module.submodule.myclass object at 0x7f>', 'myclass', 'myclass'],
 ] as const;
 
 it.each(NAMES)('%s has the prefix %s and the group %s', (key, prefix, group) => {
   expect([prefixOfKey(key), groupOfKey(key)]).toEqual([prefix, group]);
+});
+
+it('every key of the table has the names that Dask gives it', () => {
+  const table = new URL('data/key-names.json', import.meta.url);
+  const rows = JSON.parse(readFileSync(table, 'utf8')) as [key: string, ...names: string[]][];
+  const named = rows.map(([key]) => [key, prefixOfKey(key), groupOfKey(key)]);
+  expect(named).toEqual(rows);
+  expect(rows.length).toBeGreaterThan(300);
 });

@@ -287,7 +287,18 @@ describe('computing', () => {
     expect(bench.fail('early')).toEqual(['task-erred early', 'execute late']);
   });
 
-  it('of tasks of the same priority the newest runs first', () => {
+  it('of tasks of the same priority the oldest submission runs first, in whatever order they come', () => {
+    const bench = new WorkerBench();
+    bench.compute('a');
+    for (const [key, arrival] of Object.entries({ d: 7, b: 2, e: 9, c: 5 })) {
+      bench.compute(key, {}, { arrival });
+    }
+    for (const [done, next] of ['ab', 'bc', 'cd', 'de']) {
+      expect(bench.succeed(done!)).toContain(`execute ${next}`);
+    }
+  });
+
+  it('of tasks of the same priority and submission the newest runs first', () => {
     const bench = new WorkerBench();
     bench.compute('a');
     for (const key of ['b', 'c', 'd']) bench.compute(key);

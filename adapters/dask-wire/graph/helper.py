@@ -23,6 +23,7 @@ op "unpack": a graph, in the fields of the client's message that hold one:
                  kind 0 pickled and 1 serialized, or [2, blob of the function, args, kwargs]
   "annotations"  different ones, and "annotated": for each task the position in them, or -1; absent
                  when no task has any
+  "producers"    positions of the tasks that are data producers (since 2025.1); absent without any
   and "count" of all tasks, "outside": keys of inputs that are not in the graph (first answer), and
   "blobs": how many of the frames at the end of the message are added to the table of blobs. The
   table holds what several tasks share, above all functions; it lives as long as the request.
@@ -175,7 +176,8 @@ def unpack(id, request, answers) -> None:
                 index = position[dependency] = len(dsk) + len(outside)
                 outside.append(dependency)
             links.append(index)
-        chunk.add(key, links, specs.dump(value), annotated.of(key))
+        is_producer = getattr(value, "data_producer", False) is True
+        chunk.add(key, links, specs.dump(value), annotated.of(key), is_producer)
         if len(chunk.keys) >= CHUNK_TASKS or specs.nbytes >= CHUNK_NBYTES:
             chunk.write(answers, specs, annotated, more=True)
             # The scheduler is to begin with it now.
@@ -305,9 +307,11 @@ class Chunk:
         self.clear()
 
     def clear(self):
-        self.keys, self.links, self.specs, self.annotated = [], [], [], []
+        self.keys, self.links, self.specs, self.annotated, self.producers = [], [], [], [], []
 
-    def add(self, key, links, spec, annotation):
+    def add(self, key, links, spec, annotation, is_producer):
+        if is_producer:
+            self.producers.append(len(self.keys))
         self.keys.append(key)
         self.links.append(links)
         self.specs.append(spec)
@@ -328,6 +332,8 @@ class Chunk:
             message["annotations"] = annotated.fresh
             message["annotated"] = self.annotated
             annotated.fresh = []
+        if self.producers:
+            message["producers"] = self.producers
         if outside is not None:
             message["outside"] = outside
         write(answers, message, blobs)

@@ -3,6 +3,7 @@
  * that list their tasks are read here, without Python.
  */
 import type { GraphTask } from '../../../core/api/index.ts';
+import { type KeyNames, namesOfWireKey } from './key-names.ts';
 import { readAnnotations } from './annotations.ts';
 import {
   durationMs,
@@ -45,6 +46,7 @@ export function unpackMaterialized(message: GraphMessage, context: GraphContext)
       key,
       dependencies,
       runSpec,
+      ...merged.names.get(key),
     };
     const rank = ranks?.get(key);
     if (rank !== undefined) task.rank = rank;
@@ -96,6 +98,8 @@ export function ranksOf(
 
 interface MergedLayers {
   readonly runSpecs: ReadonlyMap<string, unknown>;
+  /** Of keys that are no texts. */
+  readonly names: ReadonlyMap<string, KeyNames>;
   readonly dependencies: ReadonlyMap<string, string[]>;
   readonly annotations: ReadonlyMap<string, Readonly<Record<string, unknown>>> | undefined;
 }
@@ -103,6 +107,7 @@ interface MergedLayers {
 /** A task that a later layer lists again replaces the earlier one; dependencies add up. */
 function mergeLayers(layers: readonly unknown[], context: GraphContext): MergedLayers {
   const runSpecs = new Map<string, unknown>();
+  const names = new Map<string, KeyNames>();
   const dependencies = new Map<string, string[]>();
   const annotations = new AnnotationTable();
   for (const layer of layers) {
@@ -113,6 +118,8 @@ function mergeLayers(layers: readonly unknown[], context: GraphContext): MergedL
     for (const [wire, runSpec] of entriesOf(dsk)) {
       const key = context.keyOf(wire);
       runSpecs.set(key, runSpec === wire ? key : runSpec);
+      const named = namesOfWireKey(wire);
+      if (named !== undefined) names.set(key, named);
       keys?.push(key);
     }
     for (const [wire, inputs] of entriesOf(links)) {
@@ -124,7 +131,7 @@ function mergeLayers(layers: readonly unknown[], context: GraphContext): MergedL
     }
     if (keys !== undefined && ofLayer !== undefined) annotations.add(ofLayer, keys, context);
   }
-  return { runSpecs, dependencies, annotations: annotations.byKey };
+  return { runSpecs, names, dependencies, annotations: annotations.byKey };
 }
 
 function inputsOf(inputs: unknown, key: string, context: GraphContext): string[] {

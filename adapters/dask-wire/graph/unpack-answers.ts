@@ -2,6 +2,7 @@
 import { YardmasterError, type GraphTask } from '../../../core/api/index.ts';
 import { Opaque } from '../codec/index.ts';
 import { readAnnotations, type Annotated } from './annotations.ts';
+import { namesOfWireKey } from './key-names.ts';
 import { actorsOf, ranksOf, submissionOf, type GraphMessage } from './materialized.ts';
 import type { HelperAnswer } from './python-helper.ts';
 import { isRecord, itemsOf, type GraphContext, type UnpackedGraph } from './unpacked.ts';
@@ -32,19 +33,23 @@ export function assembleGraph(
     for (const fresh of listOf(answer, 'annotations', false)) {
       annotations.push(readAnnotations(isRecord(fresh) ? fresh : {}, context));
     }
+    const wireKeys = listOf(answer, 'keys');
     const links = listOf(answer, 'links');
     const specs = listOf(answer, 'specs');
     const annotated = listOf(answer, 'annotated', false);
+    const producers = new Set(listOf(answer, 'producers', false));
     for (let index = 0; index < links.length; index++) {
       const key = names[tasks.length] as string;
       const task: { -readonly [Field in keyof GraphTask]: GraphTask[Field] } = {
         key,
         dependencies: inputsOf(links[index], names),
         runSpec: specOf(specs[index], blobs),
+        ...namesOfWireKey(wireKeys[index]),
       };
       const rank = ranks?.get(key);
       if (rank !== undefined) task.rank = rank;
       if (actors?.has(key) === true) task.actor = true;
+      if (producers.has(index)) task.dataProducer = true;
       const position = annotated[index];
       if (typeof position === 'number' && position >= 0) {
         Object.assign(task, annotations[position]);

@@ -26,6 +26,10 @@ export function defineScheduler(program: Command): void {
     )
     .option('--python <command>', 'Python with the packages of your Dask clients (default: found)')
     .option(
+      '--no-scheduler-python',
+      'refuse run_on_scheduler, scheduler plugins and performance_report of Dask clients',
+    )
+    .option(
       '--tls-ca-file <file>',
       "authority of Dask's certificates; Dask's address becomes tls://",
     )

@@ -28,6 +28,8 @@ export interface SchedulerFlags extends LogFlags, DaskFlags {
   readonly dask?: boolean;
   readonly daskPort?: number;
   readonly python?: string;
+  /** Whether Dask's clients may run Python of theirs beside the scheduler. */
+  readonly schedulerPython?: boolean;
   /** Certificates for Dask; with any of them its address is encrypted. */
   readonly tlsCaFile?: string;
   readonly tlsCert?: string;
@@ -79,6 +81,8 @@ export function prepareCommand(flags: SchedulerFlags, log: Logger): SchedulerCom
     options: {
       ...options,
       ...statusOptionsOf(flags),
+      // Without its flag it is what Dask's configuration says.
+      ...(flags.schedulerPython === false ? { schedulerPython: false } : {}),
       ...(schedulerFile === undefined ? {} : { schedulerFile }),
       ...(contactAddress === undefined ? {} : { contactAddress }),
     },

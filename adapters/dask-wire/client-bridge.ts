@@ -54,6 +54,10 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
     this.comm.send(...messages);
   }
 
+  hold(isHeld: boolean): void {
+    this.comm.hold(isHeld);
+  }
+
   /** Resolves when no graph of this client is unpacked or taken in, and nothing waits behind one. */
   async settled(): Promise<void> {
     if (this.isUnpacking) {

@@ -175,6 +175,11 @@ export class Comm {
     if (this.state === 'over') this.tellClose();
   }
 
+  /** As `pause` and `resume`, for another reason than that of who reads: both must agree to go on. */
+  hold(isHeld: boolean): void {
+    this.failIfThrows(() => this.incoming.hold(isHeld));
+  }
+
   /** Nothing more is delivered until `resume`; the peer comes to feel it. */
   pause(): void {
     this.incoming.pause();

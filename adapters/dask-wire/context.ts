@@ -106,7 +106,7 @@ export type ClientOp = (message: Fields, client: DaskClient, context: DaskContex
 export type WorkerOp = (message: Fields, worker: DaskWorker, context: DaskContext) => void;
 
 /** Hooks that extensions can have. */
-export type ExtensionHooks = Partial<Pick<SchedulerHooks, 'taskTransition' | 'workerRemoved'>>;
+export type ExtensionHooks = Partial<SchedulerHooks>;
 
 /** What an extension of the scheduler (locks, queues, …) adds. Its state lives in the closure. */
 export interface DaskExtension {

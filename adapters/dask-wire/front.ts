@@ -13,6 +13,7 @@ import { Relay } from './border/relay.ts';
 import type { ClientBridge } from './client-bridge.ts';
 import type { Comm } from './comm.ts';
 import { CommPool } from './comm-pool.ts';
+import { Companion, makeCompanion } from './companion/index.ts';
 import type {
   DaskClient,
   DaskContext,
@@ -21,7 +22,7 @@ import type {
   MakeExtension,
   RpcTable,
 } from './context.ts';
-import { GraphUnpacker, type PythonCommand } from './graph/index.ts';
+import { defaultMemoryBytes, GraphUnpacker, type PythonCommand } from './graph/index.ts';
 import { KeyTable } from './key-table.ts';
 import { DaskListener } from './listener.ts';
 import { NannyStarts } from './nanny-starts.ts';
@@ -100,6 +101,8 @@ export class Front implements DaskContext {
   private listener: DaskListener | undefined;
   private page: StatusPage | undefined;
   private schedulerFile: SchedulerFile | undefined;
+  /** Python that belongs to the scheduler. */
+  readonly companion: Companion;
   /** From the goodbye on; failures are then no news. */
   isClosing = false;
 
@@ -120,13 +123,20 @@ export class Front implements DaskContext {
     );
     this.wishes = new PendingWishes(this);
     this.graphs = this.makeGraphs();
-    this.operations = new Operations(new Set(options.blockedHandlers), options.rpc, [
-      makeEvents(this),
-      makeMetadata(),
-      makeTasks(this),
-      makeWatchers(this),
-      ...options.extensions.map((make) => make(this)),
-    ]);
+    this.companion = new Companion(this);
+    this.operations = new Operations(
+      new Set(options.blockedHandlers),
+      options.rpc,
+      [
+        makeCompanion(this, this.companion),
+        makeEvents(this),
+        makeMetadata(),
+        makeTasks(this),
+        makeWatchers(this),
+        ...options.extensions.map((make) => make(this)),
+      ],
+      this.companion,
+    );
     plugin.every(SWEEP_INTERVAL_MS, () => this.keys.sweep());
   }
 
@@ -167,6 +177,7 @@ export class Front implements DaskContext {
     );
     this.startedS = this.nowS();
     if (options.startsPython) this.graphs.start();
+    else void this.graphs.checkPythons();
     await this.showStatus();
     const { schedulerFile } = options;
     if (schedulerFile !== undefined) {
@@ -201,6 +212,7 @@ export class Front implements DaskContext {
   async close(): Promise<void> {
     this.isClosing = true;
     this.schedulerFile?.delete();
+    await this.companion.close();
     this.operations.close();
     this.wishes.close();
     this.pool.close();
@@ -274,6 +286,15 @@ export class Front implements DaskContext {
     this.wishes.release(client, keys);
   }
 
+  get allowsSchedulerPython(): boolean {
+    return this.options.schedulerPython;
+  }
+
+  /** Stops, or starts again, the reading of what clients and workers say on their streams. */
+  holdPeers(isHeld: boolean): void {
+    for (const peer of [...this.clients.values(), ...this.workers.values()]) peer.hold(isHeld);
+  }
+
   async graphsSettled(client?: string): Promise<void> {
     const asked = client === undefined ? [...this.clients.values()] : [this.clients.get(client)];
     await Promise.all(asked.map((bridge) => bridge?.settled() ?? Promise.resolve()));
@@ -308,7 +329,14 @@ export class Front implements DaskContext {
   private makeGraphs(): GraphUnpacker {
     const { clock, log, cluster, options } = this;
     return new GraphUnpacker(
-      { commands: options.pythons, timeoutMs: options.pythonTimeoutMs, clock, log },
+      {
+        commands: options.pythons,
+        timeoutMs: options.pythonTimeoutMs,
+        processesMax: options.pythonProcesses,
+        memoryLimitBytes: options.pythonMemoryBytes ?? defaultMemoryBytes(),
+        clock,
+        log,
+      },
       {
         keyOf: (wire) => this.keys.textOf(wire),
         isWorkerName: (name) => {

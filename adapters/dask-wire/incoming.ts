@@ -30,6 +30,7 @@ export class Incoming {
   private readonly inbox: IncomingMessage[] = [];
   private readonly readers: Reader[] = [];
   private isPaused = false;
+  private isHeldBack = false;
   private isSourcePaused = false;
   private isEnding = false;
 
@@ -42,7 +43,7 @@ export class Incoming {
   take(incoming: IncomingMessage): void {
     const reader = this.readers.shift();
     if (reader !== undefined) reader.resolve(incoming);
-    else if (this.consume !== undefined && !this.isPaused && this.inbox.length === 0) {
+    else if (this.consume !== undefined && !this.isHeld() && this.inbox.length === 0) {
       this.consume(incoming);
     } else {
       this.inbox.push(incoming);
@@ -91,6 +92,13 @@ export class Incoming {
     this.deliver();
   }
 
+  /** As `pause` and `resume`, for a second reason. @throws what the consumer throws */
+  hold(isHeld: boolean): void {
+    if (this.isHeldBack === isHeld) return;
+    this.isHeldBack = isHeld;
+    if (!isHeld) this.deliver();
+  }
+
   /** No reason to stop the source any more: its end has to be seen. */
   end(): void {
     this.isEnding = true;
@@ -114,7 +122,7 @@ export class Incoming {
 
   /** Asked anew for each message, as a consumer may pause. */
   private isHeld(): boolean {
-    return this.isPaused;
+    return this.isPaused || this.isHeldBack;
   }
 
   private updateFlow(): void {

@@ -36,15 +36,19 @@ export default definePlugin<DaskOptions>({
       rpc: RPC,
       extensions: EXTENSIONS,
     });
+    const { hooks } = front.operations;
     plugin.command('address', () => front.address);
     plugin.tellLanguages(languageOf);
     return {
-      ...front.operations.hooks,
+      ...hooks,
       start: async () => {
         const address = await front.listen();
         plugin.log.info({ address }, 'listening for Dask');
       },
-      graphUpdated: ({ tasks }) => front.tasksAdded(tasks),
+      graphUpdated: (update) => {
+        front.tasksAdded(update.tasks);
+        hooks.graphUpdated?.(update);
+      },
       restarted: () => front.restarted(),
       beforeClose: () => front.sayGoodbye(),
       close: () => front.close(),

@@ -1,3 +1,4 @@
+import { HOOK_NAMES } from '../../core/api/index.ts';
 import type {
   ClientOp,
   DaskClient,
@@ -11,6 +12,13 @@ import type {
   WorkerOp,
 } from './context.ts';
 import { PythonException } from './py-errors.ts';
+
+/** Operations that come and go while the scheduler runs: those that plugins in Python add. */
+export interface AddedOperations {
+  request(op: string): RpcHandler | undefined;
+  clientOp(op: string): ClientOp | undefined;
+  workerOp(op: string): WorkerOp | undefined;
+}
 
 /** What peers can ask and tell, by the names of Dask's operations, and the extensions that add to it. */
 export class Operations {
@@ -26,10 +34,16 @@ export class Operations {
     private readonly blocked: ReadonlySet<string>,
     rpc: RpcTable,
     private readonly extensions: readonly DaskExtension[],
+    private readonly added?: AddedOperations,
   ) {
     this.rpc = tableOf([rpc, ...extensions.map((each) => each.rpc)]);
     this.clientOps = tableOf(extensions.map((each) => each.clientOps));
     this.workerOps = tableOf(extensions.map((each) => each.workerOps));
+  }
+
+  /** Whether the scheduler itself answers this operation. */
+  isOwnRequest(op: string): boolean {
+    return this.rpc.has(op);
   }
 
   /** @throws PythonException when there is no such operation; so do the others */
@@ -40,29 +54,31 @@ export class Operations {
         `The '${op}' handler has been explicitly disallowed in Scheduler, possibly due to security concerns.`,
       );
     }
-    return this.rpc.get(op) ?? unknown(op);
+    return this.rpc.get(op) ?? this.added?.request(op) ?? unknown(op);
   }
 
   clientOp(op: string, message: Fields, client: DaskClient, context: DaskContext): void {
-    (this.clientOps.get(op) ?? unknown(op))(message, client, context);
+    (this.clientOps.get(op) ?? this.added?.clientOp(op) ?? unknown(op))(message, client, context);
   }
 
   workerOp(op: string, message: Fields, worker: DaskWorker, context: DaskContext): void {
-    (this.workerOps.get(op) ?? unknown(op))(message, worker, context);
+    (this.workerOps.get(op) ?? this.added?.workerOp(op) ?? unknown(op))(message, worker, context);
   }
 
   /** Hooks of the extensions, for the plugin. */
   get hooks(): ExtensionHooks {
-    const steps = this.extensions.flatMap(({ hooks }) => hooks?.taskTransition ?? []);
-    const removals = this.extensions.flatMap(({ hooks }) => hooks?.workerRemoved ?? []);
-    return {
-      taskTransition: (...args) => {
-        for (const hook of steps) hook(...args);
-      },
-      workerRemoved: (...args) => {
-        for (const hook of removals) hook(...args);
-      },
-    };
+    const merged = HOOK_NAMES.flatMap((name) => {
+      const hooks = this.extensions.flatMap((each) => {
+        const hook = each.hooks?.[name];
+        return hook === undefined ? [] : [hook as AnyHook];
+      });
+      if (hooks.length === 0) return [];
+      const call: AnyHook = (...args) => {
+        for (const hook of hooks) hook(...args);
+      };
+      return [[name, call] as const];
+    });
+    return Object.fromEntries(merged);
   }
 
   /** Pickled plugins that extensions need on a worker of this kind, by name. */
@@ -84,6 +100,8 @@ export class Operations {
     for (const extension of this.extensions) extension.close?.();
   }
 }
+
+type AnyHook = (...args: unknown[]) => void;
 
 function tableOf<T>(
   tables: readonly (Readonly<Record<string, T>> | undefined)[],

@@ -20,6 +20,15 @@ export interface DaskOptions {
   readonly python?: string;
   /** Milliseconds that reading one graph may take. */
   readonly pythonTimeoutMs: number;
+  /** How many Pythons may read graphs at the same time, each for one client. */
+  readonly pythonProcesses: number;
+  /** Bytes that each of them may use; default: half of the memory of the machine or container. */
+  readonly pythonMemoryBytes?: number;
+  /**
+   * Whether clients may run Python of theirs beside the scheduler: `run_on_scheduler`, plugins of the
+   * scheduler, `performance_report`.
+   */
+  readonly schedulerPython: boolean;
   /**
    * Port of the page that clients link to as the dashboard; any when it is taken or 0, none when -1.
    * Default: 8787, and -1 with a `tls://` address. When it is named there, the page is encrypted as well
@@ -65,6 +74,9 @@ export const DASK_OPTIONS_SCHEMA = {
     schedulerFile: text,
     python: text,
     pythonTimeoutMs: milliseconds(1000, 600_000),
+    pythonProcesses: { type: 'integer', minimum: 1, default: 4 },
+    pythonMemoryBytes: { type: 'integer', minimum: 2 ** 28 },
+    schedulerPython: { type: 'boolean', default: true },
     statusPort: { type: 'integer', minimum: -1, maximum: 65_535 },
     statusHost: text,
     blockedHandlers: { type: 'array', items: text, default: [] },

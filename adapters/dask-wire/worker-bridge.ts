@@ -91,6 +91,10 @@ export class WorkerBridge implements DaskWorker, ChannelHandlers {
     this.comm.send(...messages);
   }
 
+  hold(isHeld: boolean): void {
+    this.comm.hold(isHeld);
+  }
+
   /** The worker lives. It tells so on a connection of its own. */
   heartbeat(request: Fields): void {
     if (isFields(request['metrics'])) this.metrics = request['metrics'];

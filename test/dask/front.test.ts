@@ -20,10 +20,22 @@ describe('requests', () => {
     expect(text).toContain('make_coffee');
   });
 
-  it('that need Python in the scheduler are refused by the name of the feature', async () => {
-    await expect(bench.call('run_function', { function: new Uint8Array() })).rejects.toThrow(
-      /run_on_scheduler/,
+  it('that need the dashboard are refused by the name of the feature', async () => {
+    await expect(bench.call('eventstream')).rejects.toThrow(/dashboard/);
+  });
+
+  it('for Python beside the scheduler are refused when the operator does not allow it', async () => {
+    const strict = await DaskBench.start({}, undefined, { schedulerPython: false });
+    const refused = /run_on_scheduler.*switched off.*--no-scheduler-python/;
+    await expect(strict.call('run_function', { function: new Uint8Array() })).rejects.toThrow(
+      refused,
     );
+    const plugin = strict.call('register_scheduler_plugin', {
+      plugin: new Uint8Array(),
+      name: 'a',
+    });
+    await expect(plugin).rejects.toThrow(/switched off/);
+    await strict.close();
   });
 
   it('follow one another on one connection, and end with it', async () => {

@@ -90,6 +90,24 @@ class Poison:
         return os._exit, (3,)
 
 
+class PoisonOnce:
+    """Ends the first process that unpickles it."""
+
+    def __reduce__(self):
+        import tempfile
+
+        name = tempfile.mktemp()
+        code = f"import os\nif not os.path.exists({name!r}):\n open({name!r}, 'w').close()\n os._exit(3)"
+        return exec, (code,)
+
+
+class Hungry:
+    """Takes 800 MiB, for longer than any test."""
+
+    def __reduce__(self):
+        return exec, ("import time\ntaken = bytearray(b'1') * (800 * 2**20)\ntime.sleep(600)",)
+
+
 class Slow:
     def __reduce__(self):
         import time
@@ -122,6 +140,8 @@ def messages():
     yield opaque(Poison())
     yield opaque(Slow())
     yield opaque(Broken())
+    yield opaque(PoisonOnce())
+    yield opaque(Hungry())
 
 
 for message in messages():

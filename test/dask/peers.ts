@@ -31,13 +31,15 @@ export class DaskBench {
   /**
    * @param config - section `scheduler`
    * @param python - for graphs that only Python can read; default: one that is found
+   * @param more - options of the plugin
    */
-  static async start(config: object = {}, python?: string): Promise<DaskBench> {
+  static async start(config: object = {}, python?: string, more: object = {}): Promise<DaskBench> {
     const scheduler = await createScheduler({
       config: { scheduler: { validate: true, ...config } },
       log: { debug: ignore, info: ignore, warn: ignore, error: ignore },
     });
-    const options = { address: 'tcp://127.0.0.1:0', ...(python === undefined ? {} : { python }) };
+    const named = python === undefined ? {} : { python };
+    const options = { address: 'tcp://127.0.0.1:0', ...named, ...more };
     await scheduler.addPlugin('dask', { options });
     return new DaskBench(scheduler, String(scheduler.command('dask.address')));
   }

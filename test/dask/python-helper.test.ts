@@ -17,7 +17,17 @@ import { findDaskPython, skipReason } from './pythons.ts';
 
 const python = findDaskPython();
 const MAKE_GRAPHS = fileURLToPath(new URL('./make_graphs.py', import.meta.url));
-const NAMES = ['chained', 'array', 'annotated', 'many', 'deadly', 'slow', 'broken'] as const;
+const NAMES = [
+  'chained',
+  'array',
+  'annotated',
+  'many',
+  'deadly',
+  'slow',
+  'broken',
+  'deadlyOnce',
+  'hungry',
+] as const;
 
 const ignore = () => undefined;
 const silent = { debug: ignore, info: ignore, warn: ignore, error: ignore };
@@ -103,8 +113,8 @@ describe.skipIf(python === undefined)(`graphs read by Python${skipReason(python)
     expect(functions.size).toBe(1);
   });
 
-  it('graphs that are asked for together are answered in their order', async () => {
-    const unpacker = anUnpacker();
+  it('graphs that one process reads are answered in their order', async () => {
+    const unpacker = anUnpacker({ processesMax: 1 });
     const order: string[] = [];
     await Promise.all(
       (['array', 'chained', 'annotated'] as const).map(async (name) => {
@@ -117,13 +127,46 @@ describe.skipIf(python === undefined)(`graphs read by Python${skipReason(python)
   });
 
   it('a graph that kills the process fails, and those behind it do not', async () => {
-    const unpacker = anUnpacker();
+    const unpacker = anUnpacker({ processesMax: 1 });
     const before = unpacker.unpack(graphs.array);
     const deadly = unpacker.unpack(graphs.deadly);
     const behind = unpacker.unpack(graphs.annotated);
     await expect(deadly).rejects.toMatchObject({ code: 'ERR_CLOSED', data: { code: 3 } });
     expectComplete(await before);
     expect((await behind).tasks.length).toBeGreaterThan(0);
+  });
+
+  it('a graph on which a process dies is tried once more in a fresh one', async () => {
+    const warnings: string[] = [];
+    const unpacker = anUnpacker({
+      log: { ...silent, warn: (_, text = '') => warnings.push(text) },
+    });
+    await unpacker.packages();
+    const { pid } = unpacker;
+    // It was read at the second time; that it says nothing useful is another matter.
+    await expect(unpacker.unpack(graphs.deadlyOnce)).rejects.toMatchObject({
+      code: 'ERR_GRAPH_INVALID',
+    });
+    expect(warnings).toEqual([expect.stringMatching(/died \(exit code 3\).*tried once more/)]);
+    expect(unpacker.pid).not.toBe(pid);
+  });
+
+  it('a graph that takes long does not delay those of others', async () => {
+    const unpacker = anUnpacker({ processesMax: 2 });
+    const slow = unpacker.unpack(graphs.slow);
+    const other = unpacker.unpack(graphs.array);
+    expectComplete(await other);
+    unpacker.close();
+    await expect(slow).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+  });
+
+  it('a graph that needs more memory than a process may use fails with that reason', async () => {
+    const unpacker = anUnpacker({ memoryLimitBytes: 500 * 2 ** 20 });
+    await expect(unpacker.unpack(graphs.hungry)).rejects.toMatchObject({
+      code: 'ERR_CLOSED',
+      message: expect.stringContaining('more than 500 MiB of memory') as string,
+    });
+    expectComplete(await unpacker.unpack(graphs.array));
   });
 
   it('an exception in Python is handed on as it was', async () => {
@@ -138,7 +181,7 @@ describe.skipIf(python === undefined)(`graphs read by Python${skipReason(python)
   });
 
   it('a graph that takes too long fails, and the next one does not', async () => {
-    const unpacker = anUnpacker({ timeoutMs: 5000 });
+    const unpacker = anUnpacker({ timeoutMs: 5000, processesMax: 1 });
     const slow = unpacker.unpack(graphs.slow);
     const behind = unpacker.unpack(graphs.array);
     await expect(slow).rejects.toMatchObject({ code: 'ERR_TIMEOUT' });
@@ -220,6 +263,20 @@ describe.skipIf(python === undefined)('the choice of a Python', () => {
       'python',
     ]);
     expect(pythonCommands('uv run python', environment)).toEqual([['uv', 'run', 'python']]);
+  });
+});
+
+describe('without any Python', () => {
+  it('the start of the scheduler tells what will not work', async () => {
+    const warnings: string[] = [];
+    const unpacker = anUnpacker({
+      commands: [['no-such-python'], ['false']],
+      log: { ...silent, warn: (_, text = '') => warnings.push(text) },
+    });
+    await unpacker.checkPythons();
+    expect(warnings).toEqual([
+      expect.stringMatching(/no-such-python, false.*graphs of clients.*run_on_scheduler.*--python/),
+    ]);
   });
 });
 

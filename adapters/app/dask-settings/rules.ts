@@ -91,6 +91,7 @@ export const RULES: readonly Rule[] = [
   rule('scheduler.locks.lease-validation-interval', 'dask.leaseCheckIntervalMs', milliseconds),
   rule('scheduler.contact-address', 'dask.contactAddress', text),
   rule('scheduler.blocked-handlers', 'dask.blockedHandlers', texts),
+  rule('scheduler.pickle', 'dask.schedulerPython', flag),
   rule('adaptive.target-duration', 'dask.targetDurationMs', milliseconds),
   rule('comm.socket-backlog', 'dask.socketBacklog', whole(1, 1_000_000)),
   rule('comm.timeouts.connect', 'dask.connectTimeoutMs', milliseconds),

@@ -26,6 +26,24 @@ export interface HelperEvents {
   ended(reason: YardmasterError): void;
 }
 
+/** What a process is for. */
+export interface HelperRole {
+  /** File or folder that Python runs. */
+  readonly program: string;
+  readonly parameters?: readonly string[];
+  /** In messages. */
+  readonly name: string;
+  /** In messages, before "a Python with dask and distributed". */
+  readonly purpose: string;
+}
+
+/** Reads graphs. */
+export const GRAPH_READER: HelperRole = {
+  program: PROGRAM,
+  name: 'the Python helper',
+  purpose: 'Graphs of clients from 2023.4 on, arrays and data frames need',
+};
+
 /** Starts with its construction. */
 export class HelperProcess {
   private readonly child: ChildProcessWithoutNullStreams;
@@ -38,9 +56,11 @@ export class HelperProcess {
   constructor(
     private readonly command: readonly [string, ...string[]],
     private readonly events: HelperEvents,
+    private readonly role: HelperRole = GRAPH_READER,
   ) {
     const [program, ...args] = command;
-    this.child = spawn(program, [...args, PROGRAM], { stdio: 'pipe', windowsHide: true });
+    const parameters = [...args, role.program, ...(role.parameters ?? [])];
+    this.child = spawn(program, parameters, { stdio: 'pipe', windowsHide: true });
     this.reader = new FrameReader((frames) => this.receive(frames));
     this.child.stdout.on('data', (chunk: Buffer) => this.read(chunk));
     this.listenToErrors();
@@ -75,7 +95,7 @@ export class HelperProcess {
       this.reader.push(chunk);
     } catch (cause) {
       this.kill();
-      const message = 'the Python helper answered with something that is no message';
+      const message = `${this.role.name} answered with something that is no message`;
       this.end(new YardmasterError('ERR_PROTOCOL', message, {}, { cause }));
     }
   }
@@ -110,19 +130,21 @@ export class HelperProcess {
   }
 
   private cannotStart(cause: Error): YardmasterError {
-    const message = `cannot start the Python helper with "${this.command.join(' ')}": ${cause.message}. Graphs of this kind need a Python with dask and distributed, as the clients and workers have it; name it with the option "python" (--python)`;
+    const { name, purpose } = this.role;
+    const message = `cannot start ${name} with "${this.command.join(' ')}": ${cause.message}. ${purpose} a Python with dask and distributed, as the clients and workers have it; name it with the option "python" (--python)`;
     return new YardmasterError('ERR_CONNECT', message, { command: this.command }, { cause });
   }
 
   private died(code: number | null, signal: NodeJS.Signals | null): YardmasterError {
+    const { name, purpose } = this.role;
     const how = signal ?? `exit code ${String(code)}`;
     const said = this.lastWords.trim();
     const words = said === '' ? '' : `; the last it said: ${said}`;
     const data = { code, signal, stderr: said };
     if (this.isReady) {
-      return new YardmasterError('ERR_CLOSED', `the Python helper died (${how})${words}`, data);
+      return new YardmasterError('ERR_CLOSED', `${name} died (${how})${words}`, data);
     }
-    const message = `the Python helper of "${this.command.join(' ')}" ended before it was ready (${how}). It needs dask and distributed, as the clients and workers have them; name such a Python with the option "python" (--python)${words}`;
+    const message = `${name} of "${this.command.join(' ')}" ended before it was ready (${how}). ${purpose} a Python with dask and distributed, as the clients and workers have them; name it with the option "python" (--python)${words}`;
     return new YardmasterError('ERR_CONNECT', message, data);
   }
 }

@@ -33,8 +33,10 @@ op "packages": no fields; gives {"packages": {name: version}}, those that Dask c
 op "inspect": {"value": object, "attributes": [names]} gives {"type", "module", "attributes": {...}}.
 
 op "upload": {"plugin": pickle of a SchedulerUploadFile, "folder"} puts its file into the folder and
-  imports it, if it wants that, and gives {"uploaded": true}; {"uploaded": false, "type"} for any other
-  object. Later requests name the "folder", from which modules are then imported as well.
+  gives {"uploaded": true, "filename", "load": whether it is to be imported}; {"uploaded": false} for any
+  other object. Later requests name the "folder", from which modules are then imported as well.
+
+op "import": {"folder", "filename"} imports the modules of that file, again if they were imported before.
 
 op "shuffle-run": {"task": run specification of the barrier of a P2P shuffle, "workers": addresses,
   "placed": [[output partition, address]], "run_id", "span_id"} gives {"shuffle_id", "worker_for":
@@ -49,6 +51,7 @@ import pickle
 import signal
 import struct
 import sys
+import time
 from types import FunctionType
 
 PICKLED, SERIALIZED, CALL = 0, 1, 2
@@ -56,6 +59,10 @@ PICKLED, SERIALIZED, CALL = 0, 1, 2
 #: An answer ends when it has this many tasks or bytes, so that the reader can begin with it.
 CHUNK_TASKS = 2_000
 CHUNK_NBYTES = 4 * 2**20
+
+#: Exit code of a process that used too much memory, and seconds between two looks at that.
+OUT_OF_MEMORY = 77
+MEMORY_INTERVAL = 0.05
 
 #: Shorter frames are not worth a look whether they were sent already.
 SHARED_NBYTES_MIN = 64
@@ -71,6 +78,9 @@ def main() -> None:
 
     # Ctrl-C is meant for the scheduler, which ends this process when it is done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Modules of users must not be hidden by the files of this folder.
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [path for path in sys.path if path != here]
     # Late, so that what goes wrong here is told on standard error only.
     import dask
     import dask.highlevelgraph
@@ -83,6 +93,8 @@ def main() -> None:
         "dask": dask.__version__,
         "distributed": distributed.__version__,
     }
+    if len(sys.argv) > 1:
+        limit_memory(int(sys.argv[1]))
     write(answers, {"ready": True, "versions": versions})
     answers.flush()
     while True:
@@ -94,6 +106,28 @@ def main() -> None:
         except BrokenPipeError:
             return
         answers.flush()
+
+
+def limit_memory(limit) -> None:
+    """Ends the process when it uses more than so many bytes."""
+    import threading
+
+    import psutil
+
+    process = psutil.Process()
+
+    def watch():
+        while True:
+            if process.memory_info().rss > limit:
+                os.write(
+                    2,
+                    f"a graph needed more than {limit / 2**20:.0f} MiB of memory to be read; "
+                    'the option "pythonMemoryBytes" allows more\n'.encode(),
+                )
+                os._exit(OUT_OF_MEMORY)
+            time.sleep(MEMORY_INTERVAL)
+
+    threading.Thread(target=watch, name="memory", daemon=True).start()
 
 
 def answer(frames, answers) -> None:
@@ -118,6 +152,8 @@ def answer(frames, answers) -> None:
             write(answers, {"id": id, **inspect_value(request)})
         elif op == "upload":
             write(answers, {"id": id, **upload(request)})
+        elif op == "import":
+            write(answers, {"id": id, **import_again(request)})
         elif op == "shuffle-run":
             write(answers, {"id": id, **shuffle_run(request)})
         else:
@@ -140,18 +176,22 @@ def get_packages():
 
 def upload(request):
     from distributed.protocol.pickle import loads
-    from distributed.utils import import_file
 
     plugin = loads(request["plugin"])
     if type(plugin).__name__ != "SchedulerUploadFile":
-        return {"uploaded": False, "type": type(plugin).__name__}
+        return {"uploaded": False}
     path = os.path.join(request["folder"], os.path.basename(plugin.filename))
     data = plugin.data
     with open(path, "wb") as file:
         file.write(data.encode() if isinstance(data, str) else data)
-    if plugin.load:
-        import_file(path)
-    return {"uploaded": True}
+    return {"uploaded": True, "filename": os.path.basename(path), "load": bool(plugin.load)}
+
+
+def import_again(request):
+    from distributed.utils import import_file
+
+    import_file(os.path.join(request["folder"], request["filename"]))
+    return {}
 
 
 # ---- graphs ------------------------------------------------------------------------------------

@@ -5,13 +5,21 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { isMaterialized, unpackMaterialized, type GraphMessage } from './materialized.ts';
-import { PythonHelper, type HelperAnswer, type HelperOptions } from './python-helper.ts';
+import { HelperPool } from './helper-pool.ts';
+import { findPythons, nothingWorksWithout } from './python-commands.ts';
+import type { HelperAnswer, HelperOptions, PythonCommand } from './python-helper.ts';
 import { assembleGraph } from './unpack-answers.ts';
 import type { GraphContext, UnpackedGraph } from './unpacked.ts';
 
 export type { GraphMessage } from './materialized.ts';
-export { isNamed, pythonCommands } from './python-commands.ts';
-export type { HelperAnswer, HelperOptions, PythonCommand, PythonFailure } from './python-helper.ts';
+export { defaultMemoryBytes, isNamed, pythonCommands } from './python-commands.ts';
+export type {
+  HelperAnswer,
+  HelperOptions,
+  PythonCommand,
+  PythonFailure,
+  PythonLimits,
+} from './python-helper.ts';
 export { isCallSpec, type CallSpec, type GraphContext, type UnpackedGraph } from './unpacked.ts';
 
 /** Fields of a client's message that describe the tasks; the rest need not go to Python. */
@@ -19,15 +27,16 @@ const GRAPH_FIELDS = ['hlg', 'graph_header', 'graph_frames', 'expr_ser', 'keys',
 
 /** Reads what clients submit, with the help of Python where it must be. */
 export class GraphUnpacker {
-  private readonly helper: PythonHelper;
+  private readonly helper: HelperPool;
   /** Where files of clients are. */
-  private folder: string | undefined;
+  private folder: Promise<string> | undefined;
+  private folderName: string | undefined;
 
   constructor(
-    options: HelperOptions,
+    private readonly options: HelperOptions,
     private readonly context: GraphContext,
   ) {
-    this.helper = new PythonHelper(options);
+    this.helper = new HelperPool(options);
   }
 
   /** Versions of python, dask and distributed that the helper has; empty before it was needed. */
@@ -104,27 +113,62 @@ export class GraphUnpacker {
     };
   }
 
+  /** Warns when no Python has dask and distributed, with what will not work. */
+  async checkPythons(): Promise<void> {
+    const { commands, log } = this.options;
+    const found = await findPythons(commands);
+    if (found.length === 0) log.warn({ commands }, nothingWorksWithout(commands));
+  }
+
   /**
-   * Gives the helper a file of a client, which its later graphs may import.
+   * The Python that reads graphs, which is started for that if there is none yet.
+   * @throws YardmasterError `ERR_CONNECT` when there is none
+   */
+  pythonCommand(): Promise<PythonCommand> {
+    return this.helper.command();
+  }
+
+  /** The folder of files of clients, from which later graphs may import. It ends with the scheduler. */
+  uploads(): Promise<string> {
+    this.folder ??= mkdtemp(join(tmpdir(), 'yardmaster-uploads-')).then((name) => {
+      this.folderName = name;
+      return name;
+    });
+    return this.folder;
+  }
+
+  /**
+   * Gives the readers a file of a client, which later graphs may import.
    * @param plugin - pickle of the plugin that carries it
-   * @returns the type of the plugin when it is another one, which was not run; undefined otherwise
+   * @returns which file; undefined when it is another plugin, which was not run
    * @throws YardmasterError as `PythonHelper.ask`
    */
-  async upload(plugin: Uint8Array): Promise<string | undefined> {
-    this.folder ??= await mkdtemp(join(tmpdir(), 'yardmaster-uploads-'));
-    const message = await this.askOne({ op: 'upload', plugin, folder: this.folder });
-    return message['uploaded'] === true ? undefined : String(message['type']);
+  async upload(plugin: Uint8Array): Promise<UploadedFile | undefined> {
+    const folder = await this.uploads();
+    const { uploaded, filename, load } = await this.askOne({ op: 'upload', plugin, folder });
+    if (uploaded !== true) return undefined;
+    const file = { filename: String(filename), load: load === true };
+    await this.importFile(file);
+    return file;
+  }
+
+  /** Has all readers import a file that lies in the folder, also when they have imported it before. */
+  async importFile({ filename, load }: UploadedFile): Promise<void> {
+    if (!load) return;
+    const folder = await this.uploads();
+    await this.helper.askAll({ op: 'import', filename, folder });
   }
 
   /** Ends the helper; what is on its way fails. */
   close(): void {
     this.helper.close();
-    if (this.folder !== undefined) rmSync(this.folder, { recursive: true, force: true });
+    const { folderName } = this;
+    if (folderName !== undefined) rmSync(folderName, { recursive: true, force: true });
   }
 
   private async unpackWithPython(message: GraphMessage): Promise<UnpackedGraph> {
     const request: Record<string, unknown> = { op: 'unpack' };
-    if (this.folder !== undefined) request['folder'] = this.folder;
+    if (this.folder !== undefined) request['folder'] = await this.folder;
     for (const field of GRAPH_FIELDS) {
       if (message[field] !== undefined) request[field] = message[field];
     }
@@ -135,6 +179,13 @@ export class GraphUnpacker {
     const [answer] = await this.helper.ask(request);
     return (answer as HelperAnswer).message;
   }
+}
+
+/** A file of a client, in the folder for them. */
+export interface UploadedFile {
+  readonly filename: string;
+  /** It is a module, which is imported at once. */
+  readonly load: boolean;
 }
 
 /** A P2P shuffle that begins, or begins anew. */

@@ -1,10 +1,15 @@
 /** Asks a Python process, which is started when it is needed and replaced when it dies. */
 import { YardmasterError, type Clock, type Logger, type Timer } from '../../../core/api/index.ts';
-import { HelperProcess } from './helper-process.ts';
+import { GRAPH_READER, HelperProcess, type HelperEvents } from './helper-process.ts';
 import { isRecord } from './unpacked.ts';
 
 /** A program and arguments for it. */
 export type PythonCommand = readonly [string, ...string[]];
+
+/** What the Pythons that read graphs may use; see {@link HelperOptions}. */
+export type PythonLimits = Required<
+  Pick<HelperOptions, 'timeoutMs' | 'processesMax' | 'memoryLimitBytes'>
+>;
 
 /** How a helper is run. */
 export interface HelperOptions {
@@ -15,6 +20,10 @@ export interface HelperOptions {
   readonly commands: readonly PythonCommand[];
   /** Milliseconds that one request may take, the start of the process included. Infinity: any time. */
   readonly timeoutMs: number;
+  /** Processes that may read at the same time. Default 4. */
+  readonly processesMax?: number;
+  /** Bytes that each may use. Default: any. */
+  readonly memoryLimitBytes?: number;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -38,13 +47,15 @@ interface Request {
   readonly id: number;
   readonly message: Readonly<Record<string, unknown>>;
   readonly answers: HelperAnswer[];
+  /** A process died while it was working on this. */
+  hasKilled: boolean;
   readonly resolve: (answers: readonly HelperAnswer[]) => void;
   readonly reject: (reason: YardmasterError) => void;
 }
 
 /**
- * Requests are answered one by one, in their order. When the process dies over one, this one fails and
- * the others go to the next process.
+ * Requests are answered one by one, in their order. When the process dies over one, it is tried once more
+ * in a fresh process; when that dies, too, this one fails and the others go to the next process.
  */
 export class PythonHelper {
   private process: HelperProcess | undefined;
@@ -67,6 +78,11 @@ export class PythonHelper {
 
   /** What the process has; empty before it is ready. */
   versions: Readonly<Record<string, unknown>> = {};
+
+  /** The Python that has served; undefined before one has. */
+  get command(): PythonCommand | undefined {
+    return this.isReady ? this.candidates[0] : undefined;
+  }
 
   /** Of the running process, if there is one. */
   get pid(): number | undefined {
@@ -100,7 +116,14 @@ export class PythonHelper {
         return;
       }
       const id = ++this.count;
-      const request: Request = { id, message: { ...message, id }, answers: [], resolve, reject };
+      const request: Request = {
+        id,
+        message: { ...message, id },
+        answers: [],
+        hasKilled: false,
+        resolve,
+        reject,
+      };
       this.requests.push(request);
       if (this.process === undefined) this.start();
       else if (this.isReady) this.send(this.process, request);
@@ -126,7 +149,9 @@ export class PythonHelper {
     if (command === undefined) return;
     const { log } = this.options;
     this.isReady = false;
-    const process = new HelperProcess(command, {
+    const { memoryLimitBytes } = this.options;
+    const parameters = memoryLimitBytes === undefined ? [] : [String(memoryLimitBytes)];
+    const events: HelperEvents = {
       ready: (versions) => {
         if (this.process !== process || this.passOver(process, command, versions)) return;
         this.isReady = true;
@@ -142,7 +167,8 @@ export class PythonHelper {
       ended: (reason) => {
         if (this.process === process) this.bury(reason);
       },
-    });
+    };
+    const process = new HelperProcess(command, events, { ...GRAPH_READER, parameters });
     this.process = process;
   }
 
@@ -212,13 +238,29 @@ export class PythonHelper {
     this.isReady = false;
     this.timer?.cancel();
     if (!wasReady && this.tryNext(reason)) return;
+    if (wasReady && this.retry(reason)) return;
     const failed = this.requests.splice(0, wasReady ? 1 : this.requests.length);
     const told = { err: reason, requests: failed.length };
     if (failed.length > 0) this.options.log.error(told, reason.message);
     else this.options.log.warn(told, reason.message);
     for (const { reject } of failed) reject(wasReady ? reason : this.allReasons(reason));
     if (!wasReady) this.startOver();
-    // What was answered in part is answered anew.
+    this.restart();
+  }
+
+  /** Whether the request on which the process died is tried once more. */
+  private retry(reason: YardmasterError): boolean {
+    const [request] = this.requests;
+    if (request === undefined || request.hasKilled || reason.code === 'ERR_TIMEOUT') return false;
+    request.hasKilled = true;
+    const text = `${reason.message}; the graph is tried once more in a fresh process`;
+    this.options.log.warn({ err: reason }, text);
+    this.restart();
+    return true;
+  }
+
+  /** What was answered in part is answered anew. */
+  private restart(): void {
     for (const { answers } of this.requests) answers.length = 0;
     if (this.requests.length === 0) return;
     this.start();

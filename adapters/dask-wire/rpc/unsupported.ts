@@ -1,12 +1,9 @@
-/** What would need Python in the process of the scheduler. Each says so by its name. */
+/** What belongs to the dashboard. Each says so by its name. */
 import type { RpcTable } from '../context.ts';
 import { PythonException } from '../py-errors.ts';
 
 const FEATURES: Readonly<Record<string, string>> = {
-  run_function: 'run_on_scheduler',
-  unregister_scheduler_plugin: 'plugins of the scheduler in Python (unregister_scheduler_plugin)',
   feed: 'the feed of progress bars and dashboards (feed)',
-  performance_report: 'performance_report',
   get_profile_metadata: 'the dashboard',
   eventstream: 'the dashboard',
 };
@@ -18,7 +15,7 @@ export const UNSUPPORTED: RpcTable = Object.fromEntries(
     () => {
       throw new PythonException(
         'NotImplementedError',
-        `${feature} runs Python inside the scheduler, and Yardmaster's scheduler has none; see docs/dask.md`,
+        `${feature} needs the dashboard of Dask's scheduler, which Yardmaster does not have; see docs/dask.md`,
       );
     },
   ]),

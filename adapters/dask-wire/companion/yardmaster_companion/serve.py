@@ -1,0 +1,173 @@
+"""Takes what the scheduler asks for, and runs it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import threading
+
+from .channel import Channel
+
+logger = logging.getLogger("distributed.scheduler")
+
+
+def serve() -> None:
+    channel = Channel()
+    # Ctrl-C is meant for the scheduler, which ends this process when it is done.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Late, so that what goes wrong here is told on standard error only.
+    import dask
+    import distributed
+    import distributed.scheduler
+
+    versions = {
+        "python": "%d.%d.%d" % sys.version_info[:3],
+        "dask": dask.__version__,
+        "distributed": distributed.__version__,
+    }
+    log_through(channel)
+    asyncio.run(Service(channel).run(versions))
+    # Threads that plugins have left behind must not keep the process alive.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+class ChannelHandler(logging.Handler):
+    """Log entries go to the log of the scheduler."""
+
+    def __init__(self, channel):
+        super().__init__()
+        self.channel = channel
+
+    def emit(self, record):
+        text = record.getMessage()
+        if record.exc_info:
+            text += "\n" + logging.Formatter().formatException(record.exc_info)
+        self.channel.tell(
+            "companion.log", level=record.levelno, logger=record.name, text=text
+        )
+
+
+def log_through(channel) -> None:
+    """In the place of what writes to standard error; levels stay as Dask's configuration has them."""
+    handler = ChannelHandler(channel)
+    loggers = [logging.getLogger(name) for name in logging.root.manager.loggerDict]
+    for each in [logging.root, *loggers]:
+        for old in list(each.handlers):
+            if type(old) is logging.StreamHandler:
+                each.removeHandler(old)
+                each.addHandler(handler)
+    if handler not in logging.root.handlers:
+        logging.root.addHandler(handler)
+
+
+class Service:
+    """Answers requests. They begin in their order; those that wait for something overlap."""
+
+    def __init__(self, channel):
+        self.channel = channel
+        #: Coroutines in progress: asyncio keeps only weak references.
+        self.running = set()
+        self.operations = {
+            "configure": self.configure,
+            "run": self.run_function,
+            "register": self.register,
+            "unregister": self.unregister,
+            "report": self.performance_report,
+            "handle": self.handle,
+            "upload": self.upload,
+            "close": self.close,
+        }
+
+    async def run(self, versions) -> None:
+        from .facade import SchedulerFacade
+        from .hooks import Hooks
+
+        loop = asyncio.get_running_loop()
+        self.scheduler = SchedulerFacade(self.channel)
+        self.hooks = Hooks(self.scheduler)
+        self.ended = asyncio.Event()
+
+        def read():
+            try:
+                self.channel.read_all(
+                    lambda message: loop.call_soon_threadsafe(self.take, message)
+                )
+            finally:
+                # The scheduler is gone: nothing that still runs here is of use to anyone, even if it
+                # does not give up the main thread.
+                os._exit(0)
+
+        threading.Thread(target=read, name="channel", daemon=True).start()
+        self.channel.send({"ready": True, "versions": versions})
+        await self.ended.wait()
+
+    def take(self, message) -> None:
+        op = message.pop("op")
+        if op == "events":
+            self.hooks.handle(message["events"])
+            self.channel.send({"acknowledged": len(message["events"])})
+            return
+        if op == "stream":
+            self.scheduler._stream_message(message)
+            return
+        id = message.pop("id")
+        task = asyncio.ensure_future(self.answer(id, self.operations[op], message))
+        self.running.add(task)
+        task.add_done_callback(self.running.discard)
+
+    async def answer(self, id, operation, fields) -> None:
+        from distributed.core import error_message
+
+        self.scheduler._forget_views()
+        try:
+            self.channel.send({"id": id, "result": await operation(**fields)})
+        except Exception as error:
+            self.channel.send({"id": id, "error": error_message(error, status="uncaught-error")})
+        except BaseException as error:  # SystemExit of user code does not end this process
+            wrapped = RuntimeError(f"it ended with {type(error).__name__}: {error}")
+            self.channel.send({"id": id, "error": error_message(wrapped, status="uncaught-error")})
+        if operation == self.close:
+            self.ended.set()
+
+    async def configure(self, fields):
+        """What stays the same: address, id, and the folder for files."""
+        self.scheduler._configure(fields)
+
+    async def run_function(self, function, args=(), kwargs=None, wait=True):
+        from distributed.scheduler import Scheduler
+
+        return await Scheduler.run_function(
+            self.scheduler, None, function=function, args=args, kwargs=kwargs, wait=wait
+        )
+
+    async def register(self, plugin, name=None, idempotent=None):
+        from distributed.protocol.pickle import loads
+
+        plugin = loads(plugin)
+        if idempotent is None:
+            idempotent = getattr(plugin, "idempotent", False)
+        await self.scheduler.register_scheduler_plugin(plugin, name=name, idempotent=idempotent)
+
+    async def unregister(self, name):
+        await self.scheduler.unregister_scheduler_plugin(name)
+
+    async def performance_report(self, **fields):
+        from distributed.scheduler import Scheduler
+
+        return await Scheduler.performance_report(self.scheduler, **fields)
+
+    async def handle(self, handler, fields):
+        return await self.scheduler._handle_request(handler, dict(fields))
+
+    async def upload(self, filename, load):
+        self.scheduler._import_upload(filename, load)
+
+    async def close(self):
+        """The scheduler closes."""
+        await self.hooks.before_close()
+        await self.hooks.close()

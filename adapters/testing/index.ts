@@ -6,6 +6,10 @@ export { SystemClock } from '../clock/system-clock.ts';
 export { VirtualClock } from '../clock/virtual-clock.ts';
 export { MsgpackCodec } from '../codec-msgpack/index.ts';
 export { inMemory, type InMemoryOptions, InMemoryTransport } from '../transport-inmemory/index.ts';
+export { drive, driveUntil, type DriveOptions } from './drive.ts';
+export { type AddressFilter, FaultyTransport, type MessageFilter } from './faulty-transport.ts';
+export { VirtualCluster, type VirtualClusterOptions } from './virtual-cluster.ts';
+export { type RunningWorker, startWorker, type StartWorkerOptions } from '../app/start-worker.ts';
 export { SocketProxy } from './socket-proxy.ts';
 export {
   type FaultProxy,

@@ -23,7 +23,7 @@ function codeOf(document: string): { files: Map<string, string>; rest: string[] 
   const rest: string[] = [];
   const text = readFileSync(join(ROOT, document), 'utf8');
   for (const [, code = ''] of text.matchAll(/^```(?:js|yaml)\n(.*?)^```$/gms)) {
-    const name = /^(?:\/\/|#) ([\w-]+\.\w+)/.exec(code)?.[1];
+    const name = /^(?:\/\/|#) ([\w-]+(?:\.\w+)+)/.exec(code)?.[1];
     if (name === undefined) rest.push(code);
     else files.set(name, code);
   }
@@ -167,6 +167,19 @@ describe('the code in', () => {
       'table-b worker-1',
       'index-a worker-0',
     ]);
+  });
+
+  test('the guide to testing a plugin runs', async () => {
+    const { files } = codeOf('docs/plugins.md');
+    files.set(
+      'tasks.js',
+      `import { defineTasks } from 'yardmaster';
+export const { square } = defineTasks(import.meta.url, { square: (x) => x * x });
+`,
+    );
+    const cwd = install('testing', files);
+    const { stdout, stderr } = await run(process.execPath, ['counter.test.js'], { cwd });
+    expect([stdout, stderr]).toEqual(['0\n', '']);
   });
 
   test('the guide to the client runs', async () => {

@@ -1,0 +1,68 @@
+import { YardmasterError } from '../../core/api/index.ts';
+import type { VirtualClock } from '../clock/virtual-clock.ts';
+
+/** How far {@link drive} goes. */
+export interface DriveOptions {
+  /** Virtual milliseconds that may pass. Default 1 000 000. */
+  readonly maxMs?: number;
+  /** Real milliseconds for which nothing may happen when no timer is left. Default 5000. */
+  readonly idleMs?: number;
+}
+
+const MAX_MS = 1_000_000;
+const IDLE_MS = 5000;
+
+/**
+ * Lets virtual time pass, timer by timer, until a promise is settled, and returns what it resolves to. Real
+ * time passes as well where something takes it: modules that are imported, files, sockets.
+ *
+ * @throws what the promise rejects with; YardmasterError `ERR_TIMEOUT` when the time is over, or when no
+ *   timer is left and nothing happens any more
+ */
+export async function drive<T>(
+  clock: VirtualClock,
+  promise: PromiseLike<T>,
+  options: DriveOptions = {},
+): Promise<T> {
+  let isSettled = false;
+  const settle = (): void => {
+    isSettled = true;
+  };
+  promise.then(settle, settle);
+  await driveUntil(clock, () => isSettled, options);
+  return promise;
+}
+
+/**
+ * As {@link drive}, until a predicate holds.
+ * @throws YardmasterError `ERR_TIMEOUT`
+ */
+export async function driveUntil(
+  clock: VirtualClock,
+  holds: () => boolean,
+  { maxMs = MAX_MS, idleMs = IDLE_MS }: DriveOptions = {},
+): Promise<void> {
+  const limitMs = clock.nowMs() + maxMs;
+  let idleSinceMs: number | undefined;
+  for (;;) {
+    await new Promise((resolve) => setImmediate(resolve));
+    if (holds()) return;
+    const { nextTimerMs } = clock;
+    if (nextTimerMs === undefined) {
+      idleSinceMs ??= performance.now();
+      if (performance.now() - idleSinceMs > idleMs) throw stuck('no timer is left', clock);
+      continue;
+    }
+    idleSinceMs = undefined;
+    if (nextTimerMs > limitMs) throw stuck(`${maxMs} ms of virtual time are over`, clock);
+    await clock.advanceToAsync(nextTimerMs);
+  }
+}
+
+function stuck(why: string, clock: VirtualClock): YardmasterError {
+  return new YardmasterError(
+    'ERR_TIMEOUT',
+    `what drive waits for did not happen: ${why}; the virtual clock stands at ${clock.nowMs()} ms`,
+    { nowMs: clock.nowMs() },
+  );
+}

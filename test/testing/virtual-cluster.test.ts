@@ -1,0 +1,149 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import {
+  drive,
+  FaultyTransport,
+  InMemoryTransport,
+  transportConformance,
+  VirtualClock,
+  VirtualCluster,
+  type VirtualClusterOptions,
+} from '../../adapters/testing/index.ts';
+import { definePlugin } from '../../core/api/index.ts';
+import { bad } from '../bad-input/fixtures/bad-tasks.js';
+
+const clusters: VirtualCluster[] = [];
+afterEach(async () => {
+  for (const cluster of clusters.splice(0)) await cluster.close();
+});
+
+async function start(options: VirtualClusterOptions = {}): Promise<VirtualCluster> {
+  const cluster = await VirtualCluster.start(options);
+  clusters.push(cluster);
+  return cluster;
+}
+
+describe('a cluster in virtual time', () => {
+  it('computes when it is driven, and an hour takes a moment', async () => {
+    let ticks = 0;
+    const plugin = definePlugin({
+      name: 'hourly',
+      apiVersion: 1,
+      setup: ({ every }) => {
+        every(60_000, () => {
+          ticks++;
+        });
+      },
+    });
+    const cluster = await start({ workers: 3, config: { scheduler: { plugins: [plugin] } } });
+    const client = await cluster.client();
+    const futures = client.map(bad.echo, [1, 2, 3]);
+    expect(await cluster.drive(client.gather(futures))).toEqual([1, 2, 3]);
+    const startMs = cluster.clock.nowMs();
+    await cluster.pass(3_600_000);
+    expect(cluster.clock.nowMs()).toBe(startMs + 3_600_000);
+    expect(ticks).toBeGreaterThanOrEqual(60);
+    expect(cluster.scheduler.cluster.workers.size).toBe(3);
+    expect(cluster.logged).toEqual([]);
+  });
+
+  it('is the same run every time', async () => {
+    const run = async (): Promise<string> => {
+      const cluster = await start({ workers: 2, delayMs: 3 });
+      const client = await cluster.client({ name: 'me' });
+      const keyed = client.map(bad.echo, [1, 2, 3, 4, 5, 6]);
+      await cluster.drive(client.gather(keyed));
+      const places = keyed.map(({ key }) => {
+        const holders = cluster.scheduler.cluster.tasks.get(key)?.whoHas.items ?? [];
+        return `${key} ${holders.map(({ name }) => name).join()}`;
+      });
+      return [...places, cluster.clock.nowMs()].join('\n');
+    };
+    expect(await run()).toBe(await run());
+  });
+
+  it('has workers of its own making', async () => {
+    const cluster = await start({ workers: 0 });
+    const worker = await cluster.startWorker({ name: 'gpu', resources: { GPU: 1 } });
+    expect(worker.name).toBe('gpu');
+    const client = await cluster.client();
+    const future = client.with({ resources: { GPU: 1 } }).submit(bad.echo, 7);
+    expect(await cluster.drive(future.result())).toBe(7);
+  });
+
+  it('says what a test waited for in vain', async () => {
+    const cluster = await start({ workers: 0 });
+    const client = await cluster.client();
+    const result = client.submit(bad.echo, 1).result();
+    result.catch(() => undefined);
+    await expect(cluster.drive(result, { maxMs: 10_000 })).rejects.toThrow(
+      '10000 ms of virtual time are over; the virtual clock stands at',
+    );
+    await expect(
+      drive(new VirtualClock(), new Promise(() => undefined), { idleMs: 20 }),
+    ).rejects.toThrow('no timer is left; the virtual clock stands at 0 ms');
+  });
+});
+
+describe('a network that fails on demand', () => {
+  it('cut: a worker whose connection breaks is replaced by the others', async () => {
+    const cluster = await start({ workers: 1 });
+    await cluster.startWorker({ name: 'second' });
+    const client = await cluster.client();
+    const before = client.map(bad.echo, [1, 2, 3, 4]);
+    await cluster.drive(client.gather(before));
+    cluster.transport.cut((address) => address !== cluster.address);
+    const after = client.with({ pure: false }).map(bad.echo, [5, 6]);
+    expect(await cluster.drive(client.gather([...before, ...after]))).toEqual([1, 2, 3, 4, 5, 6]);
+  });
+
+  it('refuse: nothing new is reached until it is restored', async () => {
+    const cluster = await start();
+    cluster.transport.refuse();
+    await expect(cluster.client()).rejects.toMatchObject({ code: 'ERR_CONNECT' });
+    cluster.transport.restore();
+    const client = await cluster.client();
+    expect(await cluster.drive(client.submit(bad.echo, 1).result())).toBe(1);
+  });
+
+  it('stall: what stands still goes on in order, and nothing is lost', async () => {
+    const cluster = await start({ workers: 2 });
+    const client = await cluster.client();
+    cluster.transport.stall();
+    const futures = client.map(bad.echo, [1, 2, 3]);
+    await cluster.pass(1000);
+    expect(cluster.scheduler.cluster.tasks.size).toBe(0);
+    cluster.transport.restore();
+    expect(await cluster.drive(client.gather(futures))).toEqual([1, 2, 3]);
+  });
+
+  it('stall for longer than the time to live: the scheduler gives the workers up', async () => {
+    const scheduler = { workerTtl: '5s' };
+    const cluster = await start({ workers: 2, config: { scheduler } });
+    cluster.transport.stall();
+    await cluster.until(() => cluster.scheduler.cluster.workers.size < 2);
+    expect(cluster.scheduler.cluster.workers.size).toBeLessThan(2);
+  });
+
+  it('cutWhen: a connection breaks at one message', async () => {
+    const cluster = await start({ workers: 1 });
+    await cluster.startWorker({ name: 'second' });
+    const client = await cluster.client();
+    cluster.transport.cutWhen(({ op }) => op === 'task-finished');
+    expect(await cluster.drive(client.submit(bad.echo, 3).result())).toBe(3);
+    expect(cluster.scheduler.cluster.workers.size).toBe(1);
+  });
+});
+
+transportConformance(
+  'a faulty transport without faults',
+  () => {
+    const clock = new VirtualClock();
+    return {
+      transport: new FaultyTransport(new InMemoryTransport(clock)),
+      listenAddress: 'inmemory://node:0',
+      vacantAddress: 'inmemory://nobody',
+      until: (holds) => clock.runUntil(holds),
+    };
+  },
+  { describe, it },
+);

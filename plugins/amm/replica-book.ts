@@ -70,7 +70,7 @@ export class ReplicaBook implements ReadonlyMap<TaskView, PendingReplicas> {
 
   /**
    * A copy is suggested that was asked for in an earlier round and is still under way. Each counts once
-   * a round. O(1) without candidates, else O(copies under way).
+   * a round. O(1) without candidates, else O(candidates + copies under way).
    *
    * @returns the worker that it is under way to; undefined when there is none (left)
    */
@@ -83,9 +83,10 @@ export class ReplicaBook implements ReadonlyMap<TaskView, PendingReplicas> {
       if (claimed?.has(worker) !== true) break;
       request.claimedBefore++;
     }
+    const named = candidates === undefined ? undefined : new Set(candidates);
     for (let index = request.claimedBefore; index < openAtStart; index++) {
       const worker = workers.items[index] as WorkerView;
-      if (claimed?.has(worker) === true || candidates?.includes(worker) === false) continue;
+      if (claimed?.has(worker) === true || named?.has(worker) === false) continue;
       if (candidates === undefined) request.claimedBefore = index + 1;
       else (request.claimed ??= new Set()).add(worker);
       return worker;

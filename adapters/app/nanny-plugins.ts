@@ -8,6 +8,7 @@ import type {
 import { type LocalEntry, LocalPlugins } from '../../core/compose/local-plugins.ts';
 import { PluginResolver } from '../../core/compose/plugin-resolver.ts';
 import { Preloads } from '../../core/compose/preloads.ts';
+import { RemotePlugins } from '../../core/compose/remote-plugins.ts';
 
 /** What a nanny is given by its configuration. */
 export interface NannyPluginsOptions {
@@ -31,12 +32,19 @@ export interface NannyOfPlugins {
 export class NannyPlugins {
   /** For the nanny to call. */
   readonly hooks: NannyHooks;
+  /** Those that clients register with the scheduler. */
+  readonly remote: RemotePlugins;
   private nanny: NannyOfPlugins | undefined;
 
   private constructor(
     private readonly plugins: LocalPlugins<NannyPluginContext, NannyHooks>,
     private readonly preloads: Preloads,
+    log: Logger,
   ) {
+    this.remote = new RemotePlugins(plugins, (error) => {
+      const why = error instanceof Error ? error.message : String(error);
+      log.error({ err: error }, `a plugin of this nanny is not there: ${why}`);
+    });
     this.hooks = {
       processStarting: (environment) => plugins.call('processStarting', environment),
       processRegistered: (address) => plugins.call('processRegistered', address),
@@ -61,7 +69,7 @@ export class NannyPlugins {
       context: (base) => ({ ...base, worker, restart: () => made.self?.nanny?.restart() }),
       onCrash: () => void made.self?.nanny?.close(),
     });
-    const self = new NannyPlugins(plugins, preloads);
+    const self = new NannyPlugins(plugins, preloads, log);
     made.self = self;
     await preloads.setUp();
     try {

@@ -186,6 +186,7 @@ function processStarter(
       log,
       stuckAfterMs: stuckAfter,
       hooks: plugins.hooks,
+      plugins: plugins.remote,
       ...(isReplaced ? {} : { rules: { attemptsMax: 0 } }),
     });
     plugins.serve(nanny);

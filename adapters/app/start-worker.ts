@@ -55,6 +55,8 @@ export interface StartWorkerOptions {
   readonly host?: string;
   /** Name of what starts another worker in its place when it restarts. Default: nothing does. */
   readonly nanny?: string;
+  /** The plugins of its nanny, which clients can register. Default: it has none. */
+  readonly nannyPlugins?: WorkerHostOptions['nannyPlugins'];
   /** Addresses of other services of its process by name, for `client.identity()`. Default none. */
   readonly services?: Readonly<Record<string, string>>;
   /** Whatever else `client.identity()` shall tell of it; plain data. Default nothing. */
@@ -172,7 +174,8 @@ function hostOptions(
   options: StartWorkerOptions,
   log: Logger,
 ): Omit<WorkerHostOptions, 'transports' | 'executor' | 'clock' | 'log'> {
-  const { name, resources, nanny, ready, plugins, folder, services, extra } = options;
+  const { name, resources, nanny, ready, plugins, folder } = options;
+  const { services, extra, nannyPlugins } = options;
   const scheme = schemeOf(scheduler);
   return {
     schedulerAddress: scheduler,
@@ -184,6 +187,7 @@ function hostOptions(
     pid: process.pid,
     versions: { node: process.versions.node },
     localDirectory: new SpillFolder(options.memory?.spillFolder).parent,
+    ...(nannyPlugins === undefined ? {} : { nannyPlugins }),
     ...(services === undefined ? {} : { services }),
     ...(extra === undefined ? {} : { extra }),
     ...(name === undefined ? {} : { name }),

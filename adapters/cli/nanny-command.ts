@@ -29,6 +29,7 @@ export async function nannyCommand(
     clock,
     log,
     hooks: plugins.hooks,
+    plugins: plugins.remote,
     ...(stuckAfter === undefined ? {} : { stuckAfterMs: stuckAfter }),
     onStderr: (text) => void process.stderr.write(text),
     onRegistered: (address) => {

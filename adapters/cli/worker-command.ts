@@ -51,7 +51,7 @@ async function supervisedCommand(
   settings: WorkerSettings,
 ): Promise<number> {
   const link = new NannyLink(new SystemClock());
-  const worker = await start(scheduler, flags, settings);
+  const worker = await start(scheduler, flags, settings, link);
   let signal: string | undefined;
   process.on('SIGTERM', () => {
     signal = 'SIGTERM';
@@ -77,6 +77,7 @@ async function start(
   scheduler: string,
   flags: WorkerFlags & LogFlags,
   settings: WorkerSettings,
+  nannyPlugins?: NannyLink,
 ): Promise<RunningWorker> {
   const { name, host } = flags;
   const { worker: configured } = settings;
@@ -90,6 +91,7 @@ async function start(
     ...(threads === undefined ? {} : { threads }),
     ...(name === undefined ? {} : { name }),
     ...(flags.supervised === true ? { nanny: `process ${process.ppid}` } : {}),
+    ...(nannyPlugins === undefined ? {} : { nannyPlugins }),
     ...(resources === undefined ? {} : { resources }),
     ...(ready === undefined ? {} : { ready }),
     ...(host === undefined ? {} : { host }),

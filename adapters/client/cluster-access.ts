@@ -287,6 +287,27 @@ export class ClusterAccess {
     await this.command('unregister-worker-plugin', { name });
   }
 
+  /**
+   * Sets a plugin up in the nannies of all workers, and of those that come later. Workers without a nanny
+   * go without it. When one nanny refuses it, none has it. Variables that it gives its process count from
+   * the next start on: {@link restartWorkers}.
+   *
+   * @returns its name, for {@link unregisterNannyPlugin}
+   * @throws RemoteError `ERR_PLUGIN_SETUP` with what the nannies said; YardmasterError `ERR_PLUGIN_LOAD`
+   */
+  async registerNannyPlugin(plugin: WorkerPluginEntry): Promise<string> {
+    const { name } = await this.command<{ readonly name: string }>(
+      'register-nanny-plugin',
+      remotePlugin(plugin),
+    );
+    return name;
+  }
+
+  /** Tears it down in all nannies. @throws RemoteError `ERR_PLUGIN_SETUP` when there is none such */
+  async unregisterNannyPlugin(name: string): Promise<void> {
+    await this.command('unregister-nanny-plugin', { name });
+  }
+
   /** The workers that `retireWorkers` would choose. */
   workersToClose(options: WorkersToCloseOptions = {}): Promise<readonly WorkerName[]> {
     return this.command('amm.workersToClose', options);

@@ -1,3 +1,5 @@
+import type { RemotePlugin, WireMessage } from '../../core/api/index.ts';
+
 /** Why a worker process is about to end, as it says itself. A crash says nothing. */
 export type LastWords =
   /** Somebody asked for it: the scheduler or the nanny. */
@@ -12,14 +14,25 @@ export type FromWorkerProcess =
   | { readonly op: 'registered'; readonly address: string }
   /** Every second, from the thread that serves scheduler and peers. */
   | { readonly op: 'alive' }
-  | { readonly op: 'ends'; readonly words: LastWords };
+  | { readonly op: 'ends'; readonly words: LastWords }
+  /** Plugins that clients have registered for nannies: all that there shall be. */
+  | { readonly op: 'nanny-plugins'; readonly wanted: readonly RemotePlugin[] }
+  /** One of them is to be added or removed; it is answered. */
+  | { readonly op: 'nanny-plugin'; readonly id: number; readonly request: WireMessage };
 
 /** What a nanny tells its worker process. */
 export type ToWorkerProcess =
   /** Close in good order; before that, give away what only this worker holds, if there is time. */
   | { readonly op: 'close'; readonly retireMs: number }
   /** The answer to `registered`, when this process replaces another one. */
-  | { readonly op: 'replaces'; readonly event: RestartEvent };
+  | { readonly op: 'replaces'; readonly event: RestartEvent }
+  /** The answer to `nanny-plugin`. */
+  | {
+      readonly op: 'nanny-plugin-answer';
+      readonly id: number;
+      readonly answer?: WireMessage;
+      readonly error?: { readonly code: string; readonly message: string };
+    };
 
 /** Published under the topics `all` and the address of the worker that came back. */
 export interface RestartEvent {

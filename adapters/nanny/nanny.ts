@@ -2,13 +2,16 @@ import {
   type Clock,
   type Logger,
   type NannyHooks,
+  type RemotePlugin,
   type Timer,
+  type WireMessage,
   YardmasterError,
 } from '../../core/api/index.ts';
 import { RESTART_RULES, restartDelayMs, type RestartRules } from './backoff.ts';
 import type { RestartEvent } from './messages.ts';
 import {
   describeEnd,
+  type PluginMessage,
   type ProcessEnd,
   WorkerProcess,
   type WorkerProcessOptions,
@@ -18,6 +21,14 @@ import {
 const TERMINATION_MS = 8000;
 const STUCK_AFTER_MS = 30_000;
 const RETIRE_MS = 10_000;
+
+/** The plugins of a nanny that clients have registered with the scheduler. */
+export interface NannyPluginSet {
+  /** Adds and removes until there are these. Never rejects. */
+  agree(wanted: readonly RemotePlugin[]): Promise<void>;
+  /** Adds or removes one. */
+  answer(request: WireMessage): Promise<WireMessage>;
+}
 
 /** What to look after, and how. */
 export interface NannyOptions {
@@ -41,6 +52,8 @@ export interface NannyOptions {
   readonly onStderr?: (text: string, hasRegistered: boolean) => void;
   /** Plugins, say. They must not throw. */
   readonly hooks?: Partial<NannyHooks>;
+  /** Adds and removes plugins that clients register. Default: there are none. */
+  readonly plugins?: NannyPluginSet;
   /** Each time it has registered. */
   readonly onRegistered?: (address: string) => void;
 }
@@ -144,6 +157,7 @@ export class Nanny {
       onStdout: options.onStdout ?? ((text) => void process.stdout.write(text)),
       onStderr: options.onStderr ?? forwardOnceUp,
       onRegistered: (address) => this.onRegistered(address),
+      onPlugins: (message) => void this.onPlugins(started, message),
       ...(options.nodeArgs === undefined ? {} : { nodeArgs: options.nodeArgs }),
       ...(options.program === undefined ? {} : { program: options.program }),
     };
@@ -163,6 +177,27 @@ export class Nanny {
     }
     this.options.hooks?.processRegistered?.(address);
     this.options.onRegistered?.(address);
+  }
+
+  /** Answers what the scheduler asks through the worker process. Never rejects. */
+  private async onPlugins(from: WorkerProcess, message: PluginMessage): Promise<void> {
+    const { plugins } = this.options;
+    if (message.op === 'nanny-plugins') {
+      await plugins?.agree(message.wanted);
+      return;
+    }
+    const { id, request } = message;
+    try {
+      if (plugins === undefined) {
+        throw new YardmasterError('ERR_PLUGIN_SETUP', 'this nanny takes no plugins from clients');
+      }
+      const answer = await plugins.answer(request);
+      from.send({ op: 'nanny-plugin-answer', id, answer });
+    } catch (cause) {
+      const code = YardmasterError.is(cause) ? cause.code : 'ERR_PLUGIN_SETUP';
+      const text = cause instanceof Error ? cause.message : String(cause);
+      from.send({ op: 'nanny-plugin-answer', id, error: { code, message: text } });
+    }
   }
 
   private onEnd(end: ProcessEnd): void {

@@ -1,4 +1,12 @@
-import { type Clock, every, type Timer } from '../../core/api/index.ts';
+import {
+  type Clock,
+  type ErrorCode,
+  every,
+  type RemotePlugin,
+  type Timer,
+  type WireMessage,
+  YardmasterError,
+} from '../../core/api/index.ts';
 import {
   ALIVE_MS,
   type FromWorkerProcess,
@@ -16,10 +24,19 @@ export interface SupervisedWorker {
   logEvent(topics: readonly string[], message: unknown): void;
 }
 
+interface Asked {
+  resolve(answer: WireMessage): void;
+  reject(error: Error): void;
+}
+
+type PluginAnswer = Extract<ToWorkerProcess, { readonly op: 'nanny-plugin-answer' }>;
+
 /** The end of a worker process that is turned to its nanny. */
 export class NannyLink {
   private readonly timer: Timer;
   private worker: SupervisedWorker | undefined;
+  private readonly asked = new Map<number, Asked>();
+  private askedCount = 0;
 
   /** @throws Error when no nanny started this process */
   constructor(clock: Clock) {
@@ -45,7 +62,44 @@ export class NannyLink {
     });
   }
 
+  /** Tells the nanny which plugins clients want it to have. */
+  agree(wanted: readonly RemotePlugin[]): Promise<void> {
+    this.tell({ op: 'nanny-plugins', wanted });
+    return Promise.resolve();
+  }
+
+  /**
+   * Has the nanny add or remove a plugin.
+   * @throws YardmasterError as the nanny says, `ERR_CLOSED` when it is gone
+   */
+  answer(request: WireMessage): Promise<WireMessage> {
+    const id = ++this.askedCount;
+    return new Promise((resolve, reject) => {
+      this.asked.set(id, { resolve, reject });
+      this.tell({ op: 'nanny-plugin', id, request });
+      if (!process.connected) this.dropAsked();
+    });
+  }
+
+  private dropAsked(): void {
+    for (const asked of this.asked.values()) {
+      asked.reject(new YardmasterError('ERR_CLOSED', 'the nanny of this worker is gone'));
+    }
+    this.asked.clear();
+  }
+
+  private settle({ id, answer, error }: PluginAnswer): void {
+    const asked = this.asked.get(id);
+    this.asked.delete(id);
+    if (error === undefined) asked?.resolve(answer ?? {});
+    else asked?.reject(new YardmasterError(error.code as ErrorCode, error.message));
+  }
+
   private async onMessage(message: ToWorkerProcess): Promise<void> {
+    if (message.op === 'nanny-plugin-answer') {
+      this.settle(message);
+      return;
+    }
     const { worker } = this;
     if (worker === undefined) return;
     if (message.op === 'close') {
@@ -60,6 +114,7 @@ export class NannyLink {
   /** A worker that nobody looks after would be left over. */
   private async onAbandoned(): Promise<void> {
     this.timer.cancel();
+    this.dropAsked();
     if (this.worker === undefined) process.exit(1);
     await this.worker.close();
   }

@@ -34,7 +34,15 @@ export interface WorkerProcessOptions {
   /** @param hasRegistered - what is written before that may be better told by an error */
   readonly onStderr: (text: string, hasRegistered: boolean) => void;
   readonly onRegistered: (address: string) => void;
+  /** It speaks of plugins of the nanny. */
+  readonly onPlugins: (message: PluginMessage) => void;
 }
+
+/** What a worker process says about plugins of its nanny. */
+export type PluginMessage = Extract<
+  FromWorkerProcess,
+  { readonly op: 'nanny-plugin' | 'nanny-plugins' }
+>;
 
 /** How a process ended. */
 export interface ProcessEnd {
@@ -131,6 +139,9 @@ export class WorkerProcess {
   private onMessage(message: FromWorkerProcess): void {
     this.silence = 0;
     if (message.op === 'ends') this.words = message.words;
+    if (message.op === 'nanny-plugin' || message.op === 'nanny-plugins') {
+      this.options.onPlugins(message);
+    }
     if (message.op !== 'registered') return;
     this.registeredMs = this.options.clock.nowMs();
     this.options.onRegistered(message.address);

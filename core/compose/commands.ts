@@ -31,7 +31,7 @@ export interface CommandScope {
   enqueue(stimulus: NewStimulus): void;
   readonly policies: PolicyDesk;
   readonly idle: IdleWatch;
-  readonly workerPlugins: WorkerPluginDesk;
+  readonly pluginDesks: readonly WorkerPluginDesk[];
   readonly diagnostics: Diagnostics;
   readonly workerCommands: WorkerCommands;
   /** Milliseconds that a cancelled subtask has to stop, if the configuration says it. */
@@ -70,7 +70,7 @@ export class Commands {
       ['cancel-timeout', () => this.scope.cancelTimeoutMs ?? null],
       ...new KeyClaims({ cluster: this.scope.kernel.cluster }).commands,
       ...this.scope.policies.commands,
-      ...this.scope.workerPlugins.commands,
+      ...this.scope.pluginDesks.flatMap(({ commands }) => [...commands]),
       ...this.scope.diagnostics.commands,
       ...this.scope.workerCommands.commands,
     ]);

@@ -49,10 +49,12 @@ export function enterWorker(
     ...(held === undefined ? {} : { held }),
   });
   const { workerPlugins } = host;
+  const nannyPlugins = identity.nanny === undefined ? [] : host.nannyPlugins;
   return {
     heartbeatIntervalMs: heartbeatIntervalMs(host.cluster.workers.size),
     nowMs: host.clock.nowMs(),
     ...(workerPlugins.length === 0 ? {} : { workerPlugins }),
+    ...(nannyPlugins.length === 0 ? {} : { nannyPlugins }),
   };
 }
 

@@ -18,6 +18,7 @@ import type { GatherReply, RemotePlugin } from '../messages/protocol.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { ClusterState, LanguageOf } from '../state/cluster.ts';
 import type { TaskState } from '../state/task.ts';
+import type { WorkerState } from '../state/worker.ts';
 import { Absences } from './absences.ts';
 import { DEFAULT_POLICIES } from './boot.ts';
 import { busHooks } from './bus-hooks.ts';
@@ -82,11 +83,12 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   private desk!: PolicyDesk;
   private preloads: Preloads | undefined;
   private readonly workerPluginDesk = new WorkerPluginDesk({
-    workers: () => {
-      return [...this.sessions.workers].map(
-        ([address, { channel }]) => [address, channel] as const,
-      );
-    },
+    kind: 'worker',
+    workers: () => this.workersThat(() => true),
+  });
+  private readonly nannyPluginDesk = new WorkerPluginDesk({
+    kind: 'nanny',
+    workers: () => this.workersThat(({ identity }) => identity.nanny !== undefined),
   });
   private languageOf: LanguageOf | undefined;
   private arePortsStale = false;
@@ -245,6 +247,10 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     return this.workerPluginDesk.all;
   }
 
+  get nannyPlugins(): readonly RemotePlugin[] {
+    return this.nannyPluginDesk.all;
+  }
+
   nextStimulusId(op: string): string {
     return this.queue.nextId(op);
   }
@@ -338,7 +344,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
       policies: this.desk,
       cancelTimeoutMs: this.config.scheduling.subtaskCancelTimeout,
       idle: this.idleWatch,
-      workerPlugins: this.workerPluginDesk,
+      pluginDesks: [this.workerPluginDesk, this.nannyPluginDesk],
       diagnostics: new Diagnostics({
         kernel: this.kernel,
         events: this.eventLog,
@@ -360,6 +366,17 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
         }),
       }),
       executingOn: (address) => this.gatherer.executingOn(address),
+    });
+  }
+
+  /** Connected workers of Node: those of other languages have plugins of their own. */
+  private workersThat(
+    isMeant: (worker: WorkerState) => boolean,
+  ): readonly (readonly [address: string, channel: Channel])[] {
+    return [...this.sessions.workers].flatMap(([address, { channel }]) => {
+      const worker = this.cluster.workers.get(address);
+      const isOfNode = worker?.language === 'javascript' && isMeant(worker);
+      return isOfNode ? [[address, channel] as const] : [];
     });
   }
 

@@ -34,6 +34,8 @@ export interface SessionHost {
   readonly absences: Absences;
   /** Plugins that clients have registered for all workers. */
   readonly workerPlugins: readonly RemotePlugin[];
+  /** Plugins that clients have registered for the nannies of all workers. */
+  readonly nannyPlugins: readonly RemotePlugin[];
   /** Handles a stimulus, at once unless another one is being handled. */
   enqueue(stimulus: NewStimulus & { readonly stimulusId?: string }): void;
   /** A name that no stimulus has had: `task-finished-17`. */

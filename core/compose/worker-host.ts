@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { every, type Timer } from '../api/clock.ts';
-import type { YardmasterError } from '../api/errors.ts';
+import { YardmasterError } from '../api/errors.ts';
 import { RECONNECT_TIMEOUT_MS } from '../api/reconnect.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type { ToWorkerMessage } from '../messages/to-worker.ts';
@@ -173,8 +173,9 @@ export class WorkerHost {
     made.host = host;
     try {
       await host.plugins.start(options.plugins ?? []);
-      const { workerPlugins = [] } = await host.link.register();
+      const { workerPlugins = [], nannyPlugins = [] } = await host.link.register();
       await host.plugins.agree(workerPlugins);
+      await options.nannyPlugins?.agree(nannyPlugins);
     } catch (error) {
       await host.ending.abandon(error as Error);
       throw error;
@@ -238,6 +239,17 @@ export class WorkerHost {
     this.link.report({ op: 'log-event', topics, message });
   }
 
+  /** What the scheduler asks of the nanny's plugins. */
+  private forNanny(parameters: WireMessage): Promise<WireMessage> {
+    const { nannyPlugins } = this.options;
+    if (nannyPlugins !== undefined) return nannyPlugins.answer(parameters);
+    throw new YardmasterError(
+      'ERR_PLUGIN_SETUP',
+      `the worker ${this.name} has no nanny that could have plugins; start it with one`,
+      { worker: this.name },
+    );
+  }
+
   private linked(): LinkedWorker {
     return {
       identity: this.identity,
@@ -247,6 +259,7 @@ export class WorkerHost {
       onMessage: (message) => this.onMessage(message),
       onRequest: (method, parameters) => {
         if (method === 'worker-plugin') return this.plugins.answer(parameters);
+        if (method === 'nanny-plugin') return this.forNanny(parameters);
         return this.inspection.answer(method, parameters);
       },
       onBatchEnd: () => this.inbox.drain(),
@@ -407,6 +420,7 @@ export class WorkerHost {
       log.info({ address, attempts, afterMs }, 'the worker is back with its scheduler');
       this.plugins.call('schedulerBack');
       await this.plugins.agree(value.workerPlugins ?? []);
+      await this.options.nannyPlugins?.agree(value.nannyPlugins ?? []);
     } catch (error) {
       if (!this.ending.hasBegun) this.closeBecause(notBack(gone, error));
     }

@@ -8,6 +8,7 @@ import type { OnSchedulerLost, ReconnectRules } from '../api/reconnect.ts';
 import type { Transport } from '../api/transport.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import type { LocalEntry } from './local-plugins.ts';
+import type { RemotePlugins } from './remote-plugins.ts';
 import type { WorkerMemoryOptions } from './worker-memory.ts';
 
 /** What a worker is made of. */
@@ -46,6 +47,8 @@ export interface WorkerHostOptions {
   readonly services?: Readonly<Record<string, string>>;
   /** Whatever else its identity shall tell; plain data. */
   readonly extra?: Readonly<Record<string, unknown>>;
+  /** The plugins of its nanny, which clients can register. Default: it has none. */
+  readonly nannyPlugins?: Pick<RemotePlugins, 'agree' | 'answer'>;
   /** Unique id of this worker. Default: random. */
   readonly serverId?: string;
   /** Transfers to peers at once, beyond which these are told to come back. Default 50. */

@@ -8,9 +8,13 @@ import type { RemotePlugin } from '../messages/protocol.ts';
 /** A worker sets plugins up within ten seconds each, one after the other. */
 const ANSWER_TIMEOUT_MS = 30_000;
 
+/** Where the plugins live: in workers, or in the nannies of workers. */
+export type RemotePluginKind = 'worker' | 'nanny';
+
 /** Whom the desk speaks to. */
 export interface WorkerPluginDeskScope {
-  /** Connected workers: address and connection. */
+  readonly kind: RemotePluginKind;
+  /** Connected workers that can have such plugins: address and connection. */
   workers(): readonly (readonly [address: string, channel: Channel])[];
 }
 
@@ -20,7 +24,7 @@ interface Refusal {
   readonly error: string;
 }
 
-/** The plugins that clients have registered for all workers, those that come later included. */
+/** The plugins that clients have registered for all workers or nannies, those that come later included. */
 export class WorkerPluginDesk {
   readonly commands: ReadonlyMap<string, CommandHandler>;
   private readonly wanted = new Map<string, RemotePlugin>();
@@ -29,9 +33,9 @@ export class WorkerPluginDesk {
 
   constructor(private readonly scope: WorkerPluginDeskScope) {
     this.commands = new Map<string, CommandHandler>([
-      ['register-worker-plugin', (given) => this.change(() => this.register(given))],
-      ['unregister-worker-plugin', (given) => this.change(() => this.unregister(given))],
-      ['worker-plugins', () => this.all],
+      [`register-${scope.kind}-plugin`, (given) => this.change(() => this.register(given))],
+      [`unregister-${scope.kind}-plugin`, (given) => this.change(() => this.unregister(given))],
+      [`${scope.kind}-plugins`, () => this.all],
     ]);
   }
 
@@ -48,7 +52,8 @@ export class WorkerPluginDesk {
 
   /** On all workers, or on none. */
   private async register(given: unknown): Promise<unknown> {
-    const { plugin, idempotent } = pluginIn(given);
+    const { kind } = this.scope;
+    const { plugin, idempotent } = pluginIn(kind, given);
     const { name } = plugin;
     const replaced = this.wanted.get(name);
     if (replaced !== undefined && idempotent) return { name, workers: [] };
@@ -61,7 +66,7 @@ export class WorkerPluginDesk {
     const [first] = refusals as [Refusal];
     throw new YardmasterError(
       'ERR_PLUGIN_SETUP',
-      `the worker plugin "${name}" is not there: ${refusals.length} of ${reached.length + refusals.length} workers refused it, ${first.worker} because ${first.error}`,
+      `the ${kind} plugin "${name}" is not there: ${refusals.length} of ${reached.length + refusals.length} workers refused it, ${first.worker} because ${first.error}`,
       { plugin: name, refusals },
     );
   }
@@ -72,7 +77,7 @@ export class WorkerPluginDesk {
     if (plugin === undefined) {
       throw new YardmasterError(
         'ERR_PLUGIN_SETUP',
-        `no worker plugin "${String(name)}" was registered; there are ${[...this.wanted.keys()].join(', ') || 'none'}`,
+        `no ${this.scope.kind} plugin "${String(name)}" was registered; there are ${[...this.wanted.keys()].join(', ') || 'none'}`,
         { plugin: name },
       );
     }
@@ -91,7 +96,7 @@ export class WorkerPluginDesk {
     await Promise.all(
       this.scope.workers().map(async ([worker, channel]) => {
         try {
-          await channel.request('worker-plugin', parameters, ANSWER_TIMEOUT_MS);
+          await channel.request(`${this.scope.kind}-plugin`, parameters, ANSWER_TIMEOUT_MS);
           reached.push(worker);
         } catch (error) {
           // One that has gone meanwhile is none that refuses.
@@ -104,14 +109,17 @@ export class WorkerPluginDesk {
   }
 }
 
-function pluginIn(given: unknown): { readonly plugin: RemotePlugin; readonly idempotent: boolean } {
+function pluginIn(
+  kind: RemotePluginKind,
+  given: unknown,
+): { readonly plugin: RemotePlugin; readonly idempotent: boolean } {
   const { name, use, options, idempotent } = isPlainObject(given) ? given : {};
   const isNamed = typeof name === 'string' && name !== '' && typeof use === 'string' && use !== '';
   if (!isNamed || (options !== undefined && !isPlainObject(options))) {
     throw new YardmasterError(
       'ERR_PROTOCOL',
-      'the command "register-worker-plugin" takes { name, use, options } with two strings and an object',
-      { command: 'register-worker-plugin' },
+      `the command "register-${kind}-plugin" takes { name, use, options } with two strings and an object`,
+      { command: `register-${kind}-plugin` },
     );
   }
   const plugin = { name, use, ...(options === undefined ? {} : { options }) };

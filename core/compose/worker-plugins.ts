@@ -3,11 +3,11 @@ import { type ErrorCode, YardmasterError } from '../api/errors.ts';
 import type { WorkerHooks, WorkerPluginContext } from '../api/local-plugins.ts';
 import type { Logger } from '../api/plugin.ts';
 import type { WireMessage } from '../api/transport.ts';
-import { isPlainObject } from '../config/prepare.ts';
 import type { RemotePlugin } from '../messages/protocol.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import { type LocalEntry, LocalPlugins } from './local-plugins.ts';
 import { PluginResolver } from './plugin-resolver.ts';
+import { RemotePlugins } from './remote-plugins.ts';
 
 /** What the plugins of a worker see of it. */
 export interface WorkerPluginsParts {
@@ -26,8 +26,7 @@ export interface WorkerPluginsParts {
 /** The plugins of one worker: those of its configuration, and those that clients have registered. */
 export class WorkerPlugins {
   private readonly plugins: LocalPlugins<WorkerPluginContext, WorkerHooks>;
-  /** Names of those that the scheduler wants here. */
-  private remote = new Set<string>();
+  private readonly remote: RemotePlugins;
 
   constructor(private readonly parts: WorkerPluginsParts) {
     const { clock, log, folder, onCrash, identity, results, logEvent } = parts;
@@ -40,6 +39,7 @@ export class WorkerPlugins {
       onCrash,
       onChange: () => this.onChange(),
     });
+    this.remote = new RemotePlugins(this.plugins, (error) => this.logFailure(error));
   }
 
   /**
@@ -52,34 +52,14 @@ export class WorkerPlugins {
     }
   }
 
-  /** Brings what clients have registered in line with what the scheduler says that it is. */
-  async agree(wanted: readonly RemotePlugin[]): Promise<void> {
-    const names = new Set(wanted.map(({ name }) => name));
-    for (const name of this.remote) {
-      if (!names.has(name)) await this.attempt(() => this.plugins.remove(name));
-    }
-    for (const plugin of wanted) {
-      if (!this.remote.has(plugin.name)) await this.attempt(() => this.plugins.add(plugin));
-    }
-    this.remote = names;
+  /** See {@link RemotePlugins.agree}. */
+  agree(wanted: readonly RemotePlugin[]): Promise<void> {
+    return this.remote.agree(wanted);
   }
 
-  /**
-   * What the scheduler asks: to add a plugin, or to remove one.
-   * @throws YardmasterError as {@link LocalPlugins.add}
-   */
-  async answer({ action, plugin }: WireMessage): Promise<WireMessage> {
-    const { name, use, options } = plugin as RemotePlugin;
-    if (action === 'remove') {
-      this.remote.delete(name);
-      return { name, wasThere: await this.plugins.remove(name) };
-    }
-    if (action !== 'add' || (options !== undefined && !isPlainObject(options))) {
-      throw new YardmasterError('ERR_PROTOCOL', `a worker plugin cannot be ${String(action)}ed`);
-    }
-    await this.plugins.add({ name, use, ...(options === undefined ? {} : { options }) });
-    this.remote.add(name);
-    return { name };
+  /** See {@link RemotePlugins.answer}. */
+  answer(message: WireMessage): Promise<WireMessage> {
+    return this.remote.answer(message);
   }
 
   /** See {@link LocalPlugins.call}. */
@@ -110,8 +90,12 @@ export class WorkerPlugins {
       await change();
     } catch (error) {
       if (fatal.some((code) => YardmasterError.is(error, code))) throw error;
-      const why = error instanceof Error ? error.message : String(error);
-      this.parts.log.error({ err: error }, `a plugin of this worker is not there: ${why}`);
+      this.logFailure(error);
     }
+  }
+
+  private logFailure(error: unknown): void {
+    const why = error instanceof Error ? error.message : String(error);
+    this.parts.log.error({ err: error }, `a plugin of this worker is not there: ${why}`);
   }
 }

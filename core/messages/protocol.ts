@@ -64,6 +64,8 @@ export interface RegisterWorkerReply {
   readonly nowMs: number;
   /** What clients have registered for all workers. Default none. */
   readonly workerPlugins?: readonly RemotePlugin[];
+  /** What they have registered for the nannies of all workers. Default none. */
+  readonly nannyPlugins?: readonly RemotePlugin[];
 }
 
 /** A client introduces itself. */

@@ -77,3 +77,34 @@ test('a plugin of a nanny that does not exist keeps the worker from starting', a
     code: 'ERR_PLUGIN_LOAD',
   });
 });
+
+test('a client registers a plugin for all nannies, also of workers that come later', async () => {
+  const file = join(folder, 'remote');
+  const notes = (): string[] => readFileSync(file, 'utf8').trim().split('\n');
+  const cluster = await start({});
+  const client = await cluster.client();
+  const options = { file };
+  await expect(client.registerNannyPlugin({ use: './nowhere.mjs' })).rejects.toMatchObject({
+    code: 'ERR_PLUGIN_SETUP',
+    message: expect.stringContaining('1 of 1 workers refused it') as string,
+  });
+  expect(await client.registerNannyPlugin({ use: PLUGIN, name: 'notes', options })).toBe('notes');
+  expect(notes()).toEqual(['setup for worker-0']);
+  await cluster.adapt({ minimum: 2, maximum: 2 });
+  await expect.poll(notes, { timeout: 15_000 }).toContain('setup for worker-1');
+  // The same nanny, another process: the plugin is not set up twice.
+  await client.restartWorkers(['worker-0']);
+  await untilRound(cluster, '1');
+  expect(notes().filter((line) => line === 'setup for worker-0')).toHaveLength(1);
+  await client.unregisterNannyPlugin('notes');
+  expect(notes().filter((line) => line === 'teardown')).toHaveLength(2);
+  await expect(client.unregisterNannyPlugin('notes')).rejects.toThrow('no nanny plugin "notes"');
+  await cluster.close();
+});
+
+test('workers without a nanny go without plugins for nannies', async () => {
+  const cluster = await LocalCluster.start({ mode: 'inline', workers: 1 });
+  const client = await cluster.client();
+  expect(await client.registerNannyPlugin({ use: PLUGIN, name: 'notes' })).toBe('notes');
+  await cluster.close();
+});

@@ -22,6 +22,8 @@ export class KeyTable {
   private readonly cancelled = new Set<string>();
   /** While it is found out what is left of them: keys that the scheduler does not know any more. */
   private losses: string[] | undefined;
+  /** Data of this client that the scheduler has refused, with the reason; taken by who put it there. */
+  private readonly refused = new Map<string, string>();
   readonly definitions = new Definitions();
   private readonly kept = new KeptValues();
 
@@ -115,6 +117,18 @@ export class KeyTable {
     });
   }
 
+  /** Why the scheduler has refused data under this key, if it has since the last call. */
+  takeRefusal(key: string): string | undefined {
+    const reason = this.refused.get(key);
+    this.refused.delete(key);
+    return reason;
+  }
+
+  /** The key has not come to be: all who hold it get the error, and the scheduler is not told. */
+  abandon(entry: KeyEntry, error: () => Error): void {
+    if (!entry.detached) this.end(entry, error);
+  }
+
   /** The scheduler said that it is in memory, but nobody has it. */
   reportLost(entry: KeyEntry): void {
     if (entry.detached) return;
@@ -149,6 +163,9 @@ export class KeyTable {
         return;
       case 'cancelled-keys':
         for (const key of message.keys) this.onCancelled(key, message);
+        return;
+      case 'data-refused':
+        for (const key of message.keys) this.refused.set(key, message.reason);
         return;
       case 'restart':
         this.endAll((key) => cancelledError(key, 'the scheduler was restarted'));

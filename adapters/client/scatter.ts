@@ -1,10 +1,12 @@
-import { YardmasterError } from '../../core/api/index.ts';
+import { type WhoHasReply, YardmasterError } from '../../core/api/index.ts';
 import { serialise, typeName } from '../tasks/index.ts';
 import type { SchedulerIdentity } from './cluster-access.ts';
+import type { KeyEntry } from './entry.ts';
 import { Future } from './future.ts';
 import { checkKey, hashOfBytes, uniqueKey } from './keys.ts';
 import { allocateWithin, checkFits } from './message-limit.ts';
 import { checkNames, checkTime, checkWorkers, refuseOption } from './options.ts';
+import { type Item, putItems } from './put-items.ts';
 import type { Session } from './session.ts';
 
 /** How to put values on workers. */
@@ -24,16 +26,8 @@ export interface ScatterOptions {
 
 const WORKER_TIMEOUT_MS = 10_000;
 const POLL_MS = 100;
-/** Values that travel in one message unless one alone has more bytes. */
-const BATCH_BYTES_MAX = 32 * 1024 * 1024;
-
-interface Item {
-  readonly key: string;
-  readonly bytes: Uint8Array;
-  readonly type: string;
-  readonly definition: string;
-  readonly workers: string[];
-}
+/** Times that data is put on a worker which holds other data under the key for the time being. */
+const ATTEMPTS = 5;
 
 /** @throws YardmasterError `ERR_GRAPH_INVALID` naming the option */
 function checkScatterOptions(options: ScatterOptions): ScatterOptions {
@@ -46,6 +40,14 @@ function checkScatterOptions(options: ScatterOptions): ScatterOptions {
   if (timeoutMs !== undefined && timeoutMs !== Infinity) checkTime('timeoutMs', timeoutMs);
   if (workers !== undefined) checkWorkers(workers);
   return options;
+}
+
+/** An item on its way, and what the client knows of its key. */
+interface Placing {
+  readonly item: Item;
+  readonly entry: KeyEntry;
+  /** The client did not hold the key before. */
+  readonly isNew: boolean;
 }
 
 /** Puts values of the client on workers. */
@@ -96,36 +98,97 @@ export class Scatterer {
     return bytes;
   }
 
+  /** Puts on workers what is not held, and more copies of what is, if the options ask for these. */
   private async place(items: readonly Item[], options: ScatterOptions): Promise<Future<unknown>[]> {
-    const { table, outgoing } = this.session;
-    const unique = new Map<string, Item>();
-    for (const item of items) if (table.get(item.key) === undefined) unique.set(item.key, item);
-    if (unique.size > 0) {
-      const addresses = await this.workers(options);
-      const copies = this.deal([...unique.values()], addresses, options.broadcast ?? false);
-      // So that the memory manager keeps them; on all workers, if all were meant.
-      const isForAll = options.broadcast === true && options.workers === undefined;
-      const replicas = isForAll ? Infinity : copies;
-      await this.put([...unique.values()]);
-      const placed = [...unique.values()].filter(({ key }) => table.get(key) === undefined);
-      outgoing.report({
-        op: 'update-data',
-        items: placed.map(({ key, bytes, type, workers }) => ({
-          key,
-          nbytes: bytes.byteLength,
-          workers,
-          type,
-          ...(replicas === 1 ? {} : { replicas }),
-        })),
-      });
-      for (const { key, definition, workers, bytes } of placed) {
-        table.add(key, definition).finish(workers, bytes.byteLength);
+    const { table } = this.session;
+    const asksForCopies = options.workers !== undefined || options.broadcast !== undefined;
+    const toPut = new Map<string, Placing>();
+    // Held from now on: whoever gives the same name to another value meanwhile is told so.
+    const futures = items.map((item) => {
+      const held = table.get(item.key);
+      const isKnown = held?.definition === item.definition;
+      const entry = held ?? table.add(item.key, item.definition);
+      if ((!isKnown || asksForCopies) && !toPut.has(item.key)) {
+        toPut.set(item.key, { item, entry, isNew: held === undefined });
       }
+      return new Future(this.session, entry);
+    });
+    if (toPut.size === 0) return futures;
+    try {
+      await this.send([...toPut.values()], options);
+    } catch (error) {
+      this.giveUp(toPut.values(), error as Error);
+      for (const future of futures) future.release();
+      throw error;
     }
-    return items.map(
-      ({ key, definition }) =>
-        new Future(this.session, table.get(key) ?? table.add(key, definition)),
-    );
+    return futures;
+  }
+
+  /** @throws YardmasterError `ERR_KEY_TAKEN` when there is other data under one of the keys */
+  private async send(placings: readonly Placing[], options: ScatterOptions): Promise<void> {
+    const items = placings.map(({ item }) => item);
+    const addresses = await this.workers(options);
+    const copies = this.deal(items, addresses, options.broadcast ?? false);
+    // So that the memory manager keeps them; on all workers, if all were meant.
+    const isForAll = options.broadcast === true && options.workers === undefined;
+    const replicas = isForAll ? Infinity : copies;
+    const { peers, messageBytesMax, clock } = this.session;
+    let left: readonly Item[] = items;
+    for (let attempt = 1; left.length > 0; attempt++) {
+      const outcome = await putItems(peers, left, messageBytesMax);
+      const { placed, failed } = outcome;
+      // Also after a failure: copies of which the scheduler does not know would stay for ever.
+      this.report(placed, replicas);
+      // Another client may be about to learn that the data that it has put there is refused.
+      const isFirst = placed.every(({ workers }) => workers.length > 0) || attempt > 1;
+      const mayPass = isFirst && attempt < ATTEMPTS && YardmasterError.is(failed, 'ERR_KEY_TAKEN');
+      if (failed !== undefined && !mayPass) throw failed;
+      await this.confirm(placings);
+      if (failed === undefined) return;
+      left = outcome.left;
+      await new Promise<void>((resolve) => void clock.setTimer(POLL_MS, resolve));
+    }
+  }
+
+  private report(items: readonly Item[], replicas: number): void {
+    const placed = items.filter(({ workers }) => workers.length > 0);
+    if (placed.length === 0) return;
+    this.session.outgoing.report({
+      op: 'update-data',
+      items: placed.map(({ key, bytes, type, definition, workers }) => ({
+        key,
+        nbytes: bytes.byteLength,
+        workers,
+        type,
+        fingerprint: definition,
+        ...(replicas === 1 ? {} : { replicas }),
+      })),
+    });
+  }
+
+  /** The answer comes after all that the scheduler has to say about the data. */
+  private async confirm(placings: readonly Placing[]): Promise<void> {
+    const keys = placings.map(({ item }) => item.key);
+    const { whoHas } = await this.session.request<WhoHasReply>('who-has', { keys });
+    for (const key of keys) {
+      const reason = this.session.table.takeRefusal(key);
+      if (reason !== undefined) throw keyTaken(key, reason);
+    }
+    placings.forEach(({ item, entry }, index) => {
+      const error = entry.error();
+      if (error !== undefined) throw error;
+      entry.finish(whoHas[index] ?? item.workers, item.bytes.byteLength);
+    });
+  }
+
+  /** What the scheduler may have taken for data of this client is released again. */
+  private giveUp(placings: Iterable<Placing>, error: Error): void {
+    const { outgoing, table } = this.session;
+    for (const { item, entry, isNew } of placings) {
+      if (!isNew || entry.detached) continue;
+      table.abandon(entry, () => error);
+      outgoing.releaseKey(item.key);
+    }
   }
 
   private deal(
@@ -144,26 +207,7 @@ export class Scatterer {
     return copies;
   }
 
-  private async put(items: readonly Item[]): Promise<void> {
-    const byWorker = new Map<string, Map<string, Uint8Array>>();
-    for (const { key, bytes, workers } of items) {
-      for (const address of workers) {
-        let values = byWorker.get(address);
-        values ??= new Map<string, Uint8Array>();
-        byWorker.set(address, values);
-        values.set(key, bytes);
-      }
-    }
-    await Promise.all(
-      [...byWorker].map(async ([address, values]) => {
-        const bytesMax = Math.min(BATCH_BYTES_MAX, this.session.messageBytesMax / 2);
-        for (const batch of inBatches(values, bytesMax)) {
-          await this.session.peers.putData(address, batch);
-        }
-      }),
-    );
-  }
-
+  /** Returns the errors, by the address of the worker. */
   private async workers({
     workers,
     timeoutMs = WORKER_TIMEOUT_MS,
@@ -195,20 +239,9 @@ export class Scatterer {
   }
 }
 
-function* inBatches(
-  values: ReadonlyMap<string, Uint8Array>,
-  bytesMax: number,
-): Iterable<Map<string, Uint8Array>> {
-  let batch = new Map<string, Uint8Array>();
-  let nbytes = 0;
-  for (const [key, bytes] of values) {
-    if (batch.size > 0 && nbytes + bytes.byteLength > bytesMax) {
-      yield batch;
-      batch = new Map();
-      nbytes = 0;
-    }
-    batch.set(key, bytes);
-    nbytes += bytes.byteLength;
-  }
-  if (batch.size > 0) yield batch;
+function keyTaken(key: string, reason: string): YardmasterError {
+  return new YardmasterError('ERR_KEY_TAKEN', `"${key}" cannot be scattered: ${reason}`, {
+    key,
+    reason,
+  });
 }

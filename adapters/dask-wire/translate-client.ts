@@ -40,6 +40,7 @@ export function toClient(
       return [{ op: 'task-erred', key: keys.wireOf(message.key), exception, traceback }];
     }
     case 'cancelled-keys':
+    case 'data-refused':
       return cancelledKeys(message, dialect, keys);
     case 'lost-data':
     case 'task-retried':
@@ -51,7 +52,7 @@ export function toClient(
 
 /** As the release of the client understands it. */
 export function cancelledKeys(
-  { keys: texts, reason, message }: CancelledKeys,
+  { keys: texts, reason, message }: Omit<CancelledKeys, 'op'>,
   dialect: Dialect,
   keys: KeyTable,
 ): readonly Fields[] {

@@ -15,6 +15,7 @@ export const ERROR_CODES = {
   ERR_GRAPH_INVALID: 'The graph is not well formed.',
   ERR_HOOK_ASYNC: 'A hook of a plugin returned a promise; hooks are synchronous.',
   ERR_INVARIANT: 'The state of the scheduler is inconsistent. This is a bug.',
+  ERR_KEY_TAKEN: 'The key stands for another value or computation already.',
   ERR_KILLED_WORKER: 'Workers died again and again while they processed the task.',
   ERR_LOST: 'The scheduler does not know the task any more: it was away, or another one has come.',
   ERR_LOST_DEPENDENCY: 'A dependency is gone and cannot be computed again.',

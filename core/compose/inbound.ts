@@ -151,7 +151,12 @@ const CLIENT_REPORTS: Readonly<Record<string, object>> = {
       type: 'array',
       items: object(
         { key, workers: texts },
-        { nbytes: amount, type: text, replicas: { type: 'number', minimum: 1 } },
+        {
+          nbytes: amount,
+          type: text,
+          fingerprint: text,
+          replicas: { type: 'number', minimum: 1 },
+        },
       ),
     },
   }),

@@ -1,11 +1,14 @@
 import { YardmasterError } from '../api/errors.ts';
 import type { DataStore } from '../api/executor.ts';
+import type { WorkerTask } from '../worker/worker-task.ts';
 import { isBusy, type WorkerTables } from '../worker/worker-tables.ts';
 import { compact } from './arrivals.ts';
 
 /**
- * Stores what a client sends to a worker: all of it or nothing.
- * @throws YardmasterError `ERR_PROTOCOL` when one of the keys is being computed or fetched here
+ * Stores what a client sends to a worker: all of it or nothing. What is here already with the same bytes
+ * stays as it is.
+ * @throws YardmasterError `ERR_KEY_TAKEN` when there are other bytes under one of the keys, or when it is
+ *   computed or fetched here
  */
 export function takeIn(
   { tables, store }: { readonly tables: WorkerTables; readonly store: DataStore },
@@ -13,18 +16,21 @@ export function takeIn(
   values: readonly Uint8Array[],
 ): void {
   const { address } = tables.options;
-  for (const key of keys) {
+  const held = new Set<string>();
+  for (const [index, key] of keys.entries()) {
     const task = tables.tasks.get(key);
-    if (task === undefined || !isBusy(tables, task)) continue;
-    throw new YardmasterError(
-      'ERR_PROTOCOL',
-      `"${key}" is being computed or fetched on ${address}; put the data under another key`,
-      { key, worker: address },
-    );
+    const stored = task?.state === 'memory' ? store.get(key) : undefined;
+    if (stored !== undefined) {
+      if (Buffer.compare(stored, values[index] as Uint8Array) === 0) held.add(key);
+      else throw keyTaken(key, address, `there is other data under "${key}" on ${address}`);
+    } else if (task !== undefined && isExpected(tables, task)) {
+      throw keyTaken(key, address, `"${key}" is being computed or fetched on ${address}`);
+    }
   }
   const added: string[] = [];
   try {
     for (const [index, key] of keys.entries()) {
+      if (held.has(key)) continue;
       if (!store.has(key)) added.push(key);
       store.set(key, compact(values[index] as Uint8Array));
     }
@@ -32,4 +38,16 @@ export function takeIn(
     for (const key of added) store.delete(key);
     throw error;
   }
+}
+
+/** Whether the result is on its way here: then it is there already, or computed, somewhere. */
+function isExpected(tables: WorkerTables, task: WorkerTask): boolean {
+  return isBusy(tables, task) || task.state === 'fetch' || task.state === 'flight';
+}
+
+function keyTaken(key: string, worker: string, what: string): YardmasterError {
+  return new YardmasterError('ERR_KEY_TAKEN', `${what}; put the data under another key`, {
+    key,
+    worker,
+  });
 }

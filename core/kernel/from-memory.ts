@@ -18,6 +18,7 @@ export function memoryToReleased(scope: KernelScope, task: TaskState): void {
     return;
   }
   dropActor(task);
+  task.fingerprint = undefined;
   freeReplicas(scope, task);
   setTaskState(task, 'released');
   if (task.runSpec === undefined || task.hasLostDependencies) scope.recommend(task, 'forgotten');

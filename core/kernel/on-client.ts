@@ -8,31 +8,17 @@ import type {
   RemoveClient,
   ReportKey,
   Retry,
-  UpdateData,
 } from '../messages/stimulus.ts';
 import { ClientState } from '../state/client.ts';
-import {
-  addReplica,
-  addWish,
-  setNbytes,
-  setTaskState,
-  setWantedReplicas,
-} from '../state/relations.ts';
+import { addWish } from '../state/relations.ts';
 import type { TaskState } from '../state/task.ts';
-import type { WorkerState } from '../state/worker.ts';
 import { SteadySet } from '../util/steady-map.ts';
 import { reportState } from './client-reports.ts';
 import { dropIntakes } from './graph-intake.ts';
 import { isAllButForgotten } from './leftovers.ts';
-import { checkIdleSaturated } from './occupancy.ts';
-import {
-  dropFireAndForget,
-  leavePlay,
-  recommendReadyDependents,
-  releaseWishes,
-} from './propagate.ts';
+import { dropFireAndForget, releaseWishes } from './propagate.ts';
 import type { KernelScope } from './scope.ts';
-import { settle, settleLeftovers, transition } from './transition-loop.ts';
+import { settle, settleLeftovers } from './transition-loop.ts';
 
 export function onRegisterClient(scope: KernelScope, stimulus: RegisterClient): void {
   if (scope.cluster.clients.has(stimulus.client)) return;
@@ -158,75 +144,6 @@ export function onRetry(scope: KernelScope, stimulus: Retry): void {
     }
   }
   for (const task of roots) scope.recommend(task, 'waiting');
-}
-
-/** The client put data on workers: it is in memory, and cannot be computed again. */
-export function onUpdateData(scope: KernelScope, stimulus: UpdateData): void {
-  const { cluster } = scope;
-  const client = clientOnDemand(scope, stimulus.client);
-  const unchanged: TaskState[] = [];
-  for (const { key, nbytes, workers, type, replicas } of stimulus.items) {
-    const holders = workers
-      .map((address) => cluster.workers.get(address))
-      .filter((worker): worker is WorkerState => worker !== undefined);
-    const known = cluster.tasks.get(key);
-    if (holders.length === 0) {
-      if (known !== undefined) {
-        addWish(client, known);
-        unchanged.push(known);
-        continue;
-      }
-      const reason = 'the workers that received the data are gone';
-      scope.outbox.toClient(client, { op: 'cancelled-keys', keys: [key], reason });
-      continue;
-    }
-    const task = known ?? cluster.newTask(key);
-    putInMemory(scope, task, holders, nbytes, type);
-    if (replicas !== undefined) setWantedReplicas(cluster, task, replicas);
-    addWish(client, task);
-    for (const other of task.whoWants.items) reportState(scope, task, other);
-  }
-  // Data under a failed key changes what others failed because of; they have to follow first.
-  settle(scope);
-  for (const task of unchanged) reportState(scope, task, client);
-}
-
-function putInMemory(
-  scope: KernelScope,
-  task: TaskState,
-  holders: readonly WorkerState[],
-  nbytes: number | undefined,
-  type: string | undefined,
-): void {
-  const { cluster } = scope;
-  if (task.state !== 'memory') {
-    giveUpComputing(scope, task, holders);
-    setTaskState(task, 'memory');
-    // Its dependents are ready as after a computation.
-    recommendReadyDependents(scope, task);
-  }
-  if (nbytes !== undefined) setNbytes(cluster, task, nbytes);
-  for (const holder of holders) addReplica(cluster, task, holder);
-  task.type = type ?? task.type ?? 'unknown';
-}
-
-/** Whatever the task was about to do is moot; but who got the data must not be told to free it. */
-function giveUpComputing(
-  scope: KernelScope,
-  task: TaskState,
-  holders: readonly WorkerState[],
-): void {
-  const mark = scope.outbox.toWorkers.length;
-  if (task.state !== 'released') transition(scope, task, 'released');
-  for (const holder of holders) {
-    scope.outbox.retractFreeKeys(task.key, holder, mark);
-    if (holder.endingRuns.delete(task.runId)) checkIdleSaturated(scope, holder);
-  }
-  scope.recommendations.withdraw(task);
-  leavePlay(scope, task);
-  task.isActor = false;
-  // An answer that is on its way belongs to a result that is being freed.
-  task.runId = -1;
 }
 
 export function onReportKey(scope: KernelScope, stimulus: ReportKey): void {

@@ -4,6 +4,7 @@ import type {
   HeartbeatWorker,
   RegisterWorker,
   RemoveWorker,
+  SchedulerStalled,
   SetWorkerStatus,
   WorkerStatusChange,
 } from '../messages/stimulus.ts';
@@ -91,54 +92,86 @@ function setWorkerStatus(scope: KernelScope, worker: WorkerState, status: Worker
   if (status === 'running') recommendUnrunnable(scope, worker);
 }
 
-/**
- * A worker leaves. What it was processing is placed anew, what only it held is computed again where
- * that is possible. O(tasks processing and held there + workers).
- */
+/** A worker leaves. */
 export function onRemoveWorker(scope: KernelScope, stimulus: RemoveWorker): void {
+  const worker = scope.cluster.workers.get(stimulus.worker);
+  if (worker !== undefined) removeWorkers(scope, [worker], stimulus);
+}
+
+/** What becomes of a worker that leaves, and of its tasks. */
+type Departure = Pick<RemoveWorker, 'expected' | 'close' | 'restart'>;
+
+/**
+ * Workers leave together. What they were processing is placed anew, on none of them; what only they held
+ * is computed again where that is possible. O(tasks processing and held there + workers²).
+ */
+function removeWorkers(
+  scope: KernelScope,
+  leaving: readonly WorkerState[],
+  departure: Departure,
+): void {
   const { cluster, outbox, stimulusId } = scope;
-  const worker = cluster.workers.get(stimulus.worker);
-  if (worker === undefined) return;
-  if (stimulus.close) {
-    const restart = stimulus.restart === true ? { restart: true } : undefined;
-    const reason = 'scheduler-remove-worker';
-    outbox.toWorker(worker, { op: 'close', reason, ...restart, stimulusId });
+  for (const worker of leaving) {
+    if (departure.close) {
+      const restart = departure.restart === true ? { restart: true } : undefined;
+      const reason = 'scheduler-remove-worker';
+      outbox.toWorker(worker, { op: 'close', reason, ...restart, stimulusId });
+    }
+    worker.status = 'closed';
+    cluster.openSlots.delete(worker);
+    cluster.removeWorker(worker);
   }
-  worker.status = 'closed';
-  cluster.openSlots.delete(worker);
-  cluster.removeWorker(worker);
-  const processing = releaseProcessing(scope, worker, stimulus.expected);
-  const { recomputed, lost } = releaseReplicas(scope, worker);
-  dropTranslations(cluster, worker);
+  const { expected } = departure;
+  const losses = leaving.map((worker): WorkerLoss => {
+    const processing = releaseProcessing(scope, worker, expected);
+    return { expected, processing, ...releaseReplicas(scope, worker) };
+  });
+  for (const worker of leaving) dropTranslations(cluster, worker);
   settle(scope);
-  const loss: WorkerLoss = { expected: stimulus.expected, processing, recomputed, lost };
-  outbox.event(worker.address, { action: 'remove-worker', stimulusId, ...loss });
-  outbox.event('all', { action: 'remove-worker', worker: worker.address, stimulusId, ...loss });
+  leaving.forEach((worker, index) => tellRemoved(scope, worker, losses[index] as WorkerLoss));
+}
+
+function tellRemoved(scope: KernelScope, worker: WorkerState, loss: WorkerLoss): void {
+  const { outbox, stimulusId } = scope;
+  const { address } = worker;
+  outbox.event(address, { action: 'remove-worker', stimulusId, ...loss });
+  outbox.event('all', { action: 'remove-worker', worker: address, stimulusId, ...loss });
   for (const hook of scope.ports.hooks.workerRemoved) hook(worker, stimulusId, loss);
-  for (const other of cluster.workersByRank) {
-    outbox.toWorker(other, { op: 'remove-worker', worker: worker.address, stimulusId });
+  for (const other of scope.cluster.workersByRank) {
+    outbox.toWorker(other, { op: 'remove-worker', worker: address, stimulusId });
   }
 }
 
-/** Removes workers that have been silent for too long. O(workers). */
+/**
+ * Time in which the scheduler could not hear is neither silence of workers nor time for which tasks have
+ * waited. O(workers + tasks that wait for a worker).
+ */
+export function onSchedulerStalled(scope: KernelScope, { stalledMs }: SchedulerStalled): void {
+  const { cluster, nowMs } = scope;
+  for (const worker of cluster.workersByRank) {
+    worker.deafMs = Math.min(worker.deafMs + stalledMs, nowMs - worker.lastSeenMs);
+  }
+  const discount = (sinceMs: number): number => Math.min(sinceMs + stalledMs, nowMs);
+  for (const [task, sinceMs] of cluster.unrunnable) cluster.unrunnable.set(task, discount(sinceMs));
+  const { noWorkersSinceMs } = cluster;
+  if (noWorkersSinceMs !== undefined) cluster.noWorkersSinceMs = discount(noWorkersSinceMs);
+}
+
+/** Removes all workers that have been silent for too long, together: none gets a task of another. O(workers). */
 export function onCheckWorkerTtl(scope: KernelScope): void {
-  const { cluster, options, stimulusId } = scope;
+  const { cluster, options, outbox, nowMs } = scope;
   const forgivenMs = HEARTBEATS_FORGIVEN * heartbeatIntervalMs(cluster.workers.size);
   const ttlMs = Math.max(options.workerTtlMs, forgivenMs);
-  for (const worker of [...cluster.workersByRank]) {
-    const silentMs = scope.nowMs - worker.lastSeenMs;
+  const silent: WorkerState[] = [];
+  for (const worker of cluster.workersByRank) {
+    const { address, lastSeenMs, deafMs } = worker;
+    const silentMs = nowMs - lastSeenMs - deafMs;
     if (silentMs <= ttlMs) continue;
-    const { address } = worker;
-    scope.outbox.event('scheduler', { action: 'worker-ttl-timed-out', worker: address, silentMs });
-    onRemoveWorker(scope, {
-      op: 'remove-worker',
-      worker: address,
-      expected: false,
-      close: true,
-      restart: true,
-      stimulusId,
-    });
+    silent.push(worker);
+    outbox.event('scheduler', { action: 'worker-ttl-timed-out', worker: address, silentMs });
   }
+  if (silent.length === 0) return;
+  removeWorkers(scope, silent, { expected: false, close: true, restart: true });
 }
 
 /** Fails tasks for which there has been no suitable worker for too long. O(tasks that wait so). */
@@ -170,6 +203,7 @@ function takeMetrics(
 ): void {
   const { costs, workers } = scope.cluster;
   worker.lastSeenMs = scope.nowMs;
+  worker.deafMs = 0;
   worker.metrics = metrics;
   scope.hasNewMetrics = true;
   worker.measuredNbytes = worker.nbytes;

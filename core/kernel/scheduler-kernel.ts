@@ -13,8 +13,8 @@ import {
   onReportKey,
   onRestart,
   onRetry,
-  onUpdateData,
 } from './on-client.ts';
+import { onUpdateData } from './on-data.ts';
 import { onContinueGraph, onUpdateGraph } from './on-graph.ts';
 import {
   onCheckNoWorkersTimeout,
@@ -22,6 +22,7 @@ import {
   onHeartbeat,
   onRegisterWorker,
   onRemoveWorker,
+  onSchedulerStalled,
   onSetWorkerStatus,
   onStatusChange,
   refreshNoWorkersClock,
@@ -63,6 +64,7 @@ type HostStimulus = Extract<
   Stimulus,
   {
     readonly op:
+      | 'scheduler-stalled'
       | 'check-worker-ttl'
       | 'check-no-workers-timeout'
       | 'continue-graph'
@@ -229,6 +231,7 @@ export class SchedulerKernel {
       case 'update-data':
       case 'report-key':
         return this.dispatchOfClient(stimulus);
+      case 'scheduler-stalled':
       case 'check-worker-ttl':
       case 'check-no-workers-timeout':
       case 'continue-graph':
@@ -270,9 +273,11 @@ export class SchedulerKernel {
     }
   }
 
-  private dispatchOfHost({ op }: HostStimulus): void {
+  private dispatchOfHost(stimulus: HostStimulus): void {
     const { scope } = this;
-    switch (op) {
+    switch (stimulus.op) {
+      case 'scheduler-stalled':
+        return onSchedulerStalled(scope, stimulus);
       case 'check-worker-ttl':
         return onCheckWorkerTtl(scope);
       case 'check-no-workers-timeout':
@@ -284,7 +289,7 @@ export class SchedulerKernel {
       case 'restart':
         return onRestart(scope);
       default:
-        return unreachable(op);
+        return unreachable(stimulus);
     }
   }
 }

@@ -116,6 +116,8 @@ export interface UpdateData extends OfClient {
     readonly nbytes?: number;
     readonly workers: readonly string[];
     readonly type?: string;
+    /** Hash of the bytes. Data with another one is refused as long as this data is there. */
+    readonly fingerprint?: string;
     /** As in `want-replicas`. Default 1. */
     readonly replicas?: number;
   }[];

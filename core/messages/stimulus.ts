@@ -108,6 +108,15 @@ export interface ContinueSettling extends Caused {
 
 // ---- from timers -----------------------------------------------------------------------------
 
+/**
+ * The scheduler's process stood still until now: paused, swapped out, or busy with one thing. Nobody is
+ * to blame for what it did not hear meanwhile.
+ */
+export interface SchedulerStalled extends Caused {
+  readonly op: 'scheduler-stalled';
+  readonly stalledMs: number;
+}
+
 /** Removes workers that have been silent for too long. */
 export interface CheckWorkerTtl extends Caused {
   readonly op: 'check-worker-ttl';
@@ -138,5 +147,6 @@ export type Stimulus =
   | StealTasks
   | SetRestrictions
   | ReleaseTasks
+  | SchedulerStalled
   | CheckWorkerTtl
   | CheckNoWorkersTimeout;

@@ -43,6 +43,13 @@ export interface CancelledKeys {
   readonly message?: string;
 }
 
+/** Data that the client put on workers under these keys is dropped: other data is there already. */
+export interface DataRefused {
+  readonly op: 'data-refused';
+  readonly keys: readonly string[];
+  readonly reason: string;
+}
+
 /** All tasks were forgotten. */
 export interface RestartMessage {
   readonly op: 'restart';
@@ -50,4 +57,10 @@ export interface RestartMessage {
 
 /** Everything that the scheduler tells clients. */
 export type ToClientMessage =
-  KeyInMemory | LostData | TaskErredMessage | TaskRetried | CancelledKeys | RestartMessage;
+  | KeyInMemory
+  | LostData
+  | TaskErredMessage
+  | TaskRetried
+  | CancelledKeys
+  | DataRefused
+  | RestartMessage;

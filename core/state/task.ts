@@ -53,6 +53,7 @@ class RareFields {
   failure: TaskFailure | undefined = undefined;
   erredOn: ReadonlySet<string> = NO_ADDRESSES;
   steal: Steal | undefined = undefined;
+  fingerprint: string | undefined = undefined;
   metadata: Readonly<Record<string, unknown>> | undefined = undefined;
   annotations: Readonly<Record<string, unknown>> | undefined = undefined;
 }
@@ -232,6 +233,14 @@ export class TaskState {
   }
   set steal(steal: Steal | undefined) {
     if (steal !== this.steal) this.rareFields.steal = steal;
+  }
+
+  /** Hash of the bytes of data that a client put here, if it told; undefined unless in `memory`. */
+  get fingerprint(): string | undefined {
+    return this.rare?.fingerprint;
+  }
+  set fingerprint(fingerprint: string | undefined) {
+    if (fingerprint !== this.fingerprint) this.rareFields.fingerprint = fingerprint;
   }
 
   get failure(): TaskFailure | undefined {

@@ -125,6 +125,8 @@ export class WorkerState {
   metrics: WorkerMetrics = NO_METRICS;
   /** Scheduler's clock in milliseconds. */
   lastSeenMs: number;
+  /** Milliseconds since then in which the scheduler itself stood still and could hear no worker. */
+  deafMs = 0;
   /** Scheduler's clock minus the worker's, in milliseconds. */
   timeDelayMs = 0;
   readonly unmanagedHistory = new UnmanagedHistory();

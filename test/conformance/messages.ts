@@ -113,6 +113,7 @@ function fromClientMessage(message: ToClientMessage): TraceMessage {
       return { op: message.op, key: message.key };
     case 'cancelled-keys':
       return { op: 'cancelled-key', keys: message.keys };
+    case 'data-refused':
     case 'restart':
       return { op: message.op };
   }

@@ -285,9 +285,63 @@ it('without a time to live nobody is removed', () => {
   expect(env.cluster.workers.size).toBe(1);
 });
 
+it('time in which the scheduler itself stood still is no silence of its workers', () => {
+  const env = new SchedulerEnv({ kernel: { workerTtlMs: 60_000 } });
+  env.addWorkers(2);
+  env.advance(500_000).send({ op: 'scheduler-stalled', stalledMs: 499_000 });
+  env.send({ op: 'check-worker-ttl' });
+  expect(env.cluster.workers.size).toBe(2);
+  env.heartbeat('w2');
+  env.advance(59_001).send({ op: 'check-worker-ttl' });
+  expect([...env.cluster.workers.values()].map(({ name }) => name)).toEqual(['w2']);
+});
+
+it('a worker that was heard after a stall is not forgiven it later', () => {
+  const env = new SchedulerEnv({ kernel: { workerTtlMs: 60_000 } });
+  env.addWorkers(1);
+  env.advance(500_000).heartbeat('w1');
+  env.send({ op: 'scheduler-stalled', stalledMs: 499_000 });
+  env.advance(60_001).send({ op: 'check-worker-ttl' });
+  expect(env.cluster.workers.size).toBe(0);
+});
+
+it('workers that are silent are removed together, and a task does not hop from one to the next', () => {
+  const env = new SchedulerEnv({ kernel: { workerTtlMs: 60_000, allowedFailures: 3 } });
+  env.addWorkers(9);
+  env.submit({ a: [] });
+  env.advance(60_001).send({ op: 'check-worker-ttl' });
+  expect(env.cluster.workers.size).toBe(0);
+  expect(env.task('a').suspicious).toBe(1);
+  env.addWorker('w10');
+  expect(env.states).toEqual({ a: 'processing w10' });
+});
+
+it('a result that only silent workers hold is computed by another one', () => {
+  const env = new SchedulerEnv({ kernel: { workerTtlMs: 60_000 } });
+  env.addWorkers(3);
+  env.submit({ a: [], b: ['a'] }, { keys: ['a', 'b'] });
+  env.finish('a');
+  env.addKeys('w2', 'a');
+  env.advance(60_001).heartbeat('w3');
+  env.ignoreMessages();
+  env.send({ op: 'check-worker-ttl' });
+  expect(env.states).toEqual({ a: 'processing w3', b: 'waiting' });
+  expect(env.takeWorker('w3')).toEqual(['compute-task a', 'remove-worker w1', 'remove-worker w2']);
+});
+
 // ---- no workers for too long ---------------------------------------------------------------
 
 const impatient = { kernel: { noWorkersTimeoutMs: 1000 } };
+
+it('time in which the scheduler stood still is no time for which a task has waited', () => {
+  const env = new SchedulerEnv(impatient);
+  env.submit({ a: { workers: ['tcp://w9:1'] } });
+  env.advance(5000).send({ op: 'scheduler-stalled', stalledMs: 4500 });
+  env.send({ op: 'check-no-workers-timeout' });
+  expect(env.state('a')).toBe('no-worker');
+  env.advance(500).send({ op: 'check-no-workers-timeout' });
+  expect(env.state('a')).toBe('erred');
+});
 
 it('a task that no worker suits fails after the timeout, naming its restrictions', () => {
   const env = new SchedulerEnv(impatient);

@@ -51,6 +51,7 @@ export function clientMessageInShort(message: ToClientMessage): string {
     case 'task-erred':
       return `${message.op} ${message.key} because of ${message.blame}`;
     case 'cancelled-keys':
+    case 'data-refused':
       return `${message.op} ${message.keys.join(' ')}`;
     case 'lost-data':
     case 'task-retried':

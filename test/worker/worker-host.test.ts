@@ -314,6 +314,18 @@ describe('peers and clients', () => {
     expect(await held(world, worker, 's')).toEqual({ s: 42 });
   });
 
+  it('other data under a key that is held is refused, and the same data changes nothing', async () => {
+    const world = await bench();
+    const worker = await world.startWorker('alice');
+    const peer = await world.peer(worker);
+    const put = (keys: string[], ...values: unknown[]): Promise<unknown> =>
+      world.settle(peer.request('put-data', { keys, values: values.map((x) => serialise(x)) }));
+    await put(['a'], 'value');
+    await put(['a', 'b'], 'value', 2);
+    await expect(put(['c', 'a'], 3, 'other')).rejects.toMatchObject({ code: 'ERR_KEY_TAKEN' });
+    expect(await held(world, worker, 'a', 'b', 'c')).toEqual({ a: 'value', b: 2 });
+  });
+
   it('data under the key of a running task is refused', async () => {
     const world = await bench();
     const worker = await world.startWorker('alice');

@@ -26,7 +26,10 @@ export interface Decision {
   readonly key: string;
   /** Who decided: the name of a policy or plugin. */
   readonly policy: string;
-  /** The worker that was chosen, or the state in which the task waits: `queued`, `no-worker`. */
+  /**
+   * The worker that was chosen, or the state in which the task waits: `queued`, `no-worker`; `refused` for a
+   * suggestion to the Active Memory Manager.
+   */
   readonly outcome: string;
   /** Which rule chose, in words. */
   readonly rule: string;

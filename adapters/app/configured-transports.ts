@@ -1,5 +1,6 @@
 import type { Transport } from '../../core/api/index.ts';
 import { IN_CODE } from '../../core/config/errors.ts';
+import { loadConfigFile } from '../../core/config/load.ts';
 import { PluginResolver } from '../../core/compose/plugin-resolver.ts';
 import { loadTransport } from '../../core/compose/transport-table.ts';
 import { builtins } from '../../plugins/builtin.ts';
@@ -18,4 +19,15 @@ export async function configuredTransports({
   const place = { origin: IN_CODE, optionsAt: ['scheduler', 'transport', 'options'] };
   const resolver = new PluginResolver(builtins, folder);
   return [await loadTransport(transport, resolver, place, new SystemClock())];
+}
+
+/**
+ * The transport that a configuration file names, for peers that need nothing else of it.
+ * @param file - undefined: none
+ * @throws YardmasterError `ERR_CONFIG`, `ERR_PLUGIN_LOAD`
+ */
+export async function transportsOfFile(file: string | undefined): Promise<readonly Transport[]> {
+  if (file === undefined) return [];
+  const { config, folder } = await loadConfigFile(file);
+  return configuredTransports({ worker: {}, folder, transport: config.scheduler.transport });
 }

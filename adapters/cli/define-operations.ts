@@ -21,6 +21,7 @@ export function defineOperations(program: Command): void {
 function asking(command: Command): Command {
   return common(command)
     .requiredOption('-s, --scheduler <address>', 'address of the scheduler')
+    .option('-c, --config <file>', 'configuration file; its transport reaches the scheduler')
     .option('--json', 'as JSON');
 }
 

@@ -122,6 +122,7 @@ common(program.command('why'))
   .description('Tell why a task is where it is, and how it got there.')
   .argument('<key>', 'key of the task')
   .requiredOption('-s, --scheduler <address>', 'address of the scheduler')
+  .option('-c, --config <file>', 'configuration file; its transport reaches the scheduler')
   .option('--record <n>', 'from now on keep the newest n decisions with their candidates', count)
   .option('--json', 'as JSON')
   .addHelpText(
@@ -146,6 +147,7 @@ common(program.command('zero-workers'))
   .argument('<address>', 'address of the scheduler, such as tcp://127.0.0.1:8786')
   .option('-w, --workers <n>', 'how many', positive, 100)
   .option('-t, --threads <n>', 'tasks at once for each', positive, 1)
+  .option('-c, --config <file>', 'configuration file; its transport reaches the scheduler')
   .option('--result-size <size>', 'bytes that they report for each result', size, 0)
   .addHelpText(
     'after',
@@ -204,6 +206,7 @@ export interface WorkerFlags {
 /** Flags of `why`. */
 export interface WhyFlags {
   readonly scheduler: string;
+  readonly config?: string;
   readonly record?: number;
   readonly json?: boolean;
 }

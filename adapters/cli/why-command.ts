@@ -1,22 +1,19 @@
 import type { Decision, DecisionCandidate, Why } from '../../core/api/index.ts';
-import { Client } from '../client/index.ts';
 import type { WhyFlags } from './main.ts';
+import { withClient } from './with-client.ts';
 
 const UNKNOWN_CODE = 1;
 
 /** `yardmaster why`. */
 export async function whyCommand(key: string, flags: WhyFlags): Promise<number> {
-  const client = await Client.connect(flags.scheduler, { name: 'why' });
-  try {
+  return withClient(flags, 'why', async (client) => {
     if (flags.record !== undefined) await client.policies.recordDecisions(flags.record);
     const why = await client.why(key);
     process.stdout.write(
       flags.json === true ? `${JSON.stringify(why, undefined, 2)}\n` : whyText(why),
     );
     return why.state === 'unknown' ? UNKNOWN_CODE : 0;
-  } finally {
-    await client.close();
-  }
+  });
 }
 
 /** The present, then what happened; a decision stands before the transition that follows from it. */

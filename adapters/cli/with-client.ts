@@ -1,18 +1,22 @@
+import { transportsOfFile } from '../app/configured-transports.ts';
 import { Client } from '../client/index.ts';
 
 /** What commands that ask a scheduler have in common. */
 export interface ClientFlags {
   readonly scheduler: string;
+  /** Its `scheduler.transport` reaches the scheduler. */
+  readonly config?: string;
   readonly json?: boolean;
 }
 
 /** Connects, works, and leaves in good order, also when the work fails. */
 export async function withClient<T>(
-  { scheduler }: ClientFlags,
+  { scheduler, config }: Pick<ClientFlags, 'scheduler' | 'config'>,
   name: string,
   work: (client: Client) => Promise<T>,
 ): Promise<T> {
-  const client = await Client.connect(scheduler, { name });
+  const transports = await transportsOfFile(config);
+  const client = await Client.connect(scheduler, { name, transports });
   try {
     return await work(client);
   } finally {

@@ -132,3 +132,22 @@ describe('yardmaster worker', () => {
     expect(errors).toContain('name another one in its configuration as scheduler.transport');
   });
 });
+
+it.each([
+  ['workers', '--json'],
+  ['why', 'x'],
+])('yardmaster %s reaches a scheduler by the configured transport', async (...command) => {
+  const config = join(folder, 'operate.yaml');
+  const transport = `{ use: ${MODULE}, options: { folder: ${folder} } }`;
+  writeFileSync(config, `scheduler:\n  transport: ${transport}\n`);
+  const running = await startScheduler({ config }, 'uds://scheduler:0');
+  open.push(running);
+  const args = [CLI, ...command, '-s', running.address, '--config', config];
+  const child = spawn(process.execPath, args);
+  let written = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (text: Buffer) => (written += text.toString()));
+  }
+  await new Promise((resolve) => child.once('close', resolve));
+  expect(written).toMatch(/^\[\]\n$|^x is unknown/);
+});

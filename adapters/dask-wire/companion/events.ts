@@ -2,7 +2,7 @@
 import type { TaskView } from '../../../core/api/index.ts';
 import type { DaskContext, ExtensionHooks, Fields } from '../context.ts';
 import type { CompanionEvent } from './outbox.ts';
-import { taskFields } from './views.ts';
+import { taskFieldsNow } from './views.ts';
 
 /** Fields of a worker's report that Dask does not hand to plugins. */
 const REPORT_ENVELOPE: ReadonlySet<string> = new Set(['op', 'key', 'stimulus_id', 'run_id']);
@@ -44,7 +44,7 @@ export class EventFeed {
       const told: Record<string, unknown> = report === undefined ? {} : { ...report };
       if (worker !== undefined) told['worker'] = worker;
       if (cause !== undefined) told['cause'] = keys.wireOf(cause);
-      const fields = taskFields(port.context, task);
+      const fields = taskFieldsNow(port.context, task);
       port.send(['transition', fields[0], start, finish, stimulusId, fields, told]);
     },
     graphUpdated: ({ client, keys, tasks, stimulusId }) => {

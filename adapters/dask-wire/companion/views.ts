@@ -28,6 +28,12 @@ export function taskFields({ keys }: DaskContext, task: TaskView): unknown[] {
   ];
 }
 
+/** For an event: with what can no longer be asked for when the task is forgotten. O(its dependencies). */
+export function taskFieldsNow(context: DaskContext, task: TaskView): unknown[] {
+  const inputs = task.dependencies.map(({ key }) => context.keys.wireOf(key));
+  return [...taskFields(context, task), inputs, task.annotations ?? {}];
+}
+
 /** What a task has to do with others. */
 export function taskLinks({ keys }: DaskContext, task: TaskView): Fields {
   const wires = (tasks: readonly TaskView[]): unknown[] => {

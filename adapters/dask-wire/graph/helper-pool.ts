@@ -68,10 +68,19 @@ export class HelperPool {
     });
   }
 
-  /** Asks every process that is running. Those that start later are not asked. */
+  /**
+   * Asks every process that is running. Those that start later are not asked. Resolves when all have
+   * answered that were free; a busy one answers before its next graph, and its failure is logged.
+   */
   async askAll(message: Message): Promise<void> {
     const running = [this.first, ...this.others.keys()].filter(({ pid }) => pid !== undefined);
-    await Promise.all(running.map((helper) => helper.ask(message)));
+    const answers: Promise<unknown>[] = [];
+    for (const helper of running) {
+      const answer = helper.ask(message);
+      if (this.busy.has(helper)) answer.catch((error: unknown) => this.warn(message, error));
+      else answers.push(answer);
+    }
+    await Promise.all(answers);
   }
 
   /**
@@ -94,6 +103,10 @@ export class HelperPool {
     for (const { reject } of this.waiting.splice(0)) {
       reject(new YardmasterError('ERR_CLOSED', 'the scheduler closes'));
     }
+  }
+
+  private warn({ op }: Message, err: unknown): void {
+    this.options.log.warn({ err, op }, `a Python that reads graphs failed at ${String(op)}`);
   }
 
   private assign(): void {

@@ -78,12 +78,17 @@ class SchedulerFacade(StateTables):
         fields["io_loop"] = fields["loop"]
         self.__dict__.update(fields)
 
-    def _configure(self, fields) -> None:
+    async def _configure(self, fields) -> None:
         from distributed.comm.addressing import get_address_host_port
+        from distributed.core import ConnectionPool
+        from distributed.security import Security
 
         self.__dict__.update(fields)
         host, port = get_address_host_port(self.address)
-        self.__dict__.update(ip=host, port=port, contact_address=None, name=self.id)
+        #: Connections to workers and nannies.
+        rpc = ConnectionPool(connection_args=Security().get_connection_args("scheduler"))
+        await rpc.start()
+        self.__dict__.update(ip=host, port=port, contact_address=None, name=self.id, rpc=rpc)
         if self.local_directory not in sys.path:
             sys.path.insert(0, self.local_directory)
 
@@ -225,18 +230,6 @@ class SchedulerFacade(StateTables):
         await self._channel.ask_soon(
             "companion.remove-worker", worker=address, safe=safe, close=close
         )
-
-    @property
-    def rpc(self):
-        """Connections to workers and nannies."""
-        if "_pool" not in self.__dict__:
-            from distributed.core import ConnectionPool, Status
-            from distributed.security import Security
-
-            pool = ConnectionPool(connection_args=Security().get_connection_args("scheduler"))
-            pool.status = Status.running
-            self.__dict__["_pool"] = pool
-        return self._pool
 
     def __repr__(self):
         return f"<Yardmaster's scheduler {self.address!r}>"

@@ -64,8 +64,10 @@ class NOTHING:
 
 def caller_for(scheduler, name):
     """The method `name`; AttributeError when there is none."""
+    from distributed.scheduler import Scheduler
+
     op = PLAIN.get(name) or AWAITED.get(name)
-    if op is None:
+    if op is None or not hasattr(Scheduler, name):
         raise AttributeError(
             f"Yardmaster's scheduler has no {name!r} for Python; docs/dask.md tells what functions "
             "and plugins beside the scheduler can use"

@@ -136,7 +136,7 @@ class Service:
 
     async def configure(self, fields):
         """What stays the same: address, id, and the folder for files."""
-        self.scheduler._configure(fields)
+        await self.scheduler._configure(fields)
 
     async def run_function(self, function, args=(), kwargs=None, wait=True):
         from distributed.scheduler import Scheduler

@@ -46,7 +46,7 @@ class View:
 class TaskState(View):
     LOADED_BY = {
         **dict.fromkeys(
-            ("dependencies", "dependents", "waiting_on", "waiters", "exception_blame"), "_load_links"
+            ("_dependencies", "dependents", "waiting_on", "waiters", "exception_blame"), "_load_links"
         ),
         **dict.fromkeys(
             (
@@ -81,10 +81,24 @@ class TaskState(View):
         "_processing_on",
         "_who_has",
         "_who_wants",
+        # In events only; otherwise they are asked for.
+        "_inputs",
+        "annotations",
     )
 
     def __init__(self, scheduler, values):
         super().__init__(scheduler, zip(self.FIELDS, values))
+
+    @classmethod
+    def gone(cls, scheduler, key):
+        """A task of which only the key is left."""
+        nothing = (None, None, -1, None, 0, 0, False, None, (), (), (), {})
+        return cls(scheduler, (key, "forgotten", *nothing))
+
+    @property
+    def dependencies(self):
+        inputs = self.__dict__.get("_inputs")
+        return self._dependencies if inputs is None else self._scheduler._tasks_with(inputs)
 
     def _identity(self):
         return self.key
@@ -121,8 +135,9 @@ class TaskState(View):
     def _load_links(self):
         links = self._scheduler._ask("state.links", key=self.key) or {}
         blame = links.get("exception_blame")
-        names = ("dependencies", "dependents", "waiting_on", "waiters")
+        names = ("dependents", "waiting_on", "waiters")
         loaded = {name: self._scheduler._tasks_of(links.get(name, ())) for name in names}
+        loaded["_dependencies"] = self._scheduler._tasks_of(links.get("dependencies", ()))
         loaded["exception_blame"] = None if blame is None else self._scheduler.tasks.get(blame)
         return loaded
 
@@ -135,6 +150,8 @@ class TaskState(View):
         }
         for name in ("annotations", "metadata", "resource_restrictions"):
             loaded[name] = dict(loaded[name] or {})
+        if "annotations" in self.__dict__:
+            del loaded["annotations"]
         for name in ("host_restrictions", "worker_restrictions"):
             loaded[name] = set(loaded[name] or ())
         return loaded

@@ -57,6 +57,12 @@ class StateTables:
                 known[key] = None if values is None else TaskState(self, values)
         return {known[key] for key in keys if known.get(key) is not None}
 
+    def _tasks_with(self, keys):
+        """As `_tasks_of`, with those that do not exist any more."""
+        self._tasks_of(keys)
+        known = self._known_tasks()
+        return {known.get(key) or TaskState.gone(self, key) for key in keys}
+
     @property
     def workers(self):
         return self._table(

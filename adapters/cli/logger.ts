@@ -18,7 +18,20 @@ export function stderrLogger({ logLevel, logFormat }: LogFlags, name: string): L
   const level: LevelWithSilent = logLevel;
   const serializers = { err: (error: unknown) => errorFields(error, logLevel === 'debug') };
   // Synchronous: the last lines before an exit are the ones that matter.
-  return pino({ level, name, serializers }, pino.destination({ fd: 2, sync: true }));
+  const formatters = { log: withoutOwnNames };
+  return pino({ level, name, serializers, formatters }, pino.destination({ fd: 2, sync: true }));
+}
+
+/** Fields that every line has. */
+const OWN_FIELDS = ['name', 'level', 'time', 'pid', 'hostname', 'msg'];
+
+/** A name that every line has would be in it twice: such fields are put together under `about`. */
+export function withoutOwnNames(fields: Record<string, unknown>): Record<string, unknown> {
+  if (!OWN_FIELDS.some((field) => Object.hasOwn(fields, field))) return fields;
+  const entries = Object.entries(fields);
+  const about = entries.filter(([field]) => OWN_FIELDS.includes(field));
+  const rest = entries.filter(([field]) => !OWN_FIELDS.includes(field));
+  return { ...Object.fromEntries(rest), about: Object.fromEntries(about) };
 }
 
 /** Our own errors say all that a stack would; of others it is the best part. */

@@ -11,7 +11,7 @@ import type { KeyEntry } from './entry.ts';
 import type { FetchOptions } from './fetcher.ts';
 import { type CancelOptions, type Future, holdingOfFuture } from './future.ts';
 import type { Graph, ResultIn } from './graph.ts';
-import { checkPriority, type SubmitOptions } from './options.ts';
+import { checkNames, checkPriority, refuseOption, type SubmitOptions } from './options.ts';
 import { type ScatterOptions, Scatterer } from './scatter.ts';
 import { type Reconnected, Session, type SessionOptions } from './session.ts';
 import { asFutureList, entriesIn, futuresIn, replaceFutures } from './structure.ts';
@@ -50,6 +50,15 @@ export interface SetPriorityOptions {
   readonly inputs?: 'raise' | 'keep';
 }
 
+const CONNECT_OPTIONS: readonly (keyof ConnectOptions)[] = [
+  'transports',
+  'clock',
+  'name',
+  'timeoutMs',
+  'onSchedulerLost',
+  'reconnectTimeoutMs',
+  'onReconnected',
+];
 const CONNECT_TIMEOUT_MS = 10_000;
 /** Takes the place of a result that failed. */
 const SKIPPED = Symbol('skipped');
@@ -78,6 +87,7 @@ export class Client extends CoordinationAccess {
    * @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`, `ERR_REGISTRATION`
    */
   static async connect(address: string, options: ConnectOptions = {}): Promise<Client> {
+    checkNames(options, CONNECT_OPTIONS);
     const { transports = [], clock = new SystemClock(), name = 'client' } = options;
     const { timeoutMs = CONNECT_TIMEOUT_MS } = options;
     const network = { clock, transports, timeoutMs };
@@ -150,6 +160,7 @@ export class Client extends CoordinationAccess {
    * Fails with the first error unless `errors` is `skip`.
    */
   async gather<T>(structure: T, options: GatherOptions = {}): Promise<Gathered<T>> {
+    checkGather(options);
     const list = asFutureList(structure);
     const futures = list ?? futuresIn(structure);
     const results = await this.resultsOf(futures, options);
@@ -257,7 +268,10 @@ export class Client extends CoordinationAccess {
   ): void {
     this.session.checkOpen();
     const isForAll = typeof priority === 'number';
-    const { inputs = 'raise' } = (isForAll ? options : priority) ?? {};
+    const given = (isForAll ? options : priority) ?? {};
+    checkNames(given, ['inputs']);
+    const { inputs = 'raise' } = given;
+    if (!['raise', 'keep'].includes(inputs)) refuseOption('inputs', inputs, 'raise or keep');
     const priorities = isForAll
       ? new Map(entriesIn(futures).map((entry) => [entry, checkPriority(priority)]))
       : prioritiesIn(futures as ReadonlyMap<Future<unknown>, number>);
@@ -276,6 +290,12 @@ export class Client extends CoordinationAccess {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
+}
+
+function checkGather(options: GatherOptions): void {
+  checkNames(options, ['errors', 'direct']);
+  const { errors = 'raise' } = options;
+  if (!['raise', 'skip'].includes(errors)) refuseOption('errors', errors, 'raise or skip');
 }
 
 function prioritiesIn(given: ReadonlyMap<Future<unknown>, number>): Map<KeyEntry, number> {

@@ -13,6 +13,7 @@ import { type PolicyControl, policyControl } from './policy-control.ts';
 import type { Session } from './session.ts';
 import { entriesIn } from './structure.ts';
 import { remotePlugin, type WorkerPluginEntry } from './worker-plugins.ts';
+import { checkNames } from './options.ts';
 
 /** The answer to `identity`. */
 export interface SchedulerIdentity {
@@ -260,10 +261,11 @@ export class ClusterAccess {
    * @throws RemoteError `ERR_NO_WORKER` that names an unknown worker, `ERR_TIMEOUT` that names those that
    *   were not back in time; neither with `errors: 'return'`
    */
-  restartWorkers(
+  async restartWorkers(
     workers: readonly string[] = [],
     options: RestartWorkersOptions = {},
   ): Promise<RestartedWorkers> {
+    checkNames(options, ['timeoutMs', 'wait', 'errors']);
     return this.command('restart-workers', { workers, ...options });
   }
 
@@ -317,7 +319,9 @@ export class ClusterAccess {
    * How many workers the present work could use.
    * @param targetDurationMs - to be done within that. Default 5000
    */
-  adaptiveTarget({ targetDurationMs = 5000 }: { targetDurationMs?: number } = {}): Promise<number> {
+  async adaptiveTarget(options: { readonly targetDurationMs?: number } = {}): Promise<number> {
+    checkNames(options, ['targetDurationMs']);
+    const { targetDurationMs = 5000 } = options;
     return this.command('amm.adaptiveTarget', { targetDurationMs });
   }
 

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { type LogLine, VERSION } from '../../core/api/index.ts';
 import { ClusterAccess } from './cluster-access.ts';
+import { checkNames } from './options.ts';
 
 /** Versions by the name of what has them: `yardmaster`, `node`. */
 export type Versions = Readonly<Record<string, string>>;
@@ -34,6 +35,9 @@ export interface InspectOptions {
   readonly timeoutMs?: number;
 }
 
+/** Names of {@link InspectOptions}. */
+export const INSPECT_OPTIONS: readonly (keyof InspectOptions)[] = ['timeoutMs'];
+
 /** Which lines of the logs to get. */
 export interface LogOptions extends InspectOptions {
   /** Addresses, names or hosts. Default: all workers. */
@@ -52,6 +56,7 @@ export interface LogOptions extends InspectOptions {
 export class DiagnosticsAccess extends ClusterAccess {
   /** Versions of the scheduler, of the workers and of the clients. */
   async getVersions(options: InspectOptions = {}): Promise<ClusterVersions> {
+    checkNames(options, INSPECT_OPTIONS);
     const { scheduler, clients, workers } = await this.command<{
       scheduler: Versions;
       clients: [string, Versions][];
@@ -85,6 +90,7 @@ export class DiagnosticsAccess extends ClusterAccess {
    * @returns addresses of the workers that did not answer
    */
   async dumpClusterState(path: string, options: InspectOptions = {}): Promise<readonly string[]> {
+    checkNames(options, INSPECT_OPTIONS);
     const { scheduler, workers } = await this.command<{
       scheduler: object;
       workers: [string, object][];

@@ -12,7 +12,7 @@ import { Definitions, duplicateKey } from './definitions.ts';
 import { KeyEntry } from './entry.ts';
 import type { CancelOptions } from './future.ts';
 import { KeptValues } from './kept-values.ts';
-import { checkText, checkTime, refuseOption } from './options.ts';
+import { checkNames, checkText, checkTime, refuseOption } from './options.ts';
 import type { Outgoing } from './outgoing.ts';
 
 /** All keys that a client holds, and what the scheduler told about them. */
@@ -76,7 +76,9 @@ export class KeyTable {
   }
 
   cancel(entries: readonly KeyEntry[], options: CancelOptions): void {
+    checkNames(options, ['force', 'reason', 'message', 'killTimeoutMs']);
     const { force = false, reason, message, killTimeoutMs } = options;
+    if (message !== undefined) checkText('message', message);
     const held = entries.filter((entry) => !entry.detached);
     if (killTimeoutMs !== undefined) checkTime('killTimeoutMs', killTimeoutMs);
     if (reason !== undefined) checkText('reason', reason);

@@ -7,6 +7,7 @@ import {
 import { deserialise, isTaskFunction, type TaskFunction } from '../tasks/index.ts';
 import { packTaskArguments } from './graph.ts';
 import { uniqueKey } from './keys.ts';
+import { checkNames, refuseOption } from './options.ts';
 
 /** Where and how functions are run that are no tasks. */
 export interface RunOptions<
@@ -44,7 +45,15 @@ export class WorkerRunner<
   constructor(
     private readonly command: Command,
     private readonly options: RunOptions<Place, Errors>,
-  ) {}
+  ) {
+    checkNames(options, ['workers', 'place', 'errors', 'timeoutMs']);
+    if (!['worker', 'threads', undefined].includes(options.place)) {
+      refuseOption('place', options.place, 'worker or threads');
+    }
+    if (!['raise', 'return', undefined].includes(options.errors)) {
+      refuseOption('errors', options.errors, 'raise or return');
+    }
+  }
 
   /**
    * Runs a function on each of the workers, at once and whatever they do. The results by address.

@@ -1,6 +1,7 @@
 import { type Clock, type Timer, YardmasterError } from '../../core/api/index.ts';
 import { SystemClock } from '../clock/index.ts';
 import { type Future, holdingOfFuture } from './future.ts';
+import { checkNames, refuseOption } from './options.ts';
 
 /** How to wait. */
 export interface WaitOptions {
@@ -23,8 +24,13 @@ export interface WaitResult<F> {
  */
 export async function wait<F extends Future<unknown>>(
   futures: Iterable<F>,
-  { timeoutMs, returnWhen = 'all', clock = new SystemClock() }: WaitOptions = {},
+  options: WaitOptions = {},
 ): Promise<WaitResult<F>> {
+  checkNames(options, ['timeoutMs', 'returnWhen', 'clock']);
+  const { timeoutMs, returnWhen = 'all', clock = new SystemClock() } = options;
+  if (!['all', 'first'].includes(returnWhen)) {
+    refuseOption('returnWhen', returnWhen, 'all or first');
+  }
   const waiting = [...futures];
   let left = returnWhen === 'all' ? waiting.length : Math.min(1, waiting.length);
   let timer: Timer | undefined;

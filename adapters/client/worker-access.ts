@@ -1,16 +1,25 @@
 import type { StackFrame } from '../../core/api/index.ts';
 import type { TaskFunction } from '../tasks/index.ts';
 import type { WorkerName } from './cluster-access.ts';
-import { DiagnosticsAccess, type InspectOptions, type Silent } from './diagnostics-access.ts';
+import {
+  DiagnosticsAccess,
+  INSPECT_OPTIONS,
+  type InspectOptions,
+  type Silent,
+} from './diagnostics-access.ts';
 import type { BenchmarkOptions, HardwareFigures } from './hardware.ts';
 import { type RunOptions, WorkerRunner } from './run-on-workers.ts';
 import { entriesIn } from './structure.ts';
+import { checkNames } from './options.ts';
 
 /** Which workers are asked, and for how long. */
 export interface AskOptions extends InspectOptions {
   /** Addresses, names or hosts. Default: all. */
   readonly workers?: readonly string[];
 }
+
+/** Names of {@link AskOptions}. */
+const ASK_OPTIONS: readonly (keyof AskOptions)[] = [...INSPECT_OPTIONS, 'workers'];
 
 /** A task that runs, and where its JavaScript is. */
 export interface CallStack {
@@ -98,6 +107,7 @@ export class WorkerAccess extends DiagnosticsAccess {
     parameters: Readonly<Record<string, unknown>>,
     options: AskOptions = {},
   ): Promise<Map<string, T | Silent>> {
+    checkNames(options, ASK_OPTIONS);
     return new Map(
       await this.command<[string, T | Silent][]>('broadcast', { ...options, method, parameters }),
     );
@@ -107,12 +117,13 @@ export class WorkerAccess extends DiagnosticsAccess {
    * A request to one worker, by the scheduler, as for {@link broadcast}.
    * @throws RemoteError what the worker answers with; `ERR_NO_WORKER`, `ERR_TIMEOUT`
    */
-  proxy<T = Readonly<Record<string, unknown>>>(
+  async proxy<T = Readonly<Record<string, unknown>>>(
     worker: string,
     method: string,
     parameters: Readonly<Record<string, unknown>>,
     options: InspectOptions = {},
   ): Promise<T> {
+    checkNames(options, INSPECT_OPTIONS);
     return this.command('proxy', { ...options, worker, method, parameters });
   }
 
@@ -121,6 +132,7 @@ export class WorkerAccess extends DiagnosticsAccess {
    * that computes is stopped for about a millisecond to see; a task that waits has no calls to show.
    */
   async callStack(futures?: unknown, options: AskOptions = {}): Promise<CallStacks> {
+    checkNames(options, ASK_OPTIONS);
     const keys = futures === undefined ? {} : { keys: entriesIn(futures).map(({ key }) => key) };
     const answers = await this.command<
       [string, { running: Omit<CallStack, 'worker'>[] } | Silent][]
@@ -136,6 +148,7 @@ export class WorkerAccess extends DiagnosticsAccess {
 
   /** Connections of the scheduler and of the workers. */
   async connectionCounters(options: AskOptions = {}): Promise<ConnectionCounters> {
+    checkNames(options, ASK_OPTIONS);
     const { scheduler, workers } = await this.command<{
       scheduler: ConnectionCounters['scheduler'];
       workers: [string, Readonly<Record<'incoming' | 'outgoing' | 'sending', number>> | Silent][];
@@ -147,7 +160,8 @@ export class WorkerAccess extends DiagnosticsAccess {
    * Forgets all tasks and data of all clients, and has the processes of workers replaced that have a
    * nanny. Every future, of every client, fails with `ERR_CANCELLED`.
    */
-  restart(options: RestartOptions = {}): Promise<Restarted> {
+  async restart(options: RestartOptions = {}): Promise<Restarted> {
+    checkNames(options, ['timeoutMs', 'wait']);
     return this.command('restart', options);
   }
 
@@ -156,6 +170,7 @@ export class WorkerAccess extends DiagnosticsAccess {
    * during which they do little else.
    */
   async benchmarkHardware(options: BenchmarkOptions = {}): Promise<HardwareFigures> {
+    checkNames(options, ['sizes', 'durationMs']);
     const { benchmarkHardware } = await import('./hardware.ts');
     const { workers } = await this.identity();
     return benchmarkHardware(

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type RemotePlugin, YardmasterError } from '../../core/api/index.ts';
+import { checkNames } from './options.ts';
 
 /** A plugin for all workers. Only its name travels, so each worker has to find the module. */
 export interface WorkerPluginEntry {
@@ -17,14 +18,11 @@ export interface WorkerPluginEntry {
 }
 
 /** What the scheduler is told. @throws YardmasterError `ERR_PLUGIN_LOAD` */
-export function remotePlugin({
-  use,
-  name,
-  options,
-  idempotent,
-}: WorkerPluginEntry): RemotePlugin & {
+export function remotePlugin(entry: WorkerPluginEntry): RemotePlugin & {
   readonly idempotent: boolean;
 } {
+  checkNames(entry, ['use', 'options', 'name', 'idempotent']);
+  const { use, name, options, idempotent } = entry;
   const text: unknown = use instanceof URL ? use.href : use;
   if (typeof text !== 'string' || text === '') {
     throw new YardmasterError(

@@ -161,12 +161,15 @@ export class ThreadExecutor implements Executor {
   async callStacks(): Promise<ReadonlyMap<string, TaskStack>> {
     const running = [...this.crew.threads].flatMap((thread) => thread.running ?? []);
     try {
-      const stacks = await stacksOf(new Set(running.map(({ threadId }) => threadId)));
+      const stacks = await stacksOf(
+        new Map(running.map(({ threadId, busyMs }) => [threadId, busyMs])),
+      );
       return new Map(
-        running.map(({ key, threadId: thread }) => [
-          key,
-          { thread, frames: stacks.get(thread) ?? [] },
-        ]),
+        running.map(({ key, threadId: thread }) => {
+          const frames = stacks.get(thread);
+          if (frames !== undefined) return [key, { thread, frames }];
+          return [key, { thread, frames: [], unseen: 'its thread did not stop to be looked at' }];
+        }),
       );
     } catch (error) {
       const unseen = `Node's inspector cannot be used: ${(error as Error).message}`;

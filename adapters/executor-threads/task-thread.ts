@@ -42,6 +42,15 @@ export interface ThreadSettings {
   ) => void;
 }
 
+/** What a thread runs. */
+interface Running {
+  readonly threadId: number;
+  /** Of the task. */
+  readonly key: string;
+  /** Milliseconds for which its event loop has been busy. */
+  readonly busyMs: () => number;
+}
+
 /**
  * One thread, which runs one task after the other, those first that came first. When it dies the task
  * that it was running fails, and it is of no more use.
@@ -160,10 +169,16 @@ export class TaskThread {
   }
 
   /** Id within the process, and key of the task that it runs. */
-  get running(): { readonly threadId: number; readonly key: string } | undefined {
+  get running(): Running | undefined {
     const begunCount = this.line.length - this.begun.left(this.last);
     const key = this.line[begunCount - 1]?.task.key;
-    return key === undefined ? undefined : { threadId: this.worker.threadId, key };
+    return key === undefined
+      ? undefined
+      : {
+          threadId: this.worker.threadId,
+          key,
+          busyMs: () => this.worker.performance.eventLoopUtilization().active,
+        };
   }
 
   /** Runs a function beside the task, when that lets it. */

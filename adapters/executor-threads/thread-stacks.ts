@@ -3,9 +3,13 @@ import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import type { StackFrame } from '../../core/api/index.ts';
 
-/** A thread that computes stops within this; one that does not is waiting for something. */
-const STOP_MS = 250;
-const ATTACH_MS = 500;
+/** A thread that computes usually stops within this. */
+const USUAL_STOP_MS = 250;
+/** One whose event loop is busy gets so long: on a busy machine its turn comes late. */
+const STOP_MS = 3000;
+/** Share of the time for which the event loop of a thread that computes is busy. */
+const BUSY_SHARE = 0.5;
+const ATTACH_MS = 2000;
 /** Innermost calls that are told. */
 const FRAMES_MAX = 50;
 
@@ -30,31 +34,35 @@ type Told =
     }
   | { readonly method?: undefined };
 
+/** Threads by id, with the milliseconds for which the event loop of each has been busy. */
+export type WatchedThreads = ReadonlyMap<number, () => number>;
+
 /** One look at a time: threads are stopped for it. */
 let looking: Promise<unknown> = Promise.resolve();
 
 /**
- * What threads of this process compute at present, by their id; nothing for those that wait. Each is
- * stopped for a moment by Node's inspector, which runs in this thread.
+ * What threads of this process compute at present, by their id: no frames for those that wait, no entry for
+ * those that did not stop in time. Each is stopped for a moment by Node's inspector, which runs in this
+ * thread.
  *
  * @throws Error when there is no inspector
  */
 export function stacksOf(
-  threadIds: ReadonlySet<number>,
+  threads: WatchedThreads,
 ): Promise<ReadonlyMap<number, readonly StackFrame[]>> {
-  const look = looking.then(() => lookAt(threadIds));
+  const look = looking.then(() => lookAt(threads));
   looking = look.catch(() => undefined);
   return look;
 }
 
 async function lookAt(
-  threadIds: ReadonlySet<number>,
+  threads: WatchedThreads,
 ): Promise<ReadonlyMap<number, readonly StackFrame[]>> {
-  if (threadIds.size === 0) return new Map();
+  if (threads.size === 0) return new Map();
   const { Session: Inspector } = await import('node:inspector');
   const session = new Inspector();
   session.connect();
-  const inspection = new Inspection(session, threadIds);
+  const inspection = new Inspection(session, threads);
   try {
     return await inspection.run();
   } finally {
@@ -74,12 +82,12 @@ class Inspection {
 
   constructor(
     private readonly session: Session,
-    private readonly threadIds: ReadonlySet<number>,
+    private readonly threads: WatchedThreads,
   ) {
     session.on('NodeWorker.attachedToWorker', ({ params }) => {
       // There is no other place where the id of the thread can be read.
       const threadId = Number(/^\[worker (\d+)\]/.exec(params.workerInfo.title)?.[1]);
-      if (!threadIds.has(threadId)) return;
+      if (!threads.has(threadId)) return;
       this.attached.set(params.sessionId, threadId);
       this.onChange();
     });
@@ -89,14 +97,22 @@ class Inspection {
   }
 
   async run(): Promise<ReadonlyMap<number, readonly StackFrame[]>> {
-    const { threadIds, attached, stacks } = this;
+    const { threads, attached, stacks } = this;
     await this.post('NodeWorker.enable', { waitForDebuggerOnStart: false });
-    await this.until(ATTACH_MS, () => attached.size >= threadIds.size);
+    await this.until(ATTACH_MS, () => attached.size >= threads.size);
     for (const sessionId of attached.keys()) {
       await this.send(sessionId, 'Debugger.enable');
       await this.send(sessionId, 'Debugger.pause');
     }
-    await this.until(STOP_MS, () => stacks.size >= attached.size);
+    const before = new Map([...threads].map(([id, busyMs]) => [id, busyMs()]));
+    await this.until(USUAL_STOP_MS, () => stacks.size >= attached.size);
+    const computing: number[] = [];
+    for (const [id, busyMs] of threads) {
+      if (stacks.has(id)) continue;
+      if (busyMs() - (before.get(id) ?? 0) > BUSY_SHARE * USUAL_STOP_MS) computing.push(id);
+      else stacks.set(id, []);
+    }
+    await this.until(STOP_MS, () => computing.every((id) => stacks.has(id)));
     return new Map(stacks);
   }
 

@@ -87,6 +87,7 @@ export class Extensions {
   async start(): Promise<void> {
     for (const blueprint of this.blueprints) await this.lifecycle.add(blueprint);
     for (const plugin of this.lifecycle.all) await this.lifecycle.start(plugin);
+    this.blueprints = []; // What is there from now on, the lifecycle knows.
   }
 
   /** @param own - the host's own observers, which run first */

@@ -276,7 +276,7 @@ export class WorkerHost {
     const { schedulerAddress: scheduler, clock, log } = this.options;
     if (memory.isLimited) timers.push(every(clock, memory.monitorIntervalMs, () => memory.poll()));
     timers.push(every(clock, FIND_MISSING_MS, () => this.findMissing()));
-    log.info({ address, name, scheduler }, 'worker registered');
+    log.info({ address, worker: name, scheduler }, 'worker registered');
     if (link.isClosed) this.onSchedulerGone(undefined);
     this.inbox.drain();
   }

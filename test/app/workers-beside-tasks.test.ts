@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { threadId } from 'node:worker_threads';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -169,4 +170,29 @@ test('a restart of workers without nannies leaves them, without tasks and data',
   await expect(waiting.result()).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
   await sleep(0);
   expect(cluster.scheduler.cluster.tasks.size).toBe(0);
+}, 30_000);
+
+test('on a busy machine every thread that computes shows its calls', async () => {
+  await using cluster = await LocalCluster.start({ workers: 1, threads: 3, config });
+  const client = await cluster.client();
+  const burn = `const end = Date.now() + 20_000; while (Date.now() < end);`;
+  const burning = Array.from({ length: 4 }, () => spawn(process.execPath, ['-e', burn]));
+  try {
+    const computing = client.with({ pure: false }).map(aside.computes, [20_000, 20_000, 20_000]);
+    // Every one has begun to compute when each was seen at it once.
+    const seen = new Set<string>();
+    await vi.waitFor(
+      async () => {
+        const { running } = await client.callStack(computing);
+        for (const { key, frames } of running) if (frames[0]?.name === 'innermost') seen.add(key);
+        expect(seen.size).toBe(3);
+      },
+      { timeout: 15_000, interval: 50 },
+    );
+    const { running } = await client.callStack(computing);
+    expect(running.map(({ frames }) => frames[0]?.name)).toEqual(Array(3).fill('innermost'));
+    client.cancel(computing, { killTimeoutMs: 1 });
+  } finally {
+    for (const child of burning) child.kill();
+  }
 }, 30_000);

@@ -346,6 +346,14 @@ describe('the life of a plugin', () => {
     await expect(last).rejects.toMatchObject(gone);
   });
 
+  it('a built-in plugin that is removed is not in the report any more', async () => {
+    const host = await start();
+    expect(host.scheduler.bootReport()).toContain('- work-stealing');
+    await host.scheduler.removePlugin('work-stealing');
+    expect(host.scheduler.bootReport()).not.toContain('work-stealing');
+    expect(host.scheduler.bootReport()).toContain('- amm');
+  });
+
   it('two plugins cannot provide one service', async () => {
     const service = token<number>('one');
     const provider = (name: string) =>

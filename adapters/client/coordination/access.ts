@@ -7,6 +7,7 @@ import { Lock, Semaphore, type SemaphoreOptions } from './semaphore.ts';
 import { TopicFeed, type TopicHandler } from './topics.ts';
 import { Coordinator, type GivenValue } from './values.ts';
 import { Variable } from './variable.ts';
+import { checkNames } from '../options.ts';
 
 /** One message of a topic, as the scheduler keeps it. */
 export interface LoggedEvent {
@@ -35,6 +36,7 @@ export class CoordinationAccess extends WorkerAccess {
 
   /** The queue of this name. */
   queue<T = unknown>(name: string, options: QueueOptions = {}): Queue<T> {
+    checkNames(options, ['maxSize']);
     return new Queue(name, options, this.coordinator);
   }
 
@@ -45,6 +47,7 @@ export class CoordinationAccess extends WorkerAccess {
 
   /** The semaphore of this name. */
   semaphore(name: string, options: SemaphoreOptions): Semaphore {
+    checkNames(options, ['leases']);
     return new Semaphore(name, options, this.coordinator, this.leases);
   }
 
@@ -62,8 +65,10 @@ export class CoordinationAccess extends WorkerAccess {
   async publish(
     name: string,
     value: unknown,
-    { override = false }: { readonly override?: boolean } = {},
+    options: { readonly override?: boolean } = {},
   ): Promise<void> {
+    checkNames(options, ['override']);
+    const { override = false } = options;
     await this.coordinator.send('publish', value, { name, override });
   }
 

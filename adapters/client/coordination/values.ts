@@ -3,6 +3,7 @@ import { Future, holdingOfFuture } from '../future.ts';
 import { allocateWithin, checkFits } from '../message-limit.ts';
 import type { Session } from '../session.ts';
 import { futuresIn } from '../structure.ts';
+import { checkNames } from '../options.ts';
 
 /** A value as it travels to the scheduler. */
 export interface PackedValue {
@@ -99,6 +100,8 @@ export interface WaitLimit {
 }
 
 /** The parameter of a command, left out when it is for ever. */
-export function waitParameters({ timeoutMs = Infinity }: WaitLimit): { timeoutMs?: number } {
+export function waitParameters(limit: WaitLimit): { timeoutMs?: number } {
+  checkNames(limit, ['timeoutMs']);
+  const { timeoutMs = Infinity } = limit;
   return timeoutMs === Infinity ? {} : { timeoutMs };
 }

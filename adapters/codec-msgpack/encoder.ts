@@ -8,6 +8,9 @@ const LENGTH_8_MAX = 0xff;
 /** Bytes that a code unit may take. */
 const UTF8_MAX = 3;
 
+/** A value needs more bytes than there may be. */
+export class TooLarge extends Error {}
+
 /**
  * Writes plain data as msgpack, in one pass that also notices what cannot travel. Our own, because
  * checking and encoding are one visit of each value here: half the CPU time of a library between two
@@ -17,6 +20,9 @@ export class Encoder {
   private bytes = Buffer.allocUnsafeSlow(INITIAL_BYTES);
   private view = viewOf(this.bytes);
   private at = 0;
+
+  /** @param bytesMax - beyond this `encode` throws {@link TooLarge}, before memory is taken for it */
+  constructor(private readonly bytesMax = Infinity) {}
 
   /** @returns a view of shared memory; undefined when something in the value cannot travel */
   encode(value: unknown): Uint8Array | undefined {
@@ -241,6 +247,7 @@ export class Encoder {
   private reserve(nbytes: number): void {
     const needed = this.at + nbytes;
     if (needed <= this.bytes.length) return;
+    if (needed > this.bytesMax) throw new TooLarge();
     const larger = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.bytes.length));
     larger.set(this.bytes.subarray(0, this.at));
     this.bytes = larger;

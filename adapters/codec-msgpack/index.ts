@@ -1,6 +1,6 @@
 import { type WireMessage, YardmasterError } from '../../core/api/index.ts';
 import { Decoder, Unreadable } from './decoder.ts';
-import { Encoder } from './encoder.ts';
+import { Encoder, TooLarge } from './encoder.ts';
 import { findRefusal, pathText } from './plain-data.ts';
 
 export { findRefusal, isWellFormed, pathText } from './plain-data.ts';
@@ -22,11 +22,13 @@ const KEPT_BYTES_MAX = 256 * 1024;
  * Holds reused memory, so each transport has its own. Not thread-safe, not re-entrant.
  */
 export class MsgpackCodec {
-  private encoder = new Encoder();
+  private encoder: Encoder;
   private readonly decoder = new Decoder();
 
   /** @param frameBytesMax - limit of a batch of one message; default 1 GiB */
-  constructor(readonly frameBytesMax = FRAME_BYTES_MAX) {}
+  constructor(readonly frameBytesMax = FRAME_BYTES_MAX) {
+    this.encoder = this.makeEncoder();
+  }
 
   /** Limit of one encoded message. */
   get messageBytesMax(): number {
@@ -57,8 +59,12 @@ export class MsgpackCodec {
     try {
       return this.encoder.encode(value);
     } catch (cause) {
+      if (cause instanceof TooLarge) {
+        this.encoder = this.makeEncoder();
+        throw this.tooLarge(sizeOf(value), value);
+      }
       if (!(cause instanceof RangeError)) throw cause;
-      this.encoder = new Encoder(); // What it had grown to is let go.
+      this.encoder = this.makeEncoder(); // What it had grown to is let go.
       throw new YardmasterError(
         'ERR_FRAME',
         `there is no memory to encode a message that needs more than Node can allocate at once; send it in parts (the limit of a frame is ${this.frameBytesMax} bytes)`,
@@ -74,7 +80,7 @@ export class MsgpackCodec {
    */
   keep(shared: Uint8Array): boolean {
     if (shared.buffer.byteLength <= KEPT_BYTES_MAX) return false;
-    this.encoder = new Encoder();
+    this.encoder = this.makeEncoder();
     return true;
   }
 
@@ -89,13 +95,24 @@ export class MsgpackCodec {
     const encoded = this.encodeShared(message);
     if (encoded.length > this.messageBytesMax) {
       this.keep(encoded);
-      throw new YardmasterError(
-        'ERR_FRAME',
-        `a message of ${encoded.length} bytes does not fit in a frame of ${this.frameBytesMax} bytes; send it in parts or raise frameBytesMax on both sides`,
-        { nbytes: encoded.length, frameBytesMax: this.frameBytesMax, op: message['op'] },
-      );
+      throw this.tooLarge(encoded.length, message);
     }
     return encoded;
+  }
+
+  /** It stops at about the limit of a frame, before memory is taken for more. */
+  private makeEncoder(): Encoder {
+    return new Encoder(this.frameBytesMax + KEPT_BYTES_MAX);
+  }
+
+  private tooLarge(nbytes: number, value: unknown): YardmasterError {
+    const { frameBytesMax } = this;
+    const op = isMessage(value) ? { op: value['op'] } : {};
+    return new YardmasterError(
+      'ERR_FRAME',
+      `a message of ${nbytes} bytes does not fit in a frame of ${frameBytesMax} bytes; send it in parts or raise frameBytesMax on both sides`,
+      { nbytes, frameBytesMax, ...op },
+    );
   }
 
   /** @throws YardmasterError `ERR_NOT_SERIALISABLE` when `encodeMessage` would throw it */
@@ -163,4 +180,25 @@ function unreadable(what: string, frame: Uint8Array, cause: unknown): Yardmaster
     { nbytes: frame.length },
     { cause },
   );
+}
+
+/** Bytes of the text and binary data in a value: about what it takes encoded. O(values). */
+function sizeOf(value: unknown): number {
+  let nbytes = 0;
+  const stack: unknown[] = [value];
+  const seen = new Set<object>();
+  while (stack.length > 0) {
+    const next = stack.pop();
+    nbytes++;
+    if (typeof next === 'string') nbytes += Buffer.byteLength(next);
+    else if (next instanceof Uint8Array) nbytes += next.byteLength;
+    else if (typeof next === 'object' && next !== null && !seen.has(next)) {
+      seen.add(next);
+      for (const [name, field] of Object.entries(next)) {
+        if (!Array.isArray(next)) nbytes += 1 + name.length;
+        stack.push(field);
+      }
+    }
+  }
+  return nbytes;
 }

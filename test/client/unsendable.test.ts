@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Graph, task } from '../../adapters/client/index.ts';
 import { Outgoing } from '../../adapters/client/outgoing.ts';
 import { SystemClock } from '../../adapters/clock/index.ts';
+import { MsgpackCodec } from '../../adapters/codec-msgpack/index.ts';
 import { InMemoryTransport } from '../../adapters/transport-inmemory/index.ts';
 import { LocalCluster } from '../../adapters/app/local-cluster.ts';
 import { type ClientReport, YardmasterError } from '../../core/api/index.ts';
@@ -235,4 +236,16 @@ test('of several reports only the one that cannot be sent is lost', () => {
   outgoing.flush();
   expect(sent).toEqual(['heartbeat-client', 'client-desires-keys']);
   expect(lost).toEqual(['retry ERR_NOT_SERIALISABLE']);
+});
+
+test('a message far above the limit is refused before memory is taken for it', () => {
+  const codec = new MsgpackCodec(1024);
+  const message = { op: 'x', values: Array.from({ length: 50 }, () => new Uint8Array(2 ** 26)) };
+  const before = process.memoryUsage().arrayBuffers;
+  const nbytes = expect.any(Number) as number;
+  expect(() => codec.encodeMessage(message)).toThrow(
+    expect.objectContaining({ code: 'ERR_FRAME', data: { nbytes, frameBytesMax: 1024, op: 'x' } }),
+  );
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(2 ** 26);
+  expect(codec.encodeMessage({ op: 'x' }).length).toBeGreaterThan(0);
 });

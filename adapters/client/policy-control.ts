@@ -3,8 +3,8 @@ import type { ShadowReport, SlotName } from '../../core/api/index.ts';
 type Options = Readonly<Record<string, unknown>>;
 
 /**
- * The policies of the scheduler, from afar. A client can name built-in policies only: it must not make
- * the scheduler load files of its choice.
+ * The policies of the scheduler, from afar. A client can name built-in policies, and those that the
+ * operator offers under `scheduler.clientPolicies`: it must not make the scheduler load files of its choice.
  */
 export interface PolicyControl {
   /** Names of the policies in charge, by slot. */
@@ -25,6 +25,12 @@ export interface PolicyControl {
    * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`, `ERR_SLOT`
    */
   startShadow(slot: SlotName, policy: string, options?: Options): Promise<void>;
+  /**
+   * Puts the policy that is in the shadow of a slot in charge, also one that the operator configured there,
+   * and ends the shadow. Returns what it found.
+   * @throws RemoteError `ERR_SLOT` when the slot has no shadow
+   */
+  promote(slot: SlotName): Promise<ShadowReport>;
   /** Ends it. Returns what it found, or undefined when there was none. */
   stopShadow(slot: SlotName): Promise<ShadowReport | undefined>;
   /** Keeps so many of the newest decisions with their candidates, for `client.why`; 0 keeps none. */
@@ -45,6 +51,7 @@ export function policyControl(
     replace: (slot, policy, options) => call('replace-policy', given(slot, policy, options)),
     restore: (slot) => call('restore-policy', { slot }),
     startShadow: (slot, policy, options) => call('start-shadow', given(slot, policy, options)),
+    promote: (slot) => call('promote-shadow', { slot }),
     stopShadow: (slot) => call('stop-shadow', { slot }),
     recordDecisions: (lengthMax) => call('record-decisions', { keep: lengthMax }),
   };

@@ -88,6 +88,26 @@ export async function loadShadows(
 }
 
 /**
+ * Loads the policies that clients may name, so that what is wrong with one is found at the start.
+ * @throws YardmasterError with every problem of all of them
+ */
+export async function checkClientPolicies(
+  resolver: PluginResolver,
+  { config, origin }: LoadedConfig,
+): Promise<void> {
+  const problems = new ProblemList(origin);
+  for (const slot of SLOT_NAMES) {
+    for (const [name, entry] of Object.entries(config.scheduler.clientPolicies[slot] ?? {})) {
+      const at = ['scheduler', 'clientPolicies', slot, name];
+      await problems.attempt(at, () =>
+        loadPolicy(resolver, slot, entry, { origin, optionsAt: [...at, 'options'] }),
+      );
+    }
+  }
+  problems.throwIfAny();
+}
+
+/**
  * Loads every plugin of the configuration and checks its options; sets none up.
  * @throws YardmasterError with every problem of all of them
  */

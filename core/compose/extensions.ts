@@ -3,7 +3,13 @@ import type { Token } from '../api/plugin.ts';
 import type { PolicySlots, SlotName } from '../api/policies.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { KernelPorts, Named } from '../kernel/ports.ts';
-import { CONFIGURATION, loadBlueprints, loadPolicies, loadShadows } from './boot.ts';
+import {
+  checkClientPolicies,
+  CONFIGURATION,
+  loadBlueprints,
+  loadPolicies,
+  loadShadows,
+} from './boot.ts';
 import { compilePorts } from './compile-ports.ts';
 import { Container } from './container.ts';
 import { EventBus } from './event-bus.ts';
@@ -77,6 +83,7 @@ export class Extensions {
     await problems.attempt(undefined, async () => {
       this.shadows = await loadShadows(resolver, loaded);
     });
+    await problems.attempt(undefined, () => checkClientPolicies(resolver, loaded));
     await problems.attempt(undefined, async () => {
       this.blueprints = await loadBlueprints(resolver, loaded, this.options.builtins);
     });

@@ -26,6 +26,10 @@ export interface PolicyDeskHost {
   configured(slot: SlotName): UseEntry;
   /** The plugin that fills a slot, if one does. */
   pluginIn(slot: SlotName): string | undefined;
+  /** Policies of a slot that clients may name, by name. */
+  readonly offered: (slot: SlotName) => Readonly<Record<string, PolicySource>>;
+  /** What the configured shadows are made of. */
+  readonly configuredShadows: Readonly<Partial<Record<SlotName, PolicySource>>>;
   /** Runs between two stimuli. */
   between(change: () => void): void;
 }
@@ -47,6 +51,12 @@ export interface SchedulerPolicies {
    * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`, `ERR_SLOT`
    */
   startShadow(slot: SlotName, policy: string | object, options?: Options): Promise<void>;
+  /**
+   * Puts the policy that is in the shadow of a slot in charge of it, made anew with the same options, and
+   * ends the shadow. Returns what the shadow had found before.
+   * @throws YardmasterError `ERR_SLOT` when the slot has no shadow
+   */
+  promote(slot: SlotName): Promise<ShadowReport>;
   /** What the shadow has found so far; undefined when there is none. */
   shadow(slot: SlotName): ShadowReport | undefined;
   /** Ends it. Returns what it found. */
@@ -59,7 +69,16 @@ export interface SchedulerPolicies {
 
 /** Answers the calls, from code and from clients. */
 export class PolicyDesk implements SchedulerPolicies {
-  constructor(private readonly host: PolicyDeskHost) {}
+  /** What the shadows were made of, so that they can be promoted. */
+  private readonly shadowed: Map<SlotName, PolicySource>;
+
+  constructor(private readonly host: PolicyDeskHost) {
+    this.shadowed = new Map();
+    for (const slot of SLOT_NAMES) {
+      const source = host.configuredShadows[slot];
+      if (source !== undefined) this.shadowed.set(slot, source);
+    }
+  }
 
   get current(): Readonly<Record<SlotName, string>> {
     return this.host.policyNames();
@@ -88,6 +107,22 @@ export class PolicyDesk implements SchedulerPolicies {
     this.host.between(() => {
       this.host.insight.startShadow(slot, named);
     });
+    this.shadowed.set(slot, { use: policy, options });
+  }
+
+  async promote(slot: SlotName): Promise<ShadowReport> {
+    const report = this.shadow(slot);
+    const source = this.shadowed.get(slot);
+    if (report === undefined || source === undefined) {
+      throw new YardmasterError(
+        'ERR_SLOT',
+        `the slot ${slot} has no shadow to promote; start one with startShadow, or configure scheduler.shadows.${slot}`,
+        { slot },
+      );
+    }
+    await this.host.replacePolicy(slot, source.use as string | object, source.options);
+    this.stopShadow(slot);
+    return report;
   }
 
   shadow(slot: SlotName): ShadowReport | undefined {
@@ -97,6 +132,7 @@ export class PolicyDesk implements SchedulerPolicies {
 
   stopShadow(slot: SlotName): ShadowReport | undefined {
     const report = this.shadow(slot);
+    this.shadowed.delete(slot);
     this.host.between(() => {
       this.host.insight.stopShadow(slot);
     });
@@ -126,6 +162,7 @@ export class PolicyDesk implements SchedulerPolicies {
       ['policies', () => this.current],
       ['replace-policy', (parameters) => this.replaceFor(request(parameters))],
       ['restore-policy', (parameters) => this.restore(request(parameters).slot)],
+      ['promote-shadow', (parameters) => this.promote(request(parameters).slot)],
       ['start-shadow', (parameters) => this.startShadowFor(request(parameters))],
       ['shadow', (parameters) => this.shadow(request(parameters).slot)],
       ['stop-shadow', (parameters) => this.stopShadow(request(parameters).slot)],
@@ -134,12 +171,14 @@ export class PolicyDesk implements SchedulerPolicies {
     ];
   }
 
-  private replaceFor({ slot, use, options }: PolicyRequest): Promise<void> {
-    return this.replace(slot, this.builtinOnly(slot, use), options);
+  private replaceFor(asked: PolicyRequest): Promise<void> {
+    const { use, options } = this.sourceFor(asked);
+    return this.replace(asked.slot, use as string | object, options);
   }
 
-  private startShadowFor({ slot, use, options }: PolicyRequest): Promise<void> {
-    return this.startShadow(slot, this.builtinOnly(slot, use), options);
+  private startShadowFor(asked: PolicyRequest): Promise<void> {
+    const { use, options } = this.sourceFor(asked);
+    return this.startShadow(asked.slot, use as string | object, options);
   }
 
   private recordFor(parameters: unknown): void {
@@ -147,19 +186,37 @@ export class PolicyDesk implements SchedulerPolicies {
     this.recordDecisions(keep as number);
   }
 
-  /** A client must not make the scheduler load files of its choice. */
-  private builtinOnly(slot: SlotName, use: unknown): string {
-    const { builtinNames } = this.host;
+  /**
+   * What a client may name: a policy that the operator offers for the slot, with the client's options over
+   * the configured ones, or a built-in one. It must not make the scheduler load files of its choice.
+   */
+  private sourceFor({ slot, use, options }: PolicyRequest): PolicySource {
+    const { builtinNames, offered } = this.host;
     const name = String(use);
+    const mine = offered(slot);
+    if (typeof use === 'string' && Object.hasOwn(mine, use)) {
+      const source = mine[use] as PolicySource;
+      return options === undefined
+        ? source
+        : { ...source, options: { ...source.options, ...options } };
+    }
     const isBuiltin = builtinNames.includes(name) || builtinNames.includes(`${slot}/${name}`);
-    if (typeof use === 'string' && isBuiltin) return use;
+    if (typeof use === 'string' && isBuiltin) return { use, options };
+    const names = Object.keys(mine);
     throw new YardmasterError(
       'ERR_PLUGIN_LOAD',
-      `a client can put built-in policies into the slot ${slot}, and "${name}" is none${hint(name, builtinNames)}; ` +
-        'name other ones in the configuration, or call scheduler.replacePolicy where the scheduler runs',
+      `a client can put built-in policies into the slot ${slot}, and those that scheduler.clientPolicies.${slot} offers ` +
+        `(${names.length === 0 ? 'none' : names.join(', ')}), and "${name}" is none of them` +
+        `${hint(name, [...names, ...builtinNames])}; offer it there, or call scheduler.replacePolicy where the scheduler runs`,
       { slot, use: name },
     );
   }
+}
+
+/** What a policy is made of: a name, a path or a definition, and its options. */
+export interface PolicySource {
+  readonly use: unknown;
+  readonly options?: Options | undefined;
 }
 
 interface PolicyRequest {

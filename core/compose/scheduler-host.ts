@@ -393,6 +393,8 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
       replacePolicy: (slot, policy, given) => this.replacePolicy(slot, policy, given),
       configured: (slot) => this.config.scheduler.policies[slot] ?? { use: DEFAULT_POLICIES[slot] },
       pluginIn: (slot) => this.plugins.find(({ slots }) => slots.includes(slot))?.name,
+      offered: (slot) => this.config.scheduler.clientPolicies[slot] ?? {},
+      configuredShadows: this.config.scheduler.shadows,
       between: (change) => {
         if (this.queue.isBusy) this.changes.push(change);
         else change();

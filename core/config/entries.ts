@@ -34,6 +34,12 @@ export function normaliseEntries(root: unknown): { value: unknown; problems: Pro
         SLOT_NAMES.reduce<unknown>((changed, slot) => within(changed, slot, plain), policies),
       );
     }
+    result = within(result, 'clientPolicies', (slots) =>
+      SLOT_NAMES.reduce<unknown>(
+        (changed, slot) => within(changed, slot, (offered) => eachValue(offered, plain)),
+        slots,
+      ),
+    );
     result = within(result, 'rebalance', (rules) => within(rules, 'measure', daskMeasure));
     return within(result, 'activeMemoryManager', (manager) =>
       within(within(manager, 'measure', daskMeasure), 'policies', (items) =>
@@ -115,6 +121,11 @@ function isExtension(item: unknown): boolean {
 
 function each(items: unknown, change: (item: unknown, index: number) => unknown): unknown {
   return Array.isArray(items) ? items.map(change) : items;
+}
+
+function eachValue(items: unknown, change: (item: unknown) => unknown): unknown {
+  if (!isPlainObject(items)) return items;
+  return Object.fromEntries(Object.entries(items).map(([name, item]) => [name, change(item)]));
 }
 
 function isFunction(value: unknown): boolean {

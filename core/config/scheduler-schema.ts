@@ -48,6 +48,25 @@ const shadows = slots(
   false,
 );
 
+const clientPolicies = {
+  title: 'Policies for clients',
+  description: 'Policies that clients may put in charge or into the shadow of a slot, by name.',
+  type: 'object',
+  additionalProperties: false,
+  default: {},
+  properties: Object.fromEntries(
+    Object.entries(SLOTS).map(([slot, [, what]]) => [
+      slot,
+      {
+        title: `For the slot ${slot}`,
+        description: 'Entries by the names that clients give. Default: none.',
+        type: 'object',
+        additionalProperties: entry(`${what} policy`),
+      },
+    ]),
+  ),
+};
+
 const workStealing = {
   title: 'Work stealing',
   description: 'Tasks that have not begun go from workers with a long queue to idle ones.',
@@ -247,6 +266,7 @@ export const SCHEDULER_SCHEMA = {
     },
     policies,
     shadows,
+    clientPolicies,
     activeMemoryManager: ACTIVE_MEMORY_MANAGER_SCHEMA,
     rebalance: REBALANCE_SCHEMA,
     recentToOldTime: RECENT_TO_OLD_SCHEMA,

@@ -89,6 +89,8 @@ export interface SchedulerConfig {
   readonly policies: PerSlot<UseEntry>;
   /** Policies that decide nothing and are compared with those in charge. */
   readonly shadows: PerSlot<UseEntry>;
+  /** Policies that clients may name, by slot and name. */
+  readonly clientPolicies: PerSlot<Readonly<Record<string, UseEntry>>>;
   readonly activeMemoryManager: AmmConfig;
   readonly rebalance: RebalanceConfig;
   /** Milliseconds after which unmanaged memory of workers counts as old. */
@@ -234,6 +236,7 @@ export interface ConfigInput {
     readonly decisionLogLength?: number;
     readonly policies?: PerSlot<ExtensionInput>;
     readonly shadows?: PerSlot<ExtensionInput>;
+    readonly clientPolicies?: PerSlot<Readonly<Record<string, ExtensionInput>>>;
     readonly activeMemoryManager?: {
       readonly start?: boolean;
       readonly interval?: DurationInput;

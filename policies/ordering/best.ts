@@ -19,7 +19,7 @@ export interface BestOptions {
   readonly candidates: readonly Candidate[];
   /** Whether the orders are improved before they are compared. */
   readonly improve: boolean;
-  /** Tasks and dependencies that may be gone through, over all tries; at least one try is made. */
+  /** Tasks and dependencies that may be gone through to improve the orders. */
   readonly workMax: number;
 }
 
@@ -30,9 +30,10 @@ const DEFAULTS: BestOptions = {
 };
 
 /**
- * Tries several orders, improves each, and takes the one with which a single worker has to keep the
- * fewest results at any one time; among equals the one that keeps them for the fewest steps. The work
- * is bounded: large graphs get fewer tries.
+ * Tries several orders, improves them, and takes the one with which a single worker has to keep the
+ * fewest results at any one time; among equals the one that keeps them for the fewest steps. It tries
+ * every candidate, so it is never worse than one of them. The improvements are bounded: of a large graph
+ * only the orders that keep the fewest results are improved.
  */
 export const best = definePolicy<'ordering', Partial<BestOptions>>('ordering', {
   name: 'best',
@@ -41,7 +42,7 @@ export const best = definePolicy<'ordering', Partial<BestOptions>>('ordering', {
     additionalProperties: false,
     properties: {
       candidates: {
-        description: 'Orders to try, in this order. The first is tried however large the graph is.',
+        description: 'Orders to try. Of equals the first in this list wins.',
         type: 'array',
         minItems: 1,
         items: { enum: CANDIDATES },
@@ -54,7 +55,7 @@ export const best = definePolicy<'ordering', Partial<BestOptions>>('ordering', {
       },
       workMax: {
         description:
-          'Tasks and dependencies that may be gone through, over all tries. A million takes about a quarter of a second.',
+          'Tasks and dependencies that may be gone through to improve the orders. A million takes about a quarter of a second.',
         type: 'integer',
         minimum: 0,
         default: DEFAULTS.workMax,
@@ -95,39 +96,45 @@ class Search {
     private readonly options: BestOptions,
   ) {
     const work = graph.nodeCount + graph.dependencies.targets.length;
-    this.triesLeft = Math.max(1, Math.floor(options.workMax / Math.max(1, work)));
+    this.triesLeft = Math.floor(options.workMax / Math.max(1, work));
   }
 
   run(tasks: readonly GraphTask[], keys: readonly string[]): Int32Array {
     const { graph, options } = this;
-    const tried: Int32Array[] = [];
-    for (const name of options.candidates) {
-      const ranks = this.try(() => ORDERS[name](graph, tasks, keys));
-      if (ranks !== undefined) tried.push(ranks);
-    }
-    if (options.improve) {
-      const improved = tried.map((ranks) => this.try(() => freeingFirst(graph, ranks)));
-      for (const ranks of improved) {
-        if (ranks === undefined) break;
-        const late = this.try(() => freeingFirstFromEnd(graph, ranks));
-        if (late !== undefined) this.try(() => freeingFirst(graph, late));
-      }
-    }
+    const tried = options.candidates.map((name) => this.measure(ORDERS[name](graph, tasks, keys)));
+    if (options.improve) for (const { ranks } of tried.sort(byPeak)) this.improve(ranks);
     return this.ranks ?? new Int32Array(0);
   }
 
-  /** Makes an order and keeps it when it is better than the best so far. */
-  private try(makeOrder: () => Int32Array): Int32Array | undefined {
-    if (this.triesLeft-- <= 0) return undefined;
-    const ranks = makeOrder();
+  /** Frees results earlier, computes late what is needed late, and then frees earlier once more. */
+  private improve(ranks: Int32Array): void {
+    const { graph } = this;
+    for (const better of [freeingFirst, freeingFirstFromEnd, freeingFirst]) {
+      if (this.triesLeft-- <= 0) return;
+      ranks = this.measure(better(graph, ranks)).ranks;
+    }
+  }
+
+  /** Keeps an order when it is better than the best so far. */
+  private measure(ranks: Int32Array): Tried {
     const { peak, sumOfAges } = liveResults(this.graph, ranks);
     if (peak < this.peak || (peak === this.peak && sumOfAges < this.sumOfAges)) {
       this.ranks = ranks;
       this.peak = peak;
       this.sumOfAges = sumOfAges;
     }
-    return ranks;
+    return { ranks, peak };
   }
+}
+
+interface Tried {
+  readonly ranks: Int32Array;
+  readonly peak: number;
+}
+
+/** The fewest results first; equals stay in the order of the candidates. */
+function byPeak(a: Tried, b: Tried): number {
+  return a.peak - b.peak;
 }
 
 /** The rows are sorted in place; other orders want them as they were given. */

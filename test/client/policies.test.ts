@@ -1,7 +1,14 @@
 import { afterEach, expect, test } from 'vitest';
 import { whyText } from '../../adapters/cli/why-command.ts';
+import { definePolicy } from '../../core/api/index.ts';
 import { add, inc, slow, total } from './tasks.ts';
 import { VirtualCluster } from './virtual-cluster.ts';
+
+/** Ranks as given, which is an order as long as graphs list dependencies first. */
+const asListed = definePolicy('ordering', {
+  name: 'as-listed',
+  create: () => ({ order: (tasks) => tasks.map((_task, index) => index) }),
+});
 
 const clusters: VirtualCluster[] = [];
 afterEach(async () => {
@@ -12,6 +19,13 @@ async function start(scheduler: object = {}): Promise<VirtualCluster> {
   const cluster = await VirtualCluster.start(3, { scheduler });
   clusters.push(cluster);
   return cluster;
+}
+
+/** Of workers that have nothing to do. */
+function slotsPerThread({ local }: VirtualCluster): number[] {
+  return [...local.scheduler.cluster.workers.values()].map(
+    (one) => one.openSlots / one.threadCount,
+  );
 }
 
 test('every slot can be given to every built-in policy while tasks run, and no task is lost', async () => {
@@ -52,6 +66,59 @@ test('a client can name built-in policies only, and is told which there are', as
   ).rejects.toThrow(/workerSelection/);
   await expect(cluster.passing(client.policies.recordDecisions(-1))).rejects.toThrow(
     /whole number/,
+  );
+});
+
+test('a client promotes the shadow that the operator configured, and restores what was configured', async () => {
+  const cluster = await start({ shadows: { ordering: asListed } });
+  const { policies } = cluster.client;
+  const sum = cluster.client.submit(total, cluster.client.map(inc, [1, 2, 3]));
+  expect(await cluster.passing(sum.result())).toBe(9);
+  const report = await cluster.passing(policies.promote('ordering'));
+  expect(report).toMatchObject({ slot: 'ordering', shadow: 'as-listed', active: 'depth-first' });
+  expect((await cluster.passing(policies.current())).ordering).toBe('as-listed');
+  expect(await cluster.passing(cluster.client.shadow('ordering'))).toBeUndefined();
+  await expect(cluster.passing(policies.promote('ordering'))).rejects.toThrow(
+    /slot ordering has no shadow to promote; start one with startShadow/,
+  );
+  await cluster.passing(policies.restore('ordering'));
+  expect((await cluster.passing(policies.current())).ordering).toBe('depth-first');
+});
+
+test('a client promotes the shadow that it started, with its options', async () => {
+  const cluster = await start();
+  const { policies } = cluster.client;
+  await cluster.passing(policies.startShadow('queuing', 'root-ish', { workerSaturation: 3 }));
+  await cluster.passing(policies.promote('queuing'));
+  expect(slotsPerThread(cluster)).toEqual([3, 3, 3]);
+  await cluster.passing(policies.stopShadow('queuing'));
+  await expect(cluster.passing(policies.promote('queuing'))).rejects.toThrow(/no shadow/);
+});
+
+test('a client can name the policies that the operator offers, with options over the configured ones', async () => {
+  const cluster = await start({
+    clientPolicies: {
+      ordering: { last: asListed },
+      queuing: { wide: { use: 'root-ish', options: { workerSaturation: 3 } } },
+    },
+  });
+  const { policies } = cluster.client;
+  await cluster.passing(policies.replace('ordering', 'last'));
+  expect((await cluster.passing(policies.current())).ordering).toBe('as-listed');
+  await cluster.passing(policies.replace('queuing', 'wide'));
+  expect(slotsPerThread(cluster)).toEqual([3, 3, 3]);
+  await cluster.passing(policies.replace('queuing', 'wide', { workerSaturation: 5 }));
+  expect(slotsPerThread(cluster)).toEqual([5, 5, 5]);
+  await cluster.passing(policies.startShadow('ordering', 'last'));
+  await expect(cluster.passing(policies.replace('queuing', 'lst'))).rejects.toThrow(
+    /scheduler\.clientPolicies\.queuing offers \(wide\), and "lst" is none of them/,
+  );
+});
+
+test('an offered policy that cannot be loaded is a problem of the configuration', async () => {
+  const clientPolicies = { queuing: { wide: { use: 'root-ish', options: { saturation: 3 } } } };
+  await expect(start({ clientPolicies })).rejects.toThrow(
+    /scheduler\.clientPolicies\.queuing\.wide.*saturation is not a known key/,
   );
 });
 

@@ -108,6 +108,7 @@ describe('a valid configuration', () => {
         decisionLogLength: 0,
         policies: {},
         shadows: {},
+        clientPolicies: {},
         activeMemoryManager: {
           start: true,
           interval: 2000,

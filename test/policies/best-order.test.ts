@@ -28,6 +28,40 @@ function pairs(count: number): TerseGraph {
   ]) as TerseGraph;
 }
 
+/** Generations of a square that is closed at its rims: each cell needs itself and its eight neighbours. */
+function life(size: number, generations: number): TerseGraph {
+  const graph: Record<string, string[]> = {};
+  const cell = (age: number, row: number, column: number): string =>
+    `('cell', ${age}, ${(row + size) % size}, ${(column + size) % size})`;
+  const near = [-1, 0, 1];
+  for (let age = 0; age < generations; age++) {
+    for (let at = 0; at < size * size; at++) {
+      const [row, column] = [Math.floor(at / size), at % size];
+      graph[cell(age, row, column)] =
+        age === 0
+          ? []
+          : near.flatMap((down) => near.map((right) => cell(age - 1, row + down, column + right)));
+    }
+  }
+  return graph;
+}
+
+/** For each column the sums of its chunks up to each row. */
+function cumulativeSums(rows: number, columns: number): TerseGraph {
+  const graph: Record<string, string[]> = {};
+  for (let at = 0; at < rows * columns; at++) {
+    const [row, column] = [at % rows, Math.floor(at / rows)];
+    const before = row === 0 ? [] : [`('sum', ${row - 1}, ${column})`];
+    graph[`('chunk', ${row}, ${column})`] = [];
+    graph[`('sum', ${row}, ${column})`] = [`('chunk', ${row}, ${column})`, ...before];
+  }
+  return graph;
+}
+
+function lasts(rows: number, columns: number): string[] {
+  return Array.from({ length: columns }, (_, column) => `('sum', ${rows - 1}, ${column})`);
+}
+
 describe('live results', () => {
   it('a result is kept from the step after it was computed until its last user has run', () => {
     const tasks = graphTasks({ a: [], b: ['a'], c: ['a', 'b'], d: ['c'] });
@@ -105,13 +139,35 @@ describe('the best of several orders', () => {
     expect([peak(false), peak(true)]).toEqual([6, 4]);
   });
 
-  it('a graph beyond the bound gets the first candidate, and nothing is improved', () => {
+  it('a graph beyond the bound gets the best candidate, and nothing is improved', () => {
     const tasks = graphTasks(pairs(3));
-    const candidates = ['fifo', 'dask'] as const;
-    const peak = (workMax: number): number =>
+    const peak = (workMax: number, candidates: BestOptions['candidates']): number =>
       peakOf(tasks, best.create({ candidates, workMax }).order(tasks, ['all']));
     const work = indexGraph(tasks).nodeCount + indexGraph(tasks).dependencies.targets.length;
-    expect([0, work, 2 * work].map(peak)).toEqual([6, 6, 4]);
+    expect([0, work].map((workMax) => peak(workMax, ['fifo']))).toEqual([6, 4]);
+    expect(peak(0, ['fifo', 'dask'])).toBe(4);
+  });
+
+  it.each([
+    ['a game of life', life(8, 5)],
+    ['cumulative sums along an axis', cumulativeSums(10, 12)],
+    ['cumulative sums along an axis, summed', { ...cumulativeSums(6, 4), all: lasts(6, 4) }],
+  ])('on %s no candidate keeps fewer results, within any bound', (_name, shape) => {
+    const tasks = graphTasks(shape);
+    const keys = sinks(tasks);
+    const all = ['dask', 'depth-first', 'needs-first', 'mars', 'fifo'] as const;
+    const alone = all.map((candidate) =>
+      peakOf(tasks, best.create({ candidates: [candidate], improve: false }).order(tasks, keys)),
+    );
+    for (const workMax of [0, 1000, 2_000_000]) {
+      const ranks = best.create({ candidates: all, workMax }).order(tasks, keys);
+      expect(peakOf(tasks, ranks)).toBeLessThanOrEqual(Math.min(...alone));
+    }
+  });
+
+  it('sums along an axis keep one result and the chunk that is added', () => {
+    const tasks = graphTasks(cumulativeSums(10, 12));
+    expect(peakOf(tasks, best.create({}).order(tasks, sinks(tasks)))).toBe(2);
   });
 });
 

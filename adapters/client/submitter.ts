@@ -24,9 +24,12 @@ import { checkOptions, type SubmitOptions } from './options.ts';
 import type { Session } from './session.ts';
 import type { ArgumentsOf, ColumnsOf } from './types.ts';
 
-/** Simultaneity of what is submitted one by one, and of whole graphs; Dask's values. */
+/**
+ * Milliseconds within which submissions do not precede each other: of what is submitted one by one (Dask's
+ * value), and of whole graphs, which run one after the other (Dask lets them interleave for 60 s).
+ */
 const SUBMIT_FIFO_MS = 100;
-const COMPUTE_FIFO_MS = 60_000;
+const COMPUTE_FIFO_MS = 0;
 
 /** Futures of the requested tasks of a graph, in the order of the request. */
 export type ComputedFutures<G extends Graph, Keys extends readonly (keyof G)[]> = {

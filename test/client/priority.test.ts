@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { Future } from '../../adapters/client/index.ts';
+import { type Future, task } from '../../adapters/client/index.ts';
 import { inc, calls, count, total } from './tasks.ts';
 import { VirtualCluster } from './virtual-cluster.ts';
 
@@ -31,6 +31,26 @@ test('a raised future overtakes what has not begun, on the worker and in the que
   cluster.client.setPriority([g], 2);
   cluster.client.setPriority(b, 1);
   expect(await orderOf(futures)).toBe('bagcdefh');
+});
+
+test('tasks of an earlier compute precede those of a later one; single tasks within a moment share their turn', async () => {
+  const { client, clock, local } = cluster;
+  const { tasks } = local.scheduler.cluster;
+  const momentLater = (): Promise<void> => clock.advanceToAsync(clock.nowMs() + 5);
+  const first = client.compute({ early: task(inc, 1) }, 'early');
+  await cluster.until(() => tasks.has('early'));
+  await momentLater();
+  const second = client.compute({ late: task(inc, 2) }, 'late');
+  await cluster.until(() => tasks.has('late'));
+  await momentLater();
+  const single = client.submit(inc, 3);
+  await cluster.until(() => tasks.has(single.key));
+  const [early, late, alone] = ['early', 'late', single.key].map((key) => tasks.get(key)!);
+  expect(early!.generation).toBeLessThan(late!.generation);
+  expect(alone!.generation).toBe(late!.generation);
+  expect(early!.arrival).toBeLessThan(late!.arrival);
+  expect(late!.arrival).toBeLessThan(alone!.arrival);
+  expect(await cluster.passing(client.gather([first, second, single]))).toEqual([2, 3, 4]);
 });
 
 test('a lowered future runs last', async () => {

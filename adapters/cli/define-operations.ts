@@ -1,7 +1,15 @@
-import { Argument, type Command } from 'commander';
+import type { Command } from 'commander';
 
-import { AMM_ACTIONS, type AmmAction } from './amm-command.ts';
-import { common, type CommonOptions, count, jsonObject, positive, run } from './command-line.ts';
+import type { AmmFlags } from './amm-command.ts';
+import {
+  common,
+  type CommonOptions,
+  count,
+  jsonObject,
+  positive,
+  run,
+  time,
+} from './command-line.ts';
 import type { ReplaceFlags } from './policy-command.ts';
 import type { RetireFlags } from './retire-command.ts';
 import type { TasksFlags } from './tasks-command.ts';
@@ -82,16 +90,55 @@ function defineRetire(program: Command): void {
 }
 
 function defineAmm(program: Command): void {
-  asking(program.command('amm'))
-    .description('Look at the Active Memory Manager, start or stop it, or run one round.')
-    .addArgument(new Argument('[action]', 'what to do').choices(AMM_ACTIONS).default('status'))
-    .addHelpText(
-      'after',
-      examples('amm -s tcp://127.0.0.1:8786', 'amm stop -s tcp://127.0.0.1:8786'),
-    )
-    .action(async (action: AmmAction, options: With<ClientFlags>) => {
+  const amm = program
+    .command('amm')
+    .description('Look at the Active Memory Manager, set it, and add and remove its policies.');
+  for (const [action, text] of [
+    ['status', 'Tell whether it runs, and its policies.'],
+    ['start', 'Run rounds at its interval.'],
+    ['stop', 'Run no more rounds at its interval.'],
+  ] as const) {
+    asking(amm.command(action, { isDefault: action === 'status' }))
+      .description(text)
+      .addHelpText('after', examples(`amm ${action} -s tcp://127.0.0.1:8786`))
+      .action(async (options: With<AmmFlags>) => {
+        const { ammCommand } = await import('./amm-command.ts');
+        await run(options, () => ammCommand(action, options));
+      });
+  }
+  asking(amm.command('set'))
+    .description('Change its interval, or the measure of memory.')
+    .option('--interval <time>', 'pause between two rounds, as 5s', time)
+    .option('--measure <name>', 'by which workers are compared, such as optimistic')
+    .action(async (options: With<AmmFlags>) => {
       const { ammCommand } = await import('./amm-command.ts');
-      await run(options, () => ammCommand(action, options));
+      await run(options, () => ammCommand('set', options));
+    });
+  asking(amm.command('run'))
+    .description('Run one round now. Exit code 1 when a policy failed.')
+    .action(async (options: With<AmmFlags>) => {
+      const { runAmm } = await import('./amm-command.ts');
+      await run(options, () => runAmm(options));
+    });
+  defineAmmPolicies(amm);
+}
+
+function defineAmmPolicies(amm: Command): void {
+  asking(amm.command('add'))
+    .description('Add a policy, from the next round on.')
+    .argument('<policy>', 'a built-in one, or one that the configuration names')
+    .option('--options <json>', 'options of the policy', jsonObject)
+    .addHelpText('after', examples('amm add balance-memory -s tcp://127.0.0.1:8786'))
+    .action(async (policy: string, options: With<AmmFlags>) => {
+      const { addAmmPolicy } = await import('./amm-command.ts');
+      await run(options, () => addAmmPolicy(policy, options));
+    });
+  asking(amm.command('remove'))
+    .description('Remove a policy.')
+    .argument('<policy>', 'its id, or its name for all of that name')
+    .action(async (policy: string, options: With<AmmFlags>) => {
+      const { removeAmmPolicy } = await import('./amm-command.ts');
+      await run(options, () => removeAmmPolicy(policy, options));
     });
 }
 

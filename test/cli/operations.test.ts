@@ -90,10 +90,30 @@ describe('yardmaster tasks', () => {
 
 describe('yardmaster amm', () => {
   test('stops, starts, and runs one round', async () => {
-    expect((await cli('amm', 'stop')).out).toBe('stopped\n');
+    expect((await cli('amm', 'stop')).out).toMatch(
+      /^stopped, interval 2000 ms, measure optimistic/,
+    );
     expect(await json('amm')).toMatchObject({ running: false });
-    expect(await json('amm', 'run')).toMatchObject({ accepted: 0 });
-    expect((await cli('amm', 'start')).out).toMatch(/^running/);
+    expect(await json('amm', 'run')).toMatchObject({ accepted: 0, failures: [] });
+    expect((await cli('amm', 'start')).out).toMatch(/^running.*\n(.*\n)*- reduce-replicas/);
+  });
+
+  test('is set, and policies are added and removed', async () => {
+    const set = await cli('amm', 'set', '--interval', '5s', '--measure', 'managed');
+    expect(set.out).toMatch(/^running, interval 5000 ms, measure managed\n/);
+    expect((await cli('amm', 'add', 'balance-memory')).out).toContain('\n- balance-memory');
+    expect(await json('amm', 'remove', 'balance-memory')).toMatchObject({
+      policies: [{ name: 'keep-replicas' }, { name: 'reduce-replicas' }],
+    });
+    const [unknown, file] = await Promise.all([
+      cli('amm', 'remove', 'balance-memory'),
+      cli('amm', 'add', './mine.js'),
+    ]);
+    expect([unknown.code, file.code]).toEqual([1, 1]);
+    expect([unknown.err, file.err]).toEqual([
+      expect.stringMatching(/^ERR_/),
+      expect.stringMatching(/^ERR_PLUGIN_LOAD/),
+    ]);
   });
 });
 
@@ -157,7 +177,9 @@ test('the address of the scheduler has to be given', async () => {
 test('every command has its chapter in the guide to the command line', async () => {
   const run = runs.yardmaster('--help');
   expect(await run.exit).toBe(0);
-  const commands = [...run.stdout.matchAll(/^ {2}([a-z][a-z-]+) .*\[?options\]?|^ {2}(policy) /gm)]
+  const commands = [
+    ...run.stdout.matchAll(/^ {2}([a-z][a-z-]+) .*\[?options\]?|^ {2}(policy|amm) /gm),
+  ]
     .map(([, name, other]) => name ?? other)
     .filter((name) => name !== 'help');
   expect(commands.length).toBeGreaterThan(10);

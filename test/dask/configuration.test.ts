@@ -180,6 +180,26 @@ describe("Dask's configuration of the scheduler", () => {
     expect(effectOf(scheduler({ [variable]: value }), place)).toEqual(want);
   });
 
+  test("the rules of a rebalance stand below the worker, as in Dask, and are the scheduler's", () => {
+    const env = environment({
+      'own/x.yaml': `distributed: {worker: {memory: {recent_to_old_time: 1 minute, target: 0.5, rebalance:
+        {measure: managed_in_memory, sender-min: 0.2, recipient_max: 0.5, sender-recipient-gap: 0.2}}}}`,
+    });
+    expect(effectOf(env, 'recentToOldTime')).toBe(60_000);
+    expect(effectOf(env, 'rebalance')).toEqual({
+      measure: 'managed',
+      senderMin: 0.2,
+      recipientMax: 0.5,
+      senderRecipientGap: 0.2,
+    });
+    const wrong = environment({
+      'own/x.yaml': 'distributed: {worker: {memory: {rebalance: {sender-min: 2}}}}',
+    });
+    expect(() => readDaskSettings(wrong)).toThrow(
+      'distributed.worker.memory.rebalance.sender-min must be a number from 0 to 1 (got 2)',
+    );
+  });
+
   test('the length of low-level logs holds for transitions and events, and older names win', () => {
     const env = environment(
       { 'own/x.yaml': 'distributed: {scheduler: {events-log-length: 5}}' },

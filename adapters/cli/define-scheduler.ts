@@ -36,7 +36,11 @@ export function defineScheduler(program: Command): void {
     .option('--tls-cert <file>', "the scheduler's certificate for Dask (PEM)")
     .option('--tls-key <file>', 'its key (PEM)')
     .option('--idle-timeout <time>', 'close when there was nothing to do for so long', idleTime)
-    .option('--preload <module>', 'JavaScript module to load first (repeatable)', collect)
+    .option(
+      '--preload <module>',
+      'module to load first: JavaScript, with --dask also Python (repeatable)',
+      collect,
+    )
     .option('--pid-file <file>', 'file for the process id; it is deleted at the end')
     .addHelpText(
       'after',

@@ -80,6 +80,7 @@ export function prepareCommand(flags: SchedulerFlags, log: Logger): SchedulerCom
     layers: layersOf(flags, settings),
     options: {
       ...options,
+      ...pythonPreloads(flags, settings),
       ...statusOptionsOf(flags),
       // Without its flag it is what Dask's configuration says.
       ...(flags.schedulerPython === false ? { schedulerPython: false } : {}),
@@ -103,24 +104,41 @@ function reportSettings(settings: DaskSettings, log: Logger): void {
   );
 }
 
+/** Flags win over Dask's configuration, as with `dask scheduler`. */
+function pythonPreloads(
+  flags: SchedulerFlags,
+  settings: DaskSettings | undefined,
+): Readonly<Record<string, unknown>> {
+  const { python: preload } = modulesOf(flags, flags.preload ?? settings?.preload ?? []);
+  const { preloadArgv = [] } = settings ?? {};
+  return preload.length === 0 ? {} : { preload, preloadArgv };
+}
+
+/** Without `--dask` every module is one of JavaScript. */
+function modulesOf(
+  { dask }: Pick<SchedulerFlags, 'dask'>,
+  modules: readonly string[],
+): ReturnType<typeof preloadsOf> {
+  return dask === true ? preloadsOf(modules) : { javascript: modules.map(fromHere), python: [] };
+}
+
 function layersOf(flags: SchedulerFlags, settings: DaskSettings | undefined): ConfigLayers {
-  const { idleTimeout, preload = [] } = flags;
-  const { javascript, python } =
-    flags.dask === true ? preloadsOf(preload) : { javascript: preload.map(fromHere), python: [] };
-  if (python.length > 0) {
-    throw new YardmasterError(
-      'ERR_CONFIG',
-      `--preload ${python.join(', ')}: Python modules cannot be loaded, as the scheduler is not a Python process; name a JavaScript module (docs/worker-plugins.md, "Preloaded modules")`,
-      { preload: python },
-    );
-  }
-  const scheduler = {
-    ...(idleTimeout === undefined ? {} : { idleTimeout }),
-    ...(javascript.length === 0 ? {} : { preload: javascript }),
+  const { idleTimeout } = flags;
+  const preloadOf = (modules: readonly string[]): { preload?: readonly string[] } => {
+    const { javascript } = modulesOf(flags, modules);
+    return javascript.length === 0 ? {} : { preload: javascript };
   };
+  const { config, preload = [] } = settings ?? {};
   return {
-    ...(settings === undefined ? {} : { defaults: settings.config }),
-    overrides: { scheduler },
+    ...(config === undefined
+      ? {}
+      : { defaults: { ...config, scheduler: { ...config.scheduler, ...preloadOf(preload) } } }),
+    overrides: {
+      scheduler: {
+        ...(idleTimeout === undefined ? {} : { idleTimeout }),
+        ...preloadOf(flags.preload ?? []),
+      },
+    },
   };
 }
 

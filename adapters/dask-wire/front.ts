@@ -179,6 +179,7 @@ export class Front implements DaskContext {
     if (options.startsPython) this.graphs.start();
     else void this.graphs.checkPythons();
     await this.showStatus();
+    await this.companion.preload();
     const { schedulerFile } = options;
     if (schedulerFile !== undefined) {
       this.schedulerFile = SchedulerFile.write(schedulerFile, this.id, schedulerIdentity(this));

@@ -30,6 +30,13 @@ export interface DaskOptions {
    */
   readonly schedulerPython: boolean;
   /**
+   * Modules and files of Python whose `dask_setup(scheduler)` runs in that process before clients can
+   * connect; `dask_teardown(scheduler)` when the scheduler closes.
+   */
+  readonly preload: readonly string[];
+  /** Arguments for them: one list for all, or one for each. */
+  readonly preloadArgv: readonly unknown[];
+  /**
    * Port of the page that clients link to as the dashboard; any when it is taken or 0, none when -1.
    * Default: 8787, and -1 with a `tls://` address. When it is named there, the page is encrypted as well
    * and wants the certificate of its reader.
@@ -77,6 +84,8 @@ export const DASK_OPTIONS_SCHEMA = {
     pythonProcesses: { type: 'integer', minimum: 1, default: 4 },
     pythonMemoryBytes: { type: 'integer', minimum: 2 ** 28 },
     schedulerPython: { type: 'boolean', default: true },
+    preload: { type: 'array', items: text, default: [] },
+    preloadArgv: { type: 'array', default: [] },
     statusPort: { type: 'integer', minimum: -1, maximum: 65_535 },
     statusHost: text,
     blockedHandlers: { type: 'array', items: text, default: [] },

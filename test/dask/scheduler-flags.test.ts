@@ -11,6 +11,7 @@ import { checkDaskFlags, listeningOf, statusOptionsOf } from '../../adapters/cli
 import { writePidFile } from '../../adapters/cli/pid-file.ts';
 import { Runs } from '../kit/runs.ts';
 import { DaskBench } from './peers.ts';
+import { findDaskPython, skipReason } from './pythons.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-flags-'));
 const runs = new Runs({ DASK_CONFIG: join(folder, 'none'), HOME: folder });
@@ -21,6 +22,7 @@ const configured = new Runs({
   DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES: "['x']",
 });
 const clock = new SystemClock();
+const python = findDaskPython();
 const PORTS = ['--dask', '--port', '0', '--dask-port', '0', '--dashboard-address', ':0'];
 const loopback = Object.entries(networkInterfaces()).find(([, addresses]) =>
   addresses?.some(({ address }) => address === '127.0.0.1'),
@@ -85,6 +87,37 @@ describe('yardmaster scheduler --dask', () => {
     await run.firstLine();
     expect(run.stderr).toContain('loaded first');
   });
+
+  test.skipIf(python === undefined)(
+    `runs dask_setup of a Python module beside the scheduler${skipReason(python)}`,
+    async () => {
+      const [module, file] = [join(folder, 'first.py'), join(folder, 'noted')];
+      writeFileSync(
+        module,
+        `def note(text):
+    with open(${JSON.stringify(file)}, "a") as f:
+        f.write(text)
+
+async def dask_setup(scheduler):
+    note(scheduler.address + " ")
+
+def dask_teardown(scheduler):
+    note("over")
+`,
+      );
+      const flags = ['--preload', module, '--python', python!.command];
+      const run = runs.yardmaster('scheduler', ...PORTS, ...flags);
+      const address = await run.firstLine();
+      expect(readFileSync(file, 'utf8')).toBe(`${address} `);
+      await run.end();
+      expect(readFileSync(file, 'utf8')).toBe(`${address} over`);
+      const missing = ['--preload', 'no_such_module', '--python', python!.command];
+      const failing = runs.yardmaster('scheduler', ...PORTS, ...missing);
+      expect(await failing.exit).toBe(1);
+      expect(failing.stderr).toContain('no_such_module');
+    },
+    60_000,
+  );
 
   test('refuses what it cannot do, with the reason', async () => {
     const cases = [

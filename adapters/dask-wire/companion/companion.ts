@@ -86,6 +86,23 @@ export class Companion implements AddedOperations {
     return (message, { address }) => this.pass(op, { ...message, worker: address });
   }
 
+  /**
+   * Starts Python now when there are modules to preload; it loads them first.
+   * @throws PythonError what the import of a module raises
+   */
+  async preload(): Promise<void> {
+    const { preload } = this.front.options;
+    if (preload.length === 0) return;
+    if (!this.front.allowsSchedulerPython) {
+      throw new YardmasterError(
+        'ERR_CONFIG',
+        `${preload.join(', ')} cannot be preloaded: Python beside the scheduler is switched off (option "schedulerPython", flag --no-scheduler-python)`,
+        { preload },
+      );
+    }
+    await this.started();
+  }
+
   /** A file of a client is in the folder: modules of it that were imported are imported anew. */
   async upload({ filename, load }: UploadedFile): Promise<void> {
     await this.process?.request('upload', { filename, load });
@@ -98,7 +115,7 @@ export class Companion implements AddedOperations {
     if (process === undefined) return;
     const { clock, log } = this.front;
     const closing = new YardmasterError('ERR_CLOSED', 'the scheduler closes');
-    if (this.pluginNames.length > 0) {
+    if (this.pluginNames.length > 0 || this.front.options.preload.length > 0) {
       const timer = clock.setTimer(CLOSE_TIMEOUT_MS, () => process.kill(closing));
       await process.request('close', {}).catch((err: unknown) => {
         log.warn({ err }, 'plugins in Python could not be closed in good order');
@@ -137,6 +154,8 @@ export class Companion implements AddedOperations {
     await process.request('configure', {
       fields: { address, id, services, local_directory: folder },
     });
+    const { preload: modules, preloadArgv: argv } = front.options;
+    if (modules.length > 0) await process.request('preload', { modules, argv });
     return process;
   }
 

@@ -72,8 +72,11 @@ class Service:
         self.channel = channel
         #: Coroutines in progress: asyncio keeps only weak references.
         self.running = set()
+        #: Modules that were loaded before anything else.
+        self.preloads = []
         self.operations = {
             "configure": self.configure,
+            "preload": self.preload,
             "run": self.run_function,
             "register": self.register,
             "unregister": self.unregister,
@@ -138,6 +141,19 @@ class Service:
         """What stays the same: address, id, and the folder for files."""
         await self.scheduler._configure(fields)
 
+    async def preload(self, modules, argv):
+        """Loads modules and runs their `dask_setup`; one that raises is logged, as in Dask."""
+        from distributed.preloading import process_preloads
+
+        folder = self.scheduler.local_directory
+        argv = [list(each) if isinstance(each, tuple) else each for each in argv]
+        for each in process_preloads(self.scheduler, list(modules), argv, file_dir=folder):
+            try:
+                await each.start()
+                self.preloads.append(each)
+            except Exception:
+                logger.exception("Failed to start preload: %s", each.name)
+
     async def run_function(self, function, args=(), kwargs=None, wait=True):
         from distributed.scheduler import Scheduler
 
@@ -170,4 +186,9 @@ class Service:
     async def close(self):
         """The scheduler closes."""
         await self.hooks.before_close()
+        for each in reversed(self.preloads):
+            try:
+                await each.teardown()
+            except Exception:
+                logger.exception("Failed to tear down preload: %s", each.name)
         await self.hooks.close()

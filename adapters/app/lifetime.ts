@@ -1,3 +1,4 @@
+import { inBackground } from '../../core/api/index.ts';
 import type { Clock, Logger } from '../../core/api/index.ts';
 import type { WorkerEnd } from '../../core/compose/worker-options.ts';
 
@@ -35,7 +36,13 @@ export function limitLifetime(
   const timer = clock.setTimer(lifeMs, () => {
     const reason = `its lifetime of ${Math.round(lifeMs / 100) / 10} s is over`;
     log.info({ worker: worker.name, lifeMs, restart }, `the worker retires: ${reason}`);
-    void worker.retire(retireMs).then(() => worker.close({ reason, restart }));
+    const ended = worker.retire(retireMs).then(() => worker.close({ reason, restart }));
+    inBackground(ended, (error) => {
+      log.error({ err: error, worker: worker.name }, 'the worker could not retire');
+    });
   });
-  void worker.finished.then(() => timer.cancel());
+  inBackground(
+    worker.finished.finally(() => timer.cancel()),
+    (error) => log.debug({ err: error, worker: worker.name }, 'the worker ended with an error'),
+  );
 }

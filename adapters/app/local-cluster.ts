@@ -1,5 +1,11 @@
 import { isMainThread } from 'node:worker_threads';
-import { type Clock, type Logger, type Transport, YardmasterError } from '../../core/api/index.ts';
+import {
+  inBackground,
+  type Clock,
+  type Logger,
+  type Transport,
+  YardmasterError,
+} from '../../core/api/index.ts';
 import type { ConfigInput } from '../../core/config/types.ts';
 import type { Scheduler } from '../../core/compose/scheduler.ts';
 import { Client, type ConnectOptions } from '../client/index.ts';
@@ -225,10 +231,11 @@ export class LocalCluster {
   private async startWorker(): Promise<void> {
     const worker = await this.starter(`worker-${this.workersMade++}`);
     this.workers.push(worker);
-    void worker.ended.then(() => {
+    const removed = worker.ended.then(() => {
       const index = this.workers.indexOf(worker);
       if (index >= 0) this.workers.splice(index, 1);
     });
+    inBackground(removed, 'the end of a worker of a local cluster could not be followed');
     const isThere = this.registration(worker.name);
     const died = worker.ended.then(() => {
       throw worker.deathError();

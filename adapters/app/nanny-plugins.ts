@@ -1,3 +1,4 @@
+import { inBackground } from '../../core/api/index.ts';
 import type {
   Clock,
   Logger,
@@ -67,7 +68,11 @@ export class NannyPlugins {
       clock,
       log,
       context: (base) => ({ ...base, worker, restart: () => made.self?.nanny?.restart() }),
-      onCrash: () => void made.self?.nanny?.close(),
+      onCrash: () => {
+        inBackground(made.self?.nanny?.close() ?? Promise.resolve(), (error) => {
+          log.error({ err: error }, 'the nanny could not close its worker');
+        });
+      },
     });
     const self = new NannyPlugins(plugins, preloads, log);
     made.self = self;

@@ -1,8 +1,8 @@
 import { loadConfigFile, loadConfigObject } from '../../core/config/load.ts';
 import type { WorkerMemoryConfig } from '../../core/config/types.ts';
 import type { WorkerEnd } from '../../core/compose/worker-options.ts';
-import { YardmasterError } from '../../core/api/index.ts';
 import { configuredTransports } from '../app/configured-transports.ts';
+import { inBackground, YardmasterError } from '../../core/api/index.ts';
 import { type RunningWorker, startWorker } from '../app/start-worker.ts';
 import { readSettings, settingsOf, type WorkerSettings } from '../app/worker-settings.ts';
 import { SystemClock } from '../clock/index.ts';
@@ -55,7 +55,7 @@ async function supervisedCommand(
   let signal: string | undefined;
   process.on('SIGTERM', () => {
     signal = 'SIGTERM';
-    void worker.close();
+    inBackground(worker.close(), 'the worker could not close in good order');
   });
   link.registered(worker);
   const end = await worker.ended;

@@ -1,4 +1,5 @@
 import {
+  inBackground,
   type ErrorPayload,
   RemoteError,
   type WireMessage,
@@ -68,9 +69,10 @@ export class ActorCalls {
       () => undefined,
     );
     this.lines.set(worker, line);
-    void line.then(() => {
+    const tidied = line.then(() => {
       if (this.lines.get(worker) === line) this.lines.delete(worker);
     });
+    inBackground(tidied, 'the queue of calls to an actor could not be tidied');
     return sent;
   }
 

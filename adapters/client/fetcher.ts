@@ -1,4 +1,4 @@
-import { type Channel, fetchData, type WhoHasReply } from '../../core/api/index.ts';
+import { inBackground, type Channel, fetchData, type WhoHasReply } from '../../core/api/index.ts';
 import { ScatteredValue } from '../tasks/index.ts';
 import type { KeyEntry } from './entry.ts';
 import type { Peers, Serialised } from './peers.ts';
@@ -55,7 +55,10 @@ export class Fetcher {
     this.wanted = [];
     for (const direct of [true, false]) {
       const group = wanted.filter((item) => item.direct === direct);
-      if (group.length > 0) void this.serve(group, direct);
+      if (group.length === 0) continue;
+      inBackground(this.serve(group, direct), (error) => {
+        for (const { reject } of group) reject(error);
+      });
     }
   }
 

@@ -1,3 +1,4 @@
+import { inBackground } from '../../core/api/index.ts';
 import type { Clock, Transport } from '../../core/api/index.ts';
 import type { ActorDescription, ActorRequest, RunContext } from '../tasks/index.ts';
 import { ACTOR_PATIENCE_MS, ActorCalls } from './actor-calls.ts';
@@ -25,6 +26,6 @@ export class TaskActors {
   }
 
   close(): void {
-    void this.peers.close();
+    inBackground(this.peers.close(), 'connections to workers could not be closed');
   }
 }

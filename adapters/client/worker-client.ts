@@ -1,4 +1,4 @@
-import { YardmasterError } from '../../core/api/index.ts';
+import { inBackground, YardmasterError } from '../../core/api/index.ts';
 import { currentRun, type RunContext, type TaskSurroundings } from '../tasks/index.ts';
 import { Client } from './client.ts';
 import { pauseOf } from './place-pause.ts';
@@ -46,7 +46,7 @@ async function lend(run: RunContext): Promise<Client> {
   session.submittingTask = run.key;
   session.pause = pauseOf(run);
   // Whoever waits in the task is told, and what it had submitted is given up.
-  const onAbort = (): void => void session.close();
+  const onAbort = (): void => closeSession(session);
   signal.addEventListener('abort', onAbort, { once: true });
   run.onEnd = () => {
     signal.removeEventListener('abort', onAbort);
@@ -66,8 +66,12 @@ function putBack(surroundings: TaskSurroundings, session: Session): void {
   if (session.isClosed) return;
   session.reset();
   // What is bound to a client, such as a lock, ends with it.
-  if (session.hasBonds) void session.close();
+  if (session.hasBonds) closeSession(session);
   else poolOf(surroundings).push(session);
+}
+
+function closeSession(session: Session): void {
+  inBackground(session.close(), 'the client of a task could not be closed');
 }
 
 function poolOf(surroundings: TaskSurroundings): Session[] {
@@ -75,7 +79,7 @@ function poolOf(surroundings: TaskSurroundings): Session[] {
   if (pool === undefined) {
     const made: Session[] = [];
     surroundings.onClose(() => {
-      for (const session of made.splice(0)) void session.close();
+      for (const session of made.splice(0)) closeSession(session);
     });
     idle.set(surroundings, made);
     pool = made;

@@ -1,4 +1,5 @@
 import {
+  inBackground,
   type Channel,
   type ChannelHandlers,
   type ClientReport,
@@ -58,6 +59,11 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
     this.comm.hold(isHeld);
   }
 
+  /** It wants these keys, after all that it has said before. */
+  wish(keys: readonly string[]): void {
+    this.report({ op: 'client-desires-keys', keys, stimulusId: '' });
+  }
+
   /** Resolves when no graph of this client is unpacked or taken in, and nothing waits behind one. */
   async settled(): Promise<void> {
     if (this.isUnpacking) {
@@ -88,7 +94,7 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
     if (error !== undefined) this.comm.abort(error);
     else {
       this.comm.send({ op: 'stream-closed' });
-      void this.comm.close();
+      inBackground(this.comm.close(), (failed) => this.comm.abort(failed));
     }
   }
 
@@ -116,7 +122,7 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
   }
 
   private onCommClosed(error: Error | undefined): void {
-    if (error === undefined || this.isLeaving) void this.channel.close();
+    if (error === undefined || this.isLeaving) this.closeChannel();
     else this.channel.abort(error);
     this.host.removeClient(this);
     this.release();
@@ -131,11 +137,14 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
       if (unpacking === undefined) continue;
       this.isUnpacking = true;
       this.comm.pause();
-      void unpacking.finally(() => {
-        this.isUnpacking = false;
-        this.takeBatch(batch, index + 1);
-        this.goOn();
-      });
+      inBackground(
+        unpacking.finally(() => {
+          this.isUnpacking = false;
+          this.takeBatch(batch, index + 1);
+          this.goOn();
+        }),
+        (error) => this.comm.abort(error),
+      );
       return;
     }
   }
@@ -259,7 +268,11 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
   private leave(): void {
     if (this.isLeaving) return;
     this.isLeaving = true;
-    void this.channel.close();
+    this.closeChannel();
+  }
+
+  private closeChannel(): void {
+    inBackground(this.channel.close(), (failed) => this.channel.abort(failed));
   }
 
   private report(report: ClientReport): void {

@@ -1,4 +1,4 @@
-import { YardmasterError } from '../../core/api/index.ts';
+import { inBackground, YardmasterError } from '../../core/api/index.ts';
 import { Comm, type ConnectOptions } from './comm.ts';
 
 /** How a pool calls peers. */
@@ -112,6 +112,6 @@ export class CommPool {
     const { idleMax = 4 } = this.options;
     const isWanted = !peer.connecting.signal.aborted && peer.idle.length < idleMax;
     if (isWanted && !comm.isClosed) peer.idle.push(comm);
-    else void comm.close();
+    else inBackground(comm.close(), (failed) => comm.abort(failed));
   }
 }

@@ -21,6 +21,8 @@ export interface Dialect {
   readonly hasOnlyRunSpecs: boolean;
   /** Before 2023.8.1: `get_data` takes `max_connections`. */
   readonly hasMaxConnections: boolean;
+  /** 2024.6.0: answers about a shuffle have a status; before, the specification came bare. */
+  readonly hasShuffleStatus: boolean;
   /** 2024.12.0: a task is an object that knows its inputs (`dask._task_spec.Task`). */
   readonly hasTaskSpecs: boolean;
   /** Before 2025.2.0: `compute-task` says how long it is expected to take. */
@@ -73,6 +75,7 @@ function makeDialect(version: string): Dialect {
     hasSpanIds: since(2023, 6, 0),
     hasOnlyRunSpecs: since(2023, 8, 1),
     hasMaxConnections: !since(2023, 8, 1),
+    hasShuffleStatus: since(2024, 6, 0),
     hasTaskSpecs: since(2024, 12, 0),
     hasDuration: !since(2025, 2, 0),
     hasCancelReasons: since(2025, 3, 0),

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 
 import {
+  inBackground,
   type Clock,
   type ClusterView,
   heartbeatIntervalMs,
@@ -173,7 +174,9 @@ export class Front implements DaskContext {
         backlog: options.socketBacklog,
         ...withTls(options.tls),
       },
-      (comm) => void serveRequests(comm, this, this.nannyStarts),
+      (comm) => {
+        inBackground(serveRequests(comm, this, this.nannyStarts), (error) => comm.abort(error));
+      },
     );
     this.startedS = this.nowS();
     if (options.startsPython) this.graphs.start();
@@ -244,7 +247,7 @@ export class Front implements DaskContext {
   /** Answers with an error that the peer raises, and ends the connection. */
   fail(comm: Comm, error: unknown): void {
     comm.write(uncaughtAnswer(error));
-    void comm.close();
+    inBackground(comm.close(), (failed) => comm.abort(failed));
   }
 
   addWorker(worker: WorkerBridge): void {
@@ -276,6 +279,13 @@ export class Front implements DaskContext {
 
   desireKeys(client: string, keys: readonly string[]): void {
     this.wishes.desire(client, keys);
+  }
+
+  /** Wishes of a client travel with its other messages, so that a release before them comes first. */
+  wish(client: string, keys: readonly string[]): void {
+    const bridge = this.clients.get(client);
+    if (bridge === undefined) this.plugin.enqueue({ op: 'client-desires-keys', client, keys });
+    else bridge.wish(keys);
   }
 
   releaseKeys(client: string, keys: readonly string[]): void {

@@ -1,3 +1,4 @@
+import { inBackground } from '../../core/api/index.ts';
 import type { Comm } from './comm.ts';
 
 /** The nannies that are between their registration and the start of their worker. */
@@ -8,7 +9,8 @@ export class NannyStarts {
   /** A nanny has registered; it tells on the same connection how the start of its worker went. */
   begin(comm: Comm): void {
     this.starting.add(comm);
-    void comm.closed.then(() => this.end(comm));
+    const ended = comm.closed.then(() => this.end(comm));
+    inBackground(ended, 'the end of the connection of a nanny could not be followed');
   }
 
   /** It has told, or is gone. */

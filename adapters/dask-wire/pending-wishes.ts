@@ -1,10 +1,17 @@
-import type { ClusterView, Clock, NewStimulus, TaskView, Timer } from '../../core/api/index.ts';
+import {
+  type ClusterView,
+  type Clock,
+  inBackground,
+  type TaskView,
+  type Timer,
+} from '../../core/api/index.ts';
 
 /** What wishes need of their scheduler. */
 export interface WishScope {
   readonly cluster: ClusterView;
   readonly clock: Clock;
-  readonly plugin: { enqueue(stimulus: NewStimulus): void };
+  /** Tells the scheduler of a wish, after all that the client has said before. */
+  wish(client: string, keys: readonly string[]): void;
   /** Ends when no graph is being unpacked. */
   graphsSettled(): Promise<void>;
 }
@@ -27,9 +34,9 @@ export class PendingWishes {
   constructor(private readonly scope: WishScope) {}
 
   desire(client: string, keys: readonly string[]): void {
-    const { cluster, plugin } = this.scope;
+    const { cluster } = this.scope;
     const known = keys.filter((key) => cluster.tasks.has(key));
-    if (known.length > 0) plugin.enqueue({ op: 'client-desires-keys', client, keys: known });
+    if (known.length > 0) this.scope.wish(client, known);
     if (known.length === keys.length) return;
     const unknown = keys.filter((key) => !cluster.tasks.has(key));
     for (const key of unknown) {
@@ -56,7 +63,7 @@ export class PendingWishes {
       if (clients === undefined) continue;
       this.pending.delete(key);
       for (const client of clients) {
-        this.scope.plugin.enqueue({ op: 'client-desires-keys', client, keys: [key] });
+        this.scope.wish(client, [key]);
       }
     }
   }
@@ -70,7 +77,8 @@ export class PendingWishes {
   private wait(client: string, keys: readonly string[]): void {
     const timer = this.scope.clock.setTimer(PATIENCE_MS, () => {
       this.timers.delete(timer);
-      void this.scope.graphsSettled().then(() => this.giveUp(client, keys));
+      const settled = this.scope.graphsSettled().then(() => this.giveUp(client, keys));
+      inBackground(settled, () => this.giveUp(client, keys));
     });
     this.timers.add(timer);
   }
@@ -79,7 +87,7 @@ export class PendingWishes {
   private giveUp(client: string, keys: readonly string[]): void {
     const lost = keys.filter((key) => this.take(key, client));
     if (lost.length === 0) return;
-    this.scope.plugin.enqueue({ op: 'client-desires-keys', client, keys: lost });
+    this.scope.wish(client, lost);
   }
 
   /** Whether the wish was there. */

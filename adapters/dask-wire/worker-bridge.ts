@@ -1,4 +1,5 @@
 import {
+  inBackground,
   type Channel,
   type ChannelHandlers,
   type ComputeTask,
@@ -118,7 +119,7 @@ export class WorkerBridge implements DaskWorker, ChannelHandlers {
   /** The scheduler has let the worker go. */
   onClose(error?: Error): void {
     this.host.removeWorker(this);
-    if (error === undefined) void this.comm.close();
+    if (error === undefined) inBackground(this.comm.close(), (failed) => this.comm.abort(failed));
     else this.comm.abort(error);
   }
 
@@ -168,7 +169,7 @@ export class WorkerBridge implements DaskWorker, ChannelHandlers {
   }
 
   private onCommClosed(error: Error | undefined): void {
-    if (error === undefined) void this.channel.close();
+    if (error === undefined) this.closeChannel();
     else this.channel.abort(error);
     this.host.removeWorker(this);
   }
@@ -261,7 +262,11 @@ export class WorkerBridge implements DaskWorker, ChannelHandlers {
   /** It leaves on purpose: what it was computing is not to blame. */
   private onGoodbye(): void {
     this.report({ op: 'worker-status-change', status: 'closing', stimulusId: 'close-stream' });
-    void this.channel.close();
+    this.closeChannel();
+  }
+
+  private closeChannel(): void {
+    inBackground(this.channel.close(), (failed) => this.channel.abort(failed));
   }
 
   private takeOther(op: string, message: Fields): void {
@@ -384,5 +389,5 @@ export class WorkerBridge implements DaskWorker, ChannelHandlers {
 function refuse(comm: Comm, host: BridgeHost, message: string): void {
   host.log.warn({ peer: comm.peerAddress }, message);
   comm.write({ status: 'error', message, time: host.nowS() });
-  void comm.close();
+  inBackground(comm.close(), (failed) => comm.abort(failed));
 }

@@ -1,4 +1,5 @@
 import {
+  inBackground,
   type Clock,
   type ExecutableTask,
   type ExecutionResult,
@@ -28,10 +29,11 @@ export class AsideRunner {
       };
       if (signal.aborted) end();
       else signal.addEventListener('abort', end, { once: true });
-      void running.then((result) => {
+      const ended = running.then((result) => {
         signal.removeEventListener('abort', end);
         resolve([result]);
       });
+      inBackground(ended, (error) => resolve([{ kind: 'failure', error: describeFailure(error) }]));
     });
   }
 

@@ -1,4 +1,5 @@
 import {
+  inBackground,
   type ActorCall,
   type AsidePlace,
   type Clock,
@@ -51,11 +52,11 @@ export class InlineExecutor implements Executor {
     return new Promise((resolve) => {
       const fail = (): void => resolve(closedResult(task.key));
       this.running.add(fail);
-      // Never rejects.
-      void this.start(task, signal, slot).then((result) => {
+      const started = this.start(task, signal, slot).then((result) => {
         this.running.delete(fail);
         resolve(result);
       });
+      inBackground(started, (error) => resolve({ kind: 'failure', error: describeFailure(error) }));
     });
   }
 

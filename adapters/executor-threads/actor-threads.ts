@@ -1,5 +1,6 @@
 import type { Worker } from 'node:worker_threads';
 import {
+  inBackground,
   type ActorCall,
   type ErrorPayload,
   type ExecutableTask,
@@ -79,7 +80,7 @@ export class ActorThreads {
     if (thread === undefined) return;
     this.homes.delete(key);
     thread.keys.delete(key);
-    if (thread.keys.size === 0) void thread.close();
+    if (thread.keys.size === 0) inBackground(thread.close(), 'a thread of actors did not close');
     else thread.post({ op: 'release-actor', key });
   }
 

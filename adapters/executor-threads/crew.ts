@@ -1,3 +1,4 @@
+import { inBackground } from '../../core/api/index.ts';
 import type { Logger, YardmasterError } from '../../core/api/index.ts';
 import type { Job } from './job.ts';
 import { TaskThread, type ThreadSettings } from './task-thread.ts';
@@ -52,7 +53,7 @@ export class ThreadCrew {
     for (const thread of this.threads) {
       if (!thread.isIdle) continue;
       this.threads.delete(thread);
-      void thread.close();
+      inBackground(thread.close(), 'a thread that is not needed did not close');
       if (this.surplus <= 0) return;
     }
   }

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 
 import {
+  inBackground,
   type AbortRun,
   type ActorCall,
   type AsidePlace,
@@ -15,7 +16,7 @@ import {
   type Timer,
   YardmasterError,
 } from '../../core/api/index.ts';
-import type { ClusterReach } from '../tasks/index.ts';
+import { type ClusterReach, describeFailure } from '../tasks/index.ts';
 import { AsideRunner } from '../executor-inline/index.ts';
 import { ActorThreads } from './actor-threads.ts';
 import { ThreadCrew } from './crew.ts';
@@ -210,10 +211,11 @@ export class ThreadExecutor implements Executor {
       this.closing === undefined
         ? this.actors.make(task, actorAt)
         : Promise.resolve(closedResult(task.key));
-    void making.then((result) => {
+    const ended = making.then((result) => {
       timer?.cancel();
       onEnd(result);
     });
+    inBackground(ended, (error) => onEnd({ kind: 'failure', error: describeFailure(error) }));
     return () => {
       timer ??= clock.setTimer(abortGraceMs, () => this.actors.release(task.key));
     };

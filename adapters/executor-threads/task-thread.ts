@@ -1,6 +1,7 @@
 import type { Worker } from 'node:worker_threads';
 
 import {
+  inBackground,
   type Clock,
   type ErrorPayload,
   type ExecutableTask,
@@ -163,7 +164,7 @@ export class TaskThread {
     const kill = (): void => {
       if (job.isOver) return;
       job.isKilled = true;
-      void this.worker.terminate();
+      inBackground(this.worker.terminate(), 'a thread could not be terminated');
     };
     job.giveGrace(clock.setTimer(job.graceMs, kill));
   }
@@ -244,11 +245,12 @@ export class TaskThread {
       job.slot?.secede();
       return;
     }
-    void (job.slot?.rejoin() ?? Promise.resolve()).then(() => {
+    const back = (job.slot?.rejoin() ?? Promise.resolve()).then(() => {
       if (this.line[0] !== job) return;
       this.settings.onSecede(this, false);
       this.post({ op: 'rejoined' });
     });
+    inBackground(back, (error) => job.end({ kind: 'failure', error: describeFailure(error) }));
   }
 
   private onExit(code: number): void {

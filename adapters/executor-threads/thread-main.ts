@@ -1,10 +1,11 @@
 /** What a thread of the pool runs. */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 
+import { inBackground } from '../../core/api/background.ts';
 import type { ExecutionResult, TaskSlot } from '../../core/api/index.ts';
 import { epochMs } from '../clock/epoch.ts';
 import { threadBytes } from '../memory/index.ts';
-import { ActorHost, type RunOptions, runTask, startTask } from '../tasks/index.ts';
+import { ActorHost, describeFailure, type RunOptions, runTask, startTask } from '../tasks/index.ts';
 import { Begun } from './begun.ts';
 import { type NumberedTask, ResultWriter, type RunColumns, RunReader } from './line.ts';
 import {
@@ -151,7 +152,7 @@ function abort(number: number): void {
 
 function enqueue(columns: RunColumns): void {
   line.push(...reader.read(columns));
-  if (!isRunning) void runLine().then(tidy);
+  if (!isRunning) inBackground(runLine().then(tidy), crash);
 }
 
 function runAside({ key, runSpec, inputs }: PostedTask): Promise<ExecutionResult> {
@@ -160,8 +161,22 @@ function runAside({ key, runSpec, inputs }: PostedTask): Promise<ExecutionResult
   return runTask(task, { signal, nowMs: epochMs, surroundings });
 }
 
-async function answer(id: number, answering: Promise<ExecutionResult>): Promise<void> {
-  const result = await answering;
+/** The thread ends, and whoever looks after it is told why. */
+function crash(error: Error): void {
+  setImmediate(() => {
+    throw error;
+  });
+}
+
+/** A result that cannot be posted is a failure, so that the caller does not wait for ever. */
+function answer(id: number, answering: Promise<ExecutionResult>): void {
+  inBackground(
+    answering.then((result) => postAnswer(id, result)),
+    (error) => postAnswer(id, { kind: 'failure', error: describeFailure(error) }),
+  );
+}
+
+function postAnswer(id: number, result: ExecutionResult): void {
   const shared: ArrayBuffer[] = [];
   const posted =
     result.kind === 'success' ? { ...result, value: forSharing(result.value, shared) } : result;
@@ -173,13 +188,13 @@ function handle(message: ToThread): void {
     case 'run':
       return enqueue(message);
     case 'make-actor':
-      void answer(message.id, actors.make({ ...message, inputs: new Map(message.inputs) }));
+      answer(message.id, actors.make({ ...message, inputs: new Map(message.inputs) }));
       return;
     case 'run-aside':
-      void answer(message.id, runAside(message));
+      answer(message.id, runAside(message));
       return;
     case 'call-actor':
-      void answer(message.id, actors.call(message.call));
+      answer(message.id, actors.call(message.call));
       return;
     case 'release-actor':
       actors.release(message.key);

@@ -1,4 +1,5 @@
 import {
+  inBackground,
   type Clock,
   type Logger,
   type NannyHooks,
@@ -163,8 +164,11 @@ export class Nanny {
     };
     const started = new WorkerProcess(settings);
     this.process = started;
-    void started.ended.then((end) => {
+    const ended = started.ended.then((end) => {
       this.onEnd(end);
+    });
+    inBackground(ended, (error) => {
+      this.options.log.error({ err: error, worker: this.name }, 'a worker could not be replaced');
     });
   }
 

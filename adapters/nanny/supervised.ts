@@ -2,6 +2,7 @@ import {
   type Clock,
   type ErrorCode,
   every,
+  inBackground,
   type RemotePlugin,
   type Timer,
   type WireMessage,
@@ -44,8 +45,12 @@ export class NannyLink {
     this.timer = every(clock, ALIVE_MS, () => this.tell({ op: 'alive' }));
     // Ctrl-C reaches both; the nanny says what is to be done.
     process.on('SIGINT', () => undefined);
-    process.on('message', (message) => void this.onMessage(message as ToWorkerProcess));
-    process.on('disconnect', () => void this.onAbandoned());
+    process.on('message', (message) => {
+      const done = this.onMessage(message as ToWorkerProcess);
+      inBackground(done, 'what the nanny asked for could not be done');
+    });
+    // A worker that no nanny looks after must not stay, however its end went.
+    process.on('disconnect', () => inBackground(this.onAbandoned(), () => process.exit(1)));
   }
 
   /** The worker is there. */

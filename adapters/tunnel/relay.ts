@@ -1,5 +1,6 @@
 import type { MessagePort } from 'node:worker_threads';
 import {
+  inBackground,
   type Connection,
   toErrorPayload,
   type Transport,
@@ -60,17 +61,19 @@ class Relay {
     const { connection } = this;
     if (this.isOver) return;
     if (message.op === 'send') this.send(message.messages);
-    else if (message.op === 'close') void connection.close();
-    else connection.abort(new YardmasterError('ERR_CLOSED', message.reason));
+    else if (message.op === 'close') {
+      inBackground(connection.close(), (error) => connection.abort(error));
+    } else connection.abort(new YardmasterError('ERR_CLOSED', message.reason));
   }
 
   private send(encoded: readonly Uint8Array[]): void {
     const { connection, codec } = this;
     const nbytes = encoded.reduce((sum, bytes) => sum + bytes.byteLength, 0);
     connection.send(...encoded.map((bytes) => codec.decode(bytes, true) as WireMessage));
-    void connection.drained().then(() => {
+    const drained = connection.drained().then(() => {
       if (!this.isOver) this.post({ op: 'taken', nbytes });
     });
+    inBackground(drained, (error) => connection.abort(error));
   }
 
   private onPortClosed(): void {

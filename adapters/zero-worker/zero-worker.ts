@@ -1,4 +1,5 @@
 import {
+  inBackground,
   type Channel,
   type Clock,
   type ComputeTask,
@@ -130,7 +131,7 @@ export class ZeroWorker {
         break;
       }
       case 'close':
-        void this.close();
+        inBackground(this.close(), 'a zero worker could not close in good order');
         break;
       case 'free-keys':
       case 'remove-replicas':

@@ -1,3 +1,4 @@
+import { inBackground } from '../api/background.ts';
 import { every, type Timer } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { DecisionSink } from '../api/insight.ts';
@@ -165,7 +166,11 @@ export class LoadedPlugin {
       get: (token) => container.get(token),
       load: (entry, at) => this.load(entry, at),
       decisions: this.decisionSink(),
-      shutDown: () => void host.close(),
+      shutDown: () => {
+        inBackground(host.close(), (error) => {
+          this.log.error({ err: error }, 'the scheduler could not close in good order');
+        });
+      },
       report: (error) => this.report(error),
     };
   }

@@ -1,3 +1,4 @@
+import { inBackground } from '../api/background.ts';
 import { randomUUID } from 'node:crypto';
 import type { Channel } from '../api/channel.ts';
 import type { Clock } from '../api/clock.ts';
@@ -461,14 +462,20 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     } catch (thrown) {
       this.log.error({ err: thrown }, 'onCrash threw');
     }
-    void this.close();
+    this.closeSoon();
+  }
+
+  private closeSoon(): void {
+    inBackground(this.close(), (error) => {
+      this.log.error({ err: error }, 'the scheduler could not close in good order');
+    });
   }
 
   private startTimers(): void {
     this.timers.start(this.config.scheduler, this.idleWatch, (sinceMs) => {
       const reason = 'idle-timeout-exceeded';
       this.log.info({ reason, sinceMs }, 'the scheduler closes: it had nothing to do for too long');
-      void this.close();
+      this.closeSoon();
     });
   }
 

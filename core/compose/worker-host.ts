@@ -1,3 +1,4 @@
+import { inBackground } from '../api/background.ts';
 import { randomUUID } from 'node:crypto';
 import { every, type Timer } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
@@ -289,7 +290,7 @@ export class WorkerHost {
       case 'close':
         // A scheduler that closes may be started again.
         if (this.reconnects && message.reason === 'scheduler-close') break;
-        void this.ending.begin({
+        this.end({
           reason: `the scheduler asked for it: ${message.reason}`,
           restart: message.restart === true,
         });
@@ -398,7 +399,7 @@ export class WorkerHost {
   private onSchedulerGone(error: Error | undefined): void {
     if (!this.inbox.isOpen || this.ending.hasBegun) return;
     const gone = schedulerGone(this.options.schedulerAddress, error);
-    if (this.reconnects) void this.comeBack(gone);
+    if (this.reconnects) inBackground(this.comeBack(gone), (failed) => this.fail(failed));
     else this.closeBecause(gone);
   }
 
@@ -434,7 +435,13 @@ export class WorkerHost {
 
   private closeBecause(error: YardmasterError): void {
     this.options.log.error({ err: error, address: this.address }, 'worker closes');
-    void this.ending.begin({ reason: error.message, error });
+    this.end({ reason: error.message, error });
+  }
+
+  private end(end: WorkerEnd): void {
+    inBackground(this.ending.begin(end), (error) => {
+      this.options.log.error({ err: error, address: this.address }, 'the worker ended badly');
+    });
   }
 
   /** Whoever has taken the memory goes, if that is beyond doubt; otherwise the worker does. */
@@ -449,7 +456,7 @@ export class WorkerHost {
     if (this.ending.hasBegun) return;
     this.options.log.error({ err: error, ...error.data }, 'worker closes');
     this.link.abort(error);
-    void this.ending.begin({ reason: error.message, error });
+    this.end({ reason: error.message, error });
   }
 
   /** The machine is broken: better no worker than one that does something else than it says. */

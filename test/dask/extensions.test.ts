@@ -301,3 +301,26 @@ it('memory is sampled until somebody asks for the samples', async () => {
   expect(samples).toEqual(expect.arrayContaining([[expect.anything(), 0]]));
   expect(await errorOf('memory_sampler_start', { ...start, measure: '_x' })).toMatch(/ValueError/);
 });
+
+describe('what a client says without waiting for an answer', () => {
+  it('cannot end the scheduler by a name that is too long for coordination', async () => {
+    const client = await bench.client();
+    const name = 'x'.repeat(1100);
+    client.send({ op: 'variable_delete', name }, { op: 'queue_release', name });
+    await bench.call('variable_set', { name, data: 1, client: 'Client-1' });
+    client.send({ op: 'variable_delete', name: `${name}y` });
+    expect(await bench.call('variable_get', { name, client: 'Client-1' })).toMatchObject({
+      value: 1,
+    });
+  });
+
+  it('cannot end the scheduler when its coordination is gone', async () => {
+    const client = await bench.client();
+    await bench.call('queue_create', { name: 'q', maxsize: 0 });
+    await bench.scheduler.removePlugin('coordination');
+    client.send({ op: 'variable_delete', name: 'x' }, { op: 'queue_release', name: 'q' });
+    client.send({ op: 'queue-future-release', name: 'q', key: 'k' });
+    expect(await bench.call('echo', { data: 1 })).toBe(1);
+    expect(client.closed).toBe(false);
+  });
+});

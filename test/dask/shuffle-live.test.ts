@@ -7,15 +7,17 @@ import { playScript } from './dask-runs.ts';
 import { findDaskPython } from './pythons.ts';
 
 const SHUFFLES = fileURLToPath(new URL('fixtures/shuffles.py', import.meta.url));
-const NEEDED =
-  'from distributed.shuffle._core import P2PBarrierTask; import pyarrow, dask.dataframe';
+const NEEDED = [
+  'import distributed, pyarrow, dask.dataframe',
+  'assert tuple(map(int, distributed.__version__.split(".")[:2])) >= (2023, 5)',
+].join('\n');
 
 const python = findDaskPython()?.command;
 const hasP2p =
   python !== undefined && spawnSync(python, ['-c', NEEDED], { stdio: 'ignore' }).status === 0;
 if (!hasP2p) {
   console.warn(
-    'tests of the P2P shuffle are skipped: they need a Python with distributed since 2024.11, dask.dataframe and pyarrow (name one in DASK_PYTHON)',
+    'tests of the P2P shuffle are skipped: they need a Python with distributed since 2023.5, dask.dataframe and pyarrow (name one in DASK_PYTHON)',
   );
 }
 

@@ -1,4 +1,10 @@
-import { type Clock, every, type Timer, YardmasterError } from '../../../core/api/index.ts';
+import {
+  inBackground,
+  type Clock,
+  every,
+  type Timer,
+  YardmasterError,
+} from '../../../core/api/index.ts';
 import type { Coordinator } from './values.ts';
 
 /** Renewals per life of a lease: two may get lost. */
@@ -87,7 +93,9 @@ export class LeaseKeeper {
     this.lifeMs = leaseTimeoutMs;
     if (this.timer === undefined) {
       this.renewedMs = this.clock.nowMs();
-      this.timer = every(this.clock, leaseTimeoutMs / RENEWALS_PER_LIFE, () => void this.renew());
+      this.timer = every(this.clock, leaseTimeoutMs / RENEWALS_PER_LIFE, () => {
+        inBackground(this.renew(), 'the leases of a client could not be renewed');
+      });
     }
     return lease;
   }

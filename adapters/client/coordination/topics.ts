@@ -1,5 +1,5 @@
 import { inspect, types } from 'node:util';
-import { type Clock, YardmasterError } from '../../../core/api/index.ts';
+import { inBackground, type Clock, YardmasterError } from '../../../core/api/index.ts';
 import type { Coordinator } from './values.ts';
 
 /** What was logged under a topic. */
@@ -57,7 +57,7 @@ export class TopicFeed {
       this.drop(topic, handler);
       throw error;
     }
-    if (!this.isFetching) void this.fetchAll();
+    if (!this.isFetching) inBackground(this.fetchAll(), 'events of topics could not be fetched');
   }
 
   /** @param handler - undefined: all of the topic */

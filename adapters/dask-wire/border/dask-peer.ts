@@ -1,4 +1,5 @@
 import {
+  inBackground,
   type Clock,
   type Connection,
   type ConnectionHandlers,
@@ -67,7 +68,8 @@ class DaskPeer implements Connection {
   send(...messages: readonly WireMessage[]): void {
     for (const message of messages) {
       // Never within the call: who asks is not ready for the answer.
-      if (message['op'] === 'request') queueMicrotask(() => void this.answer(message));
+      if (message['op'] !== 'request') continue;
+      queueMicrotask(() => inBackground(this.answer(message), (error) => this.end(error)));
     }
   }
 

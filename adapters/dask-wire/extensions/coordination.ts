@@ -1,5 +1,7 @@
 /** How Dask's locks, queues, variables and the like reach those of the scheduler, which Node clients share. */
-import { type Caller, YardmasterError } from '../../../core/api/index.ts';
+import { createHash } from 'node:crypto';
+
+import { type Caller, inBackground, YardmasterError } from '../../../core/api/index.ts';
 import { packArguments, unpackWith } from '../../tasks/index.ts';
 import { Opaque, PyFloat } from '../codec/index.ts';
 import { durationMs } from '../graph/unpacked.ts';
@@ -11,6 +13,9 @@ import { isFields, numberIn } from '../values.ts';
 
 /** Who asks when Dask does not tell: what is held in its name outlives any client. */
 const ANONYMOUS = 'dask';
+
+/** Longer names, which Dask allows, are shortened: their beginning and a hash of all. */
+const NAME_LENGTH_MAX = 1000;
 
 /** Between two looks whether a task has become known. */
 const LOOK_INTERVAL_MS = 10;
@@ -53,6 +58,16 @@ export class Coordination {
     const known = typeof client === 'string' && clients.has(client);
     const caller: Caller = { client: known ? client : ANONYMOUS };
     return (await plugin.run(`coordination.${command}`, parameters, caller)) as T;
+  }
+
+  /** A call whose outcome the peer does not wait for; a failure is logged. Its message was not a request. */
+  notify(command: string, parameters: Fields, client?: unknown): void {
+    inBackground(this.call(command, parameters, client), (error) => {
+      this.context.log.warn(
+        { err: error, command, ...parameters },
+        `coordination.${command} failed for a client of Dask: ${error.message}`,
+      );
+    });
   }
 
   /** A record as it is stored. Node clients read it as far as they have such values. */
@@ -148,7 +163,9 @@ export class Coordination {
 /** A name, which Dask lets be anything that can be the key of a dict. */
 export function nameIn(request: Fields, field = 'name'): string {
   const name = request[field];
-  return typeof name === 'string' ? name : reprOf(name);
+  const text = typeof name === 'string' ? name : reprOf(name);
+  if (text.length <= NAME_LENGTH_MAX) return text;
+  return `${text.slice(0, 200)}…${createHash('sha256').update(text).digest('hex')}`;
 }
 
 /** Seconds of Python, or a text such as `5s`, as milliseconds; undefined: no limit. */

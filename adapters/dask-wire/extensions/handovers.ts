@@ -1,3 +1,4 @@
+import { inBackground } from '../../../core/api/index.ts';
 import type { Fields } from '../context.ts';
 import { type Coordination, type GivenValue, nameIn } from './coordination.ts';
 
@@ -35,10 +36,14 @@ export class Handovers {
     const [handover] = index < 0 ? [] : line.splice(index, 1);
     if (line.length === 0) this.open.delete(place);
     if (handover === undefined) return;
-    // The client's own, when it is the one that asked; nobody's otherwise.
-    for (const who of [client, undefined]) {
-      void this.coordination.call('received', { handover: handover.id }, who);
-    }
+    // Its wish may wait behind a large graph; until then the hand-over keeps the result.
+    const ended = context.graphsSettled(client).then(() => this.end(handover.id, client));
+    inBackground(ended, () => this.end(handover.id, client));
+  }
+
+  /** The hand-over is the client's when it has asked under its id, and of no client otherwise. */
+  private end(handover: number, client: string): void {
+    for (const who of [client, undefined]) this.coordination.notify('received', { handover }, who);
   }
 }
 

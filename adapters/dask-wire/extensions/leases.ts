@@ -1,5 +1,5 @@
 /** Locks and semaphores of Dask, as leases of the scheduler's coordination. */
-import type { Timer } from '../../../core/api/index.ts';
+import { inBackground, type Timer } from '../../../core/api/index.ts';
 import type { Comm } from '../comm.ts';
 import type { DaskContext, DaskExtension, Fields, MakeExtension } from '../context.ts';
 import { PythonException } from '../py-errors.ts';
@@ -54,8 +54,11 @@ class Renewal {
 
   add({ lease, leaseTimeoutMs }: Granted): void {
     this.leases.add(lease);
-    this.timer ??= this.coordination.context.plugin.every(leaseTimeoutMs / 3, () => {
-      void this.renew();
+    const { coordination } = this;
+    this.timer ??= coordination.context.plugin.every(leaseTimeoutMs / 3, () => {
+      inBackground(this.renew(), (error) => {
+        coordination.context.log.warn({ err: error }, 'locks of Dask clients could not be renewed');
+      });
     });
   }
 
@@ -116,7 +119,12 @@ class Semaphores {
   constructor(private readonly context: DaskContext) {
     this.coordination = new Coordination(context);
     this.timer = context.plugin.every(context.options.leaseCheckIntervalMs, () => {
-      for (const semaphore of this.byName.values()) void this.look(semaphore);
+      for (const semaphore of this.byName.values()) {
+        inBackground(this.look(semaphore), (error) => {
+          const { name } = semaphore;
+          context.log.warn({ err: error, name }, 'leases of a semaphore could not be renewed');
+        });
+      }
     });
   }
 

@@ -95,7 +95,7 @@ class Publish {
       if (!isRefused(error, 'exists')) throw error;
       throw new PythonException('KeyError', `Dataset ${name} already exists`);
     }
-    if (typeof wire !== 'string') this.names.set(name, wire);
+    if (wire !== name) this.names.set(name, wire);
   }
 
   /** Of a Node client it is data without keys. */
@@ -104,7 +104,7 @@ class Publish {
     if (given === undefined) return null;
     if (given.handover !== undefined) {
       // The data set holds its results; whoever makes futures of it wishes for them.
-      void this.coordination.call('received', { handover: given.handover });
+      this.coordination.notify('received', { handover: given.handover });
     }
     const record = this.coordination.unpack(given);
     if (record.type === 'Future') throw futurePublished(name);

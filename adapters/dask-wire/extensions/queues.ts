@@ -35,7 +35,7 @@ class Queues {
   private readonly queues = new Map<string, Queue>();
   private readonly coordination: Coordination;
 
-  constructor(private readonly context: DaskContext) {
+  constructor(context: DaskContext) {
     this.coordination = new Coordination(context);
     this.handovers = new Handovers(this.coordination);
   }
@@ -56,9 +56,7 @@ class Queues {
     const queue = this.queues.get(name);
     if (queue === undefined || --queue.referenceCount > 0) return;
     this.queues.delete(name);
-    this.coordination.call('deleteQueue', { name }).catch((error: unknown) => {
-      this.context.log.warn({ err: error, name }, 'a queue could not be deleted');
-    });
+    this.coordination.notify('deleteQueue', { name });
   }
 
   async put(request: Fields): Promise<void> {

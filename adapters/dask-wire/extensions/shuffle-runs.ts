@@ -1,6 +1,12 @@
 import type { TaskView } from '../../../core/api/index.ts';
 import type { DaskContext, Fields } from '../context.ts';
 import { PythonException, uncaughtAnswer } from '../py-errors.ts';
+import {
+  answerByFields,
+  placeByFields,
+  type Placement,
+  type ShuffleSource,
+} from './shuffle-sources.ts';
 
 /** A run of a shuffle. */
 export interface Shuffle {
@@ -9,8 +15,10 @@ export interface Shuffle {
   readonly runId: number;
   /** Which worker has which output partition, by the partition as text. */
   readonly workerFor: ReadonlyMap<string, readonly [partition: unknown, worker: string]>;
-  /** Opaque; for the workers. */
-  readonly runSpec: unknown;
+  /** What workers are answered that take part: an object of Python, or all fields of the answer. */
+  readonly description:
+    | { readonly kind: 'run-spec'; readonly runSpec: unknown }
+    | { readonly kind: 'fields'; readonly fields: Fields };
   /** Addresses of workers that send or receive. */
   readonly participants: Set<string>;
 }
@@ -35,10 +43,10 @@ export class ShuffleRuns {
   ) {}
 
   /** One run, however many workers ask for it at once. */
-  begin(id: string, barrier: TaskView): Promise<Shuffle> {
+  begin(id: string, barrier: TaskView, source: ShuffleSource): Promise<Shuffle> {
     let begun = this.beginning.get(id);
     if (begun === undefined) {
-      begun = this.place(id, barrier).finally(() => this.beginning.delete(id));
+      begun = this.place(id, barrier, source).finally(() => this.beginning.delete(id));
       this.beginning.set(id, begun);
     }
     return begun;
@@ -50,11 +58,11 @@ export class ShuffleRuns {
     this.beginning.clear();
   }
 
-  private async place(id: string, barrier: TaskView): Promise<Shuffle> {
+  private async place(id: string, barrier: TaskView, source: ShuffleSource): Promise<Shuffle> {
     const { epoch } = this;
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
       await this.partnersOf(barrier);
-      const shuffle = await this.ask(barrier);
+      const shuffle = await this.describe(id, barrier, source);
       if (this.epoch !== epoch || this.barrierOf(id) !== barrier) break;
       const { workers } = this.context.cluster;
       if (![...shuffle.participants].every((address) => workers.has(address))) continue;
@@ -68,21 +76,18 @@ export class ShuffleRuns {
     throw inconsistent(`Shuffle ${id} could not begin: its tasks or workers are gone`);
   }
 
-  private async ask(barrier: TaskView): Promise<Shuffle> {
+  private async describe(id: string, barrier: TaskView, source: ShuffleSource): Promise<Shuffle> {
     const runId = ++this.runCount;
-    const run = await this.context.graphs.shuffleRun({
-      barrier: barrier.runSpec,
-      workers: this.workersOf(barrier),
-      placed: this.placedWith(barrier),
-      runId,
-    });
-    return {
-      id: run.shuffleId,
-      runId,
-      workerFor: new Map(run.workerFor.map((entry) => [JSON.stringify(entry[0]), entry])),
-      runSpec: run.runSpec,
-      participants: new Set(run.workerFor.map(([, worker]) => worker)),
-    };
+    const [workers, placed] = [this.workersOf(barrier), this.placedWith(barrier)];
+    if (source.kind === 'fields') {
+      const placement = placeByFields(source.spec, workers, placed);
+      const fields = answerByFields(source, runId, placement);
+      return shuffleOf(id, runId, placement, { kind: 'fields', fields });
+    }
+    const described = source.kind === 'spec' ? { spec: source.spec } : { barrier: barrier.runSpec };
+    const run = await this.context.graphs.shuffleRun({ ...described, workers, placed, runId });
+    const { runSpec, workerFor } = run;
+    return shuffleOf(id, runId, workerFor, { kind: 'run-spec', runSpec });
   }
 
   /** Those that the barrier may run on. Each run begins with another one, so that small ones spread. */
@@ -126,6 +131,21 @@ export class ShuffleRuns {
     }
     return ids;
   }
+}
+
+function shuffleOf(
+  id: string,
+  runId: number,
+  placement: Placement,
+  description: Shuffle['description'],
+): Shuffle {
+  return {
+    id,
+    runId,
+    workerFor: new Map(placement.map((entry) => [JSON.stringify(entry[0]), entry])),
+    description,
+    participants: new Set(placement.map(([, worker]) => worker)),
+  };
 }
 
 /** What a worker did does not fit to the state of the shuffle; it reports its task as failed or comes back. */

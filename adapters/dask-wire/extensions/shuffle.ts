@@ -1,18 +1,19 @@
 /**
- * The P2P shuffle of Dask since 2024.11: how dataframes and arrays rearrange their partitions. Workers send
+ * The P2P shuffle of Dask since 2023.3.1: how dataframes and arrays rearrange their partitions. Workers send
  * each other the pieces; the scheduler decides which worker gets which output partition, and starts a
  * shuffle over when one of its workers is gone.
  *
- * A shuffle is known by its barrier, the task between its inputs and its outputs. Only Python can read what
- * the barrier says of the shuffle, so the Python helper places the partitions.
+ * A shuffle is known by its barrier, the task between its inputs and its outputs. Since 2023.8.1 only Python
+ * can read what describes the shuffle, so the Python helper places the partitions.
  */
 import type { TaskStateName, TaskView, WorkerView } from '../../../core/api/index.ts';
 import type { DaskContext, DaskExtension, Fields, MakeExtension } from '../context.ts';
 import { pickle, PickleCall } from '../pickle.ts';
-import { PythonException } from '../py-errors.ts';
+import { PythonException, uncaughtAnswer } from '../py-errors.ts';
 import { numberIn, textIn } from '../values.ts';
 import { tellInputsDone } from './shuffle-barrier.ts';
 import { OutputRestrictions } from './shuffle-outputs.ts';
+import { type ShuffleSource, sourceIn } from './shuffle-sources.ts';
 import { failedAnswer, inconsistent, type Shuffle, ShuffleRuns } from './shuffle-runs.ts';
 
 /** The key of a barrier is this and the id of its shuffle. */
@@ -56,8 +57,8 @@ class Shuffles {
   }
 
   /** For a worker that takes part from now on. */
-  get(request: Fields): Fields {
-    return this.answer(() => {
+  get(request: Fields): unknown {
+    return this.answer(request, () => {
       const id = textIn(request, 'id');
       const shuffle = this.runs.active.get(id);
       if (shuffle === undefined) throw inconsistent(`No active shuffle with id='${id}' found`);
@@ -66,20 +67,28 @@ class Shuffles {
   }
 
   /** The first worker that has a partition to send asks for the shuffle to begin. */
-  async getOrCreate(request: Fields): Promise<Fields> {
+  async getOrCreate(request: Fields): Promise<unknown> {
     try {
-      const id = textIn(request, 'shuffle_id');
+      const source = sourceIn(request);
+      const id = await this.idIn(request, source);
       const worker = textIn(request, 'worker');
-      const shuffle = this.runs.active.get(id) ?? (await this.begin(id, request));
+      const shuffle = this.runs.active.get(id) ?? (await this.begin(id, request, source));
       return this.join(shuffle, worker);
     } catch (error) {
-      return failedAnswer(error);
+      return this.failed(error, request);
     }
   }
 
+  private async idIn(request: Fields, source: ShuffleSource): Promise<string> {
+    if (source.kind === 'fields') return textIn(request, 'id');
+    if (source.kind === 'barrier') return textIn(request, 'shuffle_id');
+    const { attributes } = await this.context.graphs.inspect(source.spec, ['id']);
+    return textIn(attributes, 'id');
+  }
+
   /** An output task found itself on the wrong worker; it gives itself back after this. */
-  restrictTask(request: Fields): Fields {
-    return this.answer(() => {
+  restrictTask(request: Fields): unknown {
+    return this.answer(request, () => {
       const { id } = this.runOf(request);
       const key = this.context.keys.textOf(request['key']);
       const task = this.context.cluster.tasks.get(key);
@@ -101,7 +110,8 @@ class Shuffles {
         `run_id=${String(runId)} does not match the run ${shuffle.runId} of shuffle ${id}`,
       );
     }
-    if (request['consistent'] === true) await tellInputsDone(this.context, shuffle);
+    // Before 2023.10 workers do not say it.
+    if (request['consistent'] !== false) await tellInputsDone(this.context, shuffle);
     else {
       this.context.log.warn(
         { shuffle: id },
@@ -153,30 +163,46 @@ class Shuffles {
     this.ended = undefined;
   }
 
-  private async begin(id: string, request: Fields): Promise<Shuffle> {
+  private async begin(id: string, request: Fields, source: ShuffleSource): Promise<Shuffle> {
     const barrier = this.barrierOf(id);
     if (barrier === undefined) {
       throw inconsistent(
         `Barrier task with key '${BARRIER_PREFIX}${id}' does not exist. This may be caused by task fusion during graph generation.`,
       );
     }
-    const task = this.context.cluster.tasks.get(this.context.keys.textOf(request['key']));
-    if (task?.state !== 'processing') {
-      throw inconsistent(
-        `Expected the task ${String(request['key'])} to be processing, is ${task?.state ?? 'forgotten'}.`,
-      );
-    }
-    const shuffle = await this.runs.begin(id, barrier);
+    this.checkProcessing(request['key']);
+    const shuffle = await this.runs.begin(id, barrier, source);
     this.outputs.letGo(barrier.dependents);
+    for (const output of barrier.dependents) this.pin(output, shuffle);
     return shuffle;
   }
 
-  private join(shuffle: Shuffle, worker: string): Fields {
+  /** Before 2023.8 workers do not say which task it is. */
+  private checkProcessing(key: unknown): void {
+    if (key === undefined) return;
+    const task = this.context.cluster.tasks.get(this.context.keys.textOf(key));
+    if (task?.state === 'processing') return;
+    throw inconsistent(
+      `Expected the task ${String(key)} to be processing, is ${task?.state ?? 'forgotten'}.`,
+    );
+  }
+
+  /** Before 2023.12 outputs say which partition they are. */
+  private pin(output: TaskView, { workerFor }: Shuffle): void {
+    const partition = output.annotations?.['shuffle'];
+    const placed = partition === undefined ? undefined : workerFor.get(JSON.stringify(partition));
+    if (placed !== undefined) this.outputs.restrict(output, placed[1]);
+  }
+
+  private join(shuffle: Shuffle, worker: string): unknown {
     if (!this.context.cluster.workers.has(worker)) {
       throw inconsistent(`Scheduler is unaware of this worker '${worker}'`);
     }
     shuffle.participants.add(worker);
-    return { status: 'OK', run_spec: shuffle.runSpec };
+    const { description } = shuffle;
+    if (description.kind === 'fields') return description.fields;
+    const { runSpec } = description;
+    return this.wantsBareSpec(worker) ? runSpec : { status: 'OK', run_spec: runSpec };
   }
 
   private runOf(request: Fields): Shuffle {
@@ -212,12 +238,24 @@ class Shuffles {
   }
 
   /** Dask's workers want some errors as an answer. */
-  private answer(act: () => Fields): Fields {
+  private answer(request: Fields, act: () => unknown): unknown {
     try {
       return act();
     } catch (error) {
-      return failedAnswer(error);
+      return this.failed(error, request);
     }
+  }
+
+  /** Workers before 2024.6 raise what they are told, and do not know the class of the error. */
+  private failed(error: unknown, { worker }: Fields): Fields {
+    const isOld = this.context.workers.get(String(worker))?.dialect.hasShuffleStatus === false;
+    if (!isOld || !(error instanceof PythonException)) return failedAnswer(error);
+    const plain = new PythonException('RuntimeError', error.message);
+    return { ...uncaughtAnswer(plain), message: error.message };
+  }
+
+  private wantsBareSpec(worker: string): boolean {
+    return this.context.workers.get(worker)?.dialect.hasShuffleStatus === false;
   }
 }
 

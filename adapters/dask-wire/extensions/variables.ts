@@ -37,7 +37,7 @@ export const makeVariables: MakeExtension = (context): DaskExtension => {
       'variable-future-received-confirm': (message, client) =>
         handovers.received(message, client.id),
       variable_delete: (message) => {
-        void coordination.call('deleteVariable', { name: nameIn(message) });
+        coordination.notify('deleteVariable', { name: nameIn(message) });
       },
     },
   };

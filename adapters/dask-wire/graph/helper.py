@@ -274,6 +274,10 @@ def materialize(request):
         dsk, dependencies, annotations = result[:3]
     if "global_annotations" in wanted:
         everywhere = {}
+    # From 2024.8.0 to 2024.10.0 the scheduler brings tasks into the form of the workers itself.
+    normalize = getattr(scheduler, "_normalize_task", None)
+    if normalize is not None and "_normalize_task" not in function.__code__.co_names:
+        dsk = {key: normalize(value) for key, value in dsk.items()}
     return dsk, dependencies, annotations, everywhere
 
 
@@ -581,24 +585,47 @@ def inspect_value(request):
 
 
 def shuffle_run(request):
+    from dataclasses import fields
+
     from distributed.protocol.serialize import ToPickle
     from distributed.shuffle._core import ShuffleRunSpec
 
-    spec = request["task"].spec
+    spec = shuffle_spec(request["spec"] if "spec" in request else request["task"].spec)
     placed = dict(request["placed"])
     workers = list(request["workers"])
-    worker_for = {}
-    for partition in spec.output_partitions:
-        worker = placed.get(partition)
-        worker_for[partition] = spec.pick_worker(partition, workers) if worker is None else worker
-    run = ShuffleRunSpec(spec=spec, worker_for=worker_for, span_id=request["span_id"])
+
+    def place(partitions, pick):
+        found = {}
+        for partition in partitions:
+            worker = placed.get(partition)
+            found[partition] = pick(partition, workers) if worker is None else worker
+        return found
+
+    if hasattr(spec, "pick_worker"):
+        worker_for = place(spec.output_partitions, spec.pick_worker)
+    else:
+        # Before 2023.12 it calls the scheduler's plugin with its partitions.
+        class Plugin:
+            @staticmethod
+            def _pin_output_workers(id, output_partitions, pick):
+                return place(output_partitions, pick)
+
+        worker_for = spec._pin_output_workers(Plugin)
+    parts = {"spec": spec, "worker_for": worker_for}
+    if "span_id" in (field.name for field in fields(ShuffleRunSpec)):
+        parts["span_id"] = request["span_id"]
+    run = ShuffleRunSpec(**parts)
     # The class is frozen, and counts by itself; after a restart this process would count anew.
     object.__setattr__(run, "run_id", request["run_id"])
     return {
-        "shuffle_id": spec.id,
         "worker_for": list(worker_for.items()),
         "run_spec": ToPickle(run),
     }
+
+
+def shuffle_spec(value):
+    # Some releases wrap it to say how it travels.
+    return getattr(value, "data", value)
 
 
 # ---- messages ----------------------------------------------------------------------------------

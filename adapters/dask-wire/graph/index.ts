@@ -97,17 +97,16 @@ export class GraphUnpacker {
 
   /** A run of a P2P shuffle: where its output partitions go, and what the workers want to see of it. */
   async shuffleRun(request: ShuffleRunRequest): Promise<ShuffleRun> {
-    const { barrier, workers, placed, runId, spanId } = request;
+    const { barrier, spec, workers, placed, runId, spanId } = request;
     const message = await this.askOne({
       op: 'shuffle-run',
-      task: barrier,
+      ...(spec === undefined ? { task: barrier } : { spec }),
       workers,
       placed,
       run_id: runId,
       span_id: spanId ?? null,
     });
     return {
-      shuffleId: message['shuffle_id'] as string,
       workerFor: message['worker_for'] as ShuffleRun['workerFor'],
       runSpec: message['run_spec'],
     };
@@ -190,8 +189,10 @@ export interface UploadedFile {
 
 /** A P2P shuffle that begins, or begins anew. */
 export interface ShuffleRunRequest {
-  /** Run specification of its barrier task, as it came with the graph. */
-  readonly barrier: unknown;
+  /** Run specification of its barrier task, as it came with the graph; not needed with `spec`. */
+  readonly barrier?: unknown;
+  /** What a worker before 2024.11 sent of the shuffle. */
+  readonly spec?: unknown;
   /** Addresses of workers that may get partitions; the first gets the first. */
   readonly workers: readonly string[];
   /** Output partitions whose workers are settled already. */
@@ -203,7 +204,6 @@ export interface ShuffleRunRequest {
 
 /** See {@link GraphUnpacker.shuffleRun}. */
 export interface ShuffleRun {
-  readonly shuffleId: string;
   readonly workerFor: readonly (readonly [partition: unknown, worker: string])[];
   /** Opaque, for `run_spec` of the answer to a worker. */
   readonly runSpec: unknown;

@@ -1,3 +1,4 @@
+import { inBackground } from '../../../core/api/index.ts';
 import assert from 'node:assert/strict';
 import type { Connection, WireMessage } from '../../../core/api/index.ts';
 
@@ -108,7 +109,7 @@ export const DELIVERY_CLAUSES: Clauses = {
     const [client, server] = await bench.pair();
     client.act((connection) => {
       sendLater(connection, { n: 1 });
-      void connection.close();
+      inBackground(connection.close(), (error) => connection.abort(error));
     });
     await bench.until(() => server.closes.length === 1);
     assert.deepEqual(server.messages, [{ n: 1 }]);

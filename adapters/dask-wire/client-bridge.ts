@@ -33,6 +33,7 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
   private readonly channel: Channel;
   private isUnpacking = false;
   private isLeaving = false;
+  private isOver = false;
   private readonly idleWaiters: (() => void)[] = [];
 
   private constructor(
@@ -90,6 +91,7 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
   }
 
   onClose(error?: Error): void {
+    this.isOver = true;
     this.host.removeClient(this);
     if (error !== undefined) this.comm.abort(error);
     else {
@@ -122,6 +124,7 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
   }
 
   private onCommClosed(error: Error | undefined): void {
+    this.isOver = true;
     if (error === undefined || this.isLeaving) this.closeChannel();
     else this.channel.abort(error);
     this.host.removeClient(this);
@@ -259,7 +262,7 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
   }
 
   private onHeartbeat(): void {
-    this.report({ op: 'heartbeat-client', stimulusId: 'heartbeat-client' });
+    this.report({ op: 'heartbeat-client', stimulusId: '' });
     if (!this.dialect.hasClientHeartbeatAnswer) return;
     const interval = this.host.clientHeartbeatIntervalS();
     this.comm.send({ op: 'adjust-heartbeat-interval', interval });
@@ -275,8 +278,13 @@ export class ClientBridge implements DaskClient, ChannelHandlers {
     inBackground(this.channel.close(), (failed) => this.channel.abort(failed));
   }
 
-  private report(report: ClientReport): void {
-    this.channel.send(report);
+  /**
+   * Takes effect at once, or behind what else this client has said: wishes in the names of queues and the
+   * like come on the same stream, do not belong to the channel, and must not overtake.
+   */
+  private report(report: Exclude<ClientReport, { readonly op: 'graph-part' }>): void {
+    if (this.isLeaving || this.isOver) return;
+    this.host.plugin.enqueue({ ...report, client: this.id });
   }
 }
 

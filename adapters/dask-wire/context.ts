@@ -117,6 +117,8 @@ export interface DaskExtension {
   readonly hooks?: ExtensionHooks;
   /** Pickled plugins that a worker of this kind needs, by name. */
   workerPluginsFor?(worker: DaskWorker): Readonly<Record<string, unknown>>;
+  /** A Dask worker has registered. */
+  workerJoined?(worker: DaskWorker): void;
   /** A Dask client is gone. */
   clientGone?(client: DaskClient): void;
   /** All tasks were forgotten. */

@@ -252,6 +252,7 @@ export class Front implements DaskContext {
 
   addWorker(worker: WorkerBridge): void {
     this.workers.set(worker.address, worker);
+    this.operations.workerJoined(worker);
     // Clients of the same version will come, and then want to see graphs read at once.
     this.graphs.prepare(worker.dialect.version);
   }

@@ -88,6 +88,10 @@ export class Operations {
     );
   }
 
+  workerJoined(worker: DaskWorker): void {
+    for (const extension of this.extensions) extension.workerJoined?.(worker);
+  }
+
   clientGone(client: DaskClient): void {
     for (const extension of this.extensions) extension.clientGone?.(client);
   }

@@ -64,6 +64,14 @@ function exceptionOf(
     const name = typeof key === 'string' ? key : blame;
     return killedWorker(name, { address, name: address }, Number(allowedFailures ?? 0));
   }
+  if (payload?.code === 'ERR_GRAPH_CYCLE') {
+    const cycle = (payload.data?.['cycle'] as readonly string[] | undefined) ?? [];
+    const steps = cycle.map((key) => `\n  -> ${key}`).join('');
+    return new PythonException(
+      'RuntimeError',
+      `Cycle detected between the following keys:${steps}`,
+    );
+  }
   const isError = payload !== undefined && payload.code === undefined;
   return new PythonException(
     'RuntimeError',

@@ -63,7 +63,10 @@ export function cancelledKeys(
 }
 
 /** Reports that need nothing but translation. Undefined for what is none of these. */
-export function simpleClientReport(message: Fields, keys: KeyTable): ClientReport | undefined {
+export function simpleClientReport(
+  message: Fields,
+  keys: KeyTable,
+): Exclude<ClientReport, { readonly op: 'graph-part' }> | undefined {
   const stimulusId = stimulusOf(message);
   switch (message['op']) {
     case 'client-releases-keys':

@@ -168,7 +168,7 @@ export function taskErred(
 /** The stimulus that the worker named, so that its consequences can be found on both sides. */
 export function stimulusOf(message: Fields): string {
   const { stimulus_id: id } = message;
-  return typeof id === 'string' && id !== '' ? id : String(message['op']);
+  return typeof id === 'string' ? id : '';
 }
 
 /** Reports that need nothing but translation. Undefined for what is none of these. */

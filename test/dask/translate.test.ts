@@ -249,7 +249,7 @@ describe('what clients ask', () => {
       force: true,
       reason: 'no',
       message: 'too late',
-      stimulusId: 'cancel-keys',
+      stimulusId: '',
     });
     const data = { op: 'update-data', who_has: { a: ['tcp://a:1'] }, nbytes: { a: 8 } };
     expect(simpleClientReport(data, keys())).toMatchObject({

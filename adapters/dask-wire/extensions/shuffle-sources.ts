@@ -80,19 +80,22 @@ function indexAt(position: number, axes: readonly number[]): number[] {
   return index;
 }
 
+/** Fields of a specification that workers do not want back. */
+const FOR_PLACING: ReadonlySet<string> = new Set(['npartitions', 'parts_out']);
+
 /** The answer to a worker that takes part in a shuffle of plain data. */
 export function answerByFields(
   { type, spec }: Extract<ShuffleSource, { kind: 'fields' }>,
   runId: number,
   placement: Placement,
 ): Fields {
-  const { npartitions: _, parts_out: __, ...described } = spec;
+  const described = Object.entries(spec).filter(([name]) => !FOR_PLACING.has(name));
   return {
     status: 'OK',
     type,
     run_id: runId,
     worker_for: new Map(placement),
     output_workers: new Set(placement.map(([, worker]) => worker)),
-    ...described,
+    ...Object.fromEntries(described),
   };
 }

@@ -180,10 +180,11 @@ class Shuffles {
   /** Before 2023.8 workers do not say which task it is. */
   private checkProcessing(key: unknown): void {
     if (key === undefined) return;
-    const task = this.context.cluster.tasks.get(this.context.keys.textOf(key));
+    const text = this.context.keys.textOf(key);
+    const task = this.context.cluster.tasks.get(text);
     if (task?.state === 'processing') return;
     throw inconsistent(
-      `Expected the task ${String(key)} to be processing, is ${task?.state ?? 'forgotten'}.`,
+      `Expected the task ${text} to be processing, is ${task?.state ?? 'forgotten'}.`,
     );
   }
 

@@ -13,9 +13,9 @@ type Handler = (request: Fields, context: DaskContext) => unknown;
  * `client.sync(client.scheduler.amm_handler, method="add_policy", policy="ReduceReplicas")`.
  */
 const METHODS: Readonly<Record<string, Handler>> = {
-  start: (_request, { plugin }) => void plugin.run('amm.start'),
-  stop: (_request, { plugin }) => void plugin.run('amm.stop'),
-  run_once: (_request, { plugin }) => void plugin.run('amm.runOnce'),
+  start: (_request, context) => runQuietly(context, 'amm.start'),
+  stop: (_request, context) => runQuietly(context, 'amm.stop'),
+  run_once: (_request, context) => runQuietly(context, 'amm.runOnce'),
   running: (_request, context) => statusOf(context).running,
   interval: (_request, context) => statusOf(context).intervalMs / 1000,
   measure: (_request, context) => inSnakeCase(statusOf(context).measure),
@@ -44,6 +44,10 @@ export async function handleAmm(request: Fields, context: DaskContext): Promise<
     );
   }
   return (await method(request, context)) ?? null;
+}
+
+async function runQuietly({ plugin }: DaskContext, command: string): Promise<void> {
+  await plugin.run(command);
 }
 
 function statusOf({ plugin }: DaskContext): AmmStatus {

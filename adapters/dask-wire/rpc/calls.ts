@@ -95,11 +95,24 @@ export function onErrorIn(request: Fields): OnError {
   }
 }
 
-/** The workers that a request names by address, name, or (host, port); undefined when it names none. */
+/**
+ * The workers that a request names by address, name, (host, port), or host; undefined when it names none.
+ * @throws PythonException `KeyError` for what means no worker
+ */
 export function workersIn(context: DaskContext, named: unknown): readonly DaskWorker[] | undefined {
   if (named === undefined || named === null) return undefined;
   const list = asList(named) ?? [named];
-  return list.map((which) => workerOf(context, which));
+  const found = list.flatMap((which) => {
+    const meant = workersMeant(context, which);
+    return meant.length > 0 ? meant : [workerOf(context, which)];
+  });
+  return [...new Set(found)];
+}
+
+/** One worker, or all workers of the host of this name; empty when there is neither. */
+export function workersMeant(context: DaskContext, which: unknown): readonly DaskWorker[] {
+  const found = findWorker(context, which);
+  return found === undefined ? workersOnHosts(context, [which]) : [found];
 }
 
 /** @throws PythonException `KeyError` when there is no such worker */

@@ -1,10 +1,12 @@
 /** Looks into the scheduler and its workers, for people. */
 import { VERSION } from '../../../core/api/index.ts';
+import { PyFloat } from '../codec/index.ts';
 import type { DaskContext, Fields, RpcTable } from '../context.ts';
 import { PythonException } from '../py-errors.ts';
-import { asList, entriesOf, isFields, numberIn } from '../values.ts';
+import { asList, entriesOf, numberIn } from '../values.ts';
 import { handleAmm } from './amm.ts';
 import { broadcast, workersIn } from './calls.ts';
+import { excludedBy, schedulerState } from './cluster-state.ts';
 import { dumpToUrl } from './dump.ts';
 import { mergeProfiles } from './profile.ts';
 
@@ -42,18 +44,23 @@ async function versionsOf({ graphs, log }: DaskContext): Promise<Fields> {
 }
 
 interface Line {
+  readonly atMs: number;
   readonly level: string;
   readonly message: string;
 }
 
 const LEVELS: Readonly<Record<string, string>> = { info: 'INFO', warn: 'WARNING', error: 'ERROR' };
 
-/** The newest last, as Dask has them. */
+/** The newest first. @param request - `start` in seconds since 1970, `n` lines at most, `timestamps` */
 async function logs(request: Fields, { plugin }: DaskContext): Promise<unknown[]> {
-  const count = numberIn(request, 'n');
-  const given = count === undefined ? undefined : { count: Math.max(1, count) };
-  const { scheduler } = (await plugin.run('logs', given)) as { scheduler: readonly Line[] };
-  return scheduler.map(({ level, message }) => [LEVELS[level] ?? level.toUpperCase(), message]);
+  const count = numberIn(request, 'n') ?? 0;
+  const startMs = 1000 * (numberIn(request, 'start') ?? 0);
+  const { scheduler } = (await plugin.run('logs')) as { scheduler: readonly Line[] };
+  const lines = scheduler.filter(({ atMs }) => atMs >= startMs).toReversed();
+  return (count > 0 ? lines.slice(0, count) : lines).map(({ level, message, atMs }) => {
+    const line = [LEVELS[level] ?? level.toUpperCase(), message];
+    return request['timestamps'] === true ? [new PyFloat(atMs / 1000), ...line] : line;
+  });
 }
 
 async function callStack(request: Fields, context: DaskContext): Promise<Map<string, unknown>> {
@@ -114,28 +121,9 @@ async function clusterState(request: Fields, context: DaskContext): Promise<Fiel
     broadcast(context, { msg: { op: 'versions' }, onError: 'ignore' }),
     versionsOf(context),
   ]);
-  const dump = (await context.plugin.run('dump-state')) as { readonly scheduler: Fields };
   return {
-    scheduler: schedulerState(context, dump.scheduler),
+    scheduler: await schedulerState(context, excludedBy(request)),
     workers,
     versions: { scheduler, workers: versions },
-  };
-}
-
-/** With the names that Dask's readers of such a dump look for. */
-function schedulerState(context: DaskContext, state: Fields): Fields {
-  const byName = (list: unknown, name: string): Map<unknown, unknown> => {
-    const entries = (asList(list) ?? []).map((item) => [isFields(item) ? item[name] : item, item]);
-    return new Map(entries as [unknown, unknown][]);
-  };
-  return {
-    ...state,
-    type: 'Scheduler',
-    id: context.id,
-    address: context.address,
-    tasks: byName(state['tasks'], 'key'),
-    workers: byName(state['workers'], 'address'),
-    clients: byName(state['clients'], 'key'),
-    transition_log: state['story'],
   };
 }

@@ -7,12 +7,13 @@ import { amountsOf, isFields, listIn, numberIn, textIn } from '../values.ts';
 import {
   broadcast,
   fieldsOf,
-  findWorker,
   onErrorIn,
   workerOf,
   workersIn,
+  workersMeant,
   workersOnHosts,
 } from './calls.ts';
+import { workerState } from './cluster-state.ts';
 import { workerIdentity } from './identity.ts';
 
 export const FLEET: RpcTable = {
@@ -75,7 +76,9 @@ async function retire(request: Fields, context: DaskContext): Promise<Map<string
   if (named !== undefined && addresses !== undefined) {
     throw new PythonException('TypeError', 'names and workers are mutually exclusive');
   }
-  const workers = addresses?.flatMap((which) => findWorker(context, which)?.address ?? []);
+  const workers = addresses
+    ?.flatMap((which) => workersMeant(context, which))
+    .map(({ address }) => address);
   const close = request['close_workers'] === true;
   const identities = new Map(
     [...context.workers.values()].map((worker) => {
@@ -116,8 +119,15 @@ function toClose(request: Fields): Fields {
 
 function attributeOf(context: DaskContext, address: string, attribute: string): unknown {
   const worker = context.workers.get(address);
-  if (worker === undefined || attribute === 'address') return address;
-  return workerIdentity(context, worker)[attribute] ?? null;
+  if (attribute === 'address') return address;
+  if (worker !== undefined) {
+    const known = { ...workerState(context, worker), ...workerIdentity(context, worker) };
+    if (Object.hasOwn(known, attribute)) return known[attribute];
+  }
+  throw new PythonException(
+    'AttributeError',
+    `'WorkerState' object has no attribute '${attribute}'`,
+  );
 }
 
 function setResources(request: Fields, context: DaskContext): string {

@@ -1,5 +1,7 @@
 import type { DaskContext, DaskWorker, Fields, RpcTable } from '../context.ts';
-import { numberIn } from '../values.ts';
+import { hostOf } from '../translate-from-worker.ts';
+import { isFields, numberIn } from '../values.ts';
+import { workerOf } from './calls.ts';
 
 /** What clients know of a worker. */
 export function workerIdentity(context: DaskContext, worker: DaskWorker): Fields {
@@ -33,12 +35,42 @@ export const IDENTITY: RpcTable = {
     return schedulerIdentity(context, count);
   },
   echo: ({ data }) => data,
+  host_info: (_request, context) => hostInfo(context),
+  get_worker_service_addr: (request, context) => serviceAddress(request, context),
   // Seconds of the clock since when there is nothing to do.
   check_idle: async (_request, { plugin }) => {
     const sinceMs = (await plugin.run('idle-since')) as number | undefined;
     return sinceMs === undefined ? null : sinceMs / 1000;
   },
 };
+
+/** What is known of each host by the workers on it. */
+function hostInfo({ cluster, workers }: DaskContext): Map<string, Fields> {
+  const hosts = new Map<string, { addresses: string[]; nthreads: number; 'last-seen': number }>();
+  for (const address of workers.keys()) {
+    const view = cluster.workers.get(address);
+    if (view === undefined) continue;
+    const known = hosts.get(view.host) ?? { addresses: [], nthreads: 0, 'last-seen': 0 };
+    hosts.set(view.host, known);
+    known.addresses.push(address);
+    known.nthreads += view.threadCount;
+    known['last-seen'] = Math.max(known['last-seen'], view.lastSeenMs / 1000);
+  }
+  return hosts;
+}
+
+/** (host, port) of a service of a worker, or a URL with `protocol`; None when the worker has none of that name. */
+function serviceAddress(request: Fields, context: DaskContext): unknown {
+  const { address, registration } = workerOf(context, request['worker']);
+  const { service_name: name, protocol } = request;
+  const services = isFields(registration['services']) ? registration['services'] : {};
+  const port = Object.hasOwn(services, String(name)) ? services[String(name)] : undefined;
+  if (port === undefined || port === null) return null;
+  const host = hostOf(address);
+  return typeof protocol === 'string' && protocol !== ''
+    ? `${protocol}://${host}:${String(Number(port))}`
+    : [host, port];
+}
 
 /** What a client asks first, and shows of the cluster. @param workersMax - workers that are told of */
 export function schedulerIdentity(context: DaskContext, workersMax = Infinity): Fields {

@@ -19,15 +19,14 @@ export const MEMBERSHIP: RpcTable = {
     return { status: 'OK', 'nanny-plugins': context.nannyPlugins };
   },
   // A nanny says so when the process of its worker has ended, however it did.
-  unregister: (request, context) => {
-    removeWorker(context, request);
-    return 'OK';
-  },
+  unregister: (request, context) => removeWorker(context, request),
+  remove_worker: (request, context) => removeWorker(context, request),
 };
 
-function removeWorker(context: DaskContext, request: Fields): void {
+function removeWorker(context: DaskContext, request: Fields): 'OK' | 'already-removed' {
   const worker = textIn(request, 'address');
-  if (!context.cluster.workers.has(worker)) return;
+  if (!context.cluster.workers.has(worker)) return 'already-removed';
   const isLeaving = context.cluster.workers.get(worker)?.status.startsWith('clos') === true;
   context.plugin.enqueue({ op: 'remove-worker', worker, expected: isLeaving, close: true });
+  return 'OK';
 }

@@ -3,8 +3,11 @@ import type { DaskExtension } from '../context.ts';
 import { PythonException } from '../py-errors.ts';
 import { asList, entriesOf, isFields } from '../values.ts';
 
-/** What Dask sends for "no default was given". */
-const NO_DEFAULT = '__no_default__';
+/** What Dask sends for "no default was given": a text, and since 2023.4 a member of an enumeration. */
+function isNoDefault(value: unknown): boolean {
+  if (value === '__no_default__') return true;
+  return isFields(value) && value['__Enum__'] === true && value['name'] === 'no_default';
+}
 
 /** Metadata lives as long as the scheduler. */
 export function makeMetadata(): DaskExtension {
@@ -23,20 +26,38 @@ export function makeMetadata(): DaskExtension {
         return null;
       },
       get_metadata: (request) => {
-        let found: unknown = root;
-        for (const key of keysOf(request['keys'])) {
-          const branch = branchOf(found);
-          if (branch?.has(key) !== true) {
-            const { default: otherwise } = request;
-            if (otherwise !== NO_DEFAULT && otherwise !== undefined) return otherwise;
-            throw new PythonException('KeyError', String(key));
-          }
-          found = branch.get(key);
+        try {
+          return keysOf(request['keys']).reduce(below, root);
+        } catch (error) {
+          const { default: otherwise } = request;
+          const isMissing = error instanceof PythonException && error.type === 'KeyError';
+          if (!isMissing || otherwise === undefined || isNoDefault(otherwise)) throw error;
+          return otherwise;
         }
-        return found;
       },
     },
   };
+}
+
+/** The value under a key. @throws PythonException as Python does for `value[key]` */
+function below(value: unknown, key: unknown): unknown {
+  const branch = branchOf(value);
+  if (branch !== undefined) {
+    if (branch.has(key)) return branch.get(key);
+    throw new PythonException('KeyError', [keyArgument(key)]);
+  }
+  const list = asList(value);
+  if (list === undefined || typeof key !== 'number') {
+    const type = list === undefined ? 'value' : 'tuple';
+    throw new PythonException('TypeError', `${type} indices must be integers or slices`);
+  }
+  const item = list.at(key);
+  if (item === undefined) throw new PythonException('IndexError', 'tuple index out of range');
+  return item;
+}
+
+function keyArgument(key: unknown): string | number {
+  return typeof key === 'number' ? key : String(key);
 }
 
 function keysOf(keys: unknown): readonly unknown[] {

@@ -6,8 +6,9 @@ import { toNumber } from '../codec/index.ts';
 import type { Comm } from '../comm.ts';
 import type { DaskContext, DaskWorker, Fields, RpcTable } from '../context.ts';
 import { dataItems } from '../translate-client.ts';
+import { stimulusOf } from '../translate-from-worker.ts';
 import { asList, entriesOf, listIn, numberIn } from '../values.ts';
-import { fieldsOf, findWorker, pauseMs, workersIn } from './calls.ts';
+import { fieldsOf, pauseMs, workerOf, workersIn, workersMeant } from './calls.ts';
 
 /** A worker that sends too much already is asked again after this. */
 const BUSY_PAUSE_MS = 100;
@@ -30,8 +31,10 @@ export const RESULTS: RpcTable = {
   },
   replicate: (request, context) => replicate(request, context),
   rebalance: (request, context) => rebalance(request, context),
+  delete_worker_data: (request, context) => deleteWorkerData(request, context),
   add_keys: (request, context) => {
     const worker = String(request['worker']);
+    if (!context.cluster.workers.has(worker)) return 'not found';
     context.plugin.enqueue({ op: 'add-keys', worker, keys: context.keys.textsOf(request['keys']) });
     return 'OK';
   },
@@ -241,6 +244,20 @@ async function runningWorkers(request: Fields, context: DaskContext): Promise<Da
   }
 }
 
+/** Drops replicas of a worker. What has no other replica and is wanted is computed again. */
+async function deleteWorkerData(request: Fields, context: DaskContext): Promise<null> {
+  const { address } = workerOf(context, request['worker_address']);
+  const keys = context.keys.textsOf(request['keys'] ?? []);
+  const wires = context.keys.wiresOf(keys);
+  const stimulusId = stimulusOf(request);
+  await context.pool.call(address, 'free_keys', {
+    keys: wires,
+    stimulus_id: stimulusId === '' ? 'delete-worker-data' : stimulusId,
+  });
+  context.plugin.enqueue({ op: 'release-worker-data', worker: address, keys });
+  return null;
+}
+
 // ---- copies -----------------------------------------------------------------------------------
 
 async function copy(
@@ -262,13 +279,7 @@ async function copy(
 async function replicate(request: Fields, context: DaskContext): Promise<unknown> {
   const keys = context.keys.textsOf(request['keys'] ?? []);
   const named = listIn(request, 'workers');
-  const workers = named?.flatMap((which) => {
-    const found = findWorker(context, which);
-    if (found !== undefined) return [found];
-    // A host stands for all workers on it.
-    const host = String(which);
-    return [...context.workers.values()].filter(({ address }) => address.includes(host));
-  });
+  const workers = named?.flatMap((which) => workersMeant(context, which));
   const running = (workers ?? [...context.workers.values()]).filter(({ address }) => {
     return context.cluster.workers.get(address)?.status === 'running';
   });

@@ -4,7 +4,8 @@ import { Opaque } from '../codec/index.ts';
 import type { DaskContext, Fields, RpcTable } from '../context.ts';
 import { PythonException } from '../py-errors.ts';
 import { asList, isFields } from '../values.ts';
-import { findWorker } from './calls.ts';
+import { workersMeant } from './calls.ts';
+import { type Transition, transitionRow } from './transitions.ts';
 
 export const TABLES: RpcTable = {
   ncores: (request, context) => threads(request, context, false),
@@ -74,8 +75,9 @@ function perWorker<T>(
 function addressesIn(request: Fields, context: DaskContext): string[] {
   const named = request['workers'];
   if (named === undefined || named === null) return [...context.workers.keys()];
-  return (asList(named) ?? [named]).map((which) => {
-    return findWorker(context, which)?.address ?? String(which);
+  return (asList(named) ?? [named]).flatMap((which) => {
+    const found = workersMeant(context, which).map(({ address }) => address);
+    return found.length > 0 ? found : [String(which)];
   });
 }
 
@@ -107,26 +109,19 @@ function prefixStates({ cluster }: DaskContext): Map<string, Fields> {
   return found;
 }
 
-interface Transition {
-  readonly key: string;
-  readonly start: string;
-  readonly finish: string;
-  readonly recommendations: readonly (readonly [string, string])[];
-  readonly stimulusId: string;
-  readonly atMs: number;
-}
-
 function story(request: Fields, { plugin, keys }: DaskContext): unknown[] {
   const asked = request['keys_or_stimuli'] ?? request['keys'] ?? [];
-  const records = plugin.run('story', { keys: keys.textsOf(asked) }) as readonly Transition[];
-  return records.map(({ key, start, finish, recommendations, stimulusId, atMs }) => [
-    keys.wireOf(key),
-    start,
-    finish,
-    new Map(recommendations.map(([other, target]) => [keys.wireOf(other), target])),
-    stimulusId,
-    atMs / 1000,
-  ]);
+  // Anything may be asked for; what cannot be a key has no story.
+  const texts = (asList(asked) ?? [asked]).flatMap((each) => {
+    try {
+      return [keys.textOf(each)];
+    } catch {
+      return [];
+    }
+  });
+  if (texts.length === 0) return []; // Without keys the scheduler gives all.
+  const records = plugin.run('story', { keys: texts }) as readonly Transition[];
+  return records.map((record) => transitionRow(record, keys));
 }
 
 /** Before 2023.8.1 the parts and the inputs; since then the task alone. */

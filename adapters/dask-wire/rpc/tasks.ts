@@ -24,8 +24,9 @@ export function makeTasks(front: Front): DaskExtension {
       cancel: (request, context) => cancel(request, context),
       retry: (request, context) => {
         const keys = context.keys.textsOf(request['keys'] ?? []);
+        const restarted = erredBehind(context, keys);
         context.plugin.enqueue({ op: 'retry', client: String(request['client']), keys });
-        return context.keys.wiresOf(keys);
+        return context.keys.wiresOf(restarted);
       },
       set_restrictions: (request, context) => {
         const changes = entriesOf(request['worker']).map(([key, places]) => {
@@ -56,6 +57,24 @@ export function makeTasks(front: Front): DaskExtension {
       },
     },
   };
+}
+
+/**
+ * The failed tasks among these, and those to blame for them: what a retry starts again. A finished task keeps
+ * its result; the client would wait for it to finish anew.
+ * @throws PythonException `KeyError` for a key that the scheduler does not know
+ */
+function erredBehind({ cluster }: DaskContext, keys: readonly string[]): string[] {
+  const found = new Set<string>();
+  const stack = [...keys];
+  for (let key = stack.pop(); key !== undefined; key = stack.pop()) {
+    const task = cluster.tasks.get(key);
+    if (task === undefined) throw new PythonException('KeyError', key);
+    if (task.state !== 'erred' || found.has(key)) continue;
+    found.add(key);
+    for (const { key: input } of task.dependencies) stack.push(input);
+  }
+  return [...found];
 }
 
 async function cancel(request: Fields, context: DaskContext): Promise<null> {

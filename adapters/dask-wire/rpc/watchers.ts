@@ -14,16 +14,11 @@ export function makeWatchers(context: DaskContext): DaskExtension {
       else comm.send(message);
     }
   };
-  const onAdded = ({ address }: { readonly address: string }): void => {
-    // It is known to the front one turn later.
-    queueMicrotask(() => {
-      const worker = context.workers.get(address);
-      if (worker === undefined) return;
-      tell(['add', { workers: new Map([[address, brief(workerIdentity(context, worker))]]) }]);
-    });
+  // Peers know the workers of Dask only, and complain of the end of others.
+  const shown = new Set(context.workers.keys());
+  const onRemoved = ({ address }: { readonly address: string }): void => {
+    if (shown.delete(address)) tell(['remove', address]);
   };
-  const onRemoved = ({ address }: { readonly address: string }): void => tell(['remove', address]);
-  plugin.events.on('worker-added', onAdded);
   plugin.events.on('worker-removed', onRemoved);
   return {
     rpc: {
@@ -36,10 +31,12 @@ export function makeWatchers(context: DaskContext): DaskExtension {
         return NO_REPLY;
       },
     },
-    close: () => {
-      plugin.events.off('worker-added', onAdded);
-      plugin.events.off('worker-removed', onRemoved);
+    workerJoined: (worker) => {
+      shown.add(worker.address);
+      const added = new Map([[worker.address, brief(workerIdentity(context, worker))]]);
+      tell(['add', { workers: added }]);
     },
+    close: () => plugin.events.off('worker-removed', onRemoved),
   };
 }
 

@@ -35,6 +35,7 @@ import { PendingWishes } from './pending-wishes.ts';
 import { uncaughtAnswer } from './py-errors.ts';
 import { serveRequests } from './requests.ts';
 import { makeEvents } from './rpc/events.ts';
+import { makeFeeds } from './rpc/feeds.ts';
 import { makeMetadata } from './rpc/metadata.ts';
 import { makeTasks } from './rpc/tasks.ts';
 import { schedulerIdentity } from './rpc/identity.ts';
@@ -131,6 +132,7 @@ export class Front implements DaskContext {
       [
         makeCompanion(this, this.companion),
         makeEvents(this),
+        makeFeeds(this),
         makeMetadata(),
         makeTasks(this),
         makeWatchers(this),

@@ -154,6 +154,8 @@ def answer(frames, answers) -> None:
             write(answers, {"id": id, **upload(request)})
         elif op == "import":
             write(answers, {"id": id, **import_again(request)})
+        elif op == "feed":
+            write(answers, {"id": id, **describe_feed(request)})
         elif op == "shuffle-run":
             write(answers, {"id": id, **shuffle_run(request)})
         else:
@@ -581,6 +583,32 @@ def inspect_value(request):
         "attributes": {
             name: getattr(value, name) for name in request["attributes"] if hasattr(value, name)
         },
+    }
+
+
+#: Functions of `distributed.diagnostics.progressbar` that clients send.
+BARS = {
+    "ProgressBar.listen.<locals>.setup": "single",
+    "MultiProgressBar.listen.<locals>.setup": "multiple",
+}
+
+
+def describe_feed(request):
+    from distributed.protocol.pickle import loads
+
+    setup = loads(request["setup"])
+    bar = BARS.get(getattr(setup, "__qualname__", None))
+    if bar is None or setup.__module__ != "distributed.diagnostics.progressbar":
+        return {}
+    names = setup.__code__.co_freevars
+    seen = {name: cell.cell_contents for name, cell in zip(names, setup.__closure__)}
+    group_by = seen.get("group_by", seen.get("func"))
+    if not (group_by in (None, "prefix") or getattr(group_by, "__name__", "") == "key_split"):
+        return {}
+    return {
+        "bar": bar,
+        "keys": list(seen["keys"]),
+        "complete": bool(seen["complete"]),
     }
 
 

@@ -95,6 +95,19 @@ export class GraphUnpacker {
     return message as Awaited<ReturnType<GraphUnpacker['inspect']>>;
   }
 
+  /**
+   * What a function of a progress bar wants to see; `bar` is undefined for any other function.
+   * @param setup - its pickle
+   */
+  async feed(setup: Uint8Array): Promise<{
+    bar?: 'single' | 'multiple';
+    keys: readonly unknown[];
+    complete: boolean;
+  }> {
+    const message = await this.askOne({ op: 'feed', setup });
+    return message as unknown as Awaited<ReturnType<GraphUnpacker['feed']>>;
+  }
+
   /** A run of a P2P shuffle: where its output partitions go, and what the workers want to see of it. */
   async shuffleRun(request: ShuffleRunRequest): Promise<ShuffleRun> {
     const { barrier, spec, workers, placed, runId, spanId } = request;

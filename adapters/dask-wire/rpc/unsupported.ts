@@ -3,7 +3,6 @@ import type { RpcTable } from '../context.ts';
 import { PythonException } from '../py-errors.ts';
 
 const FEATURES: Readonly<Record<string, string>> = {
-  feed: 'the feed of progress bars and dashboards (feed)',
   get_profile_metadata: 'the dashboard',
   eventstream: 'the dashboard',
 };

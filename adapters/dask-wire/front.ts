@@ -182,7 +182,11 @@ export class Front implements DaskContext {
     );
     this.startedS = this.nowS();
     if (options.startsPython) this.graphs.start();
-    else void this.graphs.checkPythons();
+    else {
+      inBackground(this.graphs.checkPythons(), (error) => {
+        this.log.warn({ err: error }, 'it is not known which Pythons could read graphs');
+      });
+    }
     await this.showStatus();
     await this.companion.preload();
     const { schedulerFile } = options;

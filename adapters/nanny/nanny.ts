@@ -158,7 +158,11 @@ export class Nanny {
       onStdout: options.onStdout ?? ((text) => void process.stdout.write(text)),
       onStderr: options.onStderr ?? forwardOnceUp,
       onRegistered: (address) => this.onRegistered(address),
-      onPlugins: (message) => void this.onPlugins(started, message),
+      onPlugins: (message) => {
+        inBackground(this.onPlugins(started, message), (error) => {
+          options.log.error({ err: error }, 'plugins of the nanny could not be changed');
+        });
+      },
       ...(options.nodeArgs === undefined ? {} : { nodeArgs: options.nodeArgs }),
       ...(options.program === undefined ? {} : { program: options.program }),
     };

@@ -1,4 +1,5 @@
 import {
+  inBackground,
   type Connection,
   type ConnectionHandlers,
   type Listener,
@@ -144,7 +145,10 @@ class Wire implements Connection {
   }
 
   close(): Promise<void> {
-    if (this.isStalled) this.held.push(() => void this.inner.close());
+    const closeInner = (): void => {
+      inBackground(this.inner.close(), (error) => this.inner.abort(error));
+    };
+    if (this.isStalled) this.held.push(closeInner);
     else return this.inner.close();
     return new Promise((resolve) => {
       const { onOver } = this;

@@ -1,4 +1,4 @@
-import { YardmasterError, type Timer } from '../../../core/api/index.ts';
+import { inBackground, YardmasterError, type Timer } from '../../../core/api/index.ts';
 import {
   PythonHelper,
   type HelperAnswer,
@@ -114,7 +114,7 @@ export class HelperPool {
       const free = this.isClosed ? this.first : this.free();
       const request = free === undefined ? undefined : this.waiting.shift();
       if (free === undefined || request === undefined) break;
-      void this.serve(free, request);
+      inBackground(this.serve(free, request), 'a request of the Python helper was not served');
     }
     if (this.waiting.length > 0) this.waitForAnother();
     else {

@@ -462,20 +462,14 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     } catch (thrown) {
       this.log.error({ err: thrown }, 'onCrash threw');
     }
-    this.closeSoon();
-  }
-
-  private closeSoon(): void {
-    inBackground(this.close(), (error) => {
-      this.log.error({ err: error }, 'the scheduler could not close in good order');
-    });
+    inBackground(this.close(), 'the scheduler could not close in good order');
   }
 
   private startTimers(): void {
     this.timers.start(this.config.scheduler, this.idleWatch, (sinceMs) => {
       const reason = 'idle-timeout-exceeded';
       this.log.info({ reason, sinceMs }, 'the scheduler closes: it had nothing to do for too long');
-      this.closeSoon();
+      inBackground(this.close(), 'the scheduler could not close in good order');
     });
   }
 

@@ -285,6 +285,7 @@ export class LocalCluster {
 
   private async shutDown(): Promise<void> {
     this.stop.abort();
+    this.running.expectEnd();
     const adapting = this.stopAdapting();
     await Promise.all([...this.clients].map((client) => client.close()));
     await this.scaling;

@@ -37,6 +37,8 @@ export interface OpenScheduler {
   readonly scheduler: Scheduler;
   /** Resolves when it is closed; rejects when it crashed. */
   readonly closed: Promise<void>;
+  /** The workers are about to leave, and then it closes: tasks without a worker are not warned of. */
+  expectEnd(): void;
   close(): Promise<void>;
 }
 
@@ -53,7 +55,7 @@ export interface RunningScheduler extends OpenScheduler {
 export async function openScheduler(options: SchedulerOptions = {}): Promise<OpenScheduler> {
   const log = options.log ?? textLogger('scheduler');
   const scheduler = await createScheduler({ ...options, log });
-  watchScheduler(scheduler, log);
+  const expectEnd = watchScheduler(scheduler, log);
   const closed = new Promise<void>((resolve, reject) => {
     scheduler.events.once('closed', () => {
       if (scheduler.crash === undefined) resolve();
@@ -61,7 +63,7 @@ export async function openScheduler(options: SchedulerOptions = {}): Promise<Ope
     });
   });
   closed.catch(() => undefined); // Callers that await it receive the error.
-  return { scheduler, closed, close: () => scheduler.close() };
+  return { scheduler, closed, expectEnd, close: () => scheduler.close() };
 }
 
 /**

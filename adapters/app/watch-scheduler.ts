@@ -14,8 +14,11 @@ interface RemoveWorkerEvent {
 /**
  * Logs what people should know of: workers that come, go and die, and tasks that wait for a worker
  * that is not there. Nothing that only looks like hanging stays unexplained.
+ *
+ * @returns to be called when the workers are about to leave on purpose: then tasks without a worker are
+ *   no news, though they may not have been let go yet
  */
-export function watchScheduler(scheduler: Scheduler, log: Logger): void {
+export function watchScheduler(scheduler: Scheduler, log: Logger): () => void {
   const { events } = scheduler;
   /** Names of workers, which are known of no more when they are gone. */
   const shown = new Map<string, string>();
@@ -50,9 +53,11 @@ export function watchScheduler(scheduler: Scheduler, log: Logger): void {
     tellWaiting();
   });
   events.on('graph-submitted', tellWaiting);
-  events.on('closed', () => {
+  const expectEnd = (): void => {
     isClosing = true;
-  });
+  };
+  events.on('closed', expectEnd);
+  return expectEnd;
 }
 
 function isRemoval(message: unknown): message is RemoveWorkerEvent {

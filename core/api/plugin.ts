@@ -62,7 +62,10 @@ export interface PluginContext {
   readonly events: EventSource;
   /** Aborted when the plugin is removed or the scheduler closes. */
   readonly signal: AbortSignal;
-  /** Runs a stimulus after the present one. */
+  /**
+   * Runs a stimulus after the present one. One of the wrong form is dropped, and counts as a failure of
+   * the plugin, as if a hook had thrown.
+   */
   enqueue(stimulus: NewStimulus): void;
   /**
    * Calls back at an interval until the timer is cancelled or the plugin is removed. What the

@@ -220,6 +220,7 @@ function checkHooks({ plugin, instance }: Observer): void {
 /** For messages about repeated failures. */
 function kindOf(hook: string): string {
   if (hook === 'every') return 'timer';
+  if (hook === 'enqueue') return 'call';
   return hook.startsWith('event:') ? 'listener' : 'hook';
 }
 

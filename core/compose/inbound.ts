@@ -6,185 +6,18 @@ import { pathText, show, hint } from '../config/errors.ts';
 import { isPlainObject } from '../config/prepare.ts';
 import { violation } from './breaches.ts';
 import {
+  CLIENT_REPORTS,
+  GRAPH_SLICES,
+  OWN_STIMULI,
+  REQUESTS,
+  WORKER_REPORTS,
+} from './message-schemas.ts';
+import {
   isClientReleasesKeys,
   isPlainGraph,
   isReleaseWorkerData,
   isTaskFinished,
 } from './quick-checks.ts';
-
-/**
- * The form of every message that comes from outside. Fields that are not listed pass: a newer peer
- * may say more. What is listed is relied upon by the kernel, which checks nothing again.
- */
-const text = { type: 'string' };
-const key = { type: 'string', minLength: 1 };
-const keys = { type: 'array', items: key };
-const texts = { type: 'array', items: text };
-const count = { type: 'integer', minimum: 0 };
-const amount = { type: 'number', minimum: 0 };
-const amounts = { type: 'object', additionalProperties: amount };
-const runId = { type: 'integer' };
-const record = { type: 'object' };
-const status = {
-  type: 'string',
-  enum: ['running', 'paused', 'closing-gracefully', 'closing', 'closed'],
-};
-
-const object = (
-  required: Readonly<Record<string, object>>,
-  optional: Readonly<Record<string, object>> = {},
-): object => ({
-  type: 'object',
-  required: Object.keys(required),
-  properties: { ...required, ...optional },
-});
-
-const timings = {
-  type: 'array',
-  items: object({ action: text, startS: { type: 'number' }, stopS: { type: 'number' } }),
-};
-const metrics = object(
-  {
-    memoryBytes: amount,
-    spilledMemoryBytes: amount,
-    spilledDiskBytes: amount,
-    managedBytes: amount,
-  },
-  { bandwidth: amount, cpuPercent: amount },
-);
-const failure = object({ exceptionText: text, tracebackText: text });
-const identity = object(
-  {
-    address: key,
-    serverId: key,
-    name: key,
-    host: key,
-    threadCount: { type: 'integer', minimum: 1 },
-    memoryLimitBytes: amount,
-    resources: amounts,
-  },
-  {
-    language: key,
-    pid: { type: 'integer' },
-    nanny: text,
-    tellsRunEnds: { type: 'boolean' },
-    localDirectory: text,
-    versions: record,
-    services: record,
-    extra: record,
-  },
-);
-const held = object({
-  keys,
-  runIds: { type: 'array', items: runId },
-  nbytes: { type: 'array', items: amount },
-  types: texts,
-});
-const graphTask = object(
-  { key, dependencies: keys },
-  {
-    rank: { type: 'number' },
-    userPriority: { type: 'number' },
-    retries: count,
-    workers: texts,
-    hosts: texts,
-    allowOtherWorkers: { type: 'boolean' },
-    resources: amounts,
-    actor: { type: 'boolean' },
-    dataProducer: { type: 'boolean' },
-    annotations: record,
-    group: key,
-    prefix: key,
-  },
-);
-
-/** What workers report, by `op`. */
-const WORKER_REPORTS: Readonly<Record<string, object>> = {
-  'task-finished': object(
-    { key, runId, type: text, timings },
-    { nbytes: amount, metadata: record },
-  ),
-  'task-erred': object({ key, runId, failure }, { timings }),
-  reschedule: object({ key }),
-  'runs-over': object({ runIds: { type: 'array', items: runId } }),
-  'long-running': object({ key, runId }, { computeDurationS: amount }),
-  'add-keys': object({ keys }),
-  'request-refresh-who-has': object({ keys }),
-  'steal-response': object({ keys, runIds: { type: 'array', items: runId }, states: texts }),
-  'release-worker-data': object({ keys }),
-  'worker-status-change': object({ status }),
-  'log-event': object({ topics: texts }),
-  'keep-alive': object({}),
-  'heartbeat-worker': object(
-    {
-      metrics,
-      executing: {
-        type: 'array',
-        items: { type: 'array', minItems: 2, maxItems: 2, items: [key, amount] },
-      },
-      workerNowMs: { type: 'number' },
-    },
-    { resources: amounts },
-  ),
-};
-
-/** What clients report, by `op`. */
-const CLIENT_REPORTS: Readonly<Record<string, object>> = {
-  'update-graph': object(
-    { tasks: { type: 'array', items: graphTask }, keys },
-    { fifoTimeoutMs: amount, submittingTask: key, parts: count },
-  ),
-  'graph-part': object({ tasks: { type: 'array', items: graphTask }, keys }),
-  'client-desires-keys': object({ keys }),
-  'client-releases-keys': object({ keys }),
-  'cancel-keys': object(
-    { keys, force: { type: 'boolean' } },
-    { reason: text, message: text, killTimeoutMs: amount },
-  ),
-  retry: object({ keys }),
-  'set-priority': object(
-    { keys, userPriorities: { type: 'array', items: { type: 'number' } } },
-    { raiseInputs: { type: 'boolean' } },
-  ),
-  'update-data': object({
-    items: {
-      type: 'array',
-      items: object(
-        { key, workers: texts },
-        {
-          nbytes: amount,
-          type: text,
-          fingerprint: text,
-          replicas: { type: 'number', minimum: 1 },
-        },
-      ),
-    },
-  }),
-  'report-key': object({ key }),
-  'heartbeat-client': object({}),
-};
-
-/** Parameters of requests, by method. */
-const REQUESTS: Readonly<Record<string, object>> = {
-  hello: object({
-    protocol: text,
-    role: { type: 'string', enum: ['worker', 'client', 'peer'] },
-    version: text,
-  }),
-  'register-worker': object({ identity, status }, { metrics, held }),
-  'register-client': object({ client: key }, { versions: record, returnWithinMs: amount }),
-  'who-has': object({ keys }),
-  gather: object({ keys }, { inParts: { type: 'boolean' } }),
-  'get-part': object({ handle: count, nbytes: { type: 'integer', minimum: 1 } }),
-  command: object({ command: key }),
-};
-
-/** Every schema of this file, for the build to compile. */
-export const MESSAGE_SCHEMAS: readonly object[] = [
-  WORKER_REPORTS,
-  CLIENT_REPORTS,
-  REQUESTS,
-].flatMap((schemas) => Object.values(schemas));
 
 const checks = new Map<string, ValidateFunction>();
 
@@ -243,6 +76,48 @@ export function checkBySchema(from: 'worker' | 'client', message: WireMessage): 
   if (stimulusId !== undefined && typeof stimulusId !== 'string') {
     throw broken(`${from} message ${op}`, 'stimulusId', 'must be string', stimulusId);
   }
+}
+
+/** Reports of workers that need not tell of which worker they are. */
+const WORKER_OPTIONAL: ReadonlySet<string> = new Set(['reschedule', 'log-event']);
+
+/**
+ * A stimulus that comes from a plugin, or from the program around the scheduler: what is not of this form
+ * would end the kernel, which checks nothing again.
+ * @throws YardmasterError `ERR_PROTOCOL` naming the field
+ */
+export function checkStimulus(stimulus: unknown): void {
+  if (typeof stimulus !== 'object' || stimulus === null) {
+    throw broken('stimulus', 'stimulus', 'must be an object', stimulus);
+  }
+  const fields = stimulus as Readonly<Record<string, unknown>>;
+  const { op, stimulusId } = fields;
+  const isOf = (table: Readonly<Record<string, object>>): boolean =>
+    typeof op === 'string' && Object.hasOwn(table, op) && op !== 'graph-part';
+  const table = [OWN_STIMULI, WORKER_REPORTS, CLIENT_REPORTS].find(isOf);
+  if (typeof op !== 'string' || table === undefined) {
+    throw unknown('stimulus', op, stimulusNames());
+  }
+  const name = `stimulus ${op}`;
+  validate(name, table[op] as object, stimulus);
+  if (op === 'update-graph') validate(`${name} in slices`, GRAPH_SLICES, stimulus);
+  if (stimulusId !== undefined && typeof stimulusId !== 'string') {
+    throw broken(name, 'stimulusId', 'must be string', stimulusId);
+  }
+  if (table === OWN_STIMULI) return;
+  const sender = table === WORKER_REPORTS ? 'worker' : 'client';
+  const said = fields[sender];
+  if (said === undefined && WORKER_OPTIONAL.has(op)) return;
+  if (typeof said !== 'string' || said === '') {
+    throw broken(name, sender, said === undefined ? 'is missing' : 'must be a name', said);
+  }
+}
+
+function stimulusNames(): string[] {
+  const names = [OWN_STIMULI, WORKER_REPORTS, CLIENT_REPORTS].flatMap((table) => {
+    return Object.keys(table);
+  });
+  return names.filter((name) => name !== 'graph-part');
 }
 
 function validate(name: string, schema: object, value: unknown): void {

@@ -150,7 +150,7 @@ export class LoadedPlugin {
       log: this.log,
       events: this.events,
       signal: this.abort.signal,
-      enqueue: (stimulus) => host.enqueue(stimulus),
+      enqueue: (stimulus) => this.enqueue(stimulus),
       every: (intervalMs, callback) => {
         return this.every(intervalMs, callback);
       },
@@ -196,6 +196,16 @@ export class LoadedPlugin {
     }
     if (!this.commands.has(command)) return undefined;
     return `registers the command "${command}" twice: give one of both another name`;
+  }
+
+  /** A stimulus of the wrong form is a failure of the plugin, and goes no further. */
+  private enqueue(stimulus: NewStimulus): void {
+    try {
+      this.host.enqueue(stimulus);
+    } catch (cause) {
+      if (!YardmasterError.is(cause, 'ERR_PROTOCOL')) throw cause;
+      this.failed({ hook: 'enqueue', subject: `enqueue(), as ${this.owner} called it,`, cause });
+    }
   }
 
   private every(intervalMs: number, callback: () => unknown): Timer {

@@ -25,7 +25,7 @@ export function admitWorker(host: SessionHost, identity: WorkerIdentity): void {
   // A worker that comes back may have noticed before us that its connection was lost.
   if (workers.get(address)?.identity.serverId === serverId) {
     unseat(host.sessions.workers, address);
-    host.enqueue({
+    host.accept({
       op: 'remove-worker',
       worker: address,
       expected: true,
@@ -41,7 +41,7 @@ export function enterWorker(
   host: SessionHost,
   { identity, status, metrics, held }: RegisterWorkerRequest,
 ): RegisterWorkerReply {
-  host.enqueue({
+  host.accept({
     op: 'register-worker',
     identity,
     status,
@@ -64,7 +64,7 @@ export function workerLeft(host: SessionHost, address: string, error: Error | un
   if (worker === undefined) return;
   // A worker that says goodbye first does not make its tasks suspicious.
   const expected = error === undefined && worker.status.startsWith('clos');
-  host.enqueue({
+  host.accept({
     op: 'remove-worker',
     worker: address,
     expected,
@@ -98,7 +98,7 @@ export function enterClient(
   { isBack }: { readonly isBack: boolean },
 ): RegisterClientReply {
   if (!isBack) {
-    host.enqueue({
+    host.accept({
       op: 'register-client',
       client,
       ...(versions === undefined ? {} : { versions }),
@@ -111,7 +111,7 @@ export function enterClient(
 /** @param returnWithinMs - milliseconds within which it said that it may come back */
 export function clientLeft(host: SessionHost, client: string, returnWithinMs: number): void {
   host.absences.begin(client, returnWithinMs, () => {
-    host.enqueue({ op: 'remove-client', client });
+    host.accept({ op: 'remove-client', client });
   });
 }
 

@@ -34,6 +34,7 @@ import { Gatherer } from './gatherer.ts';
 import { HostTimers } from './host-timers.ts';
 import { IdleWatch } from './idle-watch.ts';
 import type { PartsRelay } from './parts-relay.ts';
+import { checkStimulus } from './inbound.ts';
 import { kernelOptions } from './kernel-options.ts';
 import { LogBook } from './log-book.ts';
 import { Pace } from './pace.ts';
@@ -115,12 +116,12 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
       eventLog: this.eventLog,
       clock: this.clock,
       eventLogged: () => this.ports.hooks.eventLogged,
-      enqueue: (stimulus) => this.enqueue(stimulus),
+      enqueue: (stimulus) => this.accept(stimulus),
       report: (error) => this.report(error),
     });
     this.lines = this.makeLines();
     this.pace = new Pace(this.clock, this.log, () => this.extensions.policyNames);
-    this.timers = new HostTimers(this.clock, (stimulus) => this.enqueue(stimulus));
+    this.timers = new HostTimers(this.clock, (stimulus) => this.accept(stimulus));
     this.transports = new TransportTable(
       this.clock,
       options.builtins,
@@ -241,6 +242,11 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   }
 
   enqueue(stimulus: NewStimulus & { readonly stimulusId?: string }): void {
+    checkStimulus(stimulus);
+    this.accept(stimulus);
+  }
+
+  accept(stimulus: NewStimulus & { readonly stimulusId?: string }): void {
     if (!this.isStopped && !this.lines.takes(stimulus)) this.handleNext(stimulus);
   }
 
@@ -341,7 +347,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
       lifecycle: this.extensions.lifecycle,
       addresses: () => this.doors.addresses,
       plugins: () => this.plugins,
-      enqueue: (stimulus) => this.enqueue(stimulus),
+      enqueue: (stimulus) => this.accept(stimulus),
       policies: this.desk,
       cancelTimeoutMs: this.config.scheduling.subtaskCancelTimeout,
       idle: this.idleWatch,
@@ -357,7 +363,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
         cluster: this.cluster,
         clock: this.clock,
         channelOf,
-        enqueue: (stimulus) => this.enqueue(stimulus),
+        enqueue: (stimulus) => this.accept(stimulus),
         isStopped: () => this.isStopped,
         connections: () => ({
           workers: this.sessions.workers.size,
@@ -404,14 +410,8 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   }
 
   private compile(): KernelPorts {
-    const hooks = busHooks(this.extensions.bus);
-    return this.extensions.compile({
-      ...hooks,
-      workerRemoved: (worker, ...rest) => {
-        this.gatherer.drop(worker.address);
-        hooks.workerRemoved?.(worker, ...rest);
-      },
-    });
+    const { extensions } = this;
+    return extensions.compile(busHooks(extensions.bus, (address) => this.gatherer.drop(address)));
   }
 
   private replacePorts(): void {
@@ -421,7 +421,10 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
       this.kernel.replacePorts(this.ports);
     } catch (cause) {
       this.stopBecause('the policies could not be replaced', cause);
+      return;
     }
+    const { unrunnable, queued } = this.cluster;
+    if (unrunnable.size + queued.size > 0) this.accept({ op: 'policies-replaced' });
   }
 
   private handle(stimulus: Stimulus): void {

@@ -115,7 +115,10 @@ export interface Scheduler {
     policy: string | object,
     options?: Readonly<Record<string, unknown>>,
   ): Promise<void>;
-  /** Handles a stimulus now, or after the present one. Without an id it gets one. */
+  /**
+   * Handles a stimulus now, or after the present one. Without an id it gets one.
+   * @throws YardmasterError `ERR_PROTOCOL` when it is not of the form of its `op`; nothing happens then
+   */
   enqueue(stimulus: NewStimulus & { readonly stimulusId?: string }): void;
   /** What happened lately to these keys, or because of these stimuli; oldest first. */
   story(...keysOrStimuli: string[]): TransitionRecord[];

@@ -134,7 +134,7 @@ export class Session implements Peer, ChannelHandlers {
     if (isWhole) this.take(tasks === graph.tasks ? message : { ...message, tasks, keys });
     else {
       const reason = 'parts of its graph were lost with a connection; submit it again';
-      this.host.enqueue({ op: 'client-releases-keys', client, keys });
+      this.host.accept({ op: 'client-releases-keys', client, keys });
       this.send({ op: 'cancelled-keys', keys, reason });
     }
   }
@@ -144,7 +144,7 @@ export class Session implements Peer, ChannelHandlers {
     if (message['stimulusId'] === undefined || message['stimulusId'] === '') {
       (message as Stamped).stimulusId = this.host.nextStimulusId(message['op'] as string);
     }
-    this.host.enqueue(message as unknown as NewStimulus);
+    this.host.accept(message as unknown as NewStimulus);
   }
 
   onRequest(method: string, parameters: WireMessage): unknown {

@@ -37,7 +37,7 @@ export interface SessionHost {
   /** Plugins that clients have registered for the nannies of all workers. */
   readonly nannyPlugins: readonly RemotePlugin[];
   /** Handles a stimulus, at once unless another one is being handled. */
-  enqueue(stimulus: NewStimulus & { readonly stimulusId?: string }): void;
+  accept(stimulus: NewStimulus & { readonly stimulusId?: string }): void;
   /** A name that no stimulus has had: `task-finished-17`. */
   nextStimulusId(op: string): string;
   /** When all that a client has said has been handled; undefined: it has been. */

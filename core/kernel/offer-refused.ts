@@ -2,8 +2,9 @@
  * A policy that refused a task is asked again when a worker has less to do, and when a heartbeat brings
  * new measurements.
  */
-import type { TaskState } from '../state/task.ts';
+import { byPriority, type TaskState } from '../state/task.ts';
 import { isSuited } from './parked.ts';
+import { isRootish } from './placement.ts';
 import type { KernelScope } from './scope.ts';
 import { settle } from './transition-loop.ts';
 
@@ -20,6 +21,23 @@ export function offerRefused(scope: KernelScope): void {
   if (refused.size === 0 || scope.holdsQueue) return;
   if (scope.hasFreedWorker) offer(scope, refused);
   else if (scope.hasNewMetrics) offer(scope, refused.nextInTurn(REFUSALS_MAX));
+}
+
+/**
+ * Offers everything that waits for a worker to policies that have not been asked: what was refused, the
+ * best first, and then what is queued, as after every stimulus. O(tasks that wait).
+ */
+export function offerAll(scope: KernelScope): void {
+  const { unrunnable, queued } = scope.cluster;
+  const waiting = [...unrunnable.keys()].filter((task) => isSuited(scope, task));
+  // The last recommendation is followed first.
+  for (const task of waiting.sort((a, b) => byPriority(b, a))) scope.recommend(task, 'processing');
+  settle(scope);
+  // A task that the policy does not take for root-ish needs no open slot.
+  for (const task of queued.sorted().reverse()) {
+    if (!isRootish(scope, task)) scope.recommend(task, 'released');
+  }
+  settle(scope);
 }
 
 function offer(scope: KernelScope, tasks: Iterable<TaskState>): void {

@@ -45,7 +45,7 @@ import {
   onTaskFinished,
 } from './on-task-report.ts';
 import { DEFAULT_KERNEL_OPTIONS, type KernelOptions } from './options.ts';
-import { offerRefused } from './offer-refused.ts';
+import { offerAll, offerRefused } from './offer-refused.ts';
 import type { Outbox } from './outbox.ts';
 import { slotLimitOf } from './placement.ts';
 import { showKnownTasks } from './prepare.ts';
@@ -64,6 +64,7 @@ type HostStimulus = Extract<
   Stimulus,
   {
     readonly op:
+      | 'policies-replaced'
       | 'scheduler-stalled'
       | 'check-worker-ttl'
       | 'check-no-workers-timeout'
@@ -231,6 +232,7 @@ export class SchedulerKernel {
       case 'update-data':
       case 'report-key':
         return this.dispatchOfClient(stimulus);
+      case 'policies-replaced':
       case 'scheduler-stalled':
       case 'check-worker-ttl':
       case 'check-no-workers-timeout':
@@ -276,6 +278,8 @@ export class SchedulerKernel {
   private dispatchOfHost(stimulus: HostStimulus): void {
     const { scope } = this;
     switch (stimulus.op) {
+      case 'policies-replaced':
+        return offerAll(scope);
       case 'scheduler-stalled':
         return onSchedulerStalled(scope, stimulus);
       case 'check-worker-ttl':

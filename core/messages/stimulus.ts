@@ -117,6 +117,11 @@ export interface SchedulerStalled extends Caused {
   readonly stalledMs: number;
 }
 
+/** Other policies are in charge: what the ones before have refused or held back is offered again. */
+export interface PoliciesReplaced extends Caused {
+  readonly op: 'policies-replaced';
+}
+
 /** Removes workers that have been silent for too long. */
 export interface CheckWorkerTtl extends Caused {
   readonly op: 'check-worker-ttl';
@@ -147,6 +152,7 @@ export type Stimulus =
   | StealTasks
   | SetRestrictions
   | ReleaseTasks
+  | PoliciesReplaced
   | SchedulerStalled
   | CheckWorkerTtl
   | CheckNoWorkersTimeout;

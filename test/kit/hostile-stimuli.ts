@@ -180,6 +180,7 @@ const MAKERS = {
   'report-key': ({ client, key }) => ({ op: 'report-key', client, key }),
   'continue-graph': () => ({ op: 'continue-graph' }),
   'continue-settling': () => ({ op: 'continue-settling' }),
+  'policies-replaced': () => ({ op: 'policies-replaced' }),
   'scheduler-stalled': ({ seed }) => ({ op: 'scheduler-stalled', stalledMs: 100 * seed }),
   'check-worker-ttl': () => ({ op: 'check-worker-ttl' }),
   'check-no-workers-timeout': () => ({ op: 'check-no-workers-timeout' }),

@@ -73,11 +73,11 @@ it('pure data has no priority', () => {
   expect(env.task('x').priority).toBeUndefined();
 });
 
-it('equal priorities of two submissions are ordered by key', () => {
+it('equal priorities of two submissions are ordered by arrival', () => {
   const env = cluster();
   env.submit({ b: [] });
   env.submit({ a: [] });
-  expect([env.task('b'), env.task('a')].sort(byPriority).map(({ key }) => key)).toEqual(['a', 'b']);
+  expect([env.task('a'), env.task('b')].sort(byPriority).map(({ key }) => key)).toEqual(['b', 'a']);
 });
 
 it('a task with a better user priority overtakes an older graph in the queue', () => {

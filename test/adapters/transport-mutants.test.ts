@@ -102,7 +102,7 @@ function inMemory(mutation: Mutation): () => TransportHarness {
 
 function overTcp(mutation: Mutation, options: { readonly closeTimeoutMs?: number } = {}) {
   return async (): Promise<TransportHarness> => {
-    const harness = await tcpHarness(700);
+    const harness = await tcpHarness(3000);
     const transport = new TcpTransport(new SystemClock(), { closeTimeoutMs: 200, ...options });
     return { ...harness, transport: mutate(transport, mutation) };
   };

@@ -19,7 +19,6 @@ import type { GatherReply, RemotePlugin } from '../messages/protocol.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { ClusterState, LanguageOf } from '../state/cluster.ts';
 import type { TaskState } from '../state/task.ts';
-import type { WorkerState } from '../state/worker.ts';
 import { Absences } from './absences.ts';
 import { DEFAULT_POLICIES } from './boot.ts';
 import { busHooks } from './bus-hooks.ts';
@@ -47,7 +46,7 @@ import type {
 } from './scheduler.ts';
 import { Preloads } from './preloads.ts';
 import { ProblemList } from './problem-list.ts';
-import type { SessionHost, Sessions } from './sessions.ts';
+import { connectedNodeWorkers, type SessionHost, type Sessions } from './sessions.ts';
 import { StimulusQueue } from './stimulus-queue.ts';
 import { TransportTable } from './transport-table.ts';
 import { WorkerCommands } from './worker-commands.ts';
@@ -86,11 +85,14 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   private preloads: Preloads | undefined;
   private readonly workerPluginDesk = new WorkerPluginDesk({
     kind: 'worker',
-    workers: () => this.workersThat(() => true),
+    workers: () => connectedNodeWorkers(this.sessions, this.cluster),
   });
   private readonly nannyPluginDesk = new WorkerPluginDesk({
     kind: 'nanny',
-    workers: () => this.workersThat(({ identity }) => identity.nanny !== undefined),
+    workers: () =>
+      connectedNodeWorkers(this.sessions, this.cluster, ({ identity }) => {
+        return identity.nanny !== undefined;
+      }),
   });
   private languageOf: LanguageOf | undefined;
   private arePortsStale = false;
@@ -373,17 +375,6 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
         }),
       }),
       executingOn: (address) => this.gatherer.executingOn(address),
-    });
-  }
-
-  /** Connected workers of Node: those of other languages have plugins of their own. */
-  private workersThat(
-    isMeant: (worker: WorkerState) => boolean,
-  ): readonly (readonly [address: string, channel: Channel])[] {
-    return [...this.sessions.workers].flatMap(([address, { channel }]) => {
-      const worker = this.cluster.workers.get(address);
-      const isOfNode = worker?.language === 'javascript' && isMeant(worker);
-      return isOfNode ? [[address, channel] as const] : [];
     });
   }
 

@@ -5,6 +5,7 @@ import type { Caller, NewStimulus } from '../api/plugin.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type { GatherReply, RemotePlugin } from '../messages/protocol.ts';
 import type { ClusterState } from '../state/cluster.ts';
+import type { WorkerState } from '../state/worker.ts';
 import type { Absences } from './absences.ts';
 import type { PartsRelay } from './parts-relay.ts';
 
@@ -46,4 +47,20 @@ export interface SessionHost {
   /** @param relay - what is large is offered through it, rather than given at once */
   gather(keys: readonly string[], relay?: PartsRelay): Promise<GatherReply>;
   report(error: YardmasterError): void;
+}
+
+/**
+ * Connected workers of Node that meet a condition: workers of other languages have plugins of their own.
+ * O(workers).
+ */
+export function connectedNodeWorkers(
+  sessions: Sessions,
+  cluster: ClusterState,
+  isMeant: (worker: WorkerState) => boolean = () => true,
+): readonly (readonly [address: string, channel: Channel])[] {
+  return [...sessions.workers].flatMap(([address, { channel }]) => {
+    const worker = cluster.workers.get(address);
+    const isOfNode = worker?.language === 'javascript' && isMeant(worker);
+    return isOfNode ? [[address, channel] as const] : [];
+  });
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Channel } from '../api/channel.ts';
 import type { Clock } from '../api/clock.ts';
 import { ACTIVE_MEMORY_MANAGER, type ActiveMemoryManager } from '../api/amm-manager.ts';
-import { YardmasterError } from '../api/errors.ts';
+import type { YardmasterError } from '../api/errors.ts';
 import type { EventSource } from '../api/events.ts';
 import type { Caller, Logger, NewStimulus } from '../api/plugin.ts';
 import type { SlotName } from '../api/policies.ts';
@@ -24,6 +24,7 @@ import { DEFAULT_POLICIES } from './boot.ts';
 import { busHooks } from './bus-hooks.ts';
 import { ClientLines } from './client-lines.ts';
 import { Commands } from './commands.ts';
+import { crashError } from './crash-error.ts';
 import { Delivery } from './delivery.ts';
 import { Diagnostics } from './diagnostics.ts';
 import { closedError, Doors } from './doors.ts';
@@ -379,8 +380,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   }
 
   private makeDesk(): PolicyDesk {
-    const { extensions, options } = this;
-    const { insight } = this;
+    const { extensions, options, insight } = this;
     insight.recordDecisions(this.config.scheduler.decisionLogLength);
     for (const [slot, shadow] of extensions.shadows) insight.startShadow(slot, shadow);
     return new PolicyDesk({
@@ -438,14 +438,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   /** Something happened after which the state is not to be trusted: tell, and close. */
   stopBecause(what: string, cause: unknown): void {
     if (this.isStopped) return;
-    const message = cause instanceof Error ? cause.message : String(cause);
-    const code = YardmasterError.is(cause, 'ERR_PLUGIN_HOOK') ? cause.code : 'ERR_INVARIANT';
-    const error = new YardmasterError(
-      code,
-      `the scheduler closes: ${what}: ${message}`,
-      {},
-      { cause },
-    );
+    const error = crashError(what, cause);
     this.isStopped = true;
     this.queue.clear();
     this.lines.clear();

@@ -25,6 +25,7 @@ export async function checkConfigCommand(
       'there is nothing to check: name a configuration file, or add --dask for that of Dask',
     );
   }
+  checkDaskOnly(flags);
   const log = stderrLogger(flags, 'check-config');
   const settings = flags.dask === true ? readDaskSettings(process.env, flags.python) : undefined;
   const layers = settings === undefined ? {} : { defaults: settings.config };
@@ -42,4 +43,12 @@ export async function checkConfigCommand(
   if (settings !== undefined) process.stdout.write(`${describeDaskSettings(settings)}\n\n`);
   process.stdout.write(`${file ?? 'The configuration'} is fine. It would start:\n${report}\n`);
   return 0;
+}
+
+/** @throws YardmasterError `ERR_CONFIG` for a flag that says something about Dask's configuration only */
+function checkDaskOnly({ dask, json, python }: CheckConfigFlags): void {
+  if (dask === true) return;
+  const flag = json === true ? '--json' : python === undefined ? undefined : '--python';
+  if (flag === undefined) return;
+  throw new YardmasterError('ERR_CONFIG', `${flag} concerns Dask's configuration; add --dask`);
 }

@@ -153,9 +153,9 @@ function definePolicy(program: Command): void {
       await run(options, () => listPolicies(options));
     });
   asking(policy.command('replace'))
-    .description('Put another built-in policy in charge of a slot. No task is lost.')
+    .description('Put another policy in charge of a slot. No task is lost.')
     .argument('<slot>', 'such as queuing')
-    .argument('<policy>', 'such as family')
+    .argument('<policy>', 'a built-in one, or one that scheduler.clientPolicies offers')
     .option('--options <json>', 'options of the policy', jsonObject)
     .addHelpText(
       'after',

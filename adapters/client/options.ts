@@ -43,7 +43,7 @@ export interface SubmitOptions extends TaskOptions {
   readonly signal?: AbortSignal;
   /**
    * Submissions closer together than this count as simultaneous: none of them precedes the others.
-   * Milliseconds. Default 100 for `submit` and `map`, 60 000 for `compute`.
+   * Milliseconds. Default 100 for `submit` and `map`, 0 for `compute`.
    */
   readonly fifoTimeoutMs?: number;
 }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { checkConfig, createScheduler } from '../../adapters/app/start-scheduler.ts';
+import { checkConfigCommand } from '../../adapters/cli/check-config-command.ts';
 import { errorText } from '../../adapters/cli/report-error.ts';
 import { MemoryLog } from '../bad-input/memory-log.ts';
 
@@ -163,6 +164,16 @@ worker:
         '    policies[0]: ReduceReplicas from built-in reduce-replicas',
         '    policies[1]: Pin from ./extensions.mjs {"key":"model","copies":2}',
       ]),
+    );
+  });
+
+  it.each([
+    ['--json', { json: true }],
+    ['--python', { python: 'python3' }],
+  ])('%s without --dask is refused, because it would have no effect', async (flag, flags) => {
+    const config = write('scheduler: {}\n');
+    expect(await messageOf(checkConfigCommand(config, { logLevel: 'warn', ...flags }))).toBe(
+      `ERR_CONFIG: ${flag} concerns Dask's configuration; add --dask`,
     );
   });
 });

@@ -45,7 +45,7 @@ export default definePlugin<WorkStealingOptions>({
       rules: mode === 'calm' ? new CalmRules(horizonMs / 1000) : new EagerRules(),
       spared: new Set(spare),
       decisions: context.decisions,
-      enact: (wishes) => context.enqueue({ op: 'steal-tasks', wishes }),
+      enact: (wishes, victims) => context.enqueue({ op: 'steal-tasks', wishes, victims }),
     });
     let timer: Timer | undefined;
     let slices: Timer | undefined;

@@ -11,8 +11,14 @@ const SATURATED_RATIO = 1.9;
 /**
  * Puts a worker into the sets that its load earns. Called after each change of what it processes, of
  * its status, or of the cluster. O(prefixes on the worker + log workers).
+ *
+ * @param occupancyS - seconds of work that count, when they are not those that it has
  */
-export function checkIdleSaturated(scope: KernelScope, worker: WorkerState): void {
+export function checkIdleSaturated(
+  scope: KernelScope,
+  worker: WorkerState,
+  occupancyS = worker.occupancyS,
+): void {
   const { cluster } = scope;
   if (worker.rank < 0) return;
   const isRunning = worker.status === 'running';
@@ -24,7 +30,7 @@ export function checkIdleSaturated(scope: KernelScope, worker: WorkerState): voi
     return;
   }
   const { isIdle, isSaturated } = classify(
-    worker.occupancyS,
+    occupancyS,
     worker.runCount,
     worker.threadCount,
     cluster.totalOccupancyS / cluster.totalThreads,

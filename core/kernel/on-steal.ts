@@ -9,6 +9,7 @@ import { Steal } from '../state/steal.ts';
 import type { TaskState } from '../state/task.ts';
 import type { WorkerState } from '../state/worker.ts';
 import { fitsInto } from './dispatch.ts';
+import { checkIdleSaturated } from './occupancy.ts';
 import type { KernelScope } from './scope.ts';
 import { stepToWorker } from './transition-loop.ts';
 
@@ -28,8 +29,8 @@ const TOPIC = 'stealing';
 /** Tasks that one event names. */
 const NAMED_MAX = 100;
 
-/** Asks the victims; one message for each of them. O(wishes). */
-export function onStealTasks(scope: KernelScope, { wishes }: StealTasks): void {
+/** Asks the victims; one message for each of them. O(wishes + victims). */
+export function onStealTasks(scope: KernelScope, { wishes, victims = [] }: StealTasks): void {
   const { cluster, stimulusId } = scope;
   const asked = new Map<WorkerState, { readonly keys: string[]; readonly runIds: number[] }>();
   const named: StealWish[] = [];
@@ -53,7 +54,23 @@ export function onStealTasks(scope: KernelScope, { wishes }: StealTasks): void {
   for (const [victim, { keys, runIds }] of asked) {
     scope.outbox.toWorker(victim, { op: 'steal-request', keys, runIds, stimulusId });
   }
+  // Until they answer, what they are asked for does not count: else the next round asks for more.
+  const looked = victims.map((address) => cluster.workers.get(address));
+  for (const victim of new Set([...asked.keys(), ...looked])) {
+    if (victim === undefined) continue;
+    judgeWithoutAsked(scope, victim);
+  }
   if (count > 0) scope.outbox.event(TOPIC, { action: 'asked', stimulusId, count, tasks: named });
+}
+
+/**
+ * What it is asked for does not count. The inputs that several of these tasks share are counted for
+ * each; when more is asked for than the worker has, its load counts as it is.
+ */
+function judgeWithoutAsked(scope: KernelScope, victim: WorkerState): void {
+  const { occupancyS, inFlightS } = victim;
+  const leftS = occupancyS + inFlightS;
+  checkIdleSaturated(scope, victim, leftS < 0 ? occupancyS : leftS);
 }
 
 /** O(tasks that are answered for). */
@@ -85,11 +102,14 @@ type Outcome = 'moved' | 'refused' | 'rescheduled' | 'stale';
 
 function settleSteal(scope: KernelScope, task: TaskState, state: string): Outcome {
   const { cluster } = scope;
+  const { steal } = task;
   if (BEGUN.has(state)) {
     refuseSteal(cluster, task);
+    if (steal === undefined) return 'refused';
+    checkIdleSaturated(scope, steal.thief);
+    checkIdleSaturated(scope, steal.victim);
     return 'refused';
   }
-  const { steal } = task;
   const isAsked = steal?.state === 'asked';
   if (isAsked && GIVEN_UP.has(state) && canTake(scope, task, steal.thief)) {
     stepToWorker(scope, task, steal.thief);

@@ -54,6 +54,11 @@ export interface StealWish {
 export interface StealTasks extends Caused {
   readonly op: 'steal-tasks';
   readonly wishes: readonly StealWish[];
+  /**
+   * Addresses of workers that were looked at for something to steal: whether they are idle or saturated
+   * is decided anew, without what is asked of them. Those of the wishes need not be named.
+   */
+  readonly victims?: readonly string[];
 }
 
 // ---- from plugins ----------------------------------------------------------------------------

@@ -2,6 +2,7 @@ import type { ClusterView, DecisionSink, StealWish } from '../../core/api/index.
 import { Journal } from './journal.ts';
 import { Round } from './round.ts';
 import type { StealRules } from './rules.ts';
+import type { TaskOrder } from './victim.ts';
 
 /** A round that looked at more tasks than this for nothing is not repeated at once. */
 const FRUITLESS_TASKS = 1_000;
@@ -15,8 +16,13 @@ export interface BalancerParts {
   /** Prefixes whose tasks are never stolen. */
   readonly spared: ReadonlySet<string>;
   readonly decisions?: DecisionSink;
-  /** Has the kernel ask. Not called when there is nothing to ask for. */
-  readonly enact: (wishes: readonly StealWish[]) => void;
+  /** Of the tasks of a level on a worker; without, the one that would run last goes first. */
+  readonly order?: TaskOrder;
+  /**
+   * Has the kernel ask, and judge anew the victims that were looked at. Not called when there is
+   * neither a wish nor a victim.
+   */
+  readonly enact: (wishes: readonly StealWish[], victims: readonly string[]) => void;
 }
 
 /** What was done since the start. */
@@ -69,8 +75,8 @@ export class Balancer {
     if (round === undefined) return false;
     this.slices++;
     this.round = undefined; // Should it throw, the next round is another one.
-    const { isDone, wishes } = round.advance();
-    if (wishes.length > 0) this.parts.enact(wishes);
+    const { isDone, wishes, victims } = round.advance();
+    if (wishes.length > 0 || victims.length > 0) this.parts.enact(wishes, victims);
     if (isDone) this.finish(round);
     else this.round = round;
     return !isDone;
@@ -95,13 +101,13 @@ export class Balancer {
   }
 
   private start(): void {
-    const { rules, spared, decisions } = this.parts;
+    const { rules, spared, decisions, order } = this.parts;
     const { journal } = this;
     const cluster = this.parts.cluster();
     this.rounds++;
     this.countBefore = journal.count;
     rules.begin(cluster);
-    this.round = new Round({ cluster, rules, journal, spared, decisions });
+    this.round = new Round({ cluster, rules, journal, spared, decisions, order });
   }
 
   /** To look at thousands of tasks ten times a second for nothing would be a waste. */

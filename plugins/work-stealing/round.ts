@@ -12,7 +12,7 @@ import { type Load, Loads } from './loads.ts';
 import type { StealRules } from './rules.ts';
 import { Theft } from './theft.ts';
 import { Thieves } from './thieves.ts';
-import { isForTheTaking, Victim } from './victim.ts';
+import { isForTheTaking, lastFirst, type TaskOrder, Victim } from './victim.ts';
 import { stuck } from './victims.ts';
 
 /** Work of one slice: about a task that is looked at each. A slice takes a millisecond or two. */
@@ -30,6 +30,16 @@ export interface RoundParts {
   /** Prefixes whose tasks are never stolen. */
   readonly spared: ReadonlySet<string>;
   readonly decisions: DecisionSink | undefined;
+  /** Of the tasks of a level on a worker; without, the one that would run last goes first. */
+  readonly order: TaskOrder | undefined;
+}
+
+/** What a slice came to. */
+interface SliceResult {
+  readonly isDone: boolean;
+  readonly wishes: readonly StealWish[];
+  /** After the last slice: the addresses of all victims that the round has come to. */
+  readonly victims: readonly string[];
 }
 
 /**
@@ -46,17 +56,21 @@ export class Round {
   private wishes: StealWish[] = [];
   private theft: Theft | undefined;
   private readonly steps: Generator<undefined, void>;
+  /** Addresses of the victims that the round has come to. */
+  private readonly lookedAt = new Set<string>();
 
   constructor(private readonly parts: RoundParts) {
     this.steps = this.run();
   }
 
   /** One more slice. */
-  advance(): { readonly isDone: boolean; readonly wishes: readonly StealWish[] } {
+  advance(): SliceResult {
     this.unitsLeft = UNITS_PER_SLICE;
     this.wishes = [];
     const { done } = this.steps.next();
-    return { isDone: done === true, wishes: this.wishes };
+    const isDone = done === true;
+    const victims = isDone ? [...this.lookedAt] : [];
+    return { isDone, wishes: this.wishes, victims };
   }
 
   private get isSliceFull(): boolean {
@@ -75,6 +89,7 @@ export class Round {
       for (const victim of victims) {
         if (thieves.isEmpty()) return;
         this.unitsLeft--;
+        this.lookedAt.add(victim.load.worker.address);
         if (!this.parts.rules.mayPay(victim.load, thieves.leastPerThreadS, 0)) continue;
         if (!victim.isSearched) yield* this.search(victim);
         yield* this.rob(victim, level, thieves);
@@ -94,10 +109,10 @@ export class Round {
   }
 
   private victims(loads: Loads): Victim[] {
-    const { cluster, rules } = this.parts;
+    const { cluster, rules, order = lastFirst } = this.parts;
     this.unitsLeft -= cluster.workers.size;
     const chosen = [...stuck(cluster, loads), ...rules.victims(cluster, loads)];
-    return chosen.map((load) => new Victim(load));
+    return chosen.map((load) => new Victim(load, order));
   }
 
   private *search(victim: Victim): Generator<undefined, void> {

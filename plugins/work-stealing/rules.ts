@@ -48,7 +48,9 @@ export class EagerRules implements StealRules {
   }
 
   mayPay(victim: Load, leastS: number, computeS: number): boolean {
-    return victim.isStuck || leastS + computeS <= victim.seconds - computeS / 2;
+    // Of a worker that is asked for more than it has, all threads together are below one of them.
+    if (victim.isStuck || leastS < 0) return true;
+    return leastS + computeS <= victim.seconds - computeS / 2;
   }
 
   pays({ victim, thief, computeS, thiefTransferS, victimTransferS }: Theft): boolean {

@@ -2,11 +2,18 @@ import { MinHeap, type ClusterView, type TaskView } from '../../core/api/index.t
 import { LEVEL_COUNT, levelOf } from './cost-levels.ts';
 import type { Load } from './loads.ts';
 
-/** Tasks of one level on one worker, the one that would run last on top. */
+/** Which of two tasks of one level is stolen first, as for a sort. Must not call two tasks equal. */
+export type TaskOrder = (a: TaskView, b: TaskView) => number;
+
+/** Tasks of one level on one worker, the one that is stolen first on top. */
 class Level {
-  readonly tasks = new MinHeap<TaskView>(lastFirst);
+  readonly tasks: MinHeap<TaskView>;
   /** Seconds that the shortest of them takes. */
   leastComputeS = Infinity;
+
+  constructor(order: TaskOrder) {
+    this.tasks = new MinHeap(order);
+  }
 }
 
 /** A worker from which tasks are stolen in a round, with what there is to steal. */
@@ -15,7 +22,10 @@ export class Victim {
   isSearched = false;
   private readonly levels: (Level | undefined)[] = new Array<undefined>(LEVEL_COUNT);
 
-  constructor(readonly load: Load) {}
+  constructor(
+    readonly load: Load,
+    private readonly order: TaskOrder,
+  ) {}
 
   level(level: number): Level | undefined {
     return this.levels[level];
@@ -27,7 +37,7 @@ export class Victim {
     if (isSpared(task.prefix.name, costs, spared)) return;
     const index = levelOf(task, costs);
     if (index === undefined) return;
-    const level = (this.levels[index] ??= new Level());
+    const level = (this.levels[index] ??= new Level(this.order));
     const computeS = task.prefix.durationEstimateS;
     if (computeS < level.leastComputeS) level.leastComputeS = computeS;
     level.tasks.push(task);
@@ -57,7 +67,7 @@ function isSpared(
 }
 
 /** By descending priority: what would run soon is not worth moving, and may have begun by then. */
-function lastFirst(a: TaskView, b: TaskView): number {
+export function lastFirst(a: TaskView, b: TaskView): number {
   const user = b.negatedUserPriority - a.negatedUserPriority;
   if (user !== 0) return user;
   const generation = b.generation - a.generation;

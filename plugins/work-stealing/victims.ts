@@ -14,12 +14,20 @@ const SORTED_MAX = 20;
  */
 export function saturatedOrBusiest(cluster: ClusterView, loads: Loads): Load[] {
   const victims: Load[] = [];
-  for (const worker of cluster.saturated) {
-    const load = loads.of(worker);
-    if (isBusy(load)) victims.push(load);
-  }
-  if (victims.length === 0) return busy(cluster, loads).sort(bySeconds).slice(0, BUSIEST);
+  for (const worker of cluster.saturated) victims.push(loads.of(worker));
+  if (victims.length === 0) return busiest(cluster, loads);
   return victims.length < SORTED_MAX ? victims.sort(bySeconds) : victims;
+}
+
+/**
+ * Of the few with the most work ahead those that are busy and do not steal. A worker that only runs
+ * long tasks takes the place of one with a queue, as in Dask. O(workers log workers).
+ */
+function busiest({ running }: ClusterView, loads: Loads): Load[] {
+  const found: Load[] = [];
+  for (const worker of running) found.push(loads.of(worker));
+  const first = found.sort(bySeconds).slice(0, BUSIEST);
+  return first.filter((load) => !load.isThief && isBusy(load));
 }
 
 /** All that have tasks waiting, those first whose threads have the most ahead. O(workers). */

@@ -1,5 +1,6 @@
 import type { Outbox } from '../../core/kernel/outbox.ts';
 import type { WorkerState } from '../../core/state/worker.ts';
+import type { TaskView } from '../../core/api/index.ts';
 import { Balancer } from '../../plugins/work-stealing/balancer.ts';
 import { EagerRules } from '../../plugins/work-stealing/rules.ts';
 import { runTrace } from './decide-traces.ts';
@@ -57,6 +58,13 @@ export function runStealing(trace: StealTrace): CaseResult {
   }
 }
 
+/** An answer of the recording; without a key, one that it leaves out. */
+interface Answer {
+  readonly key?: string;
+  readonly state?: string | null;
+  readonly stale?: boolean;
+}
+
 interface Asked {
   readonly key: string;
   readonly runId: number;
@@ -79,11 +87,13 @@ class StealReplay {
     this.balancer = new Balancer({
       cluster: () => kernel.cluster,
       rules: new EagerRules(),
-      spared: new Set(),
-      enact: (wishes) => {
+      // What Dask 2022.12.1 never steals, and the order in which recordings go through a set.
+      spared: new Set(['split-shuffle']),
+      order: byKey,
+      enact: (wishes, victims) => {
         const before = kernel.cluster.stealsInFlight;
         const stimulusId = `steal-${++this.count}`;
-        this.collect(kernel.handle({ op: 'steal-tasks', wishes, stimulusId }, nowMs));
+        this.collect(kernel.handle({ op: 'steal-tasks', wishes, victims, stimulusId }, nowMs));
         const grown = kernel.cluster.stealsInFlight - before;
         if (grown !== wishes.length) throw new Error(`${wishes.length} wishes, ${grown} in flight`);
       },
@@ -102,12 +112,12 @@ class StealReplay {
 
   apply(stimulus: TraceStimulus): void {
     if (stimulus.op === 'balance') this.balance();
-    else if (stimulus.op === 'stealResponse') this.answer(stimulus.stale === true);
+    else if (stimulus.op === 'stealResponse') this.answer(stimulus);
     else this.trace.apply(stimulus);
   }
 
   end(): void {
-    while (this.areAllAnswered && this.asked.length > 0) this.answer(false);
+    while (this.areAllAnswered && this.asked.length > 0) this.answer({});
   }
 
   private balance(): void {
@@ -116,13 +126,15 @@ class StealReplay {
     this.balancer.runOnce();
   }
 
-  /** What was asked for first is answered for first. */
-  private answer(isStale: boolean): void {
-    const [first] = this.asked;
+  /** What the recording answers for; when that was not asked for, what was asked for first. */
+  private answer({ key: recorded, state, stale: isStale = false }: Answer): void {
+    const index = this.asked.findIndex((asked) => asked.key === recorded);
+    const first = this.asked[Math.max(0, index)];
     if (first === undefined) return;
-    if (!isStale) this.asked.shift();
+    if (!isStale) this.asked.splice(Math.max(0, index), 1);
     const { kernel, nowMs } = this.trace;
     const { key, runId, worker } = first;
+    const assumed = this.running?.has(key) === true ? 'executing' : 'ready';
     this.collect(
       kernel.handle(
         {
@@ -130,7 +142,7 @@ class StealReplay {
           worker: worker.address,
           keys: [key],
           runIds: [isStale ? runId - 1 : runId],
-          states: [this.running?.has(key) === true ? 'executing' : 'ready'],
+          states: [index < 0 || state === undefined ? assumed : (state ?? 'released')],
           stimulusId: `answer-${++this.count}`,
         },
         nowMs,
@@ -158,6 +170,10 @@ class StealReplay {
       });
     }
   }
+}
+
+function byKey(a: TaskView, b: TaskView): number {
+  return a.key < b.key ? -1 : 1;
 }
 
 interface Prioritised {

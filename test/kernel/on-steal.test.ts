@@ -178,6 +178,69 @@ describe('the answer', () => {
   });
 });
 
+describe('who counts as idle or saturated while tasks are asked for', () => {
+  const addresses = (workers: Iterable<{ name: string }>): string[] =>
+    [...workers].map(({ name }) => name).sort();
+
+  /** All four tasks that prefer w1 are asked for; returns their keys. */
+  const askForFour = (env: SchedulerEnv): string[] => {
+    const keys = ['a', 'b', 'c', 'd'];
+    const wish = { victim: 'tcp://w1:1', thief: 'tcp://w2:1', victimS: 0.5, thiefS: 0.5 };
+    env.send({ op: 'steal-tasks', wishes: keys.map((key) => ({ key, ...wish })) });
+    return keys;
+  };
+
+  it('the victim is judged without what is asked of it, at once', () => {
+    const env = loaded();
+    env.addWorker('w3');
+    env.submit(
+      Object.fromEntries(['e', 'f', 'g'].map((key) => [key, { workers: ['tcp://w1:1'] }])),
+    );
+    expect(addresses(env.cluster.saturated)).toEqual(['w1']);
+    askForFour(env);
+    expect(addresses(env.cluster.saturated)).toEqual([]);
+  });
+
+  it('a victim that was only looked at is judged anew too', () => {
+    const env = loaded();
+    env.submit(
+      Object.fromEntries(['e', 'f', 'g'].map((key) => [key, { workers: ['tcp://w1:1'] }])),
+    );
+    expect(addresses(env.cluster.saturated)).toEqual([]);
+    // The average per thread has fallen since.
+    for (const name of ['w3', 'w4', 'w5']) env.addWorker(name);
+    expect(addresses(env.cluster.saturated)).toEqual([]);
+    env.send({ op: 'steal-tasks', wishes: [], victims: ['tcp://w1:1', 'tcp://gone:1'] });
+    expect(addresses(env.cluster.saturated)).toEqual(['w1']);
+  });
+
+  it('a victim that is asked for more than it has counts with what it has', () => {
+    const env = loaded();
+    const wish = { victim: 'tcp://w1:1', thief: 'tcp://w2:1', victimS: 100, thiefS: 1 };
+    env.send({ op: 'steal-tasks', wishes: [{ key: 'b', ...wish }] });
+    expect(env.worker('w1').inFlightS).toBe(-100);
+    expect(addresses(env.cluster.idle)).toEqual(['w2']);
+  });
+
+  it('after a refusal victim and thief count with what they have', () => {
+    const env = loaded();
+    env.addWorker('w3');
+    env.submit(
+      Object.fromEntries(['e', 'f', 'g'].map((key) => [key, { workers: ['tcp://w1:1'] }])),
+    );
+    const keys = askForFour(env);
+    expect(addresses(env.cluster.saturated)).toEqual([]);
+    env.send({
+      op: 'steal-response',
+      worker: 'tcp://w1:1',
+      keys,
+      runIds: keys.map((key) => env.task(key).runId),
+      states: keys.map(() => 'executing'),
+    });
+    expect(addresses(env.cluster.saturated)).toEqual(['w1']);
+  });
+});
+
 describe('what happens in between', () => {
   it('a response about another assignment, or from another worker, has no effect', () => {
     const env = loaded();

@@ -33,9 +33,9 @@ export class StealEnv extends SchedulerEnv {
       cluster: () => this.cluster,
       rules,
       spared: new Set(spared),
-      enact: (wishes) => {
+      enact: (wishes, victims) => {
         this.enacted.push(wishes);
-        this.send({ op: 'steal-tasks', wishes });
+        this.send({ op: 'steal-tasks', wishes, victims });
       },
     });
     this.client();

@@ -1,0 +1,114 @@
+"""What cases share: marks, errors as values, and values that can be compared as JSON."""
+
+import dataclasses
+import datetime
+import importlib
+import math
+import re
+
+import distributed
+
+VERSION = tuple(int(part) for part in re.findall(r"\d+", distributed.__version__)[:3])
+DIGITS = 9  # Significant ones: sums are taken in another order from run to run.
+
+
+class Skip(Exception):
+    """The case cannot run with this Python; the message says why."""
+
+
+def slow(case):
+    """Marks a case that `--quick` leaves out."""
+    case.slow = True
+    return case
+
+
+def differs(why):
+    """Marks a case whose result differs from the stock scheduler's on purpose."""
+
+    def mark(case):
+        case.differs = why
+        return case
+
+    return mark
+
+
+def since(*version):
+    """Marks a case for this release of distributed and later ones."""
+
+    def mark(case):
+        case.since = version
+        return case
+
+    return mark
+
+
+def needs(name):
+    """The module of this name. Skips the case when it cannot be imported."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise Skip(f"{name} is not installed") from None
+
+
+def failure(function, *args, **kwargs):
+    """The type and text of the error that a call raises."""
+    try:
+        value = function(*args, **kwargs)
+    except Exception as error:
+        return described(error)
+    raise AssertionError(f"no error was raised, the value is {value!r}")
+
+
+def described(error):
+    return [type(error).__name__, scrubbed(str(error))]
+
+
+def scrubbed(text):
+    """A text without what differs from run to run: addresses, identifiers, durations, places in memory."""
+    text = re.sub(r"(tcp|inproc)://[\w.:-]+", "ADDRESS", text)
+    text = re.sub(r"0x[0-9a-f]+", "0xID", text)
+    text = re.sub(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "UUID", text)
+    text = re.sub(r"\b[0-9a-f]{32}\b", "HASH", text)
+    return re.sub(r"\d+\.\d+ ?(s|ms|us)\b", "TIME", text)
+
+
+def plain(value):
+    """A value of JSON that is equal for equal values."""
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, str):
+        return scrubbed(value)
+    if isinstance(value, float):
+        return plain_float(value)
+    if isinstance(value, dict):
+        return {scrubbed(str(key)): plain(value[key]) for key in sorted(value, key=str)}
+    if isinstance(value, (set, frozenset)):
+        return sorted((plain(item) for item in value), key=str)
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return plain(dataclasses.asdict(value))
+    if isinstance(value, (datetime.datetime, datetime.timedelta)):
+        return str(value)
+    if hasattr(value, "to_dict"):  # A table, or a column of one.
+        return {"type": type(value).__name__, "values": plain(value.to_dict())}
+    if hasattr(value, "tolist"):  # An array, or a number of NumPy.
+        return plain(value.tolist())
+    return scrubbed(repr(value))
+
+
+def plain_float(value):
+    if math.isnan(value) or math.isinf(value):
+        return str(value)
+    rounded = float(f"{value:.{DIGITS}g}")
+    return 0.0 if abs(rounded) < 1e-12 else rounded
+
+
+def names(client):
+    """The names of the workers by their addresses."""
+    workers = client.scheduler_info()["workers"]
+    return {address: facts["name"] for address, facts in workers.items()}
+
+
+def address_of(client, name):
+    return next(address for address, found in names(client).items() if found == name)

@@ -101,7 +101,7 @@ def case_run_a_coroutine(client):
     async def later(dask_worker=None):
         return dask_worker.name
 
-    return sorted(client.run(later).values()), client.run(inc, 3, wait=False)
+    return sorted(client.run(later).values())
 
 
 def case_run_on_scheduler(client):
@@ -181,7 +181,7 @@ def case_dump(client):
     f = client.submit(inc, 1, key="dumped")
     f.result()
     name, dump = dumped(client)
-    task = dump["scheduler", "tasks"]["dumped"]
+    task = dump["scheduler"]["tasks"]["dumped"]
     return (
         name,
         task["state"],
@@ -222,11 +222,6 @@ def case_memory_sampler(client):
 
 def case_worker_service_and_dashboard(client):
     return type(client.dashboard_link).__name__, re.sub(r"[\d.]+:\d+", "HOST", str(client.scheduler.address)), client.status
-
-
-@slow
-def case_benchmark_of_hardware(client):
-    return sorted(client.benchmark_hardware())
 
 
 def case_representations(client):

@@ -298,7 +298,7 @@ def case_many_small(client):
 
 @slow
 def case_thousands(client):
-    futures = client.map(inc, range(3000), pure=False)
+    futures = client.map(inc, range(1200), pure=False)
     return client.submit(sum, futures).result()
 
 

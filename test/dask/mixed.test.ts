@@ -215,6 +215,22 @@ describe.skipIf(found === undefined)(`a Dask worker and a Node worker${skipReaso
     expect(await client.submit(first, pair).result()).toBe(1);
   });
 
+  it('a plugin that a Node client registers is set up on Node workers; those of Dask go without it', async () => {
+    const use = fileURLToPath(new URL('../worker/fixtures/worker-plugins.mjs', import.meta.url));
+    const registered = await client.registerWorkerPlugin({
+      use,
+      name: 'steps',
+      options: { label: 'm' },
+    });
+    expect(registered).toBe('steps');
+    const sum = client.submit(add, 30, 1);
+    expect(await client.submit(sqrt, client.submit(add, sum, 5)).result()).toBe(6);
+    const events = (await client.getEvents('news')).map(({ message }) => message);
+    expect(events).toContainEqual({ label: 'm', results: expect.arrayContaining([sum.key]) });
+    await client.unregisterWorkerPlugin('steps');
+    expect(await client.submit(sqrt, 49).result()).toBe(7);
+  });
+
   it('queues and published data sets pass plain data between the clients, queues futures, too', async () => {
     const sum = client.submit(add, 20, 1);
     const given = client.queue('to-python');

@@ -6,6 +6,7 @@ import {
 import type { CreateSchedulerOptions, Scheduler } from '../../core/compose/scheduler.ts';
 import { builtins } from '../../plugins/builtin.ts';
 import { SystemClock } from '../clock/index.ts';
+import { ForeignCallers } from './foreign-callers.ts';
 import { textLogger } from './text-log.ts';
 import { watchScheduler } from './watch-scheduler.ts';
 
@@ -19,8 +20,16 @@ export type SchedulerOptions = Omit<CreateSchedulerOptions, 'builtins' | 'clock'
  * Makes a scheduler that knows what is built in. It does not listen yet.
  * @throws YardmasterError `ERR_CONFIG`, `ERR_PLUGIN_LOAD`, `ERR_PLUGIN_SETUP`, `ERR_SLOT`
  */
-export function createScheduler(options: SchedulerOptions = {}): Promise<Scheduler> {
-  return createBareScheduler({ clock: new SystemClock(), ...options, builtins });
+export async function createScheduler(options: SchedulerOptions = {}): Promise<Scheduler> {
+  const { log = textLogger('scheduler'), clock = new SystemClock() } = options;
+  const callers = new ForeignCallers(clock, log);
+  const scheduler = await createBareScheduler({
+    ...options,
+    clock,
+    builtins: { ...builtins, tcp: () => callers.tcp() },
+  });
+  callers.scheduler = scheduler;
+  return scheduler;
 }
 
 /**

@@ -15,7 +15,10 @@ import { FRAME_BYTES_MAX, MsgpackCodec } from '../codec-msgpack/index.ts';
 import { formatAddress, parseAddress, reachableHost } from './address.ts';
 import { type ConnectionServices, TcpConnection } from './connection.ts';
 import { asError, connectError, connectTimeoutError, listenError, silentError } from './errors.ts';
+import { type AnswerForeignCaller, SILENCE_MS, tellApart } from './foreign-callers.ts';
 import { TurnEnd } from './turn-end.ts';
+
+export type { AnswerForeignCaller, ForeignCaller } from './foreign-callers.ts';
 
 export interface TcpOptions {
   /** Largest frame, and so message, in bytes, in both directions. Default 1 GiB, at most 4 GiB - 1. */
@@ -53,10 +56,15 @@ export class TcpTransport implements Transport {
   private readonly host: string;
   private readonly contactHost: string | undefined;
 
-  /** @param clock - for time-outs only */
+  /**
+   * @param clock - for time-outs only
+   * @param onForeign - takes over callers of listeners that speak Dask's protocol, or that wait for the
+   *   listener to speak first. Default: they are refused as all others.
+   */
   constructor(
     private readonly clock: Clock,
     options: TcpOptions = {},
+    private readonly onForeign?: AnswerForeignCaller,
   ) {
     this.services = {
       clock,
@@ -77,7 +85,13 @@ export class TcpTransport implements Transport {
   ): Promise<Listener> {
     const target = parseAddress(address, this.host);
     const server = createServer(SOCKET_OPTIONS, (socket) => {
-      this.accept(socket, accept);
+      const peer = addressOf(socket);
+      const { clock, onForeign } = this;
+      const onOurs = (): void => {
+        this.accept(socket, peer, accept);
+      };
+      if (onForeign === undefined) onOurs();
+      else tellApart(socket, peer, clock, { onForeign, onOurs });
     });
     await new Promise<void>((resolve, reject) => {
       server.once('error', (cause) => {
@@ -99,16 +113,32 @@ export class TcpTransport implements Transport {
     open: (connection: Connection) => ConnectionHandlers,
     { timeoutMs = this.connectTimeoutMs }: { readonly timeoutMs?: number } = {},
   ): Promise<Connection> {
+    const startMs = this.clock.nowMs();
     try {
       return await this.connectOurs(address, open, timeoutMs);
     } catch (error) {
-      if (!YardmasterError.is(error, 'ERR_PROTOCOL') || error.data['seems'] !== 'Dask') throw error;
-      const { connectDaskPeer } = await import('../dask-wire/border/dask-peer.ts');
-      const options = { clock: this.clock, timeoutMs, refusal: error };
-      return connectDaskPeer(address, open, options).catch(() => {
-        throw error;
-      });
+      if (!isFromDask(error)) throw error;
+      // A listener of ours takes a caller that was silent, because its process stood still, for a peer of Dask.
+      const mayBeOurs = this.clock.nowMs() - startMs >= SILENCE_MS / 2;
+      if (!mayBeOurs) return this.connectDask(address, open, { timeoutMs, refusal: error });
     }
+    try {
+      return await this.connectOurs(address, open, timeoutMs);
+    } catch (error) {
+      if (!isFromDask(error)) throw error;
+      return this.connectDask(address, open, { timeoutMs, refusal: error });
+    }
+  }
+
+  private async connectDask(
+    address: string,
+    open: (connection: Connection) => ConnectionHandlers,
+    options: { readonly timeoutMs: number; readonly refusal: YardmasterError },
+  ): Promise<Connection> {
+    const { connectDaskPeer } = await import('../dask-wire/border/dask-peer.ts');
+    return connectDaskPeer(address, open, { clock: this.clock, ...options }).catch(() => {
+      throw options.refusal;
+    });
   }
 
   private connectOurs(
@@ -154,8 +184,11 @@ export class TcpTransport implements Transport {
     });
   }
 
-  private accept(socket: Socket, accept: (connection: Connection) => ConnectionHandlers): void {
-    const peer = formatAddress({ host: socket.remoteAddress ?? '?', port: socket.remotePort ?? 0 });
+  private accept(
+    socket: Socket,
+    peer: string,
+    accept: (connection: Connection) => ConnectionHandlers,
+  ): void {
     const { connectTimeoutMs } = this;
     const timer = this.clock.setTimer(connectTimeoutMs, () => {
       if (!connection.isIntroduced) connection.fail(silentError(connectTimeoutMs));
@@ -180,6 +213,14 @@ const NOBODY: ConnectionHandlers = {
   onMessages: () => undefined,
   onClose: () => undefined,
 };
+
+function isFromDask(error: unknown): error is YardmasterError {
+  return YardmasterError.is(error, 'ERR_PROTOCOL') && error.data['seems'] === 'Dask';
+}
+
+function addressOf({ remoteAddress = '?', remotePort = 0 }: Socket): string {
+  return formatAddress({ host: remoteAddress, port: remotePort });
+}
 
 /** What `connect` says when the connection ended before the peer introduced itself. */
 function beforeOpenError(address: string, error: Error | undefined): Error {

@@ -49,6 +49,11 @@ export function checkPreamble(received: Uint8Array): number | undefined {
 /** In the first message of Dask there are one or two. */
 const DASK_FRAMES_MAX = 16;
 
+/** Whether a peer whose first bytes are these seems to speak Dask's protocol. */
+export function seemsDask(firstBytes: Uint8Array): boolean {
+  return isDask(latin1(firstBytes.subarray(0, PREAMBLE_BYTES_MAX)));
+}
+
 /**
  * A message of Dask begins with its length, less than 64 KiB for the first one, and the number of its
  * frames, which are few: little-endian integers of 64 bits.
@@ -96,7 +101,7 @@ function adviceFor(protocol: string): string {
     case 'TLS':
       return 'use plain tcp:// here, or put the TLS end in front of it';
     case 'Dask':
-      return 'workers and clients of Dask need an adapter that speaks its protocol';
+      return 'use the address at which its process speaks the protocol of Yardmaster; peers of Dask themselves connect to the address that the plugin "dask" opens';
     default:
       return 'check host and port';
   }

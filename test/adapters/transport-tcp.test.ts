@@ -5,6 +5,7 @@ import { encode as encodeMsgpack } from '@msgpack/msgpack';
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { SystemClock, VirtualClock } from '../../adapters/clock/index.ts';
+import type { ForeignCaller } from '../../adapters/transport-tcp/foreign-callers.ts';
 import { GOODBYE } from '../../adapters/transport-tcp/framing.ts';
 import { tcp, type TcpOptions, TcpTransport } from '../../adapters/transport-tcp/index.ts';
 import { PREAMBLE } from '../../adapters/transport-tcp/preamble.ts';
@@ -392,6 +393,21 @@ describe('connect', () => {
     return `tcp://127.0.0.1:${(address as { port: number }).port}`;
   }
 
+  it('tries again when the caller stood still for so long that it was taken for a peer of Dask', async () => {
+    const clock = new VirtualClock();
+    let count = 0;
+    const address = await foreign((socket) => {
+      count++;
+      if (count === 1) {
+        clock.advance(1000);
+        socket.write(Buffer.from(BigUint64Array.of(84n, 1n, 68n).buffer));
+      } else socket.write(PREAMBLE);
+    });
+    const connection = await connectTo(address, {}, clock);
+    expect(count).toBe(2);
+    connection.abort(new Error('the test is over'));
+  });
+
   it('says that it was refused, where, and what to do', async () => {
     await expect(connectTo('tcp://127.0.0.1:1')).rejects.toMatchObject({
       code: 'ERR_CONNECT',
@@ -545,6 +561,95 @@ describe('addresses', () => {
       code: 'ERR_CONNECT',
       message: expect.stringContaining('another process listens there (EADDRINUSE)') as string,
     });
+  });
+});
+
+describe('a listener with a handler of foreign callers', () => {
+  /** The first bytes of a message of Dask: its length, then one frame of 68 bytes. */
+  const DASK = Buffer.from(BigUint64Array.of(84n, 1n, 68n).buffer);
+
+  async function open(clock: Clock): Promise<{
+    readonly port: number;
+    readonly address: string;
+    readonly foreign: ForeignCaller[];
+    readonly ends: End[];
+    next(): Promise<void>;
+  }> {
+    const foreign: ForeignCaller[] = [];
+    const ends: End[] = [];
+    const waiters: (() => void)[] = [];
+    const wake = (): void => {
+      for (const resolve of waiters.splice(0)) resolve();
+    };
+    const transport = new TcpTransport(clock, {}, (caller) => {
+      foreign.push(caller);
+      cleanups.push(() => caller.socket.destroy());
+      wake();
+    });
+    const listener = await transport.listen('tcp://127.0.0.1:0', (connection) => {
+      const end = new End(connection);
+      ends.push(end);
+      wake();
+      return end;
+    });
+    cleanups.push(() => void listener.close());
+    const port = Number(listener.address.split(':').at(-1));
+    const next = (): Promise<void> => new Promise<void>((resolve) => waiters.push(resolve));
+    return { port, address: listener.address, foreign, ends, next };
+  }
+
+  function call(port: number): Socket {
+    const socket = connectSocket({ port, host: '127.0.0.1' });
+    socket.on('error', () => undefined);
+    cleanups.push(() => socket.destroy());
+    return socket;
+  }
+
+  it('hands over a caller that speaks Dask, with all of its bytes and before it was sent any', async () => {
+    const { port, foreign, next, ends } = await open(new SystemClock());
+    const socket = call(port);
+    const handed = next();
+    socket.write(DASK);
+    await handed;
+    const [caller] = foreign;
+    expect(caller).toMatchObject({ protocol: 'Dask', peerAddress: expect.any(String) as string });
+    const data = once(caller!.socket, 'data');
+    caller!.socket.resume();
+    const [bytes] = (await data) as [Buffer];
+    expect(bytes).toEqual(DASK);
+    caller!.socket.end('answer');
+    expect(String((await once(socket, 'data'))[0])).toBe('answer');
+    expect(ends).toEqual([]);
+  });
+
+  it('hands over a caller that is silent for a second', async () => {
+    const clock = new VirtualClock();
+    const { port, foreign, next } = await open(clock);
+    const handed = next();
+    const socket = call(port);
+    await once(socket, 'connect');
+    // The timer starts when the listener accepts.
+    while (foreign.length === 0) {
+      await tick();
+      clock.advance(100);
+    }
+    await handed;
+    expect(foreign[0]!.protocol).toBeUndefined();
+    expect(clock.nowMs()).toBeGreaterThanOrEqual(1000);
+  });
+
+  it('serves callers of ours, and refuses other protocols as before', async () => {
+    const { port, address, foreign, ends } = await open(new SystemClock());
+    const connection = await new TcpTransport(new SystemClock()).connect(address, deaf);
+    connection.send({ n: 1 });
+    await ends[0]!.until(() => ends[0]!.messages.length === 1);
+    await connection.close();
+    const socket = call(port);
+    socket.write('GET / HTTP/1.1\r\n\r\n');
+    socket.resume();
+    await once(socket, 'close');
+    expect(await ends[1]!.end()).toMatchObject({ code: 'ERR_PROTOCOL', data: { seems: 'HTTP' } });
+    expect(foreign).toEqual([]);
   });
 });
 

@@ -226,7 +226,10 @@ describe.skipIf(found === undefined)(`a Dask worker and a Node worker${skipReaso
     const sum = client.submit(add, 30, 1);
     expect(await client.submit(sqrt, client.submit(add, sum, 5)).result()).toBe(6);
     const events = (await client.getEvents('news')).map(({ message }) => message);
-    expect(events).toContainEqual({ label: 'm', results: expect.arrayContaining([sum.key]) });
+    expect(events).toContainEqual({
+      label: 'm',
+      results: expect.arrayContaining([sum.key]) as unknown,
+    });
     await client.unregisterWorkerPlugin('steps');
     expect(await client.submit(sqrt, 49).result()).toBe(7);
   });

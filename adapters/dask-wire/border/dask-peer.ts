@@ -14,6 +14,7 @@ import { refusalBytes, serialise } from '../../tasks/index.ts';
 import { Opaque } from '../codec/index.ts';
 import type { Comm } from '../comm.ts';
 import { CommPool } from '../comm-pool.ts';
+import { OWN_ADDRESSES } from '../wrong-port.ts';
 import { PythonError } from '../py-errors.ts';
 import { asList, entriesOf, isFields } from '../values.ts';
 import { readValue } from './read-value.ts';
@@ -114,8 +115,18 @@ class DaskPeer implements Connection {
   private value(method: string, parameters: WireMessage): unknown {
     if (method === 'get-data') return this.getData(parameters);
     if (method !== 'hello') throw this.unanswered(method);
-    if (parameters['role'] !== 'peer') throw this.options.refusal;
+    if (parameters['role'] !== 'peer') return this.refuse();
     return { protocol: PROTOCOL, version: VERSION, serverId: this.peerAddress };
+  }
+
+  /** A scheduler of ours that listens for Dask here tells where it listens for peers of ours. */
+  private async refuse(): Promise<never> {
+    const { peerAddress, pool, options } = this;
+    const answer = await pool
+      .call(peerAddress, OWN_ADDRESSES, {}, { timeoutMs: options.timeoutMs })
+      .catch(() => undefined);
+    const addresses = asList(answer)?.map(String);
+    throw addresses === undefined ? options.refusal : wrongPortError(peerAddress, addresses);
   }
 
   private async getData({ keys, mayBeBusy }: WireMessage): Promise<GetDataReply> {
@@ -137,6 +148,18 @@ class DaskPeer implements Connection {
       { method, worker: this.peerAddress },
     );
   }
+}
+
+function wrongPortError(address: string, addresses: readonly string[]): YardmasterError {
+  const advice =
+    addresses.length === 0
+      ? 'this scheduler has no address for them: it listens for Dask only'
+      : `connect to ${addresses.join(' or ')}`;
+  return new YardmasterError(
+    'ERR_PROTOCOL',
+    `${address} is where the scheduler listens for workers and clients of Dask, not for those of Yardmaster; ${advice}`,
+    { address, seems: 'Dask', addresses },
+  );
 }
 
 async function ask(comm: Comm, keys: readonly string[]): Promise<WireMessage> {

@@ -1,6 +1,7 @@
 import type { DaskContext, DaskWorker, Fields, RpcTable } from '../context.ts';
 import { hostOf } from '../translate-from-worker.ts';
 import { isFields, numberIn } from '../values.ts';
+import { OWN_ADDRESSES } from '../wrong-port.ts';
 import { workerOf } from './calls.ts';
 
 /** What clients know of a worker. */
@@ -33,6 +34,11 @@ export const IDENTITY: RpcTable = {
     const { n_workers: limit } = request;
     const count = typeof limit === 'number' && limit >= 0 ? limit : Infinity;
     return schedulerIdentity(context, count);
+  },
+  // Workers and clients of ours that connect to the address for Dask ask this.
+  [OWN_ADDRESSES]: async (_request, { plugin }) => {
+    const { addresses } = (await plugin.run('identity')) as { readonly addresses: unknown };
+    return addresses;
   },
   echo: ({ data }) => data,
   host_info: (_request, context) => hostInfo(context),

@@ -185,12 +185,15 @@ export const OWN_STIMULI: Readonly<Record<string, object>> = {
     worker: key,
     status: { type: 'string', enum: ['running', 'paused', 'closing-gracefully'] },
   }),
-  'steal-tasks': object({
-    wishes: {
-      type: 'array',
-      items: object({ key, victim: key, thief: key, victimS: finite, thiefS: finite }),
+  'steal-tasks': object(
+    {
+      wishes: {
+        type: 'array',
+        items: object({ key, victim: key, thief: key, victimS: finite, thiefS: finite }),
+      },
     },
-  }),
+    { victims: texts },
+  ),
   'set-restrictions': object({
     changes: {
       type: 'array',

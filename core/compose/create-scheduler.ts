@@ -1,6 +1,11 @@
 import { dirname } from 'node:path';
 import type { Logger } from '../api/plugin.ts';
-import { type LoadedConfig, loadConfigFile, loadConfigObject } from '../config/load.ts';
+import {
+  type LoadedConfig,
+  type ReadConfig,
+  readConfigFile,
+  readConfigObject,
+} from '../config/load.ts';
 import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
 import { checkWorkerExtensions } from './check-worker-extensions.ts';
 import { ProblemList } from './problem-list.ts';
@@ -22,8 +27,23 @@ export type { TransportInput } from './transport-table.ts';
 export async function createScheduler(options: CreateSchedulerOptions): Promise<Scheduler> {
   const loaded = await loadConfig(options);
   const host = new SchedulerHost(loaded, { ...options, log: options.log ?? stderrLogger() });
+  if (loaded.error !== undefined) await refuse(loaded.error, loaded, host);
   await host.boot();
   return host;
+}
+
+/** Throws all that is wrong: the configuration itself, and what its valid parts name. */
+async function refuse(error: Error, { origin }: LoadedConfig, host: SchedulerHost): Promise<void> {
+  const problems = new ProblemList(origin);
+  await problems.attempt(undefined, () => {
+    throw error;
+  });
+  try {
+    await problems.attempt(undefined, () => host.load());
+  } finally {
+    await host.close();
+  }
+  problems.throwIfAny();
 }
 
 /**
@@ -37,6 +57,9 @@ export async function checkConfig(options: CreateSchedulerOptions): Promise<stri
   const host = new SchedulerHost(loaded, { ...options, log });
   try {
     const problems = new ProblemList(loaded.origin);
+    await problems.attempt(undefined, () => {
+      if (loaded.error !== undefined) throw loaded.error;
+    });
     await problems.attempt(undefined, () => host.load());
     await problems.attempt(undefined, () =>
       checkWorkerExtensions(loaded, { clock: options.clock, log }),
@@ -51,20 +74,20 @@ export async function checkConfig(options: CreateSchedulerOptions): Promise<stri
 }
 
 /**
- * The configuration that {@link createScheduler} would use, checked.
- * @throws YardmasterError `ERR_CONFIG` with every problem
+ * The configuration that {@link createScheduler} would use, with what is wrong with it.
+ * @throws YardmasterError `ERR_CONFIG` when it cannot be read
  */
-export async function loadConfig({
+async function loadConfig({
   config,
   configFile,
   layers,
-}: Pick<CreateSchedulerOptions, 'config' | 'configFile' | 'layers'>): Promise<LoadedConfig> {
-  if (typeof config === 'string') return loadConfigFile(config, layers);
+}: Pick<CreateSchedulerOptions, 'config' | 'configFile' | 'layers'>): Promise<ReadConfig> {
+  if (typeof config === 'string') return readConfigFile(config, layers);
   if (config !== undefined || configFile === undefined) {
     const folder = configFile === undefined ? undefined : dirname(configFile);
-    return loadConfigObject(config ?? {}, folder, layers);
+    return readConfigObject(config ?? {}, folder, layers);
   }
-  return loadConfigFile(configFile, layers);
+  return readConfigFile(configFile, layers);
 }
 
 /** Warnings and errors, one line each. */

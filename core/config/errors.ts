@@ -25,6 +25,8 @@ export interface ConfigOrigin {
   /** As people know it; undefined when the configuration was given in code. */
   readonly file: string | undefined;
   locate(at: readonly Segment[], aboutKey?: boolean): Position | undefined;
+  /** Where a part was written, when items of lists have moved since; default: where it is. */
+  writtenAt?(at: readonly Segment[]): readonly Segment[];
 }
 
 /** A configuration that was given in code. */
@@ -42,7 +44,8 @@ export function pathText(at: readonly Segment[]): string {
 }
 
 /** One line: `cluster.yaml:4:14: scheduler.allowedFailures must be >= 0 (got -1)`. */
-export function problemLine({ at, message, aboutKey }: Problem, origin: ConfigOrigin): string {
+export function problemLine({ at: now, message, aboutKey }: Problem, origin: ConfigOrigin): string {
+  const at = origin.writtenAt?.(now) ?? now;
   const position = origin.locate(at, aboutKey);
   const place =
     position === undefined ? origin.file : `${origin.file}:${position.line}:${position.column}`;
@@ -59,7 +62,7 @@ export function configError(unordered: readonly Problem[], origin: ConfigOrigin)
     `the configuration has ${count}:\n${lines.map((line) => `  ${line}`).join('\n')}`,
     {
       problems: problems.map((problem, index) => ({
-        path: pathText(problem.at),
+        path: pathText(origin.writtenAt?.(problem.at) ?? problem.at),
         message: problem.message,
         line: lines[index],
       })),
@@ -70,7 +73,10 @@ export function configError(unordered: readonly Problem[], origin: ConfigOrigin)
 function inFileOrder(problems: readonly Problem[], origin: ConfigOrigin): readonly Problem[] {
   const placed = problems.map((problem) => ({
     problem,
-    place: origin.locate(problem.at, problem.aboutKey) ?? { line: 0, column: 0 },
+    place: origin.locate(origin.writtenAt?.(problem.at) ?? problem.at, problem.aboutKey) ?? {
+      line: 0,
+      column: 0,
+    },
   }));
   placed.sort((a, b) => a.place.line - b.place.line || a.place.column - b.place.column);
   return placed.map(({ problem }) => problem);

@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url';
 import { YardmasterError } from '../api/errors.ts';
 import { check, deepFreeze } from './check.ts';
 import { moveDaskPlaces } from './dask-places.ts';
-import { type ConfigOrigin, configError, IN_CODE } from './errors.ts';
+import { type ConfigOrigin, configError, IN_CODE, type Problem } from './errors.ts';
 import { normaliseEntries } from './entries.ts';
 import { type ConfigLayers, overlay } from './layers.ts';
 import { isPlainObject } from './prepare.ts';
@@ -16,6 +16,7 @@ import {
   schedulingProblems,
 } from './scheduling.ts';
 import type { Config, ConfigInput } from './types.ts';
+import { keepValidParts, originOf } from './valid-parts.ts';
 
 /** A checked configuration, and what later checks need to name places in it. */
 export interface LoadedConfig {
@@ -25,6 +26,12 @@ export interface LoadedConfig {
   readonly notes: readonly string[];
   /** Folder that relative `use` paths and packages are resolved from. */
   readonly folder: string;
+}
+
+/** What {@link readConfigFile} and {@link readConfigObject} return. */
+export interface ReadConfig extends LoadedConfig {
+  /** `ERR_CONFIG` with every problem; then the configuration is what is left without the invalid parts. */
+  readonly error: YardmasterError | undefined;
 }
 
 /**
@@ -37,6 +44,14 @@ export async function loadConfigFile(
   file: string,
   layers: ConfigLayers = {},
 ): Promise<LoadedConfig> {
+  return validOnly(await readConfigFile(file, layers));
+}
+
+/**
+ * As {@link loadConfigFile}, with the parts that are valid when there are problems.
+ * @throws YardmasterError `ERR_CONFIG` when the file cannot be read at all
+ */
+export async function readConfigFile(file: string, layers: ConfigLayers = {}): Promise<ReadConfig> {
   const path = resolve(file);
   const source = isModule(path) ? await importSource(file, path) : await readText(file, path);
   return { ...checkSource(source, layers), folder: dirname(path) };
@@ -53,13 +68,22 @@ export function loadConfigObject(
   folder: string = process.cwd(),
   layers: ConfigLayers = {},
 ): LoadedConfig {
+  return validOnly(readConfigObject(value, folder, layers));
+}
+
+/** As {@link loadConfigObject}, with the parts that are valid when there are problems. */
+export function readConfigObject(
+  value: ConfigInput,
+  folder: string = process.cwd(),
+  layers: ConfigLayers = {},
+): ReadConfig {
   return { ...checkSource({ value, origin: IN_CODE }, layers), folder: resolve(folder) };
 }
 
 function checkSource(
   { value, origin }: Source,
   { defaults, overrides }: ConfigLayers,
-): Omit<LoadedConfig, 'folder'> {
+): Omit<ReadConfig, 'folder'> {
   const { value: spelled, problems: twice } = normaliseScheduling(value ?? {});
   const { value: placed, problems: double } = moveDaskPlaces(spelled);
   const { value: own, problems: early } = normaliseEntries(placed);
@@ -67,12 +91,29 @@ function checkSource(
     overlay(normaliseEntries(defaults).value, own),
     normaliseEntries(overrides).value,
   );
-  const { value: checked, problems: late } = check(CONFIG_SCHEMA, normal);
-  const problems = [...twice, ...double, ...early, ...late];
-  if (problems.length === 0) problems.push(...schedulingProblems(checked as Config));
-  if (problems.length > 0) throw configError(problems, origin);
+  const problems = [...twice, ...double, ...early, ...problemsOf(normal)];
+  if (problems.length === 0) return { ...finished(normal, origin), error: undefined };
+  const valid = keepValidParts(normal, problems, problemsOf);
+  const error = configError(problems, origin);
+  return { ...finished(valid.value, originOf(valid, origin)), error };
+}
+
+/** What the schema says, and then what it cannot say. */
+function problemsOf(normal: unknown): readonly Problem[] {
+  const { value, problems } = check(CONFIG_SCHEMA, normal);
+  return problems.length > 0 ? problems : schedulingProblems(value as Config);
+}
+
+/** @param normal - without problems */
+function finished(normal: unknown, origin: ConfigOrigin): Omit<LoadedConfig, 'folder'> {
+  const { value } = check(CONFIG_SCHEMA, normal);
   const notes = schedulingNotes(normal, origin);
-  return { config: deepFreeze(applyScheduling(checked as Config)), origin, notes };
+  return { config: deepFreeze(applyScheduling(value as Config)), origin, notes };
+}
+
+function validOnly({ error, ...loaded }: ReadConfig): LoadedConfig {
+  if (error !== undefined) throw error;
+  return loaded;
 }
 
 /** The parser is loaded only for those who have a file: it is a tenth of the modules of a start. */

@@ -150,6 +150,41 @@ worker:
     expect(new Set(lines).size).toBe(lines.length);
   });
 
+  it('names what the schema refuses and what cannot be loaded in one run', async () => {
+    const config = write(`scheduler:
+  allowedFailures: -1
+  plugins:
+    - { us: ./extensions.mjs#Throws }
+    - { use: ./extensions.mjs#Throws, optoins: {} }
+    - { use: ./nowhere.mjs }
+worker:
+  thraeds: 4
+  plugins:
+    - { use: ./nothing.mjs, onError: crahs }
+`);
+    const log = new MemoryLog();
+    const checked = await messageOf(checkConfig({ config, log }));
+    const started = await messageOf(createScheduler({ config, log }));
+    const placesIn = (text: string): (string | undefined)[] =>
+      text
+        .split('\n')
+        .slice(1)
+        .map((line) => /cluster\.yaml:(\d+:\d+: [\w.[\]]+)/.exec(line)?.[1]);
+    const ofSchedulerAndSchema = [
+      '2:20: scheduler.allowedFailures',
+      '4:7: scheduler.plugins[0].use',
+      '4:9: scheduler.plugins[0].us',
+      '5:39: scheduler.plugins[1].optoins',
+      '8:3: worker.thraeds',
+      '10:38: worker.plugins[0].onError',
+      '5:14: scheduler.plugins[1].use',
+      '6:14: scheduler.plugins[2].use',
+    ];
+    expect(placesIn(started)).toEqual(ofSchedulerAndSchema);
+    expect(placesIn(checked)).toEqual([...ofSchedulerAndSchema, '10:14: worker.plugins[0].use']);
+    expect(checked).toContain('threw: no idea');
+  });
+
   it('lists the policies of the memory manager with their options', async () => {
     const config = write(`scheduler:
   activeMemoryManager:

@@ -78,7 +78,7 @@ export class NannyPlugins {
     made.self = self;
     await preloads.setUp();
     try {
-      for (const entry of options.plugins) await plugins.add(entry);
+      await plugins.addConfigured(options.plugins);
       return self;
     } catch (error) {
       await self.close();

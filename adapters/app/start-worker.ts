@@ -24,6 +24,7 @@ import { MemoryStore, removeAbandoned, SpillFolder } from '../store/index.ts';
 import type { ClusterReach } from '../tasks/index.ts';
 import { type Lifetime, limitLifetime } from './lifetime.ts';
 import { textLogger } from './text-log.ts';
+import { byScheme } from '../../core/compose/transport-table.ts';
 
 /** Part of the memory limit that tasks may leave behind in a thread before it collects that. */
 const TIDY_RATIO = 0.03;
@@ -254,7 +255,7 @@ async function transportsFor(
   clock: Clock,
 ): Promise<Map<string, Transport>> {
   const scheme = schemeOf(scheduler);
-  const transports = new Map(given.map((transport) => [transport.scheme, transport]));
+  const transports = byScheme(given);
   if (scheme === 'tcp' && !transports.has(scheme)) {
     const { tcp } = await import('../transport-tcp/index.ts');
     transports.set(scheme, tcp.create({ clock }, {}));

@@ -1,4 +1,3 @@
-import { YardmasterError } from '../api/errors.ts';
 import type { Builtins, UseEntry } from '../api/plugin.ts';
 import { type PolicySlots, SLOT_NAMES, type SlotName } from '../api/policies.ts';
 import type { Segment } from '../config/errors.ts';
@@ -11,6 +10,7 @@ import type { PluginResolver } from './plugin-resolver.ts';
 import { loadPolicy } from './policy-loader.ts';
 import type { PolicySlotTable } from './policy-slots.ts';
 import { ProblemList } from './problem-list.ts';
+import { UniqueNames } from './unique-names.ts';
 
 /** What decides when a configuration names nothing, and when a policy fails. */
 export const DEFAULT_POLICIES: Readonly<Record<SlotName, string>> = {
@@ -118,6 +118,7 @@ export async function loadBlueprints(
 ): Promise<Blueprint[]> {
   const blueprints: Blueprint[] = [];
   const problems = new ProblemList(loaded.origin);
+  const unique = new UniqueNames('plugins', loaded.origin);
   for (const { entry, onError, at, place: optionsPlace } of wantedPlugins(loaded, builtins)) {
     await problems.attempt(at, async () => {
       const resolved = await resolver.resolve(entry.use, 'plugin');
@@ -128,7 +129,7 @@ export async function loadBlueprints(
         ...(options === undefined ? {} : { options }),
       };
       const blueprint = blueprintOf(resolved, request);
-      checkUnique(blueprint, blueprints);
+      unique.add(blueprint.name, blueprint.source, at);
       const names = blueprints.map(({ name }) => name);
       blueprints.push(blueprint);
       // In code the name of the plugin says enough.
@@ -163,14 +164,4 @@ function wantedPlugins({ config, origin }: LoadedConfig, builtins: Builtins): Wa
     wanted.push({ entry, onError: entry.onError, at, place });
   });
   return wanted;
-}
-
-function checkUnique(blueprint: Blueprint, others: readonly Blueprint[]): void {
-  const other = others.find(({ name }) => name === blueprint.name);
-  if (other === undefined) return;
-  throw new YardmasterError(
-    'ERR_PLUGIN_LOAD',
-    `there are two plugins "${blueprint.name}", from ${other.source} and from ${blueprint.source}; remove one, or give it another name`,
-    { plugin: blueprint.name },
-  );
 }

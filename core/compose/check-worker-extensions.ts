@@ -3,6 +3,7 @@ import { blueprintOf } from './plugin-blueprint.ts';
 import { PluginResolver } from './plugin-resolver.ts';
 import { Preloads } from './preloads.ts';
 import { ProblemList } from './problem-list.ts';
+import { UniqueNames } from './unique-names.ts';
 import type { Clock } from '../api/clock.ts';
 import type { Logger } from '../api/plugin.ts';
 
@@ -21,12 +22,15 @@ export async function checkWorkerExtensions(
     ['plugins', 'worker-plugin'],
     ['nannyPlugins', 'nanny-plugin'],
   ] as const) {
+    const unique = new UniqueNames(`${kind.replace('-', ' ')}s`, origin);
     for (const [index, { use, options, onError }] of worker[field].entries()) {
       const at = ['worker', field, index];
       const place = { origin, optionsAt: [...at, 'options'] };
       const given = options === undefined ? {} : { options };
       await problems.attempt(at, async () => {
-        blueprintOf(await resolver.resolve(use, kind), { kind, onError, place, ...given });
+        const resolved = await resolver.resolve(use, kind);
+        const { name, source } = blueprintOf(resolved, { kind, onError, place, ...given });
+        unique.add(name, source, at);
       });
     }
   }

@@ -47,6 +47,8 @@ export class Extensions {
   /** Policies that the configuration wants compared with those in charge. */
   shadows: ReadonlyMap<SlotName, Named<PolicySlots[SlotName]>> = new Map();
   private blueprints: readonly Blueprint[] = [];
+  /** Those of {@link blueprints} that were set up. */
+  private readonly configured = new WeakSet<Blueprint>();
   /** Changes happen one after the other. */
   private changes: Promise<unknown> = Promise.resolve();
 
@@ -92,7 +94,10 @@ export class Extensions {
 
   /** Sets up and starts what was loaded. The cluster has to be there. */
   async start(): Promise<void> {
-    for (const blueprint of this.blueprints) await this.lifecycle.add(blueprint);
+    for (const blueprint of this.blueprints) {
+      this.configured.add(blueprint);
+      await this.lifecycle.add(blueprint);
+    }
     for (const plugin of this.lifecycle.all) await this.lifecycle.start(plugin);
     this.blueprints = []; // What is there from now on, the lifecycle knows.
   }
@@ -118,6 +123,14 @@ export class Extensions {
       slots: this.slots.filledBy(owner),
       commands: [...commands.keys()],
     }));
+  }
+
+  /** The plugin that fills a slot, if one does, and whether the configuration lists it. */
+  pluginIn(slot: SlotName): { readonly name: string; readonly isConfigured: boolean } | undefined {
+    const found = this.lifecycle.all.find(({ owner }) => this.slots.filledBy(owner).includes(slot));
+    if (found === undefined) return undefined;
+    const { blueprint } = found;
+    return { name: blueprint.name, isConfigured: this.configured.has(blueprint) };
   }
 
   /** Policies and plugins as a tree for people. */

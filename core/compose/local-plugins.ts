@@ -1,7 +1,8 @@
 import { type Clock, every, type Timer } from '../api/clock.ts';
-import { YardmasterError } from '../api/errors.ts';
+import { type ErrorCode, YardmasterError } from '../api/errors.ts';
 import type { LocalPluginContext } from '../api/local-plugins.ts';
 import type { Logger, PluginContext, UseEntry } from '../api/plugin.ts';
+import { IN_CODE } from '../config/errors.ts';
 import type { OnError } from '../config/types.ts';
 import { countData, countText, FailureCount, isReported } from '../util/failure-count.ts';
 import { isPromise } from '../util/is-promise.ts';
@@ -11,6 +12,7 @@ import { checkHookNames } from './hook-check.ts';
 import type { PluginKind } from './hook-names.ts';
 import { blueprintOf } from './plugin-blueprint.ts';
 import type { PluginResolver } from './plugin-resolver.ts';
+import { UniqueNames } from './unique-names.ts';
 import { withTimeout } from './with-timeout.ts';
 
 /** Time that a plugin has to be set up, and to be torn down. */
@@ -90,6 +92,33 @@ export class LocalPlugins<Context extends LocalPluginContext, Hooks extends obje
     return this.change(() => this.setUp(entry));
   }
 
+  /**
+   * Sets up what a configuration lists, in order.
+   * @param onFailure - gets what cannot be set up; without it, that is thrown
+   * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG` when the configuration is wrong, also when it
+   *   lists two of one name
+   */
+  async addConfigured(
+    entries: readonly LocalEntry[],
+    onFailure?: (error: unknown) => void,
+  ): Promise<void> {
+    const section = this.parts.kind === 'worker-plugin' ? 'plugins' : 'nannyPlugins';
+    const unique = new UniqueNames(`${this.parts.kind.replace('-', ' ')}s`, IN_CODE);
+    for (const [index, entry] of entries.entries()) {
+      try {
+        await this.change(() =>
+          this.setUp(entry, (name, source) => unique.add(name, source, ['worker', section, index])),
+        );
+      } catch (error) {
+        const isWrong = ['ERR_PLUGIN_LOAD', 'ERR_CONFIG'].some((code) =>
+          YardmasterError.is(error, code as ErrorCode),
+        );
+        if (isWrong || onFailure === undefined) throw error;
+        onFailure(error);
+      }
+    }
+  }
+
   /** Tears it down. Returns whether it was there. */
   remove(name: string): Promise<boolean> {
     return this.change(() => this.tearDown(name));
@@ -153,13 +182,17 @@ export class LocalPlugins<Context extends LocalPluginContext, Hooks extends obje
     return result;
   }
 
-  private async setUp(entry: LocalEntry): Promise<string> {
+  private async setUp(
+    entry: LocalEntry,
+    checkName?: (name: string, source: string) => void,
+  ): Promise<string> {
     const { resolver, kind, onChange } = this.parts;
     const { use, options, onError = 'log' } = entry;
     const resolved = await resolver.resolve(use, kind);
     const given = options === undefined ? {} : { options };
     const blueprint = blueprintOf(resolved, { kind, onError, place: AT_RUN_TIME, ...given });
     const name = entry.name ?? blueprint.name;
+    checkName?.(name, blueprint.source);
     await this.tearDown(name);
     const plugin: Plugin = {
       name,

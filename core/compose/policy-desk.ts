@@ -24,8 +24,8 @@ export interface PolicyDeskHost {
   replacePolicy(slot: SlotName, policy: string | object, options?: Options): Promise<void>;
   /** What the configuration puts into a slot, or what fills it by default. */
   configured(slot: SlotName): UseEntry;
-  /** The plugin that fills a slot, if one does. */
-  pluginIn(slot: SlotName): string | undefined;
+  /** The plugin that fills a slot, if one does, and whether the configuration lists it. */
+  pluginIn(slot: SlotName): { readonly name: string; readonly isConfigured: boolean } | undefined;
   /** Policies of a slot that clients may name, by name. */
   readonly offered: (slot: SlotName) => Readonly<Record<string, PolicySource>>;
   /** What the configured shadows are made of. */
@@ -41,8 +41,9 @@ export interface SchedulerPolicies {
   /** See `Scheduler.replacePolicy`. */
   replace(slot: SlotName, policy: string | object, options?: Options): Promise<void>;
   /**
-   * Puts the configured policy back in charge of a slot, made anew; without one, the default policy.
-   * @throws YardmasterError `ERR_SLOT` when a plugin fills the slot
+   * Puts the configured policy back in charge of a slot, made anew; without one, the default policy. When a
+   * plugin of the configuration fills the slot, its policy is in charge already and stays.
+   * @throws YardmasterError `ERR_SLOT` when a plugin that was added since fills the slot
    */
   restore(slot: SlotName): Promise<void>;
   /**
@@ -89,12 +90,14 @@ export class PolicyDesk implements SchedulerPolicies {
   }
 
   async restore(slot: SlotName): Promise<void> {
+    checkSlot(slot);
     const plugin = this.host.pluginIn(slot);
+    if (plugin?.isConfigured === true) return;
     if (plugin !== undefined) {
       throw new YardmasterError(
         'ERR_SLOT',
-        `the plugin "${plugin}" fills the slot ${slot}, not the configuration; add the plugin anew to restore its policy`,
-        { slot, plugin },
+        `the plugin "${plugin.name}", which the configuration does not list, fills the slot ${slot}; remove it (scheduler.removePlugin), and the configured policy is in charge again`,
+        { slot, plugin: plugin.name },
       );
     }
     const { use, options } = this.host.configured(slot);

@@ -1,9 +1,11 @@
+import { isDeepStrictEqual } from 'node:util';
 import { YardmasterError } from '../api/errors.ts';
 import type { PreloadContext, PreloadModule } from '../api/local-plugins.ts';
 import type { UseEntry } from '../api/plugin.ts';
 import { type ConfigOrigin, IN_CODE, type Segment } from '../config/errors.ts';
 import type { PluginResolver } from './plugin-resolver.ts';
 import { ProblemList } from './problem-list.ts';
+import { UniqueNames } from './unique-names.ts';
 import { withTimeout } from './with-timeout.ts';
 
 /** Time that a module has for each of both. */
@@ -44,10 +46,17 @@ export class Preloads {
   ): Promise<Preloads> {
     const loaded: Preload[] = [];
     const problems = new ProblemList(origin);
+    const unique = new UniqueNames('preloads', origin);
     for (const [index, { use, options = {} }] of entries.entries()) {
       await problems.attempt([...at, index], async () => {
         const { exported, source } = await resolver.resolveModule(use, 'preload module');
-        loaded.push({ source, module: checked(exported, source), options });
+        const module = checked(exported, source);
+        // With other options it is another preload: nothing replaces anything.
+        const twin = loaded.findIndex(
+          (other) => other.source === source && isDeepStrictEqual(other.options, options),
+        );
+        unique.add(source, source, [...at, index], String(twin < 0 ? loaded.length : twin));
+        loaded.push({ source, module, options });
       });
     }
     problems.throwIfAny();

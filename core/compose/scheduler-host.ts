@@ -390,7 +390,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
       loadPolicy: (slot, policy, given) => extensions.loadPolicy(slot, policy, given),
       replacePolicy: (slot, policy, given) => this.replacePolicy(slot, policy, given),
       configured: (slot) => this.config.scheduler.policies[slot] ?? { use: DEFAULT_POLICIES[slot] },
-      pluginIn: (slot) => this.plugins.find(({ slots }) => slots.includes(slot))?.name,
+      pluginIn: (slot) => extensions.pluginIn(slot),
       offered: (slot) => this.config.scheduler.clientPolicies[slot] ?? {},
       configuredShadows: this.config.scheduler.shadows,
       between: (change) => {

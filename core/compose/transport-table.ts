@@ -27,7 +27,8 @@ export class TransportTable {
     given: readonly TransportInput[] = [],
     private readonly fallbacks: readonly Transport[] = [],
   ) {
-    for (const transport of given) this.add(transport);
+    const made = given.map((transport) => this.made(transport));
+    for (const [scheme, transport] of byScheme(made)) this.byScheme.set(scheme, transport);
   }
 
   /** The transport that a configuration names, with its options. One given in code stays in its place. */
@@ -59,12 +60,32 @@ export class TransportTable {
     );
   }
 
-  private add(transport: TransportInput): void {
-    const made = isDefinition(transport)
-      ? transport.create({ clock: this.clock }, {} as never)
-      : transport;
-    this.byScheme.set(made.scheme, made);
+  private made(transport: TransportInput): Transport {
+    if (!isDefinition(transport)) return transport;
+    return transport.create({ clock: this.clock }, {} as never);
   }
+}
+
+/**
+ * Transports that were given in code, by scheme.
+ * @throws YardmasterError `ERR_CONFIG` when two of them speak one scheme
+ */
+export function byScheme(transports: readonly Transport[]): Map<string, Transport> {
+  const found = new Map<string, Transport>();
+  for (const [index, transport] of transports.entries()) {
+    const { scheme } = transport;
+    const other = found.get(scheme);
+    if (other !== undefined && other !== transport) {
+      const first = transports.indexOf(other);
+      throw new YardmasterError(
+        'ERR_CONFIG',
+        `transports[${first}] and transports[${index}] both speak the scheme "${scheme}"; remove one of them`,
+        { scheme, places: [`transports[${first}]`, `transports[${index}]`] },
+      );
+    }
+    found.set(scheme, transport);
+  }
+  return found;
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Clock } from '../api/clock.ts';
-import { type ErrorCode, YardmasterError } from '../api/errors.ts';
+import type { YardmasterError } from '../api/errors.ts';
 import type { WorkerHooks, WorkerPluginContext } from '../api/local-plugins.ts';
 import type { Logger } from '../api/plugin.ts';
 import type { WireMessage } from '../api/transport.ts';
@@ -46,10 +46,8 @@ export class WorkerPlugins {
    * Sets up what is configured. A setup that fails is logged: a worker without it is better than none.
    * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG` when the configuration is wrong
    */
-  async start(entries: readonly LocalEntry[]): Promise<void> {
-    for (const entry of entries) {
-      await this.attempt(() => this.plugins.add(entry), ['ERR_PLUGIN_LOAD', 'ERR_CONFIG']);
-    }
+  start(entries: readonly LocalEntry[]): Promise<void> {
+    return this.plugins.addConfigured(entries, (error) => this.logFailure(error));
   }
 
   /** See {@link RemotePlugins.agree}. */
@@ -80,18 +78,6 @@ export class WorkerPlugins {
     const observer: WorkerHooks['taskTransition'] = (...args) =>
       plugins.call('taskTransition', ...args);
     parts.observe(plugins.has('taskTransition') ? observer : undefined);
-  }
-
-  private async attempt(
-    change: () => Promise<unknown>,
-    fatal: readonly ErrorCode[] = [],
-  ): Promise<void> {
-    try {
-      await change();
-    } catch (error) {
-      if (fatal.some((code) => YardmasterError.is(error, code))) throw error;
-      this.logFailure(error);
-    }
   }
 
   private logFailure(error: unknown): void {

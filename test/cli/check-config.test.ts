@@ -27,8 +27,10 @@ export const notAPolicy = { kind: 'policy', slot: 'queuing', name: 'half', creat
 export const throwing = { kind: 'policy', slot: 'queuing', name: 'broken', create() { throw new Error('not today'); } };
 export const wire = { kind: 'transport', name: 'wire', create() { throw new Error('no socket'); } };
 export class OfWorkers { statusChanged() {} }
+export class OfNannies { processStarting() {} }
 `;
 writeFileSync(join(folder, 'extensions.mjs'), EXTENSIONS);
+writeFileSync(join(folder, 'preload.mjs'), 'export function setup() {}');
 writeFileSync(join(folder, 'broken.mjs'), 'export default {;');
 
 function write(text: string): string {
@@ -184,6 +186,22 @@ worker:
     expect(placesIn(checked)).toEqual([...ofSchedulerAndSchema, '10:14: worker.plugins[0].use']);
     expect(checked).toContain('threw: no idea');
   });
+
+  it.each([
+    ['plugins', 'worker plugins', './extensions.mjs#OfWorkers', 'OfWorkers'],
+    ['nannyPlugins', 'nanny plugins', './extensions.mjs#OfNannies', 'OfNannies'],
+    ['preload', 'preloads', './preload.mjs', './preload.mjs'],
+    ['nannyPreload', 'preloads', './preload.mjs', './preload.mjs'],
+  ])(
+    'refuses two of one name under worker.%s with the places of both',
+    async (field, what, use, name) => {
+      const config = write(`worker:\n  ${field}:\n    - { use: ${use} }\n    - { use: ${use} }\n`);
+      const text = await messageOf(checkConfig({ config, log: new MemoryLog() }));
+      const place = (line: number, index: number): string =>
+        `from ${use.replace(/#.*/, '')} at FOLDER/cluster.yaml:${line}:14: worker.${field}[${index}].use`;
+      expect(text).toContain(`there are two ${what} "${name}", ${place(3, 0)} and ${place(4, 1)}`);
+    },
+  );
 
   it('lists the policies of the memory manager with their options', async () => {
     const config = write(`scheduler:

@@ -14,6 +14,7 @@ import {
 import { checkConfig } from '../../core/compose/create-scheduler.ts';
 import { builtins } from '../../plugins/builtin.ts';
 import { identityOf, MemoryLog, settle, TestHost } from './kit.ts';
+import { InMemoryTransport } from '../../adapters/transport-inmemory/index.ts';
 import { VirtualClock } from '../../adapters/clock/index.ts';
 
 const hosts: TestHost[] = [];
@@ -151,7 +152,7 @@ describe('the life of a plugin', () => {
       '  FOLDER/plugins.yaml:4:7: scheduler.plugins[1].options.every is required — counter from ./counter.mjs',
       '  FOLDER/plugins.yaml:5:14: scheduler.plugins[2].use: unknown plugin "metrcs": nothing of that name is built in, and no package of that name can be imported from FOLDER',
       '  FOLDER/plugins.yaml:6:14: scheduler.plugins[3].use: plugin "old" (./old.mjs) is written for version 0 of the plugin contract, this is version 1; install a version of it that fits',
-      '  FOLDER/plugins.yaml:8:14: scheduler.plugins[5].use: there are two plugins "counter", from ./counter.mjs and from ./counter.mjs; remove one, or give it another name',
+      '  FOLDER/plugins.yaml:8:14: scheduler.plugins[5].use: there are two plugins "counter", from ./counter.mjs at FOLDER/plugins.yaml:7:14: scheduler.plugins[4].use and from ./counter.mjs at FOLDER/plugins.yaml:8:14: scheduler.plugins[5].use; remove one, or give it another name',
     ]);
     expect(await messageOf('cluster.yaml')).toEqual([
       'FOLDER/cluster.yaml:2:31: scheduler.policies.queuing.use: depth-first (built-in depth-first) is a policy for ordering and cannot fill queuing',
@@ -603,6 +604,39 @@ describe('slots', () => {
     expect(host.scheduler.plugins.at(-1)?.slots).toEqual(['workerSelection']);
     await host.scheduler.removePlugin('last');
     expect(place(host, 'y')).toBe('w1');
+  });
+
+  it('a policy of a configured plugin stays when the configured policy is restored', async () => {
+    const filling = definePlugin({
+      name: 'last',
+      apiVersion: PLUGIN_API_VERSION,
+      setup: ({ providePolicy }) => providePolicy('workerSelection', lastByName),
+    });
+    const host = await start({ plugins: [filling] });
+    const { policies } = host.scheduler;
+    const inCharge = policies.current.workerSelection;
+    await policies.restore('workerSelection');
+    expect(policies.current.workerSelection).toBe(inCharge);
+    three(host);
+    expect(place(host, 'x')).toBe('w3');
+    await host.scheduler.removePlugin('last');
+    await host.scheduler.addPlugin(filling);
+    const late = await errorOf(policies.restore('workerSelection'));
+    expect(late.code).toBe('ERR_SLOT');
+    expect(late.message).toMatch(
+      /plugin "last", which the configuration does not list, .*removePlugin/,
+    );
+    await host.scheduler.removePlugin('last');
+    await policies.restore('workerSelection');
+    expect(policies.current.workerSelection).toBe('earliest-start');
+  });
+
+  it('two transports of one scheme are refused with the places of both', async () => {
+    const clock = new VirtualClock();
+    const transports = [new InMemoryTransport(clock), new InMemoryTransport(clock)];
+    const twice = await errorOf(TestHost.start({ transports }));
+    expect(twice.code).toBe('ERR_CONFIG');
+    expect(twice.message).toMatch(/^transports\[0\] and transports\[1\] both speak .*"inmemory"/);
   });
 
   it('two providers of one slot are named both', async () => {

@@ -95,6 +95,17 @@ describe('a plugin of a worker', () => {
     ]);
   });
 
+  it('of the same name as another one keeps the worker from starting, and both places are named', async () => {
+    const world = await bench();
+    const plugins = [{ use: './worker-plugins.mjs' }, { use: './worker-plugins.mjs#steps' }];
+    const starting = world.startWorker('alice', { plugins, folder });
+    await expect(starting).rejects.toMatchObject({ code: 'ERR_PLUGIN_LOAD' });
+    await expect(starting).rejects.toThrow(
+      /two worker plugins "steps", from .* at worker\.plugins\[0\]\.use and from .* at worker\.plugins\[1\]\.use/,
+    );
+    expect(diary).toEqual(['steps: setup on alice', 'steps: teardown on alice', 'steps: aborted']);
+  });
+
   it.each([
     ['./nowhere.mjs', 'ERR_PLUGIN_LOAD', /does not exist/],
     ['./worker-plugins.mjs#diary', 'ERR_PLUGIN_LOAD', /is no worker-plugin/],

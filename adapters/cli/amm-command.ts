@@ -60,7 +60,7 @@ function settingsIn({ interval, measure }: AmmFlags): Parameters<Client['amm']['
   };
 }
 
-function statusText({ running, intervalMs, measure, policies }: AmmStatus): string {
+function statusText({ running, intervalMs, measure, policies, lastRound }: AmmStatus): string {
   const lines = policies.map(({ id, name, options }) => {
     const isPlain = options === undefined || Object.keys(options).length === 0;
     const given = isPlain ? '' : ` ${JSON.stringify(options)}`;
@@ -69,13 +69,16 @@ function statusText({ running, intervalMs, measure, policies }: AmmStatus): stri
   return [
     `${running ? 'running' : 'stopped'}, interval ${intervalMs} ms, measure ${measure}`,
     ...(lines.length === 0 ? ['no policies'] : lines),
+    ...(lastRound === undefined ? [] : [`last round: ${roundText(lastRound)}`]),
   ].join('\n');
 }
 
 function roundText({ suggested, accepted, underWay, refusals, failures }: AmmRound): string {
   return [
     `accepted ${accepted} of ${suggested} suggestions, ${underWay} copies under way`,
-    ...refusals.map(({ reason, count }) => `refused ${count}: ${reason}`),
+    ...refusals.map(
+      ({ reason, count, example }) => `refused ${count}: ${reason} (such as ${example})`,
+    ),
     ...failures.map(({ policy, message }) => `${policy} failed: ${message}`),
   ].join('\n');
 }

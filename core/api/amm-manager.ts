@@ -81,6 +81,8 @@ export interface AmmStatus {
   readonly intervalMs: number;
   readonly measure: MemoryMeasure;
   readonly policies: readonly AmmPolicyInfo[];
+  /** What came of the newest round; undefined before the first. */
+  readonly lastRound?: AmmRound;
 }
 
 /**

@@ -107,8 +107,9 @@ function problemsOf(normal: unknown): readonly Problem[] {
 /** @param normal - without problems */
 function finished(normal: unknown, origin: ConfigOrigin): Omit<LoadedConfig, 'folder'> {
   const { value } = check(CONFIG_SCHEMA, normal);
-  const notes = schedulingNotes(normal, origin);
-  return { config: deepFreeze(applyScheduling(value as Config)), origin, notes };
+  const config = applyScheduling(value as Config);
+  const notes = schedulingNotes(normal, config, origin);
+  return { config: deepFreeze(config), origin, notes };
 }
 
 function validOnly({ error, ...loaded }: ReadConfig): LoadedConfig {

@@ -103,21 +103,38 @@ function admission({ worker, scheduling }: Config): Config['worker']['memory'] {
   return { quota, hardLimit, ...memory, pause: 0 };
 }
 
-/** One line for each word of the section that was written and does nothing yet. */
-export function schedulingNotes(root: unknown, origin: ConfigOrigin): string[] {
+/**
+ * One line for each word of the section that was written and does nothing yet, and for a quota without a
+ * memory limit.
+ * @param root - as it was written
+ * @param config - the same, checked
+ */
+export function schedulingNotes(root: unknown, { worker }: Config, origin: ConfigOrigin): string[] {
+  const unlimited = unlimitedQuota(worker, origin);
   const section = isPlainObject(root) ? root[SECTION] : undefined;
-  if (!isPlainObject(section)) return [];
-  const worker = (root as Readonly<Record<string, unknown>>)['worker'];
-  const hasQuota = isPlainObject(worker) && worker['memoryAdmission'] === 'quota';
+  if (!isPlainObject(section)) return unlimited;
+  const hasQuota = worker.memoryAdmission === 'quota' && worker.memoryLimit > 0;
   const words = hasQuota
     ? WITHOUT_EFFECT
     : { memQuotaSize: OF_THE_QUOTA, memHardLimit: OF_THE_QUOTA, ...WITHOUT_EFFECT };
-  return Object.entries(words)
+  const notes = Object.entries(words)
     .filter(([word]) => Object.hasOwn(section, word) && section[word] !== null)
     .map(([word, instead]) => {
       const message = `has no effect yet: ${instead}`;
       return problemLine({ at: [SECTION, word], message, aboutKey: true }, origin);
     });
+  return [...unlimited, ...notes];
+}
+
+/** Without a limit a worker neither measures nor bounds its memory, so that every task is admitted. */
+function unlimitedQuota(
+  { memoryAdmission, memoryLimit }: Config['worker'],
+  origin: ConfigOrigin,
+): string[] {
+  if (memoryAdmission !== 'quota' || memoryLimit > 0) return [];
+  const message =
+    'quota has no effect: worker.memoryLimit is 0, which is unlimited; set a limit such as "4 GiB"';
+  return [problemLine({ at: ['worker', 'memoryAdmission'], message }, origin)];
 }
 
 function camelKeys(

@@ -125,7 +125,9 @@ export class ManagerControl implements ActiveMemoryManager {
 
   get status(): AmmStatus {
     const { running, intervalMs, measure } = this;
-    return { running, intervalMs, measure, policies: this.listPolicies() };
+    const { lastRound } = this.manager;
+    const round = lastRound === undefined ? {} : { lastRound };
+    return { running, intervalMs, measure, policies: this.listPolicies(), ...round };
   }
 
   // ---- its policies --------------------------------------------------------------------------

@@ -79,6 +79,7 @@ export class MemoryManager implements AmmView {
   private transferTime: TransferTime = { nowMs: 0, bandwidth: 1 };
   private isRunning = false;
   private tally = new RoundTally();
+  private hasRun = false;
   /** The newest refusal that was recorded about a task: the same one is not recorded again. */
   private readonly recordedRefusals = new WeakMap<TaskView, string>();
 
@@ -113,6 +114,11 @@ export class MemoryManager implements AmmView {
     return task.whoHas.size + this.book.coming(task).size - this.book.going(task).size;
   }
 
+  /** What came of the newest round; undefined before the first. */
+  get lastRound(): AmmRound | undefined {
+    return this.hasRun ? this.tally.result : undefined;
+  }
+
   /**
    * One round: every policy in its order, then one stimulus for all that was accepted.
    * @throws YardmasterError `ERR_POLICY` when a policy calls it
@@ -125,6 +131,7 @@ export class MemoryManager implements AmmView {
       );
     }
     this.isRunning = true;
+    this.hasRun = true;
     const tally = (this.tally = new RoundTally());
     this.transferTime = { nowMs: this.parts.nowMs(), bandwidth: this.cluster.costs.bandwidth };
     try {

@@ -98,6 +98,30 @@ describe('yardmaster amm', () => {
     expect((await cli('amm', 'start')).out).toMatch(/^running.*\n(.*\n)*- reduce-replicas/);
   });
 
+  test('tells why suggestions of the last round were refused, and which policies failed', async () => {
+    const module = `export class Moody { *run() { yield ['replicate', undefined]; throw new Error('no mood'); } }`;
+    writeFileSync(join(folder, 'moody.mjs'), module);
+    const config = join(folder, 'moody.yaml');
+    const policies = '[{ use: ./moody.mjs#Moody }]';
+    writeFileSync(
+      config,
+      `scheduler: { activeMemoryManager: { start: false, policies: ${policies} } }\n`,
+    );
+    const scheduler = runs.yardmaster('scheduler', '--port', '0', '--config', config);
+    const itsAddress = await scheduler.firstLine();
+    const run = async (...args: string[]): Promise<string> => {
+      const amm = runs.yardmaster('amm', ...args, '-s', itsAddress);
+      await amm.exit;
+      return amm.stdout;
+    };
+    expect(await run()).not.toContain('last round');
+    expect(await run('run')).toContain('Moody failed');
+    const text = await run();
+    expect(text).toMatch(/\nlast round: accepted 0 of 1 suggestions, 0 copies under way\n/);
+    expect(text).toMatch(/\nrefused 1: unknown-task \(such as Moody: replicate is refused: /);
+    expect(text).toMatch(/\nMoody failed: .*no mood/);
+  });
+
   test('is set, and policies are added and removed', async () => {
     const set = await cli('amm', 'set', '--interval', '5s', '--measure', 'managed');
     expect(set.out).toMatch(/^running, interval 5000 ms, measure managed\n/);

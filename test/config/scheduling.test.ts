@@ -149,3 +149,18 @@ it('quota and hard limit without the switch are both warned of', () => {
   const { notes } = loadConfigObject({ scheduling: { memQuotaSize: '80%', memHardLimit: '95%' } });
   expect(notes).toHaveLength(2);
 });
+
+it('a quota without a memory limit is named as having no effect', () => {
+  const notesOf = (worker: object): readonly string[] => loadConfigObject({ worker }).notes;
+  const note =
+    'worker.memoryAdmission quota has no effect: worker.memoryLimit is 0, which is unlimited; set a limit such as "4 GiB"';
+  expect(notesOf({ memoryAdmission: 'quota', memoryLimit: 0 })).toEqual([note]);
+  expect(notesOf({ memoryAdmission: 'quota' })).toEqual([note]);
+  expect(notesOf({ memoryAdmission: 'quota', memoryLimit: '1 GiB' })).toEqual([]);
+  expect(notesOf({ memoryLimit: 0 })).toEqual([]);
+  const { notes } = loadConfigObject({
+    worker: { memoryAdmission: 'quota', memoryLimit: 0 },
+    scheduling: { memQuotaSize: 0.5 },
+  });
+  expect(notes).toHaveLength(2);
+});

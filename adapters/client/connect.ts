@@ -9,7 +9,6 @@ import {
   YardmasterError,
   VERSION,
 } from '../../core/api/index.ts';
-import { byScheme } from '../../core/compose/transport-table.ts';
 
 /** Ways to reach others, and how long to try. */
 export interface Network {
@@ -74,7 +73,7 @@ async function transportFor(
   clock: Clock,
 ): Promise<Transport> {
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//.exec(address)?.[1];
-  const found = byScheme(transports).get(scheme ?? '');
+  const found = transports.find((transport) => transport.scheme === scheme);
   if (found !== undefined) return found;
   if (scheme === 'tcp') {
     const { tcp } = await import('../transport-tcp/index.ts');

@@ -1,6 +1,7 @@
 /** All that authors of plugins, policies and adapters import. */
 export * from './amm.ts';
 export * from './amm-manager.ts';
+export * from './awake-timer.ts';
 export * from './background.ts';
 export * from './channel.ts';
 export * from './clock.ts';

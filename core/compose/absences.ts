@@ -1,8 +1,10 @@
+import { setAwakeTimer } from '../api/awake-timer.ts';
 import type { Clock, Timer } from '../api/clock.ts';
 
 /**
  * Clients whose connection broke and that said they may come back. Until their time is over the
- * cluster keeps what they want.
+ * cluster keeps what they want. Time in which the scheduler stood still does not count: it could not hear
+ * whether they came back.
  */
 export class Absences {
   private readonly absent = new Map<string, Timer>();
@@ -23,7 +25,7 @@ export class Absences {
       onOver();
       return;
     }
-    const timer = this.clock.setTimer(ms, () => {
+    const timer = setAwakeTimer(this.clock, ms, () => {
       this.absent.delete(client);
       onOver();
     });

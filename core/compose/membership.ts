@@ -22,6 +22,8 @@ const CLIENT_HEARTBEAT_FACTOR = 10;
 export function admitWorker(host: SessionHost, identity: WorkerIdentity): void {
   const { address, name, serverId } = identity;
   const { workers, aliases } = host.cluster;
+  // One that is to be removed at the end of this turn may be the former self of this one.
+  host.losses.flush();
   // A worker that comes back may have noticed before us that its connection was lost.
   if (workers.get(address)?.identity.serverId === serverId) {
     unseat(host.sessions.workers, address);
@@ -64,12 +66,8 @@ export function workerLeft(host: SessionHost, address: string, error: Error | un
   if (worker === undefined) return;
   // A worker that says goodbye first does not make its tasks suspicious.
   const expected = error === undefined && worker.status.startsWith('clos');
-  host.accept({
-    op: 'remove-worker',
-    worker: address,
-    expected,
-    close: false,
-  });
+  if (expected) host.accept({ op: 'remove-worker', worker: address, expected, close: false });
+  else host.losses.add(address);
 }
 
 /**

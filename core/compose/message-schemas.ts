@@ -204,6 +204,7 @@ export const OWN_STIMULI: Readonly<Record<string, object>> = {
   'continue-graph': object({}),
   'continue-settling': object({}),
   'policies-replaced': object({}),
+  'workers-lost': object({ workers: texts }),
   'scheduler-stalled': object({ stalledMs: { ...finite, minimum: 0 } }),
   'check-worker-ttl': object({}),
   'check-no-workers-timeout': object({}),

@@ -51,6 +51,7 @@ import { connectedNodeWorkers, type SessionHost, type Sessions } from './session
 import { StimulusQueue } from './stimulus-queue.ts';
 import { TransportTable } from './transport-table.ts';
 import { WorkerCommands } from './worker-commands.ts';
+import { WorkerLosses } from './worker-losses.ts';
 import { WorkerPluginDesk } from './worker-plugin-desk.ts';
 
 /**
@@ -63,6 +64,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   readonly config: Config;
   readonly sessions: Sessions = { all: new Set(), workers: new Map(), clients: new Map() };
   readonly absences: Absences;
+  readonly losses: WorkerLosses;
   /** Set by {@link boot}. */
   kernel!: SchedulerKernel;
   crash: YardmasterError | undefined;
@@ -112,6 +114,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     this.config = loaded.config;
     this.eventLog = new EventLog(this.config.scheduler.eventLogLength);
     this.absences = new Absences(this.clock, this.config.scheduler.clientGrace);
+    this.losses = new WorkerLosses(this.clock, (stimulus) => this.accept(stimulus));
     this.extensions = new Extensions(loaded, { ...options, log: this.logBook }, this);
     this.delivery = new Delivery({
       sessions: this.sessions,

@@ -8,6 +8,7 @@ import type { ClusterState } from '../state/cluster.ts';
 import type { WorkerState } from '../state/worker.ts';
 import type { Absences } from './absences.ts';
 import type { PartsRelay } from './parts-relay.ts';
+import type { WorkerLosses } from './worker-losses.ts';
 
 /** A connection to the scheduler, as everybody but its session sees it. */
 export interface Peer {
@@ -33,6 +34,7 @@ export interface SessionHost {
   readonly cluster: ClusterState;
   readonly sessions: Sessions;
   readonly absences: Absences;
+  readonly losses: WorkerLosses;
   /** Plugins that clients have registered for all workers. */
   readonly workerPlugins: readonly RemotePlugin[];
   /** Plugins that clients have registered for the nannies of all workers. */

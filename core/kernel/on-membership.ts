@@ -7,6 +7,7 @@ import type {
   SchedulerStalled,
   SetWorkerStatus,
   WorkerStatusChange,
+  WorkersLost,
 } from '../messages/stimulus.ts';
 import { dropTranslations, learnExecTime, removeReplica } from '../state/relations.ts';
 import { byPriority, type TaskState } from '../state/task.ts';
@@ -96,6 +97,13 @@ function setWorkerStatus(scope: KernelScope, worker: WorkerState, status: Worker
 export function onRemoveWorker(scope: KernelScope, stimulus: RemoveWorker): void {
   const worker = scope.cluster.workers.get(stimulus.worker);
   if (worker !== undefined) removeWorkers(scope, [worker], stimulus);
+}
+
+/** Workers leave together, and nothing can be told to them. */
+export function onWorkersLost(scope: KernelScope, stimulus: WorkersLost): void {
+  const addresses = new Set(stimulus.workers);
+  const lost = [...addresses].flatMap((address) => scope.cluster.workers.get(address) ?? []);
+  if (lost.length > 0) removeWorkers(scope, lost, { expected: false, close: false });
 }
 
 /** What becomes of a worker that leaves, and of its tasks. */

@@ -25,6 +25,7 @@ import {
   onSchedulerStalled,
   onSetWorkerStatus,
   onStatusChange,
+  onWorkersLost,
   refreshNoWorkersClock,
 } from './on-membership.ts';
 import {
@@ -65,6 +66,7 @@ type HostStimulus = Extract<
   {
     readonly op:
       | 'policies-replaced'
+      | 'workers-lost'
       | 'scheduler-stalled'
       | 'check-worker-ttl'
       | 'check-no-workers-timeout'
@@ -233,6 +235,7 @@ export class SchedulerKernel {
       case 'report-key':
         return this.dispatchOfClient(stimulus);
       case 'policies-replaced':
+      case 'workers-lost':
       case 'scheduler-stalled':
       case 'check-worker-ttl':
       case 'check-no-workers-timeout':
@@ -280,6 +283,8 @@ export class SchedulerKernel {
     switch (stimulus.op) {
       case 'policies-replaced':
         return offerAll(scope);
+      case 'workers-lost':
+        return onWorkersLost(scope, stimulus);
       case 'scheduler-stalled':
         return onSchedulerStalled(scope, stimulus);
       case 'check-worker-ttl':

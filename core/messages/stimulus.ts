@@ -111,6 +111,18 @@ export interface ContinueSettling extends Caused {
   readonly op: 'continue-settling';
 }
 
+// ---- from connections -------------------------------------------------------------------------
+
+/**
+ * The connections of these workers broke at the same time, as when a network fails or a machine: they leave
+ * together, and none gets a task of another.
+ */
+export interface WorkersLost extends Caused {
+  readonly op: 'workers-lost';
+  /** Addresses. */
+  readonly workers: readonly string[];
+}
+
 // ---- from timers -----------------------------------------------------------------------------
 
 /**
@@ -158,6 +170,7 @@ export type Stimulus =
   | SetRestrictions
   | ReleaseTasks
   | PoliciesReplaced
+  | WorkersLost
   | SchedulerStalled
   | CheckWorkerTtl
   | CheckNoWorkersTimeout;

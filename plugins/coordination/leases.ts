@@ -1,4 +1,4 @@
-import type { Timer } from '../../core/api/index.ts';
+import { setAwakeTimer, type Timer } from '../../core/api/index.ts';
 import { entryBytes } from './budget.ts';
 import { refused } from './errors.ts';
 import { Line, type Place } from './line.ts';
@@ -24,7 +24,7 @@ interface Lease {
 
 /**
  * Everything that is held for a time. A lease ends when it is released, when its holder is gone, or
- * when its holder has not renewed it in time.
+ * when its holder has not renewed it in time. Time in which the scheduler stood still does not count.
  */
 export class Leases {
   private readonly byId = new Map<number, Lease>();
@@ -114,11 +114,22 @@ export class Leases {
     const first = this.byAge.first?.item;
     if (this.timer !== undefined || first === undefined) return;
     const { clock } = this.scope;
-    this.timer = clock.setTimer(first.expiresMs - clock.nowMs(), () => {
+    const expire = (): void => {
       this.timer = undefined;
       this.expire();
       this.arm();
-    });
+    };
+    const leftMs = first.expiresMs - clock.nowMs();
+    this.timer = setAwakeTimer(clock, leftMs, expire, (ms) => this.discount(ms));
+  }
+
+  /** What the holders have said while the scheduler stood still has not been read yet. O(leases). */
+  private discount(stalledMs: number): void {
+    const { clock, leaseTimeoutMs } = this.scope;
+    const latestMs = clock.nowMs() + leaseTimeoutMs;
+    for (const lease of this.byId.values()) {
+      lease.expiresMs = Math.min(lease.expiresMs + stalledMs, latestMs);
+    }
   }
 
   private expire(): void {

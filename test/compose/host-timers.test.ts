@@ -1,29 +1,10 @@
 import { expect, it } from 'vitest';
-import { VirtualClock } from '../../adapters/clock/index.ts';
-import type { Clock } from '../../core/api/index.ts';
 import { HostTimers } from '../../core/compose/host-timers.ts';
 import { IdleWatch } from '../../core/compose/idle-watch.ts';
 import type { Config } from '../../core/config/types.ts';
 import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
 import { makePorts } from '../kit/ports.ts';
-
-/** A clock whose timers come late after the process has stood still. */
-class StallingClock {
-  private readonly virtual = new VirtualClock();
-  private stalledMs = 0;
-  readonly clock: Clock = {
-    nowMs: () => this.virtual.nowMs() + this.stalledMs,
-    setTimer: (delayMs, callback) => this.virtual.setTimer(delayMs, callback),
-  };
-
-  advance(ms: number): void {
-    this.virtual.advance(ms);
-  }
-
-  stall(ms: number): void {
-    this.stalledMs += ms;
-  }
-}
+import { StallingClock } from '../kit/stalling-clock.ts';
 
 function start(settings: Partial<Config['scheduler']>): {
   clock: StallingClock;

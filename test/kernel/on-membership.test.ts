@@ -316,6 +316,17 @@ it('workers that are silent are removed together, and a task does not hop from o
   expect(env.states).toEqual({ a: 'processing w10' });
 });
 
+it('workers that are lost together are removed together, and a task among them counts one hop', () => {
+  const env = new SchedulerEnv({ kernel: { allowedFailures: 1 } });
+  env.addWorkers(4);
+  env.submit({ a: { workers: ['tcp://w1:1', 'tcp://w2:1', 'tcp://w3:1'] } });
+  const workers = ['tcp://w1:1', 'tcp://w2:1', 'tcp://w3:1', 'tcp://w1:1', 'tcp://stranger:1'];
+  env.send({ op: 'workers-lost', workers });
+  expect(env.cluster.workers.size).toBe(1);
+  expect(env.task('a').suspicious).toBe(1);
+  expect(env.states).toEqual({ a: 'no-worker' });
+});
+
 it('a result that only silent workers hold is computed by another one', () => {
   const env = new SchedulerEnv({ kernel: { workerTtlMs: 60_000 } });
   env.addWorkers(3);

@@ -180,6 +180,10 @@ const MAKERS = {
   'report-key': ({ client, key }) => ({ op: 'report-key', client, key }),
   'continue-graph': () => ({ op: 'continue-graph' }),
   'continue-settling': () => ({ op: 'continue-settling' }),
+  'workers-lost': ({ worker, seed }) => ({
+    op: 'workers-lost',
+    workers: seed % 3 === 0 ? [worker] : [worker, addressOf(WORKERS[seed % 4]!), worker],
+  }),
   'policies-replaced': () => ({ op: 'policies-replaced' }),
   'scheduler-stalled': ({ seed }) => ({ op: 'scheduler-stalled', stalledMs: 100 * seed }),
   'check-worker-ttl': () => ({ op: 'check-worker-ttl' }),

@@ -118,7 +118,17 @@ class Semaphores {
 
   constructor(private readonly context: DaskContext) {
     this.coordination = new Coordination(context);
-    this.timer = context.plugin.every(context.options.leaseCheckIntervalMs, () => {
+    const { clock, options } = context;
+    const intervalMs = options.leaseCheckIntervalMs;
+    let dueMs = clock.nowMs() + intervalMs;
+    this.timer = context.plugin.every(intervalMs, () => {
+      const lateMs = clock.nowMs() - dueMs;
+      dueMs = clock.nowMs() + intervalMs;
+      // This process stood still, and what holders have said meanwhile has not been read yet.
+      if (lateMs > intervalMs / 2) {
+        this.discount(lateMs);
+        return;
+      }
       for (const semaphore of this.byName.values()) {
         inBackground(this.look(semaphore), (error) => {
           const { name } = semaphore;
@@ -232,6 +242,13 @@ class Semaphores {
     }
     semaphore.leases.set(id, { granted, seenMs: this.context.clock.nowMs() });
     return true;
+  }
+
+  private discount(stalledMs: number): void {
+    const nowMs = this.context.clock.nowMs();
+    for (const { leases } of this.byName.values()) {
+      for (const lease of leases.values()) lease.seenMs = Math.min(lease.seenMs + stalledMs, nowMs);
+    }
   }
 
   /** Renews what its holder has renewed in time, and takes the rest back. */

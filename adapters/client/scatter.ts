@@ -118,6 +118,8 @@ export class Scatterer {
       await this.send([...toPut.values()], options);
     } catch (error) {
       this.giveUp(toPut.values(), error as Error);
+      // Without a connection there is nothing to release: the scheduler notices that the client is gone.
+      await this.release(Array.from(toPut.values(), ({ item }) => item)).catch(() => undefined);
       for (const future of futures) future.release();
       throw error;
     }
@@ -127,7 +129,8 @@ export class Scatterer {
   /** @throws YardmasterError `ERR_KEY_TAKEN` when there is other data under one of the keys */
   private async send(placings: readonly Placing[], options: ScatterOptions): Promise<void> {
     const items = placings.map(({ item }) => item);
-    const addresses = await this.workers(options);
+    // Before the first byte leaves: no worker shall have other data under a name that tasks may read.
+    const [addresses] = await Promise.all([this.workers(options), this.reserve(items)]);
     const copies = this.deal(items, addresses, options.broadcast ?? false);
     // So that the memory manager keeps them; on all workers, if all were meant.
     const isForAll = options.broadcast === true && options.workers === undefined;
@@ -146,8 +149,26 @@ export class Scatterer {
       await this.confirm(placings);
       if (failed === undefined) return;
       left = outcome.left;
+      // Where a client was lost in the middle, what it has left is freed with this.
+      await this.release(left);
       await new Promise<void>((resolve) => void clock.setTimer(POLL_MS, resolve));
+      await this.reserve(left);
     }
+  }
+
+  /** @throws RemoteError `ERR_KEY_TAKEN` when one of the keys stands for other data */
+  private async reserve(items: readonly Item[]): Promise<void> {
+    const keys = items.map(({ key }) => key);
+    const fingerprints = items.map(({ definition }) => definition);
+    const parameters = { keys, fingerprints };
+    await this.session.request('command', { command: 'reserve-data', parameters });
+  }
+
+  /** Workers free what they have taken in and the scheduler does not know. */
+  private async release(items: readonly Item[]): Promise<void> {
+    const keys = items.map(({ key }) => key);
+    const parameters = { keys };
+    await this.session.request('command', { command: 'release-data', parameters });
   }
 
   private report(items: readonly Item[], replicas: number): void {

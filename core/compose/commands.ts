@@ -5,6 +5,7 @@ import { hint } from '../config/errors.ts';
 import { isPlainObject } from '../config/prepare.ts';
 import type { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
 import type { TaskState } from '../state/task.ts';
+import type { DataReservations } from './data-reservations.ts';
 import type { Diagnostics } from './diagnostics.ts';
 import type { EventLog } from './event-log.ts';
 import type { IdleWatch } from './idle-watch.ts';
@@ -33,6 +34,7 @@ export interface CommandScope {
   readonly idle: IdleWatch;
   readonly pluginDesks: readonly WorkerPluginDesk[];
   readonly diagnostics: Diagnostics;
+  readonly reservations: DataReservations;
   readonly workerCommands: WorkerCommands;
   /** Milliseconds that a cancelled subtask has to stop, if the configuration says it. */
   readonly cancelTimeoutMs: number | undefined;
@@ -69,6 +71,7 @@ export class Commands {
       ['events', (parameters) => this.events(parameters)],
       ['cancel-timeout', () => this.scope.cancelTimeoutMs ?? null],
       ...new KeyClaims({ cluster: this.scope.kernel.cluster }).commands,
+      ...this.scope.reservations.commands,
       ...this.scope.policies.commands,
       ...this.scope.pluginDesks.flatMap(({ commands }) => [...commands]),
       ...this.scope.diagnostics.commands,

@@ -25,6 +25,7 @@ import { busHooks } from './bus-hooks.ts';
 import { ClientLines } from './client-lines.ts';
 import { Commands } from './commands.ts';
 import { crashError } from './crash-error.ts';
+import { DataReservations } from './data-reservations.ts';
 import { Delivery } from './delivery.ts';
 import { Diagnostics } from './diagnostics.ts';
 import { closedError, Doors } from './doors.ts';
@@ -85,6 +86,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   private idleWatch!: IdleWatch;
   private commands!: Commands;
   private desk!: PolicyDesk;
+  private reservations!: DataReservations;
   private preloads: Preloads | undefined;
   private readonly workerPluginDesk = new WorkerPluginDesk({
     kind: 'worker',
@@ -342,6 +344,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     this.kernel.cluster.languageOf = this.languageOf;
     this.gatherer = new Gatherer(this.cluster, this.clock, this.transports);
     this.desk = this.makeDesk();
+    this.reservations = new DataReservations(this);
     this.idleWatch = new IdleWatch(this.kernel, this.clock);
     const channelOf = (address: string): Channel | undefined =>
       this.sessions.workers.get(address)?.channel;
@@ -355,6 +358,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
       plugins: () => this.plugins,
       enqueue: (stimulus) => this.accept(stimulus),
       policies: this.desk,
+      reservations: this.reservations,
       cancelTimeoutMs: this.config.scheduling.subtaskCancelTimeout,
       idle: this.idleWatch,
       pluginDesks: [this.workerPluginDesk, this.nannyPluginDesk],
@@ -436,6 +440,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     this.extensions.bus.release();
     this.pace.finished(stimulus, nowMs);
     this.lines.handled(stimulus);
+    this.reservations.handled(stimulus);
   }
 
   /** Something happened after which the state is not to be trusted: tell, and close. */

@@ -62,7 +62,7 @@ export function onUpdateData(scope: KernelScope, stimulus: UpdateData): void {
  * Whether the item surely is not what is in memory. By the fingerprints, if the client tells one: a result
  * that was computed has none. Else by type and size, if it tells the type: sizes alone may be estimates.
  */
-function isOtherData(task: TaskState, { nbytes, type, fingerprint }: DataItem): boolean {
+export function isOtherData(task: TaskState, { nbytes, type, fingerprint }: DataItem): boolean {
   if (fingerprint !== undefined) {
     const isComputed = task.runSpec !== undefined && task.fingerprint === undefined;
     if (isComputed) return true;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Client } from '../../adapters/client/index.ts';
 import type { Peers } from '../../adapters/client/peers.ts';
-import { deserialise } from '../../adapters/tasks/index.ts';
+import { deserialise, serialise } from '../../adapters/tasks/index.ts';
 import { VirtualCluster } from './virtual-cluster.ts';
 import { count, inc } from './tasks.ts';
 
@@ -75,6 +75,36 @@ describe('scattered values', () => {
     const refused = passing(other.scatter({ [future.key]: 43 }));
     await expect(refused).rejects.toMatchObject({ code: 'ERR_KEY_TAKEN' });
     expect(await passing(future.result())).toBe(42);
+  });
+
+  it('that a client is about to put are never other data on a worker than under the reserved name', async () => {
+    const reserve = (client: Client, fingerprint: string): Promise<unknown> =>
+      passing(client.command('reserve-data', { keys: ['mine'], fingerprints: [fingerprint] }));
+    await reserve(one, 'f');
+    await reserve(one, 'f');
+    await reserve(other, 'f'); // The same data.
+    await passing(other.command('release-data', { keys: ['mine'] }));
+    await expect(reserve(other, 'g')).rejects.toMatchObject({ code: 'ERR_KEY_TAKEN' });
+    const refused = passing(other.scatter({ mine: 'other data' }));
+    await expect(refused).rejects.toMatchObject({ code: 'ERR_KEY_TAKEN' });
+    await passing(one.command('release-data', { keys: ['mine'] }));
+    const { mine } = await passing(other.scatter({ mine: 'other data' }));
+    expect(await passing(mine.result())).toBe('other data');
+  });
+
+  it('of a client that goes before the scheduler knows of them do not block the name', async () => {
+    const lost = await passing(cluster.local.client());
+    const keys = ['left'];
+    await passing(lost.command('reserve-data', { keys, fingerprints: ['f'] }));
+    const { peers } = (lost as unknown as { session: { peers: Peers } }).session;
+    const bytes = serialise('of the lost client');
+    for (const name of cluster.names) {
+      await passing(peers.putData(cluster.worker(name).address, new Map([['left', bytes]])));
+    }
+    await passing(lost.close());
+    const { left } = await passing(other.scatter({ left: 'of another' }, { broadcast: true }));
+    expect(await passing(left.result())).toBe('of another');
+    expect(cluster.holders('left')).toEqual(cluster.names.toSorted());
   });
 
   it('of one client under one name at the same time are one value', async () => {

@@ -218,8 +218,7 @@ export class SchedulerKernel {
       case 'remove-worker':
         return onRemoveWorker(scope, stimulus);
       case 'log-event':
-        for (const topic of stimulus.topics) scope.outbox.event(topic, stimulus.message);
-        return;
+        return stimulus.topics.forEach((topic) => scope.outbox.event(topic, stimulus.message));
       case 'keep-alive':
         return;
       case 'register-client':

@@ -147,6 +147,8 @@ export class ClientMirror {
       case 'restart':
         this.beliefs.clear();
         return;
+      case 'data-refused':
+        return; // What it wanted before, it still wants.
     }
   }
 

@@ -317,7 +317,7 @@ export class ClusterAccess {
 
   /**
    * How many workers the present work could use.
-   * @param targetDurationMs - to be done within that. Default 5000
+   * @param options - `targetDurationMs`: the work is to be done within this many milliseconds. Default 5000
    */
   async adaptiveTarget(options: { readonly targetDurationMs?: number } = {}): Promise<number> {
     checkNames(options, ['targetDurationMs']);

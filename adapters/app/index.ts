@@ -27,12 +27,14 @@ export {
   type OnError,
   type PerSlot,
   type PluginEntry,
+  type RebalanceConfig,
   type SchedulerConfig,
   type SchedulingConfig,
   type WorkerConfig,
   type WorkerMemoryConfig,
   type WorkStealingConfig,
 } from '../../core/config/types.ts';
+export type { ConfigLayers } from '../../core/config/layers.ts';
 export type { TransitionRecord } from '../../core/kernel/story.ts';
 export * from '../client/index.ts';
 export * from '../scheduling/index.ts';

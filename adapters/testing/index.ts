@@ -10,6 +10,9 @@ export { drive, driveUntil, type DriveOptions } from './drive.ts';
 export { type AddressFilter, FaultyTransport, type MessageFilter } from './faulty-transport.ts';
 export { VirtualCluster, type VirtualClusterOptions } from './virtual-cluster.ts';
 export { type RunningWorker, startWorker, type StartWorkerOptions } from '../app/start-worker.ts';
+export type { Lifetime } from '../app/lifetime.ts';
+export type { LocalEntry } from '../../core/compose/local-plugins.ts';
+export type { WorkerEnd } from '../../core/compose/worker-host.ts';
 export { SocketProxy } from './socket-proxy.ts';
 export {
   type FaultProxy,

@@ -4,8 +4,8 @@ const { join } = require('node:path');
 
 const root = join(module.path, '..');
 const COPIED = [
-  'adapters/dask-wire/companion/yardmaster_companion',
-  'adapters/dask-wire/graph/helper.py',
+  'adapters/dask/companion/yardmaster_companion',
+  'adapters/dask/graph/helper.py',
   'adapters/demo/dask/demo.py',
   'adapters/workloads/recorded',
 ];

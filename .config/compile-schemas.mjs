@@ -8,8 +8,8 @@ import standalone from 'ajv/dist/standalone/index.js';
 import { forAjv } from '../dist/core/config/check.js';
 import { makeAjv, schemaId } from '../dist/core/config/compile-schema.js';
 import { CONFIG_SCHEMA } from '../dist/core/config/schema.js';
-import { MESSAGE_SCHEMAS } from '../dist/core/compose/message-schemas.js';
-import { builtins } from '../dist/plugins/builtin.js';
+import { MESSAGE_SCHEMAS } from '../dist/core/messages/message-schemas.js';
+import { builtins } from '../dist/adapters/app/builtin-extensions.js';
 
 /** The options of an extension: of a definition, or static of a class. */
 async function optionSchemas() {

@@ -36,10 +36,28 @@ module.exports = {
       'The core knows none of its extensions.',
     ),
     no(
-      'only-compose-injects',
-      '^(?!core/compose/).+',
+      'hosts-apart',
+      '^core/(host|plugin-host)/',
+      '^core/(scheduler-host|worker-host)/',
+      'What both hosts share knows neither.',
+    ),
+    no(
+      'scheduler-host-is-no-worker',
+      '^core/scheduler-host/',
+      '^core/worker-host/',
+      'The two hosts meet in messages only.',
+    ),
+    no(
+      'worker-host-is-no-scheduler',
+      '^core/worker-host/',
+      '^core/scheduler-host/',
+      'The two hosts meet in messages only.',
+    ),
+    no(
+      'only-injection-injects',
+      '^(?!core/plugin-host/injection/).+',
       '(^|/)node_modules/(tsyringe|reflect-metadata)/',
-      'Dependency injection ends in compose.',
+      'One folder knows the injection container.',
     ),
     no(
       'policies-see-api',
@@ -49,7 +67,7 @@ module.exports = {
     ),
     no(
       'plugins-see-api',
-      '^plugins/(?!builtin\\.ts)',
+      '^plugins/',
       { pathNot: '^(core/api|plugins|policies)/' },
       'A plugin sees what its authors are promised.',
     ),

@@ -1,10 +1,10 @@
 import type { Transport } from '../../core/api/index.ts';
 import { IN_CODE } from '../../core/config/errors.ts';
 import { loadConfigFile } from '../../core/config/load.ts';
-import { PluginResolver } from '../../core/compose/plugin-resolver.ts';
-import { loadTransport } from '../../core/compose/transport-table.ts';
-import { builtins } from '../../plugins/builtin.ts';
-import { SystemClock } from '../clock/index.ts';
+import { PluginResolver } from '../../core/plugin-host/loading/plugin-resolver.ts';
+import { loadTransport } from '../../core/host/transport-table.ts';
+import { builtins } from './builtin-extensions.ts';
+import { SystemClock } from '../clocks/index.ts';
 import type { WorkerSettings } from './worker-settings.ts';
 
 /**

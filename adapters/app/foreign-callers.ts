@@ -1,7 +1,7 @@
 import { type Clock, inBackground, type Logger } from '../../core/api/index.ts';
-import type { Scheduler } from '../../core/compose/scheduler.ts';
-import type { ForeignCaller } from '../transport-tcp/foreign-callers.ts';
-import type { tcp } from '../transport-tcp/index.ts';
+import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
+import type { ForeignCaller } from '../transports/tcp/foreign-callers.ts';
+import type { tcp } from '../transports/tcp/index.ts';
 
 /** Hosts that are remembered, so that each is warned of once. */
 const HOSTS_MAX = 1000;
@@ -22,7 +22,7 @@ export class ForeignCallers {
 
   /** The TCP transport, with this as the handler of foreign callers. */
   async tcp(): Promise<typeof tcp> {
-    const { tcp: plain, TcpTransport } = await import('../transport-tcp/index.ts');
+    const { tcp: plain, TcpTransport } = await import('../transports/tcp/index.ts');
     return {
       ...plain,
       create: ({ clock }, options) =>
@@ -43,7 +43,7 @@ export class ForeignCallers {
   }
 
   private async refuse({ socket, peerAddress: peer }: ForeignCaller): Promise<void> {
-    const { refuseDaskPeer } = await import('../dask-wire/wrong-port.ts');
+    const { refuseDaskPeer } = await import('../dask/connection/wrong-port.ts');
     await refuseDaskPeer(socket, this.clock, async (called) => {
       const advice = await this.advice();
       if (this.isNewHost(peer)) {

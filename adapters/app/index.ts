@@ -2,19 +2,15 @@
  * The public entry of the package. Modules of tasks import it in every thread of every worker, so it
  * loads little: what makes a scheduler or a worker is loaded when one is started.
  */
-import type { Scheduler } from '../../core/compose/scheduler.ts';
+import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import type { SchedulerOptions } from './start-scheduler.ts';
 
 export * from '../../core/api/index.ts';
-export type {
-  AddPluginOptions,
-  CreateSchedulerOptions,
-  PluginInfo,
-  Scheduler,
-} from '../../core/compose/scheduler.ts';
-export type { SchedulerPolicies } from '../../core/compose/policy-desk.ts';
-export type { HookCounters } from '../../core/compose/hook-table.ts';
-export type { TransportInput } from '../../core/compose/transport-table.ts';
+export type { AddPluginOptions, PluginInfo } from '../../core/plugin-host/plugin-info.ts';
+export type { CreateSchedulerOptions, Scheduler } from '../../core/scheduler-host/scheduler.ts';
+export type { SchedulerPolicies } from '../../core/scheduler-host/commands/policy-admin.ts';
+export type { HookCounters } from '../../core/plugin-host/hook-table.ts';
+export type { TransportInput } from '../../core/host/transport-table.ts';
 export {
   type AmmConfig,
   type BytesInput,
@@ -35,9 +31,9 @@ export {
   type WorkStealingConfig,
 } from '../../core/config/types.ts';
 export type { ConfigLayers } from '../../core/config/layers.ts';
-export type { TransitionRecord } from '../../core/kernel/story.ts';
+export type { TransitionRecord } from '../../core/kernel/insight/story.ts';
 export * from '../client/index.ts';
-export * from '../scheduling/index.ts';
+export * from '../mars/index.ts';
 export {
   arrow,
   type ArrowStream,
@@ -48,9 +44,9 @@ export {
   type NdArray,
   python,
   type TypedArray,
-} from '../python/index.ts';
-export { SystemClock } from '../clock/index.ts';
-export { MsgpackCodec } from '../codec-msgpack/index.ts';
+} from '../dask/python/index.ts';
+export { SystemClock } from '../clocks/index.ts';
+export { MsgpackCodec } from '../codecs/msgpack/index.ts';
 export {
   type ActorClass,
   type ActorClassOf,

@@ -1,6 +1,6 @@
 import { inBackground } from '../../core/api/index.ts';
 import type { Clock, Logger } from '../../core/api/index.ts';
-import type { WorkerEnd } from '../../core/compose/worker-options.ts';
+import type { WorkerEnd } from '../../core/worker-host/worker-options.ts';
 
 /** How long a worker lives. */
 export interface Lifetime {

@@ -7,9 +7,9 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import type { ConfigInput } from '../../core/config/types.ts';
-import type { Scheduler } from '../../core/compose/scheduler.ts';
+import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { Client, type ConnectOptions } from '../client/index.ts';
-import { SystemClock } from '../clock/index.ts';
+import { SystemClock } from '../clocks/index.ts';
 import type { Adaptive, AdaptiveCluster, AdaptOptions } from './adaptive.ts';
 import { importingTaskModule } from '../tasks/index.ts';
 import type { LocalParts } from './start-local.ts';

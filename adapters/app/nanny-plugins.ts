@@ -6,10 +6,10 @@ import type {
   NannyPluginContext,
   UseEntry,
 } from '../../core/api/index.ts';
-import { type LocalEntry, LocalPlugins } from '../../core/compose/local-plugins.ts';
-import { PluginResolver } from '../../core/compose/plugin-resolver.ts';
-import { Preloads } from '../../core/compose/preloads.ts';
-import { RemotePlugins } from '../../core/compose/remote-plugins.ts';
+import { type LocalEntry, LocalPlugins } from '../../core/plugin-host/local-plugins.ts';
+import { PluginResolver } from '../../core/plugin-host/loading/plugin-resolver.ts';
+import { Preloads } from '../../core/plugin-host/loading/preloads.ts';
+import { RemotePlugins } from '../../core/plugin-host/remote-plugins.ts';
 
 /** What a nanny is given by its configuration. */
 export interface NannyPluginsOptions {

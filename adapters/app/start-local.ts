@@ -1,9 +1,9 @@
 import { dirname, resolve } from 'node:path';
 import { type Clock, type Transport, YardmasterError } from '../../core/api/index.ts';
 import type { Config, WorkerMemoryConfig } from '../../core/config/types.ts';
-import { SystemClock } from '../clock/index.ts';
+import { SystemClock } from '../clocks/index.ts';
 import { Nanny } from '../nanny/index.ts';
-import { InMemoryTransport } from '../transport-inmemory/index.ts';
+import { InMemoryTransport } from '../transports/memory/index.ts';
 import type { ClusterWorker, WorkerStarter } from './cluster-workers.ts';
 import type { LocalClusterOptions } from './local-cluster.ts';
 import { NannyPlugins } from './nanny-plugins.ts';
@@ -91,7 +91,7 @@ function listenAddress({ scheme }: Transport, { scheduler }: Config): string {
 }
 
 async function defaultTcp(clock: Clock): Promise<Transport> {
-  const { tcp } = await import('../transport-tcp/index.ts');
+  const { tcp } = await import('../transports/tcp/index.ts');
   return tcp.create({ clock }, {});
 }
 

@@ -2,10 +2,10 @@ import type { Clock } from '../../core/api/index.ts';
 import {
   checkConfig as checkBareConfig,
   createScheduler as createBareScheduler,
-} from '../../core/compose/create-scheduler.ts';
-import type { CreateSchedulerOptions, Scheduler } from '../../core/compose/scheduler.ts';
-import { builtins } from '../../plugins/builtin.ts';
-import { SystemClock } from '../clock/index.ts';
+} from '../../core/scheduler-host/create-scheduler.ts';
+import type { CreateSchedulerOptions, Scheduler } from '../../core/scheduler-host/scheduler.ts';
+import { builtins } from './builtin-extensions.ts';
+import { SystemClock } from '../clocks/index.ts';
 import { ForeignCallers } from './foreign-callers.ts';
 import { textLogger } from './text-log.ts';
 import { watchScheduler } from './watch-scheduler.ts';

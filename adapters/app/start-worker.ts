@@ -8,23 +8,23 @@ import {
   type UseEntry,
   YardmasterError,
 } from '../../core/api/index.ts';
-import type { LocalEntry } from '../../core/compose/local-plugins.ts';
-import { PluginResolver } from '../../core/compose/plugin-resolver.ts';
-import { Preloads } from '../../core/compose/preloads.ts';
+import type { LocalEntry } from '../../core/plugin-host/local-plugins.ts';
+import { PluginResolver } from '../../core/plugin-host/loading/plugin-resolver.ts';
+import { Preloads } from '../../core/plugin-host/loading/preloads.ts';
 import {
   type WorkerEnd,
   WorkerHost,
   type WorkerHostOptions,
-} from '../../core/compose/worker-host.ts';
-import type { WorkerMemoryOptions } from '../../core/compose/worker-memory.ts';
+} from '../../core/worker-host/worker-host.ts';
+import type { WorkerMemoryOptions } from '../../core/worker-host/worker-memory.ts';
 import type { WorkerMemoryConfig } from '../../core/config/types.ts';
-import { SystemClock } from '../clock/index.ts';
-import { collectGarbage, collectYoungGarbage } from '../memory/index.ts';
-import { MemoryStore, removeAbandoned, SpillFolder } from '../store/index.ts';
+import { SystemClock } from '../clocks/index.ts';
+import { collectGarbage, collectYoungGarbage } from '../executors/collect-garbage.ts';
+import { MemoryStore, removeAbandoned, SpillFolder } from '../stores/index.ts';
 import type { ClusterReach } from '../tasks/index.ts';
 import { type Lifetime, limitLifetime } from './lifetime.ts';
 import { textLogger } from './text-log.ts';
-import { byScheme } from '../../core/compose/transport-table.ts';
+import { byScheme } from '../../core/host/transport-table.ts';
 
 /** Part of the memory limit that tasks may leave behind in a thread before it collects that. */
 const TIDY_RATIO = 0.03;
@@ -257,7 +257,7 @@ async function transportsFor(
   const scheme = schemeOf(scheduler);
   const transports = byScheme(given);
   if (scheme === 'tcp' && !transports.has(scheme)) {
-    const { tcp } = await import('../transport-tcp/index.ts');
+    const { tcp } = await import('../transports/tcp/index.ts');
     transports.set(scheme, tcp.create({ clock }, {}));
   }
   if (!transports.has(scheme)) {
@@ -279,10 +279,10 @@ async function makeExecutor(
 ): Promise<Executor> {
   const count = threads === undefined ? {} : { threadCount: threads };
   if (executor === 'inline') {
-    const { InlineExecutor } = await import('../executor-inline/index.ts');
+    const { InlineExecutor } = await import('../executors/inline/index.ts');
     return new InlineExecutor({ clock, cluster, ...count });
   }
-  const { ThreadExecutor } = await import('../executor-threads/index.ts');
+  const { ThreadExecutor } = await import('../executors/threads/index.ts');
   const grace = killGraceMs === undefined ? {} : { abortGraceMs: killGraceMs };
   const tidy = memoryLimitBytes > 0 ? { tidyBytes: TIDY_RATIO * memoryLimitBytes } : {};
   return new ThreadExecutor({ clock, log, cluster, ...count, ...grace, ...tidy });

@@ -1,5 +1,5 @@
 import type { ClusterView, Logger, TaskView } from '../../core/api/index.ts';
-import type { Scheduler } from '../../core/compose/scheduler.ts';
+import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 
 /** What the scheduler publishes when a worker is gone. */
 interface RemoveWorkerEvent {

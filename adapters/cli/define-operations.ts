@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 
-import type { AmmFlags } from './amm-command.ts';
+import type { AmmFlags } from './commands/amm.ts';
 import {
   common,
   type CommonOptions,
@@ -10,9 +10,9 @@ import {
   run,
   time,
 } from './command-line.ts';
-import type { ReplaceFlags } from './policy-command.ts';
-import type { RetireFlags } from './retire-command.ts';
-import type { TasksFlags } from './tasks-command.ts';
+import type { ReplaceFlags } from './commands/policy.ts';
+import type { RetireFlags } from './commands/retire.ts';
+import type { TasksFlags } from './commands/tasks.ts';
 import type { ClientFlags } from './with-client.ts';
 
 type With<Flags> = CommonOptions & Flags;
@@ -42,7 +42,7 @@ function defineWorkers(program: Command): void {
     .description('List the workers of a cluster.')
     .addHelpText('after', examples('workers -s tcp://127.0.0.1:8786'))
     .action(async (options: With<ClientFlags>) => {
-      const { workersCommand } = await import('./workers-command.ts');
+      const { workersCommand } = await import('./commands/workers.ts');
       await run(options, () => workersCommand(options));
     });
 }
@@ -63,7 +63,7 @@ function defineTasks(program: Command): void {
       )}\n\nExit code 1 when the scheduler does not know one of the keys.`,
     )
     .action(async (keys: readonly string[], options: With<TasksFlags>) => {
-      const { tasksCommand } = await import('./tasks-command.ts');
+      const { tasksCommand } = await import('./commands/tasks.ts');
       await run(options, () => tasksCommand(keys, options));
     });
 }
@@ -83,7 +83,7 @@ function defineRetire(program: Command): void {
       )}\n\nExit code 1 when one of them was kept; the reason is printed.`,
     )
     .action(async (workers: readonly string[], { close, ...options }: With<RetireFlags>) => {
-      const { retireCommand } = await import('./retire-command.ts');
+      const { retireCommand } = await import('./commands/retire.ts');
       const flags = close === false ? { ...options, close } : options;
       await run(options, async () => retireCommand(workers, flags));
     });
@@ -102,7 +102,7 @@ function defineAmm(program: Command): void {
       .description(text)
       .addHelpText('after', examples(`amm ${action} -s tcp://127.0.0.1:8786`))
       .action(async (options: With<AmmFlags>) => {
-        const { ammCommand } = await import('./amm-command.ts');
+        const { ammCommand } = await import('./commands/amm.ts');
         await run(options, () => ammCommand(action, options));
       });
   }
@@ -111,13 +111,13 @@ function defineAmm(program: Command): void {
     .option('--interval <time>', 'pause between two rounds, as 5s', time)
     .option('--measure <name>', 'by which workers are compared, such as optimistic')
     .action(async (options: With<AmmFlags>) => {
-      const { ammCommand } = await import('./amm-command.ts');
+      const { ammCommand } = await import('./commands/amm.ts');
       await run(options, () => ammCommand('set', options));
     });
   asking(amm.command('run'))
     .description('Run one round now. Exit code 1 when a policy failed.')
     .action(async (options: With<AmmFlags>) => {
-      const { runAmm } = await import('./amm-command.ts');
+      const { runAmm } = await import('./commands/amm.ts');
       await run(options, () => runAmm(options));
     });
   defineAmmPolicies(amm);
@@ -130,14 +130,14 @@ function defineAmmPolicies(amm: Command): void {
     .option('--options <json>', 'options of the policy', jsonObject)
     .addHelpText('after', examples('amm add balance-memory -s tcp://127.0.0.1:8786'))
     .action(async (policy: string, options: With<AmmFlags>) => {
-      const { addAmmPolicy } = await import('./amm-command.ts');
+      const { addAmmPolicy } = await import('./commands/amm.ts');
       await run(options, () => addAmmPolicy(policy, options));
     });
   asking(amm.command('remove'))
     .description('Remove a policy.')
     .argument('<policy>', 'its id, or its name for all of that name')
     .action(async (policy: string, options: With<AmmFlags>) => {
-      const { removeAmmPolicy } = await import('./amm-command.ts');
+      const { removeAmmPolicy } = await import('./commands/amm.ts');
       await run(options, () => removeAmmPolicy(policy, options));
     });
 }
@@ -149,7 +149,7 @@ function definePolicy(program: Command): void {
   asking(policy.command('list'))
     .description('List the policies in charge.')
     .action(async (options: With<ClientFlags>) => {
-      const { listPolicies } = await import('./policy-command.ts');
+      const { listPolicies } = await import('./commands/policy.ts');
       await run(options, () => listPolicies(options));
     });
   asking(policy.command('replace'))
@@ -165,7 +165,7 @@ function definePolicy(program: Command): void {
       ),
     )
     .action(async (slot: string, use: string, options: With<ReplaceFlags>) => {
-      const { replacePolicy } = await import('./policy-command.ts');
+      const { replacePolicy } = await import('./commands/policy.ts');
       await run(options, () => replacePolicy(slot, use, options));
     });
   asking(policy.command('restore'))
@@ -173,7 +173,7 @@ function definePolicy(program: Command): void {
     .argument('<slot>', 'such as queuing')
     .addHelpText('after', examples('policy restore queuing -s tcp://127.0.0.1:8786'))
     .action(async (slot: string, options: With<ClientFlags>) => {
-      const { restorePolicy } = await import('./policy-command.ts');
+      const { restorePolicy } = await import('./commands/policy.ts');
       await run(options, () => restorePolicy(slot, options));
     });
 }

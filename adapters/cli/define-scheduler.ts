@@ -63,7 +63,7 @@ With --dask the flags of \`dask scheduler\` are accepted, and Dask's own configu
 DASK_DISTRIBUTED__SCHEDULER__... variables) has effect; \`yardmaster check-config --dask\` shows which.`,
     )
     .action(async (options: CommonOptions & SchedulerFlags) => {
-      const { schedulerCommand } = await import('./scheduler-command.ts');
+      const { schedulerCommand } = await import('./commands/scheduler.ts');
       await run(options, () => schedulerCommand(options));
     });
 }

@@ -12,10 +12,10 @@ import {
   size,
   time,
 } from './command-line.ts';
-import type { CheckConfigFlags } from './check-config-command.ts';
+import type { CheckConfigFlags } from './commands/check-config.ts';
 import { defineOperations } from './define-operations.ts';
 import { defineScheduler } from './define-scheduler.ts';
-import type { ZeroWorkersFlags } from './zero-workers-command.ts';
+import type { ZeroWorkersFlags } from './commands/zero-workers.ts';
 
 const program = new Command('yardmaster')
   .description('A scheduler for graphs of tasks, and the workers that compute them.')
@@ -65,7 +65,7 @@ Examples:
   $ yardmaster worker tcp://127.0.0.1:8786 --name gpu-1 --resources 'GPU=1' --memory-limit 8GiB`,
   )
   .action(async (address: string, options: CommonOptions & WorkerFlags) => {
-    const { workerCommand } = await import('./worker-command.ts');
+    const { workerCommand } = await import('./commands/worker.ts');
     await run(options, () => workerCommand(address, options));
   });
 
@@ -95,7 +95,7 @@ Examples:
 Exit code 1 when the result differs from that of a plain pass in one thread.`,
   )
   .action(async (options: CommonOptions & DemoFlags) => {
-    const { demoCommand } = await import('./demo-command.ts');
+    const { demoCommand } = await import('./commands/demo.ts');
     await run(options, () => demoCommand(options));
   });
 
@@ -114,7 +114,7 @@ Examples:
 Exit code 1 when a result differs from that of NumPy or pandas.`,
   )
   .action(async (options: CommonOptions & { python?: string }) => {
-    const { demoDaskCommand } = await import('./demo-dask-command.ts');
+    const { demoDaskCommand } = await import('./commands/demo-dask.ts');
     await run(options, () => demoDaskCommand(options));
   });
 
@@ -136,7 +136,7 @@ Candidates are told for decisions that were recorded: with --record, or schedule
 the configuration. Exit code 1 when the scheduler does not know the key.`,
   )
   .action(async (key: string, options: CommonOptions & WhyFlags) => {
-    const { whyCommand } = await import('./why-command.ts');
+    const { whyCommand } = await import('./commands/why.ts');
     await run(options, () => whyCommand(key, options));
   });
 
@@ -159,7 +159,7 @@ They report each task as finished at once and claim every replica. They have no 
 wait for tasks, and not gather them.`,
   )
   .action(async (address: string, options: CommonOptions & ZeroWorkersFlags) => {
-    const { zeroWorkersCommand } = await import('./zero-workers-command.ts');
+    const { zeroWorkersCommand } = await import('./commands/zero-workers.ts');
     await run(options, () => zeroWorkersCommand(address, options));
   });
 
@@ -180,7 +180,7 @@ Modules that the file names are loaded, but nothing is set up, and nothing liste
 Exit code 1, with one line for each problem, when it is not usable.`,
   )
   .action(async (file: string | undefined, options: CommonOptions & CheckConfigFlags) => {
-    const { checkConfigCommand } = await import('./check-config-command.ts');
+    const { checkConfigCommand } = await import('./commands/check-config.ts');
     await run(options, () => checkConfigCommand(file, options));
   });
 

@@ -1,6 +1,6 @@
 import { type Logger, YardmasterError } from '../../core/api/index.ts';
-import type { Scheduler } from '../../core/compose/scheduler.ts';
-import { readDaskTlsConfig } from '../dask-wire/tls-config.ts';
+import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
+import { readDaskTlsConfig } from '../dask/connection/tls-config.ts';
 import { namesCertificates, type SchedulerCommand } from './scheduler-flags.ts';
 
 /** Where Dask's schedulers listen. */

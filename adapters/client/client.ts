@@ -4,19 +4,24 @@ import {
   RECONNECT_TIMEOUT_MS,
   type Transport,
 } from '../../core/api/index.ts';
-import { SystemClock } from '../clock/index.ts';
+import { SystemClock } from '../clocks/index.ts';
 import type { ActorClass, ActorHandle, TaskFunction } from '../tasks/index.ts';
 import { CoordinationAccess } from './coordination/access.ts';
-import type { KeyEntry } from './entry.ts';
-import type { FetchOptions } from './fetcher.ts';
+import type { KeyEntry } from './session/entry.ts';
+import type { FetchOptions } from './session/fetcher.ts';
 import { type CancelOptions, type Future, holdingOfFuture } from './future.ts';
-import type { Graph, ResultIn } from './graph.ts';
-import { checkNames, checkPriority, refuseOption, type SubmitOptions } from './options.ts';
-import { type ScatterOptions, Scatterer } from './scatter.ts';
-import { type Reconnected, Session, type SessionOptions } from './session.ts';
-import { asFutureList, entriesIn, futuresIn, replaceFutures } from './structure.ts';
-import { type ComputedFutures, Submitter } from './submitter.ts';
-import type { ArgumentsOf, ColumnsOf, Gathered } from './types.ts';
+import type { Graph, ResultIn } from './submission/graph.ts';
+import {
+  checkNames,
+  checkPriority,
+  refuseOption,
+  type SubmitOptions,
+} from './submission/options.ts';
+import { type ScatterOptions, Scatterer } from './submission/scatter.ts';
+import { type Reconnected, Session, type SessionOptions } from './session/session.ts';
+import { asFutureList, entriesIn, futuresIn, replaceFutures } from './submission/structure.ts';
+import { type ComputedFutures, Submitter } from './submission/submitter.ts';
+import type { ArgumentsOf, ColumnsOf, Gathered } from './submission/types.ts';
 
 /** How to connect. */
 export interface ConnectOptions {

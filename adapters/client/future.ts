@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { YardmasterError } from '../../core/api/index.ts';
-import { Abandoned, type Watched } from './abandoned.ts';
-import type { FutureStatus, KeyEntry } from './entry.ts';
+import { Abandoned, type Watched } from './session/abandoned.ts';
+import type { FutureStatus, KeyEntry } from './session/entry.ts';
 
 /** How a cancellation is done. */
 export interface CancelOptions {

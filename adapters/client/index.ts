@@ -18,7 +18,7 @@ export {
   type SchedulerIdentity,
   type WorkerName,
   type WorkersToCloseOptions,
-} from './cluster-access.ts';
+} from './access/cluster-access.ts';
 export { CoordinationAccess, type LoggedEvent } from './coordination/access.ts';
 export { EventFlag } from './coordination/event-flag.ts';
 export { Lease } from './coordination/leases.ts';
@@ -40,16 +40,16 @@ export {
   type LogOptions,
   type Silent,
   type Versions,
-} from './diagnostics-access.ts';
-export type { FutureStatus } from './entry.ts';
-export type { FetchOptions } from './fetcher.ts';
+} from './access/diagnostics-access.ts';
+export type { FutureStatus } from './session/entry.ts';
+export type { FetchOptions } from './session/fetcher.ts';
 export { type CancelOptions, Future } from './future.ts';
-export { type Graph, Ref, ref, type ResultIn, task, TaskNode } from './graph.ts';
-export type { PolicyControl } from './policy-control.ts';
-export type { SubmitOptions, TaskOptions } from './options.ts';
-export type { ScatterOptions } from './scatter.ts';
-export type { Reconnected } from './session.ts';
-export { type ComputedFutures, Submitter } from './submitter.ts';
+export { type Graph, Ref, ref, type ResultIn, task, TaskNode } from './submission/graph.ts';
+export type { PolicyControl } from './access/policy-control.ts';
+export type { SubmitOptions, TaskOptions } from './submission/options.ts';
+export type { ScatterOptions } from './submission/scatter.ts';
+export type { Reconnected } from './session/session.ts';
+export { type ComputedFutures, Submitter } from './submission/submitter.ts';
 export type {
   Argument,
   ArgumentsOf,
@@ -57,11 +57,11 @@ export type {
   Gathered,
   GraphArgument,
   GraphArgumentsOf,
-} from './types.ts';
+} from './submission/types.ts';
 export { asCompleted, wait, type WaitOptions, type WaitResult } from './wait.ts';
 export { workerClient } from './worker-client.ts';
-export type { BenchmarkOptions, HardwareFigures } from './hardware.ts';
-export { type Ran, type RunOptions, WorkerRunner } from './run-on-workers.ts';
+export type { BenchmarkOptions, HardwareFigures } from './access/hardware.ts';
+export { type Ran, type RunOptions, WorkerRunner } from './access/run-on-workers.ts';
 export {
   type AskOptions,
   type CallStack,
@@ -70,5 +70,5 @@ export {
   type Restarted,
   type RestartOptions,
   WorkerAccess,
-} from './worker-access.ts';
-export type { WorkerPluginEntry } from './worker-plugins.ts';
+} from './access/worker-access.ts';
+export type { WorkerPluginEntry } from './access/worker-plugins.ts';

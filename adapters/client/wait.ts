@@ -1,7 +1,7 @@
 import { type Clock, type Timer, YardmasterError } from '../../core/api/index.ts';
-import { SystemClock } from '../clock/index.ts';
+import { SystemClock } from '../clocks/index.ts';
 import { type Future, holdingOfFuture } from './future.ts';
-import { checkNames, refuseOption } from './options.ts';
+import { checkNames, refuseOption } from './submission/options.ts';
 
 /** How to wait. */
 export interface WaitOptions {

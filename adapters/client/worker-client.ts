@@ -1,8 +1,8 @@
 import { inBackground, YardmasterError } from '../../core/api/index.ts';
 import { currentRun, type RunContext, type TaskSurroundings } from '../tasks/index.ts';
 import { Client } from './client.ts';
-import { pauseOf } from './place-pause.ts';
-import { Session } from './session.ts';
+import { pauseOf } from './session/location-pause.ts';
+import { Session } from './session/session.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 

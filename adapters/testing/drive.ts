@@ -1,5 +1,5 @@
 import { YardmasterError } from '../../core/api/index.ts';
-import type { VirtualClock } from '../clock/virtual-clock.ts';
+import type { VirtualClock } from '../clocks/virtual-clock.ts';
 
 /** How far {@link drive} goes. */
 export interface DriveOptions {

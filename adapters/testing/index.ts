@@ -2,17 +2,17 @@
  * `yardmaster/testing`: what authors of transports, plugins and policies need for their own tests.
  * Importing it needs no test runner.
  */
-export { SystemClock } from '../clock/system-clock.ts';
-export { VirtualClock } from '../clock/virtual-clock.ts';
-export { MsgpackCodec } from '../codec-msgpack/index.ts';
-export { inMemory, type InMemoryOptions, InMemoryTransport } from '../transport-inmemory/index.ts';
+export { SystemClock } from '../clocks/system-clock.ts';
+export { VirtualClock } from '../clocks/virtual-clock.ts';
+export { MsgpackCodec } from '../codecs/msgpack/index.ts';
+export { inMemory, type InMemoryOptions, InMemoryTransport } from '../transports/memory/index.ts';
 export { drive, driveUntil, type DriveOptions } from './drive.ts';
 export { type AddressFilter, FaultyTransport, type MessageFilter } from './faulty-transport.ts';
 export { VirtualCluster, type VirtualClusterOptions } from './virtual-cluster.ts';
 export { type RunningWorker, startWorker, type StartWorkerOptions } from '../app/start-worker.ts';
 export type { Lifetime } from '../app/lifetime.ts';
-export type { LocalEntry } from '../../core/compose/local-plugins.ts';
-export type { WorkerEnd } from '../../core/compose/worker-host.ts';
+export type { LocalEntry } from '../../core/plugin-host/local-plugins.ts';
+export type { WorkerEnd } from '../../core/worker-host/worker-host.ts';
 export { SocketProxy } from './socket-proxy.ts';
 export {
   type FaultProxy,

@@ -1,22 +1,22 @@
 // What a cluster imports when it starts: no virtual time passes while modules are read.
 import '../app/adaptive.ts';
 import '../app/start-local.ts';
-import '../executor-inline/index.ts';
+import '../executors/inline/index.ts';
 import '../../plugins/active-memory-manager.ts';
 import '../../plugins/coordination.ts';
 import '../../plugins/work-stealing.ts';
 import '../../policies/amm/reduce-replicas.ts';
 import '../../policies/fairness/fifo.ts';
-import '../../policies/ordering/depth-first.ts';
+import '../../policies/ordering/baselines/depth-first.ts';
 import '../../policies/queuing/root-ish.ts';
 import '../../policies/worker-selection/earliest-start.ts';
 import type { Logger } from '../../core/api/index.ts';
-import type { Scheduler } from '../../core/compose/scheduler.ts';
+import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { LocalCluster, type LocalClusterOptions } from '../app/local-cluster.ts';
 import { type RunningWorker, startWorker, type StartWorkerOptions } from '../app/start-worker.ts';
 import type { Client, ConnectOptions } from '../client/index.ts';
-import { VirtualClock } from '../clock/virtual-clock.ts';
-import { InMemoryTransport } from '../transport-inmemory/index.ts';
+import { VirtualClock } from '../clocks/virtual-clock.ts';
+import { InMemoryTransport } from '../transports/memory/index.ts';
 import { drive, driveUntil, type DriveOptions } from './drive.ts';
 import { FaultyTransport } from './faulty-transport.ts';
 

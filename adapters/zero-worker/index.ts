@@ -1,6 +1,6 @@
 /** Workers that finish every task at once: for measuring a scheduler alone, over the real wire. */
 import type { Clock, Transport } from '../../core/api/index.ts';
-import { SystemClock } from '../clock/system-clock.ts';
+import { SystemClock } from '../clocks/system-clock.ts';
 import { ZeroWorker } from './zero-worker.ts';
 
 /** Workers that compute nothing. Everything has a default. */

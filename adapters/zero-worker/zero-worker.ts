@@ -13,7 +13,7 @@ import {
   type WorkerMetrics,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { openChannel } from '../client/connect.ts';
+import { openChannel } from '../client/session/connect.ts';
 
 /** What a zero worker pretends to be. */
 export interface ZeroWorkerOptions {

@@ -1,10 +1,10 @@
 /** All that authors of plugins, policies and adapters import. */
 export * from './amm.ts';
 export * from './amm-manager.ts';
-export * from './awake-timer.ts';
-export * from './background.ts';
+export * from './timing/awake-timer.ts';
+export * from './timing/background.ts';
 export * from './channel.ts';
-export * from './clock.ts';
+export * from './timing/clock.ts';
 export * from './errors.ts';
 export * from './events.ts';
 export * from './executor.ts';
@@ -14,9 +14,9 @@ export * from './insight.ts';
 export * from './local-plugins.ts';
 export * from './plugin.ts';
 export * from './policies.ts';
-export * from './reconnect.ts';
+export * from './timing/reconnect.ts';
 export * from './transport.ts';
-export * from './turn-budget.ts';
+export * from './timing/turn-budget.ts';
 export * from './version.ts';
 export * from './views.ts';
 export { heartbeatIntervalMs } from '../util/heartbeat.ts';

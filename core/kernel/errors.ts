@@ -2,7 +2,7 @@ import { YardmasterError } from '../api/errors.ts';
 import type { TaskFailure } from '../state/task.ts';
 import type { ErrorPayload } from '../messages/payload.ts';
 import type { ErrorCode } from '../api/errors.ts';
-import type { TransitionRecord } from './story.ts';
+import type { TransitionRecord } from './insight/story.ts';
 
 /** The state of the scheduler is inconsistent. Always a bug; carries what led to it. */
 export function invariantError(

@@ -2,7 +2,7 @@ import { unreachable } from '../util/assert.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { ClusterState } from '../state/cluster.ts';
 import { Insight } from './insight/insight.ts';
-import { checkIdleSaturated } from './occupancy.ts';
+import { checkIdleSaturated } from './placement/occupancy.ts';
 import {
   onCancelKeys,
   onClientDesiresKeys,
@@ -13,9 +13,9 @@ import {
   onReportKey,
   onRestart,
   onRetry,
-} from './on-client.ts';
-import { onUpdateData } from './on-data.ts';
-import { onContinueGraph, onUpdateGraph } from './on-graph.ts';
+} from './events/on-client.ts';
+import { onUpdateData } from './events/on-data.ts';
+import { onContinueGraph, onUpdateGraph } from './events/on-graph.ts';
 import {
   onCheckNoWorkersTimeout,
   onCheckWorkerTtl,
@@ -27,35 +27,35 @@ import {
   onStatusChange,
   onWorkersLost,
   refreshNoWorkersClock,
-} from './on-membership.ts';
+} from './events/on-membership.ts';
 import {
   onAddKeys,
   onMoveReplicas,
   onReleaseWorkerData,
   onRequestRefreshWhoHas,
   onWantReplicas,
-} from './on-replicas.ts';
-import { onSetPriority } from './on-priority.ts';
-import { onReleaseTasks, onSetRestrictions } from './on-restrictions.ts';
-import { onStealResponse, onStealTasks } from './on-steal.ts';
+} from './events/on-replicas.ts';
+import { onSetPriority } from './events/on-priority.ts';
+import { onReleaseTasks, onSetRestrictions } from './events/on-restrictions.ts';
+import { onStealResponse, onStealTasks } from './events/on-steal.ts';
 import {
   onLongRunning,
   onReschedule,
   onTaskErred,
   onRunsOver,
   onTaskFinished,
-} from './on-task-report.ts';
+} from './events/on-task-report.ts';
 import { DEFAULT_KERNEL_OPTIONS, type KernelOptions } from './options.ts';
-import { offerAll, offerRefused } from './offer-refused.ts';
+import { offerAll, offerRefused } from './placement/offer-refused.ts';
 import type { Outbox } from './outbox.ts';
-import { slotLimitOf } from './placement.ts';
-import { showKnownTasks } from './prepare.ts';
+import { slotLimitOf } from './placement/placement.ts';
+import { showKnownTasks } from './graph/prepare.ts';
 import type { KernelPorts } from './ports.ts';
-import { refillFromQueue } from './queue.ts';
+import { refillFromQueue } from './placement/queue.ts';
 import { KernelScope } from './scope.ts';
-import type { TransitionRecord } from './story.ts';
-import { settle, settleLeftovers, settleUnproven } from './transition-loop.ts';
-import { validateCluster } from './validate.ts';
+import type { TransitionRecord } from './insight/story.ts';
+import { settle, settleLeftovers, settleUnproven } from './transitions/transition-loop.ts';
+import { validateCluster } from './validation/validate.ts';
 
 /** What comes with the name of a client. */
 type ClientStimulus = Extract<Stimulus, { readonly client: string }>;

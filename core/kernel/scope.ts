@@ -2,16 +2,16 @@ import { ClusterState, byRegistration, type WorkerOrder } from '../state/cluster
 import { RefusedTasks } from '../state/refused-tasks.ts';
 import type { TaskState } from '../state/task.ts';
 import type { TaskStateName } from '../state/task-state-name.ts';
-import type { GraphIntake } from './graph-intake.ts';
+import type { GraphIntake } from './graph/graph-intake.ts';
 import type { Watcher } from './insight/watcher.ts';
-import { InputTable } from './input-table.ts';
-import { InputLocations } from './replica-locations.ts';
+import { InputTable } from './placement/input-table.ts';
+import { InputLocations } from './placement/replica-locations.ts';
 import type { WorkerState } from '../state/worker.ts';
 import type { KernelOptions } from './options.ts';
 import { OutboxWriter } from './outbox.ts';
 import type { KernelPorts } from './ports.ts';
-import { RecommendationStack } from './recommendations.ts';
-import { Story } from './story.ts';
+import { RecommendationStack } from './transitions/recommendations.ts';
+import { Story } from './insight/story.ts';
 
 /**
  * What the functions of the kernel work on: the state, the way out, and the present stimulus.

@@ -64,7 +64,7 @@ class RareFields {
  * One shape for every task, with short arrays and counters instead of sets (architecture decision 2).
  * Links that have two sides are written in `relations.ts` alone. Plugins see it as `TaskView`.
  *
- * Invariants by state: see `core/kernel/validate.ts`, which checks every one of them.
+ * Invariants by state: see `core/kernel/validation/validate.ts`, which checks every one of them.
  */
 export class TaskState {
   // First what steps of its dependencies and dependents look at, so that it is close together in memory.

@@ -1,16 +1,16 @@
 import { YardmasterError } from '../api/errors.ts';
 import { unreachable } from '../util/assert.ts';
-import { nextTransfer } from './ensure-communicating.ts';
-import { nextToExecute } from './ensure-computing.ts';
-import type { Instruction, WorkerEvent } from './events.ts';
-import * as activity from './on-activity.ts';
-import * as scheduler from './on-scheduler.ts';
-import { onExecuteRejoin, onExecuteSecede, rejoinWaiting } from './on-secede.ts';
+import { nextTransfer } from './transitions/ensure-communicating.ts';
+import { nextToExecute } from './transitions/ensure-computing.ts';
+import type { Instruction, WorkerEvent } from './events/events.ts';
+import * as activity from './events/on-activity.ts';
+import * as scheduler from './events/on-scheduler.ts';
+import { onExecuteRejoin, onExecuteSecede, rejoinWaiting } from './events/on-secede.ts';
 import { validateWorker } from './validate.ts';
 import { DEFAULT_WORKER_OPTIONS, type WorkerKernelOptions } from './worker-options.ts';
 import { WorkerScope } from './worker-scope.ts';
 import { WorkerStory, type WorkerTransitionRecord } from './worker-story.ts';
-import { WORKER_TRANSITIONS, type WorkerTableRow } from './worker-table.ts';
+import { WORKER_TRANSITIONS, type WorkerTableRow } from './transitions/transition-table.ts';
 import { WorkerTables } from './worker-tables.ts';
 import type { WorkerTarget, WorkerTask, WorkerTaskStateName } from './worker-task.ts';
 

@@ -1,5 +1,5 @@
-import { depthFirstWalk, withSortedDependencies } from './depth-first-walk.ts';
-import { type GraphIndex, rowLength, topologicalOrder } from './graph-index.ts';
+import { depthFirstWalk, withSortedDependencies } from './critical-path/depth-first-walk.ts';
+import { type GraphIndex, rowLength, topologicalOrder } from './critical-path/graph-index.ts';
 
 /**
  * Depth first, at each task the dependency first whose own computation has to keep the most results:

@@ -7,8 +7,8 @@
  */
 import { execFile } from 'node:child_process';
 import { parseArgs, promisify } from 'node:util';
-import { DaskRuns } from '../dask/dask-runs.ts';
-import { findDaskPython } from '../dask/pythons.ts';
+import { DaskRuns } from '../adapters/dask/dask-runs.ts';
+import { findDaskPython } from '../adapters/dask/pythons.ts';
 import { print, pythonScript, round, type Result } from './side-by-side.ts';
 
 const WORKERS = 2;

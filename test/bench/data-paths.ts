@@ -1,6 +1,6 @@
 /** What moving results costs a worker: to another process, to the disk and back. */
 import { LocalCluster } from '../../adapters/app/index.ts';
-import { SpillFolder } from '../../adapters/store/index.ts';
+import { SpillFolder } from '../../adapters/stores/index.ts';
 import { fill } from './no-op.ts';
 import { median, type Result, round } from './side-by-side.ts';
 

@@ -6,9 +6,9 @@ import { loadavg } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 import type { Ordering, PolicyDefinition } from '../../core/api/index.ts';
-import { builtins } from '../../plugins/builtin.ts';
-import { indexGraph, resolveLinks } from '../../policies/ordering/graph-index.ts';
-import { liveResults } from '../../policies/ordering/live-results.ts';
+import { builtins } from '../../adapters/app/builtin-extensions.ts';
+import { indexGraph, resolveLinks } from '../../policies/ordering/critical-path/graph-index.ts';
+import { liveResults } from '../../policies/ordering/critical-path/live-results.ts';
 import { type Shape, SHAPES } from './shapes.ts';
 import { median, print, pythonScript, type Result, round, run } from './side-by-side.ts';
 

@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks';
-import { checkIdleSaturated } from '../../core/kernel/occupancy.ts';
+import { checkIdleSaturated } from '../../core/kernel/placement/occupancy.ts';
 import type { Outbox } from '../../core/kernel/outbox.ts';
 import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
 import type { StealRequest } from '../../core/messages/to-worker.ts';

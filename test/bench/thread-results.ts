@@ -4,9 +4,9 @@
  * before, in sizes of the result.
  */
 import { Command } from 'commander';
-import { SystemClock } from '../../adapters/clock/index.ts';
-import { collectGarbage } from '../../adapters/memory/index.ts';
-import { ThreadExecutor } from '../../adapters/executor-threads/index.ts';
+import { SystemClock } from '../../adapters/clocks/index.ts';
+import { collectGarbage } from '../../adapters/executors/collect-garbage.ts';
+import { ThreadExecutor } from '../../adapters/executors/threads/index.ts';
 import { packArguments, type TaskFunction } from '../../adapters/tasks/index.ts';
 import { block, lengthOf } from './data-tasks.ts';
 import { peakBytes, resetPeak, residentBytes } from './resident.ts';

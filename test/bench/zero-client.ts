@@ -3,9 +3,9 @@
  * Arguments: address, shape, tasks. Prints one JSON line.
  */
 import { Channel, PROTOCOL, VERSION, type WireMessage } from '../../core/api/index.ts';
-import { SystemClock } from '../../adapters/clock/index.ts';
-import { inParts } from '../../adapters/client/graph-parts.ts';
-import { tcp } from '../../adapters/transport-tcp/index.ts';
+import { SystemClock } from '../../adapters/clocks/index.ts';
+import { inParts } from '../../adapters/client/session/graph-parts.ts';
+import { tcp } from '../../adapters/transports/tcp/index.ts';
 import { SHAPES } from './shapes.ts';
 import { print, round } from './side-by-side.ts';
 

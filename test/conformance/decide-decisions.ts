@@ -1,4 +1,4 @@
-import { placeTask } from '../../core/kernel/placement.ts';
+import { placeTask } from '../../core/kernel/placement/placement.ts';
 import type { ClusterState } from '../../core/state/cluster.ts';
 import {
   addReplica,

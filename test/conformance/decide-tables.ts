@@ -1,4 +1,4 @@
-import { classify } from '../../core/kernel/occupancy.ts';
+import { classify } from '../../core/kernel/placement/occupancy.ts';
 import { groupOfKey, prefixOfKey } from '../../core/state/key-names.ts';
 import { DEFAULT_ROOTISH_LIMITS, isRootish } from '../../policies/queuing/is-rootish.ts';
 import { slotLimit } from '../../policies/queuing/root-ish.ts';

@@ -1,5 +1,5 @@
 import type { TransitionDetails } from '../../core/api/hooks.ts';
-import { settle, transition } from '../../core/kernel/transition-loop.ts';
+import { settle, transition } from '../../core/kernel/transitions/transition-loop.ts';
 import type { TaskStateName } from '../../core/state/task-state-name.ts';
 import { withoutLostBeforeCancelled } from './documented-differences.ts';
 import { comparable, compareMessages, ownToClients, ownToWorkers } from './messages.ts';

@@ -1,4 +1,4 @@
-import { isRootish } from '../../core/kernel/placement.ts';
+import { isRootish } from '../../core/kernel/placement/placement.ts';
 import type { KernelScope } from '../../core/kernel/scope.ts';
 import type { TaskState } from '../../core/state/task.ts';
 import type { WorkerState } from '../../core/state/worker.ts';

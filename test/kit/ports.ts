@@ -7,7 +7,7 @@ import {
   type PolicyFailure,
 } from '../../core/kernel/ports.ts';
 import { fifo } from '../../policies/fairness/fifo.ts';
-import { depthFirst } from '../../policies/ordering/depth-first.ts';
+import { depthFirst } from '../../policies/ordering/baselines/depth-first.ts';
 import { rootish, type RootishOptions } from '../../policies/queuing/root-ish.ts';
 import { earliestStart } from '../../policies/worker-selection/earliest-start.ts';
 

@@ -1,5 +1,5 @@
 import type { PolicySlots } from '../../core/api/policies.ts';
-import { validWorkers } from '../../core/kernel/restrictions.ts';
+import { validWorkers } from '../../core/kernel/placement/restrictions.ts';
 import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';
 import { FIRE_AND_FORGET } from '../../core/state/client.ts';

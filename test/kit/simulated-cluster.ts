@@ -3,7 +3,7 @@ import type { Outbox } from '../../core/kernel/outbox.ts';
 import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
 import type { GraphTask, UpdateGraph } from '../../core/messages/stimulus.ts';
 import type { ToWorkerMessage } from '../../core/messages/to-worker.ts';
-import type { Instruction, WorkerEvent } from '../../core/worker/events.ts';
+import type { Instruction, WorkerEvent } from '../../core/worker/events/events.ts';
 import { WorkerKernel } from '../../core/worker/worker-kernel.ts';
 import type { Unnamed } from './env.ts';
 import { sinks } from './graph.ts';

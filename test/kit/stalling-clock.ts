@@ -1,4 +1,4 @@
-import { VirtualClock } from '../../adapters/clock/index.ts';
+import { VirtualClock } from '../../adapters/clocks/index.ts';
 import type { Clock } from '../../core/api/index.ts';
 
 /** A clock whose timers come late after the process has stood still. */

@@ -28,12 +28,23 @@ interface Violation {
 const BREACHES: readonly (readonly [rule: string, path: string, code: string])[] = [
   ['kernel-is-sans-io', 'core/kernel/uses-node.ts', "import 'node:net';"],
   ['kernel-is-sans-io', 'core/worker/uses-npm.ts', "import 'tsyringe';"],
-  ['kernel-is-sans-io', 'core/kernel/uses-host.ts', "import '../compose/target.ts';"],
+  ['kernel-is-sans-io', 'core/kernel/uses-host.ts', "import '../scheduler-host/target.ts';"],
   ['state-below-kernel', 'core/state/uses-kernel.ts', "import '../kernel/target.ts';"],
   ['state-below-kernel', 'core/messages/uses-api.ts', "import '../api/target.ts';"],
   ['api-sees-state', 'core/api/uses-kernel.ts', "import '../kernel/target.ts';"],
-  ['core-stays-inside', 'core/compose/uses-plugin.ts', "import '../../plugins/target.ts';"],
-  ['only-compose-injects', 'adapters/x/injects.ts', "import 'tsyringe';"],
+  ['core-stays-inside', 'core/scheduler-host/uses-plugin.ts', "import '../../plugins/target.ts';"],
+  ['hosts-apart', 'core/plugin-host/uses-host.ts', "import '../worker-host/target.ts';"],
+  [
+    'scheduler-host-is-no-worker',
+    'core/scheduler-host/uses-worker.ts',
+    "import '../worker-host/target.ts';",
+  ],
+  [
+    'worker-host-is-no-scheduler',
+    'core/worker-host/uses-scheduler.ts',
+    "import '../scheduler-host/target.ts';",
+  ],
+  ['only-injection-injects', 'core/scheduler-host/injects.ts', "import 'tsyringe';"],
   ['policies-see-api', 'policies/x/uses-node.ts', "import 'node:fs';"],
   ['policies-see-api', 'policies/x/uses-kernel.ts', "import '../../core/kernel/target.ts';"],
   ['plugins-see-api', 'plugins/uses-adapter.ts', "import '../adapters/x/target.ts';"],
@@ -46,18 +57,19 @@ const BREACHES: readonly (readonly [rule: string, path: string, code: string])[]
 
 /** What the rules allow. */
 const FINE: readonly (readonly [path: string, code: string])[] = [
-  ['core/compose/injects.ts', "import 'tsyringe';"],
+  ['core/plugin-host/injection/injects.ts', "import 'tsyringe';"],
   ['core/kernel/uses-state.ts', "import '../state/target.ts';\nimport '../api/target.ts';"],
   ['policies/x/uses-api.ts', "import '../../core/api/target.ts';"],
   ['plugins/uses-policy.ts', "import '../policies/x/target.ts';"],
-  ['plugins/builtin.ts', "import '../adapters/x/target.ts';"],
   ['adapters/x/uses-node.ts', "import 'node:net';\nimport '../../core/api/target.ts';"],
-  ['adapters/app/uses-host.ts', "import '../../core/compose/target.ts';"],
+  ['adapters/app/uses-host.ts', "import '../../core/scheduler-host/target.ts';"],
   ['test/uses-all.ts', "import '../core/kernel/target.ts';\nimport '../plugins/target.ts';"],
 ];
 
 const TARGETS = [
-  ...['kernel', 'compose', 'api', 'state'].map((folder) => `core/${folder}/target.ts`),
+  ...['kernel', 'scheduler-host', 'worker-host', 'api', 'state'].map(
+    (folder) => `core/${folder}/target.ts`,
+  ),
   ...['plugins/target.ts', 'policies/x/target.ts', 'adapters/x/target.ts', 'test/target.ts'],
 ];
 

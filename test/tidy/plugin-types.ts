@@ -21,7 +21,7 @@ const CHAPTERS: readonly (readonly [title: string, paths: readonly string[]])[] 
       'core/api/plugin.ts',
       'core/api/hooks.ts',
       'core/api/events.ts',
-      'core/api/clock.ts',
+      'core/api/timing/clock.ts',
       'core/api/insight.ts',
     ],
   ],

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { TRANSITIONS } from '../../core/kernel/transition-table.ts';
+import { TRANSITIONS } from '../../core/kernel/transitions/transition-table.ts';
 import { TASK_STATE_NAMES } from '../../core/state/task-state-name.ts';
 import { filesIn } from './source-files.ts';
 
@@ -23,7 +23,7 @@ it.each(rows)('$start -> $finish is a function of that name', ({ start, finish, 
 it('every transition is written in the file of its start', () => {
   const texts = new Map(filesIn('core/kernel', '.ts').map(({ path, text }) => [path, text]));
   for (const { start, step } of rows) {
-    const text = texts.get(`core/kernel/from-${start}.ts`);
+    const text = texts.get(`core/kernel/transitions/from-${start}.ts`);
     expect(text, `from-${start}.ts`).toContain(`export function ${step.name}(`);
   }
 });

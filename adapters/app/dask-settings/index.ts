@@ -2,7 +2,7 @@ import { YardmasterError } from '../../../core/api/index.ts';
 import { hint, show } from '../../../core/config/errors.ts';
 import { loadConfigObject } from '../../../core/config/load.ts';
 import type { ConfigInput } from '../../../core/config/types.ts';
-import { DaskConfig, type DaskEntry, type Environment } from '../../dask-config/index.ts';
+import { DaskConfig, type DaskEntry, type Environment } from '../../dask/config/index.ts';
 import { takeMemoryPolicies } from './memory-policies.ts';
 import {
   KNOWN_KEYS,

@@ -1,4 +1,4 @@
-import type { DaskConfig } from '../../dask-config/index.ts';
+import type { DaskConfig } from '../../dask/config/index.ts';
 import type { SettingsBuilder } from './settings-builder.ts';
 
 const KEY = 'distributed.scheduler.active-memory-manager.policies';

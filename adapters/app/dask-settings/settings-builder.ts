@@ -1,7 +1,7 @@
 import { YardmasterError } from '../../../core/api/index.ts';
 import { pathText, type Segment, show } from '../../../core/config/errors.ts';
 import type { ConfigInput } from '../../../core/config/types.ts';
-import type { DaskEntry } from '../../dask-config/index.ts';
+import type { DaskEntry } from '../../dask/config/index.ts';
 import type { IgnoredSetting, TakenSetting } from './index.ts';
 import { type ReadValue, UnusableValue } from './values.ts';
 

@@ -1,5 +1,5 @@
-import type { Session } from '../session.ts';
-import { WorkerAccess } from '../worker-access.ts';
+import type { Session } from '../session/session.ts';
+import { WorkerAccess } from '../access/worker-access.ts';
 import { EventFlag } from './event-flag.ts';
 import { LeaseKeeper } from './leases.ts';
 import { Queue, type QueueOptions } from './queue.ts';
@@ -7,7 +7,7 @@ import { Lock, Semaphore, type SemaphoreOptions } from './semaphore.ts';
 import { TopicFeed, type TopicHandler } from './topics.ts';
 import { Coordinator, type GivenValue } from './values.ts';
 import { Variable } from './variable.ts';
-import { checkNames } from '../options.ts';
+import { checkNames } from '../submission/options.ts';
 
 /** One message of a topic, as the scheduler keeps it. */
 export interface LoggedEvent {

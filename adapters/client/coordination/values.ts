@@ -1,9 +1,9 @@
 import { packArguments, unpackWith } from '../../tasks/index.ts';
 import { Future, holdingOfFuture } from '../future.ts';
 import { allocateWithin, checkFits } from '../message-limit.ts';
-import type { Session } from '../session.ts';
-import { futuresIn } from '../structure.ts';
-import { checkNames } from '../options.ts';
+import type { Session } from '../session/session.ts';
+import { futuresIn } from '../submission/structure.ts';
+import { checkNames } from '../submission/options.ts';
 
 /** A value as it travels to the scheduler. */
 export interface PackedValue {

@@ -7,7 +7,7 @@ import type {
   Transport,
   WireMessage,
 } from '../../../core/api/index.ts';
-import { SystemClock } from '../../clock/index.ts';
+import { SystemClock } from '../../clocks/index.ts';
 
 /** A transport and what the clauses need to know about it. */
 export interface TransportHarness {

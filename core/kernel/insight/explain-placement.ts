@@ -3,10 +3,10 @@ import { CANDIDATES_MAX, type Decision, type DecisionCandidate } from '../../api
 import type { WorkerSelection } from '../../api/policies.ts';
 import type { TaskState } from '../../state/task.ts';
 import type { WorkerState } from '../../state/worker.ts';
-import { isUnconstrained, selectionPlacesRootish } from '../placement.ts';
-import { isLoose, validWorkers } from '../restrictions.ts';
+import { isUnconstrained, selectionPlacesRootish } from '../placement/placement.ts';
+import { isLoose, validWorkers } from '../placement/restrictions.ts';
 import type { KernelScope } from '../scope.ts';
-import { unsatisfied } from '../describe-restrictions.ts';
+import { unsatisfied } from '../placement/describe-restrictions.ts';
 import { missingBytes } from './missing-bytes.ts';
 import type { PlacementEvent } from './watcher.ts';
 

@@ -1,7 +1,7 @@
 import type { TaskState } from '../../state/task.ts';
-import { validWorkers } from '../restrictions.ts';
+import { validWorkers } from '../placement/restrictions.ts';
 import type { KernelScope } from '../scope.ts';
-import { unsatisfied } from '../describe-restrictions.ts';
+import { unsatisfied } from '../placement/describe-restrictions.ts';
 
 const NAMED_MAX = 5;
 

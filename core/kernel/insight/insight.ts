@@ -1,7 +1,7 @@
 import type { Decision, ShadowReport, Why } from '../../api/insight.ts';
 import type { PolicySlots, SlotName } from '../../api/policies.ts';
 import type { Named } from '../ports.ts';
-import { knownTasks } from '../prepare.ts';
+import { knownTasks } from '../graph/prepare.ts';
 import type { KernelScope } from '../scope.ts';
 import { DecisionLog } from './decision-log.ts';
 import { explainState } from './explain-state.ts';

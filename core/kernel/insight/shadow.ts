@@ -9,10 +9,10 @@ import {
   isRootish,
   selectionPlacesRootish,
   type Placement,
-} from '../placement.ts';
+} from '../placement/placement.ts';
 import type { KernelPorts, Named } from '../ports.ts';
-import { askGenerations } from '../priorities.ts';
-import { askOrder, type OrderSubject } from '../ranks.ts';
+import { askGenerations } from '../graph/priorities.ts';
+import { askOrder, type OrderSubject } from '../graph/ranks.ts';
 import type { KernelScope } from '../scope.ts';
 import { comparePeaks } from './compare-orders.ts';
 import { missingBytes, startS } from './missing-bytes.ts';

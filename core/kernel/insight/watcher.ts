@@ -1,7 +1,7 @@
 import type { Submission } from '../../api/policies.ts';
 import type { TaskState } from '../../state/task.ts';
-import type { Placement } from '../placement.ts';
-import type { OrderSubject } from '../ranks.ts';
+import type { Placement } from '../placement/placement.ts';
+import type { OrderSubject } from '../graph/ranks.ts';
 import type { KernelScope } from '../scope.ts';
 
 /** How a task was placed. */

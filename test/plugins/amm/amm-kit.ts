@@ -21,7 +21,7 @@ import {
 import type { TaskState } from '../../../core/state/task.ts';
 import { WorkerState, type WorkerStatus } from '../../../core/state/worker.ts';
 import { MemoryManager, type ReplicaMoves } from '../../../plugins/amm/memory-manager.ts';
-import { identityOf } from '../../compose/kit.ts';
+import { identityOf } from '../../core/scheduler-host/kit.ts';
 
 /** A cluster of real state objects, without a scheduler. */
 export class AmmBench {

@@ -8,8 +8,8 @@ import {
   type SuggestionGenerator,
 } from '../../../core/api/index.ts';
 import { EnsureBroadcast } from '../../../policies/amm/ensure-broadcast.ts';
-import { builtins } from '../../../plugins/builtin.ts';
-import { type RawPeer, TestHost } from '../../compose/kit.ts';
+import { builtins } from '../../../adapters/app/builtin-extensions.ts';
+import { type RawPeer, TestHost } from '../../core/scheduler-host/kit.ts';
 
 const hosts: TestHost[] = [];
 const folders: string[] = [];

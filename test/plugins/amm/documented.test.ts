@@ -7,7 +7,7 @@ import {
   type SuggestionGenerator,
   type WorkerView,
 } from '../../../core/api/index.ts';
-import { type RawPeer, TestHost } from '../../compose/kit.ts';
+import { type RawPeer, TestHost } from '../../core/scheduler-host/kit.ts';
 
 // What the documents about the Active Memory Manager promise authors of policies, sentence by sentence,
 // as far as no other test of this folder is about it.

@@ -11,7 +11,7 @@ import {
 } from '../../../core/api/index.ts';
 import { EnsureBroadcast } from '../../../policies/amm/ensure-broadcast.ts';
 import { RetireWorker } from '../../../policies/amm/retire-worker.ts';
-import { TestHost } from '../../compose/kit.ts';
+import { TestHost } from '../../core/scheduler-host/kit.ts';
 
 const hosts: TestHost[] = [];
 afterEach(async () => {

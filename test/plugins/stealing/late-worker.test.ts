@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { MemoryStore } from '../../../adapters/store/index.ts';
+import { MemoryStore } from '../../../adapters/stores/index.ts';
 import type { Clock, ExecutionResult, Executor } from '../../../core/api/index.ts';
-import { WorkerHost } from '../../../core/compose/worker-host.ts';
-import { settle, TestHost } from '../../compose/kit.ts';
+import { WorkerHost } from '../../../core/worker-host/worker-host.ts';
+import { settle, TestHost } from '../../core/scheduler-host/kit.ts';
 
 const TASK_MS = 500;
 

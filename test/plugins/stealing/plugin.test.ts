@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { type RawPeer, TestHost } from '../../compose/kit.ts';
+import { type RawPeer, TestHost } from '../../core/scheduler-host/kit.ts';
 
 const hosts: TestHost[] = [];
 const FIRST = 'inmemory://w1';

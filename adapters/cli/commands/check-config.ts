@@ -1,0 +1,54 @@
+import { YardmasterError } from '../../../core/api/index.ts';
+import { describeDaskSettings, readDaskSettings } from '../../app/dask-settings/index.ts';
+import { checkConfig } from '../../app/start-scheduler.ts';
+import { type LogFlags, stderrLogger } from '../logger.ts';
+
+/** Flags of `check-config`. */
+export interface CheckConfigFlags extends LogFlags {
+  /** Also read Dask's own configuration. */
+  readonly dask?: boolean;
+  readonly python?: string;
+  readonly json?: boolean;
+}
+
+/**
+ * `yardmaster check-config`. Prints what the configuration would start, and with `--dask` what Dask's own
+ * configuration means here.
+ */
+export async function checkConfigCommand(
+  file: string | undefined,
+  flags: CheckConfigFlags,
+): Promise<number> {
+  if (file === undefined && flags.dask !== true) {
+    throw new YardmasterError(
+      'ERR_CONFIG',
+      'there is nothing to check: name a configuration file, or add --dask for that of Dask',
+    );
+  }
+  checkDaskOnly(flags);
+  const log = stderrLogger(flags, 'check-config');
+  const settings = flags.dask === true ? readDaskSettings(process.env, flags.python) : undefined;
+  const layers = settings === undefined ? {} : { defaults: settings.config };
+  const report = await checkConfig({
+    log,
+    layers,
+    ...(file === undefined ? {} : { config: file }),
+  });
+  if (settings !== undefined && flags.json === true) {
+    const { config, options, preload, taken, ignored } = settings;
+    const json = { config, options, preload, taken, ignored };
+    process.stdout.write(`${JSON.stringify(json, undefined, 2)}\n`);
+    return 0;
+  }
+  if (settings !== undefined) process.stdout.write(`${describeDaskSettings(settings)}\n\n`);
+  process.stdout.write(`${file ?? 'The configuration'} is fine. It would start:\n${report}\n`);
+  return 0;
+}
+
+/** @throws YardmasterError `ERR_CONFIG` for a flag that says something about Dask's configuration only */
+function checkDaskOnly({ dask, json, python }: CheckConfigFlags): void {
+  if (dask === true) return;
+  const flag = json === true ? '--json' : python === undefined ? undefined : '--python';
+  if (flag === undefined) return;
+  throw new YardmasterError('ERR_CONFIG', `${flag} concerns Dask's configuration; add --dask`);
+}

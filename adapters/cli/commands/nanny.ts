@@ -1,0 +1,54 @@
+import { NannyPlugins } from '../../app/nanny-plugins.ts';
+import type { WorkerSettings } from '../../app/worker-settings.ts';
+import { SystemClock } from '../../clocks/index.ts';
+import { Nanny } from '../../nanny/index.ts';
+import { type LogFlags, stderrLogger } from '../logger.ts';
+import type { WorkerFlags } from '../main.ts';
+import { untilStopped } from '../until-stopped.ts';
+
+/** `yardmaster worker` with a nanny: this process looks after another one, which is the worker. */
+export async function nannyCommand(
+  scheduler: string,
+  flags: WorkerFlags & LogFlags,
+  { worker, folder }: WorkerSettings,
+): Promise<number> {
+  const { stuckAfter, retireTimeout, nannyPlugins = [], nannyPreload = [] } = worker;
+  const { name = `worker of ${scheduler}` } = flags;
+  // A pipe is no terminal, so what would be text here would be JSON there.
+  const format = flags.logFormat ?? (process.stderr.isTTY ? 'text' : 'json');
+  let hasComeUp = false;
+  const clock = new SystemClock();
+  const log = stderrLogger(flags, `nanny of ${name}`);
+  const plugins = await NannyPlugins.start({
+    ...{ name, plugins: nannyPlugins, preload: nannyPreload, folder, clock, log },
+  });
+  const nanny = new Nanny({
+    name,
+    args: [...process.argv.slice(2), '--log-format', format],
+    nodeArgs: process.execArgv,
+    clock,
+    log,
+    hooks: plugins.hooks,
+    plugins: plugins.remote,
+    ...(stuckAfter === undefined ? {} : { stuckAfterMs: stuckAfter }),
+    onStderr: (text) => void process.stderr.write(text),
+    onRegistered: (address) => {
+      if (!hasComeUp) process.stdout.write(`${address}\n`);
+      hasComeUp = true;
+    },
+  });
+  plugins.serve(nanny);
+  let code;
+  try {
+    code = await untilStopped({
+      closed: nanny.ended.then(() => {
+        // What a worker wrote that did not come up is on the error stream already.
+        if (nanny.error !== undefined && hasComeUp) throw nanny.error;
+      }),
+      close: () => nanny.close(retireTimeout),
+    });
+  } finally {
+    await plugins.close();
+  }
+  return nanny.error === undefined ? code : 1;
+}

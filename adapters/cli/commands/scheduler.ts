@@ -1,0 +1,34 @@
+import { openScheduler } from '../../app/start-scheduler.ts';
+import { tuneEngine } from '../engine-flags.ts';
+import { stderrLogger } from '../logger.ts';
+import { writePidFile } from '../pid-file.ts';
+import { listen } from '../scheduler-addresses.ts';
+import { prepareCommand, type SchedulerFlags } from '../scheduler-flags.ts';
+import { untilStopped } from '../until-stopped.ts';
+
+/** `yardmaster scheduler`. Runs until it is stopped. */
+export async function schedulerCommand(flags: SchedulerFlags): Promise<number> {
+  tuneEngine();
+  const log = stderrLogger(flags, 'scheduler');
+  const command = prepareCommand(flags, log);
+  const { config, pidFile } = flags;
+  if (pidFile !== undefined) writePidFile(pidFile);
+  const { layers } = command;
+  const running = await openScheduler({
+    log,
+    layers,
+    ...(config === undefined ? {} : { config }),
+  });
+  const stopped = untilStopped(running);
+  stopped.catch(() => undefined); // Awaited below, once it listens.
+  let addresses: readonly string[];
+  try {
+    addresses = await listen(running.scheduler, command, log);
+  } catch (error) {
+    await running.close();
+    throw error;
+  }
+  // Written last, because a script may send a signal as soon as it reads them.
+  for (const address of addresses) process.stdout.write(`${address}\n`);
+  return stopped;
+}

@@ -1,0 +1,76 @@
+import type { Decision, DecisionCandidate, Why } from '../../../core/api/index.ts';
+import type { WhyFlags } from '../main.ts';
+import { withClient } from '../with-client.ts';
+
+const UNKNOWN_CODE = 1;
+
+/** `yardmaster why`. */
+export async function whyCommand(key: string, flags: WhyFlags): Promise<number> {
+  return withClient(flags, 'why', async (client) => {
+    if (flags.record !== undefined) await client.policies.recordDecisions(flags.record);
+    const why = await client.why(key);
+    process.stdout.write(
+      flags.json === true ? `${JSON.stringify(why, undefined, 2)}\n` : whyText(why),
+    );
+    return why.state === 'unknown' ? UNKNOWN_CODE : 0;
+  });
+}
+
+/** The present, then what happened; a decision stands before the transition that follows from it. */
+export function whyText(why: Why): string {
+  const lines = [`${why.key} is ${why.state}`, ...why.now.map((line) => `  ${line}`)];
+  const startMs = Math.min(...[...why.story, ...why.decisions].map(({ atMs }) => atMs));
+  const left = [...why.decisions];
+  const story: string[] = [];
+  for (const record of why.story) {
+    while (left[0] !== undefined && comesBefore(left[0], record)) {
+      story.push(...decisionLines(left.shift() as Decision, startMs));
+    }
+    const { key, start, finish, stimulusId, atMs } = record;
+    story.push(`${clock(atMs, startMs)}  ${key}: ${start} -> ${finish}  (${stimulusId})`);
+  }
+  for (const decision of left) story.push(...decisionLines(decision, startMs));
+  if (story.length > 0) lines.push('', 'Story', ...story.map((line) => `  ${line}`));
+  if (!why.isRecording) {
+    lines.push('', 'Decisions are not being recorded; --record 10000 records them from now on.');
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+function comesBefore(decision: Decision, record: Why['story'][number]): boolean {
+  if (decision.stimulusId !== record.stimulusId) return decision.atMs < record.atMs;
+  return record.key === decision.key && record.start !== 'released';
+}
+
+function decisionLines(decision: Decision, startMs: number): string[] {
+  const { kind, policy, outcome, rule, candidates, candidateCount, atMs } = decision;
+  const more = candidateCount - candidates.length;
+  return [
+    `${clock(atMs, startMs)}  ${kind} by ${policy}: ${outcome}`,
+    `            ${rule}`,
+    ...candidates.map((candidate) => `              ${candidateText(candidate)}`),
+    ...(more > 0 ? [`              and ${more} more`] : []),
+  ];
+}
+
+function candidateText(candidate: DecisionCandidate): string {
+  const { worker, score, missingBytes, memoryBytes } = candidate;
+  const { occupancyS, processingCount, openSlots } = candidate;
+  const facts = [
+    ...(score === undefined ? [] : [`score ${round(score)}`]),
+    ...(missingBytes === undefined ? [] : [`lacks ${missingBytes} bytes`]),
+    ...(memoryBytes === undefined ? [] : [`${memoryBytes} bytes in use`]),
+    `${round(occupancyS)} s of work`,
+    `${processingCount} tasks`,
+    ...(openSlots === undefined ? [] : [`${openSlots} open slots`]),
+  ];
+  return `${worker}  ${facts.join(', ')}`;
+}
+
+function clock(atMs: number, startMs: number): string {
+  return `+${((atMs - startMs) / 1000).toFixed(3)} s`.padStart(10);
+}
+
+function round(value: number): string {
+  return String(Number(value.toPrecision(3)));
+}

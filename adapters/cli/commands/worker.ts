@@ -1,0 +1,108 @@
+import { loadConfigFile, loadConfigObject } from '../../../core/config/load.ts';
+import type { WorkerMemoryConfig } from '../../../core/config/types.ts';
+import type { WorkerEnd } from '../../../core/worker-host/worker-options.ts';
+import { configuredTransports } from '../../app/configured-transports.ts';
+import { inBackground, YardmasterError } from '../../../core/api/index.ts';
+import { type RunningWorker, startWorker } from '../../app/start-worker.ts';
+import { readSettings, settingsOf, type WorkerSettings } from '../../app/worker-settings.ts';
+import { SystemClock } from '../../clocks/index.ts';
+import { type LastWords, NannyLink } from '../../nanny/index.ts';
+import { type LogFlags, stderrLogger } from '../logger.ts';
+import type { WorkerFlags } from '../main.ts';
+import { nannyCommand } from './nanny.ts';
+import { untilStopped } from '../until-stopped.ts';
+
+const RETIRE_MS = 10_000;
+
+/** `yardmaster worker`. Runs until it is stopped, or the scheduler is gone. */
+export async function workerCommand(
+  scheduler: string,
+  flags: WorkerFlags & LogFlags,
+): Promise<number> {
+  const settings = await settingsFrom(flags);
+  const { nanny = true, retireTimeout = RETIRE_MS } = { ...settings.worker, ...flags };
+  if (flags.supervised === true) return supervisedCommand(scheduler, flags, settings);
+  if (nanny) return nannyCommand(scheduler, flags, settings);
+  const worker = await start(scheduler, flags, settings);
+  const stopped = untilStopped({
+    closed: worker.closed,
+    close: async () => {
+      await worker.retire(retireTimeout);
+      await worker.close();
+    },
+  });
+  // Only now, for whoever waits for this line may send a signal at once.
+  process.stdout.write(`${worker.address}\n`);
+  return stopped;
+}
+
+async function settingsFrom({ config, settings }: WorkerFlags): Promise<WorkerSettings> {
+  if (settings !== undefined) return readSettings(settings);
+  if (config === undefined) return { worker: {}, folder: process.cwd() };
+  const loaded = await loadConfigFile(config);
+  const { worker, scheduler } = loaded.config;
+  return { worker, folder: loaded.folder, transport: scheduler.transport };
+}
+
+/** The process that a nanny looks after. */
+async function supervisedCommand(
+  scheduler: string,
+  flags: WorkerFlags & LogFlags,
+  settings: WorkerSettings,
+): Promise<number> {
+  const link = new NannyLink(new SystemClock());
+  const worker = await start(scheduler, flags, settings, link);
+  let signal: string | undefined;
+  process.on('SIGTERM', () => {
+    signal = 'SIGTERM';
+    inBackground(worker.close(), 'the worker could not close in good order');
+  });
+  link.registered(worker);
+  const end = await worker.ended;
+  await link.ends(lastWords(end, signal));
+  return end.error === undefined ? 0 : 1;
+}
+
+/** A signal to the process itself is for this process, not for the worker, which the nanny keeps. */
+function lastWords({ reason, error, restart }: WorkerEnd, signal: string | undefined): LastWords {
+  if (error !== undefined) {
+    const code = YardmasterError.is(error) ? error.code : 'ERR_INVARIANT';
+    return { kind: 'failed', reason, code };
+  }
+  if (signal !== undefined) return { kind: 'restart', reason: `it got ${signal}` };
+  return { kind: restart === true ? 'restart' : 'done', reason };
+}
+
+async function start(
+  scheduler: string,
+  flags: WorkerFlags & LogFlags,
+  settings: WorkerSettings,
+  nannyPlugins?: NannyLink,
+): Promise<RunningWorker> {
+  const { name, host } = flags;
+  const { worker: configured } = settings;
+  const { threads, resources, memoryLimit, ready, killGrace } = { ...configured, ...flags };
+  const memory = { ...configured.memory, ...memoryOf(flags) };
+  return startWorker(scheduler, {
+    ...settingsOf(settings),
+    transports: await configuredTransports(settings),
+    memory,
+    log: stderrLogger(flags, name ?? 'worker'),
+    ...(threads === undefined ? {} : { threads }),
+    ...(name === undefined ? {} : { name }),
+    ...(flags.supervised === true ? { nanny: `process ${process.ppid}` } : {}),
+    ...(nannyPlugins === undefined ? {} : { nannyPlugins }),
+    ...(resources === undefined ? {} : { resources }),
+    ...(ready === undefined ? {} : { ready }),
+    ...(host === undefined ? {} : { host }),
+    ...(memoryLimit === undefined ? {} : { memoryLimitBytes: memoryLimit }),
+    ...(killGrace === undefined ? {} : { killGraceMs: killGrace }),
+  });
+}
+
+/** What the flags say, checked like a configuration, and nothing else. */
+function memoryOf({ memory = {}, spillFolder }: WorkerFlags): Partial<WorkerMemoryConfig> {
+  const given = { ...memory, ...(spillFolder === undefined ? {} : { spillFolder }) };
+  const checked = loadConfigObject({ worker: { memory: given } }).config.worker.memory;
+  return Object.fromEntries(Object.entries(checked).filter(([name]) => name in given));
+}

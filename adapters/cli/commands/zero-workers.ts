@@ -1,0 +1,30 @@
+import { transportsOfFile } from '../../app/configured-transports.ts';
+import { startZeroWorkers } from '../../zero-worker/index.ts';
+import { untilStopped } from '../until-stopped.ts';
+
+/** Flags of `zero-workers`. */
+export interface ZeroWorkersFlags {
+  readonly workers: number;
+  readonly threads: number;
+  readonly resultSize: number;
+  /** Its `scheduler.transport` reaches the scheduler. */
+  readonly config?: string;
+}
+
+/** `yardmaster zero-workers`. Runs until it is stopped, or the scheduler is gone. */
+export async function zeroWorkersCommand(
+  scheduler: string,
+  { workers: count, threads, resultSize: resultBytes, config }: ZeroWorkersFlags,
+): Promise<number> {
+  const zero = await startZeroWorkers(scheduler, {
+    workers: count,
+    threads,
+    resultBytes,
+    transports: await transportsOfFile(config),
+  });
+  const stopped = untilStopped(zero);
+  process.stdout.write(`${count} x ${threads} threads that compute nothing\n`);
+  const code = await stopped;
+  process.stdout.write(`${zero.finishedCount} tasks finished\n`);
+  return code;
+}

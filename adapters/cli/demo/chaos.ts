@@ -1,0 +1,77 @@
+import type { ClusterView } from '../../../core/api/index.ts';
+
+/** A nanny replaces a worker so often, however early it dies. */
+const KILLS_PER_WORKER_MAX = 10;
+/** Parts of the work between which kills happen: workers have something to lose, and time to recover. */
+const FROM = 0.02;
+const TO = 0.95;
+
+/** What to destroy, and when. */
+export interface ChaosOptions {
+  readonly kills: number;
+  /** The same seed gives the same moments, counted in tasks, and the same choices among workers. */
+  readonly seed: number;
+  readonly taskCount: number;
+  readonly cluster: ClusterView;
+  readonly print: (line: string) => void;
+}
+
+/** Kills worker processes while a graph is computed, as a crash of the machine would. */
+export class Chaos {
+  private readonly random: () => number;
+  /** Numbers of tasks done at which somebody dies, the next one last. */
+  private readonly moments: number[];
+  private readonly deaths = new Map<string, number>();
+  /** A process that was just killed may be known for a moment longer. */
+  private readonly killed = new Set<number>();
+
+  constructor(private readonly options: ChaosOptions) {
+    const { seed, kills, taskCount } = options;
+    this.random = randomFrom(seed);
+    this.moments = Array.from({ length: kills }, () => {
+      return Math.ceil(taskCount * (FROM + (TO - FROM) * this.random()));
+    }).sort((a, b) => b - a);
+  }
+
+  /** How many it has killed so far. */
+  get killCount(): number {
+    return this.killed.size;
+  }
+
+  /** So many tasks are done now. Kills at most one worker; who is not there yet is left for later. */
+  onProgress(done: number): void {
+    const moment = this.moments.at(-1);
+    if (moment === undefined || done < moment) return;
+    const victims = [...this.options.cluster.workers.values()].filter(({ name, identity }) => {
+      const isDead = this.killed.has(identity.pid ?? 0);
+      return !isDead && (this.deaths.get(name) ?? 0) < KILLS_PER_WORKER_MAX;
+    });
+    const victim = victims[Math.floor(this.random() * victims.length)];
+    const pid = victim?.identity.pid;
+    if (victim === undefined || pid === undefined || !kill(pid)) return;
+    this.moments.pop();
+    this.killed.add(pid);
+    this.deaths.set(victim.name, (this.deaths.get(victim.name) ?? 0) + 1);
+    this.options.print(`Chaos      killed ${victim.name}, process ${pid}, after ${done} tasks`);
+  }
+}
+
+/** False: it is gone already, and the scheduler does not know yet. */
+function kill(pid: number): boolean {
+  try {
+    return process.kill(pid, 'SIGKILL');
+  } catch {
+    return false;
+  }
+}
+
+/** Numbers from 0 to 1, the same for each seed: a Weyl sequence whose bits are mixed. */
+function randomFrom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x9e3779b9) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 16), 0x21f0aaad);
+    mixed = Math.imul(mixed ^ (mixed >>> 15), 0x735a2d97);
+    return ((mixed ^ (mixed >>> 15)) >>> 0) / 2 ** 32;
+  };
+}

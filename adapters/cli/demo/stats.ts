@@ -1,0 +1,49 @@
+import type {
+  PluginContext,
+  SchedulerPlugin,
+  TaskStateName,
+  TaskView,
+  WorkerView,
+} from '../../../core/api/index.ts';
+
+const SAMPLE_INTERVAL_MS = 200;
+
+/** Counts what the demo tells at its end. A plugin like any other. */
+export class DemoStats implements SchedulerPlugin {
+  readonly name = 'demo-stats';
+  tasksDone = 0;
+  /** Bytes of results that tasks needed on a worker which did not hold them. */
+  movedBytes = 0;
+  /** Largest resident set of each worker, by name, as heartbeats told it. */
+  readonly peakBytes = new Map<string, number>();
+  /** Called after each finished task. */
+  onProgress: (tasksDone: number) => void = () => undefined;
+  /** What was counted as moved: each result goes to a worker once. */
+  private readonly moved = new Map<WorkerView, Set<string>>();
+
+  setup({ every, cluster }: Pick<PluginContext, 'every' | 'cluster'>): void {
+    every(SAMPLE_INTERVAL_MS, () => {
+      for (const { name, metrics } of cluster.workers.values()) {
+        this.peakBytes.set(name, Math.max(this.peakBytes.get(name) ?? 0, metrics.memoryBytes));
+      }
+    });
+  }
+
+  taskTransition(task: TaskView, start: TaskStateName, finish: TaskStateName): void {
+    if (finish === 'processing' && task.processingOn !== undefined) {
+      for (const input of task.dependencies) this.countMove(input, task.processingOn);
+    } else if (start === 'processing' && finish === 'memory') {
+      this.tasksDone++;
+      this.onProgress(this.tasksDone);
+    }
+  }
+
+  private countMove(input: TaskView, worker: WorkerView): void {
+    if (input.whoHas.has(worker)) return;
+    const known = this.moved.get(worker) ?? new Set<string>();
+    this.moved.set(worker, known);
+    if (known.has(input.key)) return;
+    known.add(input.key);
+    this.movedBytes += Math.max(0, input.nbytes);
+  }
+}

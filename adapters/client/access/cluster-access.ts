@@ -1,0 +1,339 @@
+import type {
+  MemoryMeasure,
+  ShadowReport,
+  SlotName,
+  TaskSummary,
+  WhoHasReply,
+  Why,
+} from '../../../core/api/index.ts';
+import { type AmmControl, ammControl } from '../amm-control.ts';
+import type { KeyEntry } from '../session/entry.ts';
+import type { Future } from '../future.ts';
+import { type PolicyControl, policyControl } from './policy-control.ts';
+import type { Session } from '../session/session.ts';
+import { entriesIn } from '../submission/structure.ts';
+import { remotePlugin, type WorkerPluginEntry } from './worker-plugins.ts';
+import { checkNames } from '../submission/options.ts';
+
+/** The answer to `identity`. */
+export interface SchedulerIdentity {
+  readonly id: string;
+  readonly address?: string;
+  readonly workers: readonly {
+    readonly address: string;
+    readonly name: string;
+    readonly host: string;
+    readonly status: string;
+    readonly threadCount: number;
+    /** 0: unlimited. */
+    readonly memoryLimitBytes: number;
+    readonly resources: Readonly<Record<string, number>>;
+    /** Tasks on it, and results that it holds with their bytes. */
+    readonly processingCount: number;
+    readonly resultCount: number;
+    readonly nbytes: number;
+    readonly metrics: { readonly memoryBytes: number };
+    /** Of the tasks that it computes. Default `javascript`. */
+    readonly language?: string;
+    /** What starts its process again. */
+    readonly nanny?: string;
+    /** The folder for its temporary files. */
+    readonly localDirectory?: string;
+    /** Addresses of other services of its process, by name. */
+    readonly services?: Readonly<Record<string, string>>;
+    /** What the code that started it says about it. */
+    readonly extra?: Readonly<Record<string, unknown>>;
+  }[];
+}
+
+/** How to replace the processes of workers. */
+export interface RestartWorkersOptions {
+  /** Milliseconds for the new ones to be there. Default 30 000. */
+  readonly timeoutMs?: number;
+  /** False: do not wait for them. Default true. */
+  readonly wait?: boolean;
+  /** Whether unknown and missing workers are an error, or part of the answer. Default `raise`. */
+  readonly errors?: 'raise' | 'return';
+}
+
+/** What became of workers that were to be replaced. */
+export interface RestartedWorkers {
+  /** Whose processes were told to end. */
+  readonly restarted: readonly WorkerName[];
+  /** Have no nanny, and work on. */
+  readonly kept: readonly WorkerName[];
+  /** Of the restarted ones, those that were not back in time. */
+  readonly missing: readonly WorkerName[];
+  /** Names that no worker has. */
+  readonly unknown: readonly string[];
+}
+
+/** Which workers the cluster can best do without. Default: idle ones, as with a `memoryRatio` of 2. */
+export interface WorkersToCloseOptions {
+  /** So many. */
+  readonly n?: number;
+  /** As many as leave so many. */
+  readonly target?: number;
+  /** Idle ones, as long as the memory of the others is so many times what is stored. */
+  readonly memoryRatio?: number;
+  /** Leave at least so many. Default 0. */
+  readonly minimum?: number;
+  /** Workers that go together: each alone, or all of a host. Default `address`. */
+  readonly groupBy?: 'address' | 'host';
+}
+
+/** Which workers to retire; without `workers` and `names`, those that can best be done without. */
+export interface RetireOptions extends WorkersToCloseOptions {
+  /** Addresses or names. */
+  readonly workers?: readonly string[];
+  readonly names?: readonly string[];
+  /** Close them when they hold nothing any more. Default true; else they stay, without tasks. */
+  readonly close?: boolean;
+}
+
+/** Address and name of a worker. */
+export interface WorkerName {
+  readonly address: string;
+  readonly name: string;
+}
+
+/** What became of workers that were to be retired. */
+export interface Retired {
+  readonly retired: readonly WorkerName[];
+  /** `no-recipients`: nobody can take what it holds; `stalled`: its data did not move; `left`: it went by itself; `unknown`. */
+  readonly kept: readonly {
+    readonly worker: string;
+    readonly reason: 'no-recipients' | 'stalled' | 'left' | 'unknown';
+  }[];
+}
+
+/** How to even out the memory of workers. Fractions are of the memory limit of each worker. */
+export interface RebalanceOptions {
+  /** Addresses or names. Default: all. */
+  readonly workers?: readonly string[];
+  /** What is not given, `scheduler.rebalance` of the configuration says. Default there: `optimistic`. */
+  readonly measure?: MemoryMeasure;
+  /** A worker that uses less gives nothing away. Default 0.3. */
+  readonly senderMin?: number;
+  /** A worker that uses more receives nothing. Default 0.6. */
+  readonly recipientMax?: number;
+  /** Workers closer to the mean than half of this are left alone. Default 0.1. */
+  readonly gap?: number;
+}
+
+/** What a rebalance did, by keys. */
+export interface Rebalanced {
+  readonly moved: readonly string[];
+  /** Was to be moved, and is in use, or gone, or did not arrive. */
+  readonly stayed: readonly string[];
+  /** Was asked for and is nowhere. If there is any, nothing was moved. */
+  readonly missing: readonly string[];
+}
+
+/** How to copy results. */
+export interface ReplicateOptions {
+  /** Copies of each. Default: one on every worker, also on those that come later. */
+  readonly n?: number;
+  /** Addresses, names or hosts of the workers to use. Default: all. */
+  readonly workers?: readonly string[];
+  /** Copies that each holder makes at once. Default 2. */
+  readonly branchingFactor?: number;
+  /** Drop copies beyond the number. Default true. */
+  readonly dropSurplus?: boolean;
+}
+
+/** The part of a client that asks the scheduler about the cluster, and has data and workers moved. */
+export class ClusterAccess {
+  readonly amm: AmmControl;
+  readonly policies: PolicyControl;
+
+  protected constructor(protected readonly session: Session) {
+    this.amm = ammControl((command, parameters) => this.command(command, parameters));
+    this.policies = policyControl((command, parameters) => this.command(command, parameters));
+  }
+
+  /**
+   * Calls a command of the scheduler or of a plugin (`<plugin>.<command>`).
+   * @throws RemoteError what the command threw
+   */
+  command<T = unknown>(command: string, parameters?: unknown): Promise<T> {
+    return this.session.request('command', {
+      command,
+      ...(parameters === undefined ? {} : { parameters }),
+    });
+  }
+
+  /** All transitions of these keys, or caused by these stimuli, oldest first. */
+  story(keysOrStimuli: readonly string[]): Promise<readonly Readonly<Record<string, unknown>>[]> {
+    return this.command('story', { keys: keysOrStimuli });
+  }
+
+  /**
+   * Why a task is where it is, and how it got there; with the candidates of each decision while
+   * decisions are recorded (`client.policies.recordDecisions`).
+   * @param task - a future, or a key
+   */
+  why(task: Future<unknown> | string): Promise<Why> {
+    return this.command('why', { key: typeof task === 'string' ? task : task.key });
+  }
+
+  /** What the shadow of a slot has found so far; undefined when there is none. */
+  shadow(slot: SlotName): Promise<ShadowReport | undefined> {
+    return this.command('shadow', { slot });
+  }
+
+  /** Where these tasks are, in order; those that the scheduler does not know are left out. */
+  tasks(futures: unknown): Promise<readonly TaskSummary[]> {
+    return this.command('tasks', { keys: this.keysIn(futures) });
+  }
+
+  /** What the scheduler tells about itself and its workers. */
+  identity(): Promise<SchedulerIdentity> {
+    return this.command('identity');
+  }
+
+  /** Addresses of the workers that hold each result. */
+  async whoHas(futures: unknown): Promise<Map<string, readonly string[]>> {
+    const keys = this.keysIn(futures);
+    const reply = await this.session.request<WhoHasReply>('who-has', { keys });
+    return new Map(reply.keys.map((key, index) => [key, reply.whoHas[index] ?? []]));
+  }
+
+  /** Keys of the results that each worker holds, by address. */
+  async hasWhat(): Promise<Map<string, readonly string[]>> {
+    return new Map(await this.command<[string, readonly string[]][]>('has-what'));
+  }
+
+  /** Bytes of these results, or of all that the cluster knows, by key. */
+  async nbytes(futures?: unknown): Promise<Map<string, number>> {
+    const keys = futures === undefined ? [] : this.keysIn(futures);
+    if (futures !== undefined && keys.length === 0) return new Map();
+    return new Map(await this.command<[string, number][]>('nbytes', { keys }));
+  }
+
+  /**
+   * Waits for these results, then makes copies of them, and has the cluster keep so many copies from
+   * then on. Returns how many there are, by key: fewer than asked for when there are fewer workers.
+   *
+   * @throws what a future fails with; RemoteError `ERR_NO_WORKER` when the workers are not there
+   */
+  async replicate(futures: unknown, options: ReplicateOptions = {}): Promise<Map<string, number>> {
+    return this.onceThere(entriesIn(futures), async (keys) => {
+      const reply = await this.command<{ keys: string[]; copies: number[]; missing: string[] }>(
+        'amm.replicate',
+        { ...options, keys },
+      );
+      const none = reply.missing.map((key) => [key, 0] as const);
+      return new Map([
+        ...reply.keys.map((key, i) => [key, reply.copies[i] ?? 0] as const),
+        ...none,
+      ]);
+    });
+  }
+
+  /**
+   * Evens out the memory of the workers, once, by moving results: these, which are waited for, or any.
+   * Safe while tasks run: what is in use stays.
+   *
+   * @throws what a future fails with; RemoteError `ERR_NO_WORKER` when a worker is not there
+   */
+  rebalance(futures?: unknown, options: RebalanceOptions = {}): Promise<Rebalanced> {
+    if (futures === undefined) return this.command('amm.rebalance', options);
+    return this.onceThere(entriesIn(futures), (keys) =>
+      this.command('amm.rebalance', { ...options, keys }),
+    );
+  }
+
+  /**
+   * Takes workers out of service: they get no new tasks, what they hold moves to others, then they
+   * close. Tasks that still run there begin anew elsewhere. Returns when all have gone, or why one has
+   * not. A worker that stays works on as before.
+   */
+  retireWorkers(options: RetireOptions = {}): Promise<Retired> {
+    return this.command('amm.retireWorkers', options);
+  }
+
+  /**
+   * Has the processes of workers replaced, for those that have a nanny, and waits for the new ones. What
+   * runs there begins anew, what only they hold is computed again when it is needed.
+   *
+   * @param workers - addresses, names or hosts. Default, also when empty: all
+   * @throws RemoteError `ERR_NO_WORKER` that names an unknown worker, `ERR_TIMEOUT` that names those that
+   *   were not back in time; neither with `errors: 'return'`
+   */
+  async restartWorkers(
+    workers: readonly string[] = [],
+    options: RestartWorkersOptions = {},
+  ): Promise<RestartedWorkers> {
+    checkNames(options, ['timeoutMs', 'wait', 'errors']);
+    return this.command('restart-workers', { workers, ...options });
+  }
+
+  /**
+   * Sets a plugin up on all workers, and on those that come later, before their first task. When one
+   * worker refuses it, none has it.
+   *
+   * @returns its name, for {@link unregisterWorkerPlugin}
+   * @throws RemoteError `ERR_PLUGIN_SETUP` with what the workers said; YardmasterError `ERR_PLUGIN_LOAD`
+   */
+  async registerWorkerPlugin(plugin: WorkerPluginEntry): Promise<string> {
+    const { name } = await this.command<{ readonly name: string }>(
+      'register-worker-plugin',
+      remotePlugin(plugin),
+    );
+    return name;
+  }
+
+  /** Tears it down on all workers. @throws RemoteError `ERR_PLUGIN_SETUP` when there is none such */
+  async unregisterWorkerPlugin(name: string): Promise<void> {
+    await this.command('unregister-worker-plugin', { name });
+  }
+
+  /**
+   * Sets a plugin up in the nannies of all workers, and of those that come later. Workers without a nanny
+   * go without it. When one nanny refuses it, none has it. Variables that it gives its process count from
+   * the next start on: {@link restartWorkers}.
+   *
+   * @returns its name, for {@link unregisterNannyPlugin}
+   * @throws RemoteError `ERR_PLUGIN_SETUP` with what the nannies said; YardmasterError `ERR_PLUGIN_LOAD`
+   */
+  async registerNannyPlugin(plugin: WorkerPluginEntry): Promise<string> {
+    const { name } = await this.command<{ readonly name: string }>(
+      'register-nanny-plugin',
+      remotePlugin(plugin),
+    );
+    return name;
+  }
+
+  /** Tears it down in all nannies. @throws RemoteError `ERR_PLUGIN_SETUP` when there is none such */
+  async unregisterNannyPlugin(name: string): Promise<void> {
+    await this.command('unregister-nanny-plugin', { name });
+  }
+
+  /** The workers that `retireWorkers` would choose. */
+  workersToClose(options: WorkersToCloseOptions = {}): Promise<readonly WorkerName[]> {
+    return this.command('amm.workersToClose', options);
+  }
+
+  /**
+   * How many workers the present work could use.
+   * @param options - `targetDurationMs`: the work is to be done within this many milliseconds. Default 5000
+   */
+  async adaptiveTarget(options: { readonly targetDurationMs?: number } = {}): Promise<number> {
+    checkNames(options, ['targetDurationMs']);
+    const { targetDurationMs = 5000 } = options;
+    return this.command('amm.adaptiveTarget', { targetDurationMs });
+  }
+
+  private keysIn(futures: unknown): string[] {
+    return entriesIn(futures).map(({ key }) => key);
+  }
+
+  private onceThere<T>(
+    entries: readonly KeyEntry[],
+    then: (keys: readonly string[]) => Promise<T>,
+  ): Promise<T> {
+    const keys = [...new Set(entries.map(({ key }) => key))];
+    return this.session.whenAllSettled(entries, { failFast: true }, () => then(keys));
+  }
+}

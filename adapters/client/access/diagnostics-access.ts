@@ -1,0 +1,107 @@
+import { writeFile } from 'node:fs/promises';
+import { type LogLine, VERSION } from '../../../core/api/index.ts';
+import { ClusterAccess } from './cluster-access.ts';
+import { checkNames } from '../submission/options.ts';
+
+/** Versions by the name of what has them: `yardmaster`, `node`. */
+export type Versions = Readonly<Record<string, string>>;
+
+/** What a worker did not answer, and why. */
+export interface Silent {
+  readonly error: string;
+}
+
+/** The versions of all processes of a cluster. */
+export interface ClusterVersions {
+  /** Of this process. */
+  readonly client: Versions;
+  readonly scheduler: Versions;
+  /** By the key of each connected client, as they told. */
+  readonly clients: ReadonlyMap<string, Versions>;
+  /** By address. */
+  readonly workers: ReadonlyMap<string, Versions | Silent>;
+}
+
+/** The newest lines of all logs of a cluster, oldest first. */
+export interface ClusterLogs {
+  readonly scheduler: readonly LogLine[];
+  /** By address. */
+  readonly workers: ReadonlyMap<string, readonly LogLine[] | Silent>;
+}
+
+/** For how long to wait for workers. */
+export interface InspectOptions {
+  /** Milliseconds for each worker. One that is silent for longer has an `error`. Default 10 000. */
+  readonly timeoutMs?: number;
+}
+
+/** Names of {@link InspectOptions}. */
+export const INSPECT_OPTIONS: readonly (keyof InspectOptions)[] = ['timeoutMs'];
+
+/** Which lines of the logs to get. */
+export interface LogOptions extends InspectOptions {
+  /** Addresses, names or hosts. Default: all workers. */
+  readonly workers?: readonly string[];
+  /** Of each log the newest so many. Default: all that are kept. */
+  readonly count?: number;
+  /** Only lines of this moment and later, by the clock of their process; a number is milliseconds. */
+  readonly since?: Date | number;
+  /** And what is more serious. Default `info`. */
+  readonly level?: 'info' | 'warn' | 'error';
+  /** The newest line first, as with Dask. Default false. */
+  readonly newestFirst?: boolean;
+}
+
+/** The part of a client that looks into the processes of the cluster. */
+export class DiagnosticsAccess extends ClusterAccess {
+  /** Versions of the scheduler, of the workers and of the clients. */
+  async getVersions(options: InspectOptions = {}): Promise<ClusterVersions> {
+    checkNames(options, INSPECT_OPTIONS);
+    const { scheduler, clients, workers } = await this.command<{
+      scheduler: Versions;
+      clients: [string, Versions][];
+      workers: [string, Versions | Silent][];
+    }>('versions', options);
+    const client = { yardmaster: VERSION, node: process.versions.node };
+    return { client, scheduler, clients: new Map(clients), workers: new Map(workers) };
+  }
+
+  /**
+   * What scheduler and workers have logged lately, from `info` up; each keeps a thousand lines.
+   * @throws RemoteError `ERR_PROTOCOL` for options that do not exist, `ERR_NO_WORKER`
+   */
+  async getLogs({ since, ...rest }: LogOptions = {}): Promise<ClusterLogs> {
+    const options = since === undefined ? rest : { ...rest, sinceMs: Number(since) };
+    const { scheduler, workers } = await this.command<{
+      scheduler: LogLine[];
+      workers: [string, { lines: LogLine[] } | Silent][];
+    }>('logs', options);
+    const lines = workers.map(
+      ([address, answer]) => [address, 'lines' in answer ? answer.lines : answer] as const,
+    );
+    return { scheduler, workers: new Map(lines) };
+  }
+
+  /**
+   * Writes everything that scheduler and workers know of tasks, data and each other into a file of
+   * this machine, as JSON, for people and for bug reports. Values and arguments are not in it. Workers
+   * that do not answer have an `error` in it.
+   *
+   * @returns addresses of the workers that did not answer
+   */
+  async dumpClusterState(path: string, options: InspectOptions = {}): Promise<readonly string[]> {
+    checkNames(options, INSPECT_OPTIONS);
+    const { scheduler, workers } = await this.command<{
+      scheduler: object;
+      workers: [string, object][];
+    }>('dump-state', options);
+    const dump = { scheduler, workers: Object.fromEntries(workers) };
+    await writeFile(path, `${JSON.stringify(dump, infinityAsText, 1)}\n`);
+    return workers.filter(([, answer]) => 'error' in answer).map(([address]) => address);
+  }
+}
+
+/** JSON has no word for it. */
+function infinityAsText(_name: string, value: unknown): unknown {
+  return value === Infinity ? 'Infinity' : value;
+}

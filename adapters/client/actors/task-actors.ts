@@ -1,0 +1,31 @@
+import { inBackground } from '../../../core/api/index.ts';
+import type { Clock, Transport } from '../../../core/api/index.ts';
+import type { ActorDescription, ActorRequest, RunContext } from '../../tasks/index.ts';
+import { ACTOR_PATIENCE_MS, ActorCalls } from './actor-calls.ts';
+import { Peers } from '../session/peers.ts';
+import { pauseOf, pausingLater } from '../session/location-pause.ts';
+
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/** How handles reach their actors that tasks have received. One for each thread. */
+export class TaskActors {
+  private readonly clock: Clock;
+  private readonly peers: Peers;
+  private readonly calls: ActorCalls;
+
+  constructor({ clock, transports }: { clock: Clock; transports: readonly Transport[] }) {
+    this.clock = clock;
+    this.peers = new Peers({ clock, transports, timeoutMs: CONNECT_TIMEOUT_MS });
+    this.calls = new ActorCalls(this.peers);
+  }
+
+  /** As {@link ActorCalls.send}; a task that waits for long lets another one run. */
+  send(run: RunContext, actor: ActorDescription, request: ActorRequest): Promise<Uint8Array> {
+    const answer = this.calls.send(actor, request);
+    return pausingLater(pauseOf(run), answer, { clock: this.clock, afterMs: ACTOR_PATIENCE_MS });
+  }
+
+  close(): void {
+    inBackground(this.peers.close(), 'connections to workers could not be closed');
+  }
+}

@@ -1,0 +1,79 @@
+import { YardmasterError } from '../../../core/api/index.ts';
+
+/** Keys of one graph, held as long as one of its requested results is. */
+export interface GraphLease {
+  readonly definitions: ReadonlyMap<string, string>;
+  /** Requested keys that are still held. */
+  remaining: number;
+}
+
+/**
+ * What each key of the graphs that are in play computes, so that one key cannot come to mean two
+ * things: the scheduler would keep the first and nobody would notice.
+ */
+export class Definitions {
+  private readonly known = new Map<string, { definition: string; leases: number }>();
+  private readonly leasesByKey = new Map<string, GraphLease[]>();
+
+  /** @throws YardmasterError `ERR_GRAPH_INVALID` when the key computes something else already */
+  check(key: string, definition: string): void {
+    if (this.known.size === 0) return;
+    const other = this.known.get(key);
+    if (other !== undefined && other.definition !== definition) throw duplicateKey(key);
+  }
+
+  /** Whether a graph that is in play defines it. */
+  has(key: string): boolean {
+    return this.known.has(key);
+  }
+
+  /** @param keys - the requested ones */
+  add(definitions: ReadonlyMap<string, string>, keys: readonly string[]): void {
+    const lease: GraphLease = { definitions, remaining: keys.length };
+    for (const key of keys) {
+      const leases = this.leasesByKey.get(key);
+      if (leases === undefined) this.leasesByKey.set(key, [lease]);
+      else leases.push(lease);
+    }
+    for (const [key, definition] of definitions) {
+      const other = this.known.get(key);
+      if (other === undefined) this.known.set(key, { definition, leases: 1 });
+      else other.leases++;
+    }
+  }
+
+  /** The client does not hold a requested key any more. */
+  release(key: string): void {
+    if (this.leasesByKey.size === 0) return;
+    const leases = this.leasesByKey.get(key);
+    if (leases === undefined) return;
+    this.leasesByKey.delete(key);
+    for (const lease of leases) {
+      lease.remaining--;
+      if (lease.remaining === 0) this.drop(lease);
+    }
+  }
+
+  clear(): void {
+    this.known.clear();
+    this.leasesByKey.clear();
+  }
+
+  private drop(lease: GraphLease): void {
+    for (const key of lease.definitions.keys()) {
+      const known = this.known.get(key);
+      if (known === undefined) continue;
+      known.leases--;
+      if (known.leases === 0) this.known.delete(key);
+    }
+  }
+}
+
+/** The error for a key that is taken. */
+export function duplicateKey(key: string): YardmasterError {
+  return new YardmasterError(
+    'ERR_GRAPH_INVALID',
+    `the key "${key}" is taken by a task with another function or other arguments; choose another key, or release the futures of the first`,
+    { key },
+  );
+}

@@ -1,0 +1,297 @@
+import {
+  type CancelledKeys,
+  type ErrorPayload,
+  type KeyInMemory,
+  RemoteError,
+  SteadyMap,
+  type TaskErredMessage,
+  type ToClientMessage,
+  YardmasterError,
+} from '../../../core/api/index.ts';
+import { Definitions, duplicateKey } from './definitions.ts';
+import { KeyEntry } from './entry.ts';
+import type { CancelOptions } from '../future.ts';
+import { KeptValues } from './kept-values.ts';
+import { checkNames, checkText, checkTime, refuseOption } from '../submission/options.ts';
+import type { Outgoing } from './outgoing.ts';
+
+/** All keys that a client holds, and what the scheduler told about them. */
+export class KeyTable {
+  private readonly entries = new SteadyMap<string, KeyEntry>();
+  /** Keys that were cancelled here and whose cancellation the scheduler has not echoed yet. */
+  private readonly cancelled = new Set<string>();
+  /** While it is found out what is left of them: keys that the scheduler does not know any more. */
+  private losses: string[] | undefined;
+  /** Data of this client that the scheduler has refused, with the reason; taken by who put it there. */
+  private readonly refused = new Map<string, string>();
+  readonly definitions = new Definitions();
+  private readonly kept = new KeptValues();
+
+  constructor(private readonly outgoing: Outgoing) {}
+
+  get size(): number {
+    return this.entries.size;
+  }
+
+  get(key: string): KeyEntry | undefined {
+    return this.entries.get(key);
+  }
+
+  /**
+   * @returns the entry of the key, if it is held
+   * @throws YardmasterError `ERR_GRAPH_INVALID` when the key computes something else already
+   */
+  check(key: string, definition: string): KeyEntry | undefined {
+    const entry = this.entries.get(key);
+    if (entry?.definition !== undefined && entry.definition !== definition) throw duplicateKey(key);
+    this.definitions.check(key, definition);
+    return entry;
+  }
+
+  /** A new entry for a key that is not held. */
+  add(key: string, definition: string | undefined): KeyEntry {
+    const entry = new KeyEntry(key, definition);
+    if (this.cancelled.size > 0) entry.expectsOldCancellation = this.cancelled.delete(key);
+    this.entries.set(key, entry);
+    return entry;
+  }
+
+  /** One holder less; without any the scheduler may forget the key. */
+  release(entry: KeyEntry): void {
+    entry.references--;
+    if (entry.references > 0 || entry.detached) return;
+    this.forget(entry);
+    entry.release(() => releasedError(entry.key));
+    this.outgoing.releaseKey(entry.key);
+  }
+
+  /** Lets everything go, whoever holds it. */
+  releaseAll(): void {
+    for (const entry of [...this.entries.values()]) {
+      this.forget(entry);
+      entry.release(() => releasedError(entry.key));
+      this.outgoing.releaseKey(entry.key);
+    }
+    this.cancelled.clear();
+  }
+
+  cancel(entries: readonly KeyEntry[], options: CancelOptions): void {
+    checkNames(options, ['force', 'reason', 'message', 'killTimeoutMs']);
+    const { force = false, reason, message, killTimeoutMs } = options;
+    if (message !== undefined) checkText('message', message);
+    const held = entries.filter((entry) => !entry.detached);
+    if (killTimeoutMs !== undefined) checkTime('killTimeoutMs', killTimeoutMs);
+    if (reason !== undefined) checkText('reason', reason);
+    if (typeof force !== 'boolean') refuseOption('force', force, 'true or false');
+    if (held.length === 0) return;
+    const why = reason ?? 'its client gave it up';
+    const keys = held.map((entry) => entry.key);
+    const limit = killTimeoutMs === undefined ? {} : { killTimeoutMs };
+    const more = message === undefined ? {} : { message };
+    this.outgoing.report({ op: 'cancel-keys', keys, force, reason: why, ...more, ...limit });
+    for (const entry of held) {
+      this.cancelled.add(entry.key);
+      this.end(entry, () => cancelledError(entry.key, why, message));
+    }
+  }
+
+  retry(entries: readonly KeyEntry[]): void {
+    const failed = entries.filter((entry) => entry.status === 'error');
+    if (failed.length === 0) return;
+    const keys = failed.map((entry) => entry.key);
+    this.outgoing.report({ op: 'retry', keys });
+    for (const entry of failed) {
+      this.reopen(entry, 'pending');
+      // Should it not be in error any more, the scheduler now tells how it stands.
+      this.outgoing.report({ op: 'report-key', key: entry.key });
+    }
+  }
+
+  /** Whoever is still to come changes its place in the order. No-op for those that have ended. */
+  setPriorities(priorities: ReadonlyMap<KeyEntry, number>, raiseInputs: boolean): void {
+    const open = [...priorities].filter(([entry]) => !entry.detached && !entry.isSettled);
+    if (open.length === 0) return;
+    this.outgoing.report({
+      op: 'set-priority',
+      keys: open.map(([entry]) => entry.key),
+      userPriorities: open.map(([, priority]) => priority),
+      raiseInputs,
+    });
+  }
+
+  /** Why the scheduler has refused data under this key, if it has since the last call. */
+  takeRefusal(key: string): string | undefined {
+    const reason = this.refused.get(key);
+    this.refused.delete(key);
+    return reason;
+  }
+
+  /** The key has not come to be: all who hold it get the error, and the scheduler is not told. */
+  abandon(entry: KeyEntry, error: () => Error): void {
+    if (!entry.detached) this.end(entry, error);
+  }
+
+  /** The scheduler said that it is in memory, but nobody has it. */
+  reportLost(entry: KeyEntry): void {
+    if (entry.detached) return;
+    this.reopen(entry, 'lost');
+    this.outgoing.report({ op: 'report-key', key: entry.key });
+  }
+
+  /** These could not be submitted: their futures fail, and the keys are free again. */
+  fail(keys: readonly string[], error: YardmasterError): void {
+    for (const key of keys) {
+      const entry = this.entries.get(key);
+      if (entry === undefined || entry.isSettled) continue;
+      this.forget(entry);
+      entry.detached = true;
+      entry.fail(() => unsentError(key, error));
+    }
+  }
+
+  handle(message: ToClientMessage): void {
+    switch (message.op) {
+      case 'key-in-memory':
+        this.onInMemory(message);
+        return;
+      case 'lost-data':
+        this.reopen(this.entries.get(message.key), 'lost');
+        return;
+      case 'task-retried':
+        this.reopen(this.entries.get(message.key), 'pending');
+        return;
+      case 'task-erred':
+        this.entries.get(message.key)?.fail(() => failureOf(message));
+        return;
+      case 'cancelled-keys':
+        for (const key of message.keys) this.onCancelled(key, message);
+        return;
+      case 'data-refused':
+        for (const key of message.keys) this.refused.set(key, message.reason);
+        return;
+      case 'restart':
+        this.endAll((key) => cancelledError(key, 'the scheduler was restarted'));
+        return;
+    }
+  }
+
+  /**
+   * The client is back with its scheduler, or with another one: what that does not know is lost. What
+   * was cancelled before is not echoed any more.
+   * @returns the keys that are held
+   */
+  expectLosses(): string[] {
+    this.losses ??= [];
+    this.cancelled.clear();
+    for (const entry of this.entries.values()) entry.expectsOldCancellation = false;
+    return [...this.entries.keys()];
+  }
+
+  /** Keys that were lost since {@link expectLosses}, which this ends. */
+  takeLosses(): readonly string[] {
+    const losses = this.losses ?? [];
+    this.losses = undefined;
+    return losses;
+  }
+
+  /** The connection is over. */
+  close(error: (key: string) => Error): void {
+    this.endAll(error);
+  }
+
+  private onCancelled(key: string, { reason, message }: CancelledKeys): void {
+    const entry = this.entries.get(key);
+    if (entry === undefined) {
+      this.cancelled.delete(key);
+      return;
+    }
+    if (entry.expectsOldCancellation) {
+      // Perhaps the echo of what this client cancelled before it submitted the key again.
+      entry.expectsOldCancellation = false;
+      this.outgoing.report({ op: 'report-key', key });
+      return;
+    }
+    const isLost = this.losses !== undefined && !reason.includes('lost dependencies');
+    this.losses?.push(key);
+    this.end(entry, () => (isLost ? lostError(key, reason) : cancelledError(key, reason, message)));
+  }
+
+  private endAll(error: (key: string) => Error): void {
+    for (const entry of [...this.entries.values()]) this.end(entry, () => error(entry.key));
+    this.definitions.clear();
+  }
+
+  private end(entry: KeyEntry, error: () => Error): void {
+    this.forget(entry);
+    entry.cancel(error);
+  }
+
+  private onInMemory({ key, workers, nbytes = 0, value }: KeyInMemory): void {
+    const entry = this.entries.get(key);
+    if (entry === undefined) return;
+    this.kept.keep(entry, value);
+    entry.finish(workers, nbytes);
+  }
+
+  /** What came of the result before is not what comes next. */
+  private reopen(entry: KeyEntry | undefined, status: 'pending' | 'lost'): void {
+    if (entry === undefined) return;
+    this.kept.drop(entry);
+    entry.reopen(status);
+  }
+
+  private forget(entry: KeyEntry): void {
+    const { key } = entry;
+    this.kept.drop(entry);
+    this.entries.delete(key);
+    this.definitions.release(key);
+  }
+}
+
+function cancelledError(key: string, reason: string, message?: string): YardmasterError {
+  const isLost = reason.includes('lost dependencies');
+  return new YardmasterError(
+    isLost ? 'ERR_LOST_DEPENDENCY' : 'ERR_CANCELLED',
+    isLost
+      ? `"${key}" cannot be computed: one of its dependencies is gone; submit that again`
+      : `"${key}" was cancelled: ${reason}${message === undefined ? '' : `: ${message}`}`,
+    { key, reason, ...(message === undefined ? {} : { message }) },
+  );
+}
+
+function unsentError(key: string, cause: YardmasterError): YardmasterError {
+  const { code, message, data } = cause;
+  return new YardmasterError(
+    code,
+    `"${key}" could not be submitted: ${message}`,
+    { ...data, key },
+    { cause },
+  );
+}
+
+function lostError(key: string, reason: string): YardmasterError {
+  return new YardmasterError(
+    'ERR_LOST',
+    `"${key}" was lost: the connection to the scheduler broke, and now it does not know this task any more; submit it again`,
+    { key, reason },
+  );
+}
+
+/** The error of a future that was let go. */
+export function releasedError(key: string): YardmasterError {
+  return new YardmasterError('ERR_CANCELLED', `the future of "${key}" was released`, { key });
+}
+
+/** The error of a failed task as its worker threw it. */
+export function failureOf({ key, blame, failure }: TaskErredMessage): Error {
+  const payload = isErrorPayload(failure.exception)
+    ? failure.exception
+    : { name: 'TaskError', message: failure.exceptionText, stack: failure.tracebackText };
+  return new RemoteError({ ...payload, data: { ...payload.data, key, blame } });
+}
+
+function isErrorPayload(value: unknown): value is ErrorPayload {
+  if (typeof value !== 'object' || value === null) return false;
+  const { name, message } = value as Record<string, unknown>;
+  return typeof name === 'string' && typeof message === 'string';
+}

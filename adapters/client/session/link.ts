@@ -1,0 +1,218 @@
+import {
+  type Channel,
+  type ClientReport,
+  type Clock,
+  comeBack,
+  every,
+  type ReconnectRules,
+  type RegisterClientReply,
+  type Timer,
+  type WireMessage,
+  YardmasterError,
+} from '../../../core/api/index.ts';
+import { type Network, openChannel } from './connect.ts';
+
+/** How a client is connected. */
+export interface LinkOptions {
+  /** Of the scheduler. */
+  readonly address: string;
+  /** Key of the client. */
+  readonly client: string;
+  readonly network: Network;
+  /** How to come back when the connection is lost. Default: it does not. */
+  readonly reconnect?: ReconnectRules | undefined;
+}
+
+/** What the owner of a link gets told. */
+export interface LinkOwner {
+  onMessage(message: WireMessage): void;
+  /** Time for a sign of life. */
+  onHeartbeat(): void;
+  /** The connection is lost; the link tries to come back. */
+  onAway(): void;
+  /**
+   * The link is registered again. Brings both sides into agreement; called once more when that fails.
+   * @param ask - a request over the new connection
+   */
+  restore(ask: (method: string, parameters: WireMessage) => Promise<unknown>): Promise<void>;
+  /** It is back, and both sides agree. */
+  onBack(attempts: number, afterMs: number): void;
+  /** It is over. */
+  onEnd(error: YardmasterError): void;
+}
+
+/** A client's conversation with its scheduler, over one connection after the other. */
+export class SchedulerLink {
+  private channel: Channel | undefined;
+  private heartbeat: Timer | undefined;
+  /** The end of an absence; undefined while it is connected. */
+  private returning: Promise<void> | undefined;
+  private readonly ending = new AbortController();
+  private lastMessageBytesMax = Infinity;
+
+  constructor(
+    private readonly options: LinkOptions,
+    private readonly owner: LinkOwner,
+  ) {}
+
+  /** The connection is lost, and not yet back. */
+  get isAway(): boolean {
+    return this.returning !== undefined;
+  }
+
+  /** Largest message in bytes that the connection to the scheduler takes, or that the last one took. */
+  get messageBytesMax(): number {
+    return this.lastMessageBytesMax;
+  }
+
+  get clock(): Clock {
+    return this.options.network.clock;
+  }
+
+  /** @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`, `ERR_REGISTRATION` */
+  async connect(): Promise<void> {
+    const { channel, intervalMs } = await this.register();
+    this.adopt(channel, intervalMs);
+  }
+
+  /**
+   * All or none are sent. Lost when the connection is.
+   * @throws YardmasterError `ERR_NOT_SERIALISABLE`, `ERR_FRAME` when one of them cannot be sent
+   */
+  send(reports: readonly ClientReport[]): void {
+    this.channel?.sendAll(reports);
+  }
+
+  /** @throws YardmasterError `ERR_CLOSED`; RemoteError what the scheduler answers */
+  request<T>(method: string, parameters: WireMessage): Promise<T> {
+    if (this.returning === undefined && this.channel !== undefined) {
+      return this.channel.request<T>(method, parameters);
+    }
+    return this.present().then((channel) => channel.request<T>(method, parameters));
+  }
+
+  /** The connection, as soon as there is one. @throws YardmasterError `ERR_CLOSED` */
+  async present(): Promise<Channel> {
+    await this.returning;
+    if (this.channel !== undefined) return this.channel;
+    throw new YardmasterError('ERR_CLOSED', `there is no connection to ${this.options.address}`);
+  }
+
+  /** Sends what is queued, then closes. No more attempts to come back. */
+  async close(): Promise<void> {
+    this.ending.abort();
+    this.heartbeat?.cancel();
+    if (this.options.reconnect !== undefined) this.channel?.send({ op: 'close-client' });
+    await this.channel?.close();
+  }
+
+  private async register(): Promise<{ readonly channel: Channel; readonly intervalMs: number }> {
+    const { address, client, network, reconnect } = this.options;
+    const opened: { channel?: Channel } = {};
+    const channel = await openChannel(address, 'client', network, {
+      onMessage: (message) => this.owner.onMessage(message),
+      onRequest: (method) => {
+        throw new YardmasterError('ERR_PROTOCOL', `a client does not answer "${method}"`);
+      },
+      onClose: (error) => this.onClose(opened.channel, error),
+    });
+    opened.channel = channel;
+    try {
+      this.checkOpen();
+      const { heartbeatIntervalMs } = await channel.request<RegisterClientReply>(
+        'register-client',
+        {
+          client,
+          versions: { node: process.versions.node },
+          ...(reconnect === undefined ? {} : { returnWithinMs: finite(reconnect.timeoutMs) }),
+        },
+        network.timeoutMs,
+      );
+      return { channel, intervalMs: heartbeatIntervalMs };
+    } catch (error) {
+      channel.abort(error as Error);
+      throw error;
+    }
+  }
+
+  /** @throws YardmasterError `ERR_CLOSED` when the client was closed meanwhile */
+  private checkOpen(): void {
+    if (!this.ending.signal.aborted) return;
+    throw new YardmasterError('ERR_CLOSED', 'the client was closed');
+  }
+
+  private adopt(channel: Channel, intervalMs: number): void {
+    this.channel = channel;
+    this.lastMessageBytesMax = channel.messageBytesMax;
+    this.heartbeat = every(this.clock, intervalMs, () => this.owner.onHeartbeat());
+    // Between the answer and now.
+    if (channel.isClosed) this.onClose(channel, undefined);
+  }
+
+  private onClose(channel: Channel | undefined, error: Error | undefined): void {
+    // An attempt to come back that fails is told to whoever made it.
+    if (channel === undefined || this.channel !== channel || this.isAway) return;
+    const { reconnect, address } = this.options;
+    this.channel = undefined;
+    this.heartbeat?.cancel();
+    const gone = new YardmasterError(
+      'ERR_CLOSED',
+      `the scheduler at ${address} closed the connection`,
+      { scheduler: address },
+      error === undefined ? {} : { cause: error },
+    );
+    if (reconnect === undefined || this.ending.signal.aborted) {
+      this.owner.onEnd(gone);
+      return;
+    }
+    this.returning = this.comeBack(gone, reconnect);
+    this.returning.catch(() => undefined); // Whoever waits for it is told.
+    this.owner.onAway();
+  }
+
+  private async comeBack(gone: YardmasterError, rules: ReconnectRules): Promise<void> {
+    try {
+      const { value, attempts, afterMs } = await comeBack(
+        this.clock,
+        rules,
+        this.ending.signal,
+        () => this.return(),
+      );
+      this.returning = undefined;
+      this.adopt(value.channel, value.intervalMs);
+      if (!this.isAway) this.owner.onBack(attempts, afterMs);
+    } catch (error) {
+      const ended = notBack(gone, error);
+      this.returning = undefined;
+      this.owner.onEnd(ended);
+      throw ended;
+    }
+  }
+
+  private async return(): Promise<{ readonly channel: Channel; readonly intervalMs: number }> {
+    const registered = await this.register();
+    const { channel } = registered;
+    this.channel = channel;
+    try {
+      await this.owner.restore((method, parameters) =>
+        channel.request(method, parameters, this.options.network.timeoutMs),
+      );
+      this.checkOpen();
+      return registered;
+    } catch (error) {
+      this.channel = undefined;
+      channel.abort(error as Error);
+      throw error;
+    }
+  }
+}
+
+/** For the wire; the scheduler has a limit of its own. */
+function finite(ms: number): number {
+  return Math.min(ms, Number.MAX_SAFE_INTEGER);
+}
+
+function notBack(gone: YardmasterError, cause: unknown): YardmasterError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return new YardmasterError('ERR_CLOSED', `${gone.message}, and ${why}`, gone.data, { cause });
+}

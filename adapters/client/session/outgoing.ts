@@ -1,0 +1,153 @@
+import { type ClientReport, type GraphTask, YardmasterError } from '../../../core/api/index.ts';
+import { inParts } from './graph-parts.ts';
+
+/** Tasks that travel in one message unless one graph alone has more bytes of arguments. */
+const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
+
+/** A report without the id, which is given when it is sent. */
+export type NewReport = ClientReport extends infer R
+  ? R extends ClientReport
+    ? Omit<R, 'stimulusId'>
+    : never
+  : never;
+
+/** Tasks that are submitted together. */
+export interface Submission {
+  readonly tasks: readonly GraphTask[];
+  /** Those whose results are wanted. */
+  readonly keys: readonly string[];
+  readonly fifoTimeoutMs: number;
+  /** Of the arguments. */
+  readonly nbytes: number;
+  /** Key of the task that submits them, if one does. */
+  readonly submittingTask?: string | undefined;
+}
+
+interface OpenGraph {
+  readonly op: 'update-graph';
+  readonly tasks: GraphTask[];
+  readonly keys: string[];
+  readonly fifoTimeoutMs: number;
+  readonly submittingTask?: string;
+}
+
+interface OpenRelease {
+  readonly op: 'client-releases-keys';
+  readonly keys: string[];
+}
+
+/**
+ * Reports to the scheduler, in order. What is submitted in one turn of the event loop becomes one
+ * graph, so that ten thousand calls cost one message and are ordered together.
+ */
+export class Outgoing {
+  private queue: NewReport[] = [];
+  private graph: OpenGraph | undefined;
+  private graphBytes = 0;
+  private release: OpenRelease | undefined;
+  private isScheduled = false;
+  private isHeld = false;
+  private sequence = 0;
+
+  /**
+   * @param sender - makes the ids of stimuli unique among all clients
+   * @param deliver - called with at least one report, in the turn in which they came; sends all or throws
+   * @param onUnsendable - called with a report that cannot be sent; the others are
+   * @param messageBytesMax - of the connection at present. Default: no limit
+   */
+  constructor(
+    private readonly sender: string,
+    private readonly deliver: (reports: readonly ClientReport[]) => void,
+    private readonly onUnsendable: (report: NewReport, error: YardmasterError) => void,
+    private readonly messageBytesMax: () => number = () => Infinity,
+  ) {}
+
+  submit({ tasks, keys, fifoTimeoutMs, nbytes, submittingTask }: Submission): void {
+    let graph = this.graph;
+    if (
+      graph?.fifoTimeoutMs !== fifoTimeoutMs ||
+      graph.submittingTask !== submittingTask ||
+      this.graphBytes + nbytes > MESSAGE_BYTES_MAX
+    ) {
+      const within = submittingTask === undefined ? {} : { submittingTask };
+      graph = { op: 'update-graph', tasks: [], keys: [], fifoTimeoutMs, ...within };
+      this.graphBytes = 0;
+      this.push(graph);
+      this.graph = graph;
+    }
+    this.graphBytes += nbytes;
+    for (const task of tasks) graph.tasks.push(task);
+    for (const key of keys) graph.keys.push(key);
+  }
+
+  releaseKey(key: string): void {
+    if (this.release === undefined) {
+      const release: OpenRelease = { op: 'client-releases-keys', keys: [] };
+      this.push(release);
+      this.release = release;
+    }
+    this.release.keys.push(key);
+  }
+
+  report(report: NewReport): void {
+    this.push(report);
+  }
+
+  /** From now on everything waits. */
+  hold(): void {
+    this.isHeld = true;
+  }
+
+  /** Sends what has waited. */
+  resume(): void {
+    this.isHeld = false;
+    this.flush();
+  }
+
+  /** Sends what is queued now. Never throws: it is called where no caller could catch. */
+  flush(): void {
+    const queue = this.queue;
+    if (queue.length === 0 || this.isHeld) return;
+    this.queue = [];
+    this.graph = undefined;
+    this.release = undefined;
+    if (this.tryDeliver(queue) === undefined) return;
+    for (const report of queue) {
+      const error = this.tryDeliver([report]);
+      if (error !== undefined) this.onUnsendable(report, error);
+    }
+  }
+
+  /** @returns why none of them could be sent */
+  private tryDeliver(reports: readonly NewReport[]): YardmasterError | undefined {
+    try {
+      this.deliver(reports.flatMap((report) => this.named(report)));
+      return undefined;
+    } catch (thrown) {
+      if (YardmasterError.is(thrown)) return thrown;
+      return new YardmasterError('ERR_NOT_SERIALISABLE', String(thrown), {}, { cause: thrown });
+    }
+  }
+
+  private named(report: NewReport): readonly ClientReport[] {
+    const stimulusId = `${report.op}-${this.sender}-${++this.sequence}`;
+    const named = { ...report, stimulusId };
+    return named.op === 'update-graph' ? inParts(named, this.messageBytesMax()) : [named];
+  }
+
+  /** Only neighbours are merged: a graph after a release must stay after it. */
+  private push(report: NewReport): void {
+    this.graph = undefined;
+    this.release = undefined;
+    this.queue.push(report);
+    if (this.isScheduled) return;
+    this.isScheduled = true;
+    // The next tick after a microtask comes when no other microtask is left: the end of this turn.
+    queueMicrotask(() => {
+      process.nextTick(() => {
+        this.isScheduled = false;
+        this.flush();
+      });
+    });
+  }
+}

@@ -1,0 +1,349 @@
+import { randomUUID } from 'node:crypto';
+import { inspect } from 'node:util';
+import {
+  type Clock,
+  type ReconnectRules,
+  type ToClientMessage,
+  type WireMessage,
+  YardmasterError,
+} from '../../../core/api/index.ts';
+import { readResult } from '../../tasks/index.ts';
+import type { Network } from './connect.ts';
+import type { KeyEntry } from './entry.ts';
+import { Fetcher, type FetchOptions } from './fetcher.ts';
+import type { CancelOptions, FutureOwner } from '../future.ts';
+import { KeyTable, releasedError } from './key-table.ts';
+import { type LinkOwner, SchedulerLink } from './link.ts';
+import { type NewReport, Outgoing } from './outgoing.ts';
+import { Peers, type Serialised } from './peers.ts';
+import { type Pause, pausing } from './location-pause.ts';
+import { SessionActors } from '../actors/session-actors.ts';
+
+/** Waits between attempts to fetch a result that nobody has where the scheduler says it is. */
+const LOST_DELAYS_MS = [10, 50, 100, 200, 500, 1000, 2000, 4000];
+
+/** What a client was told when it was back. */
+export interface Reconnected {
+  /** Milliseconds that it was away. */
+  readonly afterMs: number;
+  /** At least 1. */
+  readonly attempts: number;
+  /** Keys of its futures that the scheduler does not know any more: they failed with `ERR_LOST`. */
+  readonly lost: readonly string[];
+}
+
+/** What a session does when its connection is lost. */
+export interface SessionOptions {
+  /** How to come back. Default: it ends. */
+  readonly reconnect?: ReconnectRules;
+  readonly onReconnected?: (event: Reconnected) => void;
+}
+
+/**
+ * One conversation with a scheduler, with all that depends on it. When it is over, whatever is open
+ * fails with `ERR_CLOSED`.
+ */
+export class Session implements FutureOwner, LinkOwner {
+  readonly outgoing: Outgoing;
+  readonly table: KeyTable;
+  readonly clock: Clock;
+  readonly peers: Peers;
+  private readonly link: SchedulerLink;
+  private readonly actors: SessionActors;
+  private readonly fetcher: Fetcher;
+  private closing: Promise<void> | undefined;
+  private closedBy: Error | undefined;
+  private readonly ending = new AbortController();
+  /** Key of the task that the client belongs to at present, if it belongs to one. */
+  submittingTask: string | undefined;
+  /** What the task does while it waits. */
+  pause: Pause | undefined;
+  /** Something is bound to the client that ends with it alone: a lease, a subscription. */
+  hasBonds = false;
+
+  private constructor(
+    readonly id: string,
+    address: string,
+    network: Network,
+    private readonly options: SessionOptions,
+  ) {
+    this.clock = network.clock;
+    this.peers = new Peers(network);
+    const { reconnect } = options;
+    this.link = new SchedulerLink({ address, client: id, network, reconnect }, this);
+    this.outgoing = new Outgoing(
+      id.slice(-12),
+      (reports) => this.link.send(reports),
+      (report, error) => this.onUnsendable(report, error),
+      () => this.link.messageBytesMax,
+    );
+    this.table = new KeyTable(this.outgoing);
+    this.fetcher = new Fetcher(() => this.link.present(), this.peers);
+    this.actors = new SessionActors(this, this.peers);
+  }
+
+  /** @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`, `ERR_REGISTRATION` */
+  static async open(
+    address: string,
+    name: string,
+    network: Network,
+    options: SessionOptions = {},
+  ): Promise<Session> {
+    const session = new Session(`${name}-${randomUUID()}`, address, network, options);
+    await session.link.connect();
+    return session;
+  }
+
+  /** Aborted, with the reason, when the connection is over or the client closed. */
+  get signal(): AbortSignal {
+    return this.ending.signal;
+  }
+
+  get isClosed(): boolean {
+    return this.closedBy !== undefined;
+  }
+
+  /** Largest message in bytes that can be sent to the scheduler. */
+  get messageBytesMax(): number {
+    return this.link.messageBytesMax;
+  }
+
+  /** Whether there is a connection at present. */
+  get isConnected(): boolean {
+    return !this.isClosed && !this.link.isAway;
+  }
+
+  /** Whether it tries to, when its connection is lost. */
+  get mayComeBack(): boolean {
+    return this.options.reconnect !== undefined;
+  }
+
+  /** Resolves when there is a connection (again). @throws YardmasterError `ERR_CLOSED` */
+  async connected(): Promise<void> {
+    this.checkOpen();
+    await this.link.present();
+  }
+
+  /** @throws YardmasterError `ERR_CLOSED` */
+  checkOpen(): void {
+    if (this.closedBy !== undefined) throw this.closedError();
+  }
+
+  /** Asks the scheduler, after all that was reported before. */
+  request<T>(method: string, parameters: WireMessage): Promise<T> {
+    if (this.closedBy !== undefined) return Promise.reject(this.closedError());
+    this.outgoing.flush();
+    return this.link.request<T>(method, parameters);
+  }
+
+  resultOf(entry: KeyEntry, options: FetchOptions = {}): Promise<unknown> {
+    if (entry.isSettled || this.pause !== undefined) return this.fetchResult(entry, options);
+    entry.references++;
+    return new Promise((resolve) => {
+      entry.onSettled(() => {
+        try {
+          // Most results come with the news of them.
+          resolve(this.isHere(entry) ? this.resultHere(entry) : this.fetchResult(entry, options));
+        } catch {
+          resolve(this.fetchResult(entry, options)); // Rejects with what is wrong with the bytes.
+        }
+        this.releaseEntry(entry);
+      });
+    });
+  }
+
+  private async fetchResult(entry: KeyEntry, options: FetchOptions): Promise<unknown> {
+    entry.references++;
+    try {
+      let attempt = 0;
+      for (;;) {
+        if (!entry.isSettled) await this.waiting(entry.settled());
+        const error = entry.error();
+        if (error !== undefined) throw error;
+        this.checkOpen();
+        if (entry.detached) throw releasedError(entry.key);
+        if (this.isHere(entry)) return this.resultHere(entry);
+        const bytes = await this.fetch(entry, options);
+        if (bytes === 'interrupted') continue;
+        if (bytes !== undefined) return readResult(bytes, () => this.actors.callerFor(entry));
+        await this.recoverLost(entry, attempt++);
+      }
+    } finally {
+      this.releaseEntry(entry);
+    }
+  }
+
+  /** Whether {@link resultHere} has the result, so that nobody need wait for it. */
+  isHere(entry: KeyEntry): boolean {
+    return entry.value !== undefined && entry.status === 'finished' && !this.isClosed;
+  }
+
+  /** The result of an entry that {@link isHere}. */
+  resultHere(entry: KeyEntry): unknown {
+    return readResult(entry.value as Uint8Array, () => this.actors.callerFor(entry));
+  }
+
+  async whenSettled(entry: KeyEntry): Promise<void> {
+    entry.references++;
+    try {
+      if (!entry.isSettled) await this.waiting(entry.settled());
+    } finally {
+      this.releaseEntry(entry);
+    }
+  }
+
+  /**
+   * Goes on when all have ended, holding them until that is done too.
+   * @param failFast - reject with the first error instead of waiting for the others
+   */
+  async whenAllSettled<T>(
+    entries: readonly KeyEntry[],
+    { failFast }: { readonly failFast: boolean },
+    then: () => Promise<T>,
+  ): Promise<T> {
+    for (const entry of entries) entry.references++;
+    try {
+      const settled = new Promise<void>((resolve, reject) => {
+        let missing = entries.length + 1;
+        const onSettled = (): void => {
+          if (--missing === 0) resolve();
+        };
+        const onEntry = (entry: KeyEntry): void => {
+          const error = failFast ? entry.error() : undefined;
+          if (error === undefined) onSettled();
+          else reject(error);
+        };
+        for (const entry of entries) entry.onSettled(onEntry);
+        onSettled();
+      });
+      await (entries.every((entry) => entry.isSettled) ? settled : this.waiting(settled));
+      return await then();
+    } finally {
+      for (const entry of entries) this.releaseEntry(entry);
+    }
+  }
+
+  waiting<T>(wait: Promise<T>): Promise<T> {
+    return pausing(this.pause, wait);
+  }
+
+  /** The task that the client belonged to has ended: lets go of all that it had. */
+  reset(): void {
+    this.table.releaseAll();
+    this.submittingTask = undefined;
+    this.pause = undefined;
+  }
+
+  cancelEntries(entries: readonly KeyEntry[], options: CancelOptions): void {
+    this.table.cancel(entries, options);
+  }
+
+  releaseEntry(entry: KeyEntry): void {
+    this.table.release(entry);
+  }
+
+  close(): Promise<void> {
+    this.closing ??= this.shutDown();
+    return this.closing;
+  }
+
+  // ---- told by the link ------------------------------------------------------------------------
+
+  onMessage(message: WireMessage): void {
+    const told = message as unknown as ToClientMessage;
+    this.table.handle(told);
+    if (told.op === 'task-erred') this.actors.onErred(told.key);
+  }
+
+  onHeartbeat(): void {
+    this.outgoing.report({ op: 'heartbeat-client' });
+  }
+
+  onAway(): void {
+    this.outgoing.hold();
+  }
+
+  /** Says what was held back and what the client still holds; hears what the scheduler knows of that. */
+  async restore(ask: (method: string, parameters: WireMessage) => Promise<unknown>): Promise<void> {
+    const keys = this.table.expectLosses();
+    if (keys.length > 0) this.outgoing.report({ op: 'client-desires-keys', keys });
+    this.outgoing.resume();
+    try {
+      await ask('who-has', { keys: [] }); // What is told about the keys comes before this answer.
+    } catch (error) {
+      this.outgoing.hold();
+      throw error;
+    }
+  }
+
+  onBack(attempts: number, afterMs: number): void {
+    const lost = this.table.takeLosses();
+    try {
+      this.options.onReconnected?.({ afterMs, attempts, lost });
+    } catch (error) {
+      process.emitWarning(`onReconnected threw: ${inspect(error)}`, 'YardmasterClient');
+    }
+  }
+
+  onEnd(error: YardmasterError): void {
+    this.end(error);
+    this.closing ??= this.peers.close();
+  }
+
+  /** `interrupted`: the scheduler was lost meanwhile, and is back. */
+  private async fetch(
+    entry: KeyEntry,
+    options: FetchOptions,
+  ): Promise<Serialised | undefined | 'interrupted'> {
+    try {
+      return await this.fetcher.fetch(entry, options);
+    } catch (error) {
+      if (!this.link.isAway) throw error;
+      await this.link.present();
+      return 'interrupted';
+    }
+  }
+
+  /** Futures of what was to be submitted fail; there is no future for anything else. */
+  private onUnsendable(report: NewReport, error: YardmasterError): void {
+    if (report.op === 'update-graph' || report.op === 'client-desires-keys') {
+      this.table.fail(report.keys, error);
+    } else process.emitWarning(`"${report.op}" was not sent: ${error.message}`, 'YardmasterClient');
+  }
+
+  private async recoverLost(entry: KeyEntry, attempt: number): Promise<void> {
+    const delayMs = LOST_DELAYS_MS[attempt];
+    if (delayMs === undefined) {
+      throw new YardmasterError(
+        'ERR_CONNECT',
+        `the result of "${entry.key}" should be on ${entry.workers.join(', ')}, but neither this client nor the scheduler can fetch it`,
+        { key: entry.key, workers: entry.workers },
+      );
+    }
+    // A worker may have left a moment ago. The scheduler tells when the result is there again.
+    this.table.reportLost(entry);
+    await new Promise<void>((resolve) => void this.clock.setTimer(delayMs, resolve));
+  }
+
+  private async shutDown(): Promise<void> {
+    this.outgoing.flush();
+    this.end(new YardmasterError('ERR_CLOSED', 'the client was closed'));
+    await Promise.all([this.link.close(), this.peers.close()]);
+  }
+
+  private end(why: Error): void {
+    this.closedBy ??= why;
+    this.table.close((key) => this.closedError(key));
+    this.ending.abort(this.closedError());
+  }
+
+  private closedError(key?: string): YardmasterError {
+    const { message = 'the client is closed' } = this.closedBy ?? {};
+    return new YardmasterError(
+      'ERR_CLOSED',
+      key === undefined ? message : `${message} before "${key}" was done`,
+      key === undefined ? {} : { key },
+      { cause: this.closedBy },
+    );
+  }
+}

@@ -1,0 +1,266 @@
+import { type FunctionSpec, type GraphTask, YardmasterError } from '../../../core/api/index.ts';
+import { isActorClass, packArguments, type TaskFunction } from '../../tasks/index.ts';
+import type { Future } from '../future.ts';
+import { checkKey, hashOf } from './keys.ts';
+import { allocateWithin, checkFits } from '../message-limit.ts';
+import { checkOptions, taskFields, type TaskOptions } from './options.ts';
+import type { GraphArgumentsOf } from './types.ts';
+
+/** Stands for the result of another task of the same graph. */
+export class Ref<T> {
+  /** Never set; carries the type. */
+  declare readonly type?: T;
+
+  constructor(readonly key: string) {}
+}
+
+/**
+ * The result of the task of this name: `task(add, ref('a'), 1)`.
+ * Say `ref<number>('a')` to have the type checked; a plain `ref('a')` fits everywhere.
+ */
+export function ref<T = never>(key: string): Ref<T> {
+  return new Ref<T>(checkKey(key));
+}
+
+/** A task of a graph: what to call with what. Made by {@link task}. */
+export class TaskNode<Result> {
+  /** Never set; carries the type. */
+  declare readonly result?: Result;
+
+  constructor(
+    readonly fn: TaskFunction,
+    readonly args: readonly unknown[],
+    readonly options: TaskOptions = {},
+    /** What it waits for without using it. */
+    readonly needs: readonly (Ref<unknown> | Future<unknown>)[] = [],
+  ) {}
+
+  /** The same task with these options over those of the graph. */
+  with(options: TaskOptions): TaskNode<Result> {
+    const both = checkOptions({ ...this.options, ...options });
+    return new TaskNode<Result>(this.fn, this.args, both, this.needs);
+  }
+
+  /** The same task, which begins after these as well, though it does not use their results. */
+  after(...others: readonly (Ref<unknown> | Future<unknown>)[]): TaskNode<Result> {
+    return new TaskNode<Result>(this.fn, this.args, this.options, [...this.needs, ...others]);
+  }
+}
+
+/** Declares a task of a graph. Arguments are values, futures, and {@link ref}s, anywhere inside. */
+export function task<Args extends readonly unknown[], Result>(
+  fn: TaskFunction<Args, Result>,
+  ...args: GraphArgumentsOf<Args>
+): TaskNode<Awaited<Result>> {
+  return new TaskNode(fn, args);
+}
+
+/** Tasks by name. The names are the keys under which the cluster knows the results. */
+export type Graph = Readonly<Record<string, TaskNode<unknown>>>;
+
+/** Type of the result of one task of a graph. */
+export type ResultIn<G extends Graph, Key extends keyof G> =
+  G[Key] extends TaskNode<infer Result> ? Result : never;
+
+/** One task, ready to be sent. */
+export interface PackedTask {
+  readonly task: GraphTask;
+  /** Hash of what it computes. */
+  readonly definition: string;
+  /** Bytes of its arguments. */
+  readonly nbytes: number;
+}
+
+/** What packing a graph needs to know of its client. */
+export interface GraphSurroundings {
+  /** Key of a future of this client; undefined for any other value. Throws for unusable futures. */
+  readonly keyOfFuture: (value: unknown) => string | undefined;
+  /** Whether the client holds a future of this key, so that a `ref` may name it. */
+  readonly isKnown: (key: string) => boolean;
+  readonly options: TaskOptions;
+  /** Of the connection to the scheduler. Default: no limit. */
+  readonly messageBytesMax?: number;
+  /** Stands before the names of the graph, to make keys of them. Default: nothing. */
+  readonly namespace?: string | undefined;
+  /** The key for a name of the graph, or of a `ref`. Default: the namespace and the name. */
+  readonly keyOfName?: ((name: string) => string) | undefined;
+}
+
+/**
+ * Serialises what `keys` need of a graph, in the order of the graph. O(tasks + dependencies).
+ *
+ * @throws YardmasterError `ERR_GRAPH_INVALID` with the task and the key that is missing or not
+ *   usable, `ERR_GRAPH_CYCLE` with the tasks of the cycle, `ERR_NOT_SERIALISABLE`
+ */
+export function packGraph(
+  graph: Graph,
+  keys: readonly string[],
+  surroundings: GraphSurroundings,
+): PackedTask[] {
+  const packed = new Map<string, PackedTask>();
+  for (const [name, node] of Object.entries(graph)) {
+    const key = checkKey(keyOfName(name, surroundings));
+    packed.set(key, packNode(key, node, surroundings));
+  }
+  for (const key of keys) {
+    if (packed.has(checkKey(key))) continue;
+    throw new YardmasterError(
+      'ERR_GRAPH_INVALID',
+      `the requested key "${key}" is not in the graph`,
+      {
+        key,
+      },
+    );
+  }
+  for (const { task: made } of packed.values()) {
+    for (const dependency of made.dependencies) {
+      if (!packed.has(dependency) && !surroundings.isKnown(dependency)) {
+        throw new YardmasterError(
+          'ERR_GRAPH_INVALID',
+          `task "${made.key}" depends on "${dependency}", which is neither in the graph nor a future of this client`,
+          { task: made.key, missing: dependency },
+        );
+      }
+    }
+  }
+  checkAcyclic(packed); // Also what nobody requested: a cycle is surely a mistake.
+  const needed = reachable(keys, packed);
+  return [...packed.values()].filter((item) => needed.has(item.task.key));
+}
+
+function packNode(key: string, node: unknown, surroundings: GraphSurroundings): PackedTask {
+  if (!(node instanceof TaskNode)) {
+    throw new YardmasterError(
+      'ERR_GRAPH_INVALID',
+      `"${key}" is not a task; write ${key}: task(fn, …), and give plain values as arguments`,
+      { task: key },
+    );
+  }
+  const { namespace } = surroundings;
+  const keyOf = (value: unknown): string | undefined =>
+    value instanceof Ref ? keyOfName(value.key, surroundings) : surroundings.keyOfFuture(value);
+  const args = packTaskArguments(key, node.args, keyOf, surroundings.messageBytesMax);
+  const options = { ...surroundings.options, ...node.options };
+  const packed = packTask({ key, fn: node.fn, args, options });
+  if (node.needs.length === 0 && namespace === undefined) return packed;
+  const needs = node.needs.map((other) => keyOf(other) ?? refuseNeed(key));
+  // What is called alike is taken to be alike, in whatever namespace it is.
+  const names =
+    namespace === undefined ? {} : { prefix: node.fn.name, group: `${namespace}${node.fn.name}` };
+  const dependencies = [...new Set([...packed.task.dependencies, ...needs])];
+  return { ...packed, task: { ...packed.task, ...names, dependencies } };
+}
+
+function keyOfName(name: string, { namespace = '', keyOfName: own }: GraphSurroundings): string {
+  return own === undefined ? `${namespace}${name}` : own(name);
+}
+
+function refuseNeed(task: string): never {
+  throw new YardmasterError(
+    'ERR_GRAPH_INVALID',
+    `task "${task}" is to begin after something that is neither a ref nor a future`,
+    { task },
+  );
+}
+
+/**
+ * Arguments of one task; an error names the task.
+ * @param messageBytesMax - of the connection to the scheduler
+ * @throws YardmasterError `ERR_NOT_SERIALISABLE`; `ERR_FRAME` when they do not fit into one message
+ */
+export function packTaskArguments(
+  task: string,
+  args: readonly unknown[],
+  keyOf: (value: unknown) => string | undefined,
+  messageBytesMax = Infinity,
+): ReturnType<typeof packArguments> {
+  const what = 'the arguments';
+  try {
+    const packed = packArguments(args, keyOf, allocateWithin(messageBytesMax, what));
+    checkFits(packed.bytes.byteLength, messageBytesMax, what);
+    return packed;
+  } catch (thrown) {
+    const isOfArguments =
+      YardmasterError.is(thrown, 'ERR_NOT_SERIALISABLE') || YardmasterError.is(thrown, 'ERR_FRAME');
+    if (!isOfArguments) throw thrown;
+    throw new YardmasterError(
+      thrown.code,
+      `task "${task}": ${thrown.message}`,
+      { ...thrown.data, task },
+      { cause: thrown },
+    );
+  }
+}
+
+/** What a task is made of. */
+export interface TaskParts {
+  readonly fn: TaskFunction;
+  readonly args: { readonly bytes: Uint8Array; readonly dependencies: readonly string[] };
+  readonly options: TaskOptions;
+  /** The key, or how it follows from the hash of what the task computes. */
+  readonly key: string | ((hash: string) => string);
+}
+
+/** One task as it travels. */
+export function packTask({ fn, args, options, key }: TaskParts): PackedTask {
+  const { module, name, version } = fn;
+  const runSpec: FunctionSpec = { module, name, version, args: args.bytes };
+  const definition = hashOf(runSpec);
+  return {
+    task: {
+      key: typeof key === 'string' ? key : key(definition),
+      dependencies: args.dependencies,
+      runSpec,
+      ...(isActorClass(fn) ? { actor: true } : {}),
+      ...taskFields(options),
+    },
+    definition,
+    nbytes: args.bytes.byteLength,
+  };
+}
+
+/** Depth-first walk with an explicit stack: chains may be longer than the call stack. */
+function checkAcyclic(packed: ReadonlyMap<string, PackedTask>): void {
+  const finished = new Set<string>();
+  const path = new Set<string>();
+  const stack: { readonly key: string; readonly rest: Iterator<string> }[] = [];
+  const enter = (key: string): void => {
+    path.add(key);
+    stack.push({ key, rest: dependenciesOf(key, packed) });
+  };
+  for (const root of packed.keys()) {
+    if (!finished.has(root)) enter(root);
+    for (let top = stack.at(-1); top !== undefined; top = stack.at(-1)) {
+      const next = top.rest.next();
+      if (next.done === true) {
+        finished.add(top.key);
+        path.delete(top.key);
+        stack.pop();
+      } else if (path.has(next.value)) throw cycleError([...path], next.value);
+      else if (!finished.has(next.value)) enter(next.value);
+    }
+  }
+}
+
+/** The requested keys and all they depend on. */
+function reachable(
+  keys: readonly string[],
+  packed: ReadonlyMap<string, PackedTask>,
+): ReadonlySet<string> {
+  const needed = new Set(keys);
+  for (const key of needed) {
+    for (const dependency of packed.get(key)?.task.dependencies ?? []) needed.add(dependency);
+  }
+  return needed;
+}
+
+function dependenciesOf(key: string, packed: ReadonlyMap<string, PackedTask>): Iterator<string> {
+  return (packed.get(key)?.task.dependencies ?? [])[Symbol.iterator]();
+}
+
+function cycleError(path: readonly string[], key: string): YardmasterError {
+  const cycle = [...path.slice(path.indexOf(key)), key];
+  return new YardmasterError('ERR_GRAPH_CYCLE', `the graph has a cycle: ${cycle.join(' -> ')}`, {
+    cycle,
+  });
+}

@@ -1,0 +1,98 @@
+import { createHash, hash, randomUUID } from 'node:crypto';
+import { YardmasterError } from '../../../core/api/index.ts';
+import { isWellFormed } from '../../codecs/msgpack/index.ts';
+
+/** Hex digits of a hash in a key: 128 bits. */
+const HASH_DIGITS = 32;
+/** Bytes that are hashed with one call: above 2 GiB Node refuses, or hashes a part only. */
+const HASHED_BYTES_MAX = 2 ** 30;
+/** Longer keys are surely a mistake: data in the place of its name. */
+const KEY_LENGTH_MAX = 8192;
+
+/** What a task computes: a function of a module in one version, applied to these arguments. */
+export interface Definition {
+  readonly module: string;
+  readonly name: string;
+  readonly version: string;
+  readonly args: Uint8Array;
+}
+
+/** Equal exactly when the same source is called with the same arguments. */
+export function hashOf({ module, name, version, args }: Definition): string {
+  const prefix = hashOfFunction(module, name, version);
+  const length = prefix.byteLength + args.byteLength;
+  if (length > scratch.byteLength) return digestOf(prefix, args);
+  const bytes = scratch.subarray(0, length);
+  bytes.set(prefix);
+  bytes.set(args, prefix.byteLength);
+  return hash('sha256', bytes, 'hex').slice(0, HASH_DIGITS);
+}
+
+interface FunctionHash {
+  readonly version: string;
+  readonly bytes: Uint8Array;
+}
+
+/** So that a task is hashed in one go, without the text that all tasks of a function share. */
+const functionHashes = new Map<string, Map<string, FunctionHash>>();
+/** For the bytes of a task that is hashed. */
+const scratch = new Uint8Array(1024);
+
+function hashOfFunction(module: string, name: string, version: string): Uint8Array {
+  let ofModule = functionHashes.get(module);
+  if (ofModule === undefined) {
+    ofModule = new Map<string, FunctionHash>();
+    functionHashes.set(module, ofModule);
+  }
+  const known = ofModule.get(name);
+  if (known?.version === version) return known.bytes;
+  const bytes = createHash('sha256').update(`${module}\0${name}\0${version}\0`).digest();
+  ofModule.set(name, { version, bytes });
+  return bytes;
+}
+
+/** Hash of a value that is given to the cluster as it is. */
+export function hashOfBytes(bytes: Uint8Array): string {
+  return digestOf(bytes);
+}
+
+function digestOf(...parts: readonly Uint8Array[]): string {
+  const hashing = createHash('sha256');
+  for (const part of parts) {
+    for (let at = 0; at < part.byteLength; at += HASHED_BYTES_MAX) {
+      hashing.update(part.subarray(at, at + HASHED_BYTES_MAX));
+    }
+  }
+  return hashing.digest('hex').slice(0, HASH_DIGITS);
+}
+
+/** A key that no other task has. */
+export function uniqueKey(name: string): string {
+  return `${name}-${randomUUID()}`;
+}
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID` when it cannot name a task */
+export function checkKey(key: unknown): string {
+  if (typeof key !== 'string') {
+    throw new YardmasterError(
+      'ERR_GRAPH_INVALID',
+      `a key must be a string, got ${key === null ? 'null' : typeof key}; give each task a name`,
+      { key: String(key) },
+    );
+  }
+  if (key.length === 0 || key.length > KEY_LENGTH_MAX) {
+    throw new YardmasterError(
+      'ERR_GRAPH_INVALID',
+      `a key must have 1 to ${KEY_LENGTH_MAX} characters, got ${key.length}`,
+      { keyLength: key.length },
+    );
+  }
+  if (!isWellFormed(key)) {
+    throw new YardmasterError(
+      'ERR_GRAPH_INVALID',
+      `the key ${JSON.stringify(key)} has half of a surrogate pair, which cannot be sent; use well-formed text`,
+      { key: JSON.stringify(key) },
+    );
+  }
+  return key;
+}

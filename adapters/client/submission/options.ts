@@ -1,0 +1,212 @@
+import { inspect } from 'node:util';
+import { YardmasterError, type GraphTask } from '../../../core/api/index.ts';
+import { findRefusal, isWellFormed } from '../../codecs/msgpack/index.ts';
+import { checkKey } from './keys.ts';
+import { copyOfPlain } from '../plain-data.ts';
+
+/** What is the same for one task wherever it is written down. */
+export interface TaskOptions {
+  /** Times that the task may fail and is tried again. Whole, at least 0. Default 0. */
+  readonly retries?: number;
+  /** Higher runs earlier. Default 0. */
+  readonly priority?: number;
+  /** Addresses, host names or names of the workers that may compute it. Default: any. */
+  readonly workers?: readonly string[];
+  /** `workers` is a mere preference. Default false. */
+  readonly allowOtherWorkers?: boolean;
+  /** Amount of each resource that it occupies while it runs: `{ GPU: 1 }`. */
+  readonly resources?: Readonly<Record<string, number>>;
+  /**
+   * Copies of the result that the cluster keeps, at least 1; Infinity: on every worker, also on those
+   * that come later. Default 1, and more only while they are read.
+   */
+  readonly replicas?: number;
+  /** For plugins and policies; plain data. */
+  readonly annotations?: Readonly<Record<string, unknown>>;
+}
+
+/** How to submit. */
+export interface SubmitOptions extends TaskOptions {
+  /** The name of the task, for one `submit`. Default: name of the function and a hash. */
+  readonly key?: string;
+  /**
+   * The same function with the same arguments is the same task, and runs once. Default true; false
+   * for functions whose result depends on more than their arguments.
+   */
+  readonly pure?: boolean;
+  /**
+   * Stands before the names of a graph, so that two graphs with the same names are kept apart in the
+   * cluster; for `compute`. A `ref` means a name in the same namespace.
+   */
+  readonly namespace?: string;
+  /** Aborting cancels what was submitted. */
+  readonly signal?: AbortSignal;
+  /**
+   * Submissions closer together than this count as simultaneous: none of them precedes the others.
+   * Milliseconds. Default 100 for `submit` and `map`, 0 for `compute`.
+   */
+  readonly fifoTimeoutMs?: number;
+}
+
+/**
+ * The part of a {@link GraphTask} that options decide.
+ * @throws YardmasterError `ERR_GRAPH_INVALID`
+ */
+export function taskFields(options: TaskOptions): Partial<GraphTask> {
+  const { retries, priority, workers, allowOtherWorkers, resources, replicas } = options;
+  const annotations =
+    replicas === undefined ? options.annotations : { ...options.annotations, replicas };
+  return {
+    ...(priority === undefined ? {} : { userPriority: priority }),
+    ...(retries === undefined ? {} : { retries }),
+    ...(workers === undefined ? {} : { workers: [...workers] }),
+    ...(allowOtherWorkers === undefined ? {} : { allowOtherWorkers }),
+    ...(resources === undefined ? {} : { resources }),
+    ...(annotations === undefined ? {} : { annotations }),
+  };
+}
+
+const OPTIONS: Readonly<Record<keyof SubmitOptions, true>> = {
+  key: true,
+  namespace: true,
+  pure: true,
+  retries: true,
+  priority: true,
+  workers: true,
+  allowOtherWorkers: true,
+  resources: true,
+  replicas: true,
+  annotations: true,
+  signal: true,
+  fifoTimeoutMs: true,
+};
+
+/**
+ * A copy of the options, so that later changes to them do not matter.
+ * @throws YardmasterError `ERR_GRAPH_INVALID` naming the option; `ERR_NOT_SERIALISABLE` with the path of what
+ *   cannot be sent
+ */
+export function checkOptions<Options extends SubmitOptions>(options: Options): Options {
+  checkNames(options, Object.keys(OPTIONS));
+  const { signal, ...sent } = options;
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    refuseOption('signal', signal, 'an AbortSignal');
+  }
+  const copies = Object.entries(sent).map(
+    ([option, value]) => [option, copyOfPlain(option, value)] as const,
+  );
+  const checked = Object.fromEntries(copies) as SubmitOptions;
+  checkValues(checked);
+  return { ...checked, ...(signal === undefined ? {} : { signal }) } as Options;
+}
+
+function checkValues(options: SubmitOptions): void {
+  const { key, namespace, retries, priority, workers, fifoTimeoutMs } = options;
+  if (key !== undefined) checkKey(key);
+  if (namespace !== undefined) checkText('namespace', namespace);
+  if (retries !== undefined && !(Number.isSafeInteger(retries) && retries >= 0)) {
+    refuseOption('retries', retries, 'a whole number, at least 0');
+  }
+  if (priority !== undefined) checkPriority(priority);
+  if (workers !== undefined) checkWorkers(workers);
+  for (const flag of ['pure', 'allowOtherWorkers'] as const) {
+    const value: unknown = options[flag];
+    if (value !== undefined && typeof value !== 'boolean') {
+      refuseOption(flag, value, 'true or false');
+    }
+  }
+  checkAmounts(options.resources);
+  checkReplicas('replicas', options.replicas);
+  if (!isFields(options.annotations ?? {})) {
+    refuseOption('annotations', options.annotations, 'an object with plain data');
+  }
+  checkReplicas('annotations.replicas', options.annotations?.['replicas']);
+  if (fifoTimeoutMs !== undefined && !(fifoTimeoutMs >= 0)) {
+    refuseOption('fifoTimeoutMs', fifoTimeoutMs, 'at least 0');
+  }
+}
+
+/**
+ * @param known - the options that there are
+ * @throws YardmasterError `ERR_GRAPH_INVALID` naming an option that is not one of them
+ */
+export function checkNames(options: object, known: readonly string[]): void {
+  for (const option of Object.keys(options)) {
+    if (known.includes(option)) continue;
+    throw new YardmasterError(
+      'ERR_GRAPH_INVALID',
+      `there is no option "${option}"; there are ${known.join(', ')}`,
+      { option },
+    );
+  }
+}
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID` when it is not a finite number that can be sent */
+export function checkPriority(priority: number): number {
+  if (!isAmount(priority)) refuseOption('priority', priority, 'a finite number');
+  return priority;
+}
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID` when it is not a finite number, at least 0 */
+export function checkTime(option: string, ms: number): void {
+  if (!(isAmount(ms) && ms >= 0)) refuseOption(option, ms, 'a finite number, at least 0');
+}
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID` when it is not text that can be sent */
+export function checkText(option: string, text: string): void {
+  if (typeof text !== 'string' || !isWellFormed(text)) {
+    refuseOption(option, text, 'text without half of a surrogate pair');
+  }
+}
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID` when it is not a list of names that is not empty */
+export function checkWorkers(workers: unknown): void {
+  if (isListOfStrings(workers)) return;
+  refuseOption('workers', workers, 'a list of addresses, host names or worker names, not empty');
+}
+
+function checkAmounts(resources: unknown): void {
+  if (resources === undefined) return;
+  if (!isFields(resources)) refuseOption('resources', resources, 'an object such as { GPU: 1 }');
+  for (const [name, amount] of Object.entries(resources)) {
+    if (!(isAmount(amount) && amount >= 0)) {
+      refuseOption(`resources.${name}`, amount, 'a finite amount, at least 0');
+    }
+  }
+}
+
+function checkReplicas(option: string, value: unknown): void {
+  const isCount = Number.isSafeInteger(value) || value === Infinity;
+  if (value === undefined || (isCount && (value as number) >= 1)) return;
+  refuseOption(option, value, 'a whole number, at least 1, or Infinity');
+}
+
+/** Finite, and no integer so large that it would lose digits on its way. */
+function isAmount(value: unknown): value is number {
+  return Number.isFinite(value) && findRefusal(value) === undefined;
+}
+
+function isFields(value: unknown): value is object {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    !Array.isArray(value) &&
+    !(value instanceof Uint8Array)
+  );
+}
+
+function isListOfStrings(value: unknown): boolean {
+  return (
+    Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === 'string')
+  );
+}
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID` */
+export function refuseOption(option: string, value: unknown, wanted: string): never {
+  const got = typeof value === 'string' ? JSON.stringify(value) : inspect(value, { depth: 1 });
+  throw new YardmasterError(
+    'ERR_GRAPH_INVALID',
+    `the option ${option} must be ${wanted}, got ${got}`,
+    { option },
+  );
+}

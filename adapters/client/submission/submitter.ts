@@ -1,0 +1,312 @@
+import { inspect } from 'node:util';
+import { YardmasterError } from '../../../core/api/index.ts';
+import {
+  type ActorClass,
+  actorBehind,
+  type ActorHandle,
+  isActorClass,
+  isTaskFunction,
+  type TaskFunction,
+} from '../../tasks/index.ts';
+import type { KeyEntry } from '../session/entry.ts';
+import { Future, holdingOfFuture } from '../future.ts';
+import {
+  type Graph,
+  packGraph,
+  packTask,
+  packTaskArguments,
+  type PackedTask,
+  type ResultIn,
+  TaskNode,
+} from './graph.ts';
+import { uniqueKey } from './keys.ts';
+import { checkOptions, type SubmitOptions } from './options.ts';
+import type { Session } from '../session/session.ts';
+import type { ArgumentsOf, ColumnsOf } from './types.ts';
+
+/**
+ * Milliseconds within which submissions do not precede each other: of what is submitted one by one (Dask's
+ * value), and of whole graphs, which run one after the other (Dask lets them interleave for 60 s).
+ */
+const SUBMIT_FIFO_MS = 100;
+const COMPUTE_FIFO_MS = 0;
+
+/** Futures of the requested tasks of a graph, in the order of the request. */
+export type ComputedFutures<G extends Graph, Keys extends readonly (keyof G)[]> = {
+  [Index in keyof Keys]: Future<ResultIn<G, Keys[Index]>>;
+};
+
+/** Submits tasks with fixed options. `client.with(options)` makes one. */
+export class Submitter {
+  private readonly options: SubmitOptions;
+
+  /** @throws YardmasterError `ERR_GRAPH_INVALID` when an option is not usable */
+  constructor(
+    private readonly session: Session,
+    options: SubmitOptions = {},
+  ) {
+    this.options = checkOptions(options);
+  }
+
+  /** The same with further options. */
+  with(options: SubmitOptions): Submitter {
+    return new Submitter(this.session, { ...this.options, ...options });
+  }
+
+  /**
+   * Computes a function on the cluster. Returns at once.
+   *
+   * @param args - values, futures, and structures that hold futures anywhere inside
+   * @throws YardmasterError `ERR_NOT_SERIALISABLE` naming the argument, `ERR_GRAPH_INVALID`,
+   *   `ERR_FRAME` when the arguments do not fit into one message, `ERR_CANCELLED` when an argument or
+   *   the signal is cancelled, `ERR_CLOSED`
+   */
+  submit<Args extends readonly unknown[], Result>(
+    fn: TaskFunction<Args, Result>,
+    ...args: ArgumentsOf<Args>
+  ): Future<Awaited<Result>> {
+    this.checkSignal();
+    const future = this.submitOne(fn, args, this.options.key);
+    this.watchSignal([future]);
+    return future as Future<Awaited<Result>>;
+  }
+
+  /**
+   * Makes an actor: an object of a class that lives on one worker. The result of the future is its
+   * handle, through which its methods are called. Errors as for {@link submit}.
+   */
+  submitActor<Args extends readonly unknown[], T extends object>(
+    type: ActorClass<Args, T>,
+    ...args: ArgumentsOf<Args>
+  ): Future<ActorHandle<T>> {
+    const isKnown: boolean = isActorClass(type);
+    if (!isKnown) {
+      const { name } = Object(type) as { readonly name?: unknown };
+      throw new YardmasterError(
+        'ERR_FUNCTION_MISSING',
+        `${typeof name === 'string' ? name : typeof type} is not a class that workers know; give it to defineTasks(import.meta.url, { … })`,
+      );
+    }
+    return this.submit(type, ...args);
+  }
+
+  /**
+   * Computes a function for each item, or for each tuple of several sequences of the same length.
+   * Errors as for {@link submit}.
+   */
+  map<Args extends readonly unknown[], Result>(
+    fn: TaskFunction<Args, Result>,
+    ...columns: ColumnsOf<Args>
+  ): Future<Awaited<Result>>[] {
+    this.checkSignal();
+    if (this.options.key !== undefined) {
+      throw new YardmasterError(
+        'ERR_GRAPH_INVALID',
+        'the option key names one task; map makes many',
+      );
+    }
+    const rows = transpose(columns as readonly Iterable<unknown>[]);
+    const futures = rows.map((row) => this.submitOne(fn, row, undefined));
+    this.watchSignal(futures);
+    return futures as Future<Awaited<Result>>[];
+  }
+
+  /**
+   * Computes what `keys` need of a graph. Returns futures, in the order of the keys.
+   *
+   * @throws YardmasterError `ERR_GRAPH_INVALID` with the task and the missing key, or the key that
+   *   is taken; `ERR_GRAPH_CYCLE` with the cycle; `ERR_NOT_SERIALISABLE`, `ERR_CLOSED`
+   */
+  compute<G extends Graph, Key extends keyof G & string>(
+    graph: G,
+    keys: Key,
+  ): Future<ResultIn<G, Key>>;
+  compute<G extends Graph, const Keys extends readonly (keyof G & string)[]>(
+    graph: G,
+    keys: Keys,
+  ): ComputedFutures<G, Keys>;
+  compute(graph: Graph, keys: string | readonly string[]): unknown {
+    this.session.checkOpen();
+    this.checkSignal();
+    const { namespace = '' } = this.options;
+    const requested = (typeof keys === 'string' ? [keys] : keys).map((key) => namespace + key);
+    const futures = this.submitGraph(graph, requested);
+    this.watchSignal(futures);
+    return typeof keys === 'string' ? futures[0] : futures;
+  }
+
+  /**
+   * @internal As {@link compute}, with a key of the caller's choice for each name. Not for options with a
+   * signal.
+   */
+  computeAs(
+    graph: Graph,
+    names: readonly string[],
+    keyOfName: (name: string) => string,
+  ): Future<unknown>[] {
+    this.session.checkOpen();
+    return this.submitGraph(graph, names.map(keyOfName), keyOfName);
+  }
+
+  /** @internal Whether this client holds the key, or a graph of it defines it. */
+  isTaken(key: string): boolean {
+    const { table } = this.session;
+    return table.get(key) !== undefined || table.definitions.has(key);
+  }
+
+  private submitOne(
+    fn: TaskFunction,
+    args: readonly unknown[],
+    givenKey: string | undefined,
+  ): Future<unknown> {
+    const { table, outgoing } = this.session;
+    this.session.checkOpen();
+    checkFunction(fn);
+    const packed = packTaskArguments(
+      fn.name,
+      args,
+      (value) => this.keyOfFuture(value),
+      this.session.messageBytesMax,
+    );
+    const item = packTask({
+      key: givenKey ?? ((hash) => this.keyFor(fn, hash)),
+      fn,
+      args: packed,
+      options: this.options,
+    });
+    const { key } = item.task;
+    const known = table.check(key, item.definition);
+    if (known !== undefined) return new Future(this.session, known);
+    outgoing.submit({
+      tasks: [item.task],
+      keys: [key],
+      fifoTimeoutMs: this.options.fifoTimeoutMs ?? SUBMIT_FIFO_MS,
+      nbytes: item.nbytes,
+      submittingTask: this.session.submittingTask,
+    });
+    return new Future(this.session, table.add(key, item.definition));
+  }
+
+  private submitGraph(
+    graph: Graph,
+    keys: readonly string[],
+    keyOfName?: (name: string) => string,
+  ): Future<unknown>[] {
+    const { table, outgoing } = this.session;
+    for (const node of Object.values(graph) as unknown[]) {
+      if (node instanceof TaskNode) checkFunction(node.fn);
+    }
+    const packed = packGraph(graph, keys, {
+      keyOfFuture: (value) => this.keyOfFuture(value),
+      isKnown: (key) => table.get(key) !== undefined,
+      options: this.options,
+      messageBytesMax: this.session.messageBytesMax,
+      namespace: this.options.namespace,
+      keyOfName,
+    });
+    for (const { task, definition } of packed) table.check(task.key, definition);
+    outgoing.submit({
+      tasks: packed.map(({ task }) => task),
+      keys: [...new Set(keys)],
+      fifoTimeoutMs: this.options.fifoTimeoutMs ?? COMPUTE_FIFO_MS,
+      nbytes: bytesOf(packed),
+      submittingTask: this.session.submittingTask,
+    });
+    const definitions = new Map(packed.map(({ task, definition }) => [task.key, definition]));
+    table.definitions.add(definitions, [...new Set(keys)]);
+    return keys.map(
+      (key) => new Future(this.session, table.get(key) ?? table.add(key, definitions.get(key))),
+    );
+  }
+
+  /** Every actor is one of its own. */
+  private keyFor(fn: TaskFunction, hash: string): string {
+    const { name } = fn;
+    return (this.options.pure ?? !isActorClass(fn)) ? `${name}-${hash}` : uniqueKey(name);
+  }
+
+  /** Also of handles of actors: whoever uses one depends on it. */
+  private keyOfFuture(value: unknown): string | undefined {
+    if (!(value instanceof Future)) return actorBehind(value)?.description.key;
+    const { owner, entry, isReleased } = holdingOfFuture(value);
+    if (owner !== this.session) refuseFuture(value.key, 'belongs to another client');
+    if (isReleased) refuseFuture(value.key, 'was released');
+    if (entry.status === 'cancelled') {
+      throw new YardmasterError(
+        'ERR_CANCELLED',
+        `the future of "${value.key}" is cancelled and cannot be an argument; submit it again`,
+        { key: value.key },
+        { cause: entry.error() },
+      );
+    }
+    return value.key;
+  }
+
+  private checkSignal(): void {
+    const { signal } = this.options;
+    if (signal?.aborted !== true) return;
+    throw new YardmasterError(
+      'ERR_CANCELLED',
+      'the signal was aborted before anything was submitted',
+      {},
+      { cause: signal.reason },
+    );
+  }
+
+  private watchSignal(futures: readonly Future<unknown>[]): void {
+    const { signal } = this.options;
+    if (signal === undefined) return;
+    const entries = new Set<KeyEntry>(futures.map((future) => holdingOfFuture(future).entry));
+    const onAbort = (): void => {
+      const reason = `its signal was aborted (${textOf(signal.reason)})`;
+      this.session.cancelEntries([...entries], { reason });
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    for (const entry of [...entries]) {
+      entry.onSettled(() => {
+        entries.delete(entry);
+        if (entries.size === 0) signal.removeEventListener('abort', onAbort);
+      });
+    }
+  }
+}
+
+/** Whatever a signal was aborted with, as text that can be sent. Never throws. */
+function textOf(reason: unknown): string {
+  const text = reason instanceof Error ? `${reason.name}: ${reason.message}` : inspect(reason);
+  return text.replace(/\p{Surrogate}/gu, '\uFFFD');
+}
+
+function checkFunction(fn: unknown): void {
+  if (isTaskFunction(fn)) return;
+  const what = typeof fn === 'function' ? `the function ${fn.name || '(anonymous)'}` : String(fn);
+  throw new YardmasterError(
+    'ERR_FUNCTION_MISSING',
+    `${what} is not known to workers; define it in a module of its own with defineTasks(import.meta.url, { … })`,
+  );
+}
+
+function refuseFuture(key: string, why: string): never {
+  throw new YardmasterError(
+    'ERR_GRAPH_INVALID',
+    `the future of "${key}" ${why} and cannot be an argument`,
+    { key },
+  );
+}
+
+function bytesOf(packed: readonly PackedTask[]): number {
+  return packed.reduce((sum, { nbytes }) => sum + nbytes, 0);
+}
+
+function transpose(columns: readonly Iterable<unknown>[]): unknown[][] {
+  const lists = columns.map((column) => [...column]);
+  const length = lists[0]?.length ?? 0;
+  const other = lists.find((list) => list.length !== length);
+  if (other !== undefined) {
+    throw new YardmasterError(
+      'ERR_GRAPH_INVALID',
+      `map wants sequences of the same length, got ${lists.map((list) => list.length).join(', ')}`,
+    );
+  }
+  return Array.from({ length }, (_, row) => lists.map((list) => list[row]));
+}

@@ -1,0 +1,43 @@
+/** What the tasks of a worker reach: the cluster that they run on. */
+import type { Clock, Transport } from '../../core/api/index.ts';
+import type { ActorCaller, RunContext, TaskSurroundings } from '../tasks/index.ts';
+import type { TaskActors } from './actors/task-actors.ts';
+
+/** The surroundings of the tasks of one thread. What they rarely need is loaded when they do. */
+export class Reach implements TaskSurroundings {
+  private readonly closers = new Set<() => void>();
+  private actors: Promise<TaskActors> | undefined;
+
+  constructor(
+    readonly scheduler: string,
+    readonly transports: readonly Transport[],
+    readonly clock: Clock,
+  ) {}
+
+  onClose(close: () => void): void {
+    this.closers.add(close);
+  }
+
+  actorCaller(run: RunContext): ActorCaller {
+    return {
+      send: async (actor, request) => {
+        this.actors ??= this.loadActors();
+        return (await this.actors).send(run, actor, request);
+      },
+    };
+  }
+
+  /** The worker closes. */
+  close(): void {
+    for (const close of this.closers) close();
+    this.closers.clear();
+  }
+
+  private async loadActors(): Promise<TaskActors> {
+    const { TaskActors } = await import('./actors/task-actors.ts');
+    const { clock, transports } = this;
+    const actors = new TaskActors({ clock, transports });
+    this.onClose(() => actors.close());
+    return actors;
+  }
+}

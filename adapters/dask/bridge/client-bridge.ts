@@ -1,0 +1,298 @@
+import {
+  inBackground,
+  type Channel,
+  type ChannelHandlers,
+  type ClientReport,
+  PROTOCOL,
+  type ToClientMessage,
+  VERSION,
+  type WireMessage,
+  YardmasterError,
+} from '../../../core/api/index.ts';
+import type { Comm } from '../connection/comm.ts';
+import type { DaskClient, Fields } from '../context.ts';
+import { type Dialect, dialectOf, versionIn } from '../codec/dialect.ts';
+import type { BridgeHost } from '../front.ts';
+import type { PythonFailure, UnpackedGraph } from '../graph/index.ts';
+import { openChannel } from '../connection/own-channel.ts';
+import { asPythonException, opaqueException } from '../rpc/py-errors.ts';
+import { stimulusOf } from './translate-from-worker.ts';
+import { simpleClientReport, toClient } from './translate-client.ts';
+import { asList, entriesOf, isFields, textIn } from '../codec/values.ts';
+
+/** As with Dask: what a client is told may be so late while there is a lot to tell. */
+const BATCH_INTERVAL_MS = 2;
+
+/**
+ * A Dask client as a client of the scheduler. Its messages take effect in their order, also when a graph
+ * among them takes long to unpack.
+ */
+export class ClientBridge implements DaskClient, ChannelHandlers {
+  readonly id: string;
+  readonly dialect: Dialect;
+  private readonly channel: Channel;
+  private isUnpacking = false;
+  private isLeaving = false;
+  private isOver = false;
+  private readonly idleWaiters: (() => void)[] = [];
+
+  private constructor(
+    private readonly comm: Comm,
+    readonly registration: Fields,
+    private readonly host: BridgeHost,
+  ) {
+    this.id = textIn(registration, 'client');
+    this.dialect = dialectOf(versionIn(registration['versions']));
+    this.channel = openChannel(host.plugin, this);
+  }
+
+  /** Brings a client in. It is answered here, also when it is refused. */
+  static async open(comm: Comm, request: Fields, host: BridgeHost): Promise<void> {
+    const bridge = new ClientBridge(comm, request, host);
+    await bridge.register();
+  }
+
+  send(...messages: readonly Fields[]): void {
+    this.comm.send(...messages);
+  }
+
+  hold(isHeld: boolean): void {
+    this.comm.hold(isHeld);
+  }
+
+  /** It wants these keys, after all that it has said before. */
+  wish(keys: readonly string[]): void {
+    this.report({ op: 'client-desires-keys', keys, stimulusId: '' });
+  }
+
+  /** Resolves when no graph of this client is unpacked or taken in, and nothing waits behind one. */
+  async settled(): Promise<void> {
+    if (this.isUnpacking) {
+      await new Promise<void>((resolve) => {
+        this.idleWaiters.push(resolve);
+      });
+    }
+    // The scheduler answers after all that it was told before.
+    await this.channel.request('who-has', { keys: [] }).catch(() => undefined);
+  }
+
+  onMessage(message: WireMessage): void {
+    const { host, dialect } = this;
+    const told = message as unknown as ToClientMessage;
+    for (const answer of toClient(told, dialect, host.keys, host.types, host.relay)) {
+      this.comm.send(answer);
+    }
+  }
+
+  onRequest(method: string): unknown {
+    throw new YardmasterError('ERR_PROTOCOL', `a client of Dask does not answer "${method}"`, {
+      method,
+    });
+  }
+
+  onClose(error?: Error): void {
+    this.isOver = true;
+    this.host.removeClient(this);
+    if (error !== undefined) this.comm.abort(error);
+    else {
+      this.comm.send({ op: 'stream-closed' });
+      inBackground(this.comm.close(), (failed) => this.comm.abort(failed));
+    }
+  }
+
+  private async register(): Promise<void> {
+    const { comm, channel, host } = this;
+    const versions = { distributed: this.dialect.version };
+    try {
+      await channel.request('hello', { protocol: PROTOCOL, role: 'client', version: VERSION });
+      await channel.request('register-client', { client: this.id, versions });
+    } catch (error) {
+      channel.abort(error as Error);
+      host.fail(comm, error);
+      return;
+    }
+    host.addClient(this);
+    // The client accepts nothing else in its first batch.
+    comm.write([{ op: 'stream-start' }]);
+    comm.batchIntervalMs = BATCH_INTERVAL_MS;
+    comm.attach({
+      onMessage: (message) => {
+        this.takeBatch(asList(message) ?? [message], 0);
+      },
+      onClose: (error) => this.onCommClosed(error),
+    });
+  }
+
+  private onCommClosed(error: Error | undefined): void {
+    this.isOver = true;
+    if (error === undefined || this.isLeaving) this.closeChannel();
+    else this.channel.abort(error);
+    this.host.removeClient(this);
+    this.release();
+  }
+
+  /** Takes messages until one of them takes time; the others, and what comes later, wait for it. */
+  private takeBatch(batch: readonly unknown[], from: number): void {
+    for (let index = from; index < batch.length; index++) {
+      const message = batch[index];
+      if (!isFields(message)) continue;
+      const unpacking = this.take(message);
+      if (unpacking === undefined) continue;
+      this.isUnpacking = true;
+      this.comm.pause();
+      inBackground(
+        unpacking.finally(() => {
+          this.isUnpacking = false;
+          this.takeBatch(batch, index + 1);
+          this.goOn();
+        }),
+        (error) => this.comm.abort(error),
+      );
+      return;
+    }
+  }
+
+  private goOn(): void {
+    if (this.isUnpacking) return;
+    this.comm.resume(); // Takes what has come meanwhile.
+    if (!this.isStillUnpacking()) this.release();
+  }
+
+  private isStillUnpacking(): boolean {
+    return this.isUnpacking;
+  }
+
+  private release(): void {
+    for (const resolve of this.idleWaiters.splice(0)) resolve();
+  }
+
+  private take(message: Fields): Promise<void> | undefined {
+    const op = String(message['op']);
+    try {
+      if (op === 'update-graph-hlg') return this.takeGraph(message);
+      if (op === 'update-graph') return this.takeListing(message);
+      this.takeOther(op, message);
+    } catch (cause) {
+      this.host.report(
+        new YardmasterError(
+          'ERR_PROTOCOL',
+          `the message ${op} of client ${this.id} cannot be used: ${(cause as Error).message}`,
+          { op, client: this.id },
+          { cause },
+        ),
+      );
+    }
+    return undefined;
+  }
+
+  /** Before 2023.4 it lists tasks, mostly none: a future that came from elsewhere makes itself known. */
+  private takeListing(message: Fields): Promise<void> | undefined {
+    const { tasks, dependencies = {} } = message;
+    if (tasks === undefined) return this.takeGraph(message);
+    if (entriesOf(tasks).length === 0) {
+      this.host.desireKeys(this.id, this.host.keys.textsOf(message['keys']));
+      return undefined;
+    }
+    const layer = { __module__: null, __name__: null, state: { dsk: tasks, dependencies } };
+    return this.takeGraph({ ...message, hlg: { layers: [layer] } });
+  }
+
+  private takeGraph(message: Fields): Promise<void> | undefined {
+    try {
+      const unpacked = this.host.graphs.unpack(message);
+      if (!(unpacked instanceof Promise)) {
+        this.submit(unpacked, message);
+        return undefined;
+      }
+      return unpacked.then(
+        (graph) => this.submit(graph, message),
+        (error: unknown) => this.failGraph(message, error),
+      );
+    } catch (error) {
+      this.failGraph(message, error);
+      return undefined;
+    }
+  }
+
+  private submit(
+    { tasks, keys, fifoTimeoutMs, submittingTask }: UnpackedGraph,
+    message: Fields,
+  ): void {
+    this.report({
+      op: 'update-graph',
+      stimulusId: stimulusOf(message),
+      tasks,
+      keys,
+      fifoTimeoutMs,
+      ...(submittingTask === undefined ? {} : { submittingTask }),
+    });
+    this.host.graphSubmitted(this, keys, message);
+  }
+
+  /** Nobody may wait for tasks that never come to be. */
+  private failGraph(message: Fields, error: unknown): void {
+    this.host.log.warn({ err: error, client: this.id }, 'a graph could not be unpacked');
+    const { exception, traceback } = failureOf(error);
+    for (const key of asList(message['keys']) ?? []) {
+      this.comm.send({ op: 'task-erred', key, exception, traceback });
+    }
+  }
+
+  private takeOther(op: string, message: Fields): void {
+    const { host } = this;
+    if (op === 'client-desires-keys') {
+      const client = typeof message['client'] === 'string' ? message['client'] : this.id;
+      host.desireKeys(client, host.keys.textsOf(message['keys']));
+    } else if (op === 'client-releases-keys' && this.isOfAnother(message)) {
+      host.releaseKeys(String(message['client']), host.keys.textsOf(message['keys']));
+    } else if (op === 'heartbeat-client') this.onHeartbeat();
+    else if (op === 'close-client' || op === 'close-stream') this.leave();
+    else {
+      const report = simpleClientReport(message, host.keys);
+      if (report === undefined) host.operations.clientOp(op, message, this, host);
+      else {
+        if (report.op === 'client-releases-keys') host.dropPendingWishes(this.id, report.keys);
+        this.report(report);
+      }
+    }
+  }
+
+  private isOfAnother({ client }: Fields): boolean {
+    return typeof client === 'string' && client !== this.id;
+  }
+
+  private onHeartbeat(): void {
+    this.report({ op: 'heartbeat-client', stimulusId: '' });
+    if (!this.dialect.hasClientHeartbeatAnswer) return;
+    const interval = this.host.clientHeartbeatIntervalS();
+    this.comm.send({ op: 'adjust-heartbeat-interval', interval });
+  }
+
+  private leave(): void {
+    if (this.isLeaving) return;
+    this.isLeaving = true;
+    this.closeChannel();
+  }
+
+  private closeChannel(): void {
+    inBackground(this.channel.close(), (failed) => this.channel.abort(failed));
+  }
+
+  /**
+   * Takes effect at once, or behind what else this client has said: wishes in the names of queues and the
+   * like come on the same stream, do not belong to the channel, and must not overtake.
+   */
+  private report(report: Exclude<ClientReport, { readonly op: 'graph-part' }>): void {
+    if (this.isLeaving || this.isOver) return;
+    this.host.plugin.enqueue({ ...report, client: this.id });
+  }
+}
+
+/** What Python raised over the graph; or what is wrong, as an exception of Python. */
+function failureOf(error: unknown): Pick<PythonFailure, 'exception' | 'traceback'> {
+  const raised = YardmasterError.is(error, 'ERR_GRAPH_INVALID') ? error.data : undefined;
+  if (raised?.['exception'] === undefined) {
+    return { exception: opaqueException(asPythonException(error)), traceback: null };
+  }
+  return { exception: raised['exception'], traceback: raised['traceback'] };
+}

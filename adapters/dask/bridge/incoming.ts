@@ -1,0 +1,140 @@
+import type { Clock } from '../../../core/api/index.ts';
+
+/** What can be told to stop, and to go on. */
+interface Flow {
+  pause(): void;
+  resume(): void;
+}
+
+/** Messages that wait unread before their source is told to stop. */
+const INBOX_MAX = 64;
+
+/** A message as it came, and its bytes, for those who pass it on unread; nobody may change them. */
+export interface IncomingMessage {
+  readonly message: unknown;
+  readonly frames: readonly Uint8Array[];
+}
+
+interface Reader {
+  resolve(incoming: IncomingMessage): void;
+  reject(error: Error): void;
+}
+
+/**
+ * What has come on a connection: it goes to those who wait for the next message, or else to whom the
+ * stream is for, or else into an inbox. When that is full, the peer comes to feel it.
+ */
+export class Incoming {
+  /** Whom the stream is for; set by `Comm.attach`. */
+  private consume: ((incoming: IncomingMessage) => void) | undefined;
+  private readonly inbox: IncomingMessage[] = [];
+  private readonly readers: Reader[] = [];
+  private isPaused = false;
+  private isHeldBack = false;
+  private isSourcePaused = false;
+  private isEnding = false;
+
+  constructor(
+    private readonly source: Flow,
+    private readonly clock: Clock,
+  ) {}
+
+  /** A message has come. */
+  take(incoming: IncomingMessage): void {
+    const reader = this.readers.shift();
+    if (reader !== undefined) reader.resolve(incoming);
+    else if (this.consume !== undefined && !this.isHeld() && this.inbox.length === 0) {
+      this.consume(incoming);
+    } else {
+      this.inbox.push(incoming);
+      this.updateFlow();
+    }
+  }
+
+  /** The oldest message that nobody has had. */
+  shift(): IncomingMessage | undefined {
+    const next = this.inbox.shift();
+    if (next !== undefined) this.updateFlow();
+    return next;
+  }
+
+  /** The next message that comes. @param silent - called when none has within that time */
+  next(timeoutMs: number, silent: () => void): Promise<IncomingMessage> {
+    return new Promise((resolve, reject) => {
+      const timer = timeoutMs === Infinity ? undefined : this.clock.setTimer(timeoutMs, silent);
+      this.readers.push({
+        resolve(incoming) {
+          timer?.cancel();
+          resolve(incoming);
+        },
+        reject(error) {
+          timer?.cancel();
+          reject(error);
+        },
+      });
+    });
+  }
+
+  /** From now on messages go there, first those in the inbox. @throws what `consume` throws */
+  attach(consume: (incoming: IncomingMessage) => void): void {
+    this.consume = consume;
+    this.deliver();
+  }
+
+  pause(): void {
+    this.isPaused = true;
+  }
+
+  /** @throws what the consumer throws */
+  resume(): void {
+    if (!this.isPaused) return;
+    this.isPaused = false;
+    this.deliver();
+  }
+
+  /** As `pause` and `resume`, for a second reason. @throws what the consumer throws */
+  hold(isHeld: boolean): void {
+    if (this.isHeldBack === isHeld) return;
+    this.isHeldBack = isHeld;
+    if (!isHeld) this.deliver();
+  }
+
+  /** No reason to stop the source any more: its end has to be seen. */
+  end(): void {
+    this.isEnding = true;
+    this.resumeSource();
+  }
+
+  /** Whoever waits for a message waits in vain. */
+  fail(error: Error): void {
+    for (const reader of this.readers.splice(0)) reader.reject(error);
+  }
+
+  private deliver(): void {
+    const { consume, inbox } = this;
+    if (consume === undefined) return;
+    try {
+      while (inbox.length > 0 && !this.isHeld()) consume(inbox.shift() as IncomingMessage);
+    } finally {
+      this.updateFlow();
+    }
+  }
+
+  /** Asked anew for each message, as a consumer may pause. */
+  private isHeld(): boolean {
+    return this.isPaused || this.isHeldBack;
+  }
+
+  private updateFlow(): void {
+    if (this.inbox.length >= INBOX_MAX && !this.isSourcePaused && !this.isEnding) {
+      this.isSourcePaused = true;
+      this.source.pause();
+    } else if (this.inbox.length < INBOX_MAX / 2) this.resumeSource();
+  }
+
+  private resumeSource(): void {
+    if (!this.isSourcePaused) return;
+    this.isSourcePaused = false;
+    this.source.resume();
+  }
+}

@@ -1,0 +1,114 @@
+import type { Socket } from 'node:net';
+
+import type { Clock } from '../../../core/api/index.ts';
+import { TurnEnd } from '../../transports/tcp/turn-end.ts';
+import { WriteQueue } from '../../transports/tcp/write-queue.ts';
+import { MessageWriter } from '../connection/message-writer.ts';
+
+/** A batch leaves before the end of the turn when it has so many bytes or frames. */
+const EARLY_FLUSH_BYTES = 256 * 1024;
+const EARLY_FLUSH_FRAMES = 4096;
+/** `drained` waits while more than this is buffered. */
+const HIGH_WATER_BYTES = 16 * 1024 * 1024;
+
+const TURN_END = new TurnEnd();
+
+/** What leaves on a connection: single messages at once, those of a stream in batches. */
+export class Outgoing {
+  /** Between two batches at least; see `Comm.batchIntervalMs`. */
+  intervalMs = 0;
+  /** Grows when the system has taken something. */
+  sentCount = 0;
+  private batchedMs = -Infinity;
+  private isPlanned = false;
+  private state: 'open' | 'stopped' | 'over' = 'open';
+  private readonly writer = new MessageWriter();
+  private readonly queue: WriteQueue;
+  private readonly drainWaiters: (() => void)[] = [];
+
+  constructor(
+    socket: Socket,
+    private readonly clock: Clock,
+    private readonly highWaterBytes = HIGH_WATER_BYTES,
+  ) {
+    this.queue = new WriteQueue(socket, () => {
+      this.sentCount++;
+      if (this.nbytes <= this.highWaterBytes) this.releaseDrainWaiters();
+    });
+  }
+
+  /** Bytes that the system has not taken. */
+  get nbytes(): number {
+    return this.state === 'over' ? 0 : this.writer.nbytes + this.queue.nbytes;
+  }
+
+  /** One message, at once, behind what was added before. */
+  write(message: unknown): void {
+    this.flush();
+    for (const chunk of this.writer.single(message)) this.queue.push(chunk);
+    this.queue.pump();
+  }
+
+  /** Adds a message to the batch that is being made. */
+  add(message: unknown): void {
+    const { writer } = this;
+    writer.add(message);
+    if (writer.nbytes >= EARLY_FLUSH_BYTES || writer.frameCount >= EARLY_FLUSH_FRAMES) this.flush();
+    else if (!this.isPlanned) {
+      this.isPlanned = true;
+      TURN_END.add(() => {
+        this.flushWhenDue();
+      });
+    }
+  }
+
+  /** Resolves when what is buffered is at most the high-water mark, or all is over. */
+  drained(): Promise<void> {
+    if (this.state === 'over' || this.nbytes <= this.highWaterBytes) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.drainWaiters.push(resolve);
+    });
+  }
+
+  /** Sends what is buffered, and then that nothing more comes. */
+  end(): void {
+    this.flush();
+    this.state = 'stopped';
+    this.queue.end();
+  }
+
+  /** The peer takes no more batches: the one that is being made is lost. */
+  stop(): void {
+    if (this.state === 'open') this.state = 'stopped';
+  }
+
+  /** It is over: what is buffered is lost, and nobody waits for it any more. */
+  drop(): void {
+    this.state = 'over';
+    this.queue.clear();
+    this.releaseDrainWaiters();
+  }
+
+  private flushWhenDue(): void {
+    const leftMs =
+      this.intervalMs === 0 ? 0 : this.batchedMs + this.intervalMs - this.clock.nowMs();
+    if (leftMs <= 0 || this.state !== 'open') this.endBatch();
+    else this.clock.setTimer(leftMs, () => this.endBatch());
+  }
+
+  private endBatch(): void {
+    this.isPlanned = false;
+    if (this.intervalMs > 0) this.batchedMs = this.clock.nowMs();
+    this.flush();
+  }
+
+  private flush(): void {
+    if (this.state !== 'open' || this.writer.count === 0) return;
+    for (const chunk of this.writer.takeBatch()) this.queue.push(chunk);
+    this.queue.pump();
+  }
+
+  private releaseDrainWaiters(): void {
+    for (const resolve of this.drainWaiters.splice(0)) resolve();
+  }
+}

@@ -1,0 +1,100 @@
+import {
+  type ClusterView,
+  type Clock,
+  inBackground,
+  type TaskView,
+  type Timer,
+} from '../../../core/api/index.ts';
+
+/** What wishes need of their scheduler. */
+export interface WishScope {
+  readonly cluster: ClusterView;
+  readonly clock: Clock;
+  /** Tells the scheduler of a wish, after all that the client has said before. */
+  wish(client: string, keys: readonly string[]): void;
+  /** Ends when no graph is being unpacked. */
+  graphsSettled(): Promise<void>;
+}
+
+/**
+ * A wish for a key of which nobody has heard waits for so long, once all graphs are unpacked. Futures
+ * travel between clients faster than the graphs that make them.
+ */
+const PATIENCE_MS = 10_000;
+
+/**
+ * Wishes for keys that the scheduler does not know yet. They come true with the graph that brings the
+ * key; after a while the client is told that the key does not exist.
+ */
+export class PendingWishes {
+  /** Clients by key. */
+  private readonly pending = new Map<string, Set<string>>();
+  private readonly timers = new Set<Timer>();
+
+  constructor(private readonly scope: WishScope) {}
+
+  desire(client: string, keys: readonly string[]): void {
+    const { cluster } = this.scope;
+    const known = keys.filter((key) => cluster.tasks.has(key));
+    if (known.length > 0) this.scope.wish(client, known);
+    if (known.length === keys.length) return;
+    const unknown = keys.filter((key) => !cluster.tasks.has(key));
+    for (const key of unknown) {
+      const clients = this.pending.get(key);
+      if (clients === undefined) this.pending.set(key, new Set([client]));
+      else clients.add(client);
+    }
+    this.wait(client, unknown);
+  }
+
+  release(client: string, keys: readonly string[]): void {
+    if (this.pending.size === 0) return;
+    for (const key of keys) this.take(key, client);
+  }
+
+  dropClient(client: string): void {
+    this.release(client, [...this.pending.keys()]);
+  }
+
+  tasksAdded(tasks: readonly TaskView[]): void {
+    if (this.pending.size === 0) return;
+    for (const { key } of tasks) {
+      const clients = this.pending.get(key);
+      if (clients === undefined) continue;
+      this.pending.delete(key);
+      for (const client of clients) {
+        this.scope.wish(client, [key]);
+      }
+    }
+  }
+
+  close(): void {
+    for (const timer of this.timers) timer.cancel();
+    this.timers.clear();
+    this.pending.clear();
+  }
+
+  private wait(client: string, keys: readonly string[]): void {
+    const timer = this.scope.clock.setTimer(PATIENCE_MS, () => {
+      this.timers.delete(timer);
+      const settled = this.scope.graphsSettled().then(() => this.giveUp(client, keys));
+      inBackground(settled, () => this.giveUp(client, keys));
+    });
+    this.timers.add(timer);
+  }
+
+  /** The scheduler tells the client that it does not know them. */
+  private giveUp(client: string, keys: readonly string[]): void {
+    const lost = keys.filter((key) => this.take(key, client));
+    if (lost.length === 0) return;
+    this.scope.wish(client, lost);
+  }
+
+  /** Whether the wish was there. */
+  private take(key: string, client: string): boolean {
+    const clients = this.pending.get(key);
+    if (clients?.delete(client) !== true) return false;
+    if (clients.size === 0) this.pending.delete(key);
+    return true;
+  }
+}

@@ -1,0 +1,142 @@
+/** Tasks, workers, clients and groups, as `yardmaster_companion/state.py` reads them. */
+import type {
+  ClientView,
+  GroupView,
+  PrefixView,
+  TaskView,
+  WorkerView,
+} from '../../../core/api/index.ts';
+import type { DaskContext, Fields } from '../context.ts';
+import { workerIdentity } from '../rpc/cluster/identity.ts';
+
+/** A task; the order of the fields is that of `TaskState.FIELDS`. */
+export function taskFields({ keys }: DaskContext, task: TaskView): unknown[] {
+  return [
+    keys.wireOf(task.key),
+    task.state,
+    task.group.name,
+    task.prefix.name,
+    task.priority ?? null,
+    task.nbytes,
+    task.type ?? null,
+    task.retries,
+    task.suspicious,
+    task.isActor,
+    task.processingOn?.address ?? null,
+    task.whoHas.items.map(({ address }) => address),
+    task.whoWants.items.map(({ key }) => key),
+  ];
+}
+
+/** For an event: with what can no longer be asked for when the task is forgotten. O(its dependencies). */
+export function taskFieldsNow(context: DaskContext, task: TaskView): unknown[] {
+  const inputs = task.dependencies.map(({ key }) => context.keys.wireOf(key));
+  return [...taskFields(context, task), inputs, task.annotations ?? {}];
+}
+
+/** What a task has to do with others. */
+export function taskLinks({ keys }: DaskContext, task: TaskView): Fields {
+  const wires = (tasks: readonly TaskView[]): unknown[] => {
+    return tasks.map(({ key }) => keys.wireOf(key));
+  };
+  const blame = task.exceptionBlame;
+  return {
+    dependencies: wires(task.dependencies),
+    dependents: wires(task.dependents),
+    waiting_on: wires(task.waitingOn),
+    waiters: wires(task.waiters),
+    exception_blame: blame === undefined ? null : keys.wireOf(blame.key),
+  };
+}
+
+/** What is looked at more rarely. */
+export function taskDetails(task: TaskView): Fields {
+  const { restrictions, failure } = task;
+  return {
+    annotations: task.annotations ?? {},
+    metadata: task.metadata ?? {},
+    host_restrictions: [...(restrictions?.hosts ?? [])],
+    worker_restrictions: [...(restrictions?.workers ?? []), ...(restrictions?.names ?? [])],
+    resource_restrictions: new Map(restrictions?.resources ?? []),
+    loose_restrictions: restrictions?.loose === true,
+    exception_text: failure?.exceptionText ?? null,
+    traceback_text: failure?.tracebackText ?? null,
+  };
+}
+
+/** A worker; those of Node have no more than what every worker has. */
+export function workerFields(context: DaskContext, view: WorkerView): Fields {
+  const worker = context.workers.get(view.address);
+  const { memory } = view;
+  const told = worker === undefined ? {} : workerIdentity(context, worker);
+  const registration = worker?.registration ?? {};
+  return {
+    ...told,
+    address: view.address,
+    name: worker?.name ?? view.name,
+    host: view.host,
+    nthreads: view.threadCount,
+    memory_limit: view.memoryLimitBytes,
+    status: view.status.replace('-', '_'),
+    nanny: worker?.nanny ?? null,
+    pid: registration['pid'] ?? null,
+    server_id: registration['server_id'] ?? null,
+    versions: registration['versions'] ?? {},
+    extra: registration['extra'] ?? {},
+    local_directory: registration['local_directory'] ?? null,
+    services: registration['services'] ?? {},
+    metrics: worker?.metrics ?? {},
+    last_seen: view.lastSeenMs / 1000,
+    time_delay: 0,
+    nbytes: view.nbytes,
+    occupancy: view.occupancyS,
+    resources: new Map(view.resources),
+    used_resources: new Map(view.usedResources),
+    memory: {
+      process: memory.process,
+      managed: memory.managed,
+      managed_in_memory: memory.managed,
+      managed_total: memory.managedTotal,
+      spilled: memory.spilled,
+      managed_spilled: memory.spilled,
+      unmanaged: memory.unmanaged,
+      unmanaged_old: memory.unmanagedOld,
+      unmanaged_recent: memory.unmanagedRecent,
+      optimistic: memory.optimistic,
+    },
+  };
+}
+
+/** A worker that has left, of which only the address is known. */
+export function goneWorkerFields(address: unknown): Fields {
+  const memory = { process: 0, managed: 0, spilled: 0, unmanaged: 0, optimistic: 0 };
+  const tables = { processing: [], has_what: [], long_running: [], actors: [] };
+  return { address, name: address, status: 'closed', nthreads: 0, metrics: {}, memory, ...tables };
+}
+
+export function clientFields({ clients }: DaskContext, client: ClientView): Fields {
+  return {
+    client_key: client.key,
+    last_seen: client.lastSeenMs / 1000,
+    versions: { packages: { distributed: clients.get(client.key)?.dialect.version ?? null } },
+  };
+}
+
+export function groupFields(group: GroupView): Fields {
+  return {
+    name: group.name,
+    _prefix: group.prefix.name,
+    _dependencies: Array.from(group.dependencies, ({ name }) => name),
+    states: { ...group.states },
+    nbytes_total: group.nbytesTotal,
+    types: [...group.types.keys()],
+  };
+}
+
+export function prefixFields(prefix: PrefixView): Fields {
+  return {
+    name: prefix.name,
+    duration_average: prefix.durationAverageS,
+    suspicious: prefix.suspicious,
+  };
+}

@@ -1,0 +1,352 @@
+import type { Socket } from 'node:net';
+
+import { type Clock, type Timer, TurnBudget, YardmasterError } from '../../../core/api/index.ts';
+import { asError, brokenError, ofPeer, stuckError } from '../../transports/tcp/errors.ts';
+import { PacedReads } from '../../transports/tcp/paced-reads.ts';
+import { formatDaskAddress, parseDaskAddress } from './address.ts';
+import { decodeMessage } from '../codec/index.ts';
+import { FRAME_LIMITS, FrameReader } from './frames.ts';
+import { checkHandshake, HANDSHAKE, HANDSHAKE_LIMITS, type PeerInfo } from './handshake.ts';
+import { Incoming, type IncomingMessage } from '../bridge/incoming.ts';
+import { localAddressOf, openSocket, type SocketOptions } from './open-socket.ts';
+import { Outgoing } from '../bridge/outgoing.ts';
+import { throwIfUncaught } from '../rpc/py-errors.ts';
+
+/** Who is told what comes. */
+export interface CommHandlers {
+  /**
+   * @param message - one message as it came; on a stream usually a list of messages
+   * @param frames - its bytes, for those who pass it on unread; nobody may change them
+   */
+  onMessage(message: unknown, frames: readonly Uint8Array[]): void;
+  /** Once, and last. @param error - set when the connection did not end in good order */
+  onClose(error?: Error): void;
+}
+
+/** How a comm behaves. */
+export interface CommOptions {
+  readonly clock: Clock;
+  /** Until the peer has introduced itself. Default 30 s, as with Dask. */
+  readonly handshakeTimeoutMs?: number;
+  /** A close ends by force when nothing moves for this long. Default 5 s. */
+  readonly closeTimeoutMs?: number;
+  /** `drained` waits while more than this is buffered, in bytes. Default 16 MiB. */
+  readonly highWaterBytes?: number;
+}
+
+/** How to call a peer. */
+export interface ConnectOptions extends CommOptions, SocketOptions {}
+
+/**
+ * One connection with a Dask peer: first a sequence of requests and answers (`read`, `write`, `call`),
+ * or from some moment on a stream of batches (`attach`, `send`).
+ *
+ * All ways to its end go through `fail` or the socket's own end, then the socket's `close` event.
+ */
+export class Comm {
+  /** What the peer said of itself; known when `introduced` has resolved. */
+  peer: PeerInfo = { pickleProtocol: 4 };
+  private readonly reader: FrameReader;
+  private readonly reads: PacedReads;
+  private readonly incoming: Incoming;
+  private readonly outgoing: Outgoing;
+  private handlers: CommHandlers | undefined;
+  private state: 'open' | 'closing' | 'over' = 'open';
+  private error: Error | undefined;
+  private closeTimer: Timer | undefined;
+  private resolveClosed!: (error: Error | undefined) => void;
+  /** Resolves when it is over, whatever the reason. */
+  readonly closed: Promise<Error | undefined>;
+
+  constructor(
+    private readonly socket: Socket,
+    /** Of the form `tcp://host:port`. */
+    readonly peerAddress: string,
+    readonly localAddress: string,
+    private readonly options: CommOptions,
+  ) {
+    this.reads = new PacedReads(socket, TurnBudget.of(options.clock), (chunk) => {
+      this.push(chunk);
+    });
+    this.incoming = new Incoming(this.reads, options.clock);
+    this.outgoing = new Outgoing(socket, options.clock, options.highWaterBytes);
+    this.reader = new FrameReader((frames) => {
+      this.receive(frames);
+    }, HANDSHAKE_LIMITS);
+    this.closed = new Promise((resolve) => {
+      this.resolveClosed = resolve;
+    });
+    this.listen();
+  }
+
+  /**
+   * Calls a Dask process and exchanges introductions.
+   * @param address - `tcp://host:port`, or `tls://host:port` with certificates
+   * @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`
+   */
+  static async connect(address: string, options: ConnectOptions): Promise<Comm> {
+    const socket = await openSocket(address, options);
+    const { scheme } = parseDaskAddress(address);
+    const comm = new Comm(socket, address, localAddressOf(socket, scheme), options);
+    await comm.introduce(false);
+    return comm;
+  }
+
+  /**
+   * Exchanges introductions with who has called us.
+   * @param scheme - `tls` for a socket that is encrypted
+   * @throws YardmasterError `ERR_PROTOCOL`, `ERR_TIMEOUT`, `ERR_CLOSED`; then the socket is closed
+   */
+  static async accept(
+    socket: Socket,
+    options: CommOptions,
+    scheme: 'tcp' | 'tls' = 'tcp',
+  ): Promise<Comm> {
+    const { remoteAddress = 'unknown', remotePort = 0 } = socket;
+    const peerAddress = formatDaskAddress({ scheme, host: remoteAddress, port: remotePort });
+    const comm = new Comm(socket, peerAddress, localAddressOf(socket, scheme), options);
+    await comm.introduce(true);
+    return comm;
+  }
+
+  /** It is closing, or over. */
+  get isClosed(): boolean {
+    return this.state !== 'open';
+  }
+
+  /** Bytes that were given to `write` or `send` and that the system has not taken. */
+  get bufferedBytes(): number {
+    return this.outgoing.nbytes;
+  }
+
+  /**
+   * Batches leave no faster than this, so that a busy stream takes few writes; one after a pause leaves
+   * at the end of the turn. 0, as it is at first: always at the end of the turn.
+   */
+  set batchIntervalMs(ms: number) {
+    this.outgoing.intervalMs = ms;
+  }
+
+  /**
+   * Exchanges introductions; call it once, before anything else.
+   * @param isListener - the peer called us; Dask has the listener speak first
+   * @throws YardmasterError `ERR_PROTOCOL`, `ERR_TIMEOUT`, `ERR_CLOSED`
+   */
+  async introduce(isListener: boolean): Promise<void> {
+    const timeoutMs = this.options.handshakeTimeoutMs ?? 30_000;
+    try {
+      if (isListener) this.write(HANDSHAKE);
+      this.peer = checkHandshake(await this.readNext(timeoutMs));
+      if (!isListener) this.write(HANDSHAKE);
+    } catch (thrown) {
+      const error = YardmasterError.is(thrown) ? ofPeer(this.peerAddress, thrown) : asError(thrown);
+      this.fail(error);
+      throw error;
+    }
+  }
+
+  /**
+   * The next message, for request and answer.
+   * @param timeoutMs - then the comm is of no more use and is given up
+   * @throws YardmasterError `ERR_CLOSED` and others that ended the connection, `ERR_TIMEOUT`
+   */
+  async read(timeoutMs = Infinity): Promise<unknown> {
+    return this.readNext(timeoutMs);
+  }
+
+  /** As `read`, with the bytes of the message. */
+  async readFrames(timeoutMs = Infinity): Promise<IncomingMessage> {
+    const next = this.incoming.shift();
+    if (next !== undefined) return next;
+    if (this.state === 'over') throw this.closedError();
+    return this.incoming.next(timeoutMs, () => {
+      this.fail(silentError(this.peerAddress, timeoutMs));
+    });
+  }
+
+  /** From now on messages go to these, first those that nobody has read. */
+  attach(handlers: CommHandlers): void {
+    this.handlers = handlers;
+    this.failIfThrows(() => {
+      this.incoming.attach(({ message, frames }) => {
+        handlers.onMessage(message, frames);
+      });
+    });
+    if (this.state === 'over') this.tellClose();
+  }
+
+  /** As `pause` and `resume`, for another reason than that of who reads: both must agree to go on. */
+  hold(isHeld: boolean): void {
+    this.failIfThrows(() => this.incoming.hold(isHeld));
+  }
+
+  /** Nothing more is delivered until `resume`; the peer comes to feel it. */
+  pause(): void {
+    this.incoming.pause();
+  }
+
+  resume(): void {
+    this.failIfThrows(() => {
+      this.incoming.resume();
+    });
+  }
+
+  /**
+   * One message, at once. On a connection that is over it is lost; `closed` tells.
+   * @throws YardmasterError `ERR_NOT_SERIALISABLE`
+   */
+  write(message: unknown): void {
+    if (this.state === 'open') this.outgoing.write(message);
+  }
+
+  /**
+   * Messages of a stream. All of a turn of the event loop leave as one list.
+   * @throws YardmasterError `ERR_NOT_SERIALISABLE`; the messages before that one are sent
+   */
+  send(...messages: readonly unknown[]): void {
+    if (this.state !== 'open') return;
+    for (const message of messages) this.outgoing.add(message);
+  }
+
+  /**
+   * A request and its answer. One at a time: calls of a comm must not overlap.
+   * @param parameters - undefined ones are left out
+   * @throws PythonError when the handler of the peer raised; YardmasterError as `read` does
+   */
+  async call(
+    op: string,
+    parameters: Readonly<Record<string, unknown>> = {},
+    { timeoutMs = Infinity }: { readonly timeoutMs?: number } = {},
+  ): Promise<unknown> {
+    if (this.state !== 'open') throw this.closedError();
+    this.write({ op, ...parameters, reply: true });
+    const answer = await this.readNext(timeoutMs);
+    throwIfUncaught(answer, `${op} of ${this.peerAddress}`);
+    return answer;
+  }
+
+  /** Resolves when what is buffered is at most the high-water mark, or the comm is over. */
+  drained(): Promise<void> {
+    return this.outgoing.drained();
+  }
+
+  /** Sends what is buffered, then ends. */
+  async close(): Promise<void> {
+    if (this.state === 'open') {
+      this.state = 'closing';
+      this.outgoing.end();
+      this.incoming.end();
+      this.watchClose();
+    }
+    await this.closed;
+  }
+
+  /** Ends it now; what is buffered is lost. */
+  abort(reason: Error): void {
+    this.fail(reason);
+  }
+
+  private async readNext(timeoutMs: number): Promise<unknown> {
+    return (await this.readFrames(timeoutMs)).message;
+  }
+
+  private listen(): void {
+    const { socket } = this;
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, 7_500);
+    socket.on('end', () => {
+      this.reads.finish();
+      const error = this.reader.endError();
+      if (error !== undefined) this.fail(ofPeer(this.peerAddress, error));
+      else if (this.state === 'open') {
+        this.state = 'closing';
+        this.outgoing.stop();
+      }
+    });
+    socket.on('error', (cause: NodeJS.ErrnoException) => {
+      this.reads.finish();
+      this.fail(brokenError(this.peerAddress, cause));
+    });
+    socket.on('close', () => {
+      this.finish();
+    });
+  }
+
+  private push(chunk: Buffer): void {
+    if (this.state === 'over') return;
+    try {
+      this.reader.push(chunk);
+    } catch (error) {
+      this.fail(YardmasterError.is(error) ? ofPeer(this.peerAddress, error) : asError(error));
+    }
+  }
+
+  private receive(frames: readonly Uint8Array[]): void {
+    if (this.state === 'over') return;
+    this.reader.limits = FRAME_LIMITS;
+    this.incoming.take({ message: decodeMessage(frames), frames });
+  }
+
+  private failIfThrows(run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      this.fail(asError(error));
+    }
+  }
+
+  /** A peer that does not read, or does not end its side, cannot hold the close for ever. */
+  private watchClose(): void {
+    const { clock, closeTimeoutMs = 5_000 } = this.options;
+    const { sentCount } = this.outgoing;
+    this.closeTimer = clock.setTimer(closeTimeoutMs, () => {
+      const { outgoing } = this;
+      if (outgoing.sentCount !== sentCount) this.watchClose();
+      else if (outgoing.nbytes === 0) this.socket.destroy();
+      else this.fail(stuckError(this.peerAddress, closeTimeoutMs, outgoing.nbytes));
+    });
+  }
+
+  private fail(reason: Error): void {
+    if (this.state === 'over') return;
+    this.state = 'over';
+    this.error ??= reason;
+    this.outgoing.drop();
+    this.socket.destroy();
+    this.incoming.fail(this.closedError());
+  }
+
+  private finish(): void {
+    this.state = 'over';
+    this.closeTimer?.cancel();
+    this.outgoing.drop();
+    this.incoming.fail(this.closedError());
+    this.resolveClosed(this.error);
+    this.tellClose();
+  }
+
+  private tellClose(): void {
+    const { handlers } = this;
+    if (handlers === undefined || !this.socket.closed) return;
+    this.handlers = undefined;
+    if (this.error === undefined) handlers.onClose();
+    else handlers.onClose(this.error);
+  }
+
+  private closedError(): Error {
+    return (
+      this.error ??
+      new YardmasterError('ERR_CLOSED', `connection with ${this.peerAddress}: it is closed`, {
+        peer: this.peerAddress,
+      })
+    );
+  }
+}
+
+function silentError(peer: string, timeoutMs: number): YardmasterError {
+  return new YardmasterError(
+    'ERR_TIMEOUT',
+    `connection with ${peer}: nothing came within ${timeoutMs} ms`,
+    { peer, timeoutMs },
+  );
+}

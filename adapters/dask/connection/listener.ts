@@ -1,0 +1,125 @@
+import {
+  createServer as createTcpServer,
+  type AddressInfo,
+  type Server,
+  type Socket,
+} from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
+
+import { YardmasterError } from '../../../core/api/index.ts';
+import { reachableHost } from '../../transports/tcp/address.ts';
+import { asError, listenError } from '../../transports/tcp/errors.ts';
+import { formatDaskAddress, parseDaskAddress } from './address.ts';
+import { Comm, type CommOptions } from './comm.ts';
+import type { TlsCredentials } from './open-socket.ts';
+
+/** How to listen for Dask peers. */
+export interface ListenOptions extends CommOptions {
+  /** For `tls://`. */
+  readonly tls?: TlsCredentials;
+  /** Connections that wait to be accepted. Default 2048. */
+  readonly backlog?: number;
+  /** A caller that is no Dask process, or left before it said so. */
+  onRefused?(error: Error): void;
+}
+
+/** Listens for Dask workers, nannies and clients. */
+export class DaskListener {
+  private readonly sockets = new Set<Socket>();
+
+  private constructor(
+    private readonly server: Server,
+    /** The address that peers use, with the real port. */
+    readonly address: string,
+  ) {}
+
+  /**
+   * @param address - `tcp://host:port` or `tls://host:port`; port 0 takes a free one
+   * @param onComm - gets each peer that has introduced itself
+   * @throws YardmasterError `ERR_CONNECT`, `ERR_CONFIG` when certificates are missing
+   */
+  static async listen(
+    address: string,
+    options: ListenOptions,
+    onComm: (comm: Comm) => void,
+  ): Promise<DaskListener> {
+    const { scheme, host, port } = parseDaskAddress(address);
+    const server = scheme === 'tls' ? tlsServer(address, options) : createTcpServer();
+    const { backlog = 2048 } = options;
+    await started(server, address, { host: host === '' ? '0.0.0.0' : host, port, backlog });
+    const bound = server.address() as AddressInfo;
+    const listener = new DaskListener(
+      server,
+      formatDaskAddress({ scheme, host: reachableHost(bound.address), port: bound.port }),
+    );
+    server.on(scheme === 'tls' ? 'secureConnection' : 'connection', (socket: Socket) => {
+      Comm.accept(socket, options, scheme).then(onComm, (error: unknown) => {
+        options.onRefused?.(asError(error));
+      });
+    });
+    server.on('connection', (socket: Socket) => {
+      listener.track(socket);
+    });
+    server.on('error', (cause) => {
+      options.onRefused?.(cause);
+    });
+    server.on('tlsClientError', (cause: Error) => {
+      options.onRefused?.(
+        new YardmasterError(
+          'ERR_PROTOCOL',
+          `a caller failed to encrypt: ${cause.message}`,
+          {},
+          { cause },
+        ),
+      );
+    });
+    return listener;
+  }
+
+  /** Takes no more callers. @param dropComms - also ends those that are there */
+  async close(dropComms = true): Promise<void> {
+    const closed = new Promise<void>((resolve) => {
+      this.server.close(() => {
+        resolve();
+      });
+    });
+    if (!dropComms) return;
+    for (const socket of this.sockets) socket.destroy();
+    await closed;
+  }
+
+  private track(socket: Socket): void {
+    this.sockets.add(socket);
+    socket.once('close', () => {
+      this.sockets.delete(socket);
+    });
+  }
+}
+
+function tlsServer(address: string, { tls }: ListenOptions): Server {
+  if (tls === undefined) {
+    throw new YardmasterError(
+      'ERR_CONFIG',
+      `cannot listen on ${address}: no certificates are configured; give ca-file, cert and key`,
+      { address },
+    );
+  }
+  return createTlsServer({ ...tls, requestCert: true, rejectUnauthorized: true });
+}
+
+function started(
+  server: Server,
+  address: string,
+  where: { readonly host: string; readonly port: number; readonly backlog: number },
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onError = (cause: Error): void => {
+      reject(listenError(address, cause));
+    };
+    server.once('error', onError);
+    server.listen(where, () => {
+      server.off('error', onError);
+      resolve();
+    });
+  });
+}

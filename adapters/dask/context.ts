@@ -1,0 +1,130 @@
+import type {
+  Clock,
+  ClusterView,
+  Logger,
+  PluginContext,
+  SchedulerHooks,
+} from '../../core/api/index.ts';
+import type { Relay, WaitingWorker } from './interop/relay.ts';
+import type { Comm } from './connection/comm.ts';
+import type { CommPool } from './connection/comm-pool.ts';
+import type { Dialect } from './codec/dialect.ts';
+import type { GraphUnpacker } from './graph/index.ts';
+import type { KeyTable } from './bridge/key-table.ts';
+import type { DaskOptions } from './options.ts';
+
+/** A message of Dask: a map with text keys. Nobody may change it. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** A Dask client that is connected. */
+export interface DaskClient {
+  readonly id: string;
+  readonly dialect: Dialect;
+  /** Puts messages on its stream. */
+  send(...messages: readonly Fields[]): void;
+}
+
+/** A Dask worker that is connected. */
+export interface DaskWorker extends WaitingWorker {
+  readonly address: string;
+  /** As it calls itself: a text or a number. */
+  readonly name: unknown;
+  /** Address of its nanny. */
+  readonly nanny: string | undefined;
+  readonly dialect: Dialect;
+  /** What it said when it registered. */
+  readonly registration: Fields;
+  /** As it last reported them. */
+  readonly metrics: Fields;
+  /** It lives. @param request - `heartbeat_worker` */
+  heartbeat(request: Fields): void;
+  /** Puts messages on its stream. */
+  send(...messages: readonly Fields[]): void;
+}
+
+/** What handlers of requests and of stream messages work with. */
+export interface DaskContext {
+  readonly plugin: PluginContext;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly cluster: ClusterView;
+  readonly keys: KeyTable;
+  /** Connections to workers and nannies, for calls. */
+  readonly pool: CommPool;
+  /** Gives Dask's peers what Node workers hold. */
+  readonly relay: Relay;
+  /** Connected Dask workers by address. */
+  readonly workers: ReadonlyMap<string, DaskWorker>;
+  /** Connected Dask clients by id. */
+  readonly clients: ReadonlyMap<string, DaskClient>;
+  /** Where Dask peers reach us. */
+  readonly address: string;
+  /** Of this run of the scheduler. */
+  readonly id: string;
+  /** When it began to listen, as {@link nowS}. */
+  readonly startedS: number;
+  /** Ports of other services, by name. */
+  readonly services: Fields;
+  /** Seconds between the heartbeats of a worker. */
+  heartbeatIntervalS(): number;
+  /** What the configuration says about leases and adaptive clusters. */
+  readonly options: Pick<
+    DaskOptions,
+    'leaseTimeoutMs' | 'leaseCheckIntervalMs' | 'targetDurationMs'
+  >;
+  /** Seconds since 1970, as Python's `time()`. */
+  nowS(): number;
+  /** Plugins of Dask, as pickles by name. */
+  readonly workerPlugins: Map<string, unknown>;
+  readonly nannyPlugins: Map<string, unknown>;
+  /** Wishes under the name of any client, Dask's pseudo-clients (`queue-x`) included. */
+  desireKeys(client: string, keys: readonly string[]): void;
+  releaseKeys(client: string, keys: readonly string[]): void;
+  /** Ends when a graph of the client, or of any, is not being unpacked any more. */
+  graphsSettled(client?: string): Promise<void>;
+  /** Reads graphs, and what else only Python can read. */
+  readonly graphs: GraphUnpacker;
+  /** Resolves when no nanny is between its registration and the start of its worker. */
+  nanniesStarted(): Promise<void>;
+  /** A nanny has registered and starts its worker; it tells on the same connection how that went. */
+  nannyStarting(comm: Comm): void;
+  /** Stops the whole scheduler. */
+  shutDown(): void;
+}
+
+/**
+ * Answers a request. What it throws is raised in the peer (see `PythonException`).
+ * @param request - the fields of the request without `op`, `reply`, `close` and `serializers`
+ */
+export type RpcHandler = (request: Fields, context: DaskContext, comm: Comm) => unknown;
+
+/** Handlers by op. */
+export type RpcTable = Readonly<Record<string, RpcHandler>>;
+
+/** Takes a message of the stream of a client or worker. */
+export type ClientOp = (message: Fields, client: DaskClient, context: DaskContext) => void;
+export type WorkerOp = (message: Fields, worker: DaskWorker, context: DaskContext) => void;
+
+/** Hooks that extensions can have. */
+export type ExtensionHooks = Partial<SchedulerHooks>;
+
+/** What an extension of the scheduler (locks, queues, …) adds. Its state lives in the closure. */
+export interface DaskExtension {
+  readonly rpc?: RpcTable;
+  readonly clientOps?: Readonly<Record<string, ClientOp>>;
+  readonly workerOps?: Readonly<Record<string, WorkerOp>>;
+  /** Called as the hooks of a plugin are. */
+  readonly hooks?: ExtensionHooks;
+  /** Pickled plugins that a worker of this kind needs, by name. */
+  workerPluginsFor?(worker: DaskWorker): Readonly<Record<string, unknown>>;
+  /** A Dask worker has registered. */
+  workerJoined?(worker: DaskWorker): void;
+  /** A Dask client is gone. */
+  clientGone?(client: DaskClient): void;
+  /** All tasks were forgotten. */
+  restarted?(): void;
+  close?(): void;
+}
+
+/** Makes an extension for one scheduler. */
+export type MakeExtension = (context: DaskContext) => DaskExtension;

@@ -1,0 +1,380 @@
+import { randomUUID } from 'node:crypto';
+
+import {
+  inBackground,
+  type Clock,
+  type ClusterView,
+  heartbeatIntervalMs,
+  type Logger,
+  type PluginContext,
+  type TaskView,
+  YardmasterError,
+} from '../../core/api/index.ts';
+import { Relay } from './interop/relay.ts';
+import type { ClientBridge } from './bridge/client-bridge.ts';
+import type { Comm } from './connection/comm.ts';
+import { CommPool } from './connection/comm-pool.ts';
+import { Companion, makeCompanion } from './companion/index.ts';
+import type {
+  DaskClient,
+  DaskContext,
+  DaskWorker,
+  Fields,
+  MakeExtension,
+  RpcTable,
+} from './context.ts';
+import { defaultMemoryBytes, GraphUnpacker, type PythonCommand } from './graph/index.ts';
+import { KeyTable } from './bridge/key-table.ts';
+import { DaskListener } from './connection/listener.ts';
+import { NannyStarts } from './bridge/nanny-starts.ts';
+import { contactAddressOf } from './connection/network-interface.ts';
+import { type TlsCredentials, withTls } from './connection/open-socket.ts';
+import { Operations } from './rpc/operations.ts';
+import type { DaskOptions } from './options.ts';
+import { PendingWishes } from './bridge/pending-wishes.ts';
+import { uncaughtAnswer } from './rpc/py-errors.ts';
+import { serveRequests } from './rpc/requests.ts';
+import { makeEvents } from './rpc/cluster/events.ts';
+import { makeFeeds } from './rpc/cluster/feeds.ts';
+import { makeMetadata } from './rpc/tasks/metadata.ts';
+import { makeTasks } from './rpc/tasks/tasks.ts';
+import { schedulerIdentity } from './rpc/cluster/identity.ts';
+import { makeWatchers } from './rpc/cluster/watchers.ts';
+import { SchedulerFile } from './connection/scheduler-file.ts';
+import { StatusPage } from './rpc/status/status-page.ts';
+import { hostOf } from './bridge/translate-from-worker.ts';
+import { TypeTable } from './codec/type-table.ts';
+import type { WorkerBridge } from './bridge/worker-bridge.ts';
+
+/** What the front is made of; the rest of the options of the plugin, as they are. */
+export interface FrontOptions extends Omit<
+  DaskOptions,
+  'address' | 'interface' | 'python' | 'statusPort' | 'tls'
+> {
+  /** Of the status page; 0 for any, below 0 for none. */
+  readonly statusPort: number;
+  readonly plugin: PluginContext;
+  readonly listenAddress: string;
+  /** Pythons that may read graphs. */
+  readonly pythons: readonly PythonCommand[];
+  /** Whether one is started before there is a client that needs it. */
+  readonly startsPython: boolean;
+  /** Handlers of requests. */
+  readonly rpc: RpcTable;
+  readonly extensions: readonly MakeExtension[];
+  /** For `tls://` addresses, ours and those of workers. */
+  readonly tls: TlsCredentials | undefined;
+}
+
+/** What bridges ask of the front. */
+export type BridgeHost = Front;
+
+/** How often keys without tasks are looked for. */
+const SWEEP_INTERVAL_MS = 30_000;
+
+/** A nanny that does not answer within this is left to itself. */
+const KILL_TIMEOUT_MS = 10_000;
+
+/** The scheduler as Dask's processes find it: what bridges, requests and extensions work with. */
+export class Front implements DaskContext {
+  readonly plugin: PluginContext;
+  readonly keys: KeyTable;
+  readonly types = new TypeTable();
+  readonly id = `Scheduler-${randomUUID()}`;
+  services: Fields = {};
+  startedS = 0;
+  readonly pool: CommPool;
+  readonly relay: Relay;
+  readonly workers = new Map<string, WorkerBridge>();
+  readonly clients = new Map<string, ClientBridge>();
+  readonly workerPlugins = new Map<string, unknown>();
+  readonly nannyPlugins = new Map<string, unknown>();
+  /** Told of every task that ended on a worker. */
+  readonly taskObservers = new Set<(message: Fields, key: string, worker: DaskWorker) => void>();
+  /** Told of every graph that was submitted. */
+  readonly graphObservers = new Set<
+    (client: DaskClient, keys: readonly string[], message: Fields) => void
+  >();
+  /** What peers can ask, and tell on their streams. */
+  readonly operations: Operations;
+  private readonly wishes: PendingWishes;
+  readonly graphs: GraphUnpacker;
+  private readonly nannyStarts = new NannyStarts();
+  private listener: DaskListener | undefined;
+  private page: StatusPage | undefined;
+  private schedulerFile: SchedulerFile | undefined;
+  /** Python that belongs to the scheduler. */
+  readonly companion: Companion;
+  /** From the goodbye on; failures are then no news. */
+  isClosing = false;
+
+  constructor(readonly options: FrontOptions) {
+    const { plugin } = options;
+    this.plugin = plugin;
+    this.keys = new KeyTable((text) => plugin.cluster.tasks.has(text));
+    this.pool = new CommPool({
+      clock: plugin.clock,
+      timeoutMs: options.connectTimeoutMs,
+      ...withTls(options.tls),
+    });
+    this.relay = new Relay(
+      plugin,
+      plugin.log,
+      (address) => this.workers.has(address),
+      () => this.address,
+    );
+    this.wishes = new PendingWishes(this);
+    this.graphs = this.makeGraphs();
+    this.companion = new Companion(this);
+    this.operations = new Operations(
+      new Set(options.blockedHandlers),
+      options.rpc,
+      [
+        makeCompanion(this, this.companion),
+        makeEvents(this),
+        makeFeeds(this),
+        makeMetadata(),
+        makeTasks(this),
+        makeWatchers(this),
+        ...options.extensions.map((make) => make(this)),
+      ],
+      this.companion,
+    );
+    plugin.every(SWEEP_INTERVAL_MS, () => this.keys.sweep());
+  }
+
+  get clock(): Clock {
+    return this.plugin.clock;
+  }
+
+  get log(): Logger {
+    return this.plugin.log;
+  }
+
+  get cluster(): ClusterView {
+    return this.plugin.cluster;
+  }
+
+  get address(): string {
+    const { contactAddress, listenAddress } = this.options;
+    return contactAddressOf(contactAddress, this.listener?.address ?? listenAddress);
+  }
+
+  /** Pickled plugins for a worker that registers, by name. */
+  workerPluginsFor(worker: DaskWorker): ReadonlyMap<string, unknown> {
+    return new Map([...this.operations.workerPluginsFor(worker), ...this.workerPlugins]);
+  }
+
+  /** @throws YardmasterError `ERR_CONNECT` when the address is taken */
+  async listen(): Promise<string> {
+    const { clock, log, options } = this;
+    this.listener = await DaskListener.listen(
+      options.listenAddress,
+      {
+        clock,
+        onRefused: (error) => log.warn({ err: error }, error.message),
+        backlog: options.socketBacklog,
+        ...withTls(options.tls),
+      },
+      (comm) => {
+        inBackground(serveRequests(comm, this, this.nannyStarts), (error) => comm.abort(error));
+      },
+    );
+    this.startedS = this.nowS();
+    if (options.startsPython) this.graphs.start();
+    else {
+      inBackground(this.graphs.checkPythons(), (error) => {
+        this.log.warn({ err: error }, 'it is not known which Pythons could read graphs');
+      });
+    }
+    await this.showStatus();
+    await this.companion.preload();
+    const { schedulerFile } = options;
+    if (schedulerFile !== undefined) {
+      this.schedulerFile = SchedulerFile.write(schedulerFile, this.id, schedulerIdentity(this));
+    }
+    return this.address;
+  }
+
+  private async showStatus(): Promise<void> {
+    const { statusPort, statusHost } = this.options;
+    if (statusPort < 0 || this.listener === undefined) return;
+    try {
+      this.page = await StatusPage.listen(this, {
+        host: statusHost ?? hostOf(this.listener.address),
+        port: statusPort,
+        ...withTls(this.options.tls),
+      });
+      this.services = { dashboard: this.page.port };
+    } catch (error) {
+      this.log.warn({ err: error }, 'the status page could not be served');
+    }
+  }
+
+  /** Workers are told to close; clients see the end of their connection. */
+  sayGoodbye(): void {
+    this.isClosing = true;
+    for (const worker of this.workers.values()) {
+      worker.send({ op: 'close', reason: 'scheduler-close' });
+    }
+  }
+
+  async close(): Promise<void> {
+    this.isClosing = true;
+    this.schedulerFile?.delete();
+    await this.companion.close();
+    this.operations.close();
+    this.wishes.close();
+    this.pool.close();
+    this.relay.close();
+    this.graphs.close();
+    await this.page?.close();
+    await this.listener?.close();
+  }
+
+  nowS(): number {
+    return this.clock.nowMs() / 1000;
+  }
+
+  /** As Dask has it: more workers report more rarely. */
+  heartbeatIntervalS(): number {
+    return heartbeatIntervalMs(this.cluster.workers.size) / 1000;
+  }
+
+  /** As Dask has it: ten times that of as many workers. */
+  clientHeartbeatIntervalS(): number {
+    return heartbeatIntervalMs(this.cluster.clients.size) / 100;
+  }
+
+  report(error: YardmasterError): void {
+    this.plugin.report(error);
+  }
+
+  /** Answers with an error that the peer raises, and ends the connection. */
+  fail(comm: Comm, error: unknown): void {
+    comm.write(uncaughtAnswer(error));
+    inBackground(comm.close(), (failed) => comm.abort(failed));
+  }
+
+  addWorker(worker: WorkerBridge): void {
+    this.workers.set(worker.address, worker);
+    this.operations.workerJoined(worker);
+    // Clients of the same version will come, and then want to see graphs read at once.
+    this.graphs.prepare(worker.dialect.version);
+  }
+
+  removeWorker(worker: WorkerBridge): void {
+    if (this.workers.get(worker.address) !== worker) return;
+    this.workers.delete(worker.address);
+    const gone = new YardmasterError('ERR_CLOSED', `the worker ${worker.address} left`, {
+      worker: worker.address,
+    });
+    this.pool.drop(worker.address, gone);
+  }
+
+  addClient(client: ClientBridge): void {
+    this.clients.set(client.id, client);
+    this.graphs.prepare(client.dialect.version);
+  }
+
+  removeClient(client: ClientBridge): void {
+    if (this.clients.get(client.id) !== client) return;
+    this.clients.delete(client.id);
+    this.wishes.dropClient(client.id);
+    this.operations.clientGone(client);
+  }
+
+  desireKeys(client: string, keys: readonly string[]): void {
+    this.wishes.desire(client, keys);
+  }
+
+  /** Wishes of a client travel with its other messages, so that a release before them comes first. */
+  wish(client: string, keys: readonly string[]): void {
+    const bridge = this.clients.get(client);
+    if (bridge === undefined) this.plugin.enqueue({ op: 'client-desires-keys', client, keys });
+    else bridge.wish(keys);
+  }
+
+  releaseKeys(client: string, keys: readonly string[]): void {
+    this.wishes.release(client, keys);
+    this.plugin.enqueue({ op: 'client-releases-keys', client, keys });
+  }
+
+  dropPendingWishes(client: string, keys: readonly string[]): void {
+    this.wishes.release(client, keys);
+  }
+
+  get allowsSchedulerPython(): boolean {
+    return this.options.schedulerPython;
+  }
+
+  /** Stops, or starts again, the reading of what clients and workers say on their streams. */
+  holdPeers(isHeld: boolean): void {
+    for (const peer of [...this.clients.values(), ...this.workers.values()]) peer.hold(isHeld);
+  }
+
+  async graphsSettled(client?: string): Promise<void> {
+    const asked = client === undefined ? [...this.clients.values()] : [this.clients.get(client)];
+    await Promise.all(asked.map((bridge) => bridge?.settled() ?? Promise.resolve()));
+  }
+
+  graphSubmitted(client: DaskClient, keys: readonly string[], message: Fields): void {
+    for (const observe of this.graphObservers) observe(client, keys, message);
+  }
+
+  taskDone(message: Fields, key: string, worker: DaskWorker): void {
+    for (const observe of this.taskObservers) observe(message, key, worker);
+  }
+
+  /** Tasks were added: whoever waits for one of them has it now. */
+  tasksAdded(tasks: readonly TaskView[]): void {
+    this.wishes.tasksAdded(tasks);
+  }
+
+  restarted(): void {
+    this.operations.restarted();
+  }
+
+  killThroughNanny(nanny: string, reason: string): void {
+    const timeout = KILL_TIMEOUT_MS / 1000;
+    this.pool
+      .call(nanny, 'kill', { reason, timeout }, { timeoutMs: 2 * KILL_TIMEOUT_MS })
+      .catch((error: unknown) => {
+        this.log.warn({ err: error, nanny }, 'a nanny could not be told to restart its worker');
+      });
+  }
+
+  private makeGraphs(): GraphUnpacker {
+    const { clock, log, cluster, options } = this;
+    return new GraphUnpacker(
+      {
+        commands: options.pythons,
+        timeoutMs: options.pythonTimeoutMs,
+        processesMax: options.pythonProcesses,
+        memoryLimitBytes: options.pythonMemoryBytes ?? defaultMemoryBytes(),
+        clock,
+        log,
+      },
+      {
+        keyOf: (wire) => this.keys.textOf(wire),
+        isWorkerName: (name) => {
+          for (const worker of cluster.workers.values()) if (worker.name === name) return true;
+          return false;
+        },
+      },
+    );
+  }
+
+  /** Resolves when no nanny is between its registration and the start of its worker. */
+  nanniesStarted(): Promise<void> {
+    return this.nannyStarts.over();
+  }
+
+  nannyStarting(comm: Comm): void {
+    this.nannyStarts.begin(comm);
+  }
+
+  shutDown(): void {
+    this.plugin.shutDown();
+  }
+}

@@ -1,0 +1,57 @@
+import { definePlugin, PLUGIN_API_VERSION } from '../../core/api/index.ts';
+import { languageOf } from './interop/language.ts';
+import { Front } from './front.ts';
+import { EXTENSIONS } from './extensions/index.ts';
+import { isNamed, pythonCommands } from './graph/index.ts';
+import { onInterface } from './connection/network-interface.ts';
+import { DASK_OPTIONS_SCHEMA, type DaskOptions } from './options.ts';
+import { RPC } from './rpc/index.ts';
+import { credentialsFor } from './connection/tls-config.ts';
+
+/** Where Dask's schedulers show their dashboard. */
+const STATUS_PORT = 8787;
+
+export type { DaskOptions } from './options.ts';
+
+/**
+ * Dask's own clients, workers and nannies, unmodified, with this scheduler in the place of theirs. The
+ * command `dask.address` tells where it listens.
+ */
+export default definePlugin<DaskOptions>({
+  name: 'dask',
+  apiVersion: PLUGIN_API_VERSION,
+  optionsSchema: DASK_OPTIONS_SCHEMA,
+  setup(plugin, options) {
+    const listenAddress = onInterface(options.address, options.interface);
+    const tls = credentialsFor(listenAddress, options.tls, process.env);
+    const front = new Front({
+      ...options,
+      plugin,
+      tls,
+      listenAddress,
+      pythons: pythonCommands(options.python),
+      // One that is to be found is chosen by the version of the first client.
+      startsPython: isNamed(options.python),
+      statusPort: options.statusPort ?? (tls === undefined ? STATUS_PORT : -1),
+      rpc: RPC,
+      extensions: EXTENSIONS,
+    });
+    const { hooks } = front.operations;
+    plugin.command('address', () => front.address);
+    plugin.tellLanguages(languageOf);
+    return {
+      ...hooks,
+      start: async () => {
+        const address = await front.listen();
+        plugin.log.info({ address }, 'listening for Dask');
+      },
+      graphUpdated: (update) => {
+        front.tasksAdded(update.tasks);
+        hooks.graphUpdated?.(update);
+      },
+      restarted: () => front.restarted(),
+      beforeClose: () => front.sayGoodbye(),
+      close: () => front.close(),
+    };
+  },
+});

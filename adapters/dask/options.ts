@@ -1,0 +1,110 @@
+import type { TlsFiles } from './connection/tls-config.ts';
+
+/** Options of the plugin `dask`. */
+export interface DaskOptions {
+  /** Where Dask's workers, nannies and clients reach the scheduler. Port 0 chooses a free one. */
+  readonly address: string;
+  /** Name of a network interface, such as `eth0`, whose address replaces the host of `address`. */
+  readonly interface?: string;
+  /**
+   * The address that peers are told, when they cannot reach `address` itself: `tcp://host:port`, or only
+   * a host, with the port of `address`.
+   */
+  readonly contactAddress?: string;
+  /** A file for Dask's `--scheduler-file`; it is written at the start and deleted at the end. */
+  readonly schedulerFile?: string;
+  /**
+   * The Python that reads graphs; it needs the packages that clients use. It starts with the scheduler.
+   * Default: one that is found and has the version of the clients, started for the first of them.
+   */
+  readonly python?: string;
+  /** Milliseconds that reading one graph may take. */
+  readonly pythonTimeoutMs: number;
+  /** How many Pythons may read graphs at the same time, each for one client. */
+  readonly pythonProcesses: number;
+  /** Bytes that each of them may use; default: half of the memory of the machine or container. */
+  readonly pythonMemoryBytes?: number;
+  /**
+   * Whether clients may run Python of theirs beside the scheduler: `run_on_scheduler`, plugins of the
+   * scheduler, `performance_report`.
+   */
+  readonly schedulerPython: boolean;
+  /**
+   * Modules and files of Python whose `dask_setup(scheduler)` runs in that process before clients can
+   * connect; `dask_teardown(scheduler)` when the scheduler closes.
+   */
+  readonly preload: readonly string[];
+  /** Arguments for them: one list for all, or one for each. */
+  readonly preloadArgv: readonly unknown[];
+  /**
+   * Port of the page that clients link to as the dashboard; any when it is taken or 0, none when -1.
+   * Default: 8787, and -1 with a `tls://` address. When it is named there, the page is encrypted as well
+   * and wants the certificate of its reader.
+   */
+  readonly statusPort?: number;
+  /** Host of that page. Default: that of `address`. */
+  readonly statusHost?: string;
+  /** Operations that are refused, by Dask's names, such as `run_function`. */
+  readonly blockedHandlers: readonly string[];
+  /** Milliseconds for which a lease of a client lives that does not say it (before 2024.9). */
+  readonly leaseTimeoutMs: number;
+  /** Milliseconds between two looks for leases that have timed out. */
+  readonly leaseCheckIntervalMs: number;
+  /** Milliseconds that a computation shall take, for `adaptive_target` without a duration. */
+  readonly targetDurationMs: number;
+  /** Connections that wait to be accepted. */
+  readonly socketBacklog: number;
+  /** Milliseconds for a connection to a worker or nanny. */
+  readonly connectTimeoutMs: number;
+  /**
+   * Certificates for `tls://` addresses, as file names. Default: those of Dask's own configuration
+   * (`distributed.comm.tls`), from its files and the environment.
+   */
+  readonly tls?: TlsFiles;
+}
+
+const text = { type: 'string' } as const;
+const milliseconds = (minimum: number, byDefault: number): object => ({
+  type: 'number',
+  minimum,
+  default: byDefault,
+});
+
+/** Their schema. */
+export const DASK_OPTIONS_SCHEMA = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    address: { type: 'string', default: 'tcp://127.0.0.1:8786' },
+    interface: text,
+    contactAddress: text,
+    schedulerFile: text,
+    python: text,
+    pythonTimeoutMs: milliseconds(1000, 600_000),
+    pythonProcesses: { type: 'integer', minimum: 1, default: 4 },
+    pythonMemoryBytes: { type: 'integer', minimum: 2 ** 28 },
+    schedulerPython: { type: 'boolean', default: true },
+    preload: { type: 'array', items: text, default: [] },
+    preloadArgv: { type: 'array', default: [] },
+    statusPort: { type: 'integer', minimum: -1, maximum: 65_535 },
+    statusHost: text,
+    blockedHandlers: { type: 'array', items: text, default: [] },
+    leaseTimeoutMs: milliseconds(100, 30_000),
+    leaseCheckIntervalMs: milliseconds(10, 1_000),
+    targetDurationMs: milliseconds(1, 5_000),
+    socketBacklog: { type: 'integer', minimum: 1, maximum: 1_000_000, default: 2048 },
+    connectTimeoutMs: milliseconds(1, 30_000),
+    tls: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        caFile: text,
+        cert: text,
+        key: text,
+        ciphers: text,
+        minVersion: { type: 'string', enum: ['1.2', '1.3'] },
+        maxVersion: { type: 'string', enum: ['1.2', '1.3'] },
+      },
+    },
+  },
+} as const;

@@ -1,0 +1,99 @@
+/** `feed`: what `progress(futures)` of Dask's clients shows while tasks run. */
+import type { TaskView } from '../../../../core/api/index.ts';
+import type { Comm } from '../../connection/comm.ts';
+import type { DaskContext, DaskExtension, Fields } from '../../context.ts';
+import { durationMs } from '../../graph/unpacked.ts';
+import { NO_REPLY } from '../../connection/no-reply.ts';
+import { failureForClient } from '../py-failure.ts';
+import { PythonException } from '../py-errors.ts';
+import { pauseMs } from '../workers/calls.ts';
+import { Progress } from '../tasks/progress.ts';
+
+/** Between two looks whether the tasks have come. */
+const LOOK_MS = 50;
+
+const DEFAULT_INTERVAL_MS = 1000;
+
+/**
+ * Clients send functions of Python that look at the scheduler. Those of Dask's progress bars are known by
+ * their names, and what they count is counted here; others are refused.
+ */
+export function makeFeeds(context: DaskContext): DaskExtension {
+  const active = new Set<Progress>();
+  return {
+    rpc: {
+      feed: async (request, _context, comm) => {
+        const progress = await progressFor(context, request, comm);
+        if (progress === undefined) return NO_REPLY;
+        active.add(progress);
+        try {
+          await show(context, progress, intervalIn(request), comm);
+        } finally {
+          active.delete(progress);
+        }
+        return NO_REPLY;
+      },
+    },
+    hooks: {
+      taskTransition: ({ key }, start, finish) => {
+        for (const progress of active) progress.onTransition(key, start, finish);
+      },
+    },
+    restarted: () => {
+      for (const progress of active) progress.stop();
+    },
+  };
+}
+
+async function show(
+  context: DaskContext,
+  progress: Progress,
+  intervalMs: number,
+  comm: Comm,
+): Promise<void> {
+  while (!comm.isClosed) {
+    comm.write(progress.describe());
+    if (progress.isOver) return;
+    await pauseMs(context, intervalMs);
+  }
+}
+
+/** Waits until the tasks are there. Undefined when the client has left meanwhile. */
+async function progressFor(
+  context: DaskContext,
+  { setup }: Fields,
+  comm: Comm,
+): Promise<Progress | undefined> {
+  if (!(setup instanceof Uint8Array)) throw unknownFeed('a feed without a function setup');
+  const { bar, keys, complete } = await context.graphs.feed(setup);
+  if (bar === undefined) throw unknownFeed('this feed');
+  const texts = context.keys.textsOf(keys);
+  while (!comm.isClosed) {
+    await context.graphsSettled();
+    const tasks = texts.map((key) => context.cluster.tasks.get(key));
+    if (tasks.every((task): task is TaskView => task !== undefined)) {
+      const request = { tasks, complete, byPrefix: bar === 'multiple' };
+      return new Progress(request, (key) => exceptionOf(context, key));
+    }
+    await pauseMs(context, LOOK_MS);
+  }
+  return undefined;
+}
+
+function exceptionOf({ cluster, keys }: DaskContext, key: string): unknown {
+  const task = cluster.tasks.get(key);
+  const blame = task?.exceptionBlame ?? task;
+  if (blame?.failure === undefined) return null;
+  return failureForClient(blame.failure, blame.key, keys).exception;
+}
+
+function intervalIn({ interval }: Fields): number {
+  return interval === undefined || interval === null ? DEFAULT_INTERVAL_MS : durationMs(interval);
+}
+
+function unknownFeed(what: string): PythonException {
+  return new PythonException(
+    'NotImplementedError',
+    `${what} runs Python inside the scheduler, which has none; of Dask's feeds the progress bars are served, by prefix or as one bar; see docs/dask.md`,
+  );
+}

@@ -1,0 +1,23 @@
+import type { RpcTable } from '../context.ts';
+import { DIAGNOSTICS } from './cluster/diagnostics.ts';
+import { FLEET } from './workers/fleet.ts';
+import { IDENTITY } from './cluster/identity.ts';
+import { MEMBERSHIP } from './workers/membership.ts';
+import { PLUGINS } from './workers/plugins.ts';
+import { RESTART } from './workers/restart.ts';
+import { RESULTS } from './tasks/results.ts';
+import { TABLES } from './cluster/tables.ts';
+import { UNSUPPORTED } from './unsupported.ts';
+
+/** Everything that can be asked of the scheduler by name, and needs no memory of its own. */
+export const RPC: RpcTable = {
+  ...UNSUPPORTED,
+  ...IDENTITY,
+  ...MEMBERSHIP,
+  ...TABLES,
+  ...RESULTS,
+  ...FLEET,
+  ...RESTART,
+  ...PLUGINS,
+  ...DIAGNOSTICS,
+};

@@ -1,0 +1,195 @@
+/** What clients do with tasks by request, and what they want to know of them. */
+import type { DaskContext, DaskExtension, Fields } from '../../context.ts';
+import type { Front } from '../../front.ts';
+import { durationMs } from '../../graph/unpacked.ts';
+import { toNumber } from '../../codec/index.ts';
+import { PythonException } from '../py-errors.ts';
+import { cancellationIn } from '../../bridge/translate-client.ts';
+import { asList, entriesOf, isFields, numberIn } from '../../codec/values.ts';
+import { pauseMs } from '../workers/calls.ts';
+
+/** A key that is not there yet is waited for so long: it may be on its way on the client's stream. */
+const ARRIVAL_MS = 1000;
+const LOOK_MS = 20;
+
+/** Entries of the task stream that are kept. */
+const STREAM_MAX = 100_000;
+
+/** Cancelling, retrying, and collecting what happened to tasks. */
+export function makeTasks(front: Front): DaskExtension {
+  const stream = new TaskStream(front);
+  const collectors = new Map<string, Collector[]>();
+  return {
+    rpc: {
+      cancel: (request, context) => cancel(request, context),
+      retry: (request, context) => {
+        const keys = context.keys.textsOf(request['keys'] ?? []);
+        const restarted = erredBehind(context, keys);
+        context.plugin.enqueue({ op: 'retry', client: String(request['client']), keys });
+        return context.keys.wiresOf(restarted);
+      },
+      set_restrictions: (request, context) => {
+        const changes = entriesOf(request['worker']).map(([key, places]) => {
+          const workers = (asList(places) ?? [places]).map(String);
+          return { key: context.keys.textOf(key), workers };
+        });
+        context.plugin.enqueue({ op: 'set-restrictions', changes });
+        return null;
+      },
+      get_task_stream: (request) => stream.collect(request),
+      get_task_stream_index: () => stream.index(),
+      start_task_metadata: ({ name }) => {
+        const same = collectors.get(String(name)) ?? [];
+        collectors.set(String(name), [...same, new Collector(front)]);
+        return null;
+      },
+      stop_task_metadata: ({ name }) => {
+        const found = collectors.get(String(name)) ?? [];
+        const [only] = found;
+        if (only === undefined || found.length > 1) {
+          throw new PythonException(
+            'ValueError',
+            `Expected to find exactly one CollectTaskMetaDataPlugin with name ${String(name)} but found ${found.length}.`,
+          );
+        }
+        collectors.delete(String(name));
+        return only.stop();
+      },
+    },
+  };
+}
+
+/**
+ * The failed tasks among these, and those to blame for them: what a retry starts again. A finished task keeps
+ * its result; the client would wait for it to finish anew.
+ * @throws PythonException `KeyError` for a key that the scheduler does not know
+ */
+function erredBehind({ cluster }: DaskContext, keys: readonly string[]): string[] {
+  const found = new Set<string>();
+  const stack = [...keys];
+  for (let key = stack.pop(); key !== undefined; key = stack.pop()) {
+    const task = cluster.tasks.get(key);
+    if (task === undefined) throw new PythonException('KeyError', key);
+    if (task.state !== 'erred' || found.has(key)) continue;
+    found.add(key);
+    for (const { key: input } of task.dependencies) stack.push(input);
+  }
+  return [...found];
+}
+
+async function cancel(request: Fields, context: DaskContext): Promise<null> {
+  const { client } = request;
+  const name = String(client);
+  const keys = context.keys.textsOf(request['keys'] ?? []);
+  const deadlineMs = context.clock.nowMs() + ARRIVAL_MS;
+  for (;;) {
+    await context.graphsSettled(name);
+    const isMissing = keys.some((key) => !context.cluster.tasks.has(key));
+    if (!isMissing || context.clock.nowMs() >= deadlineMs) break;
+    await pauseMs(context, LOOK_MS);
+  }
+  context.plugin.enqueue({
+    op: 'cancel-keys',
+    client: name,
+    keys,
+    force: request['force'] === true,
+    ...cancellationIn(request),
+  });
+  return null;
+}
+
+/** What ran where and when; from the first time on that somebody asks. */
+class TaskStream {
+  private readonly entries: Fields[] = [];
+  private isOn = false;
+  /** Ever recorded. */
+  private count = 0;
+
+  constructor(private readonly front: Front) {}
+
+  collect(request: Fields): readonly Fields[] {
+    this.begin();
+    const { entries } = this;
+    const index = numberIn(request, 'start_index');
+    const start =
+      index === undefined
+        ? this.position(request['start'])
+        : Math.max(0, index - (this.count - entries.length));
+    const stop = this.position(request['stop']);
+    const count = numberIn(request, 'count');
+    if (count === undefined) return entries.slice(start ?? 0, stop ?? entries.length);
+    if (start !== undefined && stop === undefined) return entries.slice(start, start + count);
+    const end = stop ?? entries.length;
+    return entries.slice(Math.max(0, start ?? end - count), end);
+  }
+
+  /** A mark: `start_index` asks for what came after it. */
+  index(): number {
+    this.begin();
+    return this.count;
+  }
+
+  private begin(): void {
+    if (this.isOn) return;
+    this.isOn = true;
+    this.front.taskObservers.add((message, key, worker) => {
+      if ((asList(message['startstops']) ?? []).length === 0) return;
+      const entry = new Map(Object.entries(message));
+      entry.delete('op');
+      entry.set('key', this.front.keys.wireOf(key)).set('worker', worker.address);
+      this.entries.push(Object.fromEntries(entry));
+      this.count++;
+      if (this.entries.length > 1.1 * STREAM_MAX) {
+        this.entries.splice(0, this.entries.length - STREAM_MAX);
+      }
+    });
+  }
+
+  /** The first entry that ended at that time or later: seconds since 1970, or a text: so long ago. */
+  private position(time: unknown): number | undefined {
+    if (time === undefined || time === null) return undefined;
+    const seconds =
+      typeof time === 'string'
+        ? this.front.nowS() - durationMs(time) / 1000
+        : (toNumber(time) ?? 0);
+    const found = this.entries.findIndex((entry) => stopOf(entry) >= seconds);
+    return found < 0 ? this.entries.length : found;
+  }
+}
+
+function stopOf(entry: Fields): number {
+  let latest = 0;
+  for (const part of asList(entry['startstops']) ?? []) {
+    if (isFields(part)) latest = Math.max(latest, toNumber(part['stop']) ?? 0);
+  }
+  return latest;
+}
+
+/** Metadata and final states of the tasks that are submitted meanwhile. */
+class Collector {
+  private readonly wanted = new Set<string>();
+  private readonly metadata = new Map<unknown, unknown>();
+  private readonly states = new Map<unknown, string>();
+
+  constructor(private readonly front: Front) {
+    front.taskObservers.add(this.onTask);
+    front.graphObservers.add(this.onGraph);
+  }
+
+  stop(): Fields {
+    this.front.taskObservers.delete(this.onTask);
+    this.front.graphObservers.delete(this.onGraph);
+    return { metadata: this.metadata, state: this.states };
+  }
+
+  private readonly onGraph = (_client: unknown, keys: readonly string[]): void => {
+    for (const key of keys) this.wanted.add(key);
+  };
+
+  private readonly onTask = (message: Fields, key: string): void => {
+    if (!this.wanted.delete(key)) return;
+    const wire = this.front.keys.wireOf(key);
+    this.metadata.set(wire, message['metadata'] ?? null);
+    this.states.set(wire, message['op'] === 'task-finished' ? 'memory' : 'erred');
+  };
+}

@@ -1,0 +1,113 @@
+import {
+  inBackground,
+  type ActorCall,
+  type AsidePlace,
+  type Clock,
+  type ExecutableTask,
+  type ExecutionResult,
+  type Executor,
+  type TaskSlot,
+  type TaskStack,
+  YardmasterError,
+} from '../../../core/api/index.ts';
+import { AsideRunner } from './aside-runner.ts';
+import { Reach } from '../../client/task-surroundings.ts';
+import { ActorHost, type ClusterReach, describeFailure, runTask } from '../../tasks/index.ts';
+
+export { AsideRunner } from './aside-runner.ts';
+
+export interface InlineExecutorOptions {
+  /** Tasks at once; they take turns at their awaits. Default 1. */
+  readonly threadCount?: number;
+  /** Times the runs. */
+  readonly clock: Clock;
+  /** How tasks reach their cluster. Default: they cannot. */
+  readonly cluster?: ClusterReach;
+}
+
+/**
+ * Runs tasks in this very thread: for tests, and for tasks that only wait. A task that computes
+ * blocks everything else here, and one that never returns cannot be stopped.
+ */
+export class InlineExecutor implements Executor {
+  readonly threadCount: number;
+  private readonly clock: Clock;
+  /** Ends of running tasks, for when the executor closes. */
+  private readonly running = new Set<() => void>();
+  private readonly surroundings: Reach | undefined;
+  private readonly actors: ActorHost;
+  private readonly aside: AsideRunner;
+  private isClosed = false;
+
+  constructor({ threadCount = 1, clock, cluster }: InlineExecutorOptions) {
+    this.threadCount = threadCount;
+    this.clock = clock;
+    this.surroundings = cluster && new Reach(cluster.scheduler, cluster.transports, clock);
+    this.aside = new AsideRunner({ clock, ...(cluster === undefined ? {} : { cluster }) });
+    this.actors = new ActorHost(() => clock.nowMs(), this.surroundings);
+  }
+
+  run(task: ExecutableTask, signal: AbortSignal, slot?: TaskSlot): Promise<ExecutionResult> {
+    if (this.isClosed) return Promise.resolve(closedResult(task.key));
+    return new Promise((resolve) => {
+      const fail = (): void => resolve(closedResult(task.key));
+      this.running.add(fail);
+      const started = this.start(task, signal, slot).then((result) => {
+        this.running.delete(fail);
+        resolve(result);
+      });
+      inBackground(started, (error) => resolve({ kind: 'failure', error: describeFailure(error) }));
+    });
+  }
+
+  callActor(call: ActorCall): Promise<ExecutionResult> {
+    return this.actors.call(call);
+  }
+
+  releaseActor(key: string): void {
+    this.actors.release(key);
+  }
+
+  /** The thread of the worker is the only one. */
+  runAside(
+    task: ExecutableTask,
+    _place: AsidePlace,
+    signal: AbortSignal,
+  ): Promise<readonly ExecutionResult[]> {
+    return this.aside.run(task, signal);
+  }
+
+  /** While somebody asks, none of its tasks computes. */
+  callStacks(): Promise<ReadonlyMap<string, TaskStack>> {
+    return Promise.resolve(new Map());
+  }
+
+  private start(
+    task: ExecutableTask,
+    signal: AbortSignal,
+    slot: TaskSlot | undefined,
+  ): Promise<ExecutionResult> {
+    if (task.actorAt !== undefined) return this.actors.make(task);
+    const { surroundings } = this;
+    return runTask(task, { signal, nowMs: () => this.clock.nowMs(), slot, surroundings });
+  }
+
+  /** Running tasks count as failed at once; nothing can stop them. */
+  close(): Promise<void> {
+    this.isClosed = true;
+    for (const fail of this.running) fail();
+    this.running.clear();
+    this.actors.close();
+    this.aside.close();
+    this.surroundings?.close();
+    return Promise.resolve();
+  }
+}
+
+function closedResult(key: string): ExecutionResult {
+  const message = `the executor closed before "${key}" was done`;
+  return {
+    kind: 'failure',
+    error: describeFailure(new YardmasterError('ERR_CLOSED', message, { key })),
+  };
+}

@@ -1,0 +1,153 @@
+import type { Clock, RunAborted, Timer } from '../../../core/api/index.ts';
+import type { ThreadCrew } from './crew.ts';
+import type { Job } from './job.ts';
+import { closedResult, type TaskThread } from './task-thread.ts';
+
+/** Short runs that a thread may have in line. */
+const LINE_LENGTH_MAX = 256;
+/** A thread with more is not handed others yet: each message wakes it up, which costs as much as many tasks. */
+const LINE_LENGTH_LOW = 8;
+/** Milliseconds after which short runs come back when none of their line has begun. */
+const HELD_UP_MS = 20;
+
+/**
+ * Deals runs to threads. Each has a thread of its own, but short ones stand in line, many of which are
+ * handed over with one message; when what is before them takes long they come back.
+ */
+export class Dealer {
+  /** Those that want a thread of their own, and short ones that share. */
+  private readonly waiting: Job[] = [];
+  private waitingShort: Job[] = [];
+  private isDealDue = false;
+  private watch: Timer | undefined;
+  private isClosed = false;
+
+  /** @param heldUpMs - see `ThreadExecutorOptions` */
+  constructor(
+    private readonly crew: ThreadCrew,
+    private readonly clock: Clock,
+    private readonly heldUpMs = HELD_UP_MS,
+  ) {}
+
+  /** What is given in one turn is dealt together. */
+  add(job: Job): void {
+    if (job.isShort) this.waitingShort.push(job);
+    else this.waiting.push(job);
+    if (this.isDealDue) return;
+    this.isDealDue = true;
+    queueMicrotask(() => {
+      this.isDealDue = false;
+      this.deal();
+    });
+  }
+
+  /** Nothing happened to these yet; those that nobody wants go back at once. */
+  addAgain(jobs: readonly Job[]): void {
+    for (const job of jobs) {
+      job.thread = undefined;
+      if (job.isAborted && job.mayReturn) job.end({ kind: 'returned' });
+      else this.add(job);
+    }
+  }
+
+  /** Hands over what threads can take now. */
+  deal(): void {
+    if (this.isClosed) {
+      for (const job of [...this.waiting.splice(0), ...this.waitingShort.splice(0)]) {
+        job.end(closedResult(job.task.key));
+      }
+      return;
+    }
+    while (this.waiting.length > 0) {
+      const thread = this.crew.idle();
+      if (thread === undefined) break;
+      thread.hand([this.waiting.shift() as Job]);
+    }
+    if (this.waitingShort.length === 0) return;
+    this.dealShort();
+    this.watchLines();
+  }
+
+  abort(job: Job, reason: RunAborted | undefined): void {
+    if (job.isOver || job.isAborted) return;
+    job.isAborted = true;
+    job.abortReason = reason;
+    const { thread } = job;
+    if (thread === undefined) {
+      if (job.mayReturn) this.giveBack(job);
+      return; // Else it is told when it begins.
+    }
+    if (job.isShort) this.addAgain(thread.takeBack());
+    // What has not begun is on no thread any more.
+    if (job.thread === thread) thread.tellAbort(job);
+  }
+
+  /** All that waits, and all that still comes, fails. */
+  close(): void {
+    this.isClosed = true;
+    this.watch?.cancel();
+    this.deal();
+  }
+
+  /** Lines become about equally long. */
+  private dealShort(): void {
+    const takers = this.takers();
+    if (takers.length === 0) return;
+    let total = this.waitingShort.length;
+    for (const { length } of takers) total += length;
+    const share = Math.min(LINE_LENGTH_MAX, Math.ceil(total / takers.length));
+    let dealt = 0;
+    for (const thread of takers) {
+      const count = share - thread.length;
+      if (count <= 0 || dealt === this.waitingShort.length) continue;
+      thread.hand(this.waitingShort.slice(dealt, dealt + count));
+      dealt += count;
+    }
+    this.waitingShort = this.waitingShort.slice(dealt);
+  }
+
+  /** Threads that shall have short runs now: those whose line is low, if there are lines at all. */
+  private takers(): TaskThread[] {
+    const takers: TaskThread[] = [];
+    let isOneFree = false;
+    for (const thread of this.crew.threads) {
+      if (!thread.takesShort) continue;
+      isOneFree = true;
+      if (thread.length <= LINE_LENGTH_LOW) takers.push(thread);
+    }
+    if (isOneFree) return takers;
+    const thread = this.crew.idle();
+    return thread === undefined ? [] : [thread];
+  }
+
+  private giveBack(job: Job): void {
+    for (const list of [this.waiting, this.waitingShort]) {
+      const index = list.indexOf(job);
+      if (index >= 0) list.splice(index, 1);
+    }
+    job.end({ kind: 'returned' });
+  }
+
+  /** As long as runs stand in line, looks whether any of them begins. */
+  private watchLines(): void {
+    if (this.watch !== undefined) return;
+    this.watch = this.clock.setTimer(this.heldUpMs, () => {
+      this.watch = undefined;
+      let isMoving = false;
+      for (const thread of this.crew.threads) {
+        if (!thread.isHeldUp()) isMoving ||= thread.takesShort;
+        else this.giveUp(thread.takeBack());
+      }
+      if (!isMoving) this.giveUp(this.waitingShort.splice(0));
+      for (const thread of this.crew.threads) if (thread.length > 1) this.watchLines();
+      if (this.waitingShort.length > 0) this.watchLines();
+    });
+  }
+
+  private giveUp(jobs: readonly Job[]): void {
+    for (const job of jobs) {
+      job.thread = undefined;
+      job.end({ kind: 'returned' });
+    }
+  }
+}

@@ -1,0 +1,223 @@
+import { availableParallelism } from 'node:os';
+
+import {
+  inBackground,
+  type AbortRun,
+  type ActorCall,
+  type AsidePlace,
+  type Clock,
+  type ExecutableTask,
+  type ExecutionResult,
+  type Executor,
+  type Logger,
+  RunAborted,
+  type TaskSlot,
+  type TaskStack,
+  type Timer,
+  YardmasterError,
+} from '../../../core/api/index.ts';
+import { type ClusterReach, describeFailure } from '../../tasks/index.ts';
+import { AsideRunner } from '../inline/index.ts';
+import { ActorThreads } from './actor-threads.ts';
+import { ThreadCrew } from './crew.ts';
+import { Dealer } from './dealer.ts';
+import { Job } from './job.ts';
+import { closedResult } from './task-thread.ts';
+import { stacksOf } from './thread-stacks.ts';
+
+export interface ThreadExecutorOptions {
+  /** Threads, each of which runs one task at a time. Default: one for each core. */
+  readonly threadCount?: number;
+  /** Times the runs. */
+  readonly clock: Clock;
+  /** Megabytes of the JavaScript heap of each thread. Default: Node's. */
+  readonly heapLimitMb?: number;
+  /**
+   * Bytes that tasks may leave behind in a thread (copies of inputs, values that were returned) before it
+   * collects them. Default: the engine does as it likes, which with few large buffers is late.
+   */
+  readonly tidyBytes?: number;
+  /**
+   * Milliseconds that a task may go on after it was aborted; then its thread is ended and replaced.
+   * Infinity: it may for ever. Default 5000.
+   */
+  readonly abortGraceMs?: number;
+  /** Milliseconds after which short runs come back when none of their line has begun. Default 20. */
+  readonly heldUpMs?: number;
+  /** Told when a thread dies without a task. Default: nobody. */
+  readonly log?: Logger;
+  /** How tasks reach their cluster. Default: they cannot. */
+  readonly cluster?: ClusterReach;
+}
+
+/** Milliseconds for an aborted task to end, unless somebody says something else. */
+const ABORT_GRACE_MS = 5000;
+const NO_SLOT: TaskSlot = { secede: () => undefined, rejoin: () => Promise.resolve() };
+
+/**
+ * Runs tasks in threads of this process. A thread that dies (`process.exit`, out of memory, an error
+ * that nothing catches) fails its task and is replaced; no other task notices.
+ *
+ * Short runs are dealt to the threads ahead of time, many with one message. They come back when what
+ * is before them takes long.
+ */
+export class ThreadExecutor implements Executor {
+  readonly threadCount: number;
+  onActorLost: ((key: string) => void) | undefined;
+  private readonly actors: ActorThreads;
+  private readonly crew: ThreadCrew;
+  private readonly dealer: Dealer;
+  private here: AsideRunner | undefined;
+  private closing: Promise<void> | undefined;
+
+  constructor(private readonly options: ThreadExecutorOptions) {
+    this.threadCount = options.threadCount ?? availableParallelism();
+    if (!Number.isInteger(this.threadCount) || this.threadCount < 1) {
+      throw new YardmasterError('ERR_CONFIG', `${this.threadCount} is not a number of threads`, {
+        threadCount: this.threadCount,
+      });
+    }
+    const { clock, heapLimitMb, tidyBytes, cluster, log, abortGraceMs = ABORT_GRACE_MS } = options;
+    this.actors = new ActorThreads({
+      nowMs: () => clock.nowMs(),
+      threadsMax: this.threadCount,
+      heapLimitMb,
+      tidyBytes,
+      cluster,
+      log,
+      onLost: (key) => this.onActorLost?.(key),
+    });
+    this.crew = new ThreadCrew({
+      threadCount: this.threadCount,
+      settings: { clock, heapLimitMb, tidyBytes, cluster, abortGraceMs },
+      log,
+      onLeft: (jobs) => this.dealer.addAgain(jobs),
+      onChange: () => this.dealer.deal(),
+    });
+    this.dealer = new Dealer(this.crew, clock, options.heldUpMs);
+  }
+
+  run(task: ExecutableTask, signal: AbortSignal, slot?: TaskSlot): Promise<ExecutionResult> {
+    return new Promise((resolve) => {
+      if (task.actorAt !== undefined) {
+        const abort = this.beginActor(task, task.actorAt, (result) => {
+          signal.removeEventListener('abort', onGivenUp);
+          resolve(result);
+        });
+        const onGivenUp = (): void => abort();
+        signal.addEventListener('abort', onGivenUp, { once: true });
+        return;
+      }
+      const onAbort = (): void => {
+        const { reason } = signal as { readonly reason: unknown };
+        this.dealer.abort(job, reason instanceof RunAborted ? reason : undefined);
+      };
+      const job = new Job(
+        { ...task, isShort: false },
+        slot,
+        (result) => {
+          signal.removeEventListener('abort', onAbort);
+          resolve(result);
+        },
+        false,
+      );
+      this.dealer.add(job);
+      if (signal.aborted) onAbort();
+      else signal.addEventListener('abort', onAbort, { once: true });
+    });
+  }
+
+  begin(
+    task: ExecutableTask,
+    slot: TaskSlot = NO_SLOT,
+    onEnd: (result: ExecutionResult) => void,
+  ): AbortRun {
+    if (task.actorAt !== undefined) return this.beginActor(task, task.actorAt, onEnd);
+    const job = new Job(task, slot, onEnd, true);
+    this.dealer.add(job);
+    return (reason) => this.dealer.abort(job, reason);
+  }
+
+  callActor(call: ActorCall): Promise<ExecutionResult> {
+    return this.actors.call(call);
+  }
+
+  releaseActor(key: string): void {
+    this.actors.release(key);
+  }
+
+  runAside(
+    task: ExecutableTask,
+    place: AsidePlace,
+    signal: AbortSignal,
+  ): Promise<readonly ExecutionResult[]> {
+    if (this.closing !== undefined) return Promise.resolve([closedResult(task.key)]);
+    if (place === 'threads') {
+      return Promise.all([...this.crew.threads].map((thread) => thread.runAside(task)));
+    }
+    this.here ??= new AsideRunner(this.options);
+    return this.here.run(task, signal);
+  }
+
+  async callStacks(): Promise<ReadonlyMap<string, TaskStack>> {
+    const running = [...this.crew.threads].flatMap((thread) => thread.running ?? []);
+    try {
+      const stacks = await stacksOf(
+        new Map(running.map(({ threadId, busyMs }) => [threadId, busyMs])),
+      );
+      return new Map(
+        running.map(({ key, threadId: thread }) => {
+          const frames = stacks.get(thread);
+          if (frames !== undefined) return [key, { thread, frames }];
+          return [key, { thread, frames: [], unseen: 'its thread did not stop to be looked at' }];
+        }),
+      );
+    } catch (error) {
+      const unseen = `Node's inspector cannot be used: ${(error as Error).message}`;
+      return new Map(
+        running.map(({ key, threadId: thread }) => [key, { thread, frames: [], unseen }]),
+      );
+    }
+  }
+
+  /** Of each thread as it last told; what a task occupies while it runs is not known. */
+  get memoryBytes(): number {
+    let total = this.actors.memoryBytes;
+    for (const thread of this.crew.threads) total += thread.memoryBytes;
+    return total;
+  }
+
+  collectGarbage(): void {
+    for (const thread of this.crew.threads) thread.collectGarbage();
+    this.actors.collectGarbage();
+  }
+
+  close(): Promise<void> {
+    this.here?.close();
+    this.closing ??= Promise.all([this.actors.close(), this.crew.close()]).then(() => undefined);
+    this.dealer.close();
+    return this.closing;
+  }
+
+  /** One that is given up and not made in time loses its thread, unless others live there. */
+  private beginActor(
+    task: ExecutableTask,
+    actorAt: string,
+    onEnd: (result: ExecutionResult) => void,
+  ): AbortRun {
+    const { clock, abortGraceMs = ABORT_GRACE_MS } = this.options;
+    let timer: Timer | undefined;
+    const making =
+      this.closing === undefined
+        ? this.actors.make(task, actorAt)
+        : Promise.resolve(closedResult(task.key));
+    const ended = making.then((result) => {
+      timer?.cancel();
+      onEnd(result);
+    });
+    inBackground(ended, (error) => onEnd({ kind: 'failure', error: describeFailure(error) }));
+    return () => {
+      timer ??= clock.setTimer(abortGraceMs, () => this.actors.release(task.key));
+    };
+  }
+}

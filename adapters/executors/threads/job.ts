@@ -1,0 +1,52 @@
+import type {
+  AbortRun,
+  ExecutableTask,
+  ExecutionResult,
+  TaskSlot,
+  Timer,
+} from '../../../core/api/index.ts';
+import type { TaskThread } from './task-thread.ts';
+
+/** One run, from when the pool gets it to its end. */
+export class Job {
+  /** Where it is, or was. */
+  thread: TaskThread | undefined = undefined;
+  /** Its place in the order of that thread's runs. */
+  number = 0;
+  isAborted = false;
+  /** Why, as its owner said. */
+  abortReason: Parameters<AbortRun>[0] = undefined;
+  /** Milliseconds that it may go on after it was aborted. */
+  graceMs = 0;
+  isKilled = false;
+  private graceTimer: Timer | undefined = undefined;
+  private hasEnded = false;
+
+  /** @param mayReturn - its owner takes it back when it cannot begin */
+  constructor(
+    readonly task: ExecutableTask,
+    readonly slot: TaskSlot | undefined,
+    private readonly onEnd: (result: ExecutionResult) => void,
+    readonly mayReturn: boolean,
+  ) {}
+
+  get isShort(): boolean {
+    return this.task.isShort === true;
+  }
+
+  get isOver(): boolean {
+    return this.hasEnded;
+  }
+
+  /** It has so long to stop; then `kill` is called. */
+  giveGrace(timer: Timer): void {
+    this.graceTimer = timer;
+  }
+
+  end(result: ExecutionResult): void {
+    if (this.hasEnded) return;
+    this.hasEnded = true;
+    this.graceTimer?.cancel();
+    this.onEnd(result);
+  }
+}

@@ -1,0 +1,271 @@
+import type { ExecutableTask, ExecutionResult } from '../../../core/api/index.ts';
+import { forCopying, type PostedTask } from './messages.ts';
+
+/** Larger arguments and results travel for themselves. */
+const PACKED_BYTES_MAX = 1024;
+
+/** A function that a thread shall know by its position among all that it was told. */
+export type FunctionName = readonly [
+  position: number,
+  module: string,
+  name: string,
+  version: string,
+];
+
+/**
+ * Runs that stand in line for a thread, as columns: one message and few objects for all of them. What
+ * does not fit into columns is in `others`.
+ */
+export interface RunColumns {
+  /** Number of the first run; the others follow. */
+  readonly first: number;
+  readonly keys: readonly string[];
+  /** Those that the thread has not been told yet. */
+  readonly newFunctions: readonly FunctionName[];
+  /** Position of the function of each run; -1: it is in `others`. */
+  readonly functions: readonly number[];
+  /** Arguments of all runs one after the other, and where those of each end. */
+  readonly args: Uint8Array;
+  readonly argsEnds: readonly number[];
+  /** With inputs, with large arguments, or with a description that no client of ours makes. */
+  readonly others: readonly (readonly [index: number, task: PostedTask])[];
+}
+
+/** Outcomes of runs, as columns. */
+export interface ResultColumns {
+  /** Numbers of the runs. */
+  readonly numbers: readonly number[];
+  /** Type, start and end of each, in the clock of threads; empty and 0 for those in `others`. */
+  readonly types: readonly string[];
+  readonly startsMs: readonly number[];
+  readonly stopsMs: readonly number[];
+  readonly values: Uint8Array;
+  readonly valueEnds: readonly number[];
+  readonly others: readonly (readonly [index: number, result: ExecutionResult])[];
+}
+
+/** Small byte strings one after the other, in memory that grows and is used again. */
+class Bytes {
+  private memory = new Uint8Array(4096);
+  private length = 0;
+
+  /** Where it ends. */
+  add(bytes: Uint8Array): number {
+    const end = this.length + bytes.byteLength;
+    if (end > this.memory.byteLength) {
+      const larger = new Uint8Array(2 * end);
+      larger.set(this.memory.subarray(0, this.length));
+      this.memory = larger;
+    }
+    this.memory.set(bytes, this.length);
+    this.length = end;
+    return end;
+  }
+
+  get end(): number {
+    return this.length;
+  }
+
+  /** All of them, as a copy. */
+  take(): Uint8Array {
+    const taken = this.memory.slice(0, this.length);
+    this.length = 0;
+    return taken;
+  }
+}
+
+interface KnownFunction {
+  readonly version: string;
+  readonly position: number;
+}
+
+/** Writes runs for one thread, and remembers which functions it was told. */
+export class RunWriter {
+  private readonly known = new Map<string, Map<string, KnownFunction>>();
+  private functionCount = 0;
+  private readonly bytes = new Bytes();
+
+  /** @param moved - buffers that are moved rather than copied */
+  write(first: number, tasks: readonly ExecutableTask[], moved: ArrayBuffer[]): RunColumns {
+    const keys: string[] = [];
+    const newFunctions: FunctionName[] = [];
+    const functions: number[] = [];
+    const argsEnds: number[] = [];
+    const others: [number, PostedTask][] = [];
+    for (const task of tasks) {
+      const spec = packableSpec(task);
+      if (spec === undefined) {
+        others.push([keys.length, postedTask(task, moved)]);
+        functions.push(-1);
+        argsEnds.push(this.bytes.end);
+      } else {
+        functions.push(this.positionOf(spec, newFunctions));
+        argsEnds.push(this.bytes.add(spec.args));
+      }
+      keys.push(task.key);
+    }
+    return { first, keys, newFunctions, functions, args: this.bytes.take(), argsEnds, others };
+  }
+
+  /** What was written last has not arrived. */
+  forget(): void {
+    this.known.clear();
+    this.bytes.take();
+  }
+
+  private positionOf({ module, name, version }: PackableSpec, added: FunctionName[]): number {
+    let ofModule = this.known.get(module);
+    if (ofModule === undefined) {
+      ofModule = new Map<string, KnownFunction>();
+      this.known.set(module, ofModule);
+    }
+    const known = ofModule.get(name);
+    if (known?.version === version) return known.position;
+    const position = this.functionCount++;
+    ofModule.set(name, { version, position });
+    added.push([position, module, name, version]);
+    return position;
+  }
+}
+
+/** A run with its number in the order of its thread. */
+export type NumberedTask = ExecutableTask & { readonly number: number };
+
+/** Reads runs in the thread. */
+export class RunReader {
+  private readonly functions: FunctionOfRuns[] = [];
+
+  read(columns: RunColumns): NumberedTask[] {
+    const { first, keys, newFunctions, functions, args, argsEnds } = columns;
+    for (const [position, module, name, version] of newFunctions) {
+      this.functions[position] = { module, name, version };
+    }
+    const others = new Map(columns.others);
+    const tasks: NumberedTask[] = [];
+    let start = 0;
+    for (let index = 0; index < keys.length; index++) {
+      const number = first + index;
+      const key = keys[index] as string;
+      const end = argsEnds[index] as number;
+      const other = others.get(index);
+      if (other === undefined) {
+        const { module, name, version } = this.functions[
+          functions[index] as number
+        ] as FunctionOfRuns;
+        const runSpec = { module, name, version, args: args.subarray(start, end) };
+        tasks.push({ number, key, runSpec, inputs: NO_INPUTS });
+      } else {
+        tasks.push({ number, key, runSpec: other.runSpec, inputs: new Map(other.inputs) });
+      }
+      start = end;
+    }
+    return tasks;
+  }
+}
+
+/** Gathers outcomes in the thread until they are sent. */
+export class ResultWriter {
+  private readonly bytes = new Bytes();
+  private columns = emptyColumns();
+
+  get isEmpty(): boolean {
+    return this.columns.numbers.length === 0;
+  }
+
+  add(number: number, result: ExecutionResult): void {
+    const { numbers, types, startsMs, stopsMs, valueEnds, others } = this.columns;
+    const isPacked = result.kind === 'success' && result.value.byteLength <= PACKED_BYTES_MAX;
+    if (!isPacked) others.push([numbers.length, result]);
+    types.push(isPacked ? result.type : '');
+    startsMs.push(isPacked ? result.startMs : 0);
+    stopsMs.push(isPacked ? result.stopMs : 0);
+    valueEnds.push(isPacked ? this.bytes.add(result.value) : this.bytes.end);
+    numbers.push(number);
+  }
+
+  take(): ResultColumns {
+    const taken = { ...this.columns, values: this.bytes.take() };
+    this.columns = emptyColumns();
+    return taken;
+  }
+}
+
+/** Tells each outcome; small values are copies of their own. */
+export function readResults(
+  columns: ResultColumns,
+  offsetMs: number,
+  tell: (number: number, result: ExecutionResult) => void,
+): void {
+  const { numbers, types, startsMs, stopsMs, values, valueEnds } = columns;
+  const others = columns.others.length === 0 ? undefined : new Map(columns.others);
+  let start = 0;
+  for (let index = 0; index < numbers.length; index++) {
+    const number = numbers[index] as number;
+    const end = valueEnds[index] as number;
+    const other = others?.get(index);
+    if (other === undefined) {
+      tell(number, {
+        kind: 'success',
+        value: values.slice(start, end),
+        type: types[index] as string,
+        startMs: (startsMs[index] as number) + offsetMs,
+        stopMs: (stopsMs[index] as number) + offsetMs,
+      });
+    } else if (other.kind !== 'success') tell(number, other);
+    else {
+      const { startMs, stopMs } = other;
+      tell(number, { ...other, startMs: startMs + offsetMs, stopMs: stopMs + offsetMs });
+    }
+    start = end;
+  }
+}
+
+const NO_INPUTS: ReadonlyMap<string, Uint8Array> = new Map();
+
+interface PackableSpec {
+  readonly module: string;
+  readonly name: string;
+  readonly version: string;
+  readonly args: Uint8Array;
+}
+
+type FunctionOfRuns = Omit<PackableSpec, 'args'>;
+
+function packableSpec({ runSpec, inputs }: ExecutableTask): PackableSpec | undefined {
+  if (inputs.size > 0 || typeof runSpec !== 'object' || runSpec === null) return undefined;
+  const { module, name, version, args } = runSpec as Partial<PackableSpec>;
+  const isPackable =
+    typeof module === 'string' &&
+    typeof name === 'string' &&
+    typeof version === 'string' &&
+    args instanceof Uint8Array &&
+    args.byteLength <= PACKED_BYTES_MAX;
+  return isPackable ? (runSpec as PackableSpec) : undefined;
+}
+
+/** A task as it is posted to a thread for itself. */
+export function postedTask(task: ExecutableTask, moved: ArrayBuffer[]): PostedTask {
+  const { key, runSpec, inputs } = task;
+  const { args } = (runSpec ?? {}) as { readonly args?: unknown };
+  return {
+    key,
+    runSpec:
+      args instanceof Uint8Array
+        ? { ...(runSpec as object), args: forCopying(args, moved) }
+        : runSpec,
+    inputs: Array.from(inputs, ([name, value]) => [name, forCopying(value, moved)] as const),
+  };
+}
+
+interface OpenColumns {
+  readonly numbers: number[];
+  readonly types: string[];
+  readonly startsMs: number[];
+  readonly stopsMs: number[];
+  readonly valueEnds: number[];
+  readonly others: [number, ExecutionResult][];
+}
+
+function emptyColumns(): OpenColumns {
+  return { numbers: [], types: [], startsMs: [], stopsMs: [], valueEnds: [], others: [] };
+}

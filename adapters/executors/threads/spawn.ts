@@ -1,0 +1,44 @@
+import { createRequire } from 'node:module';
+import { Worker } from 'node:worker_threads';
+import type { ClusterReach } from '../../tasks/index.ts';
+import type { ThreadData } from './messages.ts';
+
+/** What a thread is started with. */
+export interface SpawnSettings {
+  /** Megabytes of the heap of each thread; undefined: Node's default. */
+  readonly heapLimitMb: number | undefined;
+  /** Bytes that its tasks may leave behind; undefined: the engine does as it likes. */
+  readonly tidyBytes: number | undefined;
+  /** What its tasks reach; undefined: nothing. */
+  readonly cluster: ClusterReach | undefined;
+}
+
+/**
+ * Starts a thread that runs `thread-main.ts`.
+ * @param begun - of `Begun`, when it runs tasks
+ */
+export function spawnThread(
+  name: string,
+  { heapLimitMb, tidyBytes, cluster }: SpawnSettings,
+  begun?: SharedArrayBuffer,
+): Worker {
+  // The compiled file, also when this one runs uncompiled: threads cannot load TypeScript.
+  const entry = createRequire(import.meta.url).resolve('#thread-main');
+  const workerData: ThreadData = {
+    ...(begun && { begun }),
+    ...(tidyBytes === undefined ? {} : { tidyBytes }),
+    ...(cluster && {
+      cluster: {
+        scheduler: cluster.scheduler,
+        schemes: cluster.transports.map(({ scheme }) => scheme),
+      },
+    }),
+  };
+  return new Worker(entry, {
+    name,
+    workerData,
+    ...(heapLimitMb === undefined
+      ? {}
+      : { resourceLimits: { maxOldGenerationSizeMb: heapLimitMb } }),
+  });
+}

@@ -1,0 +1,220 @@
+/** What a thread of the pool runs. */
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+
+import { inBackground } from '../../../core/api/timing/background.ts';
+import type { ExecutionResult, TaskSlot } from '../../../core/api/index.ts';
+import { epochMs } from '../../clocks/epoch.ts';
+import { threadBytes } from '../collect-garbage.ts';
+import {
+  ActorHost,
+  describeFailure,
+  type RunOptions,
+  runTask,
+  startTask,
+} from '../../tasks/index.ts';
+import { Begun } from './begun.ts';
+import { type NumberedTask, ResultWriter, type RunColumns, RunReader } from './line.ts';
+import {
+  forSharing,
+  type FromThread,
+  type PostedTask,
+  type ThreadData,
+  type ToThread,
+} from './messages.ts';
+import { surroundingsOfThread } from './surroundings.ts';
+import { Tidier } from './tidier.ts';
+
+const port = parentPort;
+if (port === null) throw new Error('thread-main.js runs in a worker thread, not by itself');
+
+/** Outcomes are sent before a run begins when it is so long ago that others were. */
+const RESULTS_WAIT_MS = 1;
+/** So often, in milliseconds, a long line lets messages and timers through. */
+const BREATH_MS = 5;
+
+const begun = new Begun((workerData as ThreadData).begun);
+const reader = new RunReader();
+const results = new ResultWriter();
+const moved: ArrayBuffer[] = [];
+let line: NumberedTask[] = [];
+let isRunning = false;
+let sentMs = 0;
+let present: PresentRun | undefined;
+/** Those of the present task that wait for a place. */
+let rejoins: (() => void)[] = [];
+
+const slot: TaskSlot = {
+  secede: () => {
+    sendResults();
+    post({ op: 'secede', memoryBytes: threadBytes() });
+  },
+  rejoin: () =>
+    new Promise((resolve) => {
+      rejoins.push(resolve);
+      post({ op: 'rejoin', memoryBytes: threadBytes() });
+    }),
+};
+
+const surroundings = surroundingsOfThread(workerData as ThreadData, (request) => {
+  post({ op: 'connect', ...request, memoryBytes: threadBytes() }, [request.port]);
+});
+
+const tidier = new Tidier((workerData as ThreadData).tidyBytes ?? Infinity);
+/** What the runs since the last look have left behind: copies of inputs, values, and their bytes. */
+let leftBytes = 0;
+
+function post(message: FromThread, transferred: (ArrayBuffer | MessagePort)[] = []): void {
+  port?.postMessage(message, transferred);
+}
+
+const actors = new ActorHost(epochMs, surroundings);
+
+/** What a run is run with. Its signal is made when the task asks for it, or is aborted. */
+class PresentRun implements RunOptions {
+  readonly nowMs = epochMs;
+  readonly slot = slot;
+  readonly surroundings = surroundings;
+  private controller: AbortController | undefined = undefined;
+
+  constructor(readonly number: number) {}
+
+  get signal(): AbortSignal {
+    return (this.controller ??= new AbortController()).signal;
+  }
+
+  abort(): void {
+    this.controller ??= new AbortController();
+    this.controller.abort();
+  }
+}
+
+/** Runs all that stands in line. Waits only for tasks that do. */
+async function runLine(): Promise<void> {
+  isRunning = true;
+  let breathMs = performance.now();
+  while (line.length > 0) {
+    // Those that have run shall be garbage.
+    const runs = line.reverse();
+    line = [];
+    for (let run = runs.pop(); run !== undefined; run = runs.pop()) {
+      const nowMs = performance.now();
+      if (nowMs - sentMs > RESULTS_WAIT_MS) sendResults();
+      if (nowMs - breathMs > BREATH_MS) {
+        await breathe();
+        breathMs = performance.now();
+      }
+      if (!begun.claim(run.number)) continue;
+      const result = runOne(run);
+      addResult(run, result instanceof Promise ? await waited(result) : result);
+    }
+  }
+  present = undefined;
+  sendResults();
+  isRunning = false;
+  tidy();
+}
+
+async function breathe(): Promise<void> {
+  sendResults();
+  await new Promise((resolve) => setImmediate(resolve));
+  tidy();
+}
+
+function tidy(): void {
+  const nbytes = leftBytes;
+  leftBytes = 0;
+  tidier.taskEnded(nbytes);
+}
+
+/** While a task waits for something, what ended before it is told. */
+function waited(result: Promise<ExecutionResult>): Promise<ExecutionResult> {
+  sendResults();
+  return result;
+}
+
+function runOne(run: NumberedTask): ExecutionResult | Promise<ExecutionResult> {
+  present = new PresentRun(run.number);
+  if (rejoins.length > 0) rejoins = [];
+  return startTask(run, present);
+}
+
+function addResult({ number, inputs }: NumberedTask, result: ExecutionResult): void {
+  for (const input of inputs.values()) leftBytes += input.byteLength;
+  if (result.kind === 'success') {
+    leftBytes += 2 * result.value.byteLength;
+    results.add(number, { ...result, value: forSharing(result.value, moved) });
+  } else results.add(number, result);
+}
+
+function sendResults(): void {
+  sentMs = performance.now();
+  if (results.isEmpty) return;
+  post({ op: 'done', ...results.take(), memoryBytes: threadBytes() }, moved.splice(0));
+}
+
+function abort(number: number): void {
+  if (present?.number === number) present.abort();
+}
+
+function enqueue(columns: RunColumns): void {
+  line.push(...reader.read(columns));
+  if (!isRunning) inBackground(runLine().then(tidy), crash);
+}
+
+function runAside({ key, runSpec, inputs }: PostedTask): Promise<ExecutionResult> {
+  const { signal } = new AbortController();
+  const task = { key, runSpec, inputs: new Map(inputs) };
+  return runTask(task, { signal, nowMs: epochMs, surroundings });
+}
+
+/** The thread ends, and whoever looks after it is told why. */
+function crash(error: Error): void {
+  setImmediate(() => {
+    throw error;
+  });
+}
+
+/** A result that cannot be posted is a failure, so that the caller does not wait for ever. */
+function answer(id: number, answering: Promise<ExecutionResult>): void {
+  inBackground(
+    answering.then((result) => postAnswer(id, result)),
+    (error) => postAnswer(id, { kind: 'failure', error: describeFailure(error) }),
+  );
+}
+
+function postAnswer(id: number, result: ExecutionResult): void {
+  const shared: ArrayBuffer[] = [];
+  const posted =
+    result.kind === 'success' ? { ...result, value: forSharing(result.value, shared) } : result;
+  post({ op: 'answered', id, result: posted, memoryBytes: threadBytes() }, shared);
+}
+
+function handle(message: ToThread): void {
+  switch (message.op) {
+    case 'run':
+      return enqueue(message);
+    case 'make-actor':
+      answer(message.id, actors.make({ ...message, inputs: new Map(message.inputs) }));
+      return;
+    case 'run-aside':
+      answer(message.id, runAside(message));
+      return;
+    case 'call-actor':
+      answer(message.id, actors.call(message.call));
+      return;
+    case 'release-actor':
+      actors.release(message.key);
+      return;
+    case 'abort':
+      return abort(message.number);
+    case 'rejoined':
+      for (const resolve of rejoins.splice(0)) resolve();
+      return;
+    case 'collect':
+      tidier.collect();
+      post({ op: 'collected', memoryBytes: threadBytes() });
+  }
+}
+
+port.on('message', handle);
+post({ op: 'ready', memoryBytes: threadBytes() });

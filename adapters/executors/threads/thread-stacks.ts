@@ -1,0 +1,185 @@
+import type { Session } from 'node:inspector';
+import { createRequire } from 'node:module';
+import { pathToFileURL } from 'node:url';
+import type { StackFrame } from '../../../core/api/index.ts';
+
+/** A thread that computes usually stops within this. */
+const USUAL_STOP_MS = 250;
+/** One whose event loop is busy gets so long: on a busy machine its turn comes late. */
+const STOP_MS = 3000;
+/** Share of the time for which the event loop of a thread that computes is busy. */
+const BUSY_SHARE = 0.5;
+const ATTACH_MS = 2000;
+/** Innermost calls that are told. */
+const FRAMES_MAX = 50;
+
+interface PausedFrame {
+  readonly functionName: string;
+  readonly location: {
+    readonly scriptId: string;
+    readonly lineNumber: number;
+    readonly columnNumber?: number;
+  };
+}
+
+/** What the inspector of a thread tells. */
+type Told =
+  | {
+      readonly method: 'Debugger.scriptParsed';
+      readonly params: { readonly scriptId: string; readonly url: string };
+    }
+  | {
+      readonly method: 'Debugger.paused';
+      readonly params: { readonly callFrames: readonly PausedFrame[] };
+    }
+  | { readonly method?: undefined };
+
+/** Threads by id, with the milliseconds for which the event loop of each has been busy. */
+export type WatchedThreads = ReadonlyMap<number, () => number>;
+
+/** One look at a time: threads are stopped for it. */
+let looking: Promise<unknown> = Promise.resolve();
+
+/**
+ * What threads of this process compute at present, by their id: no frames for those that wait, no entry for
+ * those that did not stop in time. Each is stopped for a moment by Node's inspector, which runs in this
+ * thread.
+ *
+ * @throws Error when there is no inspector
+ */
+export function stacksOf(
+  threads: WatchedThreads,
+): Promise<ReadonlyMap<number, readonly StackFrame[]>> {
+  const look = looking.then(() => lookAt(threads));
+  looking = look.catch(() => undefined);
+  return look;
+}
+
+async function lookAt(
+  threads: WatchedThreads,
+): Promise<ReadonlyMap<number, readonly StackFrame[]>> {
+  if (threads.size === 0) return new Map();
+  const { Session: Inspector } = await import('node:inspector');
+  const session = new Inspector();
+  session.connect();
+  const inspection = new Inspection(session, threads);
+  try {
+    return await inspection.run();
+  } finally {
+    await inspection.end();
+    session.disconnect(); // A thread that is still stopped goes on.
+  }
+}
+
+class Inspection {
+  private readonly stacks = new Map<number, readonly StackFrame[]>();
+  /** Threads by the id of their session. */
+  private readonly attached = new Map<string, number>();
+  /** Urls of scripts, by session and id of the script. */
+  private readonly urls = new Map<string, string>();
+  private nextId = 0;
+  private onChange: () => void = () => undefined;
+
+  constructor(
+    private readonly session: Session,
+    private readonly threads: WatchedThreads,
+  ) {
+    session.on('NodeWorker.attachedToWorker', ({ params }) => {
+      // There is no other place where the id of the thread can be read.
+      const threadId = Number(/^\[worker (\d+)\]/.exec(params.workerInfo.title)?.[1]);
+      if (!threads.has(threadId)) return;
+      this.attached.set(params.sessionId, threadId);
+      this.onChange();
+    });
+    session.on('NodeWorker.receivedMessageFromWorker', ({ params }) => {
+      this.onMessage(params.sessionId, params.message);
+    });
+  }
+
+  async run(): Promise<ReadonlyMap<number, readonly StackFrame[]>> {
+    const { threads, attached, stacks } = this;
+    await this.post('NodeWorker.enable', { waitForDebuggerOnStart: false });
+    await this.until(ATTACH_MS, () => attached.size >= threads.size);
+    for (const sessionId of attached.keys()) {
+      await this.send(sessionId, 'Debugger.enable');
+      await this.send(sessionId, 'Debugger.pause');
+    }
+    const before = new Map([...threads].map(([id, busyMs]) => [id, busyMs()]));
+    await this.until(USUAL_STOP_MS, () => stacks.size >= attached.size);
+    const computing: number[] = [];
+    for (const [id, busyMs] of threads) {
+      if (stacks.has(id)) continue;
+      if (busyMs() - (before.get(id) ?? 0) > BUSY_SHARE * USUAL_STOP_MS) computing.push(id);
+      else stacks.set(id, []);
+    }
+    await this.until(STOP_MS, () => computing.every((id) => stacks.has(id)));
+    return new Map(stacks);
+  }
+
+  /** Nothing is stopped any more. */
+  async end(): Promise<void> {
+    try {
+      for (const sessionId of this.attached.keys()) await this.send(sessionId, 'Debugger.disable');
+      await this.post('NodeWorker.disable', {});
+    } catch {
+      // A thread ended meanwhile; disconnecting lets go of the others.
+    }
+  }
+
+  private onMessage(sessionId: string, text: string): void {
+    const threadId = this.attached.get(sessionId);
+    if (threadId === undefined) return;
+    const told = JSON.parse(text) as Told;
+    if (told.method === 'Debugger.scriptParsed') {
+      this.urls.set(`${sessionId}/${told.params.scriptId}`, told.params.url);
+    } else if (told.method === 'Debugger.paused') {
+      void this.send(sessionId, 'Debugger.resume').catch(() => undefined); // Or it has ended.
+      const frames = told.params.callFrames.map((frame) => this.frameOf(sessionId, frame));
+      const seen = frames.filter(({ url }) => isOfTask(url));
+      this.stacks.set(threadId, seen.slice(0, FRAMES_MAX));
+      this.onChange();
+    }
+  }
+
+  private frameOf(sessionId: string, { functionName: name, location }: PausedFrame): StackFrame {
+    const { scriptId, lineNumber, columnNumber = 0 } = location;
+    const url = this.urls.get(`${sessionId}/${scriptId}`) ?? '';
+    return { name, url, line: lineNumber + 1, column: columnNumber + 1 };
+  }
+
+  private send(sessionId: string, method: string): Promise<void> {
+    const message = JSON.stringify({ id: ++this.nextId, method });
+    return this.post('NodeWorker.sendMessageToWorker', { sessionId, message });
+  }
+
+  private post(method: string, parameters: object): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.session.post(method, parameters, (error) => {
+        if (error === null) resolve();
+        else reject(error);
+      });
+    });
+  }
+
+  private until(limitMs: number, isSo: () => boolean): Promise<void> {
+    if (isSo()) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, limitMs);
+      this.onChange = () => {
+        if (!isSo()) return;
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}
+
+/** Neither Node's own nor what runs tasks. */
+function isOfTask(url: string): boolean {
+  return url !== '' && !url.startsWith('node:') && !url.startsWith(adaptersFolder());
+}
+
+function adaptersFolder(): string {
+  const entry = createRequire(import.meta.url).resolve('#thread-main');
+  return new URL('../../', pathToFileURL(entry)).href;
+}

@@ -1,0 +1,259 @@
+import type { Socket } from 'node:net';
+
+import {
+  type Clock,
+  type Connection,
+  type ConnectionHandlers,
+  type Timer,
+  type TurnBudget,
+  type WireMessage,
+  YardmasterError,
+} from '../../../core/api/index.ts';
+import type { MsgpackCodec } from '../../codecs/msgpack/index.ts';
+import { asError, brokenError, ofPeer, stuckError } from './errors.ts';
+import { FrameReader, FrameWriter, GOODBYE } from './framing.ts';
+import { PacedReads } from './paced-reads.ts';
+import { PREAMBLE } from './preamble.ts';
+import type { TurnEnd } from './turn-end.ts';
+import { WriteQueue } from './write-queue.ts';
+
+/** What all connections of a transport share. */
+export interface ConnectionServices {
+  readonly clock: Clock;
+  readonly codec: MsgpackCodec;
+  readonly turnEnd: TurnEnd;
+  /** What is read is handled within it. */
+  readonly turn: TurnBudget;
+  /** `drained` waits while more than this is buffered. */
+  readonly highWaterBytes: number;
+  /** A connection that closes ends when nothing moves for this long. */
+  readonly closeTimeoutMs: number;
+}
+
+/** Milliseconds for which what is not urgent waits for something that is. */
+const COMPANY_MS = 10;
+
+/** Beyond this, frames are given to the socket before the end of the turn. */
+const EARLY_WRITE_BYTES = 256 * 1024;
+
+/** Times that `closeTimeoutMs` may pass in which a peer sends, but does not say goodbye. */
+const CLOSE_ROUNDS_MAX = 12;
+
+/**
+ * A connection over a socket that was opened with `allowHalfOpen`.
+ *
+ * All ways to its end go through `fail` or the socket's own end, then its `close` event, which is
+ * the only place that calls `onClose`.
+ */
+export class TcpConnection implements Connection {
+  private readonly writer: FrameWriter;
+  private readonly reader: FrameReader;
+  private readonly queue: WriteQueue;
+  private handlers: ConnectionHandlers;
+  private state: 'open' | 'closing' | 'over' = 'open';
+  private flushing = false;
+  private error: Error | undefined;
+  private closeTimer: Timer | undefined;
+  /** Set while something may wait that is not urgent. */
+  private companyTimer: Timer | undefined;
+  /** Grow when bytes go or come; tell a slow peer from one that stands still. */
+  private sentCount = 0;
+  private receivedCount = 0;
+  private readonly drainWaiters: (() => void)[] = [];
+  private readonly over: Promise<void>;
+  private resolveOver!: () => void;
+
+  /**
+   * Starts at once: sends the preamble and reads.
+   * @param onPreamble - the peer speaks our protocol; called before any of its messages
+   */
+  constructor(
+    private readonly socket: Socket,
+    readonly peerAddress: string,
+    private readonly services: ConnectionServices,
+    firstHandlers: ConnectionHandlers,
+    onPreamble: () => void,
+  ) {
+    this.handlers = firstHandlers;
+    this.writer = new FrameWriter(services.codec);
+    this.queue = new WriteQueue(socket, () => {
+      this.onProgress();
+    });
+    this.reader = new FrameReader(services.codec, {
+      onPreamble,
+      onBatch: (batch) => {
+        this.deliver(batch);
+      },
+      onGoodbye: () => {
+        this.beginClose();
+      },
+    });
+    this.over = new Promise((resolve) => {
+      this.resolveOver = resolve;
+    });
+    this.listen();
+    this.queue.push(PREAMBLE);
+    this.queue.pump();
+  }
+
+  get bufferedBytes(): number {
+    return this.state === 'over' ? 0 : this.writer.nbytes + this.queue.nbytes;
+  }
+
+  get messageBytesMax(): number {
+    return this.services.codec.messageBytesMax;
+  }
+
+  /** The peer has shown that it speaks our protocol. */
+  get isIntroduced(): boolean {
+    return this.reader.isOpen;
+  }
+
+  /** From now on these are told. */
+  attach(handlers: ConnectionHandlers): void {
+    this.handlers = handlers;
+  }
+
+  send(...messages: readonly WireMessage[]): void {
+    if (this.state !== 'open') return;
+    this.writer.add(messages);
+    if (this.writer.nbytes >= EARLY_WRITE_BYTES) this.flush();
+    else if (!this.flushing && this.writer.nbytes > 0) {
+      this.flushing = true;
+      this.services.turnEnd.add(() => {
+        this.flushing = false;
+        this.flush();
+      });
+    }
+  }
+
+  sendLater(...messages: readonly WireMessage[]): void {
+    if (this.state !== 'open') return;
+    this.writer.add(messages);
+    if (this.writer.nbytes >= EARLY_WRITE_BYTES) this.flush();
+    // Not cancelled when something urgent leaves first: there will be more, and a timer has its cost.
+    else this.companyTimer ??= this.services.clock.setTimer(COMPANY_MS, () => this.endWait());
+  }
+
+  drained(): Promise<void> {
+    if (this.bufferedBytes <= this.services.highWaterBytes) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.drainWaiters.push(resolve);
+    });
+  }
+
+  close(): Promise<void> {
+    this.beginClose();
+    return this.over;
+  }
+
+  abort(reason: Error): void {
+    this.fail(reason);
+  }
+
+  /** Ends the connection now. The first reason given is the one that is told. */
+  fail(reason: Error): void {
+    if (this.state === 'over') return;
+    this.state = 'over';
+    this.error ??= reason;
+    this.queue.clear();
+    this.socket.destroy();
+  }
+
+  private listen(): void {
+    const { socket } = this;
+    const reads = new PacedReads(socket, this.services.turn, (chunk) => {
+      this.receive(chunk);
+    });
+    socket.on('end', () => {
+      reads.finish();
+      const error = this.reader.endError();
+      if (error !== undefined) this.fail(ofPeer(this.peerAddress, error));
+    });
+    socket.on('error', (cause: NodeJS.ErrnoException) => {
+      reads.finish();
+      this.fail(brokenError(this.peerAddress, cause));
+    });
+    socket.on('close', () => {
+      this.finish();
+    });
+  }
+
+  private receive(chunk: Buffer): void {
+    if (this.state === 'over') return;
+    this.receivedCount++;
+    try {
+      this.reader.push(chunk);
+    } catch (error) {
+      this.fail(YardmasterError.is(error) ? ofPeer(this.peerAddress, error) : asError(error));
+    }
+  }
+
+  private deliver(batch: readonly WireMessage[]): void {
+    // Not when a handler aborted while the rest of its chunk was still to be read.
+    if (this.state === 'over') return;
+    try {
+      this.handlers.onMessages(batch);
+    } catch (error) {
+      this.fail(asError(error));
+    }
+  }
+
+  private flush(): void {
+    if (this.state === 'over') return;
+    for (const frame of this.writer.take()) this.queue.push(frame);
+    this.queue.pump();
+  }
+
+  private endWait(): void {
+    this.companyTimer = undefined;
+    if (!this.flushing) this.flush();
+  }
+
+  private onProgress(): void {
+    this.sentCount++;
+    if (this.drainWaiters.length === 0) return;
+    if (this.bufferedBytes <= this.services.highWaterBytes) this.releaseDrainWaiters();
+  }
+
+  /** Both sides come here, the second one when it reads the goodbye of the first. */
+  private beginClose(): void {
+    if (this.state !== 'open') return;
+    this.flush();
+    this.state = 'closing';
+    this.queue.push(GOODBYE);
+    this.queue.end();
+    this.watchClose();
+  }
+
+  /**
+   * A peer that does not read, or never answers the goodbye, cannot hold the close for ever.
+   * @param rounds - how often it was seen that all is sent, and that the peer still sends
+   */
+  private watchClose(rounds = 0): void {
+    const { clock, closeTimeoutMs } = this.services;
+    const { sentCount, receivedCount } = this;
+    this.closeTimer = clock.setTimer(closeTimeoutMs, () => {
+      const isSent = this.queue.nbytes === 0;
+      if (this.sentCount !== sentCount) this.watchClose();
+      else if (isSent && this.receivedCount !== receivedCount && rounds < CLOSE_ROUNDS_MAX) {
+        this.watchClose(rounds + 1);
+      } else this.fail(stuckError(this.peerAddress, closeTimeoutMs, this.bufferedBytes));
+    });
+  }
+
+  private finish(): void {
+    this.state = 'over';
+    this.closeTimer?.cancel();
+    this.companyTimer?.cancel();
+    this.queue.clear();
+    this.releaseDrainWaiters();
+    this.resolveOver();
+    if (this.error === undefined) this.handlers.onClose();
+    else this.handlers.onClose(this.error);
+  }
+
+  private releaseDrainWaiters(): void {
+    for (const resolve of this.drainWaiters.splice(0)) resolve();
+  }
+}

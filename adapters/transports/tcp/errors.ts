@@ -1,0 +1,142 @@
+import { YardmasterError } from '../../../core/api/index.ts';
+
+/** The same error, with the peer in its message and data. */
+export function ofPeer(peer: string, error: YardmasterError): YardmasterError {
+  return new YardmasterError(
+    error.code,
+    `connection with ${peer}: ${error.message}`,
+    { ...error.data, peer },
+    { cause: error },
+  );
+}
+
+/** An established connection broke. */
+export function brokenError(peer: string, cause: NodeJS.ErrnoException): YardmasterError {
+  const reason =
+    cause.code === 'ECONNRESET' || cause.code === 'EPIPE'
+      ? 'the peer reset it: its process ended, or it dropped the connection'
+      : cause.message;
+  return new YardmasterError(
+    'ERR_CLOSED',
+    `connection with ${peer}: ${reason}${codeText(cause.code)}`,
+    { peer, cause: cause.code },
+    { cause },
+  );
+}
+
+/** The other side let a close stand still. */
+export function stuckError(peer: string, timeoutMs: number, nbytes: number): YardmasterError {
+  return new YardmasterError(
+    'ERR_TIMEOUT',
+    `connection with ${peer}: it did not close in good order, because the peer stood still for ${timeoutMs} ms; ${nbytes} bytes are unsent`,
+    { peer, timeoutMs, nbytes },
+  );
+}
+
+/** `connect` failed before the peer was known to be one of ours. */
+export function connectError(address: string, cause: Error): YardmasterError {
+  const code = systemCode(cause);
+  const [reason, advice] = CONNECT_FAILURES.get(code) ?? [cause.message, 'check host and port'];
+  return new YardmasterError(
+    'ERR_CONNECT',
+    `cannot connect to ${address}: ${reason}${codeText(code)}; ${advice}`,
+    { address, cause: code },
+    { cause },
+  );
+}
+
+/** Nobody answered in time. */
+export function connectTimeoutError(address: string, timeoutMs: number): YardmasterError {
+  return new YardmasterError(
+    'ERR_CONNECT',
+    `cannot connect to ${address}: no answer within ${timeoutMs} ms; check that the host is up, that no firewall drops the connection and that a Yardmaster process listens there, or raise connectTimeoutMs`,
+    { address, timeoutMs },
+  );
+}
+
+export function listenError(address: string, cause: Error): YardmasterError {
+  const code = systemCode(cause);
+  const [reason, advice] = LISTEN_FAILURES.get(code) ?? [cause.message, 'check host and port'];
+  return new YardmasterError(
+    'ERR_CONNECT',
+    `cannot listen on ${address}: ${reason}${codeText(code)}; ${advice}`,
+    { address, cause: code },
+    { cause },
+  );
+}
+
+/** A connection that came in, and then nothing. */
+export function silentError(timeoutMs: number): YardmasterError {
+  return new YardmasterError(
+    'ERR_PROTOCOL',
+    `the peer connected, but did not say within ${timeoutMs} ms that it speaks the protocol of Yardmaster`,
+    { timeoutMs },
+  );
+}
+
+export function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(`thrown: ${String(thrown)}`);
+}
+
+/** With several addresses behind a name, Node reports one error that holds the others. */
+function systemCode(cause: Error): string | undefined {
+  const { code } = cause as NodeJS.ErrnoException;
+  if (code !== undefined || !(cause instanceof AggregateError)) return code;
+  return (cause.errors[0] as NodeJS.ErrnoException | undefined)?.code;
+}
+
+/** What went wrong, and what to do about it. */
+type Explanation = readonly [reason: string, advice: string];
+
+const UNKNOWN_HOST: Explanation = [
+  'the name of the host is unknown',
+  'check its spelling, or give its IP address',
+];
+const UNREACHABLE: Explanation = [
+  'the host cannot be reached',
+  'check the network and the address',
+];
+const RESET: Explanation = [
+  'it was reset at once',
+  'check that a Yardmaster process listens there',
+];
+const TOO_MANY_FILES: Explanation = [
+  'this process has too many open files',
+  'raise its limit (ulimit -n)',
+];
+
+const CONNECT_FAILURES: ReadonlyMap<string | undefined, Explanation> = new Map([
+  [
+    'ECONNREFUSED',
+    ['it was refused, so nobody listens there', 'start the process, or check the port'],
+  ],
+  ['ENOTFOUND', UNKNOWN_HOST],
+  ['EAI_AGAIN', UNKNOWN_HOST],
+  ['EHOSTUNREACH', UNREACHABLE],
+  ['ENETUNREACH', UNREACHABLE],
+  ['EADDRNOTAVAIL', UNREACHABLE],
+  [
+    'ETIMEDOUT',
+    ['the host did not answer', 'check that it is up and that no firewall is in the way'],
+  ],
+  ['ECONNRESET', RESET],
+  ['EPIPE', RESET],
+  ['EMFILE', TOO_MANY_FILES],
+  ['ENFILE', TOO_MANY_FILES],
+]);
+
+const LISTEN_FAILURES: ReadonlyMap<string | undefined, Explanation> = new Map([
+  [
+    'EADDRINUSE',
+    ['another process listens there', 'end it, take another port, or port 0 for a free one'],
+  ],
+  ['EADDRNOTAVAIL', ['this machine does not have the address', 'use one of its own, or 127.0.0.1']],
+  ['EACCES', ['the port is reserved', 'take one from 1024 on']],
+  ['ENOTFOUND', UNKNOWN_HOST],
+  ['EAI_AGAIN', UNKNOWN_HOST],
+  ['EMFILE', TOO_MANY_FILES],
+]);
+
+function codeText(code: string | undefined): string {
+  return code === undefined ? '' : ` (${code})`;
+}

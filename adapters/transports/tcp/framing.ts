@@ -1,0 +1,281 @@
+/**
+ * How messages lie on a stream of bytes. Each side sends
+ *
+ *     preamble   the line "yardmaster-tcp/1\n"
+ *     frame      4 bytes: length of the payload, big-endian
+ *                payload: a msgpack array of messages (maps with string keys)
+ *     ...
+ *     goodbye    a frame of length 0: nothing follows, the connection ends in good order
+ *
+ * A stream that ends without a goodbye was cut: its process died, or the network failed.
+ */
+import { type WireMessage, YardmasterError } from '../../../core/api/index.ts';
+import { BATCH_HEADER_BYTES, type MsgpackCodec } from '../../codecs/msgpack/index.ts';
+import { checkPreamble } from './preamble.ts';
+
+const LENGTH_BYTES = 4;
+const HEADER_BYTES = LENGTH_BYTES + BATCH_HEADER_BYTES;
+
+/** A frame with more than one message does not grow beyond this: its receiver handles it in one go. */
+const BATCH_BYTES_MAX = 64 * 1024;
+
+/** A message from this size on has a frame of its own, so that it is not copied. */
+const LARGE_MESSAGE_BYTES = 64 * 1024;
+
+/** Memory that each connection keeps for its next batch; a larger one is given away with its frame. */
+const KEPT_BYTES = 4096;
+
+/** Memory that is set aside for a frame before any of it has come. */
+const TRUSTED_BYTES = 64 * 1024 * 1024;
+
+/** Ends a stream in good order. */
+export const GOODBYE: Uint8Array = new Uint8Array(LENGTH_BYTES);
+
+/** Packs messages into frames. */
+export class FrameWriter {
+  private batch = new Uint8Array(KEPT_BYTES);
+  private batchBytes = HEADER_BYTES;
+  private batchCount = 0;
+  private frames: Uint8Array[] = [];
+  private frameBytes = 0;
+
+  constructor(private readonly codec: MsgpackCodec) {}
+
+  /** Bytes that `take` would return. */
+  get nbytes(): number {
+    return this.frameBytes + (this.batchCount === 0 ? 0 : this.batchBytes);
+  }
+
+  /**
+   * Encodes messages at once, so that later changes to them do not matter. All or none are added.
+   * @throws YardmasterError `ERR_NOT_SERIALISABLE`, or `ERR_FRAME` when one is too large
+   */
+  add(messages: readonly WireMessage[]): void {
+    const [first] = messages;
+    if (first === undefined) return;
+    if (messages.length === 1) {
+      this.append(this.codec.encodeMessage(first));
+      return;
+    }
+    const encoded = messages.map((message) => {
+      const shared = this.codec.encodeMessage(message);
+      return this.codec.keep(shared) ? shared : shared.slice();
+    });
+    for (const bytes of encoded) this.append(bytes);
+  }
+
+  /** Frames that are ready to be sent; the memory is the caller's. */
+  take(): Uint8Array[] {
+    this.endBatch();
+    const { frames } = this;
+    this.frames = [];
+    this.frameBytes = 0;
+    return frames;
+  }
+
+  private append(encoded: Uint8Array): void {
+    if (encoded.length >= LARGE_MESSAGE_BYTES) {
+      this.endBatch();
+      const header = new Uint8Array(HEADER_BYTES);
+      writeHeader(header, encoded.length, 1);
+      this.push(header);
+      this.push(this.codec.keep(encoded) ? encoded : encoded.slice());
+      return;
+    }
+    const bytesMax = Math.min(BATCH_BYTES_MAX, this.codec.frameBytesMax + LENGTH_BYTES);
+    if (this.batchBytes + encoded.length > bytesMax) this.endBatch();
+    this.reserve(this.batchBytes + encoded.length);
+    this.batch.set(encoded, this.batchBytes);
+    this.batchBytes += encoded.length;
+    this.batchCount++;
+  }
+
+  private reserve(nbytes: number): void {
+    if (nbytes <= this.batch.length) return;
+    const larger = new Uint8Array(Math.max(nbytes, 2 * this.batch.length));
+    larger.set(this.batch.subarray(0, this.batchBytes));
+    this.batch = larger;
+  }
+
+  private endBatch(): void {
+    if (this.batchCount === 0) return;
+    writeHeader(this.batch, this.batchBytes - HEADER_BYTES, this.batchCount);
+    if (this.batch.length <= KEPT_BYTES) this.push(this.batch.slice(0, this.batchBytes));
+    else {
+      this.push(this.batch.subarray(0, this.batchBytes));
+      this.batch = new Uint8Array(KEPT_BYTES);
+    }
+    this.batchBytes = HEADER_BYTES;
+    this.batchCount = 0;
+  }
+
+  private push(chunk: Uint8Array): void {
+    this.frames.push(chunk);
+    this.frameBytes += chunk.length;
+  }
+}
+
+/** What a reader finds in a stream. */
+export interface FrameSink {
+  /** The peer speaks our protocol. */
+  onPreamble(): void;
+  onBatch(batch: readonly WireMessage[]): void;
+  onGoodbye(): void;
+}
+
+/** Finds the frames in a stream of bytes that comes in chunks of any size. */
+export class FrameReader {
+  private stage: 'preamble' | 'length' | 'payload' | 'done' = 'preamble';
+  private preamble: Uint8Array = new Uint8Array(0);
+  private length = 0;
+  private lengthBytes = 0;
+  private payload = new Uint8Array(0);
+  private payloadBytes = 0;
+
+  constructor(
+    private readonly codec: MsgpackCodec,
+    private readonly sink: FrameSink,
+  ) {}
+
+  /** The peer has shown that it speaks our protocol. */
+  get isOpen(): boolean {
+    return this.stage !== 'preamble';
+  }
+
+  /**
+   * The chunk is not kept.
+   * @throws YardmasterError `ERR_PROTOCOL`, `ERR_FRAME`; then the stream is of no more use
+   */
+  push(chunk: Uint8Array): void {
+    let offset = this.stage === 'preamble' ? this.readPreamble(chunk) : 0;
+    while (offset < chunk.length) {
+      switch (this.stage) {
+        case 'length':
+          offset = this.readLength(chunk, offset);
+          break;
+        case 'payload':
+          offset = this.readPayload(chunk, offset);
+          break;
+        case 'preamble':
+          return;
+        case 'done':
+          throw new YardmasterError('ERR_PROTOCOL', 'the peer sent more after its goodbye');
+      }
+    }
+  }
+
+  /** Why a stream that ends here is not in good order; undefined when it is. */
+  endError(): YardmasterError | undefined {
+    switch (this.stage) {
+      case 'done':
+        return undefined;
+      case 'preamble':
+        return this.preamble.length === 0
+          ? new YardmasterError('ERR_CLOSED', 'the peer left without a word')
+          : new YardmasterError(
+              'ERR_PROTOCOL',
+              `the peer left after ${this.preamble.length} bytes of the preamble; it does not speak the protocol of Yardmaster, or it died`,
+            );
+      case 'length':
+        if (this.lengthBytes > 0) return truncated(this.lengthBytes, LENGTH_BYTES, 'header');
+        return new YardmasterError(
+          'ERR_CLOSED',
+          'the peer went away without a goodbye: its process ended, or the network failed',
+        );
+      case 'payload':
+        return truncated(this.payloadBytes, this.length, 'frame');
+    }
+  }
+
+  private readPreamble(chunk: Uint8Array): number {
+    const before = this.preamble.length;
+    const received = new Uint8Array(before + chunk.length);
+    received.set(this.preamble);
+    received.set(chunk, before);
+    const nbytes = checkPreamble(received);
+    if (nbytes === undefined) {
+      this.preamble = received;
+      return chunk.length;
+    }
+    this.preamble = new Uint8Array(0);
+    this.stage = 'length';
+    this.sink.onPreamble();
+    return nbytes - before;
+  }
+
+  private readLength(chunk: Uint8Array, start: number): number {
+    let offset = start;
+    while (offset < chunk.length && this.lengthBytes < LENGTH_BYTES) {
+      this.length = this.length * 256 + (chunk[offset++] ?? 0);
+      this.lengthBytes++;
+    }
+    if (this.lengthBytes < LENGTH_BYTES) return offset;
+    if (this.length > this.codec.frameBytesMax) {
+      throw new YardmasterError(
+        'ERR_FRAME',
+        `the peer announced a frame of ${this.length} bytes; the limit is ${this.codec.frameBytesMax} (frameBytesMax)`,
+        { nbytes: this.length, frameBytesMax: this.codec.frameBytesMax },
+      );
+    }
+    this.stage = this.length === 0 ? 'done' : 'payload';
+    if (this.length === 0) this.sink.onGoodbye();
+    return offset;
+  }
+
+  private readPayload(chunk: Uint8Array, offset: number): number {
+    const end = offset + this.length - this.payloadBytes;
+    if (this.payloadBytes === 0 && end <= chunk.length) {
+      this.endFrame(chunk.subarray(offset, end), false);
+      return end;
+    }
+    const part = chunk.subarray(offset, end);
+    this.reserve(this.payloadBytes + part.length);
+    this.payload.set(part, this.payloadBytes);
+    this.payloadBytes += part.length;
+    if (this.payloadBytes === this.length) {
+      const { payload } = this;
+      this.payload = new Uint8Array(0);
+      this.endFrame(payload, true);
+    }
+    return offset + part.length;
+  }
+
+  /** Grows with what has come, so that a false header costs little. */
+  private reserve(nbytes: number): void {
+    if (nbytes <= this.payload.length) return;
+    const size = Math.min(this.length, Math.max(TRUSTED_BYTES, 2 * nbytes));
+    const larger = unsafeBytes(size);
+    larger.set(this.payload.subarray(0, this.payloadBytes));
+    this.payload = larger;
+  }
+
+  private endFrame(bytes: Uint8Array, owned: boolean): void {
+    this.length = 0;
+    this.lengthBytes = 0;
+    this.payloadBytes = 0;
+    this.stage = 'length';
+    const batch = this.codec.decodeBatch(bytes, owned);
+    if (batch.length > 0) this.sink.onBatch(batch);
+  }
+}
+
+function writeHeader(target: Uint8Array, messageBytes: number, count: number): void {
+  const view = new DataView(target.buffer, target.byteOffset, HEADER_BYTES);
+  view.setUint32(0, messageBytes + BATCH_HEADER_BYTES);
+  view.setUint8(LENGTH_BYTES, 0xdd); // A msgpack array with a count of 32 bits.
+  view.setUint32(LENGTH_BYTES + 1, count);
+}
+
+/** Not zeroed, because all of it is written before it is read; not from the pool that others share. */
+function unsafeBytes(nbytes: number): Uint8Array<ArrayBuffer> {
+  const buffer = Buffer.allocUnsafeSlow(nbytes);
+  return new Uint8Array(buffer.buffer, buffer.byteOffset, nbytes);
+}
+
+function truncated(nbytes: number, expected: number, what: string): YardmasterError {
+  return new YardmasterError(
+    'ERR_FRAME',
+    `the connection ended within a ${what}: ${nbytes} of ${expected} bytes came; the process of the peer died, or the network failed`,
+    { nbytes, expected },
+  );
+}

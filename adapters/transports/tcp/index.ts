@@ -1,0 +1,304 @@
+import { connect as connectSocket, createServer, type Server, type Socket } from 'node:net';
+
+import {
+  type Clock,
+  type Connection,
+  type ConnectionHandlers,
+  defineTransport,
+  type Listener,
+  type Transport,
+  type TransportDefinition,
+  TurnBudget,
+  YardmasterError,
+} from '../../../core/api/index.ts';
+import { FRAME_BYTES_MAX, MsgpackCodec } from '../../codecs/msgpack/index.ts';
+import { formatAddress, parseAddress, reachableHost } from './address.ts';
+import { type ConnectionServices, TcpConnection } from './connection.ts';
+import { asError, connectError, connectTimeoutError, listenError, silentError } from './errors.ts';
+import { type AnswerForeignCaller, SILENCE_MS, tellApart } from './foreign-callers.ts';
+import { TurnEnd } from './turn-end.ts';
+
+export type { AnswerForeignCaller, ForeignCaller } from './foreign-callers.ts';
+
+export interface TcpOptions {
+  /** Largest frame, and so message, in bytes, in both directions. Default 1 GiB, at most 4 GiB - 1. */
+  readonly frameBytesMax?: number;
+  /** Time for a connection to be made and for the peer to introduce itself. Default 10 000. */
+  readonly connectTimeoutMs?: number;
+  /** A connection that closes is ended when the peer stands still for this long. Default 5000. */
+  readonly closeTimeoutMs?: number;
+  /** `drained()` waits while more than this is buffered, in bytes. Default 1 MiB. */
+  readonly highWaterBytes?: number;
+  /** Host of an address that names none (`tcp://:8786`). Default 127.0.0.1: nobody from outside. */
+  readonly host?: string;
+  /**
+   * Host that a listener tells its peers, where that differs from the one it listens on (in a
+   * container, say). Default: the same; for 0.0.0.0 and :: the machine's first outer address.
+   */
+  readonly contactHost?: string;
+}
+
+/** The kernel asks a silent peer whether it still lives after this time. */
+const KEEP_ALIVE_DELAY_MS = 30_000;
+
+const SOCKET_OPTIONS = {
+  allowHalfOpen: true,
+  noDelay: true,
+  keepAlive: true,
+  keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS,
+} as const;
+
+/** Messages over TCP, without encryption or authentication: for networks that are trusted. */
+export class TcpTransport implements Transport {
+  readonly scheme = 'tcp';
+  private readonly services: ConnectionServices;
+  private readonly connectTimeoutMs: number;
+  private readonly host: string;
+  private readonly contactHost: string | undefined;
+
+  /**
+   * @param clock - for time-outs only
+   * @param onForeign - takes over callers of listeners that speak Dask's protocol, or that wait for the
+   *   listener to speak first. Default: they are refused as all others.
+   */
+  constructor(
+    private readonly clock: Clock,
+    options: TcpOptions = {},
+    private readonly onForeign?: AnswerForeignCaller,
+  ) {
+    this.services = {
+      clock,
+      codec: new MsgpackCodec(options.frameBytesMax ?? FRAME_BYTES_MAX),
+      turnEnd: new TurnEnd(),
+      turn: TurnBudget.of(clock),
+      highWaterBytes: options.highWaterBytes ?? 1024 * 1024,
+      closeTimeoutMs: options.closeTimeoutMs ?? 5000,
+    };
+    this.connectTimeoutMs = options.connectTimeoutMs ?? 10_000;
+    this.host = options.host ?? '127.0.0.1';
+    this.contactHost = options.contactHost;
+  }
+
+  async listen(
+    address: string,
+    accept: (connection: Connection) => ConnectionHandlers,
+  ): Promise<Listener> {
+    const target = parseAddress(address, this.host);
+    const server = createServer(SOCKET_OPTIONS, (socket) => {
+      const peer = addressOf(socket);
+      const { clock, onForeign } = this;
+      const onOurs = (): void => {
+        this.accept(socket, peer, accept);
+      };
+      if (onForeign === undefined) onOurs();
+      else tellApart(socket, peer, clock, { onForeign, onOurs });
+    });
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', (cause) => {
+        reject(listenError(address, cause));
+      });
+      server.listen(target, resolve);
+    });
+    server.removeAllListeners('error');
+    server.on('error', (cause) => {
+      // One connection could not be accepted (too many open files, say); the next one may.
+      process.emitWarning(`${address}: a connection was not accepted: ${cause.message}`);
+    });
+    return new TcpListener(server, this.contactHost);
+  }
+
+  /** Where a worker of Dask answers, the connection is one on which its results can be fetched. */
+  async connect(
+    address: string,
+    open: (connection: Connection) => ConnectionHandlers,
+    { timeoutMs = this.connectTimeoutMs }: { readonly timeoutMs?: number } = {},
+  ): Promise<Connection> {
+    const startMs = this.clock.nowMs();
+    try {
+      return await this.connectOurs(address, open, timeoutMs);
+    } catch (error) {
+      if (!isFromDask(error)) throw error;
+      // A listener of ours takes a caller that was silent, because its process stood still, for a peer of Dask.
+      const mayBeOurs = this.clock.nowMs() - startMs >= SILENCE_MS / 2;
+      if (!mayBeOurs) return this.connectDask(address, open, { timeoutMs, refusal: error });
+    }
+    try {
+      return await this.connectOurs(address, open, timeoutMs);
+    } catch (error) {
+      if (!isFromDask(error)) throw error;
+      return this.connectDask(address, open, { timeoutMs, refusal: error });
+    }
+  }
+
+  private async connectDask(
+    address: string,
+    open: (connection: Connection) => ConnectionHandlers,
+    options: { readonly timeoutMs: number; readonly refusal: YardmasterError },
+  ): Promise<Connection> {
+    const { connectDaskPeer } = await import('../../dask/interop/dask-peer.ts');
+    return connectDaskPeer(address, open, { clock: this.clock, ...options }).catch(() => {
+      throw options.refusal;
+    });
+  }
+
+  private connectOurs(
+    address: string,
+    open: (connection: Connection) => ConnectionHandlers,
+    timeoutMs: number,
+  ): Promise<Connection> {
+    const target = parseAddress(address, this.host);
+    const socket = connectSocket({ ...target, ...SOCKET_OPTIONS });
+    return new Promise<Connection>((resolve, reject) => {
+      let connection: TcpConnection | undefined;
+      const timer = this.clock.setTimer(timeoutMs, () => {
+        giveUp(connectTimeoutError(address, timeoutMs));
+      });
+      // Also ends what was made so far. A promise keeps the first outcome, so all may call it.
+      const giveUp = (error: Error): void => {
+        timer.cancel();
+        reject(error);
+        if (connection === undefined) socket.destroy();
+        else connection.fail(error);
+      };
+      const onPreamble = (): void => {
+        timer.cancel();
+        if (connection === undefined) return;
+        try {
+          connection.attach(open(connection));
+          resolve(connection);
+        } catch (error) {
+          giveUp(asError(error));
+        }
+      };
+      const onEarlyError = (cause: Error): void => {
+        giveUp(connectError(address, cause));
+      };
+      socket.once('error', onEarlyError);
+      socket.once('connect', () => {
+        socket.off('error', onEarlyError);
+        const handlers = beforeOpen((error) => {
+          giveUp(beforeOpenError(address, error));
+        });
+        connection = new TcpConnection(socket, address, this.services, handlers, onPreamble);
+      });
+    });
+  }
+
+  private accept(
+    socket: Socket,
+    peer: string,
+    accept: (connection: Connection) => ConnectionHandlers,
+  ): void {
+    const { connectTimeoutMs } = this;
+    const timer = this.clock.setTimer(connectTimeoutMs, () => {
+      if (!connection.isIntroduced) connection.fail(silentError(connectTimeoutMs));
+    });
+    const connection = new TcpConnection(socket, peer, this.services, NOBODY, () => {
+      timer.cancel();
+    });
+    socket.once('close', () => {
+      timer.cancel();
+    });
+    try {
+      connection.attach(accept(connection));
+    } catch (error) {
+      connection.fail(asError(error));
+      throw error;
+    }
+  }
+}
+
+/** Nobody is told: the owner of the connection threw when it was given to it. */
+const NOBODY: ConnectionHandlers = {
+  onMessages: () => undefined,
+  onClose: () => undefined,
+};
+
+function isFromDask(error: unknown): error is YardmasterError {
+  return YardmasterError.is(error, 'ERR_PROTOCOL') && error.data['seems'] === 'Dask';
+}
+
+function addressOf({ remoteAddress = '?', remotePort = 0 }: Socket): string {
+  return formatAddress({ host: remoteAddress, port: remotePort });
+}
+
+/** What `connect` says when the connection ended before the peer introduced itself. */
+function beforeOpenError(address: string, error: Error | undefined): Error {
+  if (YardmasterError.is(error, 'ERR_PROTOCOL') || YardmasterError.is(error, 'ERR_CONNECT')) {
+    return error;
+  }
+  const cause = error?.cause instanceof Error ? error.cause : error;
+  return connectError(address, cause ?? new Error('the peer closed it at once'));
+}
+
+/** Until the peer is known to speak our protocol. */
+function beforeOpen(onClose: (error?: Error) => void): ConnectionHandlers {
+  return { onMessages: () => undefined, onClose };
+}
+
+class TcpListener implements Listener {
+  readonly address: string;
+
+  constructor(
+    private readonly server: Server,
+    contactHost: string | undefined,
+  ) {
+    const bound = server.address();
+    if (bound === null || typeof bound === 'string') throw new Error('the server has no port');
+    this.address = formatAddress({
+      host: contactHost ?? reachableHost(bound.address),
+      port: bound.port,
+    });
+  }
+
+  /** The port is free when it returns. Does not wait for the connections, which stay. */
+  close(): Promise<void> {
+    this.server.close();
+    return Promise.resolve();
+  }
+}
+
+/** The definition that a config file names: `transport: { use: tcp }`. */
+export const tcp: TransportDefinition<TcpOptions> = defineTransport<TcpOptions>({
+  name: 'tcp',
+  optionsSchema: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      frameBytesMax: {
+        type: 'integer',
+        minimum: 1024,
+        maximum: 2 ** 32 - 1,
+        description: 'Largest frame in bytes, both directions. Default 1 GiB.',
+      },
+      connectTimeoutMs: {
+        type: 'number',
+        exclusiveMinimum: 0,
+        description: 'Time to connect and for the peer to introduce itself. Default 10 s.',
+      },
+      closeTimeoutMs: {
+        type: 'number',
+        exclusiveMinimum: 0,
+        description: 'A closing connection ends when its peer stands still this long. Default 5 s.',
+      },
+      highWaterBytes: {
+        type: 'integer',
+        minimum: 0,
+        description: 'Bulk senders wait while more than this is buffered. Default 1 MiB.',
+      },
+      host: {
+        type: 'string',
+        minLength: 1,
+        description: 'Host of addresses that name none. Default 127.0.0.1.',
+      },
+      contactHost: {
+        type: 'string',
+        minLength: 1,
+        description: 'Host that listeners tell their peers. Default: the one they listen on.',
+      },
+    },
+  },
+  create: ({ clock }, options) => new TcpTransport(clock, options),
+});
+
+export default tcp;

@@ -1,0 +1,67 @@
+import type { Socket } from 'node:net';
+
+import type { TurnBudget } from '../../../core/api/index.ts';
+
+/** A socket of which this much waits to be handled is not read: what one read brings at most. */
+const HELD_BYTES_MAX = 64 * 1024;
+
+/**
+ * What a socket brings, handed on in order, and within the budget of the turn: what comes when that is spent
+ * is held for a later one, and a peer that goes on sending comes to feel it.
+ */
+export class PacedReads {
+  private held: Buffer[] = [];
+  private heldBytes = 0;
+  private isFull = false;
+  private isStopped = false;
+
+  /** @param onChunk - handles what was read; must not throw */
+  constructor(
+    private readonly socket: Socket,
+    private readonly turn: TurnBudget,
+    private readonly onChunk: (chunk: Buffer) => void,
+  ) {
+    socket.on('data', (chunk: Buffer) => {
+      if (this.held.length === 0 && turn.admits()) onChunk(chunk);
+      else this.hold(chunk);
+    });
+  }
+
+  /** The owner can take no more for now. What has come is still handed on. */
+  pause(): void {
+    this.isStopped = true;
+    this.socket.pause();
+  }
+
+  resume(): void {
+    this.isStopped = false;
+    if (!this.isFull) this.socket.resume();
+  }
+
+  /** Hands on what is held: the connection ends, and nothing follows. */
+  finish(): void {
+    const { held } = this;
+    this.held = [];
+    this.heldBytes = 0;
+    for (const chunk of held) this.onChunk(chunk);
+  }
+
+  private hold(chunk: Buffer): void {
+    this.heldBytes += chunk.length;
+    if (this.held.push(chunk) === 1) {
+      this.turn.later(() => {
+        this.goOn();
+      });
+    }
+    if (this.heldBytes < HELD_BYTES_MAX || this.isFull) return;
+    this.isFull = true;
+    this.socket.pause();
+  }
+
+  private goOn(): void {
+    this.finish();
+    if (!this.isFull) return;
+    this.isFull = false;
+    if (!this.isStopped) this.socket.resume();
+  }
+}

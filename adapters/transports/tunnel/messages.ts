@@ -1,0 +1,19 @@
+import type { ErrorPayload } from '../../../core/api/index.ts';
+
+/** From the thread that wants a connection. */
+export type IntoTunnel =
+  /** Encoded, each in memory of its own. */
+  | { readonly op: 'send'; readonly messages: readonly Uint8Array[] }
+  | { readonly op: 'close' }
+  | { readonly op: 'abort'; readonly reason: string };
+
+/** From the thread that has the connection. */
+export type OutOfTunnel =
+  | { readonly op: 'opened'; readonly peerAddress: string }
+  /** There is none: nothing follows. */
+  | { readonly op: 'failed'; readonly error: ErrorPayload }
+  /** So much of what was sent has left, or nearly. */
+  | { readonly op: 'taken'; readonly nbytes: number }
+  | { readonly op: 'messages'; readonly messages: readonly Uint8Array[] }
+  /** It is over: nothing follows. */
+  | { readonly op: 'closed'; readonly error?: ErrorPayload };

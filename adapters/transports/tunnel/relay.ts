@@ -1,0 +1,96 @@
+import type { MessagePort } from 'node:worker_threads';
+import {
+  inBackground,
+  type Connection,
+  toErrorPayload,
+  type Transport,
+  type WireMessage,
+  YardmasterError,
+} from '../../../core/api/index.ts';
+import { MsgpackCodec } from '../../codecs/msgpack/index.ts';
+import type { IntoTunnel, OutOfTunnel } from './messages.ts';
+import { buffersOf, type TunnelRequest } from './tunnel-transport.ts';
+
+/**
+ * Makes a connection for another thread, and passes on what comes and goes. When the thread ends, so
+ * does the connection. Never throws: a connection that cannot be made is told through the port.
+ *
+ * @param transports - of the worker
+ */
+export function relayConnection(
+  { address, timeoutMs, port }: TunnelRequest,
+  transports: readonly Transport[],
+): void {
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//.exec(address)?.[1];
+  const transport = transports.find((candidate) => candidate.scheme === scheme);
+  const connecting =
+    transport === undefined
+      ? Promise.reject(noTransport(address, transports))
+      : transport.connect(address, (connection) => new Relay(connection, port), { timeoutMs });
+  connecting.catch((error: unknown) => {
+    port.postMessage({ op: 'failed', error: toErrorPayload(error) } satisfies OutOfTunnel);
+    port.close();
+  });
+}
+
+class Relay {
+  private readonly codec = new MsgpackCodec();
+  private isOver = false;
+
+  constructor(
+    private readonly connection: Connection,
+    private readonly port: MessagePort,
+  ) {
+    port.on('message', (message: IntoTunnel) => this.pass(message));
+    port.on('close', () => this.onPortClosed());
+    this.post({ op: 'opened', peerAddress: connection.peerAddress });
+  }
+
+  onMessages(batch: readonly WireMessage[]): void {
+    const messages = batch.map((message) => this.codec.encode(message));
+    this.post({ op: 'messages', messages }, buffersOf(messages));
+  }
+
+  onClose(error?: Error): void {
+    this.isOver = true;
+    this.post({ op: 'closed', ...(error === undefined ? {} : { error: toErrorPayload(error) }) });
+    this.port.close();
+  }
+
+  private pass(message: IntoTunnel): void {
+    const { connection } = this;
+    if (this.isOver) return;
+    if (message.op === 'send') this.send(message.messages);
+    else if (message.op === 'close') {
+      inBackground(connection.close(), (error) => connection.abort(error));
+    } else connection.abort(new YardmasterError('ERR_CLOSED', message.reason));
+  }
+
+  private send(encoded: readonly Uint8Array[]): void {
+    const { connection, codec } = this;
+    const nbytes = encoded.reduce((sum, bytes) => sum + bytes.byteLength, 0);
+    connection.send(...encoded.map((bytes) => codec.decode(bytes, true) as WireMessage));
+    const drained = connection.drained().then(() => {
+      if (!this.isOver) this.post({ op: 'taken', nbytes });
+    });
+    inBackground(drained, (error) => connection.abort(error));
+  }
+
+  private onPortClosed(): void {
+    if (this.isOver) return;
+    this.connection.abort(new YardmasterError('ERR_CLOSED', 'the thread of the task ended'));
+  }
+
+  private post(message: OutOfTunnel, moved: ArrayBuffer[] = []): void {
+    this.port.postMessage(message, moved);
+  }
+}
+
+function noTransport(address: string, transports: readonly Transport[]): YardmasterError {
+  const known = transports.map(({ scheme }) => `${scheme}://`).join(', ');
+  return new YardmasterError(
+    'ERR_CONNECT',
+    `this worker has no transport for ${address}; it has ${known}`,
+    { address },
+  );
+}

@@ -1,0 +1,92 @@
+import type { Clock } from './clock.ts';
+import { YardmasterError } from '../errors.ts';
+
+/** What a worker or a client does when the connection to its scheduler is gone. */
+export type OnSchedulerLost =
+  /** It says so and closes. */
+  | 'close'
+  /** It tries to come back, for as long as it is given. */
+  | 'reconnect';
+
+/** How long to try to come back, and how often. */
+export interface ReconnectRules {
+  /** Milliseconds after which it gives up; Infinity: never. */
+  readonly timeoutMs: number;
+  /** Milliseconds before the first attempt; twice as many before each further one. */
+  readonly firstDelayMs?: number;
+  /** Milliseconds; it never waits longer between two attempts. */
+  readonly longestDelayMs?: number;
+}
+
+/** Of a worker or client that was given no time. */
+export const RECONNECT_TIMEOUT_MS = 60_000;
+const FIRST_DELAY_MS = 100;
+const LONGEST_DELAY_MS = 5000;
+
+/** What came of coming back. */
+export interface CameBack<T> {
+  readonly value: T;
+  /** At least 1. */
+  readonly attempts: number;
+  /** Milliseconds that it took. */
+  readonly afterMs: number;
+}
+
+/**
+ * Tries until it succeeds, less and less often. A peer of another version ends it at once: that does
+ * not change by itself.
+ *
+ * @throws YardmasterError `ERR_TIMEOUT` when the time is over, `ERR_CLOSED` when the signal is
+ *   aborted; both with what the last attempt threw as their cause. What it threw, when that is
+ *   `ERR_PROTOCOL`
+ */
+export async function comeBack<T>(
+  clock: Clock,
+  rules: ReconnectRules,
+  signal: AbortSignal,
+  attempt: () => Promise<T>,
+): Promise<CameBack<T>> {
+  const { timeoutMs, firstDelayMs = FIRST_DELAY_MS, longestDelayMs = LONGEST_DELAY_MS } = rules;
+  const startMs = clock.nowMs();
+  let delayMs = firstDelayMs;
+  let thrown: unknown;
+  for (let attempts = 1; ; attempts++) {
+    const leftMs = startMs + timeoutMs - clock.nowMs();
+    if (leftMs <= 0) throw tooLate(timeoutMs, attempts - 1, thrown);
+    await pause(clock, Math.min(delayMs, leftMs), signal);
+    if (signal.aborted) break;
+    delayMs = Math.min(longestDelayMs, 2 * delayMs);
+    try {
+      const value = await attempt();
+      return { value, attempts, afterMs: clock.nowMs() - startMs };
+    } catch (error) {
+      if ((error as { readonly code?: unknown } | undefined)?.code === 'ERR_PROTOCOL') throw error;
+      thrown = error;
+    }
+  }
+  throw new YardmasterError('ERR_CLOSED', 'it was closed meanwhile', {}, { cause: thrown });
+}
+
+/** Ends early, too, when the signal is aborted. */
+function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      timer.cancel();
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = clock.setTimer(delayMs, end);
+    signal.addEventListener('abort', end);
+    if (signal.aborted) end();
+  });
+}
+
+function tooLate(timeoutMs: number, attempts: number, cause: unknown): YardmasterError {
+  const last = cause instanceof Error ? cause.message : String(cause);
+  return new YardmasterError(
+    'ERR_TIMEOUT',
+    `it was not back within ${timeoutMs / 1000} s (${attempts} attempts; the last: ${last})`,
+    { timeoutMs, attempts },
+    { cause },
+  );
+}

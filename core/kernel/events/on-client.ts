@@ -1,0 +1,194 @@
+/** Clients come, go and wish. Source: Dask's `client_desires_keys` and others. */
+import type {
+  CancelKeys,
+  ClientDesiresKeys,
+  ClientReleasesKeys,
+  HeartbeatClient,
+  RegisterClient,
+  RemoveClient,
+  ReportKey,
+  Retry,
+} from '../../messages/stimulus.ts';
+import { ClientState } from '../../state/client.ts';
+import { addWish } from '../../state/relations.ts';
+import type { TaskState } from '../../state/task.ts';
+import { SteadySet } from '../../util/steady-map.ts';
+import { reportState } from '../transitions/client-reports.ts';
+import { dropIntakes } from '../graph/graph-intake.ts';
+import { isAllButForgotten } from '../transitions/deferred-releases.ts';
+import { dropFireAndForget, releaseWishes } from '../transitions/task-effects.ts';
+import type { KernelScope } from '../scope.ts';
+import { settle, settleLeftovers } from '../transitions/transition-loop.ts';
+
+export function onRegisterClient(scope: KernelScope, stimulus: RegisterClient): void {
+  if (scope.cluster.clients.has(stimulus.client)) return;
+  // Much that it wishes for passes; services, of which there may be thousands, wish for little.
+  const wantsWhat = new SteadySet<TaskState>();
+  const client = new ClientState(stimulus.client, scope.nowMs, stimulus.versions, false, wantsWhat);
+  scope.cluster.clients.set(client.key, client);
+  for (const hook of scope.ports.hooks.clientAdded) hook(client, scope.stimulusId);
+}
+
+export function onRemoveClient(scope: KernelScope, stimulus: RemoveClient): void {
+  const { cluster } = scope;
+  const client = cluster.clients.get(stimulus.client);
+  if (client === undefined) return;
+  dropIntakes(scope, client);
+  releaseWishes(scope, client, [...client.wantsWhat]);
+  settle(scope);
+  cluster.clients.delete(client.key);
+  for (const hook of scope.ports.hooks.clientRemoved) hook(client, scope.stimulusId);
+}
+
+export function onHeartbeatClient(scope: KernelScope, stimulus: HeartbeatClient): void {
+  const client = scope.cluster.clients.get(stimulus.client);
+  if (client !== undefined) client.lastSeenMs = scope.nowMs;
+}
+
+/**
+ * A wish keeps a result alive; it does not start a computation (`update-graph` does). Unknown keys are
+ * cancelled at once: the client must not wait for them.
+ */
+export function onClientDesiresKeys(scope: KernelScope, stimulus: ClientDesiresKeys): void {
+  const client = clientOnDemand(scope, stimulus.client);
+  const unknown: string[] = [];
+  for (const key of stimulus.keys) {
+    const task = scope.cluster.tasks.get(key);
+    if (task === undefined || isAllButForgotten(task)) {
+      unknown.push(key);
+      continue;
+    }
+    wish(scope, client, task);
+    if (task.state === 'memory' || task.state === 'erred') dropFireAndForget(scope, task);
+  }
+  if (unknown.length === 0) return;
+  scope.outbox.toClient(client, {
+    op: 'cancelled-keys',
+    keys: unknown,
+    reason: 'the scheduler does not know them',
+  });
+}
+
+function wish(scope: KernelScope, client: ClientState, task: TaskState): void {
+  addWish(client, task);
+  reportState(scope, task, client);
+}
+
+export function onClientReleasesKeys(scope: KernelScope, stimulus: ClientReleasesKeys): void {
+  const client = scope.cluster.clients.get(stimulus.client);
+  if (client !== undefined) releaseWishes(scope, client, knownTasks(scope, stimulus.keys));
+}
+
+/**
+ * What only this client wants, and what depends on it, is given up; with `force` also what others
+ * want. Running code is not interrupted here: the worker is told that nobody needs the result.
+ */
+export function onCancelKeys(scope: KernelScope, stimulus: CancelKeys): void {
+  const { cluster } = scope;
+  const client = cluster.clients.get(stimulus.client);
+  if (client === undefined) return;
+  scope.killTimeoutMs = stimulus.killTimeoutMs;
+  const cancelled = new Set<TaskState>();
+  for (const task of knownTasks(scope, stimulus.keys)) {
+    collectCancelled(task, client, stimulus.force, cancelled);
+  }
+  const { reason = 'cancelled', message } = stimulus;
+  const why = { reason, ...(message === undefined ? {} : { message }) };
+  if (stimulus.force) for (const intake of scope.intakes) intake.cancel(cancelled, why);
+  const affected = stimulus.force ? [...cluster.clients.values()] : [client];
+  for (const other of affected) {
+    const wanted = [...cancelled].filter((task) => other.wantsWhat.has(task));
+    if (wanted.length === 0) continue;
+    const keys = wanted.map((task) => task.key);
+    scope.outbox.toClient(other, { op: 'cancelled-keys', keys, ...why });
+    releaseWishes(scope, other, wanted);
+  }
+}
+
+/**
+ * Dependents first. The wish of the caller alone ends where others want the task as well, and an
+ * intermediate result that nobody asked for is not in the way of those who asked for what follows.
+ */
+function collectCancelled(
+  start: TaskState,
+  client: ClientState,
+  force: boolean,
+  cancelled: Set<TaskState>,
+): void {
+  const stack = [start];
+  const order: TaskState[] = [];
+  const seen = new Set<TaskState>();
+  for (let task = stack.pop(); task !== undefined; task = stack.pop()) {
+    if (seen.has(task)) continue;
+    seen.add(task);
+    order.push(task);
+    const isOnlyOurs = task.whoWants.size === 1 && task.whoWants.has(client);
+    if (!force && !isOnlyOurs) continue;
+    for (const dependent of task.dependents) stack.push(dependent);
+  }
+  for (const task of order.reverse()) cancelled.add(task);
+}
+
+/** Failed tasks without a failed dependency start again, and what failed with them follows. */
+export function onRetry(scope: KernelScope, stimulus: Retry): void {
+  const stack = [...knownTasks(scope, stimulus.keys)];
+  const seen = new Set<TaskState>(stack);
+  const roots: TaskState[] = [];
+  for (let task = stack.pop(); task !== undefined; task = stack.pop()) {
+    const erred = task.dependencies.filter((dependency) => dependency.state === 'erred');
+    if (erred.length === 0 && task.state === 'erred') roots.push(task);
+    for (const dependency of erred) {
+      if (seen.has(dependency)) continue;
+      seen.add(dependency);
+      stack.push(dependency);
+    }
+  }
+  for (const task of roots) scope.recommend(task, 'waiting');
+}
+
+export function onReportKey(scope: KernelScope, stimulus: ReportKey): void {
+  const { client: name, key } = stimulus;
+  const client = scope.cluster.clients.get(name);
+  if (client === undefined) return;
+  const task = scope.cluster.tasks.get(key);
+  if (task !== undefined && !isAllButForgotten(task)) {
+    reportState(scope, task, client);
+    return;
+  }
+  const reason = 'the scheduler does not know it';
+  scope.outbox.toClient(client, { op: 'cancelled-keys', keys: [key], reason });
+}
+
+/** Everybody gives everything up; what is left without anybody who wants it is forgotten. */
+export function onRestart(scope: KernelScope): void {
+  const { cluster } = scope;
+  // Nothing may be left for later: what comes next is a new beginning.
+  scope.sliceEnd = Infinity;
+  dropIntakes(scope);
+  for (const client of cluster.clients.values()) {
+    releaseWishes(scope, client, [...client.wantsWhat]);
+  }
+  settle(scope);
+  settleLeftovers(scope);
+  cluster.prefixes.clear();
+  cluster.erredTasks.length = 0;
+  for (const client of cluster.clients.values()) scope.outbox.toClient(client, { op: 'restart' });
+  for (const hook of scope.ports.hooks.restarted) hook(scope.stimulusId);
+}
+
+/** Services such as published data sets wish under a name of their own, which exists on demand. */
+export function clientOnDemand(scope: KernelScope, key: string): ClientState {
+  const { clients } = scope.cluster;
+  let client = clients.get(key);
+  if (client === undefined) {
+    client = new ClientState(key, scope.nowMs);
+    clients.set(key, client);
+  }
+  return client;
+}
+
+function knownTasks({ cluster }: KernelScope, keys: readonly string[]): TaskState[] {
+  return keys
+    .map((key) => cluster.tasks.get(key))
+    .filter((task): task is TaskState => task !== undefined);
+}

@@ -1,0 +1,310 @@
+/** Workers come, change and go. Source: Dask's `add_worker`, `remove_worker`. */
+import type { WorkerLoss } from '../../api/hooks.ts';
+import type {
+  HeartbeatWorker,
+  RegisterWorker,
+  RemoveWorker,
+  SchedulerStalled,
+  SetWorkerStatus,
+  WorkerStatusChange,
+  WorkersLost,
+} from '../../messages/stimulus.ts';
+import { dropTranslations, learnExecTime, removeReplica } from '../../state/relations.ts';
+import { byPriority, type TaskState } from '../../state/task.ts';
+import { WorkerState, type WorkerStatus } from '../../state/worker.ts';
+import { heartbeatIntervalMs } from '../../util/heartbeat.ts';
+import { describeRestrictions, unsatisfied } from '../placement/describe-restrictions.ts';
+import { schedulerFailure } from '../errors.ts';
+import { checkIdleSaturated } from '../placement/occupancy.ts';
+import { takeBack } from './on-return.ts';
+import { slotLimitOf } from '../placement/placement.ts';
+import { isLoose, validWorkers } from '../placement/restrictions.ts';
+import type { KernelScope } from '../scope.ts';
+import { settle, transition } from '../transitions/transition-loop.ts';
+
+/** Silence of this many heartbeats is forgiven, however short the configured time to live is. */
+const HEARTBEATS_FORGIVEN = 10;
+
+/** The host refuses addresses and names that are taken before it comes to this. O(workers). */
+export function onRegisterWorker(scope: KernelScope, stimulus: RegisterWorker): void {
+  const { cluster, ports } = scope;
+  const { identity, status, metrics } = stimulus;
+  if (cluster.workers.has(identity.address) || cluster.aliases.has(identity.name)) return;
+  const worker = new WorkerState(identity, cluster.nextSequence(), cluster.costs, scope.nowMs);
+  worker.status = status;
+  worker.slotLimit = slotLimitOf(scope, worker);
+  cluster.addWorker(worker);
+  if (metrics !== undefined) takeMetrics(scope, worker, metrics);
+  if (status === 'running') cluster.running.add(worker);
+  checkIdleSaturated(scope, worker);
+  for (const hook of ports.hooks.workerAdded) hook(worker, scope.stimulusId);
+  if (stimulus.held !== undefined) takeBack(scope, worker, stimulus.held);
+  if (status === 'running') recommendUnrunnable(scope, worker);
+}
+
+/** O(running tasks of the worker). */
+export function onHeartbeat(scope: KernelScope, stimulus: HeartbeatWorker): void {
+  const { cluster } = scope;
+  const worker = cluster.workers.get(stimulus.worker);
+  if (worker === undefined) return;
+  takeMetrics(scope, worker, stimulus.metrics);
+  worker.timeDelayMs = scope.nowMs - stimulus.workerNowMs;
+  let offersMore = false;
+  for (const [resource, amount] of Object.entries(stimulus.resources ?? {})) {
+    if (amount > (worker.resources.get(resource) ?? 0)) offersMore = true;
+    cluster.setResource(worker, resource, amount);
+  }
+  if (offersMore && worker.status === 'running') recommendUnrunnable(scope, worker);
+  const executing = new Map<TaskState, number>();
+  for (const [key, seconds] of stimulus.executing) {
+    const task = cluster.tasks.get(key);
+    if (task === undefined || !worker.processing.has(task)) continue;
+    executing.set(task, seconds);
+    learnExecTime(cluster, task.prefix, seconds);
+  }
+  worker.executing = executing;
+}
+
+/** A worker that stops running keeps its tasks, and gets no more. */
+export function onStatusChange(scope: KernelScope, stimulus: WorkerStatusChange): void {
+  const worker = scope.cluster.workers.get(stimulus.worker);
+  if (worker === undefined || worker.status === stimulus.status) return;
+  setWorkerStatus(scope, worker, stimulus.status);
+}
+
+/** The scheduler decides; the worker is told, and says the same when it has followed. */
+export function onSetWorkerStatus(scope: KernelScope, stimulus: SetWorkerStatus): void {
+  const worker = scope.cluster.workers.get(stimulus.worker);
+  if (worker === undefined || worker.status === stimulus.status) return;
+  const { status, stimulusId } = stimulus;
+  scope.outbox.toWorker(worker, { op: 'worker-status-change', status, stimulusId });
+  setWorkerStatus(scope, worker, status);
+}
+
+function setWorkerStatus(scope: KernelScope, worker: WorkerState, status: WorkerStatus): void {
+  const { cluster, ports } = scope;
+  const before = worker.status;
+  worker.status = status;
+  scope.outbox.event(worker.address, { action: 'worker-status-change', before, after: status });
+  if (status === 'running') cluster.running.add(worker);
+  else cluster.running.delete(worker);
+  checkIdleSaturated(scope, worker);
+  for (const hook of ports.hooks.workerStatusChanged) hook(worker, scope.stimulusId);
+  if (status === 'running') recommendUnrunnable(scope, worker);
+}
+
+/** A worker leaves. */
+export function onRemoveWorker(scope: KernelScope, stimulus: RemoveWorker): void {
+  const worker = scope.cluster.workers.get(stimulus.worker);
+  if (worker !== undefined) removeWorkers(scope, [worker], stimulus);
+}
+
+/** Workers leave together, and nothing can be told to them. */
+export function onWorkersLost(scope: KernelScope, stimulus: WorkersLost): void {
+  const addresses = new Set(stimulus.workers);
+  const lost = [...addresses].flatMap((address) => scope.cluster.workers.get(address) ?? []);
+  if (lost.length > 0) removeWorkers(scope, lost, { expected: false, close: false });
+}
+
+/** What becomes of a worker that leaves, and of its tasks. */
+type Departure = Pick<RemoveWorker, 'expected' | 'close' | 'restart'>;
+
+/**
+ * Workers leave together. What they were processing is placed anew, on none of them; what only they held
+ * is computed again where that is possible. O(tasks processing and held there + workers²).
+ */
+function removeWorkers(
+  scope: KernelScope,
+  leaving: readonly WorkerState[],
+  departure: Departure,
+): void {
+  const { cluster, outbox, stimulusId } = scope;
+  for (const worker of leaving) {
+    if (departure.close) {
+      const restart = departure.restart === true ? { restart: true } : undefined;
+      const reason = 'scheduler-remove-worker';
+      outbox.toWorker(worker, { op: 'close', reason, ...restart, stimulusId });
+    }
+    worker.status = 'closed';
+    cluster.openSlots.delete(worker);
+    cluster.removeWorker(worker);
+  }
+  const { expected } = departure;
+  const losses = leaving.map((worker): WorkerLoss => {
+    const processing = releaseProcessing(scope, worker, expected);
+    return { expected, processing, ...releaseReplicas(scope, worker) };
+  });
+  for (const worker of leaving) dropTranslations(cluster, worker);
+  settle(scope);
+  leaving.forEach((worker, index) => tellRemoved(scope, worker, losses[index] as WorkerLoss));
+}
+
+function tellRemoved(scope: KernelScope, worker: WorkerState, loss: WorkerLoss): void {
+  const { outbox, stimulusId } = scope;
+  const { address } = worker;
+  outbox.event(address, { action: 'remove-worker', stimulusId, ...loss });
+  outbox.event('all', { action: 'remove-worker', worker: address, stimulusId, ...loss });
+  for (const hook of scope.ports.hooks.workerRemoved) hook(worker, stimulusId, loss);
+  for (const other of scope.cluster.workersByRank) {
+    outbox.toWorker(other, { op: 'remove-worker', worker: address, stimulusId });
+  }
+}
+
+/**
+ * Time in which the scheduler could not hear is neither silence of workers nor time for which tasks have
+ * waited. O(workers + tasks that wait for a worker).
+ */
+export function onSchedulerStalled(scope: KernelScope, { stalledMs }: SchedulerStalled): void {
+  const { cluster, nowMs } = scope;
+  for (const worker of cluster.workersByRank) {
+    worker.deafMs = Math.min(worker.deafMs + stalledMs, nowMs - worker.lastSeenMs);
+  }
+  const discount = (sinceMs: number): number => Math.min(sinceMs + stalledMs, nowMs);
+  for (const [task, sinceMs] of cluster.unrunnable) cluster.unrunnable.set(task, discount(sinceMs));
+  const { noWorkersSinceMs } = cluster;
+  if (noWorkersSinceMs !== undefined) cluster.noWorkersSinceMs = discount(noWorkersSinceMs);
+}
+
+/** Removes all workers that have been silent for too long, together: none gets a task of another. O(workers). */
+export function onCheckWorkerTtl(scope: KernelScope): void {
+  const { cluster, options, outbox, nowMs } = scope;
+  const forgivenMs = HEARTBEATS_FORGIVEN * heartbeatIntervalMs(cluster.workers.size);
+  const ttlMs = Math.max(options.workerTtlMs, forgivenMs);
+  const silent: WorkerState[] = [];
+  for (const worker of cluster.workersByRank) {
+    const { address, lastSeenMs, deafMs } = worker;
+    const silentMs = nowMs - lastSeenMs - deafMs;
+    if (silentMs <= ttlMs) continue;
+    silent.push(worker);
+    outbox.event('scheduler', { action: 'worker-ttl-timed-out', worker: address, silentMs });
+  }
+  if (silent.length === 0) return;
+  removeWorkers(scope, silent, { expected: false, close: true, restart: true });
+}
+
+/** Fails tasks for which there has been no suitable worker for too long. O(tasks that wait so). */
+export function onCheckNoWorkersTimeout(scope: KernelScope): void {
+  const { cluster, options } = scope;
+  const { noWorkersTimeoutMs } = options;
+  const noWorkersSinceMs = refreshNoWorkersClock(scope);
+  for (const [task, sinceMs] of cluster.unrunnable) {
+    if (scope.nowMs - sinceMs < noWorkersTimeoutMs) continue;
+    failWithoutWorker(scope, task, noWorkersSinceMs !== undefined);
+  }
+  if (noWorkersSinceMs === undefined) return;
+  if (scope.nowMs - noWorkersSinceMs < noWorkersTimeoutMs) return;
+  for (const task of cluster.queued.sorted()) failWithoutWorker(scope, task, true);
+}
+
+/** Since when tasks have been waiting without any running worker. */
+export function refreshNoWorkersClock({ cluster, nowMs }: KernelScope): number | undefined {
+  const hasWork = cluster.queued.size > 0 || cluster.unrunnable.size > 0;
+  if (cluster.running.size > 0 || !hasWork) cluster.noWorkersSinceMs = undefined;
+  else cluster.noWorkersSinceMs ??= nowMs;
+  return cluster.noWorkersSinceMs;
+}
+
+function takeMetrics(
+  scope: KernelScope,
+  worker: WorkerState,
+  metrics: HeartbeatWorker['metrics'],
+): void {
+  const { costs, workers } = scope.cluster;
+  worker.lastSeenMs = scope.nowMs;
+  worker.deafMs = 0;
+  worker.metrics = metrics;
+  scope.hasNewMetrics = true;
+  worker.measuredNbytes = worker.nbytes;
+  const unmanaged = metrics.memoryBytes - worker.nbytes + metrics.spilledMemoryBytes;
+  const { recentToOldMs } = scope.options;
+  worker.unmanagedHistory.add(scope.nowMs, Math.max(0, unmanaged), recentToOldMs);
+  if (metrics.bandwidth !== undefined && metrics.bandwidth > 0) {
+    const share = 1 / workers.size;
+    costs.bandwidth = costs.bandwidth * (1 - share) + metrics.bandwidth * share;
+  }
+}
+
+/** Tasks that waited for a worker like this one, the best last, so that it is taken first. */
+function recommendUnrunnable(scope: KernelScope, worker: WorkerState): void {
+  const { cluster } = scope;
+  const fitting = [...cluster.unrunnable.keys()].filter((task) => {
+    const valid = validWorkers(cluster, task);
+    if (valid === undefined || valid.has(worker)) return true;
+    return valid.size === 0 && isLoose(cluster, task);
+  });
+  for (const task of fitting.sort((a, b) => byPriority(b, a))) {
+    scope.recommend(task, 'processing');
+  }
+}
+
+function releaseProcessing(scope: KernelScope, worker: WorkerState, expected: boolean): string[] {
+  const keys: string[] = [];
+  for (const task of [...worker.processing]) {
+    keys.push(task.key);
+    if (expected) {
+      scope.recommend(task, 'released');
+      continue;
+    }
+    task.suspicious++;
+    task.prefix.suspicious++;
+    if (scope.options.avoidUsedWorkers) {
+      task.usedWorkers = new Set([...(task.usedWorkers ?? []), worker.name, worker.address]);
+    }
+    if (task.suspicious <= scope.options.allowedFailures) scope.recommend(task, 'released');
+    else failKilled(scope, task, worker);
+  }
+  return keys;
+}
+
+function releaseReplicas(
+  scope: KernelScope,
+  worker: WorkerState,
+): { readonly recomputed: string[]; readonly lost: string[] } {
+  const recomputed: string[] = [];
+  const lost: string[] = [];
+  for (const task of [...worker.hasWhat]) {
+    removeReplica(scope.cluster, task, worker);
+    if (worker.actors.delete(task)) {
+      scope.recommend(task, 'erred');
+      lost.push(task.key);
+    } else if (task.whoHas.size > 0) {
+      continue;
+    } else if (task.runSpec === undefined) {
+      scope.recommend(task, 'forgotten');
+      lost.push(task.key);
+    } else {
+      scope.recommend(task, 'released');
+      recomputed.push(task.key);
+    }
+  }
+  return { recomputed, lost };
+}
+
+function failKilled(scope: KernelScope, task: TaskState, worker: WorkerState): void {
+  const attempts = scope.options.allowedFailures + 1;
+  const failure = schedulerFailure(
+    'ERR_KILLED_WORKER',
+    `${task.key} was tried on ${attempts} workers, and each of them died while it was there, ` +
+      `${worker.address} last. It may use too much memory or end the process; see the workers' logs.`,
+    { key: task.key, lastWorker: worker.address, allowedFailures: scope.options.allowedFailures },
+  );
+  scope.recommendations.withdraw(task);
+  transition(scope, task, 'erred', { worker: worker.address, cause: task.key, failure });
+}
+
+function failWithoutWorker(scope: KernelScope, task: TaskState, noneAtAll: boolean): void {
+  const { noWorkersTimeoutMs } = scope.options;
+  const restrictions = describeRestrictions(scope.cluster, task);
+  const why = noneAtAll ? 'there was no running worker' : unsatisfied(scope.cluster, task);
+  const failure = schedulerFailure(
+    'ERR_NO_WORKER',
+    `${task.key} waited ${noWorkersTimeoutMs} ms and ${why}. Start one, or raise noWorkersTimeout.`,
+    {
+      key: task.key,
+      timeoutMs: noWorkersTimeoutMs,
+      ...(restrictions === '' ? {} : { restrictions }),
+    },
+  );
+  scope.outbox.event('scheduler', { action: 'no-workers-timeout-exceeded', key: task.key });
+  transition(scope, task, 'erred', { cause: task.key, failure });
+}

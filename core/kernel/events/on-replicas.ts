@@ -1,0 +1,138 @@
+/** Copies of results appear, vanish and move. Source: Dask's `add_keys`, `request_acquire_replicas`. */
+import type {
+  AddKeys,
+  MoveReplicas,
+  ReleaseWorkerData,
+  RequestRefreshWhoHas,
+  WantReplicas,
+} from '../../messages/stimulus.ts';
+import {
+  addReplica,
+  addTranslation,
+  removeReplica,
+  setWantedReplicas,
+} from '../../state/relations.ts';
+import type { TaskState } from '../../state/task.ts';
+import type { WorkerState } from '../../state/worker.ts';
+import { replicaLocations } from '../placement/replica-locations.ts';
+import type { KernelScope } from '../scope.ts';
+
+/** Copies of results in memory are booked; the worker is told to drop the others. */
+export function onAddKeys(scope: KernelScope, { worker: address, keys }: AddKeys): void {
+  const worker = scope.cluster.workers.get(address);
+  if (worker === undefined) return;
+  const unwanted: string[] = [];
+  for (const key of keys) {
+    const task = scope.cluster.tasks.get(key);
+    if (task?.state === 'memory') noteCopy(scope, task, worker);
+    else unwanted.push(key);
+  }
+  if (unwanted.length > 0) {
+    const { stimulusId } = scope;
+    scope.outbox.toWorker(worker, { op: 'remove-replicas', keys: unwanted, stimulusId });
+  }
+}
+
+function noteCopy({ cluster }: KernelScope, task: TaskState, worker: WorkerState): void {
+  if (cluster.languages.size > 1 && cluster.isTranslation(task, worker)) {
+    addTranslation(cluster, task, worker);
+  } else addReplica(cluster, task, worker);
+}
+
+/** Copies are gone. Where it was the last one, the result is computed again where it is needed. */
+export function onReleaseWorkerData(
+  scope: KernelScope,
+  { worker: address, keys }: ReleaseWorkerData,
+): void {
+  const { cluster } = scope;
+  const worker = cluster.workers.get(address);
+  if (worker === undefined) return;
+  for (const key of keys) {
+    // As a rule the scheduler has let it go itself, and does not know the key any more.
+    const task = cluster.tasks.get(key);
+    if (task !== undefined && worker.hasWhat.has(task)) loseCopy(scope, task, worker);
+  }
+}
+
+function loseCopy(scope: KernelScope, task: TaskState, worker: WorkerState): void {
+  removeReplica(scope.cluster, task, worker);
+  // What others have of an actor are handles to it.
+  if (worker.actors.delete(task)) scope.recommend(task, 'erred');
+  else if (task.whoHas.size === 0) scope.recommend(task, 'released');
+}
+
+export function onRequestRefreshWhoHas(scope: KernelScope, report: RequestRefreshWhoHas): void {
+  const worker = scope.cluster.workers.get(report.worker);
+  if (worker === undefined) return;
+  const known: TaskState[] = [];
+  const unknown: string[] = [];
+  for (const key of report.keys) {
+    const task = scope.cluster.tasks.get(key);
+    if (task === undefined) unknown.push(key);
+    else known.push(task);
+  }
+  const { stimulusId } = scope;
+  if (known.length > 0) {
+    const replicas = replicaLocations(known);
+    scope.outbox.toWorker(worker, { op: 'refresh-who-has', replicas, stimulusId });
+  }
+  if (unknown.length > 0) {
+    scope.outbox.toWorker(worker, { op: 'free-keys', keys: unknown, stimulusId });
+  }
+}
+
+/**
+ * The Active Memory Manager acts. All copies are requested before any is dropped. A copy counts when
+ * the worker reports it; a dropped one is gone at once, and a worker that refuses announces it again.
+ */
+export function onMoveReplicas(scope: KernelScope, { acquire, remove }: MoveReplicas): void {
+  for (const { worker: address, keys } of acquire) {
+    const worker = scope.cluster.workers.get(address);
+    if (worker !== undefined) requestAcquire(scope, worker, keys);
+  }
+  for (const { worker: address, keys } of remove) {
+    const worker = scope.cluster.workers.get(address);
+    if (worker !== undefined) requestRemove(scope, worker, keys);
+  }
+}
+
+/** Nothing moves yet: the Active Memory Manager makes the copies. Unknown keys are left out. */
+export function onWantReplicas({ cluster }: KernelScope, { keys, replicas }: WantReplicas): void {
+  for (const key of keys) {
+    const task = cluster.tasks.get(key);
+    if (task !== undefined) setWantedReplicas(cluster, task, replicas);
+  }
+}
+
+function requestAcquire(scope: KernelScope, worker: WorkerState, keys: readonly string[]): void {
+  if (worker.status !== 'running') return;
+  const tasks: TaskState[] = [];
+  for (const key of keys) {
+    const task = scope.cluster.tasks.get(key);
+    if (task?.state !== 'memory' || task.isActor || worker.hasWhat.has(task)) continue;
+    if (scope.cluster.isTranslation(task, worker)) continue; // It would never count.
+    tasks.push(task);
+  }
+  if (tasks.length === 0) return;
+  const { stimulusId } = scope;
+  scope.outbox.toWorker(worker, {
+    op: 'acquire-replicas',
+    replicas: replicaLocations(tasks),
+    stimulusId,
+  });
+}
+
+/** The last copy is never dropped, whatever was asked for. */
+function requestRemove(scope: KernelScope, worker: WorkerState, keys: readonly string[]): void {
+  const dropped: string[] = [];
+  for (const key of keys) {
+    const task = scope.cluster.tasks.get(key);
+    if (task === undefined || task.whoHas.size < 2 || !worker.hasWhat.has(task)) continue;
+    if (worker.actors.size > 0 && worker.actors.has(task)) continue;
+    removeReplica(scope.cluster, task, worker);
+    dropped.push(key);
+  }
+  if (dropped.length === 0) return;
+  const { stimulusId } = scope;
+  scope.outbox.toWorker(worker, { op: 'remove-replicas', keys: dropped, stimulusId });
+}

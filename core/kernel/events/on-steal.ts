@@ -1,0 +1,140 @@
+/**
+ * Work stealing, as far as it is the kernel's: tasks are asked back from the workers that are
+ * processing them, and go to others when they have not begun. Who should have what is decided by a
+ * plugin. Source: Dask's `WorkStealing`.
+ */
+import type { StealResponse, StealTasks, StealWish } from '../../messages/stimulus.ts';
+import { askBack, refuseSteal, rememberSteal } from '../../state/relations.ts';
+import { Steal } from '../../state/steal.ts';
+import type { TaskState } from '../../state/task.ts';
+import type { WorkerState } from '../../state/worker.ts';
+import { fitsInto } from '../transitions/assignment.ts';
+import { checkIdleSaturated } from '../placement/occupancy.ts';
+import type { KernelScope } from '../scope.ts';
+import { stepToWorker } from '../transitions/transition-loop.ts';
+
+/** In these states the worker has given the task up by the time it answers. */
+const GIVEN_UP: ReadonlySet<string> = new Set(['waiting', 'ready', 'constrained']);
+/** In these it has begun, and goes on. */
+const BEGUN: ReadonlySet<string> = new Set([
+  'executing',
+  'long-running',
+  'memory',
+  'error',
+  'cancelled',
+  'resumed',
+]);
+/** Topic under which steals are published. */
+const TOPIC = 'stealing';
+/** Tasks that one event names. */
+const NAMED_MAX = 100;
+
+/** Asks the victims; one message for each of them. O(wishes + victims). */
+export function onStealTasks(scope: KernelScope, { wishes, victims = [] }: StealTasks): void {
+  const { cluster, stimulusId } = scope;
+  const asked = new Map<WorkerState, { readonly keys: string[]; readonly runIds: number[] }>();
+  const named: StealWish[] = [];
+  let count = 0;
+  for (const wish of wishes) {
+    const task = cluster.tasks.get(wish.key);
+    const thief = cluster.workers.get(wish.thief);
+    const victim = task?.processingOn;
+    if (task === undefined || thief === undefined || victim?.address !== wish.victim) continue;
+    if (!mayAsk(scope, task, victim, thief)) continue;
+    askBack(cluster, task, new Steal(victim, thief, wish.victimS, wish.thiefS));
+    let request = asked.get(victim);
+    if (request === undefined) {
+      request = { keys: [], runIds: [] };
+      asked.set(victim, request);
+    }
+    request.keys.push(task.key);
+    request.runIds.push(task.runId);
+    if (count++ < NAMED_MAX) named.push(wish);
+  }
+  for (const [victim, { keys, runIds }] of asked) {
+    scope.outbox.toWorker(victim, { op: 'steal-request', keys, runIds, stimulusId });
+  }
+  // Until they answer, what they are asked for does not count: else the next round asks for more.
+  const looked = victims.map((address) => cluster.workers.get(address));
+  for (const victim of new Set([...asked.keys(), ...looked])) {
+    if (victim === undefined) continue;
+    judgeWithoutAsked(scope, victim);
+  }
+  if (count > 0) scope.outbox.event(TOPIC, { action: 'asked', stimulusId, count, tasks: named });
+}
+
+/**
+ * What it is asked for does not count. The inputs that several of these tasks share are counted for
+ * each; when more is asked for than the worker has, its load counts as it is.
+ */
+function judgeWithoutAsked(scope: KernelScope, victim: WorkerState): void {
+  const { occupancyS, inFlightS } = victim;
+  const leftS = occupancyS + inFlightS;
+  checkIdleSaturated(scope, victim, leftS < 0 ? occupancyS : leftS);
+}
+
+/** O(tasks that are answered for). */
+export function onStealResponse(scope: KernelScope, response: StealResponse): void {
+  const worker = scope.cluster.workers.get(response.worker);
+  if (worker === undefined) return;
+  const { keys, runIds, states } = response;
+  const outcomes = new Map<Outcome, string[]>();
+  for (let index = 0; index < keys.length; index++) {
+    const key = keys[index] as string;
+    const task = scope.cluster.tasks.get(key);
+    // An answer about another assignment, or from another worker than it is on, has no effect.
+    const isStale = task?.processingOn !== worker || task.runId !== runIds[index];
+    const outcome = isStale ? 'stale' : settleSteal(scope, task, states[index] ?? '');
+    const others = outcomes.get(outcome);
+    if (others === undefined) outcomes.set(outcome, [key]);
+    else if (others.length < NAMED_MAX) others.push(key);
+  }
+  scope.outbox.event(TOPIC, {
+    action: 'answered',
+    stimulusId: scope.stimulusId,
+    worker: worker.address,
+    count: keys.length,
+    ...Object.fromEntries(outcomes),
+  });
+}
+
+type Outcome = 'moved' | 'refused' | 'rescheduled' | 'stale';
+
+function settleSteal(scope: KernelScope, task: TaskState, state: string): Outcome {
+  const { cluster } = scope;
+  const { steal } = task;
+  if (BEGUN.has(state)) {
+    refuseSteal(cluster, task);
+    if (steal === undefined) return 'refused';
+    checkIdleSaturated(scope, steal.thief);
+    checkIdleSaturated(scope, steal.victim);
+    return 'refused';
+  }
+  const isAsked = steal?.state === 'asked';
+  if (isAsked && GIVEN_UP.has(state) && canTake(scope, task, steal.thief)) {
+    stepToWorker(scope, task, steal.thief);
+    rememberSteal(task, steal);
+    return 'moved';
+  }
+  // The victim will not compute it any more, so somebody has to.
+  scope.recommend(task, 'released');
+  return 'rescheduled';
+}
+
+function mayAsk(
+  scope: KernelScope,
+  task: TaskState,
+  victim: WorkerState,
+  thief: WorkerState,
+): boolean {
+  if (thief === victim || victim.longRunning.has(task)) return false;
+  const isFree = task.steal === undefined || task.steal.state === 'moved';
+  return isFree && canTake(scope, task, thief);
+}
+
+/** Registered, running, within the restrictions of the task, and with memory for its inputs. */
+function canTake(scope: KernelScope, task: TaskState, thief: WorkerState): boolean {
+  const { cluster } = scope;
+  if (cluster.workers.get(thief.address) !== thief || thief.status !== 'running') return false;
+  return cluster.suits(task, thief) !== 'no' && fitsInto(scope, task, thief);
+}

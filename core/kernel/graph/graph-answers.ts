@@ -1,0 +1,57 @@
+/** What a client is told about a graph besides the results of its tasks. */
+import type { ClientState } from '../../state/client.ts';
+import type { TaskState } from '../../state/task.ts';
+import { reportState } from '../transitions/client-reports.ts';
+import { schedulerFailure } from '../errors.ts';
+import type { GraphPlan } from './graph-walk.ts';
+import type { KernelScope } from '../scope.ts';
+
+/** Requested keys that need what nobody knows. */
+export function tellLost(scope: KernelScope, client: ClientState, lost: GraphPlan['lost']): void {
+  for (const { key, missing } of lost) {
+    scope.outbox.toClient(client, {
+      op: 'cancelled-keys',
+      keys: [key],
+      reason:
+        key === missing
+          ? 'the scheduler does not know it'
+          : `it depends on ${missing}, which is neither in the graph nor known to the scheduler`,
+    });
+  }
+}
+
+/** Nothing of a graph with a cycle was taken. */
+export function refuseCycle(
+  scope: KernelScope,
+  client: ClientState,
+  keys: readonly string[],
+  cycle: readonly string[],
+): void {
+  const failure = schedulerFailure(
+    'ERR_GRAPH_CYCLE',
+    `the graph has a cycle: ${cycle.join(' -> ')}. Each of these depends on the next; break one link.`,
+    { cycle },
+  );
+  for (const key of keys) {
+    const known = scope.cluster.tasks.get(key);
+    if (known !== undefined && client.wantsWhat.has(known)) {
+      // It has another definition, and goes on.
+      reportState(scope, known, client);
+      continue;
+    }
+    scope.outbox.toClient(client, { op: 'task-erred', key, blame: cycle[0] as string, failure });
+  }
+}
+
+/** The tasks of a graph are there and linked; none of them has started. */
+export function tellSubmitted(
+  scope: KernelScope,
+  client: ClientState,
+  keys: readonly string[],
+  tasks: readonly TaskState[],
+): void {
+  const { stimulusId } = scope;
+  for (const hook of scope.ports.hooks.graphUpdated) {
+    hook({ client: client.key, keys, tasks, stimulusId });
+  }
+}

@@ -1,0 +1,73 @@
+import type { TaskState } from '../../state/task.ts';
+import type { TaskStateName } from '../../state/task-state-name.ts';
+
+/** {@link TaskState.pendingIndex} of a task for which nothing is recommended. */
+export const NOT_PENDING = -1;
+const FIRST_PLACE = NOT_PENDING - 1;
+
+/**
+ * The tasks of a large graph in the order in which they start, some at each stimulus: what the
+ * recommendation stack would hold if all were recommended at once. A task that is recommended again while
+ * others of the line start keeps its place and gets the new target; another stimulus that recommends it
+ * takes it out of the line.
+ */
+export class StartLine {
+  private next = 0;
+  private readonly targets = new Map<TaskState, TaskStateName>();
+
+  /** @param tasks - the best first */
+  constructor(private readonly tasks: readonly TaskState[]) {}
+
+  get isOver(): boolean {
+    return this.next >= this.tasks.length;
+  }
+
+  /** Tasks whose turn has not come. */
+  get rest(): readonly TaskState[] {
+    return this.tasks.slice(this.next);
+  }
+
+  /** The tasks at these places join, as far as they are to be started. */
+  join(from: number, to: number): void {
+    for (let place = from; place < to; place++) {
+      const task = this.tasks[place] as TaskState;
+      const isIdle = task.state === 'released' && task.runSpec !== undefined;
+      if (isIdle && task.pendingIndex === NOT_PENDING) task.pendingIndex = FIRST_PLACE - place;
+    }
+  }
+
+  retarget(task: TaskState, target: TaskStateName): void {
+    this.targets.set(task, target);
+  }
+
+  /** Recommends what is next, the best task last, so that it is followed first. */
+  advance(count: number, recommend: (task: TaskState, target: TaskStateName) => void): void {
+    const start = this.next;
+    this.next = Math.min(this.tasks.length, start + count);
+    for (let place = this.next - 1; place >= start; place--) {
+      const task = this.tasks[place] as TaskState;
+      if (!this.leave(task, place)) continue;
+      if (task.state === 'released') recommend(task, this.targets.get(task) ?? 'waiting');
+    }
+  }
+
+  /** Nobody's turn comes any more. */
+  clear(): void {
+    for (let place = this.next; place < this.tasks.length; place++) {
+      this.leave(this.tasks[place] as TaskState, place);
+    }
+    this.next = this.tasks.length;
+  }
+
+  /** Returns whether it was still in the line. */
+  private leave(task: TaskState, place: number): boolean {
+    if (task.pendingIndex !== FIRST_PLACE - place) return false;
+    task.pendingIndex = NOT_PENDING;
+    return true;
+  }
+}
+
+/** Whether the turn of the task comes at a later stimulus. */
+export function isInLine({ pendingIndex }: TaskState): boolean {
+  return pendingIndex < NOT_PENDING;
+}

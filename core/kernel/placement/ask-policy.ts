@@ -1,0 +1,61 @@
+import { toErrorPayload, YardmasterError } from '../../api/errors.ts';
+import type { PolicySlots, SlotName } from '../../api/policies.ts';
+import { invariantError } from '../errors.ts';
+import type { KernelScope } from '../scope.ts';
+
+/**
+ * A question to the policy of a slot. One object per question, made once: asking allocates nothing.
+ */
+export interface Question<Slot extends SlotName, Subject, Answer> {
+  readonly slot: Slot;
+  ask(policy: PolicySlots[Slot], scope: KernelScope, subject: Subject): Answer;
+  /** What is wrong with an answer; undefined when nothing is. */
+  refuse(answer: Answer, scope: KernelScope, subject: Subject): string | undefined;
+}
+
+/**
+ * Asks a policy, and the built-in one of its slot when it throws or its answer is refused. In validate
+ * mode a policy that misbehaves is an error.
+ */
+export function askPolicy<Slot extends SlotName, Subject, Answer>(
+  scope: KernelScope,
+  question: Question<Slot, Subject, Answer>,
+  subject: Subject,
+): Answer {
+  const { slot } = question;
+  const { name, policy } = scope.ports[slot];
+  let what: string;
+  let cause: unknown;
+  try {
+    const answer = question.ask(policy as PolicySlots[Slot], scope, subject);
+    const refusal = question.refuse(answer, scope, subject);
+    if (refusal === undefined) return answer;
+    what = refusal;
+  } catch (thrown) {
+    what = `threw: ${toErrorPayload(thrown).message}`;
+    cause = thrown;
+  }
+  const error = policyError(slot, name, what, cause);
+  scope.ports.onPolicyFailure({ slot, policy: name, what, error });
+  if (scope.options.validate) throw error;
+  const answer = question.ask(scope.ports.fallbacks[slot], scope, subject);
+  const refusal = question.refuse(answer, scope, subject);
+  if (refusal !== undefined) {
+    throw invariantError(`the built-in policy of ${slot} ${refusal}`, { slot });
+  }
+  return answer;
+}
+
+function policyError(
+  slot: SlotName,
+  policy: string,
+  what: string,
+  cause?: unknown,
+): YardmasterError {
+  return new YardmasterError(
+    'ERR_POLICY',
+    `policy "${policy}" of slot ${slot} ${what}; the built-in policy decided instead`,
+    { slot, policy },
+    cause === undefined ? {} : { cause },
+  );
+}

@@ -1,0 +1,27 @@
+/** Tasks in `no-worker`: which of them wait for another worker, and which for another answer of a policy. */
+import type { TaskState } from '../../state/task.ts';
+import { isLoose, validWorkers } from './restrictions.ts';
+import type { KernelScope } from '../scope.ts';
+
+/**
+ * Records whether a policy refused the task: there is a running worker that satisfies its restrictions.
+ * A task that no worker suits waits for another worker instead. Called when it enters or stays in
+ * `no-worker`.
+ */
+export function noteRefusal(scope: KernelScope, task: TaskState): void {
+  if (isSuited(scope, task)) scope.refused.add(task);
+  else scope.refused.delete(task);
+}
+
+/** Takes a task out of the list of those that wait for a suitable worker. */
+export function leaveUnrunnable({ cluster, refused }: KernelScope, task: TaskState): void {
+  cluster.unrunnable.delete(task);
+  refused.delete(task);
+}
+
+/** Whether any running worker satisfies the restrictions. */
+export function isSuited({ cluster }: KernelScope, task: TaskState): boolean {
+  if (cluster.running.size === 0) return false;
+  const valid = validWorkers(cluster, task);
+  return valid === undefined || valid.size > 0 || isLoose(cluster, task);
+}

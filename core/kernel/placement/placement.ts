@@ -1,0 +1,178 @@
+/**
+ * Which worker computes a task: restrictions and holders of inputs narrow the workers down, the
+ * policies choose among them, and ties go by a fixed rule. Source: Dask's `decide_worker`.
+ */
+import type { WorkerView } from '../../api/views.ts';
+import type { TaskState } from '../../state/task.ts';
+import type { WorkerState } from '../../state/worker.ts';
+import { askPolicy, type Question } from './ask-policy.ts';
+import {
+  chooseCandidate,
+  chooseForSlot,
+  chooseUnconstrained,
+  refuseWorker,
+} from './choose-candidate.ts';
+import type { KernelPorts } from '../ports.ts';
+import { COMMON_COPIES, reachedWorkers } from './reach.ts';
+import { isLoose, validWorkers } from './restrictions.ts';
+import type { KernelScope } from '../scope.ts';
+
+/** A worker, or the state in which the task waits for one. */
+export type Placement = WorkerState | 'queued' | 'no-worker';
+
+/** Chooses a worker for a task whose inputs are all there. O(dependencies + their replicas). */
+export function placeTask(scope: KernelScope, task: TaskState): Placement {
+  const asRootish = isRootish(scope, task);
+  const placement = choosePlacement(scope, task, asRootish);
+  if (scope.watchers.length > 0) tellPlaced(scope, task, placement, asRootish);
+  return placement;
+}
+
+/** Chooses a worker for a task that leaves the queue; undefined when it should stay. */
+export function placeQueued(scope: KernelScope, task: TaskState): WorkerState | undefined {
+  const worker = placeRootish(scope, task);
+  if (scope.watchers.length > 0) tellPlaced(scope, task, worker ?? 'queued', true);
+  return worker;
+}
+
+/** Chooses a worker for a task in `no-worker`; undefined when it should stay. */
+export function placeParked(scope: KernelScope, task: TaskState): WorkerState | undefined {
+  const { holdsBack } = scope.ports.queuing.policy;
+  const placement = choosePlacement(scope, task, !holdsBack && isRootish(scope, task));
+  return typeof placement === 'string' ? undefined : placement;
+}
+
+/** Asks the policies without telling the watchers. */
+export function choosePlacement(
+  scope: KernelScope,
+  task: TaskState,
+  asRootish: boolean,
+): Placement {
+  if (!asRootish) return placeUnqueued(scope, task) ?? 'no-worker';
+  const worker = placeRootish(scope, task);
+  if (worker !== undefined) return worker;
+  // Who asked that a task be never held back wants it on a worker, with an open slot or without.
+  if (!task.isQueueable) return placeUnqueued(scope, task) ?? 'no-worker';
+  return scope.ports.queuing.policy.holdsBack ? 'queued' : 'no-worker';
+}
+
+function tellPlaced(
+  scope: KernelScope,
+  task: TaskState,
+  placement: Placement,
+  asRootish: boolean,
+): void {
+  for (const watcher of scope.watchers) {
+    watcher.placed?.(scope, { task, placement, isRootish: asRootish });
+  }
+}
+
+/** Asks the queuing policy, which looks at collections as a whole: not at restrictions, not at actors. */
+export function isRootish(scope: KernelScope, task: TaskState): boolean {
+  if (task.restrictions !== undefined || task.isActor) return false;
+  if (scope.cluster.languageFor(task) !== undefined) return false;
+  // It is not as free as the others: a worker has come back that died under it.
+  if (task.usedWorkers !== undefined && validWorkers(scope.cluster, task) !== undefined)
+    return false;
+  return askPolicy(scope, IS_ROOTISH, task);
+}
+
+/** Chooses a worker for a root-ish task; undefined when it should wait. */
+function placeRootish(scope: KernelScope, task: TaskState): WorkerState | undefined {
+  if (!selectionPlacesRootish(scope.ports)) {
+    return askPolicy(scope, SELECT_ROOTISH, task) as WorkerState | undefined;
+  }
+  const { reach } = scope.ports.workerSelection.policy;
+  scope.inputs.locate(scope.cluster, task, reach === undefined ? Infinity : COMMON_COPIES);
+  scope.candidates = slotCandidates(scope, task);
+  return chooseForSlot(scope, task);
+}
+
+/** Whether the queuing policy decides only when a root-ish task starts, and worker selection where. */
+export function selectionPlacesRootish({ queuing, workerSelection }: KernelPorts): boolean {
+  return queuing.policy.leavesPlacement === true && workerSelection.policy.placesRootish !== false;
+}
+
+/** Workers with an open slot; within the reach of the policy if it has one. */
+function slotCandidates(scope: KernelScope, task: TaskState): readonly WorkerState[] {
+  const { openSlots } = scope.cluster;
+  const { reach } = scope.ports.workerSelection.policy;
+  if (reach === undefined) return [...openSlots];
+  const reached = reachedWorkers(scope, task, undefined, reach).filter((one) => one.openSlots > 0);
+  const leastBusy = openSlots.peek();
+  return reached.length > 0 || leastBusy === undefined ? reached : [leastBusy];
+}
+
+/** Root-ish tasks that the worker may have at once. */
+export function slotLimitOf(scope: KernelScope, worker: WorkerState): number {
+  return askPolicy(scope, SLOT_LIMIT, worker);
+}
+
+/** Chooses by inputs and restrictions, without regard to slots; undefined when no worker will do. */
+export function placeUnqueued(scope: KernelScope, task: TaskState): WorkerState | undefined {
+  const { cluster } = scope;
+  if (cluster.running.size === 0) return undefined;
+  const valid = validWorkers(cluster, task);
+  const { reach } = scope.ports.workerSelection.policy;
+  scope.inputs.locate(cluster, task, reach === undefined ? Infinity : COMMON_COPIES);
+  if (isUnconstrained(scope, task, valid)) return chooseUnconstrained(scope, task);
+  scope.candidates = candidatesFor(scope, task, valid);
+  return chooseCandidate(scope, task);
+}
+
+/**
+ * Whether the policy places the task by `selectUnconstrained`: it has one, the task needs nothing and may
+ * run anywhere, and all workers are running (Dask compares start times when one is paused).
+ */
+export function isUnconstrained(
+  { cluster, ports }: KernelScope,
+  task: TaskState,
+  valid: ReadonlySet<WorkerState> | undefined,
+): boolean {
+  if (ports.workerSelection.policy.selectUnconstrained === undefined) return false;
+  if (task.dependencies.length > 0 || valid !== undefined) return false;
+  return cluster.running.size === cluster.workersByRank.length;
+}
+
+/** Holders of inputs first; any valid worker when none of them may run the task. */
+function candidatesFor(
+  scope: KernelScope,
+  task: TaskState,
+  valid: ReadonlySet<WorkerState> | undefined,
+): readonly WorkerState[] {
+  const { cluster, inputs } = scope;
+  if (valid?.size === 0) {
+    return isLoose(cluster, task) ? candidatesFor(scope, task, undefined) : [];
+  }
+  const { reach } = scope.ports.workerSelection.policy;
+  if (reach !== undefined && !task.isActor) return reachedWorkers(scope, task, valid, reach);
+  const { holders } = inputs;
+  if (valid === undefined) {
+    return task.isActor || holders.length === 0 ? [...cluster.running] : holders;
+  }
+  const both = task.isActor ? [] : holders.filter((worker) => valid.has(worker));
+  return both.length > 0 ? both : [...valid];
+}
+
+const IS_ROOTISH: Question<'queuing', TaskState, boolean> = {
+  slot: 'queuing',
+  ask: (policy, { cluster }, task) => policy.isRootish(task, cluster),
+  refuse: (answer) =>
+    typeof answer === 'boolean' ? undefined : `answered isRootish with ${String(answer)}`,
+};
+
+const SLOT_LIMIT: Question<'queuing', WorkerState, number> = {
+  slot: 'queuing',
+  ask: (policy, _scope, worker) => policy.slotLimit(worker),
+  refuse: (limit, _scope, worker) =>
+    limit >= 1
+      ? undefined
+      : `gave worker ${worker.address} the slot limit ${String(limit)}; ` +
+        'allowed are numbers from 1 on, and Infinity for no limit',
+};
+
+const SELECT_ROOTISH: Question<'queuing', TaskState, WorkerView | undefined> = {
+  slot: 'queuing',
+  ask: (policy, { cluster }, task) => policy.selectRootish(task, cluster),
+  refuse: refuseWorker,
+};

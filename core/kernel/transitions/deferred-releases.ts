@@ -1,0 +1,95 @@
+import type { TaskState } from '../../state/task.ts';
+import type { TaskStateName } from '../../state/task-state-name.ts';
+import { NOT_PENDING } from '../graph/pending-starts.ts';
+
+/** {@link TaskState.pendingIndex} of the first leftover; recommendations that are followed soon are below. */
+const FIRST_LEFT = 2 ** 29;
+
+/**
+ * Tasks that nobody needs, which a long stimulus has left to be let go by later ones, the newest first.
+ * Meanwhile they are what they were: results are held, and what was sent to workers is computed there.
+ * One that is needed again when its turn comes is kept.
+ */
+export class Leftovers {
+  private readonly tasks: (TaskState | undefined)[] = [];
+  private readonly targets: TaskStateName[] = [];
+  /** Where those begin that came in the order in which they would have been followed. */
+  private unturned = 0;
+  /** Target of the task that was popped last. */
+  poppedTarget: TaskStateName = 'released';
+
+  get isEmpty(): boolean {
+    return this.tasks.length === 0;
+  }
+
+  has(task: TaskState): boolean {
+    return isLeft(task) && this.tasks[task.pendingIndex - FIRST_LEFT] === task;
+  }
+
+  /** The task comes after those that were left before it and since the last {@link turn}. */
+  add(task: TaskState, target: TaskStateName): void {
+    task.pendingIndex = FIRST_LEFT + this.tasks.length;
+    this.tasks.push(task);
+    this.targets.push(target);
+  }
+
+  /** What was left first from now on, or since the last time, comes first. O(what was left since). */
+  turn(): void {
+    const { tasks, targets, unturned } = this;
+    this.unturned = tasks.length;
+    if (tasks.length - unturned < 2) return;
+    const newest = tasks.splice(unturned);
+    const newTargets = targets.splice(unturned);
+    for (let index = newest.length - 1; index >= 0; index--) {
+      const task = newest[index];
+      if (task !== undefined) this.add(task, newTargets[index] as TaskStateName);
+    }
+    this.unturned = tasks.length;
+  }
+
+  retarget(task: TaskState, target: TaskStateName): void {
+    this.targets[task.pendingIndex - FIRST_LEFT] = target;
+  }
+
+  /** Somebody needs the task again. No-op when it was not left. */
+  keep(task: TaskState): void {
+    if (isLeft(task)) this.remove(task);
+  }
+
+  /** Takes a task out. */
+  remove(task: TaskState): void {
+    this.tasks[task.pendingIndex - FIRST_LEFT] = undefined;
+    task.pendingIndex = NOT_PENDING;
+    this.trim();
+  }
+
+  /** Takes the next task, with its target in {@link poppedTarget}. */
+  pop(): TaskState | undefined {
+    const task = this.tasks.pop();
+    if (task === undefined) return undefined;
+    this.poppedTarget = this.targets.pop() as TaskStateName;
+    task.pendingIndex = NOT_PENDING;
+    this.trim();
+    return task;
+  }
+
+  /** The last one is always a task. */
+  private trim(): void {
+    const { tasks, targets } = this;
+    while (tasks.length > 0 && tasks[tasks.length - 1] === undefined) {
+      tasks.pop();
+      targets.pop();
+    }
+    this.unturned = Math.min(this.unturned, tasks.length);
+  }
+}
+
+/** Whether the task is to be let go at a later stimulus, unless somebody needs it by then. */
+export function isLeft({ pendingIndex }: TaskState): boolean {
+  return pendingIndex >= FIRST_LEFT;
+}
+
+/** Whether the key stands for nothing any more: the task is left, and all that is missing is a last step. */
+export function isAllButForgotten(task: TaskState): boolean {
+  return isLeft(task) && task.state === 'released' && task.dependentCount === 0 && !task.isNeeded;
+}

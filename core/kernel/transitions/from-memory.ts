@@ -1,0 +1,74 @@
+import type { TransitionDetails } from '../../api/hooks.ts';
+import { setTaskState } from '../../state/relations.ts';
+import { NO_TASKS, type TaskState } from '../../state/task.ts';
+import { schedulerFailure } from '../errors.ts';
+import { mayBeForgotten, tellCancelled } from './from-released.ts';
+import { freeReplicas, propagateErred, propagateForgotten, removeKey } from './task-effects.ts';
+import type { KernelScope } from '../scope.ts';
+
+/** The result is let go, or its last copy is gone. Whoever needs it gets it computed again. */
+export function memoryToReleased(scope: KernelScope, task: TaskState): void {
+  if (task.isActor && task.whoWants.size > 0) {
+    scope.recommend(task, 'erred');
+    return;
+  }
+  if (task.runSpec === undefined && task.waiterCount > 0) {
+    // Data that cannot be computed again is never released under its waiters, only lost.
+    scope.recommend(task, 'forgotten');
+    return;
+  }
+  dropActor(task);
+  task.fingerprint = undefined;
+  freeReplicas(scope, task);
+  setTaskState(task, 'released');
+  if (task.runSpec === undefined || task.hasLostDependencies) scope.recommend(task, 'forgotten');
+  else if (task.isNeeded) scope.recommend(task, 'waiting');
+  for (const dependent of task.waiterCount === 0 ? NO_TASKS : task.dependentsWithForgotten) {
+    if (dependent.state !== 'waiting' && dependent.isInPlay) scope.recommend(dependent, 'waiting');
+  }
+  for (const client of task.whoWants.items) {
+    scope.outbox.toClient(client, { op: 'lost-data', key: task.key });
+  }
+}
+
+/** The worker with an actor is gone, and its state with it. Other results are computed again. */
+export function memoryToErred(
+  scope: KernelScope,
+  task: TaskState,
+  details: TransitionDetails,
+): void {
+  if (!task.isActor) {
+    memoryToReleased(scope, task);
+    return;
+  }
+  dropActor(task);
+  freeReplicas(scope, task);
+  for (const dependent of task.dependents) {
+    // What failed before keeps its blame, which those that failed with it share.
+    if (dependent.whoHas.size > 0 || dependent.state === 'erred') continue;
+    dependent.exceptionBlame = task;
+    scope.recommend(dependent, 'erred');
+  }
+  const failure =
+    details.failure ??
+    schedulerFailure(
+      'ERR_ACTOR_LOST',
+      `the worker that held the actor ${task.key} is gone, and the state of the actor with it; retry makes it anew`,
+      { key: task.key },
+    );
+  propagateErred(scope, task, { ...details, cause: task.key, failure });
+}
+
+/** Nobody needs the result, or it is pure data that is gone. */
+export function memoryToForgotten(scope: KernelScope, task: TaskState): void {
+  if (!mayBeForgotten(task)) return;
+  dropActor(task);
+  tellCancelled(scope, task);
+  propagateForgotten(scope, task);
+  removeKey(scope, task);
+}
+
+function dropActor(task: TaskState): void {
+  if (!task.isActor) return;
+  for (const worker of task.whoHas.items) worker.actors.delete(task);
+}

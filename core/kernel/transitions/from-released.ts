@@ -1,0 +1,79 @@
+import { setTaskState, startWaiting } from '../../state/relations.ts';
+import type { TaskState } from '../../state/task.ts';
+import { nothingToBlame, reportErred } from './client-reports.ts';
+import { dropFireAndForget, leavePlay, propagateForgotten, removeKey } from './task-effects.ts';
+import { blameAnother } from './recovery.ts';
+import type { KernelScope } from '../scope.ts';
+
+/** Computation begins: the task waits for its dependencies, which are computed if they have to be. */
+export function releasedToWaiting(scope: KernelScope, task: TaskState): void {
+  if (task.hasLostDependencies) {
+    scope.recommend(task, 'forgotten');
+    return;
+  }
+  const erred = erredDependency(task);
+  if (erred !== undefined) {
+    // Dask 2022.12 goes on to `waiting` here and stays there for ever.
+    task.exceptionBlame = erred.exceptionBlame;
+    scope.recommend(task, 'erred');
+    return;
+  }
+  task.exceptionBlame = undefined;
+  setTaskState(task, 'waiting');
+  let missing = 0;
+  for (const dependency of task.dependencies) {
+    if (dependency.whoHas.size > 0) continue;
+    missing++;
+    if (dependency.state === 'released') scope.recommend(dependency, 'waiting');
+  }
+  task.missingDependencyCount = missing;
+  startWaiting(task);
+  if (!task.isNeeded) scope.unproven.push(task);
+  if (missing === 0) scope.recommend(task, 'processing');
+}
+
+function erredDependency(task: TaskState): TaskState | undefined {
+  for (const dependency of task.dependencies) if (dependency.state === 'erred') return dependency;
+  return undefined;
+}
+
+/** The failure of a dependency reaches a task that is not on its way. */
+export function releasedToErred(scope: KernelScope, task: TaskState): void {
+  if (task.exceptionBlame === undefined) throw nothingToBlame(scope, task);
+  setTaskState(task, 'erred');
+  for (const dependent of task.dependentsWithForgotten) {
+    if (dependent.state === 'forgotten' || dependent.whoHas.size > 0) continue;
+    if (dependent.state === 'erred') blameAnother(dependent);
+    else dependent.exceptionBlame = task.exceptionBlame;
+    scope.recommend(dependent, 'erred');
+  }
+  leavePlay(scope, task);
+  task.waiterCount = 0;
+  reportErred(scope, task);
+  dropFireAndForget(scope, task);
+}
+
+/** Nobody needs the task, or it can never be computed again. */
+export function releasedToForgotten(scope: KernelScope, task: TaskState): void {
+  if (!mayBeForgotten(task)) return;
+  tellCancelled(scope, task);
+  propagateForgotten(scope, task);
+  removeKey(scope, task);
+}
+
+/** Whether nothing is lost by forgetting it, or nothing can be saved by keeping it. */
+export function mayBeForgotten(task: TaskState): boolean {
+  if (task.runSpec === undefined || task.hasLostDependencies) return true;
+  return task.whoWants.size === 0 && task.waiterCount === 0 && task.dependentCount === 0;
+}
+
+/** Whoever still wants a task that is forgotten must not wait for it. */
+export function tellCancelled(scope: KernelScope, task: TaskState): void {
+  const reason = task.hasLostDependencies
+    ? 'it depends on data that is lost'
+    : 'its data is lost and cannot be computed again';
+  for (const intake of scope.intakes) intake.cancel([task], { reason });
+  for (const client of task.whoWants.items) {
+    scope.outbox.toClient(client, { op: 'cancelled-keys', keys: [task.key], reason });
+  }
+}

@@ -1,0 +1,49 @@
+import { setTaskState } from '../../state/relations.ts';
+import type { TaskState } from '../../state/task.ts';
+import { addToProcessing } from './assignment.ts';
+import { noteRefusal } from '../placement/parked.ts';
+import { placeTask } from '../placement/placement.ts';
+import { leavePlay } from './task-effects.ts';
+import type { KernelScope } from '../scope.ts';
+import { checkReady } from '../validation/validate.ts';
+
+/** The task is not needed now; if it is after all, it starts again. */
+export function waitingToReleased(scope: KernelScope, task: TaskState): void {
+  setTaskState(task, 'released');
+  task.missingDependencyCount = 0;
+  leavePlay(scope, task);
+  if (task.hasLostDependencies) scope.recommend(task, 'forgotten');
+  else if (task.exceptionBlame === undefined && task.isNeeded) scope.recommend(task, 'waiting');
+  else task.waiterCount = 0;
+}
+
+/** All inputs are there: a worker is chosen. */
+export function waitingToProcessing(scope: KernelScope, task: TaskState): void {
+  checkReady(scope, task);
+  const placement = placeTask(scope, task);
+  if (typeof placement === 'string') scope.recommend(task, placement);
+  else addToProcessing(scope, task, placement);
+}
+
+/** No acceptable worker is running, or the policy wants none of them now. */
+export function waitingToNoWorker(scope: KernelScope, task: TaskState): void {
+  checkReady(scope, task);
+  setTaskState(task, 'no-worker');
+  scope.cluster.unrunnable.set(task, scope.nowMs);
+  noteRefusal(scope, task);
+}
+
+/** A root-ish task is held back until a worker has an open slot. */
+export function waitingToQueued(scope: KernelScope, task: TaskState): void {
+  checkReady(scope, task);
+  setTaskState(task, 'queued');
+  scope.cluster.queued.add(task);
+}
+
+/**
+ * A result arrives for a task that was thought lost. Nothing happens: the worker that computed it has
+ * been told to free it, so it must be computed again.
+ */
+export function waitingToMemory(): void {
+  return;
+}

@@ -1,0 +1,76 @@
+import type { TaskState } from '../../state/task.ts';
+import type { TaskStateName } from '../../state/task-state-name.ts';
+import { isLeft, Leftovers } from './deferred-releases.ts';
+import { NOT_PENDING, type StartLine } from '../graph/pending-starts.ts';
+
+/**
+ * What should happen next: "move this task to that state". The newest is taken first; a task that is
+ * recommended again gets the new target and keeps its place (Dask's `popitem` on a dictionary).
+ */
+export class RecommendationStack {
+  private readonly tasks: (TaskState | undefined)[] = [];
+  private readonly targets: TaskStateName[] = [];
+  /** Target of the recommendation that was popped last. */
+  poppedTarget: TaskStateName = 'released';
+  /** Recommendations of a large graph that come later, while some of them are being followed. */
+  line: StartLine | undefined;
+  /** What earlier stimuli have left to be let go. */
+  readonly leftovers = new Leftovers();
+  /** Of these, tasks that this stimulus has to do with: they are followed now. */
+  private readonly takenUp = new Set<TaskState>();
+
+  recommend(task: TaskState, target: TaskStateName): void {
+    if (task.pendingIndex >= 0) {
+      if (!isLeft(task)) {
+        this.targets[task.pendingIndex] = target;
+        return;
+      }
+      this.leftovers.remove(task);
+      this.takenUp.add(task);
+    }
+    if (task.pendingIndex < NOT_PENDING && this.line !== undefined) {
+      this.line.retarget(task, target);
+      return;
+    }
+    task.pendingIndex = this.tasks.length;
+    this.tasks.push(task);
+    this.targets.push(target);
+  }
+
+  /** Nobody needs the task. One that is left to be let go keeps its turn. */
+  letGo(task: TaskState, target: 'released' | 'forgotten'): void {
+    if (isLeft(task)) this.leftovers.retarget(task, target);
+    else this.recommend(task, target);
+  }
+
+  /** Takes a recommendation back. No-op when there is none. */
+  withdraw(task: TaskState): void {
+    if (isLeft(task)) return;
+    if (task.pendingIndex >= 0) this.tasks[task.pendingIndex] = undefined;
+    task.pendingIndex = NOT_PENDING;
+    if (this.takenUp.delete(task)) this.leftovers.add(task, 'released');
+  }
+
+  /** Whether the task that was popped was left by an earlier stimulus. */
+  wasLeft(task: TaskState): boolean {
+    return this.takenUp.size > 0 && this.takenUp.delete(task);
+  }
+
+  /** Takes the newest recommendation: its task, with the target in {@link poppedTarget}. */
+  pop(): TaskState | undefined {
+    while (this.tasks.length > 0) {
+      const task = this.tasks.pop();
+      const target = this.targets.pop() as TaskStateName;
+      if (task === undefined) continue;
+      task.pendingIndex = NOT_PENDING;
+      this.poppedTarget = target;
+      return task;
+    }
+    return undefined;
+  }
+
+  /** What is recommended for this task now, if anything. */
+  targetOf(task: TaskState): TaskStateName | undefined {
+    return task.pendingIndex < 0 || isLeft(task) ? undefined : this.targets[task.pendingIndex];
+  }
+}

@@ -1,0 +1,232 @@
+/**
+ * What a step of one task means for its dependencies, dependents, workers and clients.
+ * Source: Dask's `_propagate_released`, `_propagate_forgotten`, `_add_to_memory`.
+ */
+import type { TransitionDetails } from '../../api/hooks.ts';
+import { FIRE_AND_FORGET, type ClientState } from '../../state/client.ts';
+import {
+  addReplica,
+  dropDependency,
+  dropDependent,
+  loseWaiter,
+  removeAllReplicas,
+  removeWish,
+  setTaskState,
+  stopWaiting,
+  takeTranslations,
+} from '../../state/relations.ts';
+import { NO_TASKS, byPriority, type TaskState } from '../../state/task.ts';
+import type { WorkerState } from '../../state/worker.ts';
+import { nothingToBlame, reportErred, reportInMemory } from './client-reports.ts';
+import { tellTaskOver } from '../graph/priorities.ts';
+import { checkIdleSaturated } from '../placement/occupancy.ts';
+import { leaveUnrunnable } from '../placement/parked.ts';
+import type { KernelScope } from '../scope.ts';
+
+/** The task needs its dependencies no more; those that nobody needs are released. */
+export function leavePlay(scope: KernelScope, task: TaskState): void {
+  if (!stopWaiting(task)) return;
+  if (scope.ports.fairness.policy.taskOver !== undefined) tellTaskOver(scope, task);
+  for (const dependency of task.dependencies) {
+    if (!loseWaiter(dependency)) continue;
+    if (dependency.state !== 'released') scope.letGo(dependency, 'released');
+  }
+}
+
+/** A result is there. Ready dependents come first, then what can be let go, then the task itself. */
+export function addToMemory(
+  scope: KernelScope,
+  task: TaskState,
+  worker: WorkerState,
+  type: string | undefined,
+): void {
+  addReplica(scope.cluster, task, worker);
+  recommendReadyDependents(scope, task);
+  leavePlay(scope, task);
+  setTaskState(task, 'memory');
+  if (type !== undefined) {
+    task.type = type;
+    task.group.addType(type);
+  }
+  if (task.isNeeded) reportInMemory(scope, task);
+  else scope.letGo(task, 'released');
+  dropFireAndForget(scope, task);
+}
+
+/** The dependents for which this result was the last one missing, the best one to be sent first. */
+export function recommendReadyDependents(scope: KernelScope, task: TaskState): void {
+  let ready: TaskState | undefined;
+  let others: TaskState[] | undefined;
+  for (const dependent of task.dependentsWithForgotten) {
+    if (dependent.state !== 'waiting' || --dependent.missingDependencyCount > 0) continue;
+    if (ready === undefined) ready = dependent;
+    else (others ??= [ready]).push(dependent);
+  }
+  if (others !== undefined) {
+    // The last recommendation is followed first: descending order dispatches the best one first.
+    others.sort((a, b) => byPriority(b, a));
+    for (const dependent of others) scope.recommend(dependent, 'processing');
+  } else if (ready !== undefined) {
+    scope.recommend(ready, 'processing');
+  }
+}
+
+/** The task is not on its way any more. If somebody needs it, it starts again. */
+export function propagateReleased(scope: KernelScope, task: TaskState): void {
+  setTaskState(task, 'released');
+  if (task.hasLostDependencies) {
+    scope.recommend(task, 'forgotten');
+  } else if (task.isNeeded) {
+    // It stays a waiter of its dependencies: they must not be released in between.
+    scope.recommend(task, 'waiting');
+    return;
+  }
+  leavePlay(scope, task);
+  task.waiterCount = 0;
+}
+
+/** The task failed, by itself or because of what `details.cause` names or the blame set before. */
+export function propagateErred(
+  scope: KernelScope,
+  task: TaskState,
+  details: TransitionDetails,
+): void {
+  if (details.cause === undefined && task.exceptionBlame === undefined) {
+    throw nothingToBlame(scope, task);
+  }
+  setTaskState(task, 'erred');
+  if (details.worker !== undefined) task.erredOn = new Set([...task.erredOn, details.worker]);
+  if (details.failure !== undefined) task.failure = details.failure;
+  if (details.cause !== undefined) {
+    task.exceptionBlame = scope.cluster.tasks.get(details.cause) ?? task;
+  }
+  rememberErred(scope, task);
+  for (const dependent of task.dependentsWithForgotten) {
+    if (!dependent.countsAsWaiter || dependent.state === 'forgotten') continue;
+    dependent.exceptionBlame = task.exceptionBlame;
+    scope.recommend(dependent, 'erred');
+  }
+  leavePlay(scope, task);
+  task.waiterCount = 0;
+  reportErred(scope, task);
+  dropFireAndForget(scope, task);
+}
+
+/** The task leaves the tables, and everything that cannot be computed without it follows. */
+export function propagateForgotten(scope: KernelScope, task: TaskState): void {
+  const { cluster } = scope;
+  setTaskState(task, 'forgotten');
+  for (const dependent of task.dependentCount === 0 ? NO_TASKS : task.dependents) {
+    dependent.hasLostDependencies = true;
+    dropDependency(cluster, dependent, task);
+    if (dependent.state !== 'memory' && dependent.state !== 'erred') {
+      scope.recommend(dependent, 'forgotten');
+    }
+  }
+  task.dependentsWithForgotten = NO_TASKS;
+  task.dependentCount = 0;
+  task.waiterCount = 0;
+  for (const dependency of task.dependencies) {
+    dropDependent(dependency, task);
+    if (dependency.dependentCount === 0 && dependency.whoWants.size === 0) {
+      scope.letGo(dependency, 'forgotten');
+    }
+  }
+  task.countsAsWaiter = false;
+  task.dependencies = NO_TASKS;
+  task.missingDependencyCount = 0;
+  freeReplicas(scope, task);
+}
+
+/** Takes every copy away and tells the holders. */
+export function freeReplicas(scope: KernelScope, task: TaskState): void {
+  if (scope.cluster.translations.size > 0) {
+    for (const worker of takeTranslations(scope.cluster, task)) sendFreeKeys(scope, task, worker);
+  }
+  if (task.whoHas.size === 0) return;
+  for (const worker of task.whoHas.items) sendFreeKeys(scope, task, worker);
+  removeAllReplicas(scope.cluster, task);
+}
+
+/** The run of a task is taken back. It occupies a thread until the worker says otherwise. */
+export function takeBackRun(scope: KernelScope, task: TaskState, worker: WorkerState): void {
+  if (worker.identity.tellsRunEnds !== true) {
+    sendFreeKeys(scope, task, worker);
+    return;
+  }
+  const { stimulusId, killTimeoutMs } = scope;
+  const { runId } = task;
+  worker.endingRuns.add(runId);
+  checkIdleSaturated(scope, worker);
+  const limit = killTimeoutMs === undefined ? {} : { killTimeoutMs };
+  const message = {
+    op: 'free-keys',
+    keys: [task.key],
+    runIds: [runId],
+    ...limit,
+    stimulusId,
+  } as const;
+  scope.outbox.toWorker(worker, message);
+}
+
+export function sendFreeKeys(scope: KernelScope, task: TaskState, worker: WorkerState): void {
+  const { stimulusId, killTimeoutMs } = scope;
+  const keys = [task.key];
+  scope.outbox.toWorker(
+    worker,
+    killTimeoutMs === undefined
+      ? { op: 'free-keys', keys, stimulusId }
+      : { op: 'free-keys', keys, killTimeoutMs, stimulusId },
+  );
+}
+
+/** Takes a forgotten task out of every container. */
+export function removeKey(scope: KernelScope, task: TaskState): void {
+  if (task.whoWants.size > 0) {
+    for (const client of [...task.whoWants.items]) removeWish(client, task);
+  }
+  leaveUnrunnable(scope, task);
+  scope.cluster.removeTask(task);
+}
+
+/**
+ * The client wants these no more: what nobody wants is released, and forgotten where nothing depends
+ * on it.
+ */
+export function releaseWishes(
+  scope: KernelScope,
+  client: ClientState,
+  tasks: Iterable<TaskState>,
+): void {
+  for (const task of tasks) {
+    if (removeWish(client, task)) releaseUnwanted(scope, task);
+  }
+}
+
+/** Somebody wants the task no more. If that was the last one, it is released or forgotten. */
+export function releaseUnwanted(scope: KernelScope, task: TaskState): void {
+  if (task.whoWants.size > 0) return;
+  if (task.dependentCount === 0) scope.letGo(task, 'forgotten');
+  else if (task.state !== 'erred' && task.waiterCount === 0) scope.letGo(task, 'released');
+}
+
+/** A fire-and-forget wish ends as soon as the task is done, one way or the other. */
+export function dropFireAndForget(scope: KernelScope, task: TaskState): void {
+  if (task.whoWants.size === 0) return;
+  const service = scope.cluster.clients.get(FIRE_AND_FORGET);
+  if (service === undefined || service.wantsWhat.size === 0) return;
+  if (service.wantsWhat.has(task)) releaseWishes(scope, service, [task]);
+}
+
+function rememberErred(scope: KernelScope, task: TaskState): void {
+  const failure = task.exceptionBlame?.failure;
+  const { erredTasks } = scope.cluster;
+  erredTasks.unshift({
+    key: task.key,
+    atMs: scope.nowMs,
+    erredOn: [...task.erredOn],
+    exceptionText: failure?.exceptionText ?? '',
+    tracebackText: failure?.tracebackText ?? '',
+  });
+  if (erredTasks.length > scope.options.erredTasksMax) erredTasks.pop();
+}

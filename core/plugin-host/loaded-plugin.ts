@@ -1,0 +1,293 @@
+import { inBackground } from '../api/timing/background.ts';
+import { every, type Timer } from '../api/timing/clock.ts';
+import { YardmasterError } from '../api/errors.ts';
+import type { DecisionSink } from '../api/insight.ts';
+import type {
+  Caller,
+  CommandHandler,
+  LoadedExtension,
+  Logger,
+  NewStimulus,
+  PluginContext,
+  PluginInstance,
+  Token,
+  UseEntry,
+} from '../api/plugin.ts';
+import type { PolicySlots, SlotName } from '../api/policies.ts';
+import type { Connection, ConnectionHandlers } from '../api/transport.ts';
+import type { ClusterView } from '../api/views.ts';
+import type { LanguageOf } from '../state/cluster.ts';
+import type { Insight } from '../kernel/insight/insight.ts';
+import { isPromise } from '../util/is-promise.ts';
+import type { Container } from './injection/container.ts';
+import { Observer, type PluginFailure } from './hook-table.ts';
+import { loadExtension } from './loading/load-extension.ts';
+import { namedLogger } from '../host/named-logger.ts';
+import { PendingAnswers } from '../host/pending-answers.ts';
+import type { Blueprint } from './loading/plugin-blueprint.ts';
+import { PluginEvents } from './plugin-events.ts';
+import { CLOCK, EVENT_BUS, HOOKS, LOGGER, RESOLVER, SLOTS } from './injection/tokens.ts';
+
+/** What a plugin can bring about; the host gives it. */
+export interface PluginHost {
+  readonly cluster: ClusterView;
+  enqueue(stimulus: NewStimulus): void;
+  /** A connection from within the process. @throws YardmasterError `ERR_CLOSED` */
+  connectLocal(from: string, open: (connection: Connection) => ConnectionHandlers): Connection;
+  /** Ends when everything is closed. */
+  close(): Promise<void>;
+  /** Runs a command. @throws YardmasterError */
+  command(name: string, parameters: unknown, caller: Caller): unknown;
+  /** For decisions that plugins tell of. */
+  readonly insight: Pick<Insight, 'isRecording' | 'record'>;
+  /**
+   * How languages of tasks are told; undefined: not at all any more.
+   * @param only - if this is still how
+   */
+  setLanguages(languageOf: LanguageOf | undefined, only?: LanguageOf): void;
+  /** A slot was filled or emptied: compile the ports anew. */
+  portsChanged(): void;
+  /** Something failed that the scheduler survives. */
+  report(error: YardmasterError): void;
+}
+
+/** One plugin of a scheduler with all that it has registered, so that all of it can be taken back. */
+export class LoadedPlugin {
+  readonly observer: Observer;
+  readonly container: Container;
+  readonly commands = new Map<string, CommandHandler>();
+  /** Of its commands. */
+  readonly answers = new PendingAnswers();
+  /** Policies that it offers; they fill their slots once the plugin is attached. */
+  readonly policies = new Map<SlotName, PolicySlots[SlotName]>();
+  readonly log: Logger;
+  /** Milliseconds that each phase of its life took. */
+  readonly phasesMs = new Map<string, number>();
+  isAttached = false;
+  private languageOf: LanguageOf | undefined;
+
+  private readonly events: PluginEvents;
+  private readonly abort = new AbortController();
+  private readonly timers = new Set<Timer>();
+  private readonly connections = new Set<Connection>();
+  private readonly services: (() => void)[] = [];
+
+  /** @param shared - the services of all plugins; this one gets a scope of its own inside */
+  constructor(
+    readonly blueprint: Blueprint,
+    private readonly shared: Container,
+    private readonly host: PluginHost,
+  ) {
+    this.observer = new Observer(blueprint.name, blueprint.onError);
+    this.container = shared.child();
+    this.log = namedLogger(shared.get(LOGGER), blueprint.name);
+    this.container.provide(LOGGER, this.log);
+    this.events = new PluginEvents(shared.get(EVENT_BUS), (hook, cause) => {
+      const name = hook.slice('event:'.length);
+      this.failed({ hook, subject: `a listener of ${this.owner} for the event "${name}"`, cause });
+    });
+  }
+
+  /** What `setup` returned: its hooks, and what to do at the other moments of its life. */
+  get instance(): PluginInstance {
+    return this.observer.instance;
+  }
+
+  get name(): string {
+    return this.blueprint.name;
+  }
+
+  /** As messages have it: `plugin "counter"`. */
+  get owner(): string {
+    return `plugin "${this.name}"`;
+  }
+
+  /** Gives services to others; called once the plugin is set up. */
+  attach(): void {
+    this.isAttached = true;
+    for (const lend of this.services) lend();
+  }
+
+  /** Ends timers, aborts the signal, and takes back services and commands. */
+  stop(): void {
+    this.isAttached = false;
+    this.observer.isDetached = true;
+    this.shared.withdraw(this);
+    for (const timer of this.timers) timer.cancel();
+    this.timers.clear();
+    this.events.dispose();
+    if (this.languageOf !== undefined) this.host.setLanguages(undefined, this.languageOf);
+    this.commands.clear();
+    const reason = new YardmasterError('ERR_CLOSED', `${this.owner} was removed`, {
+      plugin: this.name,
+    });
+    this.abort.abort(reason);
+    for (const connection of this.connections) connection.abort(reason);
+    this.connections.clear();
+  }
+
+  /** It has ended: calls of its commands that it has not answered fail. */
+  failAnswers(): void {
+    if (this.answers.size === 0) return;
+    this.answers.failAll(
+      new YardmasterError(
+        'ERR_CLOSED',
+        `${this.owner} was removed, or its scheduler closed, before it answered the command`,
+        { plugin: this.name },
+      ),
+    );
+  }
+
+  /** What its `setup` receives. */
+  context(): PluginContext {
+    const { host, container, name } = this;
+    return {
+      name,
+      get cluster() {
+        return host.cluster;
+      },
+      clock: container.get(CLOCK),
+      log: this.log,
+      events: this.events,
+      signal: this.abort.signal,
+      enqueue: (stimulus) => this.enqueue(stimulus),
+      every: (intervalMs, callback) => {
+        return this.every(intervalMs, callback);
+      },
+      connect: (open) => this.connect(open),
+      run: (command, parameters, caller = {}) => host.command(command, parameters, caller),
+      command: (command, handler) => this.addCommand(command, handler),
+      providePolicy: (slot, policy) => this.providePolicy(slot, policy),
+      tellLanguages: (languageOf) => {
+        this.languageOf = languageOf;
+        host.setLanguages(languageOf);
+      },
+      provide: (token, service) => this.provide(token, service),
+      get: (token) => container.get(token),
+      load: (entry, at) => this.load(entry, at),
+      decisions: this.decisionSink(),
+      shutDown: () => {
+        inBackground(host.close(), (error) => {
+          this.log.error({ err: error }, 'the scheduler could not close in good order');
+        });
+      },
+      report: (error) => this.report(error),
+    };
+  }
+
+  private addCommand(command: string, handler: CommandHandler): void {
+    const problem = this.complaintAbout(command, handler);
+    if (problem === undefined) {
+      this.commands.set(command, handler);
+      return;
+    }
+    throw new YardmasterError('ERR_PLUGIN_SETUP', `${this.owner} ${problem}`, {
+      plugin: this.name,
+      command,
+    });
+  }
+
+  private complaintAbout(command: unknown, handler: unknown): string | undefined {
+    if (typeof command !== 'string' || command === '') {
+      return `registers a command without a name: write context.command('name', handler), which clients call as "${this.name}.name"`;
+    }
+    if (typeof handler !== 'function') {
+      return `registers the command "${command}" without a function that handles it`;
+    }
+    if (!this.commands.has(command)) return undefined;
+    return `registers the command "${command}" twice: give one of both another name`;
+  }
+
+  /** A stimulus of the wrong form is a failure of the plugin, and goes no further. */
+  private enqueue(stimulus: NewStimulus): void {
+    try {
+      this.host.enqueue(stimulus);
+    } catch (cause) {
+      if (!YardmasterError.is(cause, 'ERR_PROTOCOL')) throw cause;
+      this.failed({ hook: 'enqueue', subject: `enqueue(), as ${this.owner} called it,`, cause });
+    }
+  }
+
+  private every(intervalMs: number, callback: () => unknown): Timer {
+    if (this.abort.signal.aborted) return { cancel: () => undefined };
+    const timer = every(this.container.get(CLOCK), intervalMs, () => {
+      try {
+        const result = callback();
+        if (isPromise(result))
+          result.then(undefined, (thrown: unknown) => this.timerFailed(thrown));
+      } catch (thrown) {
+        this.timerFailed(thrown);
+      }
+    });
+    this.timers.add(timer);
+    return {
+      cancel: () => {
+        timer.cancel();
+        this.timers.delete(timer);
+      },
+    };
+  }
+
+  private connect(open: (connection: Connection) => ConnectionHandlers): Connection {
+    const opened = this.host.connectLocal(`plugin:${this.name}`, (connection) => {
+      const handlers = open(connection);
+      return {
+        onMessages: (batch) => handlers.onMessages(batch),
+        onClose: (error) => {
+          this.connections.delete(opened);
+          handlers.onClose(error);
+        },
+      };
+    });
+    this.connections.add(opened);
+    return opened;
+  }
+
+  private decisionSink(): DecisionSink {
+    const { host, name } = this;
+    const clock = this.container.get(CLOCK);
+    return {
+      get isRecording() {
+        return host.insight.isRecording;
+      },
+      record: (decision) => {
+        host.insight.record({ policy: name, ...decision, stimulusId: name, atMs: clock.nowMs() });
+      },
+    };
+  }
+
+  private timerFailed(cause: unknown): void {
+    this.failed({ hook: 'every', subject: `a timer of ${this.owner}`, cause });
+  }
+
+  /** What throws after the plugin is gone is counted, and ends nothing. */
+  private failed(failure: PluginFailure): void {
+    this.container.get(HOOKS).failed(this.observer, failure);
+  }
+
+  private report(error: YardmasterError): void {
+    this.observer.errorCount++;
+    this.host.report(error);
+  }
+
+  private providePolicy<Slot extends SlotName>(slot: Slot, policy: PolicySlots[Slot]): void {
+    if (this.isAttached) {
+      const slots = this.container.get(SLOTS);
+      slots.provide(slot, { name: this.name, policy }, this.owner);
+      this.host.portsChanged();
+    }
+    this.policies.set(slot, policy);
+  }
+
+  private provide<T>(token: Token<T>, service: T): void {
+    const lend = (): void => this.shared.lend(token, service, this);
+    this.services.push(lend);
+    if (this.isAttached) lend();
+  }
+
+  private load(entry: UseEntry, at: readonly (string | number)[] = []): Promise<LoadedExtension> {
+    const { place } = this.blueprint;
+    const inner = { ...place, optionsAt: [...place.optionsAt, ...at, 'options'] };
+    return loadExtension(this.container.get(RESOLVER), entry, inner);
+  }
+}

@@ -1,0 +1,123 @@
+import { YardmasterError } from '../api/errors.ts';
+import { type PolicySlots, SLOT_NAMES, type SlotName } from '../api/policies.ts';
+import type { Named } from '../kernel/ports.ts';
+import { injectable } from './injection/di.ts';
+
+/** The methods without which something cannot fill a slot; one of each inner list is enough. */
+const REQUIRED: Readonly<Record<SlotName, readonly (readonly string[])[]>> = {
+  workerSelection: [['score', 'select']],
+  queuing: [['isRootish'], ['slotLimit'], ['selectRootish']],
+  ordering: [['order']],
+  fairness: [['generations']],
+};
+
+interface Provider {
+  /** Who fills the slot, for messages: `the configuration`, `plugin "pack"`. */
+  readonly owner: string;
+  readonly name: string;
+  readonly policy: PolicySlots[SlotName];
+}
+
+/** Policies for all slots. */
+export type Policies = { readonly [Slot in SlotName]: Named<PolicySlots[Slot]> };
+
+/** Who fills which slot: exactly one provider, or the built-in policy. */
+@injectable()
+export class PolicySlotTable {
+  private readonly providers = new Map<SlotName, Provider>();
+  private builtin: Policies | undefined;
+
+  /** The built-in policies: they fill empty slots and stand in when a policy fails. */
+  setBuiltin(policies: Policies): void {
+    this.builtin = policies;
+  }
+
+  /**
+   * Fills a slot. The same owner may fill it anew.
+   * @throws YardmasterError `ERR_SLOT` when another owner has filled it
+   */
+  provide<Slot extends SlotName>(
+    slot: Slot,
+    policy: Named<PolicySlots[Slot]>,
+    owner: string,
+  ): void {
+    if (!SLOT_NAMES.includes(slot)) {
+      throw new YardmasterError(
+        'ERR_SLOT',
+        `${owner} fills the slot "${slot}", which does not exist; there are ${SLOT_NAMES.join(', ')}`,
+        { slot, owner },
+      );
+    }
+    const other = this.providers.get(slot);
+    if (other !== undefined && other.owner !== owner) {
+      throw new YardmasterError(
+        'ERR_SLOT',
+        `the slot ${slot} has two providers: "${other.name}" from ${other.owner} and "${policy.name}" from ${owner}; remove one of both`,
+        { slot, providers: [other.owner, owner], policies: [other.name, policy.name] },
+      );
+    }
+    checkPolicy(slot, policy.policy, `${policy.name} from ${owner}`);
+    this.providers.set(slot, { owner, ...policy });
+  }
+
+  /** Empties the slots that an owner has filled. Returns whether there were any. */
+  withdraw(owner: string): boolean {
+    let any = false;
+    for (const [slot, provider] of this.providers) {
+      if (provider.owner !== owner) continue;
+      this.providers.delete(slot);
+      any = true;
+    }
+    return any;
+  }
+
+  /** Slots that an owner fills. */
+  filledBy(owner: string): SlotName[] {
+    return SLOT_NAMES.filter((slot) => this.providers.get(slot)?.owner === owner);
+  }
+
+  get fallbacks(): PolicySlots {
+    const { workerSelection, queuing, ordering, fairness } = this.builtins();
+    return {
+      workerSelection: workerSelection.policy,
+      queuing: queuing.policy,
+      ordering: ordering.policy,
+      fairness: fairness.policy,
+    };
+  }
+
+  /** @throws YardmasterError `ERR_SLOT` when nobody fills a slot and nothing is built in for it */
+  current(): Policies {
+    const builtin = this.builtins();
+    const of = (slot: SlotName): Named<never> =>
+      (this.providers.get(slot) ?? builtin[slot]) as Named<never>;
+    return {
+      workerSelection: named(of('workerSelection')),
+      queuing: named(of('queuing')),
+      ordering: named(of('ordering')),
+      fairness: named(of('fairness')),
+    };
+  }
+
+  private builtins(): Policies {
+    if (this.builtin !== undefined) return this.builtin;
+    throw new YardmasterError('ERR_SLOT', 'there are no built-in policies to fall back on');
+  }
+}
+
+/** @throws YardmasterError `ERR_SLOT` when it lacks a method of the slot */
+export function checkPolicy(slot: SlotName, policy: unknown, source: string): void {
+  const methods = (policy ?? {}) as Record<string, unknown>;
+  for (const names of REQUIRED[slot]) {
+    if (names.some((name) => typeof methods[name] === 'function')) continue;
+    throw new YardmasterError(
+      'ERR_SLOT',
+      `${source} cannot fill the slot ${slot}: it has no method ${names.join(' or ')}`,
+      { slot, missing: names },
+    );
+  }
+}
+
+function named<T>({ name, policy }: Named<T>): Named<T> {
+  return { name, policy };
+}

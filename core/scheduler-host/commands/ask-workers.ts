@@ -1,0 +1,107 @@
+import type { Channel } from '../../api/channel.ts';
+import { YardmasterError } from '../../api/errors.ts';
+import type { WireMessage } from '../../api/transport.ts';
+import { hint } from '../../config/errors.ts';
+import { isPlainObject } from '../../config/prepare.ts';
+import { wrongParameter } from '../../host/wrong-parameter.ts';
+import type { ClusterState } from '../../state/cluster.ts';
+import type { WorkerState } from '../../state/worker.ts';
+
+/** Who is asked, and by which connections. */
+export interface Asked {
+  readonly cluster: ClusterState;
+  /** The connection of a worker. */
+  channelOf(address: string): Channel | undefined;
+}
+
+/** What each worker answered, by address; `error` where one did not. */
+export type Answers<T = Readonly<Record<string, unknown>>> = readonly (readonly [
+  address: string,
+  answer: T | { readonly error: string },
+])[];
+
+/**
+ * Asks workers at once. One that does not answer in time holds up nobody: the others are told of, and
+ * what is the matter with it.
+ *
+ * @param timeoutMs - Infinity: for as long as it is connected
+ */
+export function askWorkers<T>(
+  asked: Asked,
+  workers: readonly WorkerState[],
+  request: { readonly method: string; readonly parameters: WireMessage },
+  timeoutMs: number,
+): Promise<Answers<T>> {
+  return Promise.all(
+    workers.map(async ({ address }) => {
+      try {
+        return [address, await askWorker<T>(asked, address, request, timeoutMs)] as const;
+      } catch (error) {
+        return [address, { error: (error as Error).message }] as const;
+      }
+    }),
+  );
+}
+
+/** @throws YardmasterError `ERR_CLOSED`, `ERR_TIMEOUT`; RemoteError what the worker threw */
+export async function askWorker<T>(
+  asked: Asked,
+  address: string,
+  { method, parameters }: { readonly method: string; readonly parameters: WireMessage },
+  timeoutMs: number,
+): Promise<T> {
+  const channel = asked.channelOf(address);
+  if (channel !== undefined) return channel.request<T>(method, parameters, timeoutMs);
+  throw new YardmasterError('ERR_CLOSED', `the worker ${address} is not connected`, { address });
+}
+
+/**
+ * The workers that are meant; all, when none is named.
+ * @param named - addresses, names or hosts
+ * @throws YardmasterError `ERR_NO_WORKER` when one of them means nobody
+ */
+export function workersNamed(
+  { workersByRank }: ClusterState,
+  named: readonly string[] | undefined,
+): readonly WorkerState[] {
+  if (named === undefined) return workersByRank;
+  const chosen = new Set<WorkerState>();
+  for (const name of named) {
+    const found = workersByRank.filter(({ address, name: its, identity }) => {
+      return name === address || name === its || name === identity.host;
+    });
+    for (const worker of found) chosen.add(worker);
+    if (found.length > 0) continue;
+    const known = workersByRank.map((worker) => worker.name);
+    throw new YardmasterError(
+      'ERR_NO_WORKER',
+      `there is no worker "${name}"${hint(name, known)}; there are ${known.join(', ') || 'none'}`,
+      { worker: name },
+    );
+  }
+  return [...chosen];
+}
+
+/** The parameters of a command that asks workers. */
+export interface AskParameters {
+  readonly given: Readonly<Record<string, unknown>>;
+  readonly workers: readonly string[] | undefined;
+  readonly timeoutMs: number;
+}
+
+/** @throws YardmasterError `ERR_PROTOCOL` naming the field */
+export function askParameters(
+  command: string,
+  parameters: unknown,
+  defaultTimeoutMs: number,
+): AskParameters {
+  const given = parameters ?? {};
+  if (!isPlainObject(given)) throw wrongParameter(command, 'parameters', 'an object');
+  const { workers, timeoutMs = defaultTimeoutMs } = given;
+  const isList = Array.isArray(workers) && workers.every((name) => typeof name === 'string');
+  if (workers !== undefined && !isList) throw wrongParameter(command, 'workers', 'a list of names');
+  if (typeof timeoutMs === 'number' && timeoutMs > 0) {
+    return { given, workers: workers, timeoutMs };
+  }
+  throw wrongParameter(command, 'timeoutMs', 'milliseconds above 0');
+}

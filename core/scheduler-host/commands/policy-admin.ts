@@ -1,0 +1,258 @@
+import { YardmasterError } from '../../api/errors.ts';
+import type { ShadowReport, Why } from '../../api/insight.ts';
+import type { CommandHandler, UseEntry } from '../../api/plugin.ts';
+import { type PolicySlots, SLOT_NAMES, type SlotName } from '../../api/policies.ts';
+import { hint } from '../../config/errors.ts';
+import { isPlainObject } from '../../config/prepare.ts';
+import type { Insight } from '../../kernel/insight/insight.ts';
+import type { Named } from '../../kernel/ports.ts';
+
+type Options = Readonly<Record<string, unknown>>;
+
+/** What the desk needs from the scheduler around it. */
+export interface PolicyDeskHost {
+  readonly insight: Insight;
+  /** What fills each slot now. */
+  policyNames(): Readonly<Record<SlotName, string>>;
+  /** Names that a client may give: built-in policies. */
+  readonly builtinNames: readonly string[];
+  loadPolicy(
+    slot: SlotName,
+    policy: string | object,
+    options?: Options,
+  ): Promise<Named<PolicySlots[SlotName]>>;
+  replacePolicy(slot: SlotName, policy: string | object, options?: Options): Promise<void>;
+  /** What the configuration puts into a slot, or what fills it by default. */
+  configured(slot: SlotName): UseEntry;
+  /** The plugin that fills a slot, if one does, and whether the configuration lists it. */
+  pluginIn(slot: SlotName): { readonly name: string; readonly isConfigured: boolean } | undefined;
+  /** Policies of a slot that clients may name, by name. */
+  readonly offered: (slot: SlotName) => Readonly<Record<string, PolicySource>>;
+  /** What the configured shadows are made of. */
+  readonly configuredShadows: Readonly<Partial<Record<SlotName, PolicySource>>>;
+  /** Runs between two stimuli. */
+  between(change: () => void): void;
+}
+
+/** The policies of a running scheduler: who decides, who would decide otherwise, and why. */
+export interface SchedulerPolicies {
+  /** Names of the policies in charge. */
+  readonly current: Readonly<Record<SlotName, string>>;
+  /** See `Scheduler.replacePolicy`. */
+  replace(slot: SlotName, policy: string | object, options?: Options): Promise<void>;
+  /**
+   * Puts the configured policy back in charge of a slot, made anew; without one, the default policy. When a
+   * plugin of the configuration fills the slot, its policy is in charge already and stays.
+   * @throws YardmasterError `ERR_SLOT` when a plugin that was added since fills the slot
+   */
+  restore(slot: SlotName): Promise<void>;
+  /**
+   * Asks a policy whatever the one in charge of the slot is asked; it decides nothing. One per slot; a
+   * new one takes the place of the old.
+   * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`, `ERR_SLOT`
+   */
+  startShadow(slot: SlotName, policy: string | object, options?: Options): Promise<void>;
+  /**
+   * Puts the policy that is in the shadow of a slot in charge of it, made anew with the same options, and
+   * ends the shadow. Returns what the shadow had found before.
+   * @throws YardmasterError `ERR_SLOT` when the slot has no shadow
+   */
+  promote(slot: SlotName): Promise<ShadowReport>;
+  /** What the shadow has found so far; undefined when there is none. */
+  shadow(slot: SlotName): ShadowReport | undefined;
+  /** Ends it. Returns what it found. */
+  stopShadow(slot: SlotName): ShadowReport | undefined;
+  /** Keeps so many of the newest decisions with their candidates, for `why`; 0 keeps none (default). */
+  recordDecisions(lengthMax: number): void;
+  /** Why a task is where it is, and how it got there. */
+  why(key: string): Why;
+}
+
+/** Answers the calls, from code and from clients. */
+export class PolicyDesk implements SchedulerPolicies {
+  /** What the shadows were made of, so that they can be promoted. */
+  private readonly shadowed: Map<SlotName, PolicySource>;
+
+  constructor(private readonly host: PolicyDeskHost) {
+    this.shadowed = new Map();
+    for (const slot of SLOT_NAMES) {
+      const source = host.configuredShadows[slot];
+      if (source !== undefined) this.shadowed.set(slot, source);
+    }
+  }
+
+  get current(): Readonly<Record<SlotName, string>> {
+    return this.host.policyNames();
+  }
+
+  replace(slot: SlotName, policy: string | object, options?: Options): Promise<void> {
+    return this.host.replacePolicy(slot, policy, options);
+  }
+
+  async restore(slot: SlotName): Promise<void> {
+    checkSlot(slot);
+    const plugin = this.host.pluginIn(slot);
+    if (plugin?.isConfigured === true) return;
+    if (plugin !== undefined) {
+      throw new YardmasterError(
+        'ERR_SLOT',
+        `the plugin "${plugin.name}", which the configuration does not list, fills the slot ${slot}; remove it (scheduler.removePlugin), and the configured policy is in charge again`,
+        { slot, plugin: plugin.name },
+      );
+    }
+    const { use, options } = this.host.configured(slot);
+    await this.host.replacePolicy(slot, use as string | object, options);
+  }
+
+  async startShadow(slot: SlotName, policy: string | object, options?: Options): Promise<void> {
+    checkSlot(slot);
+    const named = await this.host.loadPolicy(slot, policy, options);
+    this.host.between(() => {
+      this.host.insight.startShadow(slot, named);
+    });
+    this.shadowed.set(slot, { use: policy, options });
+  }
+
+  async promote(slot: SlotName): Promise<ShadowReport> {
+    const report = this.shadow(slot);
+    const source = this.shadowed.get(slot);
+    if (report === undefined || source === undefined) {
+      throw new YardmasterError(
+        'ERR_SLOT',
+        `the slot ${slot} has no shadow to promote; start one with startShadow, or configure scheduler.shadows.${slot}`,
+        { slot },
+      );
+    }
+    await this.host.replacePolicy(slot, source.use as string | object, source.options);
+    this.stopShadow(slot);
+    return report;
+  }
+
+  shadow(slot: SlotName): ShadowReport | undefined {
+    checkSlot(slot);
+    return this.host.insight.shadowReport(slot);
+  }
+
+  stopShadow(slot: SlotName): ShadowReport | undefined {
+    const report = this.shadow(slot);
+    this.shadowed.delete(slot);
+    this.host.between(() => {
+      this.host.insight.stopShadow(slot);
+    });
+    return report;
+  }
+
+  recordDecisions(lengthMax: number): void {
+    if (!Number.isInteger(lengthMax) || lengthMax < 0) {
+      throw new YardmasterError(
+        'ERR_CONFIG',
+        `decisions cannot be recorded for the newest ${String(lengthMax)}; give a whole number, 0 for none`,
+        { lengthMax },
+      );
+    }
+    this.host.between(() => {
+      this.host.insight.recordDecisions(lengthMax);
+    });
+  }
+
+  why(key: string): Why {
+    return this.host.insight.why(key);
+  }
+
+  /** The calls that clients make, by name. */
+  get commands(): (readonly [name: string, handler: CommandHandler])[] {
+    return [
+      ['policies', () => this.current],
+      ['replace-policy', (parameters) => this.replaceFor(request(parameters))],
+      ['restore-policy', (parameters) => this.restore(request(parameters).slot)],
+      ['promote-shadow', (parameters) => this.promote(request(parameters).slot)],
+      ['start-shadow', (parameters) => this.startShadowFor(request(parameters))],
+      ['shadow', (parameters) => this.shadow(request(parameters).slot)],
+      ['stop-shadow', (parameters) => this.stopShadow(request(parameters).slot)],
+      ['record-decisions', (parameters) => this.recordFor(parameters)],
+      ['why', (parameters) => this.why(keyIn(parameters))],
+    ];
+  }
+
+  private replaceFor(asked: PolicyRequest): Promise<void> {
+    const { use, options } = this.sourceFor(asked);
+    return this.replace(asked.slot, use as string | object, options);
+  }
+
+  private startShadowFor(asked: PolicyRequest): Promise<void> {
+    const { use, options } = this.sourceFor(asked);
+    return this.startShadow(asked.slot, use as string | object, options);
+  }
+
+  private recordFor(parameters: unknown): void {
+    const { keep } = (isPlainObject(parameters) ? parameters : {}) as { keep?: unknown };
+    this.recordDecisions(keep as number);
+  }
+
+  /**
+   * What a client may name: a policy that the operator offers for the slot, with the client's options over
+   * the configured ones, or a built-in one. It must not make the scheduler load files of its choice.
+   */
+  private sourceFor({ slot, use, options }: PolicyRequest): PolicySource {
+    const { builtinNames, offered } = this.host;
+    const name = String(use);
+    const mine = offered(slot);
+    if (typeof use === 'string' && Object.hasOwn(mine, use)) {
+      const source = mine[use] as PolicySource;
+      return options === undefined
+        ? source
+        : { ...source, options: { ...source.options, ...options } };
+    }
+    const isBuiltin = builtinNames.includes(name) || builtinNames.includes(`${slot}/${name}`);
+    if (typeof use === 'string' && isBuiltin) return { use, options };
+    const names = Object.keys(mine);
+    throw new YardmasterError(
+      'ERR_PLUGIN_LOAD',
+      `a client can put built-in policies into the slot ${slot}, and those that scheduler.clientPolicies.${slot} offers ` +
+        `(${names.length === 0 ? 'none' : names.join(', ')}), and "${name}" is none of them` +
+        `${hint(name, [...names, ...builtinNames])}; offer it there, or call scheduler.replacePolicy where the scheduler runs`,
+      { slot, use: name },
+    );
+  }
+}
+
+/** What a policy is made of: a name, a path or a definition, and its options. */
+export interface PolicySource {
+  readonly use: unknown;
+  readonly options?: Options | undefined;
+}
+
+interface PolicyRequest {
+  readonly slot: SlotName;
+  readonly use?: unknown;
+  readonly options?: Options;
+}
+
+function request(parameters: unknown): PolicyRequest {
+  const { slot, use, options } = (isPlainObject(parameters) ? parameters : {}) as {
+    readonly slot?: unknown;
+    readonly use?: unknown;
+    readonly options?: unknown;
+  };
+  checkSlot(slot);
+  return { slot, use, ...(isPlainObject(options) ? { options } : {}) };
+}
+
+function checkSlot(slot: unknown): asserts slot is SlotName {
+  if (SLOT_NAMES.includes(slot as SlotName)) return;
+  const name = String(slot);
+  throw new YardmasterError(
+    'ERR_SLOT',
+    `there is no policy slot "${name}"${hint(name, SLOT_NAMES)}; there are ${SLOT_NAMES.join(', ')}`,
+    { slot: name },
+  );
+}
+
+function keyIn(parameters: unknown): string {
+  const { key } = (isPlainObject(parameters) ? parameters : {}) as { key?: unknown };
+  if (typeof key === 'string') return key;
+  throw new YardmasterError('ERR_PROTOCOL', 'the command "why" takes { key } with a string', {
+    command: 'why',
+    field: 'key',
+  });
+}

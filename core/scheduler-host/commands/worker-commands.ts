@@ -1,0 +1,210 @@
+import { wrongParameter } from '../../host/wrong-parameter.ts';
+import { type Clock, every } from '../../api/timing/clock.ts';
+import { YardmasterError } from '../../api/errors.ts';
+import type { CommandHandler, NewStimulus } from '../../api/plugin.ts';
+import type { WireMessage } from '../../api/transport.ts';
+import { isPlainObject } from '../../config/prepare.ts';
+import type { ClusterState } from '../../state/cluster.ts';
+import type { WorkerState } from '../../state/worker.ts';
+import {
+  askParameters,
+  type AskParameters,
+  type Asked,
+  askWorker,
+  askWorkers,
+  workersNamed,
+} from './ask-workers.ts';
+
+/** A worker that has not looked into itself within this is told of as silent. */
+const ANSWER_TIMEOUT_MS = 10_000;
+const RESTART_TIMEOUT_MS = 30_000;
+/** Between two looks at who is back. */
+const LOOK_MS = 50;
+
+/** What may be asked of workers by way of the scheduler. */
+const METHODS: readonly string[] = ['actor-call', 'inspect', 'run'];
+
+/** What the commands work on. */
+export interface WorkerCommandScope extends Asked {
+  readonly clock: Clock;
+  enqueue(stimulus: NewStimulus): void;
+  /** The scheduler closes, and nothing happens any more. */
+  isStopped(): boolean;
+  /** Connections of the scheduler, by kind. */
+  connections(): Readonly<Record<string, number>>;
+}
+
+interface Named {
+  readonly address: string;
+  readonly name: string;
+}
+
+/** Commands that have workers do something: run functions, tell of themselves, start anew. */
+export class WorkerCommands {
+  readonly commands: ReadonlyMap<string, CommandHandler>;
+
+  constructor(private readonly scope: WorkerCommandScope) {
+    this.commands = new Map<string, CommandHandler>([
+      ['broadcast', (given) => this.broadcast(askParameters('broadcast', given, Infinity))],
+      ['proxy', (given) => this.proxy(askParameters('proxy', given, Infinity))],
+      ['call-stacks', (given) => this.callStacks(given)],
+      ['connections', (given) => this.connections(given)],
+      [
+        'restart-workers',
+        (given) => this.restartWorkers(askParameters('restart-workers', given, RESTART_TIMEOUT_MS)),
+      ],
+      ['restart', (given) => this.restart(askParameters('restart', given, RESTART_TIMEOUT_MS))],
+    ]);
+  }
+
+  /** The same request to workers. */
+  private broadcast({ given, workers, timeoutMs }: AskParameters): unknown {
+    const { scope } = this;
+    const request = requestIn('broadcast', given);
+    return askWorkers(scope, workersNamed(scope.cluster, workers), request, timeoutMs);
+  }
+
+  /** A request to one worker: its answer, or what it throws. */
+  private proxy({ given, timeoutMs }: AskParameters): unknown {
+    const { worker } = given;
+    if (typeof worker !== 'string') throw wrongParameter('proxy', 'worker', 'an address or a name');
+    const { scope } = this;
+    const [found] = workersNamed(scope.cluster, [worker]);
+    return askWorker(scope, (found as WorkerState).address, requestIn('proxy', given), timeoutMs);
+  }
+
+  private callStacks(parameters: unknown): unknown {
+    const { given, workers, timeoutMs } = askParameters(
+      'call-stacks',
+      parameters,
+      ANSWER_TIMEOUT_MS,
+    );
+    const { scope } = this;
+    const { keys } = given;
+    const isList = Array.isArray(keys) && keys.every((key) => typeof key === 'string');
+    if (keys !== undefined && !isList)
+      throw wrongParameter('call-stacks', 'keys', 'a list of keys');
+    const wanted = keys as readonly string[] | undefined;
+    const chosen = workersNamed(scope.cluster, workers).filter(({ processing }) => {
+      return wanted?.some((key) => processing.has(scope.cluster.tasks.get(key) as never)) ?? true;
+    });
+    const only = wanted === undefined ? {} : { keys: wanted };
+    const request = { method: 'inspect', parameters: { what: 'call-stacks', ...only } };
+    return askWorkers(scope, chosen, request, timeoutMs);
+  }
+
+  private async connections(parameters: unknown): Promise<unknown> {
+    const { workers, timeoutMs } = askParameters('connections', parameters, ANSWER_TIMEOUT_MS);
+    const { scope } = this;
+    const request = { method: 'inspect', parameters: { what: 'connections' } };
+    const chosen = workersNamed(scope.cluster, workers);
+    return {
+      scheduler: scope.connections(),
+      workers: await askWorkers(scope, chosen, request, timeoutMs),
+    };
+  }
+
+  /** Those that have a nanny; all of these, when none is named. */
+  private async restartWorkers({
+    given,
+    workers: named,
+    timeoutMs,
+  }: AskParameters): Promise<unknown> {
+    const { cluster } = this.scope;
+    const { errors = 'raise', wait } = given;
+    if (errors !== 'raise' && errors !== 'return') {
+      throw wrongParameter('restart-workers', 'errors', 'raise or return');
+    }
+    if (wait !== undefined && typeof wait !== 'boolean') {
+      throw wrongParameter('restart-workers', 'wait', 'true or false');
+    }
+    const names = named ?? [];
+    const unknown = errors === 'raise' ? [] : names.filter((name) => !isKnown(cluster, name));
+    const meant = names.filter((name) => !unknown.includes(name));
+    const workers = names.length === 0 ? cluster.workersByRank : workersNamed(cluster, meant);
+    const { restarted, kept, missing } = await this.renewAndWait(workers, wait, timeoutMs);
+    if (missing.length === 0 || errors === 'return') return { restarted, kept, missing, unknown };
+    throw new YardmasterError(
+      'ERR_TIMEOUT',
+      `${missing.length} of ${restarted.length} workers were not back ${timeoutMs} ms after their restart: ${missing.map(({ name }) => name).join(', ')}; wait longer (timeoutMs), and look into the logs of their nannies`,
+      { timeoutMs, missing },
+    );
+  }
+
+  /** Forgets all tasks of all clients, then has workers replaced and waits for the new ones. */
+  private restart({ given, timeoutMs }: AskParameters): Promise<unknown> {
+    const { scope } = this;
+    scope.enqueue({ op: 'restart' });
+    return this.renewAndWait(scope.cluster.workersByRank, given['wait'], timeoutMs);
+  }
+
+  private async renewAndWait(
+    workers: readonly WorkerState[],
+    wait: unknown,
+    timeoutMs: number,
+  ): Promise<Readonly<Record<'restarted' | 'kept' | 'missing', readonly Named[]>>> {
+    const { scope } = this;
+    const { restarted, kept, serverIds } = this.renew(workers);
+    if (wait === false) return { restarted, kept, missing: [] };
+    const missing = (): readonly Named[] =>
+      restarted.filter(({ name }) => {
+        const address = scope.cluster.aliases.get(name);
+        const worker = address === undefined ? undefined : scope.cluster.workers.get(address);
+        return worker === undefined || serverIds.has(worker.identity.serverId);
+      });
+    await until(scope.clock, timeoutMs, () => scope.isStopped() || missing().length === 0);
+    return { restarted, kept, missing: missing() };
+  }
+
+  private renew(workers: readonly WorkerState[]): {
+    readonly restarted: readonly Named[];
+    readonly kept: readonly Named[];
+    /** Of the processes that end. */
+    readonly serverIds: ReadonlySet<string>;
+  } {
+    const name = ({ address, name: its }: WorkerState): Named => ({ address, name: its });
+    const renewed = workers.filter(({ identity }) => identity.nanny !== undefined);
+    const kept = workers.filter(({ identity }) => identity.nanny === undefined).map(name);
+    const restarted = renewed.map(name);
+    const serverIds = new Set(renewed.map(({ identity }) => identity.serverId));
+    for (const { address: worker } of restarted) {
+      const how = { expected: true, close: true, restart: true };
+      this.scope.enqueue({ op: 'remove-worker', worker, ...how });
+    }
+    return { restarted, kept, serverIds };
+  }
+}
+
+function isKnown({ workersByRank }: ClusterState, name: string): boolean {
+  return workersByRank.some(
+    ({ address, name: its, identity }) =>
+      name === address || name === its || name === identity.host,
+  );
+}
+
+function requestIn(
+  command: string,
+  { method, parameters = {} }: Readonly<Record<string, unknown>>,
+): { readonly method: string; readonly parameters: WireMessage } {
+  if (typeof method !== 'string' || !METHODS.includes(method)) {
+    throw wrongParameter(command, 'method', `one of ${METHODS.join(', ')}`);
+  }
+  if (isPlainObject(parameters)) return { method, parameters };
+  throw wrongParameter(command, 'parameters', 'an object');
+}
+
+/** Resolves when it is so, or when the time is over. */
+function until(clock: Clock, timeoutMs: number, isSo: () => boolean): Promise<void> {
+  if (isSo()) return Promise.resolve();
+  return new Promise((resolve) => {
+    const end = (): void => {
+      looking.cancel();
+      limit.cancel();
+      resolve();
+    };
+    const looking = every(clock, LOOK_MS, () => {
+      if (isSo()) end();
+    });
+    const limit = clock.setTimer(timeoutMs, end);
+  });
+}

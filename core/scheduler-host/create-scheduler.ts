@@ -1,0 +1,102 @@
+import { dirname } from 'node:path';
+import type { Logger } from '../api/plugin.ts';
+import {
+  type LoadedConfig,
+  type ReadConfig,
+  readConfigFile,
+  readConfigObject,
+} from '../config/load.ts';
+import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
+import { checkWorkerExtensions } from '../plugin-host/loading/check-worker-extensions.ts';
+import { ProblemList } from '../plugin-host/loading/problem-list.ts';
+import { SchedulerHost } from './scheduler-host.ts';
+
+export type { AddPluginOptions, PluginInfo } from '../plugin-host/plugin-info.ts';
+export type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
+export type { TransportInput } from '../host/transport-table.ts';
+
+/**
+ * Makes a scheduler: reads the configuration, loads and starts plugins and policies. It listens
+ * nowhere until {@link Scheduler.listen} is called.
+ * @throws YardmasterError `ERR_CONFIG`, `ERR_PLUGIN_LOAD`, `ERR_PLUGIN_SETUP`, `ERR_SLOT`
+ */
+export async function createScheduler(options: CreateSchedulerOptions): Promise<Scheduler> {
+  const loaded = await loadConfig(options);
+  const host = new SchedulerHost(loaded, { ...options, log: options.log ?? stderrLogger() });
+  if (loaded.error !== undefined) await refuse(loaded.error, loaded, host);
+  await host.boot();
+  return host;
+}
+
+/** Throws all that is wrong: the configuration itself, and what its valid parts name. */
+async function refuse(error: Error, { origin }: LoadedConfig, host: SchedulerHost): Promise<void> {
+  const problems = new ProblemList(origin);
+  await problems.attempt(undefined, () => {
+    throw error;
+  });
+  try {
+    await problems.attempt(undefined, () => host.load());
+  } finally {
+    await host.close();
+  }
+  problems.throwIfAny();
+}
+
+/**
+ * Reads a configuration, loads what it names, and checks all options. Starts nothing.
+ * @returns policies and plugins as a tree for people
+ * @throws YardmasterError `ERR_CONFIG`, `ERR_PLUGIN_LOAD`, `ERR_SLOT`
+ */
+export async function checkConfig(options: CreateSchedulerOptions): Promise<string> {
+  const loaded = await loadConfig(options);
+  const log = options.log ?? stderrLogger();
+  const host = new SchedulerHost(loaded, { ...options, log });
+  try {
+    const problems = new ProblemList(loaded.origin);
+    await problems.attempt(undefined, () => {
+      if (loaded.error !== undefined) throw loaded.error;
+    });
+    await problems.attempt(undefined, () => host.load());
+    await problems.attempt(undefined, () =>
+      checkWorkerExtensions(loaded, { clock: options.clock, log }),
+    );
+    // A transport that could not be loaded would be missed here once more.
+    if (problems.isEmpty) await problems.attempt(undefined, () => host.checkAddress());
+    problems.throwIfAny();
+    return host.bootReport();
+  } finally {
+    await host.close();
+  }
+}
+
+/**
+ * The configuration that {@link createScheduler} would use, with what is wrong with it.
+ * @throws YardmasterError `ERR_CONFIG` when it cannot be read
+ */
+async function loadConfig({
+  config,
+  configFile,
+  layers,
+}: Pick<CreateSchedulerOptions, 'config' | 'configFile' | 'layers'>): Promise<ReadConfig> {
+  if (typeof config === 'string') return readConfigFile(config, layers);
+  if (config !== undefined || configFile === undefined) {
+    const folder = configFile === undefined ? undefined : dirname(configFile);
+    return readConfigObject(config ?? {}, folder, layers);
+  }
+  return readConfigFile(configFile, layers);
+}
+
+/** Warnings and errors, one line each. */
+function stderrLogger(): Logger {
+  const write = (level: string, fields: object, message?: string): void => {
+    const { err } = fields as { err?: unknown };
+    const text = message ?? (err instanceof Error ? err.message : JSON.stringify(fields));
+    process.stderr.write(`yardmaster ${level}: ${text}\n`);
+  };
+  return {
+    debug: () => undefined,
+    info: () => undefined,
+    warn: (fields, message) => write('warning', fields, message),
+    error: (fields, message) => write('error', fields, message),
+  };
+}

@@ -1,0 +1,112 @@
+import type { Clock } from '../api/timing/clock.ts';
+import { toErrorPayload, YardmasterError } from '../api/errors.ts';
+import type { SchedulerHooks } from '../api/hooks.ts';
+import type { NewStimulus } from '../api/plugin.ts';
+import type { WireMessage } from '../api/transport.ts';
+import type { LoggedEvent, Outbox } from '../kernel/outbox.ts';
+import type { Stimulus } from '../messages/stimulus.ts';
+import type { ToClientMessage } from '../messages/to-client.ts';
+import type { ComputeTask } from '../messages/to-worker.ts';
+import type { EventBus } from '../plugin-host/event-bus.ts';
+import type { EventLog } from './event-log.ts';
+import { FreedKeys, isMereFreeing } from './freed-keys.ts';
+import type { Peer, Sessions } from './sessions/sessions.ts';
+
+/** Where messages and events go, and what is done about those that cannot go. */
+export interface DeliveryParts {
+  readonly sessions: Sessions;
+  readonly bus: EventBus;
+  readonly eventLog: EventLog;
+  readonly clock: Clock;
+  /** Observers of events, as they are now. */
+  readonly eventLogged: () => readonly SchedulerHooks['eventLogged'][];
+  readonly enqueue: (stimulus: NewStimulus) => void;
+  readonly report: (error: YardmasterError) => void;
+}
+
+/** Carries the outbox of a stimulus away: messages to their sessions, events to whoever listens. */
+export class Delivery {
+  private readonly freed = new FreedKeys();
+
+  constructor(private readonly parts: DeliveryParts) {}
+
+  /** @param cause - what the messages follow from */
+  deliver({ toWorkers, toClients, events }: Outbox, cause: Stimulus): void {
+    const { freed } = this;
+    const { workers, clients } = this.parts.sessions;
+    for (const { worker, message } of toWorkers) {
+      const session = workers.get(worker.address);
+      if (session === undefined) continue;
+      if (isMereFreeing(message)) {
+        freed.add(session, message);
+        continue;
+      }
+      if (!freed.isEmpty) freed.sendTo(session, cause);
+      const failed = this.trySend(session, message);
+      if (failed !== undefined && message.op === 'compute-task') {
+        this.parts.enqueue(undeliverable(worker.address, message, failed));
+      }
+      if (message.op === 'close') session.end();
+    }
+    if (!freed.isEmpty) freed.sendAll(cause);
+    for (const { client, message } of toClients) {
+      const session = clients.get(client.key);
+      if (session !== undefined) this.trySend(session, withValue(message, cause));
+    }
+    for (const event of events) this.publish(event);
+  }
+
+  private publish({ topic, message }: LoggedEvent): void {
+    const { eventLog, clock, bus, eventLogged } = this.parts;
+    eventLog.publish(topic, message, clock.nowMs());
+    bus.emit('event', topic, message);
+    for (const hook of eventLogged()) hook(topic, message);
+  }
+
+  /** What came from outside can travel again; what a plugin enqueued perhaps cannot. */
+  private trySend(session: Peer, message: object): YardmasterError | undefined {
+    try {
+      session.send(message as WireMessage);
+      return undefined;
+    } catch (thrown) {
+      const error = YardmasterError.is(thrown)
+        ? thrown
+        : new YardmasterError('ERR_NOT_SERIALISABLE', String(thrown), {}, { cause: thrown });
+      this.parts.report(error);
+      return error;
+    }
+  }
+}
+
+/** The news of a result, with the result if that came along: it passes by the kernel, not through it. */
+function withValue(message: ToClientMessage, cause: Stimulus): ToClientMessage {
+  if (message.op !== 'key-in-memory' || cause.op !== 'task-finished') return message;
+  const { value, key, worker } = cause;
+  // Other news that follows from the same event is of other results, or of an earlier run's.
+  if (value === undefined || message.key !== key || !message.workers.includes(worker))
+    return message;
+  const { op, nbytes, workers, type } = message;
+  // Not by copying the message: to add to a copy costs a microsecond.
+  const size = nbytes === undefined ? undefined : { nbytes };
+  return { op, key, ...(type === undefined ? undefined : { type }), ...size, workers, value };
+}
+
+/** A task that cannot be sent to any worker fails, and says why. */
+function undeliverable(
+  worker: string,
+  { key, runId }: ComputeTask,
+  error: YardmasterError,
+): NewStimulus {
+  return {
+    op: 'task-erred',
+    worker,
+    key,
+    runId,
+    failure: {
+      exception: toErrorPayload(error),
+      traceback: undefined,
+      exceptionText: error.message,
+      tracebackText: error.stack ?? '',
+    },
+  };
+}

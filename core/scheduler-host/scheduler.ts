@@ -1,0 +1,104 @@
+import type { ActiveMemoryManager } from '../api/amm-manager.ts';
+import type { Clock } from '../api/timing/clock.ts';
+import type { YardmasterError } from '../api/errors.ts';
+import type { EventSource } from '../api/events.ts';
+import type { Builtins, Logger, NewStimulus } from '../api/plugin.ts';
+import type { SlotName } from '../api/policies.ts';
+import type { Transport } from '../api/transport.ts';
+import type { ClusterView } from '../api/views.ts';
+import type { ConfigLayers } from '../config/layers.ts';
+import type { Config, ConfigInput } from '../config/types.ts';
+import type { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
+import type { TransitionRecord } from '../kernel/insight/story.ts';
+import type { AddPluginOptions, PluginInfo } from '../plugin-host/plugin-info.ts';
+import type { SchedulerPolicies } from './commands/policy-admin.ts';
+import type { TransportInput } from '../host/transport-table.ts';
+
+/** What a scheduler is made of. */
+export interface CreateSchedulerOptions {
+  /** The configuration, or the path of its file. Default: all defaults. */
+  readonly config?: ConfigInput | string;
+  /**
+   * The configuration file. With `config` as an object it only says what relative `use` paths are
+   * relative to.
+   */
+  readonly configFile?: string;
+  /** Configurations below and above it, such as those of flags. */
+  readonly layers?: ConfigLayers;
+  /** Short names of what is built in. */
+  readonly builtins: Builtins;
+  readonly clock: Clock;
+  /**
+   * Before the configured and the built-in ones; needed for transports that share a hub, such as the
+   * in-memory one.
+   */
+  readonly transports?: readonly TransportInput[];
+  /** After the configured one, and before the built-in ones. */
+  readonly fallbackTransports?: readonly Transport[];
+  /** Default: warnings and errors go to the standard error stream. */
+  readonly log?: Logger;
+  /** Called once when the scheduler closes because of a bug or of a plugin with `onError: crash`. */
+  readonly onCrash?: (error: YardmasterError) => void;
+}
+
+/** A running scheduler: the kernel with its plugins, connections and timers. */
+export interface Scheduler {
+  readonly config: Config;
+  readonly cluster: ClusterView;
+  readonly events: EventSource;
+  /** For tests and diagnostics: read only. */
+  readonly kernel: SchedulerKernel;
+  readonly plugins: readonly PluginInfo[];
+  /**
+   * What `scheduler.transport` of the configuration names; undefined when it names none. Peers within
+   * this process may have to use the same instance.
+   */
+  readonly transport: Transport | undefined;
+  /**
+   * The Active Memory Manager: starts and stops, runs a round, adds and removes policies.
+   * @throws YardmasterError `ERR_PLUGIN_SETUP` when the plugin `amm` was removed
+   */
+  readonly amm: ActiveMemoryManager;
+  /** Who decides, who would decide otherwise, and why. */
+  readonly policies: SchedulerPolicies;
+  /** Why it crashed, if it did. */
+  readonly crash: YardmasterError | undefined;
+  /** Plugins with their sources, phases, hooks and slots, as a tree for people. */
+  bootReport(): string;
+  /**
+   * Accepts connections. May be called for several addresses.
+   * @param address - default: `scheduler.address` of the configuration
+   * @returns the address with the real port
+   * @throws YardmasterError `ERR_CONNECT`, `ERR_CLOSED`
+   */
+  listen(address?: string): Promise<string>;
+  /**
+   * Adds a plugin while running: a definition, class, instance, or what a config file could name.
+   * @returns its name
+   * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_PLUGIN_SETUP`, `ERR_CONFIG`, `ERR_SLOT`
+   */
+  addPlugin(plugin: string | object, options?: AddPluginOptions): Promise<string>;
+  /** @throws YardmasterError `ERR_PLUGIN_SETUP` when there is none of that name, or it is required */
+  removePlugin(name: string): Promise<void>;
+  /**
+   * Puts another policy in charge of a slot, between two stimuli.
+   * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`, `ERR_SLOT`
+   */
+  replacePolicy(
+    slot: SlotName,
+    policy: string | object,
+    options?: Readonly<Record<string, unknown>>,
+  ): Promise<void>;
+  /**
+   * Handles a stimulus now, or after the present one. Without an id it gets one.
+   * @throws YardmasterError `ERR_PROTOCOL` when it is not of the form of its `op`; nothing happens then
+   */
+  enqueue(stimulus: NewStimulus & { readonly stimulusId?: string }): void;
+  /** What happened lately to these keys, or because of these stimuli; oldest first. */
+  story(...keysOrStimuli: string[]): TransitionRecord[];
+  /** A built-in command or one of a plugin (`amm.runOnce`), as clients call it. */
+  command(name: string, parameters?: unknown): unknown;
+  /** Closes plugins, connections and timers. Resolves when all is over; never rejects. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}

@@ -1,0 +1,76 @@
+import { YardmasterError } from '../../api/errors.ts';
+import type { Caller, CommandHandler } from '../../api/plugin.ts';
+import { isPlainObject } from '../../config/prepare.ts';
+import type { ClusterState } from '../../state/cluster.ts';
+
+/** What claims are checked against. */
+export interface ClaimScope {
+  readonly cluster: ClusterState;
+}
+
+/**
+ * Keys that one client says are its own, so that two clients which choose keys by the same rule do not get
+ * each other's results: the scheduler keeps the first task of a key. A claim ends with its client.
+ */
+export class KeyClaims {
+  readonly commands: ReadonlyMap<string, CommandHandler>;
+  private readonly owners = new Map<string, string>();
+  private readonly keysOf = new Map<string, Set<string>>();
+
+  constructor(private readonly scope: ClaimScope) {
+    this.commands = new Map<string, CommandHandler>([
+      ['claim-keys', (parameters, caller) => this.claim(keysIn('claim-keys', parameters), caller)],
+      [
+        'unclaim-keys',
+        (parameters, caller) => this.unclaim(keysIn('unclaim-keys', parameters), caller),
+      ],
+    ]);
+  }
+
+  /** All or none. @throws YardmasterError `ERR_GRAPH_INVALID` naming the first key that another has */
+  private claim(keys: readonly string[], { client }: Caller): void {
+    const { cluster } = this.scope;
+    this.forgetGone();
+    for (const key of keys) {
+      const owner = this.owners.get(key);
+      const isKnown = owner === undefined && cluster.tasks.get(key)?.isNeeded === true;
+      if ((owner === undefined || owner === client) && !isKnown) continue;
+      throw new YardmasterError(
+        'ERR_GRAPH_INVALID',
+        `the key "${key}" belongs to ${owner === undefined ? 'a task that is there already' : `the client ${owner}`}; choose another key, or another session`,
+        { key, ...(owner === undefined ? {} : { owner }) },
+      );
+    }
+    if (client === undefined) return;
+    const own = this.keysOf.get(client) ?? new Set();
+    this.keysOf.set(client, own);
+    for (const key of keys) {
+      this.owners.set(key, client);
+      own.add(key);
+    }
+  }
+
+  private unclaim(keys: readonly string[], { client = '' }: Caller): void {
+    const own = this.keysOf.get(client);
+    for (const key of keys) if (own?.delete(key) === true) this.owners.delete(key);
+  }
+
+  /** O(clients with claims + claims of those that have gone). */
+  private forgetGone(): void {
+    for (const [client, keys] of this.keysOf) {
+      if (this.scope.cluster.clients.has(client)) continue;
+      this.keysOf.delete(client);
+      for (const key of keys) this.owners.delete(key);
+    }
+  }
+}
+
+function keysIn(command: string, parameters: unknown): readonly string[] {
+  const keys: unknown = isPlainObject(parameters) ? parameters['keys'] : undefined;
+  if (Array.isArray(keys) && keys.every((key) => typeof key === 'string')) return keys;
+  throw new YardmasterError(
+    'ERR_PROTOCOL',
+    `the command "${command}" takes { keys } with an array of strings`,
+    { command, field: 'keys' },
+  );
+}

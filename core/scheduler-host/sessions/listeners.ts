@@ -1,0 +1,93 @@
+import { YardmasterError } from '../../api/errors.ts';
+import type { Logger } from '../../api/plugin.ts';
+import type { Connection, ConnectionHandlers, Listener } from '../../api/transport.ts';
+import { LocalConnection } from './local-connection.ts';
+import { Session } from './session.ts';
+import type { Peer, SessionHost } from './sessions.ts';
+import type { TransportTable } from '../../host/transport-table.ts';
+import { withTimeout } from '../../host/with-timeout.ts';
+
+/** Time for a connection to send what is queued when the scheduler closes. */
+const CLOSE_TIMEOUT_MS = 5_000;
+
+/** What the doors need of their scheduler. */
+export interface DoorsHost extends SessionHost {
+  /** @throws YardmasterError `ERR_CLOSED` */
+  checkOpen(): void;
+}
+
+/** Where peers come in and go out: the addresses a scheduler listens at, and the end of its connections. */
+export class Doors {
+  private readonly listeners: Listener[] = [];
+  private isClosing = false;
+
+  constructor(
+    private readonly host: DoorsHost,
+    private readonly transports: TransportTable,
+    private readonly log: Logger,
+  ) {}
+
+  /** With the real ports. */
+  get addresses(): readonly string[] {
+    return this.listeners.map(({ address }) => address);
+  }
+
+  /** @throws YardmasterError `ERR_CONNECT`, `ERR_CLOSED` */
+  async listen(address: string): Promise<string> {
+    const transport = await this.transports.for(address);
+    this.host.checkOpen();
+    const listener = await transport.listen(address, (connection) => {
+      const session = new Session(connection, this.host);
+      if (this.isClosing) connection.abort(closedError());
+      return session.handlers;
+    });
+    this.listeners.push(listener);
+    if (this.isClosing) await listener.close();
+    return listener.address;
+  }
+
+  /** A connection within this process. */
+  connectLocal(from: string, open: (connection: Connection) => ConnectionHandlers): Connection {
+    this.host.checkOpen();
+    const [here, there] = LocalConnection.pair([from, this.host.serverId]);
+    there.attach(new Session(there, this.host).handlers);
+    here.attach(open(here));
+    return here;
+  }
+
+  /** From now on nobody stays who comes in. */
+  shut(): void {
+    this.isClosing = true;
+  }
+
+  /** Stops listening, tells the workers, and closes all connections in good order, or else by force. */
+  async close(): Promise<void> {
+    const { all, workers } = this.host.sessions;
+    await Promise.all(this.listeners.map((listener) => this.attempt(() => listener.close())));
+    for (const session of workers.values()) {
+      session.send({ op: 'close', reason: 'scheduler-close', stimulusId: 'scheduler-close' });
+    }
+    await Promise.all([...all].map((session) => this.attempt(() => this.closeSession(session))));
+  }
+
+  private async closeSession({ channel }: Peer): Promise<void> {
+    try {
+      await withTimeout(this.host.clock, channel.close(), CLOSE_TIMEOUT_MS, closedError);
+    } catch (error) {
+      channel.abort(error as Error);
+    }
+  }
+
+  private async attempt(run: () => Promise<void>): Promise<void> {
+    try {
+      await run();
+    } catch (error) {
+      this.log.warn({ err: error }, 'something failed while the scheduler closed');
+    }
+  }
+}
+
+/** What is asked of a scheduler comes too late. */
+export function closedError(): YardmasterError {
+  return new YardmasterError('ERR_CLOSED', 'the scheduler is closed');
+}

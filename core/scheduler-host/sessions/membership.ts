@@ -1,0 +1,131 @@
+import { YardmasterError } from '../../api/errors.ts';
+import type {
+  RegisterClientReply,
+  RegisterClientRequest,
+  RegisterWorkerReply,
+  RegisterWorkerRequest,
+} from '../../messages/protocol.ts';
+import type { WorkerIdentity } from '../../state/worker.ts';
+import { heartbeatIntervalMs } from '../../util/heartbeat.ts';
+import type { Peer, SessionHost } from './sessions.ts';
+
+/**
+ * Who joins the cluster, and who has left it. To join takes two steps: the peer is admitted, and a former
+ * connection of its own makes room; then, when its new one has taken its seat, it enters, for what the
+ * scheduler says from then on is meant for it.
+ */
+
+/** Clients are asked to report this many times more rarely than workers. */
+const CLIENT_HEARTBEAT_FACTOR = 10;
+
+/** @throws YardmasterError `ERR_REGISTRATION` when its address or its name is taken */
+export function admitWorker(host: SessionHost, identity: WorkerIdentity): void {
+  const { address, name, serverId } = identity;
+  const { workers, aliases } = host.cluster;
+  // One that is to be removed at the end of this turn may be the former self of this one.
+  host.losses.flush();
+  // A worker that comes back may have noticed before us that its connection was lost.
+  if (workers.get(address)?.identity.serverId === serverId) {
+    unseat(host.sessions.workers, address);
+    host.accept({
+      op: 'remove-worker',
+      worker: address,
+      expected: true,
+      close: false,
+    });
+  }
+  if (workers.has(address)) refuseWorker('address', address, address);
+  if (aliases.has(name)) refuseWorker('name', name, address);
+}
+
+/** Tells the kernel, and returns what the worker is answered. */
+export function enterWorker(
+  host: SessionHost,
+  { identity, status, metrics, held }: RegisterWorkerRequest,
+): RegisterWorkerReply {
+  host.accept({
+    op: 'register-worker',
+    identity,
+    status,
+    ...(metrics === undefined ? {} : { metrics }),
+    ...(held === undefined ? {} : { held }),
+  });
+  const { workerPlugins } = host;
+  const nannyPlugins = identity.nanny === undefined ? [] : host.nannyPlugins;
+  return {
+    heartbeatIntervalMs: heartbeatIntervalMs(host.cluster.workers.size),
+    nowMs: host.clock.nowMs(),
+    ...(workerPlugins.length === 0 ? {} : { workerPlugins }),
+    ...(nannyPlugins.length === 0 ? {} : { nannyPlugins }),
+  };
+}
+
+/** @param error - undefined: it has closed the connection itself */
+export function workerLeft(host: SessionHost, address: string, error: Error | undefined): void {
+  const worker = host.cluster.workers.get(address);
+  if (worker === undefined) return;
+  // A worker that says goodbye first does not make its tasks suspicious.
+  const expected = error === undefined && worker.status.startsWith('clos');
+  if (expected) host.accept({ op: 'remove-worker', worker: address, expected, close: false });
+  else host.losses.add(address);
+}
+
+/**
+ * Whether the client was here, or waited for: then it still has all that it wanted.
+ *
+ * @throws YardmasterError `ERR_REGISTRATION` when another client has its key
+ */
+export function admitClient(
+  host: SessionHost,
+  { client, returnWithinMs = 0 }: RegisterClientRequest,
+): { readonly isBack: boolean } {
+  const { sessions, absences } = host;
+  const isBack = returnWithinMs > 0 && (unseat(sessions.clients, client) || absences.end(client));
+  if (!host.cluster.clients.has(client) || isBack) return { isBack };
+  throw new YardmasterError(
+    'ERR_REGISTRATION',
+    `there is a client "${client}" already; choose another name`,
+    { client },
+  );
+}
+
+/** Tells the kernel unless it is back, and returns what the client is answered. */
+export function enterClient(
+  host: SessionHost,
+  { client, versions }: RegisterClientRequest,
+  { isBack }: { readonly isBack: boolean },
+): RegisterClientReply {
+  if (!isBack) {
+    host.accept({
+      op: 'register-client',
+      client,
+      ...(versions === undefined ? {} : { versions }),
+    });
+  }
+  const intervalMs = heartbeatIntervalMs(host.sessions.clients.size);
+  return { heartbeatIntervalMs: CLIENT_HEARTBEAT_FACTOR * intervalMs };
+}
+
+/** @param returnWithinMs - milliseconds within which it said that it may come back */
+export function clientLeft(host: SessionHost, client: string, returnWithinMs: number): void {
+  host.absences.begin(client, returnWithinMs, () => {
+    host.accept({ op: 'remove-client', client });
+  });
+}
+
+/** Ends the connection that a peer had before. Its seat goes first: so its end says nothing of the peer. */
+function unseat(seats: Map<string, Peer>, name: string): boolean {
+  const lost = seats.get(name);
+  if (lost === undefined) return false;
+  seats.delete(name);
+  lost.channel.abort(new YardmasterError('ERR_CLOSED', `${name} has connected anew`));
+  return true;
+}
+
+function refuseWorker(field: 'address' | 'name', value: string, address: string): never {
+  throw new YardmasterError(
+    'ERR_REGISTRATION',
+    `there is a worker with the ${field} "${value}" already; stop it, or choose another ${field}`,
+    { field, value, worker: address },
+  );
+}

@@ -1,0 +1,287 @@
+import { Channel, type ChannelHandlers } from '../../api/channel.ts';
+import type { Caller, NewStimulus } from '../../api/plugin.ts';
+import type { Connection, ConnectionHandlers, WireMessage } from '../../api/transport.ts';
+import { VERSION } from '../../api/version.ts';
+import {
+  type CommandRequest,
+  type GatherReply,
+  type GatherRequest,
+  type GetPartRequest,
+  type HelloReply,
+  type HelloRequest,
+  PROTOCOL,
+  type RegisterClientReply,
+  type RegisterClientRequest,
+  type RegisterWorkerReply,
+  type RegisterWorkerRequest,
+  type Role,
+  type WhoHasReply,
+  type WhoHasRequest,
+} from '../../messages/protocol.ts';
+import type { GraphPart, SubmittedGraph } from '../../messages/stimulus.ts';
+import type { ClusterState } from '../../state/cluster.ts';
+import { closedOn, isBreach, otherProtocol, violation } from './protocol-errors.ts';
+import { GraphParts } from './graph-parts.ts';
+import {
+  checkClientReport,
+  checkEnvelope,
+  checkRequest,
+  checkWorkerReport,
+} from './message-validation.ts';
+import {
+  admitClient,
+  admitWorker,
+  clientLeft,
+  enterClient,
+  enterWorker,
+  workerLeft,
+} from './membership.ts';
+import { PartsRelay } from '../parts-relay.ts';
+import type { Peer, SessionHost } from './sessions.ts';
+
+/** What a session writes into a message, so that nobody can speak for somebody else. */
+interface Stamped {
+  worker?: string;
+  client?: string;
+  stimulusId?: string;
+}
+
+/**
+ * One connection to the scheduler, from its first message to its end. It checks all that comes in and
+ * stamps it with the sender, so that nobody can speak for somebody else.
+ */
+export class Session implements Peer, ChannelHandlers {
+  readonly channel: Channel;
+  private role: Role | undefined;
+  /** Address of the worker or key of the client, once registered. */
+  private sender: string | undefined;
+  /** Set while the answer to the registration has not left; messages have to come after it. */
+  private held: WireMessage[] | undefined;
+  /** Milliseconds within which a client whose connection broke may come back. */
+  private returnWithinMs = 0;
+  private isOver = false;
+  private readonly relay = new PartsRelay();
+  private readonly parts = new GraphParts();
+
+  constructor(
+    connection: Connection,
+    private readonly host: SessionHost,
+  ) {
+    this.channel = new Channel(connection, host.clock, this);
+    host.sessions.all.add(this);
+  }
+
+  /** What the transport is given: the channel, behind a check that it survives. */
+  get handlers(): ConnectionHandlers {
+    const { channel } = this;
+    return {
+      onMessages: (batch) => {
+        for (const message of batch) {
+          if (this.isOver) return;
+          try {
+            checkEnvelope(message);
+            channel.onMessages([message]);
+          } catch (error) {
+            this.refuse(error);
+          }
+        }
+      },
+      onClose: (error) => channel.onClose(error),
+    };
+  }
+
+  send(message: WireMessage): void {
+    if (this.held !== undefined) this.held.push(message);
+    // Memory may be freed with the next task; a write for it alone would delay that.
+    else if (message['op'] === 'free-keys') this.channel.sendLater(message);
+    else this.channel.send(message);
+  }
+
+  /** Sends what is queued, then closes. */
+  end(): void {
+    queueMicrotask(() => {
+      void this.channel.close().catch((failed: unknown) => this.channel.abort(failed as Error));
+    });
+  }
+
+  onMessage(message: WireMessage): void {
+    const { sender } = this;
+    if (sender === undefined) throw violation(`"${String(message['op'])}" before registration`);
+    if (this.role === 'worker') {
+      checkWorkerReport(message);
+      (message as Stamped).worker = sender;
+      this.take(message);
+    } else if (message['op'] === 'drop-parts') {
+      this.relay.drop(message);
+    } else {
+      if (message['op'] === 'close-client') {
+        this.returnWithinMs = 0;
+        return;
+      }
+      checkClientReport(message);
+      (message as Stamped).client = sender;
+      this.takeReport(message, sender);
+    }
+  }
+
+  private takeReport(message: WireMessage, client: string): void {
+    if (message['op'] === 'graph-part') {
+      this.parts.add(message as unknown as GraphPart);
+      return;
+    }
+    if (message['op'] !== 'update-graph') {
+      this.take(message);
+      return;
+    }
+    const graph = message as unknown as SubmittedGraph;
+    const { tasks, keys, isWhole } = this.parts.end(graph);
+    // What came in one piece is not copied: it may be one of very many small graphs.
+    if (isWhole) this.take(tasks === graph.tasks ? message : { ...message, tasks, keys });
+    else {
+      const reason = 'parts of its graph were lost with a connection; submit it again';
+      this.host.accept({ op: 'client-releases-keys', client, keys });
+      this.send({ op: 'cancelled-keys', keys, reason });
+    }
+  }
+
+  /** A message belongs to whoever receives it: it becomes the stimulus itself, not a copy. */
+  private take(message: WireMessage): void {
+    if (message['stimulusId'] === undefined || message['stimulusId'] === '') {
+      (message as Stamped).stimulusId = this.host.nextStimulusId(message['op'] as string);
+    }
+    this.host.accept(message as unknown as NewStimulus);
+  }
+
+  onRequest(method: string, parameters: WireMessage): unknown {
+    try {
+      checkRequest(method, parameters);
+      this.admit(method);
+    } catch (error) {
+      queueMicrotask(() => this.refuse(error)); // After the answer, which says the same.
+      throw error;
+    }
+    // A question comes after all that was said before it.
+    const settled = this.sender === undefined ? undefined : this.host.settled(this.sender);
+    return settled === undefined
+      ? this.answer(method, parameters)
+      : settled.then(() => this.answer(method, parameters));
+  }
+
+  onClose(error?: Error): void {
+    // What broke below the messages (a frame, the form of a request) was not reported by `refuse`.
+    if (!this.isOver && isBreach(error)) this.host.report(error);
+    this.isOver = true;
+    this.relay.close();
+    const { host, sender } = this;
+    host.sessions.all.delete(this);
+    if (sender === undefined) return;
+    const seats = this.role === 'worker' ? host.sessions.workers : host.sessions.clients;
+    if (seats.get(sender) !== this) return; // It has connected anew.
+    seats.delete(sender);
+    if (this.role === 'worker') workerLeft(host, sender, error);
+    else clientLeft(host, sender, this.returnWithinMs);
+  }
+
+  private caller(): Caller {
+    const { role, sender } = this;
+    if (sender === undefined) return {};
+    return role === 'worker' ? { worker: sender } : { client: sender };
+  }
+
+  /** Who may ask what, and when. */
+  private admit(method: string): void {
+    const { role, sender } = this;
+    if (method === 'hello') {
+      if (role !== undefined) throw violation('a second hello');
+      return;
+    }
+    if (role === undefined) throw violation(`the request "${method}" before hello`);
+    if (!method.startsWith('register-')) return;
+    if (method !== `register-${role}`) throw violation(`"${method}" from a ${role}`);
+    if (sender !== undefined) throw violation('a second registration');
+  }
+
+  private answer(method: string, parameters: WireMessage): unknown {
+    const { host } = this;
+    switch (method) {
+      case 'hello':
+        return this.hello(parameters as unknown as HelloRequest);
+      case 'register-worker':
+        return this.registerWorker(parameters as unknown as RegisterWorkerRequest);
+      case 'register-client':
+        return this.registerClient(parameters as unknown as RegisterClientRequest);
+      case 'who-has':
+        return whoHas(host.cluster, parameters as unknown as WhoHasRequest);
+      case 'gather':
+        return this.gather(parameters as unknown as GatherRequest);
+      case 'get-part':
+        return this.relay.read(parameters as unknown as GetPartRequest);
+      default: {
+        const request = parameters as unknown as CommandRequest;
+        return host.command(request.command, request.parameters, this.caller());
+      }
+    }
+  }
+
+  private gather({ keys, inParts }: GatherRequest): Promise<GatherReply> {
+    return inParts === true ? this.host.gather(keys, this.relay) : this.host.gather(keys);
+  }
+
+  private hello({ protocol, role, version }: HelloRequest): HelloReply {
+    if (protocol !== PROTOCOL) {
+      const error = otherProtocol(this.channel.peerAddress, protocol, version);
+      queueMicrotask(() => this.refuse(error));
+      throw error;
+    }
+    this.role = role;
+    return { protocol: PROTOCOL, version: VERSION, serverId: this.host.serverId };
+  }
+
+  private registerWorker(request: RegisterWorkerRequest): RegisterWorkerReply {
+    const { host } = this;
+    admitWorker(host, request.identity);
+    this.takeSeat(host.sessions.workers, request.identity.address);
+    return enterWorker(host, request);
+  }
+
+  private registerClient(request: RegisterClientRequest): RegisterClientReply {
+    const { host } = this;
+    const admitted = admitClient(host, request);
+    this.returnWithinMs = request.returnWithinMs ?? 0;
+    this.takeSeat(host.sessions.clients, request.client);
+    return enterClient(host, request, admitted);
+  }
+
+  /** The channel sends the answer when the handler returns; what is caused by it comes after. */
+  private takeSeat(seats: Map<string, Peer>, name: string): void {
+    this.sender = name;
+    seats.set(name, this);
+    this.held = [];
+    queueMicrotask(() => {
+      const held = this.held ?? [];
+      this.held = undefined;
+      if (held.length > 0) this.channel.sendAll(held);
+    });
+  }
+
+  /** The peer broke the protocol: tell, and end the connection. */
+  private refuse(cause: unknown): void {
+    if (this.isOver) return;
+    const error = closedOn(this.sender ?? this.channel.peerAddress, cause);
+    this.isOver = true;
+    this.host.report(error);
+    if (this.role === 'worker') {
+      this.channel.send({ op: 'close', reason: error.message, stimulusId: 'protocol-error' });
+    }
+    this.end(); // What was queued, an answer with the error for one, still leaves.
+  }
+}
+
+function whoHas(cluster: ClusterState, { keys }: WhoHasRequest): WhoHasReply {
+  return {
+    keys,
+    whoHas: keys.map((key) =>
+      (cluster.tasks.get(key)?.whoHas.items ?? []).map((worker) => worker.address),
+    ),
+  };
+}

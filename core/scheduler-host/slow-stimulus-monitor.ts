@@ -1,0 +1,45 @@
+import type { Clock } from '../api/timing/clock.ts';
+import type { Logger } from '../api/plugin.ts';
+import type { SlotName } from '../api/policies.ts';
+import type { Stimulus } from '../messages/stimulus.ts';
+
+/** While a stimulus is handled nobody else is served; beyond this, people should know. */
+const SLOW_MS = 500;
+/** At most one warning in this time. */
+const QUIET_MS = 10_000;
+
+/** Watches how long the scheduler's loop is blocked, and says by what. */
+export class Pace {
+  private quietUntilMs = -Infinity;
+  private unsaid = 0;
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly log: Logger,
+    /** Names of the policies in charge: one of them may be what is slow. */
+    private readonly policyNames: () => Readonly<Record<SlotName, string>>,
+  ) {}
+
+  /** The stimulus has been handled, and what it sent has left. */
+  finished(stimulus: Stimulus, beganMs: number): void {
+    const nowMs = this.clock.nowMs();
+    const durationMs = nowMs - beganMs;
+    if (durationMs < SLOW_MS) return;
+    if (nowMs < this.quietUntilMs) {
+      this.unsaid++;
+      return;
+    }
+    const { op, stimulusId } = stimulus;
+    const tasks = op === 'update-graph' ? ` with ${stimulus.tasks.length} tasks` : '';
+    const more = this.unsaid === 0 ? '' : `; so did ${this.unsaid} others lately`;
+    const policies = this.policyNames();
+    const names = Object.entries(policies).map(([slot, name]) => `${slot} ${name}`);
+    this.log.warn(
+      { stimulusId, op, durationMs, policies },
+      `${stimulusId}${tasks} kept everybody waiting for ${Math.round(durationMs)} ms${more}: ` +
+        `a large graph, a plugin's hook, or one of the policies (${names.join(', ')})`,
+    );
+    this.unsaid = 0;
+    this.quietUntilMs = nowMs + QUIET_MS;
+  }
+}

@@ -1,0 +1,230 @@
+import { Channel, type ChannelHandlers } from '../api/channel.ts';
+import type { Clock } from '../api/timing/clock.ts';
+import { YardmasterError } from '../api/errors.ts';
+import type { DataStore, ValueReader } from '../api/executor.ts';
+import type { Connection, ConnectionHandlers, WireMessage } from '../api/transport.ts';
+import {
+  type GetDataReply,
+  type GetPartReply,
+  type HelloReply,
+  type OfferedParts,
+  PROTOCOL,
+  type PutDataReply,
+} from '../messages/protocol.ts';
+import { VERSION } from '../api/version.ts';
+import { BytesReader } from '../util/bytes-reader.ts';
+import { OutgoingParts } from '../host/outgoing-parts.ts';
+
+/** Results beyond this are not part of an answer but offered in parts, if the peer wants it so. */
+const ANSWER_BYTES_MAX = 1024 * 1024;
+
+/** Bytes that a peer may ask for to measure the way to it. */
+const SENT_BYTES_MAX = 128 * 1024 * 1024;
+
+/** What peers and clients are served by. */
+export interface DataServerOptions {
+  readonly serverId: string;
+  readonly clock: Clock;
+  readonly store: DataStore;
+  /** Answers to workers under way, beyond which these are told to come back. */
+  readonly outgoingMax: (peerAddress: string) => number;
+  /** Takes in what a client has sent. @throws YardmasterError when it refuses */
+  readonly onPutData: (keys: readonly string[], values: readonly Uint8Array[]) => void;
+  /** Calls an actor. Default: there are none. */
+  readonly onActorCall?: (call: WireMessage) => Promise<WireMessage>;
+  readonly identity: () => WireMessage;
+  /** Buffers of so many bytes will be let go when they have left. Default: nobody is told. */
+  readonly onGarbage?: (nbytes: number) => void;
+}
+
+/** One that is served. */
+interface Guest {
+  readonly channel: Channel;
+  readonly parts: OutgoingParts;
+}
+
+/** The side of a worker that gives results to others. */
+export class DataServer {
+  private readonly guests = new Set<Guest>();
+  private readonly idleWaiters: (() => void)[] = [];
+  /** Answers that have not left this process. */
+  private outgoingCount = 0;
+
+  constructor(private readonly options: DataServerOptions) {}
+
+  accept(connection: Connection): ConnectionHandlers {
+    let isGreeted = false;
+    const parts = new OutgoingParts();
+    const handlers: ChannelHandlers = {
+      onMessage: ({ op, handles }) => {
+        if (op === 'drop-parts') parts.drop(handles);
+      },
+      onRequest: (method, parameters) => {
+        if (method === 'hello') {
+          const reply = this.hello(parameters);
+          isGreeted = true;
+          return reply;
+        }
+        if (!isGreeted) throw violation(`"${method}" before hello`);
+        return this.answer(guest, method, parameters);
+      },
+      onClose: () => {
+        this.guests.delete(guest);
+        parts.close();
+      },
+    };
+    const guest = { channel: new Channel(connection, this.options.clock, handlers), parts };
+    this.guests.add(guest);
+    return guest.channel;
+  }
+
+  /** Connections that are open, and answers with results that have not left. */
+  get counts(): { readonly open: number; readonly sending: number } {
+    return { open: this.guests.size, sending: this.outgoingCount };
+  }
+
+  /** Waits for what is being fetched, then ends all connections. */
+  async close(): Promise<void> {
+    await this.idle();
+    await Promise.allSettled([...this.guests].map(({ channel }) => channel.close()));
+  }
+
+  /** Drops all connections. */
+  abort(reason: Error): void {
+    for (const { channel } of this.guests) channel.abort(reason);
+  }
+
+  private idle(): Promise<void> {
+    if (this.outgoingCount === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.idleWaiters.push(resolve);
+    });
+  }
+
+  private hello({ protocol, version }: WireMessage): HelloReply {
+    if (protocol === PROTOCOL) {
+      return { protocol: PROTOCOL, version: VERSION, serverId: this.options.serverId };
+    }
+    throw new YardmasterError(
+      'ERR_PROTOCOL',
+      `the peer speaks ${String(protocol)} (version ${String(version)}), this worker ${PROTOCOL} (version ${VERSION}); install the same version on both sides`,
+      { theirs: protocol, ours: PROTOCOL },
+    );
+  }
+
+  private answer(guest: Guest, method: string, parameters: WireMessage): unknown {
+    switch (method) {
+      case 'get-data':
+        return this.getData(guest, parameters);
+      case 'get-part':
+        return this.getPart(guest, parameters);
+      case 'put-data':
+        return this.putData(parameters);
+      case 'actor-call':
+        if (this.options.onActorCall === undefined) break;
+        return this.options.onActorCall(parameters);
+      case 'send-bytes':
+        return { value: someBytes(parameters) };
+      case 'identity':
+        return this.options.identity();
+    }
+    throw violation(`the request "${method}", which workers do not answer`);
+  }
+
+  private getData(guest: Guest, parameters: WireMessage): GetDataReply {
+    const { keys, mayBeBusy, inParts } = parameters;
+    checkKeys('get-data', keys);
+    const isBusy = this.outgoingCount >= this.options.outgoingMax(guest.channel.peerAddress);
+    if (isBusy && mayBeBusy === true) return { keys: [], values: [], busy: true };
+    const transfer = this.beginTransfer();
+    const found: string[] = [];
+    const values: Uint8Array[] = [];
+    const parts: OfferedParts[] = [];
+    let roomBytes = inParts === true ? ANSWER_BYTES_MAX : Infinity;
+    for (const key of keys) {
+      const reader = this.open(key);
+      if (reader === undefined) continue;
+      const { nbytes } = reader;
+      if (nbytes > roomBytes) {
+        transfer.begin();
+        parts.push({ key, nbytes, handle: guest.parts.offer(reader, transfer.end) });
+        continue;
+      }
+      const value = readAll(reader);
+      if (value === undefined) continue;
+      roomBytes -= nbytes;
+      found.push(key);
+      values.push(value);
+    }
+    // The channel sends the answer when this returns; it counts until it has left.
+    queueMicrotask(() => void guest.channel.drained().then(transfer.end, transfer.end));
+    return { keys: found, values, ...(parts.length === 0 ? {} : { parts }) };
+  }
+
+  private getPart(guest: Guest, parameters: WireMessage): GetPartReply {
+    const reply = guest.parts.read(parameters);
+    if (reply.bytes !== undefined) this.options.onGarbage?.(reply.bytes.byteLength);
+    return reply;
+  }
+
+  /** Counts as one answer under way until all that belongs to it has ended. */
+  private beginTransfer(): { readonly begin: () => void; readonly end: () => void } {
+    let openCount = 1;
+    this.outgoingCount++;
+    return {
+      begin: () => openCount++,
+      end: () => {
+        if (--openCount > 0) return;
+        this.outgoingCount--;
+        if (this.outgoingCount > 0) return;
+        for (const resolve of this.idleWaiters.splice(0)) resolve();
+      },
+    };
+  }
+
+  private open(key: string): ValueReader | undefined {
+    const { store } = this.options;
+    if (store.open !== undefined) return store.open(key);
+    const value = store.get(key);
+    return value === undefined ? undefined : new BytesReader(value);
+  }
+
+  private putData({ keys, values }: WireMessage): PutDataReply {
+    checkKeys('put-data', keys);
+    const isComplete =
+      Array.isArray(values) &&
+      values.length === keys.length &&
+      values.every((value) => value instanceof Uint8Array);
+    if (!isComplete) throw violation('a put-data whose values do not match its keys');
+    const given: readonly Uint8Array[] = values;
+    this.options.onPutData(keys, given);
+    return { nbytes: given.map((value) => value.byteLength) };
+  }
+}
+
+/** Undefined when it turns out to be damaged. */
+function readAll(reader: ValueReader): Uint8Array | undefined {
+  try {
+    return reader.read(reader.nbytes);
+  } catch {
+    return undefined; // The store has told.
+  } finally {
+    reader.close();
+  }
+}
+
+function checkKeys(method: string, keys: unknown): asserts keys is readonly string[] {
+  if (Array.isArray(keys) && keys.every((key) => typeof key === 'string')) return;
+  throw violation(`a ${method} without keys`);
+}
+
+/** For measurements: bytes that mean nothing. */
+function someBytes({ nbytes }: WireMessage): Uint8Array {
+  const isCount = Number.isInteger(nbytes) && (nbytes as number) >= 0;
+  if (isCount && (nbytes as number) <= SENT_BYTES_MAX) return new Uint8Array(nbytes as number);
+  throw violation(`a send-bytes without a number of bytes up to ${SENT_BYTES_MAX}`);
+}
+
+function violation(what: string): YardmasterError {
+  return new YardmasterError('ERR_PROTOCOL', `the peer sent ${what}`, { what });
+}

@@ -1,0 +1,343 @@
+import type { Clock, Timer } from '../api/timing/clock.ts';
+import { RemoteError, toErrorPayload, YardmasterError } from '../api/errors.ts';
+import {
+  type AbortRun,
+  type DataStore,
+  type ExecutionResult,
+  type ExecutableTask,
+  type Executor,
+  RunAborted,
+  type TaskSlot,
+} from '../api/executor.ts';
+import { fetchData } from '../api/fetch-data.ts';
+import type { Logger } from '../api/plugin.ts';
+import type { AbortExecution, Execute, Gather, WorkerEvent } from '../worker/events/events.ts';
+import { localFailure, toTaskFailure } from '../worker/transitions/failure.ts';
+import { type Arrival, Arrivals, compact } from './arrivals.ts';
+import type { PeerChannels } from './peer-channels.ts';
+import { SteadyMap } from '../util/steady-map.ts';
+
+/** After which a busy peer is asked again. */
+const RETRY_BUSY_MS = 150;
+
+/** A peer that sends nothing for so long counts as gone. It is asked again if it is not. */
+const ANSWER_TIMEOUT_MS = 60_000;
+
+export interface WorkerActivitiesOptions {
+  /** Where peers reach this worker. */
+  readonly address: string;
+  readonly executor: Executor;
+  readonly store: DataStore;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly peers: PeerChannels;
+  /** Unique name for an event: `task-finished-7@alice`. */
+  readonly nameEvent: (what: string) => string;
+  /** Brings the outcome back to the machine. */
+  readonly feed: (event: WorkerEvent) => void;
+  /** Buffers of so many bytes, of what came over the network, were let go. */
+  readonly onGarbage: (nbytes: number) => void;
+  /** As `feed`, at the end of this turn, together with others. */
+  readonly feedSoon: (event: WorkerEvent) => void;
+  /** The scheduler's clock minus this one. */
+  readonly clockOffsetMs: () => number;
+}
+
+const NOT_BEGUN: AbortRun = () => undefined;
+/** Never written to: most runs keep their place. */
+const NO_REJOINS: (() => void)[] = [];
+
+/** A run that goes on, and the place that it has among those that count. */
+class Run implements TaskSlot {
+  abort: AbortRun = NOT_BEGUN;
+  /** Told when it has a thread again. */
+  rejoins: (() => void)[] = NO_REJOINS;
+  /** Why it was stopped: that is its failure, however it ends. */
+  stoppedBy: YardmasterError | undefined = undefined;
+
+  constructor(
+    readonly key: string,
+    readonly startedMs: number,
+    private readonly places: Places,
+  ) {}
+
+  secede(): void {
+    this.places.secede(this);
+  }
+
+  rejoin(): Promise<void> {
+    return new Promise((resolve) => {
+      this.rejoins = [...this.rejoins, resolve];
+      this.places.rejoin(this);
+    });
+  }
+}
+
+/** Who gives the places of runs away, and gives them back. */
+interface Places {
+  secede(run: Run): void;
+  rejoin(run: Run): void;
+}
+
+const NO_INPUTS: ReadonlyMap<string, Uint8Array> = new Map();
+
+/** What the machine of a worker has asked for and what takes time: runs, transfers, waiting. */
+export class WorkerActivities {
+  private readonly runs = new SteadyMap<string, Run>();
+  private readonly timers = new Set<Timer>();
+  /** Keys of the actors that live, or are being made, here. */
+  private readonly actors = new Set<string>();
+  private transferredBytes = 0;
+  private transferSeconds = 0;
+  private readonly places: Places = {
+    secede: (run) => this.secede(run),
+    rejoin: (run) => this.rejoin(run),
+  };
+  private isClosed = false;
+
+  constructor(private readonly options: WorkerActivitiesOptions) {}
+
+  /** Seconds for which each key has been running. */
+  executing(): [key: string, seconds: number][] {
+    const nowMs = this.options.clock.nowMs();
+    return Array.from(this.runs, ([key, { startedMs }]) => [key, (nowMs - startedMs) / 1000]);
+  }
+
+  /** Bytes per second of the transfers since the last call, if there were any. */
+  takeBandwidth(): number | undefined {
+    const { transferredBytes, transferSeconds } = this;
+    this.transferredBytes = 0;
+    this.transferSeconds = 0;
+    return transferSeconds > 0 ? transferredBytes / transferSeconds : undefined;
+  }
+
+  execute({ key, runSpec, dependencies, isShort, actor }: Execute): void {
+    const { clock, nameEvent, address } = this.options;
+    const inputs = this.inputs(dependencies);
+    if (inputs === undefined) {
+      // The store has said which; the scheduler has that computed again, and then this.
+      this.feed({ op: 'execute-reschedule', key, stimulusId: nameEvent('input-lost') });
+      return;
+    }
+    const run = new Run(key, clock.nowMs(), this.places);
+    this.runs.set(key, run);
+    if (actor === true) this.actors.add(key);
+    const task =
+      actor === true
+        ? { key, runSpec, inputs, isShort, actorAt: address }
+        : { key, runSpec, inputs, isShort };
+    run.abort = this.begin(task, run);
+  }
+
+  private begin(task: ExecutableTask, slot: TaskSlot): AbortRun {
+    const { executor } = this.options;
+    const onEnd = (result: ExecutionResult): void => this.onRunEnd(task.key, result);
+    if (executor.begin !== undefined) return executor.begin(task, slot, onEnd);
+    const controller = new AbortController();
+    executor.run(task, controller.signal, slot).then(onEnd, (thrown: unknown) => {
+      onEnd({ kind: 'failure', error: toErrorPayload(thrown) });
+    });
+    return (reason) => controller.abort(reason);
+  }
+
+  /** Undefined when one of them is lost. */
+  private inputs(dependencies: readonly string[]): ReadonlyMap<string, Uint8Array> | undefined {
+    if (dependencies.length === 0) return NO_INPUTS;
+    const { store } = this.options;
+    const inputs = new Map<string, Uint8Array>();
+    for (const dependency of dependencies) {
+      const value = store.get(dependency);
+      if (value === undefined) return undefined;
+      inputs.set(dependency, value);
+    }
+    return inputs;
+  }
+
+  /** A result is dropped; if it is that of an actor, the actor goes too. */
+  dropData(key: string): void {
+    this.options.store.delete(key);
+    if (this.actors.delete(key)) this.options.executor.releaseActor?.(key);
+  }
+
+  abortExecution({ key, killTimeoutMs }: AbortExecution): void {
+    const run = this.runs.get(key);
+    if (killTimeoutMs === undefined) run?.abort();
+    else run?.abort(new RunAborted(killTimeoutMs));
+  }
+
+  /**
+   * Stops the run that has taken the memory: the only one there is, while results are the smaller part.
+   *
+   * @param error - what the worker would give up with
+   * @returns false when it cannot be told who it was, or when that one was stopped before
+   */
+  stopGlutton({ data }: YardmasterError): boolean {
+    const [only, ...others] = this.runs;
+    if (only === undefined || others.length > 0 || this.actors.size > 0) return false;
+    const [key, run] = only;
+    const { processBytes = 0, managedBytes = 0, limitBytes = 0 } = data as Record<string, number>;
+    if (run.stoppedBy !== undefined || 2 * managedBytes > processBytes) return false;
+    run.stoppedBy = new YardmasterError(
+      'ERR_OUT_OF_MEMORY',
+      `"${key}" was stopped: while it was the only task that ran on ${this.options.address}, this worker came to occupy ${processBytes} of ${limitBytes} bytes, and collecting garbage did not help; split the task, or give workers a higher memory limit`,
+      { ...data, key },
+    );
+    this.options.log.error({ err: run.stoppedBy, ...data, key }, 'a task is stopped');
+    run.abort(new RunAborted(0));
+    return true;
+  }
+
+  rejoined(key: string): void {
+    const run = this.runs.get(key);
+    if (run === undefined) return;
+    const { rejoins } = run;
+    run.rejoins = NO_REJOINS;
+    for (const resolve of rejoins) resolve();
+  }
+
+  gather({ worker, keys }: Gather): void {
+    this.fetch(worker, keys).then(
+      (event) => this.feed(event),
+      (error: unknown) => {
+        if (this.isClosed) return;
+        this.options.log.warn({ err: error, peer: worker, keys }, 'a transfer failed');
+        // What it may still answer nobody waits for; and it shall not go on to hold it for us.
+        if (!(error instanceof RemoteError)) this.options.peers.drop(worker, 'a transfer failed');
+        this.feed(this.transferFailure(worker, error));
+      },
+    );
+  }
+
+  /** A peer that answers with an error would do so again; one that does not answer is gone. */
+  private transferFailure(worker: string, error: unknown): WorkerEvent {
+    const { nameEvent } = this.options;
+    if (!(error instanceof RemoteError)) {
+      const stimulusId = nameEvent('gather-network-failure');
+      return { op: 'gather-network-failure', worker, stimulusId };
+    }
+    const failure = toTaskFailure(toErrorPayload(error));
+    return { op: 'gather-failure', worker, failure, stimulusId: nameEvent('gather-failure') };
+  }
+
+  retryBusyLater(worker: string): void {
+    const timer = this.options.clock.setTimer(RETRY_BUSY_MS, () => {
+      this.timers.delete(timer);
+      const stimulusId = this.options.nameEvent('retry-busy-worker');
+      this.feed({ op: 'retry-busy-worker', worker, stimulusId });
+    });
+    this.timers.add(timer);
+  }
+
+  /** Aborts all runs; no outcome is fed any more. */
+  close(): void {
+    this.isClosed = true;
+    for (const timer of this.timers) timer.cancel();
+    for (const { abort } of [...this.runs.values()]) abort();
+  }
+
+  private secede({ key, startedMs }: Run): void {
+    const { nameEvent, clock } = this.options;
+    const computeDurationS = (clock.nowMs() - startedMs) / 1000;
+    this.feed({ op: 'execute-secede', key, computeDurationS, stimulusId: nameEvent('secede') });
+  }
+
+  private rejoin({ key }: Run): void {
+    this.feed({ op: 'execute-rejoin', key, stimulusId: this.options.nameEvent('rejoin') });
+  }
+
+  private feed(event: WorkerEvent): void {
+    if (!this.isClosed) this.options.feed(event);
+  }
+
+  private onRunEnd(key: string, result: ExecutionResult): void {
+    const stoppedBy = this.runs.get(key)?.stoppedBy;
+    this.runs.delete(key);
+    if (this.isClosed) return;
+    const error = stoppedBy === undefined ? undefined : toErrorPayload(stoppedBy);
+    const end: ExecutionResult = error === undefined ? result : { kind: 'failure', error };
+    this.options.feedSoon(this.runEnd(key, end));
+  }
+
+  private runEnd(key: string, result: ExecutionResult): WorkerEvent {
+    const { nameEvent, clockOffsetMs, store } = this.options;
+    if (result.kind === 'reschedule') {
+      return { op: 'execute-reschedule', key, stimulusId: nameEvent('reschedule') };
+    }
+    if (result.kind === 'returned') {
+      return { op: 'execute-returned', key, stimulusId: nameEvent('returned') };
+    }
+    if (result.kind === 'failure') {
+      this.actors.delete(key); // There is none.
+      const failure = toTaskFailure(result.error);
+      return { op: 'execute-failure', key, failure, stimulusId: nameEvent('task-erred') };
+    }
+    try {
+      store.set(key, result.value);
+    } catch (thrown) {
+      this.dropData(key);
+      const failure = toTaskFailure(toErrorPayload(notStored(key, thrown)));
+      return { op: 'execute-failure', key, failure, stimulusId: nameEvent('task-erred') };
+    }
+    const offsetMs = clockOffsetMs();
+    const startS = (result.startMs + offsetMs) / 1000;
+    const stopS = (result.stopMs + offsetMs) / 1000;
+    return {
+      op: 'execute-success',
+      key,
+      nbytes: result.value.byteLength,
+      type: result.type,
+      timings: [{ action: 'compute', startS, stopS }],
+      value: result.value,
+      stimulusId: nameEvent('task-finished'),
+    };
+  }
+
+  private async fetch(worker: string, keys: readonly string[]): Promise<WorkerEvent> {
+    const { peers, clock, nameEvent, store, onGarbage } = this.options;
+    const channel = await peers.to(worker);
+    const startMs = clock.nowMs();
+    const arrivals = new Arrivals(store, onGarbage);
+    const options = {
+      mayBeBusy: true,
+      timeoutMs: ANSWER_TIMEOUT_MS,
+      allocate: (_: string, nbytes: number) => arrivals.expect(nbytes),
+    };
+    const { isBusy, values } = await fetchData(channel, keys, options).finally(() =>
+      arrivals.end(),
+    );
+    if (isBusy) return { op: 'gather-busy', worker, stimulusId: nameEvent('gather-busy') };
+    this.transferSeconds += (clock.nowMs() - startMs) / 1000;
+    if (this.isClosed) throw new YardmasterError('ERR_CLOSED', 'this worker closes');
+    return this.storeReceived(worker, values);
+  }
+
+  private storeReceived(
+    worker: string,
+    received: ReadonlyMap<string, Uint8Array | Arrival>,
+  ): WorkerEvent {
+    const { store, nameEvent } = this.options;
+    const stored: string[] = [];
+    const nbytes: number[] = [];
+    try {
+      for (const [key, value] of received) {
+        const bytes = compact(value);
+        store.set(key, bytes);
+        stored.push(key);
+        nbytes.push(bytes.byteLength);
+        this.transferredBytes += bytes.byteLength;
+      }
+    } catch (thrown) {
+      for (const key of stored) store.delete(key);
+      const { message } = notStored(`what ${worker} sent`, thrown);
+      const failure = localFailure('ERR_TASK', message);
+      return { op: 'gather-failure', worker, failure, stimulusId: nameEvent('gather-failure') };
+    }
+    const stimulusId = nameEvent('gather-success');
+    return { op: 'gather-success', worker, keys: stored, nbytes, stimulusId };
+  }
+}
+
+function notStored(what: string, cause: unknown): YardmasterError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new YardmasterError('ERR_TASK', `${what} could not be stored: ${reason}`, {}, { cause });
+}

@@ -1,0 +1,79 @@
+import type { Clock } from '../api/timing/clock.ts';
+import type { Instruction, WorkerEvent } from '../worker/events/events.ts';
+import type { WorkerKernel } from '../worker/worker-kernel.ts';
+
+/** What a worker's inbox is connected with. */
+export interface InboxEnds {
+  readonly kernel: WorkerKernel;
+  readonly clock: Clock;
+  carryOut(instruction: Instruction): void;
+  /** The machine, or the carrying out of an instruction, has thrown. */
+  onBroken(cause: unknown): void;
+}
+
+/**
+ * Events on their way to the machine of a worker. They are handled in the order in which they came, as
+ * many at a time as there are, and what they cause is carried out before the next ones are handled.
+ */
+export class WorkerInbox {
+  private readonly events: WorkerEvent[] = [];
+  private state: 'new' | 'open' | 'closed' = 'new';
+  private isDraining = false;
+  private isDrainDue = false;
+
+  constructor(private readonly ends: InboxEnds) {}
+
+  /** Whether events are handled: not before {@link open}, nor after {@link close}. */
+  get isOpen(): boolean {
+    return this.state === 'open';
+  }
+
+  /** What has come so far waits for {@link drain}. */
+  open(): void {
+    if (this.state === 'new') this.state = 'open';
+  }
+
+  close(): void {
+    this.state = 'closed';
+  }
+
+  /** Waits for whatever drains the inbox next: the end of a batch of messages, as a rule. */
+  put(event: WorkerEvent): void {
+    this.events.push(event);
+  }
+
+  /** Handles it at once; called while others are handled, after them. */
+  feed(event: WorkerEvent): void {
+    this.events.push(event);
+    this.drain();
+  }
+
+  /** Handles it with all that ends in the same turn. */
+  feedSoon(event: WorkerEvent): void {
+    this.events.push(event);
+    if (this.isDrainDue) return;
+    this.isDrainDue = true;
+    queueMicrotask(() => {
+      this.isDrainDue = false;
+      this.drain();
+    });
+  }
+
+  /** Handles what has come; what that causes at once is handled too, after it. */
+  drain(): void {
+    if (this.isDraining) return;
+    const { kernel, clock } = this.ends;
+    this.isDraining = true;
+    try {
+      while (this.isOpen && this.events.length > 0) {
+        const events = this.events.splice(0);
+        const instructions = kernel.handleAll(events, clock.nowMs());
+        for (const instruction of instructions) this.ends.carryOut(instruction);
+      }
+    } catch (cause) {
+      this.ends.onBroken(cause);
+    } finally {
+      this.isDraining = false;
+    }
+  }
+}

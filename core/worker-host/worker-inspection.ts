@@ -1,0 +1,110 @@
+import { YardmasterError } from '../api/errors.ts';
+import type { Executor } from '../api/executor.ts';
+import type { WireMessage } from '../api/transport.ts';
+import type { InspectReply } from '../messages/protocol.ts';
+import type { WorkerKernel } from '../worker/worker-kernel.ts';
+import { answerActorCall } from './actor-calls.ts';
+import { describeWorkerTask } from './describe-task.ts';
+import { versionsHere } from '../host/versions.ts';
+import type { LogBook } from '../host/log-book.ts';
+
+/** What is asked about a worker, and done with it. */
+export interface InspectedWorker {
+  readonly kernel: WorkerKernel;
+  readonly logBook: LogBook;
+  readonly executor: Executor;
+  describe(): WireMessage;
+  connections(): Readonly<Record<string, number>>;
+  /** Seconds for which each key has been running. */
+  executing(): readonly (readonly [key: string, seconds: number])[];
+}
+
+/** Answers what the scheduler asks of a worker. */
+export class WorkerInspection {
+  /** Ends what was begun here and is not over. */
+  private readonly ending = new AbortController();
+
+  constructor(private readonly worker: InspectedWorker) {}
+
+  /** @throws YardmasterError `ERR_PROTOCOL` for anything but `inspect`, `run` and `actor-call` */
+  answer(method: string, parameters: WireMessage): InspectReply | Promise<InspectReply> {
+    if (method === 'inspect') return this.inspect(parameters);
+    if (method === 'run') return this.run(parameters);
+    if (method === 'actor-call') return answerActorCall(this.worker.executor, parameters);
+    throw new YardmasterError('ERR_PROTOCOL', `a worker answers "${method}" to peers only`);
+  }
+
+  /** The worker closes. */
+  close(): void {
+    this.ending.abort();
+  }
+
+  private inspect({ what, count, keys }: WireMessage): InspectReply | Promise<InspectReply> {
+    const { worker } = this;
+    switch (what) {
+      case 'versions':
+        return versionsHere();
+      case 'logs':
+        return { lines: worker.logBook.lines(typeof count === 'number' ? count : undefined) };
+      case 'identity':
+        return worker.describe();
+      case 'connections':
+        return worker.connections();
+      case 'call-stacks':
+        return this.callStacks(Array.isArray(keys) ? (keys as readonly unknown[]) : undefined);
+      case 'state':
+        return {
+          ...worker.describe(),
+          ...versionsHere(),
+          tasks: [...worker.kernel.tables.tasks.values()].map(describeWorkerTask),
+          story: worker.kernel.story(),
+          logs: worker.logBook.lines(),
+        };
+      default:
+        throw new YardmasterError(
+          'ERR_PROTOCOL',
+          `a worker can be inspected for versions, logs, identity, connections, call-stacks or state, not for ${String(what)}`,
+          { what },
+        );
+    }
+  }
+
+  /** Of the tasks that run, cancelled ones included. */
+  private async callStacks(keys: readonly unknown[] | undefined): Promise<InspectReply> {
+    const { executor, kernel } = this.worker;
+    const stacks = await executor.callStacks?.();
+    const running = this.worker.executing().filter(([key]) => keys?.includes(key) ?? true);
+    const { tables } = kernel;
+    return {
+      running: running.map(([key, seconds]) => {
+        const task = tables.tasks.get(key);
+        const hasSeceded = task !== undefined && tables.seceded.has(task);
+        const unseen = stacks === undefined ? 'the executor cannot look into it' : undefined;
+        const stack = stacks?.get(key) ?? {
+          frames: [],
+          ...(unseen === undefined ? {} : { unseen }),
+        };
+        return { key, seconds, hasSeceded, isCancelled: task?.state !== 'executing', ...stack };
+      }),
+    };
+  }
+
+  private async run({ key, runSpec, place }: WireMessage): Promise<InspectReply> {
+    const { executor } = this.worker;
+    if (executor.runAside === undefined) {
+      throw new YardmasterError('ERR_PROTOCOL', 'this worker runs nothing but tasks');
+    }
+    const isCall = typeof key === 'string' && (place === 'worker' || place === 'threads');
+    if (!isCall) throw new YardmasterError('ERR_PROTOCOL', 'a run without key or place');
+    const task = { key, runSpec, inputs: new Map<string, Uint8Array>() };
+    const results = await executor.runAside(task, place, this.ending.signal);
+    return {
+      results: results.map((result) => {
+        if (result.kind === 'success') return { value: result.value };
+        if (result.kind === 'failure') return { error: result.error };
+        const message = 'a function that is no task cannot be placed anew';
+        return { error: { name: 'YardmasterError', code: 'ERR_TASK', message } };
+      }),
+    };
+  }
+}

@@ -1,0 +1,218 @@
+import type { Channel } from '../api/channel.ts';
+import { every, type Timer } from '../api/timing/clock.ts';
+import { YardmasterError } from '../api/errors.ts';
+import { type CameBack, comeBack, type ReconnectRules } from '../api/timing/reconnect.ts';
+import type { WireMessage } from '../api/transport.ts';
+import type {
+  HeldResults,
+  RegisterWorkerReply,
+  RegisterWorkerRequest,
+} from '../messages/protocol.ts';
+import type { WorkerReport } from '../messages/stimulus.ts';
+import type { ToWorkerMessage } from '../messages/to-worker.ts';
+import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
+import { type Network, openChannel } from './peer-channels.ts';
+
+const KEEP_ALIVE_MS = 60_000;
+
+/** A report without its id, which the link gives it. */
+export type UnnamedReport = WorkerReport extends infer R
+  ? R extends WorkerReport
+    ? Omit<R, 'stimulusId'>
+    : never
+  : never;
+
+/** The worker as its link sees it. */
+export interface LinkedWorker {
+  readonly identity: WorkerIdentity;
+  status(): WorkerStatus;
+  metrics(): WorkerMetrics;
+  /** Seconds for which each key has been running. */
+  executing(): [key: string, seconds: number][];
+  onMessage(message: ToWorkerMessage): void;
+  onRequest(method: string, parameters: WireMessage): unknown;
+  /** All messages that came together were told. */
+  onBatchEnd(): void;
+  /** The connection ended. */
+  onGone(error: Error | undefined): void;
+  /** Its own results, which the scheduler that it comes back to may know. */
+  held(): HeldResults;
+  /** It comes back to another scheduler, which knows none of its results. */
+  onOtherScheduler(): void;
+}
+
+/** The conversation of a worker with its scheduler: registration, signs of life, reports. */
+export class WorkerLink {
+  private channel: Channel | undefined;
+  /** The scheduler has answered, and has not gone since. */
+  private isRegistered = false;
+  /** Of the scheduler process that it is, or was, registered with. */
+  private serverId: string | undefined;
+  private readonly ending = new AbortController();
+  private readonly timers: Timer[] = [];
+  private offsetMs = 0;
+  private eventCount = 0;
+
+  constructor(
+    private readonly network: Network,
+    readonly schedulerAddress: string,
+    private readonly worker: LinkedWorker,
+  ) {}
+
+  /** Nothing can be said to the scheduler at present. */
+  get isClosed(): boolean {
+    return this.channel?.isClosed !== false;
+  }
+
+  /** The scheduler's clock minus this one, in milliseconds. */
+  get clockOffsetMs(): number {
+    return this.offsetMs;
+  }
+
+  /** Unique name for an event: `task-finished-7@alice`. */
+  nameEvent(what: string): string {
+    return `${what}-${++this.eventCount}@${this.worker.identity.name}`;
+  }
+
+  /**
+   * Connects and registers; from then on gives signs of life.
+   *
+   * @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`
+   * @throws RemoteError `ERR_REGISTRATION` when the scheduler refuses
+   */
+  async register(): Promise<RegisterWorkerReply> {
+    const { worker, network, schedulerAddress: address } = this;
+    const { clock, connectTimeoutMs } = network;
+    let serverId = '';
+    const opened: { channel?: Channel } = {};
+    const channel = await openChannel(
+      network,
+      { address, role: 'worker', onHello: (reply) => (serverId = reply.serverId) },
+      {
+        onMessage: (message) => worker.onMessage(message as unknown as ToWorkerMessage),
+        onRequest: (method, parameters) => worker.onRequest(method, parameters),
+        onClose: (error) => this.onClose(opened.channel, error),
+      },
+      () => worker.onBatchEnd(),
+    );
+    opened.channel = channel;
+    this.checkOpen(channel);
+    if (this.serverId !== undefined && this.serverId !== serverId) worker.onOtherScheduler();
+    const isBack = this.serverId === serverId;
+    const askedMs = clock.nowMs();
+    const request: RegisterWorkerRequest = {
+      identity: worker.identity,
+      status: worker.status(),
+      metrics: worker.metrics(),
+      ...(isBack ? { held: worker.held() } : {}),
+    };
+    // What is reported from now on arrives after the request.
+    this.channel = channel;
+    this.serverId = serverId;
+    const reply = await this.ask<RegisterWorkerReply>(channel, { ...request }, connectTimeoutMs);
+    this.checkOpen(channel);
+    this.isRegistered = true;
+    this.offsetMs = reply.nowMs - (askedMs + clock.nowMs()) / 2;
+    this.timers.push(
+      every(clock, reply.heartbeatIntervalMs, () => this.heartbeat()),
+      every(clock, KEEP_ALIVE_MS, () => this.report({ op: 'keep-alive' })),
+    );
+    return reply;
+  }
+
+  /**
+   * After the connection was lost: registers again, as soon as the scheduler lets it.
+   *
+   * @throws YardmasterError `ERR_TIMEOUT` when it was not there in time, `ERR_PROTOCOL` when another
+   *   version has come, `ERR_CLOSED` after {@link stop}
+   */
+  reconnect(rules: ReconnectRules): Promise<CameBack<RegisterWorkerReply>> {
+    const { network, ending, schedulerAddress } = this;
+    return comeBack(network.clock, rules, ending.signal, async () => {
+      const reply = await this.register();
+      if (this.isRegistered) return reply;
+      throw new YardmasterError('ERR_CLOSED', `${schedulerAddress} closed the connection at once`);
+    });
+  }
+
+  /** What happened here; lost when nobody listens. */
+  report(report: UnnamedReport): void {
+    const stimulusId = this.nameEvent(report.op);
+    this.channel?.send({ ...report, stimulusId });
+  }
+
+  /** A message of the machine, which has named it. */
+  send(message: WireMessage): void {
+    // What the scheduler has freed it knows to be gone; nobody waits for the confirmation.
+    if (message['op'] === 'release-worker-data') this.channel?.sendLater(message);
+    else this.channel?.send(message);
+  }
+
+  /**
+   * Asks the scheduler to take the worker out of service and to move away what only it holds.
+   *
+   * @throws YardmasterError `ERR_CLOSED`, `ERR_TIMEOUT`
+   * @throws RemoteError what the scheduler says against it
+   */
+  async retire(timeoutMs: number): Promise<void> {
+    const { address } = this.worker.identity;
+    const parameters = { workers: [address], close: false };
+    const request = { command: 'amm.retireWorkers', parameters };
+    await this.channel?.request('command', request, timeoutMs);
+  }
+
+  /** No more signs of life, and no more attempts to come back. */
+  stop(): void {
+    this.ending.abort();
+    this.stopTimers();
+  }
+
+  /** Sends what is queued, then closes. */
+  async close(): Promise<void> {
+    await this.channel?.close();
+  }
+
+  /** Closes at once. */
+  abort(reason: Error): void {
+    this.channel?.abort(reason);
+  }
+
+  private async ask<T>(channel: Channel, request: WireMessage, timeoutMs: number): Promise<T> {
+    try {
+      return await channel.request<T>('register-worker', request, timeoutMs);
+    } catch (error) {
+      if (this.channel === channel) this.channel = undefined;
+      channel.abort(error as Error);
+      throw error;
+    }
+  }
+
+  /** @throws YardmasterError `ERR_CLOSED` when the worker was closed meanwhile */
+  private checkOpen(channel: Channel): void {
+    if (!this.ending.signal.aborted) return;
+    const error = new YardmasterError('ERR_CLOSED', 'the worker was closed meanwhile');
+    channel.abort(error);
+    throw error;
+  }
+
+  /** An attempt that failed is told to whoever made it. */
+  private onClose(channel: Channel | undefined, error: Error | undefined): void {
+    if (this.channel !== channel || !this.isRegistered) return;
+    this.isRegistered = false;
+    this.stopTimers();
+    this.worker.onGone(error);
+  }
+
+  private stopTimers(): void {
+    for (const timer of this.timers.splice(0)) timer.cancel();
+  }
+
+  private heartbeat(): void {
+    this.report({
+      op: 'heartbeat-worker',
+      metrics: this.worker.metrics(),
+      executing: this.worker.executing(),
+      workerNowMs: this.network.clock.nowMs(),
+    });
+  }
+}

@@ -1,0 +1,291 @@
+import type { Clock } from '../api/timing/clock.ts';
+import { YardmasterError } from '../api/errors.ts';
+import type { DataStore, Executor, SpillArea } from '../api/executor.ts';
+import type { Logger } from '../api/plugin.ts';
+import { MemoryGovernor, type MemoryMode } from '../worker/memory/governor.ts';
+import {
+  CALM_RATIO,
+  COLLECTION_PAUSE_RATIO,
+  DEFAULT_MEMORY_THRESHOLDS,
+  LEAST_TARGET,
+  LOOK_RATIO,
+  type MemoryThresholds,
+} from '../worker/memory/memory-options.ts';
+import { type SpillTrouble, TieredStore } from '../worker/memory/tiered-store.ts';
+
+/** How a worker with a memory limit keeps it. */
+export interface WorkerMemoryOptions {
+  /** Default: {@link DEFAULT_MEMORY_THRESHOLDS}. */
+  readonly thresholds?: Partial<MemoryThresholds>;
+  /** Part of the limit that transfers under way may fill. 0: no bound. Default 0.1. */
+  readonly transfer?: number;
+  /** Admits tasks by what they are expected to use: a share of the limit, or bytes. 0, the default: no. */
+  readonly quota?: number;
+  /** With a quota: beyond it no task begins beside others. The same measures. 0, the default: none. */
+  readonly hardLimit?: number;
+  /** Where results go that have no room. Default: they stay in memory. */
+  readonly disk?: SpillArea;
+  /** Bytes on disk that are never exceeded. Default Infinity. */
+  readonly maxSpillBytes?: number;
+  /** Milliseconds between two looks at the memory. Default 100. */
+  readonly monitorIntervalMs?: number;
+  /** Collects the garbage of this thread. Default: the engine does as it likes. */
+  readonly collectGarbage?: () => void;
+  /** The same for what came about lately, which takes next to no time. Default: the engine does it. */
+  readonly collectYoungGarbage?: () => void;
+}
+
+/** The worker as its memory sees it. */
+export interface MemorySurroundings {
+  readonly address: () => string;
+  readonly limitBytes: number;
+  readonly store: DataStore;
+  readonly executor: Executor;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Bytes that the worker's process occupies. Default: results in memory, and what the executor says. */
+  readonly measure: (() => number) | undefined;
+  /** Nothing runs and nothing is on its way. */
+  readonly isIdle: () => boolean;
+  readonly onMode: (mode: MemoryMode) => void;
+  /** Told at each look, if a quota has a hard limit. */
+  readonly onMeasured: (processBytes: number) => void;
+  readonly onLost: (key: string) => void;
+  /** The worker occupies so much that it has to give up. @returns whether something else was done about it */
+  readonly onTooMuch: (error: YardmasterError) => boolean;
+}
+
+/** Metrics of the memory of a worker, in bytes. */
+export interface MemoryFigures {
+  readonly memoryBytes: number;
+  readonly spilledMemoryBytes: number;
+  readonly spilledDiskBytes: number;
+}
+
+/** Milliseconds between two warnings that it pauses; a worker at its limit may do so often. */
+const WARNING_INTERVAL_MS = 10_000;
+
+/**
+ * The memory of a worker: its results, where they are, and what is done when they become too many.
+ * Without a limit it does nothing but measure.
+ */
+export class WorkerMemory {
+  /** Of all results. */
+  readonly store: DataStore;
+  readonly monitorIntervalMs: number;
+  private readonly thresholds: MemoryThresholds;
+  private readonly tiers: TieredStore | undefined;
+  private readonly governor: MemoryGovernor | undefined;
+  private mode: MemoryMode = 'running';
+  private warnedAtMs = -Infinity;
+  private garbageBytes = 0;
+  private isClosed = false;
+  /** Garbage since the young was last collected. */
+  private youngBytes = 0;
+  /** What has come, or become garbage, since memory was last looked at. */
+  private unseenBytes = 0;
+  private isLookDue = false;
+  /** What it occupies besides results, garbage aside. */
+  private calmBytes = Number.MAX_VALUE;
+  private nextOwnCollectionMs = -Infinity;
+
+  constructor(
+    private readonly around: MemorySurroundings,
+    private readonly options: WorkerMemoryOptions = {},
+  ) {
+    const { limitBytes, store, clock } = around;
+    this.thresholds = { ...DEFAULT_MEMORY_THRESHOLDS, ...options.thresholds };
+    const { disk, maxSpillBytes = Infinity, monitorIntervalMs = 100 } = options;
+    this.monitorIntervalMs = monitorIntervalMs;
+    this.store = store;
+    if (limitBytes === 0) return;
+    const { thresholds } = this;
+    this.governor = new MemoryGovernor(limitBytes, thresholds);
+    if (disk === undefined) return;
+    this.tiers = new TieredStore({
+      ram: store,
+      disk,
+      clock,
+      targetBytes: thresholds.target > 0 ? thresholds.target * limitBytes : Infinity,
+      maxSpillBytes,
+      onLost: (key, error) => this.onLost(key, error),
+      onGarbage: (nbytes) => this.noteGarbage(nbytes),
+      onGrowth: (nbytes) => this.noteChange(nbytes),
+      onTrouble: (trouble) => this.onTrouble(trouble),
+    });
+    this.store = this.tiers;
+  }
+
+  /** Whether there is anything to look after. */
+  get isLimited(): boolean {
+    return this.governor !== undefined;
+  }
+
+  /** As of now. */
+  figures(): MemoryFigures {
+    const spilledMemoryBytes = this.tiers?.spilledBytes ?? 0;
+    return {
+      memoryBytes: this.processBytes(),
+      spilledMemoryBytes,
+      // Copies of what is in memory as well are not spilled, though they are on disk.
+      spilledDiskBytes: spilledMemoryBytes,
+    };
+  }
+
+  /** Looks at the memory, and does what has to be done. */
+  poll(): void {
+    const { governor, tiers } = this;
+    if (governor === undefined || this.isClosed) return;
+    const { clock, isIdle, onMode } = this.around;
+    this.unseenBytes = 0;
+    this.collectYoung();
+    const processBytes = this.processBytes();
+    this.aim(processBytes);
+    if ((this.options.hardLimit ?? 0) > 0) this.around.onMeasured(processBytes);
+    const verdict = governor.decide({
+      nowMs: clock.nowMs(),
+      processBytes,
+      garbageBytes: this.garbageBytes,
+      ramBytes: this.ramBytes,
+      canSpill: tiers?.canSpill === true,
+      isIdle: isIdle(),
+    });
+    if (verdict.terminate) {
+      if (this.giveUp(processBytes)) governor.giveAnotherChance();
+      return;
+    }
+    tiers?.spill(verdict.spillBytes);
+    if (verdict.collect) this.collect(governor);
+    if (verdict.mode === this.mode) return;
+    this.tellMode(verdict.mode, processBytes);
+    this.mode = verdict.mode;
+    onMode(verdict.mode);
+  }
+
+  /** Deletes what was spilled. */
+  close(): void {
+    this.isClosed = true;
+    this.options.disk?.close();
+  }
+
+  /** Buffers of so many bytes were let go. The engine sees no pressure in them, and would let them pile up. */
+  noteGarbage(nbytes: number): void {
+    if (!this.isLimited) return;
+    this.garbageBytes += nbytes;
+    this.youngBytes += nbytes;
+    this.noteChange(nbytes);
+  }
+
+  /** Looks when enough has changed, for between two looks of the clock much can come. */
+  private noteChange(nbytes: number): void {
+    this.unseenBytes += nbytes;
+    if (this.isLookDue || this.unseenBytes < LOOK_RATIO * this.around.limitBytes) return;
+    this.isLookDue = true;
+    // Not in the middle of what the store does.
+    queueMicrotask(() => {
+      this.isLookDue = false;
+      this.poll();
+    });
+  }
+
+  private collectYoung(): void {
+    if (this.youngBytes < LOOK_RATIO * this.around.limitBytes) return;
+    this.youngBytes = 0;
+    this.options.collectYoungGarbage?.();
+  }
+
+  /**
+   * Results and all else that the process occupies shall stay below the target together. What comes on top of that
+   * until garbage is collected, and what has come is spilled, then stays below the thresholds.
+   */
+  private aim(processBytes: number): void {
+    const { tiers, thresholds } = this;
+    const { measure, limitBytes } = this.around;
+    if (tiers === undefined || measure === undefined || thresholds.spill === 0) return;
+    if (thresholds.target === 0) return;
+    const otherBytes = Math.max(0, processBytes - this.ramBytes);
+    const { calmBytes } = this;
+    this.calmBytes = Math.min(otherBytes, calmBytes + CALM_RATIO * (otherBytes - calmBytes));
+    const roomBytes = thresholds.target * limitBytes - this.calmBytes;
+    tiers.aim(Math.max(LEAST_TARGET * limitBytes, roomBytes));
+  }
+
+  private get ramBytes(): number {
+    return this.tiers?.ramBytes ?? this.around.store.nbytes;
+  }
+
+  private processBytes(): number {
+    const { measure, executor } = this.around;
+    return measure?.() ?? this.ramBytes + (executor.memoryBytes ?? 0);
+  }
+
+  /**
+   * Threads collect beside us. What this thread holds counts in the measure of a process; of a worker that
+   * shares its process it does not, so that this thread is spared more often than the governor would.
+   */
+  private collect(governor: MemoryGovernor): void {
+    const { clock, executor, measure } = this.around;
+    this.garbageBytes = 0;
+    this.youngBytes = 0;
+    executor.collectGarbage?.();
+    const startedMs = clock.nowMs();
+    const isDue = measure !== undefined || startedMs >= this.nextOwnCollectionMs;
+    if (isDue) this.options.collectGarbage?.();
+    const nowMs = clock.nowMs();
+    const tookMs = nowMs - startedMs;
+    if (isDue) this.nextOwnCollectionMs = nowMs + COLLECTION_PAUSE_RATIO * tookMs;
+    governor.noteCollection(nowMs, measure === undefined ? 0 : tookMs);
+  }
+
+  /** @returns whether the worker may go on after all */
+  private giveUp(processBytes: number): boolean {
+    const { limitBytes, address, onTooMuch } = this.around;
+    return onTooMuch(
+      new YardmasterError(
+        'ERR_OUT_OF_MEMORY',
+        `the worker ${address()} gives up: it occupies ${processBytes} of ${limitBytes} bytes, and collecting garbage did not help; give it a higher memory limit, fewer threads, or smaller tasks`,
+        { worker: address(), processBytes, limitBytes, managedBytes: this.ramBytes },
+      ),
+    );
+  }
+
+  private tellMode(mode: MemoryMode, processBytes: number): void {
+    const { log, address, limitBytes, clock } = this.around;
+    const facts = { worker: address(), processBytes, limitBytes, managedBytes: this.ramBytes };
+    const amount = `${processBytes} of ${limitBytes} bytes, ${this.ramBytes} of them results`;
+    if (mode === 'running') {
+      log.info(facts, `worker goes on: it occupies ${amount}`);
+      return;
+    }
+    const text =
+      mode === 'paused'
+        ? `worker pauses: it occupies ${amount}`
+        : `worker goes on one task at a time: it occupies ${amount}, and waiting did not help; give it a higher memory limit`;
+    const isDue = clock.nowMs() - this.warnedAtMs >= WARNING_INTERVAL_MS;
+    if (isDue) this.warnedAtMs = clock.nowMs();
+    if (isDue) log.warn(facts, text);
+    else log.info(facts, text);
+  }
+
+  private onLost(key: string, err: unknown): void {
+    const text = `the spilled result "${key}" cannot be read: ${messageOf(err)}; it counts as lost`;
+    this.around.log.warn({ err, key, worker: this.around.address() }, text);
+    this.around.onLost(key);
+  }
+
+  private onTrouble(trouble: SpillTrouble): void {
+    const { key, nbytes } = trouble;
+    const why =
+      trouble.why === 'full'
+        ? `that would be more than ${trouble.maxBytes} bytes on disk (worker.memory.maxSpill)`
+        : messageOf(trouble.error);
+    const facts = { key, nbytes, worker: this.around.address() };
+    const err = trouble.why === 'failed' ? { err: trouble.error } : {};
+    const text = `"${key}" (${nbytes} bytes) cannot be spilled: ${why}; it stays in memory, and so do others`;
+    this.around.log.warn({ ...facts, ...err }, text);
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,128 @@
+import type { MemoryQuotaOptions } from '../worker/memory/memory-quota.ts';
+import { hostOf } from '../worker/peer.ts';
+import type { ReadyStrategy } from '../worker/worker-options.ts';
+import type { Clock } from '../api/timing/clock.ts';
+import type { DataStore, Executor } from '../api/executor.ts';
+import type { Logger } from '../api/plugin.ts';
+import type { OnSchedulerLost, ReconnectRules } from '../api/timing/reconnect.ts';
+import type { Transport } from '../api/transport.ts';
+import type { WorkerIdentity } from '../state/worker.ts';
+import type { LocalEntry } from '../plugin-host/local-plugins.ts';
+import type { RemotePlugins } from '../plugin-host/remote-plugins.ts';
+import type { WorkerMemoryOptions } from './worker-memory.ts';
+
+/** What a worker is made of. */
+export interface WorkerHostOptions {
+  readonly schedulerAddress: string;
+  /** Where peers reach it: `scheme://host:port`; port 0 chooses a free one. */
+  readonly listenAddress: string;
+  /** For people and restrictions; unique in the cluster. Default: the address. */
+  readonly name?: string;
+  /** Amounts that tasks may occupy. Default none. */
+  readonly resources?: Readonly<Record<string, number>>;
+  /** 0: unlimited, which is the default. */
+  readonly memoryLimitBytes?: number;
+  /** How it keeps its memory limit. */
+  readonly memory?: WorkerMemoryOptions;
+  /** What runs first of the tasks that are ready. Default `priority`. */
+  readonly ready?: ReadyStrategy;
+  /** By scheme. They must include those of both addresses. */
+  readonly transports: ReadonlyMap<string, Transport>;
+  /** The number of its threads is that of the worker. Closed together with the worker. */
+  readonly executor: Executor;
+  /** Of results in memory. */
+  readonly store: DataStore;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Bytes that its process occupies. Default: results in memory, and what the executor says. */
+  readonly measureMemory?: () => number;
+  /** Of the packages that matter to tasks, for messages to people. */
+  readonly versions?: Readonly<Record<string, string>>;
+  readonly pid?: number;
+  /** What starts another worker in its place when it is told to restart. Default: nothing. */
+  readonly nanny?: string;
+  /** The folder for its temporary files, as its identity tells it. */
+  readonly localDirectory?: string;
+  /** Addresses of other services of its process by name, as its identity tells them. */
+  readonly services?: Readonly<Record<string, string>>;
+  /** Whatever else its identity shall tell; plain data. */
+  readonly extra?: Readonly<Record<string, unknown>>;
+  /** The plugins of its nanny, which clients can register. Default: it has none. */
+  readonly nannyPlugins?: Pick<RemotePlugins, 'agree' | 'answer'>;
+  /** Unique id of this worker. Default: random. */
+  readonly serverId?: string;
+  /** Transfers to peers at once, beyond which these are told to come back. Default 50. */
+  readonly outgoingTransfersMax?: number;
+  /** Milliseconds for a connection to be made and answered. Default 10 000. */
+  readonly connectTimeoutMs?: number;
+  /** Plugins that are set up before its first task. Default none. */
+  readonly plugins?: readonly LocalEntry[];
+  /** What their paths are relative to. Default: the current folder. */
+  readonly folder?: string;
+  /** What it does when its scheduler is gone. Default `close`. */
+  readonly onSchedulerLost?: OnSchedulerLost;
+  /** With `reconnect`: for how long and how often it tries. Default: a minute. */
+  readonly reconnect?: ReconnectRules;
+  /** Check every invariant after each event; slow, for tests. Default false. */
+  readonly validate?: boolean;
+  /** Called once when the worker has closed. */
+  readonly onClose?: (end: WorkerEnd) => void;
+}
+
+/** Why a worker closed. */
+export interface WorkerEnd {
+  /** For people. */
+  readonly reason: string;
+  /** Set unless somebody asked it to close. */
+  readonly error?: Error;
+  /** The scheduler wants it to come back as a new process. */
+  readonly restart?: boolean;
+}
+
+/** Part of the memory limit that transfers may fill. */
+const TRANSFER_FRACTION = 0.1;
+
+/** Bytes under way beyond which no transfer begins. */
+export function transferLimit({ memoryLimitBytes = 0, memory }: WorkerHostOptions): number {
+  const fraction = memory?.transfer ?? TRANSFER_FRACTION;
+  return memoryLimitBytes > 0 && fraction > 0 ? memoryLimitBytes * fraction : Infinity;
+}
+
+/** How tasks are admitted by memory, if they are. */
+export function quotaOf({
+  memoryLimitBytes: limitBytes = 0,
+  memory = {},
+}: WorkerHostOptions): MemoryQuotaOptions | undefined {
+  const { quota = 0, hardLimit = 0 } = memory;
+  if (limitBytes === 0 || quota === 0) return undefined;
+  const bytesOf = (amount: number): number => (amount <= 1 ? amount * limitBytes : amount);
+  return {
+    quotaBytes: bytesOf(quota),
+    hardLimitBytes: hardLimit === 0 ? Infinity : bytesOf(hardLimit),
+  };
+}
+
+/** What a worker tells the scheduler about itself. */
+export function identityOf(
+  options: WorkerHostOptions,
+  address: string,
+  serverId: string,
+): WorkerIdentity {
+  const { name = address, executor, resources = {}, memoryLimitBytes = 0 } = options;
+  return {
+    address,
+    serverId,
+    name,
+    host: hostOf(address),
+    threadCount: executor.threadCount,
+    memoryLimitBytes,
+    resources,
+    tellsRunEnds: true,
+    ...(options.pid === undefined ? {} : { pid: options.pid }),
+    ...(options.nanny === undefined ? {} : { nanny: options.nanny }),
+    ...(options.versions === undefined ? {} : { versions: options.versions }),
+    ...(options.localDirectory === undefined ? {} : { localDirectory: options.localDirectory }),
+    ...(options.services === undefined ? {} : { services: options.services }),
+    ...(options.extra === undefined ? {} : { extra: options.extra }),
+  };
+}

@@ -1,0 +1,59 @@
+import { YardmasterError } from '../api/errors.ts';
+import type { Logger } from '../api/plugin.ts';
+import type { Clock } from '../api/timing/clock.ts';
+import type { Listener } from '../api/transport.ts';
+import type { DataServer } from './data-server.ts';
+import type { PeerChannels } from './peer-channels.ts';
+import { withTimeout } from '../host/with-timeout.ts';
+
+/** Time for what is queued to leave when a worker closes. */
+const CLOSE_TIMEOUT_MS = 5000;
+
+/** The side of a worker that is turned to its peers: what listens, gives and asks. */
+export class WorkerServing {
+  constructor(
+    private readonly listener: Listener,
+    private readonly server: DataServer,
+    readonly peers: PeerChannels,
+    private readonly closer: Closer,
+  ) {}
+
+  /** Where peers reach it. */
+  get address(): string {
+    return this.listener.address;
+  }
+
+  /** Connections with peers and clients, and what goes over them now. */
+  connections(): Readonly<Record<'incoming' | 'outgoing' | 'sending', number>> {
+    const { open, sending } = this.server.counts;
+    return { incoming: open, outgoing: this.peers.count, sending };
+  }
+
+  /** What is queued still leaves, unless it stops because of an error. Never rejects. */
+  async stop(error: Error | undefined): Promise<void> {
+    const { listener, server, peers, closer } = this;
+    peers.close();
+    await closer.attempt('the listener', () => listener.close());
+    if (error === undefined) await closer.attempt('peers', () => server.close());
+    server.abort(error ?? new YardmasterError('ERR_CLOSED', `${this.address} closes`));
+  }
+}
+
+/** Closes one part after the other; one that cannot be closed is named in the log. */
+export class Closer {
+  constructor(
+    private readonly clock: Clock,
+    private readonly log: Logger,
+  ) {}
+
+  /** Never rejects, and takes five seconds at most. */
+  async attempt(what: string, close: () => Promise<void>): Promise<void> {
+    try {
+      await withTimeout(this.clock, close(), CLOSE_TIMEOUT_MS, () => {
+        return new YardmasterError('ERR_TIMEOUT', `closing ${what} took too long`);
+      });
+    } catch (error) {
+      this.log.warn({ err: error }, `${what} could not be closed in good order`);
+    }
+  }
+}

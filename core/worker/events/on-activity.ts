@@ -1,0 +1,211 @@
+/** What runs, transfers, timers and clients bring about. */
+import type { ActionTiming } from '../../state/groups.ts';
+import type { TaskFailure } from '../../state/task.ts';
+import { assert } from '../../util/assert.ts';
+import type {
+  DataLost,
+  ExecuteFailure,
+  ExecuteReschedule,
+  ExecuteReturned,
+  ExecuteSuccess,
+  FindMissing,
+  GatherBusy,
+  GatherFailure,
+  GatherNetworkFailure,
+  GatherSuccess,
+  MemoryMeasured,
+  RetryBusyWorker,
+  StoreData,
+} from './events.ts';
+import { forgetPeer } from './on-scheduler.ts';
+import type { WorkerScope } from '../worker-scope.ts';
+import type { WorkerTask } from '../worker-task.ts';
+
+const NO_TIMINGS: readonly ActionTiming[] = [];
+
+export function onExecuteSuccess(scope: WorkerScope, event: ExecuteSuccess): void {
+  const task = endRun(scope, event.key);
+  if (task.state !== 'executing') {
+    scope.emit({ kind: 'drop-data', key: task.key });
+    scope.recommend(task, 'released');
+    return;
+  }
+  scope.tables.quota?.learn(task, event.nbytes);
+  task.arrivedNbytes = event.nbytes;
+  task.type = event.type;
+  task.timings = event.timings;
+  if (event.nbytes <= task.sendAlongBytes) task.value = event.value;
+  scope.recommend(task, 'memory');
+}
+
+export function onExecuteFailure(scope: WorkerScope, event: ExecuteFailure): void {
+  const task = endRun(scope, event.key);
+  if (task.state !== 'executing') {
+    scope.recommend(task, 'released');
+    return;
+  }
+  task.failure = event.failure;
+  scope.recommend(task, 'error');
+}
+
+export function onExecuteReschedule(scope: WorkerScope, event: ExecuteReschedule): void {
+  const task = endRun(scope, event.key);
+  scope.recommend(task, task.state === 'executing' ? 'rescheduled' : 'released');
+}
+
+/** Not counted as short again, so that it does not come back a second time. */
+export function onExecuteReturned(scope: WorkerScope, event: ExecuteReturned): void {
+  const task = endRun(scope, event.key);
+  scope.tables.executedCount--;
+  task.durationS = -1;
+  scope.recommend(task, task.state === 'executing' ? 'waiting' : 'released');
+}
+
+/** Frees the thread and the resources. The task is executing, cancelled or resumed. */
+function endRun(scope: WorkerScope, key: string): WorkerTask {
+  const { tables } = scope;
+  const task = tables.tasks.get(key);
+  assert(task !== undefined && tables.executing.has(task), `"${key}" ended but did not run`);
+  tables.endRun(task);
+  tables.executedCount++;
+  scope.settleRuns(task);
+  return task;
+}
+
+/** What did not come the peer does not hold. */
+export function onGatherSuccess(scope: WorkerScope, event: GatherSuccess): void {
+  const arrived = new Map(event.keys.map((key, index) => [key, event.nbytes[index] ?? 0]));
+  for (const task of endTransfer(scope, event.worker)) {
+    const nbytes = arrived.get(task.key);
+    if (nbytes === undefined) scope.tables.removeHolder(task, event.worker);
+    if (task.state !== 'flight') {
+      if (nbytes !== undefined) scope.emit({ kind: 'drop-data', key: task.key });
+      scope.recommend(task, 'released');
+    } else if (nbytes === undefined) {
+      scope.recommend(task, 'fetch');
+    } else {
+      task.arrivedNbytes = nbytes;
+      scope.recommend(task, 'memory');
+    }
+  }
+}
+
+/** Tries other holders at once. Where all are busy, the scheduler may know of more. */
+export function onGatherBusy(scope: WorkerScope, event: GatherBusy): void {
+  const { tables } = scope;
+  tables.ensurePeer(event.worker).isBusy = true;
+  const stuck: string[] = [];
+  for (const task of endTransfer(scope, event.worker)) {
+    if (task.state !== 'flight') {
+      scope.recommend(task, 'released');
+      continue;
+    }
+    scope.recommend(task, 'fetch');
+    if (hasOnlyBusyHolders(scope, task)) stuck.push(task.key);
+  }
+  scope.emit({ kind: 'retry-busy-later', worker: event.worker });
+  if (stuck.length === 0) return;
+  const { stimulusId } = event;
+  scope.report({ op: 'request-refresh-who-has', keys: stuck, stimulusId });
+}
+
+function hasOnlyBusyHolders({ tables }: WorkerScope, task: WorkerTask): boolean {
+  for (const address of task.holders) {
+    if (tables.peers.get(address)?.isBusy !== true) return false;
+  }
+  return true;
+}
+
+/** Counts the peer as gone with all it held, rather than wait for the scheduler to say so. */
+export function onGatherNetworkFailure(scope: WorkerScope, event: GatherNetworkFailure): void {
+  for (const task of endTransfer(scope, event.worker)) {
+    scope.recommend(task, task.state === 'flight' ? 'fetch' : 'released');
+  }
+  forgetPeer(scope, event.worker);
+}
+
+/**
+ * The copies came but cannot be kept. The scheduler has not asked for copies but for tasks that need
+ * them, so it is these that fail; nobody waits for ever.
+ */
+export function onGatherFailure(scope: WorkerScope, event: GatherFailure): void {
+  for (const task of endTransfer(scope, event.worker)) {
+    scope.recommend(task, 'released');
+    if (task.state !== 'flight') continue;
+    task.isReplicaWanted = false;
+    for (const waiter of task.waiters) fail(scope, waiter, event.failure);
+  }
+}
+
+function fail(scope: WorkerScope, task: WorkerTask, failure: TaskFailure): void {
+  task.failure = failure;
+  task.timings = NO_TIMINGS;
+  scope.recommend(task, 'error');
+}
+
+/** The tasks of a transfer that has ended. They are in flight, cancelled or resumed. */
+function endTransfer({ tables }: WorkerScope, address: string): readonly WorkerTask[] {
+  const peer = tables.peers.get(address);
+  const transfer = peer?.transfer;
+  assert(peer !== undefined && transfer !== undefined, `nothing was under way from ${address}`);
+  peer.transfer = undefined;
+  tables.transferCount--;
+  tables.incomingBytes -= transfer.nbytes;
+  for (const task of transfer.tasks) task.comingFrom = undefined;
+  tables.releasePeer(peer);
+  return transfer.tasks;
+}
+
+/** Asks the scheduler where missing results are. The host sends this event now and then. */
+export function onFindMissing(scope: WorkerScope, event: FindMissing): void {
+  const { missing } = scope.tables;
+  if (missing.size === 0) return;
+  const keys = Array.from(missing, (task) => task.key);
+  scope.report({ op: 'request-refresh-who-has', keys, stimulusId: event.stimulusId });
+}
+
+export function onRetryBusyWorker({ tables }: WorkerScope, event: RetryBusyWorker): void {
+  const peer = tables.peers.get(event.worker);
+  if (peer === undefined) return;
+  peer.isBusy = false;
+  tables.releasePeer(peer);
+}
+
+/**
+ * Takes in what a client has put into the store. Results that are on their way already, or whose
+ * cancelled run still goes on, are refused: their data is dropped.
+ */
+export function onStoreData(scope: WorkerScope, event: StoreData): void {
+  const { tables } = scope;
+  for (const [index, key] of event.keys.entries()) {
+    const nbytes = event.nbytes[index] ?? 0;
+    const task = tables.ensureTask(key);
+    const { state } = task;
+    if (state === 'memory') {
+      tables.nbytes += nbytes - task.nbytes;
+      task.nbytes = nbytes;
+    } else if (
+      state === 'executing' ||
+      task.comingFrom !== undefined ||
+      tables.executing.has(task)
+    ) {
+      scope.emit({ kind: 'drop-data', key });
+    } else {
+      task.arrivedNbytes = nbytes;
+      scope.recommend(task, 'memory');
+    }
+  }
+}
+
+/** Tasks that were held back may fit now. */
+export function onMemoryMeasured({ tables }: WorkerScope, event: MemoryMeasured): void {
+  if (tables.quota !== undefined) tables.quota.processBytes = event.processBytes;
+}
+
+/** Says so to the scheduler, which has them computed again where nobody else holds a copy. */
+export function onDataLost(scope: WorkerScope, event: DataLost): void {
+  for (const key of event.keys) {
+    const task = scope.tables.tasks.get(key);
+    if (task?.state === 'memory') scope.recommend(task, 'released');
+  }
+}

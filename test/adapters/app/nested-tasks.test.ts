@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { type ClusterMode, LocalCluster } from '../../../adapters/app/local-cluster.ts';
+import { type Client, workerClient } from '../../../adapters/client/index.ts';
+import { nested } from './fixtures/nested-tasks.mjs';
+
+const MODES: readonly ClusterMode[] = ['inline', 'threads', 'processes'];
+
+describe.each(MODES)('a task with a client of its own (%s)', (mode) => {
+  let cluster: LocalCluster;
+  let client: Client;
+  beforeAll(async () => {
+    // One thread: whoever waits without giving it away waits for ever.
+    const config = { scheduler: { validate: true } };
+    cluster = await LocalCluster.start({ mode, workers: 1, threads: 1, config });
+    client = await cluster.client();
+  }, 60_000);
+  afterAll(() => cluster.close());
+
+  test('submits tasks and waits for them, at any depth', async () => {
+    expect(await client.submit(nested.fib, 6).result()).toBe(8);
+  });
+
+  test('waits in every way that a client can', async () => {
+    expect(await client.submit(nested.waits).result()).toEqual([
+      'result',
+      'finished',
+      1,
+      'finished',
+      'finished',
+      'scattered',
+      ['p', 'q'],
+    ]);
+  });
+
+  test('lets others run while it waits for what they do', async () => {
+    const name = `items-${mode}`;
+    const takers = [1, 2, 3].map(() => client.with({ pure: false }).submit(nested.takeFrom, name));
+    const putters = client.map(nested.putInto, [name, name, name], ['a', 'b', 'c']);
+    await client.gather(putters);
+    expect((await client.gather(takers)).sort()).toEqual(['a', 'b', 'c']);
+  });
+
+  test('fails with what its task failed with, if it lets it', async () => {
+    await expect(client.submit(nested.failing).result()).rejects.toMatchObject({
+      name: 'RangeError',
+      message: 'inside',
+    });
+  });
+
+  test('gets large results', async () => {
+    expect(await client.submit(nested.large, 3_000_000).result()).toBe(3_000_000);
+  });
+
+  test('lets go of its futures at its end, and its connection serves the next task', async () => {
+    const { cluster: state } = cluster.scheduler;
+    const first = await client.submit(nested.forgets, mode).result();
+    await vi.waitFor(() => {
+      const keys = [...state.tasks.keys()];
+      expect(keys.filter((key) => /^(one|later)-/.test(key))).toEqual([]);
+      expect(state.clients.get(first)?.wantsWhat.size).toBe(0);
+    });
+    // A run that was cancelled goes on for a while; another task has another client meanwhile.
+    await client.submit(nested.idOfClient).result();
+    expect(state.clients.size).toBeLessThan(5);
+  }, 30_000);
+
+  test('that holds a lock at its end loses it, and the lock is free', async () => {
+    const holder = await client.submit(nested.locks, `door-${mode}`).result();
+    await using lease = await client.lock(`door-${mode}`).acquire({ timeoutMs: 10_000 });
+    expect(lease).toBeDefined();
+    expect(cluster.scheduler.cluster.clients.has(holder)).toBe(false);
+  });
+
+  test('that is cancelled takes what it submitted along', async () => {
+    const future = client.submit(nested.waitsForEver);
+    const { tasks } = cluster.scheduler.cluster;
+    const runsInside = (): boolean => [...tasks.keys()].some((key) => key.startsWith('later-'));
+    await vi.waitFor(() => expect(runsInside()).toBe(true), { timeout: 10_000 });
+    future.cancel();
+    await vi.waitFor(() => expect(runsInside()).toBe(false), { timeout: 10_000 });
+  }, 30_000);
+});
+
+test('outside of a task there is no such client', () => {
+  expect(() => workerClient()).toThrow(/outside of a running task/);
+});
+
+test('many tasks that each wait for their own do not block each other', async () => {
+  await using cluster = await LocalCluster.start({ workers: 2, threads: 2 });
+  const client = await cluster.client();
+  const many = client.with({ pure: false }).map(nested.fib, Array(8).fill(4) as number[]);
+  expect(await client.gather(many)).toEqual(Array(8).fill(3));
+}, 60_000);

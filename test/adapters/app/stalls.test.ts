@@ -1,0 +1,101 @@
+/** Real processes that stand still for longer than the time to live, as when a machine swaps or sleeps. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as passed } from 'node:timers/promises';
+import { afterAll, afterEach, expect, test } from 'vitest';
+import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
+import { Client } from '../../../adapters/client/index.ts';
+import { MemoryLog } from '../../bad-input/memory-log.ts';
+import { add, slowSquare } from '../cli/fixtures/tasks.js';
+import { Runs } from '../../kit/runs.ts';
+
+/** The kernel forgives the silence of ten heartbeats, which is five seconds with few workers. */
+const TTL_MS = 5000;
+
+const folder = mkdtempSync(join(tmpdir(), 'yardmaster-stalls-'));
+const runs = new Runs();
+const stops: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+  await runs.end('SIGKILL');
+});
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+const inputs = Array.from({ length: 12 }, (_, index) => index);
+const squares = inputs.map((x) => x * x);
+
+test('a scheduler that stands still for several times to live loses no worker, no data and no task', async () => {
+  const config = join(folder, 'scheduler.yaml');
+  writeFileSync(config, 'scheduler: { workerTtl: 1s, allowedFailures: 0, noWorkersTimeout: 1s }');
+  const scheduler = runs.yardmaster('scheduler', '--port', '0', '--config', config);
+  const address = await scheduler.firstLine();
+  for (let worker = 0; worker < 2; worker++) {
+    await runs.yardmaster('worker', address, '--threads', '1').firstLine();
+  }
+  const client = await Client.connect(address);
+  stops.push(() => client.close());
+  const pid = scheduler.child.pid!;
+  stops.push(() => process.kill(pid, 'SIGCONT'));
+  const data = await client.scatter({ one: [1, 2], two: [3, 4] });
+  const lease = await client.lock('l').acquire();
+  const futures = inputs.map((x) => client.submit(slowSquare, 500, x));
+  await futures[0]!.result();
+  process.kill(pid, 'SIGSTOP');
+  await passed(3 * TTL_MS);
+  process.kill(pid, 'SIGCONT');
+  expect(await client.gather(futures)).toEqual(squares);
+  expect(await client.gather([data.one, data.two])).toEqual([
+    [1, 2],
+    [3, 4],
+  ]);
+  expect(await client.submit(add, data.one as never).result()).toBe(3);
+  await passed(2 * TTL_MS); // Checks of the time to live that come after the stall.
+  const actions = (await client.getEvents('scheduler')).map(
+    ({ message }) => (message as { action?: unknown }).action,
+  );
+  expect(actions).not.toContain('worker-ttl-timed-out');
+  const left = (await client.getEvents('all')).map(
+    ({ message }) => (message as { action?: unknown }).action,
+  );
+  expect(left).not.toContain('remove-worker');
+  expect(lease.isHeld).toBe(true);
+  await lease.release();
+}, 90_000);
+
+test('workers that all stand still for several times to live come back, and their tasks count one death', async () => {
+  const config = { scheduler: { workerTtl: '1s', allowedFailures: 1 } };
+  const log = new MemoryLog();
+  const cluster = await LocalCluster.start({
+    mode: 'processes',
+    workers: 3,
+    threads: 1,
+    config,
+    log,
+  });
+  stops.push(() => cluster.close());
+  const client = await cluster.client();
+  const { scheduler } = cluster;
+  await client.scatter({ held: [5, 6] });
+  const futures = inputs.map((x) => client.submit(slowSquare, 500, x));
+  await futures[0]!.result();
+  const stopped = [...cluster.pids];
+  for (const pid of stopped) process.kill(pid, 'SIGSTOP');
+  while (scheduler.cluster.workers.size > 0) await passed(50);
+  const deaths = [...scheduler.cluster.tasks.values()].map(({ suspicious }) => suspicious);
+  expect(Math.max(...deaths)).toBe(1);
+  await passed(TTL_MS);
+  for (const pid of stopped) process.kill(pid, 'SIGCONT');
+  expect(await client.gather(futures)).toEqual(squares);
+  while (scheduler.cluster.workers.size < 3) await passed(50);
+  expect([...scheduler.cluster.workers.values()].map(({ name }) => name).sort()).toEqual([
+    'worker-0',
+    'worker-1',
+    'worker-2',
+  ]);
+  expect(
+    Math.max(...futures.map(({ key }) => scheduler.cluster.tasks.get(key)!.suspicious)),
+  ).toBeLessThan(2);
+}, 90_000);

@@ -1,0 +1,244 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { Client } from '../../../adapters/client/index.ts';
+import { Runs } from '../../kit/runs.ts';
+import { processId, square } from './fixtures/tasks.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'yardmaster-cli-'));
+const runs = new Runs();
+
+afterEach(() => runs.end('SIGKILL'));
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function file(name: string, text: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+describe('the command line', () => {
+  test('explains itself with examples', async () => {
+    const lines = [['--help'], ['scheduler', '--help'], ['worker', '--help'], ['demo', '--help']];
+    for (const run of lines.map((args) => runs.yardmaster(...args))) {
+      expect(await run.exit).toBe(0);
+      expect(run.stdout).toMatch(/Examples:\n {2}\$ yardmaster/);
+    }
+  });
+
+  test('refuses what it does not understand', async () => {
+    const cases = [
+      [['schedule'], "unknown command 'schedule'"],
+      [['worker', 'tcp://127.0.0.1:1', '--threads', '0'], 'a whole number, at least 1'],
+      [['worker', 'tcp://127.0.0.1:1', '--resources', 'GPU'], 'not of the form name=amount'],
+      [['worker', 'tcp://127.0.0.1:1', '--memory-limit', 'lots'], 'such as 500MB or 2GiB'],
+      [['worker', 'tcp://127.0.0.1:1', '--memory', 'pause'], 'not of the form name=value'],
+      [['worker', 'tcp://127.0.0.1:1', '--memory', 'pause=2'], 'worker.memory.pause must be <= 1'],
+      [['worker', 'nowhere'], 'ERR_CONNECT: "nowhere" is not the address of a scheduler'],
+      [['worker', 'tcp://127.0.0.1:1'], 'ERR_CONNECT: '],
+      [['demo', '--path', join(folder, 'empty')], 'ERR_CONFIG: there are no text files'],
+      [['demo', '--query', '1 2'], 'has no word of three letters'],
+    ] as const;
+    await Promise.all(
+      cases.map(async ([args, message]) => {
+        const run = runs.yardmaster(...args);
+        expect([await run.exit, args]).toEqual([1, args]);
+        expect(run.stderr).toContain(message);
+        expect(run.stderr).not.toMatch(/^ {4}at /m);
+        expect(run.stdout).toBe('');
+      }),
+    );
+  });
+
+  test('shows the stack of an error when asked to', async () => {
+    const run = runs.yardmaster('worker', 'nowhere', '--verbose');
+    expect(await run.exit).toBe(1);
+    expect(run.stderr).toMatch(/^ {4}at /m);
+  });
+});
+
+describe('check-config', () => {
+  test('prints what a configuration would start', async () => {
+    const path = file('good.json', JSON.stringify({ scheduler: { workerTtl: '1 minute' } }));
+    const run = runs.yardmaster('check-config', path);
+    expect(await run.exit).toBe(0);
+    expect(run.stdout).toContain('good.json is fine');
+    expect(run.stdout).toContain('amm');
+  });
+
+  test('names every problem', async () => {
+    const path = file('bad.yaml', 'scheduler:\n  allowedFailures: -1\n  workerTtll: 3\n');
+    const run = runs.yardmaster('check-config', path);
+    expect(await run.exit).toBe(1);
+    expect(run.stderr).toContain('ERR_CONFIG');
+    expect(run.stderr).toContain('allowedFailures');
+    expect(run.stderr).toContain('workerTtll');
+    expect(run.stdout).toBe('');
+  });
+});
+
+describe('scheduler and worker', () => {
+  test('compute for a client, and end in good order', async () => {
+    const config = file('cluster.yaml', 'scheduler:\n  address: tcp://127.0.0.1:1\n');
+    const scheduler = runs.yardmaster('scheduler', '--config', config, '--port', '0');
+    const address = await scheduler.firstLine();
+    expect(address).toMatch(/^tcp:\/\/127\.0\.0\.1:\d+$/);
+    const worker = runs.yardmaster(
+      ...['worker', address, '--name', 'w1', '--threads', '1', '--resources', 'GPU=2'],
+    );
+    expect(await worker.firstLine()).toMatch(/^tcp:\/\/127\.0\.0\.1:\d+$/);
+
+    const client = await Client.connect(address);
+    expect(await client.submit(square, 12).result()).toBe(144);
+    const { workers } = await client.identity();
+    expect(workers).toMatchObject([{ name: 'w1', threadCount: 1, resources: { GPU: 2 } }]);
+    const twice = runs.yardmaster('scheduler', '--port', address.split(':')[2]!);
+    expect(await twice.exit).toBe(1);
+    expect(twice.stderr).toContain('ERR_CONNECT');
+    await client.close();
+
+    worker.child.kill('SIGTERM');
+    expect(await worker.exit).toBe(0);
+    scheduler.child.kill('SIGINT');
+    expect(await scheduler.exit).toBe(130);
+    expect(scheduler.stdout).toBe(`${address}\n`);
+  });
+
+  test('end when the other is gone: the worker says so', async () => {
+    const scheduler = runs.yardmaster('scheduler', '--port', '0');
+    const address = await scheduler.firstLine();
+    const [told, abandoned] = [
+      runs.yardmaster('worker', address, '-t', '1'),
+      runs.yardmaster('worker', address, '-t', '1'),
+    ];
+    await Promise.all([told.firstLine(), abandoned.firstLine()]);
+    told.child.kill('SIGINT');
+    expect(await told.exit).toBe(130);
+    scheduler.child.kill('SIGKILL');
+    expect(await abandoned.exit).toBe(1);
+    expect(abandoned.stderr).toContain('ERR_CLOSED: the scheduler');
+  });
+
+  test('keep what is known: a worker that is told to end gives its results away first', async () => {
+    const scheduler = runs.yardmaster('scheduler', '--port', '0');
+    const address = await scheduler.firstLine();
+    const [leaver, stayer] = [
+      runs.yardmaster('worker', address, '-t', '1', '-n', 'leaver'),
+      runs.yardmaster('worker', address, '-t', '1', '-n', 'stayer', '--no-nanny'),
+    ];
+    await Promise.all([leaver.firstLine(), stayer.firstLine()]);
+    const client = await Client.connect(address);
+    const options = { workers: ['leaver'], allowOtherWorkers: true };
+    const future = client.with(options).submit(processId);
+    await future.settled();
+    leaver.child.kill('SIGTERM');
+    expect(await leaver.exit).toBe(0);
+    // Computed again it would be the id of the other process.
+    expect(await future.result()).not.toBe(stayer.child.pid);
+    expect((await client.identity()).workers).toMatchObject([{ name: 'stayer' }]);
+    await client.close();
+  });
+
+  test('are whole again when the process of the worker is killed, and end without a rest', async () => {
+    const scheduler = runs.yardmaster('scheduler', '--port', '0');
+    const address = await scheduler.firstLine();
+    const worker = runs.yardmaster(
+      'worker',
+      address,
+      '-t',
+      '1',
+      '-n',
+      'w1',
+      '--log-format',
+      'text',
+    );
+    const line = await worker.firstLine();
+    const client = await Client.connect(address);
+    const pid = await client.submit(processId).result();
+    expect(pid).not.toBe(worker.child.pid);
+    process.kill(pid, 'SIGKILL');
+    const again = await client.with({ pure: false }).submit(processId).result();
+    expect([pid, worker.child.pid]).not.toContain(again);
+    expect(worker.stderr).toMatch(/nanny of w1 warning: .*was killed by SIGKILL/);
+    expect(worker.stdout).toBe(`${line}\n`);
+    await client.close();
+    // Nobody is left to look after it.
+    worker.child.kill('SIGKILL');
+    await worker.exit;
+    while (isAlive(again)) await new Promise((resolve) => setTimeout(resolve, 10));
+  });
+
+  test('end together when the scheduler is told to', async () => {
+    const scheduler = runs.yardmaster('scheduler', '--port', '0');
+    const worker = runs.yardmaster('worker', await scheduler.firstLine(), '-t', '1');
+    await worker.firstLine();
+    scheduler.child.kill('SIGTERM');
+    expect([await scheduler.exit, await worker.exit]).toEqual([0, 0]);
+  });
+});
+
+describe('demo', () => {
+  test('indexes a folder on worker processes, and checks itself', async () => {
+    for (let index = 0; index < 40; index++) {
+      const words = Array.from({ length: 50 }, (_, at) => `word${(index * at) % 97}`).join(' ');
+      file(
+        `page${String(index).padStart(2, '0')}.txt`,
+        `${words} harbour ${index % 3 ? '' : 'crane'}`,
+      );
+    }
+    const policies =
+      'policies: { queuing: family, workerSelection: balanced, fairness: weighted-fair-share }';
+    const config = file('policies.yaml', `scheduler:\n  ${policies}\n`);
+    const run = runs.yardmaster('demo', '--path', folder, '--query', 'crane', '--config', config);
+    expect(await run.exit).toBe(0);
+    expect(run.stdout).toContain('Check      passed');
+    expect(run.stdout).toMatch(/ +1 +\d+\.\d\d +crane\n/);
+    expect(run.stdout).toMatch(/\d+ tasks in [\d.]+ s: \d+ tasks per second/);
+    expect(run.stderr).toMatch(/(\d+) of \1 tasks are done/);
+  });
+
+  test('comes to the same result when workers are killed meanwhile', async () => {
+    const text = Array.from({ length: 300 }, (_, at) => `term${(at * 7) % 89}`).join(' ');
+    const pages = mkdtempSync(join(folder, 'pages-'));
+    for (let index = 0; index < 300; index++) {
+      writeFileSync(join(pages, `p${index}.txt`), `${text} anchor${index % 5}`);
+    }
+    const run = runs.yardmaster(
+      'demo',
+      '--path',
+      pages,
+      '--query',
+      'anchor',
+      '--chaos',
+      '3',
+      '--seed',
+      '7',
+    );
+    expect([await run.exit, run.stderr]).toEqual([0, expect.any(String)]);
+    expect(run.stdout.match(/killed worker-\d, process \d+, after \d+ tasks/g)).toHaveLength(3);
+    expect(run.stdout).toContain('3 of 3 kills');
+    expect(run.stdout).toContain('Check      passed');
+  });
+
+  test('stops its workers when it is interrupted', async () => {
+    const run = runs.yardmaster('demo', '--path', 'node_modules', '--limit-files', '4000');
+    while (!run.stdout.includes('Graph')) await run.output();
+    const pids = /worker processes (\d+), (\d+)/.exec(run.stdout)!.slice(1).map(Number);
+    run.child.kill('SIGINT');
+    expect(await run.exit).toBe(130);
+    expect(run.stdout).not.toContain('Check');
+    for (const pid of pids) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
+  });
+});

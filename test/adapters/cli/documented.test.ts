@@ -1,0 +1,110 @@
+/** The documents and the command line name the same commands and flags. */
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { beforeAll, expect, test } from 'vitest';
+import { filesIn, ROOT } from '../../tidy/source-files.ts';
+
+const CLI = createRequire(import.meta.url).resolve('#cli');
+const run = promisify(execFile);
+
+/** What the help of a command says, its subcommands included. */
+interface Command {
+  readonly flags: ReadonlySet<string>;
+  readonly subcommands: readonly string[];
+}
+
+const commands = new Map<string, Command>();
+const guide = readFileSync(join(ROOT, 'docs/cli.md'), 'utf8');
+const documents = [
+  { path: 'README.md', text: readFileSync(join(ROOT, 'README.md'), 'utf8') },
+  ...filesIn('docs', '.md'),
+];
+
+async function helpOf(...path: readonly string[]): Promise<string> {
+  return (await run(process.execPath, [CLI, ...path, '--help'])).stdout;
+}
+
+/** Names at the beginning of the lines below `Commands:`. */
+function commandsIn(help: string): string[] {
+  const [, list = ''] = /^Commands:\n((?: .*\n)+)/m.exec(help) ?? [];
+  return [...list.matchAll(/^ {2}([a-z][a-z-]*)/gm)]
+    .map(([, name]) => name as string)
+    .filter((name) => name !== 'help');
+}
+
+/** Long flags at the beginning of the lines below `Options:`. */
+function flagsIn(help: string): string[] {
+  return [...help.matchAll(/^ {2}(?:-\w, )?(--[a-z-]+)/gm)].map(([, flag]) => flag as string);
+}
+
+async function read(name: string): Promise<Command> {
+  const help = await helpOf(name);
+  const subcommands = commandsIn(help);
+  const helps = [help];
+  for (const subcommand of subcommands) helps.push(await helpOf(name, subcommand));
+  return { flags: new Set(helps.flatMap(flagsIn)), subcommands };
+}
+
+/** What the guide says about all commands, and about one. */
+function sectionsAbout(name: string): string {
+  const [about = '', ...sections] = guide.split(/^## /m);
+  const own = sections.filter((section) => {
+    return (section.split('\n', 1)[0] as string).split(', ').includes(name);
+  });
+  return own.length === 0 ? '' : [about, ...own].join('\n');
+}
+
+/** Lines and pieces of code that call the command line: what follows `yardmaster`. */
+function callsIn(text: string): string[] {
+  return [...text.matchAll(/(?:`|^ *(?:\$ )?)(?:npx )?yardmaster ([a-z][^`\n]*)/gm)].map(
+    ([, call]) => (call as string).replace(/ # .*/, ''),
+  );
+}
+
+/** What a call names that there is not. */
+function unknownIn(call: string): string[] {
+  const [name = ''] = call.split(/\s/, 1);
+  const command = commands.get(name);
+  if (command === undefined) return [call];
+  const flags = [...call.matchAll(/(?<=\s)--[a-z-]+/g)].map(([flag]) => flag);
+  return flags.filter((flag) => !command.flags.has(flag)).map((flag) => `${name} ${flag}`);
+}
+
+beforeAll(async () => {
+  for (const name of commandsIn(await helpOf())) commands.set(name, await read(name));
+}, 60_000);
+
+test('the list of commands in docs/cli.md is the list of commands', () => {
+  const [, list = ''] = /```\n(yardmaster .*?)```/s.exec(guide) ?? [];
+  const listed = [...list.matchAll(/^yardmaster ([a-z-]+)/gm)].map(([, name]) => name);
+  expect(listed.toSorted()).toEqual([...commands.keys()].sort());
+  expect(listed.length).toBeGreaterThan(10);
+});
+
+test('docs/cli.md explains every flag and subcommand of every command', () => {
+  const missing = [...commands].flatMap(([name, { flags, subcommands }]) => {
+    const text = sectionsAbout(name);
+    const words = new Set(text.match(/(?<![\w-])(?:--)?[a-z][a-z-]*/g));
+    return [...flags, ...subcommands]
+      .filter((word) => !words.has(word))
+      .map((word) => `${name} ${word}`);
+  });
+  expect(missing).toEqual([]);
+});
+
+test('every call of the command line in a document names a command and flags that exist', () => {
+  const wrong = documents.flatMap(({ path, text }) => {
+    return callsIn(text)
+      .flatMap(unknownIn)
+      .map((what) => `${path}: ${what}`);
+  });
+  expect(wrong).toEqual([]);
+});
+
+test('a command and a flag that do not exist are noticed', () => {
+  const text = 'Say `yardmaster nonsense`, or:\n\n    $ npx yardmaster tasks --nonsense -s x\n';
+  expect(callsIn(text).flatMap(unknownIn)).toEqual(['nonsense', 'tasks --nonsense']);
+});

@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Client } from '../../../adapters/client/index.ts';
+import type { Peers } from '../../../adapters/client/session/peers.ts';
+import { deserialise, serialise } from '../../../adapters/tasks/index.ts';
+import { VirtualCluster } from './virtual-cluster.ts';
+import { count, inc } from './tasks.ts';
+
+describe('scattered values', () => {
+  let cluster: VirtualCluster;
+  let one: Client;
+  let other: Client;
+  const passing = <T>(promise: Promise<T>): Promise<T> => cluster.passing(promise);
+  const known = (key: string) => cluster.local.scheduler.cluster.tasks.get(key);
+
+  beforeAll(async () => {
+    cluster = await VirtualCluster.start(3);
+    one = cluster.client;
+    other = await passing(cluster.local.client());
+  });
+
+  afterAll(() => cluster.close());
+
+  it('are known to the scheduler when scatter resolves', async () => {
+    const { fresh } = await passing(one.scatter({ fresh: 1 }));
+    expect(known('fresh')?.state).toBe('memory');
+    expect(fresh.status).toBe('finished');
+  });
+
+  it('get new copies when they are scattered again with workers or broadcast', async () => {
+    const scatter = (options?: object) => passing(one.scatter({ again: 'same' }, options));
+    await scatter({ workers: [cluster.names[0]!] });
+    await scatter();
+    expect(cluster.holders('again')).toEqual([cluster.names[0]]);
+    await scatter({ workers: [cluster.names[1]!] });
+    expect(cluster.holders('again')).toHaveLength(2);
+    await scatter({ broadcast: true });
+    expect(cluster.holders('again')).toEqual(cluster.names.toSorted());
+  });
+
+  it('of two clients under one name are one value, and the second client is told', async () => {
+    const [first, second] = await passing(
+      Promise.allSettled([
+        one.scatter({ shared: 'of one' }, { broadcast: true }),
+        other.scatter({ shared: 'of the other' }, { broadcast: true }),
+      ]),
+    );
+    const refused = [first, second].filter(({ status }) => status === 'rejected');
+    expect(refused).toMatchObject([{ reason: { code: 'ERR_KEY_TAKEN' } }]);
+    expect(cluster.holders('shared')).toEqual(cluster.names.toSorted());
+    const value = first.status === 'fulfilled' ? 'of one' : 'of the other';
+    for (const address of known('shared')!.whoHas.items.map((worker) => worker.address)) {
+      const { peers } = (one as unknown as { session: { peers: Peers } }).session;
+      const values = await passing(peers.getData(address, ['shared'], (_, n) => new Uint8Array(n)));
+      expect(deserialise(values.get('shared') as Uint8Array)).toBe(value);
+    }
+  });
+
+  it('are refused where another client has other data on another worker', async () => {
+    const [at, elsewhere] = cluster.names as [string, string];
+    const { named } = await passing(one.scatter({ named: 'first' }, { workers: [at] }));
+    const refused = passing(other.scatter({ named: 'second' }, { workers: [elsewhere] }));
+    await expect(refused).rejects.toMatchObject({ code: 'ERR_KEY_TAKEN' });
+    await passing(other.submit(count, 'sync').result());
+    expect(cluster.holders('named')).toEqual([at]);
+    expect(await passing(named.result())).toBe('first');
+    expect([...known('named')!.whoWants.items].map(({ key }) => key)).toEqual([one.id]);
+    // The other worker has dropped it, and takes the first value.
+    await passing(other.scatter({ named: 'first' }, { workers: [elsewhere] }));
+    expect(cluster.holders('named').sort()).toEqual([at, elsewhere].sort());
+  });
+
+  it('are refused where the result of a task is', async () => {
+    const future = one.submit(inc, 41);
+    expect(await passing(future.result())).toBe(42);
+    const refused = passing(other.scatter({ [future.key]: 43 }));
+    await expect(refused).rejects.toMatchObject({ code: 'ERR_KEY_TAKEN' });
+    expect(await passing(future.result())).toBe(42);
+  });
+
+  it('that a client is about to put are never other data on a worker than under the reserved name', async () => {
+    const reserve = (client: Client, fingerprint: string): Promise<unknown> =>
+      passing(client.command('reserve-data', { keys: ['mine'], fingerprints: [fingerprint] }));
+    await reserve(one, 'f');
+    await reserve(one, 'f');
+    await reserve(other, 'f'); // The same data.
+    await passing(other.command('release-data', { keys: ['mine'] }));
+    await expect(reserve(other, 'g')).rejects.toMatchObject({ code: 'ERR_KEY_TAKEN' });
+    const refused = passing(other.scatter({ mine: 'other data' }));
+    await expect(refused).rejects.toMatchObject({ code: 'ERR_KEY_TAKEN' });
+    await passing(one.command('release-data', { keys: ['mine'] }));
+    const { mine } = await passing(other.scatter({ mine: 'other data' }));
+    expect(await passing(mine.result())).toBe('other data');
+  });
+
+  it('of a client that goes before the scheduler knows of them do not block the name', async () => {
+    const lost = await passing(cluster.local.client());
+    const keys = ['left'];
+    await passing(lost.command('reserve-data', { keys, fingerprints: ['f'] }));
+    const { peers } = (lost as unknown as { session: { peers: Peers } }).session;
+    const bytes = serialise('of the lost client');
+    for (const name of cluster.names) {
+      await passing(peers.putData(cluster.worker(name).address, new Map([['left', bytes]])));
+    }
+    await passing(lost.close());
+    const { left } = await passing(other.scatter({ left: 'of another' }, { broadcast: true }));
+    expect(await passing(left.result())).toBe('of another');
+    expect(cluster.holders('left')).toEqual(cluster.names.toSorted());
+  });
+
+  it('of one client under one name at the same time are one value', async () => {
+    const [first, second] = await passing(
+      Promise.allSettled([one.scatter({ own: 1 }), one.scatter({ own: 2 })]),
+    );
+    expect([first.status, second.status]).toEqual(['fulfilled', 'rejected']);
+  });
+
+  it('that were refused leave the other values of the same call alone, and none of them is kept', async () => {
+    await passing(one.scatter({ taken: 1 }));
+    const refused = passing(other.scatter({ taken: 2, free: 3 }));
+    await expect(refused).rejects.toMatchObject({ code: 'ERR_KEY_TAKEN' });
+    await passing(other.submit(count, 'sync 2').result());
+    expect(known('free')).toBeUndefined();
+  });
+});

@@ -1,0 +1,137 @@
+import { spawnSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { removeAbandoned, SpillFolder } from '../../../adapters/stores/index.ts';
+
+let parent = '';
+beforeEach(() => {
+  parent = mkdtempSync(join(tmpdir(), 'spill-test-'));
+});
+afterEach(() => rmSync(parent, { recursive: true, force: true }));
+
+const filesOf = (area: SpillFolder): string[] =>
+  readdirSync(area.path!)
+    .filter((name) => name.endsWith('.bin'))
+    .map((name) => join(area.path!, name));
+
+describe('values', () => {
+  it('come back as they were, also those in shared memory', () => {
+    const area = new SpillFolder(parent);
+    const shared = new Uint8Array(new SharedArrayBuffer(70_000)).fill(7);
+    area.write('a/../b', shared);
+    area.write('empty', new Uint8Array(0));
+    expect(area.nbytes).toBe(70_000);
+    expect(area.read('a/../b')).toEqual(new Uint8Array(70_000).fill(7));
+    expect(area.read('empty')).toEqual(new Uint8Array(0));
+    area.close();
+  });
+
+  it('are replaced and deleted together with their files', () => {
+    const area = new SpillFolder(parent);
+    area.write('a', new Uint8Array(10));
+    area.write('a', new Uint8Array(20).fill(2));
+    expect(area.read('a')).toEqual(new Uint8Array(20).fill(2));
+    expect(filesOf(area)).toHaveLength(1);
+    area.delete('a');
+    area.delete('a');
+    expect([area.nbytes, filesOf(area).length]).toEqual([0, 0]);
+    expect(() => area.read('a')).toThrow(/not on disk/);
+    area.close();
+  });
+
+  it('that were changed, cut short or deleted by somebody are not given out', () => {
+    const area = new SpillFolder(parent);
+    const damage: ((file: string) => void)[] = [
+      (file) => {
+        const content = readFileSync(file);
+        content[500]! ^= 1;
+        writeFileSync(file, content);
+      },
+      (file) => truncateSync(file, 999),
+      (file) => rmSync(file),
+    ];
+    for (const spoil of damage) {
+      area.write('x', new Uint8Array(1000).fill(5));
+      spoil(filesOf(area)[0]!);
+      expect(() => area.read('x')).toThrow(/was changed|ENOENT/);
+      area.delete('x');
+    }
+    area.close();
+  });
+});
+
+describe('the folder', () => {
+  it('is made when it is needed, for its owner alone, and goes when the area closes', () => {
+    const area = new SpillFolder(join(parent, 'made', 'too'));
+    expect(area.path).toBeUndefined();
+    area.write('a', new Uint8Array(3));
+    expect(statSync(area.path!).mode & 0o077).toBe(0);
+    area.close();
+    area.close();
+    expect(readdirSync(join(parent, 'made', 'too'))).toEqual([]);
+  });
+
+  it('that cannot be made is an error of the first value', () => {
+    writeFileSync(join(parent, 'file'), '');
+    const area = new SpillFolder(join(parent, 'file'));
+    expect(() => area.write('a', new Uint8Array(3))).toThrow(/EEXIST|ENOTDIR/);
+    expect(area.nbytes).toBe(0);
+    area.close();
+  });
+
+  it('goes with its process, unless that is killed; then the next worker deletes it', () => {
+    const store = new URL('../../../dist/adapters/stores/index.js', import.meta.url).href;
+    const script = (end: string): string =>
+      `import { SpillFolder } from ${JSON.stringify(store)};
+       const area = new SpillFolder(${JSON.stringify(parent)});
+       area.write('a', new Uint8Array(10));
+       ${end}`;
+    const run = (end: string): void => {
+      spawnSync(process.execPath, ['--input-type=module', '-e', script(end)]);
+    };
+    run('process.exit(3)');
+    expect(readdirSync(parent)).toEqual([]);
+    run("process.kill(process.pid, 'SIGKILL')");
+    const [left] = readdirSync(parent);
+    expect(removeAbandoned(parent)).toEqual([join(parent, left!)]);
+    expect(readdirSync(parent)).toEqual([]);
+  });
+
+  it('of a living process, of another host, or of something else stays', () => {
+    const area = new SpillFolder(parent);
+    area.write('a', new Uint8Array(10));
+    const others = { foreign: { pid: 1, host: `not-${hostname()}`, mark: '' }, odd: undefined };
+    for (const [name, owner] of Object.entries(others)) {
+      mkdirSync(join(parent, `yardmaster-spill-${name}`));
+      if (owner === undefined) continue;
+      const file = join(parent, `yardmaster-spill-${name}`, 'owner.json');
+      writeFileSync(file, JSON.stringify(owner));
+    }
+    mkdirSync(join(parent, 'mine'));
+    expect(removeAbandoned(parent)).toEqual([]);
+    expect(existsSync(area.path!)).toBe(true);
+    area.close();
+    expect(removeAbandoned(join(parent, 'nowhere'))).toEqual([]);
+  });
+
+  it('of an earlier process with the id of this one is abandoned', () => {
+    const folder = join(parent, 'yardmaster-spill-old');
+    mkdirSync(folder);
+    const owner = { pid: process.pid, host: hostname(), mark: `${process.pid}-0` };
+    writeFileSync(join(folder, 'owner.json'), JSON.stringify(owner));
+    expect(removeAbandoned(parent)).toEqual([folder]);
+  });
+});

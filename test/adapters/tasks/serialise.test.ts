@@ -1,0 +1,134 @@
+import { describe, expect, it } from 'vitest';
+
+import { deserialise, serialise, typeName } from '../../../adapters/tasks/index.ts';
+
+const roundTrip = (value: unknown): unknown => deserialise(serialise(value));
+
+describe('serialise', () => {
+  it.each([
+    ['undefined', undefined],
+    ['null', null],
+    ['-0', -0],
+    ['NaN', NaN],
+    ['a bigint', 2n ** 70n],
+    ['a date', new Date(12345)],
+    ['a regular expression', /a+/gi],
+    ['a map of objects', new Map<unknown, unknown>([[{ a: 1 }, new Set([1, 'x'])]])],
+    ['a typed array', new Float64Array([1.5, NaN, -0])],
+    ['a buffer', Buffer.from('bytes')],
+    ['an array buffer', new Uint8Array([1, 2, 3]).buffer],
+    ['the smallest integer', -(2 ** 31)],
+    ['an integer of more than 32 bits', 2 ** 31],
+    ['a fraction', 0.1],
+    ['a short text', 'à la carte'],
+    ['a text that Latin-1 lacks', 'žluť'],
+    ['a long text', 'x'.repeat(65)],
+    ['a short list', [1, -0.5, 'a', true, null, undefined]],
+    ['a long list', Array.from({ length: 300 }, (_, index) => index)],
+    ['a list in a list', [[1], 2]],
+    ['an empty list', []],
+    ['a list with a property', Object.assign([1], { extra: 2 })],
+    ['a sparse array', [1, , 3]], // eslint-disable-line no-sparse-arrays
+  ])('%s comes back as it was', (_, value) => {
+    expect(roundTrip(value)).toStrictEqual(value);
+  });
+
+  it('an error keeps name, message, stack and cause', () => {
+    const error = new TypeError('bad', { cause: new Error('why') });
+    const back = roundTrip(error) as Error;
+    expect(back).toBeInstanceOf(TypeError);
+    expect(back.message).toBe('bad');
+    expect(back.stack).toBe(error.stack);
+    expect((back.cause as Error).message).toBe('why');
+  });
+
+  it('cycles and shared references keep their identity', () => {
+    const shared = { n: 1 };
+    const value: Record<string, unknown> = { a: shared, b: shared };
+    value['self'] = value;
+    const back = roundTrip(value) as Record<string, unknown>;
+    expect(back['a']).toBe(back['b']);
+    expect(back['self']).toBe(back);
+  });
+
+  it('an instance of a class becomes a plain object', () => {
+    class Point {
+      x = 1;
+    }
+    const back = roundTrip(new Point()) as object;
+    expect(Object.getPrototypeOf(back)).toBe(Object.prototype);
+    expect(back).toEqual({ x: 1 });
+  });
+
+  it('what was read shares no memory with the bytes', () => {
+    const bytes = serialise([
+      new Uint8Array(64).fill(7),
+      new DataView(new ArrayBuffer(8)),
+      Buffer.alloc(64, 7),
+    ]);
+    const before = Buffer.from(bytes);
+    const [array, view, buffer] = deserialise(bytes) as [Uint8Array, DataView, Buffer];
+    array.fill(1);
+    view.setInt8(0, 1);
+    buffer.fill(1);
+    expect(bytes).toEqual(before);
+    expect(array.buffer.byteLength).toBe(64);
+  });
+
+  it.each([
+    ['result.rows[1].format is a function (format)', { rows: [1, { format(): void {} }] }], // eslint-disable-line @typescript-eslint/no-empty-function
+    ['result["odd name"] is a symbol (Symbol(s))', { 'odd name': Symbol('s') }],
+    ['result is a Promise', Promise.resolve(1)],
+    ['result.get("k") is a Promise', new Map([['k', Promise.resolve(1)]])],
+    ['result (key 0 of the Map) is a symbol', new Map([[Symbol('x'), 1]])],
+    ['result (member 1 of the Set) is a function', new Set([1, () => 1])],
+    ['result.a.b is a WeakMap', { a: { b: new WeakMap() } }],
+    ['result is a generator', (function* () {})()], // eslint-disable-line @typescript-eslint/no-empty-function
+    ['result.p is a Proxy', { p: new Proxy({}, {}) }],
+    [
+      'result is an object with a getter that throws (Error: no)',
+      {
+        get a() {
+          throw new Error('no');
+        },
+      },
+    ],
+  ])('a value that cannot travel is named: %s', (message, value) => {
+    expect(() => serialise(value, 'result')).toThrow(
+      expect.objectContaining({
+        code: 'ERR_NOT_SERIALISABLE',
+        message: expect.stringContaining(message) as string,
+      }),
+    );
+  });
+
+  it('bytes that are no value are ERR_FRAME', () => {
+    for (const bytes of [
+      new Uint8Array(0),
+      new Uint8Array([1, 2, 3]),
+      serialise('abc').slice(0, 4),
+    ]) {
+      expect(() => deserialise(bytes)).toThrow(expect.objectContaining({ code: 'ERR_FRAME' }));
+    }
+  });
+
+  it('type names are those that people use', () => {
+    class Point {}
+    expect(
+      [1, 'a', null, undefined, [], {}, new Map(), Object.create(null), new Point(), 1n].map(
+        typeName,
+      ),
+    ).toEqual([
+      'number',
+      'string',
+      'null',
+      'undefined',
+      'Array',
+      'Object',
+      'Map',
+      'Object',
+      'Point',
+      'bigint',
+    ]);
+  });
+});

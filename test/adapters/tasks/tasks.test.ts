@@ -1,0 +1,236 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { createHash } from 'node:crypto';
+import { afterAll, describe, expect, expectTypeOf, it } from 'vitest';
+
+import {
+  currentTask,
+  defineTasks,
+  deserialise,
+  importingTaskModule,
+  isTaskFunction,
+  packArguments,
+  runTask,
+  sourceVersion,
+  type TaskFunction,
+  taskOf,
+} from '../../../adapters/tasks/index.ts';
+import { type ExecutionResult, type FunctionSpec, RemoteError } from '../../../core/api/index.ts';
+import { tasks } from '../fixtures/sample-tasks.mjs';
+
+const FIXTURE = new URL('../fixtures/sample-tasks.mjs', import.meta.url).href;
+const folder = mkdtempSync(join(tmpdir(), 'tasks-test-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const fixture = tasks as unknown as Record<string, TaskFunction>;
+
+function spec(handle: TaskFunction, args: readonly unknown[] = []): FunctionSpec {
+  const { module, name, version } = handle;
+  return { module, name, version, args: packArguments(args, () => undefined).bytes };
+}
+
+function run(runSpec: unknown, signal = new AbortController().signal): Promise<ExecutionResult> {
+  let nowMs = 0;
+  return runTask({ key: 'k', runSpec, inputs: new Map() }, { signal, nowMs: () => (nowMs += 10) });
+}
+
+async function failure(runSpec: unknown): Promise<RemoteError> {
+  const result = await run(runSpec);
+  if (result.kind !== 'failure') throw new Error(`it ended with ${result.kind}`);
+  return new RemoteError(structuredClone(result.error));
+}
+
+function moduleFile(name: string, source: string): string {
+  const file = join(folder, name);
+  writeFileSync(file, source);
+  return pathToFileURL(file).href;
+}
+
+describe('defineTasks', () => {
+  it('gives typed handles that can be called and that carry module, name and version', () => {
+    const module = 'data:text/javascript,//a';
+    const { length } = defineTasks(module, { length: (text: string) => text.length });
+    expectTypeOf(length).toEqualTypeOf<TaskFunction<[text: string], number>>();
+    expect(length('abc')).toBe(3);
+    expect(isTaskFunction(length)).toBe(true);
+    expect(isTaskFunction(() => 1)).toBe(false);
+    expect([length.module, length.name]).toEqual([module, 'length']);
+    expect(length.version).toBe(createHash('sha256').update(module).digest('hex'));
+  });
+
+  it('refuses what is not a function', () => {
+    expect(() => defineTasks('data:,x', { oops: 3 as never })).toThrow(
+      /"oops" of data:,x is number/,
+    );
+    expect(() => taskOf('data:,x', () => 1)).toThrow(/has no name/);
+  });
+
+  it('the version of a file is the hash of its source, and of that alone', () => {
+    const source = 'export const a = 1;';
+    expect(sourceVersion(moduleFile('hash.mjs', source))).toBe(
+      createHash('sha256').update(source).digest('hex'),
+    );
+  });
+
+  it('a module whose source cannot be read has no version', () => {
+    for (const module of ['file:///does/not/exist.js', 'node:fs', 'no url']) {
+      expect(() => taskOf(module, Math.max).version).toThrow(
+        expect.objectContaining({ code: 'ERR_FUNCTION_MISSING' }),
+      );
+    }
+  });
+});
+
+describe('runTask', () => {
+  it('runs functions that were defined but not exported', async () => {
+    const result = await run(spec(fixture['add']!, [2, 3]));
+    expect(result).toMatchObject({ kind: 'success', type: 'number', startMs: 10, stopMs: 20 });
+    expect(deserialise((result as { value: Uint8Array }).value)).toBe(5);
+  });
+
+  it('runs plain exports and awaits promises', async () => {
+    const handle = taskOf(FIXTURE, function plainExport(text: string) {
+      return text;
+    });
+    expect(await run(spec(handle as unknown as TaskFunction, ['a']))).toMatchObject({
+      kind: 'success',
+      type: 'string',
+    });
+    const later = await run(spec(fixture['later']!, ['b']));
+    expect(deserialise((later as { value: Uint8Array }).value)).toBe('b');
+  });
+
+  it('imports a module once it is needed', async () => {
+    const module = moduleFile('fresh.mjs', 'export const triple = (n) => 3 * n;');
+    const result = await run({
+      ...spec(fixture['add']!, [4]),
+      module,
+      name: 'triple',
+      version: sourceVersion(module),
+    });
+    expect(deserialise((result as { value: Uint8Array }).value)).toBe(12);
+    expect(importingTaskModule()).toBeUndefined();
+  });
+
+  it('a module is known to be imported for a task while it is', async () => {
+    const module = moduleFile(
+      'watch.mjs',
+      `const at = globalThis[Symbol.for('yardmaster.importingTaskModule')]; export const where = () => at;`,
+    );
+    const result = await run({
+      ...spec(fixture['add']!),
+      module,
+      name: 'where',
+      version: sourceVersion(module),
+    });
+    expect(deserialise((result as { value: Uint8Array }).value)).toBe(module);
+  });
+
+  it('a missing module, and one that fails to load, are ERR_FUNCTION_MISSING', async () => {
+    const base = spec(fixture['add']!);
+    const missing = await failure({ ...base, module: 'file:///nowhere/tasks.js' });
+    expect(missing).toMatchObject({ code: 'ERR_FUNCTION_MISSING' });
+    expect(missing.message).toContain('file:///nowhere/tasks.js');
+    const module = moduleFile('broken.mjs', 'throw new Error("top level");');
+    const broken = await failure({ ...base, module, version: sourceVersion(module) });
+    expect(broken).toMatchObject({ code: 'ERR_FUNCTION_MISSING' });
+    expect(broken.message).toContain('top level');
+  });
+
+  it('a missing function is named with the nearest that is there', async () => {
+    const error = await failure({ ...spec(fixture['add']!), name: 'doubel' });
+    expect(error).toMatchObject({ code: 'ERR_FUNCTION_MISSING', data: { nearest: 'double' } });
+    expect(error.message).toContain('did you mean "double"?');
+    expect((await failure({ ...spec(fixture['add']!), name: 'notAFunction' })).message).toContain(
+      'not as a function',
+    );
+    expect((await failure({ ...spec(fixture['add']!), name: 'toString' })).code).toBe(
+      'ERR_FUNCTION_MISSING',
+    );
+  });
+
+  it('another version of the module is refused with both versions', async () => {
+    const expected = '0'.repeat(64);
+    const error = await failure({ ...spec(fixture['add']!), version: expected });
+    expect(error).toMatchObject({
+      code: 'ERR_FUNCTION_VERSION',
+      data: { expected, actual: sourceVersion(FIXTURE), module: FIXTURE, name: 'add' },
+    });
+    const module = moduleFile('other.mjs', 'export const a = () => 1;');
+    expect(await failure({ ...spec(fixture['add']!), module, name: 'a' })).toMatchObject({
+      code: 'ERR_FUNCTION_VERSION',
+    });
+  });
+
+  it('a run spec that names no function is refused', async () => {
+    expect(await failure(undefined)).toMatchObject({ code: 'ERR_PROTOCOL' });
+    expect(await failure({ module: 1 })).toMatchObject({ code: 'ERR_PROTOCOL' });
+  });
+
+  it('a result that cannot be serialised is named by its path', async () => {
+    const error = await failure(spec(fixture['returnFunction']!));
+    expect(error).toMatchObject({
+      code: 'ERR_NOT_SERIALISABLE',
+      data: { path: 'result.rows[1].format' },
+    });
+  });
+
+  it.each([
+    ['throwString', '"just a string"', 'just a string'],
+    ['throwUndefined', 'undefined', 'undefined'],
+    ['throwNull', 'null', null],
+    ['throwObject', '{"reason":"no disk","left":3}', { reason: 'no disk', left: 3 }],
+  ])('%s: what is not an Error is described', async (name, text, thrown) => {
+    const error = await failure(spec(fixture[name]!));
+    expect(error.name).toBe('NonError');
+    expect(error.message).toContain(text);
+    expect(error.data['thrown']).toEqual(thrown);
+  });
+
+  it('an error keeps class, code, cause, stack and its plain properties', async () => {
+    const error = await failure(spec(fixture['throwRich']!));
+    expect(error).toMatchObject({
+      name: 'Problem',
+      message: 'could not save',
+      code: 'ERR_SAVE',
+      data: { path: '/data/x', nested: { ok: true } },
+      cause: { message: 'disk full', code: 'ENOSPC' },
+    });
+    expect(error.remoteStack).toContain('sample-tasks.mjs');
+  });
+
+  it('errors that defeat description still make a failure', async () => {
+    const module = moduleFile(
+      'nasty.mjs',
+      `export function nasty() { const e = new Error('recursive'); const loop = []; loop.push(loop); e.loop = loop; throw e; }
+       export function worse() { throw Object.defineProperty(new Error('x'), 'message', { get() { throw new Error('gotcha'); } }); }`,
+    );
+    const base = { ...spec(fixture['add']!), module, version: sourceVersion(module) };
+    expect(await failure({ ...base, name: 'nasty' })).toMatchObject({
+      name: 'Error',
+      message: 'recursive',
+    });
+    expect((await failure({ ...base, name: 'worse' })).message).toContain(
+      'cannot be described (Error: gotcha)',
+    );
+  });
+
+  it('a task knows its key, also after an await, and nothing outside of one does', async () => {
+    const result = await run(spec(fixture['key']!));
+    expect(deserialise((result as { value: Uint8Array }).value)).toBe('k');
+    expect(() => currentTask()).toThrow(/outside of a running task/);
+  });
+
+  it('a task that asks to be placed anew is not a failure', async () => {
+    expect(await run(spec(fixture['reschedule']!))).toEqual({ kind: 'reschedule' });
+  });
+
+  it('the signal reaches the task', async () => {
+    const controller = new AbortController();
+    const running = run(spec(fixture['waitForAbort']!), controller.signal);
+    controller.abort();
+    expect(deserialise(((await running) as { value: Uint8Array }).value)).toBe('aborted');
+  });
+});

@@ -1,0 +1,41 @@
+import { afterEach, describe, expect, test, vi } from 'vitest';
+
+import { inBackground } from '../../../core/api/timing/background.ts';
+
+const warnings: string[] = [];
+const onWarning = (warning: Error): number => warnings.push(warning.message);
+
+/** The next warning of the process; they are emitted a tick later. */
+async function warning(): Promise<string> {
+  await vi.waitUntil(() => warnings.length > 0);
+  return warnings.shift()!;
+}
+
+afterEach(() => {
+  process.off('warning', onWarning);
+  warnings.length = 0;
+});
+
+describe('work in the background', () => {
+  test('gives its failure to the handler, as an Error', async () => {
+    const failed = new Promise<Error>((resolve) => {
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors
+      inBackground(Promise.reject('not an error'), resolve);
+    });
+    expect(await failed).toMatchObject({ message: 'not an error' });
+  });
+
+  test('becomes a warning of the process when a text is all there is to say', async () => {
+    process.on('warning', onWarning);
+    inBackground(Promise.reject(new Error('broken')), 'the pipe could not be closed');
+    expect(await warning()).toBe('the pipe could not be closed: broken');
+  });
+
+  test('survives a handler that throws', async () => {
+    process.on('warning', onWarning);
+    inBackground(Promise.reject(new Error('first')), () => {
+      throw new Error('second');
+    });
+    expect(await warning()).toContain('second');
+  });
+});

@@ -1,0 +1,166 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { checkConfig, createScheduler } from '../../../adapters/app/start-scheduler.ts';
+import { kernelOptions } from '../../../core/scheduler-host/kernel-options.ts';
+import { loadConfigFile, loadConfigObject } from '../../../core/config/load.ts';
+import type { ConfigInput } from '../../../core/config/types.ts';
+import { MemoryLog } from '../../bad-input/memory-log.ts';
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'yardmaster-scheduling-'));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+async function file(text: string): Promise<string> {
+  const path = join(folder, 'cluster.yaml');
+  await writeFile(path, text);
+  return path;
+}
+
+/** The configuration that the documentation of Mars shows, word for word, and more of its words. */
+const MARS = `scheduling:
+  mem_quota_size: "80%"
+  mem_hard_limit: 12 GiB
+  enable_kill_slot: false
+  subtask_max_retries: 1
+  subtask_max_reschedules: 2
+  subtask_cancel_timeout: 7
+  speculation: { min_task_runtime: 4s }
+`;
+
+it("Mars' own spelling is understood, in the section and inside it", async () => {
+  const { config } = await loadConfigFile(await file(MARS));
+  expect(config.scheduling).toMatchObject({
+    memQuotaSize: 0.8,
+    memHardLimit: 12 * 2 ** 30,
+    enableKillSlot: false,
+    subtaskMaxRetries: 1,
+    subtaskMaxReschedules: 2,
+    subtaskCancelTimeout: 7000,
+    speculation: { minTaskRuntime: 4000, multiplier: 1.5 },
+  });
+});
+
+it('retries and reschedules reach the kernel', () => {
+  const options = (input: ConfigInput): object => kernelOptions(loadConfigObject(input).config);
+  expect(options({})).toMatchObject({
+    allowedFailures: 3,
+    avoidUsedWorkers: false,
+    defaultRetries: 0,
+  });
+  const scheduling = { subtaskMaxRetries: 1, subtaskMaxReschedules: 0 };
+  expect(options({ scheduler: { allowedFailures: 5 }, scheduling })).toMatchObject({
+    allowedFailures: 0,
+    avoidUsedWorkers: true,
+    defaultRetries: 1,
+  });
+});
+
+it('threads of cancelled tasks are ended after the timeout, or never', () => {
+  const grace = (scheduling: ConfigInput['scheduling'] = {}, worker = {}): number =>
+    loadConfigObject({ scheduling, worker }).config.worker.killGrace;
+  expect(grace()).toBe(5000);
+  expect(grace({}, { killGrace: '2s' })).toBe(2000);
+  expect(grace({ subtaskCancelTimeout: '300 ms' }, { killGrace: '2s' })).toBe(300);
+  expect(grace({ enableKillSlot: false, subtaskCancelTimeout: 1 })).toBe(Infinity);
+});
+
+it('words without effect are named with their place, and only those that were written', async () => {
+  const { notes } = await loadConfigFile(await file(MARS));
+  expect(notes.map((note) => note.replace(`${folder}/`, ''))).toEqual([
+    'cluster.yaml:2:3: scheduling.memQuotaSize has no effect yet: it acts with worker.memoryAdmission: quota, and a worker.memoryLimit',
+    'cluster.yaml:3:3: scheduling.memHardLimit has no effect yet: it acts with worker.memoryAdmission: quota, and a worker.memoryLimit',
+    'cluster.yaml:8:3: scheduling.speculation has no effect yet: no task runs twice at once',
+  ]);
+  expect(loadConfigObject({ scheduling: { subtaskMaxRetries: 3 } }).notes).toEqual([]);
+});
+
+it('check-config and the log of a scheduler tell of words without effect', async () => {
+  const log = new MemoryLog();
+  const report = await checkConfig({ config: { scheduling: { submitPeriod: '1s' } }, log });
+  expect(report).toMatch(/scheduling\.submitPeriod has no effect yet: tasks are sent/);
+  expect(await checkConfig({ config: {}, log })).not.toContain('no effect');
+  await using scheduler = await createScheduler({ config: { scheduling: { autoscale: {} } }, log });
+  expect(scheduler.bootReport()).toMatch(/scheduling\.autoscale has no effect yet/);
+  expect(log.text).toMatch(/scheduling\.autoscale has no effect yet/);
+});
+
+it.each([
+  ['mem_quota_size: 120%', 'memQuotaSize must be a share such as "80%", or a size'],
+  ['memQuotaSize: 0', 'memQuotaSize must be a share'],
+  ['mem_hard_limit: much', 'memHardLimit must be a share'],
+  ['subtask_max_retries: -1', 'subtaskMaxRetries must be >= 0'],
+  ['subtaskMaxReschedules: 1.5', 'subtaskMaxReschedules must be an integer'],
+  ['enable_kill_slot: maybe', 'enableKillSlot must be a boolean'],
+  ['mem_quota_sice: 80%', 'memQuotaSice is not a known key; did you mean "memQuotaSize"?'],
+  ['speculation: { threshold: 2 }', 'speculation.threshold must be <= 1'],
+  ['subtask_max_retries: 1, subtaskMaxRetries: 2', 'subtaskMaxRetries is written twice'],
+])('%s is refused, with its place', async (text, message) => {
+  const loading = loadConfigFile(await file(`scheduling: { ${text} }\n`));
+  await expect(loading).rejects.toThrow(`scheduling.${message}`);
+  await expect(loading).rejects.toThrow(/cluster\.yaml:1:\d\d/);
+});
+
+it('the preset mars fills the slots and words that are not written', () => {
+  const schedulerOf = (input: ConfigInput): object => {
+    const { policies, slotWork } = loadConfigObject(input).config.scheduler;
+    return { policies, slotWork };
+  };
+  const rules = {
+    policies: { queuing: { use: 'mars' }, ordering: { use: 'mars' } },
+    slotWork: 0,
+  };
+  expect(schedulerOf({ scheduling: 'mars' })).toEqual(rules);
+  expect(schedulerOf({ scheduling: { preset: 'mars', subtaskMaxRetries: 1 } })).toEqual(rules);
+  expect(
+    schedulerOf({
+      scheduling: 'mars',
+      scheduler: { policies: { ordering: 'best' }, slotWork: '2 ms' },
+    }),
+  ).toEqual({ policies: { queuing: { use: 'mars' }, ordering: { use: 'best' } }, slotWork: 2 });
+  expect(() => loadConfigObject({ scheduling: 'marz' as 'mars' })).toThrow(/preset.*mars/);
+});
+
+it('the preset of a file is named with its place when there is no such preset', async () => {
+  const { config } = await loadConfigFile(await file('scheduling: mars\n'));
+  expect(config.scheduler.policies.queuing).toEqual({ use: 'mars' });
+  await expect(file('scheduling: marz\n').then(loadConfigFile)).rejects.toThrow(':1:');
+});
+
+it('a quota above the hard limit is refused, in shares and in bytes', () => {
+  const load = (memQuotaSize: string | number, memHardLimit: string | number, limit = 0) => {
+    const worker = { memoryAdmission: 'quota', memoryLimit: limit } as const;
+    return () => loadConfigObject({ scheduling: { memQuotaSize, memHardLimit }, worker });
+  };
+  expect(load('96%', '95%')).toThrow(
+    'scheduling.memQuotaSize must not be above scheduling.memHardLimit: 96 % is more than 95 %',
+  );
+  expect(load('4 GiB', '3 GiB')).toThrow('must not be above');
+  expect(load('80%', '3 GiB', 4 * 2 ** 30)).toThrow('must not be above');
+  expect(load('95%', '95%')).not.toThrow();
+  expect(load('80%', '3 GiB', 2 ** 30)).not.toThrow();
+  expect(() => loadConfigObject({ scheduling: { memQuotaSize: 1 } })).toThrow('must not be above');
+});
+
+it('quota and hard limit without the switch are both warned of', () => {
+  const { notes } = loadConfigObject({ scheduling: { memQuotaSize: '80%', memHardLimit: '95%' } });
+  expect(notes).toHaveLength(2);
+});
+
+it('a quota without a memory limit is named as having no effect', () => {
+  const notesOf = (worker: object): readonly string[] => loadConfigObject({ worker }).notes;
+  const note =
+    'worker.memoryAdmission quota has no effect: worker.memoryLimit is 0, which is unlimited; set a limit such as "4 GiB"';
+  expect(notesOf({ memoryAdmission: 'quota', memoryLimit: 0 })).toEqual([note]);
+  expect(notesOf({ memoryAdmission: 'quota' })).toEqual([note]);
+  expect(notesOf({ memoryAdmission: 'quota', memoryLimit: '1 GiB' })).toEqual([]);
+  expect(notesOf({ memoryLimit: 0 })).toEqual([]);
+  const { notes } = loadConfigObject({
+    worker: { memoryAdmission: 'quota', memoryLimit: 0 },
+    scheduling: { memQuotaSize: 0.5 },
+  });
+  expect(notes).toHaveLength(2);
+});

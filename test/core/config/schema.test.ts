@@ -1,0 +1,44 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { CONFIG_SCHEMA } from '../../../core/config/schema.ts';
+
+const root = new URL('../../../', import.meta.url);
+const published = new URL('schema/config.schema.json', root);
+
+interface Node {
+  readonly title?: string;
+  readonly description?: string;
+  readonly properties?: Readonly<Record<string, Node>>;
+  readonly items?: Node;
+  readonly additionalProperties?: Node | boolean;
+}
+
+function* keys(node: Node, path: string): Generator<readonly [path: string, node: Node]> {
+  for (const [key, child] of Object.entries(node.properties ?? {})) {
+    const at = path === '' ? key : `${path}.${key}`;
+    yield [at, child];
+    yield* keys(child, at);
+  }
+  if (node.items !== undefined) yield* keys(node.items, `${path}[]`);
+}
+
+const all = [...keys(CONFIG_SCHEMA, '')];
+
+describe('the schema', () => {
+  it('is published as it is (write it with UPDATE_SCHEMA=1)', () => {
+    const text = `${JSON.stringify(CONFIG_SCHEMA, undefined, 2)}\n`;
+    if (process.env['UPDATE_SCHEMA'] === '1') writeFileSync(published, text);
+    expect(existsSync(published)).toBe(true);
+    expect(readFileSync(published, 'utf8')).toBe(text);
+  });
+
+  it.each(all.map(([path, node]) => ({ path, node })))('$path has a title', ({ node }) =>
+    expect(node.title).toMatch(/^[A-Z]/),
+  );
+
+  it('every key is explained in docs/config.md', () => {
+    const text = readFileSync(new URL('docs/config.md', root), 'utf8');
+    const paths = all.map(([path]) => path).filter((path) => path !== '$schema');
+    expect(paths.filter((path) => !text.includes(`\`${path}\``))).toEqual([]);
+  });
+});

@@ -1,0 +1,213 @@
+import { expect, it } from 'vitest';
+import { SchedulerEnv } from '../../../kit/env.ts';
+
+/** Workers w1, w2 and w3, and x (pure data) on w1. */
+function withData(): SchedulerEnv {
+  const env = new SchedulerEnv();
+  env.addWorkers(3);
+  env.client();
+  env.scatter({ x: ['w1'] });
+  return env.ignoreMessages();
+}
+
+it('a copy that a worker announces is booked', () => {
+  const env = withData();
+  env.addKeys('w2', 'x');
+  expect(env.states).toEqual({ x: 'memory w1 w2' });
+  expect([...env.cluster.replicated].map(({ key }) => key)).toEqual(['x']);
+  expect(env.worker('w2').nbytes).toBe(100);
+  env.expectEmpty();
+});
+
+it('a copy that is announced twice counts once', () => {
+  const env = withData();
+  env.addKeys('w2', 'x');
+  env.addKeys('w2', 'x');
+  expect(env.worker('w2').nbytes).toBe(100);
+});
+
+it('copies of what is not in memory are refused, in one message', () => {
+  const env = withData();
+  env.submit({ a: [] }, { keys: ['a'] });
+  env.ignoreMessages();
+  env.addKeys('w2', 'a', 'x', 'unknown');
+  expect(env.takeWorker('w2')).toEqual(['remove-replicas a unknown']);
+  expect(env.state('a')).toBe('processing');
+  env.expectEmpty();
+});
+
+it('an unknown worker announces nothing', () => {
+  const env = withData();
+  env.addKeys('stranger', 'x', 'unknown');
+  expect(env.states).toEqual({ x: 'memory w1' });
+  env.expectEmpty();
+});
+
+it('a copy that a worker dropped is gone, and the result stays', () => {
+  const env = withData();
+  env.addKeys('w2', 'x');
+  env.releaseWorkerData('w1', 'x');
+  expect(env.states).toEqual({ x: 'memory w2' });
+  expect(env.cluster.replicated.size).toBe(0);
+  env.expectEmpty();
+});
+
+it('a wanted result whose last copy is dropped is computed again', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1);
+  env.submit({ a: [] });
+  env.finish('a');
+  env.ignoreMessages();
+  env.releaseWorkerData('w1', 'a');
+  expect(env.takeClient()).toEqual(['lost-data a']);
+  expect(env.takeWorker('w1')).toEqual(['compute-task a']);
+});
+
+it('one report may tell of many dropped copies, known or not', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1);
+  env.submit({ a: [], b: [] });
+  env.finish('a');
+  env.finish('b');
+  env.ignoreMessages();
+  env.releaseWorkerData('w1', 'a', 'unknown', 'b');
+  expect(env.takeClient()).toEqual(['lost-data b', 'lost-data a']);
+  expect(env.takeWorker('w1')).toEqual(['compute-task b', 'compute-task a']);
+});
+
+it('pure data whose last copy is dropped is cancelled', () => {
+  const env = withData();
+  env.releaseWorkerData('w1', 'x');
+  expect(env.takeClient()).toEqual(['lost-data x', 'cancelled-keys x']);
+  expect(env.states).toEqual({});
+});
+
+it('dropping what the worker does not hold changes nothing', () => {
+  const env = withData();
+  env.releaseWorkerData('w2', 'x');
+  env.releaseWorkerData('w1', 'unknown');
+  env.releaseWorkerData('stranger', 'x');
+  expect(env.states).toEqual({ x: 'memory w1' });
+  env.expectEmpty();
+});
+
+it('an actor whose state a worker dropped has failed', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1);
+  env.submit({ a: { actor: true } });
+  env.finish('a');
+  env.ignoreMessages();
+  env.releaseWorkerData('w1', 'a');
+  expect(env.takeClient()).toEqual(['task-erred a because of a']);
+  expect(env.worker('w1').actors.size).toBe(0);
+});
+
+it('copies of an actor do not outlive it', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(2);
+  env.submit({ a: { actor: true } });
+  env.finish('a');
+  env.addKeys('w2', 'a');
+  env.ignoreMessages();
+  env.releaseWorkerData('w1', 'a');
+  expect(env.states).toEqual({ a: 'erred' });
+  expect(env.takeWorker('w2')).toEqual(['free-keys a']);
+});
+
+it('a worker that asks is told where known keys are, and to free unknown ones', () => {
+  const env = withData();
+  env.send({ op: 'request-refresh-who-has', worker: 'tcp://w2:1', keys: ['x', 'unknown'] });
+  expect(env.takeWorker('w2')).toEqual(['refresh-who-has x on w1', 'free-keys unknown']);
+  env.expectEmpty();
+});
+
+it('an unknown worker that asks is not answered', () => {
+  const env = withData();
+  env.send({ op: 'request-refresh-who-has', worker: 'tcp://stranger:1', keys: ['x'] });
+  env.expectEmpty();
+});
+
+it('a worker is asked to fetch what it does not hold', () => {
+  const env = withData();
+  env.moveReplicas({ acquire: { w1: ['x'], w2: ['x', 'unknown'] } });
+  expect(env.takeWorker('w2')).toEqual(['acquire-replicas x on w1']);
+  env.expectEmpty();
+});
+
+it('a copy counts when the worker announces it, not when it is asked to fetch it', () => {
+  const env = withData();
+  env.moveReplicas({ acquire: { w2: ['x'] } });
+  expect(env.states).toEqual({ x: 'memory w1' });
+});
+
+it('a paused worker is not asked to fetch', () => {
+  const env = withData();
+  env.setStatus('w2', 'paused');
+  env.ignoreMessages();
+  env.moveReplicas({ acquire: { w2: ['x'] } });
+  env.expectEmpty();
+});
+
+it('a surplus copy is dropped and counts as gone at once', () => {
+  const env = withData();
+  env.addKeys('w2', 'x');
+  env.moveReplicas({ remove: { w1: ['x'] } });
+  expect(env.takeWorker('w1')).toEqual(['remove-replicas x']);
+  expect(env.states).toEqual({ x: 'memory w2' });
+  env.expectEmpty();
+});
+
+it('the last copy is never dropped', () => {
+  const env = withData();
+  env.addKeys('w2', 'x');
+  env.moveReplicas({ remove: { w1: ['x'], w2: ['x'], w3: ['x'] } });
+  expect(env.takeWorker('w1')).toEqual(['remove-replicas x']);
+  expect(env.states).toEqual({ x: 'memory w2' });
+  env.expectEmpty();
+});
+
+it('copies are requested before others are dropped, so that moving takes two rounds', () => {
+  const env = withData();
+  const move = { acquire: { w2: ['x'] }, remove: { w1: ['x'] } };
+  env.moveReplicas(move);
+  expect(env.takeWorker('w1')).toEqual([]);
+  expect(env.takeWorker('w2')).toEqual(['acquire-replicas x on w1']);
+  env.addKeys('w2', 'x');
+  env.moveReplicas(move);
+  expect(env.takeWorker('w1')).toEqual(['remove-replicas x']);
+  expect(env.states).toEqual({ x: 'memory w2' });
+  env.expectEmpty();
+});
+
+it('an actor is neither copied nor dropped', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(2);
+  env.submit({ a: { actor: true } });
+  env.finish('a');
+  env.addKeys('w2', 'a');
+  env.ignoreMessages();
+  env.moveReplicas({ acquire: { w2: ['a'] }, remove: { w1: ['a'] } });
+  expect(env.states).toEqual({ a: 'memory w1 w2' });
+  env.expectEmpty();
+});
+
+it('a worker that refuses to drop a copy announces it again', () => {
+  const env = withData();
+  env.addKeys('w2', 'x');
+  env.moveReplicas({ remove: { w1: ['x'] } });
+  env.addKeys('w1', 'x');
+  expect(env.states).toEqual({ x: 'memory w2 w1' });
+});
+
+it('a copy that is dropped under a task that needs it there has to be fetched', () => {
+  const env = new SchedulerEnv({ kernel: { bandwidth: 100 } });
+  env.addWorkers(2);
+  env.scatter({ x: ['w1'] });
+  env.submit({ a: { deps: ['x'], workers: ['tcp://w1:1'] } });
+  env.addKeys('w2', 'x');
+  expect(env.worker('w1').networkBytes).toBe(0);
+  env.moveReplicas({ remove: { w1: ['x'] } });
+  expect(env.worker('w1').networkBytes).toBe(100);
+  env.finish('a');
+  expect(env.worker('w1').networkBytes).toBe(0);
+});

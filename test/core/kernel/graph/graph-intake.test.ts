@@ -1,0 +1,241 @@
+import { describe, expect, it } from 'vitest';
+import type { Ordering } from '../../../../core/api/policies.ts';
+import type { TaskErredMessage } from '../../../../core/messages/to-client.ts';
+import { SchedulerEnv } from '../../../kit/env.ts';
+import { numbered } from '../../../kit/graph.ts';
+
+/** Whatever is being taken in is taken in. */
+function finishIntake(env: SchedulerEnv): number {
+  let slices = 0;
+  for (; env.kernel.intake !== undefined; slices++) nextSlice(env);
+  return slices;
+}
+
+function nextSlice(env: SchedulerEnv): void {
+  env.send({ op: 'continue-graph', stimulusId: env.kernel.intake?.stimulusId ?? 'none' });
+}
+
+function slicesUntil(env: SchedulerEnv, isThere: () => boolean): void {
+  while (!isThere()) nextSlice(env);
+}
+
+const TREE = { a: [], b: [], c: ['a', 'b'], d: ['c'] };
+
+describe('a graph that is taken in by slices', () => {
+  it('is done as one that is taken in at once', () => {
+    const env = new SchedulerEnv();
+    env.addWorkers(1);
+    env.submit(TREE, { sliceTasks: 2 });
+    expect(env.states).toEqual({});
+    expect(finishIntake(env)).toBeGreaterThan(6);
+    env.finishAll('a', 'b', 'c', 'd');
+    expect(env.takeClient()).toEqual(['key-in-memory d on w1']);
+    env.release('d');
+    expect(env.states).toEqual({});
+  });
+
+  it('starts nothing before all of it is there', () => {
+    const env = new SchedulerEnv();
+    env.addWorkers(1);
+    env.submit(numbered('x', 20), { sliceTasks: 3 });
+    slicesUntil(env, () => env.cluster.tasks.size === 20);
+    expect(new Set(Object.values(env.states))).toEqual(new Set(['released']));
+    expect(env.takeWorker('w1')).toEqual([]);
+  });
+
+  it('has the id of its submission in the story of its tasks', () => {
+    const env = new SchedulerEnv();
+    env.addWorkers(1);
+    const id = env.submit(TREE, { sliceTasks: 1 });
+    finishIntake(env);
+    expect(new Set(env.kernel.story('a').map(({ stimulusId }) => stimulusId))).toEqual(
+      new Set([id]),
+    );
+  });
+
+  it('gives way to workers: what is done before the rest starts is kept for it', () => {
+    const env = new SchedulerEnv();
+    env.addWorkers(2);
+    env.submit(TREE, { sliceTasks: 1 });
+    slicesUntil(env, () => env.states['a']?.startsWith('processing') === true);
+    env.finish('a');
+    expect(env.state('a')).toMatch(/^memory/);
+    finishIntake(env);
+    env.finishAll('b', 'c', 'd');
+    expect(env.takeClient()).toMatchObject([expect.stringMatching(/^key-in-memory d/)]);
+  });
+
+  it('waits behind another one', () => {
+    const env = new SchedulerEnv();
+    env.addWorkers(1);
+    const first = env.submit({ a: [] }, { sliceTasks: 1 });
+    const second = env.submit({ b: [] }, { sliceTasks: 1, client: 'd' });
+    expect(env.kernel.intake).toEqual({ client: 'c', stimulusId: first });
+    slicesUntil(env, () => env.kernel.intake?.stimulusId === second);
+    expect(env.states).toEqual({ a: 'processing w1' });
+    finishIntake(env);
+    expect(Object.keys(env.states)).toEqual(['a', 'b']);
+  });
+
+  it('is refused as a whole when it has a cycle, and leaves nothing', () => {
+    const env = new SchedulerEnv();
+    env.addWorkers(1);
+    env.submit({ a: ['c'], b: ['a'], c: ['b'], d: [] }, { keys: ['c', 'd'], sliceTasks: 1 });
+    finishIntake(env);
+    const messages = env.takeClientMessages() as TaskErredMessage[];
+    expect(messages.map(({ op, key }) => `${op} ${key}`)).toEqual(['task-erred c', 'task-erred d']);
+    expect(messages[0]?.failure.exception).toMatchObject({ code: 'ERR_GRAPH_CYCLE' });
+    expect(env.states).toEqual({});
+    env.expectEmpty();
+  });
+
+  it('tells what is lost, and computes the rest', () => {
+    const env = new SchedulerEnv();
+    env.addWorkers(1);
+    env.submit({ a: [], b: ['nobody'], c: ['b'] }, { keys: ['a', 'c'], sliceTasks: 1 });
+    finishIntake(env);
+    expect(env.takeClient()).toEqual(['cancelled-keys c']);
+    expect(env.states).toEqual({ a: 'processing w1' });
+  });
+
+  it('tells what was there before', () => {
+    const env = new SchedulerEnv();
+    env.addWorkers(1);
+    env.submit({ a: [] });
+    env.finish('a');
+    env.ignoreMessages();
+    env.submit({ a: [], b: ['a'] }, { client: 'd', keys: ['a', 'b'], sliceTasks: 1 });
+    finishIntake(env);
+    expect(env.takeClient('d')).toEqual(['key-in-memory a on w1']);
+  });
+});
+
+describe('while a graph is taken in', () => {
+  it('what it needs is not forgotten when others let go of it', () => {
+    const env = new SchedulerEnv();
+    env.addWorkers(1);
+    env.submit({ a: [] });
+    env.finish('a');
+    env.submit({ b: ['a'] }, { client: 'd', sliceTasks: 1 });
+    slicesUntil(env, () => env.cluster.tasks.get('a')?.whoWants.size === 2);
+    env.release('a');
+    expect(env.state('a')).toBe('memory');
+    finishIntake(env);
+    expect(env.state('b')).toBe('processing');
+  });
+
+  it('nobody can build on a task that has no definition yet', () => {
+    const env = new SchedulerEnv();
+    env.addWorkers(1);
+    env.submit({ a: [], b: ['a'] }, { sliceTasks: 1 });
+    slicesUntil(env, () => env.cluster.tasks.size === 2);
+    env.submit({ x: ['a'] }, { client: 'd' });
+    expect(env.takeClient('d')).toEqual(['cancelled-keys x']);
+  });
+
+  it('the first definition that is complete counts', () => {
+    const env = new SchedulerEnv();
+    env.addWorkers(1);
+    env.submit({ a: [], b: ['a'] }, { sliceTasks: 1 });
+    slicesUntil(env, () => env.cluster.tasks.size === 2);
+    env.submit({ b: [] }, { client: 'd' });
+    expect(env.state('b')).toBe('processing');
+    finishIntake(env);
+    expect(env.takeEvents()).toMatchObject([{ message: { action: 'key-collision', key: 'b' } }]);
+    env.finish('b');
+    expect(env.takeClient('d')).toEqual(['key-in-memory b on w1']);
+    expect(env.takeClient()).toEqual(['key-in-memory b on w1']);
+  });
+
+  it('the graph of a client that leaves is dropped, at whatever slice', () => {
+    for (let after = 0; ; after++) {
+      const env = new SchedulerEnv();
+      env.addWorkers(1);
+      env.submit({ ...TREE, culled: [] }, { keys: ['d', 'a'], sliceTasks: 1 });
+      for (let slice = 0; slice < after; slice++) nextSlice(env);
+      const isOver = env.kernel.intake === undefined;
+      env.send({ op: 'remove-client', client: 'c' });
+      expect(env.states).toEqual({});
+      expect(env.kernel.intake).toBeUndefined();
+      expect(env.cluster.groups.size).toBe(0);
+      if (isOver) return;
+    }
+  });
+
+  it('what others need of a dropped graph is computed, and what is never defined is cancelled', () => {
+    const env = new SchedulerEnv();
+    env.addWorkers(1);
+    env.client('d');
+    env.submit({ a: [], b: ['a'] }, { sliceTasks: 1 });
+    slicesUntil(env, () => env.cluster.tasks.get('a')?.runSpec !== undefined);
+    env.send({ op: 'client-desires-keys', client: 'd', keys: ['a', 'b'] });
+    env.send({ op: 'remove-client', client: 'c' });
+    expect(env.takeClient('d')).toEqual(['cancelled-keys b']);
+    expect(env.states).toEqual({ a: 'processing w1' });
+  });
+
+  it('a restart drops it', () => {
+    const env = new SchedulerEnv();
+    env.addWorkers(1);
+    env.submit(TREE, { sliceTasks: 1 });
+    for (let slice = 0; slice < 10; slice++) nextSlice(env);
+    env.send({ op: 'restart' });
+    expect(env.states).toEqual({});
+    expect(env.kernel.intake).toBeUndefined();
+  });
+
+  it('a key that somebody cancels for all is not computed for its client', () => {
+    const env = new SchedulerEnv();
+    env.addWorkers(1);
+    env.submit({ a: [], b: [] }, { sliceTasks: 1 });
+    env.client('d');
+    slicesUntil(env, () => env.cluster.tasks.size === 2);
+    env.cancel(['a'], { client: 'd', force: true });
+    finishIntake(env);
+    expect(env.takeClient()).toEqual(['cancelled-keys a']);
+    expect(Object.keys(env.states)).toEqual(['b']);
+  });
+});
+
+describe('the order of a graph that is taken in by slices', () => {
+  const REVERSED: Ordering = {
+    order: (tasks) => tasks.map((_, index) => tasks.length - index),
+    *orderInSteps(tasks) {
+      for (let pauses = 0; pauses < 3; pauses++) yield;
+      return tasks.map((_, index) => tasks.length - index);
+    },
+  };
+
+  function ranksWith(ordering: Ordering, kernel = {}): [number | undefined, number | undefined] {
+    const env = new SchedulerEnv({ policies: { ordering }, kernel });
+    env.submit({ a: [], b: [] }, { sliceTasks: 1 });
+    finishIntake(env);
+    expect(env.policyFailures.map(({ slot }) => slot)).toEqual(
+      'validate' in kernel ? ['ordering'] : [],
+    );
+    return [env.cluster.tasks.get('a')?.rank, env.cluster.tasks.get('b')?.rank];
+  }
+
+  it('is found in steps when the policy can do so', () => {
+    const { orderInSteps } = REVERSED;
+    const order = (): number[] => {
+      throw new Error('not at once');
+    };
+    expect(ranksWith({ order, orderInSteps: orderInSteps! })).toEqual([2, 1]);
+  });
+
+  it('is found at once when it cannot', () => {
+    expect(ranksWith({ order: REVERSED.order })).toEqual([2, 1]);
+  });
+
+  it('is found by the built-in policy when it fails', () => {
+    const failing: Ordering = {
+      ...REVERSED,
+      *orderInSteps() {
+        yield;
+        throw new Error('lost the thread');
+      },
+    };
+    expect(ranksWith(failing, { validate: false })).toEqual([0, 1]);
+  });
+});

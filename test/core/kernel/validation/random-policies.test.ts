@@ -1,0 +1,48 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { weightedFairShare } from '../../../../policies/fairness/weighted-fair-share.ts';
+import { direct } from '../../../../policies/queuing/direct.ts';
+import { family } from '../../../../policies/queuing/family.ts';
+import { coAssign } from '../../../../policies/queuing/co-assign.ts';
+import { balanced } from '../../../../policies/worker-selection/balanced.ts';
+import { localityFirst } from '../../../../policies/worker-selection/locality-first.ts';
+import { scenario } from '../../../kit/random-scenario.ts';
+import { kernelFor, type MakePolicies, play } from '../../../kit/random-world.ts';
+
+const POLICIES: readonly (readonly [string, MakePolicies])[] = [
+  [
+    'balanced, family, weighted-fair-share',
+    (workerSaturation) => ({
+      workerSelection: balanced.create({}),
+      queuing: family.create({ workerSaturation, familySize: 2 }),
+      fairness: weightedFairShare.create({ weights: { c: 3 } }),
+    }),
+  ],
+  [
+    'locality-first, direct',
+    () => ({ workerSelection: localityFirst.create({}), queuing: direct.create({}) }),
+  ],
+  [
+    'balanced, co-assign',
+    () => ({
+      workerSelection: balanced.create({ holders: 1, others: 1 }),
+      queuing: coAssign.create({}),
+    }),
+  ],
+];
+
+it.each(POLICIES)(
+  'with %s every invariant holds after every stimulus, and all is done in the end',
+  (_names, makePolicies) => {
+    fc.assert(
+      fc.property(scenario, (scene) => {
+        const first = play(scene, kernelFor(scene, makePolicies), makePolicies);
+        const again = play(scene, kernelFor(scene, makePolicies), makePolicies);
+        // The same stimuli have the same consequences.
+        expect(again.transcript).toEqual(first.transcript);
+      }),
+      { numRuns: 200 },
+    );
+  },
+  60_000,
+);

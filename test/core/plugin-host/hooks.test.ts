@@ -1,0 +1,193 @@
+import { describe, expect, it } from 'vitest';
+import { VirtualClock } from '../../../adapters/clocks/index.ts';
+import { type HookTable, HOOK_NAMES } from '../../../core/api/index.ts';
+import { HookRegistry, Observer } from '../../../core/plugin-host/hook-table.ts';
+import type { SchedulerHooks, YardmasterError } from '../../../core/api/index.ts';
+
+type Restarted = SchedulerHooks['restarted'];
+
+function registry(): { hooks: HookRegistry; failures: YardmasterError[] } {
+  const hooks = new HookRegistry(new VirtualClock());
+  const failures: YardmasterError[] = [];
+  hooks.onFailure = (_observer, { error, isReported }) => {
+    if (isReported) failures.push(error);
+  };
+  hooks.stimulusId = 'restart-1';
+  return { hooks, failures };
+}
+
+function observer(name: string, instance: HookTable): Observer {
+  return new Observer(name, 'log', instance);
+}
+
+function call(hooks: HookRegistry): void {
+  for (const hook of hooks.compile().restarted) hook('restart-1');
+}
+
+describe('hooks', () => {
+  it('run pre, normal, post, each in the order of registration', () => {
+    const { hooks } = registry();
+    const order: string[] = [];
+    const says =
+      (text: string): Restarted =>
+      () =>
+        void order.push(text);
+    hooks.add(observer('a', { restarted: { order: 'post', handler: says('a post') } }));
+    hooks.add(observer('b', { restarted: says('b') }));
+    hooks.add(observer('c', { restarted: { order: 'pre', handler: says('c pre') } }));
+    hooks.add(observer('d', { restarted: says('d') }));
+    hooks.add(observer('e', { restarted: { order: 'pre', handler: says('e pre') } }));
+    call(hooks);
+    expect(order).toEqual(['c pre', 'e pre', 'b', 'd', 'a post']);
+  });
+
+  it('all exist in what is compiled, and what is compiled cannot be changed', () => {
+    const calls = registry().hooks.compile();
+    expect(Object.keys(calls).sort()).toEqual([...HOOK_NAMES].sort());
+    expect(Object.isFrozen(calls)).toBe(true);
+    expect(Object.isFrozen(calls.restarted)).toBe(true);
+  });
+
+  it('the host comes before every plugin', () => {
+    const { hooks } = registry();
+    const order: string[] = [];
+    hooks.add(
+      observer('a', { restarted: { order: 'pre', handler: () => void order.push('plugin') } }),
+    );
+    for (const hook of hooks.compile({ restarted: () => void order.push('host') }).restarted) {
+      hook('restart-1');
+    }
+    expect(order).toEqual(['host', 'plugin']);
+  });
+
+  it('that throw do not keep others from running, and say what happened', () => {
+    const { hooks, failures } = registry();
+    const cause = new TypeError('no such thing');
+    let later = 0;
+    const thrower = observer('thrower', {
+      restarted: () => {
+        throw cause;
+      },
+    });
+    hooks.add(thrower);
+    hooks.add(
+      observer('later', {
+        restarted: () => {
+          later++;
+        },
+      }),
+    );
+    call(hooks);
+    call(hooks);
+    expect(later).toBe(2);
+    expect(failures).toHaveLength(2);
+    const [error] = failures;
+    expect(error?.code).toBe('ERR_PLUGIN_HOOK');
+    expect(error?.message).toBe('the hook restarted of plugin "thrower" threw: no such thing');
+    expect(error?.data).toEqual({
+      plugin: 'thrower',
+      hook: 'restarted',
+      stimulusId: 'restart-1',
+    });
+    expect(error?.cause).toBe(cause);
+    expect(thrower.errorCount).toBe(2);
+    expect(thrower.counters.get('restarted')).toMatchObject({ calls: 2, errors: 2 });
+  });
+
+  it('that are async are refused, and what they reject with is told as well', async () => {
+    const { hooks, failures } = registry();
+    const slow = async (): Promise<void> => {
+      await Promise.resolve();
+      throw new Error('too late');
+    };
+    hooks.add(observer('slow', { restarted: slow as unknown as Restarted }));
+    call(hooks);
+    expect(failures.map(({ code }) => code)).toEqual(['ERR_HOOK_ASYNC']);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(failures.map(({ code, message }) => [code, message])).toEqual([
+      [
+        'ERR_HOOK_ASYNC',
+        'the hook restarted of plugin "slow" returned a promise, which nobody waits for; make it synchronous, and start what is slow elsewhere',
+      ],
+      ['ERR_PLUGIN_HOOK', 'the hook restarted of plugin "slow" threw: too late'],
+    ]);
+  });
+
+  it('are methods of their plugin', () => {
+    const { hooks } = registry();
+    class Counter {
+      count = 0;
+      restarted(): void {
+        this.count++;
+      }
+    }
+    const counter = new Counter();
+    hooks.add(observer('counter', counter));
+    call(hooks);
+    expect(counter.count).toBe(1);
+  });
+
+  it('of a detached plugin are not called, not even by arrays that exist already', () => {
+    const { hooks } = registry();
+    let calls = 0;
+    const leaving = observer('leaving', {
+      restarted: () => {
+        calls++;
+      },
+    });
+    hooks.add(leaving);
+    const compiled = hooks.compile();
+    hooks.remove(leaving);
+    for (const hook of compiled.restarted) hook('restart-1');
+    expect(calls).toBe(0);
+    expect(hooks.compile().restarted).toHaveLength(0);
+  });
+
+  it('of a plugin that replaces another take its place', () => {
+    const { hooks } = registry();
+    const order: string[] = [];
+    const first = observer('first', { restarted: () => void order.push('old') });
+    hooks.add(first);
+    hooks.add(observer('second', { restarted: () => void order.push('second') }));
+    hooks.add(observer('first', { restarted: () => void order.push('new') }), first);
+    call(hooks);
+    expect(order).toEqual(['new', 'second']);
+  });
+
+  it('every 64th call is timed', () => {
+    const clock = new VirtualClock();
+    const hooks = new HookRegistry(clock);
+    const slow = observer('slow', { restarted: () => clock.advance(3) });
+    hooks.add(slow);
+    const { restarted } = hooks.compile();
+    for (let index = 0; index < 128; index++) for (const hook of restarted) hook('r');
+    expect(slow.counters.get('restarted')).toEqual({
+      calls: 128,
+      errors: 0,
+      timedCalls: 2,
+      timedMs: 6,
+      maxMs: 3,
+    });
+  });
+
+  it.each<[string, unknown, string]>([
+    [
+      'a misspelt hook',
+      { taskTransitions: () => undefined },
+      'plugin "p" has a hook "taskTransitions", which does not exist; did you mean "taskTransition"?',
+    ],
+    [
+      'a hook that is not a function',
+      { restarted: 5 },
+      "the hook restarted of plugin \"p\" is neither a function nor { order: 'pre' | 'post', handler }",
+    ],
+    [
+      'an unknown order',
+      { restarted: { order: 'first', handler: () => undefined } },
+      "the hook restarted of plugin \"p\" is neither a function nor { order: 'pre' | 'post', handler }",
+    ],
+  ])('%s is refused', (_name, instance, message) => {
+    const { hooks } = registry();
+    expect(() => hooks.add(observer('p', instance as HookTable))).toThrow(message);
+  });
+});

@@ -1,0 +1,397 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import {
+  ActiveMemoryManagerPolicy,
+  definePlugin,
+  definePolicy,
+  defineTransport,
+  defineWorkerPlugin,
+  type PluginContext,
+  type SuggestionGenerator,
+} from '../../../core/api/index.ts';
+import { EnsureBroadcast } from '../../../policies/amm/ensure-broadcast.ts';
+import { identityOf, TestHost } from '../scheduler-host/kit.ts';
+
+const hosts: TestHost[] = [];
+
+async function start(scheduler: object = {}): Promise<TestHost> {
+  const host = await TestHost.start({ config: { scheduler } });
+  hosts.push(host);
+  return host;
+}
+
+afterEach(async () => {
+  for (const host of hosts.splice(0)) await host.close();
+});
+
+/** What the refusal of a plugin that is added at run time says. */
+async function refusal(plugin: object, options?: Record<string, unknown>): Promise<string> {
+  const host = await start();
+  const given = options === undefined ? {} : { options };
+  const error: unknown = await host.scheduler
+    .addPlugin(plugin, given)
+    .catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({
+    code: expect.stringMatching(/^ERR_PLUGIN_(LOAD|SETUP)$/) as string,
+  });
+  return (error as Error).message;
+}
+
+/** A class with one method, or with one arrow function as a field. */
+function classWith(name: string, isField = false): object {
+  const Made = class Counter {
+    constructor() {
+      if (isField) (this as Record<string, unknown>)[name] = () => undefined;
+    }
+    workerAdded(): void {
+      /* A hook that is right, so that the other one is what is refused. */
+    }
+  };
+  if (!isField) Object.defineProperty(Made.prototype, name, { value: () => undefined });
+  return new Made();
+}
+
+describe('a hook that would never be called is refused', () => {
+  it.each([
+    ['taskTranstion', 'taskTransition'],
+    ['onTaskTransition', 'taskTransition'],
+    ['task_transition', 'taskTransition'],
+    ['tasktransition', 'taskTransition'],
+    ['workerAdd', 'workerAdded'],
+    ['workerStatusChange', 'workerStatusChanged'],
+    ['graphUpdate', 'graphUpdated'],
+    ['transition', 'taskTransition'],
+    ['update_graph', 'graphUpdated'],
+    ['add_worker', 'workerAdded'],
+    ['remove_worker', 'workerRemoved'],
+    ['addWorker', 'workerAdded'],
+    ['add_client', 'clientAdded'],
+    ['remove_client', 'clientRemoved'],
+    ['restart', 'restarted'],
+    ['log_event', 'eventLogged'],
+    ['before_close', 'beforeClose'],
+    ['set_up', 'setup'],
+    ['teardown', 'close'],
+  ])('%s, with the name that was probably meant: %s', async (written, meant) => {
+    for (const isField of [false, true]) {
+      expect(await refusal(classWith(written, isField))).toMatch(
+        new RegExp(
+          `plugin "Counter" has a hook "${written}", which does not exist.*did you mean "${meant}"\\?`,
+        ),
+      );
+    }
+    const hooks = definePlugin({
+      name: 'plain',
+      apiVersion: 1,
+      setup: () => ({ [written]: () => undefined }),
+    });
+    expect(await refusal(hooks)).toContain(`did you mean "${meant}"?`);
+  });
+
+  it('also when it is written with an order', async () => {
+    const hooks = definePlugin({
+      name: 'plain',
+      apiVersion: 1,
+      setup: () => ({ workerAddded: { order: 'pre', handler: () => undefined } }) as object,
+    });
+    expect(await refusal(hooks)).toContain('did you mean "workerAdded"?');
+  });
+
+  it('also when it is inherited', async () => {
+    class Base {
+      add_worker(): void {
+        /* Dask's name. */
+      }
+    }
+    class Derived extends Base {
+      setup(): void {
+        /* Something that is called. */
+      }
+    }
+    expect(await refusal(new Derived())).toContain('did you mean "workerAdded"?');
+    expect(await refusal(Derived)).toContain('did you mean "workerAdded"?');
+  });
+
+  it('while methods of a class that are like no hook are its own', async () => {
+    class Counter {
+      #started = false;
+      count = 0;
+      workerAdded(): void {
+        this.increment();
+      }
+      increment(): void {
+        this.count++;
+        this.#restart();
+      }
+      clone(): this {
+        return this;
+      }
+      stop(): void {
+        this.#started = false;
+      }
+      #restart(): boolean {
+        return this.#started;
+      }
+      get transition(): never {
+        throw new Error('a getter is not called by checks');
+      }
+    }
+    const host = await start();
+    expect(await host.scheduler.addPlugin(new Counter())).toBe('Counter');
+  });
+});
+
+describe('what is of another kind is refused, with where it belongs', () => {
+  class Duck {
+    *run(): Generator<never> {
+      /* A policy of the memory manager that extends nothing. */
+    }
+  }
+  class OfWorkers {
+    statusChanged(): void {
+      /* A hook of workers. */
+    }
+  }
+  class OfNannies {
+    processEnded(): void {
+      /* A hook of nannies. */
+    }
+  }
+  const transport = defineTransport({ name: 'x', create: () => ({}) as never });
+  const policy = definePolicy('workerSelection', { name: 'p', create: () => ({ score: () => 0 }) });
+
+  it.each<[name: string, what: object, place: string]>([
+    [
+      'an instance of an AMM policy',
+      new EnsureBroadcast({ key: 'x' }),
+      'scheduler.activeMemoryManager.policies',
+    ],
+    ['an AMM policy class', EnsureBroadcast, 'scheduler.activeMemoryManager.policies'],
+    ['an AMM policy that extends nothing', Duck, 'scheduler.activeMemoryManager.policies'],
+    [
+      'a worker plugin',
+      defineWorkerPlugin({ name: 'w', apiVersion: 1, setup: () => undefined }),
+      'worker.plugins',
+    ],
+    ['a class with hooks of workers', OfWorkers, 'worker.plugins'],
+    ['an instance with hooks of workers', new OfWorkers(), 'worker.plugins'],
+    ['a class with hooks of nannies', OfNannies, 'worker.nannyPlugins'],
+    ['a transport', transport, 'scheduler.transport'],
+    ['a policy', policy, 'scheduler.policies.<slot>'],
+    [
+      'an object with the methods of a policy',
+      { name: 'p', score: () => 0 },
+      'scheduler.policies.<slot>',
+    ],
+  ])('%s given as a plugin', async (_name, what, place) => {
+    const message = await refusal(what);
+    expect(message).toContain('and a plugin is wanted here');
+    expect(message).toContain(`name it under ${place}`);
+  });
+
+  it('a plugin given as a policy, and as a transport', async () => {
+    const plugin = definePlugin({ name: 'p', apiVersion: 1, setup: () => undefined });
+    await expect(start({ policies: { queuing: { use: plugin } } })).rejects.toThrow(
+      'a policy is wanted here: name it under scheduler.plugins',
+    );
+    await expect(start({ transport: { use: plugin } })).rejects.toThrow(
+      'a transport is wanted here: name it under scheduler.plugins',
+    );
+    await expect(start({ activeMemoryManager: { policies: [{ use: plugin }] } })).rejects.toThrow(
+      'it is a plugin, which belongs under scheduler.plugins',
+    );
+  });
+
+  it('a class or an object of which nothing would ever be called', async () => {
+    class Idle {
+      readonly options = {};
+    }
+    expect(await refusal(new Idle())).toContain('has neither a hook nor a method setup');
+    expect(await refusal({ name: 'nothing' })).toContain('has neither a hook nor a method setup');
+    expect(await refusal({ kind: 'plugin', name: 'x', apiVersion: 1 })).toContain(
+      'has no function setup: hooks are what its setup returns',
+    );
+  });
+});
+
+describe('what a plugin does wrong while it is made and set up', () => {
+  it('a constructor that throws is told with the options that it got', async () => {
+    class Picky {
+      constructor({ size }: { size: { value: number } }) {
+        this.size = size.value;
+      }
+      readonly size: number;
+      workerAdded(): void {
+        /* A hook. */
+      }
+    }
+    expect(await refusal(Picky, { sise: 1 })).toMatch(
+      /^the constructor of Picky from Picky given in code threw: Cannot read.*; it got one argument, the options \{"sise":1\}$/,
+    );
+    await expect(
+      start({ activeMemoryManager: { policies: [{ use: throwingPolicy() }] } }),
+    ).rejects.toThrow('the constructor of Throwing from Throwing given in code threw: no idea');
+  });
+
+  it.each<[what: string, register: (context: PluginContext) => void, says: string]>([
+    [
+      'twice under one name',
+      (context) => {
+        context.command('reset', () => 1);
+        context.command('reset', () => 2);
+      },
+      'registers the command "reset" twice',
+    ],
+    [
+      'without a name',
+      (context) => context.command((() => 1) as never, undefined as never),
+      "registers a command without a name: write context.command('name', handler)",
+    ],
+    [
+      'without a handler',
+      (context) => context.command('reset', undefined as never),
+      'registers the command "reset" without a function',
+    ],
+  ])('a command %s is refused', async (_what, register, says) => {
+    const setup = (context: PluginContext): void => register(context);
+    expect(await refusal(definePlugin({ name: 'p', apiVersion: 1, setup }))).toContain(says);
+  });
+});
+
+const WHAT = ['timer', 'async timer', 'listener', 'async listener'] as const;
+
+describe('onError holds for timers and listeners as for hooks', () => {
+  const failing = (what: (typeof WHAT)[number]) =>
+    definePlugin({
+      name: 'failing',
+      apiVersion: 1,
+      setup: (context) => {
+        const fail = (): void => {
+          throw new Error('oops');
+        };
+        const failLater = (): unknown => Promise.reject(new Error('oops'));
+        if (what === 'timer') context.every(100, fail);
+        if (what === 'async timer') context.every(100, failLater);
+        if (what === 'listener') context.events.on('worker-added', fail);
+        if (what === 'async listener') context.events.on('worker-added', failLater);
+      },
+    });
+  const trigger = async (host: TestHost, times: number): Promise<void> => {
+    for (let count = 0; count < times; count++) {
+      const address = `inmemory://w${count}`;
+      host.scheduler.enqueue({
+        op: 'register-worker',
+        identity: identityOf(address),
+        status: 'running',
+      });
+      await host.clock.advanceAsync(100);
+    }
+  };
+  const infoOf = (host: TestHost) => host.scheduler.plugins.find(({ name }) => name === 'failing');
+
+  it.each(WHAT)('disable takes the plugin of a %s away', async (what) => {
+    const host = await start({ plugins: [{ use: failing(what), onError: 'disable' }] });
+    await trigger(host, 3);
+    expect(infoOf(host)).toMatchObject({ enabled: false, errorCount: 1 });
+  });
+
+  it.each(WHAT)('crash closes the scheduler of a %s', async (what) => {
+    const host = await start({ plugins: [{ use: failing(what), onError: 'crash' }] });
+    await trigger(host, 1);
+    expect(host.scheduler.crash?.message).toMatch(
+      /onError is crash: a (timer|listener) of plugin "failing"/,
+    );
+  });
+
+  it.each(WHAT)('a %s that fails again and again is logged at 1, 2, 4, 8', async (what) => {
+    const host = await start({ plugins: [failing(what)] });
+    await trigger(host, 9);
+    expect(infoOf(host)).toMatchObject({ enabled: true, errorCount: 9 });
+    expect(
+      host.log.messages.map((message) => /\(failure (\d+) of/.exec(message ?? '')?.[1]),
+    ).toEqual([undefined, undefined, '4', '8']);
+  });
+
+  it('hooks that fail again and again are logged at 1, 2, 4, 8 as well', async () => {
+    const hook = definePlugin({
+      name: 'failing',
+      apiVersion: 1,
+      setup: () => ({
+        workerAdded: () => {
+          throw new Error('oops');
+        },
+      }),
+    });
+    const host = await start({ plugins: [hook] });
+    await trigger(host, 9);
+    expect(infoOf(host)).toMatchObject({ errorCount: 9 });
+    expect(host.log.messages).toHaveLength(4);
+  });
+
+  it('a listener of the event error that throws is not called with its own failure', async () => {
+    let calls = 0;
+    const loop = definePlugin({
+      name: 'failing',
+      apiVersion: 1,
+      setup: ({ events, report }) => {
+        events.on('error', () => {
+          calls++;
+          throw new Error('again');
+        });
+        return { workerAdded: () => report(new Error('first') as never) };
+      },
+    });
+    const host = await start({ plugins: [loop] });
+    await trigger(host, 1);
+    expect(calls).toBe(1);
+  });
+
+  it('listeners end with their plugin', async () => {
+    const seen: string[] = [];
+    const listening = definePlugin({
+      name: 'listening',
+      apiVersion: 1,
+      setup: ({ events }) => {
+        events.on('worker-added', ({ name }) => void seen.push(name));
+      },
+    });
+    const host = await start({ plugins: [listening] });
+    await trigger(host, 1);
+    await host.scheduler.removePlugin('listening');
+    host.scheduler.enqueue({
+      op: 'register-worker',
+      identity: identityOf('inmemory://late'),
+      status: 'running',
+    });
+    expect(seen).toEqual(['inmemory://w0']);
+  });
+
+  it('an async hook is told of once, and each rejection counts', async () => {
+    const slow = definePlugin({
+      name: 'failing',
+      apiVersion: 1,
+      setup: () => ({
+        workerAdded: (() => Promise.reject(new Error('late'))) as unknown as () => void,
+      }),
+    });
+    const host = await start({ plugins: [slow] });
+    await trigger(host, 3);
+    expect(infoOf(host)).toMatchObject({ errorCount: 4 });
+    expect(host.log.messages).toEqual([
+      expect.stringContaining('returned a promise'),
+      expect.stringContaining('threw: late'),
+      expect.stringContaining('threw: late'),
+    ]);
+  });
+});
+
+function throwingPolicy(): object {
+  return class Throwing extends ActiveMemoryManagerPolicy {
+    constructor() {
+      super({});
+      throw new Error('no idea');
+    }
+    override *run(): SuggestionGenerator {
+      /* Never made. */
+    }
+  };
+}

@@ -1,0 +1,51 @@
+import { expect, it } from 'vitest';
+import { HostTimers } from '../../../core/scheduler-host/host-timers.ts';
+import { IdleWatch } from '../../../core/scheduler-host/idle-watch.ts';
+import type { Config } from '../../../core/config/types.ts';
+import { SchedulerKernel } from '../../../core/kernel/scheduler-kernel.ts';
+import { makePorts } from '../../kit/ports.ts';
+import { StallingClock } from '../../kit/stalling-clock.ts';
+
+function start(settings: Partial<Config['scheduler']>): {
+  clock: StallingClock;
+  enqueued: unknown[];
+} {
+  const clock = new StallingClock();
+  const enqueued: unknown[] = [];
+  const timers = new HostTimers(clock.clock, (stimulus) => enqueued.push(stimulus));
+  const idleWatch = new IdleWatch(new SchedulerKernel({}, makePorts(), 0), clock.clock);
+  const never = { workerTtl: Infinity, noWorkersTimeout: Infinity, idleTimeout: Infinity };
+  timers.start({ ...never, ...settings } as Config['scheduler'], idleWatch, () => undefined);
+  return { clock, enqueued };
+}
+
+it('workers are looked at once in their time to live', () => {
+  const { clock, enqueued } = start({ workerTtl: 60_000 });
+  clock.advance(59_999);
+  expect(enqueued).toEqual([]);
+  clock.advance(120_001);
+  const check = { op: 'check-worker-ttl' };
+  expect(enqueued).toEqual([check, check, check]);
+});
+
+it('a stall of the process is told before silent workers are looked for', () => {
+  const { clock, enqueued } = start({ workerTtl: 60_000 });
+  clock.advance(1000);
+  clock.stall(500_000);
+  clock.advance(2000);
+  expect(enqueued).toEqual([
+    { op: 'scheduler-stalled', stalledMs: 500_000 },
+    { op: 'check-worker-ttl' },
+  ]);
+});
+
+it('a stall is told once, however many timers come late', () => {
+  const { clock, enqueued } = start({ workerTtl: 5000, noWorkersTimeout: 1000 });
+  clock.advance(125);
+  clock.stall(4000);
+  clock.advance(250);
+  expect(enqueued).toEqual([
+    { op: 'scheduler-stalled', stalledMs: 4000 },
+    { op: 'check-no-workers-timeout' },
+  ]);
+});

@@ -1,0 +1,178 @@
+import { InMemoryTransport } from '../../../adapters/transports/memory/index.ts';
+import { VirtualClock } from '../../../adapters/clocks/index.ts';
+import { Channel, type Logger, PROTOCOL, type WireMessage } from '../../../core/api/index.ts';
+import {
+  createScheduler,
+  type CreateSchedulerOptions,
+  type Scheduler,
+} from '../../../core/scheduler-host/create-scheduler.ts';
+import type { WorkerIdentity } from '../../../core/state/worker.ts';
+import { builtins } from '../../../adapters/app/builtin-extensions.ts';
+
+/** Log lines, to be looked at. */
+export class MemoryLog implements Logger {
+  readonly lines: { level: string; fields: object; message: string | undefined }[] = [];
+  debug = (fields: object, message?: string): void => this.add('debug', fields, message);
+  info = (fields: object, message?: string): void => this.add('info', fields, message);
+  warn = (fields: object, message?: string): void => this.add('warn', fields, message);
+  error = (fields: object, message?: string): void => this.add('error', fields, message);
+
+  get messages(): (string | undefined)[] {
+    return this.lines.map(({ message }) => message);
+  }
+
+  private add(level: string, fields: object, message: string | undefined): void {
+    this.lines.push({ level, fields, message });
+  }
+}
+
+/** A raw peer that speaks the protocol word by word, so that it can also break it. */
+export class RawPeer {
+  readonly received: WireMessage[] = [];
+  /** Ops of everything that came, answers included, in the order of the wire. */
+  readonly wire: unknown[] = [];
+  closedWith: Error | 'in good order' | undefined;
+  /** Answers to requests, by method. */
+  readonly answers = new Map<string, (parameters: WireMessage) => unknown>();
+  channel!: Channel;
+
+  constructor(
+    private readonly transport: InMemoryTransport,
+    private readonly clock: VirtualClock,
+  ) {}
+
+  async connect(address: string): Promise<this> {
+    const connecting = this.transport.connect(address, (connection) => {
+      const channel = this.makeChannel(connection);
+      this.channel = channel;
+      return {
+        onMessages: (batch) => {
+          this.wire.push(...batch.map(({ op }) => op));
+          channel.onMessages(batch);
+        },
+        onClose: (error) => channel.onClose(error),
+      };
+    });
+    await settle(this.clock);
+    await connecting;
+    return this;
+  }
+
+  /** Serves others, as a worker does. */
+  async serve(address: string): Promise<void> {
+    const listening = this.transport.listen(address, (connection) => this.makeChannel(connection));
+    await settle(this.clock);
+    await listening;
+  }
+
+  async request<T = unknown>(method: string, parameters: WireMessage = {}): Promise<T> {
+    const answer = this.channel.request<T>(method, parameters);
+    answer.catch(() => undefined); // Looked at below.
+    await settle(this.clock);
+    return answer;
+  }
+
+  async send(...messages: WireMessage[]): Promise<void> {
+    this.channel.send(...messages);
+    await settle(this.clock);
+  }
+
+  hello(role: string): Promise<unknown> {
+    return this.request('hello', { protocol: PROTOCOL, role, version: '0' });
+  }
+
+  async close(): Promise<void> {
+    const closing = this.channel.close();
+    await settle(this.clock);
+    await closing;
+  }
+
+  ops(): unknown[] {
+    return this.received.map(({ op }) => op);
+  }
+
+  private makeChannel(connection: ConstructorParameters<typeof Channel>[0]): Channel {
+    return new Channel(connection, this.clock, {
+      onMessage: (message) => void this.received.push(message),
+      onRequest: (method, parameters) => {
+        if (method === 'hello') return { protocol: PROTOCOL, version: '0', serverId: 'raw' };
+        const answer = this.answers.get(method);
+        if (answer === undefined) throw new Error(`no answer to ${method}`);
+        return answer(parameters);
+      },
+      onClose: (error) => (this.closedWith = error ?? 'in good order'),
+    });
+  }
+}
+
+/** Lets everything that is due now happen. */
+export async function settle(clock: VirtualClock): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await clock.advanceAsync(0);
+}
+
+export function identityOf(address: string, more: Partial<WorkerIdentity> = {}): WorkerIdentity {
+  return {
+    address,
+    serverId: `id of ${address}`,
+    name: address,
+    host: 'localhost',
+    threadCount: 1,
+    memoryLimitBytes: 0,
+    resources: {},
+    ...more,
+  };
+}
+
+/** A scheduler over an in-memory network on a virtual clock. */
+export class TestHost {
+  readonly clock = new VirtualClock(1_000_000);
+  readonly transport = new InMemoryTransport(this.clock);
+  readonly log = new MemoryLog();
+  scheduler!: Scheduler;
+  address!: string;
+
+  static async start(options: Partial<CreateSchedulerOptions> = {}): Promise<TestHost> {
+    const host = new TestHost();
+    host.scheduler = await createScheduler({
+      config: { scheduler: { validate: true } },
+      builtins,
+      clock: host.clock,
+      transports: [host.transport],
+      log: host.log,
+      ...options,
+    });
+    const listening = host.scheduler.listen('inmemory://scheduler');
+    await settle(host.clock);
+    host.address = await listening;
+    return host;
+  }
+
+  peer(): Promise<RawPeer> {
+    return new RawPeer(this.transport, this.clock).connect(this.address);
+  }
+
+  async worker(address: string, more: Partial<WorkerIdentity> = {}): Promise<RawPeer> {
+    const peer = await this.peer();
+    await peer.hello('worker');
+    const identity = identityOf(address, more);
+    await peer.request('register-worker', { identity, status: 'running' });
+    return peer;
+  }
+
+  async client(client = 'client-1'): Promise<RawPeer> {
+    const peer = await this.peer();
+    await peer.hello('client');
+    await peer.request('register-client', { client });
+    return peer;
+  }
+
+  async settle(): Promise<void> {
+    await settle(this.clock);
+  }
+
+  async close(): Promise<void> {
+    const closing = this.scheduler.close();
+    await settle(this.clock);
+    await closing;
+  }
+}

@@ -1,0 +1,76 @@
+import { expect, it } from 'vitest';
+import { definePlugin, type NewStimulus, PLUGIN_API_VERSION } from '../../../core/api/index.ts';
+import {
+  OWN_STIMULI,
+  CLIENT_REPORTS,
+  WORKER_REPORTS,
+} from '../../../core/messages/message-schemas.ts';
+import { TestHost } from './kit.ts';
+
+/** A scheduler with a plugin that enqueues whatever it is told to. */
+async function withPlugin(): Promise<{ host: TestHost; say: (stimulus: unknown) => void }> {
+  const host = await TestHost.start();
+  let say: (stimulus: unknown) => void = () => undefined;
+  const speaker = definePlugin({
+    name: 'speaker',
+    apiVersion: PLUGIN_API_VERSION,
+    setup: (context) => {
+      say = (stimulus) => context.enqueue(stimulus as NewStimulus);
+    },
+  });
+  await host.scheduler.addPlugin(speaker);
+  return { host, say: (stimulus) => say(stimulus) };
+}
+
+const OPS = Object.keys({ ...WORKER_REPORTS, ...CLIENT_REPORTS, ...OWN_STIMULI });
+const GARBAGE = [null, -1, Number.NaN, 'text', {}, [null], [{}], [['a']]];
+
+it('a stimulus with an unknown op is the failure of its plugin, and says what is meant', async () => {
+  const { host, say } = await withPlugin();
+  say({ op: 'stealTasks', wishes: [] });
+  const [speaker] = host.scheduler.plugins.filter(({ name }) => name === 'speaker');
+  expect(speaker).toMatchObject({ errorCount: 1, enabled: true });
+  expect(host.log.messages.at(-1)).toMatch(
+    /plugin "speaker".*"stealTasks" is not a stimulus; did you mean "steal-tasks"\?/,
+  );
+  expect(host.scheduler.crash).toBeUndefined();
+  await host.close();
+});
+
+it.each(OPS)('no form of the stimulus %s ends the scheduler', async (op) => {
+  const { host, say } = await withPlugin();
+  const table = { ...WORKER_REPORTS, ...CLIENT_REPORTS, ...OWN_STIMULI };
+  const { properties } = table[op] as { properties: Record<string, unknown> };
+  say({ op });
+  for (const garbage of GARBAGE) {
+    for (const field of [...Object.keys(properties), 'worker', 'client', 'sliceTasks']) {
+      say({ op, worker: 'tcp://w1:1', client: 'c', keys: ['a'], key: 'a', [field]: garbage });
+    }
+    const all = Object.keys(properties).map((field) => [field, garbage]);
+    say({ op, worker: 'w', client: 'c', ...Object.fromEntries(all) });
+  }
+  await host.settle();
+  expect(host.scheduler.crash).toBeUndefined();
+  expect(host.scheduler.cluster.tasks.size).toBe(0);
+  await host.close();
+});
+
+it.each([undefined, null, 'text', {}, { op: 1 }, { op: 'graph-part', tasks: [], keys: [] }])(
+  'what is no stimulus, such as %j, is refused',
+  async (stimulus) => {
+    const { host, say } = await withPlugin();
+    say(stimulus);
+    expect(() => host.scheduler.enqueue(stimulus as never)).toThrow(
+      expect.objectContaining({ code: 'ERR_PROTOCOL' }) as Error,
+    );
+    expect(host.scheduler.crash).toBeUndefined();
+    await host.close();
+  },
+);
+
+it('a graph in slices of nothing is refused, which would never end', async () => {
+  const { host } = await withPlugin();
+  const graph = { op: 'update-graph', client: 'c', tasks: [], keys: [], sliceTasks: 0 } as const;
+  expect(() => host.scheduler.enqueue(graph)).toThrow(/sliceTasks must be >= 1/);
+  await host.close();
+});

@@ -15,7 +15,7 @@ export interface Lifetime {
 }
 
 /** What lives so long. */
-export interface Mortal {
+export interface TrackedLifetime {
   readonly name: string;
   readonly finished: Promise<unknown>;
   retire(timeoutMs: number): Promise<void>;
@@ -26,7 +26,7 @@ const RETIRE_MS = 10_000;
 
 /** Retires the worker when its time has come, then closes it. */
 export function limitLifetime(
-  worker: Mortal,
+  worker: TrackedLifetime,
   lifetime: Lifetime,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
   random: () => number = Math.random,

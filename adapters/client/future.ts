@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { YardmasterError } from '../../core/api/index.ts';
-import { Abandoned, type Watched } from './session/abandoned.ts';
+import { LeakTracker, type Watched } from './session/leak-tracker.ts';
 import type { FutureStatus, KeyEntry } from './session/entry.ts';
 
 /** How a cancellation is done. */
@@ -35,7 +35,7 @@ interface Holding {
 }
 
 /** Releases the keys of futures that nobody can reach any more. */
-const abandoned = new Abandoned<Holding>(({ owner, entry }) => {
+const abandoned = new LeakTracker<Holding>(({ owner, entry }) => {
   owner.releaseEntry(entry);
 });
 

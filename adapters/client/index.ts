@@ -38,7 +38,7 @@ export {
   DiagnosticsAccess,
   type InspectOptions,
   type LogOptions,
-  type Silent,
+  type UnansweredWorker as Silent,
   type Versions,
 } from './access/diagnostics-access.ts';
 export type { FutureStatus } from './session/entry.ts';
@@ -61,7 +61,7 @@ export type {
 export { asCompleted, wait, type WaitOptions, type WaitResult } from './wait.ts';
 export { workerClient } from './worker-client.ts';
 export type { BenchmarkOptions, HardwareFigures } from './access/hardware.ts';
-export { type Ran, type RunOptions, WorkerRunner } from './access/run-on-workers.ts';
+export { type RunOutcome as Ran, type RunOptions, WorkerRunner } from './access/run-on-workers.ts';
 export {
   type AskOptions,
   type CallStack,

@@ -31,7 +31,7 @@ import { contactAddressOf } from './connection/network-interface.ts';
 import { type TlsCredentials, withTls } from './connection/open-socket.ts';
 import { Operations } from './rpc/operations.ts';
 import type { DaskOptions } from './options.ts';
-import { PendingWishes } from './bridge/pending-wishes.ts';
+import { PendingWants } from './bridge/pending-wants.ts';
 import { uncaughtAnswer } from './rpc/py-errors.ts';
 import { serveRequests } from './rpc/requests.ts';
 import { makeEvents } from './rpc/cluster/events.ts';
@@ -97,7 +97,7 @@ export class Front implements DaskContext {
   >();
   /** What peers can ask, and tell on their streams. */
   readonly operations: Operations;
-  private readonly wishes: PendingWishes;
+  private readonly wishes: PendingWants;
   readonly graphs: GraphUnpacker;
   private readonly nannyStarts = new NannyStarts();
   private listener: DaskListener | undefined;
@@ -123,7 +123,7 @@ export class Front implements DaskContext {
       (address) => this.workers.has(address),
       () => this.address,
     );
-    this.wishes = new PendingWishes(this);
+    this.wishes = new PendingWants(this);
     this.graphs = this.makeGraphs();
     this.companion = new Companion(this);
     this.operations = new Operations(

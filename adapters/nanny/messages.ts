@@ -1,7 +1,7 @@
 import type { RemotePlugin, WireMessage } from '../../core/api/index.ts';
 
 /** Why a worker process is about to end, as it says itself. A crash says nothing. */
-export type LastWords =
+export type ExitReason =
   /** Somebody asked for it: the scheduler or the nanny. */
   | { readonly kind: 'done'; readonly reason: string }
   /** It shall be started again: the scheduler said so, or took it for dead. */
@@ -14,7 +14,7 @@ export type FromWorkerProcess =
   | { readonly op: 'registered'; readonly address: string }
   /** Every second, from the thread that serves scheduler and peers. */
   | { readonly op: 'alive' }
-  | { readonly op: 'ends'; readonly words: LastWords }
+  | { readonly op: 'ends'; readonly words: ExitReason }
   /** Plugins that clients have registered for nannies: all that there shall be. */
   | { readonly op: 'nanny-plugins'; readonly wanted: readonly RemotePlugin[] }
   /** One of them is to be added or removed; it is answered. */

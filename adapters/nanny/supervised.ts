@@ -11,7 +11,7 @@ import {
 import {
   ALIVE_MS,
   type FromWorkerProcess,
-  type LastWords,
+  type ExitReason,
   type RestartEvent,
   type ToWorkerProcess,
 } from './messages.ts';
@@ -60,7 +60,7 @@ export class NannyLink {
   }
 
   /** Says why the process is about to end. Resolves when that has left. */
-  ends(words: LastWords): Promise<void> {
+  ends(words: ExitReason): Promise<void> {
     this.timer.cancel();
     return new Promise((resolve) => {
       this.tell({ op: 'ends', words }, resolve);

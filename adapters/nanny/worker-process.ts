@@ -4,7 +4,7 @@ import { type Clock, every, type Timer } from '../../core/api/index.ts';
 import {
   ALIVE_MS,
   type FromWorkerProcess,
-  type LastWords,
+  type ExitReason,
   type ToWorkerProcess,
 } from './messages.ts';
 
@@ -50,7 +50,7 @@ export interface ProcessEnd {
   readonly exitCode: number | undefined;
   readonly signal: string | undefined;
   /** What it said before, if it said something. */
-  readonly words: LastWords | undefined;
+  readonly words: ExitReason | undefined;
   /** Why it could not be started. */
   readonly failure: Error | undefined;
   readonly wasStuck: boolean;
@@ -71,7 +71,7 @@ export class WorkerProcess {
   private readonly child: ChildProcess;
   private readonly watch: Timer;
   private stderr = '';
-  private words: LastWords | undefined;
+  private words: ExitReason | undefined;
   private registeredMs: number | undefined;
   /** Seconds of this process without a sign of life from the other one. */
   private silence = 0;

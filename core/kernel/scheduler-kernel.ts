@@ -54,7 +54,7 @@ import type { KernelPorts } from './ports.ts';
 import { refillFromQueue } from './placement/queue.ts';
 import { KernelScope } from './scope.ts';
 import type { TransitionRecord } from './insight/story.ts';
-import { settle, settleLeftovers, settleUnproven } from './transitions/transition-loop.ts';
+import { settle, settleDeferredReleases, settleUnproven } from './transitions/transition-loop.ts';
 import { validateCluster } from './validation/validate.ts';
 
 /** What comes with the name of a client. */
@@ -119,7 +119,7 @@ export class SchedulerKernel {
 
   /** Whether a stimulus has left work to `continue-settling`. */
   get isUnsettled(): boolean {
-    return this.scope.isRefillLeft || !this.scope.recommendations.leftovers.isEmpty;
+    return this.scope.isRefillLeft || !this.scope.recommendations.deferredReleases.isEmpty;
   }
 
   /** Transitions executed so far. */
@@ -293,7 +293,7 @@ export class SchedulerKernel {
       case 'continue-graph':
         return onContinueGraph(scope);
       case 'continue-settling':
-        return settleLeftovers(scope);
+        return settleDeferredReleases(scope);
       case 'restart':
         return onRestart(scope);
       default:

@@ -93,9 +93,9 @@ export class KernelScope {
   }
 
   /** Nobody needs the task any more: it moves on like that, now or at a later stimulus. */
-  letGo(task: TaskState, target: 'released' | 'forgotten'): void {
+  deferRelease(task: TaskState, target: 'released' | 'forgotten'): void {
     this.story.note(task.key, target);
-    this.recommendations.letGo(task, target);
+    this.recommendations.deferRelease(task, target);
   }
 
   /** Whether this stimulus has done its share: what can wait is left to `continue-settling`. */

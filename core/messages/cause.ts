@@ -7,13 +7,13 @@ export interface Caused {
 }
 
 /** It comes from a worker. */
-export interface OfWorker extends Caused {
+export interface FromWorker extends Caused {
   /** Address of the sender. */
   readonly worker: string;
 }
 
 /** It comes from a client. */
-export interface OfClient extends Caused {
+export interface FromClient extends Caused {
   /** Key of the sender. */
   readonly client: string;
 }

@@ -1,19 +1,19 @@
 /** What clients tell the scheduler. */
-import type { OfClient, Unstamped } from './cause.ts';
+import type { FromClient, Unstamped } from './cause.ts';
 
 /** A client has come. */
-export interface RegisterClient extends OfClient {
+export interface RegisterClient extends FromClient {
   readonly op: 'register-client';
   readonly versions?: Readonly<Record<string, string>>;
 }
 
 /** A client has gone; its wishes are released. */
-export interface RemoveClient extends OfClient {
+export interface RemoveClient extends FromClient {
   readonly op: 'remove-client';
 }
 
 /** A client lives. */
-export interface HeartbeatClient extends OfClient {
+export interface HeartbeatClient extends FromClient {
   readonly op: 'heartbeat-client';
 }
 
@@ -43,7 +43,7 @@ export interface GraphTask {
 }
 
 /** A client submits tasks. */
-export interface UpdateGraph extends OfClient {
+export interface UpdateGraph extends FromClient {
   readonly op: 'update-graph';
   readonly tasks: readonly GraphTask[];
   /** Keys whose results the client wants. */
@@ -60,19 +60,19 @@ export interface UpdateGraph extends OfClient {
 }
 
 /** A client wants results of tasks that exist. */
-export interface ClientDesiresKeys extends OfClient {
+export interface ClientDesiresKeys extends FromClient {
   readonly op: 'client-desires-keys';
   readonly keys: readonly string[];
 }
 
 /** A client does not want these results any more. */
-export interface ClientReleasesKeys extends OfClient {
+export interface ClientReleasesKeys extends FromClient {
   readonly op: 'client-releases-keys';
   readonly keys: readonly string[];
 }
 
 /** A client gives tasks up. */
-export interface CancelKeys extends OfClient {
+export interface CancelKeys extends FromClient {
   readonly op: 'cancel-keys';
   readonly keys: readonly string[];
   /** Also what other clients want. */
@@ -89,7 +89,7 @@ export interface CancelKeys extends OfClient {
 }
 
 /** Computes failed tasks, and what failed with them, once more. */
-export interface Retry extends OfClient {
+export interface Retry extends FromClient {
   readonly op: 'retry';
   readonly keys: readonly string[];
 }
@@ -98,7 +98,7 @@ export interface Retry extends OfClient {
  * A client moves tasks that it wants within the order in which tasks run. What runs already goes on.
  * Parallel arrays.
  */
-export interface SetPriority extends OfClient {
+export interface SetPriority extends FromClient {
   readonly op: 'set-priority';
   readonly keys: readonly string[];
   /** As {@link GraphTask.userPriority}: finite, higher runs earlier. */
@@ -108,7 +108,7 @@ export interface SetPriority extends OfClient {
 }
 
 /** The client put data on workers itself. */
-export interface UpdateData extends OfClient {
+export interface UpdateData extends FromClient {
   readonly op: 'update-data';
   readonly items: readonly {
     readonly key: string;
@@ -124,7 +124,7 @@ export interface UpdateData extends OfClient {
 }
 
 /** Asks for the present state of a key as a message. */
-export interface ReportKey extends OfClient {
+export interface ReportKey extends FromClient {
   readonly op: 'report-key';
   readonly key: string;
 }

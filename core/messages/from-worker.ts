@@ -2,13 +2,13 @@
 import type { ActionTiming } from '../state/groups.ts';
 import type { TaskFailure } from '../state/task.ts';
 import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
-import type { Caused, OfWorker, Unstamped } from './cause.ts';
+import type { Caused, FromWorker, Unstamped } from './cause.ts';
 import type { HeldResults } from './protocol.ts';
 
 // ---- on the stream ---------------------------------------------------------------------------
 
 /** A task was computed; its result stays on the worker. */
-export interface TaskFinished extends OfWorker {
+export interface TaskFinished extends FromWorker {
   readonly op: 'task-finished';
   readonly key: string;
   readonly runId: number;
@@ -24,7 +24,7 @@ export interface TaskFinished extends OfWorker {
 }
 
 /** A task failed. */
-export interface TaskErred extends OfWorker {
+export interface TaskErred extends FromWorker {
   readonly op: 'task-erred';
   readonly key: string;
   readonly runId: number;
@@ -41,7 +41,7 @@ export interface Reschedule extends Caused {
 }
 
 /** The task seceded: it goes on, but no longer occupies a thread. */
-export interface LongRunning extends OfWorker {
+export interface LongRunning extends FromWorker {
   readonly op: 'long-running';
   readonly key: string;
   readonly runId: number;
@@ -50,19 +50,19 @@ export interface LongRunning extends OfWorker {
 }
 
 /** Runs that were taken back from the worker occupy no thread there (any more). */
-export interface RunsOver extends OfWorker {
+export interface RunsOver extends FromWorker {
   readonly op: 'runs-over';
   readonly runIds: readonly number[];
 }
 
 /** The worker holds copies of these results. */
-export interface AddKeys extends OfWorker {
+export interface AddKeys extends FromWorker {
   readonly op: 'add-keys';
   readonly keys: readonly string[];
 }
 
 /** The worker does not know any more where these are. */
-export interface RequestRefreshWhoHas extends OfWorker {
+export interface RequestRefreshWhoHas extends FromWorker {
   readonly op: 'request-refresh-who-has';
   readonly keys: readonly string[];
 }
@@ -71,7 +71,7 @@ export interface RequestRefreshWhoHas extends OfWorker {
  * The answer to `steal-request`: the state in which each task was on the worker. One that was
  * `waiting`, `ready` or `constrained` it has given up in that moment. Parallel arrays.
  */
-export interface StealResponse extends OfWorker {
+export interface StealResponse extends FromWorker {
   readonly op: 'steal-response';
   readonly keys: readonly string[];
   /** As in the request. */
@@ -81,13 +81,13 @@ export interface StealResponse extends OfWorker {
 }
 
 /** The worker dropped results. */
-export interface ReleaseWorkerData extends OfWorker {
+export interface ReleaseWorkerData extends FromWorker {
   readonly op: 'release-worker-data';
   readonly keys: readonly string[];
 }
 
 /** A worker was paused, runs again, or is about to close. */
-export interface WorkerStatusChange extends OfWorker {
+export interface WorkerStatusChange extends FromWorker {
   readonly op: 'worker-status-change';
   readonly status: WorkerStatus;
 }
@@ -102,7 +102,7 @@ export interface LogEvent extends Caused {
 }
 
 /** Keeps firewalls from closing a quiet connection. */
-export interface KeepAlive extends OfWorker {
+export interface KeepAlive extends FromWorker {
   readonly op: 'keep-alive';
 }
 
@@ -119,7 +119,7 @@ export interface RegisterWorker extends Caused {
 }
 
 /** A worker lives, and tells how it is. */
-export interface HeartbeatWorker extends OfWorker {
+export interface HeartbeatWorker extends FromWorker {
   readonly op: 'heartbeat-worker';
   readonly metrics: WorkerMetrics;
   /** Seconds for which each key has been running. */
@@ -130,7 +130,7 @@ export interface HeartbeatWorker extends OfWorker {
 }
 
 /** The worker is gone, or shall go. */
-export interface RemoveWorker extends OfWorker {
+export interface RemoveWorker extends FromWorker {
   readonly op: 'remove-worker';
   /** An expected departure does not make the tasks that ran there suspicious. */
   readonly expected: boolean;

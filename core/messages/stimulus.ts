@@ -5,7 +5,7 @@
  * timers and plugins bring the rest. Each carries the `stimulusId` under which its consequences can
  * be found in the story.
  */
-import type { Caused, OfWorker } from './cause.ts';
+import type { Caused, FromWorker } from './cause.ts';
 import type { ClientStimulus } from './from-client.ts';
 import type { WorkerStimulus } from './from-worker.ts';
 
@@ -30,7 +30,7 @@ export interface WantReplicas extends Caused {
 }
 
 /** The scheduler takes a worker out of service, or back into it, and tells the worker. */
-export interface SetWorkerStatus extends OfWorker {
+export interface SetWorkerStatus extends FromWorker {
   readonly op: 'set-worker-status';
   readonly status: 'running' | 'paused' | 'closing-gracefully';
 }
@@ -38,7 +38,7 @@ export interface SetWorkerStatus extends OfWorker {
 // ---- from work stealing -----------------------------------------------------------------------
 
 /** A task that should go from the worker that is processing it to another one. */
-export interface StealWish {
+export interface StealProposal {
   readonly key: string;
   /** Address of the worker that is processing it. */
   readonly victim: string;
@@ -53,7 +53,7 @@ export interface StealWish {
 /** Tasks to ask back from workers. The kernel checks every one of them again. */
 export interface StealTasks extends Caused {
   readonly op: 'steal-tasks';
-  readonly wishes: readonly StealWish[];
+  readonly wishes: readonly StealProposal[];
   /**
    * Addresses of workers that were looked at for something to steal: whether they are idle or saturated
    * is decided anew, without what is asked of them. Those of the wishes need not be named.

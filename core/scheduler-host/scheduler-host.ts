@@ -19,16 +19,16 @@ import type { GatherReply, RemotePlugin } from '../messages/protocol.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { ClusterState, LanguageOf } from '../state/cluster.ts';
 import type { TaskState } from '../state/task.ts';
-import { Absences } from './sessions/reconnect-grace.ts';
+import { ReconnectGrace } from './sessions/reconnect-grace.ts';
 import { DEFAULT_POLICIES } from '../plugin-host/loading/load-extensions.ts';
 import { busHooks } from '../plugin-host/bus-hooks.ts';
-import { ClientLines } from './sessions/client-queues.ts';
+import { ClientQueues } from './sessions/client-queues.ts';
 import { Commands } from './commands/commands.ts';
 import { crashError } from './crash-error.ts';
 import { DataReservations } from './sessions/data-reservations.ts';
 import { Delivery } from './delivery.ts';
 import { Diagnostics } from './commands/diagnostics.ts';
-import { closedError, Doors } from './sessions/listeners.ts';
+import { closedError, Listeners } from './sessions/listeners.ts';
 import { EventLog } from './event-log.ts';
 import { Extensions, type ExtensionsHost } from '../plugin-host/extensions.ts';
 import { Gatherer } from './gatherer.ts';
@@ -38,8 +38,8 @@ import type { PartsRelay } from './parts-relay.ts';
 import { checkStimulus } from './sessions/message-validation.ts';
 import { kernelOptions } from './kernel-options.ts';
 import { LogBook } from '../host/log-book.ts';
-import { Pace } from './slow-stimulus-monitor.ts';
-import { type SchedulerPolicies, PolicyDesk } from './commands/policy-admin.ts';
+import { SlowStimulusMonitor } from './slow-stimulus-monitor.ts';
+import { type SchedulerPolicies, PolicyAdmin } from './commands/policy-admin.ts';
 import type { AddPluginOptions, PluginInfo } from '../plugin-host/plugin-info.ts';
 import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
 import { Preloads } from '../plugin-host/loading/preloads.ts';
@@ -49,7 +49,7 @@ import { StimulusQueue } from './stimulus-queue.ts';
 import { TransportTable } from '../host/transport-table.ts';
 import { WorkerCommands } from './commands/worker-commands.ts';
 import { WorkerLosses } from './sessions/worker-losses.ts';
-import { WorkerPluginDesk } from './commands/worker-plugin-registry.ts';
+import { WorkerPluginRegistry } from './commands/worker-plugin-registry.ts';
 
 /**
  * A running scheduler: connections, timers and plugins around one kernel. Stimuli are handled one at
@@ -60,7 +60,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   readonly clock: Clock;
   readonly config: Config;
   readonly sessions: Sessions = { all: new Set(), workers: new Map(), clients: new Map() };
-  readonly absences: Absences;
+  readonly reconnectGrace: ReconnectGrace;
   readonly losses: WorkerLosses;
   /** Set by {@link boot}. */
   kernel!: SchedulerKernel;
@@ -72,23 +72,23 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   private readonly transports: TransportTable;
   private readonly eventLog: EventLog;
   private readonly queue = new StimulusQueue();
-  private readonly lines: ClientLines;
-  private readonly pace: Pace;
+  private readonly clientQueues: ClientQueues;
+  private readonly slowStimuli: SlowStimulusMonitor;
   private readonly delivery: Delivery;
-  private readonly doors: Doors;
+  private readonly listeners: Listeners;
   private readonly timers: HostTimers;
   private ports!: KernelPorts;
   private gatherer!: Gatherer;
   private idleWatch!: IdleWatch;
   private commands!: Commands;
-  private desk!: PolicyDesk;
+  private policyAdmin!: PolicyAdmin;
   private reservations!: DataReservations;
   private preloads: Preloads | undefined;
-  private readonly workerPluginDesk = new WorkerPluginDesk({
+  private readonly workerPluginRegistry = new WorkerPluginRegistry({
     kind: 'worker',
     workers: () => connectedNodeWorkers(this.sessions, this.cluster),
   });
-  private readonly nannyPluginDesk = new WorkerPluginDesk({
+  private readonly nannyPluginRegistry = new WorkerPluginRegistry({
     kind: 'nanny',
     workers: () =>
       connectedNodeWorkers(this.sessions, this.cluster, ({ identity }) => {
@@ -111,7 +111,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     this.log = this.logBook;
     this.config = loaded.config;
     this.eventLog = new EventLog(this.config.scheduler.eventLogLength);
-    this.absences = new Absences(this.clock, this.config.scheduler.clientGrace);
+    this.reconnectGrace = new ReconnectGrace(this.clock, this.config.scheduler.clientGrace);
     this.losses = new WorkerLosses(this.clock, (stimulus) => this.accept(stimulus));
     this.extensions = new Extensions(loaded, { ...options, log: this.logBook }, this);
     this.delivery = new Delivery({
@@ -123,8 +123,12 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
       enqueue: (stimulus) => this.accept(stimulus),
       report: (error) => this.report(error),
     });
-    this.lines = this.makeLines();
-    this.pace = new Pace(this.clock, this.log, () => this.extensions.policyNames);
+    this.clientQueues = this.makeLines();
+    this.slowStimuli = new SlowStimulusMonitor(
+      this.clock,
+      this.log,
+      () => this.extensions.policyNames,
+    );
     this.timers = new HostTimers(this.clock, (stimulus) => this.accept(stimulus));
     this.transports = new TransportTable(
       this.clock,
@@ -132,7 +136,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
       options.transports,
       options.fallbackTransports,
     );
-    this.doors = new Doors(this, this.transports, this.log);
+    this.listeners = new Listeners(this, this.transports, this.log);
   }
 
   get cluster(): ClusterState {
@@ -160,7 +164,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   }
 
   get policies(): SchedulerPolicies {
-    return this.desk;
+    return this.policyAdmin;
   }
 
   /**
@@ -217,16 +221,18 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
 
   bootReport(): string {
     const { notes } = this.loaded;
-    const lines = notes.map((note) => `  ${note}`);
-    return [this.extensions.report(), ...(notes.length === 0 ? [] : ['but', ...lines])].join('\n');
+    const clientQueues = notes.map((note) => `  ${note}`);
+    return [this.extensions.report(), ...(notes.length === 0 ? [] : ['but', ...clientQueues])].join(
+      '\n',
+    );
   }
 
   listen(address: string = this.config.scheduler.address): Promise<string> {
-    return this.doors.listen(address);
+    return this.listeners.listen(address);
   }
 
   connectLocal(from: string, open: (connection: Connection) => ConnectionHandlers): Connection {
-    return this.doors.connectLocal(from, open);
+    return this.listeners.connectLocal(from, open);
   }
 
   addPlugin(plugin: string | object, options: AddPluginOptions = {}): Promise<string> {
@@ -251,15 +257,15 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   }
 
   accept(stimulus: NewStimulus & { readonly stimulusId?: string }): void {
-    if (!this.isStopped && !this.lines.takes(stimulus)) this.handleNext(stimulus);
+    if (!this.isStopped && !this.clientQueues.takes(stimulus)) this.handleNext(stimulus);
   }
 
   get workerPlugins(): readonly RemotePlugin[] {
-    return this.workerPluginDesk.all;
+    return this.workerPluginRegistry.all;
   }
 
   get nannyPlugins(): readonly RemotePlugin[] {
-    return this.nannyPluginDesk.all;
+    return this.nannyPluginRegistry.all;
   }
 
   nextStimulusId(op: string): string {
@@ -267,7 +273,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   }
 
   settled(client: string): Promise<void> | undefined {
-    return this.lines.settled(client);
+    return this.clientQueues.settled(client);
   }
 
   story(...keysOrStimuli: string[]): TransitionRecord[] {
@@ -303,7 +309,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   }
 
   close(): Promise<void> {
-    this.doors.shut();
+    this.listeners.stopAccepting();
     this.closing ??= this.shutDown();
     return this.closing;
   }
@@ -318,10 +324,10 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     this.queue.drain((next) => this.handle(next));
   }
 
-  private makeLines(): ClientLines {
+  private makeLines(): ClientQueues {
     const wanted = (client: string): ReadonlySet<TaskState> =>
       this.cluster.clients.get(client)?.wantsWhat ?? new Set();
-    return new ClientLines({
+    return new ClientQueues({
       clock: this.clock,
       handle: (stimulus) => this.handleNext(stimulus),
       nextStimulusId: (op) => this.queue.nextId(op),
@@ -339,7 +345,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     this.kernel = new SchedulerKernel(kernelOptions(this.config), this.ports, nowMs);
     this.kernel.cluster.languageOf = this.languageOf;
     this.gatherer = new Gatherer(this.cluster, this.clock, this.transports);
-    this.desk = this.makeDesk();
+    this.policyAdmin = this.makeDesk();
     this.reservations = new DataReservations(this);
     this.idleWatch = new IdleWatch(this.kernel, this.clock);
     const channelOf = (address: string): Channel | undefined =>
@@ -350,14 +356,14 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
       kernel: this.kernel,
       events: this.eventLog,
       lifecycle: this.extensions.lifecycle,
-      addresses: () => this.doors.addresses,
+      addresses: () => this.listeners.addresses,
       plugins: () => this.plugins,
       enqueue: (stimulus) => this.accept(stimulus),
-      policies: this.desk,
+      policies: this.policyAdmin,
       reservations: this.reservations,
       cancelTimeoutMs: this.config.scheduling.subtaskCancelTimeout,
       idle: this.idleWatch,
-      pluginDesks: [this.workerPluginDesk, this.nannyPluginDesk],
+      pluginRegistries: [this.workerPluginRegistry, this.nannyPluginRegistry],
       diagnostics: new Diagnostics({
         kernel: this.kernel,
         events: this.eventLog,
@@ -382,11 +388,11 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     });
   }
 
-  private makeDesk(): PolicyDesk {
+  private makeDesk(): PolicyAdmin {
     const { extensions, options, insight } = this;
     insight.recordDecisions(this.config.scheduler.decisionLogLength);
     for (const [slot, shadow] of extensions.shadows) insight.startShadow(slot, shadow);
-    return new PolicyDesk({
+    return new PolicyAdmin({
       insight,
       policyNames: () => extensions.policyNames,
       builtinNames: Object.keys(options.builtins),
@@ -434,8 +440,8 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     if (this.arePortsStale) this.replacePorts();
     if (this.changes.length > 0) for (const change of this.changes.splice(0)) change();
     this.extensions.bus.release();
-    this.pace.finished(stimulus, nowMs);
-    this.lines.handled(stimulus);
+    this.slowStimuli.finished(stimulus, nowMs);
+    this.clientQueues.handled(stimulus);
     this.reservations.handled(stimulus);
   }
 
@@ -445,7 +451,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     const error = crashError(what, cause);
     this.isStopped = true;
     this.queue.clear();
-    this.lines.clear();
+    this.clientQueues.clear();
     this.crash = error;
     this.report(error);
     try {
@@ -467,11 +473,11 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   private async shutDown(): Promise<void> {
     await this.extensions.beforeClose();
     this.isStopped = true;
-    this.lines.clear();
+    this.clientQueues.clear();
     this.timers.cancel();
-    this.absences.clear();
+    this.reconnectGrace.clear();
     await this.extensions.lifecycle.closeAll();
-    await this.doors.close();
+    await this.listeners.close();
     (this.gatherer as Gatherer | undefined)?.close();
     (this.commands as Commands | undefined)?.close(closedError());
     this.extensions.bus.emit('closed');

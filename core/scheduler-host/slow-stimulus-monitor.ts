@@ -9,7 +9,7 @@ const SLOW_MS = 500;
 const QUIET_MS = 10_000;
 
 /** Watches how long the scheduler's loop is blocked, and says by what. */
-export class Pace {
+export class SlowStimulusMonitor {
   private quietUntilMs = -Infinity;
   private unsaid = 0;
 

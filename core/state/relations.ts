@@ -89,7 +89,7 @@ export function stopWaiting(task: TaskState): boolean {
 }
 
 /** A dependency loses a waiter. Returns whether this leaves it without anybody who needs it. */
-export function loseWaiter(dependency: TaskState): boolean {
+export function removeWaiter(dependency: TaskState): boolean {
   // A dependency that failed has let go of all its waiters at once.
   if (dependency.waiterCount === 0) return false;
   return --dependency.waiterCount === 0 && dependency.whoWants.size === 0;
@@ -97,25 +97,25 @@ export function loseWaiter(dependency: TaskState): boolean {
 
 // ---- task and client -------------------------------------------------------------------------
 
-export function addWish(client: ClientState, task: TaskState): void {
+export function addWant(client: ClientState, task: TaskState): void {
   client.wantsWhat.add(task);
-  hold(client, task);
+  keepAlive(client, task);
 }
 
 /** Returns false when the client did not want the task. */
-export function removeWish(client: ClientState, task: TaskState): boolean {
+export function removeWant(client: ClientState, task: TaskState): boolean {
   if (!client.wantsWhat.delete(task)) return false;
   task.whoWants = withoutMember(task.whoWants, client);
   return true;
 }
 
 /** Like a wish of somebody who knows without a list which tasks he wants: see `GraphIntake`. */
-export function hold(holder: ClientState, task: TaskState): void {
+export function keepAlive(holder: ClientState, task: TaskState): void {
   task.whoWants = withMember(task.whoWants, holder);
 }
 
-/** The reverse of {@link hold}. Returns false when the task was not held. */
-export function endHold(holder: ClientState, task: TaskState): boolean {
+/** The reverse of {@link keepAlive}. Returns false when the task was not held. */
+export function endKeepAlive(holder: ClientState, task: TaskState): boolean {
   if (!task.whoWants.has(holder)) return false;
   task.whoWants = withoutMember(task.whoWants, holder);
   return true;

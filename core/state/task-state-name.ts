@@ -103,7 +103,7 @@ export class ByState<T> {
 }
 
 /** In play: the task is on its way to a result and keeps the results of its dependencies alive. */
-export function isInPlay(state: TaskStateName): boolean {
+export function isActive(state: TaskStateName): boolean {
   return (
     state === 'waiting' || state === 'processing' || state === 'queued' || state === 'no-worker'
   );

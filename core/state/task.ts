@@ -2,7 +2,7 @@ import { emptyList } from '../util/empty-list.ts';
 import { SmallSet } from '../util/small-set.ts';
 import type { ClientState } from './client.ts';
 import type { TaskGroup, TaskPrefix } from './groups.ts';
-import { isInPlay, type TaskStateName } from './task-state-name.ts';
+import { isActive, type TaskStateName } from './task-state-name.ts';
 import type { Steal } from './steal.ts';
 import type { WorkerState } from './worker.ts';
 
@@ -126,7 +126,7 @@ export class TaskState {
   /** Type name of the result. */
   type: string | undefined = undefined;
   /** What most tasks never have; undefined until one of it is set. */
-  private rare: RareFields | undefined = undefined;
+  private optionalFields: RareFields | undefined = undefined;
   /** Index in the graph that named it last, or -1. Owned by the walk through that graph. */
   graphIndex = -1;
 
@@ -141,7 +141,7 @@ export class TaskState {
   ) {}
 
   get restrictions(): Restrictions | undefined {
-    return this.rare?.restrictions;
+    return this.optionalFields?.restrictions;
   }
   set restrictions(restrictions: Restrictions | undefined) {
     if (restrictions !== this.restrictions) this.rareFields.restrictions = restrictions;
@@ -149,7 +149,7 @@ export class TaskState {
 
   /** The task that failed: itself or an ancestor. Non-empty in `erred`. */
   get exceptionBlame(): TaskState | undefined {
-    return this.rare?.exceptionBlame;
+    return this.optionalFields?.exceptionBlame;
   }
   set exceptionBlame(task: TaskState | undefined) {
     if (task !== this.exceptionBlame) this.rareFields.exceptionBlame = task;
@@ -157,7 +157,7 @@ export class TaskState {
 
   /** Set when a dependency was forgotten: this task can never be computed again. */
   get hasLostDependencies(): boolean {
-    return this.rare?.hasLostDependencies ?? false;
+    return this.optionalFields?.hasLostDependencies ?? false;
   }
   set hasLostDependencies(isLost: boolean) {
     if (isLost !== this.hasLostDependencies) this.rareFields.hasLostDependencies = isLost;
@@ -165,7 +165,7 @@ export class TaskState {
 
   /** Automatic retries left. */
   get retries(): number {
-    return this.rare?.retries ?? 0;
+    return this.optionalFields?.retries ?? 0;
   }
   set retries(retries: number) {
     if (retries !== this.retries) this.rareFields.retries = retries;
@@ -173,7 +173,7 @@ export class TaskState {
 
   /** Unexpected deaths of a worker on which this task was processing. */
   get suspicious(): number {
-    return this.rare?.suspicious ?? 0;
+    return this.optionalFields?.suspicious ?? 0;
   }
   set suspicious(deaths: number) {
     this.rareFields.suspicious = deaths;
@@ -181,7 +181,7 @@ export class TaskState {
 
   /** Times that it was sent to a worker again, whatever the reason. */
   get reschedules(): number {
-    return this.rare?.reschedules ?? 0;
+    return this.optionalFields?.reschedules ?? 0;
   }
   set reschedules(count: number) {
     if (count !== this.reschedules) this.rareFields.reschedules = count;
@@ -189,7 +189,7 @@ export class TaskState {
 
   /** Names and addresses of workers that died under the task, when they are to be avoided. */
   get usedWorkers(): ReadonlySet<string> | undefined {
-    return this.rare?.usedWorkers;
+    return this.optionalFields?.usedWorkers;
   }
   set usedWorkers(workers: ReadonlySet<string> | undefined) {
     this.rareFields.usedWorkers = workers;
@@ -197,7 +197,7 @@ export class TaskState {
 
   /** A stateful object that stays on one worker. */
   get isActor(): boolean {
-    return this.rare?.isActor ?? false;
+    return this.optionalFields?.isActor ?? false;
   }
   set isActor(isActor: boolean) {
     if (isActor !== this.isActor) this.rareFields.isActor = isActor;
@@ -205,7 +205,7 @@ export class TaskState {
 
   /** Its author says that it loads or makes data, so that it is root-ish whatever its group looks like. */
   get isDataProducer(): boolean {
-    return this.rare?.isDataProducer ?? false;
+    return this.optionalFields?.isDataProducer ?? false;
   }
   set isDataProducer(isDataProducer: boolean) {
     if (isDataProducer !== this.isDataProducer) this.rareFields.isDataProducer = isDataProducer;
@@ -213,7 +213,7 @@ export class TaskState {
 
   /** Whether the queuing policy may hold it back. */
   get isQueueable(): boolean {
-    return this.rare?.isQueueable ?? true;
+    return this.optionalFields?.isQueueable ?? true;
   }
   set isQueueable(isQueueable: boolean) {
     if (isQueueable !== this.isQueueable) this.rareFields.isQueueable = isQueueable;
@@ -221,7 +221,7 @@ export class TaskState {
 
   /** Copies that somebody asked for. Written by `setWantedReplicas` alone. */
   get replicas(): number {
-    return this.rare?.replicas ?? 1;
+    return this.optionalFields?.replicas ?? 1;
   }
   set replicas(replicas: number) {
     if (replicas !== this.replicas) this.rareFields.replicas = replicas;
@@ -229,7 +229,7 @@ export class TaskState {
 
   /** What stealing has come to while the task has been processing. Written in `relations.ts`. */
   get steal(): Steal | undefined {
-    return this.rare?.steal;
+    return this.optionalFields?.steal;
   }
   set steal(steal: Steal | undefined) {
     if (steal !== this.steal) this.rareFields.steal = steal;
@@ -237,14 +237,14 @@ export class TaskState {
 
   /** Hash of the bytes of data that a client put here, if it told; undefined unless in `memory`. */
   get fingerprint(): string | undefined {
-    return this.rare?.fingerprint;
+    return this.optionalFields?.fingerprint;
   }
   set fingerprint(fingerprint: string | undefined) {
     if (fingerprint !== this.fingerprint) this.rareFields.fingerprint = fingerprint;
   }
 
   get failure(): TaskFailure | undefined {
-    return this.rare?.failure;
+    return this.optionalFields?.failure;
   }
   set failure(failure: TaskFailure | undefined) {
     if (failure !== this.failure) this.rareFields.failure = failure;
@@ -252,7 +252,7 @@ export class TaskState {
 
   /** Addresses that reported the failure; each keeps a tombstone that a retry frees. */
   get erredOn(): ReadonlySet<string> {
-    return this.rare?.erredOn ?? NO_ADDRESSES;
+    return this.optionalFields?.erredOn ?? NO_ADDRESSES;
   }
   set erredOn(addresses: ReadonlySet<string>) {
     if (addresses.size + this.erredOn.size > 0) this.rareFields.erredOn = addresses;
@@ -260,14 +260,14 @@ export class TaskState {
 
   /** Merged from the reports of the workers. */
   get metadata(): Readonly<Record<string, unknown>> | undefined {
-    return this.rare?.metadata;
+    return this.optionalFields?.metadata;
   }
   set metadata(metadata: Readonly<Record<string, unknown>> | undefined) {
     if (metadata !== this.metadata) this.rareFields.metadata = metadata;
   }
 
   get annotations(): Readonly<Record<string, unknown>> | undefined {
-    return this.rare?.annotations;
+    return this.optionalFields?.annotations;
   }
   set annotations(annotations: Readonly<Record<string, unknown>> | undefined) {
     if (annotations !== this.annotations) this.rareFields.annotations = annotations;
@@ -304,12 +304,12 @@ export class TaskState {
     return this.waiterCount > 0 || this.whoWants.size > 0;
   }
 
-  get isInPlay(): boolean {
-    return isInPlay(this.state);
+  get isActive(): boolean {
+    return isActive(this.state);
   }
 
   private get rareFields(): RareFields {
-    return (this.rare ??= new RareFields());
+    return (this.optionalFields ??= new RareFields());
   }
 
   toString(): string {

@@ -13,7 +13,7 @@ import { fetchData } from '../api/fetch-data.ts';
 import type { Logger } from '../api/plugin.ts';
 import type { AbortExecution, Execute, Gather, WorkerEvent } from '../worker/events/events.ts';
 import { localFailure, toTaskFailure } from '../worker/transitions/failure.ts';
-import { type Arrival, Arrivals, compact } from './arrivals.ts';
+import { type Arrival, IncomingResults, compact } from './incoming-results.ts';
 import type { PeerChannels } from './peer-channels.ts';
 import { SteadyMap } from '../util/steady-map.ts';
 
@@ -171,7 +171,7 @@ export class WorkerActivities {
    * @param error - what the worker would give up with
    * @returns false when it cannot be told who it was, or when that one was stopped before
    */
-  stopGlutton({ data }: YardmasterError): boolean {
+  stopMemoryHog({ data }: YardmasterError): boolean {
     const [only, ...others] = this.runs;
     if (only === undefined || others.length > 0 || this.actors.size > 0) return false;
     const [key, run] = only;
@@ -296,7 +296,7 @@ export class WorkerActivities {
     const { peers, clock, nameEvent, store, onGarbage } = this.options;
     const channel = await peers.to(worker);
     const startMs = clock.nowMs();
-    const arrivals = new Arrivals(store, onGarbage);
+    const arrivals = new IncomingResults(store, onGarbage);
     const options = {
       mayBeBusy: true,
       timeoutMs: ANSWER_TIMEOUT_MS,

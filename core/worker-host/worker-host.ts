@@ -25,7 +25,7 @@ import { type LinkedWorker, WorkerLink } from './worker-link.ts';
 import type { WorkerMemory } from './worker-memory.ts';
 import { kernelSettings, memoryOf } from './worker-parts.ts';
 import { identityOf, type WorkerEnd, type WorkerHostOptions } from './worker-options.ts';
-import { WorkerPace } from './worker-pace.ts';
+import { WorkerStatusTracker } from './worker-status-tracker.ts';
 import { WorkerPlugins } from './worker-plugins.ts';
 import { Closer, WorkerServing } from './worker-serving.ts';
 
@@ -62,7 +62,7 @@ export class WorkerHost {
   private readonly kernel: WorkerKernel;
   private readonly memory: WorkerMemory;
   private readonly link: WorkerLink;
-  private readonly pace: WorkerPace;
+  private readonly pace: WorkerStatusTracker;
   private readonly activities: WorkerActivities;
   private readonly inspection: WorkerInspection;
   private readonly plugins: WorkerPlugins;
@@ -87,7 +87,7 @@ export class WorkerHost {
       onBroken: (cause) => this.fail(cause),
     });
     this.inbox = inbox;
-    this.pace = new WorkerPace({
+    this.pace = new WorkerStatusTracker({
       onPace: (op, stimulusId) => this.inbox.put({ op, stimulusId }),
       onStatus: (status) => {
         link.report({ op: 'worker-status-change', status });
@@ -446,7 +446,7 @@ export class WorkerHost {
 
   /** Whoever has taken the memory goes, if that is beyond doubt; otherwise the worker does. */
   private onTooMuch(error: YardmasterError): boolean {
-    const isStopped = this.activities.stopGlutton(error);
+    const isStopped = this.activities.stopMemoryHog(error);
     if (!isStopped) this.giveUp(error);
     return isStopped;
   }

@@ -1,10 +1,10 @@
 import { entryBytes } from './budget.ts';
 import type { CoordinationScope } from './scope.ts';
-import { WaitLine, type WaitRequest } from './wait-line.ts';
+import { WaitQueue, type WaitRequest } from './wait-queue.ts';
 
 interface Flag {
   isSet: boolean;
-  readonly line: WaitLine<true>;
+  readonly line: WaitQueue<true>;
 }
 
 /** Named events: set or not. One is there while it is set or somebody waits for it. */
@@ -48,7 +48,7 @@ export class Flags {
     this.scope.budget.charge(entryBytes(name), `the event "${name}"`);
     const flag: Flag = {
       isSet: false,
-      line: new WaitLine(this.scope, () => this.dropUnused(name, flag)),
+      line: new WaitQueue(this.scope, () => this.dropUnused(name, flag)),
     };
     this.flags.set(name, flag);
     return flag;

@@ -1,7 +1,7 @@
 import { setAwakeTimer, type Timer } from '../../core/api/index.ts';
 import { entryBytes } from './budget.ts';
 import { refused } from './errors.ts';
-import { Line, type Place } from './line.ts';
+import { LinkedQueue, type Place } from './linked-queue.ts';
 import type { CoordinationScope } from './scope.ts';
 
 /** A lease as its holder gets it. */
@@ -29,7 +29,7 @@ interface Lease {
 export class Leases {
   private readonly byId = new Map<number, Lease>();
   /** The one that expires first is first. */
-  private readonly byAge = new Line<Lease>();
+  private readonly byAge = new LinkedQueue<Lease>();
   private granted = 0;
   private timer: Timer | undefined;
 

@@ -1,11 +1,11 @@
-import type { Departures } from './departures.ts';
+import type { DisconnectCleanup } from './disconnect-cleanup.ts';
 
 /** The clients that have used something by its name, and are still there. */
 export class Members {
   private readonly withdrawals = new Map<string, () => void>();
 
   constructor(
-    private readonly departures: Departures,
+    private readonly departures: DisconnectCleanup,
     private readonly onEmpty: () => void,
   ) {}
 

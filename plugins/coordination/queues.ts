@@ -1,10 +1,10 @@
 import { entryBytes } from './budget.ts';
 import { refused } from './errors.ts';
-import { Line } from './line.ts';
+import { LinkedQueue } from './linked-queue.ts';
 import { Members } from './members.ts';
 import type { CoordinationScope } from './scope.ts';
 import type { GivenValue, Value } from './values.ts';
-import { WaitLine, type WaitRequest } from './wait-line.ts';
+import { WaitQueue, type WaitRequest } from './wait-queue.ts';
 
 type Request = Omit<WaitRequest, 'what'>;
 
@@ -12,9 +12,9 @@ interface Queue {
   readonly name: string;
   /** Undefined until somebody has said it. */
   sizeMax: number | undefined;
-  readonly items: Line<Value>;
-  readonly getters: WaitLine<GivenValue>;
-  readonly putters: WaitLine<true, Value>;
+  readonly items: LinkedQueue<Value>;
+  readonly getters: WaitQueue<GivenValue>;
+  readonly putters: WaitQueue<true, Value>;
   readonly members: Members;
 }
 
@@ -118,9 +118,9 @@ export class Queues {
     const queue: Queue = {
       name,
       sizeMax: undefined,
-      items: new Line(),
-      getters: new WaitLine(scope, () => undefined),
-      putters: new WaitLine(scope, (value) => scope.values.discard(value, ownerOf(queue))),
+      items: new LinkedQueue(),
+      getters: new WaitQueue(scope, () => undefined),
+      putters: new WaitQueue(scope, (value) => scope.values.discard(value, ownerOf(queue))),
       members: new Members(scope.departures, () => {
         if (queue.items.size === 0) this.forget(queue);
       }),

@@ -1,13 +1,13 @@
 import type { Clock, ClusterView, NewStimulus, YardmasterError } from '../../core/api/index.ts';
 import { Budget } from './budget.ts';
-import { Departures } from './departures.ts';
-import { Keeper } from './keeper.ts';
+import { DisconnectCleanup } from './disconnect-cleanup.ts';
+import { ResultKeeper } from './result-keeper.ts';
 import { Values } from './values.ts';
-import type { WaitScope } from './wait-line.ts';
+import type { WaitScope } from './wait-queue.ts';
 
 /** What all of coordination shares. */
 export interface CoordinationScope extends WaitScope {
-  readonly keeper: Keeper;
+  readonly keeper: ResultKeeper;
   readonly values: Values;
   /** Milliseconds for which a lease lives without being renewed. */
   readonly leaseTimeoutMs: number;
@@ -32,8 +32,8 @@ export function makeScope(
   { leaseTimeoutMs, memoryLimitBytes }: CoordinationLimits,
 ): CoordinationScope {
   const budget = new Budget(memoryLimitBytes);
-  const departures = new Departures();
-  const keeper = new Keeper((stimulus) => host.enqueue(stimulus));
+  const departures = new DisconnectCleanup();
+  const keeper = new ResultKeeper((stimulus) => host.enqueue(stimulus));
   const values = new Values({
     get cluster() {
       return host.cluster;

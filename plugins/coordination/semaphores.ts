@@ -3,7 +3,7 @@ import { refused } from './errors.ts';
 import type { GrantedLease, Leases } from './leases.ts';
 import { Members } from './members.ts';
 import type { CoordinationScope } from './scope.ts';
-import { WaitLine, type WaitRequest } from './wait-line.ts';
+import { WaitQueue, type WaitRequest } from './wait-queue.ts';
 
 /** How a semaphore stands. */
 export interface SemaphoreState {
@@ -17,7 +17,7 @@ interface Semaphore {
   readonly name: string;
   readonly leasesMax: number;
   held: number;
-  readonly line: WaitLine<GrantedLease>;
+  readonly line: WaitQueue<GrantedLease>;
   readonly members: Members;
 }
 
@@ -95,7 +95,7 @@ export class Semaphores {
       name,
       leasesMax,
       held: 0,
-      line: new WaitLine(scope, () => undefined),
+      line: new WaitQueue(scope, () => undefined),
       members: new Members(scope.departures, () => this.dropUnused(semaphore)),
     };
     this.semaphores.set(name, semaphore);

@@ -1,9 +1,9 @@
 import type { Clock, EventSource } from '../../core/api/index.ts';
 import { type Budget, entryBytes } from './budget.ts';
-import type { Departures } from './departures.ts';
+import type { DisconnectCleanup } from './disconnect-cleanup.ts';
 import { refused } from './errors.ts';
-import { Line } from './line.ts';
-import { WaitLine, type WaitScope } from './wait-line.ts';
+import { LinkedQueue } from './linked-queue.ts';
+import { WaitQueue, type WaitScope } from './wait-queue.ts';
 
 /** Events that are kept for a client which does not fetch them; older ones are dropped, and counted. */
 const KEPT_MAX = 10_000;
@@ -29,9 +29,9 @@ export interface EventBatch {
 
 interface Subscriber {
   readonly topics: Set<string>;
-  readonly events: Line<TopicEvent>;
+  readonly events: LinkedQueue<TopicEvent>;
   missed: number;
-  readonly line: WaitLine<EventBatch>;
+  readonly line: WaitQueue<EventBatch>;
   readonly withdraw: () => void;
 }
 
@@ -39,7 +39,7 @@ interface Subscriber {
 export interface TopicScope extends WaitScope {
   readonly clock: Clock;
   readonly budget: Budget;
-  readonly departures: Departures;
+  readonly departures: DisconnectCleanup;
 }
 
 /**
@@ -108,9 +108,9 @@ export class Topics {
     if (this.subscribers.size === 0) this.source.on('event', this.onEvent);
     const subscriber: Subscriber = {
       topics: new Set(),
-      events: new Line(),
+      events: new LinkedQueue(),
       missed: 0,
-      line: new WaitLine(this.scope, () => undefined),
+      line: new WaitQueue(this.scope, () => undefined),
       withdraw: this.scope.departures.add(client, () => this.remove(client, subscriber)),
     };
     this.subscribers.set(client, subscriber);

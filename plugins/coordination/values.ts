@@ -1,7 +1,7 @@
 import { type ClusterView, YardmasterError } from '../../core/api/index.ts';
 import { type Budget, entryBytes } from './budget.ts';
-import type { Departures } from './departures.ts';
-import type { Keeper } from './keeper.ts';
+import type { DisconnectCleanup } from './disconnect-cleanup.ts';
+import type { ResultKeeper } from './result-keeper.ts';
 
 /** A value as clients serialised it. The scheduler never looks into it. */
 export interface Value {
@@ -22,8 +22,8 @@ export interface GivenValue {
 export interface ValueScope {
   readonly cluster: ClusterView;
   readonly budget: Budget;
-  readonly keeper: Keeper;
-  readonly departures: Departures;
+  readonly keeper: ResultKeeper;
+  readonly departures: DisconnectCleanup;
 }
 
 interface Handover {

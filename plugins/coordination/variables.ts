@@ -1,11 +1,11 @@
 import { entryBytes } from './budget.ts';
 import type { CoordinationScope } from './scope.ts';
 import type { GivenValue, Value } from './values.ts';
-import { WaitLine, type WaitRequest } from './wait-line.ts';
+import { WaitQueue, type WaitRequest } from './wait-queue.ts';
 
 interface Variable {
   value: Value | undefined;
-  readonly readers: WaitLine<GivenValue>;
+  readonly readers: WaitQueue<GivenValue>;
 }
 
 /** Named values. A variable is there while it is set or somebody waits for it. */
@@ -62,7 +62,7 @@ export class Variables {
     this.scope.budget.charge(entryBytes(name), `the variable "${name}"`);
     const variable: Variable = {
       value: undefined,
-      readers: new WaitLine(this.scope, () => this.dropUnused(name, variable)),
+      readers: new WaitQueue(this.scope, () => this.dropUnused(name, variable)),
     };
     this.variables.set(name, variable);
     return variable;

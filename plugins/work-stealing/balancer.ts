@@ -1,5 +1,5 @@
-import type { ClusterView, DecisionSink, StealWish } from '../../core/api/index.ts';
-import { Journal } from './journal.ts';
+import type { ClusterView, DecisionSink, StealProposal } from '../../core/api/index.ts';
+import { StealCounters } from './steal-counters.ts';
 import { Round } from './round.ts';
 import type { StealRules } from './rules.ts';
 import type { TaskOrder } from './victim.ts';
@@ -22,7 +22,7 @@ export interface BalancerParts {
    * Has the kernel ask, and judge anew the victims that were looked at. Not called when there is
    * neither a wish nor a victim.
    */
-  readonly enact: (wishes: readonly StealWish[], victims: readonly string[]) => void;
+  readonly enact: (wishes: readonly StealProposal[], victims: readonly string[]) => void;
 }
 
 /** What was done since the start. */
@@ -44,7 +44,7 @@ export class Balancer {
   private countBefore = 0;
   private rounds = 0;
   private slices = 0;
-  private readonly journal = new Journal();
+  private readonly journal = new StealCounters();
   /** Rounds to leave out now, and after the next fruitless one. */
   private restLeft = 0;
   private restNext = 1;

@@ -1,18 +1,18 @@
 import type {
   ClusterView,
   DecisionSink,
-  StealWish,
+  StealProposal,
   TaskView,
   WorkerView,
 } from '../../core/api/index.ts';
 import { LEVEL_COUNT } from './cost-levels.ts';
 import { explainTheft } from './explain-theft.ts';
-import type { Journal } from './journal.ts';
+import type { StealCounters } from './steal-counters.ts';
 import { type Load, Loads } from './loads.ts';
 import type { StealRules } from './rules.ts';
 import { Theft } from './theft.ts';
 import { Thieves } from './thieves.ts';
-import { isForTheTaking, lastFirst, type TaskOrder, Victim } from './victim.ts';
+import { isStealable, lastFirst, type TaskOrder, Victim } from './victim.ts';
 import { stuck } from './victims.ts';
 
 /** Work of one slice: about a task that is looked at each. A slice takes a millisecond or two. */
@@ -26,7 +26,7 @@ const UNITS_PER_CHOICE = 3;
 export interface RoundParts {
   readonly cluster: ClusterView;
   readonly rules: StealRules;
-  readonly journal: Journal;
+  readonly journal: StealCounters;
   /** Prefixes whose tasks are never stolen. */
   readonly spared: ReadonlySet<string>;
   readonly decisions: DecisionSink | undefined;
@@ -37,7 +37,7 @@ export interface RoundParts {
 /** What a slice came to. */
 interface SliceResult {
   readonly isDone: boolean;
-  readonly wishes: readonly StealWish[];
+  readonly wishes: readonly StealProposal[];
   /** After the last slice: the addresses of all victims that the round has come to. */
   readonly victims: readonly string[];
 }
@@ -53,7 +53,7 @@ export class Round {
   /** Tasks that were looked at. */
   examined = 0;
   private unitsLeft = 0;
-  private wishes: StealWish[] = [];
+  private wishes: StealProposal[] = [];
   private theft: Theft | undefined;
   private readonly steps: Generator<undefined, void>;
   /** Addresses of the victims that the round has come to. */
@@ -138,7 +138,7 @@ export class Round {
       if (this.isSliceFull) yield;
       if (thieves.isEmpty() || !isStillThere(victim.load.worker, cluster)) return;
       if (!rules.mayPay(victim.load, thieves.leastPerThreadS, leastComputeS)) return;
-      if (!isForTheTaking(task, victim)) continue;
+      if (!isStealable(task, victim)) continue;
       this.consider(task, victim.load, index, thieves);
       this.unitsLeft -= UNITS_PER_CHOICE + thieves.units;
       thieves.units = 0;

@@ -33,7 +33,7 @@ export class Victim {
 
   /** Takes down a task, if it can be stolen at all and its prefix is not spared. */
   consider(task: TaskView, costs: ClusterView['costs'], spared: ReadonlySet<string>): void {
-    if (!isForTheTaking(task, this)) return;
+    if (!isStealable(task, this)) return;
     if (isSpared(task.prefix.name, costs, spared)) return;
     const index = levelOf(task, costs);
     if (index === undefined) return;
@@ -45,7 +45,7 @@ export class Victim {
 }
 
 /** It is here, and may be asked for; things change between the slices of a round. */
-export function isForTheTaking(task: TaskView, { load }: Victim): boolean {
+export function isStealable(task: TaskView, { load }: Victim): boolean {
   const { worker } = load;
   if (task.processingOn !== worker) return false;
   if (worker.longRunning.size > 0 && worker.longRunning.has(task)) return false;

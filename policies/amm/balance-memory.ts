@@ -78,7 +78,7 @@ export class BalanceMemory extends ActiveMemoryManagerPolicy<BalanceMemoryOption
     },
   };
 
-  /** Begun: the copy was asked for, the original is still there. */
+  /** StartedRuns: the copy was asked for, the original is still there. */
   private readonly moves = new Map<TaskView, Move>();
   private bytesUnderWay = 0;
 

@@ -107,7 +107,7 @@ export class RandomWorld {
     }
     for (const task of this.kernel.cluster.tasks.values()) {
       const story = this.kernel.story(task.key).slice(-10).map(recordInShort).join('\n  ');
-      check(!task.isInPlay, () => `${task.key} is ${task.state} for ever:\n  ${story}`);
+      check(!task.isActive, () => `${task.key} is ${task.state} for ever:\n  ${story}`);
       // A wish alone computes nothing, as in Dask.
       const isForsaken = task.state === 'released' && !this.desired.has(task.key);
       check(

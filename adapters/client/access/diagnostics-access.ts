@@ -7,7 +7,7 @@ import { checkNames } from '../submission/options.ts';
 export type Versions = Readonly<Record<string, string>>;
 
 /** What a worker did not answer, and why. */
-export interface Silent {
+export interface UnansweredWorker {
   readonly error: string;
 }
 
@@ -19,14 +19,14 @@ export interface ClusterVersions {
   /** By the key of each connected client, as they told. */
   readonly clients: ReadonlyMap<string, Versions>;
   /** By address. */
-  readonly workers: ReadonlyMap<string, Versions | Silent>;
+  readonly workers: ReadonlyMap<string, Versions | UnansweredWorker>;
 }
 
 /** The newest lines of all logs of a cluster, oldest first. */
 export interface ClusterLogs {
   readonly scheduler: readonly LogLine[];
   /** By address. */
-  readonly workers: ReadonlyMap<string, readonly LogLine[] | Silent>;
+  readonly workers: ReadonlyMap<string, readonly LogLine[] | UnansweredWorker>;
 }
 
 /** For how long to wait for workers. */
@@ -60,7 +60,7 @@ export class DiagnosticsAccess extends ClusterAccess {
     const { scheduler, clients, workers } = await this.command<{
       scheduler: Versions;
       clients: [string, Versions][];
-      workers: [string, Versions | Silent][];
+      workers: [string, Versions | UnansweredWorker][];
     }>('versions', options);
     const client = { yardmaster: VERSION, node: process.versions.node };
     return { client, scheduler, clients: new Map(clients), workers: new Map(workers) };
@@ -74,7 +74,7 @@ export class DiagnosticsAccess extends ClusterAccess {
     const options = since === undefined ? rest : { ...rest, sinceMs: Number(since) };
     const { scheduler, workers } = await this.command<{
       scheduler: LogLine[];
-      workers: [string, { lines: LogLine[] } | Silent][];
+      workers: [string, { lines: LogLine[] } | UnansweredWorker][];
     }>('logs', options);
     const lines = workers.map(
       ([address, answer]) => [address, 'lines' in answer ? answer.lines : answer] as const,

@@ -25,7 +25,7 @@ export interface RunOptions<
 }
 
 /** What came of a run on one worker. */
-export type Ran<Result, Place, Errors> =
+export type RunOutcome<Result, Place, Errors> =
   ('threads' extends Place ? Result[] : Result) | ('return' extends Errors ? Error : never);
 
 /** What a worker answers. */
@@ -64,7 +64,7 @@ export class WorkerRunner<
   async run<Args extends readonly unknown[], Result>(
     fn: TaskFunction<Args, Result>,
     ...args: Args
-  ): Promise<Map<string, Ran<Awaited<Result>, Place, Errors>>> {
+  ): Promise<Map<string, RunOutcome<Awaited<Result>, Place, Errors>>> {
     if (!isTaskFunction(fn)) {
       throw new YardmasterError(
         'ERR_FUNCTION_MISSING',
@@ -81,13 +81,13 @@ export class WorkerRunner<
       ...(workers === undefined ? {} : { workers }),
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
     });
-    const results = new Map<string, Ran<Awaited<Result>, Place, Errors>>();
+    const results = new Map<string, RunOutcome<Awaited<Result>, Place, Errors>>();
     for (const [address, reply] of answers) {
       const result = resultOf(address, name, reply);
       if (result instanceof Error && errors === 'raise') throw result;
       const isList = place === 'threads' || result instanceof Error;
       const told = isList ? result : (result as readonly unknown[])[0];
-      results.set(address, told as Ran<Awaited<Result>, Place, Errors>);
+      results.set(address, told as RunOutcome<Awaited<Result>, Place, Errors>);
     }
     return results;
   }

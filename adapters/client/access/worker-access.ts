@@ -5,7 +5,7 @@ import {
   DiagnosticsAccess,
   INSPECT_OPTIONS,
   type InspectOptions,
-  type Silent,
+  type UnansweredWorker,
 } from './diagnostics-access.ts';
 import type { BenchmarkOptions, HardwareFigures } from './hardware.ts';
 import { type RunOptions, WorkerRunner } from './run-on-workers.ts';
@@ -54,7 +54,7 @@ export interface ConnectionCounters {
   /** `incoming` of peers and clients, `outgoing` to peers, answers that it is `sending` now. */
   readonly workers: ReadonlyMap<
     string,
-    Readonly<Record<'incoming' | 'outgoing' | 'sending', number>> | Silent
+    Readonly<Record<'incoming' | 'outgoing' | 'sending', number>> | UnansweredWorker
   >;
 }
 
@@ -106,10 +106,14 @@ export class WorkerAccess extends DiagnosticsAccess {
     method: string,
     parameters: Readonly<Record<string, unknown>>,
     options: AskOptions = {},
-  ): Promise<Map<string, T | Silent>> {
+  ): Promise<Map<string, T | UnansweredWorker>> {
     checkNames(options, ASK_OPTIONS);
     return new Map(
-      await this.command<[string, T | Silent][]>('broadcast', { ...options, method, parameters }),
+      await this.command<[string, T | UnansweredWorker][]>('broadcast', {
+        ...options,
+        method,
+        parameters,
+      }),
     );
   }
 
@@ -135,7 +139,7 @@ export class WorkerAccess extends DiagnosticsAccess {
     checkNames(options, ASK_OPTIONS);
     const keys = futures === undefined ? {} : { keys: entriesIn(futures).map(({ key }) => key) };
     const answers = await this.command<
-      [string, { running: Omit<CallStack, 'worker'>[] } | Silent][]
+      [string, { running: Omit<CallStack, 'worker'>[] } | UnansweredWorker][]
     >('call-stacks', { ...options, ...keys });
     const running: CallStack[] = [];
     const silent = new Map<string, string>();
@@ -151,7 +155,10 @@ export class WorkerAccess extends DiagnosticsAccess {
     checkNames(options, ASK_OPTIONS);
     const { scheduler, workers } = await this.command<{
       scheduler: ConnectionCounters['scheduler'];
-      workers: [string, Readonly<Record<'incoming' | 'outgoing' | 'sending', number>> | Silent][];
+      workers: [
+        string,
+        Readonly<Record<'incoming' | 'outgoing' | 'sending', number>> | UnansweredWorker,
+      ][];
     }>('connections', options);
     return { scheduler, workers: new Map(workers) };
   }

@@ -2,7 +2,7 @@ import type { DaskContext, DaskExtension, Fields, MakeExtension } from '../conte
 import { PythonException } from '../rpc/py-errors.ts';
 import { numberIn } from '../codec/values.ts';
 import { Coordination, type GivenValue, nameIn, timeoutIn } from './coordination.ts';
-import { Handovers } from './handovers.ts';
+import { FutureHandovers } from './future-handovers.ts';
 
 /** How long a future may be ahead of its graph. */
 const PATIENCE_MS = 30_000;
@@ -31,13 +31,13 @@ interface Queue {
 }
 
 class Queues {
-  readonly handovers: Handovers;
+  readonly handovers: FutureHandovers;
   private readonly queues = new Map<string, Queue>();
   private readonly coordination: Coordination;
 
   constructor(context: DaskContext) {
     this.coordination = new Coordination(context);
-    this.handovers = new Handovers(this.coordination);
+    this.handovers = new FutureHandovers(this.coordination);
   }
 
   create(request: Fields): void {

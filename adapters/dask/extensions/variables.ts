@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 
 import type { DaskExtension, Fields, MakeExtension } from '../context.ts';
 import { Coordination, type GivenValue, nameIn, timeoutIn } from './coordination.ts';
-import { Handovers } from './handovers.ts';
+import { FutureHandovers } from './future-handovers.ts';
 
 /** How long a future may be ahead of its graph. */
 const PATIENCE_MS = 30_000;
@@ -10,7 +10,7 @@ const PATIENCE_MS = 30_000;
 /** `distributed.Variable`: variables of the scheduler's coordination. */
 export const makeVariables: MakeExtension = (context): DaskExtension => {
   const coordination = new Coordination(context);
-  const handovers = new Handovers(coordination);
+  const handovers = new FutureHandovers(coordination);
 
   async function get(request: Fields): Promise<Fields> {
     const name = nameIn(request);

@@ -10,11 +10,11 @@ import {
   type TaskStack,
   YardmasterError,
 } from '../../../core/api/index.ts';
-import { AsideRunner } from './aside-runner.ts';
+import { AuxiliaryRunner } from './auxiliary-runner.ts';
 import { Reach } from '../../client/task-surroundings.ts';
 import { ActorHost, type ClusterReach, describeFailure, runTask } from '../../tasks/index.ts';
 
-export { AsideRunner } from './aside-runner.ts';
+export { AuxiliaryRunner as AsideRunner } from './auxiliary-runner.ts';
 
 export interface InlineExecutorOptions {
   /** Tasks at once; they take turns at their awaits. Default 1. */
@@ -36,14 +36,14 @@ export class InlineExecutor implements Executor {
   private readonly running = new Set<() => void>();
   private readonly surroundings: Reach | undefined;
   private readonly actors: ActorHost;
-  private readonly aside: AsideRunner;
+  private readonly aside: AuxiliaryRunner;
   private isClosed = false;
 
   constructor({ threadCount = 1, clock, cluster }: InlineExecutorOptions) {
     this.threadCount = threadCount;
     this.clock = clock;
     this.surroundings = cluster && new Reach(cluster.scheduler, cluster.transports, clock);
-    this.aside = new AsideRunner({ clock, ...(cluster === undefined ? {} : { cluster }) });
+    this.aside = new AuxiliaryRunner({ clock, ...(cluster === undefined ? {} : { cluster }) });
     this.actors = new ActorHost(() => clock.nowMs(), this.surroundings);
   }
 

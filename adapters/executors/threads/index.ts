@@ -19,8 +19,8 @@ import {
 import { type ClusterReach, describeFailure } from '../../tasks/index.ts';
 import { AsideRunner } from '../inline/index.ts';
 import { ActorThreads } from './actor-threads.ts';
-import { ThreadCrew } from './crew.ts';
-import { Dealer } from './dealer.ts';
+import { ThreadPool } from './thread-pool.ts';
+import { RunDispatcher } from './run-dispatcher.ts';
 import { Job } from './job.ts';
 import { closedResult } from './task-thread.ts';
 import { stacksOf } from './thread-stacks.ts';
@@ -65,8 +65,8 @@ export class ThreadExecutor implements Executor {
   readonly threadCount: number;
   onActorLost: ((key: string) => void) | undefined;
   private readonly actors: ActorThreads;
-  private readonly crew: ThreadCrew;
-  private readonly dealer: Dealer;
+  private readonly crew: ThreadPool;
+  private readonly dealer: RunDispatcher;
   private here: AsideRunner | undefined;
   private closing: Promise<void> | undefined;
 
@@ -87,14 +87,14 @@ export class ThreadExecutor implements Executor {
       log,
       onLost: (key) => this.onActorLost?.(key),
     });
-    this.crew = new ThreadCrew({
+    this.crew = new ThreadPool({
       threadCount: this.threadCount,
       settings: { clock, heapLimitMb, tidyBytes, cluster, abortGraceMs },
       log,
       onLeft: (jobs) => this.dealer.addAgain(jobs),
       onChange: () => this.dealer.deal(),
     });
-    this.dealer = new Dealer(this.crew, clock, options.heldUpMs);
+    this.dealer = new RunDispatcher(this.crew, clock, options.heldUpMs);
   }
 
   run(task: ExecutableTask, signal: AbortSignal, slot?: TaskSlot): Promise<ExecutionResult> {

@@ -1,10 +1,10 @@
 import type { ActorCall, ExecutionResult } from '../../../core/api/index.ts';
 import type { TunnelRequest } from '../../transports/tunnel/index.ts';
-import type { ResultColumns, RunColumns } from './line.ts';
+import type { ResultColumns, RunColumns } from './run-queue.ts';
 
 /** What a thread is told when it starts. */
 export interface ThreadData {
-  /** Of `Begun`, for a thread that runs tasks. */
+  /** Of `StartedRuns`, for a thread that runs tasks. */
   readonly begun?: SharedArrayBuffer;
   /** Where its tasks find their cluster; undefined: nowhere. */
   readonly cluster?: {

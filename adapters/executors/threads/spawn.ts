@@ -15,7 +15,7 @@ export interface SpawnSettings {
 
 /**
  * Starts a thread that runs `thread-main.ts`.
- * @param begun - of `Begun`, when it runs tasks
+ * @param begun - of `StartedRuns`, when it runs tasks
  */
 export function spawnThread(
   name: string,

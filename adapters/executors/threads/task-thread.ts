@@ -11,9 +11,9 @@ import {
 import { epochMs } from '../../clocks/epoch.ts';
 import { type ClusterReach, describeFailure } from '../../tasks/index.ts';
 import { relayConnection } from '../../transports/tunnel/index.ts';
-import { Begun } from './begun.ts';
+import { StartedRuns } from './started-runs.ts';
 import type { Job } from './job.ts';
-import { postedTask, readResults, type ResultColumns, RunWriter } from './line.ts';
+import { postedTask, readResults, type ResultColumns, RunWriter } from './run-queue.ts';
 import type { FromThread, ToThread } from './messages.ts';
 import { PendingAnswers } from './pending-answers.ts';
 import { spawnThread } from './spawn.ts';
@@ -58,7 +58,7 @@ interface Running {
  */
 export class TaskThread {
   private readonly worker: Worker;
-  private readonly begun = new Begun();
+  private readonly begun = new StartedRuns();
   private readonly writer = new RunWriter();
   /** What was handed over and has not ended, in order. */
   private line: Job[] = [];

@@ -12,8 +12,8 @@ import {
   runTask,
   startTask,
 } from '../../tasks/index.ts';
-import { Begun } from './begun.ts';
-import { type NumberedTask, ResultWriter, type RunColumns, RunReader } from './line.ts';
+import { StartedRuns } from './started-runs.ts';
+import { type NumberedTask, ResultWriter, type RunColumns, RunReader } from './run-queue.ts';
 import {
   forSharing,
   type FromThread,
@@ -22,7 +22,7 @@ import {
   type ToThread,
 } from './messages.ts';
 import { surroundingsOfThread } from './surroundings.ts';
-import { Tidier } from './tidier.ts';
+import { IdleCollector } from './idle-collector.ts';
 
 const port = parentPort;
 if (port === null) throw new Error('thread-main.js runs in a worker thread, not by itself');
@@ -32,7 +32,7 @@ const RESULTS_WAIT_MS = 1;
 /** So often, in milliseconds, a long line lets messages and timers through. */
 const BREATH_MS = 5;
 
-const begun = new Begun((workerData as ThreadData).begun);
+const begun = new StartedRuns((workerData as ThreadData).begun);
 const reader = new RunReader();
 const results = new ResultWriter();
 const moved: ArrayBuffer[] = [];
@@ -59,7 +59,7 @@ const surroundings = surroundingsOfThread(workerData as ThreadData, (request) =>
   post({ op: 'connect', ...request, memoryBytes: threadBytes() }, [request.port]);
 });
 
-const tidier = new Tidier((workerData as ThreadData).tidyBytes ?? Infinity);
+const tidier = new IdleCollector((workerData as ThreadData).tidyBytes ?? Infinity);
 /** What the runs since the last look have left behind: copies of inputs, values, and their bytes. */
 let leftBytes = 0;
 

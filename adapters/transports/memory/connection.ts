@@ -6,7 +6,7 @@ import {
   YardmasterError,
 } from '../../../core/api/index.ts';
 import type { MsgpackCodec } from '../../codecs/msgpack/index.ts';
-import type { Soon } from './soon.ts';
+import type { SameTurnScheduler } from './same-turn-scheduler.ts';
 
 /** What all connections of a network share. */
 export interface NetworkServices {
@@ -19,7 +19,7 @@ export interface NetworkServices {
   /** Messages are checked, not encoded, and arrive as the very objects that were sent. */
   readonly byReference: boolean;
   /** When they arrive then. */
-  readonly soon: Soon;
+  readonly soon: SameTurnScheduler;
 }
 
 /** What travels from one end to the other; in order, each exactly once. */

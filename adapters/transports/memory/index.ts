@@ -10,7 +10,7 @@ import {
 } from '../../../core/api/index.ts';
 import { FRAME_BYTES_MAX, MsgpackCodec } from '../../codecs/msgpack/index.ts';
 import { InMemoryConnection, type NetworkServices } from './connection.ts';
-import { Soon } from './soon.ts';
+import { SameTurnScheduler } from './same-turn-scheduler.ts';
 
 /** Options of the transport in memory. */
 export interface InMemoryOptions {
@@ -56,7 +56,7 @@ export class InMemoryTransport implements Transport {
       delayMs: options.delayMs ?? 0,
       highWaterBytes: options.highWaterBytes ?? 1024 * 1024,
       byReference: options.byReference ?? false,
-      soon: new Soon(clock, options.delayMs ?? 0),
+      soon: new SameTurnScheduler(clock, options.delayMs ?? 0),
     };
   }
 

@@ -10,15 +10,15 @@ import type {
   Retry,
 } from '../../messages/stimulus.ts';
 import { ClientState } from '../../state/client.ts';
-import { addWish } from '../../state/relations.ts';
+import { addWant } from '../../state/relations.ts';
 import type { TaskState } from '../../state/task.ts';
 import { SteadySet } from '../../util/steady-map.ts';
 import { reportState } from '../transitions/client-reports.ts';
 import { dropIntakes } from '../graph/graph-intake.ts';
 import { isAllButForgotten } from '../transitions/deferred-releases.ts';
-import { dropFireAndForget, releaseWishes } from '../transitions/task-effects.ts';
+import { dropFireAndForget, releaseWants } from '../transitions/task-effects.ts';
 import type { KernelScope } from '../scope.ts';
-import { settle, settleLeftovers } from '../transitions/transition-loop.ts';
+import { settle, settleDeferredReleases } from '../transitions/transition-loop.ts';
 
 export function onRegisterClient(scope: KernelScope, stimulus: RegisterClient): void {
   if (scope.cluster.clients.has(stimulus.client)) return;
@@ -34,7 +34,7 @@ export function onRemoveClient(scope: KernelScope, stimulus: RemoveClient): void
   const client = cluster.clients.get(stimulus.client);
   if (client === undefined) return;
   dropIntakes(scope, client);
-  releaseWishes(scope, client, [...client.wantsWhat]);
+  releaseWants(scope, client, [...client.wantsWhat]);
   settle(scope);
   cluster.clients.delete(client.key);
   for (const hook of scope.ports.hooks.clientRemoved) hook(client, scope.stimulusId);
@@ -70,13 +70,13 @@ export function onClientDesiresKeys(scope: KernelScope, stimulus: ClientDesiresK
 }
 
 function wish(scope: KernelScope, client: ClientState, task: TaskState): void {
-  addWish(client, task);
+  addWant(client, task);
   reportState(scope, task, client);
 }
 
 export function onClientReleasesKeys(scope: KernelScope, stimulus: ClientReleasesKeys): void {
   const client = scope.cluster.clients.get(stimulus.client);
-  if (client !== undefined) releaseWishes(scope, client, knownTasks(scope, stimulus.keys));
+  if (client !== undefined) releaseWants(scope, client, knownTasks(scope, stimulus.keys));
 }
 
 /**
@@ -101,7 +101,7 @@ export function onCancelKeys(scope: KernelScope, stimulus: CancelKeys): void {
     if (wanted.length === 0) continue;
     const keys = wanted.map((task) => task.key);
     scope.outbox.toClient(other, { op: 'cancelled-keys', keys, ...why });
-    releaseWishes(scope, other, wanted);
+    releaseWants(scope, other, wanted);
   }
 }
 
@@ -166,10 +166,10 @@ export function onRestart(scope: KernelScope): void {
   scope.sliceEnd = Infinity;
   dropIntakes(scope);
   for (const client of cluster.clients.values()) {
-    releaseWishes(scope, client, [...client.wantsWhat]);
+    releaseWants(scope, client, [...client.wantsWhat]);
   }
   settle(scope);
-  settleLeftovers(scope);
+  settleDeferredReleases(scope);
   cluster.prefixes.clear();
   cluster.erredTasks.length = 0;
   for (const client of cluster.clients.values()) scope.outbox.toClient(client, { op: 'restart' });

@@ -3,7 +3,7 @@ import type { UpdateData } from '../../messages/stimulus.ts';
 import type { ClientState } from '../../state/client.ts';
 import {
   addReplica,
-  addWish,
+  addWant,
   setNbytes,
   setTaskState,
   setWantedReplicas,
@@ -13,7 +13,11 @@ import type { WorkerState } from '../../state/worker.ts';
 import { reportState } from '../transitions/client-reports.ts';
 import { checkIdleSaturated } from '../placement/occupancy.ts';
 import { clientOnDemand } from './on-client.ts';
-import { leavePlay, recommendReadyDependents, sendFreeKeys } from '../transitions/task-effects.ts';
+import {
+  becomeInactive,
+  recommendReadyDependents,
+  sendFreeKeys,
+} from '../transitions/task-effects.ts';
 import type { KernelScope } from '../scope.ts';
 import { settle, transition } from '../transitions/transition-loop.ts';
 
@@ -39,7 +43,7 @@ export function onUpdateData(scope: KernelScope, stimulus: UpdateData): void {
     }
     if (holders.length === 0) {
       if (known !== undefined) {
-        addWish(client, known);
+        addWant(client, known);
         unchanged.push(known);
         continue;
       }
@@ -50,7 +54,7 @@ export function onUpdateData(scope: KernelScope, stimulus: UpdateData): void {
     const task = known ?? cluster.newTask(key);
     putInMemory(scope, task, holders, item);
     if (replicas !== undefined) setWantedReplicas(cluster, task, replicas);
-    addWish(client, task);
+    addWant(client, task);
     for (const other of task.whoWants.items) reportState(scope, task, other);
   }
   // Data under a failed key changes what others failed because of; they have to follow first.
@@ -122,7 +126,7 @@ function giveUpComputing(
     if (holder.endingRuns.delete(task.runId)) checkIdleSaturated(scope, holder);
   }
   scope.recommendations.withdraw(task);
-  leavePlay(scope, task);
+  becomeInactive(scope, task);
   task.isActor = false;
   // An answer that is on its way belongs to a result that is being freed.
   task.runId = -1;

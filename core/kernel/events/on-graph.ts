@@ -1,13 +1,13 @@
 /** A client submits a graph. Source: Dask's `update_graph`. */
 import type { UpdateGraph } from '../../messages/stimulus.ts';
 import type { ClientState } from '../../state/client.ts';
-import { addWish } from '../../state/relations.ts';
+import { addWant } from '../../state/relations.ts';
 import { byPriority, isSortedByPriority, type TaskState } from '../../state/task.ts';
 import { isDone } from '../../state/task-state-name.ts';
 import { reportState } from '../transitions/client-reports.ts';
-import { refuseCycle, tellLost, tellSubmitted } from '../graph/graph-answers.ts';
+import { refuseCycle, reportLost, reportSubmitted } from '../graph/graph-answers.ts';
 import { GraphIntake } from '../graph/graph-intake.ts';
-import { GraphTaker } from '../graph/task-linker.ts';
+import { TaskLinker } from '../graph/task-linker.ts';
 import { planGraph } from '../graph/graph-walk.ts';
 import { clientOnDemand } from './on-client.ts';
 import { showGraph } from '../graph/prepare.ts';
@@ -29,17 +29,17 @@ export function onUpdateGraph(scope: KernelScope, stimulus: UpdateGraph): void {
     plan.restoreIndices();
     return;
   }
-  tellLost(scope, client, plan.lost);
+  reportLost(scope, client, plan.lost);
   const ranks = plan.order.length === 0 ? [] : ranksOf(scope, stimulus, plan);
-  const taker = new GraphTaker(scope, stimulus, plan, ranks);
+  const taker = new TaskLinker(scope, stimulus, plan, ranks);
   taker.take(0, plan.order.length);
   taker.finish();
   plan.restoreIndices();
   const { touched, fresh } = taker;
-  for (const key of plan.keys) addWish(client, scope.cluster.tasks.get(key) as TaskState);
+  for (const key of plan.keys) addWant(client, scope.cluster.tasks.get(key) as TaskState);
   if (fresh !== undefined) showGraph(scope, fresh);
   recommendTouched(scope, touched);
-  tellSubmitted(scope, client, plan.keys, touched);
+  reportSubmitted(scope, client, plan.keys, touched);
   const settled = wantedAndDone(scope, client, plan.keys);
   settle(scope);
   // What gets its result or its failure in this very stimulus has been reported by its transition.

@@ -67,7 +67,7 @@ function raiseInputs(scope: KernelScope, start: TaskState, moved: Set<TaskState>
     // Only what waits for inputs has some that are still to be computed.
     if (task.state !== 'waiting') continue;
     for (const input of task.dependencies) {
-      if (!input.isInPlay || input.rank < 0 || needed.has(input)) continue;
+      if (!input.isActive || input.rank < 0 || needed.has(input)) continue;
       needed.add(input);
       move(scope, input, Math.min(input.negatedUserPriority, negatedUserPriority), moved);
     }

@@ -7,7 +7,7 @@ import type { HeldResults } from '../../messages/protocol.ts';
 import { addReplica, setNbytes } from '../../state/relations.ts';
 import type { TaskState } from '../../state/task.ts';
 import type { WorkerState } from '../../state/worker.ts';
-import { addToMemory, leavePlay } from '../transitions/task-effects.ts';
+import { addToMemory, becomeInactive } from '../transitions/task-effects.ts';
 import type { KernelScope } from '../scope.ts';
 import { settle, transition } from '../transitions/transition-loop.ts';
 
@@ -53,7 +53,7 @@ function adopt(
 ): void {
   transition(scope, task, 'released');
   scope.recommendations.withdraw(task); // It would be computed.
-  leavePlay(scope, task);
+  becomeInactive(scope, task);
   const nbytes = held.nbytes[index];
   if (nbytes !== undefined) setNbytes(scope.cluster, task, nbytes);
   addToMemory(scope, task, worker, held.types[index]);

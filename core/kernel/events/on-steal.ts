@@ -3,7 +3,7 @@
  * processing them, and go to others when they have not begun. Who should have what is decided by a
  * plugin. Source: Dask's `WorkStealing`.
  */
-import type { StealResponse, StealTasks, StealWish } from '../../messages/stimulus.ts';
+import type { StealResponse, StealTasks, StealProposal } from '../../messages/stimulus.ts';
 import { askBack, refuseSteal, rememberSteal } from '../../state/relations.ts';
 import { Steal } from '../../state/steal.ts';
 import type { TaskState } from '../../state/task.ts';
@@ -33,7 +33,7 @@ const NAMED_MAX = 100;
 export function onStealTasks(scope: KernelScope, { wishes, victims = [] }: StealTasks): void {
   const { cluster, stimulusId } = scope;
   const asked = new Map<WorkerState, { readonly keys: string[]; readonly runIds: number[] }>();
-  const named: StealWish[] = [];
+  const named: StealProposal[] = [];
   let count = 0;
   for (const wish of wishes) {
     const task = cluster.tasks.get(wish.key);

@@ -7,7 +7,7 @@ import type { GraphPlan } from './graph-walk.ts';
 import type { KernelScope } from '../scope.ts';
 
 /** Requested keys that need what nobody knows. */
-export function tellLost(scope: KernelScope, client: ClientState, lost: GraphPlan['lost']): void {
+export function reportLost(scope: KernelScope, client: ClientState, lost: GraphPlan['lost']): void {
   for (const { key, missing } of lost) {
     scope.outbox.toClient(client, {
       op: 'cancelled-keys',
@@ -44,7 +44,7 @@ export function refuseCycle(
 }
 
 /** The tasks of a graph are there and linked; none of them has started. */
-export function tellSubmitted(
+export function reportSubmitted(
   scope: KernelScope,
   client: ClientState,
   keys: readonly string[],

@@ -5,20 +5,20 @@
 import type { CancelledKeys } from '../../messages/to-client.ts';
 import type { UpdateGraph } from '../../messages/stimulus.ts';
 import { ClientState } from '../../state/client.ts';
-import { addWish, endHold, hold } from '../../state/relations.ts';
+import { addWant, endKeepAlive, keepAlive } from '../../state/relations.ts';
 import { byPriority, isSortedByPriority, type TaskState } from '../../state/task.ts';
 import { isDone } from '../../state/task-state-name.ts';
 import { sortInSlices } from '../../util/sort-in-slices.ts';
 import { reportState } from '../transitions/client-reports.ts';
-import { refuseCycle, tellLost, tellSubmitted } from './graph-answers.ts';
-import { GraphTaker } from './task-linker.ts';
-import { isMereName } from './graph-table.ts';
+import { refuseCycle, reportLost, reportSubmitted } from './graph-answers.ts';
+import { TaskLinker } from './task-linker.ts';
+import { isPlaceholder } from './graph-table.ts';
 import { GraphWalk } from './graph-walk.ts';
 import { showGraph } from './prepare.ts';
 import { releaseUnwanted } from '../transitions/task-effects.ts';
 import { ranksInSteps } from './ranks.ts';
 import type { KernelScope } from '../scope.ts';
-import { StartLine } from './pending-starts.ts';
+import { PendingStarts } from './pending-starts.ts';
 import { settle } from '../transitions/transition-loop.ts';
 
 /** Why keys were cancelled: shortly for programs, and for people. */
@@ -42,8 +42,8 @@ export class GraphIntake {
   /** The list of the walk that these come from, and how many of it there are. */
   private outside: readonly TaskState[] = [];
   private outsideSeen = 0;
-  private taker: GraphTaker | undefined;
-  private line: StartLine | undefined;
+  private taker: TaskLinker | undefined;
+  private line: PendingStarts | undefined;
   private hasFreedWorker = false;
   /** Keys that are not to be had any more, with the reason. */
   private readonly cancelled = new Map<string, CancellationCause>();
@@ -84,11 +84,11 @@ export class GraphIntake {
       this.free(task),
     );
     // Others may have wished for what will never be defined.
-    for (const task of held) if (isMereName(task)) scope.recommend(task, 'forgotten');
+    for (const task of held) if (isPlaceholder(task)) scope.recommend(task, 'forgotten');
     settle(scope);
     for (const task of begun) {
-      const isLeft = task.state === 'released' && task.runSpec !== undefined;
-      if (isLeft && task.isNeeded) scope.recommend(task, 'waiting');
+      const isDeferred = task.state === 'released' && task.runSpec !== undefined;
+      if (isDeferred && task.isNeeded) scope.recommend(task, 'waiting');
     }
     settle(scope);
   }
@@ -100,12 +100,12 @@ export class GraphIntake {
     yield* this.plan(walk);
     if (walk.cycle !== undefined) {
       refuseCycle(scope, client, stimulus.keys, walk.cycle);
-      yield* this.letGo(walk, []);
+      yield* this.releaseUnneeded(walk, []);
       return;
     }
-    tellLost(scope, client, walk.lost);
+    reportLost(scope, client, walk.lost);
     const ranks = walk.order.length === 0 ? [] : yield* ranksInSteps(scope, stimulus, walk);
-    const taker = new GraphTaker(scope, stimulus, walk, ranks);
+    const taker = new TaskLinker(scope, stimulus, walk, ranks);
     this.taker = taker;
     yield;
     yield* this.inSlices(walk.order.length, (from, to) => taker.take(from, to));
@@ -116,7 +116,7 @@ export class GraphIntake {
     yield* this.inSlices(settled.length, (from, to) => {
       for (const task of settled.slice(from, to)) reportState(scope, task, client);
     });
-    yield* this.letGo(walk, started);
+    yield* this.releaseUnneeded(walk, started);
     scope.hasFreedWorker ||= this.hasFreedWorker;
     scope.holdsQueue = false;
   }
@@ -126,7 +126,8 @@ export class GraphIntake {
     const { length } = this.stimulus.tasks;
     yield* this.inSlices(length, (from, to) => {
       walk.enlist(from, to);
-      for (let index = from; index < to; index++) hold(holder, walk.states[index] as TaskState);
+      for (let index = from; index < to; index++)
+        keepAlive(holder, walk.states[index] as TaskState);
     });
     yield* this.inSlices(length, (from, to) => walk.resolve(from, to));
     while (!walk.advance(sliceTasks)) {
@@ -141,7 +142,7 @@ export class GraphIntake {
         const task = walk.states[index] as TaskState;
         if (walk.discard(index, holder)) continue;
         this.free(task);
-        if (isMereName(task)) scope.recommend(task, 'forgotten');
+        if (isPlaceholder(task)) scope.recommend(task, 'forgotten');
       }
     });
   }
@@ -163,7 +164,7 @@ export class GraphIntake {
           });
           continue;
         }
-        addWish(client, task);
+        addWant(client, task);
         if (isDone(task.state)) settled.push(task);
       }
     });
@@ -179,16 +180,16 @@ export class GraphIntake {
     const sorted = isSortedByPriority(tasks)
       ? tasks
       : yield* sortInSlices(tasks, byPriority, sliceTasks);
-    const line = new StartLine(sorted);
+    const line = new PendingStarts(sorted);
     this.line = line;
     yield* this.inSlices(sorted.length, (from, to) => {
       // What an earlier stimulus has left to be let go is held now, and starts again with the others.
       for (let index = from; index < to; index++) {
-        scope.recommendations.leftovers.keep(sorted[index] as TaskState);
+        scope.recommendations.deferredReleases.keep(sorted[index] as TaskState);
       }
       line.join(from, to);
     });
-    tellSubmitted(scope, this.client, keys, tasks);
+    reportSubmitted(scope, this.client, keys, tasks);
     while (!line.isOver) {
       scope.recommendations.line = line;
       line.advance(sliceTasks, (task, target) => scope.recommend(task, target));
@@ -203,7 +204,7 @@ export class GraphIntake {
   }
 
   /** What started last and is needed by nobody is given up first, as in a graph that is taken in at once. */
-  private *letGo({ states }: GraphWalk, started: readonly TaskState[]): Slices {
+  private *releaseUnneeded({ states }: GraphWalk, started: readonly TaskState[]): Slices {
     for (const held of [started, states, this.heldOutside]) {
       const { length } = held;
       yield* this.inSlices(length, (from, to) => {
@@ -221,14 +222,14 @@ export class GraphIntake {
     this.outside = outside;
     for (; this.outsideSeen < outside.length; this.outsideSeen++) {
       const task = outside[this.outsideSeen] as TaskState;
-      hold(this.holder, task);
+      keepAlive(this.holder, task);
       this.heldOutside.push(task);
     }
   }
 
   /** Returns false when the task is not held; it may not be enlisted yet. */
   private free(task: TaskState | undefined): boolean {
-    if (task === undefined || !endHold(this.holder, task)) return false;
+    if (task === undefined || !endKeepAlive(this.holder, task)) return false;
     // Whoever has to give it up does not ask who holds it.
     if (task.state !== 'forgotten') releaseUnwanted(this.scope, task);
     return true;

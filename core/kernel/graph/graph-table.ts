@@ -7,7 +7,7 @@ import { DependencyGuess } from './dependency-guess.ts';
 export const OUTSIDE = -1;
 
 /** A task of a large graph that is not taken in yet: nobody else may build on it. */
-export function isMereName({ runSpec, state }: TaskState): boolean {
+export function isPlaceholder({ runSpec, state }: TaskState): boolean {
   return runSpec === undefined && state === 'released';
 }
 
@@ -112,7 +112,7 @@ export class GraphTable {
       if (earlier !== OUTSIDE) {
         this.newness[index] = this.newness[earlier] as number;
         this.newness[earlier] = 0;
-      } else if (isMereName(task)) this.newness[index] = 1;
+      } else if (isPlaceholder(task)) this.newness[index] = 1;
     }
     if (this.earlierIndices !== undefined) this.earlierIndices[index] = task.graphIndex;
     task.graphIndex = index;

@@ -1,10 +1,10 @@
 import type { GraphTask } from '../../messages/stimulus.ts';
 import type { ClientState } from '../../state/client.ts';
 import type { ClusterState } from '../../state/cluster.ts';
-import { endHold } from '../../state/relations.ts';
+import { endKeepAlive } from '../../state/relations.ts';
 import { isDone } from '../../state/task-state-name.ts';
 import type { TaskState } from '../../state/task.ts';
-import { GraphTable, isMereName, OUTSIDE } from './graph-table.ts';
+import { GraphTable, isPlaceholder, OUTSIDE } from './graph-table.ts';
 
 /** A submitted graph as the kernel is going to take it. Tasks are named by their index in it. */
 export interface GraphPlan {
@@ -184,8 +184,8 @@ export class GraphWalk implements GraphPlan {
    */
   discard(index: number, holder?: ClientState): boolean {
     const task = this.states[index] as TaskState;
-    if (!isMereName(task) || task.dependentCount > 0) return false;
-    if (holder !== undefined && task.whoWants.size === 1) endHold(holder, task);
+    if (!isPlaceholder(task) || task.dependentCount > 0) return false;
+    if (holder !== undefined && task.whoWants.size === 1) endKeepAlive(holder, task);
     if (task.whoWants.size > 0) return false;
     this.cluster.discardTask(task);
     return true;
@@ -206,7 +206,7 @@ export class GraphWalk implements GraphPlan {
       return true;
     }
     this.answered++;
-    if (task === undefined || isMereName(task)) this.lost.push({ key, missing: key });
+    if (task === undefined || isPlaceholder(task)) this.lost.push({ key, missing: key });
     else {
       this.keys.push(key);
       this.addOutside(task);
@@ -273,7 +273,7 @@ export class GraphWalk implements GraphPlan {
     const key = dependencies[place - (offsets[index] as number)] as string;
     targets[place] = OUTSIDE;
     const task = this.cluster.tasks.get(key);
-    if (task === undefined || isMereName(task)) {
+    if (task === undefined || isPlaceholder(task)) {
       this.missing.set(index, key);
       return;
     }

@@ -11,7 +11,7 @@ const FIRST_PLACE = NOT_PENDING - 1;
  * others of the line start keeps its place and gets the new target; another stimulus that recommends it
  * takes it out of the line.
  */
-export class StartLine {
+export class PendingStarts {
   private next = 0;
   private readonly targets = new Map<TaskState, TaskStateName>();
 

@@ -59,7 +59,7 @@ export function setGenerations(
 }
 
 /** Tells the fairness policy that a task is not on its way any more. */
-export function tellTaskOver(scope: KernelScope, task: TaskState): void {
+export function reportTaskOver(scope: KernelScope, task: TaskState): void {
   askPolicy(scope, TASK_OVER, task);
 }
 

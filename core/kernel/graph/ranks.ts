@@ -95,7 +95,7 @@ const ORDER: Question<'ordering', OrderSubject, ArrayLike<number>> = {
   ask: (policy, _scope, { tasks, keys, links }) => policy.order(tasks, keys, links),
   refuse: (ranks, _scope, subject) =>
     refuseNumbers(ranks, subject.tasks.length) ??
-    refuseTwins(ranks, subject.tasks) ??
+    rejectDuplicateRanks(ranks, subject.tasks) ??
     refuseOrder(ranks, subject),
 };
 
@@ -185,7 +185,10 @@ function refuseNumbers(ranks: ArrayLike<number>, count: number): string | undefi
 }
 
 /** O(tasks), without hashing when ranks are about as many as tasks. */
-function refuseTwins(ranks: ArrayLike<number>, tasks: readonly GraphTask[]): string | undefined {
+function rejectDuplicateRanks(
+  ranks: ArrayLike<number>,
+  tasks: readonly GraphTask[],
+): string | undefined {
   const seen = new Uint8Array(2 * tasks.length);
   const beyond = new Set<number>();
   for (let index = 0; index < tasks.length; index++) {

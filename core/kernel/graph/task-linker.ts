@@ -4,14 +4,14 @@ import type { GraphTask, UpdateGraph } from '../../messages/stimulus.ts';
 import { linkDependencies, setWantedReplicas } from '../../state/relations.ts';
 import type { Restrictions, TaskState } from '../../state/task.ts';
 import { DependencyRows } from './dependency-rows.ts';
-import { isMereName } from './graph-table.ts';
+import { isPlaceholder } from './graph-table.ts';
 import type { GraphPlan } from './graph-walk.ts';
 import { wantsGraphs } from './prepare.ts';
 import { generationOf, setGenerations, submissionOf } from './priorities.ts';
 import type { KernelScope } from '../scope.ts';
 
 /** Describes the new tasks of a graph and links them. Known tasks keep their definition. */
-export class GraphTaker {
+export class TaskLinker {
   /** Tasks of the graph that are needed, and those outside of it that they depend on. */
   readonly touched: TaskState[];
   /** Tasks that got their definition now, if a policy wants to see them. */
@@ -48,7 +48,7 @@ export class GraphTaker {
       const index = order[position] as number;
       const description = this.stimulus.tasks[index] as GraphTask;
       const task = plan.states[index] as TaskState;
-      if (isMereName(task)) {
+      if (isPlaceholder(task)) {
         if (plan.isNew(index)) describeTask(scope, task, description);
         task.runSpec = description.runSpec;
         this.fresh?.push(task);

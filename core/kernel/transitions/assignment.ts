@@ -13,7 +13,7 @@ import { checkIdleSaturated } from '../placement/occupancy.ts';
 import type { KernelScope } from '../scope.ts';
 
 /** The task goes to the worker: books its load there and sends it. */
-export function addToProcessing(scope: KernelScope, task: TaskState, worker: WorkerState): void {
+export function assignToWorker(scope: KernelScope, task: TaskState, worker: WorkerState): void {
   const { cluster } = scope;
   linkProcessing(cluster, task, worker);
   setTaskState(task, 'processing');

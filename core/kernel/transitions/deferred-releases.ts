@@ -10,7 +10,7 @@ const FIRST_LEFT = 2 ** 29;
  * Meanwhile they are what they were: results are held, and what was sent to workers is computed there.
  * One that is needed again when its turn comes is kept.
  */
-export class Leftovers {
+export class DeferredReleases {
   private readonly tasks: (TaskState | undefined)[] = [];
   private readonly targets: TaskStateName[] = [];
   /** Where those begin that came in the order in which they would have been followed. */
@@ -23,7 +23,7 @@ export class Leftovers {
   }
 
   has(task: TaskState): boolean {
-    return isLeft(task) && this.tasks[task.pendingIndex - FIRST_LEFT] === task;
+    return isDeferred(task) && this.tasks[task.pendingIndex - FIRST_LEFT] === task;
   }
 
   /** The task comes after those that were left before it and since the last {@link turn}. */
@@ -53,7 +53,7 @@ export class Leftovers {
 
   /** Somebody needs the task again. No-op when it was not left. */
   keep(task: TaskState): void {
-    if (isLeft(task)) this.remove(task);
+    if (isDeferred(task)) this.remove(task);
   }
 
   /** Takes a task out. */
@@ -85,11 +85,13 @@ export class Leftovers {
 }
 
 /** Whether the task is to be let go at a later stimulus, unless somebody needs it by then. */
-export function isLeft({ pendingIndex }: TaskState): boolean {
+export function isDeferred({ pendingIndex }: TaskState): boolean {
   return pendingIndex >= FIRST_LEFT;
 }
 
 /** Whether the key stands for nothing any more: the task is left, and all that is missing is a last step. */
 export function isAllButForgotten(task: TaskState): boolean {
-  return isLeft(task) && task.state === 'released' && task.dependentCount === 0 && !task.isNeeded;
+  return (
+    isDeferred(task) && task.state === 'released' && task.dependentCount === 0 && !task.isNeeded
+  );
 }

@@ -2,7 +2,7 @@ import type { TransitionDetails } from '../../api/hooks.ts';
 import { setTaskState } from '../../state/relations.ts';
 import { NO_TASKS, type TaskState } from '../../state/task.ts';
 import { schedulerFailure } from '../errors.ts';
-import { mayBeForgotten, tellCancelled } from './from-released.ts';
+import { mayBeForgotten, reportCancelled } from './from-released.ts';
 import { freeReplicas, propagateErred, propagateForgotten, removeKey } from './task-effects.ts';
 import type { KernelScope } from '../scope.ts';
 
@@ -24,7 +24,7 @@ export function memoryToReleased(scope: KernelScope, task: TaskState): void {
   if (task.runSpec === undefined || task.hasLostDependencies) scope.recommend(task, 'forgotten');
   else if (task.isNeeded) scope.recommend(task, 'waiting');
   for (const dependent of task.waiterCount === 0 ? NO_TASKS : task.dependentsWithForgotten) {
-    if (dependent.state !== 'waiting' && dependent.isInPlay) scope.recommend(dependent, 'waiting');
+    if (dependent.state !== 'waiting' && dependent.isActive) scope.recommend(dependent, 'waiting');
   }
   for (const client of task.whoWants.items) {
     scope.outbox.toClient(client, { op: 'lost-data', key: task.key });
@@ -63,7 +63,7 @@ export function memoryToErred(
 export function memoryToForgotten(scope: KernelScope, task: TaskState): void {
   if (!mayBeForgotten(task)) return;
   dropActor(task);
-  tellCancelled(scope, task);
+  reportCancelled(scope, task);
   propagateForgotten(scope, task);
   removeKey(scope, task);
 }

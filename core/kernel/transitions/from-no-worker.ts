@@ -1,6 +1,6 @@
 import type { TransitionDetails } from '../../api/hooks.ts';
 import type { TaskState } from '../../state/task.ts';
-import { addToProcessing } from './assignment.ts';
+import { assignToWorker } from './assignment.ts';
 import { placeParked } from '../placement/placement.ts';
 import { propagateErred, propagateReleased } from './task-effects.ts';
 import { leaveUnrunnable, noteRefusal } from '../placement/parked.ts';
@@ -22,7 +22,7 @@ export function noWorkerToProcessing(scope: KernelScope, task: TaskState): void 
     return;
   }
   leaveUnrunnable(scope, task);
-  addToProcessing(scope, task, worker);
+  assignToWorker(scope, task, worker);
 }
 
 /** No suitable worker came in time. */

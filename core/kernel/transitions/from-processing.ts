@@ -54,7 +54,7 @@ export function processingToErred(
   task.processingOn?.actors.delete(task);
   const worker = exitProcessing(scope, task);
   // A worker that did not report the failure itself goes on with the task until it is told.
-  const isToldOff = details.worker === undefined && task.exceptionBlame !== task;
-  if (isToldOff && worker !== undefined) takeBackRun(scope, task, worker);
+  const mustCancelRun = details.worker === undefined && task.exceptionBlame !== task;
+  if (mustCancelRun && worker !== undefined) takeBackRun(scope, task, worker);
   propagateErred(scope, task, details);
 }

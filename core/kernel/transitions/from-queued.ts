@@ -1,6 +1,6 @@
 import type { TransitionDetails } from '../../api/hooks.ts';
 import type { TaskState } from '../../state/task.ts';
-import { addToProcessing } from './assignment.ts';
+import { assignToWorker } from './assignment.ts';
 import { placeQueued } from '../placement/placement.ts';
 import { propagateErred, propagateReleased } from './task-effects.ts';
 import type { KernelScope } from '../scope.ts';
@@ -15,7 +15,7 @@ export function queuedToProcessing(scope: KernelScope, task: TaskState): void {
   const worker = placeQueued(scope, task);
   if (worker === undefined) return;
   scope.cluster.queued.delete(task);
-  addToProcessing(scope, task, worker);
+  assignToWorker(scope, task, worker);
 }
 
 /** No worker came in time. */

@@ -1,7 +1,12 @@
 import { setTaskState, startWaiting } from '../../state/relations.ts';
 import type { TaskState } from '../../state/task.ts';
 import { nothingToBlame, reportErred } from './client-reports.ts';
-import { dropFireAndForget, leavePlay, propagateForgotten, removeKey } from './task-effects.ts';
+import {
+  dropFireAndForget,
+  becomeInactive,
+  propagateForgotten,
+  removeKey,
+} from './task-effects.ts';
 import { blameAnother } from './recovery.ts';
 import type { KernelScope } from '../scope.ts';
 
@@ -47,7 +52,7 @@ export function releasedToErred(scope: KernelScope, task: TaskState): void {
     else dependent.exceptionBlame = task.exceptionBlame;
     scope.recommend(dependent, 'erred');
   }
-  leavePlay(scope, task);
+  becomeInactive(scope, task);
   task.waiterCount = 0;
   reportErred(scope, task);
   dropFireAndForget(scope, task);
@@ -56,7 +61,7 @@ export function releasedToErred(scope: KernelScope, task: TaskState): void {
 /** Nobody needs the task, or it can never be computed again. */
 export function releasedToForgotten(scope: KernelScope, task: TaskState): void {
   if (!mayBeForgotten(task)) return;
-  tellCancelled(scope, task);
+  reportCancelled(scope, task);
   propagateForgotten(scope, task);
   removeKey(scope, task);
 }
@@ -68,7 +73,7 @@ export function mayBeForgotten(task: TaskState): boolean {
 }
 
 /** Whoever still wants a task that is forgotten must not wait for it. */
-export function tellCancelled(scope: KernelScope, task: TaskState): void {
+export function reportCancelled(scope: KernelScope, task: TaskState): void {
   const reason = task.hasLostDependencies
     ? 'it depends on data that is lost'
     : 'its data is lost and cannot be computed again';

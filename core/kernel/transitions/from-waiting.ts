@@ -1,9 +1,9 @@
 import { setTaskState } from '../../state/relations.ts';
 import type { TaskState } from '../../state/task.ts';
-import { addToProcessing } from './assignment.ts';
+import { assignToWorker } from './assignment.ts';
 import { noteRefusal } from '../placement/parked.ts';
 import { placeTask } from '../placement/placement.ts';
-import { leavePlay } from './task-effects.ts';
+import { becomeInactive } from './task-effects.ts';
 import type { KernelScope } from '../scope.ts';
 import { checkReady } from '../validation/validate.ts';
 
@@ -11,7 +11,7 @@ import { checkReady } from '../validation/validate.ts';
 export function waitingToReleased(scope: KernelScope, task: TaskState): void {
   setTaskState(task, 'released');
   task.missingDependencyCount = 0;
-  leavePlay(scope, task);
+  becomeInactive(scope, task);
   if (task.hasLostDependencies) scope.recommend(task, 'forgotten');
   else if (task.exceptionBlame === undefined && task.isNeeded) scope.recommend(task, 'waiting');
   else task.waiterCount = 0;
@@ -22,7 +22,7 @@ export function waitingToProcessing(scope: KernelScope, task: TaskState): void {
   checkReady(scope, task);
   const placement = placeTask(scope, task);
   if (typeof placement === 'string') scope.recommend(task, placement);
-  else addToProcessing(scope, task, placement);
+  else assignToWorker(scope, task, placement);
 }
 
 /** No acceptable worker is running, or the policy wants none of them now. */

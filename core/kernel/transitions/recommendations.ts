@@ -1,7 +1,7 @@
 import type { TaskState } from '../../state/task.ts';
 import type { TaskStateName } from '../../state/task-state-name.ts';
-import { isLeft, Leftovers } from './deferred-releases.ts';
-import { NOT_PENDING, type StartLine } from '../graph/pending-starts.ts';
+import { isDeferred, DeferredReleases } from './deferred-releases.ts';
+import { NOT_PENDING, type PendingStarts } from '../graph/pending-starts.ts';
 
 /**
  * What should happen next: "move this task to that state". The newest is taken first; a task that is
@@ -13,19 +13,19 @@ export class RecommendationStack {
   /** Target of the recommendation that was popped last. */
   poppedTarget: TaskStateName = 'released';
   /** Recommendations of a large graph that come later, while some of them are being followed. */
-  line: StartLine | undefined;
+  line: PendingStarts | undefined;
   /** What earlier stimuli have left to be let go. */
-  readonly leftovers = new Leftovers();
+  readonly deferredReleases = new DeferredReleases();
   /** Of these, tasks that this stimulus has to do with: they are followed now. */
   private readonly takenUp = new Set<TaskState>();
 
   recommend(task: TaskState, target: TaskStateName): void {
     if (task.pendingIndex >= 0) {
-      if (!isLeft(task)) {
+      if (!isDeferred(task)) {
         this.targets[task.pendingIndex] = target;
         return;
       }
-      this.leftovers.remove(task);
+      this.deferredReleases.remove(task);
       this.takenUp.add(task);
     }
     if (task.pendingIndex < NOT_PENDING && this.line !== undefined) {
@@ -38,17 +38,17 @@ export class RecommendationStack {
   }
 
   /** Nobody needs the task. One that is left to be let go keeps its turn. */
-  letGo(task: TaskState, target: 'released' | 'forgotten'): void {
-    if (isLeft(task)) this.leftovers.retarget(task, target);
+  deferRelease(task: TaskState, target: 'released' | 'forgotten'): void {
+    if (isDeferred(task)) this.deferredReleases.retarget(task, target);
     else this.recommend(task, target);
   }
 
   /** Takes a recommendation back. No-op when there is none. */
   withdraw(task: TaskState): void {
-    if (isLeft(task)) return;
+    if (isDeferred(task)) return;
     if (task.pendingIndex >= 0) this.tasks[task.pendingIndex] = undefined;
     task.pendingIndex = NOT_PENDING;
-    if (this.takenUp.delete(task)) this.leftovers.add(task, 'released');
+    if (this.takenUp.delete(task)) this.deferredReleases.add(task, 'released');
   }
 
   /** Whether the task that was popped was left by an earlier stimulus. */
@@ -71,6 +71,6 @@ export class RecommendationStack {
 
   /** What is recommended for this task now, if anything. */
   targetOf(task: TaskState): TaskStateName | undefined {
-    return task.pendingIndex < 0 || isLeft(task) ? undefined : this.targets[task.pendingIndex];
+    return task.pendingIndex < 0 || isDeferred(task) ? undefined : this.targets[task.pendingIndex];
   }
 }

@@ -8,9 +8,9 @@ import {
   addReplica,
   dropDependency,
   dropDependent,
-  loseWaiter,
+  removeWaiter,
   removeAllReplicas,
-  removeWish,
+  removeWant,
   setTaskState,
   stopWaiting,
   takeTranslations,
@@ -18,18 +18,18 @@ import {
 import { NO_TASKS, byPriority, type TaskState } from '../../state/task.ts';
 import type { WorkerState } from '../../state/worker.ts';
 import { nothingToBlame, reportErred, reportInMemory } from './client-reports.ts';
-import { tellTaskOver } from '../graph/priorities.ts';
+import { reportTaskOver } from '../graph/priorities.ts';
 import { checkIdleSaturated } from '../placement/occupancy.ts';
 import { leaveUnrunnable } from '../placement/parked.ts';
 import type { KernelScope } from '../scope.ts';
 
 /** The task needs its dependencies no more; those that nobody needs are released. */
-export function leavePlay(scope: KernelScope, task: TaskState): void {
+export function becomeInactive(scope: KernelScope, task: TaskState): void {
   if (!stopWaiting(task)) return;
-  if (scope.ports.fairness.policy.taskOver !== undefined) tellTaskOver(scope, task);
+  if (scope.ports.fairness.policy.taskOver !== undefined) reportTaskOver(scope, task);
   for (const dependency of task.dependencies) {
-    if (!loseWaiter(dependency)) continue;
-    if (dependency.state !== 'released') scope.letGo(dependency, 'released');
+    if (!removeWaiter(dependency)) continue;
+    if (dependency.state !== 'released') scope.deferRelease(dependency, 'released');
   }
 }
 
@@ -42,14 +42,14 @@ export function addToMemory(
 ): void {
   addReplica(scope.cluster, task, worker);
   recommendReadyDependents(scope, task);
-  leavePlay(scope, task);
+  becomeInactive(scope, task);
   setTaskState(task, 'memory');
   if (type !== undefined) {
     task.type = type;
     task.group.addType(type);
   }
   if (task.isNeeded) reportInMemory(scope, task);
-  else scope.letGo(task, 'released');
+  else scope.deferRelease(task, 'released');
   dropFireAndForget(scope, task);
 }
 
@@ -81,7 +81,7 @@ export function propagateReleased(scope: KernelScope, task: TaskState): void {
     scope.recommend(task, 'waiting');
     return;
   }
-  leavePlay(scope, task);
+  becomeInactive(scope, task);
   task.waiterCount = 0;
 }
 
@@ -106,7 +106,7 @@ export function propagateErred(
     dependent.exceptionBlame = task.exceptionBlame;
     scope.recommend(dependent, 'erred');
   }
-  leavePlay(scope, task);
+  becomeInactive(scope, task);
   task.waiterCount = 0;
   reportErred(scope, task);
   dropFireAndForget(scope, task);
@@ -129,7 +129,7 @@ export function propagateForgotten(scope: KernelScope, task: TaskState): void {
   for (const dependency of task.dependencies) {
     dropDependent(dependency, task);
     if (dependency.dependentCount === 0 && dependency.whoWants.size === 0) {
-      scope.letGo(dependency, 'forgotten');
+      scope.deferRelease(dependency, 'forgotten');
     }
   }
   task.countsAsWaiter = false;
@@ -183,7 +183,7 @@ export function sendFreeKeys(scope: KernelScope, task: TaskState, worker: Worker
 /** Takes a forgotten task out of every container. */
 export function removeKey(scope: KernelScope, task: TaskState): void {
   if (task.whoWants.size > 0) {
-    for (const client of [...task.whoWants.items]) removeWish(client, task);
+    for (const client of [...task.whoWants.items]) removeWant(client, task);
   }
   leaveUnrunnable(scope, task);
   scope.cluster.removeTask(task);
@@ -193,21 +193,21 @@ export function removeKey(scope: KernelScope, task: TaskState): void {
  * The client wants these no more: what nobody wants is released, and forgotten where nothing depends
  * on it.
  */
-export function releaseWishes(
+export function releaseWants(
   scope: KernelScope,
   client: ClientState,
   tasks: Iterable<TaskState>,
 ): void {
   for (const task of tasks) {
-    if (removeWish(client, task)) releaseUnwanted(scope, task);
+    if (removeWant(client, task)) releaseUnwanted(scope, task);
   }
 }
 
 /** Somebody wants the task no more. If that was the last one, it is released or forgotten. */
 export function releaseUnwanted(scope: KernelScope, task: TaskState): void {
   if (task.whoWants.size > 0) return;
-  if (task.dependentCount === 0) scope.letGo(task, 'forgotten');
-  else if (task.state !== 'erred' && task.waiterCount === 0) scope.letGo(task, 'released');
+  if (task.dependentCount === 0) scope.deferRelease(task, 'forgotten');
+  else if (task.state !== 'erred' && task.waiterCount === 0) scope.deferRelease(task, 'released');
 }
 
 /** A fire-and-forget wish ends as soon as the task is done, one way or the other. */
@@ -215,7 +215,7 @@ export function dropFireAndForget(scope: KernelScope, task: TaskState): void {
   if (task.whoWants.size === 0) return;
   const service = scope.cluster.clients.get(FIRE_AND_FORGET);
   if (service === undefined || service.wantsWhat.size === 0) return;
-  if (service.wantsWhat.has(task)) releaseWishes(scope, service, [task]);
+  if (service.wantsWhat.has(task)) releaseWants(scope, service, [task]);
 }
 
 function rememberErred(scope: KernelScope, task: TaskState): void {

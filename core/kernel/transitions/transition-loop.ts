@@ -18,23 +18,23 @@ export function settle(scope: KernelScope): void {
     if (recommendations.wasLeft(task)) {
       if (!task.isNeeded) target = targetOfSuperfluous(task, target);
     } else if (scope.isSliceOver && canBeLeft(scope, task, target)) {
-      recommendations.leftovers.add(task, target);
+      recommendations.deferredReleases.add(task, target);
       continue;
     }
     transition(scope, task, target);
     story.endStep();
   }
-  recommendations.leftovers.turn();
+  recommendations.deferredReleases.turn();
 }
 
 /** Lets go of what earlier stimuli have left, the newest first, as long as the slice lasts. */
-export function settleLeftovers(scope: KernelScope): void {
-  const { leftovers } = scope.recommendations;
+export function settleDeferredReleases(scope: KernelScope): void {
+  const { deferredReleases: deferredReleases } = scope.recommendations;
   while (!scope.isSliceOver) {
-    const task = leftovers.pop();
+    const task = deferredReleases.pop();
     if (task === undefined) return;
     if (task.isNeeded || isFailureOfOthers(task)) continue;
-    transition(scope, task, targetOfSuperfluous(task, leftovers.poppedTarget));
+    transition(scope, task, targetOfSuperfluous(task, deferredReleases.poppedTarget));
     settle(scope);
   }
 }
@@ -43,8 +43,8 @@ export function settleLeftovers(scope: KernelScope): void {
 export function settleUnproven(scope: KernelScope): void {
   const { unproven } = scope;
   for (let task = unproven.pop(); task !== undefined; task = unproven.pop()) {
-    if (!task.isInPlay || task.isNeeded) continue;
-    scope.letGo(task, 'released');
+    if (!task.isActive || task.isNeeded) continue;
+    scope.deferRelease(task, 'released');
     settle(scope);
   }
 }

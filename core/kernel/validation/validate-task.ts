@@ -1,9 +1,9 @@
 /** The invariants of one task, by state. Source: Dask's `validate_state`. */
 import type { ClusterState } from '../../state/cluster.ts';
-import { isInPlay } from '../../state/task-state-name.ts';
+import { isActive } from '../../state/task-state-name.ts';
 import type { TaskState } from '../../state/task.ts';
 import { unreachable } from '../../util/assert.ts';
-import { isLeft } from '../transitions/deferred-releases.ts';
+import { isDeferred } from '../transitions/deferred-releases.ts';
 import { isInLine } from '../graph/pending-starts.ts';
 import type { Check } from './validate.ts';
 
@@ -16,9 +16,9 @@ export function validateTask(cluster: ClusterState, task: TaskState, check: Chec
   check(cluster.unrunnable.has(task) === (state === 'no-worker'), 'is unrunnable, or not');
   check(cluster.replicated.has(task) === task.whoHas.size > 1, 'is replicated, or not');
   check(cluster.replicasWanted.has(task) === task.replicas > 1, 'has wanted replicas, or not');
-  check(task.countsAsWaiter === isInPlay(state), 'counts as a waiter, or not');
+  check(task.countsAsWaiter === isActive(state), 'counts as a waiter, or not');
   check(
-    task.whoWants.size > 0 || task.dependentCount > 0 || isLeft(task),
+    task.whoWants.size > 0 || task.dependentCount > 0 || isDeferred(task),
     'is known although nobody wants it and nothing depends on it',
   );
   switch (state) {
@@ -82,7 +82,7 @@ function validateLinks(cluster: ClusterState, task: TaskState, check: Check): vo
 function validateInPlay(task: TaskState, check: Check): void {
   check(task.exceptionBlame === undefined, 'is in play and blames a failure');
   check(!task.hasLostDependencies, 'is in play and lost dependencies');
-  check(task.isNeeded || isLeft(task), 'is in play although nobody needs it');
+  check(task.isNeeded || isDeferred(task), 'is in play although nobody needs it');
   let missing = 0;
   for (const dependency of task.dependencies) {
     if (dependency.whoHas.size > 0) continue;
@@ -97,7 +97,7 @@ function validateInPlay(task: TaskState, check: Check): void {
 }
 
 function validateMemory(cluster: ClusterState, task: TaskState, check: Check): void {
-  check(task.isNeeded || isLeft(task), 'is in memory although nobody needs it');
+  check(task.isNeeded || isDeferred(task), 'is in memory although nobody needs it');
   check(task.type !== undefined, 'has a result without a type');
   if (!task.isActor) return;
   const hosts = task.whoHas.items.filter((worker) => worker.actors.has(task));

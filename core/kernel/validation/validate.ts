@@ -33,8 +33,8 @@ export function validateCluster(scope: KernelScope): void {
   for (const [key, task] of cluster.tasks) {
     const check = checker(scope, task);
     check(task.key === key, `is stored under ${key}`);
-    const isLeft = scope.recommendations.leftovers.has(task);
-    check(isLeft || task.pendingIndex < 0, 'has a recommendation that was not followed');
+    const isDeferred = scope.recommendations.deferredReleases.has(task);
+    check(isDeferred || task.pendingIndex < 0, 'has a recommendation that was not followed');
     validateTask(cluster, task, check);
   }
   if (NO_TASKS.length > 0) throw invariantError('somebody wrote to the shared empty list', {});

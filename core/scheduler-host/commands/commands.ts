@@ -14,8 +14,8 @@ import type { LoadedPlugin } from '../../plugin-host/loaded-plugin.ts';
 import { PendingAnswers } from '../../host/pending-answers.ts';
 import type { PluginInfo } from '../../plugin-host/plugin-info.ts';
 import type { PluginLifecycle } from '../../plugin-host/plugin-lifecycle.ts';
-import type { PolicyDesk } from './policy-admin.ts';
-import type { WorkerPluginDesk } from './worker-plugin-registry.ts';
+import type { PolicyAdmin } from './policy-admin.ts';
+import type { WorkerPluginRegistry } from './worker-plugin-registry.ts';
 import { VERSION } from '../../api/version.ts';
 import type { WorkerCommands } from './worker-commands.ts';
 import { countTasks, listTasks } from './task-list.ts';
@@ -30,9 +30,9 @@ export interface CommandScope {
   addresses(): readonly string[];
   plugins(): readonly PluginInfo[];
   enqueue(stimulus: NewStimulus): void;
-  readonly policies: PolicyDesk;
+  readonly policies: PolicyAdmin;
   readonly idle: IdleWatch;
-  readonly pluginDesks: readonly WorkerPluginDesk[];
+  readonly pluginRegistries: readonly WorkerPluginRegistry[];
   readonly diagnostics: Diagnostics;
   readonly reservations: DataReservations;
   readonly workerCommands: WorkerCommands;
@@ -73,7 +73,7 @@ export class Commands {
       ...new KeyClaims({ cluster: this.scope.kernel.cluster }).commands,
       ...this.scope.reservations.commands,
       ...this.scope.policies.commands,
-      ...this.scope.pluginDesks.flatMap(({ commands }) => [...commands]),
+      ...this.scope.pluginRegistries.flatMap(({ commands }) => [...commands]),
       ...this.scope.diagnostics.commands,
       ...this.scope.workerCommands.commands,
     ]);

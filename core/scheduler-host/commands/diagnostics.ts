@@ -55,8 +55,13 @@ export class Diagnostics {
     const { workers: named } = askParameters('logs', given, timeoutMs);
     const answers = await this.ask({ what: 'logs' }, timeoutMs, named);
     const workers = answers.map(([address, answer]) => {
-      const { lines } = answer as { readonly lines?: readonly LogLine[] };
-      return [address, lines === undefined ? answer : { lines: selectLines(lines, selection) }];
+      const { clientQueues: clientQueues } = answer as {
+        readonly clientQueues?: readonly LogLine[];
+      };
+      return [
+        address,
+        clientQueues === undefined ? answer : { lines: selectLines(clientQueues, selection) },
+      ];
     });
     return { scheduler: selectLines(this.scope.logBook.lines(), selection), workers };
   }

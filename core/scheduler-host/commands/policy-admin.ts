@@ -10,7 +10,7 @@ import type { Named } from '../../kernel/ports.ts';
 type Options = Readonly<Record<string, unknown>>;
 
 /** What the desk needs from the scheduler around it. */
-export interface PolicyDeskHost {
+export interface PolicyAdminHost {
   readonly insight: Insight;
   /** What fills each slot now. */
   policyNames(): Readonly<Record<SlotName, string>>;
@@ -69,11 +69,11 @@ export interface SchedulerPolicies {
 }
 
 /** Answers the calls, from code and from clients. */
-export class PolicyDesk implements SchedulerPolicies {
+export class PolicyAdmin implements SchedulerPolicies {
   /** What the shadows were made of, so that they can be promoted. */
   private readonly shadowed: Map<SlotName, PolicySource>;
 
-  constructor(private readonly host: PolicyDeskHost) {
+  constructor(private readonly host: PolicyAdminHost) {
     this.shadowed = new Map();
     for (const slot of SLOT_NAMES) {
       const source = host.configuredShadows[slot];

@@ -12,7 +12,7 @@ const ANSWER_TIMEOUT_MS = 30_000;
 export type RemotePluginKind = 'worker' | 'nanny';
 
 /** Whom the desk speaks to. */
-export interface WorkerPluginDeskScope {
+export interface WorkerPluginRegistryScope {
   readonly kind: RemotePluginKind;
   /** Connected workers that can have such plugins: address and connection. */
   workers(): readonly (readonly [address: string, channel: Channel])[];
@@ -25,13 +25,13 @@ interface Refusal {
 }
 
 /** The plugins that clients have registered for all workers or nannies, those that come later included. */
-export class WorkerPluginDesk {
+export class WorkerPluginRegistry {
   readonly commands: ReadonlyMap<string, CommandHandler>;
   private readonly wanted = new Map<string, RemotePlugin>();
   /** Changes happen one after the other. */
   private changes: Promise<unknown> = Promise.resolve();
 
-  constructor(private readonly scope: WorkerPluginDeskScope) {
+  constructor(private readonly scope: WorkerPluginRegistryScope) {
     this.commands = new Map<string, CommandHandler>([
       [`register-${scope.kind}-plugin`, (given) => this.change(() => this.register(given))],
       [`unregister-${scope.kind}-plugin`, (given) => this.change(() => this.unregister(given))],

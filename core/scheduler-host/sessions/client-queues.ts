@@ -18,7 +18,7 @@ const GIVING_UP: ReadonlySet<string> = new Set([
 ]);
 
 /** What the lines need of their scheduler. */
-export interface LinesHost {
+export interface ClientQueuesHost {
   readonly clock: Clock;
   /** Handles a stimulus, at once unless another one is being handled. */
   handle(stimulus: IncomingStimulus): void;
@@ -42,23 +42,23 @@ export interface LinesHost {
  * stimulus has left to later ones. What the same client says after that waits in its line, so that
  * everything takes effect in the order in which it was said.
  */
-export class ClientLines {
+export class ClientQueues {
   /** By client; the oldest line moves, the others wait. */
-  private readonly lines = new Map<string, Line>();
+  private readonly clientQueues = new Map<string, Line>();
   private isScheduled = false;
 
-  constructor(private readonly host: LinesHost) {}
+  constructor(private readonly host: ClientQueuesHost) {}
 
   /** Whether the stimulus has to wait for its turn; otherwise the caller handles it. */
   takes(stimulus: IncomingStimulus): boolean {
     if (!('client' in stimulus)) return false;
     const { client } = stimulus;
     if (stimulus.op === 'remove-client') this.end(client);
-    let line = this.lines.get(client);
+    let line = this.clientQueues.get(client);
     if (line === undefined) {
       if (!this.isLong(stimulus)) return false;
       line = new Line();
-      this.lines.set(client, line);
+      this.clientQueues.set(client, line);
     }
     line.stimuli.push(...this.cut(stimulus));
     this.schedule();
@@ -69,22 +69,22 @@ export class ClientLines {
   handled(stimulus: IncomingStimulus): void {
     if (!this.host.isUnsettled()) return;
     if (GIVING_UP.has(stimulus.op) && 'client' in stimulus) {
-      const line = this.lines.get(stimulus.client) ?? new Line();
+      const line = this.clientQueues.get(stimulus.client) ?? new Line();
       line.isLettingGo = true;
-      this.lines.set(stimulus.client, line);
+      this.clientQueues.set(stimulus.client, line);
     }
     this.schedule();
   }
 
   /** When all that the client has said has been handled; undefined: it has been. */
   settled(client: string): Promise<void> | undefined {
-    const line = this.lines.get(client);
+    const line = this.clientQueues.get(client);
     return line && new Promise((resolve) => line.waiters.push(resolve));
   }
 
   /** Nothing moves any more. */
   clear(): void {
-    for (const client of [...this.lines.keys()]) this.end(client);
+    for (const client of [...this.clientQueues.keys()]) this.end(client);
   }
 
   private isLong(stimulus: IncomingStimulus): boolean {
@@ -132,15 +132,15 @@ export class ClientLines {
   private move(): void {
     const { host } = this;
     if (host.isUnsettled()) host.handle({ op: 'continue-settling' });
-    const [first] = this.lines;
+    const [first] = this.clientQueues;
     if (first !== undefined) {
       const [client, line] = first;
       line.isLettingGo &&= host.isUnsettled();
       if (!line.isLettingGo) this.step(line);
       // Whatever was handled may have ended it.
-      if (line.isOver && this.lines.get(client) === line) this.end(client);
+      if (line.isOver && this.clientQueues.get(client) === line) this.end(client);
     }
-    if (this.lines.size > 0 || host.isUnsettled()) this.schedule();
+    if (this.clientQueues.size > 0 || host.isUnsettled()) this.schedule();
   }
 
   /** Not more than one slice of anything. */
@@ -173,8 +173,8 @@ export class ClientLines {
   }
 
   private end(client: string): void {
-    const line = this.lines.get(client);
-    this.lines.delete(client);
+    const line = this.clientQueues.get(client);
+    this.clientQueues.delete(client);
     for (const resolve of line?.waiters ?? []) resolve();
   }
 }

@@ -11,18 +11,18 @@ import { withTimeout } from '../../host/with-timeout.ts';
 const CLOSE_TIMEOUT_MS = 5_000;
 
 /** What the doors need of their scheduler. */
-export interface DoorsHost extends SessionHost {
+export interface ListenersHost extends SessionHost {
   /** @throws YardmasterError `ERR_CLOSED` */
   checkOpen(): void;
 }
 
 /** Where peers come in and go out: the addresses a scheduler listens at, and the end of its connections. */
-export class Doors {
+export class Listeners {
   private readonly listeners: Listener[] = [];
   private isClosing = false;
 
   constructor(
-    private readonly host: DoorsHost,
+    private readonly host: ListenersHost,
     private readonly transports: TransportTable,
     private readonly log: Logger,
   ) {}
@@ -56,7 +56,7 @@ export class Doors {
   }
 
   /** From now on nobody stays who comes in. */
-  shut(): void {
+  stopAccepting(): void {
     this.isClosing = true;
   }
 

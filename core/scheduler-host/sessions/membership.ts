@@ -79,8 +79,9 @@ export function admitClient(
   host: SessionHost,
   { client, returnWithinMs = 0 }: RegisterClientRequest,
 ): { readonly isBack: boolean } {
-  const { sessions, absences } = host;
-  const isBack = returnWithinMs > 0 && (unseat(sessions.clients, client) || absences.end(client));
+  const { sessions, reconnectGrace: reconnectGrace } = host;
+  const isBack =
+    returnWithinMs > 0 && (unseat(sessions.clients, client) || reconnectGrace.end(client));
   if (!host.cluster.clients.has(client) || isBack) return { isBack };
   throw new YardmasterError(
     'ERR_REGISTRATION',
@@ -108,7 +109,7 @@ export function enterClient(
 
 /** @param returnWithinMs - milliseconds within which it said that it may come back */
 export function clientLeft(host: SessionHost, client: string, returnWithinMs: number): void {
-  host.absences.begin(client, returnWithinMs, () => {
+  host.reconnectGrace.begin(client, returnWithinMs, () => {
     host.accept({ op: 'remove-client', client });
   });
 }

@@ -6,7 +6,7 @@ import type { Clock, Timer } from '../../api/timing/clock.ts';
  * cluster keeps what they want. Time in which the scheduler stood still does not count: it could not hear
  * whether they came back.
  */
-export class Absences {
+export class ReconnectGrace {
   private readonly absent = new Map<string, Timer>();
 
   constructor(

@@ -240,7 +240,7 @@ export class Session implements Peer, ChannelHandlers {
   private registerWorker(request: RegisterWorkerRequest): RegisterWorkerReply {
     const { host } = this;
     admitWorker(host, request.identity);
-    this.takeSeat(host.sessions.workers, request.identity.address);
+    this.bindPeer(host.sessions.workers, request.identity.address);
     return enterWorker(host, request);
   }
 
@@ -248,12 +248,12 @@ export class Session implements Peer, ChannelHandlers {
     const { host } = this;
     const admitted = admitClient(host, request);
     this.returnWithinMs = request.returnWithinMs ?? 0;
-    this.takeSeat(host.sessions.clients, request.client);
+    this.bindPeer(host.sessions.clients, request.client);
     return enterClient(host, request, admitted);
   }
 
   /** The channel sends the answer when the handler returns; what is caused by it comes after. */
-  private takeSeat(seats: Map<string, Peer>, name: string): void {
+  private bindPeer(seats: Map<string, Peer>, name: string): void {
     this.sender = name;
     seats.set(name, this);
     this.held = [];

@@ -6,7 +6,7 @@ import type { WireMessage } from '../../api/transport.ts';
 import type { GatherReply, RemotePlugin } from '../../messages/protocol.ts';
 import type { ClusterState } from '../../state/cluster.ts';
 import type { WorkerState } from '../../state/worker.ts';
-import type { Absences } from './reconnect-grace.ts';
+import type { ReconnectGrace } from './reconnect-grace.ts';
 import type { PartsRelay } from '../parts-relay.ts';
 import type { WorkerLosses } from './worker-losses.ts';
 
@@ -33,7 +33,7 @@ export interface SessionHost {
   readonly clock: Clock;
   readonly cluster: ClusterState;
   readonly sessions: Sessions;
-  readonly absences: Absences;
+  readonly reconnectGrace: ReconnectGrace;
   readonly losses: WorkerLosses;
   /** Plugins that clients have registered for all workers. */
   readonly workerPlugins: readonly RemotePlugin[];

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { setAwakeTimer } from '../../../core/api/index.ts';
-import { Absences } from '../../../core/scheduler-host/sessions/reconnect-grace.ts';
+import { ReconnectGrace } from '../../../core/scheduler-host/sessions/reconnect-grace.ts';
 import { Budget } from '../../../plugins/coordination/budget.ts';
-import { Departures } from '../../../plugins/coordination/departures.ts';
+import { DisconnectCleanup } from '../../../plugins/coordination/disconnect-cleanup.ts';
 import { Leases } from '../../../plugins/coordination/leases.ts';
 import type { CoordinationScope } from '../../../plugins/coordination/scope.ts';
 import { StallingClock } from '../../kit/stalling-clock.ts';
@@ -50,7 +50,7 @@ it('after a stall at the very end there is time for what has come in meanwhile, 
 
 it('a client that wants to come back is waited for as long as the scheduler can hear it', () => {
   const clock = new StallingClock();
-  const absences = new Absences(clock.clock, 30_000);
+  const absences = new ReconnectGrace(clock.clock, 30_000);
   let isGone = false;
   absences.begin('c', 10_000, () => (isGone = true));
   clock.stall(60_000);
@@ -67,7 +67,7 @@ it('a lease outlives a stall of the scheduler, and ends when it is not renewed a
     clock: clock.clock,
     leaseTimeoutMs: 10_000,
     budget: new Budget(1_000_000),
-    departures: new Departures(),
+    departures: new DisconnectCleanup(),
   } as unknown as CoordinationScope;
   const leases = new Leases(scope);
   const ended: string[] = [];

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { StealWish } from '../../../core/api/index.ts';
+import type { StealProposal } from '../../../core/api/index.ts';
 import { Balancer } from '../../../plugins/work-stealing/balancer.ts';
 import { EagerRules } from '../../../plugins/work-stealing/rules.ts';
 import type { TraceStimulus, TraceTask } from '../../conformance/trace-format.ts';
@@ -36,7 +36,7 @@ class Replay {
   private readonly trace: TraceKernel;
   private readonly balancer: Balancer;
   private readonly runIds = new Map<string, number>();
-  private wishes: StealWish[] = [];
+  private wishes: StealProposal[] = [];
   private rank = 0;
 
   constructor(durations: Recording['durations']) {

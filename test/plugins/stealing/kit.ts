@@ -2,7 +2,7 @@ import { Balancer } from '../../../plugins/work-stealing/balancer.ts';
 import { EagerRules, type StealRules } from '../../../plugins/work-stealing/rules.ts';
 import { SchedulerEnv, type WorkerSpec } from '../../kit/env.ts';
 import { nameOf } from '../../kit/in-short.ts';
-import type { StealWish, ToWorkerMessage } from '../../../core/api/index.ts';
+import type { StealProposal, ToWorkerMessage } from '../../../core/api/index.ts';
 import { graphTasks, type TerseGraph } from '../../kit/graph.ts';
 
 /** Work goes where it is told to go: nothing is held back. */
@@ -18,7 +18,7 @@ export interface StealOptions {
 export class StealEnv extends SchedulerEnv {
   readonly balancer: Balancer;
   /** Wishes of each call, that is of each slice with any. */
-  readonly enacted: (readonly StealWish[])[] = [];
+  readonly enacted: (readonly StealProposal[])[] = [];
 
   constructor({ rules = new EagerRules(), spared = [], durationsS = {} }: StealOptions = {}) {
     super({

@@ -3,7 +3,7 @@ import { numbered } from '../../kit/graph.ts';
 import { SchedulerKernel } from '../../../core/kernel/scheduler-kernel.ts';
 import { Balancer } from '../../../plugins/work-stealing/balancer.ts';
 import { EagerRules } from '../../../plugins/work-stealing/rules.ts';
-import type { StealWish } from '../../../core/api/index.ts';
+import type { StealProposal } from '../../../core/api/index.ts';
 import { makePorts } from '../../kit/ports.ts';
 import { StealEnv } from './kit.ts';
 
@@ -14,7 +14,7 @@ class LargeCluster {
     makePorts({ queuing: { workerSaturation: Infinity } }),
     0,
   );
-  readonly slices: StealWish[][] = [];
+  readonly slices: StealProposal[][] = [];
   readonly balancer = new Balancer({
     cluster: () => this.kernel.cluster,
     rules: new EagerRules(),

@@ -87,7 +87,7 @@ function heal(kernel: SchedulerKernel, nowMs: number): void {
   // An address may have been taken by a worker of another name: then nothing suits some tasks.
   if (tasks.some((task) => task.state === 'no-worker' && !isSuitable(kernel, task))) return;
   for (const task of tasks) {
-    const isStuck = task.isInPlay;
+    const isStuck = task.isActive;
     const story = (): string => kernel.story(task.key).slice(-10).map(recordInShort).join('\n  ');
     check(!isStuck, () => `${task.key} is ${task.state} for ever:\n  ${story()}`);
   }

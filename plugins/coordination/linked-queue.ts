@@ -1,4 +1,4 @@
-/** A place in a {@link Line}. */
+/** A place in a {@link LinkedQueue}. */
 export interface Place<T> {
   readonly item: T;
 }
@@ -10,7 +10,7 @@ interface Link<T> extends Place<T> {
 }
 
 /** Items in the order of their coming, each of which can leave from where it stands. All O(1). */
-export class Line<T> implements Iterable<T> {
+export class LinkedQueue<T> implements Iterable<T> {
   private head: Link<T> | undefined;
   private tail: Link<T> | undefined;
   private count = 0;

@@ -7,7 +7,7 @@ import {
 } from '../../../core/api/index.ts';
 
 /** What wishes need of their scheduler. */
-export interface WishScope {
+export interface WantScope {
   readonly cluster: ClusterView;
   readonly clock: Clock;
   /** Tells the scheduler of a wish, after all that the client has said before. */
@@ -26,12 +26,12 @@ const PATIENCE_MS = 10_000;
  * Wishes for keys that the scheduler does not know yet. They come true with the graph that brings the
  * key; after a while the client is told that the key does not exist.
  */
-export class PendingWishes {
+export class PendingWants {
   /** Clients by key. */
   private readonly pending = new Map<string, Set<string>>();
   private readonly timers = new Set<Timer>();
 
-  constructor(private readonly scope: WishScope) {}
+  constructor(private readonly scope: WantScope) {}
 
   desire(client: string, keys: readonly string[]): void {
     const { cluster } = this.scope;

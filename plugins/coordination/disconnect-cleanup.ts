@@ -1,14 +1,14 @@
-import { Line } from './line.ts';
+import { LinkedQueue } from './linked-queue.ts';
 
 /** What is to be taken back when a client goes: its waiting calls, leases and so on, oldest first. */
-export class Departures {
-  private readonly byClient = new Map<string, Line<() => void>>();
+export class DisconnectCleanup {
+  private readonly byClient = new Map<string, LinkedQueue<() => void>>();
 
   /** Returns what withdraws it. */
   add(client: string, onLeave: () => void): () => void {
     let line = this.byClient.get(client);
     if (line === undefined) {
-      line = new Line();
+      line = new LinkedQueue();
       this.byClient.set(client, line);
     }
     const ofClient = line;

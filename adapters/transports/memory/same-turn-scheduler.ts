@@ -8,7 +8,7 @@ const TURN_MS = 1;
  * goes through scheduler, worker and client together, rather than in a turn for each hop. Who goes on
  * for long lets others take their turn: timers, sockets, threads.
  */
-export class Soon {
+export class SameTurnScheduler {
   private turnEndsMs = 0;
 
   /** @param delayMs - more than 0: after that, by the clock */

@@ -9,7 +9,7 @@ interface Handover {
 }
 
 /** Futures that were given to clients, until these say that they hold them. */
-export class Handovers {
+export class FutureHandovers {
   private readonly open = new Map<string, Handover[]>();
 
   constructor(private readonly coordination: Coordination) {}

@@ -4,7 +4,7 @@ import type { NewStimulus } from '../../core/api/index.ts';
  * Keeps results alive by wishes of service clients, one for each owner: `variable-x`, `queue-jobs`.
  * A key that an owner has twice is let go when it has been released twice.
  */
-export class Keeper {
+export class ResultKeeper {
   private readonly owners = new Map<string, Map<string, number>>();
 
   constructor(private readonly enqueue: (stimulus: NewStimulus) => void) {}

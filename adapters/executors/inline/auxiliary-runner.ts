@@ -9,7 +9,7 @@ import { Reach } from '../../client/task-surroundings.ts';
 import { type ClusterReach, describeFailure, runTask } from '../../tasks/index.ts';
 
 /** Runs functions that are no tasks, in this very thread. */
-export class AsideRunner {
+export class AuxiliaryRunner {
   private readonly clock: Clock;
   private readonly reach: Reach | undefined;
 

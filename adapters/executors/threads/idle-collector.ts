@@ -8,7 +8,7 @@ const PAUSE_RATIO = 5;
  * hold on the bytes of results. The engine sees no reason to, because there are few of them; but they are
  * large, and memory that is shared is only given back when no thread holds it.
  */
-export class Tidier {
+export class IdleCollector {
   private leftBytes = 0;
   /** After the last collection of everything. */
   private calmBytes = threadBytes();

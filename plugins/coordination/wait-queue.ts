@@ -1,13 +1,13 @@
 import { type Clock, type Timer, YardmasterError } from '../../core/api/index.ts';
 import { type Budget, entryBytes } from './budget.ts';
-import type { Departures } from './departures.ts';
-import { Line, type Place } from './line.ts';
+import type { DisconnectCleanup } from './disconnect-cleanup.ts';
+import { LinkedQueue, type Place } from './linked-queue.ts';
 
 /** What all lines share. */
 export interface WaitScope {
   readonly clock: Clock;
   readonly budget: Budget;
-  readonly departures: Departures;
+  readonly departures: DisconnectCleanup;
   /** Every line with somebody in it, to be failed when the plugin closes. */
   readonly busyLines: Set<{ fail(error: Error): void }>;
 }
@@ -35,8 +35,8 @@ interface Waiting<T, Detail> {
  * Calls that wait for the same, first come, first served. Each ends: served, late, its client gone,
  * or failed.
  */
-export class WaitLine<T, Detail = undefined> {
-  private readonly line = new Line<Waiting<T, Detail>>();
+export class WaitQueue<T, Detail = undefined> {
+  private readonly line = new LinkedQueue<Waiting<T, Detail>>();
 
   /** @param onGone - somebody ended without having been served */
   constructor(

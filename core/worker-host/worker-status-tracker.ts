@@ -2,23 +2,23 @@ import type { WorkerStatus } from '../state/worker.ts';
 import type { MemoryMode } from '../worker/memory/governor.ts';
 
 /** Who has to know when the pace of a worker changes. */
-export interface PaceListener {
+export interface StatusListener {
   /** For the machine: whether it starts runs and transfers, and how many. */
-  onPace(pace: Pace, stimulusId: string): void;
+  onPace(pace: MemoryPace, stimulusId: string): void;
   /** For the scheduler: whether it sends tasks here. */
   onStatus(status: WorkerStatus): void;
 }
 
 /** Whether a worker starts anything: nothing, one task at a time, or what it can. */
-export type Pace = 'pause' | 'crawl' | 'unpause';
+export type MemoryPace = 'pause' | 'crawl' | 'unpause';
 
 /** What the scheduler wants a worker to be, what its memory allows, and what it therefore is. */
-export class WorkerPace {
+export class WorkerStatusTracker {
   /** What the scheduler wants it to be. While that is `running`, memory may pause it. */
   private wantedStatus: WorkerStatus = 'running';
   private memoryMode: MemoryMode = 'running';
 
-  constructor(private readonly listener: PaceListener) {}
+  constructor(private readonly listener: StatusListener) {}
 
   /** What the scheduler is told. */
   get status(): WorkerStatus {
@@ -57,7 +57,7 @@ export class WorkerPace {
     if (status !== before) listener.onStatus(status);
   }
 
-  private get pace(): Pace {
+  private get pace(): MemoryPace {
     if (this.status !== 'running') return 'pause';
     return this.memoryMode === 'crawling' ? 'crawl' : 'unpause';
   }

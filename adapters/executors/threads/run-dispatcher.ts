@@ -1,5 +1,5 @@
 import type { Clock, RunAborted, Timer } from '../../../core/api/index.ts';
-import type { ThreadCrew } from './crew.ts';
+import type { ThreadPool } from './thread-pool.ts';
 import type { Job } from './job.ts';
 import { closedResult, type TaskThread } from './task-thread.ts';
 
@@ -14,7 +14,7 @@ const HELD_UP_MS = 20;
  * Deals runs to threads. Each has a thread of its own, but short ones stand in line, many of which are
  * handed over with one message; when what is before them takes long they come back.
  */
-export class Dealer {
+export class RunDispatcher {
   /** Those that want a thread of their own, and short ones that share. */
   private readonly waiting: Job[] = [];
   private waitingShort: Job[] = [];
@@ -24,7 +24,7 @@ export class Dealer {
 
   /** @param heldUpMs - see `ThreadExecutorOptions` */
   constructor(
-    private readonly crew: ThreadCrew,
+    private readonly crew: ThreadPool,
     private readonly clock: Clock,
     private readonly heldUpMs = HELD_UP_MS,
   ) {}

@@ -1,7 +1,7 @@
 /** Milliseconds after which it is watched whether anybody can still reach a thing. */
 const WATCHED_AFTER_MS = 1000;
 
-/** What is known about a thing, without holding the thing: made by {@link Abandoned.watch}. */
+/** What is known about a thing, without holding the thing: made by {@link LeakTracker.watch}. */
 export class Watched<Held> {
   /** The thing, as long as the engine does not watch it. */
   thing: object | undefined;
@@ -22,7 +22,7 @@ export class Watched<Held> {
  * To have the engine watch a thing, and to call that off, costs half a microsecond and makes each small
  * collection slower. Most things are let go by hand soon, so it is told only of those that get older.
  */
-export class Abandoned<Held> {
+export class LeakTracker<Held> {
   private readonly registry: FinalizationRegistry<Held>;
   private readonly young: Watched<Held>[] = [];
   private isTimerSet = false;

@@ -24,7 +24,7 @@ export class Arrival implements PartsTarget {
 }
 
 /** The results of one transfer, for which the store makes room before they come. */
-export class Arrivals {
+export class IncomingResults {
   private readonly releases: (() => void)[] = [];
 
   constructor(

@@ -5,7 +5,7 @@
  * it begins; the pool may claim all that are left, which are then never begun. So a run either begins
  * or comes back, even while the thread is busy and hears nothing.
  */
-export class Begun {
+export class StartedRuns {
   private readonly cell: Int32Array;
 
   constructor(readonly memory = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)) {

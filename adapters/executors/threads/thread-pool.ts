@@ -4,7 +4,7 @@ import type { Job } from './job.ts';
 import { TaskThread, type ThreadSettings } from './task-thread.ts';
 
 /** What a crew is made of, and what it tells. */
-export interface CrewOptions {
+export interface ThreadPoolOptions {
   /** Threads that count at any time. */
   readonly threadCount: number;
   readonly settings: Omit<ThreadSettings, 'onSecede' | 'onProgress' | 'onGone'>;
@@ -20,13 +20,13 @@ export interface CrewOptions {
  * The threads that run tasks: always so many that count. One whose task goes on beside those that count is
  * stood in for, and one that dies is replaced.
  */
-export class ThreadCrew {
+export class ThreadPool {
   readonly threads = new Set<TaskThread>();
   /** Threads whose tasks go on beside those that count. */
   private readonly seceded = new Set<TaskThread>();
   private isClosed = false;
 
-  constructor(private readonly options: CrewOptions) {
+  constructor(private readonly options: ThreadPoolOptions) {
     for (let index = 0; index < options.threadCount; index++) this.addThread();
   }
 

@@ -1,7 +1,7 @@
 import { LEVEL_COUNT } from './cost-levels.ts';
 
 /** How much was asked for since the start. */
-export class Journal {
+export class StealCounters {
   /** Tasks, all in all. */
   count = 0;
   /** Tasks by cost level. */

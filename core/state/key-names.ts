@@ -1,7 +1,7 @@
 /**
  * How a task key names its prefix (the operation) and its group (the collection).
  *
- * Source: Dask's `key_split` and `key_split_group`, for keys that are texts; `test/kernel/data` has a table
+ * Source: Dask's `key_split` and `key_split_group`, for keys that are texts; `test/core/state/data` has a table
  * of what the real functions answer. Lengths are in code points, as in Python.
  */
 

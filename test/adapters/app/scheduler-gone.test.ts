@@ -1,4 +1,4 @@
-/** Over real sockets and processes. In virtual time: test/client/coming-back, test/worker/coming-back. */
+/** Over real sockets and processes. In virtual time: test/adapters/client/coming-back, test/core/worker-host/coming-back. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -22,7 +22,7 @@ const { outputText } = ts.transpileModule(source, {
   compilerOptions: { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext },
 });
 const ENTRY = new URL('../../../dist/adapters/app/index.js', import.meta.url).href;
-writeFileSync(MODULE, outputText.replace('../../adapters/app/index.ts', ENTRY));
+writeFileSync(MODULE, outputText.replace('../../../adapters/app/index.ts', ENTRY));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const open: { close(): Promise<unknown> }[] = [];

@@ -1,6 +1,6 @@
 """Writes what Dask takes for the prefix and the group of many keys: rows of [key, prefix, group].
 
-    python3 test/dask/make_key_names.py [COUNT] > test/kernel/data/key-names.json
+    python3 test/adapters/dask/make_key_names.py [COUNT] > test/core/state/data/key-names.json
 
 Keys are drawn from pieces that the rules of the names tell apart, by a fixed seed.
 """

@@ -10,10 +10,10 @@ const read = (path: string): string => readFileSync(new URL(path, import.meta.ur
 
 describe('the example of docs/transports.md', () => {
   it('is the code that is tested here', () => {
-    const code = read('./transport-example.ts')
-      .replace('../../core/api/index.ts', 'yardmaster')
-      .replace('../../adapters/testing/index.ts', 'yardmaster/testing');
-    expect(read('../../docs/transports.md')).toContain(`\`\`\`ts\n${code}\`\`\``);
+    const code = read('./example.ts')
+      .replace('../../../core/api/index.ts', 'yardmaster')
+      .replace('../../../adapters/testing/index.ts', 'yardmaster/testing');
+    expect(read('../../../docs/transports.md')).toContain(`\`\`\`ts\n${code}\`\`\``);
   });
 
   it('counts what is sent', async () => {

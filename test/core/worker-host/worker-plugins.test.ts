@@ -9,8 +9,8 @@ import { diary } from '../worker/fixtures/worker-plugins.mjs';
 import { limitLifetime } from '../../../adapters/app/lifetime.ts';
 import { MemoryLog } from '../../bad-input/memory-log.ts';
 
-const folder = fileURLToPath(new URL('fixtures', import.meta.url));
-const MODULE = fileURLToPath(new URL('fixtures/worker-plugins.mjs', import.meta.url));
+const folder = fileURLToPath(new URL('../worker/fixtures', import.meta.url));
+const MODULE = fileURLToPath(new URL('../worker/fixtures/worker-plugins.mjs', import.meta.url));
 /** Whose workers load modules when they start, which takes real time. */
 class PluginBench extends Bench {
   override async settle<T>(promise: Promise<T>): Promise<T> {

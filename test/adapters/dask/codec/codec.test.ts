@@ -19,7 +19,7 @@ interface Fixture {
 }
 
 const { messages } = JSON.parse(
-  readFileSync(new URL('fixtures/messages.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../fixtures/messages.json', import.meta.url), 'utf8'),
 ) as { readonly messages: readonly Fixture[] };
 
 function framesOf(name: string): Uint8Array[] {

@@ -6,7 +6,7 @@ import { playScript } from '../dask-runs.ts';
 import { findDaskPython } from '../pythons.ts';
 
 const daskPython = findDaskPython()?.command;
-const SCENARIOS = fileURLToPath(new URL('fixtures/scenarios.py', import.meta.url));
+const SCENARIOS = fileURLToPath(new URL('../fixtures/scenarios.py', import.meta.url));
 
 const play = (scenario: string, config: object): Promise<unknown> =>
   playScript({ python: daskPython!, script: SCENARIOS, scenario }, config);

@@ -16,7 +16,7 @@ import {
 } from '../../../../adapters/dask/rpc/py-errors.ts';
 import { findDaskPython } from '../pythons.ts';
 
-const PEER = fileURLToPath(new URL('fixtures/peer.py', import.meta.url));
+const PEER = fileURLToPath(new URL('../fixtures/peer.py', import.meta.url));
 const daskPython = findDaskPython()?.command;
 const clock = new SystemClock();
 

@@ -19,7 +19,7 @@ import {
 import { type Certificates, hasOpenssl, makeCertificates } from '../certificates.ts';
 import { findDaskPython } from '../pythons.ts';
 
-const PEER = fileURLToPath(new URL('fixtures/peer.py', import.meta.url));
+const PEER = fileURLToPath(new URL('../fixtures/peer.py', import.meta.url));
 const daskPython = findDaskPython()?.command;
 const clock = new SystemClock();
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-tls-'));

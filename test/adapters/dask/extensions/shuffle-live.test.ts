@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { playScript } from '../dask-runs.ts';
 import { findDaskPython } from '../pythons.ts';
 
-const SHUFFLES = fileURLToPath(new URL('fixtures/shuffles.py', import.meta.url));
+const SHUFFLES = fileURLToPath(new URL('../fixtures/shuffles.py', import.meta.url));
 const PROBE = [
   'import distributed, pyarrow, dask.dataframe',
   'print(*map(int, distributed.__version__.split(".")[:2]))',

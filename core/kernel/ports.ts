@@ -1,6 +1,15 @@
 import type { YardmasterError } from '../api/errors.ts';
 import type { SchedulerHooks } from '../api/hooks.ts';
-import type { Fairness, Ordering, PolicySlots, Queuing, WorkerSelection } from '../api/policies.ts';
+import type {
+  Fairness,
+  GraphLinks,
+  Ordering,
+  PolicySlots,
+  Queuing,
+  WorkerSelection,
+} from '../api/policies.ts';
+import type { GraphTask } from '../messages/stimulus.ts';
+import type { WorkerState } from '../state/worker.ts';
 
 /** Where a policy failed, and what the kernel could not use. */
 export interface PolicyFailure {
@@ -9,6 +18,17 @@ export interface PolicyFailure {
   /** What it did, in words that follow its name: `threw: …`, `chose …`. */
   readonly what: string;
   readonly error: YardmasterError;
+}
+
+/** A worker, or the state in which the task waits for one. */
+export type Placement = WorkerState | 'queued' | 'no-worker';
+
+/** What an ordering policy is asked about. */
+export interface OrderSubject {
+  readonly tasks: readonly GraphTask[];
+  /** Requested. */
+  readonly keys: readonly string[];
+  readonly links: GraphLinks;
 }
 
 /** A policy with the name under which it was configured. */

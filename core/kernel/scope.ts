@@ -1,8 +1,9 @@
+import type { CancelledKeys } from '../messages/to-client.ts';
+import type { ClientState } from '../state/client.ts';
 import { ClusterState, byRegistration, type WorkerOrder } from '../state/cluster.ts';
 import { RefusedTasks } from '../state/refused-tasks.ts';
 import type { TaskState } from '../state/task.ts';
 import type { TaskStateName } from '../state/task-state-name.ts';
-import type { GraphIntake } from './graph/graph-intake.ts';
 import type { Watcher } from './insight/watcher.ts';
 import { InputTable } from './placement/input-table.ts';
 import { InputLocations } from './placement/replica-locations.ts';
@@ -12,6 +13,21 @@ import { OutboxWriter } from './outbox.ts';
 import type { KernelPorts } from './ports.ts';
 import { RecommendationStack } from './transitions/recommendations.ts';
 import { Story } from './insight/story.ts';
+
+/** Why keys were cancelled: shortly for programs, and for people. */
+export type CancellationCause = Pick<CancelledKeys, 'reason' | 'message'>;
+
+/** A large graph that is taken in by slices, as the rest of the kernel sees it. */
+export interface PendingIntake {
+  readonly client: ClientState;
+  readonly stimulusId: string;
+  /** Takes in one more slice. Returns whether it was the last one. */
+  advance(): boolean;
+  /** Every client has to give these up, so this client does not get them. */
+  cancel(tasks: Iterable<TaskState>, cause: CancellationCause): void;
+  /** The client is gone, or everything is: what nothing else needs is forgotten. O(tasks). */
+  drop(): void;
+}
 
 /**
  * What the functions of the kernel work on: the state, the way out, and the present stimulus.
@@ -26,7 +42,7 @@ export class KernelScope {
   readonly inputs = new InputTable();
   /** Where the inputs are of the task that is being sent. */
   readonly locations = new InputLocations();
-  /** Who looks on while policies decide; usually nobody. */
+  /** Observers of the decisions of policies; usually none. */
   watchers: readonly Watcher[] = [];
   /** Workers among which the selection policy chooses for that task. */
   candidates: readonly WorkerState[] = [];
@@ -37,8 +53,8 @@ export class KernelScope {
   stimulusId = '';
   nowMs: number;
 
-  /** Large graphs that are being taken in, the oldest first; only that one goes on. */
-  readonly intakes: GraphIntake[] = [];
+  /** Large graphs that are being taken in, the oldest first; only that one advances. */
+  readonly intakes: PendingIntake[] = [];
 
   /** Tasks that started before anybody needed them; what needs them may still start, or fail. */
   readonly unproven: TaskState[] = [];

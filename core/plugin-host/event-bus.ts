@@ -1,11 +1,13 @@
 import { EventEmitter } from 'eventemitter3';
 import { YardmasterError } from '../api/errors.ts';
 import type { EventName, EventSource, SchedulerEvents } from '../api/events.ts';
-import type { Logger } from '../api/plugin.ts';
+import { token, type Logger, type Token } from '../api/plugin.ts';
 import { countData, countText, FailureCount, isReported } from '../util/failure-count.ts';
 import { isPromise } from '../util/is-promise.ts';
 import { inject, injectable } from './injection/di.ts';
 import { LOGGER } from './injection/tokens.ts';
+
+export const EVENT_BUS: Token<EventBus> = token('event-bus');
 
 type Listener = (...args: never[]) => unknown;
 type Wrapped = (...args: unknown[]) => void;

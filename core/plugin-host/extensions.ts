@@ -13,18 +13,18 @@ import {
 } from './loading/load-extensions.ts';
 import { compilePorts } from './compile-ports.ts';
 import { Container } from './injection/container.ts';
-import { EventBus } from './event-bus.ts';
+import { EVENT_BUS, EventBus } from './event-bus.ts';
 import { AT_RUN_TIME } from './loading/extension-options.ts';
-import { type FailureReport, HookRegistry, type Observer } from './hook-table.ts';
-import type { PluginHost } from './loaded-plugin.ts';
+import { type FailureReport, HookRegistry, HOOKS, type Observer } from './hook-table.ts';
+import { HOST, type PluginHost } from './loaded-plugin.ts';
 import { type Blueprint, blueprintOf } from './loading/plugin-blueprint.ts';
-import { PluginLifecycle } from './plugin-lifecycle.ts';
-import { PluginResolver } from './loading/plugin-resolver.ts';
+import { LIFECYCLE, PluginLifecycle } from './plugin-lifecycle.ts';
+import { PluginResolver, RESOLVER } from './loading/plugin-resolver.ts';
 import { loadPolicy } from './loading/policy-loader.ts';
-import { PolicySlotTable } from './policy-slots.ts';
+import { PolicySlotTable, SLOTS } from './policy-slots.ts';
 import { ProblemList } from './loading/problem-list.ts';
 import type { AddPluginOptions, PluginInfo } from './plugin-info.ts';
-import * as tokens from './injection/tokens.ts';
+import { BUILTINS, CLOCK, CONFIG_FOLDER, CONTAINER, LOGGER } from './injection/tokens.ts';
 
 /** What extensions are loaded with. */
 export interface ExtensionsOptions {
@@ -67,22 +67,22 @@ export class Extensions {
     private readonly host: ExtensionsHost,
   ) {
     const { container } = this;
-    container.provide(tokens.CLOCK, options.clock);
-    container.provide(tokens.LOGGER, options.log);
-    container.provide(tokens.BUILTINS, options.builtins);
-    container.provide(tokens.CONFIG_FOLDER, loaded.folder);
-    container.provide(tokens.CONTAINER, container);
-    container.provide(tokens.HOST, host);
-    container.provideClass(tokens.EVENT_BUS, EventBus);
-    container.provideClass(tokens.HOOKS, HookRegistry);
-    container.provideClass(tokens.SLOTS, PolicySlotTable);
-    container.provideClass(tokens.RESOLVER, PluginResolver);
-    container.provideClass(tokens.LIFECYCLE, PluginLifecycle);
-    this.bus = container.get(tokens.EVENT_BUS);
-    this.hooks = container.get(tokens.HOOKS);
-    this.slots = container.get(tokens.SLOTS);
-    this.resolver = container.get(tokens.RESOLVER);
-    this.lifecycle = container.get(tokens.LIFECYCLE);
+    container.provide(CLOCK, options.clock);
+    container.provide(LOGGER, options.log);
+    container.provide(BUILTINS, options.builtins);
+    container.provide(CONFIG_FOLDER, loaded.folder);
+    container.provide(CONTAINER, container);
+    container.provide(HOST, host);
+    container.provideClass(EVENT_BUS, EventBus);
+    container.provideClass(HOOKS, HookRegistry);
+    container.provideClass(SLOTS, PolicySlotTable);
+    container.provideClass(RESOLVER, PluginResolver);
+    container.provideClass(LIFECYCLE, PluginLifecycle);
+    this.bus = container.get(EVENT_BUS);
+    this.hooks = container.get(HOOKS);
+    this.slots = container.get(SLOTS);
+    this.resolver = container.get(RESOLVER);
+    this.lifecycle = container.get(LIFECYCLE);
     this.hooks.onFailure = (observer, failure) => this.hookFailed(observer, failure);
   }
 

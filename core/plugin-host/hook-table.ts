@@ -1,5 +1,6 @@
 import { YardmasterError } from '../api/errors.ts';
 import { HOOK_NAMES, type HookName, type HookTable, type SchedulerHooks } from '../api/hooks.ts';
+import { token, type Token } from '../api/plugin.ts';
 import type { Clock } from '../api/timing/clock.ts';
 import type { OnError } from '../config/types.ts';
 import type { HookCalls } from '../kernel/ports.ts';
@@ -8,6 +9,8 @@ import { isPromise } from '../util/is-promise.ts';
 import { inject, injectable } from './injection/di.ts';
 import { checkHookNames } from './hook-check.ts';
 import { CLOCK } from './injection/tokens.ts';
+
+export const HOOKS: Token<HookRegistry> = token('hook-registry');
 
 type Handler = (...args: unknown[]) => unknown;
 /** Hooks have at most five parameters; naming them saves an array for each call. */

@@ -2,16 +2,17 @@ import { inBackground } from '../api/timing/background.ts';
 import { every, type Timer } from '../api/timing/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { DecisionSink } from '../api/insight.ts';
-import type {
-  Caller,
-  CommandHandler,
-  LoadedExtension,
-  Logger,
-  NewStimulus,
-  PluginContext,
-  PluginInstance,
-  Token,
-  UseEntry,
+import {
+  token,
+  type Caller,
+  type CommandHandler,
+  type LoadedExtension,
+  type Logger,
+  type NewStimulus,
+  type PluginContext,
+  type PluginInstance,
+  type Token,
+  type UseEntry,
 } from '../api/plugin.ts';
 import type { PolicySlots, SlotName } from '../api/policies.ts';
 import type { Connection, ConnectionHandlers } from '../api/transport.ts';
@@ -20,13 +21,18 @@ import type { LanguageOf } from '../state/cluster.ts';
 import type { Insight } from '../kernel/insight/insight.ts';
 import { isPromise } from '../util/is-promise.ts';
 import type { Container } from './injection/container.ts';
-import { Observer, type PluginFailure } from './hook-table.ts';
+import { EVENT_BUS } from './event-bus.ts';
+import { HOOKS, Observer, type PluginFailure } from './hook-table.ts';
 import { loadExtension } from './loading/load-extension.ts';
 import { namedLogger } from '../host/named-logger.ts';
 import { PendingAnswers } from '../host/pending-answers.ts';
 import type { Blueprint } from './loading/plugin-blueprint.ts';
+import { RESOLVER } from './loading/plugin-resolver.ts';
 import { PluginEvents } from './plugin-events.ts';
-import { CLOCK, EVENT_BUS, HOOKS, LOGGER, RESOLVER, SLOTS } from './injection/tokens.ts';
+import { SLOTS } from './policy-slots.ts';
+import { CLOCK, LOGGER } from './injection/tokens.ts';
+
+export const HOST: Token<PluginHost> = token('plugin-host');
 
 /** What a plugin can bring about; the host gives it. */
 export interface PluginHost {

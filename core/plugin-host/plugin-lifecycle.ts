@@ -1,14 +1,16 @@
 import { YardmasterError } from '../api/errors.ts';
-import type { PluginInstance } from '../api/plugin.ts';
+import { token, type PluginInstance, type Token } from '../api/plugin.ts';
 import { inject, injectable } from './injection/di.ts';
 import type { Container } from './injection/container.ts';
-import type { HookRegistry } from './hook-table.ts';
-import { LoadedPlugin, type PluginHost } from './loaded-plugin.ts';
+import { HOOKS, type HookRegistry } from './hook-table.ts';
+import { HOST, LoadedPlugin, type PluginHost } from './loaded-plugin.ts';
 import { type Blueprint, checkRequired } from './loading/plugin-blueprint.ts';
-import type { PolicySlotTable } from './policy-slots.ts';
-import { CLOCK, CONTAINER, HOOKS, HOST, SLOTS } from './injection/tokens.ts';
+import { SLOTS, type PolicySlotTable } from './policy-slots.ts';
+import { CLOCK, CONTAINER } from './injection/tokens.ts';
 import type { Clock } from '../api/timing/clock.ts';
 import { withTimeout } from '../host/with-timeout.ts';
+
+export const LIFECYCLE: Token<PluginLifecycle> = token('plugin-lifecycle');
 
 /** Time that a plugin has for each phase of its life. */
 const PHASE_TIMEOUT_MS = 10_000;

@@ -1,7 +1,10 @@
 import { YardmasterError } from '../api/errors.ts';
+import { token, type Token } from '../api/plugin.ts';
 import { type PolicySlots, SLOT_NAMES, type SlotName } from '../api/policies.ts';
 import type { Named } from '../kernel/ports.ts';
 import { injectable } from './injection/di.ts';
+
+export const SLOTS: Token<PolicySlotTable> = token('policy-slots');
 
 /** The methods without which something cannot fill a slot; one of each inner list is enough. */
 const REQUIRED: Readonly<Record<SlotName, readonly (readonly string[])[]>> = {

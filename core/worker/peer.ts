@@ -1,12 +1,5 @@
 import { IndexedHeap } from '../util/indexed-heap.ts';
-import { byWorkerPriority, type WorkerTask } from './worker-task.ts';
-
-/** A task that could be fetched from one peer; a task has one for each of its holders. */
-export interface FetchEntry {
-  readonly task: WorkerTask;
-  readonly peer: Peer;
-  place: number;
-}
+import { byWorkerPriority, type FetchEntry, type WorkerTask } from './worker-task.ts';
 
 /** What is on its way from a peer. */
 export interface Transfer {

@@ -101,7 +101,7 @@ function linkInvariants(tables: WorkerTables, task: WorkerTask): Invariant[] {
     found.push([tables.peers.get(address)?.holds.has(task) === true, `${address} is not linked`]);
   }
   for (const entry of task.fetchEntries) {
-    found.push([entry.peer.needed.has(entry), `is not offered by ${entry.peer.address}`]);
+    found.push([entry.heap.has(entry), 'has a fetch entry that its peer does not list']);
   }
   return found;
 }

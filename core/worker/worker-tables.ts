@@ -152,7 +152,7 @@ export class WorkerTables {
     if (!task.holders.delete(address)) return;
     const peer = this.ensurePeer(address);
     peer.holds.delete(task);
-    const index = task.fetchEntries.findIndex((entry) => entry.peer === peer);
+    const index = task.fetchEntries.findIndex((entry) => entry.heap === peer.needed);
     if (index >= 0) {
       for (const entry of task.fetchEntries.splice(index, 1)) peer.needed.delete(entry);
     }
@@ -171,7 +171,7 @@ export class WorkerTables {
 
   removeFetchEntries(task: WorkerTask): void {
     this.fetching.delete(task);
-    for (const entry of task.fetchEntries) entry.peer.needed.delete(entry);
+    for (const entry of task.fetchEntries) entry.heap.delete(entry);
     task.fetchEntries = [];
   }
 
@@ -179,7 +179,7 @@ export class WorkerTables {
     task.priority = priority;
     if (task.state === 'ready') this.ready.update(task);
     else if (task.state === 'constrained') this.constrained.update(task);
-    for (const entry of task.fetchEntries) entry.peer.needed.update(entry);
+    for (const entry of task.fetchEntries) entry.heap.update(entry);
   }
 
   private acquireResources(task: WorkerTask): void {
@@ -214,7 +214,7 @@ export class WorkerTables {
   }
 
   private addFetchEntry(task: WorkerTask, peer: Peer): void {
-    const entry = { task, peer, place: -1 };
+    const entry = { task, heap: peer.needed, place: -1 };
     task.fetchEntries.push(entry);
     peer.needed.add(entry);
   }

@@ -1,8 +1,8 @@
+import type { IndexedHeap } from '../util/indexed-heap.ts';
 import { LazySet } from '../util/lazy-set.ts';
 import type { ActionTiming } from '../state/groups.ts';
 import type { TaskFailure } from '../state/task.ts';
 import type { WorkerTaskStateName } from '../state/worker-task-state-name.ts';
-import type { FetchEntry } from './peer.ts';
 
 export type { WorkerTaskStateName } from '../state/worker-task-state-name.ts';
 
@@ -19,6 +19,14 @@ export const REPLICA_PRIORITY: WorkerPriority = [1];
 export const DEFAULT_NBYTES = 1024;
 
 const NO_RUNS: readonly number[] = [];
+
+/** A task that could be fetched from one peer; a task has one for each of its holders. */
+export interface FetchEntry {
+  readonly task: WorkerTask;
+  /** What could be fetched from that peer. */
+  readonly heap: IndexedHeap<FetchEntry>;
+  place: number;
+}
 
 /** A task as a worker sees it. Invariants by state: `validate.ts`. */
 export class WorkerTask {

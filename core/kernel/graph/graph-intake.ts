@@ -2,7 +2,6 @@
  * A large graph is taken in by slices, between which other things happen. The steps are those of
  * `on-graph.ts`, and what comes of them is the same.
  */
-import type { CancelledKeys } from '../../messages/to-client.ts';
 import type { UpdateGraph } from '../../messages/stimulus.ts';
 import { ClientState } from '../../state/client.ts';
 import { addWant, endKeepAlive, keepAlive } from '../../state/relations.ts';
@@ -17,12 +16,9 @@ import { GraphWalk } from './graph-walk.ts';
 import { showGraph } from './prepare.ts';
 import { releaseUnwanted } from '../transitions/task-effects.ts';
 import { ranksInSteps } from './ranks.ts';
-import type { KernelScope } from '../scope.ts';
+import type { CancellationCause, KernelScope, PendingIntake } from '../scope.ts';
 import { PendingStarts } from './pending-starts.ts';
 import { settle } from '../transitions/transition-loop.ts';
-
-/** Why keys were cancelled: shortly for programs, and for people. */
-export type CancellationCause = Pick<CancelledKeys, 'reason' | 'message'>;
 
 /** Work that is done in slices: everything between two `yield`s belongs to one stimulus. */
 type Slices<T = void> = Generator<undefined, T, undefined>;
@@ -33,7 +29,7 @@ type Slices<T = void> = Generator<undefined, T, undefined>;
  * of it is forgotten meanwhile; when that ends nobody but those who need a task hold it. What it holds is
  * not listed once more: a million tasks in a set are 40 MB, and are hashed twice.
  */
-export class GraphIntake {
+export class GraphIntake implements PendingIntake {
   private readonly holder: ClientState;
   private readonly slices: Slices;
   private readonly sliceTasks: number;
@@ -62,12 +58,10 @@ export class GraphIntake {
     return this.stimulus.stimulusId;
   }
 
-  /** One slice more. Returns whether it was the last one. */
   advance(): boolean {
     return this.slices.next().done === true;
   }
 
-  /** Everybody has to give these up, so the client is not going to get them. */
   cancel(tasks: Iterable<TaskState>, cause: CancellationCause): void {
     for (const task of tasks) {
       const isOurs = task.whoWants.has(this.holder) || this.client.wantsWhat.has(task);
@@ -75,7 +69,6 @@ export class GraphIntake {
     }
   }
 
-  /** The client is gone, or everything is: what nobody else needs is forgotten. O(tasks). */
   drop(): void {
     const { scope } = this;
     const begun = this.line?.rest ?? this.taker?.touched ?? [];
@@ -247,7 +240,7 @@ export class GraphIntake {
 export function dropIntakes(scope: KernelScope, client?: ClientState): void {
   const { intakes } = scope;
   for (let index = intakes.length - 1; index >= 0; index--) {
-    const intake = intakes[index] as GraphIntake;
+    const intake = intakes[index] as PendingIntake;
     if (client !== undefined && intake.client !== client) continue;
     intakes.splice(index, 1);
     intake.drop();

@@ -19,7 +19,7 @@ export function showGraph(scope: KernelScope, tasks: readonly TaskState[]): void
   if (tasks.length === 0) return;
   askPolicy(scope, PREPARE_QUEUING, tasks);
   askPolicy(scope, PREPARE_SELECTION, tasks);
-  for (const watcher of scope.watchers) watcher.prepare?.(scope, tasks);
+  for (const watcher of scope.watchers) watcher.prepare?.(tasks);
 }
 
 /** Policies that have just come into place are shown what is there. O(tasks) if they look at graphs. */

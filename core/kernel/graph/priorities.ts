@@ -31,7 +31,7 @@ export function generationOf(scope: KernelScope, submission: Submission): number
   const { isPerTask } = scope.ports.fairness.policy;
   const generation =
     isPerTask === true ? submission.generation : (askGenerations(scope, submission) as number);
-  for (const watcher of scope.watchers) watcher.submitted?.(scope, submission, generation);
+  for (const watcher of scope.watchers) watcher.submitted?.(submission, generation);
   return generation;
 }
 

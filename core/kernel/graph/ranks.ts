@@ -2,6 +2,7 @@
 import type { GraphLinks } from '../../api/policies.ts';
 import type { GraphTask, UpdateGraph } from '../../messages/stimulus.ts';
 import { askPolicy, type Question } from '../placement/ask-policy.ts';
+import type { OrderSubject } from '../ports.ts';
 import type { GraphPlan } from './graph-walk.ts';
 import type { KernelScope } from '../scope.ts';
 
@@ -70,7 +71,7 @@ function told(
   indices: Int32Array | undefined,
   taskCount: number,
 ): ArrayLike<number> {
-  for (const watcher of scope.watchers) watcher.ranked?.(scope, subject, ranks);
+  for (const watcher of scope.watchers) watcher.ranked?.(subject, ranks);
   if (indices === undefined) return ranks;
   const all = new Float64Array(taskCount);
   indices.forEach((index, position) => (all[index] = ranks[position] as number));
@@ -80,14 +81,6 @@ function told(
 /** Asks the ordering policy. */
 export function askOrder(scope: KernelScope, subject: OrderSubject): ArrayLike<number> {
   return askPolicy(scope, ORDER, subject);
-}
-
-/** What an ordering policy is asked about. */
-export interface OrderSubject {
-  readonly tasks: readonly GraphTask[];
-  /** Requested. */
-  readonly keys: readonly string[];
-  readonly links: GraphLinks;
 }
 
 const ORDER: Question<'ordering', OrderSubject, ArrayLike<number>> = {

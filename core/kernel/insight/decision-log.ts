@@ -10,10 +10,13 @@ export class DecisionLog implements Watcher {
   private next = 0;
 
   /** @param lengthMax - decisions kept, at least 1 */
-  constructor(private readonly lengthMax: number) {}
+  constructor(
+    private readonly scope: KernelScope,
+    private readonly lengthMax: number,
+  ) {}
 
-  placed(scope: KernelScope, event: PlacementEvent): void {
-    this.add(explainPlacement(scope, event));
+  placed(event: PlacementEvent): void {
+    this.add(explainPlacement(this.scope, event));
   }
 
   add(decision: Decision): void {

@@ -23,7 +23,7 @@ export class Insight {
 
   /** Records the newest decisions from here on; 0 stops it and forgets them. */
   recordDecisions(lengthMax: number): void {
-    this.log = lengthMax > 0 ? new DecisionLog(lengthMax) : undefined;
+    this.log = lengthMax > 0 ? new DecisionLog(this.scope, lengthMax) : undefined;
     this.refresh();
   }
 
@@ -53,9 +53,9 @@ export class Insight {
 
   /** Asks a policy whatever the one in charge of the slot is asked, from here on. */
   startShadow(slot: SlotName, policy: Named<PolicySlots[SlotName]>): void {
-    const shadow = new Shadow(slot, policy, this.scope.nowMs);
+    const shadow = new Shadow(this.scope, slot, policy);
     this.shadows.set(slot, shadow);
-    shadow.prepare?.(this.scope, knownTasks(this.scope));
+    shadow.prepare?.(knownTasks(this.scope));
     this.refresh();
   }
 
@@ -68,7 +68,7 @@ export class Insight {
   }
 
   shadowReport(slot: SlotName): ShadowReport | undefined {
-    return this.shadows.get(slot)?.report(this.scope.ports);
+    return this.shadows.get(slot)?.report();
   }
 
   private refresh(): void {

@@ -4,15 +4,10 @@ import type { PolicySlots, SlotName, Submission, WorkerSelection } from '../../a
 import type { TaskGroup } from '../../state/groups.ts';
 import type { TaskState } from '../../state/task.ts';
 import type { WorkerState } from '../../state/worker.ts';
-import {
-  choosePlacement,
-  isRootish,
-  selectionPlacesRootish,
-  type Placement,
-} from '../placement/placement.ts';
-import type { KernelPorts, Named } from '../ports.ts';
+import { choosePlacement, isRootish, selectionPlacesRootish } from '../placement/placement.ts';
+import type { KernelPorts, Named, OrderSubject, Placement } from '../ports.ts';
 import { askGenerations } from '../graph/priorities.ts';
-import { askOrder, type OrderSubject } from '../graph/ranks.ts';
+import { askOrder } from '../graph/ranks.ts';
 import type { KernelScope } from '../scope.ts';
 import { comparePeaks } from './compare-orders.ts';
 import { missingBytes, startS } from './missing-bytes.ts';
@@ -50,63 +45,65 @@ export class Shadow implements Watcher {
   private ports: KernelPorts | undefined;
 
   constructor(
+    private readonly scope: KernelScope,
     readonly slot: SlotName,
     private readonly candidate: Named<PolicySlots[SlotName]>,
-    nowMs: number,
   ) {
-    this.sinceMs = nowMs;
+    this.sinceMs = scope.nowMs;
     const { policy } = candidate;
     if (slot !== 'queuing' && slot !== 'workerSelection') return;
     if (!('prepare' in policy)) return;
-    this.prepare = (scope, tasks) => {
+    this.prepare = (tasks) => {
       this.guard(() => policy.prepare?.(tasks, scope.cluster));
     };
   }
 
-  placed(scope: KernelScope, { task, placement, isRootish }: PlacementEvent): void {
+  placed({ task, placement, isRootish }: PlacementEvent): void {
+    const { scope } = this;
     if (this.slot === 'workerSelection') {
-      if (isRootish && !this.placesRootish(scope)) return;
-      this.comparePlacement(scope, task, placement, () => choosePlacement(scope, task, isRootish));
+      if (isRootish && !this.placesRootish()) return;
+      this.comparePlacement(task, placement, () => choosePlacement(scope, task, isRootish));
     } else if (this.slot === 'queuing') {
-      this.comparePlacement(scope, task, placement, () => this.takingItsTurn(scope, task));
+      this.comparePlacement(task, placement, () => this.takingItsTurn(task));
     }
   }
 
-  ranked(scope: KernelScope, subject: OrderSubject, ranks: ArrayLike<number>): void {
+  ranked(subject: OrderSubject, ranks: ArrayLike<number>): void {
     if (this.slot !== 'ordering') return;
-    const answer = this.ask(scope, () => askOrder(scope, subject));
+    const answer = this.ask(() => askOrder(this.scope, subject));
     if (answer === undefined) return;
     this.decisions++;
     const { isSame, active, shadow } = comparePeaks(subject.tasks, ranks, answer);
     if (isSame) return;
-    this.disagree(scope, {
-      subject: scope.stimulusId,
+    this.disagree({
+      subject: this.scope.stimulusId,
       active: `at most ${active} live results`,
       shadow: `at most ${shadow} live results`,
     });
   }
 
-  submitted(scope: KernelScope, submission: Submission, generation: number): void {
+  submitted(submission: Submission, generation: number): void {
+    const { scope } = this;
     if (this.slot !== 'fairness') return;
-    const answer = this.ask(scope, () => askGenerations(scope, submission));
+    const answer = this.ask(() => askGenerations(scope, submission));
     if (answer === undefined) return;
     this.decisions++;
     const own = typeof answer === 'number' ? answer : lowest(answer);
     const [active, shadow] = this.precedence.places(generation, own);
     if (active === shadow) return;
-    this.disagree(scope, {
+    this.disagree({
       subject: `${scope.stimulusId} of ${submission.client}`,
       active: `behind ${active} of the latest submissions`,
       shadow: `behind ${shadow} of them`,
     });
   }
 
-  report(ports: KernelPorts): ShadowReport {
+  report(): ShadowReport {
     const { slot, sinceMs, decisions, differing, gainS, savedBytes, failures, lastFailure } = this;
     return {
       slot,
       shadow: this.candidate.name,
-      active: ports[slot].name,
+      active: this.scope.ports[slot].name,
       sinceMs,
       decisions,
       differing,
@@ -119,25 +116,21 @@ export class Shadow implements Watcher {
   }
 
   /** Whether the policy in charge or this one places root-ish tasks. */
-  private placesRootish({ ports }: KernelScope): boolean {
+  private placesRootish(): boolean {
+    const { ports } = this.scope;
     if (selectionPlacesRootish(ports)) return true;
     const candidate = this.candidate as Named<WorkerSelection>;
     return selectionPlacesRootish({ ...ports, workerSelection: candidate });
   }
 
-  private comparePlacement(
-    scope: KernelScope,
-    task: TaskState,
-    active: Placement,
-    choose: () => Placement,
-  ): void {
-    const shadow = this.ask(scope, choose);
+  private comparePlacement(task: TaskState, active: Placement, choose: () => Placement): void {
+    const shadow = this.ask(choose);
     if (shadow === undefined) return;
     this.decisions++;
     if (shadow === active) return;
-    const { cluster } = scope;
+    const { cluster } = this.scope;
     const isComparable = typeof active !== 'string' && typeof shadow !== 'string';
-    this.disagree(scope, {
+    this.disagree({
       subject: task.key,
       active: nameOf(active),
       shadow: nameOf(shadow),
@@ -150,16 +143,18 @@ export class Shadow implements Watcher {
     });
   }
 
-  private disagree(scope: KernelScope, what: Omit<Disagreement, 'stimulusId' | 'atMs'>): void {
+  private disagree(what: Omit<Disagreement, 'stimulusId' | 'atMs'>): void {
+    const { stimulusId, nowMs } = this.scope;
     this.differing++;
     this.gainS += what.gainS ?? 0;
     this.savedBytes += what.savedBytes ?? 0;
-    this.examples.push({ ...what, stimulusId: scope.stimulusId, atMs: scope.nowMs });
+    this.examples.push({ ...what, stimulusId, atMs: nowMs });
     if (this.examples.length > EXAMPLES_MAX) this.examples.shift();
   }
 
   /** The notes that co-assignment keeps in the group are the active policy's; the shadow has its own. */
-  private takingItsTurn(scope: KernelScope, task: TaskState): Placement {
+  private takingItsTurn(task: TaskState): Placement {
+    const { scope } = this;
     const { group } = task;
     const { lastWorker, lastWorkerTasksLeft } = group;
     const turn = this.turns.get(group) ?? { lastWorker: undefined, lastWorkerTasksLeft: 0 };
@@ -177,7 +172,8 @@ export class Shadow implements Watcher {
   }
 
   /** Asks in the shadow's name: the ports of the kernel have it in the slot for this one question. */
-  private ask<T>(scope: KernelScope, question: () => T): T | undefined {
+  private ask<T>(question: () => T): T | undefined {
+    const { scope } = this;
     const saved = scope.ports;
     const { candidates } = scope;
     scope.ports = this.portsFor(saved);

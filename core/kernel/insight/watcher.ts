@@ -1,8 +1,6 @@
 import type { Submission } from '../../api/policies.ts';
 import type { TaskState } from '../../state/task.ts';
-import type { Placement } from '../placement/placement.ts';
-import type { OrderSubject } from '../graph/ranks.ts';
-import type { KernelScope } from '../scope.ts';
+import type { OrderSubject, Placement } from '../ports.ts';
 
 /** How a task was placed. */
 export interface PlacementEvent {
@@ -13,15 +11,15 @@ export interface PlacementEvent {
 }
 
 /**
- * Looks on while policies decide: called after each decision and before anything follows from it. It
- * changes nothing. Without watchers a decision costs one comparison more.
+ * Observes the decisions of policies: called after each decision and before its effects. It changes
+ * nothing. Without watchers a decision costs one more comparison.
  */
 export interface Watcher {
-  placed?(scope: KernelScope, event: PlacementEvent): void;
-  /** The tasks of a graph have got their ranks. Not called when the client gave them. */
-  ranked?(scope: KernelScope, subject: OrderSubject, ranks: ArrayLike<number>): void;
-  /** A submission has got its generation; the lowest when each task has its own. */
-  submitted?(scope: KernelScope, submission: Submission, generation: number): void;
+  placed?(event: PlacementEvent): void;
+  /** The tasks of a graph have their ranks. Not called when the client gave them. */
+  ranked?(subject: OrderSubject, ranks: ArrayLike<number>): void;
+  /** A submission has its generation; the lowest when each task has its own. */
+  submitted?(submission: Submission, generation: number): void;
   /** Tasks were linked, dependencies first. */
-  readonly prepare?: ((scope: KernelScope, tasks: readonly TaskState[]) => void) | undefined;
+  readonly prepare?: ((tasks: readonly TaskState[]) => void) | undefined;
 }

@@ -12,13 +12,10 @@ import {
   chooseUnconstrained,
   refuseWorker,
 } from './choose-candidate.ts';
-import type { KernelPorts } from '../ports.ts';
+import type { KernelPorts, Placement } from '../ports.ts';
 import { COMMON_COPIES, reachedWorkers } from './reach.ts';
 import { isLoose, validWorkers } from './restrictions.ts';
 import type { KernelScope } from '../scope.ts';
-
-/** A worker, or the state in which the task waits for one. */
-export type Placement = WorkerState | 'queued' | 'no-worker';
 
 /** Chooses a worker for a task whose inputs are all there. O(dependencies + their replicas). */
 export function placeTask(scope: KernelScope, task: TaskState): Placement {
@@ -63,7 +60,7 @@ function tellPlaced(
   asRootish: boolean,
 ): void {
   for (const watcher of scope.watchers) {
-    watcher.placed?.(scope, { task, placement, isRootish: asRootish });
+    watcher.placed?.({ task, placement, isRootish: asRootish });
   }
 }
 

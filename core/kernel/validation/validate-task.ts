@@ -5,7 +5,9 @@ import type { TaskState } from '../../state/task.ts';
 import { unreachable } from '../../util/assert.ts';
 import { isDeferred } from '../transitions/deferred-releases.ts';
 import { isInLine } from '../graph/pending-starts.ts';
-import type { Check } from './validate.ts';
+
+/** Throws when the condition does not hold. */
+export type Check = (condition: boolean, complaint: string) => void;
 
 export function validateTask(cluster: ClusterState, task: TaskState, check: Check): void {
   validateLinks(cluster, task, check);

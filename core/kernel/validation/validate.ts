@@ -9,7 +9,7 @@ import { NO_TASKS, byPriority, type TaskState } from '../../state/task.ts';
 import type { WorkerState } from '../../state/worker.ts';
 import { invariantError } from '../errors.ts';
 import type { KernelScope } from '../scope.ts';
-import { validateTask } from './validate-task.ts';
+import { type Check, validateTask } from './validate-task.ts';
 
 /** A task may be placed, queued or parked: its inputs are there and nothing speaks against it. */
 export function checkReady(scope: KernelScope, task: TaskState): void {
@@ -44,9 +44,6 @@ export function validateCluster(scope: KernelScope): void {
   validateSteals(scope);
   validateQueue(scope);
 }
-
-/** Throws when the condition does not hold. */
-export type Check = (condition: boolean, complaint: string) => void;
 
 function checker(scope: KernelScope, task: TaskState): Check {
   return (condition, complaint) => {

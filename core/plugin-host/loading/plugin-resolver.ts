@@ -2,11 +2,13 @@ import { existsSync, statSync } from 'node:fs';
 import { isAbsolute, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { YardmasterError } from '../../api/errors.ts';
-import type { Builtins } from '../../api/plugin.ts';
+import { token, type Builtins, type Token } from '../../api/plugin.ts';
 import { hint, show } from '../../config/errors.ts';
 import { inject, injectable } from '../injection/di.ts';
 import { resolvePackage } from './package-resolution.ts';
 import { BUILTINS, CONFIG_FOLDER } from '../injection/tokens.ts';
+
+export const RESOLVER: Token<PluginResolver> = token('plugin-resolver');
 
 /** Of files with modules. */
 const ENDINGS = ['.js', '.mjs', '.cjs', '.ts'];

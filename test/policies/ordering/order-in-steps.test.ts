@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { chains, overlap, tree, type Workload } from '../../adapters/workloads/index.ts';
-import { daskOrder } from '../../policies/ordering/critical-path/dask.ts';
-import { depthFirst } from '../../policies/ordering/baselines/depth-first.ts';
+import { chains, overlap, tree, type Workload } from '../../../adapters/workloads/index.ts';
+import { daskOrder } from '../../../policies/ordering/critical-path/dask.ts';
+import { depthFirst } from '../../../policies/ordering/baselines/depth-first.ts';
 
 const GRAPHS: readonly (readonly [string, Workload])[] = [
   ['a tree', tree(13)],

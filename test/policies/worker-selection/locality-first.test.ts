@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { direct } from '../../policies/queuing/direct.ts';
+import { direct } from '../../../policies/queuing/direct.ts';
 import {
   localityFirst,
   type LocalityFirstOptions,
-} from '../../policies/worker-selection/locality-first.ts';
-import { SchedulerEnv } from '../kit/env.ts';
-import { numbered, type TerseGraph } from '../kit/graph.ts';
+} from '../../../policies/worker-selection/locality-first.ts';
+import { SchedulerEnv } from '../../kit/env.ts';
+import { numbered, type TerseGraph } from '../../kit/graph.ts';
 
 function cluster(workers: number, options: Partial<LocalityFirstOptions> = {}): SchedulerEnv {
   const workerSelection = localityFirst.create(options);

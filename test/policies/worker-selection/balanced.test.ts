@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import type { WorkerSelection } from '../../core/api/policies.ts';
-import { direct } from '../../policies/queuing/direct.ts';
-import { balanced, type BalancedOptions } from '../../policies/worker-selection/balanced.ts';
-import { SchedulerEnv } from '../kit/env.ts';
-import { numbered } from '../kit/graph.ts';
+import type { WorkerSelection } from '../../../core/api/policies.ts';
+import { direct } from '../../../policies/queuing/direct.ts';
+import { balanced, type BalancedOptions } from '../../../policies/worker-selection/balanced.ts';
+import { SchedulerEnv } from '../../kit/env.ts';
+import { numbered } from '../../kit/graph.ts';
 
 /** One worker thread each, 100 bytes per second, and a task is expected to take 0.5 s. */
 function cluster(workers: number, options: Partial<BalancedOptions> = {}): SchedulerEnv {

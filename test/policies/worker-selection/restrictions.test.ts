@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import type { WorkerSelection } from '../../core/api/policies.ts';
-import { balanced } from '../../policies/worker-selection/balanced.ts';
-import { earliestStart } from '../../policies/worker-selection/earliest-start.ts';
-import { localityFirst } from '../../policies/worker-selection/locality-first.ts';
-import { SchedulerEnv } from '../kit/env.ts';
-import type { GraphTask } from '../../core/messages/stimulus.ts';
+import type { WorkerSelection } from '../../../core/api/policies.ts';
+import { balanced } from '../../../policies/worker-selection/balanced.ts';
+import { earliestStart } from '../../../policies/worker-selection/earliest-start.ts';
+import { localityFirst } from '../../../policies/worker-selection/locality-first.ts';
+import { SchedulerEnv } from '../../kit/env.ts';
+import type { GraphTask } from '../../../core/messages/stimulus.ts';
 
 const POLICIES: readonly (readonly [string, () => WorkerSelection])[] = [
   ['earliest-start', () => earliestStart.create({})],

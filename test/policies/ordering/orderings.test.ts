@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Ordering } from '../../core/api/index.ts';
-import { fifo } from '../../policies/ordering/baselines/fifo.ts';
-import { best } from '../../policies/ordering/best.ts';
-import { daskOrder } from '../../policies/ordering/critical-path/dask.ts';
-import { depthFirst } from '../../policies/ordering/baselines/depth-first.ts';
-import { mars } from '../../policies/ordering/mars.ts';
-import { sinks } from '../kit/graph.ts';
-import { randomGraphs, whyInvalid } from '../kit/orders.ts';
+import type { Ordering } from '../../../core/api/index.ts';
+import { fifo } from '../../../policies/ordering/baselines/fifo.ts';
+import { best } from '../../../policies/ordering/best.ts';
+import { daskOrder } from '../../../policies/ordering/critical-path/dask.ts';
+import { depthFirst } from '../../../policies/ordering/baselines/depth-first.ts';
+import { mars } from '../../../policies/ordering/mars.ts';
+import { sinks } from '../../kit/graph.ts';
+import { randomGraphs, whyInvalid } from '../../kit/orders.ts';
 
 const ORDERINGS: Readonly<Record<string, Ordering>> = {
   dask: daskOrder.create({}),

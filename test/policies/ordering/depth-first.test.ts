@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { depthFirst } from '../../policies/ordering/baselines/depth-first.ts';
-import { graphTasks, sinks, type TerseGraph } from '../kit/graph.ts';
-import { sequenceOf } from '../kit/orders.ts';
+import { depthFirst } from '../../../policies/ordering/baselines/depth-first.ts';
+import { graphTasks, sinks, type TerseGraph } from '../../kit/graph.ts';
+import { sequenceOf } from '../../kit/orders.ts';
 
 const { order } = depthFirst.create({});
 

@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { setTaskState } from '../../core/state/relations.ts';
-import type { WorkerState } from '../../core/state/worker.ts';
-import { adaptiveTarget } from '../../policies/scaling/adaptive-target.ts';
+import { setTaskState } from '../../../core/state/relations.ts';
+import type { WorkerState } from '../../../core/state/worker.ts';
+import { adaptiveTarget } from '../../../policies/scaling/adaptive-target.ts';
 import {
   workersToClose,
   type WorkersToCloseOptions,
-} from '../../policies/scaling/workers-to-close.ts';
-import { AmmBench } from '../plugins/amm/amm-kit.ts';
+} from '../../../policies/scaling/workers-to-close.ts';
+import { AmmBench } from '../../plugins/amm/amm-kit.ts';
 
 let bench: AmmBench;
 beforeEach(() => {

@@ -1,4 +1,4 @@
-import { definePolicy, type GraphTask } from '../../core/api/index.ts';
+import { definePolicy, type GraphTask } from '../../../core/api/index.ts';
 
 /** Of the tasks that are ready, the one with the smallest annotation `cost` first. */
 export const cheapestFirst = definePolicy('ordering', {

@@ -1,16 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Queuing } from '../../core/api/policies.ts';
+import type { Queuing } from '../../../core/api/policies.ts';
 import {
   type FairShareOptions,
   weightedFairShare,
-} from '../../policies/fairness/weighted-fair-share.ts';
-import { direct } from '../../policies/queuing/direct.ts';
-import { family } from '../../policies/queuing/family.ts';
-import { rootish } from '../../policies/queuing/root-ish.ts';
-import { SchedulerEnv } from '../kit/env.ts';
-import { graphTasks, numbered } from '../kit/graph.ts';
-import { SimulatedCluster } from '../kit/simulated-cluster.ts';
+} from '../../../policies/fairness/weighted-fair-share.ts';
+import { direct } from '../../../policies/queuing/direct.ts';
+import { family } from '../../../policies/queuing/family.ts';
+import { rootish } from '../../../policies/queuing/root-ish.ts';
+import { SchedulerEnv } from '../../kit/env.ts';
+import { graphTasks, numbered } from '../../kit/graph.ts';
+import { SimulatedCluster } from '../../kit/simulated-cluster.ts';
 
 const PER_TASK = { cost: 'tasks', ageing: 0 } as const;
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { PolicySlots } from '../../core/api/policies.ts';
-import { family } from '../../policies/queuing/family.ts';
-import { rootish } from '../../policies/queuing/root-ish.ts';
-import { mapReduce, unevenMs } from '../kit/map-reduce.ts';
-import { SimulatedCluster } from '../kit/simulated-cluster.ts';
+import type { PolicySlots } from '../../../core/api/policies.ts';
+import { family } from '../../../policies/queuing/family.ts';
+import { rootish } from '../../../policies/queuing/root-ish.ts';
+import { mapReduce, unevenMs } from '../../kit/map-reduce.ts';
+import { SimulatedCluster } from '../../kit/simulated-cluster.ts';
 
 interface Figures {
   readonly movedMb: number;

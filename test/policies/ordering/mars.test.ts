@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { mars } from '../../policies/ordering/mars.ts';
-import { sequenceOf } from '../kit/orders.ts';
+import { mars } from '../../../policies/ordering/mars.ts';
+import { sequenceOf } from '../../kit/orders.ts';
 
 const ordering = mars.create({});
 

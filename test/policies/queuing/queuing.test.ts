@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { coAssign } from '../../policies/queuing/co-assign.ts';
-import { rootish, slotLimit } from '../../policies/queuing/root-ish.ts';
-import { SchedulerEnv } from '../kit/env.ts';
-import { numbered, type TerseGraph } from '../kit/graph.ts';
+import { coAssign } from '../../../policies/queuing/co-assign.ts';
+import { rootish, slotLimit } from '../../../policies/queuing/root-ish.ts';
+import { SchedulerEnv } from '../../kit/env.ts';
+import { numbered, type TerseGraph } from '../../kit/graph.ts';
 
 /** Slots of a worker by threads (rows) and saturation 0.01, 0.5, 1.0, 1.1, 1.5, 2.0. */
 const SLOTS: readonly (readonly [threads: number, ...slots: number[]])[] = [

@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { SchedulerEnv } from '../kit/env.ts';
-import { sinks } from '../kit/graph.ts';
-import { randomGraphs, sequenceOf, whyInvalid } from '../kit/orders.ts';
+import { SchedulerEnv } from '../../kit/env.ts';
+import { sinks } from '../../kit/graph.ts';
+import { randomGraphs, sequenceOf, whyInvalid } from '../../kit/orders.ts';
 import { cheapestFirst } from './cheapest-first.ts';
 
 const ordering = cheapestFirst.create({});
 
 it('the example of the guide is this one', () => {
   const example = readFileSync(new URL('cheapest-first.ts', import.meta.url), 'utf8');
-  const guide = readFileSync(new URL('../../docs/policies.md', import.meta.url), 'utf8');
-  expect(guide).toContain(example.replace('../../core/api/index.ts', 'yardmaster'));
+  const guide = readFileSync(new URL('../../../docs/policies.md', import.meta.url), 'utf8');
+  expect(guide).toContain(example.replace('../../../core/api/index.ts', 'yardmaster'));
 });
 
 it('the example ranks the cheapest of the ready tasks first', () => {

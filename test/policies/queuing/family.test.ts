@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { family, type FamilyOptions } from '../../policies/queuing/family.ts';
-import { findFamilies } from '../../policies/queuing/families.ts';
-import { SchedulerEnv } from '../kit/env.ts';
-import { graphTasks, numbered, sinks, type TerseGraph } from '../kit/graph.ts';
+import { family, type FamilyOptions } from '../../../policies/queuing/family.ts';
+import { findFamilies } from '../../../policies/queuing/families.ts';
+import { SchedulerEnv } from '../../kit/env.ts';
+import { graphTasks, numbered, sinks, type TerseGraph } from '../../kit/graph.ts';
 
 /** `reduces('x', 2, 3)`: x-0 x-1 x-2 meet in sum-0, x-3 x-4 x-5 in sum-1. */
 function reduces(prefix: string, count: number, fanIn: number): TerseGraph {

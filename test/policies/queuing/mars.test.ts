@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import type { GraphTask } from '../../core/messages/stimulus.ts';
-import { mars as marsOrdering } from '../../policies/ordering/mars.ts';
-import { mars } from '../../policies/queuing/mars.ts';
-import { makePorts } from '../kit/ports.ts';
-import { SimulatedCluster } from '../kit/simulated-cluster.ts';
+import type { GraphTask } from '../../../core/messages/stimulus.ts';
+import { mars as marsOrdering } from '../../../policies/ordering/mars.ts';
+import { mars } from '../../../policies/queuing/mars.ts';
+import { makePorts } from '../../kit/ports.ts';
+import { SimulatedCluster } from '../../kit/simulated-cluster.ts';
 
 const UNIT_MS = 100;
 

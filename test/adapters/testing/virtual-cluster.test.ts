@@ -7,9 +7,9 @@ import {
   VirtualClock,
   VirtualCluster,
   type VirtualClusterOptions,
-} from '../../adapters/testing/index.ts';
-import { definePlugin } from '../../core/api/index.ts';
-import { bad } from '../bad-input/fixtures/bad-tasks.js';
+} from '../../../adapters/testing/index.ts';
+import { definePlugin } from '../../../core/api/index.ts';
+import { bad } from '../../bad-input/fixtures/bad-tasks.js';
 
 const clusters: VirtualCluster[] = [];
 afterEach(async () => {

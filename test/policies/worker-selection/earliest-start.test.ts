@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { startS, transferS } from '../../policies/worker-selection/transfer-cost.ts';
-import { SchedulerEnv } from '../kit/env.ts';
-import { builtinPolicies } from '../kit/ports.ts';
+import { startS, transferS } from '../../../policies/worker-selection/transfer-cost.ts';
+import { SchedulerEnv } from '../../kit/env.ts';
+import { builtinPolicies } from '../../kit/ports.ts';
 
 const { workerSelection } = builtinPolicies();
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { daskOrder } from '../../policies/ordering/critical-path/dask.ts';
-import { graphTasks, numbered, type TerseGraph } from '../kit/graph.ts';
-import { randomGraphs, sequenceOf, whyInvalid } from '../kit/orders.ts';
+import { daskOrder } from '../../../policies/ordering/critical-path/dask.ts';
+import { graphTasks, numbered, type TerseGraph } from '../../kit/graph.ts';
+import { randomGraphs, sequenceOf, whyInvalid } from '../../kit/orders.ts';
 
 const dask = daskOrder.create({});
 

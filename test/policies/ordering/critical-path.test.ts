@@ -1,13 +1,16 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { GraphTask } from '../../core/api/index.ts';
-import { connectedEnds } from '../../policies/ordering/critical-path/connected-ends.ts';
-import { GroupHeap } from '../../policies/ordering/critical-path/group-heap.ts';
-import { indexGraph, topologicalOrder } from '../../policies/ordering/critical-path/graph-index.ts';
-import { NumberHeap } from '../../policies/ordering/critical-path/number-heap.ts';
-import { sortByName } from '../../policies/ordering/critical-path/sort-names.ts';
-import { totalDependencies } from '../../policies/ordering/critical-path/total-dependencies.ts';
-import { randomGraphs } from '../kit/orders.ts';
+import type { GraphTask } from '../../../core/api/index.ts';
+import { connectedEnds } from '../../../policies/ordering/critical-path/connected-ends.ts';
+import { GroupHeap } from '../../../policies/ordering/critical-path/group-heap.ts';
+import {
+  indexGraph,
+  topologicalOrder,
+} from '../../../policies/ordering/critical-path/graph-index.ts';
+import { NumberHeap } from '../../../policies/ordering/critical-path/number-heap.ts';
+import { sortByName } from '../../../policies/ordering/critical-path/sort-names.ts';
+import { totalDependencies } from '../../../policies/ordering/critical-path/total-dependencies.ts';
+import { randomGraphs } from '../../kit/orders.ts';
 
 const names = fc.oneof(
   fc.string({ maxLength: 4 }),

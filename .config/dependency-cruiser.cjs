@@ -85,8 +85,16 @@ module.exports = {
     ),
     {
       name: 'no-circular',
+      comment: 'No circle of files, imports of types included.',
       severity: 'error',
-      from: {},
+      from: { pathNot: '^core/' },
+      to: { circular: true },
+    },
+    {
+      name: 'no-circular-values',
+      comment: 'In the core, circles of types alone are still allowed.',
+      severity: 'error',
+      from: { path: '^core/' },
       to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
     },
   ],

@@ -1,59 +1,16 @@
 import { isMainThread } from 'node:worker_threads';
-import {
-  inBackground,
-  type Clock,
-  type Logger,
-  type Transport,
-  YardmasterError,
-} from '../../core/api/index.ts';
-import type { ConfigInput } from '../../core/config/types.ts';
+import { inBackground, type Clock, type Logger, YardmasterError } from '../../core/api/index.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { Client, type ConnectOptions } from '../client/index.ts';
 import { SystemClock } from '../clocks/index.ts';
 import type { Adaptive, AdaptiveCluster, AdaptOptions } from './adaptive.ts';
 import { importingTaskModule } from '../tasks/index.ts';
+import type { LocalClusterOptions } from './local-cluster-options.ts';
 import type { LocalParts } from './start-local.ts';
 import type { RunningScheduler } from './start-scheduler.ts';
 import type { ClusterWorker, WorkerStarter } from './cluster-workers.ts';
 
-/** Where the workers of a local cluster live. */
-export type ClusterMode =
-  /** Tasks run in this very thread. For tests: nothing starts, nothing is parallel. */
-  | 'inline'
-  /** Tasks run in threads of this process. */
-  | 'threads'
-  /** Each worker is a process of its own, reached over TCP. */
-  | 'processes';
-
-/** What to start. Everything has a default. */
-export interface LocalClusterOptions {
-  /** Default 2; with `adapt` its minimum. */
-  readonly workers?: number;
-  /** Start and retire workers as the work demands: see {@link LocalCluster.adapt}. */
-  readonly adapt?: AdaptOptions;
-  /** Tasks that each worker runs at once. Default: of the configuration, else 1. */
-  readonly threads?: number;
-  /** Default `threads`. */
-  readonly mode?: ClusterMode;
-  /** Of scheduler and workers: an object, or the path of a file. */
-  readonly config?: ConfigInput | string;
-  /** What each worker offers to tasks that ask for it. Default: of the configuration. */
-  readonly resources?: Readonly<Record<string, number>>;
-  /** Bytes for each worker; 0: unlimited. Default: of the configuration. */
-  readonly memoryLimitBytes?: number;
-  /**
-   * For `processes`: another process takes the place of a worker that dies or is stuck, under the
-   * same name. Default: of the configuration, which is true.
-   */
-  readonly nanny?: boolean;
-  /** Connects scheduler, workers and clients. Default: in memory, and TCP for `processes`. */
-  readonly transport?: Transport;
-  readonly clock?: Clock;
-  /** Default: warnings and errors on the error stream. */
-  readonly log?: Logger;
-  /** Milliseconds for all workers to be there. Default 30 000. */
-  readonly timeoutMs?: number;
-}
+export type { ClusterMode, LocalClusterOptions } from './local-cluster-options.ts';
 
 const DEFAULT_WORKERS = 2;
 const START_TIMEOUT_MS = 30_000;

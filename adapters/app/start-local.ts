@@ -5,7 +5,7 @@ import { SystemClock } from '../clocks/index.ts';
 import { Nanny } from '../nanny/index.ts';
 import { InMemoryTransport } from '../transports/memory/index.ts';
 import type { ClusterWorker, WorkerStarter } from './cluster-workers.ts';
-import type { LocalClusterOptions } from './local-cluster.ts';
+import type { LocalClusterOptions } from './local-cluster-options.ts';
 import { NannyPlugins } from './nanny-plugins.ts';
 import { openScheduler, type RunningScheduler } from './start-scheduler.ts';
 import { startWorker } from './start-worker.ts';

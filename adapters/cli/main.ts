@@ -13,9 +13,12 @@ import {
   time,
 } from './command-line.ts';
 import type { CheckConfigFlags } from './commands/check-config.ts';
+import type { DemoFlags } from './commands/demo.ts';
+import type { WhyFlags } from './commands/why.ts';
 import { defineOperations } from './define-operations.ts';
 import { defineScheduler } from './define-scheduler.ts';
 import type { ZeroWorkersFlags } from './commands/zero-workers.ts';
+import type { WorkerFlags } from './worker-flags.ts';
 
 const program = new Command('yardmaster')
   .description('A scheduler for graphs of tasks, and the workers that compute them.')
@@ -183,45 +186,5 @@ Exit code 1, with one line for each problem, when it is not usable.`,
     const { checkConfigCommand } = await import('./commands/check-config.ts');
     await run(options, () => checkConfigCommand(file, options));
   });
-
-/** Flags of `worker`. */
-export interface WorkerFlags {
-  readonly config?: string;
-  readonly threads?: number;
-  readonly name?: string;
-  readonly resources?: Readonly<Record<string, number>>;
-  readonly memoryLimit?: number;
-  readonly memory?: Readonly<Record<string, number | string | boolean>>;
-  readonly spillFolder?: string;
-  readonly ready?: 'priority' | 'lifo';
-  readonly host?: string;
-  readonly killGrace?: number;
-  readonly nanny?: boolean;
-  /** Set by a nanny for the process that it looks after. */
-  readonly supervised?: boolean;
-  /** Set by a local cluster: the rest of the configuration. */
-  readonly settings?: string;
-}
-
-/** Flags of `why`. */
-export interface WhyFlags {
-  readonly scheduler: string;
-  readonly config?: string;
-  readonly record?: number;
-  readonly json?: boolean;
-}
-
-/** Flags of `demo`. */
-export interface DemoFlags {
-  readonly config?: string;
-  readonly path?: string;
-  readonly workers: number;
-  readonly threads: number;
-  readonly query: string;
-  readonly limitFiles: number;
-  /** Kills; true: a few. */
-  readonly chaos?: number | true;
-  readonly seed?: number;
-}
 
 await program.parseAsync();

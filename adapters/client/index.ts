@@ -44,7 +44,8 @@ export {
 export type { FutureStatus } from './session/entry.ts';
 export type { FetchOptions } from './session/fetcher.ts';
 export { type CancelOptions, Future } from './future.ts';
-export { type Graph, Ref, ref, type ResultIn, task, TaskNode } from './submission/graph.ts';
+export { type Graph, type ResultIn, task, TaskNode } from './submission/graph.ts';
+export { Ref, ref } from './submission/ref.ts';
 export type { PolicyControl } from './access/policy-control.ts';
 export type { SubmitOptions, TaskOptions } from './submission/options.ts';
 export type { ScatterOptions } from './submission/scatter.ts';

@@ -42,6 +42,9 @@ export interface DaskWorker extends WaitingWorker {
   send(...messages: readonly Fields[]): void;
 }
 
+export type TaskObserver = (message: Fields, key: string, worker: DaskWorker) => void;
+export type GraphObserver = (client: DaskClient, keys: readonly string[], message: Fields) => void;
+
 /** What handlers of requests and of stream messages work with. */
 export interface DaskContext {
   readonly plugin: PluginContext;
@@ -77,6 +80,10 @@ export interface DaskContext {
   /** Plugins of Dask, as pickles by name. */
   readonly workerPlugins: Map<string, unknown>;
   readonly nannyPlugins: Map<string, unknown>;
+  /** Called with the report of every task that ended on a worker of Dask. */
+  readonly taskObservers: Set<TaskObserver>;
+  /** Called with every graph that a client of Dask has submitted. */
+  readonly graphObservers: Set<GraphObserver>;
   /** Wishes under the name of any client, Dask's pseudo-clients (`queue-x`) included. */
   desireKeys(client: string, keys: readonly string[]): void;
   releaseKeys(client: string, keys: readonly string[]): void;

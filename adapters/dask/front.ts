@@ -11,17 +11,18 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { Relay } from './interop/relay.ts';
-import type { ClientBridge } from './bridge/client-bridge.ts';
+import type { BridgedClient, BridgedWorker, BridgeHost } from './bridge/bridge-host.ts';
 import type { Comm } from './connection/comm.ts';
 import { CommPool } from './connection/comm-pool.ts';
-import { Companion, makeCompanion } from './companion/index.ts';
+import { Companion, type CompanionHost, makeCompanion } from './companion/index.ts';
 import type {
   DaskClient,
-  DaskContext,
   DaskWorker,
   Fields,
+  GraphObserver,
   MakeExtension,
   RpcTable,
+  TaskObserver,
 } from './context.ts';
 import { defaultMemoryBytes, GraphUnpacker, type PythonCommand } from './graph/index.ts';
 import { KeyTable } from './bridge/key-table.ts';
@@ -44,7 +45,6 @@ import { SchedulerFile } from './connection/scheduler-file.ts';
 import { StatusPage } from './rpc/status/status-page.ts';
 import { hostOf } from './bridge/translate-from-worker.ts';
 import { TypeTable } from './codec/type-table.ts';
-import type { WorkerBridge } from './bridge/worker-bridge.ts';
 
 /** What the front is made of; the rest of the options of the plugin, as they are. */
 export interface FrontOptions extends Omit<
@@ -66,9 +66,6 @@ export interface FrontOptions extends Omit<
   readonly tls: TlsCredentials | undefined;
 }
 
-/** What bridges ask of the front. */
-export type BridgeHost = Front;
-
 /** How often keys without tasks are looked for. */
 const SWEEP_INTERVAL_MS = 30_000;
 
@@ -76,7 +73,7 @@ const SWEEP_INTERVAL_MS = 30_000;
 const KILL_TIMEOUT_MS = 10_000;
 
 /** The scheduler as Dask's processes find it: what bridges, requests and extensions work with. */
-export class Front implements DaskContext {
+export class Front implements BridgeHost, CompanionHost {
   readonly plugin: PluginContext;
   readonly keys: KeyTable;
   readonly types = new TypeTable();
@@ -85,16 +82,14 @@ export class Front implements DaskContext {
   startedS = 0;
   readonly pool: CommPool;
   readonly relay: Relay;
-  readonly workers = new Map<string, WorkerBridge>();
-  readonly clients = new Map<string, ClientBridge>();
+  readonly workers = new Map<string, BridgedWorker>();
+  readonly clients = new Map<string, BridgedClient>();
   readonly workerPlugins = new Map<string, unknown>();
   readonly nannyPlugins = new Map<string, unknown>();
   /** Told of every task that ended on a worker. */
-  readonly taskObservers = new Set<(message: Fields, key: string, worker: DaskWorker) => void>();
+  readonly taskObservers = new Set<TaskObserver>();
   /** Told of every graph that was submitted. */
-  readonly graphObservers = new Set<
-    (client: DaskClient, keys: readonly string[], message: Fields) => void
-  >();
+  readonly graphObservers = new Set<GraphObserver>();
   /** What peers can ask, and tell on their streams. */
   readonly operations: Operations;
   private readonly wishes: PendingWants;
@@ -256,14 +251,14 @@ export class Front implements DaskContext {
     inBackground(comm.close(), (failed) => comm.abort(failed));
   }
 
-  addWorker(worker: WorkerBridge): void {
+  addWorker(worker: BridgedWorker): void {
     this.workers.set(worker.address, worker);
     this.operations.workerJoined(worker);
     // Clients of the same version will come, and then want to see graphs read at once.
     this.graphs.prepare(worker.dialect.version);
   }
 
-  removeWorker(worker: WorkerBridge): void {
+  removeWorker(worker: BridgedWorker): void {
     if (this.workers.get(worker.address) !== worker) return;
     this.workers.delete(worker.address);
     const gone = new YardmasterError('ERR_CLOSED', `the worker ${worker.address} left`, {
@@ -272,12 +267,12 @@ export class Front implements DaskContext {
     this.pool.drop(worker.address, gone);
   }
 
-  addClient(client: ClientBridge): void {
+  addClient(client: BridgedClient): void {
     this.clients.set(client.id, client);
     this.graphs.prepare(client.dialect.version);
   }
 
-  removeClient(client: ClientBridge): void {
+  removeClient(client: BridgedClient): void {
     if (this.clients.get(client.id) !== client) return;
     this.clients.delete(client.id);
     this.wishes.dropClient(client.id);
@@ -302,10 +297,6 @@ export class Front implements DaskContext {
 
   dropPendingWishes(client: string, keys: readonly string[]): void {
     this.wishes.release(client, keys);
-  }
-
-  get allowsSchedulerPython(): boolean {
-    return this.options.schedulerPython;
   }
 
   /** Stops, or starts again, the reading of what clients and workers say on their streams. */

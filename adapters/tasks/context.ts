@@ -1,7 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-import { type TaskSlot, YardmasterError } from '../../core/api/index.ts';
-import type { TaskSurroundings } from './surroundings.ts';
+import {
+  type Clock,
+  type TaskSlot,
+  type Transport,
+  YardmasterError,
+} from '../../core/api/index.ts';
+import type { ActorCaller } from './actors/handle.ts';
 
 /** What a running task can ask and do. */
 export interface TaskContext {
@@ -21,6 +26,23 @@ export interface TaskContext {
 
 const RESCHEDULE = Symbol.for('yardmaster.reschedule');
 const STORAGE = Symbol.for('yardmaster.taskContext');
+
+/** What tasks need to reach the cluster that they run on. */
+export interface ClusterReach {
+  /** Address of the scheduler. */
+  readonly scheduler: string;
+  /** Of the worker. */
+  readonly transports: readonly Transport[];
+}
+
+/** How the tasks of a worker reach the cluster that they run on. One for each thread. */
+export interface TaskSurroundings extends ClusterReach {
+  readonly clock: Clock;
+  /** Adds something to do when the worker closes. In a thread that is ended it is not called. */
+  onClose(close: () => void): void;
+  /** How handles reach their actors that this run has received. */
+  actorCaller(run: RunContext): ActorCaller;
+}
 
 /** The context with what is not for its task, but for the package. */
 export interface RunContext extends TaskContext {

@@ -7,29 +7,7 @@ import {
 } from './actors/actor-class.ts';
 import { localActor } from './actors/local-actor.ts';
 import { sourceVersion } from './source-version.ts';
-
-/** Any function: the parameters are `never` so that every one of them fits. */
-export type AnyFunction = (...args: never[]) => unknown;
-
-/**
- * A function that workers can find: it knows the module that it comes from. Calling it runs it here
- * and now, like the function it was made of.
- */
-export interface TaskFunction<Args extends readonly unknown[] = never[], Returned = unknown> {
-  (...args: Args): Returned;
-  /** URL of the module that defines it. */
-  readonly module: string;
-  /** Name under which `defineTasks` received it, or of the export. */
-  readonly name: string;
-  /**
-   * SHA-256 of the module's source, read when first asked for.
-   * @throws YardmasterError `ERR_FUNCTION_MISSING` when the source cannot be read
-   */
-  readonly version: string;
-}
-
-/** The handle of a function type. */
-export type TaskFunctionOf<F extends AnyFunction> = TaskFunction<Parameters<F>, ReturnType<F>>;
+import type { AnyFunction, TaskFunction, TaskFunctionOf } from './task-function.ts';
 
 /** The handle of what `defineTasks` is given under one name. */
 export type DefinedTask<F extends AnyFunction | AnyClass> = F extends AnyClass

@@ -15,17 +15,22 @@ export {
   readResult,
 } from './actors/handle.ts';
 export { type PackedArguments, packArguments, unpackArguments, unpackWith } from './arguments.ts';
-export { currentRun, currentTask, type RunContext, type TaskContext } from './context.ts';
 export {
-  type AnyFunction,
+  type ClusterReach,
+  currentRun,
+  currentTask,
+  type RunContext,
+  type TaskContext,
+  type TaskSurroundings,
+} from './context.ts';
+export {
   type DefinedTask,
   defineTasks,
   foreignFunction,
   isTaskFunction,
-  type TaskFunction,
-  type TaskFunctionOf,
   taskOf,
 } from './define-tasks.ts';
+export type { AnyFunction, TaskFunction, TaskFunctionOf } from './task-function.ts';
 export { importingTaskModule, loadFunction } from './load-function.ts';
 export { describeFailure } from './failure.ts';
 export { type RunOptions, runTask, startTask } from './run-task.ts';
@@ -33,4 +38,3 @@ export { ScatteredValue } from './scattered-value.ts';
 export { refusalBytes } from './refusal.ts';
 export { deserialise, serialise, typeName } from './serialise.ts';
 export { sourceVersion } from './source-version.ts';
-export type { ClusterReach, TaskSurroundings } from './surroundings.ts';

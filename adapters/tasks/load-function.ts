@@ -1,13 +1,9 @@
 import { closest } from 'fastest-levenshtein';
 
 import { type ExecutableTask, type FunctionSpec, YardmasterError } from '../../core/api/index.ts';
-import {
-  type AnyFunction,
-  isTaskFunction,
-  registeredFunction,
-  registeredNames,
-} from './define-tasks.ts';
+import { isTaskFunction, registeredFunction, registeredNames } from './define-tasks.ts';
 import { sourceVersion } from './source-version.ts';
+import type { AnyFunction } from './task-function.ts';
 
 interface LoadedFunction {
   readonly fn: AnyFunction;

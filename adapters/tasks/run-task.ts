@@ -10,7 +10,7 @@ import {
   type RunContext,
   type TaskRun,
 } from './context.ts';
-import type { AnyFunction } from './define-tasks.ts';
+import type { AnyFunction } from './task-function.ts';
 import { describeFailure } from './failure.ts';
 import { functionSpec, loadFunction } from './load-function.ts';
 import { serialise, typeName } from './serialise.ts';

@@ -53,6 +53,8 @@ const BREACHES: readonly (readonly [rule: string, path: string, code: string])[]
   ['adapters-see-api', 'adapters/x/uses-policy.ts', "import '../../policies/x/target.ts';"],
   ['nothing-imports-test', 'adapters/app/uses-test.ts', "import '../../test/target.ts';"],
   ['no-circular', 'policies/x/one.ts', "import './other.ts';"],
+  ['no-circular', 'adapters/x/circle.ts', "export type { Other } from './other-type.ts';"],
+  ['no-circular-values', 'core/kernel/one.ts', "import './other.ts';"],
 ];
 
 /** What the rules allow. */
@@ -91,8 +93,13 @@ function plant(folder: string): void {
     ],
     ['node_modules/tsyringe/package.json', '{ "name": "tsyringe", "main": "index.js" }'],
     ['node_modules/tsyringe/index.js', ''],
-    // A cycle is told once, where it was met first.
+    // A circle is reported once, for the file that is met first.
     ['policies/x/other.ts', "import './one.ts';"],
+    [
+      'adapters/x/other-type.ts',
+      "import type { Other } from './circle.ts';\nexport type { Other };",
+    ],
+    ['core/kernel/other.ts', "import './one.ts';"],
     ...TARGETS.map((path) => [path, 'export {};']),
     ...FINE,
     ...BREACHES.map(([, path, code]) => [path, code]),

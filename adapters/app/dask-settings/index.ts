@@ -2,7 +2,7 @@ import { YardmasterError } from '../../../core/api/index.ts';
 import { hint, show } from '../../../core/config/errors.ts';
 import { loadConfigObject } from '../../../core/config/load.ts';
 import type { ConfigInput } from '../../../core/config/types.ts';
-import { DaskConfig, type DaskEntry, type Environment } from '../../dask/config/index.ts';
+import { DaskConfig, type Environment } from '../../dask/config/index.ts';
 import { takeMemoryPolicies } from './memory-policies.ts';
 import {
   KNOWN_KEYS,
@@ -12,19 +12,8 @@ import {
   RULES,
   SCHEDULER_SECTIONS,
 } from './rules.ts';
-import { SettingsBuilder } from './settings-builder.ts';
+import { type IgnoredSetting, SettingsBuilder, type TakenSetting } from './settings-builder.ts';
 import { duration, flag, texts, UnusableValue } from './values.ts';
-
-/** A key of Dask's configuration that has an effect. */
-export interface TakenSetting extends DaskEntry {
-  /** Places in our configuration; `dask.…` are options of the plugin `dask`. */
-  readonly to: readonly string[];
-}
-
-/** A key of Dask's configuration that has none. */
-export interface IgnoredSetting extends DaskEntry {
-  readonly reason: string;
-}
 
 /** Dask's configuration as this scheduler takes it. */
 export interface DaskSettings {

@@ -2,8 +2,18 @@ import { YardmasterError } from '../../../core/api/index.ts';
 import { pathText, type Segment, show } from '../../../core/config/errors.ts';
 import type { ConfigInput } from '../../../core/config/types.ts';
 import type { DaskEntry } from '../../dask/config/index.ts';
-import type { IgnoredSetting, TakenSetting } from './index.ts';
 import { type ReadValue, UnusableValue } from './values.ts';
+
+/** A key of Dask's configuration that has an effect. */
+export interface TakenSetting extends DaskEntry {
+  /** Places in our configuration; `dask.…` are options of the plugin `dask`. */
+  readonly to: readonly string[];
+}
+
+/** A key of Dask's configuration that has none. */
+export interface IgnoredSetting extends DaskEntry {
+  readonly reason: string;
+}
 
 /** Collects what Dask's configuration means here, and every problem with it. */
 export class SettingsBuilder {

@@ -13,7 +13,6 @@ import {
 import { Chaos } from '../demo/chaos.ts';
 import { startProgress } from '../demo/progress.ts';
 import { DemoStats } from '../demo/stats.ts';
-import type { DemoFlags } from '../main.ts';
 import { untilStopped } from '../until-stopped.ts';
 
 /**
@@ -33,6 +32,19 @@ interface Outcome {
   readonly digests: readonly string[];
   readonly taskCount: number;
   readonly seconds: number;
+}
+
+/** Flags of `demo`. */
+export interface DemoFlags {
+  readonly config?: string;
+  readonly path?: string;
+  readonly workers: number;
+  readonly threads: number;
+  readonly query: string;
+  readonly limitFiles: number;
+  /** Kills; true: a few. */
+  readonly chaos?: number | true;
+  readonly seed?: number;
 }
 
 /** `yardmaster demo`. Returns the exit code: 1 when the check fails. */

@@ -3,7 +3,7 @@ import type { WorkerSettings } from '../../app/worker-settings.ts';
 import { SystemClock } from '../../clocks/index.ts';
 import { Nanny } from '../../nanny/index.ts';
 import { type LogFlags, stderrLogger } from '../logger.ts';
-import type { WorkerFlags } from '../main.ts';
+import type { WorkerFlags } from '../worker-flags.ts';
 import { untilStopped } from '../until-stopped.ts';
 
 /** `yardmaster worker` with a nanny: this process looks after another one, which is the worker. */

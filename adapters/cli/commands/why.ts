@@ -1,8 +1,15 @@
 import type { Decision, DecisionCandidate, Why } from '../../../core/api/index.ts';
-import type { WhyFlags } from '../main.ts';
 import { withClient } from '../with-client.ts';
 
 const UNKNOWN_CODE = 1;
+
+/** Flags of `why`. */
+export interface WhyFlags {
+  readonly scheduler: string;
+  readonly config?: string;
+  readonly record?: number;
+  readonly json?: boolean;
+}
 
 /** `yardmaster why`. */
 export async function whyCommand(key: string, flags: WhyFlags): Promise<number> {

@@ -8,7 +8,7 @@ import { readSettings, settingsOf, type WorkerSettings } from '../../app/worker-
 import { SystemClock } from '../../clocks/index.ts';
 import { type LastWords, NannyLink } from '../../nanny/index.ts';
 import { type LogFlags, stderrLogger } from '../logger.ts';
-import type { WorkerFlags } from '../main.ts';
+import type { WorkerFlags } from '../worker-flags.ts';
 import { nannyCommand } from './nanny.ts';
 import { untilStopped } from '../until-stopped.ts';
 

@@ -3,24 +3,9 @@ import { isActorClass, packArguments, type TaskFunction } from '../../tasks/inde
 import type { Future } from '../future.ts';
 import { checkKey, hashOf } from './keys.ts';
 import { allocateWithin, checkFits } from '../message-limit.ts';
+import { Ref } from './ref.ts';
 import { checkOptions, taskFields, type TaskOptions } from './options.ts';
 import type { GraphArgumentsOf } from './types.ts';
-
-/** Stands for the result of another task of the same graph. */
-export class Ref<T> {
-  /** Never set; carries the type. */
-  declare readonly type?: T;
-
-  constructor(readonly key: string) {}
-}
-
-/**
- * The result of the task of this name: `task(add, ref('a'), 1)`.
- * Say `ref<number>('a')` to have the type checked; a plain `ref('a')` fits everywhere.
- */
-export function ref<T = never>(key: string): Ref<T> {
-  return new Ref<T>(checkKey(key));
-}
 
 /** A task of a graph: what to call with what. Made by {@link task}. */
 export class TaskNode<Result> {

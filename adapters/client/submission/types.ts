@@ -1,5 +1,5 @@
 import type { Future } from '../future.ts';
-import type { Ref } from './graph.ts';
+import type { Ref } from './ref.ts';
 
 /** Values that hold no futures. */
 type Leaf =

@@ -10,9 +10,9 @@ import {
   YardmasterError,
 } from '../../../core/api/index.ts';
 import type { Comm } from '../connection/comm.ts';
-import type { DaskClient, Fields } from '../context.ts';
+import type { Fields } from '../context.ts';
 import { type Dialect, dialectOf, versionIn } from '../codec/dialect.ts';
-import type { BridgeHost } from '../front.ts';
+import type { BridgedClient, BridgeHost } from './bridge-host.ts';
 import type { PythonFailure, UnpackedGraph } from '../graph/index.ts';
 import { openChannel } from '../connection/own-channel.ts';
 import { asPythonException, opaqueException } from '../rpc/py-errors.ts';
@@ -27,7 +27,7 @@ const BATCH_INTERVAL_MS = 2;
  * A Dask client as a client of the scheduler. Its messages take effect in their order, also when a graph
  * among them takes long to unpack.
  */
-export class ClientBridge implements DaskClient, ChannelHandlers {
+export class ClientBridge implements BridgedClient, ChannelHandlers {
   readonly id: string;
   readonly dialect: Dialect;
   private readonly channel: Channel;

@@ -17,9 +17,9 @@ import {
 import { pythonCallOf } from '../python/index.ts';
 import { pythonRunSpec } from '../interop/python-task.ts';
 import type { Comm } from '../connection/comm.ts';
-import type { DaskWorker, Fields } from '../context.ts';
+import type { Fields } from '../context.ts';
 import { type Dialect, dialectOf, versionIn } from '../codec/dialect.ts';
-import type { BridgeHost } from '../front.ts';
+import type { BridgedWorker, BridgeHost } from './bridge-host.ts';
 import { openChannel } from '../connection/own-channel.ts';
 import { PythonException } from '../rpc/py-errors.ts';
 import { failureOf } from '../rpc/py-failure.ts';
@@ -42,7 +42,7 @@ const NO_FIELDS: Fields = {};
  * A Dask worker as a worker of the scheduler: on one side its stream, on the other a connection to the
  * scheduler like that of any worker. When one side ends, so does the other.
  */
-export class WorkerBridge implements DaskWorker, ChannelHandlers {
+export class WorkerBridge implements BridgedWorker, ChannelHandlers {
   readonly address: string;
   readonly name: unknown;
   readonly nanny: string | undefined;

@@ -2,6 +2,7 @@ import { YardmasterError } from '../../../core/api/index.ts';
 import type {
   ClientOp,
   DaskClient,
+  DaskContext,
   DaskExtension,
   DaskWorker,
   Fields,
@@ -9,9 +10,9 @@ import type {
   RpcTable,
   WorkerOp,
 } from '../context.ts';
-import type { Front } from '../front.ts';
 import type { UploadedFile } from '../graph/index.ts';
-import type { AddedOperations } from '../rpc/operations.ts';
+import type { DaskOptions } from '../options.ts';
+import type { AddedOperations, Operations } from '../rpc/operations.ts';
 import { PythonError, PythonException } from '../rpc/py-errors.ts';
 import { asList, isFields } from '../codec/values.ts';
 import { CompanionProcess } from './companion-process.ts';
@@ -27,6 +28,15 @@ const ERROR = 40;
 
 /** Handlers do not get a connection: those that need one answer with an error. */
 const NO_COMM = undefined as never;
+
+/** What the companion needs of the scheduler. */
+export interface CompanionHost extends DaskContext {
+  readonly operations: Operations;
+  readonly options: DaskContext['options'] &
+    Pick<DaskOptions, 'schedulerPython' | 'preload' | 'preloadArgv'>;
+  /** Stops, or starts again, the reading of what clients and workers say on their streams. */
+  holdPeers(isHeld: boolean): void;
+}
 
 /**
  * Runs what Dask's clients want to run inside of the scheduler: one Python process, which is started when
@@ -44,13 +54,13 @@ export class Companion implements AddedOperations {
   readonly feed: EventFeed;
   private readonly queries: RpcTable;
 
-  constructor(private readonly front: Front) {
+  constructor(private readonly host: CompanionHost) {
     this.feed = new EventFeed({
-      context: front,
+      context: host,
       isWanted: (hook) => this.wanted.has(hook),
       send: (event) => this.process?.addEvent(event),
     });
-    this.queries = stateQueries(front);
+    this.queries = stateQueries(host);
   }
 
   /** Process id, while there is one. */
@@ -60,7 +70,7 @@ export class Companion implements AddedOperations {
 
   /** @throws as `CompanionProcess.request`; PythonException when the operator does not allow it */
   async ask(op: string, fields: Fields, feature: string): Promise<unknown> {
-    if (!this.front.allowsSchedulerPython) {
+    if (!this.host.options.schedulerPython) {
       throw new PythonException(
         'ValueError',
         `${feature} runs Python beside the scheduler, which is switched off here (option "schedulerPython", flag --no-scheduler-python)`,
@@ -91,9 +101,9 @@ export class Companion implements AddedOperations {
    * @throws PythonError what the import of a module raises
    */
   async preload(): Promise<void> {
-    const { preload } = this.front.options;
+    const { preload } = this.host.options;
     if (preload.length === 0) return;
-    if (!this.front.allowsSchedulerPython) {
+    if (!this.host.options.schedulerPython) {
       throw new YardmasterError(
         'ERR_CONFIG',
         `${preload.join(', ')} cannot be preloaded: Python beside the scheduler is switched off (option "schedulerPython", flag --no-scheduler-python)`,
@@ -113,9 +123,9 @@ export class Companion implements AddedOperations {
     this.isClosed = true;
     const { process } = this;
     if (process === undefined) return;
-    const { clock, log } = this.front;
+    const { clock, log } = this.host;
     const closing = new YardmasterError('ERR_CLOSED', 'the scheduler closes');
-    if (this.pluginNames.length > 0 || this.front.options.preload.length > 0) {
+    if (this.pluginNames.length > 0 || this.host.options.preload.length > 0) {
       const timer = clock.setTimer(CLOSE_TIMEOUT_MS, () => process.kill(closing));
       await process.request('close', {}).catch((err: unknown) => {
         log.warn({ err }, 'plugins in Python could not be closed in good order');
@@ -138,23 +148,23 @@ export class Companion implements AddedOperations {
   }
 
   private async start(): Promise<CompanionProcess> {
-    const { front } = this;
-    const { graphs, clock, log } = front;
+    const { host } = this;
+    const { graphs, clock, log } = host;
     const [command, folder] = await Promise.all([graphs.pythonCommand(), graphs.uploads()]);
     if (this.isClosed) throw new YardmasterError('ERR_CLOSED', 'the scheduler closes');
     const process: CompanionProcess = new CompanionProcess(command, {
       clock,
       log,
       answer: (op, fields) => this.answer(op, fields),
-      holdPeers: (isHeld) => front.holdPeers(isHeld),
+      holdPeers: (isHeld) => host.holdPeers(isHeld),
       ended: (reason) => this.onEnded(reason),
     });
     this.process = process;
-    const { address, id, services } = front;
+    const { address, id, services } = host;
     await process.request('configure', {
       fields: { address, id, services, local_directory: folder },
     });
-    const { preload: modules, preloadArgv: argv } = front.options;
+    const { preload: modules, preloadArgv: argv } = host.options;
     if (modules.length > 0) await process.request('preload', { modules, argv });
     return process;
   }
@@ -170,8 +180,8 @@ export class Companion implements AddedOperations {
     this.feed.clear();
     if (this.isClosed) return;
     const lost = plugins.length === 0 ? '' : `; its plugins are gone: ${plugins.join(', ')}`;
-    this.front.log.error({ err: reason, plugins }, `${reason.message}${lost}`);
-    this.front.plugin.enqueue({
+    this.host.log.error({ err: reason, plugins }, `${reason.message}${lost}`);
+    this.host.plugin.enqueue({
       op: 'log-event',
       topics: ['scheduler-python'],
       message: { action: 'scheduler-python-ended', reason: reason.message, plugins },
@@ -181,9 +191,9 @@ export class Companion implements AddedOperations {
   // ---- what Python asks --------------------------------------------------------------------------
 
   private answer(op: string, fields: Fields): unknown {
-    const { front } = this;
+    const { host } = this;
     const query = this.queries[op];
-    if (query !== undefined) return query(fields, front, NO_COMM);
+    if (query !== undefined) return query(fields, host, NO_COMM);
     switch (op) {
       case 'companion.plugins':
         this.pluginNames = textsOf(fields['names']);
@@ -196,12 +206,12 @@ export class Companion implements AddedOperations {
       case 'companion.log':
         return this.log(fields);
       case 'companion.upload':
-        return front.graphs.importFile({
+        return host.graphs.importFile({
           filename: String(fields['filename']),
           load: fields['load'] === true,
         });
       case 'companion.remove-worker':
-        front.plugin.enqueue({
+        host.plugin.enqueue({
           op: 'remove-worker',
           worker: String(fields['worker']),
           expected: fields['safe'] === true,
@@ -209,7 +219,7 @@ export class Companion implements AddedOperations {
         });
         return null;
       default:
-        return front.operations.request(op)(fields, front, NO_COMM);
+        return host.operations.request(op)(fields, host, NO_COMM);
     }
   }
 
@@ -217,7 +227,7 @@ export class Companion implements AddedOperations {
   private takeHandlers(fields: Fields): null {
     const rpc = textsOf(fields['rpc']);
     const stream = textsOf(fields['stream']);
-    const taken = rpc.find((op) => this.front.operations.isOwnRequest(op));
+    const taken = rpc.find((op) => this.host.operations.isOwnRequest(op));
     if (taken !== undefined) {
       throw new PythonException(
         'ValueError',
@@ -230,7 +240,7 @@ export class Companion implements AddedOperations {
   }
 
   private log({ level, logger, text }: Fields): null {
-    const { log } = this.front;
+    const { log } = this.host;
     const severity = Number(level);
     const entry = `Python beside the scheduler: ${String(text)}`;
     if (severity >= ERROR) log.error({ logger }, entry);
@@ -240,7 +250,7 @@ export class Companion implements AddedOperations {
   }
 
   private send({ client, worker, message }: Fields): null {
-    const { clients, workers } = this.front;
+    const { clients, workers } = this.host;
     const peer: DaskClient | DaskWorker | undefined =
       typeof client === 'string' ? clients.get(client) : workers.get(String(worker));
     if (isFields(message)) peer?.send(message);
@@ -249,14 +259,14 @@ export class Companion implements AddedOperations {
 }
 
 /** The companion as a part of the adapter. */
-export function makeCompanion(front: Front, companion: Companion): DaskExtension {
-  front.taskObservers.add(companion.feed.onReport);
+export function makeCompanion(host: CompanionHost, companion: Companion): DaskExtension {
+  host.taskObservers.add(companion.feed.onReport);
   return {
     rpc: {
       run_function: async (request) => {
         return companion.ask('run', request, 'run_on_scheduler');
       },
-      register_scheduler_plugin: (request) => registerPlugin(request, front, companion),
+      register_scheduler_plugin: (request) => registerPlugin(request, host, companion),
       unregister_scheduler_plugin: ({ name }) => {
         return companion.ask('unregister', { name }, 'unregister_scheduler_plugin');
       },
@@ -270,7 +280,7 @@ export function makeCompanion(front: Front, companion: Companion): DaskExtension
 /** Files that clients upload are for the Pythons that read graphs, too; these need no companion. */
 async function registerPlugin(
   request: Fields,
-  { graphs }: Front,
+  { graphs }: CompanionHost,
   companion: Companion,
 ): Promise<unknown> {
   const { plugin } = request;

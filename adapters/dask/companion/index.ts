@@ -1,2 +1,2 @@
 /** Python of Dask's users that belongs to the scheduler: functions and scheduler plugins. */
-export { Companion, makeCompanion } from './companion.ts';
+export { Companion, type CompanionHost, makeCompanion } from './companion.ts';

@@ -9,7 +9,6 @@ import {
 } from '../../../core/api/index.ts';
 import { deserialise } from '../../tasks/index.ts';
 import type { Opaque } from '../codec/index.ts';
-import type { DaskContext, Fields } from '../context.ts';
 import { openChannel } from '../connection/own-channel.ts';
 import { NotPortable, resultRefused } from './refusal.ts';
 import { writeValue } from './write-value.ts';
@@ -155,20 +154,4 @@ function refusalOf(thrown: unknown, key: string): YardmasterError {
     { key },
     { cause: thrown },
   );
-}
-
-/** `get_data` of the scheduler: what Node workers hold, for whoever asks. */
-export async function getData(request: Fields, context: DaskContext): Promise<Fields> {
-  const { keys: table, relay } = context;
-  const keys = table.textsOf(request['keys'] ?? []);
-  const { values, refused } = await relay.fetch(keys);
-  if (refused.size > 0) {
-    const { who } = request;
-    const worker = typeof who === 'string' ? context.workers.get(who) : undefined;
-    // A client is told; a worker would blame the result, and not the tasks that want it.
-    if (worker === undefined) throw [...refused.values()][0] as YardmasterError;
-    relay.refuse(worker, refused);
-  }
-  const data = new Map([...values].map(([key, value]) => [table.wireOf(key), value]));
-  return { status: 'OK', data };
 }

@@ -3,7 +3,7 @@ import { YardmasterError } from '../../../core/api/index.ts';
 import { ClientBridge } from '../bridge/client-bridge.ts';
 import type { Comm } from '../connection/comm.ts';
 import type { Fields } from '../context.ts';
-import type { BridgeHost } from '../front.ts';
+import type { BridgeHost } from '../bridge/bridge-host.ts';
 import type { NannyStarts } from '../bridge/nanny-starts.ts';
 import { NO_REPLY } from '../connection/no-reply.ts';
 import { PythonError, PythonException, uncaughtAnswer } from './py-errors.ts';

@@ -12,7 +12,8 @@ import { epochMs } from '../../clocks/epoch.ts';
 import { actorLost, describeFailure } from '../../tasks/index.ts';
 import { relayConnection } from '../../transports/tunnel/index.ts';
 import { postedTask } from './run-queue.ts';
-import { forCopying, type FromThread, type ToThread } from './messages.ts';
+import type { FromThread, ToThread } from './messages.ts';
+import { forCopying } from './posted-bytes.ts';
 import { PendingAnswers } from './pending-answers.ts';
 import { type SpawnSettings, spawnThread } from './spawn.ts';
 

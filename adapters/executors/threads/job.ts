@@ -5,12 +5,19 @@ import type {
   TaskSlot,
   Timer,
 } from '../../../core/api/index.ts';
-import type { TaskThread } from './task-thread.ts';
+
+/** What a job needs of the thread that it was handed to. */
+interface JobThread {
+  /** Takes back the jobs that have not begun, in order. */
+  takeBack(): Job[];
+  /** Aborts the job; one that runs on after its grace period loses its thread. */
+  tellAbort(job: Job): void;
+}
 
 /** One run, from when the pool gets it to its end. */
 export class Job {
   /** Where it is, or was. */
-  thread: TaskThread | undefined = undefined;
+  thread: JobThread | undefined = undefined;
   /** Its place in the order of that thread's runs. */
   number = 0;
   isAborted = false;

@@ -1,6 +1,5 @@
 import type { ActorCall, ExecutionResult } from '../../../core/api/index.ts';
 import type { TunnelRequest } from '../../transports/tunnel/index.ts';
-import type { ResultColumns, RunColumns } from './run-queue.ts';
 
 /** What a thread is told when it starts. */
 export interface ThreadData {
@@ -22,6 +21,46 @@ export interface PostedTask {
   readonly key: string;
   readonly runSpec: unknown;
   readonly inputs: readonly (readonly [key: string, value: Uint8Array])[];
+}
+
+/** A function that a thread shall know by its position among all that it was told. */
+export type FunctionName = readonly [
+  position: number,
+  module: string,
+  name: string,
+  version: string,
+];
+
+/**
+ * Runs that stand in line for a thread, as columns: one message and few objects for all of them. What
+ * does not fit into columns is in `others`.
+ */
+export interface RunColumns {
+  /** Number of the first run; the others follow. */
+  readonly first: number;
+  readonly keys: readonly string[];
+  /** Those that the thread has not been told yet. */
+  readonly newFunctions: readonly FunctionName[];
+  /** Position of the function of each run; -1: it is in `others`. */
+  readonly functions: readonly number[];
+  /** Arguments of all runs one after the other, and where those of each end. */
+  readonly args: Uint8Array;
+  readonly argsEnds: readonly number[];
+  /** With inputs, with large arguments, or with a description that no client of ours makes. */
+  readonly others: readonly (readonly [index: number, task: PostedTask])[];
+}
+
+/** Outcomes of runs, as columns. */
+export interface ResultColumns {
+  /** Numbers of the runs. */
+  readonly numbers: readonly number[];
+  /** Type, start and end of each, in the clock of threads; empty and 0 for those in `others`. */
+  readonly types: readonly string[];
+  readonly startsMs: readonly number[];
+  readonly stopsMs: readonly number[];
+  readonly values: Uint8Array;
+  readonly valueEnds: readonly number[];
+  readonly others: readonly (readonly [index: number, result: ExecutionResult])[];
 }
 
 /** From the pool to a thread. */
@@ -56,41 +95,3 @@ export type FromThread = (
   /** Bytes that the JavaScript of the thread occupies now. */
   readonly memoryBytes: number;
 };
-
-/** From here on, memory is shared or moved rather than copied. */
-const MOVED_BYTES_MIN = 16 * 1024;
-
-/**
- * Results of this size lie in shared memory: written once by the thread that computes them, then
- * read by other threads without a copy. Nobody can change them, because reading copies.
- */
-const SHARED_BYTES_MIN = 64 * 1024;
-
-/** The bytes as they shall be posted by the thread that made them. */
-export function forSharing(bytes: Uint8Array, moved: ArrayBuffer[]): Uint8Array {
-  if (bytes.buffer instanceof SharedArrayBuffer) return bytes;
-  if (bytes.byteLength >= SHARED_BYTES_MIN) {
-    const shared = new Uint8Array(new SharedArrayBuffer(bytes.byteLength));
-    shared.set(bytes);
-    return shared;
-  }
-  return owned(bytes, moved);
-}
-
-/**
- * The bytes as they shall be posted by a thread that keeps them. Posting a view copies all the memory
- * under it, which may be a whole frame of the network, so the view is cut out first.
- */
-export function forCopying(bytes: Uint8Array, moved: ArrayBuffer[]): Uint8Array {
-  const { buffer, byteLength } = bytes;
-  if (buffer.byteLength === byteLength || buffer instanceof SharedArrayBuffer) return bytes;
-  // Not `slice`, which for a Buffer is another view.
-  return owned(Uint8Array.prototype.slice.call(bytes), moved);
-}
-
-function owned(bytes: Uint8Array, moved: ArrayBuffer[]): Uint8Array {
-  const { buffer, byteLength } = bytes;
-  const isWhole = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength;
-  if (isWhole && byteLength >= MOVED_BYTES_MIN) moved.push(buffer);
-  return bytes;
-}

@@ -1,48 +1,9 @@
 import type { ExecutableTask, ExecutionResult } from '../../../core/api/index.ts';
-import { forCopying, type PostedTask } from './messages.ts';
+import type { FunctionName, PostedTask, ResultColumns, RunColumns } from './messages.ts';
+import { forCopying } from './posted-bytes.ts';
 
 /** Larger arguments and results travel for themselves. */
 const PACKED_BYTES_MAX = 1024;
-
-/** A function that a thread shall know by its position among all that it was told. */
-export type FunctionName = readonly [
-  position: number,
-  module: string,
-  name: string,
-  version: string,
-];
-
-/**
- * Runs that stand in line for a thread, as columns: one message and few objects for all of them. What
- * does not fit into columns is in `others`.
- */
-export interface RunColumns {
-  /** Number of the first run; the others follow. */
-  readonly first: number;
-  readonly keys: readonly string[];
-  /** Those that the thread has not been told yet. */
-  readonly newFunctions: readonly FunctionName[];
-  /** Position of the function of each run; -1: it is in `others`. */
-  readonly functions: readonly number[];
-  /** Arguments of all runs one after the other, and where those of each end. */
-  readonly args: Uint8Array;
-  readonly argsEnds: readonly number[];
-  /** With inputs, with large arguments, or with a description that no client of ours makes. */
-  readonly others: readonly (readonly [index: number, task: PostedTask])[];
-}
-
-/** Outcomes of runs, as columns. */
-export interface ResultColumns {
-  /** Numbers of the runs. */
-  readonly numbers: readonly number[];
-  /** Type, start and end of each, in the clock of threads; empty and 0 for those in `others`. */
-  readonly types: readonly string[];
-  readonly startsMs: readonly number[];
-  readonly stopsMs: readonly number[];
-  readonly values: Uint8Array;
-  readonly valueEnds: readonly number[];
-  readonly others: readonly (readonly [index: number, result: ExecutionResult])[];
-}
 
 /** Small byte strings one after the other, in memory that grows and is used again. */
 class Bytes {

@@ -13,8 +13,8 @@ import { type ClusterReach, describeFailure } from '../../tasks/index.ts';
 import { relayConnection } from '../../transports/tunnel/index.ts';
 import { StartedRuns } from './started-runs.ts';
 import type { Job } from './job.ts';
-import { postedTask, readResults, type ResultColumns, RunWriter } from './run-queue.ts';
-import type { FromThread, ToThread } from './messages.ts';
+import { postedTask, readResults, RunWriter } from './run-queue.ts';
+import type { FromThread, ResultColumns, ToThread } from './messages.ts';
 import { PendingAnswers } from './pending-answers.ts';
 import { spawnThread } from './spawn.ts';
 

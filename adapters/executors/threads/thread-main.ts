@@ -13,14 +13,9 @@ import {
   startTask,
 } from '../../tasks/index.ts';
 import { StartedRuns } from './started-runs.ts';
-import { type NumberedTask, ResultWriter, type RunColumns, RunReader } from './run-queue.ts';
-import {
-  forSharing,
-  type FromThread,
-  type PostedTask,
-  type ThreadData,
-  type ToThread,
-} from './messages.ts';
+import { type NumberedTask, ResultWriter, RunReader } from './run-queue.ts';
+import type { FromThread, PostedTask, RunColumns, ThreadData, ToThread } from './messages.ts';
+import { forSharing } from './posted-bytes.ts';
 import { surroundingsOfThread } from './surroundings.ts';
 import { IdleCollector } from './idle-collector.ts';
 

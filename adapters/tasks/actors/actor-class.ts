@@ -1,4 +1,4 @@
-import type { TaskFunction } from '../define-tasks.ts';
+import type { TaskFunction } from '../task-function.ts';
 import type { ActorHandle } from './handle.ts';
 
 /** Any class: the parameters are `never` so that every one of them fits. */

@@ -8,7 +8,7 @@ import { unpackArguments } from '../arguments.ts';
 import { callInTask, contextOf, endRun, type RunContext } from '../context.ts';
 import { describeFailure } from '../failure.ts';
 import { functionSpec, loadFunction } from '../load-function.ts';
-import type { TaskSurroundings } from '../surroundings.ts';
+import type { TaskSurroundings } from '../context.ts';
 import { callerIn } from './callers.ts';
 import { isClass } from './actor-class.ts';
 import { ActorObject } from './actor-object.ts';

@@ -1,5 +1,4 @@
 /** Results: where they are, bringing them in and out. */
-import { getData as relayData } from '../../interop/relay.ts';
 import { measureNamed } from '../../measures.ts';
 import { PythonException } from '../py-errors.ts';
 import { toNumber } from '../../codec/index.ts';
@@ -17,7 +16,7 @@ const LOOK_MS = 100;
 
 export const RESULTS: RpcTable = {
   gather: (request, context) => gather(request, context),
-  get_data: (request, context) => relayData(request, context),
+  get_data: (request, context) => relayed(request, context),
   scatter: (request, context) => scatter(request, context),
   update_data: (request, context) => {
     const client = request['client'];
@@ -39,6 +38,23 @@ export const RESULTS: RpcTable = {
     return 'OK';
   },
 };
+
+/** What Node workers hold, for any peer of Dask that asks the scheduler for it. */
+async function relayed(request: Fields, context: DaskContext): Promise<Fields> {
+  const { keys: table, relay } = context;
+  const keys = table.textsOf(request['keys'] ?? []);
+  const { values, refused } = await relay.fetch(keys);
+  const [refusal] = refused.values();
+  if (refusal !== undefined) {
+    const { who } = request;
+    const worker = typeof who === 'string' ? context.workers.get(who) : undefined;
+    // A client gets the error; a worker would blame the result, and not the tasks that want it.
+    if (worker === undefined) throw refusal;
+    relay.refuse(worker, refused);
+  }
+  const data = new Map([...values].map(([key, value]) => [table.wireOf(key), value]));
+  return { status: 'OK', data };
+}
 
 // ---- gather -----------------------------------------------------------------------------------
 

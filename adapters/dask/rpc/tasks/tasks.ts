@@ -1,6 +1,5 @@
 /** What clients do with tasks by request, and what they want to know of them. */
 import type { DaskContext, DaskExtension, Fields } from '../../context.ts';
-import type { Front } from '../../front.ts';
 import { durationMs } from '../../graph/unpacked.ts';
 import { toNumber } from '../../codec/index.ts';
 import { PythonException } from '../py-errors.ts';
@@ -16,8 +15,8 @@ const LOOK_MS = 20;
 const STREAM_MAX = 100_000;
 
 /** Cancelling, retrying, and collecting what happened to tasks. */
-export function makeTasks(front: Front): DaskExtension {
-  const stream = new TaskStream(front);
+export function makeTasks(context: DaskContext): DaskExtension {
+  const stream = new TaskStream(context);
   const collectors = new Map<string, Collector[]>();
   return {
     rpc: {
@@ -40,7 +39,7 @@ export function makeTasks(front: Front): DaskExtension {
       get_task_stream_index: () => stream.index(),
       start_task_metadata: ({ name }) => {
         const same = collectors.get(String(name)) ?? [];
-        collectors.set(String(name), [...same, new Collector(front)]);
+        collectors.set(String(name), [...same, new Collector(context)]);
         return null;
       },
       stop_task_metadata: ({ name }) => {
@@ -105,7 +104,7 @@ class TaskStream {
   /** Ever recorded. */
   private count = 0;
 
-  constructor(private readonly front: Front) {}
+  constructor(private readonly context: DaskContext) {}
 
   collect(request: Fields): readonly Fields[] {
     this.begin();
@@ -132,11 +131,11 @@ class TaskStream {
   private begin(): void {
     if (this.isOn) return;
     this.isOn = true;
-    this.front.taskObservers.add((message, key, worker) => {
+    this.context.taskObservers.add((message, key, worker) => {
       if ((asList(message['startstops']) ?? []).length === 0) return;
       const entry = new Map(Object.entries(message));
       entry.delete('op');
-      entry.set('key', this.front.keys.wireOf(key)).set('worker', worker.address);
+      entry.set('key', this.context.keys.wireOf(key)).set('worker', worker.address);
       this.entries.push(Object.fromEntries(entry));
       this.count++;
       if (this.entries.length > 1.1 * STREAM_MAX) {
@@ -150,7 +149,7 @@ class TaskStream {
     if (time === undefined || time === null) return undefined;
     const seconds =
       typeof time === 'string'
-        ? this.front.nowS() - durationMs(time) / 1000
+        ? this.context.nowS() - durationMs(time) / 1000
         : (toNumber(time) ?? 0);
     const found = this.entries.findIndex((entry) => stopOf(entry) >= seconds);
     return found < 0 ? this.entries.length : found;
@@ -171,14 +170,14 @@ class Collector {
   private readonly metadata = new Map<unknown, unknown>();
   private readonly states = new Map<unknown, string>();
 
-  constructor(private readonly front: Front) {
-    front.taskObservers.add(this.onTask);
-    front.graphObservers.add(this.onGraph);
+  constructor(private readonly context: DaskContext) {
+    context.taskObservers.add(this.onTask);
+    context.graphObservers.add(this.onGraph);
   }
 
   stop(): Fields {
-    this.front.taskObservers.delete(this.onTask);
-    this.front.graphObservers.delete(this.onGraph);
+    this.context.taskObservers.delete(this.onTask);
+    this.context.graphObservers.delete(this.onGraph);
     return { metadata: this.metadata, state: this.states };
   }
 
@@ -188,7 +187,7 @@ class Collector {
 
   private readonly onTask = (message: Fields, key: string): void => {
     if (!this.wanted.delete(key)) return;
-    const wire = this.front.keys.wireOf(key);
+    const wire = this.context.keys.wireOf(key);
     this.metadata.set(wire, message['metadata'] ?? null);
     this.states.set(wire, message['op'] === 'task-finished' ? 'memory' : 'erred');
   };

@@ -1,0 +1,42 @@
+import type { Clock, Logger, Transport } from '../../core/api/index.ts';
+import type { ConfigInput } from '../../core/config/types.ts';
+import type { AdaptOptions } from './adaptive.ts';
+
+/** Where the workers of a local cluster live. */
+export type ClusterMode =
+  /** Tasks run in this very thread. For tests: nothing starts, nothing is parallel. */
+  | 'inline'
+  /** Tasks run in threads of this process. */
+  | 'threads'
+  /** Each worker is a process of its own, reached over TCP. */
+  | 'processes';
+
+/** What to start. Everything has a default. */
+export interface LocalClusterOptions {
+  /** Default 2; with `adapt` its minimum. */
+  readonly workers?: number;
+  /** Start and retire workers as the work demands: see `LocalCluster.adapt`. */
+  readonly adapt?: AdaptOptions;
+  /** Tasks that each worker runs at once. Default: of the configuration, else 1. */
+  readonly threads?: number;
+  /** Default `threads`. */
+  readonly mode?: ClusterMode;
+  /** Of scheduler and workers: an object, or the path of a file. */
+  readonly config?: ConfigInput | string;
+  /** What each worker offers to tasks that ask for it. Default: of the configuration. */
+  readonly resources?: Readonly<Record<string, number>>;
+  /** Bytes for each worker; 0: unlimited. Default: of the configuration. */
+  readonly memoryLimitBytes?: number;
+  /**
+   * For `processes`: another process takes the place of a worker that dies or is stuck, under the
+   * same name. Default: of the configuration, which is true.
+   */
+  readonly nanny?: boolean;
+  /** Connects scheduler, workers and clients. Default: in memory, and TCP for `processes`. */
+  readonly transport?: Transport;
+  readonly clock?: Clock;
+  /** Default: warnings and errors on the error stream. */
+  readonly log?: Logger;
+  /** Milliseconds for all workers to be there. Default 30 000. */
+  readonly timeoutMs?: number;
+}

@@ -8,14 +8,21 @@
 import type { GraphTask } from '../messages/stimulus.ts';
 import type { ClusterView, TaskView, WorkerView } from './views.ts';
 
-/** Which worker should compute a task that is not root-ish. It has `score` or `select`. */
-export interface WorkerSelection {
+/**
+ * Which worker computes a task: a policy that scores each candidate, or one that selects among all of
+ * them. Exactly one of `score` and `select`; the other arguments have the same order in both.
+ */
+export type WorkerSelection = ScoringSelection | SelectingSelection;
+
+/** What both forms of {@link WorkerSelection} may have. */
+export interface SelectionRules {
   /**
-   * Optional: bounds and widens the candidates, for a policy that must not be asked about hundreds of
-   * workers. Without it the candidates are all running workers that hold inputs, and all valid ones
-   * when none does. Restrictions hold in any case; for an actor every valid worker is a candidate.
+   * Optional: which workers are candidates. Without it they are all running workers that hold inputs,
+   * and all valid ones when none does. `all`: every valid worker, whether it holds inputs or not; each
+   * decision is then O(workers). A {@link Reach} bounds them to a handful in a large cluster.
+   * Restrictions hold in any case; for an actor every valid worker is a candidate.
    */
-  readonly reach?: Reach;
+  readonly reach?: Reach | 'all';
   /**
    * Whether the policy also places root-ish tasks, among the workers with an open slot, when the queuing
    * policy leaves that to it ({@link Queuing.leavesPlacement}). Default true. `false` sends each of them to
@@ -33,41 +40,49 @@ export interface WorkerSelection {
    * when a heartbeat brings new measurements.
    */
   admits?(task: TaskView, worker: WorkerView): boolean;
+}
+
+/** A {@link WorkerSelection} that gives each candidate a number. */
+export interface ScoringSelection extends SelectionRules {
   /**
    * Lower is better. Called once for each candidate; must be finite. Ties go to the worker with the
    * fewest stored bytes, then to the one with the lowest rank. An actor goes to the worker with the
-   * fewest actors first. Without `selectUnconstrained`, ties for a task without inputs go to the least
-   * busy worker before that.
+   * fewest actors first. For a task without inputs, ties go to the least busy worker before that, unless
+   * the policy has `pickFromPool`.
    * @param missingBytes - bytes of the task's dependencies that this worker does not hold
    */
-  score?(task: TaskView, worker: WorkerView, missingBytes: number, cluster: ClusterView): number;
+  score(task: TaskView, worker: WorkerView, missingBytes: number, cluster: ClusterView): number;
+  readonly select?: never;
   /**
-   * Replaces `score` for a policy that wants to see all candidates at once. `undefined` means that
-   * none will do; the task then waits in `no-worker` as with {@link admits}.
+   * Optional shortcut for large clusters: places a task without dependencies and restrictions by a look
+   * at a few idle workers, instead of `score` for each running worker. The built-in policies have it.
+   * `undefined` means that none will do now; the task then waits in `no-worker` as with `admits`.
+   * @param pool - the idle workers, or all running ones when none is idle; those with an open slot for
+   *   a root-ish task; never empty
+   */
+  pickFromPool?(task: TaskView, pool: WorkerPool, cluster: ClusterView): WorkerView | undefined;
+}
+
+/** A {@link WorkerSelection} that sees all candidates at once. */
+export interface SelectingSelection extends SelectionRules {
+  /**
+   * Chooses among the candidates. `undefined` means that none will do; the task then waits in
+   * `no-worker` as with `admits`.
    * @param candidates - by ascending rank, never empty
    * @param missingBytes - bytes of the task's dependencies that a worker does not hold; O(1)
    */
-  select?(
+  select(
     task: TaskView,
     candidates: readonly WorkerView[],
-    cluster: ClusterView,
     missingBytes: (worker: WorkerView) => number,
-  ): WorkerView | undefined;
-  /**
-   * Optional: places a task without dependencies and restrictions. Without it such a task is placed by
-   * `score` or `select` among all running workers (within `reach`), busy or not. `undefined` means that none will do
-   * now; the task then waits in `no-worker` as with {@link admits}.
-   * @param pool - the idle workers, or all running ones when none is idle; never empty
-   */
-  selectUnconstrained?(
-    task: TaskView,
-    pool: WorkerPool,
     cluster: ClusterView,
   ): WorkerView | undefined;
+  readonly score?: never;
+  readonly pickFromPool?: never;
 }
 
 /**
- * Which workers are candidates. With both numbers small the cost of a decision does not grow with the
+ * Bounds the candidates. With both numbers small the cost of a decision does not grow with the
  * cluster.
  */
 export interface Reach {
@@ -96,7 +111,7 @@ export interface Queuing {
    * selection policy declines with `placesRootish: false`, as the built-in ones do. Default false.
    */
   readonly leavesPlacement?: boolean;
-  /** Optional: as {@link WorkerSelection.prepare}; called before that. */
+  /** Optional: as {@link SelectionRules.prepare}; called before that. */
   prepare?(tasks: readonly TaskView[], cluster: ClusterView): void;
   isRootish(task: TaskView, cluster: ClusterView): boolean;
   /**

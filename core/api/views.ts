@@ -41,9 +41,6 @@ export interface GroupView {
   readonly dependencies: ReadonlySet<GroupView>;
   readonly nbytesTotal: number;
   readonly types: ReadonlyMap<string, number>;
-  /** Co-assignment; the queuing policy, and nobody else, may write these two. */
-  lastWorker: WorkerView | undefined;
-  lastWorkerTasksLeft: number;
 }
 
 /** A task as the scheduler sees it. */

@@ -6,7 +6,7 @@ import { injectable } from './injection/di.ts';
 
 export const SLOTS: Token<PolicySlotTable> = token('policy-slots');
 
-/** The methods without which something cannot fill a slot; one of each inner list is enough. */
+/** The methods without which something cannot fill a slot; exactly one of each inner list. */
 const REQUIRED: Readonly<Record<SlotName, readonly (readonly string[])[]>> = {
   workerSelection: [['score', 'select']],
   queuing: [['isRootish'], ['slotLimit'], ['selectRootish']],
@@ -112,7 +112,15 @@ export class PolicySlotTable {
 export function checkPolicy(slot: SlotName, policy: unknown, source: string): void {
   const methods = (policy ?? {}) as Record<string, unknown>;
   for (const names of REQUIRED[slot]) {
-    if (names.some((name) => typeof methods[name] === 'function')) continue;
+    const present = names.filter((name) => typeof methods[name] === 'function');
+    if (present.length === 1) continue;
+    if (present.length > 1) {
+      throw new YardmasterError(
+        'ERR_SLOT',
+        `${source} cannot fill the slot ${slot}: it has both ${present.join(' and ')}; keep one of them`,
+        { slot, present },
+      );
+    }
     throw new YardmasterError(
       'ERR_SLOT',
       `${source} cannot fill the slot ${slot}: it has no method ${names.join(' or ')}`,

@@ -2,7 +2,6 @@ import type { CostModel } from './cost-model.ts';
 import { Tally } from '../util/tally.ts';
 import { SlotSharing } from './slot-sharing.ts';
 import { StateCounts, TASK_STATE_NAMES } from './task-state-name.ts';
-import type { WorkerState } from './worker.ts';
 
 /** One measured action of a task: `compute`, `transfer`, `disk-read`, … in seconds. */
 export interface ActionTiming {
@@ -98,12 +97,6 @@ export class TaskGroup {
   durationS = 0;
   /** Seconds spent by any other action (`transfer`, `disk-read`, …), summed over the tasks. */
   readonly otherDurationsS = new Map<string, number>();
-  /**
-   * Co-assignment: the worker that receives the next neighbours, and for how many tasks.
-   * The queuing policy owns these two; nothing else writes them.
-   */
-  lastWorker: WorkerState | undefined = undefined;
-  lastWorkerTasksLeft = 0;
   private readonly typeTally = new Tally<string>();
   /** The tasks of a group depend on one other group as a rule. */
   private latestDependency: TaskGroup | undefined = undefined;

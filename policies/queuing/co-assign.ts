@@ -1,6 +1,7 @@
 import {
   type ClusterView,
   definePolicy,
+  type GroupView,
   type TaskView,
   type WorkerView,
 } from '../../core/api/index.ts';
@@ -15,50 +16,77 @@ import { DEFAULT_ROOTISH_LIMITS, isRootish } from './is-rootish.ts';
 export const coAssign = definePolicy('queuing', {
   name: 'co-assign',
   optionsSchema: { type: 'object', additionalProperties: false },
-  create: () => ({
-    holdsBack: false,
-    slotLimit: () => Infinity,
-    isRootish: (task, cluster) => isRootish(task, cluster, DEFAULT_ROOTISH_LIMITS),
-    selectRootish: selectCoAssigned,
-  }),
+  create: () => {
+    const runs = new CoAssignment();
+    return {
+      holdsBack: false,
+      slotLimit: () => Infinity,
+      isRootish: (task, cluster) => isRootish(task, cluster, DEFAULT_ROOTISH_LIMITS),
+      selectRootish: (task, cluster) => runs.select(task, cluster),
+    };
+  },
 });
 
-/** Takes the worker of the last neighbour, or starts a new run. Called in priority order. */
-export function selectCoAssigned(task: TaskView, cluster: ClusterView): WorkerView | undefined {
-  const pool = cluster.idle.size > 0 ? cluster.idle : cluster.running;
-  if (pool.size === 0) return undefined;
-  const { group } = task;
-  const worker = continuedRun(task, cluster) ?? startRun(task, pool, cluster);
-  // The last task of a group ends its run, so that it does not outlive the graph.
-  const hasMore = group.states.released + group.states.waiting > 1;
-  group.lastWorker = hasMore ? worker : undefined;
-  group.lastWorkerTasksLeft--;
-  return worker;
+/** Neighbours of a group that go to one worker. */
+interface Run {
+  readonly worker: WorkerView;
+  tasksLeft: number;
 }
 
-function continuedRun({ group }: TaskView, cluster: ClusterView): WorkerView | undefined {
-  const { lastWorker, lastWorkerTasksLeft } = group;
-  if (lastWorker === undefined || lastWorkerTasksLeft === 0) return undefined;
-  if (lastWorker.status !== 'running') return undefined;
-  return cluster.workers.get(lastWorker.address) === lastWorker ? lastWorker : undefined;
-}
+/** The runs under way, one for each group of tasks. The memory of a policy; each policy has its own. */
+export class CoAssignment {
+  /** Weak: a group that is forgotten before its last task was placed takes its run along. */
+  private readonly runs = new WeakMap<GroupView, Run>();
 
-function startRun(
-  task: TaskView,
-  pool: Iterable<WorkerView>,
-  cluster: ClusterView,
-): WorkerView | undefined {
-  let best: WorkerView | undefined;
-  let bestS = Infinity;
-  for (const worker of pool) {
-    const seconds = startS(task, worker, cluster);
-    if (best !== undefined && seconds > bestS) continue;
-    if (best !== undefined && seconds === bestS && worker.nbytes >= best.nbytes) continue;
-    best = worker;
-    bestS = seconds;
+  /** Takes the worker of the last neighbour, or starts a new run. Called in priority order. */
+  select(task: TaskView, cluster: ClusterView): WorkerView | undefined {
+    const pool = cluster.idle.size > 0 ? cluster.idle : cluster.running;
+    if (pool.size === 0) return undefined;
+    const { group } = task;
+    const run = this.continuedRun(group, cluster) ?? this.startRun(task, pool, cluster);
+    if (run === undefined) return undefined;
+    run.tasksLeft--;
+    // The last task of a group ends its run.
+    if (group.states.released + group.states.waiting <= 1) this.runs.delete(group);
+    return run.worker;
   }
-  if (best === undefined) return undefined;
-  const share = (task.group.size / cluster.totalThreads) * best.threadCount;
-  task.group.lastWorkerTasksLeft = Math.floor(share);
-  return best;
+
+  /** The run of a group, if there is one. */
+  runOf(group: GroupView): Readonly<Run> | undefined {
+    return this.runs.get(group);
+  }
+
+  /** Begins a run at a worker, or continues one that was begun elsewhere. */
+  begin(group: GroupView, worker: WorkerView, tasksLeft: number): Run {
+    const run = { worker, tasksLeft };
+    this.runs.set(group, run);
+    return run;
+  }
+
+  private continuedRun(group: GroupView, cluster: ClusterView): Run | undefined {
+    const run = this.runs.get(group);
+    if (run === undefined || run.tasksLeft === 0 || run.worker.status !== 'running') {
+      return undefined;
+    }
+    return cluster.workers.get(run.worker.address) === run.worker ? run : undefined;
+  }
+
+  private startRun(
+    task: TaskView,
+    pool: Iterable<WorkerView>,
+    cluster: ClusterView,
+  ): Run | undefined {
+    let best: WorkerView | undefined;
+    let bestS = Infinity;
+    for (const worker of pool) {
+      const seconds = startS(task, worker, cluster);
+      if (best !== undefined && seconds > bestS) continue;
+      if (best !== undefined && seconds === bestS && worker.nbytes >= best.nbytes) continue;
+      best = worker;
+      bestS = seconds;
+    }
+    if (best === undefined) return undefined;
+    const share = (task.group.size / cluster.totalThreads) * best.threadCount;
+    return this.begin(task.group, best, Math.floor(share));
+  }
 }

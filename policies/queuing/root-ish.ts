@@ -1,5 +1,5 @@
-import { definePolicy } from '../../core/api/index.ts';
-import { selectCoAssigned } from './co-assign.ts';
+import { definePolicy, type Queuing } from '../../core/api/index.ts';
+import { CoAssignment } from './co-assign.ts';
 import { DEFAULT_ROOTISH_LIMITS, isRootish } from './is-rootish.ts';
 
 /** Options of the policy `root-ish`. */
@@ -43,25 +43,35 @@ export const rootish = definePolicy<'queuing', Partial<RootishOptions>>('queuing
       },
     },
   },
-  create: (options) => {
-    const saturation = saturationOf(options.workerSaturation);
-    const limits = {
-      dependencyGroupsMax: options.rootishTaskgroup ?? DEFAULT_ROOTISH_LIMITS.dependencyGroupsMax,
-      dependencyTasksMax:
-        options.rootishTaskgroupDependencies ?? DEFAULT_ROOTISH_LIMITS.dependencyTasksMax,
-    };
-    return {
-      holdsBack: saturation !== Infinity,
-      leavesPlacement: true,
-      slotLimit: (worker) => slotLimit(saturation, worker.threadCount),
-      isRootish: (task, cluster) => isRootish(task, cluster, limits),
-      selectRootish: (task, cluster) =>
-        saturation === Infinity || !task.isQueueable
-          ? selectCoAssigned(task, cluster)
-          : cluster.openSlots.peek(),
-    };
-  },
+  create: rootishQueuing,
 });
+
+/** The policy `root-ish`. */
+export interface RootishQueuing extends Queuing {
+  /** Where neighbours go while nothing is held back. */
+  readonly runs: CoAssignment;
+}
+
+function rootishQueuing(options: Partial<RootishOptions>): RootishQueuing {
+  const saturation = saturationOf(options.workerSaturation);
+  const limits = {
+    dependencyGroupsMax: options.rootishTaskgroup ?? DEFAULT_ROOTISH_LIMITS.dependencyGroupsMax,
+    dependencyTasksMax:
+      options.rootishTaskgroupDependencies ?? DEFAULT_ROOTISH_LIMITS.dependencyTasksMax,
+  };
+  const runs = new CoAssignment();
+  return {
+    runs,
+    holdsBack: saturation !== Infinity,
+    leavesPlacement: true,
+    slotLimit: (worker) => slotLimit(saturation, worker.threadCount),
+    isRootish: (task, cluster) => isRootish(task, cluster, limits),
+    selectRootish: (task, cluster) =>
+      saturation === Infinity || !task.isQueueable
+        ? runs.select(task, cluster)
+        : cluster.openSlots.peek(),
+  };
+}
 
 /** `ceil(saturation * threads)`, at least one. No epsilon: Dask has the same doubles. */
 export function slotLimit(saturation: number, threadCount: number): number {

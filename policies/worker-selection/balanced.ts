@@ -58,7 +58,7 @@ export const balanced = definePolicy<'workerSelection', Partial<BalancedOptions>
       score: (task, worker, _missingBytes, cluster) =>
         Math.max(computeS(worker, cluster), resourcesS(task, worker)) +
         transferS(task, worker, cluster, latency),
-      selectUnconstrained: (_task, pool, cluster) => takeTurns(pool, cluster),
+      pickFromPool: (_task, pool, cluster) => takeTurns(pool, cluster),
     }),
   },
 );

@@ -19,7 +19,7 @@ export const earliestStart = definePolicy('workerSelection', {
     placesRootish: false,
     score: (_task, worker, missingBytes, cluster) =>
       worker.occupancyS / worker.threadCount + missingBytes / cluster.costs.bandwidth,
-    selectUnconstrained: (_task, pool, cluster) => takeTurns(pool, cluster),
+    pickFromPool: (_task, pool, cluster) => takeTurns(pool, cluster),
   }),
 });
 

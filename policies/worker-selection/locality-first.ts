@@ -2,7 +2,8 @@ import {
   type ClusterView,
   definePolicy,
   type TaskView,
-  type WorkerSelection,
+  type ScoringSelection,
+  type WorkerPool,
   type WorkerView,
 } from '../../core/api/index.ts';
 import { takeTurns } from './earliest-start.ts';
@@ -38,7 +39,7 @@ export const localityFirst = definePolicy<'workerSelection', Partial<LocalityFir
   },
 );
 
-class LocalityFirst implements WorkerSelection {
+class LocalityFirst implements ScoringSelection {
   readonly placesRootish = false;
   /** Worker of each source that is not placed yet, by id of the task. */
   private readonly intended: (WorkerView | undefined)[] = [];
@@ -65,11 +66,7 @@ class LocalityFirst implements WorkerSelection {
     return missingBytes + load / (1 + load);
   }
 
-  selectUnconstrained(
-    task: TaskView,
-    pool: Parameters<typeof takeTurns>[0],
-    cluster: ClusterView,
-  ): WorkerView | undefined {
+  pickFromPool(task: TaskView, pool: WorkerPool, cluster: ClusterView): WorkerView | undefined {
     const worker = this.intended[task.id];
     const isThere = worker !== undefined && cluster.workers.get(worker.address) === worker;
     return isThere ? worker : takeTurns(pool, cluster);

@@ -47,7 +47,7 @@ test('when a policy is slow, the log says which stimulus kept everybody waiting'
     name: 'pensive',
     create: () => ({
       score: () => 0,
-      selectUnconstrained: (_task, pool) => {
+      pickFromPool: (_task, pool) => {
         const endMs = Date.now() + (calls++ === 0 ? 600 : 0);
         while (Date.now() < endMs);
         return pool.at(0);
@@ -65,7 +65,7 @@ test('when a policy chooses a worker that is not there, the built-in one decides
   const select = (): never => ({ address: 'x' }) as never;
   const policy = definePolicy('workerSelection', {
     name: 'odd',
-    create: () => ({ score: () => 0, select }),
+    create: () => ({ select }),
   });
   const log = await logOf({ policies: { workerSelection: { use: policy } } });
   expect(log.lines[0]).toMatch(/policy "odd".* chose x for echo-.*, which is not a registered/);

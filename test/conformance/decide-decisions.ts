@@ -8,6 +8,8 @@ import {
 } from '../../core/state/relations.ts';
 import type { Restrictions, TaskState } from '../../core/state/task.ts';
 import { WorkerState, type WorkerStatus } from '../../core/state/worker.ts';
+import type { CoAssignment } from '../../policies/queuing/co-assign.ts';
+import type { RootishQueuing } from '../../policies/queuing/root-ish.ts';
 import type { CaseResult } from './report.ts';
 import type { TraceConfig } from './trace-format.ts';
 import { hostOf, TraceKernel } from './trace-kernel.ts';
@@ -79,6 +81,10 @@ export function runDecision(decision: Decision): CaseResult {
   cluster.assignedCount = decision.cluster.tasksAssignedSoFar;
   for (const worker of decision.workers) addWorker(cluster, worker, scope.ports.queuing.policy);
   const task = addTask(cluster, decision);
+  const { runs } = scope.ports.queuing.policy as RootishQueuing;
+  const { lastWorker, lastWorkerTasksLeft } = decision.group;
+  const last = lastWorker === null ? undefined : cluster.workers.get(lastWorker);
+  if (last !== undefined) runs.begin(task.group, last, lastWorkerTasksLeft);
   const placement = placeTask(scope, task);
   const chosen = typeof placement === 'string' ? null : placement.address;
   if (mustBeNull) {
@@ -88,21 +94,22 @@ export function runDecision(decision: Decision): CaseResult {
     const failure = `${decision.rule} chose ${chosen ?? 'no worker'} instead of ${anyOf.join(' or ')}`;
     return { id, failure };
   }
-  return checkRun(decision, task);
+  return checkRun(decision, task, runs);
 }
 
-function checkRun({ id, after, rule }: Decision, task: TaskState): CaseResult {
+function checkRun({ id, after, rule }: Decision, task: TaskState, runs: CoAssignment): CaseResult {
   if (after === undefined || !rule.startsWith('rootish') || rule === 'rootishQueued') return { id };
-  const last = task.group.lastWorker?.address ?? null;
+  const run = runs.runOf(task.group);
+  const last = run?.worker.address ?? null;
   if (last !== after.lastWorker) {
     return {
       id,
       failure: `the run goes on at ${String(last)} instead of ${String(after.lastWorker)}`,
     };
   }
-  const left = task.group.lastWorkerTasksLeft;
+  const left = run?.tasksLeft;
   if (last !== null && left !== after.lastWorkerTasksLeft) {
-    return { id, failure: `${left} tasks left instead of ${after.lastWorkerTasksLeft}` };
+    return { id, failure: `${String(left)} tasks left instead of ${after.lastWorkerTasksLeft}` };
   }
   return { id };
 }
@@ -185,9 +192,6 @@ function addTask(cluster: ClusterState, { task: recorded, group }: Decision): Ta
   }
   task.group.size = group.size;
   task.group.states.released = group.statesReleasedPlusWaiting;
-  task.group.lastWorker =
-    group.lastWorker === null ? undefined : cluster.workers.get(group.lastWorker);
-  task.group.lastWorkerTasksLeft = group.lastWorkerTasksLeft;
   return task;
 }
 

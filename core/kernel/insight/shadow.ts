@@ -1,9 +1,7 @@
 import { SHADOW_FAILURES_MAX, type Disagreement, type ShadowReport } from '../../api/insight.ts';
 import { YardmasterError } from '../../api/errors.ts';
 import type { PolicySlots, SlotName, Submission, WorkerSelection } from '../../api/policies.ts';
-import type { TaskGroup } from '../../state/groups.ts';
 import type { TaskState } from '../../state/task.ts';
-import type { WorkerState } from '../../state/worker.ts';
 import { choosePlacement, isRootish, selectionPlacesRootish } from '../placement/placement.ts';
 import type { KernelPorts, Named, OrderSubject, Placement } from '../ports.ts';
 import { askGenerations } from '../graph/priorities.ts';
@@ -15,12 +13,6 @@ import { Precedence } from './precedence.ts';
 import type { PlacementEvent, Watcher } from './watcher.ts';
 
 const EXAMPLES_MAX = 100;
-
-/** What co-assignment keeps in a group, as the shadow would have it. */
-interface Turn {
-  lastWorker: WorkerState | undefined;
-  lastWorkerTasksLeft: number;
-}
 
 /**
  * A policy that decides nothing. It is asked whatever the one in charge is asked, in the same state,
@@ -39,7 +31,6 @@ export class Shadow implements Watcher {
   private failures = 0;
   private lastFailure: string | undefined;
   private readonly examples: Disagreement[] = [];
-  private readonly turns = new WeakMap<TaskGroup, Turn>();
   private readonly precedence = new Precedence();
   private basis: KernelPorts | undefined;
   private ports: KernelPorts | undefined;
@@ -58,13 +49,15 @@ export class Shadow implements Watcher {
     };
   }
 
-  placed({ task, placement, isRootish }: PlacementEvent): void {
+  placed({ task, placement, isRootish: asRootish }: PlacementEvent): void {
     const { scope } = this;
     if (this.slot === 'workerSelection') {
-      if (isRootish && !this.placesRootish()) return;
-      this.comparePlacement(task, placement, () => choosePlacement(scope, task, isRootish));
+      if (asRootish && !this.placesRootish()) return;
+      this.comparePlacement(task, placement, () => choosePlacement(scope, task, asRootish));
     } else if (this.slot === 'queuing') {
-      this.comparePlacement(task, placement, () => this.takingItsTurn(task));
+      this.comparePlacement(task, placement, () =>
+        choosePlacement(scope, task, isRootish(scope, task)),
+      );
     }
   }
 
@@ -150,25 +143,6 @@ export class Shadow implements Watcher {
     this.savedBytes += what.savedBytes ?? 0;
     this.examples.push({ ...what, stimulusId, atMs: nowMs });
     if (this.examples.length > EXAMPLES_MAX) this.examples.shift();
-  }
-
-  /** The notes that co-assignment keeps in the group are the active policy's; the shadow has its own. */
-  private takingItsTurn(task: TaskState): Placement {
-    const { scope } = this;
-    const { group } = task;
-    const { lastWorker, lastWorkerTasksLeft } = group;
-    const turn = this.turns.get(group) ?? { lastWorker: undefined, lastWorkerTasksLeft: 0 };
-    group.lastWorker = turn.lastWorker;
-    group.lastWorkerTasksLeft = turn.lastWorkerTasksLeft;
-    try {
-      return choosePlacement(scope, task, isRootish(scope, task));
-    } finally {
-      turn.lastWorker = group.lastWorker;
-      turn.lastWorkerTasksLeft = group.lastWorkerTasksLeft;
-      this.turns.set(group, turn);
-      group.lastWorker = lastWorker;
-      group.lastWorkerTasksLeft = lastWorkerTasksLeft;
-    }
   }
 
   /** Asks in the shadow's name: the ports of the kernel have it in the slot for this one question. */

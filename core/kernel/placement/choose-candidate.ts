@@ -23,12 +23,12 @@ export function chooseForSlot(scope: KernelScope, task: TaskState): WorkerState 
   return askPolicy(scope, SELECT_FOR_SLOT, task) as WorkerState | undefined;
 }
 
-/** Asks `selectUnconstrained`, which looks at idle workers as long as there are any. */
-export function chooseUnconstrained(scope: KernelScope, task: TaskState): WorkerState | undefined {
-  return askPolicy(scope, SELECT_UNCONSTRAINED, task) as WorkerState | undefined;
+/** Asks `pickFromPool`, which looks at idle workers as long as there are any. */
+export function chooseFromPool(scope: KernelScope, task: TaskState): WorkerState | undefined {
+  return askPolicy(scope, PICK_FROM_POOL, task) as WorkerState | undefined;
 }
 
-/** Candidates by ascending rank, as `selectUnconstrained` expects a pool. */
+/** Candidates by ascending rank, as `pickFromPool` expects a pool. */
 class CandidatePool implements WorkerPool {
   private readonly workers: readonly WorkerState[];
 
@@ -49,15 +49,13 @@ class CandidatePool implements WorkerPool {
   }
 }
 
-/** A task that may run anywhere and needs nothing, for a policy with `selectUnconstrained`. */
-const SELECT_UNCONSTRAINED: Question<'workerSelection', TaskState, WorkerView | undefined> = {
+/** A task that may run anywhere and needs nothing, for a policy with `pickFromPool`. */
+const PICK_FROM_POOL: Question<'workerSelection', TaskState, WorkerView | undefined> = {
   slot: 'workerSelection',
   ask: (policy, scope, task) => {
     const { cluster } = scope;
     const pool = cluster.idle.size > 0 ? cluster.idle : cluster.running;
-    if (policy.selectUnconstrained !== undefined) {
-      return policy.selectUnconstrained(task, pool, cluster);
-    }
+    if (policy.pickFromPool !== undefined) return policy.pickFromPool(task, pool, cluster);
     return selectBest(policy, scope, task, [...pool]);
   },
   refuse: refuseWorker,
@@ -68,10 +66,10 @@ const SELECT_FOR_SLOT: Question<'workerSelection', TaskState, WorkerView | undef
   slot: 'workerSelection',
   ask: (policy, scope, task) => {
     const { candidates, cluster } = scope;
-    if (policy.selectUnconstrained === undefined || task.dependencies.length > 0) {
+    if (policy.pickFromPool === undefined || task.dependencies.length > 0) {
       return selectBest(policy, scope, task, candidates);
     }
-    return policy.selectUnconstrained(task, new CandidatePool(candidates), cluster);
+    return policy.pickFromPool(task, new CandidatePool(candidates), cluster);
   },
   refuse: (answer, scope, task) =>
     refuseWorker(answer, scope, task) ??
@@ -87,7 +85,7 @@ const SELECT_CANDIDATE: Question<'workerSelection', TaskState, WorkerView | unde
     refuseWorker(answer, scope, task) ?? refuseRestricted(answer, scope, task),
 };
 
-/** Who scores chooses among the candidates; who selects may choose anybody but must not break rules. */
+/** `score` chooses among the candidates; `select` may name any worker, and must not break restrictions. */
 function refuseRestricted(
   answer: WorkerView | undefined,
   { cluster, ports }: KernelScope,
@@ -114,10 +112,9 @@ function selectBest(
       : candidates.filter((worker) => policy.admits?.(task, worker) === true);
   if (admitted.length === 0) return undefined;
   if (policy.select !== undefined) {
-    return policy.select(task, admitted.toSorted(byRank), cluster, inputs.missingBytes);
+    return policy.select(task, admitted.toSorted(byRank), inputs.missingBytes, cluster);
   }
-  if (policy.score === undefined) throw new TypeError('it has neither score nor select');
-  const byLoad = task.dependencies.length === 0 && policy.selectUnconstrained === undefined;
+  const byLoad = task.dependencies.length === 0 && policy.pickFromPool === undefined;
   let best: WorkerState | undefined;
   let bestScore = 0;
   for (const worker of admitted) {

@@ -2,6 +2,7 @@
  * Which worker computes a task: restrictions and holders of inputs narrow the workers down, the
  * policies choose among them, and ties go by a fixed rule. Source: Dask's `decide_worker`.
  */
+import type { Reach } from '../../api/policies.ts';
 import type { WorkerView } from '../../api/views.ts';
 import type { TaskState } from '../../state/task.ts';
 import type { WorkerState } from '../../state/worker.ts';
@@ -9,7 +10,7 @@ import { askPolicy, type Question } from './ask-policy.ts';
 import {
   chooseCandidate,
   chooseForSlot,
-  chooseUnconstrained,
+  chooseFromPool,
   refuseWorker,
 } from './choose-candidate.ts';
 import type { KernelPorts, Placement } from '../ports.ts';
@@ -80,7 +81,7 @@ function placeRootish(scope: KernelScope, task: TaskState): WorkerState | undefi
     return askPolicy(scope, SELECT_ROOTISH, task) as WorkerState | undefined;
   }
   const { reach } = scope.ports.workerSelection.policy;
-  scope.inputs.locate(scope.cluster, task, reach === undefined ? Infinity : COMMON_COPIES);
+  scope.inputs.locate(scope.cluster, task, copiesMax(reach));
   scope.candidates = slotCandidates(scope, task);
   return chooseForSlot(scope, task);
 }
@@ -94,10 +95,15 @@ export function selectionPlacesRootish({ queuing, workerSelection }: KernelPorts
 function slotCandidates(scope: KernelScope, task: TaskState): readonly WorkerState[] {
   const { openSlots } = scope.cluster;
   const { reach } = scope.ports.workerSelection.policy;
-  if (reach === undefined) return [...openSlots];
+  if (reach === undefined || reach === 'all') return [...openSlots];
   const reached = reachedWorkers(scope, task, undefined, reach).filter((one) => one.openSlots > 0);
   const leastBusy = openSlots.peek();
   return reached.length > 0 || leastBusy === undefined ? reached : [leastBusy];
+}
+
+/** Inputs with more copies than this are left out of `missingBytes`. */
+function copiesMax(reach: Reach | 'all' | undefined): number {
+  return reach === undefined || reach === 'all' ? Infinity : COMMON_COPIES;
 }
 
 /** Root-ish tasks that the worker may have at once. */
@@ -111,14 +117,14 @@ export function placeUnqueued(scope: KernelScope, task: TaskState): WorkerState 
   if (cluster.running.size === 0) return undefined;
   const valid = validWorkers(cluster, task);
   const { reach } = scope.ports.workerSelection.policy;
-  scope.inputs.locate(cluster, task, reach === undefined ? Infinity : COMMON_COPIES);
-  if (isUnconstrained(scope, task, valid)) return chooseUnconstrained(scope, task);
+  scope.inputs.locate(cluster, task, copiesMax(reach));
+  if (isUnconstrained(scope, task, valid)) return chooseFromPool(scope, task);
   scope.candidates = candidatesFor(scope, task, valid);
   return chooseCandidate(scope, task);
 }
 
 /**
- * Whether the policy places the task by `selectUnconstrained`: it has one, the task needs nothing and may
+ * Whether the policy places the task by `pickFromPool`: it has one, the task needs nothing and may
  * run anywhere, and all workers are running (Dask compares start times when one is paused).
  */
 export function isUnconstrained(
@@ -126,7 +132,7 @@ export function isUnconstrained(
   task: TaskState,
   valid: ReadonlySet<WorkerState> | undefined,
 ): boolean {
-  if (ports.workerSelection.policy.selectUnconstrained === undefined) return false;
+  if (ports.workerSelection.policy.pickFromPool === undefined) return false;
   if (task.dependencies.length > 0 || valid !== undefined) return false;
   return cluster.running.size === cluster.workersByRank.length;
 }
@@ -142,6 +148,7 @@ function candidatesFor(
     return isLoose(cluster, task) ? candidatesFor(scope, task, undefined) : [];
   }
   const { reach } = scope.ports.workerSelection.policy;
+  if (reach === 'all') return [...(valid ?? cluster.running)];
   if (reach !== undefined && !task.isActor) return reachedWorkers(scope, task, valid, reach);
   const { holders } = inputs;
   if (valid === undefined) {

@@ -692,6 +692,16 @@ describe('slots', () => {
     await expect(host.scheduler.replacePolicy('queuing', lastByName)).rejects.toThrow(
       'cannot fill the slot queuing: it has no method isRootish',
     );
+    const both = { score: () => 0, select: () => undefined };
+    await expect(
+      host.scheduler.replacePolicy('workerSelection', both as never),
+    ).rejects.toMatchObject({
+      code: 'ERR_SLOT',
+      message: expect.stringContaining('it has both score and select; keep one') as string,
+    });
+    await expect(
+      host.scheduler.replacePolicy('workerSelection', { admits: () => true }),
+    ).rejects.toThrow('it has no method score or select');
   });
 
   it('a policy that throws is told, and the built-in one decides', async () => {

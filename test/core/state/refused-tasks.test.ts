@@ -78,11 +78,11 @@ it('when nothing runs every refused task is offered', () => {
 /** Places tasks without inputs as long as no worker has more than one. */
 const spareOne: WorkerSelection = {
   score: () => 0,
-  selectUnconstrained: (_task, pool) =>
+  pickFromPool: (_task, pool) =>
     [...pool].find((worker) => worker.processing.size < 1) ?? undefined,
 };
 
-it('a policy whose selectUnconstrained answers undefined is asked again when a worker has less to do', () => {
+it('a policy whose pickFromPool answers undefined is asked again when a worker has less to do', () => {
   const env = new SchedulerEnv({ policies: { workerSelection: spareOne } });
   env.addWorkers(2, { threads: 4 });
   const keys = Array.from({ length: 20 }, (_, n) => `t${n}-x`);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { coAssign } from '../../../policies/queuing/co-assign.ts';
+import { coAssign, CoAssignment } from '../../../policies/queuing/co-assign.ts';
 import { rootish, slotLimit } from '../../../policies/queuing/root-ish.ts';
 import { SchedulerEnv } from '../../kit/env.ts';
 import { numbered, type TerseGraph } from '../../kit/graph.ts';
@@ -117,11 +117,29 @@ describe('co-assignment', () => {
     expect(env.states['x-9']).toBe('processing w1');
   });
 
-  it('forgets the run with the last task of the group', () => {
+  it('ends the run with the last task of the group', () => {
+    const env = new SchedulerEnv();
+    env.addWorkers(2);
+    env.submit(numbered('x', 2));
+    const runs = new CoAssignment();
+    const [first, last] = ['x-0', 'x-1'].map((key) => env.task(key));
+    const { group } = first!;
+    group.states.waiting = 2;
+    const worker = runs.select(first!, env.cluster);
+    expect(runs.runOf(group)?.worker).toBe(worker);
+    group.states.waiting = 1;
+    runs.select(last!, env.cluster);
+    expect(runs.runOf(group)).toBeUndefined();
+  });
+
+  it('has a memory for each policy: one that is asked as a shadow does not move the other', () => {
     const env = coAssigned();
     env.addWorkers(2);
-    env.submit(numbered('x', 5));
-    expect(env.cluster.groups.get('x')!.lastWorker).toBeUndefined();
+    env.kernel.insight.startShadow('queuing', { name: 'again', policy: coAssign.create({}) });
+    env.submit(numbered('x', 8));
+    expect(where(env, 8)).toBe('w1 w1 w1 w1 w2 w2 w2 w2');
+    const report = env.kernel.insight.shadowReport('queuing');
+    expect([report?.decisions, report?.failures]).toEqual([8, 0]);
   });
 
   it('waits in no-worker when no worker runs', () => {

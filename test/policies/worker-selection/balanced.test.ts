@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { WorkerSelection } from '../../../core/api/policies.ts';
+import type { ScoringSelection, WorkerSelection } from '../../../core/api/policies.ts';
 import { direct } from '../../../policies/queuing/direct.ts';
 import { balanced, type BalancedOptions } from '../../../policies/worker-selection/balanced.ts';
 import { SchedulerEnv } from '../../kit/env.ts';
@@ -92,11 +92,11 @@ it('the least busy workers that are allowed are found among many', () => {
 
 /** Counts how often the score is asked for. */
 function counting(options: Partial<BalancedOptions>): { policy: WorkerSelection; seen: string[] } {
-  const real = balanced.create(options);
+  const real = balanced.create(options) as ScoringSelection;
   const seen: string[] = [];
-  const score: WorkerSelection['score'] = (task, worker, missingBytes, view) => {
+  const score: ScoringSelection['score'] = (task, worker, missingBytes, view) => {
     seen.push(worker.name);
-    return real.score!(task, worker, missingBytes, view);
+    return real.score(task, worker, missingBytes, view);
   };
   return { policy: { ...real, score }, seen };
 }

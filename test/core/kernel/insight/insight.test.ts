@@ -94,7 +94,6 @@ describe('why', () => {
 describe('a shadow', () => {
   const lastWorker: WorkerSelection = {
     select: (_task, candidates) => candidates.at(-1),
-    selectUnconstrained: (_task, pool) => pool.at(pool.size - 1),
   };
 
   it('decides nothing, and tells on which tasks it differs and what it expects', () => {
@@ -126,7 +125,7 @@ describe('a shadow', () => {
       score: () => {
         throw new Error('out of order');
       },
-      selectUnconstrained: () => {
+      pickFromPool: () => {
         throw new Error('out of order');
       },
     };

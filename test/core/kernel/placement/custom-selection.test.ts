@@ -5,12 +5,19 @@ import { family } from '../../../../policies/queuing/family.ts';
 import { rootish } from '../../../../policies/queuing/root-ish.ts';
 import { SchedulerEnv } from '../../../kit/env.ts';
 
-/** The policy `pack` of the README. */
+/** The policy `pack` of the README: fills one worker before the next is used. */
 const pack: WorkerSelection = {
   score(_task, worker) {
     const load = worker.processing.size;
     return load < 2 * worker.threadCount ? -load : load;
   },
+};
+
+/** The policy `fill` of the guide: the first worker with room, wherever the inputs are. */
+const fill: WorkerSelection = {
+  reach: 'all',
+  select: (_task, candidates) =>
+    candidates.find(({ processing, threadCount }) => processing.size < 2 * threadCount),
 };
 
 function cluster(
@@ -38,6 +45,27 @@ it('tasks without inputs fill one worker before the next is used', () => {
   expect(loads(env)).toEqual([4, 0, 0]);
   env.submit({ more: [], again: [] });
   expect(loads(env)).toEqual([4, 2, 0]);
+});
+
+it('a policy that selects fills one worker before the next, also with tasks whose inputs are elsewhere', () => {
+  const env = cluster(3, 1, { workerSelection: fill });
+  env.scatter({ x: ['w3'] });
+  env.submit({ a: [], b: ['x'], c: [], d: ['x'], e: [] });
+  expect(loads(env)).toEqual([2, 2, 1]);
+  expect(env.states).toMatchObject({ a: 'processing w1', b: 'processing w1', c: 'processing w2' });
+  env.submit({ f: [], g: [] });
+  expect(loads(env)).toEqual([2, 2, 2]);
+  expect(env.state('g')).toBe('no-worker');
+  env.finish('a');
+  expect(env.states).toMatchObject({ g: 'processing w1' });
+});
+
+it('with reach "all" restrictions hold', () => {
+  const env = cluster(3, 1, { workerSelection: fill });
+  env.scatter({ x: ['w1'] });
+  env.submit({ a: { deps: ['x'], workers: ['tcp://w3:1', 'tcp://w2:1'] } });
+  expect(env.state('a')).toBe('processing');
+  expect(loads(env)).toEqual([0, 1, 0]);
 });
 
 it('root-ish tasks fill the slots of one worker before the next is used', () => {
@@ -99,11 +127,11 @@ it('a policy that scores all workers alike spreads tasks without inputs by load'
   expect(loads(env)).toEqual([2, 2, 2]);
 });
 
-it('a policy with selectUnconstrained sees the workers with open slots for root-ish tasks', () => {
+it('a policy with pickFromPool sees the workers with open slots for root-ish tasks', () => {
   const pools: number[] = [];
   const last: WorkerSelection = {
     score: () => 0,
-    selectUnconstrained(_task, pool) {
+    pickFromPool(_task, pool) {
       pools.push(pool.size);
       return pool.at(pool.size - 1);
     },
@@ -130,7 +158,9 @@ it('a policy that refuses all open slots keeps root-ish tasks queued until it wa
 });
 
 it('a policy that selects a worker without an open slot for a root-ish task is reported', () => {
-  const first: WorkerSelection = { select: (_task, _candidates, { running }) => [...running][0] };
+  const first: WorkerSelection = {
+    select: (_task, _candidates, _missingBytes, { running }) => [...running][0],
+  };
   const env = cluster(2, 1, { workerSelection: first });
   expect(() => {
     submit(env, 6, (n) => `('r-1', ${n})`);

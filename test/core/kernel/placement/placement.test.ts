@@ -157,7 +157,6 @@ it('a policy that selects sees the admitted candidates by rank', () => {
   const seen: string[] = [];
   const env = withPolicy({
     admits: (_task, worker) => worker.name !== 'w2',
-    score: () => 0,
     select: (_task, candidates) => {
       seen.push(...candidates.map(({ name }) => name));
       return candidates.at(-1);
@@ -169,13 +168,13 @@ it('a policy that selects sees the admitted candidates by rank', () => {
 });
 
 it('a policy that selects nobody parks the task in no-worker', () => {
-  const env = withPolicy({ score: () => 0, select: () => undefined });
+  const env = withPolicy({ select: () => undefined });
   env.submit({ a: [] });
   expect(env.states).toEqual({ a: 'no-worker' });
 });
 
 it('a policy may place tasks without inputs and restrictions by itself', () => {
-  const env = withPolicy({ score: () => 0, selectUnconstrained: (_task, pool) => pool.at(2) });
+  const env = withPolicy({ score: () => 0, pickFromPool: (_task, pool) => pool.at(2) });
   env.submit({ a: [] });
   expect(env.states).toEqual({ a: 'processing w3' });
 });

@@ -22,15 +22,14 @@ const FAULTS: readonly (readonly [string, Partial<PolicySlots>, RegExp])[] = [
     'selects a worker that is not running',
     {
       workerSelection: {
-        score: () => 0,
-        select: (_task, _pool, { workers }) => named('w3', workers),
+        select: (_task, _candidates, _missingBytes, { workers }) => named('w3', workers),
       },
     },
     /chose tcp:\/\/w3:1 for .*, which is paused/,
   ],
   [
     'selects a worker that does not exist',
-    { workerSelection: { score: () => 0, select: () => ({ address: 'x' }) as WorkerView } },
+    { workerSelection: { select: () => ({ address: 'x' }) as WorkerView } },
     /chose x for .*, which is not a registered worker/,
   ],
   [
@@ -127,14 +126,9 @@ describe.each(FAULTS)('a policy that %s', (_fault, policies, message) => {
 });
 
 it('a policy that selects against the restrictions of a task is overruled', () => {
-  const policies = {
+  const policies: Partial<PolicySlots> = {
     workerSelection: {
-      score: () => 0,
-      select: (
-        _: unknown,
-        __: unknown,
-        { workers }: { workers: ReadonlyMap<string, WorkerView> },
-      ) => named('w1', workers),
+      select: (_task, _candidates, _missingBytes, { workers }) => named('w1', workers),
     },
   };
   const env = cluster(policies, false);
@@ -153,7 +147,7 @@ it('a queuing policy that takes restricted tasks for root-ish is not asked about
 });
 
 it('the cause of a failure is kept', () => {
-  const env = cluster({ workerSelection: { ...workerSelection, selectUnconstrained: boom } }, true);
+  const env = cluster({ workerSelection: { score: () => 0, pickFromPool: boom } }, true);
   env.setStatus('w3', 'running');
   try {
     env.submit({ a: [] });

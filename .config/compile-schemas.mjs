@@ -2,14 +2,17 @@
  * Compiles the schemas of messages, of the configuration, and of the options of everything built in, so that
  * nothing is compiled when a scheduler starts. Part of `npm run build`; reads and writes `dist`.
  */
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import standalone from 'ajv/dist/standalone/index.js';
 import { forAjv } from '../dist/core/config/check.js';
 import { makeAjv, schemaId } from '../dist/core/config/compile-schema.js';
 import { CONFIG_SCHEMA } from '../dist/core/config/schema.js';
-import { MESSAGE_SCHEMAS } from '../dist/core/messages/message-schemas.js';
+import { compilerOf } from '../dist/core/scheduler-host/sessions/message-checks.js';
 import { builtins } from '../dist/adapters/app/builtin-extensions.js';
+
+const MESSAGES = new URL('../schema/messages.schema.json', import.meta.url);
+const CODE = { source: true };
 
 /** The options of an extension: of a definition, or static of a class. */
 async function optionSchemas() {
@@ -19,17 +22,23 @@ async function optionSchemas() {
     .filter((schema) => schema !== undefined);
 }
 
-function compile(use, schemas) {
-  const ajv = makeAjv(use, { source: true, lines: true });
-  const names = {};
-  for (const schema of schemas) {
-    const id = schemaId(schema);
-    if (names[id] === undefined) ajv.addSchema(schema, id);
-    names[id] = id;
-  }
-  const file = fileURLToPath(import.meta.resolve(`../dist/core/config/compiled-${use}.cjs`));
+function write(path, ajv, names) {
+  const file = fileURLToPath(new URL(`../dist/core/${path}`, import.meta.url));
   writeFileSync(file, standalone.default(ajv, names));
 }
 
-compile('message', MESSAGE_SCHEMAS);
-compile('options', [CONFIG_SCHEMA, ...(await optionSchemas())].map(forAjv));
+/** Generated code contains its schema, which needs no descriptions there. */
+const undescribed = (key, value) =>
+  key === 'description' && typeof value === 'string' ? undefined : value;
+
+const messages = compilerOf(JSON.parse(readFileSync(MESSAGES, 'utf8'), undescribed), CODE);
+write('scheduler-host/sessions/compiled-messages.cjs', messages.ajv, messages.refs);
+
+const ajv = makeAjv(CODE);
+const names = {};
+for (const schema of [CONFIG_SCHEMA, ...(await optionSchemas())].map(forAjv)) {
+  const id = schemaId(schema);
+  if (names[id] === undefined) ajv.addSchema(schema, id);
+  names[id] = id;
+}
+write('config/compiled-options.cjs', ajv, names);

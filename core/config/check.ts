@@ -43,7 +43,7 @@ export function deepFreeze<T>(value: T): T {
 function validatorOf(schema: object): ValidateFunction {
   let validate = compiled.get(schema);
   if (validate === undefined) {
-    validate = compileSchema('options', forAjv(schema));
+    validate = compileSchema(forAjv(schema));
     compiled.set(schema, validate);
   }
   return validate;

@@ -4,45 +4,37 @@ import type { Ajv, Options, ValidateFunction } from 'ajv';
 import type * as AjvModule from 'ajv';
 import type * as FormatsModule from 'ajv-formats';
 
-/**
- * What a schema is for. `options`: a configuration, or the options of an extension; every problem is
- * reported, and defaults are filled in. `message`: a message of a peer; the first problem is enough.
- */
-export type SchemaUse = 'options' | 'message';
-
 /** Checks by the id of their schema, as `.config/compile-schemas.mjs` writes them. */
 type Compiled = Readonly<Record<string, ValidateFunction>>;
 
 const require = createRequire(import.meta.url);
 const compiled = new Map<string, ValidateFunction>();
-const builtAhead = new Map<SchemaUse, Compiled>();
-const ajvs = new Map<SchemaUse, Ajv>();
+let builtAhead: Compiled | undefined;
+let compiler: Ajv | undefined;
 
-const OPTIONS: Readonly<Record<SchemaUse, Options>> = {
-  options: {
-    allErrors: true,
-    strict: true,
-    allowUnionTypes: true,
-    useDefaults: true,
-    verbose: true,
-    strictNumbers: false,
-  },
-  // These schemas are the project's own, so strictness would find nothing.
-  message: { strict: false, validateSchema: false, validateFormats: false, verbose: true },
+/** Every problem is reported, and defaults are filled in. */
+const OPTIONS: Options = {
+  allErrors: true,
+  strict: true,
+  allowUnionTypes: true,
+  useDefaults: true,
+  verbose: true,
+  strictNumbers: false,
 };
 
 /**
- * The check of a schema. The build has compiled the schemas that the package ships, so that a start loads no
- * compiler; any other schema, such as that of a third-party plugin, is compiled when it is first used, which
- * takes some milliseconds of CPU. Each schema is compiled at most once in a process.
+ * The check of a configuration, or of options. The build has compiled the schemas that the package ships, so
+ * that a start loads no compiler; any other schema, such as that of a third-party plugin, is compiled when it
+ * is first used, which takes some milliseconds of CPU. Each schema is compiled at most once in a process.
  * @throws Error when the schema itself is not valid
  */
-export function compileSchema(use: SchemaUse, schema: object): ValidateFunction {
+export function compileSchema(schema: object): ValidateFunction {
   const id = schemaId(schema);
-  const known = compiled.get(use + id);
+  const known = compiled.get(id);
   if (known !== undefined) return known;
-  const check = compiledAhead(use)[id] ?? compilerFor(use).compile(schema);
-  compiled.set(use + id, check);
+  builtAhead ??= compiledAhead();
+  const check = builtAhead[id] ?? (compiler ??= makeAjv()).compile(schema);
+  compiled.set(id, check);
   return check;
 }
 
@@ -52,10 +44,9 @@ export function schemaId(schema: object): string {
 }
 
 /** A compiler with the keywords of {@link CONFIG_SCHEMA}. `code` are ajv's options for generated code. */
-export function makeAjv(use: SchemaUse, code: Options['code'] = {}): Ajv {
+export function makeAjv(code: Options['code'] = {}): Ajv {
   const { Ajv: AjvClass, _ } = require('ajv') as typeof AjvModule;
-  const ajv = new AjvClass({ ...OPTIONS[use], code });
-  if (use === 'message') return ajv;
+  const ajv = new AjvClass({ ...OPTIONS, code });
   (require('ajv-formats') as typeof FormatsModule).default.default(ajv);
   ajv.addKeyword({ keyword: 'unit', schemaType: 'string' });
   ajv.addKeyword({ keyword: 'infinite', schemaType: 'boolean' });
@@ -74,26 +65,12 @@ export function makeAjv(use: SchemaUse, code: Options['code'] = {}): Ajv {
   return ajv;
 }
 
-function compilerFor(use: SchemaUse): Ajv {
-  let ajv = ajvs.get(use);
-  if (ajv === undefined) {
-    ajv = makeAjv(use);
-    ajvs.set(use, ajv);
-  }
-  return ajv;
-}
-
 /** None where the sources run without a build. */
-function compiledAhead(use: SchemaUse): Compiled {
-  let checks = builtAhead.get(use);
-  if (checks === undefined) {
-    try {
-      checks = require(`./compiled-${use}.cjs`) as Compiled;
-    } catch (cause) {
-      if ((cause as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw cause;
-      checks = {};
-    }
-    builtAhead.set(use, checks);
+function compiledAhead(): Compiled {
+  try {
+    return require('./compiled-options.cjs') as Compiled;
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw cause;
+    return {};
   }
-  return checks;
 }

@@ -1,4 +1,5 @@
 /** What every stimulus carries. */
+import type { Name } from '../util/value-types.ts';
 
 /** Something that happens to the scheduler. */
 export interface Caused {
@@ -9,13 +10,13 @@ export interface Caused {
 /** It comes from a worker. */
 export interface FromWorker extends Caused {
   /** Address of the sender. */
-  readonly worker: string;
+  readonly worker: Name;
 }
 
 /** It comes from a client. */
 export interface FromClient extends Caused {
   /** Key of the sender. */
-  readonly client: string;
+  readonly client: Name;
 }
 
 /** A message on its way to the scheduler, before its host stamps it with the sender. */

@@ -1,4 +1,5 @@
 /** What clients tell the scheduler. */
+import type { Amount, Copies, Count, Finite, Name, Positive, Size } from '../util/value-types.ts';
 import type { FromClient, Unstamped } from './cause.ts';
 
 /** A client has come. */
@@ -19,27 +20,27 @@ export interface HeartbeatClient extends FromClient {
 
 /** One task of a submitted graph. */
 export interface GraphTask {
-  readonly key: string;
-  readonly dependencies: readonly string[];
+  readonly key: Name;
+  readonly dependencies: readonly Name[];
   /** Opaque; undefined only for a key that the cluster knows already. */
   readonly runSpec: unknown;
   /** Position in the static order of the graph; without one the ordering policy gives it. */
   readonly rank?: number;
   /** Higher runs earlier. Default 0. */
-  readonly userPriority?: number;
-  readonly retries?: number;
+  readonly userPriority?: Finite;
+  readonly retries?: Count;
   /** Addresses, host names or worker names. */
   readonly workers?: readonly string[];
   readonly hosts?: readonly string[];
   readonly allowOtherWorkers?: boolean;
-  readonly resources?: Readonly<Record<string, number>>;
+  readonly resources?: Readonly<Record<string, Amount>>;
   readonly actor?: boolean;
   /** It loads or makes data: root-ish for the built-in policies, whatever its group looks like. */
   readonly dataProducer?: boolean;
   readonly annotations?: Readonly<Record<string, unknown>>;
   /** Default: derived from the key. */
-  readonly group?: string;
-  readonly prefix?: string;
+  readonly group?: Name;
+  readonly prefix?: Name;
 }
 
 /** A client submits tasks. */
@@ -47,34 +48,34 @@ export interface UpdateGraph extends FromClient {
   readonly op: 'update-graph';
   readonly tasks: readonly GraphTask[];
   /** Keys whose results the client wants. */
-  readonly keys: readonly string[];
+  readonly keys: readonly Name[];
   /** Submissions closer together than this share a generation. Default 0. */
-  readonly fifoTimeoutMs?: number;
+  readonly fifoTimeoutMs?: Amount;
   /** The task from inside which this graph was submitted. */
-  readonly submittingTask?: string;
+  readonly submittingTask?: Name;
   /**
    * The graph is taken in by slices of about this many tasks, each at a `continue-graph`. Default: at
    * once.
    */
-  readonly sliceTasks?: number;
+  readonly sliceTasks?: Positive;
 }
 
 /** A client wants results of tasks that exist. */
 export interface ClientDesiresKeys extends FromClient {
   readonly op: 'client-desires-keys';
-  readonly keys: readonly string[];
+  readonly keys: readonly Name[];
 }
 
 /** A client does not want these results any more. */
 export interface ClientReleasesKeys extends FromClient {
   readonly op: 'client-releases-keys';
-  readonly keys: readonly string[];
+  readonly keys: readonly Name[];
 }
 
 /** A client gives tasks up. */
 export interface CancelKeys extends FromClient {
   readonly op: 'cancel-keys';
-  readonly keys: readonly string[];
+  readonly keys: readonly Name[];
   /** Also what other clients want. */
   readonly force: boolean;
   /** Short, for programs: `cancelled` when there is none. */
@@ -85,13 +86,13 @@ export interface CancelKeys extends FromClient {
    * Milliseconds that a run has to stop before its thread is ended, where threads are ended at all.
    * Default: of the worker.
    */
-  readonly killTimeoutMs?: number;
+  readonly killTimeoutMs?: Amount;
 }
 
 /** Computes failed tasks, and what failed with them, once more. */
 export interface Retry extends FromClient {
   readonly op: 'retry';
-  readonly keys: readonly string[];
+  readonly keys: readonly Name[];
 }
 
 /**
@@ -100,9 +101,9 @@ export interface Retry extends FromClient {
  */
 export interface SetPriority extends FromClient {
   readonly op: 'set-priority';
-  readonly keys: readonly string[];
+  readonly keys: readonly Name[];
   /** As {@link GraphTask.userPriority}: finite, higher runs earlier. */
-  readonly userPriorities: readonly number[];
+  readonly userPriorities: readonly Finite[];
   /** What these tasks still need comes at least as early as they do. Default false. */
   readonly raiseInputs?: boolean;
 }
@@ -111,22 +112,22 @@ export interface SetPriority extends FromClient {
 export interface UpdateData extends FromClient {
   readonly op: 'update-data';
   readonly items: readonly {
-    readonly key: string;
+    readonly key: Name;
     /** Absent: unknown, which leaves the size as it was, -1 at first. */
-    readonly nbytes?: number;
+    readonly nbytes?: Size;
     readonly workers: readonly string[];
     readonly type?: string;
     /** Hash of the bytes. Data with another one is refused as long as this data is there. */
     readonly fingerprint?: string;
     /** As in `want-replicas`. Default 1. */
-    readonly replicas?: number;
+    readonly replicas?: Copies;
   }[];
 }
 
 /** Asks for the present state of a key as a message. */
 export interface ReportKey extends FromClient {
   readonly op: 'report-key';
-  readonly key: string;
+  readonly key: Name;
 }
 
 /** All that happens through clients. */
@@ -154,7 +155,7 @@ export type GraphPart = Omit<UpdateGraph, 'op' | 'client' | 'sliceTasks'> & {
 /** A graph as clients submit it. */
 export type SubmittedGraph = Omit<UpdateGraph, 'client' | 'sliceTasks'> & {
   /** Parts that came before. Default 0. */
-  readonly parts?: number;
+  readonly parts?: Count;
 };
 
 /** What a client may send on its stream, before the host stamps it with the sender. */

@@ -2,6 +2,7 @@
 import type { ActionTiming } from '../state/groups.ts';
 import type { TaskFailure } from '../state/task.ts';
 import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
+import type { Amount, Integer, Name, Size } from '../util/value-types.ts';
 import type { Caused, FromWorker, Unstamped } from './cause.ts';
 import type { HeldResults } from './protocol.ts';
 
@@ -10,10 +11,10 @@ import type { HeldResults } from './protocol.ts';
 /** A task was computed; its result stays on the worker. */
 export interface TaskFinished extends FromWorker {
   readonly op: 'task-finished';
-  readonly key: string;
-  readonly runId: number;
+  readonly key: Name;
+  readonly runId: Integer;
   /** Size of the result in bytes. Absent: unknown, which leaves the size as it was, -1 at first. */
-  readonly nbytes?: number;
+  readonly nbytes?: Size;
   /** Type name of the result. */
   readonly type: string;
   /** What took how long, in the scheduler's clock. */
@@ -26,8 +27,8 @@ export interface TaskFinished extends FromWorker {
 /** A task failed. */
 export interface TaskErred extends FromWorker {
   readonly op: 'task-erred';
-  readonly key: string;
-  readonly runId: number;
+  readonly key: Name;
+  readonly runId: Integer;
   readonly failure: TaskFailure;
   readonly timings?: readonly ActionTiming[];
 }
@@ -35,36 +36,36 @@ export interface TaskErred extends FromWorker {
 /** The task asks to be placed anew. Not a failure. */
 export interface Reschedule extends Caused {
   readonly op: 'reschedule';
-  readonly key: string;
+  readonly key: Name;
   /** Undefined: wherever it is. */
-  readonly worker?: string;
+  readonly worker?: Name;
 }
 
 /** The task seceded: it goes on, but no longer occupies a thread. */
 export interface LongRunning extends FromWorker {
   readonly op: 'long-running';
-  readonly key: string;
-  readonly runId: number;
+  readonly key: Name;
+  readonly runId: Integer;
   /** Seconds computed until it seceded; undefined when it seceded before. */
-  readonly computeDurationS?: number;
+  readonly computeDurationS?: Amount;
 }
 
 /** Runs that were taken back from the worker occupy no thread there (any more). */
 export interface RunsOver extends FromWorker {
   readonly op: 'runs-over';
-  readonly runIds: readonly number[];
+  readonly runIds: readonly Integer[];
 }
 
 /** The worker holds copies of these results. */
 export interface AddKeys extends FromWorker {
   readonly op: 'add-keys';
-  readonly keys: readonly string[];
+  readonly keys: readonly Name[];
 }
 
 /** The worker does not know any more where these are. */
 export interface RequestRefreshWhoHas extends FromWorker {
   readonly op: 'request-refresh-who-has';
-  readonly keys: readonly string[];
+  readonly keys: readonly Name[];
 }
 
 /**
@@ -73,9 +74,9 @@ export interface RequestRefreshWhoHas extends FromWorker {
  */
 export interface StealResponse extends FromWorker {
   readonly op: 'steal-response';
-  readonly keys: readonly string[];
+  readonly keys: readonly Name[];
   /** As in the request. */
-  readonly runIds: readonly number[];
+  readonly runIds: readonly Integer[];
   /** `unknown`: the worker has never heard of it, or not any more. */
   readonly states: readonly string[];
 }
@@ -83,7 +84,7 @@ export interface StealResponse extends FromWorker {
 /** The worker dropped results. */
 export interface ReleaseWorkerData extends FromWorker {
   readonly op: 'release-worker-data';
-  readonly keys: readonly string[];
+  readonly keys: readonly Name[];
 }
 
 /** A worker was paused, runs again, or is about to close. */
@@ -98,7 +99,7 @@ export interface LogEvent extends Caused {
   readonly topics: readonly string[];
   readonly message: unknown;
   /** The worker that logs, if one does. */
-  readonly worker?: string;
+  readonly worker?: Name;
 }
 
 /** Keeps firewalls from closing a quiet connection. */
@@ -123,10 +124,10 @@ export interface HeartbeatWorker extends FromWorker {
   readonly op: 'heartbeat-worker';
   readonly metrics: WorkerMetrics;
   /** Seconds for which each key has been running. */
-  readonly executing: readonly (readonly [key: string, seconds: number])[];
+  readonly executing: readonly (readonly [key: Name, seconds: Amount])[];
   /** The worker's clock in milliseconds. */
   readonly workerNowMs: number;
-  readonly resources?: Readonly<Record<string, number>>;
+  readonly resources?: Readonly<Record<string, Amount>>;
 }
 
 /** The worker is gone, or shall go. */

@@ -5,6 +5,7 @@
  * asks `register-worker`, a client `register-client`, and both send their reports as plain messages.
  * A peer (a worker or a client that fetches data) asks `get-data` of a worker.
  */
+import type { Amount, Count, Integer, Name, Positive, Size } from '../util/value-types.ts';
 import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
 
 /** Both sides must agree on it exactly. */
@@ -31,10 +32,10 @@ export interface HelloReply {
 
 /** Results that a worker has computed; parallel arrays. */
 export interface HeldResults {
-  readonly keys: readonly string[];
+  readonly keys: readonly Name[];
   /** Of the assignments under which they were computed. */
-  readonly runIds: readonly number[];
-  readonly nbytes: readonly number[];
+  readonly runIds: readonly Integer[];
+  readonly nbytes: readonly Size[];
   /** Type names. */
   readonly types: readonly string[];
 }
@@ -71,12 +72,12 @@ export interface RegisterWorkerReply {
 /** A client introduces itself. */
 export interface RegisterClientRequest {
   /** Chosen by the client; unique. */
-  readonly client: string;
+  readonly client: Name;
   /**
    * When its connection breaks, it comes back under the same key within this time, or not at all.
    * Milliseconds. Before it closes in good order it says so: `close-client`. Default 0.
    */
-  readonly returnWithinMs?: number;
+  readonly returnWithinMs?: Amount;
   readonly versions?: Readonly<Record<string, string>>;
 }
 
@@ -87,7 +88,7 @@ export interface RegisterClientReply {
 
 /** Served by workers. Keys that the worker does not hold are left out of the answer. */
 export interface GetDataRequest {
-  readonly keys: readonly string[];
+  readonly keys: readonly Name[];
   /** The one who asks will come back when it is told that the worker is busy. Workers do. */
   readonly mayBeBusy?: boolean;
   /** What has no room in one message may be offered in parts. Default false: all is in the answer. */
@@ -114,9 +115,9 @@ export interface OfferedParts {
 
 /** Served by those that have offered parts: the next part of a result. */
 export interface GetPartRequest {
-  readonly handle: number;
+  readonly handle: Count;
   /** Bytes wanted; fewer may come. The server has a bound of its own. */
-  readonly nbytes: number;
+  readonly nbytes: Positive;
 }
 
 /** The next bytes of a result. */
@@ -139,7 +140,7 @@ export interface PutDataReply {
 
 /** Served by the scheduler: where results are; parallel arrays. */
 export interface WhoHasRequest {
-  readonly keys: readonly string[];
+  readonly keys: readonly Name[];
 }
 
 /** Addresses of the workers that hold each key; parallel to `keys`. */
@@ -155,8 +156,19 @@ export type GatherReply = GetDataReply;
 
 /** Served by the scheduler: a call that a plugin offers, or a built-in one (`story`, `identity`, …). */
 export interface CommandRequest {
-  readonly command: string;
+  readonly command: Name;
   readonly parameters?: unknown;
+}
+
+/** What may be asked of the scheduler: parameters by method. */
+export interface SchedulerRequests {
+  readonly hello: HelloRequest;
+  readonly 'register-worker': RegisterWorkerRequest;
+  readonly 'register-client': RegisterClientRequest;
+  readonly 'who-has': WhoHasRequest;
+  readonly gather: GatherRequest;
+  readonly 'get-part': GetPartRequest;
+  readonly command: CommandRequest;
 }
 
 /** A line of a log, as it is told to others. */

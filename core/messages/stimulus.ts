@@ -5,6 +5,7 @@
  * timers and plugins bring the rest. Each carries the `stimulusId` under which its consequences can
  * be found in the story.
  */
+import type { Copies, Finite, Name, Size } from '../util/value-types.ts';
 import type { Caused, FromWorker } from './cause.ts';
 import type { ClientStimulus } from './from-client.ts';
 import type { WorkerStimulus } from './from-worker.ts';
@@ -17,16 +18,16 @@ export type * from './from-worker.ts';
 /** Copies to make and to drop. The kernel checks every one of them again. */
 export interface MoveReplicas extends Caused {
   readonly op: 'move-replicas';
-  readonly acquire: readonly { readonly worker: string; readonly keys: readonly string[] }[];
-  readonly remove: readonly { readonly worker: string; readonly keys: readonly string[] }[];
+  readonly acquire: readonly { readonly worker: Name; readonly keys: readonly Name[] }[];
+  readonly remove: readonly { readonly worker: Name; readonly keys: readonly Name[] }[];
 }
 
 /** Somebody wants so many copies of these results. The Active Memory Manager makes and keeps them. */
 export interface WantReplicas extends Caused {
   readonly op: 'want-replicas';
-  readonly keys: readonly string[];
-  /** At least 1. Infinity: on every running worker, also on those that come. */
-  readonly replicas: number;
+  readonly keys: readonly Name[];
+  /** Infinity: on every running worker, also on those that come. */
+  readonly replicas: Copies;
 }
 
 /** The scheduler takes a worker out of service, or back into it, and tells the worker. */
@@ -39,15 +40,15 @@ export interface SetWorkerStatus extends FromWorker {
 
 /** A task that should go from the worker that is processing it to another one. */
 export interface StealProposal {
-  readonly key: string;
+  readonly key: Name;
   /** Address of the worker that is processing it. */
-  readonly victim: string;
+  readonly victim: Name;
   /** Address of the worker that is to have it. */
-  readonly thief: string;
+  readonly thief: Name;
   /** Seconds of work that the victim is rid of, transfers included. */
-  readonly victimS: number;
+  readonly victimS: Finite;
   /** Seconds of work that the thief gets, transfers included. */
-  readonly thiefS: number;
+  readonly thiefS: Finite;
 }
 
 /** Tasks to ask back from workers. The kernel checks every one of them again. */
@@ -65,7 +66,7 @@ export interface StealTasks extends Caused {
 
 /** What changes for one task. */
 export interface RestrictionChange {
-  readonly key: string;
+  readonly key: Name;
   /**
    * Addresses or names of the workers that may run it, in the place of those before; none: all may.
    * Undefined: as it was.
@@ -90,7 +91,7 @@ export interface SetRestrictions extends Caused {
  */
 export interface ReleaseTasks extends Caused {
   readonly op: 'release-tasks';
-  readonly keys: readonly string[];
+  readonly keys: readonly Name[];
 }
 
 // ---- from the host, when a turn is over --------------------------------------------------------
@@ -131,7 +132,7 @@ export interface WorkersLost extends Caused {
  */
 export interface SchedulerStalled extends Caused {
   readonly op: 'scheduler-stalled';
-  readonly stalledMs: number;
+  readonly stalledMs: Size;
 }
 
 /** Other policies are in charge: what the ones before have refused or held back is offered again. */

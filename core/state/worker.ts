@@ -1,3 +1,4 @@
+import type { Amount, Integer, Name, Positive } from '../util/value-types.ts';
 import { LazySet } from '../util/lazy-set.ts';
 import { SmallSet } from '../util/small-set.ts';
 import { Tally } from '../util/tally.ts';
@@ -13,19 +14,20 @@ export type WorkerStatus = 'running' | 'paused' | 'closing-gracefully' | 'closin
 /** What a worker tells about itself when it registers. It does not change afterwards. */
 export interface WorkerIdentity {
   /** Where peers reach it: `tcp://host:port`. Unique among registered workers. */
-  readonly address: string;
+  readonly address: Name;
   /** Unique id of the worker process: a restarted worker has another one at the same address. */
-  readonly serverId: string;
+  readonly serverId: Name;
   /** A name for people and restrictions; unique among registered workers. Default: the address. */
-  readonly name: string;
-  readonly host: string;
-  readonly threadCount: number;
+  readonly name: Name;
+  readonly host: Name;
+  /** Tasks that it runs at once. */
+  readonly threadCount: Positive;
   /** 0 = unlimited. */
-  readonly memoryLimitBytes: number;
-  readonly resources: Readonly<Record<string, number>>;
+  readonly memoryLimitBytes: Amount;
+  readonly resources: Readonly<Record<string, Amount>>;
   /** Language of the tasks that it computes. Default `javascript`. */
-  readonly language?: string;
-  readonly pid?: number;
+  readonly language?: Name;
+  readonly pid?: Integer;
   readonly nanny?: string;
   /** It tells when runs are over that were taken back from it. Default false. */
   readonly tellsRunEnds?: boolean;
@@ -38,14 +40,14 @@ export interface WorkerIdentity {
 /** What a heartbeat reports. */
 export interface WorkerMetrics {
   /** Resident set of the worker's process in bytes. */
-  readonly memoryBytes: number;
+  readonly memoryBytes: Amount;
   /** Spilled results: their size in memory and on disk. */
-  readonly spilledMemoryBytes: number;
-  readonly spilledDiskBytes: number;
-  readonly managedBytes: number;
+  readonly spilledMemoryBytes: Amount;
+  readonly spilledDiskBytes: Amount;
+  readonly managedBytes: Amount;
   /** Bytes per second of the transfers since the last heartbeat, if there were any. */
-  readonly bandwidth?: number;
-  readonly cpuPercent?: number;
+  readonly bandwidth?: Amount;
+  readonly cpuPercent?: Amount;
 }
 
 const NO_METRICS: WorkerMetrics = {

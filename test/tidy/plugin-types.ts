@@ -27,7 +27,12 @@ const CHAPTERS: readonly (readonly [title: string, paths: readonly string[]])[] 
   ],
   [
     'Stimuli: what a plugin can enqueue',
-    ['core/messages/stimulus.ts', 'core/messages/from-client.ts', 'core/messages/from-worker.ts'],
+    [
+      'core/messages/stimulus.ts',
+      'core/messages/from-client.ts',
+      'core/messages/from-worker.ts',
+      'core/util/value-types.ts',
+    ],
   ],
   ['Policies', ['core/api/policies.ts']],
   ['The Active Memory Manager', ['core/api/amm.ts', 'core/api/amm-manager.ts']],

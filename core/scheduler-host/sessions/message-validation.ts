@@ -1,28 +1,23 @@
 import type { ErrorObject, ValidateFunction } from 'ajv';
 import { YardmasterError } from '../../api/errors.ts';
 import type { WireMessage } from '../../api/transport.ts';
-import { compileSchema } from '../../config/compile-schema.ts';
-import { pathText, show, hint } from '../../config/errors.ts';
+import { hint, pathText, show } from '../../config/errors.ts';
 import { isPlainObject } from '../../config/prepare.ts';
+import { messageCheck, messageNames } from './message-checks.ts';
 import { violation } from './protocol-errors.ts';
-import {
-  CLIENT_REPORTS,
-  GRAPH_SLICES,
-  OWN_STIMULI,
-  REQUESTS,
-  WORKER_REPORTS,
-} from '../../messages/message-schemas.ts';
-import {
-  isClientReleasesKeys,
-  isPlainGraph,
-  isReleaseWorkerData,
-  isTaskFinished,
-} from './quick-checks.ts';
 
-const checks = new Map<string, ValidateFunction>();
+/** What is checked: messages by `op`, requests by method. */
+type Kind = 'worker message' | 'client message' | 'request' | 'stimulus';
+
+const checks: Readonly<Record<Kind, Map<unknown, ValidateFunction>>> = {
+  'worker message': new Map(),
+  'client message': new Map(),
+  request: new Map(),
+  stimulus: new Map(),
+};
 
 /**
- * What every message has, whoever sends it.
+ * Checks what every message has, whatever its sender.
  * @throws YardmasterError `ERR_PROTOCOL`
  */
 export function checkEnvelope(message: unknown): void {
@@ -38,99 +33,45 @@ export function checkEnvelope(message: unknown): void {
 
 /** @throws YardmasterError `ERR_PROTOCOL` naming the field */
 export function checkWorkerReport(message: WireMessage): void {
-  if (!isTaskFinished(message) && !isReleaseWorkerData(message)) {
-    checkBySchema('worker', message);
-  }
-  const { op, value } = message;
-  if (op === 'task-finished' && value !== undefined && !(value instanceof Uint8Array)) {
-    throw broken(`worker message ${op}`, 'value', 'must be bytes', value);
-  }
+  validate('worker message', message['op'], message);
 }
 
 /** @throws YardmasterError `ERR_PROTOCOL` naming the field */
 export function checkClientReport(message: WireMessage): void {
-  if (isPlainGraph(message) || isClientReleasesKeys(message)) return;
-  checkBySchema('client', message);
+  validate('client message', message['op'], message);
 }
 
-/** @throws YardmasterError `ERR_PROTOCOL` naming the field, or the method when there is none such */
+/** @throws YardmasterError `ERR_PROTOCOL` naming the field, or the method when it does not exist */
 export function checkRequest(method: unknown, parameters: unknown): void {
-  if (typeof method !== 'string' || !Object.hasOwn(REQUESTS, method)) {
-    throw unknown('request', method, Object.keys(REQUESTS));
-  }
-  validate(`request ${method}`, REQUESTS[method] as object, parameters);
+  validate('request', method, parameters);
 }
 
 /**
- * The full check of a report, which says what is wrong.
- * @throws YardmasterError `ERR_PROTOCOL` naming the field
- */
-export function checkBySchema(from: 'worker' | 'client', message: WireMessage): void {
-  const schemas = from === 'worker' ? WORKER_REPORTS : CLIENT_REPORTS;
-  const { op } = message;
-  if (typeof op !== 'string' || !Object.hasOwn(schemas, op)) {
-    throw unknown(`message of a ${from}`, op, Object.keys(schemas));
-  }
-  validate(`${from} message ${op}`, schemas[op] as object, message);
-  const { stimulusId } = message;
-  if (stimulusId !== undefined && typeof stimulusId !== 'string') {
-    throw broken(`${from} message ${op}`, 'stimulusId', 'must be string', stimulusId);
-  }
-}
-
-/** Reports of workers that need not tell of which worker they are. */
-const WORKER_OPTIONAL: ReadonlySet<string> = new Set(['reschedule', 'log-event']);
-
-/**
- * A stimulus that comes from a plugin, or from the program around the scheduler: what is not of this form
- * would end the kernel, which checks nothing again.
+ * Checks a stimulus of a plugin, or of the program around the scheduler. The kernel checks nothing again, so
+ * that another form would end it.
  * @throws YardmasterError `ERR_PROTOCOL` naming the field
  */
 export function checkStimulus(stimulus: unknown): void {
   if (typeof stimulus !== 'object' || stimulus === null) {
     throw broken('stimulus', 'stimulus', 'must be an object', stimulus);
   }
-  const fields = stimulus as Readonly<Record<string, unknown>>;
-  const { op, stimulusId } = fields;
-  const isOf = (table: Readonly<Record<string, object>>): boolean =>
-    typeof op === 'string' && Object.hasOwn(table, op) && op !== 'graph-part';
-  const table = [OWN_STIMULI, WORKER_REPORTS, CLIENT_REPORTS].find(isOf);
-  if (typeof op !== 'string' || table === undefined) {
-    throw unknown('stimulus', op, stimulusNames());
-  }
-  const name = `stimulus ${op}`;
-  validate(name, table[op] as object, stimulus);
-  if (op === 'update-graph') validate(`${name} in slices`, GRAPH_SLICES, stimulus);
-  if (stimulusId !== undefined && typeof stimulusId !== 'string') {
-    throw broken(name, 'stimulusId', 'must be string', stimulusId);
-  }
-  if (table === OWN_STIMULI) return;
-  const sender = table === WORKER_REPORTS ? 'worker' : 'client';
-  const said = fields[sender];
-  if (said === undefined && WORKER_OPTIONAL.has(op)) return;
-  if (typeof said !== 'string' || said === '') {
-    throw broken(name, sender, said === undefined ? 'is missing' : 'must be a name', said);
+  const { op } = stimulus as WireMessage;
+  validate('stimulus', op, stimulus);
+  for (const kind of ['worker message', 'client message'] as const) {
+    if (messageNames().includes(`${kind} ${String(op)}`)) validate(kind, op, stimulus, 'stimulus');
   }
 }
 
-function stimulusNames(): string[] {
-  const names = [OWN_STIMULI, WORKER_REPORTS, CLIENT_REPORTS].flatMap((table) => {
-    return Object.keys(table);
-  });
-  return names.filter((name) => name !== 'graph-part');
-}
-
-function validate(name: string, schema: object, value: unknown): void {
-  let check = checks.get(name);
-  if (check === undefined) {
-    check = compileSchema('message', schema);
-    checks.set(name, check);
-  }
+/** @param sort - what the message is called in errors */
+function validate(kind: Kind, op: unknown, value: unknown, sort: Kind = kind): void {
+  const check = checks[kind].get(op) ?? findCheck(kind, op);
   if (check(value)) return;
   const [error] = check.errors as [ErrorObject];
+  const name = `${sort} ${String(op)}`;
   const path = error.instancePath
     .split('/')
     .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
     .map((part) => (/^\d+$/.test(part) ? Number(part) : part));
   if (error.keyword === 'required') {
     const missing = (error.params as { missingProperty: string }).missingProperty;
@@ -138,15 +79,26 @@ function validate(name: string, schema: object, value: unknown): void {
   }
   const allowed = (error.params as { allowedValues?: readonly string[] }).allowedValues;
   const what = allowed === undefined ? error.message : `must be one of ${allowed.join(', ')}`;
-  throw broken(name, pathText(path), what ?? 'is wrong', error.data);
+  const got = path.reduce<unknown>((part, at) => (part as WireMessage)[at], value);
+  throw broken(name, pathText(path), what ?? 'is wrong', got);
 }
 
-function unknown(what: string, op: unknown, known: readonly string[]): YardmasterError {
-  return new YardmasterError(
-    'ERR_PROTOCOL',
-    `${show(op)} is not a ${what}${typeof op === 'string' ? hint(op, known) : ''}`,
-    { op, field: 'op' },
-  );
+/** @throws YardmasterError `ERR_PROTOCOL` when there is no such message */
+function findCheck(kind: Kind, op: unknown): ValidateFunction {
+  const names = messageNames();
+  if (typeof op !== 'string' || !names.includes(`${kind} ${op}`)) {
+    const ofKind = names.filter((name) => name.startsWith(`${kind} `));
+    const known = ofKind.map((name) => name.slice(kind.length + 1));
+    const near = typeof op === 'string' ? hint(op, known) : '';
+    const what = kind.replace(/^(\w+) message$/, 'message of a $1');
+    throw new YardmasterError('ERR_PROTOCOL', `${show(op)} is not a ${what}${near}`, {
+      op,
+      field: 'op',
+    });
+  }
+  const check = messageCheck(`${kind} ${op}`);
+  checks[kind].set(op, check);
+  return check;
 }
 
 function broken(name: string, field: string, what: string, got: unknown): YardmasterError {

@@ -1,10 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { definePlugin, type NewStimulus, PLUGIN_API_VERSION } from '../../../core/api/index.ts';
-import {
-  OWN_STIMULI,
-  CLIENT_REPORTS,
-  WORKER_REPORTS,
-} from '../../../core/messages/message-schemas.ts';
 import { TestHost } from './kit.ts';
 
 /** A scheduler with a plugin that enqueues whatever it is told to. */
@@ -22,7 +18,20 @@ async function withPlugin(): Promise<{ host: TestHost; say: (stimulus: unknown) 
   return { host, say: (stimulus) => say(stimulus) };
 }
 
-const OPS = Object.keys({ ...WORKER_REPORTS, ...CLIENT_REPORTS, ...OWN_STIMULI });
+const SCHEMAS = new URL('../../../schema/messages.schema.json', import.meta.url);
+const { definitions } = JSON.parse(readFileSync(SCHEMAS, 'utf8')) as {
+  definitions: Record<string, { properties: Record<string, unknown> }>;
+};
+const OPS = Object.keys(definitions)
+  .filter((name) => name.startsWith('stimulus '))
+  .map((name) => name.slice('stimulus '.length));
+
+/** Fields of a stimulus, and of the message of which it is made. */
+function fieldsOf(op: string): string[] {
+  const names = [`stimulus ${op}`, `worker message ${op}`, `client message ${op}`];
+  return names.flatMap((name) => Object.keys(definitions[name]?.properties ?? {}));
+}
+
 const GARBAGE = [null, -1, Number.NaN, 'text', {}, [null], [{}], [['a']]];
 
 it('a stimulus with an unknown op is the failure of its plugin, and says what is meant', async () => {
@@ -39,14 +48,13 @@ it('a stimulus with an unknown op is the failure of its plugin, and says what is
 
 it.each(OPS)('no form of the stimulus %s ends the scheduler', async (op) => {
   const { host, say } = await withPlugin();
-  const table = { ...WORKER_REPORTS, ...CLIENT_REPORTS, ...OWN_STIMULI };
-  const { properties } = table[op] as { properties: Record<string, unknown> };
+  const fields = fieldsOf(op).filter((field) => field !== 'op');
   say({ op });
   for (const garbage of GARBAGE) {
-    for (const field of [...Object.keys(properties), 'worker', 'client', 'sliceTasks']) {
+    for (const field of [...fields, 'worker', 'client', 'sliceTasks']) {
       say({ op, worker: 'tcp://w1:1', client: 'c', keys: ['a'], key: 'a', [field]: garbage });
     }
-    const all = Object.keys(properties).map((field) => [field, garbage]);
+    const all = fields.map((field) => [field, garbage]);
     say({ op, worker: 'w', client: 'c', ...Object.fromEntries(all) });
   }
   await host.settle();

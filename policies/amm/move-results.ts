@@ -13,12 +13,15 @@ interface OpenMove extends RebalanceMove {
   refusals: number;
 }
 
-/** After so many rounds an original that is in use is left to whoever drops copies next. */
+/**
+ * Rounds after which a move is given up because its original is still in use. The copy stays, and a
+ * later policy may drop it.
+ */
 const REFUSALS_MAX = 100;
 
 /**
- * Carries out moves: first the copy, and when it has arrived, the original is dropped. Each step is
- * checked against what goes on, so it is safe while tasks run. For one `rebalance`.
+ * Carries out the moves of one `rebalance`: it makes the copy, and drops the original when the copy
+ * has arrived. Each step is checked against the current state, so moves are safe while tasks run.
  */
 export class MoveResults extends ActiveMemoryManagerPolicy<Iterable<RebalanceMove>> {
   /** Moves that are under way. */

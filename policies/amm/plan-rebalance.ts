@@ -131,7 +131,10 @@ function takeRecipient(task: TaskView, recipients: MinHeap<Side>): Side | undefi
   return found;
 }
 
-/** It is so much closer to the mean, and goes on unless that is enough. */
+/**
+ * Moves the side closer to the mean by this many bytes, and puts it back into the heap unless it is
+ * close enough.
+ */
 function bring(side: Side, nbytes: number, sides: MinHeap<Side>): void {
   side.toMean += nbytes;
   side.toBand += nbytes;

@@ -7,12 +7,15 @@ import {
   type WorkerView,
 } from '../../core/api/index.ts';
 
-/** A task with so many waiters or more: where they will run is not looked at. */
+/**
+ * The future workers of a task's waiters are not examined when it has at least this many waiters.
+ */
 const WAITERS_LOOKED_AT = 20;
 
 /**
- * Drops copies that nobody needs: all but as many as somebody asked for (`replicas`), or as there are
- * workers that will read them. Dask's `ReduceReplicas`, which drops copies that were asked for, too.
+ * Drops copies that no task needs. It keeps as many copies as were requested (`replicas`), or as
+ * many as there are workers that will read them. Dask's `ReduceReplicas`, except that Dask's also
+ * drops requested copies.
  */
 export class ReduceReplicas extends ActiveMemoryManagerPolicy {
   static override readonly optionsSchema = { type: 'object', additionalProperties: false };

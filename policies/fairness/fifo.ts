@@ -1,8 +1,8 @@
 import { definePolicy } from '../../core/api/index.ts';
 
 /**
- * First come, first served: what was submitted earlier runs earlier, whoever submitted it. Dask's order
- * of generations.
+ * First come, first served: tasks run in the order of their submission, whichever client submitted
+ * them. Dask's order of generations.
  */
 export const fifo = definePolicy('fairness', {
   name: 'fifo',

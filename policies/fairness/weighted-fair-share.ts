@@ -19,7 +19,7 @@ export interface FairShareOptions {
 /** Tasks that take no time at all still take a turn. */
 const COST_MIN_S = 0.001;
 const DEFAULT_AGEING = 0.01;
-/** What a client that connects puts behind its name, to be told from others of the same name. */
+/** The suffix that a connecting client adds to its name so that the name is unique. */
 const UNIQUE_PART = /-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** Accounts that may be there without a client before they are looked through. */
 const SPARE_ACCOUNTS_MAX = 100;
@@ -34,14 +34,14 @@ const positive = (description: string): object => ({
  * Clients share the cluster in proportion to their weights, however much each of them submits: one
  * that submits ten tasks does not wait for ten thousand of another.
  *
- * Start-time fair queuing. A virtual time tells how much work each busy client has had, divided by its
- * weight. The tasks of a submission are dated from now on, or from where the client's other work
- * ends, each later than the one before by its cost divided by the weight. Earlier dates run first: all
- * that has to be decided is decided at submission, so workers, too, run tasks in that order. A
- * client's credit cannot be saved up: who was idle begins at the present.
+ * Start-time fair queuing. The virtual time of a client is the work that it has had, divided by its
+ * weight. The tasks of a submission are dated from the present, or from the end of the client's
+ * other work; each date follows the one before by the task's cost divided by the weight. Tasks with
+ * earlier dates run first. All dates are set at submission, so workers run tasks in the same order.
+ * A client cannot save up credit: one that was idle begins at the present.
  *
- * Ageing dates what is submitted later back: a task overtakes whatever is submitted so much later that
- * the difference, times `ageing`, exceeds its distance from the present.
+ * Ageing lets an old task overtake newer ones: it runs before tasks whose submission is later by so
+ * much that the difference, times `ageing`, exceeds the distance of its own date from the present.
  */
 export const weightedFairShare = definePolicy<'fairness', Partial<FairShareOptions>>('fairness', {
   name: 'weighted-fair-share',
@@ -115,9 +115,9 @@ class FairShare implements Fairness {
     if (account.end < this.present) account.end = account.done = this.present;
     const { ageing = DEFAULT_AGEING } = this.options;
     let date = account.end + (ageing * (nowMs - this.startMs)) / 1000;
-    // What a task submits goes on where the task is, before the other work of its client.
+    // The tasks that a task submits get the date of that task, before the other work of its client.
     if (parent?.priority !== undefined) [, date] = parent.priority;
-    // Somebody who only asks where a submission would stand does not name its tasks.
+    // A query of the position that a submission would get names no tasks.
     if (tasks.length === 0) return date;
     return tasks.map((task) => {
       const own = date;

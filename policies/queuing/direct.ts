@@ -11,7 +11,8 @@ export const direct = definePolicy('queuing', {
     holdsBack: false,
     slotLimit: () => Infinity,
     isRootish: () => false,
-    // Nobody asks; what is queued while the policy is replaced goes to the least busy worker.
+    // Never called for a new task. Tasks queued by another policy, when this one replaces it, go to
+    // the least busy worker.
     selectRootish: (_task, cluster) => cluster.openSlots.peek(),
   }),
 });

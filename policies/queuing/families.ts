@@ -1,14 +1,17 @@
 import type { Priority, TaskView, WorkerView } from '../../core/api/index.ts';
 import { saidRootish } from './is-rootish.ts';
 
-/** At most that many dependencies are looked at to tell a root. */
+/** A task with more dependencies than this is not a root; the others' dependencies are examined. */
 const ROOT_DEPENDENCIES_MAX = 4;
 /** An input with fewer dependents than this is not a common one. */
 const COMMON_DEPENDENTS_MIN = 8;
 /** A common input is needed by at least this share of the graph. */
 const COMMON_SHARE = 1 / 8;
 
-/** Root tasks that belong together: they meet in the same task downstream, or are mere neighbours. */
+/**
+ * A family: root tasks that meet in the same task downstream, or that are only neighbours by
+ * priority.
+ */
 export class Family {
   /** By priority, as soon as the graph has been looked at. */
   readonly roots: TaskView[] = [];
@@ -49,10 +52,10 @@ export interface FamilyTree {
 /**
  * Finds the roots of a graph and the first task downstream in which each of them meets others.
  *
- * A root has no inputs, or only such that a large part of the graph needs. The annotation `rootish`
- * (true or false) wins over that, and roots with the same annotation `family` are a family. Those that
- * meet nobody are divided into families by priority. Names and the size of the cluster do not matter.
- * O(tasks log tasks + dependencies).
+ * A root has no inputs, or only inputs that a large part of the graph needs. The annotation
+ * `rootish` (true or false) overrides this rule, and roots with the same annotation `family` are a
+ * family. Roots that meet no other root are divided into families by priority. The names of tasks
+ * and the size of the cluster do not matter. O(tasks log tasks + dependencies).
  *
  * @param tasks - dependencies first
  * @param sizeMax - a family without a name is divided when it is larger
@@ -61,7 +64,10 @@ export function findFamilies(tasks: readonly TaskView[], sizeMax: number): Famil
   return new FamilyFinder(tasks, sizeMax).find();
 }
 
-/** What comes down to a task: a root that has met nobody so far, or the family of those that met. */
+/**
+ * What a task descends from: a root that has not met another one yet, or the family of the roots
+ * that met.
+ */
 type Descent = TaskView | Family;
 
 class FamilyFinder implements FamilyTree {

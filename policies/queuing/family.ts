@@ -91,8 +91,8 @@ class FamilyQueuing implements Queuing {
   }
 
   /**
-   * The next task of the worker's family; else the first of a family that nobody has begun. When
-   * there is none of these either the best task helps another worker with its family.
+   * The next task of the worker's family, or else the first task of a family that no worker has
+   * begun. When there is neither, the best task helps another worker with its family.
    */
   nextQueued(worker: WorkerView, cluster: ClusterView): TaskView | undefined {
     const best = cluster.queued.peek();
@@ -111,7 +111,7 @@ class FamilyQueuing implements Queuing {
       return isOvertaken ? first : next;
     }
     if (run !== undefined) this.endRun(worker, run);
-    // Without a worker of its own the best task is the beginning of the best family.
+    // If no worker serves the family of the best task, it begins the best family.
     if (own === undefined || first === undefined || !isServed(own, cluster)) return best;
     return isMoreUrgent(best, first, own.graph === other?.graph) ? best : first;
   }

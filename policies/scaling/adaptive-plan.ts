@@ -1,7 +1,7 @@
 /** What to do about the number of workers. */
 export type ScalingStep =
   | { readonly kind: 'none' }
-  /** Start so many more. */
+  /** Start this many more workers. */
   | { readonly kind: 'up'; readonly count: number }
   /** Close these. */
   | { readonly kind: 'down'; readonly names: readonly string[] };
@@ -11,7 +11,7 @@ export interface AdaptivePlanOptions {
   readonly minimum: number;
   /** May be Infinity. */
   readonly maximum: number;
-  /** A worker is closed when it could go in so many looks in a row. */
+  /** A worker is closed after it was closable in this many consecutive checks. */
   readonly waitCount: number;
 }
 
@@ -19,7 +19,7 @@ const NOTHING: ScalingStep = { kind: 'none' };
 
 /**
  * Decides how many workers there should be: more at once, fewer only after some patience. It
- * remembers who could have gone in the last looks. Dask's `Adaptive`.
+ * remembers which workers were closable in the last checks. Dask's `Adaptive`.
  */
 export class AdaptivePlan {
   private readonly looks = new Map<string, number>();
@@ -28,8 +28,8 @@ export class AdaptivePlan {
 
   /**
    * @param target - workers that the present work could use
-   * @param current - workers that there are, or that are being started
-   * @param closable - names of those that can best be done without, to leave so many
+   * @param current - workers that are running or being started
+   * @param closable - returns the names of the workers to close so that `leave` workers remain
    */
   next(
     target: number,

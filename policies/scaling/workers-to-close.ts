@@ -2,13 +2,15 @@ import type { ClusterView, WorkerView } from '../../core/api/index.ts';
 
 /** Which workers could go. Without `n`, `target` and `memoryRatio`: as with a `memoryRatio` of 2. */
 export interface WorkersToCloseOptions {
-  /** So many workers, busy ones if there are not enough idle ones. */
+  /** Close this many workers, busy ones if there are not enough idle ones. */
   readonly n?: number | undefined;
-  /** As many as leave so many. */
+  /** Close workers until this many remain. */
   readonly target?: number | undefined;
-  /** Idle ones, as long as the memory of the others is so many times what is stored. */
+  /**
+   * Close idle workers while the memory of the others is at least this many times the stored bytes.
+   */
   readonly memoryRatio?: number | undefined;
-  /** Leave at least so many. */
+  /** Leave at least this many workers. */
   readonly minimum?: number | undefined;
   /** Which workers go together. Default: each by itself. */
   readonly groupBy?: ((worker: WorkerView) => string) | undefined;

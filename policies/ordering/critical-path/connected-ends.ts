@@ -51,7 +51,7 @@ export function connectedEnds(towards: Rows, sequence: Int32Array): ConnectedEnd
 
 /** Sets of nodes, each kept once. */
 class SharedSets {
-  /** There was no room for a set: from here on sizes are estimates. */
+  /** No space for another set: from here on the sizes are estimates. */
   isFull = false;
   private count = 0;
   private readonly starts: Int32Array;
@@ -102,15 +102,15 @@ class SharedSets {
   union(rows: Rows, row: number, setOf: Int32Array): number {
     const count = this.gatherParts(rows, row, setOf);
     let largest = this.parts[0] as number;
-    let room = 0;
+    let space = 0;
     for (let n = 0; n < count; n++) {
       const set = this.parts[n] as number;
-      room += this.sizes[set] as number;
+      space += this.sizes[set] as number;
       if ((this.sizes[set] as number) > (this.sizes[largest] as number)) largest = set;
     }
     if (count === 1) return largest;
-    this.work += room;
-    if (this.isFull || this.work > WORK_MAX || !this.reserve(room)) return this.estimate(room);
+    this.work += space;
+    if (this.isFull || this.work > WORK_MAX || !this.reserve(space)) return this.estimate(space);
     return this.join(count, largest);
   }
 
@@ -150,8 +150,8 @@ class SharedSets {
     }
     if (next === this.membersUsed) return largest;
     const size = next - this.membersUsed + baseSize;
-    const twin = this.setByHash.get(sum);
-    if (twin !== undefined && this.isSame(twin, size)) return twin;
+    const equal = this.setByHash.get(sum);
+    if (equal !== undefined && this.isSame(equal, size)) return equal;
     members.copyWithin(next, base, base + baseSize);
     const made = this.keep(size, sum);
     this.setByHash.set(sum, made);
@@ -183,8 +183,8 @@ class SharedSets {
     return set;
   }
 
-  private reserve(room: number): boolean {
-    const needed = this.membersUsed + room;
+  private reserve(space: number): boolean {
+    const needed = this.membersUsed + space;
     if (needed <= this.members.length) return true;
     if (needed > MEMBERS_MAX) return false;
     const grown = new Int32Array(Math.min(MEMBERS_MAX, Math.max(needed, 2 * this.members.length)));

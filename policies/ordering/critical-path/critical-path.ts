@@ -13,9 +13,9 @@ const SAME_WIDTH = 0.8;
 const STEP = 2000;
 
 /**
- * Numbers the nodes of a graph from 0 as `dask.order` does in Dask today: picks a leaf, walks
- * the most valuable way back from it, and numbers what is on that way and what becomes free to compute.
- * What Dask takes in the order of a set is taken by ascending sort key.
+ * Numbers the nodes of a graph from 0 as `dask.order` does in Dask today: picks a leaf, walks the
+ * most valuable way back from it, and numbers what is on that way and what becomes free to compute.
+ * Where Dask iterates over a set, nodes are taken by ascending sort key.
  * @throws YardmasterError `ERR_GRAPH_CYCLE`
  */
 export function criticalPathOrder(reduced: GraphWithoutData): Int32Array {
@@ -124,7 +124,10 @@ class CriticalWalk {
     this.hasBranched = false;
   }
 
-  /** Numbers until so many nodes have a number. Returns whether the target was reached before. */
+  /**
+   * Numbers nodes until `countMax` of them have a number. Returns whether it stopped because the
+   * target was reached.
+   */
   goOn(countMax: number): boolean {
     const { path, numbering, paths } = this;
     while (numbering.count < countMax) {

@@ -2,7 +2,10 @@ import type { ConnectedEnds } from './connected-ends.ts';
 import { GroupHeap } from './group-heap.ts';
 import { NumberHeap } from './number-heap.ts';
 
-/** Changes of groups by roots that are numbered; beyond that all leaves are taken in presorted order. */
+/**
+ * Upper bound of the changes of groups by numbered roots; beyond it all leaves are taken in
+ * presorted order.
+ */
 const CHANGES_MAX = 2 ** 27;
 
 const NO_GROUPS = new Int32Array(0);

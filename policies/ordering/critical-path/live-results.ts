@@ -10,9 +10,10 @@ export interface LiveResults {
 
 /**
  * Walks through an order and counts the results that are kept: one is from the step after it was
- * computed until the last task that needs it has been computed. Results that nobody needs are not
+ * computed until the last task that needs it has been computed. Results without dependents are not
  * counted, as they have to be kept in any order. O(nodes + links).
- * @param ranks - of the tasks of the graph: 0 to their number - 1, dependencies before their dependents
+ * @param ranks - of the tasks of the graph: 0 to their number - 1, dependencies before their
+ * dependents
  */
 export function liveResults(graph: GraphIndex, ranks: ArrayLike<number>): LiveResults {
   const { taskCount, dependencies, dependents } = graph;

@@ -33,7 +33,7 @@ export class Numbering {
   readonly isOpenLeaf: Uint8Array;
   /** 1 for each node that runnable paths lead to. */
   readonly isInRunnableHull: Uint8Array;
-  /** Leaves by how many roots they need; without any when the roots were too many to tell. */
+  /** Leaves by the number of roots they need; empty when there were too many roots to count. */
   readonly openLeaves: LeafGroups;
   /** How many nodes without a number touch one that has one. */
   reachable = 0;

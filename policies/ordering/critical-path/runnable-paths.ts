@@ -3,9 +3,9 @@ import type { Analysis, Numbering } from './numbering.ts';
 import type { SortedRows } from './sort-keys.ts';
 
 /**
- * Ways forward from runnable nodes, as pairs of the first and the last node of each; the reducer that
- * they lead to comes after every pair. All nodes behind the first one of a way need nothing but the
- * one before, so that both ends tell the way.
+ * Paths forward from runnable nodes, as pairs of the first and the last node of each; the reducer
+ * that they lead to follows every pair. Every node of a path but the first depends only on the one
+ * before it, so the two ends determine the path.
  */
 type Path = readonly number[];
 

@@ -13,7 +13,7 @@ import type { GraphUnpacker } from './graph/index.ts';
 import type { KeyTable } from './bridge/key-table.ts';
 import type { DaskOptions } from './options.ts';
 
-/** A message of Dask: a map with text keys. Nobody may change it. */
+/** A message of Dask: a map with text keys. It must not be changed. */
 export type Fields = Readonly<Record<string, unknown>>;
 
 /** A Dask client that is connected. */
@@ -93,7 +93,10 @@ export interface DaskContext {
   readonly graphs: GraphUnpacker;
   /** Resolves when no nanny is between its registration and the start of its worker. */
   nanniesStarted(): Promise<void>;
-  /** A nanny has registered and starts its worker; it tells on the same connection how that went. */
+  /**
+   * Called when a nanny has registered and starts its worker; the nanny reports on the same
+   * connection how that went.
+   */
   nannyStarting(comm: Comm): void;
   /** Stops the whole scheduler. */
   shutDown(): void;

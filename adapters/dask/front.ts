@@ -206,7 +206,7 @@ export class Front implements BridgeHost, CompanionHost {
     }
   }
 
-  /** Workers are told to close; clients see the end of their connection. */
+  /** Asks workers to close. Clients see the end of their connection. */
   sayGoodbye(): void {
     this.isClosing = true;
     for (const worker of this.workers.values()) {
@@ -283,7 +283,10 @@ export class Front implements BridgeHost, CompanionHost {
     this.wishes.desire(client, keys);
   }
 
-  /** Wishes of a client travel with its other messages, so that a release before them comes first. */
+  /**
+   * Sends wanted keys with the client's other messages, so that an earlier release is processed
+   * first.
+   */
   wish(client: string, keys: readonly string[]): void {
     const bridge = this.clients.get(client);
     if (bridge === undefined) this.plugin.enqueue({ op: 'client-desires-keys', client, keys });
@@ -317,7 +320,7 @@ export class Front implements BridgeHost, CompanionHost {
     for (const observe of this.taskObservers) observe(message, key, worker);
   }
 
-  /** Tasks were added: whoever waits for one of them has it now. */
+  /** Called when tasks were added: clients that waited for one of these keys want it now. */
   tasksAdded(tasks: readonly TaskView[]): void {
     this.wishes.tasksAdded(tasks);
   }
@@ -331,7 +334,7 @@ export class Front implements BridgeHost, CompanionHost {
     this.pool
       .call(nanny, 'kill', { reason, timeout }, { timeoutMs: 2 * KILL_TIMEOUT_MS })
       .catch((error: unknown) => {
-        this.log.warn({ err: error, nanny }, 'a nanny could not be told to restart its worker');
+        this.log.warn({ err: error, nanny }, 'a nanny could not be asked to restart its worker');
       });
   }
 

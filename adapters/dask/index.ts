@@ -14,8 +14,8 @@ const STATUS_PORT = 8787;
 export type { DaskOptions } from './options.ts';
 
 /**
- * Dask's own clients, workers and nannies, unmodified, with this scheduler in the place of theirs. The
- * command `dask.address` tells where it listens.
+ * Dask's own clients, workers and nannies, unmodified, with this scheduler in the place of theirs.
+ * The command `dask.address` returns the address at which it listens.
  */
 export default definePlugin<DaskOptions>({
   name: 'dask',

@@ -7,8 +7,8 @@ export interface DaskOptions {
   /** Name of a network interface, such as `eth0`, whose address replaces the host of `address`. */
   readonly interface?: string;
   /**
-   * The address that peers are told, when they cannot reach `address` itself: `tcp://host:port`, or only
-   * a host, with the port of `address`.
+   * The address that is announced to peers which cannot reach `address` itself: `tcp://host:port`,
+   * or only a host, with the port of `address`.
    */
   readonly contactAddress?: string;
   /** A file for Dask's `--scheduler-file`; it is written at the start and deleted at the end. */

@@ -20,7 +20,7 @@ import { stimulusOf } from './translate-from-worker.ts';
 import { simpleClientReport, toClient } from './translate-client.ts';
 import { asList, entriesOf, isFields, textIn } from '../codec/values.ts';
 
-/** As with Dask: what a client is told may be so late while there is a lot to tell. */
+/** Upper bound of the delay of messages to a client while there are many of them. Dask's value. */
 const BATCH_INTERVAL_MS = 2;
 
 /**
@@ -65,21 +65,24 @@ export class ClientBridge implements BridgedClient, ChannelHandlers {
     this.report({ op: 'client-desires-keys', keys, stimulusId: '' });
   }
 
-  /** Resolves when no graph of this client is unpacked or taken in, and nothing waits behind one. */
+  /**
+   * Resolves when no graph of this client is being unpacked or submitted, and no message waits
+   * behind one.
+   */
   async settled(): Promise<void> {
     if (this.isUnpacking) {
       await new Promise<void>((resolve) => {
         this.idleWaiters.push(resolve);
       });
     }
-    // The scheduler answers after all that it was told before.
+    // The answer arrives after the scheduler has processed all earlier messages.
     await this.channel.request('who-has', { keys: [] }).catch(() => undefined);
   }
 
   onMessage(message: WireMessage): void {
     const { host, dialect } = this;
-    const told = message as unknown as ToClientMessage;
-    for (const answer of toClient(told, dialect, host.keys, host.types, host.relay)) {
+    const typed = message as unknown as ToClientMessage;
+    for (const answer of toClient(typed, dialect, host.keys, host.types, host.relay)) {
       this.comm.send(answer);
     }
   }
@@ -229,7 +232,7 @@ export class ClientBridge implements BridgedClient, ChannelHandlers {
     this.host.graphSubmitted(this, keys, message);
   }
 
-  /** Nobody may wait for tasks that never come to be. */
+  /** Fails the tasks of the graph, because clients may wait for them and they will never exist. */
   private failGraph(message: Fields, error: unknown): void {
     this.host.log.warn({ err: error, client: this.id }, 'a graph could not be unpacked');
     const { exception, traceback } = failureOf(error);
@@ -279,8 +282,9 @@ export class ClientBridge implements BridgedClient, ChannelHandlers {
   }
 
   /**
-   * Takes effect at once, or behind what else this client has said: wishes in the names of queues and the
-   * like come on the same stream, do not belong to the channel, and must not overtake.
+   * Enqueues the report behind all earlier messages of this client. Reports in the names of
+   * pseudo-clients (those of queues, for example) arrive on the same stream without belonging to
+   * the channel, and must not overtake.
    */
   private report(report: Exclude<ClientReport, { readonly op: 'graph-part' }>): void {
     if (this.isLeaving || this.isOver) return;

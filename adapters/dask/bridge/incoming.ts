@@ -1,15 +1,18 @@
 import type { Clock } from '../../../core/api/index.ts';
 
-/** What can be told to stop, and to go on. */
+/** A source of messages that can be paused and resumed. */
 interface Flow {
   pause(): void;
   resume(): void;
 }
 
-/** Messages that wait unread before their source is told to stop. */
+/** Number of unread messages at which the source is paused. */
 const INBOX_MAX = 64;
 
-/** A message as it came, and its bytes, for those who pass it on unread; nobody may change them. */
+/**
+ * A message as it arrived, and its bytes for receivers that forward it without reading it. Neither
+ * may be changed.
+ */
 export interface IncomingMessage {
   readonly message: unknown;
   readonly frames: readonly Uint8Array[];
@@ -21,11 +24,12 @@ interface Reader {
 }
 
 /**
- * What has come on a connection: it goes to those who wait for the next message, or else to whom the
- * stream is for, or else into an inbox. When that is full, the peer comes to feel it.
+ * The messages that arrive on a connection. Each goes to the oldest reader that waits for a
+ * message, or else to the consumer of the stream, or else into an inbox. A full inbox pauses the
+ * source, so that the peer meets back-pressure.
  */
 export class Incoming {
-  /** Whom the stream is for; set by `Comm.attach`. */
+  /** The consumer of the stream; set by `Comm.attach`. */
   private consume: ((incoming: IncomingMessage) => void) | undefined;
   private readonly inbox: IncomingMessage[] = [];
   private readonly readers: Reader[] = [];
@@ -51,7 +55,7 @@ export class Incoming {
     }
   }
 
-  /** The oldest message that nobody has had. */
+  /** Takes the oldest unread message. */
   shift(): IncomingMessage | undefined {
     const next = this.inbox.shift();
     if (next !== undefined) this.updateFlow();
@@ -105,7 +109,7 @@ export class Incoming {
     this.resumeSource();
   }
 
-  /** Whoever waits for a message waits in vain. */
+  /** Rejects all readers that wait for a message. */
   fail(error: Error): void {
     for (const reader of this.readers.splice(0)) reader.reject(error);
   }

@@ -6,14 +6,17 @@ export class NannyStarts {
   private readonly starting = new Set<Comm>();
   private readonly waiters: (() => void)[] = [];
 
-  /** A nanny has registered; it tells on the same connection how the start of its worker went. */
+  /**
+   * Called when a nanny has registered. The nanny reports on the same connection how the start of
+   * its worker went.
+   */
   begin(comm: Comm): void {
     this.starting.add(comm);
     const ended = comm.closed.then(() => this.end(comm));
     inBackground(ended, 'the end of the connection of a nanny could not be followed');
   }
 
-  /** It has told, or is gone. */
+  /** Called when the nanny has reported, or its connection has ended. */
   end(comm: Comm): void {
     if (!this.starting.delete(comm) || this.starting.size > 0) return;
     for (const resolve of this.waiters.splice(0)) resolve();

@@ -5,7 +5,7 @@ import { TurnEnd } from '../../transports/tcp/turn-end.ts';
 import { WriteQueue } from '../../transports/tcp/write-queue.ts';
 import { MessageWriter } from '../connection/message-writer.ts';
 
-/** A batch leaves before the end of the turn when it has so many bytes or frames. */
+/** A batch is sent before the end of the turn when it reaches this many bytes or frames. */
 const EARLY_FLUSH_BYTES = 256 * 1024;
 const EARLY_FLUSH_FRAMES = 4096;
 /** `drained` waits while more than this is buffered. */
@@ -82,7 +82,9 @@ export class Outgoing {
     if (this.state === 'open') this.state = 'stopped';
   }
 
-  /** It is over: what is buffered is lost, and nobody waits for it any more. */
+  /**
+   * Ends the writer: buffered messages are lost, and callers that wait for it to drain continue.
+   */
   drop(): void {
     this.state = 'over';
     this.queue.clear();

@@ -6,25 +6,25 @@ import {
   type Timer,
 } from '../../../core/api/index.ts';
 
-/** What wishes need of their scheduler. */
+/** What {@link PendingWants} needs of the scheduler. */
 export interface WantScope {
   readonly cluster: ClusterView;
   readonly clock: Clock;
-  /** Tells the scheduler of a wish, after all that the client has said before. */
+  /** Sends the wanted keys to the scheduler, after everything that the client has sent before. */
   wish(client: string, keys: readonly string[]): void;
   /** Ends when no graph is being unpacked. */
   graphsSettled(): Promise<void>;
 }
 
 /**
- * A wish for a key of which nobody has heard waits for so long, once all graphs are unpacked. Futures
- * travel between clients faster than the graphs that make them.
+ * How long a client may want a key that the scheduler does not know, counted from when all graphs
+ * are unpacked. Futures travel between clients faster than the graphs that create their keys.
  */
 const PATIENCE_MS = 10_000;
 
 /**
- * Wishes for keys that the scheduler does not know yet. They come true with the graph that brings the
- * key; after a while the client is told that the key does not exist.
+ * Keys that clients want and the scheduler does not know yet. An entry ends when a graph brings the
+ * key. After a time-out the client receives the message that the key does not exist.
  */
 export class PendingWants {
   /** Clients by key. */
@@ -83,14 +83,17 @@ export class PendingWants {
     this.timers.add(timer);
   }
 
-  /** The scheduler tells the client that it does not know them. */
+  /**
+   * Passes the unknown keys on, so that the scheduler answers the client that it does not know
+   * them.
+   */
   private giveUp(client: string, keys: readonly string[]): void {
     const lost = keys.filter((key) => this.take(key, client));
     if (lost.length === 0) return;
     this.scope.wish(client, lost);
   }
 
-  /** Whether the wish was there. */
+  /** Removes an entry. Returns whether it was there. */
   private take(key: string, client: string): boolean {
     const clients = this.pending.get(key);
     if (clients?.delete(client) !== true) return false;

@@ -1,4 +1,4 @@
-/** What Dask clients ask and what they are told. */
+/** Translation of the messages between Dask clients and the scheduler. */
 import type {
   CancelledKeys,
   ClientReport,
@@ -15,7 +15,7 @@ import { stimulusOf } from './translate-from-worker.ts';
 import type { TypeTable } from '../codec/type-table.ts';
 import { asList, entriesOf } from '../codec/values.ts';
 
-/** What a client is told, as messages of its stream. */
+/** Translates a message to a client into messages of its stream. */
 export function toClient(
   message: ToClientMessage,
   dialect: Dialect,
@@ -62,7 +62,7 @@ export function cancelledKeys(
   return [{ op: 'cancelled-keys', keys: wires, reason, msg: message ?? null }];
 }
 
-/** Reports that need nothing but translation. Undefined for what is none of these. */
+/** Reports that need only a translation. Undefined for all other messages. */
 export function simpleClientReport(
   message: Fields,
   keys: KeyTable,

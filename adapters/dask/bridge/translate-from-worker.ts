@@ -171,7 +171,7 @@ export function stimulusOf(message: Fields): string {
   return typeof id === 'string' ? id : '';
 }
 
-/** Reports that need nothing but translation. Undefined for what is none of these. */
+/** Reports that need only a translation. Undefined for all other messages. */
 export function simpleReport(message: Fields, keys: KeyTable): WorkerReport | undefined {
   const stimulusId = stimulusOf(message);
   switch (message['op']) {

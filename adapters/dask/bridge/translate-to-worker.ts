@@ -1,4 +1,7 @@
-/** What the scheduler tells a Dask worker, in the words of its release. */
+/**
+ * Translation of the messages from the scheduler to a Dask worker, in the form of the worker's
+ * release.
+ */
 import type {
   ComputeTask,
   ReplicaLocations,
@@ -79,7 +82,8 @@ export function computeTask(
   const fields: Record<string, unknown> = {
     op: 'compute-task',
     key: keys.wireOf(message.key),
-    // A Dask worker runs the newest of equals first, so it is told which submission is older.
+    // A Dask worker runs the newest of equal tasks first, so the message says which submission is
+    // older.
     priority: [...message.priority, message.arrival ?? 0],
     stimulus_id: message.stimulusId,
     who_has,

@@ -51,7 +51,10 @@ export class WorkerBridge implements BridgedWorker, ChannelHandlers {
   private readonly channel: Channel;
   /** What came from the scheduler before the worker had its answer. */
   private held: ToWorkerMessage[] | undefined = [];
-  /** Numbers of assignments: old workers do not know them, and those before 2025 do not tell them with each report. */
+  /**
+   * Numbers of assignments. Old workers do not know them, and workers before 2025 do not include
+   * them in each report.
+   */
   private readonly runIds = new Map<string, number>();
   /** Numbers of the assignments that were asked back. */
   private readonly asked = new Map<string, number>();
@@ -96,16 +99,16 @@ export class WorkerBridge implements BridgedWorker, ChannelHandlers {
     this.comm.hold(isHeld);
   }
 
-  /** The worker lives. It tells so on a connection of its own. */
+  /** Handles a heartbeat, which the worker sends on a separate connection. */
   heartbeat(request: Fields): void {
     if (isFields(request['metrics'])) this.metrics = request['metrics'];
     this.report(heartbeatOf(request, this.host.keys));
   }
 
   onMessage(message: WireMessage): void {
-    const told = message as unknown as ToWorkerMessage;
-    if (this.held !== undefined) this.held.push(told);
-    else this.tell(told);
+    const typed = message as unknown as ToWorkerMessage;
+    if (this.held !== undefined) this.held.push(typed);
+    else this.tell(typed);
   }
 
   onRequest(method: string): unknown {
@@ -284,8 +287,8 @@ export class WorkerBridge implements BridgedWorker, ChannelHandlers {
   private onLogEvent(message: Fields): void {
     const { topic, msg } = message;
     const topics = typeof topic === 'string' ? [topic] : (asList(topic) ?? []).map(String);
-    const told = isFields(msg) ? { ...msg, worker: this.address } : msg;
-    this.report({ op: 'log-event', stimulusId: stimulusOf(message), topics, message: told });
+    const addressed = isFields(msg) ? { ...msg, worker: this.address } : msg;
+    this.report({ op: 'log-event', stimulusId: stimulusOf(message), topics, message: addressed });
   }
 
   private runIdOf(message: Fields, key: string): number {
@@ -303,12 +306,12 @@ export class WorkerBridge implements BridgedWorker, ChannelHandlers {
     if (message.op === 'compute-task') this.assign(message);
     else if (message.op === 'steal-request') this.askBack(message);
     else if (message.op === 'set-priority')
-      return; // A worker of Dask cannot be told.
+      return; // Dask workers have no such message.
     else if (message.op === 'close' && message.restart === true) this.restart(message.reason);
     else {
       if (message.op === 'free-keys') for (const key of message.keys) this.forgetRun(key);
-      const told = toWorker(message, dialect, host.keys, host.relay);
-      if (told !== undefined) this.comm.send(told);
+      const translated = toWorker(message, dialect, host.keys, host.relay);
+      if (translated !== undefined) this.comm.send(translated);
     }
   }
 
@@ -333,8 +336,8 @@ export class WorkerBridge implements BridgedWorker, ChannelHandlers {
   }
 
   /**
-   * The run specification of a task that a client of Node has submitted.
-   * @throws YardmasterError when it is none of Python, or cannot be told in Python
+   * The run specification of a task that a Node client has submitted.
+   * @throws YardmasterError when it is not a Python task, or cannot be expressed in Python
    */
   private specOf(key: string, runSpec: unknown): unknown {
     const call = pythonCallOf(runSpec);
@@ -370,12 +373,12 @@ export class WorkerBridge implements BridgedWorker, ChannelHandlers {
   private askBack({ keys, runIds, stimulusId }: StealRequest): void {
     keys.forEach((key, index) => {
       this.asked.set(key, runIds[index] as number);
-      const told = {
+      const computeTask = {
         op: 'steal-request',
         key: this.host.keys.wireOf(key),
         stimulus_id: stimulusId,
       };
-      this.comm.send(told);
+      this.comm.send(computeTask);
     });
   }
 

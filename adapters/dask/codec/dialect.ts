@@ -3,7 +3,7 @@
  * worker, so these follow the releases exactly.
  */
 export interface Dialect {
-  /** As the peer told it. */
+  /** The version that the peer reported. */
   readonly version: string;
   /** 2023.1.1: assignments have a number, which comes back with the answer. */
   readonly hasRunIds: boolean;
@@ -49,7 +49,7 @@ export function dialectOf(version: string): Dialect {
   return dialect;
 }
 
-/** The version of `distributed` in what a peer tells about its packages when it registers. */
+/** The version of `distributed` in the package list that a peer sends when it registers. */
 export function versionIn(versions: unknown): string {
   const { packages } = (versions ?? {}) as { packages?: unknown };
   const text = (packages as { distributed?: unknown } | null | undefined)?.distributed;

@@ -45,13 +45,13 @@ export class Encoder {
     return this.frames.length;
   }
 
-  /** What was written from a place on, in memory of its own. */
+  /** Copies what was written from this position on into separate memory. */
   copy(from: number): Uint8Array {
     const { buffer, byteOffset } = this.buffer;
     return new Uint8Array(buffer, byteOffset + from, this.at - from).slice();
   }
 
-  /** Starts anew. @param at - so many bytes are left free in front */
+  /** Starts anew. @param at - number of bytes to leave free in front */
   reset(at: number): void {
     this.at = at;
     this.frames = [];
@@ -162,7 +162,9 @@ export class Encoder {
     else this.widenHeader(start, count);
   }
 
-  /** Makes room for the number of fields, which was not known when the header was written. */
+  /**
+   * Widens the header for the number of fields, which was not known when the header was written.
+   */
   private widenHeader(start: number, count: number): void {
     const more = count < 0x10000 ? 2 : 4;
     this.reserve(more);

@@ -5,9 +5,9 @@
 export class Opaque {
   constructor(
     readonly kind: 'serialized' | 'pickled',
-    /** The msgpack of the sub-header, byte for byte. Nobody may change it. */
+    /** The msgpack of the sub-header, byte for byte. It must not be changed. */
     readonly header: Uint8Array,
-    /** As many as the sub-header says. Nobody may change them. */
+    /** As many frames as the sub-header states. They must not be changed. */
     readonly frames: readonly Uint8Array[],
   ) {}
 

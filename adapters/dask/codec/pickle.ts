@@ -41,7 +41,7 @@ function write(value: PickleValue, parts: (Uint8Array | string)[]): void {
     parts.push('R');
     if (value.attributes !== undefined) writeAttributes(value.attributes, parts);
   } else if (value instanceof Uint8Array) {
-    // Protocol 2 has no bytes of its own; this is how Python itself writes them there.
+    // Protocol 2 has no type for bytes; Python itself writes them in this form.
     write(
       new PickleCall('_codecs', 'encode', [Buffer.from(value).toString('latin1'), 'latin1']),
       parts,

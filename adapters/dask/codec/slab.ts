@@ -2,16 +2,19 @@ const SLAB_BYTES = 32 * 1024;
 const COPY_MAX_BYTES = SLAB_BYTES / 8;
 
 /**
- * Gives byte arrays a home of their own, so that one small value does not keep alive the chunk of the
- * socket in which it came. Small ones share pages; repeated ones (the pickled class of each result,
- * the sub-header of each task) are found again instead of being stored anew.
+ * Copies byte arrays into separate memory, so that one small value does not keep alive the chunk of
+ * the socket in which it arrived. Small arrays share pages. Repeated arrays (the pickled class of
+ * each result, the sub-header of each task) are stored once.
  */
 export class Slab {
   private page = new ArrayBuffer(0);
   private used = 0;
   private readonly known = new Array<Uint8Array | undefined>(KNOWN_COUNT).fill(undefined);
 
-  /** The same bytes; shared with whoever had them before, so nobody may change them. */
+  /**
+   * Returns a copy of these bytes, which may be shared with earlier callers and must not be
+   * changed.
+   */
   keep(bytes: Uint8Array): Uint8Array {
     const { length } = bytes;
     if (2 * length > bytes.buffer.byteLength && length > KNOWN_MAX_BYTES) return bytes;

@@ -13,7 +13,7 @@ export class TypeTable {
     if (this.pickles.size < TYPES_MAX || this.pickles.has(name)) this.pickles.set(name, pickle);
   }
 
-  /** Undefined when no worker told. */
+  /** Undefined when no worker has reported the type. */
   pickleOf(name: string | undefined): unknown {
     return name === undefined ? undefined : this.pickles.get(name);
   }

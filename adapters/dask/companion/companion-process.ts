@@ -111,7 +111,10 @@ export class CompanionProcess {
     }
   }
 
-  /** One part of the message cannot be told to Python: a request fails, an event is left out. */
+  /**
+   * Handles a message of which one part cannot be expressed in Python: a request fails, an event is
+   * left out.
+   */
   private writeParts(message: Fields, cause: Error): void {
     const { events, id } = message;
     if (typeof id === 'number') {
@@ -125,7 +128,7 @@ export class CompanionProcess {
       return;
     }
     const [name] = list[0] ?? [String(message['op'])];
-    const text = `the event ${name} cannot be told to plugins in Python: ${cause.message}`;
+    const text = `the event ${name} cannot be passed to plugins in Python: ${cause.message}`;
     this.port.log.warn({ err: cause, event: name }, text);
     this.outbox.handled(list.length);
   }

@@ -118,7 +118,7 @@ export class Companion implements AddedOperations {
     await this.process?.request('upload', { filename, load });
   }
 
-  /** Plugins are told, then the process ends. */
+  /** Notifies the plugins, then ends the process. */
   async close(): Promise<void> {
     this.isClosed = true;
     const { process } = this;

@@ -1,4 +1,4 @@
-/** What happens in the scheduler, as the hooks of scheduler plugins in Python are told of it. */
+/** Events of the scheduler, in the form that the hooks of scheduler plugins in Python receive. */
 import type { TaskView } from '../../../core/api/index.ts';
 import type { DaskContext, ExtensionHooks, Fields } from '../context.ts';
 import type { CompanionEvent } from './outbox.ts';
@@ -22,7 +22,7 @@ export class EventFeed {
 
   constructor(private readonly port: EventFeedPort) {}
 
-  /** A worker has told how a task ended. */
+  /** Called when a worker has reported the end of a task. */
   readonly onReport = (
     message: Fields,
     key: string,
@@ -41,11 +41,11 @@ export class EventFeed {
       if (report !== undefined || finish === 'forgotten') this.reports.delete(task.key);
       const { keys } = port.context;
       const { cause, worker } = details;
-      const told: Record<string, unknown> = report === undefined ? {} : { ...report };
-      if (worker !== undefined) told['worker'] = worker;
-      if (cause !== undefined) told['cause'] = keys.wireOf(cause);
+      const outcome: Record<string, unknown> = report === undefined ? {} : { ...report };
+      if (worker !== undefined) outcome['worker'] = worker;
+      if (cause !== undefined) outcome['cause'] = keys.wireOf(cause);
       const fields = taskFieldsNow(port.context, task);
-      port.send(['transition', fields[0], start, finish, stimulusId, fields, told]);
+      port.send(['transition', fields[0], start, finish, stimulusId, fields, outcome]);
     },
     graphUpdated: ({ client, keys, tasks, stimulusId }) => {
       const { port } = this;

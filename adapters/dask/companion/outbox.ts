@@ -20,7 +20,7 @@ export interface OutboxPort {
 export interface OutboxLimits {
   /** Events that the process may have without having handled them. */
   readonly window: number;
-  /** Waiting events from which on peers are held; they go on at half of it. */
+  /** Number of waiting events at which peers are paused; they resume at half of it. */
   readonly holdAt: number;
   /** Waiting events at which the process is given up: some peers cannot be held. */
   readonly max: number;
@@ -78,7 +78,7 @@ export class Outbox {
     this.flush();
   }
 
-  /** The process has handled so many events. */
+  /** The process has handled this many events. */
   handled(count: number): void {
     this.unhandled -= count;
     this.flush();
@@ -101,9 +101,9 @@ export class Outbox {
         this.port.send(entry);
         continue;
       }
-      const room = Math.min(BATCH_MAX, this.limits.window - this.unhandled);
-      if (room <= 0) break;
-      const events = this.takeEvents(room);
+      const free = Math.min(BATCH_MAX, this.limits.window - this.unhandled);
+      if (free <= 0) break;
+      const events = this.takeEvents(free);
       this.unhandled += events.length;
       this.port.send({ op: 'events', events });
     }

@@ -23,7 +23,7 @@ interface LogLine {
   readonly message: string;
 }
 
-/** Queries by name. All cost as much as what they tell. */
+/** Queries by name. The cost of each is proportional to its answer. */
 export function stateQueries(context: DaskContext): RpcTable {
   return { ...taskQueries(context), ...tableQueries(context) };
 }
@@ -116,7 +116,10 @@ function tableQueries(context: DaskContext): RpcTable {
   };
 }
 
-/** All tasks, some with each question. One that appears meanwhile is told of, one that goes is not. */
+/**
+ * All tasks, a page for each request. The pages include tasks that appear meanwhile, and omit tasks
+ * that disappear.
+ */
 function pages(context: DaskContext): RpcHandler {
   const begun = new Map<number, Iterator<TaskView>>();
   let count = 0;

@@ -68,10 +68,10 @@ export function taskDetails(task: TaskView): Fields {
 export function workerFields(context: DaskContext, view: WorkerView): Fields {
   const worker = context.workers.get(view.address);
   const { memory } = view;
-  const told = worker === undefined ? {} : workerIdentity(context, worker);
+  const identity = worker === undefined ? {} : workerIdentity(context, worker);
   const registration = worker?.registration ?? {};
   return {
-    ...told,
+    ...identity,
     address: view.address,
     name: worker?.name ?? view.name,
     host: view.host,

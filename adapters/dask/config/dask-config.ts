@@ -56,7 +56,7 @@ export class DaskConfig {
     return config;
   }
 
-  /** Merges a tree over what is known. @param source - told with each value */
+  /** Merges a tree over the known values. @param source - recorded with each value */
   merge(tree: Tree, source: string): void {
     for (const [name, value] of Object.entries(tree)) mergeInto(this.root, name, value, source);
   }

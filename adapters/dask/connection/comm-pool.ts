@@ -3,7 +3,7 @@ import { Comm, type ConnectOptions } from './comm.ts';
 
 /** How a pool calls peers. */
 export interface PoolOptions extends Omit<ConnectOptions, 'signal'> {
-  /** Comms that are kept for each peer while nobody uses them. Default 4. */
+  /** Idle comms that are kept for each peer. Default 4. */
   readonly idleMax?: number;
 }
 

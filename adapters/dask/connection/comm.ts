@@ -12,11 +12,12 @@ import { localAddressOf, openSocket, type SocketOptions } from './open-socket.ts
 import { Outgoing } from '../bridge/outgoing.ts';
 import { throwIfUncaught } from '../rpc/py-errors.ts';
 
-/** Who is told what comes. */
+/** Receiver of the messages of a connection. */
 export interface CommHandlers {
   /**
-   * @param message - one message as it came; on a stream usually a list of messages
-   * @param frames - its bytes, for those who pass it on unread; nobody may change them
+   * @param message - one message as it arrived; on a stream usually a list of messages
+   * @param frames - its bytes, for receivers that forward it without reading it; they must not be
+   *   changed
    */
   onMessage(message: unknown, frames: readonly Uint8Array[]): void;
   /** Once, and last. @param error - set when the connection did not end in good order */
@@ -164,7 +165,7 @@ export class Comm {
     });
   }
 
-  /** From now on messages go to these, first those that nobody has read. */
+  /** Directs all messages to these handlers from now on, unread messages first. */
   attach(handlers: CommHandlers): void {
     this.handlers = handlers;
     this.failIfThrows(() => {
@@ -175,7 +176,10 @@ export class Comm {
     if (this.state === 'over') this.tellClose();
   }
 
-  /** As `pause` and `resume`, for another reason than that of who reads: both must agree to go on. */
+  /**
+   * As `pause` and `resume`, for a reason that is independent of the reader. Messages flow only
+   * when neither of them holds.
+   */
   hold(isHeld: boolean): void {
     this.failIfThrows(() => this.incoming.hold(isHeld));
   }
@@ -192,7 +196,7 @@ export class Comm {
   }
 
   /**
-   * One message, at once. On a connection that is over it is lost; `closed` tells.
+   * Writes one message at once. On a closed connection it is lost; see `closed`.
    * @throws YardmasterError `ERR_NOT_SERIALISABLE`
    */
   write(message: unknown): void {

@@ -1,5 +1,5 @@
 /**
- * How messages lie on a stream of Dask, all numbers unsigned, 64 bits, little-endian:
+ * The layout of messages on a Dask stream, with all numbers unsigned, 64 bits, little-endian:
  *
  *     total     bytes that follow, of this message
  *     count     number of frames
@@ -7,7 +7,7 @@
  *     frames
  *
  * From 2023.11 on a peer's `total` leaves out the large frames at the end, which simply follow. The
- * lengths tell the truth in both forms, so a reader goes by them; what is written has the older form,
+ * lengths are right in both forms, so a reader uses them. Messages are written in the older form,
  * which peers of all versions read.
  */
 import { YardmasterError } from '../../../core/api/index.ts';
@@ -15,7 +15,7 @@ import { YardmasterError } from '../../../core/api/index.ts';
 const WORD = 8;
 const HEAD_BYTES = 2 * WORD;
 
-/** A frame of at least this size lies in memory of its own and is never copied again. */
+/** A frame of at least this size has separate memory and is never copied again. */
 export const LARGE_FRAME_BYTES = 64 * 1024;
 /** Smaller frames that follow each other share memory of this size. */
 const SEGMENT_BYTES = 256 * 1024;

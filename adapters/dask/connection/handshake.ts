@@ -11,7 +11,7 @@ export const HANDSHAKE = {
   'pickle-protocol': 5,
 } as const;
 
-/** A stranger is believed little. */
+/** Small limits for peers that have not completed the handshake. */
 export const HANDSHAKE_LIMITS: FrameLimits = { messageBytesMax: 1024 * 1024, framesMax: 16 };
 
 /** What a peer says of itself. */

@@ -1,7 +1,7 @@
 import { Encoder } from '../codec/encode.ts';
 import { LARGE_FRAME_BYTES, preludeBytes, writePrelude } from './frames.ts';
 
-/** Room in front of a message for its prelude with up to six frames and the header of a batch. */
+/** Space in front of a message for its prelude with up to six frames and the header of a batch. */
 const HEADROOM_BYTES = preludeBytes(6) + 5;
 
 /**

@@ -20,15 +20,15 @@ export function hostOfInterface(name: string): string {
   );
 }
 
-/** An address with the host of a network interface in the place of its own. */
+/** Replaces the host of an address by the host of a network interface. */
 export function onInterface(address: string, name: string | undefined): string {
   if (name === undefined) return address;
   return formatDaskAddress({ ...parseDaskAddress(address), host: hostOfInterface(name) });
 }
 
 /**
- * The address that peers are told.
- * @param contact - `tcp://host:port`, `host:port` or `host`; what is missing is as in `bound`
+ * The address that is announced to peers.
+ * @param contact - `tcp://host:port`, `host:port` or `host`; missing parts are taken from `bound`
  * @param bound - where the scheduler listens
  * @throws YardmasterError `ERR_CONFIG` when it has another form
  */

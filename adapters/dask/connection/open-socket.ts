@@ -7,7 +7,7 @@ import { formatDaskAddress, parseDaskAddress } from './address.ts';
 
 /** Certificates, as PEM. Both sides show one, and both check that of the other. */
 export interface TlsCredentials {
-  /** Whoever signed the certificates of the peers. */
+  /** The certificates of the authorities that signed the peers' certificates. */
   readonly ca: string;
   /** Our own certificate, with its chain. */
   readonly cert: string;

@@ -11,7 +11,10 @@ import { failureForClient } from '../rpc/py-failure.ts';
 import { PythonException } from '../rpc/py-errors.ts';
 import { isFields, numberIn } from '../codec/values.ts';
 
-/** Who asks when Dask does not tell: what is held in its name outlives any client. */
+/**
+ * The client of requests in which Dask names none. What is held under this name outlives every
+ * client.
+ */
 const ANONYMOUS = 'dask';
 
 /** Longer names, which Dask allows, are shortened: their beginning and a hash of all. */
@@ -27,7 +30,10 @@ export interface StoredValue {
   readonly keys: readonly string[];
 }
 
-/** A value on its way out, with a number to be told when the receiver holds its futures. */
+/**
+ * A value that is handed over, with a number by which the receiver confirms that it holds the
+ * value's futures.
+ */
 export interface GivenValue extends StoredValue {
   readonly handover?: number;
 }
@@ -181,7 +187,10 @@ export function isTimeout(error: unknown): boolean {
   return YardmasterError.is(error, 'ERR_TIMEOUT');
 }
 
-/** The value with types of JavaScript; what has none tells so to whoever reads it. */
+/**
+ * The value with types of JavaScript. A value without such a type is replaced by an error that its
+ * reader receives.
+ */
 function forNode(value: unknown): unknown {
   if (value instanceof PyFloat) return value.valueOf();
   if (Array.isArray(value)) return value.map(forNode);

@@ -23,7 +23,9 @@ export class FutureHandovers {
     else line.push({ id, token });
   }
 
-  /** The client has its future now. Releases since 2024 do not wish for it themselves. */
+  /**
+   * The client has its future now. Since 2024, releases of Dask do not ask for its key themselves.
+   */
   received(message: Fields, client: string): void {
     const { context } = this.coordination;
     const key = context.keys.textOf(message['key']);
@@ -36,7 +38,8 @@ export class FutureHandovers {
     const [handover] = index < 0 ? [] : line.splice(index, 1);
     if (line.length === 0) this.open.delete(place);
     if (handover === undefined) return;
-    // Its wish may wait behind a large graph; until then the hand-over keeps the result.
+    // The request for the key may wait behind a large graph; until then the hand-over keeps the
+    // result.
     const ended = context.graphsSettled(client).then(() => this.end(handover.id, client));
     inBackground(ended, () => this.end(handover.id, client));
   }

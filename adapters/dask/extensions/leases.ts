@@ -12,8 +12,8 @@ interface Granted {
 }
 
 /**
- * `distributed.Lock` before 2024.9: locks of coordination. They have no time limit in Dask, so we renew
- * them for as long as nobody gives them back.
+ * `distributed.Lock` before 2024.9: locks of coordination. In Dask they have no time limit, so they
+ * are renewed until they are released.
  */
 export const makeLocks: MakeExtension = (context): DaskExtension => {
   const coordination = new Coordination(context);
@@ -215,7 +215,7 @@ class Semaphores {
       else {
         this.context.log.warn(
           { name, lease: id },
-          'a Dask client holds a lease that has timed out; somebody else may have it by now',
+          'a Dask client holds a lease that has timed out; another client may hold it by now',
         );
       }
     }

@@ -13,8 +13,8 @@ interface Request {
 }
 
 /**
- * `distributed.MultiLock`: takes several locks, or some of them, at once. These have names of their own;
- * the scheduler's coordination has no such thing.
+ * `distributed.MultiLock`: takes several locks, or some of them, at once. Their names are separate
+ * from those of the scheduler's coordination, which has no such primitive.
  */
 export const makeMultiLocks: MakeExtension = (context): DaskExtension => {
   const locks = new MultiLocks(context);

@@ -103,7 +103,7 @@ class Publish {
     const given = await ifKnown(this.coordination.call<GivenValue>('getPublished', { name }));
     if (given === undefined) return null;
     if (given.handover !== undefined) {
-      // The data set holds its results; whoever makes futures of it wishes for them.
+      // The data set keeps its results; a client that creates futures of it asks for their keys.
       this.coordination.notify('received', { handover: given.handover });
     }
     const record = this.coordination.unpack(given);

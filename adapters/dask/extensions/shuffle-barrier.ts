@@ -8,7 +8,8 @@ const IDLE_ATTEMPTS_MAX = 3;
 const PAUSE_MS = 100;
 
 /**
- * Tells all workers of a shuffle that no more pieces come, so that they write what they have.
+ * Informs all workers of a shuffle that it has received its last pieces, so that they write what
+ * they have.
  * @throws PythonException `RuntimeError`, `P2PIllegalStateError`
  */
 export async function tellInputsDone(context: DaskContext, shuffle: Shuffle): Promise<void> {
@@ -35,7 +36,7 @@ export async function tellInputsDone(context: DaskContext, shuffle: Shuffle): Pr
   }
 }
 
-/** Addresses of those that could not be told. */
+/** Addresses of the workers that could not be reached. */
 async function tell(
   { pool }: DaskContext,
   { id, runId }: Shuffle,

@@ -22,7 +22,10 @@ export class OutputRestrictions {
     });
   }
 
-  /** Outputs run nearly at once when they are in the wrong place, so none of them shall be held back. */
+  /**
+   * Excludes outputs from queuing: in the wrong place they run almost at once, so holding them back
+   * would only delay the shuffle.
+   */
   letGo(outputs: readonly TaskView[]): void {
     const changes = outputs.map(({ key }) => ({ key, isQueueable: false }));
     this.context.plugin.enqueue({ op: 'set-restrictions', changes });

@@ -247,7 +247,7 @@ class Shuffles {
     }
   }
 
-  /** Workers before 2024.6 raise what they are told, and do not know the class of the error. */
+  /** Workers before 2024.6 raise the error that they receive, and do not know its class. */
   private failed(error: unknown, { worker }: Fields): Fields {
     const isOld = this.context.workers.get(String(worker))?.dialect.hasShuffleStatus === false;
     if (!isOld || !(error instanceof PythonException)) return failedAnswer(error);

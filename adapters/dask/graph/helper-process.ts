@@ -14,9 +14,9 @@ const PROGRAM = fileURLToPath(new URL('./helper.py', import.meta.url));
 /** Of what it wrote on standard error, for messages about its end. */
 const LAST_WORDS_MAX = 2000;
 
-/** What the owner of a process is told. */
+/** Callbacks to the owner of a process. */
 export interface HelperEvents {
-  /** It can be asked now. Called once. */
+  /** The process is ready for requests. Called once. */
   ready(versions: Readonly<Record<string, unknown>>): void;
   /** @param frames - of the whole message; the blobs of an answer are at their end */
   answer(message: Readonly<Record<string, unknown>>, frames: readonly Uint8Array[]): void;
@@ -52,7 +52,7 @@ export class HelperProcess {
   private isReady = false;
   private hasEnded = false;
 
-  /** @param command - the Python to use, with arguments of its own */
+  /** @param command - the Python to use, with its arguments */
   constructor(
     private readonly command: readonly [string, ...string[]],
     private readonly events: HelperEvents,
@@ -64,7 +64,7 @@ export class HelperProcess {
     this.reader = new FrameReader((frames) => this.receive(frames));
     this.child.stdout.on('data', (chunk: Buffer) => this.read(chunk));
     this.listenToErrors();
-    // It has closed its end when it died; that is told by 'close'.
+    // An error here means that the process has died, which 'close' reports.
     this.child.stdin.on('error', () => undefined);
     this.child.once('error', (cause) => this.end(this.cannotStart(cause)));
     this.child.once('close', (code, signal) => this.end(this.died(code, signal)));

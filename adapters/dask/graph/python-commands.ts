@@ -61,7 +61,7 @@ export async function findPythons(commands: readonly PythonCommand[]): Promise<P
   return found.flat();
 }
 
-/** What to tell an operator who has no Python for the scheduler. */
+/** The message to an operator whose scheduler has no usable Python. */
 export function nothingWorksWithout(commands: readonly PythonCommand[]): string {
   const tried = commands.map((command) => command.join(' ')).join(', ');
   return (

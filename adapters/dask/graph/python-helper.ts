@@ -14,8 +14,8 @@ export type PythonLimits = Required<
 /** How a helper is run. */
 export interface HelperOptions {
   /**
-   * Pythons that may be used, each with arguments of its own (`['python3']`). The first one that has
-   * the version of the clients is taken, or else the first that has Dask at all.
+   * Pythons that may be used, each with its arguments (`['python3']`). The helper uses the first
+   * one that has the version of the clients, or else the first one that has Dask.
    */
   readonly commands: readonly PythonCommand[];
   /** Milliseconds that one request may take, the start of the process included. Infinity: any time. */
@@ -35,7 +35,7 @@ export interface HelperAnswer {
   readonly blobs: readonly Uint8Array[];
 }
 
-/** How Python told of an exception: opaque for the scheduler, readable for clients. */
+/** An exception that Python raised: opaque for the scheduler, readable for clients. */
 export interface PythonFailure {
   readonly exception: unknown;
   readonly traceback: unknown;
@@ -90,8 +90,9 @@ export class PythonHelper {
   }
 
   /**
-   * Starts the process before it is asked.
-   * @param version - `distributed` of a client that will ask soon; undefined: nobody is known yet
+   * Starts the process before the first request.
+   * @param version - `distributed` of the client that is expected to send requests; undefined when
+   *   no client has connected
    */
   prepare(version?: string): void {
     if (this.wantedVersion === undefined && version !== undefined) {
@@ -240,9 +241,9 @@ export class PythonHelper {
     if (!wasReady && this.tryNext(reason)) return;
     if (wasReady && this.retry(reason)) return;
     const failed = this.requests.splice(0, wasReady ? 1 : this.requests.length);
-    const told = { err: reason, requests: failed.length };
-    if (failed.length > 0) this.options.log.error(told, reason.message);
-    else this.options.log.warn(told, reason.message);
+    const details = { err: reason, requests: failed.length };
+    if (failed.length > 0) this.options.log.error(details, reason.message);
+    else this.options.log.warn(details, reason.message);
     for (const { reject } of failed) reject(wasReady ? reason : this.allReasons(reason));
     if (!wasReady) this.startOver();
     this.restart();
@@ -287,7 +288,10 @@ export class PythonHelper {
     return new YardmasterError(last.code, message, { reasons: reasons.map(({ data }) => data) });
   }
 
-  /** The next graph may find what was missing: somebody may have installed it. */
+  /**
+   * Tries all commands again for the next graph, because the missing package may have been
+   * installed.
+   */
   private startOver(): void {
     this.candidates = [...this.options.commands];
     this.reasons.length = 0;

@@ -74,7 +74,7 @@ export function toArray({
   return { [MARK]: 'ndarray', dtype, shape: [...shape], data };
 }
 
-/** @throws NotPortable when it is none of the numbers that JavaScript has */
+/** @throws NotPortable when JavaScript has no such type of number */
 export function toScalar(description: string, bytes: Uint8Array): number | bigint | boolean {
   const { data, dtype } = toArray({ description, shape: [], bytes }) as NdArray;
   const [value] = data;

@@ -23,14 +23,14 @@ import { NotPortable, resultRefused } from './refusal.ts';
 /** A worker that sends too much already is asked again after this. */
 const BUSY_PAUSE_MS = 100;
 
-/** A worker that sends nothing for so long counts as gone. */
+/** A worker that sends nothing for this long counts as gone. */
 const ANSWER_TIMEOUT_MS = 60_000;
 
 /** How to reach a Dask worker. */
 export interface DaskPeerOptions {
   readonly clock: Clock;
   readonly timeoutMs: number;
-  /** What those are told who want something else of it than results. */
+  /** The error for requests other than those for results. */
   readonly refusal: Error;
 }
 
@@ -47,7 +47,7 @@ export async function connectDaskPeer(
 ): Promise<Connection> {
   const { clock, timeoutMs } = options;
   const pool = new CommPool({ clock, timeoutMs });
-  // Whether anybody answers shows now, and not with the first request.
+  // Connects now, so that an unreachable peer is noticed before the first request.
   await pool.use(address, () => Promise.resolve());
   return new DaskPeer(address, pool, open, options);
 }
@@ -119,7 +119,10 @@ class DaskPeer implements Connection {
     return { protocol: PROTOCOL, version: VERSION, serverId: this.peerAddress };
   }
 
-  /** A scheduler of ours that listens for Dask here tells where it listens for peers of ours. */
+  /**
+   * If the address is the Dask listener of a Yardmaster scheduler, the error names the addresses at
+   * which that scheduler listens for its own peers.
+   */
   private async refuse(): Promise<never> {
     const { peerAddress, pool, options } = this;
     const answer = await pool

@@ -16,8 +16,9 @@ class Input {
 
 /**
  * The run specification for a Dask worker of this release.
- * @throws YardmasterError `ERR_NOT_PORTABLE` when an argument has no equal in Python, `ERR_GRAPH_INVALID`
- *   when it cannot be told from a key, `ERR_TASK` when the release cannot be served
+ * @throws YardmasterError `ERR_NOT_PORTABLE` when an argument has no equivalent in Python,
+ *   `ERR_GRAPH_INVALID` when it cannot be distinguished from a key, `ERR_TASK` when the release
+ *   cannot be served
  */
 export function pythonRunSpec(
   key: string,
@@ -124,7 +125,7 @@ function keyTexts(value: unknown, inputs: ReadonlySet<string>, key: string): unk
   if (typeof value === 'string' && inputs.has(value)) {
     throw new YardmasterError(
       'ERR_GRAPH_INVALID',
-      `an argument of "${key}" is the text "${value}", which is also the key of one of its inputs; workers with this Dask cannot tell them apart`,
+      `an argument of "${key}" is the text "${value}", which is also the key of one of its inputs; workers with this Dask release cannot distinguish them`,
       { key, argument: value },
     );
   }

@@ -10,7 +10,7 @@ class Global {
   constructor(readonly path: string) {}
 }
 
-/** A NumPy type in the making: its state tells the byte order. */
+/** A NumPy type under construction; its state contains the byte order. */
 class DTypeObject {
   order = '|';
   constructor(readonly code: string) {}

@@ -25,7 +25,7 @@ export function readValue({ header, frames }: Opaque): unknown {
   return read(fields, merged(fields, uncompressed(fields, frames)));
 }
 
-/** We say that we read no compression, so nobody compresses for us. */
+/** Our handshake offers no compression, so peers send uncompressed frames. */
 function uncompressed(header: Fields, frames: readonly Uint8Array[]): readonly Uint8Array[] {
   const used = asList(header['compression'] ?? null)?.find((one) => typeof one === 'string');
   if (used === undefined) return frames;
@@ -76,7 +76,7 @@ function readCollection(header: Fields, frames: readonly Uint8Array[]): unknown 
   return type === 'dict' ? mapOrObject(members) : members.map(([, value]) => value);
 }
 
-/** Types for which Dask has a form of its own. */
+/** Types that Dask serialises in a dedicated form. */
 function readKnown(header: Fields, frames: readonly Uint8Array[]): unknown {
   const type = String(header['type']);
   const sub = isFields(header['sub-header']) ? header['sub-header'] : {};

@@ -20,7 +20,7 @@ export class NotPortable extends Error {
 /** Nesting beyond which a value is refused: Python's own limit is not far above it. */
 export const DEPTH_MAX = 400;
 
-/** Runs a step into a value, whose refusal then tells the way. */
+/** Runs a step into a value; a refusal in it then names this step in its path. */
 export function within<T>(place: string | number, step: () => T): T {
   try {
     return step();

@@ -13,7 +13,7 @@ import { openChannel } from '../connection/own-channel.ts';
 import { NotPortable, resultRefused } from './refusal.ts';
 import { writeValue } from './write-value.ts';
 
-/** A worker that sends nothing for so long counts as gone. */
+/** A worker that sends nothing for this long counts as gone. */
 const ANSWER_TIMEOUT_MS = 60_000;
 
 /** A Dask worker that waits for results of another language. */
@@ -95,7 +95,7 @@ export class Relay {
   }
 
   /**
-   * Results that nobody has are left out.
+   * Fetches results. Results without a holder are left out.
    * @throws YardmasterError `ERR_CLOSED`
    */
   async fetch(keys: readonly string[]): Promise<Relayed> {
@@ -119,7 +119,7 @@ export class Relay {
     const reason = new YardmasterError('ERR_CLOSED', 'the scheduler closes');
     this.channel?.then(
       (channel) => channel.abort(reason),
-      () => undefined, // Whoever asked for it has been told.
+      () => undefined, // The caller of `open` has received the error.
     );
   }
 

@@ -27,7 +27,7 @@ export class Tuple {
   constructor(readonly items: readonly unknown[]) {}
 }
 
-/** Memory from so many bytes on is not copied into a pickle that has buffers. */
+/** Memory of at least this many bytes is not copied into a pickle that has buffers. */
 const BUFFER_BYTES_MIN = 4096;
 
 /** A pickle, and the memory that it refers to. */

@@ -114,7 +114,7 @@ export function keywords(values: Readonly<Record<string, unknown>>): Keywords {
   return { [MARK]: 'keywords', values };
 }
 
-/** Whether a value is marked as this, whoever marked it. */
+/** Whether a value has this mark, set by any copy of this package. */
 export function isMarked<Kind extends 'ndarray' | 'arrow' | 'keywords'>(
   value: unknown,
   kind: Kind,

@@ -9,7 +9,7 @@ import { RESULTS } from './tasks/results.ts';
 import { TABLES } from './cluster/tables.ts';
 import { UNSUPPORTED } from './unsupported.ts';
 
-/** Everything that can be asked of the scheduler by name, and needs no memory of its own. */
+/** The requests to the scheduler, by name, that need no state between calls. */
 export const RPC: RpcTable = {
   ...UNSUPPORTED,
   ...IDENTITY,

@@ -20,7 +20,10 @@ export interface AddedOperations {
   workerOp(op: string): WorkerOp | undefined;
 }
 
-/** What peers can ask and tell, by the names of Dask's operations, and the extensions that add to it. */
+/**
+ * The requests and stream messages of peers, by the names of Dask's operations, and the extensions
+ * that add to them.
+ */
 export class Operations {
   private readonly rpc: ReadonlyMap<string, RpcHandler>;
   private readonly clientOps: ReadonlyMap<string, ClientOp>;

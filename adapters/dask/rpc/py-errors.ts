@@ -84,7 +84,7 @@ export function uncaughtAnswer(thrown: unknown): Readonly<Record<string, unknown
   };
 }
 
-/** A thrown value as the exception of Python that tells best what it is. */
+/** Converts a thrown value into the closest exception of Python. */
 export function asPythonException(thrown: unknown): PythonException {
   if (thrown instanceof PythonException) return thrown;
   const message = thrown instanceof Error ? thrown.message : String(thrown);

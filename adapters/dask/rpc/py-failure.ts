@@ -38,7 +38,7 @@ function named(text: string): Pick<ErrorPayload, 'name' | 'message'> {
   return { name, message: quoted ?? (inner === '' ? name : inner) };
 }
 
-/** A failure for a Dask client, whoever reported it. */
+/** A failure for a Dask client, from a Dask worker or a Node worker. */
 export function failureForClient(
   { exception, exceptionText }: TaskFailure,
   blame: string,

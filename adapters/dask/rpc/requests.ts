@@ -39,7 +39,7 @@ export async function serveRequests(
       if (await answer(comm, typeof op === 'string' ? op : '?', request, host)) return;
     }
   } catch (error) {
-    if (comm.isClosed) return; // The peer left; there is nobody to tell.
+    if (comm.isClosed) return; // The peer has left, so the answer is dropped.
     host.log.warn({ err: error, peer: comm.peerAddress }, 'a connection of Dask was given up');
     host.fail(comm, error);
   }

@@ -65,7 +65,10 @@ function hostInfo({ cluster, workers }: DaskContext): Map<string, Fields> {
   return hosts;
 }
 
-/** (host, port) of a service of a worker, or a URL with `protocol`; None when the worker has none of that name. */
+/**
+ * (host, port) of a service of a worker, or a URL with `protocol`; None when the worker has no
+ * service of that name.
+ */
 function serviceAddress(request: Fields, context: DaskContext): unknown {
   const { address, registration } = workerOf(context, request['worker']);
   const { service_name: name, protocol } = request;
@@ -78,10 +81,13 @@ function serviceAddress(request: Fields, context: DaskContext): unknown {
     : [host, port];
 }
 
-/** What a client asks first, and shows of the cluster. @param workersMax - workers that are told of */
+/**
+ * The answer to a client's first request, and the data of its cluster display. @param workersMax -
+ * upper bound of the workers listed
+ */
 export function schedulerIdentity(context: DaskContext, workersMax = Infinity): Fields {
   const { cluster, workers } = context;
-  const told = [...workers.values()].slice(0, workersMax);
+  const listed = [...workers.values()].slice(0, workersMax);
   let memory = 0;
   for (const worker of cluster.workers.values()) memory += worker.memoryLimitBytes;
   return {
@@ -93,6 +99,6 @@ export function schedulerIdentity(context: DaskContext, workersMax = Infinity): 
     n_workers: workers.size,
     total_threads: cluster.totalThreads,
     total_memory: memory,
-    workers: new Map(told.map((worker) => [worker.address, workerIdentity(context, worker)])),
+    workers: new Map(listed.map((worker) => [worker.address, workerIdentity(context, worker)])),
   };
 }

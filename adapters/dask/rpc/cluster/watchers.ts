@@ -25,8 +25,10 @@ export function makeWatchers(context: DaskContext): DaskExtension {
       subscribe_worker_status: (_request, _context, comm) => {
         const identity = schedulerIdentity(context);
         const workers = identity['workers'] as ReadonlyMap<string, Fields>;
-        const told = new Map([...workers].map(([address, worker]) => [address, brief(worker)]));
-        comm.write({ ...identity, workers: told });
+        const described = new Map(
+          [...workers].map(([address, worker]) => [address, brief(worker)]),
+        );
+        comm.write({ ...identity, workers: described });
         watchers.add(comm);
         return NO_REPLY;
       },

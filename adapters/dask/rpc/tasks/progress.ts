@@ -21,7 +21,7 @@ export class Progress {
 
   constructor(
     private readonly request: ProgressRequest,
-    /** What a client is told of the failure of a task. */
+    /** Returns the exception of a failed task in the form that clients receive. */
     private readonly exceptionOf: (key: string) => unknown,
   ) {
     const { tasks, complete } = request;

@@ -126,7 +126,10 @@ function planOf(
   return plan;
 }
 
-/** Whether the worker gave all of them. One that does not have what it should have is told of. */
+/**
+ * Fetches from one worker. Returns whether it gave all results; a missing result is reported to the
+ * scheduler.
+ */
 async function fetch(
   context: DaskContext,
   address: string,

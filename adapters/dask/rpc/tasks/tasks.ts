@@ -7,7 +7,7 @@ import { cancellationIn } from '../../bridge/translate-client.ts';
 import { asList, entriesOf, isFields, numberIn } from '../../codec/values.ts';
 import { pauseMs } from '../workers/calls.ts';
 
-/** A key that is not there yet is waited for so long: it may be on its way on the client's stream. */
+/** How long a request waits for an unknown key, which may be on its way on the client's stream. */
 const ARRIVAL_MS = 1000;
 const LOOK_MS = 20;
 
@@ -97,7 +97,7 @@ async function cancel(request: Fields, context: DaskContext): Promise<null> {
   return null;
 }
 
-/** What ran where and when; from the first time on that somebody asks. */
+/** Where and when each task ran, recorded from the first request on. */
 class TaskStream {
   private readonly entries: Fields[] = [];
   private isOn = false;
@@ -144,7 +144,10 @@ class TaskStream {
     });
   }
 
-  /** The first entry that ended at that time or later: seconds since 1970, or a text: so long ago. */
+  /**
+   * The first entry that ended at this time or later: seconds since 1970, or a text that names a
+   * time span before now.
+   */
   private position(time: unknown): number | undefined {
     if (time === undefined || time === null) return undefined;
     const seconds =

@@ -75,7 +75,7 @@ function pickleOf(error: unknown): Uint8Array {
   return asPythonException(error).pickled();
 }
 
-/** `on_error` of a request. @throws PythonException when it is none of the four */
+/** `on_error` of a request. @throws PythonException when it is not one of the four modes */
 export function onErrorIn(request: Fields): OnError {
   const { on_error: given } = request;
   switch (given) {

@@ -1,7 +1,7 @@
 import { type DaskContext, type Fields, type RpcTable } from '../../context.ts';
 import { textIn } from '../../codec/values.ts';
 
-/** Workers and nannies that tell of themselves. */
+/** Requests by which workers and nannies register, report and leave. */
 export const MEMBERSHIP: RpcTable = {
   heartbeat_worker: (request, context) => {
     const worker = context.workers.get(textIn(request, 'address'));

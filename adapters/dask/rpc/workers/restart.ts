@@ -103,7 +103,7 @@ interface Awaited {
   readonly deadlineMs: number;
   readonly timeoutMs: number;
   readonly raises: boolean;
-  /** Workers that nobody starts again. */
+  /** Workers without a nanny that would restart them. */
   readonly others: number;
 }
 

@@ -245,7 +245,7 @@ export class Client extends CoordinationAccess {
     return this.scatterer.scatterNamed(values as Readonly<Record<string, unknown>>, options);
   }
 
-  /** Gives tasks up: whoever waits for them fails with `ERR_CANCELLED`, dependents included. */
+  /** Cancels tasks and their dependents. Callers that wait for one of them get `ERR_CANCELLED`. */
   cancel(futures: unknown, options: CancelOptions = {}): void {
     this.session.cancelEntries(entriesIn(futures), options);
   }
@@ -257,12 +257,14 @@ export class Client extends CoordinationAccess {
   }
 
   /**
-   * Changes the order of what has not begun: higher runs earlier, 0 is what everybody has. What the
-   * tasks still need comes at least as early as they do, unless `inputs` is `keep`. Futures that have
-   * ended are left alone; of tasks that several clients want the last word counts.
+   * Changes the priority of tasks that have not begun: higher runs earlier, and 0 is the default.
+   * Unfinished inputs get at least the priority of the tasks that need them, unless `inputs` is
+   * `keep`. Futures that have ended are not changed. For a task that several clients want, the last
+   * call wins.
    *
    * @param futures - a future, any structure of them, or a Map with a priority for each
-   * @throws YardmasterError `ERR_GRAPH_INVALID` when a priority is not a finite number, `ERR_CLOSED`
+   * @throws YardmasterError `ERR_GRAPH_INVALID` when a priority is not a finite number,
+   *   `ERR_CLOSED`
    */
   setPriority(futures: unknown, priority: number, options?: SetPriorityOptions): void;
   setPriority(priorities: ReadonlyMap<Future<unknown>, number>, options?: SetPriorityOptions): void;

@@ -34,7 +34,7 @@ interface Holding {
   readonly entry: KeyEntry;
 }
 
-/** Releases the keys of futures that nobody can reach any more. */
+/** Releases the keys of futures that have become unreachable. */
 const abandoned = new LeakTracker<Holding>(({ owner, entry }) => {
   owner.releaseEntry(entry);
 });

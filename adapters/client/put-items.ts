@@ -65,7 +65,7 @@ export async function putItems(
   return { placed, left: left.filter(({ workers }) => workers.length > 0), failed };
 }
 
-/** The values in messages of so many bytes. */
+/** Splits the values into messages of at most this many bytes. */
 function inBatches(
   values: ReadonlyMap<string, Uint8Array>,
   bytesMax: number,

@@ -10,12 +10,12 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const idle = new WeakMap<TaskSurroundings, Session[]>();
 
 /**
- * The client of the task that calls: it submits further tasks, waits for them, gathers. What it submits
- * runs before what came later than the task itself.
+ * The client of the task that calls: it submits further tasks, waits for them, gathers. Its tasks
+ * run before those that were submitted after the task itself.
  *
- * While the task waits for the cluster through this client it gives its thread's place to another
- * task, and gets one back before it goes on: tasks that all wait for tasks of their own do not block
- * each other. When the task ends, or is cancelled, all futures of the client are released.
+ * While the task waits for the cluster through this client, it gives its thread to another task,
+ * and gets a thread back before it continues. So tasks that wait for their own subtasks do not
+ * block each other. When the task ends, or is cancelled, all futures of the client are released.
  *
  * @throws YardmasterError `ERR_TASK` outside of a task, or when its worker serves no cluster;
  *   `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_CANCELLED` when the task is cancelled
@@ -45,7 +45,7 @@ async function lend(run: RunContext): Promise<Client> {
   }
   session.submittingTask = run.key;
   session.pause = pauseOf(run);
-  // Whoever waits in the task is told, and what it had submitted is given up.
+  // Rejects what the task waits for and cancels what it has submitted.
   const onAbort = (): void => closeSession(session);
   signal.addEventListener('abort', onAbort, { once: true });
   run.onEnd = () => {

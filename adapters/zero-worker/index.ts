@@ -33,9 +33,9 @@ export interface ZeroWorkers {
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
- * Starts workers that report every task as finished the moment they are told of it, and claim every
- * replica that they are told to fetch. They have no results: a client can wait for its tasks, and not
- * gather them.
+ * Starts workers that report every task as finished as soon as it is assigned, and report every
+ * replica that they are asked to fetch as fetched. They have no results: a client can wait for its
+ * tasks, but cannot gather them.
  *
  * @param scheduler - address of a scheduler
  * @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`, `ERR_REGISTRATION`
@@ -61,7 +61,7 @@ export async function startZeroWorkers(
     throw error;
   }
   const closed = Promise.all(workers.map((worker) => worker.closed)).then(() => undefined);
-  closed.catch(() => undefined); // Whoever waits for it is told.
+  closed.catch(() => undefined); // Its users handle the rejection.
   return {
     addresses: workers.map((worker) => worker.address),
     get finishedCount(): number {

@@ -37,13 +37,15 @@ const METRICS: WorkerMetrics = {
 };
 
 /**
- * A worker that computes nothing: it reports each task as finished at once, and claims each replica
- * that it is told to fetch. All that is left is the scheduler and the wire.
+ * A worker that computes nothing: it reports each assigned task as finished at once, and each
+ * requested replica as fetched. What remains is the work of the scheduler and the network.
  */
 export class ZeroWorker {
   /** Tasks that it reported as finished. */
   finishedCount = 0;
-  /** Resolves when the connection is over; rejects when nobody asked for that. */
+  /**
+   * Resolves when the connection has been closed on request; rejects when it has ended otherwise.
+   */
   readonly closed: Promise<void>;
   private channel: Channel | undefined;
   private heartbeats: Timer | undefined;
@@ -60,7 +62,7 @@ export class ZeroWorker {
         else reject(error);
       };
     });
-    this.closed.catch(() => undefined); // Whoever waits for it is told.
+    this.closed.catch(() => undefined); // Its users handle the rejection.
   }
 
   /** @throws YardmasterError as for any worker that cannot register */

@@ -58,7 +58,7 @@ export interface RestartWorkersOptions {
 
 /** What became of workers that were to be replaced. */
 export interface RestartedWorkers {
-  /** Whose processes were told to end. */
+  /** Workers whose processes were asked to end. */
   readonly restarted: readonly WorkerName[];
   /** Have no nanny, and work on. */
   readonly kept: readonly WorkerName[];
@@ -70,13 +70,15 @@ export interface RestartedWorkers {
 
 /** Which workers the cluster can best do without. Default: idle ones, as with a `memoryRatio` of 2. */
 export interface WorkersToCloseOptions {
-  /** So many. */
+  /** Close this many workers. */
   readonly n?: number;
-  /** As many as leave so many. */
+  /** Close workers until this many remain. */
   readonly target?: number;
-  /** Idle ones, as long as the memory of the others is so many times what is stored. */
+  /**
+   * Close idle workers while the memory of the others is at least this many times the stored bytes.
+   */
   readonly memoryRatio?: number;
-  /** Leave at least so many. Default 0. */
+  /** Leave at least this many workers. Default 0. */
   readonly minimum?: number;
   /** Workers that go together: each alone, or all of a host. Default `address`. */
   readonly groupBy?: 'address' | 'host';
@@ -100,7 +102,10 @@ export interface WorkerName {
 /** What became of workers that were to be retired. */
 export interface Retired {
   readonly retired: readonly WorkerName[];
-  /** `no-recipients`: nobody can take what it holds; `stalled`: its data did not move; `left`: it went by itself; `unknown`. */
+  /**
+   * `no-recipients`: no worker can take its data; `stalled`: its data did not move; `left`: it left
+   * by itself; `unknown`.
+   */
   readonly kept: readonly {
     readonly worker: string;
     readonly reason: 'no-recipients' | 'stalled' | 'left' | 'unknown';
@@ -187,7 +192,7 @@ export class ClusterAccess {
     return this.command('tasks', { keys: this.keysIn(futures) });
   }
 
-  /** What the scheduler tells about itself and its workers. */
+  /** Describes the scheduler and its workers. */
   identity(): Promise<SchedulerIdentity> {
     return this.command('identity');
   }
@@ -212,8 +217,9 @@ export class ClusterAccess {
   }
 
   /**
-   * Waits for these results, then makes copies of them, and has the cluster keep so many copies from
-   * then on. Returns how many there are, by key: fewer than asked for when there are fewer workers.
+   * Waits for these results, then makes copies of them, and has the cluster keep this number of
+   * copies from then on. Returns the number of copies by key, which is smaller than requested when
+   * there are too few workers.
    *
    * @throws what a future fails with; RemoteError `ERR_NO_WORKER` when the workers are not there
    */

@@ -16,7 +16,7 @@ export interface ClusterVersions {
   /** Of this process. */
   readonly client: Versions;
   readonly scheduler: Versions;
-  /** By the key of each connected client, as they told. */
+  /** Versions of each connected client, by its key, as the client reported them. */
   readonly clients: ReadonlyMap<string, Versions>;
   /** By address. */
   readonly workers: ReadonlyMap<string, Versions | UnansweredWorker>;
@@ -42,7 +42,7 @@ export const INSPECT_OPTIONS: readonly (keyof InspectOptions)[] = ['timeoutMs'];
 export interface LogOptions extends InspectOptions {
   /** Addresses, names or hosts. Default: all workers. */
   readonly workers?: readonly string[];
-  /** Of each log the newest so many. Default: all that are kept. */
+  /** The newest lines of each log, at most this many. Default: all that are kept. */
   readonly count?: number;
   /** Only lines of this moment and later, by the clock of their process; a number is milliseconds. */
   readonly since?: Date | number;

@@ -20,8 +20,8 @@ export interface PolicyControl {
    */
   restore(slot: SlotName): Promise<void>;
   /**
-   * Asks a policy whatever the one in charge of the slot is asked; it decides nothing. `client.shadow`
-   * tells how the answers differ.
+   * Calls a second policy for every decision of the slot and ignores its answers. `client.shadow`
+   * shows how they differ from those of the policy in charge.
    * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`, `ERR_SLOT`
    */
   startShadow(slot: SlotName, policy: string, options?: Options): Promise<void>;
@@ -33,7 +33,9 @@ export interface PolicyControl {
   promote(slot: SlotName): Promise<ShadowReport>;
   /** Ends it. Returns what it found, or undefined when there was none. */
   stopShadow(slot: SlotName): Promise<ShadowReport | undefined>;
-  /** Keeps so many of the newest decisions with their candidates, for `client.why`; 0 keeps none. */
+  /**
+   * Keeps this many of the newest decisions with their candidates, for `client.why`; 0 keeps none.
+   */
   recordDecisions(lengthMax: number): Promise<void>;
 }
 

@@ -86,8 +86,8 @@ export class WorkerRunner<
       const result = resultOf(address, name, reply);
       if (result instanceof Error && errors === 'raise') throw result;
       const isList = place === 'threads' || result instanceof Error;
-      const told = isList ? result : (result as readonly unknown[])[0];
-      results.set(address, told as RunOutcome<Awaited<Result>, Place, Errors>);
+      const outcome = isList ? result : (result as readonly unknown[])[0];
+      results.set(address, outcome as RunOutcome<Awaited<Result>, Place, Errors>);
     }
     return results;
   }

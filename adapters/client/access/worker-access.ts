@@ -28,9 +28,9 @@ export interface CallStack {
   readonly worker: string;
   /** Seconds since it began. */
   readonly seconds: number;
-  /** It goes on without a thread of the worker that counts. */
+  /** Whether the task has seceded: it runs, but does not occupy one of the worker's threads. */
   readonly hasSeceded: boolean;
-  /** Nobody wants its result any more. */
+  /** Whether no client or task wants the result any more. */
   readonly isCancelled: boolean;
   /** Id of its thread, within the process of the worker. */
   readonly thread?: number;
@@ -40,7 +40,7 @@ export interface CallStack {
   readonly unseen?: string;
 }
 
-/** What runs, and who did not tell. */
+/** The running tasks, and the workers that did not answer. */
 export interface CallStacks {
   readonly running: readonly CallStack[];
   /** Why not, by address. */

@@ -17,7 +17,10 @@ export interface WorkerPluginEntry {
   readonly idempotent?: boolean;
 }
 
-/** What the scheduler is told. @throws YardmasterError `ERR_PLUGIN_LOAD` */
+/**
+ * The description of the plugin that the scheduler receives. @throws YardmasterError
+ * `ERR_PLUGIN_LOAD`
+ */
 export function remotePlugin(entry: WorkerPluginEntry): RemotePlugin & {
   readonly idempotent: boolean;
 } {

@@ -24,7 +24,10 @@ export class ActorCalls {
   /** Workers that could not be reached directly. */
   private readonly unreachable = new Set<string>();
 
-  /** @param relay - calls by way of the scheduler, for whoever cannot reach workers. Default: fails */
+  /**
+   * @param relay - calls through the scheduler, for processes that cannot reach workers. Default:
+   *   fails
+   */
   constructor(
     private readonly peers: Peers,
     private readonly relay?: (worker: string, parameters: WireMessage) => Promise<ActorReply>,

@@ -9,7 +9,9 @@ export class EventFlag {
     private readonly coordinator: Coordinator,
   ) {}
 
-  /** It has happened: all who wait go on, and nobody waits until it is cleared. */
+  /**
+   * Sets the flag: all waiting callers continue, and later ones do not wait until it is cleared.
+   */
   async set(): Promise<void> {
     await this.coordinator.call('setEvent', { name: this.name });
   }

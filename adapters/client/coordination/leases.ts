@@ -33,8 +33,8 @@ export class Lease {
   ) {}
 
   /**
-   * Aborted when the lease was lost: the client was so busy, or so far away, that it could not renew
-   * it in time, or the connection is over. Somebody else may hold it by now.
+   * Aborted when the lease is lost: the client was too busy or too slow to renew it in time, or the
+   * connection has ended. Another client may hold the lease by now.
    */
   get signal(): AbortSignal {
     return this.loss.signal;
@@ -144,7 +144,7 @@ export class LeaseKeeper {
 function lostError(why: string): YardmasterError {
   return new YardmasterError(
     'ERR_COORDINATION',
-    `the lease was lost: ${why}; somebody else may hold it now`,
+    `the lease was lost: ${why}; another client may hold it now`,
     { reason: 'lost' },
   );
 }

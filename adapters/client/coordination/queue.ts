@@ -3,7 +3,7 @@ import { type WaitLimit, waitParameters } from './values.ts';
 
 /** What a queue is like. */
 export interface QueueOptions {
-  /** Items for which it has room. Default: what others have said, else without limit. */
+  /** Capacity in items. Default: the capacity that another client has set, otherwise unlimited. */
   readonly maxSize?: number;
 }
 

@@ -90,7 +90,7 @@ export class Lock extends Leased {
     super(name, 'lock', keeper, (limit) => coordinator.call('acquireLock', { name, ...limit }));
   }
 
-  /** Whether anybody holds it. */
+  /** Whether any client holds it. */
   async isLocked(): Promise<boolean> {
     const { name } = this;
     const { held } = await this.coordinator.call<SemaphoreState>('lockState', { name });
@@ -98,7 +98,7 @@ export class Lock extends Leased {
   }
 }
 
-/** A semaphore that all clients share by its name: so many at once hold a lease of it. */
+/** A semaphore that all clients share by its name. It has a limited number of leases. */
 export class Semaphore extends Leased {
   /** @internal `client.semaphore(name, { leases })` makes them. */
   constructor(

@@ -76,7 +76,8 @@ export class Coordinator {
     this.session.checkOpen();
     const [received] = unpackWith(value, (key) => this.futureOf(key));
     if (handover !== undefined) {
-      // Behind the wish for the keys. When the connection goes, so does the hand-over.
+      // Sent after the report that this client wants the keys. If the connection ends, the
+      // hand-over ends too.
       this.call('received', { handover }).catch(() => undefined);
     }
     return received as T;

@@ -13,8 +13,9 @@ export class Variable<T = unknown> {
   ) {}
 
   /**
-   * Replaces the value; who waits for one gets it.
-   * @throws YardmasterError `ERR_NOT_SERIALISABLE`; RemoteError `ERR_COORDINATION` without room
+   * Replaces the value; callers that wait for a value get it.
+   * @throws YardmasterError `ERR_NOT_SERIALISABLE`; RemoteError `ERR_COORDINATION` when the space
+   *   for values is used up
    */
   async set(value: T): Promise<void> {
     await this.coordinator.send('setVariable', value, { name: this.name });

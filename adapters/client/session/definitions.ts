@@ -8,8 +8,8 @@ export interface GraphLease {
 }
 
 /**
- * What each key of the graphs that are in play computes, so that one key cannot come to mean two
- * things: the scheduler would keep the first and nobody would notice.
+ * Records what each key of the active graphs computes, so that one key cannot stand for two
+ * computations. The scheduler would silently keep the first one.
  */
 export class Definitions {
   private readonly known = new Map<string, { definition: string; leases: number }>();

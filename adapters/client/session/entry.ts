@@ -1,7 +1,7 @@
 /** Where a future is: `lost` waits for the result to be computed again, the last three are final. */
 export type FutureStatus = 'pending' | 'lost' | 'finished' | 'error' | 'cancelled';
 
-/** Told of the end of an entry. */
+/** Called when an entry has ended. */
 export type SettledCallback = (entry: KeyEntry) => void;
 
 /** Never written to: most entries have no listener at any time. */
@@ -9,7 +9,7 @@ const NO_LISTENERS: SettledCallback[] = [];
 
 /**
  * What a client knows about one key. All futures of the key share it; when the last of them is
- * released the scheduler is told so.
+ * released, the client releases the key at the scheduler.
  */
 export class KeyEntry {
   private state: FutureStatus = 'pending';
@@ -21,7 +21,7 @@ export class KeyEntry {
   detached = false;
   /** The key was cancelled before; the echo of that is still to come and means nothing to us. */
   expectsOldCancellation = false;
-  /** Where the result was when the scheduler last told. */
+  /** Where the result was according to the scheduler's last message. */
   workers: readonly string[] = [];
   /** Bytes of the result; 0 while unknown. */
   nbytes = 0;
@@ -62,7 +62,7 @@ export class KeyEntry {
     this.settle('cancelled', error);
   }
 
-  /** Nobody holds it any more; an end that it has reached stays. */
+  /** Ends the entry because its last future was released; an end that it has reached stays. */
   release(error: () => Error): void {
     this.detached = true;
     if (!this.isSettled) this.settle('cancelled', error);

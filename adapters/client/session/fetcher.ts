@@ -43,8 +43,8 @@ export class Fetcher {
   ) {}
 
   /**
-   * The serialised result, or undefined when nobody has it (any more).
-   * @throws YardmasterError `ERR_CLOSED` when the scheduler is gone
+   * The serialised result, or undefined when no worker has it (any more).
+   * @throws YardmasterError `ERR_CLOSED` when the connection to the scheduler has ended
    */
   fetch(entry: KeyEntry, { direct = true }: FetchOptions = {}): Promise<Serialised | undefined> {
     return new Promise((resolve, reject) => {
@@ -124,7 +124,7 @@ export class Fetcher {
         for (const [key, bytes] of values) found.set(key, bytes);
         isCutOff ||= lost.size > 0;
       }
-      if (!isCutOff) return; // What is missing now nobody has.
+      if (!isCutOff) return; // No worker has the missing results.
     }
   }
 

@@ -9,7 +9,7 @@ const OVERHEAD_BYTES = 200;
 export class KeptValues {
   private keptBytes = 0;
 
-  /** Nothing is kept when there is no room. */
+  /** Keeps the value if it fits. */
   keep(entry: KeyEntry, value: Uint8Array | undefined): void {
     this.drop(entry);
     if (value === undefined) return;

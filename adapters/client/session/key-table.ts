@@ -15,7 +15,7 @@ import { KeptValues } from './kept-values.ts';
 import { checkNames, checkText, checkTime, refuseOption } from '../submission/options.ts';
 import type { Outgoing } from './outgoing.ts';
 
-/** All keys that a client holds, and what the scheduler told about them. */
+/** All keys that a client holds, and what the scheduler has reported about them. */
 export class KeyTable {
   private readonly entries = new SteadyMap<string, KeyEntry>();
   /** Keys that were cancelled here and whose cancellation the scheduler has not echoed yet. */
@@ -65,7 +65,7 @@ export class KeyTable {
     this.outgoing.releaseKey(entry.key);
   }
 
-  /** Lets everything go, whoever holds it. */
+  /** Releases all keys, whatever their number of references. */
   releaseAll(): void {
     for (const entry of [...this.entries.values()]) {
       this.forget(entry);
@@ -102,12 +102,12 @@ export class KeyTable {
     this.outgoing.report({ op: 'retry', keys });
     for (const entry of failed) {
       this.reopen(entry, 'pending');
-      // Should it not be in error any more, the scheduler now tells how it stands.
+      // If the task is no longer in error, the answer reports its present state.
       this.outgoing.report({ op: 'report-key', key: entry.key });
     }
   }
 
-  /** Whoever is still to come changes its place in the order. No-op for those that have ended. */
+  /** Changes the priority of tasks that have not ended. No-op for those that have. */
   setPriorities(priorities: ReadonlyMap<KeyEntry, number>, raiseInputs: boolean): void {
     const open = [...priorities].filter(([entry]) => !entry.detached && !entry.isSettled);
     if (open.length === 0) return;
@@ -126,12 +126,15 @@ export class KeyTable {
     return reason;
   }
 
-  /** The key has not come to be: all who hold it get the error, and the scheduler is not told. */
+  /**
+   * Ends a key that was never created: all its futures get the error, and the scheduler receives no
+   * message.
+   */
   abandon(entry: KeyEntry, error: () => Error): void {
     if (!entry.detached) this.end(entry, error);
   }
 
-  /** The scheduler said that it is in memory, but nobody has it. */
+  /** Called when a result could not be found although the scheduler reported it as in memory. */
   reportLost(entry: KeyEntry): void {
     if (entry.detached) return;
     this.reopen(entry, 'lost');
@@ -277,7 +280,7 @@ function lostError(key: string, reason: string): YardmasterError {
   );
 }
 
-/** The error of a future that was let go. */
+/** The error of a future that was released. */
 export function releasedError(key: string): YardmasterError {
   return new YardmasterError('ERR_CANCELLED', `the future of "${key}" was released`, { key });
 }

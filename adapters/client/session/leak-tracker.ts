@@ -1,4 +1,4 @@
-/** Milliseconds after which it is watched whether anybody can still reach a thing. */
+/** Milliseconds after which a thing is registered with the garbage collector. */
 const WATCHED_AFTER_MS = 1000;
 
 /** What is known about a thing, without holding the thing: made by {@link LeakTracker.watch}. */
@@ -17,17 +17,18 @@ export class Watched<Held> {
 }
 
 /**
- * Tells of things that nobody can reach any more.
+ * Calls back for things that have become unreachable.
  *
- * To have the engine watch a thing, and to call that off, costs half a microsecond and makes each small
- * collection slower. Most things are let go by hand soon, so it is told only of those that get older.
+ * Registering a thing with a `FinalizationRegistry`, and unregistering it, costs half a microsecond
+ * and slows down each minor collection. Most things are released explicitly soon, so only older
+ * ones are registered.
  */
 export class LeakTracker<Held> {
   private readonly registry: FinalizationRegistry<Held>;
   private readonly young: Watched<Held>[] = [];
   private isTimerSet = false;
 
-  /** @param onAbandoned - told with what was held for the thing */
+  /** @param onAbandoned - called with what was held for the thing */
   constructor(onAbandoned: (held: Held) => void) {
     this.registry = new FinalizationRegistry(onAbandoned);
   }
@@ -40,7 +41,7 @@ export class LeakTracker<Held> {
     return watched;
   }
 
-  /** It is let go by hand. */
+  /** Called when the thing is released explicitly. */
   unwatch(watched: Watched<Held>): void {
     const { place } = watched;
     if (place < 0) {

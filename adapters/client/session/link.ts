@@ -23,7 +23,7 @@ export interface LinkOptions {
   readonly reconnect?: ReconnectRules | undefined;
 }
 
-/** What the owner of a link gets told. */
+/** Callbacks to the owner of a link. */
 export interface LinkOwner {
   onMessage(message: WireMessage): void;
   /** Time for a sign of life. */
@@ -150,7 +150,7 @@ export class SchedulerLink {
   }
 
   private onClose(channel: Channel | undefined, error: Error | undefined): void {
-    // An attempt to come back that fails is told to whoever made it.
+    // The caller of a failed attempt to reconnect gets the error from the attempt itself.
     if (channel === undefined || this.channel !== channel || this.isAway) return;
     const { reconnect, address } = this.options;
     this.channel = undefined;
@@ -166,7 +166,7 @@ export class SchedulerLink {
       return;
     }
     this.returning = this.comeBack(gone, reconnect);
-    this.returning.catch(() => undefined); // Whoever waits for it is told.
+    this.returning.catch(() => undefined); // Its users handle the rejection.
     this.owner.onAway();
   }
 
@@ -207,7 +207,7 @@ export class SchedulerLink {
   }
 }
 
-/** For the wire; the scheduler has a limit of its own. */
+/** Replaces Infinity by a number that can be sent; the scheduler has its own limit. */
 function finite(ms: number): number {
   return Math.min(ms, Number.MAX_SAFE_INTEGER);
 }

@@ -4,7 +4,7 @@ import type { RunContext } from '../../tasks/index.ts';
 /** What is done around every wait of a task for the cluster. */
 export interface Pause {
   begin(): void;
-  /** Resolves when the task may go on. */
+  /** Resolves when the task may continue. */
   end(): Promise<void>;
 }
 

@@ -118,7 +118,7 @@ export class Outgoing {
     }
   }
 
-  /** @returns why none of them could be sent */
+  /** @returns the reason if the reports could not be sent */
   private tryDeliver(reports: readonly NewReport[]): YardmasterError | undefined {
     try {
       this.deliver(reports.flatMap((report) => this.named(report)));

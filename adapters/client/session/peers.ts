@@ -52,14 +52,14 @@ export class Peers {
       opened.map((opening) =>
         opening.then(
           (channel) => channel.close(),
-          () => undefined, // Whoever asked for it has been told.
+          () => undefined, // Its users handle the rejection.
         ),
       ),
     );
   }
 
   /**
-   * The connection to a worker, for whoever speaks with it.
+   * The shared connection to a worker.
    * @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_CLOSED`
    */
   async channelTo(address: string): Promise<Channel> {

@@ -19,10 +19,10 @@ import { Peers, type Serialised } from './peers.ts';
 import { type Pause, pausing } from './location-pause.ts';
 import { SessionActors } from '../actors/session-actors.ts';
 
-/** Waits between attempts to fetch a result that nobody has where the scheduler says it is. */
+/** Waits between attempts to fetch a result that is missing where the scheduler says it is. */
 const LOST_DELAYS_MS = [10, 50, 100, 200, 500, 1000, 2000, 4000];
 
-/** What a client was told when it was back. */
+/** The scheduler's answer to a client that has reconnected. */
 export interface Reconnected {
   /** Milliseconds that it was away. */
   readonly afterMs: number;
@@ -173,7 +173,7 @@ export class Session implements FutureOwner, LinkOwner {
     }
   }
 
-  /** Whether {@link resultHere} has the result, so that nobody need wait for it. */
+  /** Whether {@link resultHere} has the result, so that a caller need not wait for it. */
   isHere(entry: KeyEntry): boolean {
     return entry.value !== undefined && entry.status === 'finished' && !this.isClosed;
   }
@@ -193,7 +193,7 @@ export class Session implements FutureOwner, LinkOwner {
   }
 
   /**
-   * Goes on when all have ended, holding them until that is done too.
+   * Calls `then` when all entries have ended, and holds them until it is done.
    * @param failFast - reject with the first error instead of waiting for the others
    */
   async whenAllSettled<T>(
@@ -227,7 +227,7 @@ export class Session implements FutureOwner, LinkOwner {
     return pausing(this.pause, wait);
   }
 
-  /** The task that the client belonged to has ended: lets go of all that it had. */
+  /** Releases all keys, because the task that the client belonged to has ended. */
   reset(): void {
     this.table.releaseAll();
     this.submittingTask = undefined;
@@ -247,12 +247,12 @@ export class Session implements FutureOwner, LinkOwner {
     return this.closing;
   }
 
-  // ---- told by the link ------------------------------------------------------------------------
+  // ---- called by the link -----------------------------------------------------------------------
 
   onMessage(message: WireMessage): void {
-    const told = message as unknown as ToClientMessage;
-    this.table.handle(told);
-    if (told.op === 'task-erred') this.actors.onErred(told.key);
+    const typed = message as unknown as ToClientMessage;
+    this.table.handle(typed);
+    if (typed.op === 'task-erred') this.actors.onErred(told.key);
   }
 
   onHeartbeat(): void {
@@ -269,7 +269,7 @@ export class Session implements FutureOwner, LinkOwner {
     if (keys.length > 0) this.outgoing.report({ op: 'client-desires-keys', keys });
     this.outgoing.resume();
     try {
-      await ask('who-has', { keys: [] }); // What is told about the keys comes before this answer.
+      await ask('who-has', { keys: [] }); // The reports about the keys arrive before this answer.
     } catch (error) {
       this.outgoing.hold();
       throw error;
@@ -320,7 +320,8 @@ export class Session implements FutureOwner, LinkOwner {
         { key: entry.key, workers: entry.workers },
       );
     }
-    // A worker may have left a moment ago. The scheduler tells when the result is there again.
+    // A worker may have left a moment ago. The scheduler reports when the result is in memory
+    // again.
     this.table.reportLost(entry);
     await new Promise<void>((resolve) => void this.clock.setTimer(delayMs, resolve));
   }

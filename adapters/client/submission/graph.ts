@@ -108,7 +108,7 @@ export function packGraph(
       }
     }
   }
-  checkAcyclic(packed); // Also what nobody requested: a cycle is surely a mistake.
+  checkAcyclic(packed); // Includes tasks that no result needs: a cycle is surely a mistake.
   const needed = reachable(keys, packed);
   return [...packed.values()].filter((item) => needed.has(item.task.key));
 }

@@ -12,7 +12,7 @@ export interface TaskOptions {
   readonly priority?: number;
   /** Addresses, host names or names of the workers that may compute it. Default: any. */
   readonly workers?: readonly string[];
-  /** `workers` is a mere preference. Default false. */
+  /** Whether `workers` is only a preference. Default false. */
   readonly allowOtherWorkers?: boolean;
   /** Amount of each resource that it occupies while it runs: `{ GPU: 1 }`. */
   readonly resources?: Readonly<Record<string, number>>;
@@ -42,7 +42,7 @@ export interface SubmitOptions extends TaskOptions {
   /** Aborting cancels what was submitted. */
   readonly signal?: AbortSignal;
   /**
-   * Submissions closer together than this count as simultaneous: none of them precedes the others.
+   * Submissions closer together than this count as simultaneous and get the same order.
    * Milliseconds. Default 100 for `submit` and `map`, 0 for `compute`.
    */
   readonly fifoTimeoutMs?: number;

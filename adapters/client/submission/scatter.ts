@@ -52,7 +52,9 @@ interface Placing {
 
 /** Puts values of the client on workers. */
 export class Scatterer {
-  /** Goes on where the last scatter ended, so that many small ones spread too. */
+  /**
+   * Where the last scatter ended. The next one begins there, so that many small ones spread too.
+   */
   private dealt = 0;
 
   constructor(
@@ -103,7 +105,7 @@ export class Scatterer {
     const { table } = this.session;
     const asksForCopies = options.workers !== undefined || options.broadcast !== undefined;
     const toPut = new Map<string, Placing>();
-    // Held from now on: whoever gives the same name to another value meanwhile is told so.
+    // Held from now on, so that another value under the same name is rejected meanwhile.
     const futures = items.map((item) => {
       const held = table.get(item.key);
       const isKnown = held?.definition === item.definition;
@@ -164,7 +166,7 @@ export class Scatterer {
     await this.session.request('command', { command: 'reserve-data', parameters });
   }
 
-  /** Workers free what they have taken in and the scheduler does not know. */
+  /** Makes workers free data that they have stored and the scheduler does not know. */
   private async release(items: readonly Item[]): Promise<void> {
     const keys = items.map(({ key }) => key);
     const parameters = { keys };

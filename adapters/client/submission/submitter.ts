@@ -219,13 +219,13 @@ export class Submitter {
     );
   }
 
-  /** Every actor is one of its own. */
+  /** Every actor gets a unique key. */
   private keyFor(fn: TaskFunction, hash: string): string {
     const { name } = fn;
     return (this.options.pure ?? !isActorClass(fn)) ? `${name}-${hash}` : uniqueKey(name);
   }
 
-  /** Also of handles of actors: whoever uses one depends on it. */
+  /** The key behind a future or a handle of an actor; a task that uses one depends on it. */
   private keyOfFuture(value: unknown): string | undefined {
     if (!(value instanceof Future)) return actorBehind(value)?.description.key;
     const { owner, entry, isReleased } = holdingOfFuture(value);
@@ -282,7 +282,7 @@ function checkFunction(fn: unknown): void {
   const what = typeof fn === 'function' ? `the function ${fn.name || '(anonymous)'}` : String(fn);
   throw new YardmasterError(
     'ERR_FUNCTION_MISSING',
-    `${what} is not known to workers; define it in a module of its own with defineTasks(import.meta.url, { … })`,
+    `${what} is not known to workers; define it in a separate module with defineTasks(import.meta.url, { … })`,
   );
 }
 

@@ -252,7 +252,7 @@ export class Session implements FutureOwner, LinkOwner {
   onMessage(message: WireMessage): void {
     const typed = message as unknown as ToClientMessage;
     this.table.handle(typed);
-    if (typed.op === 'task-erred') this.actors.onErred(told.key);
+    if (typed.op === 'task-erred') this.actors.onErred(typed.key);
   }
 
   onHeartbeat(): void {

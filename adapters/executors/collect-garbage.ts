@@ -6,8 +6,8 @@ type Collect = (options?: { readonly type: 'minor' }) => void;
 let collect: Collect | undefined;
 
 /**
- * Collects the garbage of this thread, which blocks it for as long as that takes. Node does so by itself
- * when a heap grows, but not when large buffers were let go.
+ * Collects the garbage of this thread, and blocks it meanwhile. Node does so by itself when a heap
+ * grows, but not when large buffers become unreachable.
  */
 export function collectGarbage(): void {
   collector()();
@@ -15,7 +15,7 @@ export function collectGarbage(): void {
   collectYoungGarbage();
 }
 
-/** Collects what has come about lately and was let go. Takes about a millisecond. */
+/** Collects young objects that have become unreachable. Takes about a millisecond. */
 export function collectYoungGarbage(): void {
   collector()({ type: 'minor' });
 }

@@ -183,7 +183,8 @@ class Packer {
     if (source instanceof Map) {
       let entry = 0;
       for (const [key, value] of source) {
-        // A hole that is a key needs an identity of its own, or two would fall together.
+        // A placeholder that is a key needs its own identity, or two of them would become one
+        // entry.
         const copiedKey = this.put(key, copy, ['key', entry]) ?? { value: {} };
         (copy as Map<unknown, unknown>).set(
           copiedKey.value,

@@ -57,14 +57,14 @@ export function assemble(
   return bytes;
 }
 
-/** Whether a value lies in pieces, as its first bytes tell. */
+/** Whether a value consists of pieces, according to its first bytes. */
 export function isInPieces(bytes: Uint8Array): boolean {
   return bytes[0] === MARK;
 }
 
 /**
  * @param start - the first bytes of a value in pieces
- * @returns undefined when they are too few to tell
+ * @returns undefined when more bytes are needed
  */
 export function readLayout(start: Uint8Array): Layout | undefined {
   if (start.byteLength < FIXED_BYTES) return undefined;

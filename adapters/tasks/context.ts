@@ -11,13 +11,16 @@ import type { ActorCaller } from './actors/handle.ts';
 /** What a running task can ask and do. */
 export interface TaskContext {
   readonly key: string;
-  /** Aborted when nobody wants the result any more; a long task should look at it now and then. */
+  /**
+   * Aborted when no client or task wants the result any more. A long task should check it now and
+   * then.
+   */
   readonly signal: AbortSignal;
   /** Gives the task back: the scheduler places it anew, perhaps on another worker. Not a failure. */
   reschedule(): never;
   /**
-   * Leaves its thread's place to another task and goes on: for a task that waits for long, above all
-   * for other tasks. Nothing when it has left already.
+   * Releases the task's thread slot to another task, and continues. For a task that waits for long,
+   * above all for other tasks. No-op when it has seceded already.
    */
   secede(): void;
   /** Waits for a place, which it gets before tasks that have not begun. At once, if it has one. */
@@ -80,7 +83,7 @@ export function currentRun(what: string): RunContext {
   return context;
 }
 
-/** The context of one run. Whoever makes it calls {@link endRun} at the end. */
+/** The context of one run. Its creator calls {@link endRun} at the end. */
 export function contextOf(key: string, run: TaskRun): RunContext {
   return new RunningTask(key, run);
 }
@@ -134,7 +137,7 @@ export interface TaskRun {
   readonly surroundings?: TaskSurroundings | undefined;
 }
 
-/** Where nobody counts what runs at once. */
+/** For executors without a limit of concurrent runs. */
 const NO_SLOT: TaskSlot = { secede: () => undefined, rejoin: () => Promise.resolve() };
 
 /** Whether this was thrown by `reschedule()`. */

@@ -15,7 +15,7 @@ export interface Moved {
 const SLICE_MS = 10;
 
 export const { copyInMemory, writeToDisk, fetchFromPeer } = defineTasks(import.meta.url, {
-  /** Copies blocks of so many bytes for so long. */
+  /** Copies blocks of `nbytes` bytes for `durationMs`. */
   async copyInMemory(nbytes: number, durationMs: number): Promise<Moved> {
     const from = new Uint8Array(nbytes).fill(1);
     const to = new Uint8Array(nbytes);
@@ -25,7 +25,9 @@ export const { copyInMemory, writeToDisk, fetchFromPeer } = defineTasks(import.m
     });
   },
 
-  /** Writes blocks of so many bytes to a file of the folder for temporary files, for so long. */
+  /**
+   * Writes blocks of `nbytes` bytes to a file in the folder for temporary files for `durationMs`.
+   */
   async writeToDisk(nbytes: number, durationMs: number): Promise<Moved> {
     const path = join(tmpdir(), `yardmaster-benchmark-${randomUUID()}`);
     const file = await open(path, 'wx');
@@ -41,7 +43,7 @@ export const { copyInMemory, writeToDisk, fetchFromPeer } = defineTasks(import.m
     }
   },
 
-  /** Has another worker send so many bytes at a time, for so long. */
+  /** Fetches blocks of `nbytes` bytes from another worker for `durationMs`. */
   async fetchFromPeer(peer: string, nbytes: number, durationMs: number): Promise<Moved> {
     const { surroundings } = currentRun('fetchFromPeer()');
     if (surroundings === undefined) throw new Error('this worker knows of no cluster');

@@ -16,8 +16,9 @@ const loaded = new Map<string, Map<string, LoadedFunction>>();
 const IMPORTING = Symbol.for('yardmaster.importingTaskModule');
 
 /**
- * The module that this process imports right now because a task needs it. Whoever starts clusters or
- * clients asks, to refuse to do so at the top level of a module of tasks: each worker would do it.
+ * The module that this process imports right now because a task needs it. Starting a cluster or a
+ * client is refused while there is one: each worker would start one, too, when it imports the
+ * module.
  */
 export function importingTaskModule(): string | undefined {
   return (globalThis as { [IMPORTING]?: string })[IMPORTING];

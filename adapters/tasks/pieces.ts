@@ -33,7 +33,7 @@ const VIEWS: readonly (readonly [name: string, make: ViewMaker, elementBytes: nu
   ['BigUint64Array', BigUint64Array, 8],
 ];
 const BUFFER = VIEWS.length;
-/** Added to the number of a view whose bytes are a part of their own. */
+/** Added to the type number of a view whose bytes are a separate part. */
 const APART = 64;
 
 const NUMBERS = new Map(VIEWS.map(([name], number) => [`[object ${name}]`, number]));
@@ -60,7 +60,7 @@ export class PiecesWriter {
 /** Reads one value. */
 export class PiecesReader {
   private readonly pieces: Pieces;
-  /** The parts belong to whoever reads, and need not be copied. */
+  /** Whether the parts belong to the reader and need not be copied. */
   private readonly isOwned: boolean;
 
   constructor(given: Uint8Array | ScatteredValue) {
@@ -80,7 +80,7 @@ export class PiecesReader {
     return deserializer.readValue() as unknown;
   }
 
-  /** Memory of its own. */
+  /** Copies a part into separate memory. */
   private part(index: number): ArrayBuffer {
     const part = this.pieces.parts[index];
     if (part === undefined) throw new RangeError(`there is no part ${index}`);
@@ -159,7 +159,7 @@ class ApartSerializer extends Serializer {
   }
 }
 
-/** Every view gets memory of its own. */
+/** Gives every view separate memory. */
 class ApartDeserializer extends Deserializer {
   constructor(
     head: Uint8Array,

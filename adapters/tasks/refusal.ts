@@ -4,8 +4,8 @@ import { type ErrorPayload, YardmasterError } from '../../core/api/index.ts';
 const MARK = 2;
 
 /**
- * Bytes in the place of a result that cannot be had in this language: whoever reads them gets the error,
- * and nobody else does. Its data have to be plain.
+ * Bytes in the place of a result that cannot be represented in this language. Each reader gets the
+ * error, and other tasks are not affected. The data of the error have to be plain.
  */
 export function refusalBytes({ code, message, data }: YardmasterError): Uint8Array {
   const text = Buffer.from(JSON.stringify({ code, message, data }));

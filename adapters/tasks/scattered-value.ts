@@ -7,8 +7,8 @@ interface Region {
 }
 
 /**
- * Collects the bytes of a serialised value as they arrive, each large binary part in memory of its own, which
- * then becomes the value's: so the value is never in memory twice.
+ * Collects the bytes of a serialised value as they arrive, each large binary part in separate
+ * memory, which then becomes part of the value. So the value is never in memory twice.
  */
 export class ScatteredValue {
   /** Undefined: it lies in one piece. */

@@ -10,13 +10,13 @@ import type { ScatteredValue } from './scattered-value.ts';
 const SEARCHED_VALUES_MAX = 100_000;
 
 /**
- * Turns a value into bytes with V8's structured serialisation: plain objects, arrays, Map, Set, Date,
- * RegExp, BigInt, ArrayBuffer, typed arrays, Buffer, Error (name, message, stack, cause), cycles and
- * shared references. Instances of other classes become plain objects of their own enumerable
- * properties, as with `structuredClone`. `-0`, NaN and `undefined` survive.
+ * Turns a value into bytes with V8's structured serialisation: plain objects, arrays, Map, Set,
+ * Date, RegExp, BigInt, ArrayBuffer, typed arrays, Buffer, Error (name, message, stack, cause),
+ * cycles and shared references. Instances of other classes become plain objects with their
+ * enumerable own properties, as with `structuredClone`. `-0`, NaN and `undefined` survive.
  *
- * Large typed arrays, Buffers and DataViews, wherever they stand, are copied once, straight to where
- * they stay. So are ArrayBuffers that are the value itself, or stand directly in it.
+ * Large typed arrays, Buffers and DataViews, anywhere in the value, are copied once, directly to
+ * their final place. So are ArrayBuffers that are the value itself or one of its direct members.
  *
  * @param what - how the message calls the value: `result`, `arguments`
  * @param allocate - memory for a value with such parts; may refuse it with `ERR_FRAME`. Default: an
@@ -36,12 +36,12 @@ export function serialise(value: unknown, what = 'value', allocate = newBytes): 
 }
 
 /**
- * The value of {@link serialise}'s bytes. It shares no memory with them, so whoever gets it may
- * change it; but what {@link ScatteredValue} has collected becomes part of the value, and is of no
- * other use afterwards.
+ * The value behind the bytes of {@link serialise}. It shares no memory with the bytes, so it may be
+ * changed. The parts that a {@link ScatteredValue} has collected become part of the value, and must
+ * not be used otherwise afterwards.
  *
- * @throws YardmasterError `ERR_FRAME` when the bytes are not what `serialise` made; the error that stands
- *   in the place of a value
+ * @throws YardmasterError `ERR_FRAME` when the bytes are not what `serialise` made; the error that
+ *   stands in the place of a value
  */
 export function deserialise(given: Uint8Array | ScatteredValue): unknown {
   if (given instanceof Uint8Array) checkRefusal(given);

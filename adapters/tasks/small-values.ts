@@ -34,7 +34,7 @@ export function isSmall(bytes: Uint8Array): boolean {
   return first >= UNDEFINED && first <= LIST + LIST_LENGTH_MAX;
 }
 
-/** @throws RangeError when the bytes end too early or too late, or are none of ours */
+/** @throws RangeError when the bytes end too early or too late, or are not in this format */
 export function readSmall(bytes: Uint8Array): unknown {
   const reader = new SmallReader(bytes);
   const value = reader.read();

@@ -18,7 +18,7 @@ export class AuxiliaryRunner {
     this.reach = cluster && new Reach(cluster.scheduler, cluster.transports, clock);
   }
 
-  /** Never rejects. When the signal is aborted nobody waits for the function any more. */
+  /** Never rejects. When the signal is aborted, the result of the function is no longer awaited. */
   run(task: ExecutableTask, signal: AbortSignal): Promise<readonly ExecutionResult[]> {
     const { clock, reach: surroundings } = this;
     const running = runTask(task, { signal, nowMs: () => clock.nowMs(), surroundings });

@@ -77,7 +77,7 @@ export class InlineExecutor implements Executor {
     return this.aside.run(task, signal);
   }
 
-  /** While somebody asks, none of its tasks computes. */
+  /** Always empty: no task computes while this code runs on the only thread. */
   callStacks(): Promise<ReadonlyMap<string, TaskStack>> {
     return Promise.resolve(new Map());
   }

@@ -21,7 +21,7 @@ import { type SpawnSettings, spawnThread } from './spawn.ts';
 export interface ActorThreadsSettings extends SpawnSettings {
   /** The clock of the results, in milliseconds. */
   readonly nowMs: () => number;
-  /** Actors share threads beyond so many. */
+  /** Upper bound of the threads for actors; further actors share them. */
   readonly threadsMax: number;
   readonly log: Logger | undefined;
   /** An actor is gone with its thread. */
@@ -29,8 +29,9 @@ export interface ActorThreadsSettings extends SpawnSettings {
 }
 
 /**
- * The actors of a worker, in threads of their own, so that neither tasks nor, as long as there are few
- * of them, other actors block one. A thread that has none any more is ended.
+ * Threads for the actors of a worker, separate from those for tasks, so that tasks do not block an
+ * actor. Actors do not block each other either while there are no more of them than threads. A
+ * thread without actors is ended.
  */
 export class ActorThreads {
   private readonly threads = new Set<ActorThread>();

@@ -38,19 +38,22 @@ export interface ThreadExecutorOptions {
    */
   readonly tidyBytes?: number;
   /**
-   * Milliseconds that a task may go on after it was aborted; then its thread is ended and replaced.
-   * Infinity: it may for ever. Default 5000.
+   * Milliseconds that an aborted task may continue; then its thread is terminated and replaced.
+   * Infinity: without limit. Default 5000.
    */
   readonly abortGraceMs?: number;
-  /** Milliseconds after which short runs come back when none of their line has begun. Default 20. */
+  /**
+   * Milliseconds after which short runs are taken back from a thread that has begun none of its
+   * queue. Default 20.
+   */
   readonly heldUpMs?: number;
-  /** Told when a thread dies without a task. Default: nobody. */
+  /** Logs the death of threads that ran no task. Default: no log. */
   readonly log?: Logger;
   /** How tasks reach their cluster. Default: they cannot. */
   readonly cluster?: ClusterReach;
 }
 
-/** Milliseconds for an aborted task to end, unless somebody says something else. */
+/** Default of `abortGraceMs`: milliseconds for an aborted task to end. */
 const ABORT_GRACE_MS = 5000;
 const NO_SLOT: TaskSlot = { secede: () => undefined, rejoin: () => Promise.resolve() };
 
@@ -180,7 +183,9 @@ export class ThreadExecutor implements Executor {
     }
   }
 
-  /** Of each thread as it last told; what a task occupies while it runs is not known. */
+  /**
+   * The sum of the values that the threads reported last; the memory of running tasks is not known.
+   */
   get memoryBytes(): number {
     let total = this.actors.memoryBytes;
     for (const thread of this.crew.threads) total += thread.memoryBytes;

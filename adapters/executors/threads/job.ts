@@ -23,7 +23,7 @@ export class Job {
   isAborted = false;
   /** Why, as its owner said. */
   abortReason: Parameters<AbortRun>[0] = undefined;
-  /** Milliseconds that it may go on after it was aborted. */
+  /** Milliseconds that it may continue after it was aborted. */
   graceMs = 0;
   isKilled = false;
   private graceTimer: Timer | undefined = undefined;
@@ -45,7 +45,7 @@ export class Job {
     return this.hasEnded;
   }
 
-  /** It has so long to stop; then `kill` is called. */
+  /** Sets the timer that kills the run unless it ends before. */
   giveGrace(timer: Timer): void {
     this.graceTimer = timer;
   }

@@ -1,7 +1,7 @@
 import type { ActorCall, ExecutionResult } from '../../../core/api/index.ts';
 import type { TunnelRequest } from '../../transports/tunnel/index.ts';
 
-/** What a thread is told when it starts. */
+/** Settings that a thread receives when it starts. */
 export interface ThreadData {
   /** Of `StartedRuns`, for a thread that runs tasks. */
   readonly begun?: SharedArrayBuffer;
@@ -72,7 +72,7 @@ export type ToThread =
   | ({ readonly op: 'run-aside'; readonly id: number } & PostedTask)
   | { readonly op: 'call-actor'; readonly id: number; readonly call: ActorCall }
   | { readonly op: 'release-actor'; readonly key: string }
-  /** This run, if it still goes on. */
+  /** Aborts this run unless it has ended. */
   | { readonly op: 'abort'; readonly number: number }
   /** The task has a place again, as it asked. */
   | { readonly op: 'rejoined' }
@@ -82,7 +82,7 @@ export type ToThread =
 /** From a thread to the pool. Times are of `epochMs`. */
 export type FromThread = (
   | { readonly op: 'ready' }
-  /** The task goes on beside those that count. */
+  /** The task continues without occupying a thread slot. */
   | { readonly op: 'secede' }
   | { readonly op: 'rejoin' }
   | { readonly op: 'collected' }

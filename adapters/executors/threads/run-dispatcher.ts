@@ -7,15 +7,19 @@ import { closedResult, type TaskThread } from './task-thread.ts';
 const LINE_LENGTH_MAX = 256;
 /** A thread with more is not handed others yet: each message wakes it up, which costs as much as many tasks. */
 const LINE_LENGTH_LOW = 8;
-/** Milliseconds after which short runs come back when none of their line has begun. */
+/**
+ * Milliseconds after which short runs are taken back from a thread that has begun none of its
+ * queue.
+ */
 const HELD_UP_MS = 20;
 
 /**
- * Deals runs to threads. Each has a thread of its own, but short ones stand in line, many of which are
- * handed over with one message; when what is before them takes long they come back.
+ * Assigns runs to threads. A long run gets a thread for itself. Short runs share threads and queue
+ * there; one message hands over many of them. When the run before them takes long, they are taken
+ * back.
  */
 export class RunDispatcher {
-  /** Those that want a thread of their own, and short ones that share. */
+  /** Long runs, each of which needs a thread for itself; short runs share threads. */
   private readonly waiting: Job[] = [];
   private waitingShort: Job[] = [];
   private isDealDue = false;
@@ -41,7 +45,7 @@ export class RunDispatcher {
     });
   }
 
-  /** Nothing happened to these yet; those that nobody wants go back at once. */
+  /** Queues runs again that have not begun. Aborted runs go back to their owner at once. */
   addAgain(jobs: readonly Job[]): void {
     for (const job of jobs) {
       job.thread = undefined;
@@ -75,7 +79,7 @@ export class RunDispatcher {
     const { thread } = job;
     if (thread === undefined) {
       if (job.mayReturn) this.giveBack(job);
-      return; // Else it is told when it begins.
+      return; // Otherwise it is aborted when it begins.
     }
     if (job.isShort) this.addAgain(thread.takeBack());
     // What has not begun is on no thread any more.

@@ -40,7 +40,7 @@ interface KnownFunction {
   readonly position: number;
 }
 
-/** Writes runs for one thread, and remembers which functions it was told. */
+/** Writes runs for one thread, and remembers which functions it has received. */
 export class RunWriter {
   private readonly known = new Map<string, Map<string, KnownFunction>>();
   private functionCount = 0;
@@ -151,7 +151,7 @@ export class ResultWriter {
   }
 }
 
-/** Tells each outcome; small values are copies of their own. */
+/** Calls back with each outcome. Small values are separate copies. */
 export function readResults(
   columns: ResultColumns,
   offsetMs: number,

@@ -33,7 +33,7 @@ export class StartedRuns {
   }
 }
 
-/** Numbers go on for ever; the cell holds 32 bits of them. */
+/** Numbers are not bounded; the cell holds their low 32 bits. */
 function wrap(number: number): number {
   return number | 0;
 }

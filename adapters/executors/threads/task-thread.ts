@@ -28,13 +28,13 @@ export interface ThreadSettings {
   readonly abortGraceMs: number;
   /** What its tasks reach; undefined: nothing. */
   readonly cluster: ClusterReach | undefined;
-  /** Its task goes on beside those that count, or counts again. */
+  /** Called when the task secedes from the thread slots, and when it rejoins. */
   readonly onSecede: (thread: TaskThread, hasSeceded: boolean) => void;
   /** Runs have ended. */
   readonly onProgress: (thread: TaskThread) => void;
   /**
-   * The thread is gone; `error` unless it was closed or its task has been told. What stood in line for
-   * it, or has ended without a word, is `left`.
+   * Called when the thread has ended. `error` is undefined if it was closed, or if its task has
+   * received the error. `left` are the runs that had not begun, or whose outcome was not reported.
    */
   readonly onGone: (
     thread: TaskThread,
@@ -102,7 +102,7 @@ export class TaskThread {
     return this.wasReady;
   }
 
-  /** Bytes that its JavaScript occupied when it last told. */
+  /** Bytes of JavaScript that the thread reported last. */
   get memoryBytes(): number {
     return this.usedBytes;
   }
@@ -155,7 +155,7 @@ export class TaskThread {
     return isHeldUp;
   }
 
-  /** Tells the task that nobody wants its result; one that goes on all the same loses its thread. */
+  /** Aborts a run. If the task does not end within the grace period, its thread is terminated. */
   tellAbort(job: Job): void {
     const { clock, abortGraceMs } = this.settings;
     this.post({ op: 'abort', number: job.number });
@@ -259,7 +259,7 @@ export class TaskThread {
     const present = line.find((job) => job.isKilled) ?? line[begunCount - 1];
     const error = this.isClosed ? undefined : this.death(code, present);
     this.asked.failAll(describeFailure(error ?? new YardmasterError('ERR_CLOSED', 'it closed')));
-    // The thread died before it told of these, or before it began them.
+    // The thread died before it reported the outcome of these runs, or before it began them.
     const left = line.filter((job) => job !== present);
     this.line = [];
     if (present !== undefined) {
@@ -274,7 +274,7 @@ export class TaskThread {
     const data = { exitCode: code, ...(job === undefined ? {} : { key: job.task.key }) };
     const who = job === undefined ? 'an idle thread' : `the thread of "${job.task.key}"`;
     if (job?.isKilled === true) {
-      const message = `${who} was ended: the task was aborted and went on for ${job.graceMs} ms; let it look at currentTask().signal`;
+      const message = `${who} was ended: the task was aborted and continued for ${job.graceMs} ms; check currentTask().signal in it`;
       return new YardmasterError('ERR_CANCELLED', message, data);
     }
     if (uncaught === undefined) {

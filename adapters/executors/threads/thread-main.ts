@@ -22,7 +22,7 @@ import { IdleCollector } from './idle-collector.ts';
 const port = parentPort;
 if (port === null) throw new Error('thread-main.js runs in a worker thread, not by itself');
 
-/** Outcomes are sent before a run begins when it is so long ago that others were. */
+/** Outcomes are sent before a run begins if the last ones were sent at least this long ago. */
 const RESULTS_WAIT_MS = 1;
 /** So often, in milliseconds, a long line lets messages and timers through. */
 const BREATH_MS = 5;
@@ -121,7 +121,7 @@ function tidy(): void {
   tidier.taskEnded(nbytes);
 }
 
-/** While a task waits for something, what ended before it is told. */
+/** Sends the outcomes of ended runs while a task waits. */
 function waited(result: Promise<ExecutionResult>): Promise<ExecutionResult> {
   sendResults();
   return result;
@@ -162,7 +162,7 @@ function runAside({ key, runSpec, inputs }: PostedTask): Promise<ExecutionResult
   return runTask(task, { signal, nowMs: epochMs, surroundings });
 }
 
-/** The thread ends, and whoever looks after it is told why. */
+/** Throws outside of any promise, so that the thread ends and its owner receives the error. */
 function crash(error: Error): void {
   setImmediate(() => {
     throw error;

@@ -3,12 +3,12 @@ import type { Logger, YardmasterError } from '../../../core/api/index.ts';
 import type { Job } from './job.ts';
 import { TaskThread, type ThreadSettings } from './task-thread.ts';
 
-/** What a crew is made of, and what it tells. */
+/** Settings and callbacks of a pool. */
 export interface ThreadPoolOptions {
   /** Threads that count at any time. */
   readonly threadCount: number;
   readonly settings: Omit<ThreadSettings, 'onSecede' | 'onProgress' | 'onGone'>;
-  /** Told when a thread dies without a task. */
+  /** Logs the death of threads that ran no task. */
   readonly log: Logger | undefined;
   /** These have not begun, and no thread has them any more. */
   readonly onLeft: (jobs: readonly Job[]) => void;
@@ -17,12 +17,12 @@ export interface ThreadPoolOptions {
 }
 
 /**
- * The threads that run tasks: always so many that count. One whose task goes on beside those that count is
- * stood in for, and one that dies is replaced.
+ * The threads that run tasks. A constant number of them occupies the slots: a thread whose task has
+ * seceded is supplemented by another one, and a thread that dies is replaced.
  */
 export class ThreadPool {
   readonly threads = new Set<TaskThread>();
-  /** Threads whose tasks go on beside those that count. */
+  /** Threads whose tasks have seceded. */
   private readonly seceded = new Set<TaskThread>();
   private isClosed = false;
 

@@ -5,12 +5,12 @@ import type { StackFrame } from '../../../core/api/index.ts';
 
 /** A thread that computes usually stops within this. */
 const USUAL_STOP_MS = 250;
-/** One whose event loop is busy gets so long: on a busy machine its turn comes late. */
+/** Milliseconds for a thread whose event loop is busy: on a busy machine it is scheduled late. */
 const STOP_MS = 3000;
 /** Share of the time for which the event loop of a thread that computes is busy. */
 const BUSY_SHARE = 0.5;
 const ATTACH_MS = 2000;
-/** Innermost calls that are told. */
+/** Upper bound of the innermost calls in an answer. */
 const FRAMES_MAX = 50;
 
 interface PausedFrame {
@@ -22,8 +22,8 @@ interface PausedFrame {
   };
 }
 
-/** What the inspector of a thread tells. */
-type Told =
+/** Notifications of the inspector of a thread. */
+type Notification =
   | {
       readonly method: 'Debugger.scriptParsed';
       readonly params: { readonly scriptId: string; readonly url: string };
@@ -67,7 +67,7 @@ async function lookAt(
     return await inspection.run();
   } finally {
     await inspection.end();
-    session.disconnect(); // A thread that is still stopped goes on.
+    session.disconnect(); // Resumes threads that are still stopped.
   }
 }
 
@@ -122,19 +122,19 @@ class Inspection {
       for (const sessionId of this.attached.keys()) await this.send(sessionId, 'Debugger.disable');
       await this.post('NodeWorker.disable', {});
     } catch {
-      // A thread ended meanwhile; disconnecting lets go of the others.
+      // A thread has ended meanwhile; disconnecting releases the others.
     }
   }
 
   private onMessage(sessionId: string, text: string): void {
     const threadId = this.attached.get(sessionId);
     if (threadId === undefined) return;
-    const told = JSON.parse(text) as Told;
-    if (told.method === 'Debugger.scriptParsed') {
-      this.urls.set(`${sessionId}/${told.params.scriptId}`, told.params.url);
-    } else if (told.method === 'Debugger.paused') {
+    const notification = JSON.parse(text) as Notification;
+    if (notification.method === 'Debugger.scriptParsed') {
+      this.urls.set(`${sessionId}/${notification.params.scriptId}`, notification.params.url);
+    } else if (notification.method === 'Debugger.paused') {
       void this.send(sessionId, 'Debugger.resume').catch(() => undefined); // Or it has ended.
-      const frames = told.params.callFrames.map((frame) => this.frameOf(sessionId, frame));
+      const frames = notification.params.callFrames.map((frame) => this.frameOf(sessionId, frame));
       const seen = frames.filter(({ url }) => isOfTask(url));
       this.stacks.set(threadId, seen.slice(0, FRAMES_MAX));
       this.onChange();

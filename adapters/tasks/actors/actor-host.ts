@@ -78,11 +78,11 @@ export class ActorHost {
   }
 }
 
-/** The error of whoever calls an actor that is no more. */
+/** The error for callers of an actor that has ended. */
 export function actorLost(key: string, cause?: unknown): YardmasterError {
   return new YardmasterError(
     'ERR_ACTOR_LOST',
-    `the actor "${key}" is gone, and its state with it: its worker or its thread ended, or it was let go; submit it again`,
+    `the actor "${key}" is gone, and its state with it: its worker or its thread ended, or it was released; submit it again`,
     { key },
     cause === undefined ? {} : { cause },
   );

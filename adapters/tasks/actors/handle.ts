@@ -16,7 +16,7 @@ export type ActorHandle<T extends object> = {
     ? (...args: Args) => Promise<Awaited<Returned>>
     : PromiseLike<Awaited<T[Name]>>;
 } & {
-  /** Lets go of the actor. The last one who does ends it; so does the end of the last handle. */
+  /** Releases the actor. It ends when its last handle is released or collected. */
   [Symbol.dispose](): void;
 };
 
@@ -55,7 +55,7 @@ export function actorBehind(value: unknown): ActorLink | undefined {
   return (value as { readonly [LINK]?: ActorLink })[LINK];
 }
 
-/** A result as whoever asked for it gets it: a value, or the handle of an actor. */
+/** A result in the form that its reader gets: a value, or the handle of an actor. */
 export function readResult(
   given: Uint8Array | ScatteredValue,
   callerFor: () => ActorCaller,
@@ -82,7 +82,7 @@ export function makeHandle(link: ActorLink): ActorHandle<object> {
     if (method === 'then') continue;
     members.set(method, (...args: unknown[]) => call(link, method, args));
   }
-  // Whoever inspects a proxy sees what is behind it.
+  // Inspecting the proxy shows this name.
   const shown = { [inspect.custom]: () => name } as unknown as ActorHandle<object>;
   return new Proxy(shown, {
     get: (_target, member) => {
@@ -125,7 +125,7 @@ function refuseFuture({ type }: ActorDescription, member: string): never {
   );
 }
 
-/** Read when somebody waits for it, so that looking at a handle asks nobody. */
+/** Reads the property when it is awaited, so that inspecting a handle sends no request. */
 class ActorProperty implements PromiseLike<unknown> {
   constructor(private readonly read: () => Promise<unknown>) {}
 

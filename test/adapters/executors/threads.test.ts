@@ -248,7 +248,7 @@ describe('ThreadExecutor', () => {
     controller.abort(new RunAborted(20));
     expect(await error(running)).toMatchObject({
       code: 'ERR_CANCELLED',
-      message: expect.stringContaining('went on for 20 ms') as string,
+      message: expect.stringContaining('continued for 20 ms') as string,
     });
   });
 

@@ -120,7 +120,7 @@ export function jsonObject(text: string): Readonly<Record<string, unknown>> {
       return value as Readonly<Record<string, unknown>>;
     }
   } catch {
-    // Told below, with an example.
+    // Reported below, with an example.
   }
   throw new InvalidArgumentError(
     'It must be an object as JSON, such as \'{"workerSaturation": 2}\'.',

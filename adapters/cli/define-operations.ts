@@ -53,7 +53,7 @@ function defineTasks(program: Command): void {
     .argument('[keys...]', 'these tasks')
     .option('--state <state>', 'list tasks in this state, such as processing')
     .option('--prefix <prefix>', 'list tasks of this prefix')
-    .option('--limit <n>', 'list so many at most (default: 100)', positive)
+    .option('--limit <n>', 'list at most this many (default: 100)', positive)
     .addHelpText(
       'after',
       `${examples(
@@ -72,8 +72,8 @@ function defineRetire(program: Command): void {
   asking(program.command('retire'))
     .description('Take workers out of service: what they hold moves to others, then they close.')
     .argument('[workers...]', 'addresses, names or hosts')
-    .option('-n, --count <n>', 'those so many that can best be done without', positive)
-    .option('--target <n>', 'as many as leave so many workers', count)
+    .option('-n, --count <n>', 'as many workers as <n>, the most dispensable ones', positive)
+    .option('--target <n>', 'as many as are needed to leave <n> workers', count)
     .option('--no-close', 'they stay connected, without tasks and data')
     .addHelpText(
       'after',
@@ -94,7 +94,7 @@ function defineAmm(program: Command): void {
     .command('amm')
     .description('Look at the Active Memory Manager, set it, and add and remove its policies.');
   for (const [action, text] of [
-    ['status', 'Tell whether it runs, and its policies.'],
+    ['status', 'Show whether it runs, and its policies.'],
     ['start', 'Run rounds at its interval.'],
     ['stop', 'Run no more rounds at its interval.'],
   ] as const) {

@@ -35,7 +35,7 @@ export function defineScheduler(program: Command): void {
     )
     .option('--tls-cert <file>', "the scheduler's certificate for Dask (PEM)")
     .option('--tls-key <file>', 'its key (PEM)')
-    .option('--idle-timeout <time>', 'close when there was nothing to do for so long', idleTime)
+    .option('--idle-timeout <time>', 'close when there was nothing to do for this long', idleTime)
     .option(
       '--preload <module>',
       'module to load first: JavaScript, with --dask also Python (repeatable)',
@@ -57,7 +57,7 @@ With --dask the first line is the address for Dask, and the port of the other on
 
 Dask's address can be encrypted (--tls-ca-file, --tls-cert, --tls-key, or Dask's own configuration). Then it is
 the only one: the own protocol has no encryption, and does not listen. Otherwise there is neither encryption
-nor a password: listen only where everybody is trusted.
+nor a password: listen only on networks that you trust.
 
 With --dask the flags of \`dask scheduler\` are accepted, and Dask's own configuration (YAML files and
 DASK_DISTRIBUTED__SCHEDULER__... variables) has effect; \`yardmaster check-config --dask\` shows which.`,
@@ -75,10 +75,7 @@ function withDaskFlags(command: Command): Command {
       '--scheduler-file <file>',
       "file by which Dask's clients and workers find the scheduler",
     )
-    .option(
-      '--contact-address <address>',
-      'address that they are told, when another one reaches it',
-    )
+    .option('--contact-address <address>', 'address to announce to them, when it differs')
     .option(
       '--protocol <name>',
       'protocol for Dask: tcp or tls (default: tcp, tls with certificates)',

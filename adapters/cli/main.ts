@@ -47,7 +47,7 @@ common(program.command('worker'))
   .option('-r, --resources <list>', "what tasks can ask for, as 'GPU=1 licence=2'", resources)
   .option('-m, --memory-limit <size>', 'bytes of memory, as 2GiB (default: unlimited)', size)
   .option('--memory <list>', "how it keeps that limit, as 'target=0.5 maxSpill=20GiB'", settings)
-  .option('--spill-folder <folder>', 'where results go that have no room (default: of the system)')
+  .option('--spill-folder <folder>', 'folder for spilled results (default: the temporary folder)')
   .addOption(
     new Option(
       '--ready <strategy>',
@@ -55,7 +55,7 @@ common(program.command('worker'))
     ).choices(['priority', 'lifo']),
   )
   .option('--host <host>', 'host under which other workers reach this one (default: 127.0.0.1)')
-  .option('--kill-grace <time>', 'how long an aborted task may go on, as 5s (default: 5s)', time)
+  .option('--kill-grace <time>', 'how long an aborted task may continue, as 5s (default: 5s)', time)
   .option('--nanny', 'replace the process when it dies or is stuck (default)')
   .option('--no-nanny', 'run the worker in this very process')
   .addOption(new Option('--supervised').hideHelp())
@@ -122,7 +122,7 @@ Exit code 1 when a result differs from that of NumPy or pandas.`,
   });
 
 common(program.command('why'))
-  .description('Tell why a task is where it is, and how it got there.')
+  .description('Explain why a task is where it is, and how it got there.')
   .argument('<key>', 'key of the task')
   .requiredOption('-s, --scheduler <address>', 'address of the scheduler')
   .option('-c, --config <file>', 'configuration file; its transport reaches the scheduler')
@@ -135,7 +135,7 @@ Examples:
   $ yardmaster why sum-12 --scheduler tcp://127.0.0.1:8786
   $ yardmaster why sum-12 --scheduler tcp://127.0.0.1:8786 --record 10000
 
-Candidates are told for decisions that were recorded: with --record, or scheduler.decisionLogLength in
+Candidates are shown for decisions that were recorded: with --record, or scheduler.decisionLogLength in
 the configuration. Exit code 1 when the scheduler does not know the key.`,
   )
   .action(async (key: string, options: CommonOptions & WhyFlags) => {

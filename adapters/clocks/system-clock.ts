@@ -53,7 +53,7 @@ class DelayTimer implements Timer {
     if (delayMs === Infinity) return;
     this.handle = setTimeout(
       () => {
-        // `setTimeout` counts whole milliseconds of its own clock and may be a fraction early.
+        // `setTimeout` counts whole milliseconds of another clock and may fire a fraction early.
         const leftMs = this.dueMs - this.clock.nowMs();
         if (leftMs > 0) this.arm(leftMs);
         else this.callback();

@@ -12,7 +12,7 @@ interface VirtualTimer {
 }
 
 /**
- * Time that passes only when told to, for tests and simulations. Timers run in the order of their
+ * Time that passes only on request, for tests and simulations. Timers run in the order of their
  * time, then of their creation, so that the same program gives the same run.
  *
  * The async methods let promise jobs (and what they cause within this process) settle before each

@@ -84,7 +84,7 @@ export interface DaskContext {
   readonly taskObservers: Set<TaskObserver>;
   /** Called with every graph that a client of Dask has submitted. */
   readonly graphObservers: Set<GraphObserver>;
-  /** Wishes under the name of any client, Dask's pseudo-clients (`queue-x`) included. */
+  /** Adds keys to those that a client wants. Dask's pseudo-clients (`queue-x`) are allowed. */
   desireKeys(client: string, keys: readonly string[]): void;
   releaseKeys(client: string, keys: readonly string[]): void;
   /** Ends when a graph of the client, or of any, is not being unpacked any more. */

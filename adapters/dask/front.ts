@@ -86,11 +86,11 @@ export class Front implements BridgeHost, CompanionHost {
   readonly clients = new Map<string, BridgedClient>();
   readonly workerPlugins = new Map<string, unknown>();
   readonly nannyPlugins = new Map<string, unknown>();
-  /** Told of every task that ended on a worker. */
+  /** Called with every task that ended on a worker. */
   readonly taskObservers = new Set<TaskObserver>();
-  /** Told of every graph that was submitted. */
+  /** Called with every graph that was submitted. */
   readonly graphObservers = new Set<GraphObserver>();
-  /** What peers can ask, and tell on their streams. */
+  /** The operations that peers can request, and send on their streams. */
   readonly operations: Operations;
   private readonly wishes: PendingWants;
   readonly graphs: GraphUnpacker;

@@ -62,7 +62,7 @@ export function demoGraph(paths: readonly string[], question: Question, cut: Cut
   return { graph, answer: 'answer', digests, taskCount: Object.keys(graph).length };
 }
 
-/** The type of the answer, for whoever asks for it by name. */
+/** The type of the answer under its public name. */
 export type DemoAnswer = Answer;
 
 function addMergeTree(

@@ -54,7 +54,9 @@ export function bestDocuments(scored: readonly WordScores[], limit: number): Wei
   return all.sort((a, b) => b.weight - a.weight || a.item - b.item).slice(0, limit);
 }
 
-/** The terms that tell most about these documents: the sum of their weights there. */
+/**
+ * The most characteristic terms of these documents: those with the largest sum of weights there.
+ */
 export function tellingTerms(
   entries: Entries,
   documents: readonly number[],

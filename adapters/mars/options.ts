@@ -28,7 +28,7 @@ export interface CancelledSubtasks {
   readonly ended: readonly string[];
   /** Not of this session, or finished or cancelled before. */
   readonly unknown: readonly string[];
-  /** The part of `cancelled` whose runs still go on. Nobody gets their results. */
+  /** The part of `cancelled` whose runs have not ended yet. Their results are dropped. */
   readonly running: readonly string[];
 }
 

@@ -6,7 +6,10 @@ export type PriorityTuple = readonly number[];
 /** A tuple in use, with the number that stands for it. */
 export interface PriorityLabel {
   readonly tuple: PriorityTuple;
-  /** Larger for larger tuples. Changes when room is made: see {@link PriorityLabels.acquire}. */
+  /**
+   * Larger for larger tuples. Changes when labels are moved apart: see {@link
+   * PriorityLabels.acquire}.
+   */
   readonly value: number;
 }
 
@@ -31,15 +34,16 @@ class Label implements PriorityLabel {
 /** Places between two whole numbers. With {@link FIRST_MAX} every sum is exact. */
 const PLACES = 2 ** 32;
 const FIRST_MAX = 2 ** 20;
-/** Distance at an open end, so that there is room for many more there. */
+/** Distance at an open end, so that many more labels fit there. */
 const STRIDE = 2 ** 16;
 /** Labels that are put into their places one by one; more are sorted in. */
 const SINGLES_MAX = 32;
 
 /**
- * Numbers for tuples of numbers, so that a scheduler which orders by one number follows the order of the
- * tuples exactly. A tuple of one element is its own number, which makes it comparable with everybody
- * else's; longer ones lie between two whole numbers, and move together when there is no room left.
+ * Numbers for tuples of numbers, so that a scheduler which orders by one number follows the order
+ * of the tuples exactly. A tuple of one element is its own number, which makes it comparable with
+ * other priorities. Longer tuples lie between two whole numbers, and are moved together when no
+ * free number is left.
  */
 export class PriorityLabels {
   private readonly known = new Map<string, Label>();
@@ -54,7 +58,8 @@ export class PriorityLabels {
   /**
    * Takes a label for each tuple; equal ones share it. O(log n + places moved) for a few.
    *
-   * @returns the labels, and all others whose number has changed: tell whoever uses them
+   * @returns the labels, and all others whose number has changed, so that the caller can update
+   *   their users
    * @throws YardmasterError `ERR_GRAPH_INVALID` when a tuple cannot be ordered
    */
   acquire(tuples: readonly PriorityTuple[]): {
@@ -121,14 +126,16 @@ export function compareTuples(a: PriorityTuple, b: PriorityTuple): number {
   return a.length - b.length;
 }
 
-/** Puts a label where it belongs. False when there is no room for it. */
+/** Inserts a label in order. Returns false when no number is free for it. */
 function placeOne(bucket: Label[], label: Label): boolean {
   const at = positionOf(bucket, label.tuple);
   bucket.splice(at, 0, label);
   return placeRun(bucket, at, at + 1);
 }
 
-/** Gives all that have no place one. False when there is no room somewhere. */
+/**
+ * Gives a number to all labels without one. Returns false when no number is free for one of them.
+ */
 function placeRuns(bucket: readonly Label[]): boolean {
   for (let start = 0; start < bucket.length; start++) {
     let end = start;
@@ -157,7 +164,7 @@ function placeRun(bucket: readonly Label[], start: number, end: number): boolean
   return true;
 }
 
-/** Makes room: all evenly over the middle half. */
+/** Makes space by distributing all labels evenly over the middle half. */
 function spread(bucket: readonly Label[]): void {
   const long = bucket.filter(({ tuple }) => tuple.length > 1);
   const step = Math.floor(PLACES / 2 / (long.length + 1));

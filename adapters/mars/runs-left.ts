@@ -10,9 +10,9 @@ const DELAYS_MS = [10, 25, 50, 100, 250, 500];
 const MARGIN_MS = 500;
 
 /**
- * Waits until none of these runs goes on, for as long and a little longer. Returns the keys of those that
- * still do. What was sent to a worker and had not begun has ended at once; so has what ran on a worker
- * that is gone.
+ * Waits until all of these runs have ended, but not much longer than `timeoutMs`. Returns the keys
+ * of the runs that continue. A run that was sent to a worker and had not begun counts as ended at
+ * once, and so does a run on a worker that has left.
  */
 export async function runsLeft(
   client: Client,

@@ -74,7 +74,7 @@ export class SchedulingApi {
   }
 
   /**
-   * A session with a client of its own, which is closed with it.
+   * A session with a separate client, which is closed together with the session.
    * @throws YardmasterError as `Client.connect`
    */
   static async connect(
@@ -207,10 +207,12 @@ export class SchedulingApi {
   }
 
   /**
-   * Says that the session is done with these: their results go unless somebody holds a future of them or
-   * a subtask still needs them, and what has not ended is given up. Unknown ids are left out.
+   * Ends the session's use of these subtasks. Their results are released unless a client holds a
+   * future of them or a subtask still needs them; subtasks that have not ended are cancelled.
+   * Unknown ids are ignored.
    *
-   * @throws YardmasterError `ERR_GRAPH_INVALID` when `scheduleNext` is false, which cannot be had
+   * @throws YardmasterError `ERR_GRAPH_INVALID` when `scheduleNext` is false, which is not
+   *   supported
    */
   finishSubtasks(ids: readonly string[], options: FinishSubtasksOptions = {}): Promise<void> {
     return this.inOrder(async () => {
@@ -254,8 +256,8 @@ export class SchedulingApi {
   }
 
   /**
-   * Ends the session: finishes all that is left. A client of its own is closed. Calls that come later fail
-   * with `ERR_CLOSED`.
+   * Ends the session: finishes all remaining subtasks, and closes the client if the session has
+   * made it. Later calls fail with `ERR_CLOSED`.
    */
   close(): Promise<void> {
     this.closing ??= this.end();
@@ -333,7 +335,7 @@ export class SchedulingApi {
   /** The other subtasks that the scheduler has cancelled with these, because they depend on them. */
   private async cancelledWith(given: readonly HeldSubtask[]): Promise<HeldSubtask[]> {
     if (given.length === 0) return [];
-    await this.client.command('tasks', { keys: [] }); // What was cancelled is told before the answer.
+    await this.client.command('tasks', { keys: [] }); // The reports on cancelled tasks arrive before the answer.
     const others = new Set(given);
     return [...this.held.values()].filter(
       (held) => !others.has(held) && held.future.status === 'cancelled',
@@ -376,7 +378,7 @@ export class SchedulingApi {
   }
 }
 
-/** Runs of cancelled subtasks that may still go on. */
+/** Runs of cancelled subtasks that may not have ended. */
 interface CancelledRuns {
   readonly byWorker: RunsByWorker;
   /** By id. */

@@ -16,7 +16,7 @@ export class SessionKeys {
     this.submitter = client.with({});
   }
 
-  /** The plain key for an id that is new; one of its own for an id that the session uses again. */
+  /** The plain key for an id that is new; a unique key for an id that the session uses again. */
   private fresh(id: string): string {
     const plain = `${this.namespace}${id}`;
     // The cluster may still have the first task of this key, because others depend on it.

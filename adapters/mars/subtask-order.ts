@@ -17,8 +17,8 @@ export class SubtaskOrder {
   ) {}
 
   /**
-   * Takes a label for each tuple, has `use` put them to use, and then tells the scheduler which others
-   * have moved. When `use` throws, the labels are given back.
+   * Acquires a label for each tuple, calls `use` with the labels, and then sends the scheduler the
+   * new priorities of all labels that have moved. When `use` throws, the labels are given back.
    */
   assign<T>(tuples: readonly PriorityTuple[], use: (labels: readonly PriorityLabel[]) => T): T {
     this.sweep();

@@ -48,7 +48,7 @@ export interface SubtaskScheduleSummary {
 export interface PlacedSubtask {
   readonly subtask: Subtask;
   readonly priority: number;
-  /** Addresses; names that nobody has yet. */
+  /** Addresses of workers; also names that no worker has yet. */
   readonly bands: readonly string[];
 }
 

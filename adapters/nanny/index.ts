@@ -1,4 +1,4 @@
-/** Looks after workers in processes of their own. */
+/** Supervises workers in separate processes. */
 export { RESTART_RULES, restartDelayMs, type RestartRules } from './backoff.ts';
 export type { ExitReason as LastWords, RestartEvent } from './messages.ts';
 export { Nanny, type NannyOptions, type NannyPluginSet } from './nanny.ts';

@@ -2,14 +2,14 @@ import type { RemotePlugin, WireMessage } from '../../core/api/index.ts';
 
 /** Why a worker process is about to end, as it says itself. A crash says nothing. */
 export type ExitReason =
-  /** Somebody asked for it: the scheduler or the nanny. */
+  /** The scheduler or the nanny has requested it. */
   | { readonly kind: 'done'; readonly reason: string }
   /** It shall be started again: the scheduler said so, or took it for dead. */
   | { readonly kind: 'restart'; readonly reason: string }
   /** It failed while it ran. */
   | { readonly kind: 'failed'; readonly reason: string; readonly code: string };
 
-/** What a worker process tells its nanny. */
+/** Messages from a worker process to its nanny. */
 export type FromWorkerProcess =
   | { readonly op: 'registered'; readonly address: string }
   /** Every second, from the thread that serves scheduler and peers. */
@@ -20,7 +20,7 @@ export type FromWorkerProcess =
   /** One of them is to be added or removed; it is answered. */
   | { readonly op: 'nanny-plugin'; readonly id: number; readonly request: WireMessage };
 
-/** What a nanny tells its worker process. */
+/** Messages from a nanny to its worker process. */
 export type ToWorkerProcess =
   /** Close in good order; before that, give away what only this worker holds, if there is time. */
   | { readonly op: 'close'; readonly retireMs: number }

@@ -60,11 +60,11 @@ export interface NannyOptions {
 }
 
 /**
- * Looks after a worker in a process of its own: when it dies, is stuck, or is told to restart, another
- * process takes its place under the same name. One that dies again and again is started less and
- * less often, and at last no more; the log says so.
+ * Supervises a worker in a separate process: when the process dies, is stuck, or is asked to
+ * restart, another one replaces it under the same name. After repeated deaths the pauses before a
+ * start grow, and at last no further process is started; the log says so.
  *
- * One that never came up, that was asked to end, or whose scheduler is gone is not replaced.
+ * A process is not replaced when it never registered, was asked to end, or has lost its scheduler.
  */
 export class Nanny {
   readonly name: string;
@@ -254,7 +254,7 @@ export class Nanny {
 }
 
 function forwardOnceUp(text: string, hasRegistered: boolean): void {
-  // What a worker that does not come up writes is told by the error alone.
+  // Before the worker has registered, its output is reported only as part of the error.
   if (hasRegistered) process.stderr.write(text);
 }
 

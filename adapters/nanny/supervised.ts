@@ -67,7 +67,7 @@ export class NannyLink {
     });
   }
 
-  /** Tells the nanny which plugins clients want it to have. */
+  /** Sends the nanny the plugins that clients want it to have. */
   agree(wanted: readonly RemotePlugin[]): Promise<void> {
     this.tell({ op: 'nanny-plugins', wanted });
     return Promise.resolve();
@@ -116,7 +116,7 @@ export class NannyLink {
     }
   }
 
-  /** A worker that nobody looks after would be left over. */
+  /** Ends the worker when its nanny is gone, so that no unsupervised process remains. */
   private async onAbandoned(): Promise<void> {
     this.timer.cancel();
     this.dropAsked();

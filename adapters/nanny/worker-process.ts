@@ -12,8 +12,9 @@ import {
 const STDERR_KEPT = 4000;
 
 /**
- * What was let go shall go back to the system, so that the worker's resident set tells what it uses. The GNU
- * C library otherwise keeps buffers for later, more of them the larger they are. Others ignore this.
+ * Freed memory shall go back to the system, so that the worker's resident set shows what it uses.
+ * The GNU C library otherwise keeps buffers for later use, and the more of them the larger they
+ * are. Other C libraries ignore this.
  */
 const ENVIRONMENT = { MALLOC_TRIM_THRESHOLD_: '65536' };
 
@@ -31,7 +32,7 @@ export interface WorkerProcessOptions {
   /** Milliseconds without a sign of life, once it has registered, after which it counts as stuck. */
   readonly stuckAfterMs: number;
   readonly onStdout: (text: string) => void;
-  /** @param hasRegistered - what is written before that may be better told by an error */
+  /** @param hasRegistered - false: the text may be better reported as part of an error */
   readonly onStderr: (text: string, hasRegistered: boolean) => void;
   readonly onRegistered: (address: string) => void;
   /** It speaks of plugins of the nanny. */
@@ -64,7 +65,7 @@ export interface ProcessEnd {
 const running = new Set<ChildProcess>();
 let isWatchingExit = false;
 
-/** One life of a worker in a process of its own: `yardmaster worker … --supervised`. */
+/** One run of a worker in a separate process: `yardmaster worker … --supervised`. */
 export class WorkerProcess {
   /** Resolves when the process is gone, however it went, and its streams are read. */
   readonly ended: Promise<ProcessEnd>;
@@ -147,7 +148,10 @@ export class WorkerProcess {
     this.options.onRegistered(message.address);
   }
 
-  /** Counts its own rounds, not the time: what stops both processes is nobody's fault. */
+  /**
+   * Counts its own checks instead of the time, so that a pause of both processes does not count as
+   * silence of the worker.
+   */
   private look(): void {
     if (!this.hasRegistered || this.wasStuck) return;
     this.silence++;
@@ -172,7 +176,7 @@ export function describeEnd(end: ProcessEnd): string {
   const { failure, wasStuck, words, signal, exitCode } = end;
   if (failure !== undefined) return `could not be started: ${failure.message}`;
   if (wasStuck) return 'gave no sign of life any more and was killed';
-  if (words?.kind === 'restart') return `was told to restart: ${words.reason}`;
+  if (words?.kind === 'restart') return `was asked to restart: ${words.reason}`;
   if (words?.kind === 'failed') return `failed: ${words.reason}`;
   if (signal !== undefined) return `was killed by ${signal}`;
   return `ended with exit code ${String(exitCode)}`;

@@ -18,7 +18,7 @@ import { type SpillArea, type ValueReader, YardmasterError } from '../../core/ap
 const PREFIX = 'yardmaster-spill-';
 const OWNER_FILE = 'owner.json';
 
-/** Tells this process from an earlier one that had the same id, as happens in containers. */
+/** Distinguishes this process from an earlier one with the same id, as happens in containers. */
 const PROCESS_MARK = `${process.pid}-${Math.round(performance.timeOrigin)}`;
 
 interface Owner {
@@ -37,15 +37,15 @@ interface Spilled {
 const open = new Set<string>();
 let cleansUpAtExit = false;
 
-/** The folder in which workers make their own ones unless they are told where. */
+/** The parent of the workers' spill folders, unless an option names another one. */
 export function defaultSpillFolder(): string {
   return tmpdir();
 }
 
 /**
- * Keeps results in files, in a folder of its own that nobody else can read. The folder is made when the
- * first result comes, and deleted when the area is closed or the process exits; what a process leaves
- * behind that was killed, {@link removeAbandoned} deletes later.
+ * Keeps results in files, in a separate folder that only this user can read. The folder is created
+ * with the first result, and deleted when the area is closed or the process exits. {@link
+ * removeAbandoned} deletes the folders of killed processes later.
  */
 export class SpillFolder implements SpillArea {
   private readonly spilled = new Map<string, Spilled>();
@@ -156,7 +156,7 @@ class FileReader implements ValueReader {
     const { file, nbytes: expectedNbytes } = this.entry;
     return new YardmasterError(
       'ERR_FRAME',
-      `the file ${file} with the result "${this.key}" was changed by somebody else`,
+      `the file ${file} with the result "${this.key}" was changed by another process`,
       { key: this.key, file, nbytes, expectedNbytes },
     );
   }
@@ -187,7 +187,7 @@ export function removeAbandoned(parent: string = defaultSpillFolder()): string[]
 
 function makeFolder(parent: string): string {
   mkdirSync(parent, { recursive: true });
-  const folder = mkdtempSync(join(parent, PREFIX)); // Nobody else may read it.
+  const folder = mkdtempSync(join(parent, PREFIX)); // Only this user may read it.
   const owner: Owner = { pid: process.pid, host: hostname(), mark: PROCESS_MARK };
   writeFileSync(join(folder, OWNER_FILE), JSON.stringify(owner));
   open.add(folder);
@@ -224,6 +224,6 @@ function removeQuietly(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true });
   } catch {
-    // Somebody else has it open, or it was taken away from us.
+    // Another process has it open, or has already moved or deleted it.
   }
 }

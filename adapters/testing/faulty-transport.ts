@@ -19,8 +19,8 @@ export type MessageFilter = (message: WireMessage, address: string) => boolean;
 const ALL: AddressFilter = () => true;
 
 /**
- * Any transport, with a network that fails when it is told to: connections are cut, refused, or stand still.
- * No message is lost while its connection lives, as the contract of transports says.
+ * Wraps any transport in a network that fails on request: connections are cut, refused, or stand
+ * still. No message is lost while its connection lives, as the contract of transports requires.
  */
 export class FaultyTransport implements Transport {
   private readonly wires = new Set<Wire>();
@@ -122,7 +122,7 @@ class Wire implements Connection {
     return this.inner.bufferedBytes;
   }
 
-  /** What the inner connection is to tell. */
+  /** The handlers that the inner connection calls. */
   serve(handlers: ConnectionHandlers, onOver: () => void): ConnectionHandlers {
     this.handlers = handlers;
     this.onOver = onOver;

@@ -44,7 +44,7 @@ export class SocketProxy {
     }
   }
 
-  /** Goes on. */
+  /** Resumes after `freeze`. */
   thaw(): void {
     for (const [near, far] of this.pairs) near.pipe(far);
   }

@@ -32,8 +32,9 @@ export interface VirtualClusterOptions extends Omit<
 }
 
 /**
- * A whole cluster in one thread and in virtual time: scheduler, workers and clients, over a network in
- * memory that can be told to fail. The same program gives the same run, and an hour takes a moment.
+ * A whole cluster in one thread and in virtual time: scheduler, workers and clients, over a network
+ * in memory that can be made to fail. The same program gives the same run, and an hour takes a
+ * moment.
  *
  * ```ts
  * const cluster = await VirtualCluster.start({ workers: 2, config: { scheduler: { plugins: [plugin] } } });
@@ -87,7 +88,7 @@ export class VirtualCluster {
     return this.drive(this.local.client(options));
   }
 
-  /** One more worker, with options of its own; closed together with the cluster. */
+  /** Starts another worker, with its own options. It is closed together with the cluster. */
   async startWorker(options: Omit<StartWorkerOptions, 'clock'> = {}): Promise<RunningWorker> {
     const worker = await this.drive(
       startWorker(this.address, {

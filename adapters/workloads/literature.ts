@@ -68,10 +68,10 @@ const ENTRIES: ReadonlyMap<string, Entry> = new Map([
 export const WORKLOADS: readonly string[] = [...ENTRIES.keys()];
 
 /**
- * A graph of the literature by its name there, of the size that it has there: `workload('tree-15')`.
- * Recorded ones are read from a file, some milliseconds each.
+ * A graph of the literature by its name and in its size there: `workload('tree-15')`. Recorded
+ * graphs are read from a file, which takes some milliseconds each.
  *
- * @throws YardmasterError `ERR_GRAPH_INVALID` when there is none of this name
+ * @throws YardmasterError `ERR_GRAPH_INVALID` when no graph has this name
  */
 export function workload(name: string): Workload {
   const found = ENTRIES.get(name);

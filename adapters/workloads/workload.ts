@@ -16,8 +16,8 @@ export interface PublishedFigures extends GraphCounts {
 }
 
 /**
- * A graph to measure schedulers with, and what its tasks would cost. The same call gives the same graph,
- * in objects of its own.
+ * A graph to measure schedulers with, and the cost of its tasks. Each call returns an equal graph
+ * in new objects.
  */
 export interface Workload {
   /** As in the literature where it has a name there. */

@@ -16,8 +16,8 @@ export interface DaskDemoFlags {
 }
 
 /**
- * `yardmaster demo-dask`: our scheduler, workers and a client of Dask, each in a process of its own.
- * Returns the exit code: 1 when a result is wrong.
+ * `yardmaster demo-dask`: a Yardmaster scheduler with Dask workers and a Dask client, each in a
+ * separate process. Returns the exit code: 1 when a result is wrong.
  * @throws YardmasterError `ERR_CONFIG` when no Python has Dask
  */
 export async function demoDaskCommand({ python }: DaskDemoFlags): Promise<number> {

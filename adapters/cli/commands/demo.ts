@@ -155,7 +155,7 @@ function printOutcome(
   { query }: DemoFlags,
 ): void {
   print(
-    `\nThe most telling terms of the ${answer.documents.length} documents nearest to "${query}":`,
+    `\nThe most characteristic terms of the ${answer.documents.length} documents nearest to "${query}":`,
   );
   for (const [index, { item, weight }] of answer.terms.entries()) {
     print(ranked(index, weight, item));

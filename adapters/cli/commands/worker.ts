@@ -31,7 +31,7 @@ export async function workerCommand(
       await worker.close();
     },
   });
-  // Only now, for whoever waits for this line may send a signal at once.
+  // Printed last, because a parent process that waits for this line may send a signal at once.
   process.stdout.write(`${worker.address}\n`);
   return stopped;
 }

@@ -19,7 +19,7 @@ export interface ChaosOptions {
 /** Kills worker processes while a graph is computed, as a crash of the machine would. */
 export class Chaos {
   private readonly random: () => number;
-  /** Numbers of tasks done at which somebody dies, the next one last. */
+  /** Numbers of finished tasks at which a worker is killed, in descending order. */
   private readonly moments: number[];
   private readonly deaths = new Map<string, number>();
   /** A process that was just killed may be known for a moment longer. */
@@ -38,7 +38,10 @@ export class Chaos {
     return this.killed.size;
   }
 
-  /** So many tasks are done now. Kills at most one worker; who is not there yet is left for later. */
+  /**
+   * Called when `done` tasks are finished. Kills at most one worker; without a candidate it tries
+   * again at the next call.
+   */
   onProgress(done: number): void {
     const moment = this.moments.at(-1);
     if (moment === undefined || done < moment) return;

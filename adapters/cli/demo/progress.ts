@@ -6,7 +6,7 @@ export interface Progress {
   stop(): void;
 }
 
-/** Lines that are printed when nobody watches. */
+/** Lines that are printed when the output is not a terminal. */
 const LINES = 10;
 
 /** @param stream - where people look; results go elsewhere */

@@ -8,13 +8,13 @@ import type {
 
 const SAMPLE_INTERVAL_MS = 200;
 
-/** Counts what the demo tells at its end. A plugin like any other. */
+/** Counts what the demo reports at its end. An ordinary scheduler plugin. */
 export class DemoStats implements SchedulerPlugin {
   readonly name = 'demo-stats';
   tasksDone = 0;
   /** Bytes of results that tasks needed on a worker which did not hold them. */
   movedBytes = 0;
-  /** Largest resident set of each worker, by name, as heartbeats told it. */
+  /** Largest resident set of each worker, by name, according to its heartbeats. */
   readonly peakBytes = new Map<string, number>();
   /** Called after each finished task. */
   onProgress: (tasksDone: number) => void = () => undefined;

@@ -11,7 +11,7 @@ export const FRAME_BYTES_MAX = 2 ** 30;
 /** The header of a msgpack array of up to 2^32 - 1 items. */
 export const BATCH_HEADER_BYTES = 5;
 
-/** Memory for encoding that is kept for the next message. A larger one is let go. */
+/** Memory for encoding that is kept for the next message. A larger buffer is released. */
 const KEPT_BYTES_MAX = 256 * 1024;
 
 /**
@@ -50,7 +50,8 @@ export class MsgpackCodec {
   encodeShared(value: unknown): Uint8Array {
     const encoded = this.encoded(value);
     if (encoded !== undefined) return encoded;
-    // Found again, with the way that leads to it: nobody pays for that while all is well.
+    // Searches for the refused value and its path only now, so that successful encoding has no
+    // overhead.
     const { path, reason } = findRefusal(value) ?? { path: [], reason: 'it is not plain data' };
     throw notSerialisable(path, reason);
   }
@@ -64,7 +65,7 @@ export class MsgpackCodec {
         throw this.tooLarge(sizeOf(value), value);
       }
       if (!(cause instanceof RangeError)) throw cause;
-      this.encoder = this.makeEncoder(); // What it had grown to is let go.
+      this.encoder = this.makeEncoder(); // Releases the memory that it had grown to.
       throw new YardmasterError(
         'ERR_FRAME',
         `there is no memory to encode a message that needs more than Node can allocate at once; send it in parts (the limit of a frame is ${this.frameBytesMax} bytes)`,
@@ -125,8 +126,8 @@ export class MsgpackCodec {
   }
 
   /**
-   * @param owned - the whole buffer belongs to these bytes and nobody writes to it any more, so that
-   *   a value which fills most of it may stay in it; otherwise each `Uint8Array` is a copy
+   * @param owned - the buffer belongs to these bytes and is not written to any more, so that a
+   *   value which fills most of it may stay in it; otherwise each `Uint8Array` is a copy
    * @throws YardmasterError `ERR_FRAME` when the bytes are not one value of plain data
    */
   decode(bytes: Uint8Array, owned = false): unknown {

@@ -4,7 +4,9 @@ export const DEPTH_MAX = 200;
 /** Above it a number cannot count exactly any more: 2^53 and 2^53 + 1 look the same. */
 const INTEGER_MAX = 2 ** 53;
 
-/** From here on no integer of msgpack can hold the value, so that it is a float to everybody. */
+/**
+ * From here on no integer of msgpack can hold the value, so that every decoder reads it as a float.
+ */
 const FLOAT_ONLY_MIN = 2 ** 64;
 
 /** A value that cannot travel. */

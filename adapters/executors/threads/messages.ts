@@ -23,7 +23,9 @@ export interface PostedTask {
   readonly inputs: readonly (readonly [key: string, value: Uint8Array])[];
 }
 
-/** A function that a thread shall know by its position among all that it was told. */
+/**
+ * A function that the thread refers to by its position among all functions that it has received.
+ */
 export type FunctionName = readonly [
   position: number,
   module: string,
@@ -39,7 +41,7 @@ export interface RunColumns {
   /** Number of the first run; the others follow. */
   readonly first: number;
   readonly keys: readonly string[];
-  /** Those that the thread has not been told yet. */
+  /** Functions that the thread has not received yet. */
   readonly newFunctions: readonly FunctionName[];
   /** Position of the function of each run; -1: it is in `others`. */
   readonly functions: readonly number[];

@@ -5,7 +5,9 @@ import { type Clauses, DEAF, type End } from './bench.ts';
 
 /** Listening and connecting. */
 export const ADDRESSES_CLAUSES: Clauses = {
-  async 'connecting to nobody fails with ERR_CONNECT that names the address'(bench) {
+  async 'connecting to an address without a listener fails with ERR_CONNECT that names the address'(
+    bench,
+  ) {
     const { transport, vacantAddress } = bench.harness;
     let isOpened = false;
     const attempt = transport.connect(vacantAddress, () => {
@@ -72,7 +74,7 @@ export const ADDRESSES_CLAUSES: Clauses = {
     assert.equal(new Set(numbers).size, 50);
   },
 
-  async 'a closed listener accepts nobody, and its connections live on'(bench) {
+  async 'a closed listener accepts no connections, and its open ones stay'(bench) {
     const listener = await bench.listen();
     const client = await bench.connect(listener);
     await bench.until(() => bench.accepted.length === 1);

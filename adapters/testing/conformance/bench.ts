@@ -14,7 +14,7 @@ export interface TransportHarness {
   readonly transport: Transport;
   /** Where it can listen any number of times: with port 0, or what means the same. */
   readonly listenAddress: string;
-  /** Of the right form, but nobody listens there. */
+  /** A valid address at which no listener is. */
   readonly vacantAddress: string;
   /**
    * Lets time pass until the predicate holds; rejects when it does not come to hold. Default: real
@@ -55,7 +55,7 @@ export interface FaultProxy {
   readonly address: string;
   /** Reads nothing any more from the side that connected. */
   freeze(): void;
-  /** Goes on after `freeze`. */
+  /** Resumes after `freeze`. */
   thaw(): void;
   /** Breaks the connections, without a goodbye. */
   cut(): void;
@@ -84,7 +84,7 @@ export const DEAF: ConnectionHandlers = {
   onClose: () => undefined,
 };
 
-/** One end of a connection, with all that it was told. */
+/** One end of a connection, with everything that it received. */
 export class End implements ConnectionHandlers {
   readonly batches: WireMessage[][] = [];
   readonly messages: WireMessage[] = [];
@@ -111,7 +111,7 @@ export class End implements ConnectionHandlers {
     this.depth--;
   }
 
-  /** Runs what its owner does; being told something meanwhile is a breach. */
+  /** Runs an action of the owner; a callback during it is a breach. */
   act(action: (connection: Connection) => void): void {
     this.depth++;
     action(this.connection);

@@ -61,7 +61,7 @@ export const ENDINGS_CLAUSES: Clauses = {
     await bench.settled(closed);
     client.connection.send({ op: 'much too late' });
     await bench.until(() => server.isOver);
-    server.connection.send({ op: 'to nobody' });
+    server.connection.send({ op: 'to a closed connection' });
     assert.deepEqual([server.messages, client.messages], [[], []]);
   },
 
@@ -77,7 +77,7 @@ export const ENDINGS_CLAUSES: Clauses = {
     assert.deepEqual(server.messages, []);
     assert.equal(client.closes[0], reason);
     const [error] = server.closes;
-    assert(error instanceof Error, 'the other side was told of a close in good order');
+    assert(error instanceof Error, 'the other side received an orderly close');
     assert(YardmasterError.is(error, 'ERR_CLOSED'), `the other side got ${error.message}`);
   },
 

@@ -34,10 +34,10 @@ export const FAULTS_CLAUSES: Clauses = {
     await bench.until(() => bench.accepted.length === 2);
     client.connection.send({ op: 'large', bytes: new Uint8Array(small.frameBytesMax * 4) });
     await bench.until(() => client.isOver && bench.accepted.some((end) => end.isOver));
-    const told = bench.accepted.flatMap((end) => end.closes);
-    assert.equal(told.length, 1);
-    assert(YardmasterError.is(told[0], 'ERR_FRAME'), `the receiver got ${String(told[0])}`);
-    assert(client.closes[0] instanceof Error, 'the sender was told of a close in good order');
+    const reported = bench.accepted.flatMap((end) => end.closes);
+    assert.equal(reported.length, 1);
+    assert(YardmasterError.is(reported[0], 'ERR_FRAME'), `the receiver got ${String(reported[0])}`);
+    assert(client.closes[0] instanceof Error, 'the sender received an orderly close');
     assert.deepEqual([other.isOver, client.messages], [false, []]);
   },
 
@@ -60,7 +60,7 @@ export const FAULTS_CLAUSES: Clauses = {
     assert.equal(isOpened, false);
   },
 
-  async 'drained waits while the peer reads nothing, and resolves when it goes on'(bench) {
+  async 'drained waits while the peer reads nothing, and resolves when it reads again'(bench) {
     const pair = await bench.proxiedPair();
     if (pair === undefined) return;
     const { client, server, proxy } = pair;
@@ -98,7 +98,7 @@ export const FAULTS_CLAUSES: Clauses = {
     proxy.cut();
     await bench.until(() => client.isOver && server.isOver);
     for (const [error] of [client.closes, server.closes]) {
-      assert(YardmasterError.is(error, 'ERR_CLOSED'), `told of ${String(error)}`);
+      assert(YardmasterError.is(error, 'ERR_CLOSED'), `reported ${String(error)}`);
     }
     await worksStill(bench, listener);
   },
@@ -111,10 +111,13 @@ export const FAULTS_CLAUSES: Clauses = {
     await bench.until(() => client.isOver && server.isOver);
     for (const { closes, messages } of [client, server]) {
       const [error] = closes;
-      const isTold =
+      const isProtocolError =
         YardmasterError.is(error, 'ERR_PROTOCOL') || YardmasterError.is(error, 'ERR_FRAME');
       // The side that sees it second may see the end of the other one first.
-      assert(isTold || YardmasterError.is(error, 'ERR_CLOSED'), `told of ${String(error)}`);
+      assert(
+        isProtocolError || YardmasterError.is(error, 'ERR_CLOSED'),
+        `reported ${String(error)}`,
+      );
       assert.deepEqual(messages, []);
     }
     const codes = [client, server].map(({ closes }) => (closes[0] as YardmasterError).code);

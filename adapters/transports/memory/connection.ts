@@ -71,12 +71,12 @@ export class InMemoryConnection implements Connection {
     this.peer = peer;
   }
 
-  /** From now on these are told. */
+  /** Directs all callbacks to these handlers from now on. */
   attach(handlers: ConnectionHandlers): void {
     this.handlers = handlers;
   }
 
-  /** Tells the other end that it was accepted; the first thing that it hears. */
+  /** Sends the other end, as its first message, that it was accepted. */
   welcome(): void {
     this.transmit({ kind: 'welcome' });
   }
@@ -135,7 +135,7 @@ export class InMemoryConnection implements Connection {
   abort(reason: Error): void {
     if (this.state === 'over') return;
     this.cut(reason);
-    // Not from within this call: its owner is told as of any other end.
+    // The owner gets `onClose` as for any other end, but not from within this call.
     this.services.clock.setTimer(0, () => {
       this.finish(reason);
     });

@@ -21,8 +21,8 @@ export interface InMemoryOptions {
   /** As of the TCP transport. Default 1 MiB. */
   readonly highWaterBytes?: number;
   /**
-   * What is sent is checked as if it were encoded, and then passed on as it is: nobody may change it any
-   * more. For a cluster within one process, which has no use for copies. Default false.
+   * Messages are checked as if they were encoded, and passed on by reference: they must not be
+   * changed any more. For a cluster within one process, which needs no copies. Default false.
    */
   readonly byReference?: boolean;
 }
@@ -103,7 +103,7 @@ export class InMemoryTransport implements Transport {
       clock.setTimer(services.delayMs, () => {
         if (this.accept(here, address)) return;
         deadline.cancel();
-        reject(connectError(address, 'nobody listens there'));
+        reject(connectError(address, 'no listener is there'));
       });
     });
   }

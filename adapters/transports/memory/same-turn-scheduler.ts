@@ -1,12 +1,13 @@
 import type { Clock } from '../../../core/api/index.ts';
 
-/** So long one turn of the event loop may be drawn out. */
+/** Upper bound of the time by which one event-loop turn is extended. */
 const TURN_MS = 1;
 
 /**
- * Calls back after all that is under way in this turn, and still in it: what one message brings about
- * goes through scheduler, worker and client together, rather than in a turn for each hop. Who goes on
- * for long lets others take their turn: timers, sockets, threads.
+ * Calls back after the work that is under way in this event-loop turn, and still in the same turn:
+ * the messages that one message causes pass scheduler, worker and client together, instead of
+ * needing a turn for each hop. After {@link TURN_MS} it uses the next turn, so that timers, sockets
+ * and threads are served.
  */
 export class SameTurnScheduler {
   private turnEndsMs = 0;

@@ -56,7 +56,9 @@ export class TcpConnection implements Connection {
   private closeTimer: Timer | undefined;
   /** Set while something may wait that is not urgent. */
   private companyTimer: Timer | undefined;
-  /** Grow when bytes go or come; tell a slow peer from one that stands still. */
+  /**
+   * Increase when bytes are sent or received; they distinguish a slow peer from one that is stuck.
+   */
   private sentCount = 0;
   private receivedCount = 0;
   private readonly drainWaiters: (() => void)[] = [];
@@ -109,7 +111,7 @@ export class TcpConnection implements Connection {
     return this.reader.isOpen;
   }
 
-  /** From now on these are told. */
+  /** Directs all callbacks to these handlers from now on. */
   attach(handlers: ConnectionHandlers): void {
     this.handlers = handlers;
   }
@@ -151,7 +153,7 @@ export class TcpConnection implements Connection {
     this.fail(reason);
   }
 
-  /** Ends the connection now. The first reason given is the one that is told. */
+  /** Ends the connection now. The owner gets the first reason. */
   fail(reason: Error): void {
     if (this.state === 'over') return;
     this.state = 'over';

@@ -45,7 +45,7 @@ export function connectError(address: string, cause: Error): YardmasterError {
   );
 }
 
-/** Nobody answered in time. */
+/** The error of an attempt to connect without an answer in time. */
 export function connectTimeoutError(address: string, timeoutMs: number): YardmasterError {
   return new YardmasterError(
     'ERR_CONNECT',
@@ -108,7 +108,10 @@ const TOO_MANY_FILES: Explanation = [
 const CONNECT_FAILURES: ReadonlyMap<string | undefined, Explanation> = new Map([
   [
     'ECONNREFUSED',
-    ['it was refused, so nobody listens there', 'start the process, or check the port'],
+    [
+      'the connection was refused, so no process listens there',
+      'start the process, or check the port',
+    ],
   ],
   ['ENOTFOUND', UNKNOWN_HOST],
   ['EAI_AGAIN', UNKNOWN_HOST],
@@ -130,7 +133,10 @@ const LISTEN_FAILURES: ReadonlyMap<string | undefined, Explanation> = new Map([
     'EADDRINUSE',
     ['another process listens there', 'end it, take another port, or port 0 for a free one'],
   ],
-  ['EADDRNOTAVAIL', ['this machine does not have the address', 'use one of its own, or 127.0.0.1']],
+  [
+    'EADDRNOTAVAIL',
+    ['this machine does not have the address', 'use one of its addresses, or 127.0.0.1'],
+  ],
   ['EACCES', ['the port is reserved', 'take one from 1024 on']],
   ['ENOTFOUND', UNKNOWN_HOST],
   ['EAI_AGAIN', UNKNOWN_HOST],

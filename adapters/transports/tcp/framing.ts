@@ -19,7 +19,7 @@ const HEADER_BYTES = LENGTH_BYTES + BATCH_HEADER_BYTES;
 /** A frame with more than one message does not grow beyond this: its receiver handles it in one go. */
 const BATCH_BYTES_MAX = 64 * 1024;
 
-/** A message from this size on has a frame of its own, so that it is not copied. */
+/** A message of at least this size has a separate frame, so that it is not copied. */
 const LARGE_MESSAGE_BYTES = 64 * 1024;
 
 /** Memory that each connection keeps for its next batch; a larger one is given away with its frame. */

@@ -29,10 +29,13 @@ export interface TcpOptions {
   readonly closeTimeoutMs?: number;
   /** `drained()` waits while more than this is buffered, in bytes. Default 1 MiB. */
   readonly highWaterBytes?: number;
-  /** Host of an address that names none (`tcp://:8786`). Default 127.0.0.1: nobody from outside. */
+  /**
+   * Host of an address that names none (`tcp://:8786`). Default 127.0.0.1, which other machines
+   * cannot reach.
+   */
   readonly host?: string;
   /**
-   * Host that a listener tells its peers, where that differs from the one it listens on (in a
+   * Host that a listener announces to its peers, where it differs from the one it listens on (in a
    * container, say). Default: the same; for 0.0.0.0 and :: the machine's first outer address.
    */
   readonly contactHost?: string;
@@ -208,7 +211,9 @@ export class TcpTransport implements Transport {
   }
 }
 
-/** Nobody is told: the owner of the connection threw when it was given to it. */
+/**
+ * Handlers that ignore everything, for a connection whose owner threw when it got the connection.
+ */
 const NOBODY: ConnectionHandlers = {
   onMessages: () => undefined,
   onClose: () => undefined,
@@ -294,7 +299,8 @@ export const tcp: TransportDefinition<TcpOptions> = defineTransport<TcpOptions>(
       contactHost: {
         type: 'string',
         minLength: 1,
-        description: 'Host that listeners tell their peers. Default: the one they listen on.',
+        description:
+          'Host that listeners announce to their peers. Default: the one they listen on.',
       },
     },
   },

@@ -6,8 +6,9 @@ import type { TurnBudget } from '../../../core/api/index.ts';
 const HELD_BYTES_MAX = 64 * 1024;
 
 /**
- * What a socket brings, handed on in order, and within the budget of the turn: what comes when that is spent
- * is held for a later one, and a peer that goes on sending comes to feel it.
+ * Passes the chunks of a socket on in order, within the budget of the event-loop turn. Chunks that
+ * exceed the budget are held for a later turn, and a peer that continues to send meets
+ * back-pressure.
  */
 export class PacedReads {
   private held: Buffer[] = [];

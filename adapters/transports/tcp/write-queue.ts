@@ -7,8 +7,8 @@ const PIECE_BYTES = 256 * 1024;
 const SOCKET_BYTES_MAX = 1024 * 1024;
 
 /**
- * Feeds a socket piece by piece, so that what it was given and what left can be told apart and a
- * message of a gigabyte does not keep the event loop from anything else.
+ * Writes to a socket piece by piece, so that queued bytes and sent bytes can be distinguished and a
+ * message of a gigabyte does not block the event loop.
  */
 export class WriteQueue {
   private chunks: Uint8Array[] = [];

@@ -2,7 +2,7 @@ import type { ErrorPayload } from '../../../core/api/index.ts';
 
 /** From the thread that wants a connection. */
 export type IntoTunnel =
-  /** Encoded, each in memory of its own. */
+  /** Encoded messages, each in separate memory. */
   | { readonly op: 'send'; readonly messages: readonly Uint8Array[] }
   | { readonly op: 'close' }
   | { readonly op: 'abort'; readonly reason: string };

@@ -12,8 +12,8 @@ import type { IntoTunnel, OutOfTunnel } from './messages.ts';
 import { buffersOf, type TunnelRequest } from './tunnel-transport.ts';
 
 /**
- * Makes a connection for another thread, and passes on what comes and goes. When the thread ends, so
- * does the connection. Never throws: a connection that cannot be made is told through the port.
+ * Opens a connection for another thread, and forwards messages in both directions. When the thread
+ * ends, the connection ends too. Never throws: a failure to connect is reported through the port.
  *
  * @param transports - of the worker
  */

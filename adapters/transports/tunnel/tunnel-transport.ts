@@ -67,7 +67,7 @@ export class TunnelTransport implements Transport {
   }
 }
 
-/** Of its own class and code, as the other thread knew it. */
+/** The error with the class and code that it had in the other thread. */
 function failure(address: string, payload: ErrorPayload | undefined): Error {
   if (payload === undefined) {
     return new YardmasterError('ERR_CONNECT', `${address} cannot be reached`, { address });
@@ -100,7 +100,7 @@ class TunnelConnection implements Connection {
     });
   }
 
-  /** From now on these are told. */
+  /** Directs all callbacks to these handlers from now on. */
   attach(handlers: ConnectionHandlers): void {
     this.handlers = handlers;
     const { port } = this;

@@ -92,7 +92,7 @@ it('results whose files are damaged are computed again', async () => {
     const total = await client.submit(addUp, ...sums).result();
     expect(total).toBe(blocks.reduce((so, _, index) => so + expected(index + 1, nbytes), 0));
     expect(logged.join()).toMatch(
-      /cannot be read: .* was changed by somebody else; it counts as lost/,
+      /cannot be read: .* was changed by another process; it counts as lost/,
     );
     const [first] = await client.gather(blocks.slice(0, 1));
     expect(first).toEqual(new Uint8Array(nbytes).fill(1));

@@ -397,7 +397,7 @@ const MUTANTS: Readonly<Record<string, readonly [mutation: Mutation, clauses: re
             }),
         }),
       },
-      ['connecting to nobody fails with ERR_CONNECT that names the address'],
+      ['connecting to an address without a listener fails with ERR_CONNECT that names the address'],
     ],
     'gives an address twice': [
       {
@@ -423,7 +423,7 @@ const MUTANTS: Readonly<Record<string, readonly [mutation: Mutation, clauses: re
       },
       [
         'an address can be listened on once at a time',
-        'a closed listener accepts nobody, and its connections live on',
+        'a closed listener accepts no connections, and its open ones stay',
       ],
     ],
     'does not know its peer': [
@@ -470,7 +470,7 @@ const TCP_MUTANTS: Readonly<
         },
       }),
     }),
-    ['drained waits while the peer reads nothing, and resolves when it goes on'],
+    ['drained waits while the peer reads nothing, and resolves when it reads again'],
   ],
   'takes frames of any size': [
     async () => {

@@ -412,7 +412,7 @@ describe('connect', () => {
     await expect(connectTo('tcp://127.0.0.1:1')).rejects.toMatchObject({
       code: 'ERR_CONNECT',
       message:
-        'cannot connect to tcp://127.0.0.1:1: it was refused, so nobody listens there (ECONNREFUSED); start the process, or check the port',
+        'cannot connect to tcp://127.0.0.1:1: the connection was refused, so no process listens there (ECONNREFUSED); start the process, or check the port',
       data: { address: 'tcp://127.0.0.1:1', cause: 'ECONNREFUSED' },
     });
   });

@@ -1,7 +1,6 @@
 import type { ToClientMessage } from '../messages/to-client.ts';
 import type { ToWorkerMessage } from '../messages/to-worker.ts';
-import type { ClientState } from '../state/client.ts';
-import type { WorkerState } from '../state/worker.ts';
+import type { ClientState, WorkerState } from '../state/task.ts';
 import { empty } from '../util/empty.ts';
 
 /** One message and who gets it. */

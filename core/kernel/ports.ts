@@ -9,7 +9,7 @@ import type {
   WorkerSelection,
 } from '../api/policies.ts';
 import type { GraphTask } from '../messages/stimulus.ts';
-import type { WorkerState } from '../state/worker.ts';
+import type { WorkerState } from '../state/task.ts';
 
 /** Where a policy failed, and what the kernel could not use. */
 export interface PolicyFailure {

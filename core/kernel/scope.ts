@@ -1,13 +1,11 @@
 import type { CancelledKeys } from '../messages/to-client.ts';
-import type { ClientState } from '../state/client.ts';
 import { ClusterState, byRegistration, type WorkerOrder } from '../state/cluster.ts';
 import { RefusedTasks } from '../state/refused-tasks.ts';
-import type { TaskState } from '../state/task.ts';
+import type { TaskState, ClientState, WorkerState } from '../state/task.ts';
 import type { TaskStateName } from '../state/task-state-name.ts';
 import type { Watcher } from './insight/watcher.ts';
 import { InputTable } from './placement/input-table.ts';
 import { InputLocations } from './placement/replica-locations.ts';
-import type { WorkerState } from '../state/worker.ts';
 import type { KernelOptions } from './options.ts';
 import { OutboxWriter } from './outbox.ts';
 import type { KernelPorts } from './ports.ts';

@@ -1,13 +1,15 @@
 import { SmallSet } from '../util/small-set.ts';
-import type { TaskState } from './task.ts';
 
-/** The pseudo-client whose wishes end when a task reaches memory or fails. */
+/** The pseudo-client that stops wanting a task when it a task reaches memory or fails. */
 export const FIRE_AND_FORGET = 'fire-and-forget';
 
-/** Somebody who wants results: a connected client, or a service such as a published data set. */
-export class ClientState {
+/**
+ * A peer that wants results: a connected client, or a service such as a published data set. With `Task`
+ * filled in it is the `ClientState` of `task.ts`.
+ */
+export class GenericClient<Task> {
   /** The set of clients that has this one as its only member; shared by the tasks that it wants. */
-  readonly alone: SmallSet<ClientState> = SmallSet.of<ClientState>(this);
+  readonly alone: SmallSet<GenericClient<Task>> = SmallSet.of<GenericClient<Task>>(this);
   /** Scheduler's clock in milliseconds. */
   lastSeenMs: number;
 
@@ -15,9 +17,9 @@ export class ClientState {
     readonly key: string,
     nowMs: number,
     readonly versions: Readonly<Record<string, string>> = {},
-    /** Nobody is there to be told anything. */
+    /** No messages are sent to it. */
     readonly isMute = false,
-    readonly wantsWhat: Set<TaskState> = new Set<TaskState>(),
+    readonly wantsWhat: Set<Task> = new Set<Task>(),
   ) {
     this.lastSeenMs = nowMs;
   }

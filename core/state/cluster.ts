@@ -1,14 +1,13 @@
 import { RankedHeap } from '../util/ranked-heap.ts';
 import { RankedSet } from '../util/ranked-set.ts';
-import { ClientState, FIRE_AND_FORGET } from './client.ts';
+import { FIRE_AND_FORGET, GenericClient } from './client.ts';
 import type { CostModel } from './cost-model.ts';
 import { TaskGroup, TaskPrefix } from './groups.ts';
 import { groupOfKey, prefixOfKey } from './key-names.ts';
 import { RecentGroups } from './recent-groups.ts';
 import { RunTable } from './run-table.ts';
 import { TaskQueue } from './task-queue.ts';
-import { TaskState } from './task.ts';
-import type { WorkerState } from './worker.ts';
+import { TaskState, type ClientState, type WorkerState } from './task.ts';
 import { SteadyMap } from '../util/steady-map.ts';
 
 /** A failure for the history that people look at. */
@@ -105,7 +104,7 @@ export class ClusterState {
     private readonly workerOrder: WorkerOrder = byRegistration,
     nowMs = 0,
   ) {
-    this.clients.set(FIRE_AND_FORGET, new ClientState(FIRE_AND_FORGET, nowMs));
+    this.clients.set(FIRE_AND_FORGET, new GenericClient<TaskState>(FIRE_AND_FORGET, nowMs));
   }
 
   /** Seconds of work in the cluster, transfers included. */

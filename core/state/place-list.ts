@@ -1,4 +1,8 @@
-import type { TaskState } from './task.ts';
+/** A member of a {@link PlaceList}. */
+interface Placed {
+  /** Index in the list that owns it, or -1. */
+  place: number;
+}
 
 /** Gaps that are not worth closing. */
 const GAPS_MAX = 8;
@@ -9,12 +13,12 @@ const ROOM_MAX = 8;
  * Tasks in the order in which they were added, as a dense list in which each task knows its place, so
  * that nothing has to be hashed. Adding and deleting are O(1) on average.
  */
-class PlaceList implements Iterable<TaskState> {
+class PlaceList<Task extends Placed> implements Iterable<Task> {
   /**
    * With gaps where tasks have left, and room behind the end: an array that is shortened gives its room
    * away, and asks for it again with the next task.
    */
-  private readonly places: (TaskState | undefined)[] = [];
+  private readonly places: (Task | undefined)[] = [];
   private end = 0;
   private count = 0;
 
@@ -22,12 +26,12 @@ class PlaceList implements Iterable<TaskState> {
     return this.count;
   }
 
-  has(task: TaskState): boolean {
+  has(task: Task): boolean {
     return this.isAt(this.placeOf(task), task);
   }
 
   /** The task must not be here. */
-  add(task: TaskState): void {
+  add(task: Task): void {
     const { places, end } = this;
     this.addPlace(task, end);
     if (end === places.length) places.push(task);
@@ -37,7 +41,7 @@ class PlaceList implements Iterable<TaskState> {
   }
 
   /** Returns false when the task is not here. */
-  delete(task: TaskState): boolean {
+  delete(task: Task): boolean {
     const place = this.placeOf(task);
     if (!this.isAt(place, task)) return false;
     this.places[place] = undefined;
@@ -48,28 +52,28 @@ class PlaceList implements Iterable<TaskState> {
     return true;
   }
 
-  *[Symbol.iterator](): IterableIterator<TaskState> {
+  *[Symbol.iterator](): IterableIterator<Task> {
     for (const task of this.places) if (task !== undefined) yield task;
   }
 
-  protected placeOf(task: TaskState): number {
+  protected placeOf(task: Task): number {
     return task.place;
   }
 
-  protected addPlace(task: TaskState, place: number): void {
+  protected addPlace(task: Task, place: number): void {
     task.place = place;
   }
 
-  protected movePlace(task: TaskState, place: number): void {
+  protected movePlace(task: Task, place: number): void {
     task.place = place;
   }
 
-  protected clearPlace(task: TaskState): void {
+  protected clearPlace(task: Task): void {
     task.place = -1;
   }
 
   /** Not a place below 0: an array is asked for such a one by name. */
-  private isAt(place: number, task: TaskState): boolean {
+  private isAt(place: number, task: Task): boolean {
     return place >= 0 && place < this.end && this.places[place] === task;
   }
 
@@ -92,31 +96,31 @@ class PlaceList implements Iterable<TaskState> {
 }
 
 /** What a worker is processing. A task processes on one worker at a time, and keeps its place itself. */
-export class ProcessingList extends PlaceList {}
+export class ProcessingList<Task extends Placed> extends PlaceList<Task> {}
 
 /**
  * What a worker holds. Most results have one holder, and the task keeps its place there itself; the
  * places of further copies are in a table of the worker.
  */
-export class ReplicaList extends PlaceList {
-  private copies: Map<TaskState, number> | undefined = undefined;
+export class ReplicaList<Task extends Placed> extends PlaceList<Task> {
+  private copies: Map<Task, number> | undefined = undefined;
 
-  protected override placeOf(task: TaskState): number {
+  protected override placeOf(task: Task): number {
     // The table first: by chance a further copy may be where the first one is on its worker.
     return this.copies?.get(task) ?? task.place;
   }
 
-  protected override addPlace(task: TaskState, place: number): void {
+  protected override addPlace(task: Task, place: number): void {
     if (task.place >= 0) (this.copies ??= new Map()).set(task, place);
     else task.place = place;
   }
 
-  protected override movePlace(task: TaskState, place: number): void {
+  protected override movePlace(task: Task, place: number): void {
     if (this.copies?.has(task) === true) this.copies.set(task, place);
     else task.place = place;
   }
 
-  protected override clearPlace(task: TaskState): void {
+  protected override clearPlace(task: Task): void {
     const { copies } = this;
     if (copies?.delete(task) !== true) task.place = -1;
     else if (copies.size === 0) this.copies = undefined;

@@ -4,13 +4,16 @@
  */
 import { append } from '../util/append.ts';
 import type { SmallSet } from '../util/small-set.ts';
-import type { ClientState } from './client.ts';
 import type { ClusterState } from './cluster.ts';
 import type { TaskPrefix } from './groups.ts';
-import type { Steal } from './steal.ts';
-import { NO_TASKS, type TaskState } from './task.ts';
+import {
+  NO_TASKS,
+  type TaskState,
+  type ClientState,
+  type Steal,
+  type WorkerState,
+} from './task.ts';
 import type { TaskStateName } from './task-state-name.ts';
-import type { WorkerState } from './worker.ts';
 
 /** Moves a task to another state and keeps the counters of its group in step. */
 export function setTaskState(task: TaskState, state: TaskStateName): void {

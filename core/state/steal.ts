@@ -1,10 +1,8 @@
-import type { WorkerState } from './worker.ts';
-
 /**
  * What was asked of the worker that is processing a task, and what came of it. It stays with the task
  * until that leaves `processing`.
  */
-export class Steal {
+export class GenericSteal<Worker> {
   /**
    * `asked`: no answer yet. `refused`: the victim had begun. `moved`: the thief has it.
    * Written in `relations.ts` alone.
@@ -12,8 +10,8 @@ export class Steal {
   state: 'asked' | 'refused' | 'moved' = 'asked';
 
   constructor(
-    readonly victim: WorkerState,
-    readonly thief: WorkerState,
+    readonly victim: Worker,
+    readonly thief: Worker,
     /** Seconds of work that the victim will be rid of. */
     readonly victimS: number,
     /** Seconds of work that the thief will get. */

@@ -1,10 +1,15 @@
 import { emptyList } from '../util/empty-list.ts';
 import { SmallSet } from '../util/small-set.ts';
-import type { ClientState } from './client.ts';
+import type { GenericClient } from './client.ts';
 import type { TaskGroup, TaskPrefix } from './groups.ts';
 import { isActive, type TaskStateName } from './task-state-name.ts';
-import type { Steal } from './steal.ts';
-import type { WorkerState } from './worker.ts';
+import type { GenericSteal } from './steal.ts';
+import type { GenericWorker } from './worker.ts';
+
+/** A worker, a client and a steal as tasks link to them. */
+export type WorkerState = GenericWorker<TaskState>;
+export type ClientState = GenericClient<TaskState>;
+export type Steal = GenericSteal<WorkerState>;
 
 /** Where a task may run. A task without restrictions has none of these objects. */
 export interface Restrictions {

@@ -6,7 +6,6 @@ import type { CostModel } from './cost-model.ts';
 import type { TaskPrefix } from './groups.ts';
 import { MemoryState, UnmanagedHistory } from './memory.ts';
 import { ProcessingList, ReplicaList } from './place-list.ts';
-import type { TaskState } from './task.ts';
 
 /** Status of a worker, mirrored from the worker itself. */
 export type WorkerStatus = 'running' | 'paused' | 'closing-gracefully' | 'closing' | 'closed';
@@ -59,7 +58,7 @@ const NO_METRICS: WorkerMetrics = {
 
 /** What most workers have none of: shared, so that ten thousand workers take little room. */
 const NO_AMOUNTS: ReadonlyMap<string, number> = new Map();
-const NOTHING_EXECUTING: ReadonlyMap<TaskState, number> = new Map();
+const NOTHING_EXECUTING: ReadonlyMap<never, number> = new Map<never, number>();
 
 /** How many tasks of one prefix a worker is processing. */
 interface PrefixCount {
@@ -68,12 +67,13 @@ interface PrefixCount {
 }
 
 /**
- * A worker as the scheduler sees it. Plugins see it as `WorkerView`.
+ * A worker as the scheduler sees it. With `Task` filled in it is the `WorkerState` of `task.ts`: tasks and
+ * workers link to each other, and only that file names both. Plugins see it as `WorkerView`.
  *
  * Its sides of the links to tasks (`processing`, `hasWhat`, `needsWhat`) are written in
  * `relations.ts` alone.
  */
-export class WorkerState {
+export class GenericWorker<Task extends { place: number }> {
   // First what the steps of its tasks look at, so that it is close together in memory.
 
   readonly address: string;
@@ -84,23 +84,23 @@ export class WorkerState {
   /** Root-ish tasks beyond which the worker counts as full; Infinity without queuing. */
   slotLimit = Infinity;
   /** Tasks sent to it, seceded ones included. */
-  readonly processing = new ProcessingList();
+  readonly processing = new ProcessingList<Task>();
   /** The part of `processing` that seceded from its thread. */
-  readonly longRunning = new LazySet<TaskState>();
+  readonly longRunning = new LazySet<Task>();
   /** Ids of runs that were taken back and of which it has not told that they are over. */
   readonly endingRuns = new LazySet<number>();
   /** Processing and not seceded tasks by prefix, in no order that matters. */
   readonly prefixCounts: PrefixCount[] = [];
   /** Dependencies of processing tasks that it does not hold, with the number of tasks that need each. */
-  readonly needsWhat = new Tally<TaskState>();
+  readonly needsWhat = new Tally<Task>();
   /** Sum of the sizes of what is in `needsWhat`, in bytes. */
   networkBytes = 0;
   /** Results it holds, oldest first. */
-  readonly hasWhat = new ReplicaList();
+  readonly hasWhat = new ReplicaList<Task>();
   /** Sum of the sizes of the results it holds, spilled ones included, in bytes. */
   nbytes = 0;
   /** The set of workers that has this one as its only member; shared by the tasks that it holds. */
-  readonly alone: SmallSet<WorkerState> = SmallSet.of<WorkerState>(this);
+  readonly alone: SmallSet<GenericWorker<Task>> = SmallSet.of<GenericWorker<Task>>(this);
   /** The address as a list, for messages about results that nobody else holds. */
   readonly soleAddress: readonly [string];
 
@@ -113,16 +113,16 @@ export class WorkerState {
   resources: ReadonlyMap<string, number> = NO_AMOUNTS;
   private occupied: Map<string, number> | undefined = undefined;
   /** Seconds that tasks have been running, as of the last heartbeat. */
-  executing: ReadonlyMap<TaskState, number> = NOTHING_EXECUTING;
+  executing: ReadonlyMap<Task, number> = NOTHING_EXECUTING;
   /** Steals without an answer in which it is the victim or the thief. */
   stealsInFlight = 0;
   /** Seconds of work, and tasks, that it will have more when they succeed; less: negative. */
   inFlightS = 0;
   inFlightTasks = 0;
   /** Results of another language that it has as translations: never given to others. */
-  readonly translations = new LazySet<TaskState>();
+  readonly translations = new LazySet<Task>();
   /** Actors that live or are being made here. */
-  readonly actors = new LazySet<TaskState>();
+  readonly actors = new LazySet<Task>();
 
   metrics: WorkerMetrics = NO_METRICS;
   /** Scheduler's clock in milliseconds. */

@@ -4,7 +4,7 @@ import type { Outbox } from '../../core/kernel/outbox.ts';
 import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
 import type { StealRequest } from '../../core/messages/to-worker.ts';
 import { learnDuration } from '../../core/state/relations.ts';
-import type { WorkerState } from '../../core/state/worker.ts';
+import type { WorkerState } from '../../core/state/task.ts';
 import { Balancer } from '../../plugins/work-stealing/balancer.ts';
 import { EagerRules } from '../../plugins/work-stealing/rules.ts';
 import { makePorts } from '../kit/ports.ts';

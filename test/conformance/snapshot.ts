@@ -1,7 +1,6 @@
 import { isRootish } from '../../core/kernel/placement/placement.ts';
 import type { KernelScope } from '../../core/kernel/scope.ts';
-import type { TaskState } from '../../core/state/task.ts';
-import type { WorkerState } from '../../core/state/worker.ts';
+import type { TaskState, WorkerState } from '../../core/state/task.ts';
 import type { TraceChange } from './trace-format.ts';
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -1,5 +1,5 @@
 import type { Outbox } from '../../core/kernel/outbox.ts';
-import type { WorkerState } from '../../core/state/worker.ts';
+import type { WorkerState } from '../../core/state/task.ts';
 import type { TaskView } from '../../core/api/index.ts';
 import { Balancer } from '../../plugins/work-stealing/balancer.ts';
 import { EagerRules } from '../../plugins/work-stealing/rules.ts';

@@ -8,14 +8,9 @@ import type { Stimulus, UpdateGraph } from '../../core/messages/stimulus.ts';
 import type { ToClientMessage } from '../../core/messages/to-client.ts';
 import type { ToWorkerMessage } from '../../core/messages/to-worker.ts';
 import type { ClusterState } from '../../core/state/cluster.ts';
-import type { TaskFailure, TaskState } from '../../core/state/task.ts';
+import type { TaskFailure, TaskState, WorkerState } from '../../core/state/task.ts';
 import type { TaskStateName } from '../../core/state/task-state-name.ts';
-import type {
-  WorkerIdentity,
-  WorkerMetrics,
-  WorkerState,
-  WorkerStatus,
-} from '../../core/state/worker.ts';
+import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../../core/state/worker.ts';
 import { graphTasks, sinks, type TerseGraph } from './graph.ts';
 import {
   addressOf,

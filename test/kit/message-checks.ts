@@ -1,7 +1,7 @@
 import type { Outbox } from '../../core/kernel/outbox.ts';
 import type { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
 import type { ComputeTask } from '../../core/messages/to-worker.ts';
-import type { WorkerState } from '../../core/state/worker.ts';
+import type { WorkerState } from '../../core/state/task.ts';
 import { check } from './check.ts';
 
 /** Transitions that one stimulus may take: 20 for each task it touches, and a few more. */

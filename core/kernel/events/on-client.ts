@@ -9,9 +9,9 @@ import type {
   ReportKey,
   Retry,
 } from '../../messages/stimulus.ts';
-import { ClientState } from '../../state/client.ts';
+import { GenericClient } from '../../state/client.ts';
 import { addWant } from '../../state/relations.ts';
-import type { TaskState } from '../../state/task.ts';
+import type { TaskState, ClientState } from '../../state/task.ts';
 import { SteadySet } from '../../util/steady-map.ts';
 import { reportState } from '../transitions/client-reports.ts';
 import { dropIntakes } from '../graph/graph-intake.ts';
@@ -24,7 +24,13 @@ export function onRegisterClient(scope: KernelScope, stimulus: RegisterClient): 
   if (scope.cluster.clients.has(stimulus.client)) return;
   // Much that it wishes for passes; services, of which there may be thousands, wish for little.
   const wantsWhat = new SteadySet<TaskState>();
-  const client = new ClientState(stimulus.client, scope.nowMs, stimulus.versions, false, wantsWhat);
+  const client = new GenericClient<TaskState>(
+    stimulus.client,
+    scope.nowMs,
+    stimulus.versions,
+    false,
+    wantsWhat,
+  );
   scope.cluster.clients.set(client.key, client);
   for (const hook of scope.ports.hooks.clientAdded) hook(client, scope.stimulusId);
 }
@@ -181,7 +187,7 @@ export function clientOnDemand(scope: KernelScope, key: string): ClientState {
   const { clients } = scope.cluster;
   let client = clients.get(key);
   if (client === undefined) {
-    client = new ClientState(key, scope.nowMs);
+    client = new GenericClient<TaskState>(key, scope.nowMs);
     clients.set(key, client);
   }
   return client;

@@ -1,6 +1,5 @@
 /** Clients put data on workers. Source: Dask's `update_data`, which lets the last of two values win. */
 import type { UpdateData } from '../../messages/stimulus.ts';
-import type { ClientState } from '../../state/client.ts';
 import {
   addReplica,
   addWant,
@@ -8,8 +7,7 @@ import {
   setTaskState,
   setWantedReplicas,
 } from '../../state/relations.ts';
-import type { TaskState } from '../../state/task.ts';
-import type { WorkerState } from '../../state/worker.ts';
+import type { TaskState, ClientState, WorkerState } from '../../state/task.ts';
 import { reportState } from '../transitions/client-reports.ts';
 import { checkIdleSaturated } from '../placement/occupancy.ts';
 import { clientOnDemand } from './on-client.ts';

@@ -1,8 +1,12 @@
 /** A client submits a graph. Source: Dask's `update_graph`. */
 import type { UpdateGraph } from '../../messages/stimulus.ts';
-import type { ClientState } from '../../state/client.ts';
 import { addWant } from '../../state/relations.ts';
-import { byPriority, isSortedByPriority, type TaskState } from '../../state/task.ts';
+import {
+  byPriority,
+  isSortedByPriority,
+  type TaskState,
+  type ClientState,
+} from '../../state/task.ts';
 import { isDone } from '../../state/task-state-name.ts';
 import { reportState } from '../transitions/client-reports.ts';
 import { refuseCycle, reportLost, reportSubmitted } from '../graph/graph-answers.ts';

@@ -10,8 +10,8 @@ import type {
   WorkersLost,
 } from '../../messages/stimulus.ts';
 import { dropTranslations, learnExecTime, removeReplica } from '../../state/relations.ts';
-import { byPriority, type TaskState } from '../../state/task.ts';
-import { WorkerState, type WorkerStatus } from '../../state/worker.ts';
+import { byPriority, type TaskState, type WorkerState } from '../../state/task.ts';
+import { type WorkerStatus, GenericWorker } from '../../state/worker.ts';
 import { heartbeatIntervalMs } from '../../util/heartbeat.ts';
 import { describeRestrictions, unsatisfied } from '../placement/describe-restrictions.ts';
 import { schedulerFailure } from '../errors.ts';
@@ -30,7 +30,12 @@ export function onRegisterWorker(scope: KernelScope, stimulus: RegisterWorker): 
   const { cluster, ports } = scope;
   const { identity, status, metrics } = stimulus;
   if (cluster.workers.has(identity.address) || cluster.aliases.has(identity.name)) return;
-  const worker = new WorkerState(identity, cluster.nextSequence(), cluster.costs, scope.nowMs);
+  const worker = new GenericWorker<TaskState>(
+    identity,
+    cluster.nextSequence(),
+    cluster.costs,
+    scope.nowMs,
+  );
   worker.status = status;
   worker.slotLimit = slotLimitOf(scope, worker);
   cluster.addWorker(worker);

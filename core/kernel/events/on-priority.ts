@@ -1,7 +1,6 @@
 /** A client moves tasks within the order in which they run. */
 import type { SetPriority } from '../../messages/stimulus.ts';
-import type { Priority, TaskState } from '../../state/task.ts';
-import type { WorkerState } from '../../state/worker.ts';
+import type { Priority, TaskState, WorkerState } from '../../state/task.ts';
 import { askPolicy, type Question } from '../placement/ask-policy.ts';
 import type { KernelScope } from '../scope.ts';
 

@@ -12,8 +12,7 @@ import {
   removeReplica,
   setWantedReplicas,
 } from '../../state/relations.ts';
-import type { TaskState } from '../../state/task.ts';
-import type { WorkerState } from '../../state/worker.ts';
+import type { TaskState, WorkerState } from '../../state/task.ts';
 import { replicaLocations } from '../placement/replica-locations.ts';
 import type { KernelScope } from '../scope.ts';
 

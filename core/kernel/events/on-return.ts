@@ -5,8 +5,7 @@
  */
 import type { HeldResults } from '../../messages/protocol.ts';
 import { addReplica, setNbytes } from '../../state/relations.ts';
-import type { TaskState } from '../../state/task.ts';
-import type { WorkerState } from '../../state/worker.ts';
+import type { TaskState, WorkerState } from '../../state/task.ts';
 import { addToMemory, becomeInactive } from '../transitions/task-effects.ts';
 import type { KernelScope } from '../scope.ts';
 import { settle, transition } from '../transitions/transition-loop.ts';

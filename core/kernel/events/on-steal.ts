@@ -5,9 +5,8 @@
  */
 import type { StealResponse, StealTasks, StealProposal } from '../../messages/stimulus.ts';
 import { askBack, refuseSteal, rememberSteal } from '../../state/relations.ts';
-import { Steal } from '../../state/steal.ts';
-import type { TaskState } from '../../state/task.ts';
-import type { WorkerState } from '../../state/worker.ts';
+import { GenericSteal } from '../../state/steal.ts';
+import type { TaskState, WorkerState } from '../../state/task.ts';
 import { fitsInto } from '../transitions/assignment.ts';
 import { checkIdleSaturated } from '../placement/occupancy.ts';
 import type { KernelScope } from '../scope.ts';
@@ -41,7 +40,7 @@ export function onStealTasks(scope: KernelScope, { wishes, victims = [] }: Steal
     const victim = task?.processingOn;
     if (task === undefined || thief === undefined || victim?.address !== wish.victim) continue;
     if (!mayAsk(scope, task, victim, thief)) continue;
-    askBack(cluster, task, new Steal(victim, thief, wish.victimS, wish.thiefS));
+    askBack(cluster, task, new GenericSteal(victim, thief, wish.victimS, wish.thiefS));
     let request = asked.get(victim);
     if (request === undefined) {
       request = { keys: [], runIds: [] };

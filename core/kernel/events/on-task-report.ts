@@ -8,8 +8,7 @@ import type {
 } from '../../messages/stimulus.ts';
 import type { ClusterState } from '../../state/cluster.ts';
 import { addReplica, addToLongRunning, learnDuration } from '../../state/relations.ts';
-import type { TaskState } from '../../state/task.ts';
-import type { WorkerState } from '../../state/worker.ts';
+import type { TaskState, WorkerState } from '../../state/task.ts';
 import { checkIdleSaturated } from '../placement/occupancy.ts';
 import type { KernelScope } from '../scope.ts';
 import { transition } from '../transitions/transition-loop.ts';

@@ -1,6 +1,5 @@
 /** What a client is told about a graph besides the results of its tasks. */
-import type { ClientState } from '../../state/client.ts';
-import type { TaskState } from '../../state/task.ts';
+import type { TaskState, ClientState } from '../../state/task.ts';
 import { reportState } from '../transitions/client-reports.ts';
 import { schedulerFailure } from '../errors.ts';
 import type { GraphPlan } from './graph-walk.ts';

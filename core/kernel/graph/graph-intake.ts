@@ -3,9 +3,14 @@
  * `on-graph.ts`, and what comes of them is the same.
  */
 import type { UpdateGraph } from '../../messages/stimulus.ts';
-import { ClientState } from '../../state/client.ts';
+import { GenericClient } from '../../state/client.ts';
 import { addWant, endKeepAlive, keepAlive } from '../../state/relations.ts';
-import { byPriority, isSortedByPriority, type TaskState } from '../../state/task.ts';
+import {
+  byPriority,
+  isSortedByPriority,
+  type TaskState,
+  type ClientState,
+} from '../../state/task.ts';
 import { isDone } from '../../state/task-state-name.ts';
 import { sortInSlices } from '../../util/sort-in-slices.ts';
 import { reportState } from '../transitions/client-reports.ts';
@@ -49,7 +54,7 @@ export class GraphIntake implements PendingIntake {
     private readonly stimulus: UpdateGraph,
     readonly client: ClientState,
   ) {
-    this.holder = new ClientState(`a graph of ${client.key}`, scope.nowMs, {}, true);
+    this.holder = new GenericClient<TaskState>(`a graph of ${client.key}`, scope.nowMs, {}, true);
     this.sliceTasks = stimulus.sliceTasks ?? Infinity;
     this.slices = this.takeIn();
   }

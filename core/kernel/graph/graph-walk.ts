@@ -1,9 +1,8 @@
 import type { GraphTask } from '../../messages/stimulus.ts';
-import type { ClientState } from '../../state/client.ts';
 import type { ClusterState } from '../../state/cluster.ts';
 import { endKeepAlive } from '../../state/relations.ts';
 import { isDone } from '../../state/task-state-name.ts';
-import type { TaskState } from '../../state/task.ts';
+import type { TaskState, ClientState } from '../../state/task.ts';
 import { GraphTable, isPlaceholder, OUTSIDE } from './graph-table.ts';
 
 /** A submitted graph as the kernel is going to take it. Tasks are named by their index in it. */

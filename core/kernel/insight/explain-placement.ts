@@ -1,8 +1,7 @@
 /** Puts a placement into words, with the candidates as they were at that moment. */
 import { CANDIDATES_MAX, type Decision, type DecisionCandidate } from '../../api/insight.ts';
 import type { WorkerSelection } from '../../api/policies.ts';
-import type { TaskState } from '../../state/task.ts';
-import type { WorkerState } from '../../state/worker.ts';
+import type { TaskState, WorkerState } from '../../state/task.ts';
 import { isUnconstrained, selectionPlacesRootish } from '../placement/placement.ts';
 import { isLoose, validWorkers } from '../placement/restrictions.ts';
 import type { KernelScope } from '../scope.ts';

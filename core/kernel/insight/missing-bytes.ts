@@ -1,7 +1,6 @@
 import type { ClusterState } from '../../state/cluster.ts';
 import { nbytesOf } from '../../state/relations.ts';
-import type { TaskState } from '../../state/task.ts';
-import type { WorkerState } from '../../state/worker.ts';
+import type { TaskState, WorkerState } from '../../state/task.ts';
 
 /** Bytes of inputs that the worker lacks. O(dependencies). */
 export function missingBytes(cluster: ClusterState, task: TaskState, worker: WorkerState): number {

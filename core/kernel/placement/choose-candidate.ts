@@ -1,8 +1,7 @@
 /** Asks the worker selection policy which of the candidates computes a task. */
 import type { WorkerPool, WorkerSelection } from '../../api/policies.ts';
 import type { WorkerView } from '../../api/views.ts';
-import type { TaskState } from '../../state/task.ts';
-import type { WorkerState } from '../../state/worker.ts';
+import type { TaskState, WorkerState } from '../../state/task.ts';
 import { askPolicy, type Question } from './ask-policy.ts';
 import { isLoose, validWorkers } from './restrictions.ts';
 import type { KernelScope } from '../scope.ts';

@@ -1,8 +1,7 @@
 import type { WorkerView } from '../../api/views.ts';
 import type { ClusterState } from '../../state/cluster.ts';
 import { nbytesOf } from '../../state/relations.ts';
-import type { TaskState } from '../../state/task.ts';
-import type { WorkerState } from '../../state/worker.ts';
+import type { TaskState, WorkerState } from '../../state/task.ts';
 import { empty } from '../../util/empty.ts';
 
 const NOT_A_HOLDER = -1;

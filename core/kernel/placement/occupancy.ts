@@ -1,7 +1,7 @@
 /** How loaded workers are, and what that makes of them. Source: Dask's `check_idle_saturated`. */
 import type { ClusterState } from '../../state/cluster.ts';
 import type { TaskPrefix } from '../../state/groups.ts';
-import type { WorkerState } from '../../state/worker.ts';
+import type { WorkerState } from '../../state/task.ts';
 import type { KernelScope } from '../scope.ts';
 
 /** Backlog per thread, in seconds and relative to the average, above which a worker is saturated. */

@@ -4,8 +4,7 @@
  */
 import type { Reach } from '../../api/policies.ts';
 import type { WorkerView } from '../../api/views.ts';
-import type { TaskState } from '../../state/task.ts';
-import type { WorkerState } from '../../state/worker.ts';
+import type { TaskState, WorkerState } from '../../state/task.ts';
 import { askPolicy, type Question } from './ask-policy.ts';
 import {
   chooseCandidate,

@@ -1,7 +1,6 @@
 /** Queued tasks leave the queue when workers have open slots. */
 import type { TaskView } from '../../api/views.ts';
-import type { TaskState } from '../../state/task.ts';
-import type { WorkerState } from '../../state/worker.ts';
+import type { TaskState, WorkerState } from '../../state/task.ts';
 import { askPolicy, type Question } from './ask-policy.ts';
 import type { KernelScope } from '../scope.ts';
 import { settle } from '../transitions/transition-loop.ts';

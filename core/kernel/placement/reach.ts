@@ -1,8 +1,7 @@
 /** The candidates of a policy that bounds its reach: a handful, however large the cluster is. */
 import type { Reach } from '../../api/policies.ts';
 import type { ClusterState } from '../../state/cluster.ts';
-import type { TaskState } from '../../state/task.ts';
-import type { WorkerState } from '../../state/worker.ts';
+import type { TaskState, WorkerState } from '../../state/task.ts';
 import { empty } from '../../util/empty.ts';
 import type { InputTable } from './input-table.ts';
 import type { KernelScope } from '../scope.ts';

@@ -1,7 +1,6 @@
 /** Where results are, for messages. */
 import type { ReplicaLocations } from '../../messages/to-worker.ts';
-import type { TaskState } from '../../state/task.ts';
-import type { WorkerState } from '../../state/worker.ts';
+import type { TaskState, WorkerState } from '../../state/task.ts';
 import type { SmallSet } from '../../util/small-set.ts';
 
 const NO_LOCATIONS: ReplicaLocations = { keys: [], nbytes: [], whoHas: [] };

@@ -6,8 +6,7 @@ import {
   removeFromProcessing,
   setTaskState,
 } from '../../state/relations.ts';
-import type { TaskState } from '../../state/task.ts';
-import type { WorkerState } from '../../state/worker.ts';
+import type { TaskState, WorkerState } from '../../state/task.ts';
 import { schedulerFailure } from '../errors.ts';
 import { checkIdleSaturated } from '../placement/occupancy.ts';
 import type { KernelScope } from '../scope.ts';

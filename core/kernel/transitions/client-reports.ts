@@ -1,6 +1,5 @@
 import type { YardmasterError } from '../../api/errors.ts';
-import type { ClientState } from '../../state/client.ts';
-import type { TaskState } from '../../state/task.ts';
+import type { TaskState, ClientState } from '../../state/task.ts';
 import { invariantError } from '../errors.ts';
 import type { KernelScope } from '../scope.ts';
 

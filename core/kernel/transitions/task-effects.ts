@@ -3,7 +3,7 @@
  * Source: Dask's `_propagate_released`, `_propagate_forgotten`, `_add_to_memory`.
  */
 import type { TransitionDetails } from '../../api/hooks.ts';
-import { FIRE_AND_FORGET, type ClientState } from '../../state/client.ts';
+import { FIRE_AND_FORGET } from '../../state/client.ts';
 import {
   addReplica,
   dropDependency,
@@ -15,8 +15,13 @@ import {
   stopWaiting,
   takeTranslations,
 } from '../../state/relations.ts';
-import { NO_TASKS, byPriority, type TaskState } from '../../state/task.ts';
-import type { WorkerState } from '../../state/worker.ts';
+import {
+  NO_TASKS,
+  byPriority,
+  type TaskState,
+  type ClientState,
+  type WorkerState,
+} from '../../state/task.ts';
 import { nothingToBlame, reportErred, reportInMemory } from './client-reports.ts';
 import { reportTaskOver } from '../graph/priorities.ts';
 import { checkIdleSaturated } from '../placement/occupancy.ts';

@@ -1,7 +1,6 @@
 import type { TransitionDetails } from '../../api/hooks.ts';
-import type { TaskState } from '../../state/task.ts';
+import type { TaskState, WorkerState } from '../../state/task.ts';
 import type { TaskStateName } from '../../state/task-state-name.ts';
-import type { WorkerState } from '../../state/worker.ts';
 import { reassign } from './assignment.ts';
 import { invariantError } from '../errors.ts';
 import type { KernelScope } from '../scope.ts';

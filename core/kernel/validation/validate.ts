@@ -5,8 +5,7 @@
 import type { ClusterState } from '../../state/cluster.ts';
 import { FIRE_AND_FORGET } from '../../state/client.ts';
 import { isHeldBy, nbytesOf } from '../../state/relations.ts';
-import { NO_TASKS, byPriority, type TaskState } from '../../state/task.ts';
-import type { WorkerState } from '../../state/worker.ts';
+import { NO_TASKS, byPriority, type TaskState, type WorkerState } from '../../state/task.ts';
 import { invariantError } from '../errors.ts';
 import type { KernelScope } from '../scope.ts';
 import { type Check, validateTask } from './validate-task.ts';

@@ -5,7 +5,7 @@ import { hint } from '../../config/errors.ts';
 import { isPlainObject } from '../../config/prepare.ts';
 import { wrongParameter } from '../../host/wrong-parameter.ts';
 import type { ClusterState } from '../../state/cluster.ts';
-import type { WorkerState } from '../../state/worker.ts';
+import type { WorkerState } from '../../state/task.ts';
 
 /** Who is asked, and by which connections. */
 export interface Asked {

@@ -1,6 +1,5 @@
 import type { ClusterState } from '../../state/cluster.ts';
-import type { TaskState } from '../../state/task.ts';
-import type { WorkerState } from '../../state/worker.ts';
+import type { TaskState, WorkerState } from '../../state/task.ts';
 
 interface Keyed {
   readonly key: string;

@@ -5,7 +5,7 @@ import type { CommandHandler, NewStimulus } from '../../api/plugin.ts';
 import type { WireMessage } from '../../api/transport.ts';
 import { isPlainObject } from '../../config/prepare.ts';
 import type { ClusterState } from '../../state/cluster.ts';
-import type { WorkerState } from '../../state/worker.ts';
+import type { WorkerState } from '../../state/task.ts';
 import {
   askParameters,
   type AskParameters,

@@ -5,7 +5,7 @@ import type { Caller, NewStimulus } from '../../api/plugin.ts';
 import type { WireMessage } from '../../api/transport.ts';
 import type { GatherReply, RemotePlugin } from '../../messages/protocol.ts';
 import type { ClusterState } from '../../state/cluster.ts';
-import type { WorkerState } from '../../state/worker.ts';
+import type { WorkerState } from '../../state/task.ts';
 import type { ReconnectGrace } from './reconnect-grace.ts';
 import type { PartsRelay } from '../parts-relay.ts';
 import type { WorkerLosses } from './worker-losses.ts';

@@ -10,7 +10,7 @@ import {
 } from '../../../core/api/index.ts';
 import { EnsureBroadcast } from '../../../policies/amm/ensure-broadcast.ts';
 import { ReduceReplicas } from '../../../policies/amm/reduce-replicas.ts';
-import type { WorkerState } from '../../../core/state/worker.ts';
+import type { WorkerState } from '../../../core/state/task.ts';
 import { AmmBench, policyOf, Scripted } from './amm-kit.ts';
 
 let bench: AmmBench;

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { AmmView } from '../../../core/api/index.ts';
 import { setWantedReplicas } from '../../../core/state/relations.ts';
-import type { WorkerState } from '../../../core/state/worker.ts';
+import type { WorkerState } from '../../../core/state/task.ts';
 import { BalanceMemory, type BalanceMemoryOptions } from '../../../policies/amm/balance-memory.ts';
 import { KeepReplicas } from '../../../policies/amm/keep-replicas.ts';
 import { ReduceReplicas } from '../../../policies/amm/reduce-replicas.ts';

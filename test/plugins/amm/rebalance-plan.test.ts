@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { WorkerState } from '../../../core/state/worker.ts';
+import type { WorkerState } from '../../../core/state/task.ts';
 import {
   planRebalance,
   REBALANCE_RULES,

@@ -8,7 +8,7 @@ import {
   type Suggestion,
   type WorkerView,
 } from '../../../core/api/index.ts';
-import type { WorkerState } from '../../../core/state/worker.ts';
+import type { WorkerState } from '../../../core/state/task.ts';
 import { AmmBench, policyOf, Scripted } from './amm-kit.ts';
 
 let bench: AmmBench;

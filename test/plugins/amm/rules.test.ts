@@ -8,8 +8,7 @@ import {
   type TaskView,
   type WorkerView,
 } from '../../../core/api/index.ts';
-import type { TaskState } from '../../../core/state/task.ts';
-import type { WorkerState } from '../../../core/state/worker.ts';
+import type { TaskState, WorkerState } from '../../../core/state/task.ts';
 import { KeepReplicas } from '../../../policies/amm/keep-replicas.ts';
 import { ReduceReplicas } from '../../../policies/amm/reduce-replicas.ts';
 import { RetireWorker } from '../../../policies/amm/retire-worker.ts';

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { setTaskState } from '../../../core/state/relations.ts';
-import type { WorkerState } from '../../../core/state/worker.ts';
+import type { WorkerState } from '../../../core/state/task.ts';
 import { adaptiveTarget } from '../../../policies/scaling/adaptive-target.ts';
 import {
   workersToClose,

@@ -87,15 +87,8 @@ module.exports = {
       name: 'no-circular',
       comment: 'No circle of files, imports of types included.',
       severity: 'error',
-      from: { pathNot: '^core/' },
+      from: {},
       to: { circular: true },
-    },
-    {
-      name: 'no-circular-values',
-      comment: 'In the core, circles of types alone are still allowed.',
-      severity: 'error',
-      from: { path: '^core/' },
-      to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
     },
   ],
   options: {

@@ -26,7 +26,7 @@ export function checkFits(nbytes: number, messageBytesMax: number, what: string)
   if (nbytes <= bytesMax) return;
   throw new YardmasterError(
     'ERR_FRAME',
-    `${what} of ${nbytes} bytes cannot be sent: the limit of one message on this connection leaves ${bytesMax} bytes; split the value, have tasks read it where they run, or raise frameBytesMax of the transport on both sides`,
+    `${what} of ${nbytes} bytes cannot be sent: the limit of one message between client, scheduler and workers leaves ${bytesMax} bytes; split the value, have tasks read it where they run, or raise frameBytesMax of the transport everywhere`,
     { nbytes, nbytesMax: bytesMax },
   );
 }

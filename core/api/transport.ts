@@ -53,6 +53,8 @@ export interface Connection {
 export interface Listener {
   /** Where peers can reach it, with the real port. */
   readonly address: string;
+  /** Of its connections, as {@link Connection.messageBytesMax}. Default: no limit. */
+  readonly messageBytesMax?: number;
   /** Stops accepting; existing connections stay. */
   close(): Promise<void>;
 }

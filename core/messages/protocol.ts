@@ -81,9 +81,14 @@ export interface RegisterClientRequest {
   readonly versions?: Readonly<Record<string, string>>;
 }
 
-/** How often the client shall report that it lives. */
+/** How often the client shall report that it lives, and what it may send. */
 export interface RegisterClientReply {
   readonly heartbeatIntervalMs: number;
+  /**
+   * Largest message in bytes that passes between the scheduler and all its peers: a larger argument
+   * could reach the scheduler and no worker. Default: no limit.
+   */
+  readonly messageBytesMax?: number;
 }
 
 /** Served by workers. Keys that the worker does not hold are left out of the answer. */

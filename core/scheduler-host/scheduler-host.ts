@@ -59,7 +59,12 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   readonly serverId = `scheduler-${randomUUID()}`;
   readonly clock: Clock;
   readonly config: Config;
-  readonly sessions: Sessions = { all: new Set(), workers: new Map(), clients: new Map() };
+  readonly sessions: Sessions = {
+    all: new Set(),
+    workers: new Map(),
+    clients: new Map(),
+    messageBytesMax: Infinity,
+  };
   readonly reconnectGrace: ReconnectGrace;
   readonly losses: WorkerLosses;
   /** Set by {@link boot}. */

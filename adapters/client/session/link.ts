@@ -41,6 +41,12 @@ export interface LinkOwner {
   onEnd(error: YardmasterError): void;
 }
 
+/** A connection on which the client is registered. */
+interface Registered {
+  readonly channel: Channel;
+  readonly reply: RegisterClientReply;
+}
+
 /** A client's conversation with its scheduler, over one connection after the other. */
 export class SchedulerLink {
   private channel: Channel | undefined;
@@ -60,7 +66,7 @@ export class SchedulerLink {
     return this.returning !== undefined;
   }
 
-  /** Largest message in bytes that the connection to the scheduler takes, or that the last one took. */
+  /** Largest message in bytes that reaches the scheduler and its workers, at present or last. */
   get messageBytesMax(): number {
     return this.lastMessageBytesMax;
   }
@@ -71,8 +77,7 @@ export class SchedulerLink {
 
   /** @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`, `ERR_REGISTRATION` */
   async connect(): Promise<void> {
-    const { channel, intervalMs } = await this.register();
-    this.adopt(channel, intervalMs);
+    this.adopt(await this.register());
   }
 
   /**
@@ -106,7 +111,7 @@ export class SchedulerLink {
     await this.channel?.close();
   }
 
-  private async register(): Promise<{ readonly channel: Channel; readonly intervalMs: number }> {
+  private async register(): Promise<Registered> {
     const { address, client, network, reconnect } = this.options;
     const opened: { channel?: Channel } = {};
     const channel = await openChannel(address, 'client', network, {
@@ -119,7 +124,7 @@ export class SchedulerLink {
     opened.channel = channel;
     try {
       this.checkOpen();
-      const { heartbeatIntervalMs } = await channel.request<RegisterClientReply>(
+      const reply = await channel.request<RegisterClientReply>(
         'register-client',
         {
           client,
@@ -128,7 +133,7 @@ export class SchedulerLink {
         },
         network.timeoutMs,
       );
-      return { channel, intervalMs: heartbeatIntervalMs };
+      return { channel, reply };
     } catch (error) {
       channel.abort(error as Error);
       throw error;
@@ -141,10 +146,11 @@ export class SchedulerLink {
     throw new YardmasterError('ERR_CLOSED', 'the client was closed');
   }
 
-  private adopt(channel: Channel, intervalMs: number): void {
+  private adopt({ channel, reply }: Registered): void {
     this.channel = channel;
-    this.lastMessageBytesMax = channel.messageBytesMax;
-    this.heartbeat = every(this.clock, intervalMs, () => this.owner.onHeartbeat());
+    const { heartbeatIntervalMs, messageBytesMax = Infinity } = reply;
+    this.lastMessageBytesMax = Math.min(channel.messageBytesMax, messageBytesMax);
+    this.heartbeat = every(this.clock, heartbeatIntervalMs, () => this.owner.onHeartbeat());
     // Between the answer and now.
     if (channel.isClosed) this.onClose(channel, undefined);
   }
@@ -179,7 +185,7 @@ export class SchedulerLink {
         () => this.return(),
       );
       this.returning = undefined;
-      this.adopt(value.channel, value.intervalMs);
+      this.adopt(value);
       if (!this.isAway) this.owner.onBack(attempts, afterMs);
     } catch (error) {
       const ended = notBack(gone, error);
@@ -189,7 +195,7 @@ export class SchedulerLink {
     }
   }
 
-  private async return(): Promise<{ readonly channel: Channel; readonly intervalMs: number }> {
+  private async return(): Promise<Registered> {
     const registered = await this.register();
     const { channel } = registered;
     this.channel = channel;

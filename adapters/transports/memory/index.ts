@@ -68,7 +68,9 @@ export class InMemoryTransport implements Transport {
         if (this.listeners.get(bound) === accept) this.listeners.delete(bound);
         return Promise.resolve();
       };
-      resolve({ address: bound, close });
+      const { byReference, codec } = this.services;
+      const messageBytesMax = byReference ? Infinity : codec.messageBytesMax;
+      resolve({ address: bound, messageBytesMax, close });
     });
   }
 

@@ -107,7 +107,7 @@ export class TcpTransport implements Transport {
       // One connection could not be accepted (too many open files, say); the next one may.
       process.emitWarning(`${address}: a connection was not accepted: ${cause.message}`);
     });
-    return new TcpListener(server, this.contactHost);
+    return new TcpListener(server, this.contactHost, this.services.codec.messageBytesMax);
   }
 
   /** Where a worker of Dask answers, the connection is one on which its results can be fetched. */
@@ -247,6 +247,7 @@ class TcpListener implements Listener {
   constructor(
     private readonly server: Server,
     contactHost: string | undefined,
+    readonly messageBytesMax: number,
   ) {
     const bound = server.address();
     if (bound === null || typeof bound === 'string') throw new Error('the server has no port');

@@ -42,6 +42,9 @@ export class Listeners {
       return session.handlers;
     });
     this.listeners.push(listener);
+    const { sessions } = this.host;
+    const { messageBytesMax = Infinity } = listener;
+    sessions.messageBytesMax = Math.min(sessions.messageBytesMax, messageBytesMax);
     if (this.isClosing) await listener.close();
     return listener.address;
   }

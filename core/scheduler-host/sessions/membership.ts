@@ -103,8 +103,13 @@ export function enterClient(
       ...(versions === undefined ? {} : { versions }),
     });
   }
-  const intervalMs = heartbeatIntervalMs(host.sessions.clients.size);
-  return { heartbeatIntervalMs: CLIENT_HEARTBEAT_FACTOR * intervalMs };
+  const { clients, messageBytesMax } = host.sessions;
+  const ownBytesMax = clients.get(client)?.channel.messageBytesMax ?? Infinity;
+  const bytesMax = Math.min(messageBytesMax, ownBytesMax);
+  return {
+    heartbeatIntervalMs: CLIENT_HEARTBEAT_FACTOR * heartbeatIntervalMs(clients.size),
+    ...(bytesMax === Infinity ? {} : { messageBytesMax: bytesMax }),
+  };
 }
 
 /** @param returnWithinMs - milliseconds within which it said that it may come back */

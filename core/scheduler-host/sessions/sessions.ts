@@ -25,6 +25,8 @@ export interface Sessions {
   readonly workers: Map<string, Peer>;
   /** Registered clients by key. */
   readonly clients: Map<string, Peer>;
+  /** Largest message in bytes that passes on all connections; Infinity: no limit. */
+  messageBytesMax: number;
 }
 
 /** What a session needs of its scheduler. */

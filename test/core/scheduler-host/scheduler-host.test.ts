@@ -101,6 +101,7 @@ describe('the conversation', () => {
     await client.hello('client');
     expect(await client.request('register-client', { client: 'c' })).toEqual({
       heartbeatIntervalMs: 5000,
+      messageBytesMax: expect.any(Number) as number,
     });
   });
 

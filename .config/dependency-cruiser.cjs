@@ -78,6 +78,18 @@ module.exports = {
       'An adapter touches the world, not the machinery.',
     ),
     no(
+      'ways-below-engines',
+      '^adapters/(transports|codecs|executors|stores|clocks|tasks)/',
+      '^adapters/(client|app|cli|dask|mars|nanny|zero-worker|testing)/',
+      'What carries messages and runs tasks knows nothing of what is built on it.',
+    ),
+    no(
+      'adapters-below-app',
+      '^adapters/(?!app/|cli/|testing/)',
+      '^adapters/(app|cli|testing)/',
+      'Only the programs know the composition of all parts.',
+    ),
+    no(
       'nothing-imports-test',
       '^(core|plugins|policies|adapters)/',
       '^test/',

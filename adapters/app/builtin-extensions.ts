@@ -47,6 +47,6 @@ export const builtins: Builtins = {
     (await import('../../policies/amm/ensure-broadcast.ts')).EnsureBroadcast,
 
   // Transports, by the scheme of their addresses.
-  tcp: async () => (await import('../transports/tcp/index.ts')).tcp,
+  tcp: async () => (await import('../dask/interop/tcp.ts')).tcp,
   inmemory: async () => (await import('../transports/memory/index.ts')).inMemory,
 };

@@ -1,7 +1,7 @@
 import { type Clock, inBackground, type Logger } from '../../core/api/index.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
-import type { ForeignCaller } from '../transports/tcp/foreign-callers.ts';
-import type { tcp } from '../transports/tcp/index.ts';
+import type { tcp } from '../dask/interop/tcp.ts';
+import type { ForeignCaller } from '../transports/tcp/index.ts';
 
 /** Hosts that are remembered, so that each is warned of once. */
 const HOSTS_MAX = 1000;
@@ -22,13 +22,11 @@ export class ForeignCallers {
 
   /** The TCP transport, with this as the handler of foreign callers. */
   async tcp(): Promise<typeof tcp> {
-    const { tcp: plain, TcpTransport } = await import('../transports/tcp/index.ts');
+    const { tcp: definition, tcpWithDask } = await import('../dask/interop/tcp.ts');
+    const answer = (caller: ForeignCaller): void => this.answer(caller);
     return {
-      ...plain,
-      create: ({ clock }, options) =>
-        new TcpTransport(clock, options, (caller) => {
-          this.answer(caller);
-        }),
+      ...definition,
+      create: ({ clock }, options) => tcpWithDask(clock, options, answer),
     };
   }
 

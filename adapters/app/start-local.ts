@@ -91,7 +91,7 @@ function listenAddress({ scheme }: Transport, { scheduler }: Config): string {
 }
 
 async function defaultTcp(clock: Clock): Promise<Transport> {
-  const { tcp } = await import('../transports/tcp/index.ts');
+  const { tcp } = await import('../dask/interop/tcp.ts');
   return tcp.create({ clock }, {});
 }
 

@@ -257,7 +257,7 @@ async function transportsFor(
   const scheme = schemeOf(scheduler);
   const transports = byScheme(given);
   if (scheme === 'tcp' && !transports.has(scheme)) {
-    const { tcp } = await import('../transports/tcp/index.ts');
+    const { tcp } = await import('../dask/interop/tcp.ts');
     transports.set(scheme, tcp.create({ clock }, {}));
   }
   if (!transports.has(scheme)) {

@@ -1,4 +1,4 @@
-import type { Peers } from './session/peers.ts';
+import type { Peers } from '../peers/peers.ts';
 
 /** Values that travel in one message unless one alone has more bytes. */
 const BATCH_BYTES_MAX = 32 * 1024 * 1024;

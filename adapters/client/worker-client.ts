@@ -1,7 +1,7 @@
 import { inBackground, YardmasterError } from '../../core/api/index.ts';
 import { currentRun, type RunContext, type TaskSurroundings } from '../tasks/index.ts';
 import { Client } from './client.ts';
-import { pauseOf } from './session/location-pause.ts';
+import { pauseOf } from '../peers/location-pause.ts';
 import { Session } from './session/session.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;

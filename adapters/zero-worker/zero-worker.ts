@@ -13,7 +13,7 @@ import {
   type WorkerMetrics,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { openChannel } from '../client/session/connect.ts';
+import { openChannel } from '../peers/open-channel.ts';
 
 /** What a zero worker pretends to be. */
 export interface ZeroWorkerOptions {

@@ -51,6 +51,9 @@ const BREACHES: readonly (readonly [rule: string, path: string, code: string])[]
   ['plugins-see-api', 'plugins/uses-state.ts', "import '../core/state/target.ts';"],
   ['adapters-see-api', 'adapters/x/uses-kernel.ts', "import '../../core/kernel/target.ts';"],
   ['adapters-see-api', 'adapters/x/uses-policy.ts', "import '../../policies/x/target.ts';"],
+  ['ways-below-engines', 'adapters/transports/uses-dask.ts', "import('../dask/target.ts');"],
+  ['ways-below-engines', 'adapters/executors/uses-client.ts', "import '../client/target.ts';"],
+  ['adapters-below-app', 'adapters/x/uses-app.ts', "import '../app/target.ts';"],
   ['nothing-imports-test', 'adapters/app/uses-test.ts', "import '../../test/target.ts';"],
   ['no-circular', 'policies/x/one.ts', "import './other.ts';"],
   ['no-circular', 'adapters/x/circle.ts', "export type { Other } from './other-type.ts';"],
@@ -72,6 +75,7 @@ const TARGETS = [
   ...['kernel', 'scheduler-host', 'worker-host', 'api', 'state'].map(
     (folder) => `core/${folder}/target.ts`,
   ),
+  ...['app', 'client', 'dask'].map((folder) => `adapters/${folder}/target.ts`),
   ...['plugins/target.ts', 'policies/x/target.ts', 'adapters/x/target.ts', 'test/target.ts'],
 ];
 

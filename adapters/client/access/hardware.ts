@@ -1,4 +1,9 @@
-import { copyInMemory, fetchFromPeer, type Moved, writeToDisk } from '../../tasks/hardware.ts';
+import {
+  copyInMemory,
+  fetchFromPeer,
+  type Moved,
+  writeToDisk,
+} from '../../peers/hardware-tasks.ts';
 import type { WorkerRunner } from './run-on-workers.ts';
 
 const KIB = 1024;

@@ -1,11 +1,11 @@
 import type { Clock, WireMessage } from '../../../core/api/index.ts';
 import type { ActorCaller } from '../../tasks/index.ts';
-import { ACTOR_PATIENCE_MS, ActorCalls } from './actor-calls.ts';
+import { ACTOR_PATIENCE_MS, ActorCalls } from '../../peers/actor-calls.ts';
 import type { KeyEntry } from '../session/entry.ts';
 import { Future, type FutureOwner } from '../future.ts';
 import { releasedError } from '../session/key-table.ts';
-import type { Peers } from '../session/peers.ts';
-import { type Pause, pausingLater } from '../session/location-pause.ts';
+import type { Peers } from '../../peers/peers.ts';
+import { type Pause, pausingLater } from '../../peers/location-pause.ts';
 
 /** What the actors of a session need of it. */
 export interface ActorsOwner extends FutureOwner {

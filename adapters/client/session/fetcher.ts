@@ -6,7 +6,7 @@ import {
 } from '../../../core/api/index.ts';
 import { ScatteredValue } from '../../tasks/index.ts';
 import type { KeyEntry } from './entry.ts';
-import type { Peers, Serialised } from './peers.ts';
+import type { Peers, Serialised } from '../../peers/peers.ts';
 
 /** Bytes asked for in one request, unless one result alone has more. */
 const REQUEST_BYTES_MAX = 32 * 1024 * 1024;

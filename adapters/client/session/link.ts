@@ -10,7 +10,7 @@ import {
   type WireMessage,
   YardmasterError,
 } from '../../../core/api/index.ts';
-import { type Network, openChannel } from './connect.ts';
+import { type Network, openChannel } from '../../peers/open-channel.ts';
 
 /** How a client is connected. */
 export interface LinkOptions {

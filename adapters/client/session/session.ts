@@ -8,15 +8,15 @@ import {
   YardmasterError,
 } from '../../../core/api/index.ts';
 import { readResult } from '../../tasks/index.ts';
-import type { Network } from './connect.ts';
+import type { Network } from '../../peers/open-channel.ts';
 import type { KeyEntry } from './entry.ts';
 import { Fetcher, type FetchOptions } from './fetcher.ts';
 import type { CancelOptions, FutureOwner } from '../future.ts';
 import { KeyTable, releasedError } from './key-table.ts';
 import { type LinkOwner, SchedulerLink } from './link.ts';
 import { type NewReport, Outgoing } from './outgoing.ts';
-import { Peers, type Serialised } from './peers.ts';
-import { type Pause, pausing } from './location-pause.ts';
+import { Peers, type Serialised } from '../../peers/peers.ts';
+import { type Pause, pausing } from '../../peers/location-pause.ts';
 import { SessionActors } from '../actors/session-actors.ts';
 
 /** Waits between attempts to fetch a result that is missing where the scheduler says it is. */

@@ -5,7 +5,7 @@ import {
   type ExecutionResult,
   YardmasterError,
 } from '../../../core/api/index.ts';
-import { Reach } from '../../client/task-surroundings.ts';
+import { Reach } from '../../peers/task-reach.ts';
 import { type ClusterReach, describeFailure, runTask } from '../../tasks/index.ts';
 
 /** Runs functions that are no tasks, in this very thread. */

@@ -11,7 +11,7 @@ import {
   YardmasterError,
 } from '../../../core/api/index.ts';
 import { AuxiliaryRunner } from './auxiliary-runner.ts';
-import { Reach } from '../../client/task-surroundings.ts';
+import { Reach } from '../../peers/task-reach.ts';
 import { ActorHost, type ClusterReach, describeFailure, runTask } from '../../tasks/index.ts';
 
 export { AuxiliaryRunner as AsideRunner } from './auxiliary-runner.ts';

@@ -1,5 +1,5 @@
 import { SystemClock } from '../../clocks/index.ts';
-import { Reach } from '../../client/task-surroundings.ts';
+import { Reach } from '../../peers/task-reach.ts';
 import type { TaskSurroundings } from '../../tasks/index.ts';
 import { type TunnelRequest, TunnelTransport } from '../../transports/tunnel/index.ts';
 import type { ThreadData } from './messages.ts';

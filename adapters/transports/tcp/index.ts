@@ -15,10 +15,16 @@ import { FRAME_BYTES_MAX, MsgpackCodec } from '../../codecs/msgpack/index.ts';
 import { formatAddress, parseAddress, reachableHost } from './address.ts';
 import { type ConnectionServices, TcpConnection } from './connection.ts';
 import { asError, connectError, connectTimeoutError, listenError, silentError } from './errors.ts';
-import { type AnswerForeignCaller, SILENCE_MS, tellApart } from './foreign-callers.ts';
+import {
+  type ForeignListener,
+  type ForeignPeers,
+  SILENCE_MS,
+  SILENT_PROTOCOL,
+  tellApart,
+} from './foreign-peers.ts';
 import { TurnEnd } from './turn-end.ts';
 
-export type { AnswerForeignCaller, ForeignCaller } from './foreign-callers.ts';
+export type { ForeignCaller, ForeignListener, ForeignPeers } from './foreign-peers.ts';
 
 export interface TcpOptions {
   /** Largest frame, and so message, in bytes, in both directions. Default 1 GiB, at most 4 GiB - 1. */
@@ -61,13 +67,12 @@ export class TcpTransport implements Transport {
 
   /**
    * @param clock - for time-outs only
-   * @param onForeign - takes over callers of listeners that speak Dask's protocol, or that wait for the
-   *   listener to speak first. Default: they are refused as all others.
+   * @param foreign - deals with peers that speak another protocol. Default: they are refused
    */
   constructor(
     private readonly clock: Clock,
     options: TcpOptions = {},
-    private readonly onForeign?: AnswerForeignCaller,
+    private readonly foreign: ForeignPeers = {},
   ) {
     this.services = {
       clock,
@@ -89,12 +94,13 @@ export class TcpTransport implements Transport {
     const target = parseAddress(address, this.host);
     const server = createServer(SOCKET_OPTIONS, (socket) => {
       const peer = addressOf(socket);
-      const { clock, onForeign } = this;
+      const { clock } = this;
+      const { answer } = this.foreign;
       const onOurs = (): void => {
         this.accept(socket, peer, accept);
       };
-      if (onForeign === undefined) onOurs();
-      else tellApart(socket, peer, clock, { onForeign, onOurs });
+      if (answer === undefined) onOurs();
+      else tellApart(socket, peer, clock, { onForeign: answer, onOurs });
     });
     await new Promise<void>((resolve, reject) => {
       server.once('error', (cause) => {
@@ -110,7 +116,6 @@ export class TcpTransport implements Transport {
     return new TcpListener(server, this.contactHost, this.services.codec.messageBytesMax);
   }
 
-  /** Where a worker of Dask answers, the connection is one on which its results can be fetched. */
   async connect(
     address: string,
     open: (connection: Connection) => ConnectionHandlers,
@@ -120,28 +125,25 @@ export class TcpTransport implements Transport {
     try {
       return await this.connectOurs(address, open, timeoutMs);
     } catch (error) {
-      if (!isFromDask(error)) throw error;
-      // A listener of ours takes a caller that was silent, because its process stood still, for a peer of Dask.
-      const mayBeOurs = this.clock.nowMs() - startMs >= SILENCE_MS / 2;
-      if (!mayBeOurs) return this.connectDask(address, open, { timeoutMs, refusal: error });
+      // A listener of ours takes a caller for foreign that was silent because its process stood still.
+      const wasSilent = this.clock.nowMs() - startMs >= SILENCE_MS / 2;
+      const mayBeOurs = wasSilent && protocolIn(error) === SILENT_PROTOCOL;
+      if (!mayBeOurs) return this.connectForeign(error, { address, open, timeoutMs });
     }
-    try {
-      return await this.connectOurs(address, open, timeoutMs);
-    } catch (error) {
-      if (!isFromDask(error)) throw error;
-      return this.connectDask(address, open, { timeoutMs, refusal: error });
-    }
+    return this.connectOurs(address, open, timeoutMs).catch((error: unknown) =>
+      this.connectForeign(error, { address, open, timeoutMs }),
+    );
   }
 
-  private async connectDask(
-    address: string,
-    open: (connection: Connection) => ConnectionHandlers,
-    options: { readonly timeoutMs: number; readonly refusal: YardmasterError },
+  /** @throws the refusal, unless there is a connection all the same */
+  private async connectForeign(
+    refusal: unknown,
+    listener: Pick<ForeignListener, 'address' | 'open' | 'timeoutMs'>,
   ): Promise<Connection> {
-    const { connectDaskPeer } = await import('../../dask/interop/dask-peer.ts');
-    return connectDaskPeer(address, open, { clock: this.clock, ...options }).catch(() => {
-      throw options.refusal;
-    });
+    const protocol = protocolIn(refusal);
+    const { connect } = this.foreign;
+    if (protocol === undefined || connect === undefined) throw refusal;
+    return connect({ ...listener, protocol, refusal: refusal as YardmasterError });
   }
 
   private connectOurs(
@@ -219,8 +221,10 @@ const NOBODY: ConnectionHandlers = {
   onClose: () => undefined,
 };
 
-function isFromDask(error: unknown): error is YardmasterError {
-  return YardmasterError.is(error, 'ERR_PROTOCOL') && error.data['seems'] === 'Dask';
+/** The protocol that a peer seems to speak that was refused because it does not speak ours. */
+function protocolIn(error: unknown): string | undefined {
+  if (!YardmasterError.is(error, 'ERR_PROTOCOL')) return undefined;
+  return error.data['seems'] as string | undefined;
 }
 
 function addressOf({ remoteAddress = '?', remotePort = 0 }: Socket): string {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Client } from '../../../adapters/client/index.ts';
-import type { Peers } from '../../../adapters/client/session/peers.ts';
+import type { Peers } from '../../../adapters/peers/peers.ts';
 import { deserialise, serialise } from '../../../adapters/tasks/index.ts';
 import { VirtualCluster } from './virtual-cluster.ts';
 import { count, inc } from './tasks.ts';

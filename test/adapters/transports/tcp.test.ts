@@ -5,7 +5,7 @@ import { encode as encodeMsgpack } from '@msgpack/msgpack';
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { SystemClock, VirtualClock } from '../../../adapters/clocks/index.ts';
-import type { ForeignCaller } from '../../../adapters/transports/tcp/foreign-callers.ts';
+import type { ForeignCaller } from '../../../adapters/transports/tcp/foreign-peers.ts';
 import { GOODBYE } from '../../../adapters/transports/tcp/framing.ts';
 import { tcp, type TcpOptions, TcpTransport } from '../../../adapters/transports/tcp/index.ts';
 import { PREAMBLE } from '../../../adapters/transports/tcp/preamble.ts';
@@ -581,11 +581,12 @@ describe('a listener with a handler of foreign callers', () => {
     const wake = (): void => {
       for (const resolve of waiters.splice(0)) resolve();
     };
-    const transport = new TcpTransport(clock, {}, (caller) => {
+    const answer = (caller: ForeignCaller): void => {
       foreign.push(caller);
       cleanups.push(() => caller.socket.destroy());
       wake();
-    });
+    };
+    const transport = new TcpTransport(clock, {}, { answer });
     const listener = await transport.listen('tcp://127.0.0.1:0', (connection) => {
       const end = new End(connection);
       ends.push(end);

@@ -4,9 +4,9 @@ import {
   RemoteError,
   type WireMessage,
   YardmasterError,
-} from '../../../core/api/index.ts';
-import { type ActorDescription, actorLost, type ActorRequest } from '../../tasks/index.ts';
-import type { Peers } from '../session/peers.ts';
+} from '../../core/api/index.ts';
+import { type ActorDescription, actorLost, type ActorRequest } from '../tasks/index.ts';
+import type { Peers } from './peers.ts';
 
 /** What a worker answers to `actor-call`. */
 export interface ActorReply {

@@ -1,7 +1,7 @@
 /** What the tasks of a worker reach: the cluster that they run on. */
 import type { Clock, Transport } from '../../core/api/index.ts';
 import type { ActorCaller, RunContext, TaskSurroundings } from '../tasks/index.ts';
-import type { TaskActors } from './actors/task-actors.ts';
+import type { TaskActors } from './task-actors.ts';
 
 /** The surroundings of the tasks of one thread. What they rarely need is loaded when they do. */
 export class Reach implements TaskSurroundings {
@@ -34,7 +34,7 @@ export class Reach implements TaskSurroundings {
   }
 
   private async loadActors(): Promise<TaskActors> {
-    const { TaskActors } = await import('./actors/task-actors.ts');
+    const { TaskActors } = await import('./task-actors.ts');
     const { clock, transports } = this;
     const actors = new TaskActors({ clock, transports });
     this.onClose(() => actors.close());

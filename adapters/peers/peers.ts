@@ -3,9 +3,9 @@ import {
   type ChannelHandlers,
   fetchData,
   YardmasterError,
-} from '../../../core/api/index.ts';
-import type { ScatteredValue } from '../../tasks/index.ts';
-import { type Network, openChannel } from './connect.ts';
+} from '../../core/api/index.ts';
+import type { ScatteredValue } from '../tasks/index.ts';
+import { type Network, openChannel } from './open-channel.ts';
 
 /** A serialised result. */
 export type Serialised = Uint8Array | ScatteredValue;

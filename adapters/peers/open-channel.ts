@@ -8,7 +8,7 @@ import {
   type Transport,
   YardmasterError,
   VERSION,
-} from '../../../core/api/index.ts';
+} from '../../core/api/index.ts';
 
 /** Ways to reach others, and how long to try. */
 export interface Network {
@@ -76,7 +76,7 @@ async function transportFor(
   const found = transports.find((transport) => transport.scheme === scheme);
   if (found !== undefined) return found;
   if (scheme === 'tcp') {
-    const { tcp } = await import('../../transports/tcp/index.ts');
+    const { tcp } = await import('../dask/interop/tcp.ts');
     return tcp.create({ clock }, {});
   }
   const known = [...transports.map((transport) => transport.scheme), 'tcp'].join(', ');

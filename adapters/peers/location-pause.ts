@@ -1,5 +1,5 @@
-import type { Clock } from '../../../core/api/index.ts';
-import type { RunContext } from '../../tasks/index.ts';
+import type { Clock } from '../../core/api/index.ts';
+import type { RunContext } from '../tasks/index.ts';
 
 /** What is done around every wait of a task for the cluster. */
 export interface Pause {

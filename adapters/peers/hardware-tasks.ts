@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { currentRun, defineTasks } from './index.ts';
+import { currentRun, defineTasks } from '../tasks/index.ts';
 
 /** Bytes and the seconds that they took. */
 export interface Moved {
@@ -47,7 +47,7 @@ export const { copyInMemory, writeToDisk, fetchFromPeer } = defineTasks(import.m
   async fetchFromPeer(peer: string, nbytes: number, durationMs: number): Promise<Moved> {
     const { surroundings } = currentRun('fetchFromPeer()');
     if (surroundings === undefined) throw new Error('this worker knows of no cluster');
-    const { Peers } = await import('../client/session/peers.ts');
+    const { Peers } = await import('./peers.ts');
     const peers = new Peers({ ...surroundings, timeoutMs: 10_000 });
     try {
       const channel = await peers.channelTo(peer);

@@ -1,6 +1,11 @@
 import type { Socket } from 'node:net';
 
-import type { Clock } from '../../../core/api/index.ts';
+import type {
+  Clock,
+  Connection,
+  ConnectionHandlers,
+  YardmasterError,
+} from '../../../core/api/index.ts';
 import { seemsDask } from './preamble.ts';
 
 /** A caller of a listener that does not speak our protocol. */
@@ -16,11 +21,30 @@ export interface ForeignCaller {
   readonly protocol: 'Dask' | undefined;
 }
 
-/**
- * Answers callers in their own protocol, so that they end with an error that says where to go.
- * Must not throw.
- */
-export type AnswerForeignCaller = (caller: ForeignCaller) => void;
+/** A listener that does not speak our protocol. */
+export interface ForeignListener {
+  readonly address: string;
+  /** The protocol that its first bytes show. */
+  readonly protocol: string;
+  readonly open: (connection: Connection) => ConnectionHandlers;
+  readonly timeoutMs: number;
+  /** To be thrown when there is no way to connect. */
+  readonly refusal: YardmasterError;
+}
+
+/** How to deal with peers that speak another protocol. */
+export interface ForeignPeers {
+  /**
+   * Answers callers in their own protocol, so that they end with an error that says where to go.
+   * Must not throw. Default: they are refused.
+   */
+  readonly answer?: (caller: ForeignCaller) => void;
+  /** Speaks the protocol of the listener on behalf of the connection. Default: throws the refusal. */
+  readonly connect?: (listener: ForeignListener) => Promise<Connection>;
+}
+
+/** Silent callers are taken for peers of this protocol. */
+export const SILENT_PROTOCOL = 'Dask';
 
 /**
  * A caller that sends nothing for this long seems to expect that the listener speaks first, as peers of
@@ -37,7 +61,10 @@ export function tellApart(
   socket: Socket,
   peerAddress: string,
   clock: Clock,
-  { onForeign, onOurs }: { readonly onForeign: AnswerForeignCaller; readonly onOurs: () => void },
+  {
+    onForeign,
+    onOurs,
+  }: { readonly onForeign: (caller: ForeignCaller) => void; readonly onOurs: () => void },
 ): void {
   const pass = (owner: () => void): void => {
     timer.cancel();

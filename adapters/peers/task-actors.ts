@@ -1,9 +1,9 @@
-import { inBackground } from '../../../core/api/index.ts';
-import type { Clock, Transport } from '../../../core/api/index.ts';
-import type { ActorDescription, ActorRequest, RunContext } from '../../tasks/index.ts';
+import { inBackground } from '../../core/api/index.ts';
+import type { Clock, Transport } from '../../core/api/index.ts';
+import type { ActorDescription, ActorRequest, RunContext } from '../tasks/index.ts';
 import { ACTOR_PATIENCE_MS, ActorCalls } from './actor-calls.ts';
-import { Peers } from '../session/peers.ts';
-import { pauseOf, pausingLater } from '../session/location-pause.ts';
+import { Peers } from './peers.ts';
+import { pauseOf, pausingLater } from './location-pause.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 

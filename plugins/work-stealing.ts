@@ -1,6 +1,5 @@
 import { definePlugin, PLUGIN_API_VERSION, type Timer } from '../core/api/index.ts';
 import { Balancer } from './work-stealing/balancer.ts';
-import { CalmRules, EagerRules } from './work-stealing/rules.ts';
 
 /** Options of the plugin `work-stealing`; in a configuration they are `scheduler.workStealing`. */
 export interface WorkStealingOptions {
@@ -8,10 +7,6 @@ export interface WorkStealingOptions {
   readonly start: boolean;
   /** Milliseconds between two rounds. */
   readonly intervalMs: number;
-  /** `eager`: Dask's rules. `calm`: only for workers that would run dry, and never back. */
-  readonly mode: 'eager' | 'calm';
-  /** Milliseconds; in `calm` mode a worker steals when it has less work than this per thread. */
-  readonly horizonMs: number;
   /** Prefixes whose tasks stay where they are, besides those that are configured to take 1 ms. */
   readonly spare: readonly string[];
 }
@@ -21,7 +16,8 @@ const SPARED = ['rechunk-split', 'split-shuffle', 'split-taskshuffle', 'split-st
 
 /**
  * Work stealing: at an interval, tasks that have not begun go from workers with a long queue to idle
- * ones. A round is taken in slices, so that it does not block the scheduler.
+ * ones, by the rules of the policy in the slot `stealing`. A round is taken in slices, so that it does not
+ * block the scheduler.
  *
  * Commands: `work-stealing.start`, `.stop`, `.running`, `.runOnce`, `.metrics`.
  */
@@ -34,15 +30,13 @@ export default definePlugin<WorkStealingOptions>({
     properties: {
       start: { type: 'boolean', default: true },
       intervalMs: { type: 'number', minimum: 1, default: 100 },
-      mode: { type: 'string', enum: ['eager', 'calm'], default: 'eager' },
-      horizonMs: { type: 'number', minimum: 0, default: 500 },
       spare: { type: 'array', items: { type: 'string' }, default: SPARED },
     },
   },
-  setup(context, { start, intervalMs, mode, horizonMs, spare }) {
+  setup(context, { start, intervalMs, spare }) {
     const balancer = new Balancer({
       cluster: () => context.cluster,
-      rules: mode === 'calm' ? new CalmRules(horizonMs / 1000) : new EagerRules(),
+      policy: () => context.policyIn('stealing'),
       spared: new Set(spare),
       decisions: context.decisions,
       enact: (wishes, victims) => context.enqueue({ op: 'steal-tasks', wishes, victims }),

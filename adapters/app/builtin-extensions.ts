@@ -27,6 +27,8 @@ export const builtins: Builtins = {
   fifo: async () => (await import('../../policies/fairness/fifo.ts')).fifo,
   'weighted-fair-share': async () =>
     (await import('../../policies/fairness/weighted-fair-share.ts')).weightedFairShare,
+  'stealing/dask': async () => (await import('../../policies/stealing/dask.ts')).dask,
+  calm: async () => (await import('../../policies/stealing/calm.ts')).calm,
 
   // Plugins.
   amm: async () => (await import('../../plugins/active-memory-manager.ts')).default,

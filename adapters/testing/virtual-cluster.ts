@@ -9,6 +9,7 @@ import '../../policies/amm/reduce-replicas.ts';
 import '../../policies/fairness/fifo.ts';
 import '../../policies/ordering/baselines/depth-first.ts';
 import '../../policies/queuing/root-ish.ts';
+import '../../policies/stealing/dask.ts';
 import '../../policies/worker-selection/earliest-start.ts';
 import type { Logger } from '../../core/api/index.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';

@@ -15,6 +15,7 @@ export * from './local-plugins.ts';
 export * from './plugin.ts';
 export * from './policies.ts';
 export * from './timing/reconnect.ts';
+export * from './stealing.ts';
 export * from './transport.ts';
 export * from './timing/turn-budget.ts';
 export * from './version.ts';

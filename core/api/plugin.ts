@@ -52,6 +52,18 @@ export type NewStimulus = Stimulus extends infer S
     : never
   : never;
 
+/** The policy that fills a slot. */
+export interface PolicyInCharge<Slot extends SlotName = SlotName> {
+  readonly name: string;
+  readonly policy: PolicySlots[Slot];
+  /**
+   * Reports that the policy threw or gave an unusable answer (`ERR_POLICY`). The caller has to decide as the
+   * built-in policy of the slot would.
+   * @param what - what it did, in words that follow its name: `threw: …`, `chose …`
+   */
+  failed(what: string, cause?: unknown): void;
+}
+
 /** What a plugin receives when it is set up. */
 export interface PluginContext {
   /** Name of the plugin. */
@@ -85,6 +97,11 @@ export interface PluginContext {
   command(command: string, handler: CommandHandler): void;
   /** Fills a policy slot for as long as the plugin is there. */
   providePolicy<Slot extends SlotName>(slot: Slot, policy: PolicySlots[Slot]): void;
+  /**
+   * The policy in charge of a slot, for a plugin that asks it. Call this anew whenever a decision begins:
+   * the policy may be replaced between two stimuli.
+   */
+  policyIn<Slot extends SlotName>(slot: Slot): PolicyInCharge<Slot>;
   /**
    * Tells the language of tasks by their run specifications; undefined: any worker will do. While all
    * workers speak it (`WorkerIdentity.language`), a task may run anywhere; else only where it is spoken.

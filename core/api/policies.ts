@@ -1,11 +1,13 @@
 /**
- * The policy slots: questions of the kernel with exactly one answerer each.
+ * The policy slots: questions with exactly one answerer each. The kernel asks all of them but `stealing`,
+ * which the plugin `work-stealing` asks.
  *
- * A policy is called from inside the kernel: it must answer at once, without side effects outside of
- * itself, and the same for the same state. When it throws or answers nonsense the built-in policy of
- * the slot decides that one time, and the error is logged and counted (`ERR_POLICY`).
+ * A policy must answer at once, without side effects outside of itself, and the same for the same state.
+ * When it throws or gives an unusable answer the built-in policy of the slot decides that one time, and the
+ * error is logged and counted (`ERR_POLICY`).
  */
 import type { GraphTask } from '../messages/stimulus.ts';
+import type { Stealing } from './stealing.ts';
 import type { ClusterView, TaskView, WorkerView } from './views.ts';
 
 /**
@@ -204,24 +206,35 @@ export interface Fairness {
   taskOver?(task: TaskView, isServed: boolean, cluster: ClusterView): void;
 }
 
-/** Names of the slots as a config file has them, with what fills each. */
-export interface PolicySlots {
+/** The slots whose policies the kernel asks, with what fills each. */
+export interface KernelSlots {
   workerSelection: WorkerSelection;
   queuing: Queuing;
   ordering: Ordering;
   fairness: Fairness;
 }
 
+/** All slots by their names in a configuration, with what fills each. */
+export interface PolicySlots extends KernelSlots {
+  stealing: Stealing;
+}
+
+/** Names of the slots whose policies the kernel asks. */
+export type KernelSlotName = keyof KernelSlots;
+
 /** Names of the slots. */
 export type SlotName = keyof PolicySlots;
 
-/** All slots, in the order in which they are loaded. */
-export const SLOT_NAMES = [
+/** The slots whose policies the kernel asks; these can have shadows. */
+export const KERNEL_SLOT_NAMES = [
   'workerSelection',
   'queuing',
   'ordering',
   'fairness',
-] as const satisfies readonly SlotName[];
+] as const satisfies readonly KernelSlotName[];
+
+/** All slots, in the order in which they are loaded. */
+export const SLOT_NAMES = [...KERNEL_SLOT_NAMES, 'stealing'] as const satisfies readonly SlotName[];
 
 /** A policy that a config file can name. */
 export interface PolicyDefinition<Slot extends SlotName = SlotName, Options = unknown> {

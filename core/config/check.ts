@@ -96,6 +96,7 @@ function problemOf(error: ErrorObject, root: readonly Segment[]): Problem {
   const { params, parentSchema } = error as {
     params: Record<string, unknown>;
     parentSchema?: SchemaNode & {
+      readonly description?: string;
       readonly enum?: readonly unknown[];
       readonly examples?: readonly unknown[];
     };
@@ -130,6 +131,8 @@ function problemOf(error: ErrorObject, root: readonly Segment[]): Problem {
       const like = typeof example === 'string' ? `, as ${show(example)} does` : '';
       return { at, message: `${error.message ?? 'must match a pattern'}${like} ${got}` };
     }
+    case 'not':
+      return { at, message: `cannot be set. ${parentSchema?.description ?? ''}`, aboutKey: true };
     case 'extension':
       return { at, message: `must be a name, a path or a package ${got}` };
     default: {

@@ -15,6 +15,7 @@ import {
   schedulingNotes,
   schedulingProblems,
 } from './scheduling.ts';
+import { applyStealingMode, stealingModeProblems } from './stealing-mode.ts';
 import type { Config, ConfigInput } from './types.ts';
 import { keepValidParts, originOf } from './valid-parts.ts';
 
@@ -101,13 +102,15 @@ function checkSource(
 /** What the schema says, and then what it cannot say. */
 function problemsOf(normal: unknown): readonly Problem[] {
   const { value, problems } = check(CONFIG_SCHEMA, normal);
-  return problems.length > 0 ? problems : schedulingProblems(value as Config);
+  if (problems.length > 0) return problems;
+  const config = value as Config;
+  return [...schedulingProblems(config), ...stealingModeProblems(config)];
 }
 
 /** @param normal - without problems */
 function finished(normal: unknown, origin: ConfigOrigin): Omit<LoadedConfig, 'folder'> {
   const { value } = check(CONFIG_SCHEMA, normal);
-  const config = applyScheduling(value as Config);
+  const config = applyStealingMode(applyScheduling(value as Config));
   const notes = schedulingNotes(normal, config, origin);
   return { config: deepFreeze(config), origin, notes };
 }

@@ -12,10 +12,11 @@ const SLOTS = {
   queuing: ['Which tasks are held back on the scheduler', 'queuing', 'root-ish'],
   ordering: ['In which order the tasks of a graph run', 'ordering', 'depth-first'],
   fairness: ['In which order the work of several clients runs', 'fairness', 'fifo'],
+  stealing: ['Which tasks move from busy workers to idle ones', 'stealing', 'dask'],
 } as const satisfies Record<SlotName, readonly [title: string, what: string, builtin: string]>;
 
 /** One entry for each slot. */
-const slots = (title: string, description: string, hasDefaults: boolean): object => ({
+const slots = (title: string, description: string, hasDefaults: boolean) => ({
   title,
   description,
   type: 'object',
@@ -42,11 +43,23 @@ const policies = slots(
   true,
 );
 
-const shadows = slots(
+const shadowsOfAll = slots(
   'Shadows',
   'Policies that decide nothing: asked the same questions, their answers are compared.',
   false,
 );
+
+const shadows = {
+  ...shadowsOfAll,
+  properties: {
+    ...shadowsOfAll.properties,
+    stealing: {
+      title: 'No shadow',
+      description: 'The slot stealing has no shadows: its rounds cannot be compared yet.',
+      not: {},
+    },
+  },
+};
 
 const clientPolicies = {
   title: 'Policies for clients',
@@ -87,14 +100,13 @@ const workStealing = {
     mode: {
       title: 'Rules',
       description:
-        "eager: Dask's rules, which even out; calm: only for workers that would run dry, and never back.",
+        'Another way to fill the slot stealing of the policies. eager: dask; calm: calm, with the horizon below.',
       type: 'string',
       enum: ['eager', 'calm'],
-      default: 'eager',
     },
     horizon: duration(
       'Horizon',
-      'In calm mode a worker steals when it has less work than this for each of its threads.',
+      'With mode calm a worker steals when it has less work than this for each of its threads.',
       { default: '500 ms' },
     ),
     spare: {

@@ -35,8 +35,9 @@ export interface WorkStealingConfig {
   readonly start: boolean;
   /** Milliseconds. */
   readonly interval: number;
-  readonly mode: 'eager' | 'calm';
-  /** Milliseconds. */
+  /** Another way to fill the policy slot `stealing`; undefined when that is filled, or nothing was said. */
+  readonly mode?: 'eager' | 'calm';
+  /** Milliseconds; for `mode: calm`. */
   readonly horizon: number;
   /** Prefixes of tasks. */
   readonly spare: readonly string[];

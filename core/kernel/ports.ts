@@ -3,8 +3,8 @@ import type { SchedulerHooks } from '../api/hooks.ts';
 import type {
   Fairness,
   GraphLinks,
+  KernelSlots,
   Ordering,
-  PolicySlots,
   Queuing,
   WorkerSelection,
 } from '../api/policies.ts';
@@ -52,7 +52,7 @@ export interface KernelPorts {
   readonly ordering: Named<Ordering>;
   readonly fairness: Named<Fairness>;
   /** What decides when one of these throws or gives an unusable answer. */
-  readonly fallbacks: Readonly<PolicySlots>;
+  readonly fallbacks: Readonly<KernelSlots>;
   /**
    * Observers in the order in which they run. They must not throw: whoever compiles the ports wraps
    * each of them.

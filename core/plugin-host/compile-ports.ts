@@ -16,12 +16,11 @@ export function compilePorts(
   own: Partial<SchedulerHooks>,
   onPolicyFailure: (failure: PolicyFailure) => void,
 ): KernelPorts {
-  const { workerSelection, queuing, ordering, fairness } = slots.current();
   return Object.freeze({
-    workerSelection,
-    queuing,
-    ordering,
-    fairness,
+    workerSelection: slots.inCharge('workerSelection'),
+    queuing: slots.inCharge('queuing'),
+    ordering: slots.inCharge('ordering'),
+    fairness: slots.inCharge('fairness'),
     fallbacks: slots.fallbacks,
     hooks: hooks.compile(own),
     onPolicyFailure,

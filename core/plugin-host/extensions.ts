@@ -1,7 +1,13 @@
 import type { SchedulerHooks } from '../api/hooks.ts';
 import type { Builtins, Logger, Token } from '../api/plugin.ts';
 import type { Clock } from '../api/timing/clock.ts';
-import type { PolicySlots, SlotName } from '../api/policies.ts';
+import {
+  type KernelSlotName,
+  type KernelSlots,
+  type PolicySlots,
+  SLOT_NAMES,
+  type SlotName,
+} from '../api/policies.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { KernelPorts, Named } from '../kernel/ports.ts';
 import {
@@ -54,7 +60,7 @@ export class Extensions {
   private readonly container = Container.root();
   private readonly slots: PolicySlotTable;
   /** Policies that the configuration wants compared with those in charge. */
-  shadows: ReadonlyMap<SlotName, Named<PolicySlots[SlotName]>> = new Map();
+  shadows: ReadonlyMap<KernelSlotName, Named<KernelSlots[KernelSlotName]>> = new Map();
   private blueprints: readonly Blueprint[] = [];
   /** Those of {@link blueprints} that were set up. */
   private readonly configured = new WeakSet<Blueprint>();
@@ -145,7 +151,7 @@ export class Extensions {
   /** Policies and plugins as a tree for people. */
   report(): string {
     const lines = Object.entries(this.policyNames).map(([slot, name]) => {
-      const shadow = this.shadows.get(slot as SlotName);
+      const shadow = this.shadows.get(slot as KernelSlotName);
       return `- ${slot}: ${name}${shadow === undefined ? '' : ` (in its shadow: ${shadow.name})`}`;
     });
     return ['policies', ...lines, 'plugins', this.lifecycle.report(this.blueprints)].join('\n');
@@ -189,24 +195,19 @@ export class Extensions {
   }
 
   /** Makes a policy that fills no slot. */
-  loadPolicy(
-    slot: SlotName,
+  loadPolicy<Slot extends SlotName>(
+    slot: Slot,
     policy: string | object,
     options: Readonly<Record<string, unknown>> | undefined,
-  ): Promise<Named<PolicySlots[SlotName]>> {
+  ): Promise<Named<PolicySlots[Slot]>> {
     const entry = { use: policy, ...(options === undefined ? {} : { options }) };
     return this.change(() => loadPolicy(this.resolver, slot, entry, AT_RUN_TIME));
   }
 
   /** Names of what fills the slots. */
   get policyNames(): Readonly<Record<SlotName, string>> {
-    const { workerSelection, queuing, ordering, fairness } = this.slots.current();
-    return {
-      workerSelection: workerSelection.name,
-      queuing: queuing.name,
-      ordering: ordering.name,
-      fairness: fairness.name,
-    };
+    const names = SLOT_NAMES.map((slot) => [slot, this.slots.inCharge(slot).name] as const);
+    return Object.fromEntries(names) as Record<SlotName, string>;
   }
 
   /** First thing when the scheduler closes; changes that are under way are finished before. */

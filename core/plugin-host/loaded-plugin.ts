@@ -11,6 +11,7 @@ import {
   type NewStimulus,
   type PluginContext,
   type PluginInstance,
+  type PolicyInCharge,
   type Token,
   type UseEntry,
 } from '../api/plugin.ts';
@@ -19,6 +20,7 @@ import type { Connection, ConnectionHandlers } from '../api/transport.ts';
 import type { ClusterView } from '../api/views.ts';
 import type { LanguageOf } from '../state/cluster.ts';
 import type { Insight } from '../kernel/insight/insight.ts';
+import { policyError } from '../kernel/placement/ask-policy.ts';
 import { isPromise } from '../util/is-promise.ts';
 import type { Container } from './injection/container.ts';
 import { EVENT_BUS } from './event-bus.ts';
@@ -164,6 +166,7 @@ export class LoadedPlugin {
       run: (command, parameters, caller = {}) => host.command(command, parameters, caller),
       command: (command, handler) => this.addCommand(command, handler),
       providePolicy: (slot, policy) => this.providePolicy(slot, policy),
+      policyIn: (slot) => this.policyIn(slot),
       tellLanguages: (languageOf) => {
         this.languageOf = languageOf;
         host.setLanguages(languageOf);
@@ -283,6 +286,14 @@ export class LoadedPlugin {
       this.host.portsChanged();
     }
     this.policies.set(slot, policy);
+  }
+
+  private policyIn<Slot extends SlotName>(slot: Slot): PolicyInCharge<Slot> {
+    const { name, policy } = this.container.get(SLOTS).inCharge(slot);
+    const failed = (what: string, cause?: unknown): void => {
+      this.host.report(policyError(slot, name, what, cause));
+    };
+    return { name, policy, failed };
   }
 
   private provide<T>(token: Token<T>, service: T): void {

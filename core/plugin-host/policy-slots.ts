@@ -1,6 +1,6 @@
 import { YardmasterError } from '../api/errors.ts';
 import { token, type Token } from '../api/plugin.ts';
-import { type PolicySlots, SLOT_NAMES, type SlotName } from '../api/policies.ts';
+import { type KernelSlots, type PolicySlots, SLOT_NAMES, type SlotName } from '../api/policies.ts';
 import type { Named } from '../kernel/ports.ts';
 import { injectable } from './injection/di.ts';
 
@@ -12,6 +12,12 @@ const REQUIRED: Readonly<Record<SlotName, readonly (readonly string[])[]>> = {
   queuing: [['isRootish'], ['slotLimit'], ['selectRootish']],
   ordering: [['order']],
   fairness: [['generations']],
+  stealing: [],
+};
+
+/** Where every method is optional: at least one of these. */
+const SOME_OF: Readonly<Partial<Record<SlotName, readonly string[]>>> = {
+  stealing: ['mayTake', 'victims', 'levelOf', 'order', 'pays'],
 };
 
 interface Provider {
@@ -79,7 +85,8 @@ export class PolicySlotTable {
     return SLOT_NAMES.filter((slot) => this.providers.get(slot)?.owner === owner);
   }
 
-  get fallbacks(): PolicySlots {
+  /** The built-in policies that the kernel asks when others fail. */
+  get fallbacks(): KernelSlots {
     const { workerSelection, queuing, ordering, fairness } = this.builtins();
     return {
       workerSelection: workerSelection.policy,
@@ -89,17 +96,13 @@ export class PolicySlotTable {
     };
   }
 
-  /** @throws YardmasterError `ERR_SLOT` when nobody fills a slot and nothing is built in for it */
-  current(): Policies {
-    const builtin = this.builtins();
-    const of = (slot: SlotName): Named<never> =>
-      (this.providers.get(slot) ?? builtin[slot]) as Named<never>;
-    return {
-      workerSelection: named(of('workerSelection')),
-      queuing: named(of('queuing')),
-      ordering: named(of('ordering')),
-      fairness: named(of('fairness')),
-    };
+  /**
+   * The policy that fills a slot.
+   * @throws YardmasterError `ERR_SLOT` when no policy fills it and nothing is built in for it
+   */
+  inCharge<Slot extends SlotName>(slot: Slot): Named<PolicySlots[Slot]> {
+    const { name, policy } = this.providers.get(slot) ?? this.builtins()[slot];
+    return { name, policy: policy as PolicySlots[Slot] };
   }
 
   private builtins(): Policies {
@@ -121,14 +124,18 @@ export function checkPolicy(slot: SlotName, policy: unknown, source: string): vo
         { slot, present },
       );
     }
-    throw new YardmasterError(
-      'ERR_SLOT',
-      `${source} cannot fill the slot ${slot}: it has no method ${names.join(' or ')}`,
-      { slot, missing: names },
-    );
+    throw missing(slot, source, names);
+  }
+  const some = SOME_OF[slot];
+  if (some?.some((name) => typeof methods[name] === 'function') === false) {
+    throw missing(slot, source, some);
   }
 }
 
-function named<T>({ name, policy }: Named<T>): Named<T> {
-  return { name, policy };
+function missing(slot: SlotName, source: string, names: readonly string[]): YardmasterError {
+  return new YardmasterError(
+    'ERR_SLOT',
+    `${source} cannot fill the slot ${slot}: it has no method ${names.join(' or ')}`,
+    { slot, missing: names },
+  );
 }

@@ -1,8 +1,16 @@
-import type { ClusterView, DecisionSink, StealProposal } from '../../core/api/index.ts';
-import { StealCounters } from './steal-counters.ts';
+import {
+  type ClusterView,
+  type DecisionSink,
+  type PolicyInCharge,
+  type Stealing,
+  type StealProposal,
+  toErrorPayload,
+  YardmasterError,
+} from '../../core/api/index.ts';
+import { dask, DaskStealing } from '../../policies/stealing/dask.ts';
 import { Round } from './round.ts';
-import type { StealRules } from './rules.ts';
-import type { TaskOrder } from './victim.ts';
+import { RoundRules } from './rules.ts';
+import { StealCounters } from './steal-counters.ts';
 
 /** A round that looked at more tasks than this for nothing is not repeated at once. */
 const FRUITLESS_TASKS = 1_000;
@@ -12,12 +20,11 @@ const REST_MAX = 10;
 /** What the balancer is made of. */
 export interface BalancerParts {
   readonly cluster: () => ClusterView;
-  readonly rules: StealRules;
+  /** Read when a round begins; it decides the whole round. */
+  readonly policy: () => PolicyInCharge<'stealing'>;
   /** Prefixes whose tasks are never stolen. */
   readonly spared: ReadonlySet<string>;
   readonly decisions?: DecisionSink;
-  /** Of the tasks of a level on a worker; without, the one that would run last goes first. */
-  readonly order?: TaskOrder;
   /**
    * Has the kernel ask, and judge anew the victims that were looked at. Not called when there is
    * neither a wish nor a victim.
@@ -37,9 +44,15 @@ export interface StealMetrics {
   readonly inFlight: number;
 }
 
-/** Takes rounds, slice by slice. It has no clock: whoever drives it says when. */
+/** Takes rounds, slice by slice. It has no clock: its owner calls it at an interval. */
 export class Balancer {
   private round: Round | undefined;
+  /** Of the latest round. */
+  private lastPolicy: Stealing | undefined;
+  /** Decides the round; undefined while {@link standard} does so in its place. */
+  private inCharge: PolicyInCharge<'stealing'> | undefined;
+  /** Decides in place of a policy that failed, and what a policy leaves out. */
+  private readonly standard = new DaskStealing();
   /** What the journal counted when the round began. */
   private countBefore = 0;
   private rounds = 0;
@@ -58,33 +71,36 @@ export class Balancer {
     return { rounds, slices, asked: [...asked], askedS: [...askedS], inFlight };
   }
 
-  /** It is time for a round. Returns false when none is due, or one is going on. */
+  /** It is time for a round. Returns false when none is due, or one has not ended yet. */
   begin(): boolean {
     if (this.round !== undefined) return false;
+    const inCharge = this.parts.policy();
+    if (inCharge.policy !== this.lastPolicy) this.awake();
     if (this.restLeft > 0) {
       this.restLeft--;
       return false;
     }
-    this.start();
+    this.start(inCharge);
     return true;
   }
 
-  /** One slice of the round. Returns whether it goes on. */
+  /** One slice of the round. Returns whether more are to come. */
   advance(): boolean {
     const { round } = this;
     if (round === undefined) return false;
     this.slices++;
-    this.round = undefined; // Should it throw, the next round is another one.
-    const { isDone, wishes, victims } = round.advance();
+    this.round = undefined; // Should enacting throw, the next round is another one.
+    const { isDone, wishes, victims, fault } = round.advance();
     if (wishes.length > 0 || victims.length > 0) this.parts.enact(wishes, victims);
-    if (isDone) this.finish(round);
+    if (fault !== undefined) this.failed(fault.cause);
+    else if (isDone) this.finish(round);
     else this.round = round;
-    return !isDone;
+    return this.round !== undefined;
   }
 
-  /** A whole round at once; one that is going on is given up. Returns how many tasks it asked for. */
+  /** A whole round at once; one that has not ended is given up. Returns how many tasks it asked for. */
   runOnce(): number {
-    this.start();
+    this.start(this.parts.policy());
     while (this.advance());
     return this.journal.count - this.countBefore;
   }
@@ -95,19 +111,40 @@ export class Balancer {
     this.restNext = 1;
   }
 
-  /** Gives up a round that is going on. */
+  /** Gives up a round that has not ended. */
   stop(): void {
     this.round = undefined;
   }
 
-  private start(): void {
-    const { rules, spared, decisions, order } = this.parts;
-    const { journal } = this;
-    const cluster = this.parts.cluster();
+  private start(inCharge: PolicyInCharge<'stealing'>): void {
+    this.lastPolicy = inCharge.policy;
+    this.inCharge = inCharge;
     this.rounds++;
-    this.countBefore = journal.count;
-    rules.begin(cluster);
-    this.round = new Round({ cluster, rules, journal, spared, decisions, order });
+    this.countBefore = this.journal.count;
+    try {
+      this.round = this.roundOf(inCharge.name, inCharge.policy);
+    } catch (cause) {
+      this.failed(cause);
+    }
+  }
+
+  private roundOf(name: string, policy: Stealing): Round {
+    const { spared, decisions } = this.parts;
+    const { journal, standard } = this;
+    const cluster = this.parts.cluster();
+    const rules = new RoundRules(name, policy, standard, cluster);
+    return new Round({ cluster, rules, journal, spared, decisions });
+  }
+
+  /** The policy has failed, which ends its round; the built-in rules decide another one in its place. */
+  private failed(cause: unknown): void {
+    const { inCharge, standard } = this;
+    if (inCharge === undefined) throw cause; // The built-in rules have failed: a bug of this plugin.
+    const isUnusable = YardmasterError.is(cause, 'ERR_POLICY');
+    const { message } = toErrorPayload(cause);
+    inCharge.failed(isUnusable ? message : `threw: ${message}`, isUnusable ? undefined : cause);
+    this.inCharge = undefined;
+    this.round = this.roundOf(dask.name, standard);
   }
 
   /** To look at thousands of tasks ten times a second for nothing would be a waste. */

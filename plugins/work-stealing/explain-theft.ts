@@ -1,14 +1,16 @@
-import type { DecisionCandidate, PluginDecision } from '../../core/api/index.ts';
-import type { Load } from './loads.ts';
-import type { Theft } from './theft.ts';
+import type { DecisionCandidate, PluginDecision, Theft, WorkerLoad } from '../../core/api/index.ts';
 
-/** Puts a theft into words, before it is booked: where the task would wait, and for how long. */
-export function explainTheft(theft: Theft, level: number): PluginDecision {
+/**
+ * Puts a theft into words, before the loads change: where the task would wait, and for how long.
+ * @param policy - the name of the stealing policy
+ */
+export function explainTheft(theft: Theft, level: number, policy: string): PluginDecision {
   const { task, victim, thief, computeS, victimTransferS, thiefTransferS } = theft;
-  const there = perThread(victim) + victimTransferS;
-  const here = perThread(thief) + thiefTransferS;
+  const there = victim.perThreadS + victimTransferS;
+  const here = thief.perThreadS + thiefTransferS;
   return {
     kind: 'steal',
+    policy,
     key: task.key,
     outcome: thief.worker.address,
     rule:
@@ -19,12 +21,8 @@ export function explainTheft(theft: Theft, level: number): PluginDecision {
   };
 }
 
-function perThread({ seconds, threadCount }: Load): number {
-  return seconds / threadCount;
-}
-
-function candidate({ worker, seconds, taskCount }: Load): DecisionCandidate {
-  return { worker: worker.address, occupancyS: seconds, processingCount: taskCount };
+function candidate({ worker, workS, taskCount }: WorkerLoad): DecisionCandidate {
+  return { worker: worker.address, occupancyS: workS, processingCount: taskCount };
 }
 
 function text(seconds: number): string {

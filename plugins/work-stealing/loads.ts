@@ -1,12 +1,9 @@
-import type { WorkerView } from '../../core/api/index.ts';
+import type { WorkerLoad, WorkerView } from '../../core/api/index.ts';
 
-/** What a worker has ahead of it, with all that is asked of it and for it. */
-export class Load {
-  /** Seconds of work: as they were when the round began, and what was asked for since. */
-  seconds: number;
-  /** Seconds until it would run dry. */
+/** The load of a worker as it was when the round first looked at it, with what was asked for since. */
+export class Load implements WorkerLoad {
+  workS: number;
   perThreadS: number;
-  /** Tasks that are processing there, seceded ones included. */
   taskCount: number;
   readonly threadCount: number;
   /** Ties go to the worker with the fewest stored bytes, then to the lowest rank. */
@@ -14,28 +11,38 @@ export class Load {
   readonly rank: number;
   /** It finishes what it runs and begins nothing: its tasks are better off anywhere else. */
   readonly isStuck: boolean;
-  /** Whether it takes tasks (more of them) in this round. */
   isThief = false;
+  takenCount = 0;
   /** Scratch: bytes of the inputs of the task in question that are here. */
   heldBytes = 0;
   /** Scratch: whether it could have the task in question. */
   isCandidate = false;
 
   constructor(readonly worker: WorkerView) {
-    this.seconds = worker.occupancyS + worker.inFlightS;
+    this.workS = worker.occupancyS + worker.inFlightS;
     this.taskCount = worker.processing.size + worker.inFlightTasks;
     this.threadCount = worker.threadCount;
-    this.perThreadS = this.seconds / this.threadCount;
+    this.perThreadS = this.workS / this.threadCount;
     this.nbytes = worker.nbytes;
     this.rank = worker.rank;
     this.isStuck = worker.status !== 'running';
   }
 
-  /** Books work that is asked of it, or for it. */
-  add(seconds: number, tasks: 1 | -1): void {
-    this.seconds += seconds;
+  /** A task that it may be rid of. */
+  give(seconds: number): void {
+    this.add(-seconds, -1);
+  }
+
+  /** A task that it may get. */
+  take(seconds: number): void {
+    this.takenCount++;
+    this.add(seconds, 1);
+  }
+
+  private add(seconds: number, tasks: 1 | -1): void {
+    this.workS += seconds;
     this.taskCount += tasks;
-    this.perThreadS = this.seconds / this.threadCount;
+    this.perThreadS = this.workS / this.threadCount;
   }
 }
 

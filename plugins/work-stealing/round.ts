@@ -7,13 +7,12 @@ import type {
 } from '../../core/api/index.ts';
 import { LEVEL_COUNT } from './cost-levels.ts';
 import { explainTheft } from './explain-theft.ts';
-import type { StealCounters } from './steal-counters.ts';
 import { type Load, Loads } from './loads.ts';
-import type { StealRules } from './rules.ts';
-import { Theft } from './theft.ts';
+import type { RoundRules } from './rules.ts';
+import type { StealCounters } from './steal-counters.ts';
+import { MutableTheft } from './theft.ts';
 import { Thieves } from './thieves.ts';
-import { isStealable, lastFirst, type TaskOrder, Victim } from './victim.ts';
-import { stuck } from './victims.ts';
+import { isStealable, Victim } from './victim.ts';
 
 /** Work of one slice: about a task that is looked at each. A slice takes a millisecond or two. */
 const UNITS_PER_SLICE = 4_000;
@@ -25,13 +24,11 @@ const UNITS_PER_CHOICE = 3;
 /** What a round is about. */
 export interface RoundParts {
   readonly cluster: ClusterView;
-  readonly rules: StealRules;
+  readonly rules: RoundRules;
   readonly journal: StealCounters;
   /** Prefixes whose tasks are never stolen. */
   readonly spared: ReadonlySet<string>;
   readonly decisions: DecisionSink | undefined;
-  /** Of the tasks of a level on a worker; without, the one that would run last goes first. */
-  readonly order: TaskOrder | undefined;
 }
 
 /** What a slice came to. */
@@ -40,6 +37,8 @@ interface SliceResult {
   readonly wishes: readonly StealProposal[];
   /** After the last slice: the addresses of all victims that the round has come to. */
   readonly victims: readonly string[];
+  /** What the policy threw, which ended the round. */
+  readonly fault?: { readonly cause: unknown };
 }
 
 /**
@@ -54,7 +53,7 @@ export class Round {
   examined = 0;
   private unitsLeft = 0;
   private wishes: StealProposal[] = [];
-  private theft: Theft | undefined;
+  private theft: MutableTheft | undefined;
   private readonly steps: Generator<undefined, void>;
   /** Addresses of the victims that the round has come to. */
   private readonly lookedAt = new Set<string>();
@@ -67,10 +66,15 @@ export class Round {
   advance(): SliceResult {
     this.unitsLeft = UNITS_PER_SLICE;
     this.wishes = [];
-    const { done } = this.steps.next();
-    const isDone = done === true;
+    let isDone = true;
+    let fault: SliceResult['fault'];
+    try {
+      isDone = this.steps.next().done === true;
+    } catch (cause) {
+      fault = { cause };
+    }
     const victims = isDone ? [...this.lookedAt] : [];
-    return { isDone, wishes: this.wishes, victims };
+    return { isDone, wishes: this.wishes, victims, ...(fault === undefined ? {} : { fault }) };
   }
 
   private get isSliceFull(): boolean {
@@ -102,17 +106,19 @@ export class Round {
     const members: Load[] = [];
     for (const worker of cluster.idle) {
       const load = loads.of(worker);
-      if (rules.mayBegin(load)) members.push(load);
+      if (rules.mayTake(load)) members.push(load);
     }
     this.unitsLeft -= cluster.idle.size;
     return new Thieves(cluster, loads, members);
   }
 
   private victims(loads: Loads): Victim[] {
-    const { cluster, rules, order = lastFirst } = this.parts;
+    const { cluster, rules } = this.parts;
     this.unitsLeft -= cluster.workers.size;
-    const chosen = [...stuck(cluster, loads), ...rules.victims(cluster, loads)];
-    return chosen.map((load) => new Victim(load, order));
+    const chosen = new Set([...stuck(cluster, loads), ...rules.victims(cluster, loads)]);
+    const victims: Victim[] = [];
+    for (const load of chosen) if (!load.isThief) victims.push(new Victim(load, rules));
+    return victims;
   }
 
   private *search(victim: Victim): Generator<undefined, void> {
@@ -161,14 +167,14 @@ export class Round {
     const { address } = victim.worker;
     this.wishes.push({ key: task.key, victim: address, thief: worker.address, victimS, thiefS });
     journal.add(level, victimS);
-    if (decisions?.isRecording === true) decisions.record(explainTheft(theft, level));
-    victim.add(-victimS, -1);
-    thief.add(thiefS, 1);
-    if (!rules.mayGoOn(thief)) thieves.dismiss(thief);
+    if (decisions?.isRecording === true) decisions.record(explainTheft(theft, level, rules.name));
+    victim.give(victimS);
+    thief.take(thiefS);
+    if (!rules.mayTake(thief)) thieves.dismiss(thief);
   }
 
-  private theftOf(task: TaskView, victim: Load): Theft {
-    const theft = (this.theft ??= new Theft(task, victim, victim));
+  private theftOf(task: TaskView, victim: Load): MutableTheft {
+    const theft = (this.theft ??= new MutableTheft(task, victim, victim));
     theft.task = task;
     theft.victim = victim;
     theft.computeS = task.prefix.durationEstimateS;
@@ -176,6 +182,16 @@ export class Round {
     theft.thiefTransferS = 0;
     return theft;
   }
+}
+
+/** Workers that finish what they run and begin nothing: what waits there waits for nothing. */
+function stuck({ running, workers }: ClusterView, loads: Loads): Load[] {
+  const victims: Load[] = [];
+  if (running.size === workers.size) return victims;
+  for (const worker of workers.values()) {
+    if (worker.status !== 'running' && worker.processing.size > 0) victims.push(loads.of(worker));
+  }
+  return victims;
 }
 
 function isStillThere(worker: WorkerView, { workers }: ClusterView): boolean {

@@ -1,7 +1,7 @@
 import type { ClusterView, TaskView, WorkerView } from '../../core/api/index.ts';
 import { nbytesOf } from './cost-levels.ts';
 import type { Load, Loads } from './loads.ts';
-import type { Theft } from './theft.ts';
+import type { MutableTheft } from './theft.ts';
 import { ThiefPool } from './thief-pool.ts';
 
 /** Results with more copies than this: only the best of their holders is considered. */
@@ -60,7 +60,7 @@ export class Thieves {
    * Finds the thief for the task of a theft, and fills it in with what moving the task takes. Returns
    * false when nobody may have it. O(inputs and their copies + log thieves).
    */
-  choose(theft: Theft): boolean {
+  choose(theft: MutableTheft): boolean {
     const { task } = theft;
     const { restrictions } = task;
     let best: Load | undefined;
@@ -77,7 +77,7 @@ export class Thieves {
     return true;
   }
 
-  private chooseSuited(theft: Theft): Load | undefined {
+  private chooseSuited(theft: MutableTheft): Load | undefined {
     const { cluster } = this;
     const { task } = theft;
     const suitsWell: Test = ({ worker }) => cluster.suits(task, worker) === 'well';
@@ -91,7 +91,7 @@ export class Thieves {
   }
 
   /** The best of the candidates and of the thieves that hold inputs. There are no candidates then. */
-  private compare(theft: Theft, suits: Test | undefined): Load | undefined {
+  private compare(theft: MutableTheft, suits: Test | undefined): Load | undefined {
     const { candidates } = this;
     const totalBytes = this.weighInputs(theft, suits);
     const best = this.best(theft.task, totalBytes, suits);
@@ -124,7 +124,7 @@ export class Thieves {
    * Sums up the inputs, for each candidate those that it holds, and makes candidates of the thieves
    * that hold some. Returns the bytes of all.
    */
-  private weighInputs(theft: Theft, suits: Test | undefined): number {
+  private weighInputs(theft: MutableTheft, suits: Test | undefined): number {
     const { candidates, loads, cluster } = this;
     const { worker: victim } = theft.victim;
     let totalBytes = 0;

@@ -1,9 +1,7 @@
 import { MinHeap, type ClusterView, type TaskView } from '../../core/api/index.ts';
-import { LEVEL_COUNT, levelOf } from './cost-levels.ts';
+import { LEVEL_COUNT } from './cost-levels.ts';
 import type { Load } from './loads.ts';
-
-/** Which of two tasks of one level is stolen first, as for a sort. Must not call two tasks equal. */
-export type TaskOrder = (a: TaskView, b: TaskView) => number;
+import type { RoundRules, TaskOrder } from './rules.ts';
 
 /** Tasks of one level on one worker, the one that is stolen first on top. */
 class Level {
@@ -24,7 +22,7 @@ export class Victim {
 
   constructor(
     readonly load: Load,
-    private readonly order: TaskOrder,
+    private readonly rules: RoundRules,
   ) {}
 
   level(level: number): Level | undefined {
@@ -35,9 +33,9 @@ export class Victim {
   consider(task: TaskView, costs: ClusterView['costs'], spared: ReadonlySet<string>): void {
     if (!isStealable(task, this)) return;
     if (isSpared(task.prefix.name, costs, spared)) return;
-    const index = levelOf(task, costs);
+    const index = this.rules.levelOf(task, costs);
     if (index === undefined) return;
-    const level = (this.levels[index] ??= new Level(this.order));
+    const level = (this.levels[index] ??= new Level(this.rules.order));
     const computeS = task.prefix.durationEstimateS;
     if (computeS < level.leastComputeS) level.leastComputeS = computeS;
     level.tasks.push(task);
@@ -64,17 +62,4 @@ function isSpared(
   if (spared.has(prefix)) return true;
   if (defaultTaskDurationsS.size === 0) return false;
   return (defaultTaskDurationsS.get(prefix) ?? Infinity) <= FAST_S;
-}
-
-/** By descending priority: what would run soon is not worth moving, and may have begun by then. */
-export function lastFirst(a: TaskView, b: TaskView): number {
-  const user = b.negatedUserPriority - a.negatedUserPriority;
-  if (user !== 0) return user;
-  const generation = b.generation - a.generation;
-  if (generation !== 0) return generation;
-  const rank = b.rank - a.rank;
-  if (rank !== 0) return rank;
-  const arrival = b.arrival - a.arrival;
-  if (arrival !== 0) return arrival;
-  return a.key < b.key ? 1 : -1;
 }

@@ -6,7 +6,7 @@ import type { StealRequest } from '../../core/messages/to-worker.ts';
 import { learnDuration } from '../../core/state/relations.ts';
 import type { WorkerState } from '../../core/state/task.ts';
 import { Balancer } from '../../plugins/work-stealing/balancer.ts';
-import { EagerRules } from '../../plugins/work-stealing/rules.ts';
+import { DaskStealing } from '../../policies/stealing/dask.ts';
 import { makePorts } from '../kit/ports.ts';
 
 /** In the same kernel: a scheduler lives for days, and compiled code knows what it was compiled for. */
@@ -116,9 +116,10 @@ class Cluster {
   constructor(private readonly threads: number) {
     const ports = makePorts({ queuing: { workerSaturation: Infinity } });
     this.kernel = new SchedulerKernel({}, ports, 0);
+    const inCharge = { name: 'dask', policy: new DaskStealing(), failed: () => undefined };
     this.balancer = new Balancer({
       cluster: () => this.kernel.cluster,
-      rules: new EagerRules(),
+      policy: () => inCharge,
       spared: new Set(),
       enact: (wishes) =>
         this.collect(this.kernel.handle({ op: 'steal-tasks', wishes, stimulusId: this.name() }, 0)),

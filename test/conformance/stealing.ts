@@ -2,7 +2,7 @@ import type { Outbox } from '../../core/kernel/outbox.ts';
 import type { WorkerState } from '../../core/state/task.ts';
 import type { TaskView } from '../../core/api/index.ts';
 import { Balancer } from '../../plugins/work-stealing/balancer.ts';
-import { EagerRules } from '../../plugins/work-stealing/rules.ts';
+import { DaskStealing } from '../../policies/stealing/dask.ts';
 import { runTrace } from './decide-traces.ts';
 import type { CaseResult } from './report.ts';
 import type { Trace, TraceStimulus } from './trace-format.ts';
@@ -84,12 +84,14 @@ class StealReplay {
   constructor({ config, stimuli, expected }: StealTrace) {
     this.trace = new TraceKernel(config);
     const { kernel, nowMs } = this.trace;
+    // The order in which recordings go through a set.
+    const policy = Object.assign(new DaskStealing(), { order: byKey });
+    const inCharge = { name: 'dask', policy, failed: refuse };
     this.balancer = new Balancer({
       cluster: () => kernel.cluster,
-      rules: new EagerRules(),
-      // What Dask 2022.12.1 never steals, and the order in which recordings go through a set.
+      policy: () => inCharge,
+      // What Dask 2022.12.1 never steals.
       spared: new Set(['split-shuffle']),
-      order: byKey,
       enact: (wishes, victims) => {
         const before = kernel.cluster.stealsInFlight;
         const stimulusId = `steal-${++this.count}`;
@@ -170,6 +172,10 @@ class StealReplay {
       });
     }
   }
+}
+
+function refuse(what: string, cause?: unknown): never {
+  throw new Error(`the policy ${what}`, { cause });
 }
 
 function byKey(a: TaskView, b: TaskView): number {

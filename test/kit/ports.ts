@@ -1,5 +1,5 @@
 import { HOOK_NAMES, type HookName } from '../../core/api/hooks.ts';
-import type { PolicySlots } from '../../core/api/policies.ts';
+import type { KernelSlots } from '../../core/api/policies.ts';
 import {
   type HookCalls,
   type KernelPorts,
@@ -12,7 +12,7 @@ import { rootish, type RootishOptions } from '../../policies/queuing/root-ish.ts
 import { earliestStart } from '../../policies/worker-selection/earliest-start.ts';
 
 /** The policies that are configured by default. */
-export function builtinPolicies(queuing: Partial<RootishOptions> = {}): PolicySlots {
+export function builtinPolicies(queuing: Partial<RootishOptions> = {}): KernelSlots {
   return {
     workerSelection: earliestStart.create({}),
     queuing: rootish.create(queuing),
@@ -24,7 +24,7 @@ export function builtinPolicies(queuing: Partial<RootishOptions> = {}): PolicySl
 export interface PortsOptions {
   readonly queuing?: Partial<RootishOptions>;
   /** Policies that replace the built-in ones, which remain as fallbacks. */
-  readonly policies?: Partial<PolicySlots>;
+  readonly policies?: Partial<KernelSlots>;
   readonly hooks?: Partial<HookCalls>;
   readonly onPolicyFailure?: (failure: PolicyFailure) => void;
 }

@@ -1,4 +1,4 @@
-import type { PolicySlots } from '../../core/api/policies.ts';
+import type { KernelSlots } from '../../core/api/policies.ts';
 import { validWorkers } from '../../core/kernel/placement/restrictions.ts';
 import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';
@@ -527,7 +527,7 @@ export class RandomWorld {
 export type Submissions = 'whole' | 'in slices' | 'interleaved';
 
 /** Policies other than the built-in ones, anew for each kernel. */
-export type MakePolicies = (saturation: number) => Partial<PolicySlots>;
+export type MakePolicies = (saturation: number) => Partial<KernelSlots>;
 
 /** A kernel in validate mode for a scenario. */
 export function kernelFor(

@@ -1,4 +1,4 @@
-import type { PolicySlots } from '../../core/api/policies.ts';
+import type { KernelSlots } from '../../core/api/policies.ts';
 import type { Outbox } from '../../core/kernel/outbox.ts';
 import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
 import type { GraphTask, UpdateGraph } from '../../core/messages/stimulus.ts';
@@ -12,7 +12,7 @@ import { makePorts } from './ports.ts';
 
 /** What a simulation is about; everything has a default. */
 export interface SimulationOptions {
-  readonly policies?: Partial<PolicySlots>;
+  readonly policies?: Partial<KernelSlots>;
   /** Threads of each worker. */
   readonly workers?: readonly number[];
   readonly bandwidth?: number;

@@ -1,5 +1,5 @@
 import type { Decision, ShadowReport, Why } from '../../api/insight.ts';
-import type { PolicySlots, SlotName } from '../../api/policies.ts';
+import type { KernelSlotName, KernelSlots } from '../../api/policies.ts';
 import type { Named } from '../ports.ts';
 import { knownTasks } from '../graph/prepare.ts';
 import type { KernelScope } from '../scope.ts';
@@ -13,7 +13,7 @@ import { Shadow } from './shadow.ts';
  */
 export class Insight {
   private log: DecisionLog | undefined;
-  private readonly shadows = new Map<SlotName, Shadow>();
+  private readonly shadows = new Map<KernelSlotName, Shadow>();
 
   constructor(private readonly scope: KernelScope) {}
 
@@ -52,7 +52,7 @@ export class Insight {
   }
 
   /** Asks a policy whatever the one in charge of the slot is asked, from here on. */
-  startShadow(slot: SlotName, policy: Named<PolicySlots[SlotName]>): void {
+  startShadow(slot: KernelSlotName, policy: Named<KernelSlots[KernelSlotName]>): void {
     const shadow = new Shadow(this.scope, slot, policy);
     this.shadows.set(slot, shadow);
     shadow.prepare?.(knownTasks(this.scope));
@@ -60,14 +60,14 @@ export class Insight {
   }
 
   /** Returns what it found, or undefined when there was none. */
-  stopShadow(slot: SlotName): ShadowReport | undefined {
+  stopShadow(slot: KernelSlotName): ShadowReport | undefined {
     const report = this.shadowReport(slot);
     this.shadows.delete(slot);
     this.refresh();
     return report;
   }
 
-  shadowReport(slot: SlotName): ShadowReport | undefined {
+  shadowReport(slot: KernelSlotName): ShadowReport | undefined {
     return this.shadows.get(slot)?.report();
   }
 

@@ -1,6 +1,11 @@
 import { SHADOW_FAILURES_MAX, type Disagreement, type ShadowReport } from '../../api/insight.ts';
 import { YardmasterError } from '../../api/errors.ts';
-import type { PolicySlots, SlotName, Submission, WorkerSelection } from '../../api/policies.ts';
+import type {
+  KernelSlotName,
+  KernelSlots,
+  Submission,
+  WorkerSelection,
+} from '../../api/policies.ts';
 import type { TaskState } from '../../state/task.ts';
 import { choosePlacement, isRootish, selectionPlacesRootish } from '../placement/placement.ts';
 import type { KernelPorts, Named, OrderSubject, Placement } from '../ports.ts';
@@ -37,8 +42,8 @@ export class Shadow implements Watcher {
 
   constructor(
     private readonly scope: KernelScope,
-    readonly slot: SlotName,
-    private readonly candidate: Named<PolicySlots[SlotName]>,
+    readonly slot: KernelSlotName,
+    private readonly candidate: Named<KernelSlots[KernelSlotName]>,
   ) {
     this.sinceMs = scope.nowMs;
     const { policy } = candidate;

@@ -1,14 +1,14 @@
 import { toErrorPayload, YardmasterError } from '../../api/errors.ts';
-import type { PolicySlots, SlotName } from '../../api/policies.ts';
+import type { KernelSlotName, KernelSlots, SlotName } from '../../api/policies.ts';
 import { invariantError } from '../errors.ts';
 import type { KernelScope } from '../scope.ts';
 
 /**
  * A question to the policy of a slot. One object per question, made once: asking allocates nothing.
  */
-export interface Question<Slot extends SlotName, Subject, Answer> {
+export interface Question<Slot extends KernelSlotName, Subject, Answer> {
   readonly slot: Slot;
-  ask(policy: PolicySlots[Slot], scope: KernelScope, subject: Subject): Answer;
+  ask(policy: KernelSlots[Slot], scope: KernelScope, subject: Subject): Answer;
   /** What is wrong with an answer; undefined when nothing is. */
   refuse(answer: Answer, scope: KernelScope, subject: Subject): string | undefined;
 }
@@ -17,7 +17,7 @@ export interface Question<Slot extends SlotName, Subject, Answer> {
  * Asks a policy, and the built-in one of its slot when it throws or its answer is refused. In validate
  * mode a policy that misbehaves is an error.
  */
-export function askPolicy<Slot extends SlotName, Subject, Answer>(
+export function askPolicy<Slot extends KernelSlotName, Subject, Answer>(
   scope: KernelScope,
   question: Question<Slot, Subject, Answer>,
   subject: Subject,
@@ -27,7 +27,7 @@ export function askPolicy<Slot extends SlotName, Subject, Answer>(
   let what: string;
   let cause: unknown;
   try {
-    const answer = question.ask(policy as PolicySlots[Slot], scope, subject);
+    const answer = question.ask(policy as KernelSlots[Slot], scope, subject);
     const refusal = question.refuse(answer, scope, subject);
     if (refusal === undefined) return answer;
     what = refusal;
@@ -46,7 +46,8 @@ export function askPolicy<Slot extends SlotName, Subject, Answer>(
   return answer;
 }
 
-function policyError(
+/** @param what - what the policy did, in words that follow its name: `threw: …`, `chose …` */
+export function policyError(
   slot: SlotName,
   policy: string,
   what: string,

@@ -1,5 +1,12 @@
 import type { Builtins, UseEntry } from '../../api/plugin.ts';
-import { type PolicySlots, SLOT_NAMES, type SlotName } from '../../api/policies.ts';
+import {
+  KERNEL_SLOT_NAMES,
+  type KernelSlotName,
+  type KernelSlots,
+  type PolicySlots,
+  SLOT_NAMES,
+  type SlotName,
+} from '../../api/policies.ts';
 import type { Segment } from '../../config/errors.ts';
 import type { LoadedConfig } from '../../config/load.ts';
 import type { OnError } from '../../config/types.ts';
@@ -18,6 +25,7 @@ export const DEFAULT_POLICIES: Readonly<Record<SlotName, string>> = {
   queuing: 'root-ish',
   ordering: 'depth-first',
   fairness: 'fifo',
+  stealing: 'dask',
 };
 
 /** Built-in name of the plugin that the section `scheduler.activeMemoryManager` is for. */
@@ -71,10 +79,10 @@ export async function loadPolicies(
 export async function loadShadows(
   resolver: PluginResolver,
   { config, origin }: LoadedConfig,
-): Promise<ReadonlyMap<SlotName, Named<PolicySlots[SlotName]>>> {
-  const shadows = new Map<SlotName, Named<PolicySlots[SlotName]>>();
+): Promise<ReadonlyMap<KernelSlotName, Named<KernelSlots[KernelSlotName]>>> {
+  const shadows = new Map<KernelSlotName, Named<KernelSlots[KernelSlotName]>>();
   const problems = new ProblemList(origin);
-  for (const slot of SLOT_NAMES) {
+  for (const slot of KERNEL_SLOT_NAMES) {
     const entry = config.scheduler.shadows[slot];
     if (entry === undefined) continue;
     const at = ['scheduler', 'shadows', slot];
@@ -152,8 +160,8 @@ function wantedPlugins({ config, origin }: LoadedConfig, builtins: Builtins): Wa
   };
   const { interval, ...amm } = activeMemoryManager;
   addBuiltin(AMM, 'activeMemoryManager', { ...amm, intervalMs: interval, rebalance });
-  const { interval: intervalMs, horizon: horizonMs, ...stealing } = workStealing;
-  addBuiltin(WORK_STEALING, 'workStealing', { ...stealing, intervalMs, horizonMs });
+  const { start, spare, interval: intervalMs } = workStealing;
+  addBuiltin(WORK_STEALING, 'workStealing', { start, spare, intervalMs });
   if (coordination.enabled) {
     const { leaseTimeout: leaseTimeoutMs, memoryLimit: memoryLimitBytes } = coordination;
     addBuiltin(COORDINATION, 'coordination', { leaseTimeoutMs, memoryLimitBytes });

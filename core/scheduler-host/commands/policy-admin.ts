@@ -1,7 +1,13 @@
 import { YardmasterError } from '../../api/errors.ts';
 import type { ShadowReport, Why } from '../../api/insight.ts';
 import type { CommandHandler, UseEntry } from '../../api/plugin.ts';
-import { type PolicySlots, SLOT_NAMES, type SlotName } from '../../api/policies.ts';
+import {
+  KERNEL_SLOT_NAMES,
+  type KernelSlotName,
+  type PolicySlots,
+  SLOT_NAMES,
+  type SlotName,
+} from '../../api/policies.ts';
 import { hint } from '../../config/errors.ts';
 import { isPlainObject } from '../../config/prepare.ts';
 import type { Insight } from '../../kernel/insight/insight.ts';
@@ -9,18 +15,18 @@ import type { Named } from '../../kernel/ports.ts';
 
 type Options = Readonly<Record<string, unknown>>;
 
-/** What the desk needs from the scheduler around it. */
+/** What {@link PolicyAdmin} needs from the scheduler around it. */
 export interface PolicyAdminHost {
   readonly insight: Insight;
   /** What fills each slot now. */
   policyNames(): Readonly<Record<SlotName, string>>;
   /** Names that a client may give: built-in policies. */
   readonly builtinNames: readonly string[];
-  loadPolicy(
-    slot: SlotName,
+  loadPolicy<Slot extends SlotName>(
+    slot: Slot,
     policy: string | object,
     options?: Options,
-  ): Promise<Named<PolicySlots[SlotName]>>;
+  ): Promise<Named<PolicySlots[Slot]>>;
   replacePolicy(slot: SlotName, policy: string | object, options?: Options): Promise<void>;
   /** What the configuration puts into a slot, or what fills it by default. */
   configured(slot: SlotName): UseEntry;
@@ -48,7 +54,7 @@ export interface SchedulerPolicies {
   restore(slot: SlotName): Promise<void>;
   /**
    * Asks a policy whatever the one in charge of the slot is asked; it decides nothing. One per slot; a
-   * new one takes the place of the old.
+   * new one takes the place of the old. The slot `stealing` has no shadows.
    * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`, `ERR_SLOT`
    */
   startShadow(slot: SlotName, policy: string | object, options?: Options): Promise<void>;
@@ -71,11 +77,11 @@ export interface SchedulerPolicies {
 /** Answers the calls, from code and from clients. */
 export class PolicyAdmin implements SchedulerPolicies {
   /** What the shadows were made of, so that they can be promoted. */
-  private readonly shadowed: Map<SlotName, PolicySource>;
+  private readonly shadowed: Map<KernelSlotName, PolicySource>;
 
   constructor(private readonly host: PolicyAdminHost) {
     this.shadowed = new Map();
-    for (const slot of SLOT_NAMES) {
+    for (const slot of KERNEL_SLOT_NAMES) {
       const source = host.configuredShadows[slot];
       if (source !== undefined) this.shadowed.set(slot, source);
     }
@@ -105,7 +111,7 @@ export class PolicyAdmin implements SchedulerPolicies {
   }
 
   async startShadow(slot: SlotName, policy: string | object, options?: Options): Promise<void> {
-    checkSlot(slot);
+    checkCanShadow(slot);
     const named = await this.host.loadPolicy(slot, policy, options);
     this.host.between(() => {
       this.host.insight.startShadow(slot, named);
@@ -114,6 +120,7 @@ export class PolicyAdmin implements SchedulerPolicies {
   }
 
   async promote(slot: SlotName): Promise<ShadowReport> {
+    checkCanShadow(slot);
     const report = this.shadow(slot);
     const source = this.shadowed.get(slot);
     if (report === undefined || source === undefined) {
@@ -130,11 +137,12 @@ export class PolicyAdmin implements SchedulerPolicies {
 
   shadow(slot: SlotName): ShadowReport | undefined {
     checkSlot(slot);
-    return this.host.insight.shadowReport(slot);
+    return canShadow(slot) ? this.host.insight.shadowReport(slot) : undefined;
   }
 
   stopShadow(slot: SlotName): ShadowReport | undefined {
     const report = this.shadow(slot);
+    if (!canShadow(slot)) return undefined;
     this.shadowed.delete(slot);
     this.host.between(() => {
       this.host.insight.stopShadow(slot);
@@ -245,6 +253,20 @@ function checkSlot(slot: unknown): asserts slot is SlotName {
     'ERR_SLOT',
     `there is no policy slot "${name}"${hint(name, SLOT_NAMES)}; there are ${SLOT_NAMES.join(', ')}`,
     { slot: name },
+  );
+}
+
+function canShadow(slot: SlotName): slot is KernelSlotName {
+  return KERNEL_SLOT_NAMES.includes(slot as KernelSlotName);
+}
+
+function checkCanShadow(slot: unknown): asserts slot is KernelSlotName {
+  checkSlot(slot);
+  if (canShadow(slot)) return;
+  throw new YardmasterError(
+    'ERR_SLOT',
+    `the slot ${slot} has no shadows: rounds of stealing cannot be compared yet; put the policy in charge instead (replace), and see what it asks for with the command work-stealing.metrics`,
+    { slot },
   );
 }
 

@@ -13,7 +13,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-/** Every built-in policy of the kernel, found in the table itself. */
+/** Every built-in policy of a slot, found in the table itself. */
 async function builtinPolicies(): Promise<(readonly [SlotName, string])[]> {
   const found: (readonly [SlotName, string])[] = [];
   for (const [name, load] of Object.entries(builtins)) {
@@ -29,7 +29,7 @@ async function builtinPolicies(): Promise<(readonly [SlotName, string])[]> {
 const all = await builtinPolicies();
 
 test('every slot has several built-in policies', () => {
-  for (const slot of ['workerSelection', 'queuing', 'fairness', 'ordering']) {
+  for (const slot of SLOT_NAMES) {
     expect(all.filter(([of]) => of === slot).length).toBeGreaterThan(1);
   }
 });
@@ -69,6 +69,7 @@ test.each([
   [{ fairness: 'weighted-fair-share' }, { weights: { a: 0 } }, 'weights.a must be > 0 (got 0)'],
   [{ fairness: 'weighted-fair-share' }, { by: 'team' }, 'options.by must be one of'],
   [{ fairness: 'fifo' }, { weights: {} }, 'weights is not a known key'],
+  [{ stealing: 'calm' }, { horizonMs: -1 }, 'options.horizonMs must be >= 0 (got -1)'],
   [{ queuing: 'family' }, { familySize: 0 }, 'options.familySize must be >= 1 (got 0)'],
   [{ queuing: 'family' }, { workerSaturation: -1 }, 'options.workerSaturation'],
   [{ workerSelection: 'balanced' }, { others: 1000 }, 'options.others must be <= 64 (got 1000)'],

@@ -94,8 +94,9 @@ describe('the code in', () => {
       'fewest-bytes.js': 'workerSelection',
       'loaders.js': 'queuing',
       'by-day.js': 'fairness',
+      'long-tasks.js': 'stealing',
     }).filter(([file]) => files.has(file));
-    expect(slots).toHaveLength(4);
+    expect(slots).toHaveLength(5);
     files.set('tasks.js', POLICY_TASKS);
     files.set('main.js', POLICY_MAIN.replace('SLOTS', JSON.stringify(slots)));
     const cwd = install('policies', files);
@@ -106,6 +107,7 @@ describe('the code in', () => {
       '- workerSelection: fewest-bytes 30',
       '- queuing: loaders 30',
       '- fairness: by-day 30',
+      '- stealing: long-tasks 30',
     ]);
   });
 

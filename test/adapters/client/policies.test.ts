@@ -36,6 +36,7 @@ test('every slot can be given to every built-in policy while tasks run, and no t
     queuing: ['family', 'co-assign', 'direct', 'root-ish'],
     ordering: ['dask', 'mars', 'fifo', 'best', 'depth-first'],
     fairness: ['fifo'],
+    stealing: ['calm', 'dask'],
   } as const;
   for (const [slot, names] of Object.entries(replacements)) {
     for (const name of names) {
@@ -209,6 +210,6 @@ test('what plugins decide is explained as well: copies, and tasks that change wo
   const whys = await Promise.all(futures.map((future) => cluster.passing(client.why(future.key))));
   const steals = whys.flatMap(({ decisions }) => decisions).filter(({ kind }) => kind === 'steal');
   expect(steals.length).toBeGreaterThan(0);
-  expect(steals[0]?.policy).toBe('work-stealing');
+  expect(steals[0]?.policy).toBe('dask');
   expect(steals[0]?.rule).toMatch(/^asked for from .*, cost level 0: 0\.5 s of computation/);
 });

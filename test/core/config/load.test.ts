@@ -125,7 +125,6 @@ describe('a valid configuration', () => {
         workStealing: {
           start: true,
           interval: 100,
-          mode: 'eager',
           horizon: 500,
           spare: ['rechunk-split', 'split-shuffle', 'split-taskshuffle', 'split-stage'],
         },

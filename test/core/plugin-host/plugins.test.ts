@@ -739,6 +739,7 @@ describe('checkConfig', () => {
       '- queuing: co-assign',
       '- ordering: depth-first',
       '- fairness: fifo',
+      '- stealing: dask',
       'plugins',
       '- amm (built-in amm)',
       '    policies[0]: ReduceReplicas from built-in reduce-replicas',

@@ -2,9 +2,12 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { StealProposal } from '../../../core/api/index.ts';
 import { Balancer } from '../../../plugins/work-stealing/balancer.ts';
-import { EagerRules } from '../../../plugins/work-stealing/rules.ts';
+import { dask } from '../../../policies/stealing/dask.ts';
 import type { TraceStimulus, TraceTask } from '../../conformance/trace-format.ts';
 import { TraceKernel } from '../../conformance/trace-kernel.ts';
+import { inCharge } from './kit.ts';
+
+const DASK = inCharge(dask.create({}));
 
 /**
  * Random clusters of our own and what Dask 2022.12.1 stole in them. It was made to take tasks in the
@@ -44,7 +47,7 @@ class Replay {
     const { kernel, nowMs } = this.trace;
     this.balancer = new Balancer({
       cluster: () => kernel.cluster,
-      rules: new EagerRules(),
+      policy: () => DASK,
       spared: new Set(['split-shuffle']),
       enact: (wishes, victims) => {
         this.wishes.push(...wishes);

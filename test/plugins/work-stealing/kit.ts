@@ -1,17 +1,35 @@
 import { Balancer } from '../../../plugins/work-stealing/balancer.ts';
-import { EagerRules, type StealRules } from '../../../plugins/work-stealing/rules.ts';
 import { SchedulerEnv, type WorkerSpec } from '../../kit/env.ts';
 import { nameOf } from '../../kit/in-short.ts';
-import type { StealProposal, ToWorkerMessage } from '../../../core/api/index.ts';
+import type {
+  PolicyInCharge,
+  Stealing,
+  StealProposal,
+  ToWorkerMessage,
+} from '../../../core/api/index.ts';
 import { graphTasks, type TerseGraph } from '../../kit/graph.ts';
 
 /** Work goes where it is told to go: nothing is held back. */
 const UNHELD = { queuing: { workerSaturation: Infinity } };
 
 export interface StealOptions {
-  readonly rules?: StealRules;
+  /** Default: Dask's rules. */
+  readonly policy?: Stealing;
+  /** Called when the policy fails. Default: that is an error. */
+  readonly failed?: (what: string) => void;
   readonly spared?: readonly string[];
   readonly durationsS?: Readonly<Record<string, number>>;
+}
+
+/** A policy that is in charge and must not fail. */
+export function inCharge(policy: Stealing): PolicyInCharge<'stealing'> {
+  return {
+    name: 'test',
+    policy,
+    failed: (what, cause) => {
+      throw new Error(`the policy ${what}`, { cause });
+    },
+  };
 }
 
 /** A real kernel in validate mode with a balancer; requests are kept until a test answers them. */
@@ -20,7 +38,7 @@ export class StealEnv extends SchedulerEnv {
   /** Wishes of each call, that is of each slice with any. */
   readonly enacted: (readonly StealProposal[])[] = [];
 
-  constructor({ rules = new EagerRules(), spared = [], durationsS = {} }: StealOptions = {}) {
+  constructor({ policy = {}, failed, spared = [], durationsS = {} }: StealOptions = {}) {
     super({
       ...UNHELD,
       kernel: {
@@ -31,7 +49,7 @@ export class StealEnv extends SchedulerEnv {
     });
     this.balancer = new Balancer({
       cluster: () => this.cluster,
-      rules,
+      policy: () => ({ ...inCharge(policy), ...(failed && { failed }) }),
       spared: new Set(spared),
       enact: (wishes, victims) => {
         this.enacted.push(wishes);

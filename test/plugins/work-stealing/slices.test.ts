@@ -2,10 +2,12 @@ import { describe, expect, it } from 'vitest';
 import { numbered } from '../../kit/graph.ts';
 import { SchedulerKernel } from '../../../core/kernel/scheduler-kernel.ts';
 import { Balancer } from '../../../plugins/work-stealing/balancer.ts';
-import { EagerRules } from '../../../plugins/work-stealing/rules.ts';
+import { dask } from '../../../policies/stealing/dask.ts';
 import type { StealProposal } from '../../../core/api/index.ts';
 import { makePorts } from '../../kit/ports.ts';
-import { StealEnv } from './kit.ts';
+import { inCharge, StealEnv } from './kit.ts';
+
+const DASK = inCharge(dask.create({}));
 
 /** Many tasks on few workers, and as many workers that have just joined. No validation: it is large. */
 class LargeCluster {
@@ -15,9 +17,10 @@ class LargeCluster {
     0,
   );
   readonly slices: StealProposal[][] = [];
+  policy = DASK;
   readonly balancer = new Balancer({
     cluster: () => this.kernel.cluster,
-    rules: new EagerRules(),
+    policy: () => this.policy,
     spared: new Set(),
     enact: (wishes) => {
       this.slices.push([...wishes]);
@@ -116,6 +119,20 @@ describe('a round in slices', () => {
     while (balancer.advance());
     expect(balancer.begin()).toBe(true);
     expect(balancer.metrics.rounds).toBe(2);
+  });
+
+  it('the policy that is in charge when a round begins decides all of it', () => {
+    const cluster = new LargeCluster(20_000, 10);
+    const whole = new LargeCluster(20_000, 10);
+    whole.balancer.runOnce();
+    cluster.balancer.begin();
+    cluster.balancer.advance();
+    cluster.policy = inCharge({ mayTake: () => false });
+    while (cluster.balancer.advance());
+    expect(cluster.keys).toEqual(whole.keys);
+    cluster.slices.length = 0;
+    cluster.balancer.runOnce();
+    expect(cluster.keys).toEqual([]);
   });
 
   it('a round that is given up asks for nothing more', () => {

@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
-import type { PolicySlots } from '../../../../core/api/policies.ts';
+import type { KernelSlots } from '../../../../core/api/policies.ts';
 import type { TaskView } from '../../../../core/api/views.ts';
 import { SchedulerEnv } from '../../../kit/env.ts';
 import { builtinPolicies } from '../../../kit/ports.ts';
 
 /** Policies that write down what they are shown. */
-function watching(): { policies: PolicySlots; seen: string[] } {
+function watching(): { policies: KernelSlots; seen: string[] } {
   const seen: string[] = [];
   const note =
     (who: string) =>

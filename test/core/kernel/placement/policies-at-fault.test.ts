@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { YardmasterError } from '../../../../core/api/errors.ts';
-import type { PolicySlots } from '../../../../core/api/policies.ts';
+import type { KernelSlots } from '../../../../core/api/policies.ts';
 import type { TaskView, WorkerView } from '../../../../core/api/views.ts';
 import { SchedulerEnv } from '../../../kit/env.ts';
 import { numbered } from '../../../kit/graph.ts';
@@ -13,7 +13,7 @@ function boom(): never {
 }
 
 /** What a policy may do wrong, and what the report says. */
-const FAULTS: readonly (readonly [string, Partial<PolicySlots>, RegExp])[] = [
+const FAULTS: readonly (readonly [string, Partial<KernelSlots>, RegExp])[] = [
   ['scores by throwing', { workerSelection: { score: boom } }, /threw: boom/],
   ['scores NaN', { workerSelection: { score: () => NaN } }, /score of worker .* is NaN/],
   ['scores Infinity', { workerSelection: { score: () => Infinity } }, /is Infinity/],
@@ -94,7 +94,7 @@ function named(name: string, workers: ReadonlyMap<string, WorkerView>): WorkerVi
   return [...workers.values()].find((worker) => worker.name === name);
 }
 
-function cluster(policies: Partial<PolicySlots>, validate: boolean): SchedulerEnv {
+function cluster(policies: Partial<KernelSlots>, validate: boolean): SchedulerEnv {
   const env = new SchedulerEnv({ policies, kernel: { validate } });
   env.addWorkers(3);
   env.setStatus('w3', 'paused');
@@ -126,7 +126,7 @@ describe.each(FAULTS)('a policy that %s', (_fault, policies, message) => {
 });
 
 it('a policy that selects against the restrictions of a task is overruled', () => {
-  const policies: Partial<PolicySlots> = {
+  const policies: Partial<KernelSlots> = {
     workerSelection: {
       select: (_task, _candidates, _missingBytes, { workers }) => named('w1', workers),
     },
@@ -160,7 +160,7 @@ it('the cause of a failure is kept', () => {
 
 it('a policy is overruled for one decision only', () => {
   let calls = 0;
-  const flaky: PolicySlots['ordering'] = {
+  const flaky: KernelSlots['ordering'] = {
     order: (tasks, keys) => (calls++ === 0 ? boom() : ordering.order(tasks, keys)),
   };
   const env = cluster({ ordering: flaky }, false);

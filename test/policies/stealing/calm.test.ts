@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { CalmRules, EagerRules } from '../../../plugins/work-stealing/rules.ts';
+import { calm as calmPolicy } from '../../../policies/stealing/calm.ts';
+import { dask } from '../../../policies/stealing/dask.ts';
 import { numbered } from '../../kit/graph.ts';
-import { StealEnv } from './kit.ts';
+import { StealEnv } from '../../plugins/work-stealing/kit.ts';
 
-const calm = (horizonS = 0.5): StealEnv => new StealEnv({ rules: new CalmRules(horizonS) });
+const calm = (horizonS = 0.5): StealEnv =>
+  new StealEnv({ policy: calmPolicy.create({ horizonMs: 1000 * horizonS }) });
 
 describe('calm stealing', () => {
   it('gives a worker that has just joined what it needs for the horizon, and no more', () => {
@@ -18,7 +20,7 @@ describe('calm stealing', () => {
     const place = (env: StealEnv): StealEnv => {
       return env.place({ w1: numbered('x', 20), w2: numbered('y', 2) });
     };
-    expect(place(new StealEnv({ rules: new EagerRules() })).balance()).not.toEqual([]);
+    expect(place(new StealEnv({ policy: dask.create({}) })).balance()).not.toEqual([]);
     expect(place(calm(0.8)).balance()).toEqual([]);
   });
 

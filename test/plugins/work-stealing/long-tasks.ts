@@ -1,0 +1,8 @@
+import { definePolicy } from '../../../core/api/index.ts';
+
+export default definePolicy('stealing', {
+  name: 'long-tasks',
+  create: () => ({
+    levelOf: (task, level) => (task.prefix.durationEstimateS < 1 ? undefined : level),
+  }),
+});

@@ -207,7 +207,7 @@ export class FakePeer {
     });
   }
 
-  fail(key: string): void {
+  fail(key: string, more: Message = {}): void {
     this.send({
       op: 'task-erred',
       status: 'error',
@@ -219,6 +219,7 @@ export class FakePeer {
       thread: 1,
       startstops: [],
       stimulus_id: `task-erred-${key}`,
+      ...more,
     });
   }
 }

@@ -6,6 +6,7 @@ import { PythonException } from '../py-errors.ts';
 import { cancellationIn } from '../../bridge/translate-client.ts';
 import { asList, entriesOf, isFields, numberIn } from '../../codec/values.ts';
 import { pauseMs } from '../workers/calls.ts';
+import { hasTimes, type TaskOutcome, TaskOutcomes } from './task-outcomes.ts';
 
 /** How long a request waits for an unknown key, which may be on its way on the client's stream. */
 const ARRIVAL_MS = 1000;
@@ -16,7 +17,8 @@ const STREAM_MAX = 100_000;
 
 /** Cancelling, retrying, and collecting what happened to tasks. */
 export function makeTasks(context: DaskContext): DaskExtension {
-  const stream = new TaskStream(context);
+  const outcomes = new TaskOutcomes(context);
+  const stream = new TaskStream(context, outcomes);
   const collectors = new Map<string, Collector[]>();
   return {
     rpc: {
@@ -39,7 +41,7 @@ export function makeTasks(context: DaskContext): DaskExtension {
       get_task_stream_index: () => stream.index(),
       start_task_metadata: ({ name }) => {
         const same = collectors.get(String(name)) ?? [];
-        collectors.set(String(name), [...same, new Collector(context)]);
+        collectors.set(String(name), [...same, new Collector(context, outcomes)]);
         return null;
       },
       stop_task_metadata: ({ name }) => {
@@ -55,6 +57,7 @@ export function makeTasks(context: DaskContext): DaskExtension {
         return only.stop();
       },
     },
+    hooks: outcomes.hooks,
   };
 }
 
@@ -104,7 +107,10 @@ class TaskStream {
   /** Ever recorded. */
   private count = 0;
 
-  constructor(private readonly context: DaskContext) {}
+  constructor(
+    private readonly context: DaskContext,
+    private readonly outcomes: TaskOutcomes,
+  ) {}
 
   collect(request: Fields): readonly Fields[] {
     this.begin();
@@ -131,12 +137,9 @@ class TaskStream {
   private begin(): void {
     if (this.isOn) return;
     this.isOn = true;
-    this.context.taskObservers.add((message, key, worker) => {
-      if ((asList(message['startstops']) ?? []).length === 0) return;
-      const entry = new Map(Object.entries(message));
-      entry.delete('op');
-      entry.set('key', this.context.keys.wireOf(key)).set('worker', worker.address);
-      this.entries.push(Object.fromEntries(entry));
+    this.outcomes.add(({ key, report }) => {
+      if (!hasTimes(report)) return;
+      this.entries.push({ ...report, key: this.context.keys.wireOf(key) });
       this.count++;
       if (this.entries.length > 1.1 * STREAM_MAX) {
         this.entries.splice(0, this.entries.length - STREAM_MAX);
@@ -173,13 +176,16 @@ class Collector {
   private readonly metadata = new Map<unknown, unknown>();
   private readonly states = new Map<unknown, string>();
 
-  constructor(private readonly context: DaskContext) {
-    context.taskObservers.add(this.onTask);
+  constructor(
+    private readonly context: DaskContext,
+    private readonly outcomes: TaskOutcomes,
+  ) {
+    outcomes.add(this.onOutcome);
     context.graphObservers.add(this.onGraph);
   }
 
   stop(): Fields {
-    this.context.taskObservers.delete(this.onTask);
+    this.outcomes.delete(this.onOutcome);
     this.context.graphObservers.delete(this.onGraph);
     return { metadata: this.metadata, state: this.states };
   }
@@ -188,10 +194,10 @@ class Collector {
     for (const key of keys) this.wanted.add(key);
   };
 
-  private readonly onTask = (message: Fields, key: string): void => {
+  private readonly onOutcome = ({ key, state, report }: TaskOutcome): void => {
     if (!this.wanted.delete(key)) return;
     const wire = this.context.keys.wireOf(key);
-    this.metadata.set(wire, message['metadata'] ?? null);
-    this.states.set(wire, message['op'] === 'task-finished' ? 'memory' : 'erred');
+    this.metadata.set(wire, report?.['metadata'] ?? null);
+    this.states.set(wire, state);
   };
 }

@@ -133,6 +133,27 @@ describe('what ran', () => {
     });
     await expect(bench.call('stop_task_metadata', { name: 'mine' })).rejects.toThrow(/ValueError/);
   });
+
+  it('is recorded when the scheduler takes it as the end of the task, with the fields that Dask records', async () => {
+    const worker = await bench.runningWorker(4001, {}, '2026.8.0');
+    const client = await bench.client();
+    await bench.call('get_task_stream', { start: 0 });
+    await bench.call('start_task_metadata', { name: 'tries' });
+    client.submit('inc-1', { annotations: { retries: 1 } });
+    const { run_id } = await worker.next('compute-task', 1);
+    worker.fail('inc-1', { run_id, startstops: [{ action: 'compute', start: 1, stop: 1.1 }] });
+    const again = await worker.next('compute-task', 2);
+    worker.finish('inc-1', { run_id: again['run_id'], metadata: { tries: 2 } });
+    await client.next('key-in-memory', 1);
+    const stream = (await bench.call('get_task_stream', { start: 0 })) as object[];
+    const names =
+      'key metadata nbytes startstops status stimulus_id thread type typename worker'.split(' ');
+    expect(stream.map((entry) => Object.keys(entry).toSorted())).toEqual([names]);
+    expect(await bench.call('stop_task_metadata', { name: 'tries' })).toEqual({
+      metadata: { 'inc-1': { tries: 2 } },
+      state: { 'inc-1': 'memory' },
+    });
+  });
 });
 
 describe('looks into the cluster', () => {

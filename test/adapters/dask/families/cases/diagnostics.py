@@ -8,7 +8,7 @@ import tempfile
 import time
 
 import dask
-from distributed import get_task_stream, performance_report, progress, wait
+from distributed import get_task_metadata, get_task_stream, get_worker, performance_report, progress, wait
 from kit import address_of, failure, names, needs, since, slow
 
 
@@ -65,6 +65,23 @@ def case_task_stream(client):
         client.gather(client.map(inc, range(4), pure=False))
     record = stream.data[0]
     return len(stream.data), sorted(record), {r["status"] for r in stream.data}, record["startstops"][0]["action"]
+
+
+def case_tries_in_the_task_stream_and_metadata(client):
+    def flaky():
+        worker = get_worker()
+        worker.flaky_tries = getattr(worker, "flaky_tries", 0) + 1
+        if worker.flaky_tries < 3:
+            raise ValueError("not yet")
+        return worker.flaky_tries
+
+    with get_task_stream(client=client) as stream, get_task_metadata() as found:
+        f = client.submit(flaky, retries=4, workers=["bob"], key="flaky")
+        bad = client.submit(lambda x: x / 0, f, key="bad")
+        after = client.submit(inc, bad, key="after")
+        wait([f, bad, after])
+    client.run(lambda dask_worker: delattr(dask_worker, "flaky_tries"), workers=[address_of(client, "bob")])
+    return [(record["key"], record["status"]) for record in stream.data], sorted(found.state.items()), sorted(found.metadata)
 
 
 def case_profile(client):

@@ -23,6 +23,8 @@ export interface Dialect {
   readonly hasMaxConnections: boolean;
   /** 2024.6.0: answers about a shuffle have a status; before, the specification came bare. */
   readonly hasShuffleStatus: boolean;
+  /** 2024.11.0: `get_runspec` is answered with the task; before, with its inputs beside it. */
+  readonly hasBareRunSpecs: boolean;
   /** 2024.12.0: a task is an object that knows its inputs (`dask._task_spec.Task`). */
   readonly hasTaskSpecs: boolean;
   /** Before 2025.2.0: `compute-task` says how long it is expected to take. */
@@ -76,6 +78,7 @@ function makeDialect(version: string): Dialect {
     hasOnlyRunSpecs: since(2023, 8, 1),
     hasMaxConnections: !since(2023, 8, 1),
     hasShuffleStatus: since(2024, 6, 0),
+    hasBareRunSpecs: since(2024, 11, 0),
     hasTaskSpecs: since(2024, 12, 0),
     hasDuration: !since(2025, 2, 0),
     hasCancelReasons: since(2025, 3, 0),

@@ -1,5 +1,6 @@
 /** Questions about tasks and workers that are answered from the tables alone. */
 import type { TaskView } from '../../../../core/api/index.ts';
+import { dialectOf } from '../../codec/dialect.ts';
 import { Opaque } from '../../codec/index.ts';
 import type { DaskContext, Fields, RpcTable } from '../../context.ts';
 import { PythonException } from '../py-errors.ts';
@@ -124,13 +125,17 @@ function story(request: Fields, { plugin, keys }: DaskContext): unknown[] {
   return records.map((record) => transitionRow(record, keys));
 }
 
-/** Before 2023.8.1 the parts and the inputs; since then the task alone. */
-function runSpec(request: Fields, { cluster, keys }: DaskContext): unknown {
+/**
+ * Since 2024.11.0 the task alone; before, the task (until 2023.8.0 in parts) and its inputs. What reads the
+ * graphs has made the task, so the form is that of its release.
+ */
+function runSpec(request: Fields, { cluster, keys, graphs }: DaskContext): unknown {
   const { key } = request;
   const task = cluster.tasks.get(keys.textOf(key));
   if (task === undefined) throw new PythonException('KeyError', String(key));
   const { runSpec: spec, dependencies } = task;
-  if (spec instanceof Opaque && spec.kind === 'pickled') return spec;
+  const { hasBareRunSpecs } = dialectOf(String(graphs.versions['distributed']));
+  if (hasBareRunSpecs && spec instanceof Opaque && spec.kind === 'pickled') return spec;
   if (spec instanceof Opaque || isFields(spec)) {
     return { task: spec, deps: dependencies.map((dependency) => keys.wireOf(dependency.key)) };
   }

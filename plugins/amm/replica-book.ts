@@ -75,6 +75,7 @@ export class ReplicaBook implements ReadonlyMap<TaskView, PendingReplicas> {
    * @returns the worker that it is under way to; undefined when there is none (left)
    */
   claim(task: TaskView, candidates: readonly WorkerView[] | undefined): WorkerView | undefined {
+    if (this.requests.size === 0) return undefined;
     const request = this.requests.get(task.id);
     if (request?.task !== task) return undefined;
     const { openAtStart, claimed, workers } = request;

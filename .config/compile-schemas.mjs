@@ -1,5 +1,5 @@
 /**
- * Compiles the schemas of messages, of the configuration, and of the options of everything built in, so that
+ * Compiles the schemas of messages, of the configuration, and of the options and commands of everything built in, so that
  * nothing is compiled when a scheduler starts. Part of `npm run build`; reads and writes `dist`.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -8,8 +8,12 @@ import standalone from 'ajv/dist/standalone/index.js';
 import { forAjv } from '../dist/core/config/check.js';
 import { makeAjv, schemaId } from '../dist/core/config/compile-schema.js';
 import { CONFIG_SCHEMA } from '../dist/core/config/schema.js';
+import { BUILTIN_PARAMETERS } from '../dist/core/scheduler-host/commands/builtin-parameters.js';
 import { compilerOf } from '../dist/core/scheduler-host/sessions/message-checks.js';
 import { builtins } from '../dist/adapters/app/builtin-extensions.js';
+import { MOVEMENT_PARAMETERS } from '../dist/plugins/amm/commands.js';
+import { MANAGER_PARAMETERS } from '../dist/plugins/amm/manager-commands.js';
+import { COORDINATION_PARAMETERS } from '../dist/plugins/coordination/commands.js';
 
 const MESSAGES = new URL('../schema/messages.schema.json', import.meta.url);
 const CODE = { source: true };
@@ -36,7 +40,13 @@ write('scheduler-host/sessions/compiled-messages.cjs', messages.ajv, messages.re
 
 const ajv = makeAjv(CODE);
 const names = {};
-for (const schema of [CONFIG_SCHEMA, ...(await optionSchemas())].map(forAjv)) {
+const commands = [
+  BUILTIN_PARAMETERS,
+  MOVEMENT_PARAMETERS,
+  MANAGER_PARAMETERS,
+  COORDINATION_PARAMETERS,
+].flatMap((declared) => Object.values(declared));
+for (const schema of [CONFIG_SCHEMA, ...(await optionSchemas()), ...commands].map(forAjv)) {
   const id = schemaId(schema);
   if (names[id] === undefined) ajv.addSchema(schema, id);
   names[id] = id;

@@ -37,7 +37,7 @@ export default definePlugin<CoordinationOptions>({
     const scope = makeScope(context, options);
     const leases = new Leases(scope);
     const topics = new Topics(scope, context.events);
-    addCommands((command, handler) => context.command(command, handler), {
+    addCommands(context, {
       scope,
       leases,
       topics,

@@ -1,3 +1,4 @@
+import { NO_PARAMETERS } from '../core/api/command-parameters.ts';
 import { definePlugin, PLUGIN_API_VERSION, type Timer } from '../core/api/index.ts';
 import { Balancer } from './work-stealing/balancer.ts';
 
@@ -66,14 +67,14 @@ export default definePlugin<WorkStealingOptions>({
       balancer.stop();
       return false;
     };
-    context.command('start', startTimer);
-    context.command('stop', stopTimer);
-    context.command('running', () => timer !== undefined);
-    context.command('runOnce', () => {
+    context.command('start', NO_PARAMETERS, startTimer);
+    context.command('stop', NO_PARAMETERS, stopTimer);
+    context.command('running', NO_PARAMETERS, () => timer !== undefined);
+    context.command('runOnce', NO_PARAMETERS, () => {
       endSlices();
       return { asked: balancer.runOnce() };
     });
-    context.command('metrics', () => balancer.metrics);
+    context.command('metrics', NO_PARAMETERS, () => balancer.metrics);
     return {
       start: () => {
         if (start) startTimer();

@@ -1,3 +1,4 @@
+import { NO_PARAMETERS } from '../../core/api/command-parameters.ts';
 import { definePlugin, PLUGIN_API_VERSION } from '../../core/api/index.ts';
 import { languageOf } from './interop/language.ts';
 import { Front } from './front.ts';
@@ -37,7 +38,7 @@ export default definePlugin<DaskOptions>({
       extensions: EXTENSIONS,
     });
     const { hooks } = front.operations;
-    plugin.command('address', () => front.address);
+    plugin.command('address', NO_PARAMETERS, () => front.address);
     plugin.tellLanguages(languageOf);
     return {
       ...hooks,

@@ -4,6 +4,7 @@ export * from './amm-manager.ts';
 export * from './timing/awake-timer.ts';
 export * from './timing/background.ts';
 export * from './channel.ts';
+export type { ParametersOf, ParametersSchema } from './command-parameters.ts';
 export * from './timing/clock.ts';
 export * from './errors.ts';
 export * from './events.ts';

@@ -1,4 +1,5 @@
 import type { Stimulus } from '../messages/stimulus.ts';
+import type { ParametersOf, ParametersSchema } from './command-parameters.ts';
 import type { Clock, Timer } from './timing/clock.ts';
 import type { YardmasterError } from './errors.ts';
 import type { EventSource } from './events.ts';
@@ -93,7 +94,24 @@ export interface PluginContext {
   connect(open: (connection: Connection) => ConnectionHandlers): Connection;
   /** Runs a command as a client would: a built-in one, or `<plugin>.<command>`. */
   run(command: string, parameters?: unknown, caller?: Caller): unknown;
-  /** Offers a call to clients, under `<name of the plugin>.<command>`. */
+  /**
+   * Offers a call to clients, under `<name of the plugin>.<command>`, with declared parameters. Before the
+   * handler runs, they are checked by their schema, null means "not given", and a parameter that the schema
+   * does not list is refused with the nearest name (`ERR_PROTOCOL`).
+   * @throws YardmasterError `ERR_PLUGIN_SETUP` when the schema is not valid
+   * @example
+   * context.command(
+   *   'count',
+   *   { type: 'object', properties: { prefix: { type: 'string' } }, required: ['prefix'] },
+   *   ({ prefix }) => counts.get(prefix) ?? 0,
+   * );
+   */
+  command<const Schema extends ParametersSchema>(
+    command: string,
+    parameters: Schema,
+    handler: (parameters: ParametersOf<Schema>, caller: Caller) => unknown,
+  ): void;
+  /** Offers a call whose handler gets whatever the client sends, unchecked. */
   command(command: string, handler: CommandHandler): void;
   /** Fills a policy slot for as long as the plugin is there. */
   providePolicy<Slot extends SlotName>(slot: Slot, policy: PolicySlots[Slot]): void;

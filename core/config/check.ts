@@ -22,13 +22,24 @@ const compiled = new WeakMap<object, ValidateFunction>();
  * @throws Error when the schema itself is not valid
  */
 export function check(schema: object, value: unknown, at: readonly Segment[] = []): Checked {
-  const validate = validatorOf(schema);
   const problems: Problem[] = [];
   const prepared = prepare(schema, value, at, problems);
-  if (!validate(prepared)) {
-    for (const error of relevant(validate.errors ?? [])) problems.push(problemOf(error, at));
-  }
+  problems.push(...problemsOf(schema, prepared, at));
   return { value: prepared, problems };
+}
+
+/**
+ * What is wrong with a value that is already in base units. Fills in defaults in place.
+ * @throws Error when the schema itself is not valid
+ */
+export function problemsOf(
+  schema: object,
+  value: unknown,
+  at: readonly Segment[] = [],
+): readonly Problem[] {
+  const validate = validatorOf(schema);
+  if (validate(value)) return [];
+  return relevant(validate.errors ?? []).map((error) => problemOf(error, at));
 }
 
 /** Freezes what is plain; leaves buffers, instances, and what a `use` holds alone. */
@@ -40,7 +51,8 @@ export function deepFreeze<T>(value: T): T {
   return Object.freeze(value) as T;
 }
 
-function validatorOf(schema: object): ValidateFunction {
+/** @throws Error when the schema is not valid */
+export function validatorOf(schema: object): ValidateFunction {
   let validate = compiled.get(schema);
   if (validate === undefined) {
     validate = compileSchema(forAjv(schema));

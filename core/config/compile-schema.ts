@@ -48,6 +48,7 @@ export function makeAjv(code: Options['code'] = {}): Ajv {
   const { Ajv: AjvClass, _ } = require('ajv') as typeof AjvModule;
   const ajv = new AjvClass({ ...OPTIONS, code });
   (require('ajv-formats') as typeof FormatsModule).default.default(ajv);
+  addBytesKeyword(ajv);
   ajv.addKeyword({ keyword: 'unit', schemaType: 'string' });
   ajv.addKeyword({ keyword: 'infinite', schemaType: 'boolean' });
   ajv.addKeyword({
@@ -63,6 +64,17 @@ export function makeAjv(code: Options['code'] = {}): Ajv {
     },
   });
   return ajv;
+}
+
+/** The keyword `bytes`: the value is a `Uint8Array`. */
+export function addBytesKeyword(ajv: Ajv): void {
+  const { _ } = require('ajv') as typeof AjvModule;
+  ajv.addKeyword({
+    keyword: 'bytes',
+    schemaType: 'boolean',
+    error: { message: 'must be bytes' },
+    code: (context) => context.pass(_`${context.data} instanceof Uint8Array`),
+  });
 }
 
 /** None where the sources run without a build. */

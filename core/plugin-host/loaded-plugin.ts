@@ -5,7 +5,6 @@ import type { DecisionSink } from '../api/insight.ts';
 import {
   token,
   type Caller,
-  type CommandHandler,
   type LoadedExtension,
   type Logger,
   type NewStimulus,
@@ -30,6 +29,7 @@ import { namedLogger } from '../host/named-logger.ts';
 import { PendingAnswers } from '../host/pending-answers.ts';
 import type { Blueprint } from './loading/plugin-blueprint.ts';
 import { RESOLVER } from './loading/plugin-resolver.ts';
+import { type CommandDeclaration, type PluginCommand, readCommand } from './plugin-command.ts';
 import { PluginEvents } from './plugin-events.ts';
 import { SLOTS } from './policy-slots.ts';
 import { CLOCK, LOGGER } from './injection/tokens.ts';
@@ -63,7 +63,7 @@ export interface PluginHost {
 export class LoadedPlugin {
   readonly observer: Observer;
   readonly container: Container;
-  readonly commands = new Map<string, CommandHandler>();
+  readonly commands = new Map<string, PluginCommand>();
   /** Of its commands. */
   readonly answers = new PendingAnswers();
   /** Policies that it offers; they fill their slots once the plugin is attached. */
@@ -164,7 +164,9 @@ export class LoadedPlugin {
       },
       connect: (open) => this.connect(open),
       run: (command, parameters, caller = {}) => host.command(command, parameters, caller),
-      command: (command, handler) => this.addCommand(command, handler),
+      command: (command: string, ...declared: CommandDeclaration) => {
+        this.commands.set(command, readCommand(this, this.commands, command, declared));
+      },
       providePolicy: (slot, policy) => this.providePolicy(slot, policy),
       policyIn: (slot) => this.policyIn(slot),
       tellLanguages: (languageOf) => {
@@ -182,29 +184,6 @@ export class LoadedPlugin {
       },
       report: (error) => this.report(error),
     };
-  }
-
-  private addCommand(command: string, handler: CommandHandler): void {
-    const problem = this.complaintAbout(command, handler);
-    if (problem === undefined) {
-      this.commands.set(command, handler);
-      return;
-    }
-    throw new YardmasterError('ERR_PLUGIN_SETUP', `${this.owner} ${problem}`, {
-      plugin: this.name,
-      command,
-    });
-  }
-
-  private complaintAbout(command: unknown, handler: unknown): string | undefined {
-    if (typeof command !== 'string' || command === '') {
-      return `registers a command without a name: write context.command('name', handler), which clients call as "${this.name}.name"`;
-    }
-    if (typeof handler !== 'function') {
-      return `registers the command "${command}" without a function that handles it`;
-    }
-    if (!this.commands.has(command)) return undefined;
-    return `registers the command "${command}" twice: give one of both another name`;
   }
 
   /** A stimulus of the wrong form is a failure of the plugin, and goes no further. */

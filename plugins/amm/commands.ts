@@ -1,46 +1,62 @@
 import {
   MEMORY_MEASURES,
-  type MemoryMeasure,
+  type ParametersOf,
   type PluginContext,
   type WorkerView,
   YardmasterError,
 } from '../../core/api/index.ts';
+import {
+  AMOUNT,
+  COPIES,
+  COUNT,
+  FLAG,
+  parameters,
+  TEXTS,
+} from '../../core/api/command-parameters.ts';
 import type { RebalanceRules } from '../../policies/amm/plan-rebalance.ts';
 import { adaptiveTarget } from '../../policies/scaling/adaptive-target.ts';
 import { workersToClose } from '../../policies/scaling/workers-to-close.ts';
 import { findWorkers, type MovementScope } from './movement.ts';
-import { type Read, readParameters } from './parameters.ts';
 import { Rebalancer } from './rebalance.ts';
 import { replicateKeys } from './replication.ts';
 import type { Retirements, RetireResult } from './retirement.ts';
 
 /** By which workers can be chosen for closing. */
 const TO_CLOSE = {
-  n: 'count',
-  target: 'count',
-  minimum: 'count',
-  memoryRatio: 'amount',
-  groupBy: 'text',
+  n: COUNT,
+  target: COUNT,
+  minimum: COUNT,
+  memoryRatio: AMOUNT,
+  groupBy: { type: 'string', enum: ['address', 'host'] },
 } as const;
 
-const RETIRE = { workers: 'texts', names: 'texts', close: 'flag', ...TO_CLOSE } as const;
+const RETIRE = parameters({}, { workers: TEXTS, names: TEXTS, close: FLAG, ...TO_CLOSE });
 
-const REBALANCE = {
-  keys: 'texts',
-  workers: 'texts',
-  measure: 'text',
-  senderMin: 'amount',
-  recipientMax: 'amount',
-  gap: 'amount',
-} as const;
+const REBALANCE = parameters(
+  {},
+  {
+    keys: TEXTS,
+    workers: TEXTS,
+    measure: { type: 'string', enum: MEMORY_MEASURES },
+    senderMin: AMOUNT,
+    recipientMax: AMOUNT,
+    gap: AMOUNT,
+  },
+);
 
-const REPLICATE = {
-  keys: 'texts',
-  n: 'copies',
-  workers: 'texts',
-  branchingFactor: 'copies',
-  dropSurplus: 'flag',
-} as const;
+const REPLICATE = parameters(
+  {},
+  { keys: TEXTS, n: COPIES, workers: TEXTS, branchingFactor: COPIES, dropSurplus: FLAG },
+);
+
+/** Parameters by command. */
+export const MOVEMENT_PARAMETERS = {
+  retireWorkers: RETIRE,
+  workersToClose: parameters({}, TO_CLOSE),
+  adaptiveTarget: parameters({}, { targetDurationMs: AMOUNT }),
+  rebalance: REBALANCE,
+  replicate: REPLICATE,
+};
 
 /**
  * The commands that move data and workers: `amm.retireWorkers`, `amm.rebalance`, `amm.replicate`,
@@ -55,27 +71,21 @@ export function addMovementCommands(
   rules: RebalanceRules,
 ): void {
   const rebalancer = new Rebalancer(scope);
-  context.command('retireWorkers', (given) => {
-    const parameters = readParameters('amm.retireWorkers', RETIRE, given);
-    return retire(scope, retirements, parameters);
+  const declared = MOVEMENT_PARAMETERS;
+  context.command('retireWorkers', declared.retireWorkers, (given) => {
+    return retire(scope, retirements, given);
   });
-  context.command('workersToClose', (given) => {
-    const parameters = readParameters('amm.workersToClose', TO_CLOSE, given);
-    return closable(scope, parameters).map(({ address, name }) => ({ address, name }));
+  context.command('workersToClose', declared.workersToClose, (given) => {
+    return closable(scope, given).map(({ address, name }) => ({ address, name }));
   });
-  context.command('adaptiveTarget', (given) => {
-    const shape = { targetDurationMs: 'amount' } as const;
-    const { targetDurationMs = 5000 } = readParameters('amm.adaptiveTarget', shape, given);
+  context.command('adaptiveTarget', declared.adaptiveTarget, ({ targetDurationMs = 5000 }) => {
     return adaptiveTarget(scope.cluster, Math.max(1, targetDurationMs) / 1000);
   });
-  context.command('rebalance', (given) => {
-    const parameters = readParameters('amm.rebalance', REBALANCE, given);
-    const { workers, keys } = parameters;
+  context.command('rebalance', declared.rebalance, ({ workers, keys, ...given }) => {
     const chosen = workers === undefined ? undefined : knownWorkers(scope, 'rebalance', workers);
-    return rebalancer.rebalance(rulesOf(parameters, rules), chosen, keys);
+    return rebalancer.rebalance({ ...rules, ...given }, chosen, keys);
   });
-  context.command('replicate', (given) => {
-    const { keys = [], ...rest } = readParameters('amm.replicate', REPLICATE, given);
+  context.command('replicate', declared.replicate, ({ keys = [], ...rest }) => {
     return replicateKeys(scope, { keys, ...rest });
   });
 }
@@ -83,7 +93,7 @@ export function addMovementCommands(
 async function retire(
   scope: MovementScope,
   retirements: Retirements,
-  { workers, names, close = true, ...toClose }: Read<typeof RETIRE>,
+  { workers, names, close = true, ...toClose }: ParametersOf<typeof RETIRE>,
 ): Promise<RetireResult> {
   const ways = [workers, names, toClose.n ?? toClose.target].filter((way) => way !== undefined);
   if (ways.length > 1) {
@@ -105,15 +115,8 @@ async function retire(
 
 function closable(
   { cluster }: MovementScope,
-  { groupBy = 'address', ...options }: Read<typeof TO_CLOSE>,
+  { groupBy = 'address', ...options }: ParametersOf<(typeof MOVEMENT_PARAMETERS)['workersToClose']>,
 ): WorkerView[] {
-  if (groupBy !== 'address' && groupBy !== 'host') {
-    throw new YardmasterError(
-      'ERR_PROTOCOL',
-      `workers can be grouped by address or host, not by ${groupBy}`,
-      { field: 'groupBy' },
-    );
-  }
   return workersToClose(cluster, { ...options, groupBy: (worker) => worker[groupBy] });
 }
 
@@ -129,17 +132,4 @@ function knownWorkers(
     `${command}: there is no worker ${unknown.join(', ')}; see client.identity()`,
     { workers: unknown },
   );
-}
-
-function rulesOf(given: Read<typeof REBALANCE>, rules: RebalanceRules): RebalanceRules {
-  const { measure = rules.measure } = given;
-  if (!MEMORY_MEASURES.some((known) => known === measure)) {
-    throw new YardmasterError(
-      'ERR_PROTOCOL',
-      `there is no measure "${measure}"; there are ${MEMORY_MEASURES.join(', ')}`,
-      { field: 'measure' },
-    );
-  }
-  const { senderMin, recipientMax, gap } = { ...rules, ...given };
-  return { measure: measure as MemoryMeasure, senderMin, recipientMax, gap };
 }

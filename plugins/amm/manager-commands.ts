@@ -2,16 +2,33 @@ import {
   AMM_POLICY_NAMES,
   type AmmPolicyInfo,
   type AmmStatus,
-  type MemoryMeasure,
+  MEMORY_MEASURES,
   type PluginContext,
   YardmasterError,
 } from '../../core/api/index.ts';
+import {
+  AMOUNT,
+  NO_PARAMETERS,
+  OBJECT,
+  parameters,
+  TEXT,
+} from '../../core/api/command-parameters.ts';
 import type { ManagerControl } from './manager-control.ts';
-import { readParameters } from './parameters.ts';
 
-const ADD = { use: 'text', options: 'data' } as const;
-const REMOVE = { policy: 'text' } as const;
-const CONFIGURE = { intervalMs: 'amount', measure: 'text' } as const;
+/** Parameters by command. */
+export const MANAGER_PARAMETERS = {
+  start: NO_PARAMETERS,
+  stop: NO_PARAMETERS,
+  running: NO_PARAMETERS,
+  runOnce: NO_PARAMETERS,
+  status: NO_PARAMETERS,
+  configure: parameters(
+    {},
+    { intervalMs: AMOUNT, measure: { type: 'string', enum: MEMORY_MEASURES } },
+  ),
+  addPolicy: parameters({ use: TEXT }, { options: OBJECT }),
+  removePolicy: parameters({ policy: TEXT }),
+};
 
 /**
  * The commands that drive the manager: `amm.start`, `amm.stop`, `amm.running`, `amm.runOnce`,
@@ -24,30 +41,27 @@ export function addManagerCommands(
   control: ManagerControl,
   configured: ReadonlySet<unknown>,
 ): void {
-  context.command('start', () => {
+  const declared = MANAGER_PARAMETERS;
+  context.command('start', declared.start, () => {
     control.start();
     return true;
   });
-  context.command('stop', () => {
+  context.command('stop', declared.stop, () => {
     control.stop();
     return false;
   });
-  context.command('running', () => control.running);
-  context.command('runOnce', () => control.runOnce());
-  context.command('status', () => control.status);
-  context.command('configure', (given): AmmStatus => {
-    const { intervalMs, measure } = readParameters('amm.configure', CONFIGURE, given);
-    if (measure !== undefined) control.measure = measure as MemoryMeasure;
+  context.command('running', declared.running, () => control.running);
+  context.command('runOnce', declared.runOnce, () => control.runOnce());
+  context.command('status', declared.status, () => control.status);
+  context.command('configure', declared.configure, ({ intervalMs, measure }): AmmStatus => {
+    if (measure !== undefined) control.measure = measure;
     if (intervalMs !== undefined) control.intervalMs = intervalMs;
     return control.status;
   });
-  context.command('addPolicy', (given): Promise<AmmPolicyInfo> => {
-    const { use = '', options } = readParameters('amm.addPolicy', ADD, given);
-    const name = nameForClients(use, configured);
-    return control.addPolicy(name, options as Readonly<Record<string, unknown>> | undefined);
+  context.command('addPolicy', declared.addPolicy, ({ use, options }): Promise<AmmPolicyInfo> => {
+    return control.addPolicy(nameForClients(use, configured), options);
   });
-  context.command('removePolicy', (given) => {
-    const { policy = '' } = readParameters('amm.removePolicy', REMOVE, given);
+  context.command('removePolicy', declared.removePolicy, ({ policy }) => {
     return control.removePolicy(policy);
   });
 }

@@ -1,10 +1,21 @@
-import {
-  type Caller,
-  type CommandHandler,
-  type NewStimulus,
-  YardmasterError,
+import type {
+  Caller,
+  CommandHandler,
+  NewStimulus,
+  ParametersOf,
+  PluginContext,
 } from '../../core/api/index.ts';
-import { type Read, readParameters } from '../amm/parameters.ts';
+import {
+  AMOUNT,
+  BYTES,
+  COPIES,
+  COUNT,
+  DATA,
+  FLAG,
+  NO_PARAMETERS,
+  parameters,
+  TEXTS,
+} from '../../core/api/command-parameters.ts';
 import type { DataSets } from './data-sets.ts';
 import { refused } from './errors.ts';
 import type { Flags } from './flags.ts';
@@ -15,9 +26,6 @@ import type { Semaphores } from './semaphores.ts';
 import type { Topics } from './topics.ts';
 import type { Value } from './values.ts';
 import type { Variables } from './variables.ts';
-
-/** Longer names are surely a mistake: data in the place of its name. */
-const NAME_LENGTH_MAX = 1024;
 
 /** What the commands are about. */
 export interface Parts {
@@ -30,17 +38,61 @@ export interface Parts {
   readonly flags: Flags;
   readonly dataSets: DataSets;
   readonly topics: Topics;
-  enqueue(stimulus: NewStimulus): void;
+  readonly enqueue: (stimulus: NewStimulus) => void;
 }
 
-type Offer = (command: string, handler: CommandHandler) => void;
+/** Longer names are surely a mistake: data in the place of its name. */
+const ITS_NAME = { type: 'string', minLength: 1, maxLength: 1024 } as const;
+const NAMED = parameters({ name: ITS_NAME });
+const WAIT = { timeoutMs: AMOUNT } as const;
+const VALUE = { name: ITS_NAME, value: BYTES } as const;
+const KEYS = { keys: TEXTS } as const;
+const SIZE = { maxSize: COPIES } as const;
 
-const NAME = { name: 'text' } as const;
-const WAIT = { name: 'text', timeoutMs: 'amount' } as const;
-const VALUE = { name: 'text', value: 'bytes', keys: 'texts' } as const;
+/** Parameters by command. */
+export const COORDINATION_PARAMETERS = {
+  setVariable: parameters(VALUE, KEYS),
+  getVariable: parameters({ name: ITS_NAME }, WAIT),
+  deleteVariable: NAMED,
+  publish: parameters(VALUE, { ...KEYS, override: FLAG }),
+  getPublished: NAMED,
+  unpublish: NAMED,
+  listPublished: NO_PARAMETERS,
+  received: parameters({ handover: COUNT }),
+  putQueue: parameters(VALUE, { ...KEYS, ...WAIT, ...SIZE }),
+  getQueue: parameters({ name: ITS_NAME }, { ...WAIT, ...SIZE }),
+  getQueueItems: parameters({ name: ITS_NAME }, { ...SIZE, count: COUNT }),
+  queueSize: parameters({ name: ITS_NAME }, SIZE),
+  deleteQueue: NAMED,
+  acquireLock: parameters({ name: ITS_NAME }, WAIT),
+  lockState: NAMED,
+  acquireLease: parameters({ name: ITS_NAME, leases: { type: 'integer', minimum: 1 } }, WAIT),
+  semaphoreState: NAMED,
+  release: parameters({ lease: COUNT }),
+  renew: parameters({}, { leases: { type: 'array', items: { type: 'integer' } } }),
+  setEvent: NAMED,
+  clearEvent: NAMED,
+  isEventSet: NAMED,
+  waitForEvent: parameters({ name: ITS_NAME }, WAIT),
+  logEvent: parameters({}, { topics: { type: 'array', items: ITS_NAME }, message: DATA }),
+  subscribe: NAMED,
+  unsubscribe: NAMED,
+  nextEvents: NO_PARAMETERS,
+};
+
+type Declared = typeof COORDINATION_PARAMETERS;
+
+/** Offers a command with the parameters that are declared for it. */
+type Offer = <Name extends keyof Declared>(
+  command: Name,
+  handler: (given: ParametersOf<Declared[Name]>, caller: Caller) => unknown,
+) => void;
 
 /** Offers all commands of coordination. */
-export function addCommands(offer: Offer, parts: Parts): void {
+export function addCommands({ command }: Pick<PluginContext, 'command'>, parts: Parts): void {
+  const offer: Offer = (name, handler) => {
+    command(name, COORDINATION_PARAMETERS[name], handler as CommandHandler);
+  };
   addValueCommands(offer, parts);
   addQueueCommands(offer, parts);
   addLeaseCommands(offer, parts);
@@ -49,149 +101,78 @@ export function addCommands(offer: Offer, parts: Parts): void {
 }
 
 function addValueCommands(offer: Offer, { scope, variables, dataSets }: Parts): void {
-  offer('setVariable', (given) => {
-    const { name, ...value } = read('setVariable', VALUE, given);
-    variables.set(nameOf('setVariable', name), valueOf('setVariable', value));
+  offer('setVariable', ({ name, ...given }) => variables.set(name, valueOf(given)));
+  offer('getVariable', ({ name, timeoutMs }, caller) => {
+    return variables.get(name, requestOf(caller, timeoutMs));
   });
-  offer('getVariable', (given, caller) => {
-    const { name, timeoutMs } = read('getVariable', WAIT, given);
-    return variables.get(nameOf('getVariable', name), requestOf(caller, timeoutMs));
+  offer('deleteVariable', ({ name }) => variables.delete(name));
+  offer('publish', ({ name, override = false, ...given }) => {
+    dataSets.publish(name, valueOf(given), override);
   });
-  offer('deleteVariable', (given) => {
-    variables.delete(nameOf('deleteVariable', read('deleteVariable', NAME, given).name));
-  });
-  offer('publish', (given) => {
-    const shape = { ...VALUE, override: 'flag' } as const;
-    const { name, override = false, ...value } = read('publish', shape, given);
-    dataSets.publish(nameOf('publish', name), valueOf('publish', value), override);
-  });
-  offer('getPublished', (given, caller) => {
-    const { name } = read('getPublished', NAME, given);
-    return dataSets.get(nameOf('getPublished', name), clientOf(caller));
-  });
-  offer('unpublish', (given) => {
-    dataSets.unpublish(nameOf('unpublish', read('unpublish', NAME, given).name));
-  });
+  offer('getPublished', ({ name }, caller) => dataSets.get(name, clientOf(caller)));
+  offer('unpublish', ({ name }) => dataSets.unpublish(name));
   offer('listPublished', () => dataSets.names);
-  offer('received', (given, caller) => {
-    const { handover } = read('received', { handover: 'count' }, given);
-    scope.values.received(clientOf(caller), wanted('received', 'handover', handover));
-  });
+  offer('received', ({ handover }, caller) => scope.values.received(clientOf(caller), handover));
 }
 
 function addQueueCommands(offer: Offer, { queues }: Parts): void {
-  const open = (
-    command: string,
-    given: { readonly name?: string; readonly maxSize?: number },
-    caller: Caller,
-  ): ReturnType<Queues['open']> => {
-    return queues.open(nameOf(command, given.name), clientOf(caller), given.maxSize);
-  };
-  offer('putQueue', (given, caller) => {
-    const shape = { ...WAIT, ...VALUE, maxSize: 'copies' } as const;
-    const parameters = read('putQueue', shape, given);
-    const value = valueOf('putQueue', parameters);
-    const queue = open('putQueue', parameters, caller);
-    return queues.put(queue, value, requestOf(caller, parameters.timeoutMs));
+  offer('putQueue', ({ name, maxSize, timeoutMs, ...given }, caller) => {
+    const queue = queues.open(name, clientOf(caller), maxSize);
+    return queues.put(queue, valueOf(given), requestOf(caller, timeoutMs));
   });
-  offer('getQueue', (given, caller) => {
-    const parameters = read('getQueue', { ...WAIT, maxSize: 'copies' }, given);
-    const queue = open('getQueue', parameters, caller);
-    return queues.get(queue, requestOf(caller, parameters.timeoutMs));
+  offer('getQueue', ({ name, maxSize, timeoutMs }, caller) => {
+    const queue = queues.open(name, clientOf(caller), maxSize);
+    return queues.get(queue, requestOf(caller, timeoutMs));
   });
-  offer('getQueueItems', (given, caller) => {
-    const shape = { name: 'text', maxSize: 'copies', count: 'count' } as const;
-    const { count = Infinity, ...parameters } = read('getQueueItems', shape, given);
-    return queues.getMany(open('getQueueItems', parameters, caller), clientOf(caller), count);
+  offer('getQueueItems', ({ name, maxSize, count = Infinity }, caller) => {
+    const client = clientOf(caller);
+    return queues.getMany(queues.open(name, client, maxSize), client, count);
   });
-  offer('queueSize', (given, caller) => {
-    const shape = { name: 'text', maxSize: 'copies' } as const;
-    return open('queueSize', read('queueSize', shape, given), caller).items.size;
+  offer('queueSize', ({ name, maxSize }, caller) => {
+    return queues.open(name, clientOf(caller), maxSize).items.size;
   });
-  offer('deleteQueue', (given) => {
-    queues.delete(nameOf('deleteQueue', read('deleteQueue', NAME, given).name));
-  });
+  offer('deleteQueue', ({ name }) => queues.delete(name));
 }
 
 function addLeaseCommands(offer: Offer, { leases, locks, semaphores }: Parts): void {
-  offer('acquireLock', (given, caller) => {
-    const { name, timeoutMs } = read('acquireLock', WAIT, given);
-    return locks.acquire(nameOf('acquireLock', name), 1, requestOf(caller, timeoutMs));
+  offer('acquireLock', ({ name, timeoutMs }, caller) => {
+    return locks.acquire(name, 1, requestOf(caller, timeoutMs));
   });
-  offer('lockState', (given) => {
-    return locks.state(nameOf('lockState', read('lockState', NAME, given).name));
+  offer('lockState', ({ name }) => locks.state(name));
+  offer('acquireLease', ({ name, timeoutMs, leases: count }, caller) => {
+    return semaphores.acquire(name, count, requestOf(caller, timeoutMs));
   });
-  offer('acquireLease', (given, caller) => {
-    const shape = { ...WAIT, leases: 'count' } as const;
-    const { name, timeoutMs, leases: count } = read('acquireLease', shape, given);
-    if (count === undefined || count < 1) {
-      throw refusal('acquireLease', 'wants a whole number, at least 1, as leases', 'leases');
-    }
-    return semaphores.acquire(nameOf('acquireLease', name), count, requestOf(caller, timeoutMs));
-  });
-  offer('semaphoreState', (given) => {
-    return semaphores.state(nameOf('semaphoreState', read('semaphoreState', NAME, given).name));
-  });
-  offer('release', (given, caller) => {
-    const { lease } = read('release', { lease: 'count' }, given);
-    leases.release(clientOf(caller), wanted('release', 'lease', lease));
-  });
-  offer('renew', (given, caller) => {
-    const { leases: ids = [] } = read('renew', { leases: 'counts' }, given);
-    return leases.renew(clientOf(caller), ids);
-  });
+  offer('semaphoreState', ({ name }) => semaphores.state(name));
+  offer('release', ({ lease }, caller) => leases.release(clientOf(caller), lease));
+  offer('renew', ({ leases: ids = [] }, caller) => leases.renew(clientOf(caller), ids));
 }
 
 function addFlagCommands(offer: Offer, { flags }: Parts): void {
-  offer('setEvent', (given) => {
-    flags.set(nameOf('setEvent', read('setEvent', NAME, given).name));
-  });
-  offer('clearEvent', (given) => {
-    flags.clear(nameOf('clearEvent', read('clearEvent', NAME, given).name));
-  });
-  offer('isEventSet', (given) => {
-    return flags.isSet(nameOf('isEventSet', read('isEventSet', NAME, given).name));
-  });
-  offer('waitForEvent', (given, caller) => {
-    const { name, timeoutMs } = read('waitForEvent', WAIT, given);
-    return flags.wait(nameOf('waitForEvent', name), requestOf(caller, timeoutMs));
+  offer('setEvent', ({ name }) => flags.set(name));
+  offer('clearEvent', ({ name }) => flags.clear(name));
+  offer('isEventSet', ({ name }) => flags.isSet(name));
+  offer('waitForEvent', ({ name, timeoutMs }, caller) => {
+    return flags.wait(name, requestOf(caller, timeoutMs));
   });
 }
 
-function addTopicCommands(offer: Offer, parts: Parts): void {
-  const { topics } = parts;
-  offer('logEvent', (given) => {
-    const { topics: names = [], message } = read(
-      'logEvent',
-      { topics: 'texts', message: 'data' },
-      given,
-    );
-    for (const name of names) nameOf('logEvent', name);
-    parts.enqueue({ op: 'log-event', topics: names, message });
+function addTopicCommands(offer: Offer, { topics, enqueue }: Parts): void {
+  offer('logEvent', ({ topics: names = [], message }) => {
+    enqueue({ op: 'log-event', topics: names, message });
   });
-  offer('subscribe', (given, caller) => {
-    topics.subscribe(clientOf(caller), nameOf('subscribe', read('subscribe', NAME, given).name));
-  });
-  offer('unsubscribe', (given, caller) => {
-    const { name } = read('unsubscribe', NAME, given);
-    topics.unsubscribe(clientOf(caller), nameOf('unsubscribe', name));
-  });
+  offer('subscribe', ({ name }, caller) => topics.subscribe(clientOf(caller), name));
+  offer('unsubscribe', ({ name }, caller) => topics.unsubscribe(clientOf(caller), name));
   offer('nextEvents', (_given, caller) => topics.fetch(clientOf(caller)));
 }
 
-function read<const Shape extends Parameters<typeof readParameters>[1]>(
-  command: string,
-  shape: Shape,
-  given: unknown,
-): Read<Shape> {
-  return readParameters(`coordination.${command}`, shape, given);
-}
-
-function valueOf(
-  command: string,
-  { value, keys = [] }: { readonly value?: Uint8Array; readonly keys?: readonly string[] },
-): Value {
-  return { bytes: wanted(command, 'value', value), keys };
+function valueOf({
+  value: bytes,
+  keys = [],
+}: {
+  readonly value: Uint8Array;
+  readonly keys?: readonly string[];
+}): Value {
+  return { bytes, keys };
 }
 
 function requestOf(
@@ -209,26 +190,4 @@ function clientOf({ client }: Caller): string {
     'only a client can hold, wait and subscribe: connect one with Client.connect',
     {},
   );
-}
-
-function nameOf(command: string, name: string | undefined): string {
-  const given = wanted(command, 'name', name);
-  if (given.length > 0 && given.length <= NAME_LENGTH_MAX) return given;
-  throw refusal(
-    command,
-    `wants a name of 1 to ${NAME_LENGTH_MAX} characters, got ${given.length}`,
-    'name',
-  );
-}
-
-function wanted<T>(command: string, field: string, value: T | undefined): T {
-  if (value !== undefined) return value;
-  throw refusal(command, `needs ${field}`, field);
-}
-
-function refusal(command: string, what: string, field: string): YardmasterError {
-  return new YardmasterError('ERR_PROTOCOL', `the command "coordination.${command}" ${what}`, {
-    command: `coordination.${command}`,
-    field,
-  });
 }

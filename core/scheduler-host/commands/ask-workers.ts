@@ -2,8 +2,6 @@ import type { Channel } from '../../api/channel.ts';
 import { YardmasterError } from '../../api/errors.ts';
 import type { WireMessage } from '../../api/transport.ts';
 import { hint } from '../../config/errors.ts';
-import { isPlainObject } from '../../config/prepare.ts';
-import { wrongParameter } from '../../host/wrong-parameter.ts';
 import type { ClusterState } from '../../state/cluster.ts';
 import type { WorkerState } from '../../state/task.ts';
 
@@ -80,28 +78,4 @@ export function workersNamed(
     );
   }
   return [...chosen];
-}
-
-/** The parameters of a command that asks workers. */
-export interface AskParameters {
-  readonly given: Readonly<Record<string, unknown>>;
-  readonly workers: readonly string[] | undefined;
-  readonly timeoutMs: number;
-}
-
-/** @throws YardmasterError `ERR_PROTOCOL` naming the field */
-export function askParameters(
-  command: string,
-  parameters: unknown,
-  defaultTimeoutMs: number,
-): AskParameters {
-  const given = parameters ?? {};
-  if (!isPlainObject(given)) throw wrongParameter(command, 'parameters', 'an object');
-  const { workers, timeoutMs = defaultTimeoutMs } = given;
-  const isList = Array.isArray(workers) && workers.every((name) => typeof name === 'string');
-  if (workers !== undefined && !isList) throw wrongParameter(command, 'workers', 'a list of names');
-  if (typeof timeoutMs === 'number' && timeoutMs > 0) {
-    return { given, workers: workers, timeoutMs };
-  }
-  throw wrongParameter(command, 'timeoutMs', 'milliseconds above 0');
 }

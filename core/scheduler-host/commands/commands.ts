@@ -2,7 +2,6 @@ import { YardmasterError } from '../../api/errors.ts';
 import type { TaskSummary } from '../../api/insight.ts';
 import type { Caller, CommandHandler, NewStimulus } from '../../api/plugin.ts';
 import { hint } from '../../config/errors.ts';
-import { isPlainObject } from '../../config/prepare.ts';
 import type { SchedulerKernel } from '../../kernel/scheduler-kernel.ts';
 import type { TaskState } from '../../state/task.ts';
 import type { DataReservations } from '../sessions/data-reservations.ts';
@@ -18,6 +17,8 @@ import type { PolicyAdmin } from './policy-admin.ts';
 import type { WorkerPluginRegistry } from './worker-plugin-registry.ts';
 import { VERSION } from '../../api/version.ts';
 import type { WorkerCommands } from './worker-commands.ts';
+import { BUILTIN_PARAMETERS, builtin, type BuiltinName, type Given } from './builtin-parameters.ts';
+import { checkParameters } from './check-parameters.ts';
 import { countTasks, listTasks } from './task-list.ts';
 
 /** What the built-in commands read. */
@@ -52,24 +53,22 @@ export class Commands {
   private readonly answers = new PendingAnswers();
 
   constructor(private readonly scope: CommandScope) {
+    const { kernel } = scope;
     this.builtin = new Map<string, CommandHandler>([
-      ['identity', () => this.identity()],
-      ['story', (parameters) => this.scope.kernel.story(...keysIn('story', parameters))],
-      ['processing', () => this.perWorker(({ processing }) => keysOf(processing))],
-      ['has-what', () => this.perWorker(({ hasWhat }) => keysOf(hasWhat))],
-      ['nbytes', (parameters) => this.nbytes(keysIn('nbytes', parameters))],
-      ['tasks', (parameters) => this.tasks(keysIn('tasks', parameters))],
-      ['task-counts', () => countTasks(this.scope.kernel.cluster)],
-      [
-        'list-tasks',
-        (parameters) => listTasks(this.scope.kernel.cluster, parameters).map(summaryOf),
-      ],
-      ['executing', (parameters) => this.executing(textsIn('executing', 'workers', parameters))],
-      ['idle-since', () => this.scope.idle.look()],
-      ['plugins', () => this.scope.plugins()],
-      ['commands', () => this.names()],
-      ['events', (parameters) => this.events(parameters)],
-      ['cancel-timeout', () => this.scope.cancelTimeoutMs ?? null],
+      builtin('identity', () => this.identity()),
+      builtin('story', ({ keys = [] }) => kernel.story(...keys)),
+      builtin('processing', () => this.perWorker(({ processing }) => keysOf(processing))),
+      builtin('has-what', () => this.perWorker(({ hasWhat }) => keysOf(hasWhat))),
+      builtin('nbytes', ({ keys = [] }) => this.nbytes(keys)),
+      builtin('tasks', ({ keys = [] }) => this.tasks(keys)),
+      builtin('task-counts', () => countTasks(kernel.cluster)),
+      builtin('list-tasks', (given) => listTasks(kernel.cluster, given).map(summaryOf)),
+      builtin('executing', ({ workers = [] }) => this.executing(workers)),
+      builtin('idle-since', () => scope.idle.look()),
+      builtin('plugins', () => scope.plugins()),
+      builtin('commands', () => this.names()),
+      builtin('events', (given) => this.events(given)),
+      builtin('cancel-timeout', () => scope.cancelTimeoutMs ?? null),
       ...new KeyClaims({ cluster: this.scope.kernel.cluster }).commands,
       ...this.scope.reservations.commands,
       ...this.scope.policies.commands,
@@ -82,14 +81,19 @@ export class Commands {
   /**
    * A promise that this returns settles at the latest when the plugin of the command, or the scheduler, is
    * gone: with `ERR_CLOSED`.
-   * @throws YardmasterError `ERR_PROTOCOL` when there is no such command; what the command throws
+   * @throws YardmasterError `ERR_PROTOCOL` when there is no such command, or for wrong parameters; what the
+   * command throws
    */
   run(name: string, parameters: unknown, caller: Caller): unknown {
-    const builtin = this.builtin.get(name);
-    const plugin = builtin === undefined ? this.pluginOf(name) : undefined;
-    const handler = builtin ?? plugin?.commands.get(name.slice(name.indexOf('.') + 1));
+    const builtinHandler = this.builtin.get(name);
+    const plugin = builtinHandler === undefined ? this.pluginOf(name) : undefined;
+    const ofPlugin = plugin?.commands.get(name.slice(name.indexOf('.') + 1));
+    const handler = builtinHandler ?? ofPlugin?.handler;
     if (handler !== undefined) {
-      const answer: unknown = handler(parameters, caller);
+      const schema =
+        ofPlugin === undefined ? BUILTIN_PARAMETERS[name as BuiltinName] : ofPlugin.parameters;
+      const given = schema === undefined ? parameters : checkParameters(name, schema, parameters);
+      const answer: unknown = handler(given, caller);
       return isPromise(answer) ? (plugin?.answers ?? this.answers).add(answer) : answer;
     }
     throw new YardmasterError(
@@ -178,15 +182,8 @@ export class Commands {
     return answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
   }
 
-  private events(parameters: unknown): unknown {
-    const { topic } = (isPlainObject(parameters) ? parameters : {}) as { topic?: unknown };
-    if (topic === undefined) return this.scope.events.summary();
-    if (typeof topic === 'string') return this.scope.events.of(topic);
-    throw new YardmasterError(
-      'ERR_PROTOCOL',
-      'the command "events" takes { topic } with a string, or nothing for all topics',
-      { command: 'events', field: 'topic' },
-    );
+  private events({ topic }: Given<'events'>): unknown {
+    return topic === undefined ? this.scope.events.summary() : this.scope.events.of(topic);
   }
 }
 
@@ -222,18 +219,4 @@ function summaryOf(task: TaskState): TaskSummary {
     reschedules,
     nbytes,
   };
-}
-
-function keysIn(command: string, parameters: unknown): readonly string[] {
-  return textsIn(command, 'keys', parameters);
-}
-
-function textsIn(command: string, field: string, parameters: unknown): readonly string[] {
-  const texts = (isPlainObject(parameters) ? parameters[field] : undefined) ?? [];
-  if (Array.isArray(texts) && texts.every((text) => typeof text === 'string')) return texts;
-  throw new YardmasterError(
-    'ERR_PROTOCOL',
-    `the command "${command}" takes { ${field} } with an array of strings`,
-    { command, field },
-  );
 }

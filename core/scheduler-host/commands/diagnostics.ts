@@ -1,15 +1,13 @@
-import { wrongParameter } from '../../host/wrong-parameter.ts';
 import type { Channel } from '../../api/channel.ts';
-import type { CommandHandler } from '../../api/plugin.ts';
 import { versionsHere } from '../../host/versions.ts';
-import { isPlainObject } from '../../config/prepare.ts';
 import type { SchedulerKernel } from '../../kernel/scheduler-kernel.ts';
 import type { InspectReply, InspectRequest, LogLine } from '../../messages/protocol.ts';
-import { type Answers, askParameters, askWorkers, workersNamed } from './ask-workers.ts';
+import { type Answers, askWorkers, workersNamed } from './ask-workers.ts';
+import { builtin, type BuiltinCommand, type Given } from './builtin-parameters.ts';
 import { describeCluster } from './describe-cluster.ts';
 import type { EventLog } from '../event-log.ts';
 import type { LogBook } from '../../host/log-book.ts';
-import { logSelectionIn, selectLines } from '../../host/log-selection.ts';
+import { selectLines } from '../../host/log-selection.ts';
 import type { PluginInfo } from '../../plugin-host/plugin-info.ts';
 
 /** A worker that has not answered within this is told of as silent. */
@@ -30,17 +28,17 @@ export interface DiagnosticsScope {
  * holds up nobody: the others are told of, and what is the matter with it.
  */
 export class Diagnostics {
-  readonly commands: ReadonlyMap<string, CommandHandler>;
+  readonly commands: readonly BuiltinCommand[];
 
   constructor(private readonly scope: DiagnosticsScope) {
-    this.commands = new Map<string, CommandHandler>([
-      ['versions', (given) => this.versions(timeoutIn('versions', given))],
-      ['logs', (given) => this.logs(given)],
-      ['dump-state', (given) => this.dump(timeoutIn('dump-state', given))],
-    ]);
+    this.commands = [
+      builtin('versions', ({ timeoutMs }) => this.versions(timeoutMs)),
+      builtin('logs', (given) => this.logs(given)),
+      builtin('dump-state', ({ timeoutMs }) => this.dump(timeoutMs)),
+    ];
   }
 
-  private async versions(timeoutMs: number): Promise<unknown> {
+  private async versions(timeoutMs: number | undefined): Promise<unknown> {
     const { clients } = this.scope.kernel.cluster;
     return {
       scheduler: versionsHere(),
@@ -49,24 +47,16 @@ export class Diagnostics {
     };
   }
 
-  private async logs(given: unknown): Promise<unknown> {
-    const timeoutMs = timeoutIn('logs', given);
-    const selection = logSelectionIn(given);
-    const { workers: named } = askParameters('logs', given, timeoutMs);
+  private async logs({ workers: named, timeoutMs, ...selection }: Given<'logs'>): Promise<unknown> {
     const answers = await this.ask({ what: 'logs' }, timeoutMs, named);
     const workers = answers.map(([address, answer]) => {
-      const { clientQueues: clientQueues } = answer as {
-        readonly clientQueues?: readonly LogLine[];
-      };
-      return [
-        address,
-        clientQueues === undefined ? answer : { lines: selectLines(clientQueues, selection) },
-      ];
+      const { lines } = answer as { readonly lines?: readonly LogLine[] };
+      return [address, lines === undefined ? answer : { lines: selectLines(lines, selection) }];
     });
     return { scheduler: selectLines(this.scope.logBook.lines(), selection), workers };
   }
 
-  private async dump(timeoutMs: number): Promise<unknown> {
+  private async dump(timeoutMs: number | undefined): Promise<unknown> {
     const { kernel, events, logBook } = this.scope;
     // Asked first, described at once: both see about the same moment.
     const asked = this.ask({ what: 'state' }, timeoutMs);
@@ -83,7 +73,7 @@ export class Diagnostics {
 
   private ask(
     request: InspectRequest,
-    timeoutMs: number,
+    timeoutMs = ANSWER_TIMEOUT_MS,
     named?: readonly string[],
   ): Promise<Answers<InspectReply>> {
     const { scope } = this;
@@ -95,12 +85,4 @@ export class Diagnostics {
       timeoutMs,
     );
   }
-}
-
-function timeoutIn(command: string, given: unknown): number {
-  if (given === undefined) return ANSWER_TIMEOUT_MS;
-  if (!isPlainObject(given)) throw wrongParameter(command, 'parameters', 'an object');
-  const { timeoutMs = ANSWER_TIMEOUT_MS } = given;
-  if (Number.isFinite(timeoutMs) && (timeoutMs as number) > 0) return timeoutMs as number;
-  throw wrongParameter(command, 'timeoutMs', 'milliseconds above 0');
 }

@@ -1,6 +1,6 @@
 import { YardmasterError } from '../../api/errors.ts';
 import type { ShadowReport, Why } from '../../api/insight.ts';
-import type { CommandHandler, UseEntry } from '../../api/plugin.ts';
+import type { UseEntry } from '../../api/plugin.ts';
 import {
   KERNEL_SLOT_NAMES,
   type KernelSlotName,
@@ -9,9 +9,9 @@ import {
   type SlotName,
 } from '../../api/policies.ts';
 import { hint } from '../../config/errors.ts';
-import { isPlainObject } from '../../config/prepare.ts';
 import type { Insight } from '../../kernel/insight/insight.ts';
 import type { Named } from '../../kernel/ports.ts';
+import { builtin, type BuiltinCommand, type Given } from './builtin-parameters.ts';
 
 type Options = Readonly<Record<string, unknown>>;
 
@@ -167,52 +167,45 @@ export class PolicyAdmin implements SchedulerPolicies {
     return this.host.insight.why(key);
   }
 
-  /** The calls that clients make, by name. */
-  get commands(): (readonly [name: string, handler: CommandHandler])[] {
+  /** The calls that clients make. */
+  get commands(): readonly BuiltinCommand[] {
     return [
-      ['policies', () => this.current],
-      ['replace-policy', (parameters) => this.replaceFor(request(parameters))],
-      ['restore-policy', (parameters) => this.restore(request(parameters).slot)],
-      ['promote-shadow', (parameters) => this.promote(request(parameters).slot)],
-      ['start-shadow', (parameters) => this.startShadowFor(request(parameters))],
-      ['shadow', (parameters) => this.shadow(request(parameters).slot)],
-      ['stop-shadow', (parameters) => this.stopShadow(request(parameters).slot)],
-      ['record-decisions', (parameters) => this.recordFor(parameters)],
-      ['why', (parameters) => this.why(keyIn(parameters))],
+      builtin('policies', () => this.current),
+      builtin('replace-policy', ({ slot, ...asked }) => {
+        const { use, options } = this.sourceFor(known(slot), asked);
+        return this.replace(known(slot), use as string | object, options);
+      }),
+      builtin('restore-policy', ({ slot }) => this.restore(known(slot))),
+      builtin('promote-shadow', ({ slot }) => this.promote(known(slot))),
+      builtin('start-shadow', ({ slot, ...asked }) => {
+        const { use, options } = this.sourceFor(known(slot), asked);
+        return this.startShadow(known(slot), use as string | object, options);
+      }),
+      builtin('shadow', ({ slot }) => this.shadow(known(slot))),
+      builtin('stop-shadow', ({ slot }) => this.stopShadow(known(slot))),
+      builtin('record-decisions', ({ keep }) => this.recordDecisions(keep)),
+      builtin('why', ({ key }) => this.why(key)),
     ];
-  }
-
-  private replaceFor(asked: PolicyRequest): Promise<void> {
-    const { use, options } = this.sourceFor(asked);
-    return this.replace(asked.slot, use as string | object, options);
-  }
-
-  private startShadowFor(asked: PolicyRequest): Promise<void> {
-    const { use, options } = this.sourceFor(asked);
-    return this.startShadow(asked.slot, use as string | object, options);
-  }
-
-  private recordFor(parameters: unknown): void {
-    const { keep } = (isPlainObject(parameters) ? parameters : {}) as { keep?: unknown };
-    this.recordDecisions(keep as number);
   }
 
   /**
    * What a client may name: a policy that the operator offers for the slot, with the client's options over
    * the configured ones, or a built-in one. It must not make the scheduler load files of its choice.
    */
-  private sourceFor({ slot, use, options }: PolicyRequest): PolicySource {
+  private sourceFor(
+    slot: SlotName,
+    { use: name, options }: Pick<Given<'replace-policy'>, 'use' | 'options'>,
+  ): PolicySource {
     const { builtinNames, offered } = this.host;
-    const name = String(use);
     const mine = offered(slot);
-    if (typeof use === 'string' && Object.hasOwn(mine, use)) {
-      const source = mine[use] as PolicySource;
+    if (Object.hasOwn(mine, name)) {
+      const source = mine[name] as PolicySource;
       return options === undefined
         ? source
         : { ...source, options: { ...source.options, ...options } };
     }
     const isBuiltin = builtinNames.includes(name) || builtinNames.includes(`${slot}/${name}`);
-    if (typeof use === 'string' && isBuiltin) return { use, options };
+    if (isBuiltin) return { use: name, options };
     const names = Object.keys(mine);
     throw new YardmasterError(
       'ERR_PLUGIN_LOAD',
@@ -230,20 +223,10 @@ export interface PolicySource {
   readonly options?: Options | undefined;
 }
 
-interface PolicyRequest {
-  readonly slot: SlotName;
-  readonly use?: unknown;
-  readonly options?: Options;
-}
-
-function request(parameters: unknown): PolicyRequest {
-  const { slot, use, options } = (isPlainObject(parameters) ? parameters : {}) as {
-    readonly slot?: unknown;
-    readonly use?: unknown;
-    readonly options?: unknown;
-  };
+/** @throws YardmasterError `ERR_SLOT` when there is no such slot */
+function known(slot: string): SlotName {
   checkSlot(slot);
-  return { slot, use, ...(isPlainObject(options) ? { options } : {}) };
+  return slot;
 }
 
 function checkSlot(slot: unknown): asserts slot is SlotName {
@@ -268,13 +251,4 @@ function checkCanShadow(slot: unknown): asserts slot is KernelSlotName {
     `the slot ${slot} has no shadows: rounds of stealing cannot be compared yet; put the policy in charge instead (replace), and see what it asks for with the command work-stealing.metrics`,
     { slot },
   );
-}
-
-function keyIn(parameters: unknown): string {
-  const { key } = (isPlainObject(parameters) ? parameters : {}) as { key?: unknown };
-  if (typeof key === 'string') return key;
-  throw new YardmasterError('ERR_PROTOCOL', 'the command "why" takes { key } with a string', {
-    command: 'why',
-    field: 'key',
-  });
 }

@@ -1,13 +1,9 @@
-import { YardmasterError } from '../../api/errors.ts';
-import { hint } from '../../config/errors.ts';
-import { isPlainObject } from '../../config/prepare.ts';
 import type { ClusterState } from '../../state/cluster.ts';
 import type { TaskState } from '../../state/task.ts';
 import { TASK_STATE_NAMES, type TaskStateName } from '../../state/task-state-name.ts';
-import { wrongParameter } from '../../host/wrong-parameter.ts';
+import type { Given } from './builtin-parameters.ts';
 
 const LIMIT = 100;
-const LIMIT_MAX = 10_000;
 
 /** How many tasks of a prefix are in each state. */
 export interface PrefixCounts {
@@ -30,12 +26,11 @@ export function countTasks({ prefixes }: ClusterState): readonly PrefixCounts[] 
   return counts;
 }
 
-/**
- * Tasks in a state, or of a prefix, in the order in which they came; at most `limit`. O(tasks) at worst.
- * @throws YardmasterError `ERR_PROTOCOL` naming the field
- */
-export function listTasks({ tasks }: ClusterState, given: unknown): readonly TaskState[] {
-  const { state, prefix, limit } = selectionIn(given);
+/** Tasks in a state, or of a prefix, in the order in which they came; at most `limit`. O(tasks) at worst. */
+export function listTasks(
+  { tasks }: ClusterState,
+  { state, prefix, limit = LIMIT }: Given<'list-tasks'>,
+): readonly TaskState[] {
   const found: TaskState[] = [];
   for (const task of tasks.values()) {
     if (found.length >= limit) break;
@@ -44,28 +39,4 @@ export function listTasks({ tasks }: ClusterState, given: unknown): readonly Tas
     found.push(task);
   }
   return found;
-}
-
-function selectionIn(given: unknown): {
-  readonly state: TaskStateName | undefined;
-  readonly prefix: string | undefined;
-  readonly limit: number;
-} {
-  const { state, prefix, limit = LIMIT } = isPlainObject(given) ? given : {};
-  if (state !== undefined && !TASK_STATE_NAMES.includes(state as TaskStateName)) {
-    const name = typeof state === 'string' ? state : typeof state;
-    throw new YardmasterError(
-      'ERR_PROTOCOL',
-      `there is no task state "${name}"${hint(name, TASK_STATE_NAMES)}; there are ${TASK_STATE_NAMES.join(', ')}`,
-      { command: 'list-tasks', field: 'state' },
-    );
-  }
-  if (prefix !== undefined && typeof prefix !== 'string') {
-    throw wrongParameter('list-tasks', 'prefix', 'a string');
-  }
-  const isLimit = Number.isInteger(limit) && (limit as number) >= 1;
-  if (!isLimit || (limit as number) > LIMIT_MAX) {
-    throw wrongParameter('list-tasks', 'limit', `a whole number from 1 to ${LIMIT_MAX}`);
-  }
-  return { state: state as TaskStateName | undefined, prefix, limit: limit as number };
 }

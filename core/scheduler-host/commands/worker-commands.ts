@@ -1,28 +1,16 @@
-import { wrongParameter } from '../../host/wrong-parameter.ts';
 import { type Clock, every } from '../../api/timing/clock.ts';
 import { YardmasterError } from '../../api/errors.ts';
-import type { CommandHandler, NewStimulus } from '../../api/plugin.ts';
-import type { WireMessage } from '../../api/transport.ts';
-import { isPlainObject } from '../../config/prepare.ts';
+import type { NewStimulus } from '../../api/plugin.ts';
 import type { ClusterState } from '../../state/cluster.ts';
 import type { WorkerState } from '../../state/task.ts';
-import {
-  askParameters,
-  type AskParameters,
-  type Asked,
-  askWorker,
-  askWorkers,
-  workersNamed,
-} from './ask-workers.ts';
+import { type Asked, askWorker, askWorkers, workersNamed } from './ask-workers.ts';
+import { builtin, type BuiltinCommand, type Given } from './builtin-parameters.ts';
 
 /** A worker that has not looked into itself within this is told of as silent. */
 const ANSWER_TIMEOUT_MS = 10_000;
 const RESTART_TIMEOUT_MS = 30_000;
 /** Between two looks at who is back. */
 const LOOK_MS = 50;
-
-/** What may be asked of workers by way of the scheduler. */
-const METHODS: readonly string[] = ['actor-call', 'inspect', 'run'];
 
 /** What the commands work on. */
 export interface WorkerCommandScope extends Asked {
@@ -41,50 +29,49 @@ interface Named {
 
 /** Commands that have workers do something: run functions, tell of themselves, start anew. */
 export class WorkerCommands {
-  readonly commands: ReadonlyMap<string, CommandHandler>;
+  readonly commands: readonly BuiltinCommand[];
 
   constructor(private readonly scope: WorkerCommandScope) {
-    this.commands = new Map<string, CommandHandler>([
-      ['broadcast', (given) => this.broadcast(askParameters('broadcast', given, Infinity))],
-      ['proxy', (given) => this.proxy(askParameters('proxy', given, Infinity))],
-      ['call-stacks', (given) => this.callStacks(given)],
-      ['connections', (given) => this.connections(given)],
-      [
-        'restart-workers',
-        (given) => this.restartWorkers(askParameters('restart-workers', given, RESTART_TIMEOUT_MS)),
-      ],
-      ['restart', (given) => this.restart(askParameters('restart', given, RESTART_TIMEOUT_MS))],
-    ]);
+    this.commands = [
+      builtin('broadcast', (given) => this.broadcast(given)),
+      builtin('proxy', (given) => this.proxy(given)),
+      builtin('call-stacks', (given) => this.callStacks(given)),
+      builtin('connections', (given) => this.connections(given)),
+      builtin('restart-workers', (given) => this.restartWorkers(given)),
+      builtin('restart', (given) => this.restart(given)),
+    ];
   }
 
   /** The same request to workers. */
-  private broadcast({ given, workers, timeoutMs }: AskParameters): unknown {
+  private broadcast({
+    method,
+    parameters = {},
+    workers,
+    timeoutMs = Infinity,
+  }: Given<'broadcast'>): unknown {
     const { scope } = this;
-    const request = requestIn('broadcast', given);
-    return askWorkers(scope, workersNamed(scope.cluster, workers), request, timeoutMs);
+    const chosen = workersNamed(scope.cluster, workers);
+    return askWorkers(scope, chosen, { method, parameters }, timeoutMs);
   }
 
   /** A request to one worker: its answer, or what it throws. */
-  private proxy({ given, timeoutMs }: AskParameters): unknown {
-    const { worker } = given;
-    if (typeof worker !== 'string') throw wrongParameter('proxy', 'worker', 'an address or a name');
+  private proxy({
+    worker,
+    method,
+    parameters = {},
+    timeoutMs = Infinity,
+  }: Given<'proxy'>): unknown {
     const { scope } = this;
     const [found] = workersNamed(scope.cluster, [worker]);
-    return askWorker(scope, (found as WorkerState).address, requestIn('proxy', given), timeoutMs);
+    return askWorker(scope, (found as WorkerState).address, { method, parameters }, timeoutMs);
   }
 
-  private callStacks(parameters: unknown): unknown {
-    const { given, workers, timeoutMs } = askParameters(
-      'call-stacks',
-      parameters,
-      ANSWER_TIMEOUT_MS,
-    );
+  private callStacks({
+    keys: wanted,
+    workers,
+    timeoutMs = ANSWER_TIMEOUT_MS,
+  }: Given<'call-stacks'>): unknown {
     const { scope } = this;
-    const { keys } = given;
-    const isList = Array.isArray(keys) && keys.every((key) => typeof key === 'string');
-    if (keys !== undefined && !isList)
-      throw wrongParameter('call-stacks', 'keys', 'a list of keys');
-    const wanted = keys as readonly string[] | undefined;
     const chosen = workersNamed(scope.cluster, workers).filter(({ processing }) => {
       return wanted?.some((key) => processing.has(scope.cluster.tasks.get(key) as never)) ?? true;
     });
@@ -93,8 +80,10 @@ export class WorkerCommands {
     return askWorkers(scope, chosen, request, timeoutMs);
   }
 
-  private async connections(parameters: unknown): Promise<unknown> {
-    const { workers, timeoutMs } = askParameters('connections', parameters, ANSWER_TIMEOUT_MS);
+  private async connections({
+    workers,
+    timeoutMs = ANSWER_TIMEOUT_MS,
+  }: Given<'connections'>): Promise<unknown> {
     const { scope } = this;
     const request = { method: 'inspect', parameters: { what: 'connections' } };
     const chosen = workersNamed(scope.cluster, workers);
@@ -106,19 +95,12 @@ export class WorkerCommands {
 
   /** Those that have a nanny; all of these, when none is named. */
   private async restartWorkers({
-    given,
-    workers: named,
-    timeoutMs,
-  }: AskParameters): Promise<unknown> {
+    workers: names = [],
+    errors = 'raise',
+    wait,
+    timeoutMs = RESTART_TIMEOUT_MS,
+  }: Given<'restart-workers'>): Promise<unknown> {
     const { cluster } = this.scope;
-    const { errors = 'raise', wait } = given;
-    if (errors !== 'raise' && errors !== 'return') {
-      throw wrongParameter('restart-workers', 'errors', 'raise or return');
-    }
-    if (wait !== undefined && typeof wait !== 'boolean') {
-      throw wrongParameter('restart-workers', 'wait', 'true or false');
-    }
-    const names = named ?? [];
     const unknown = errors === 'raise' ? [] : names.filter((name) => !isKnown(cluster, name));
     const meant = names.filter((name) => !unknown.includes(name));
     const workers = names.length === 0 ? cluster.workersByRank : workersNamed(cluster, meant);
@@ -132,15 +114,15 @@ export class WorkerCommands {
   }
 
   /** Forgets all tasks of all clients, then has workers replaced and waits for the new ones. */
-  private restart({ given, timeoutMs }: AskParameters): Promise<unknown> {
+  private restart({ wait, timeoutMs = RESTART_TIMEOUT_MS }: Given<'restart'>): Promise<unknown> {
     const { scope } = this;
     scope.enqueue({ op: 'restart' });
-    return this.renewAndWait(scope.cluster.workersByRank, given['wait'], timeoutMs);
+    return this.renewAndWait(scope.cluster.workersByRank, wait, timeoutMs);
   }
 
   private async renewAndWait(
     workers: readonly WorkerState[],
-    wait: unknown,
+    wait: boolean | undefined,
     timeoutMs: number,
   ): Promise<Readonly<Record<'restarted' | 'kept' | 'missing', readonly Named[]>>> {
     const { scope } = this;
@@ -180,17 +162,6 @@ function isKnown({ workersByRank }: ClusterState, name: string): boolean {
     ({ address, name: its, identity }) =>
       name === address || name === its || name === identity.host,
   );
-}
-
-function requestIn(
-  command: string,
-  { method, parameters = {} }: Readonly<Record<string, unknown>>,
-): { readonly method: string; readonly parameters: WireMessage } {
-  if (typeof method !== 'string' || !METHODS.includes(method)) {
-    throw wrongParameter(command, 'method', `one of ${METHODS.join(', ')}`);
-  }
-  if (isPlainObject(parameters)) return { method, parameters };
-  throw wrongParameter(command, 'parameters', 'an object');
 }
 
 /** Resolves when it is so, or when the time is over. */

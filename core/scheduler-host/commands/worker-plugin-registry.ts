@@ -1,9 +1,8 @@
 import type { Channel } from '../../api/channel.ts';
 import { YardmasterError } from '../../api/errors.ts';
-import type { CommandHandler } from '../../api/plugin.ts';
 import type { WireMessage } from '../../api/transport.ts';
-import { isPlainObject } from '../../config/prepare.ts';
 import type { RemotePlugin } from '../../messages/protocol.ts';
+import { builtin, type BuiltinCommand, type Given } from './builtin-parameters.ts';
 
 /** A worker sets plugins up within ten seconds each, one after the other. */
 const ANSWER_TIMEOUT_MS = 30_000;
@@ -26,17 +25,18 @@ interface Refusal {
 
 /** The plugins that clients have registered for all workers or nannies, those that come later included. */
 export class WorkerPluginRegistry {
-  readonly commands: ReadonlyMap<string, CommandHandler>;
+  readonly commands: readonly BuiltinCommand[];
   private readonly wanted = new Map<string, RemotePlugin>();
   /** Changes happen one after the other. */
   private changes: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly scope: WorkerPluginRegistryScope) {
-    this.commands = new Map<string, CommandHandler>([
-      [`register-${scope.kind}-plugin`, (given) => this.change(() => this.register(given))],
-      [`unregister-${scope.kind}-plugin`, (given) => this.change(() => this.unregister(given))],
-      [`${scope.kind}-plugins`, () => this.all],
-    ]);
+    const { kind } = scope;
+    this.commands = [
+      builtin(`register-${kind}-plugin`, (given) => this.change(() => this.register(given))),
+      builtin(`unregister-${kind}-plugin`, (given) => this.change(() => this.unregister(given))),
+      builtin(`${kind}-plugins`, () => this.all),
+    ];
   }
 
   /** What a worker that registers is told. */
@@ -51,12 +51,13 @@ export class WorkerPluginRegistry {
   }
 
   /** On all workers, or on none. */
-  private async register(given: unknown): Promise<unknown> {
+  private async register({
+    idempotent,
+    ...plugin
+  }: Given<'register-worker-plugin'>): Promise<unknown> {
     const { kind } = this.scope;
-    const { plugin, idempotent } = pluginIn(kind, given);
     const { name } = plugin;
-    const replaced = this.wanted.get(name);
-    if (replaced !== undefined && idempotent) return { name, workers: [] };
+    if (this.wanted.has(name) && idempotent === true) return { name, workers: [] };
     // In one step with the choice of those who are asked: who registers later is told as it does.
     this.wanted.set(name, plugin);
     const { reached, refusals } = await this.ask('add', plugin);
@@ -71,13 +72,12 @@ export class WorkerPluginRegistry {
     );
   }
 
-  private async unregister(given: unknown): Promise<unknown> {
-    const { name } = (isPlainObject(given) ? given : {}) as { readonly name?: unknown };
-    const plugin = typeof name === 'string' ? this.wanted.get(name) : undefined;
+  private async unregister({ name }: Given<'unregister-worker-plugin'>): Promise<unknown> {
+    const plugin = this.wanted.get(name);
     if (plugin === undefined) {
       throw new YardmasterError(
         'ERR_PLUGIN_SETUP',
-        `no ${this.scope.kind} plugin "${String(name)}" was registered; there are ${[...this.wanted.keys()].join(', ') || 'none'}`,
+        `no ${this.scope.kind} plugin "${name}" was registered; there are ${[...this.wanted.keys()].join(', ') || 'none'}`,
         { plugin: name },
       );
     }
@@ -107,21 +107,4 @@ export class WorkerPluginRegistry {
     );
     return { reached, refusals };
   }
-}
-
-function pluginIn(
-  kind: RemotePluginKind,
-  given: unknown,
-): { readonly plugin: RemotePlugin; readonly idempotent: boolean } {
-  const { name, use, options, idempotent } = isPlainObject(given) ? given : {};
-  const isNamed = typeof name === 'string' && name !== '' && typeof use === 'string' && use !== '';
-  if (!isNamed || (options !== undefined && !isPlainObject(options))) {
-    throw new YardmasterError(
-      'ERR_PROTOCOL',
-      `the command "register-${kind}-plugin" takes { name, use, options } with two strings and an object`,
-      { command: `register-${kind}-plugin` },
-    );
-  }
-  const plugin = { name, use, ...(options === undefined ? {} : { options }) };
-  return { plugin, idempotent: idempotent === true };
 }

@@ -1,9 +1,9 @@
 import { YardmasterError } from '../../api/errors.ts';
-import type { Caller, CommandHandler } from '../../api/plugin.ts';
-import { isPlainObject } from '../../config/prepare.ts';
+import type { Caller } from '../../api/plugin.ts';
 import { isOtherData } from '../../kernel/events/on-data.ts';
 import type { Stimulus } from '../../messages/stimulus.ts';
 import type { ClusterState } from '../../state/cluster.ts';
+import { builtin, type BuiltinCommand, type Given } from '../commands/builtin-parameters.ts';
 import type { Sessions } from './sessions.ts';
 
 /** What reservations are checked against, and where left data is freed. */
@@ -19,20 +19,16 @@ export interface ReservationScope {
  * then workers free what they may have taken in.
  */
 export class DataReservations {
-  readonly commands: ReadonlyMap<string, CommandHandler>;
+  readonly commands: readonly BuiltinCommand[];
   /** Fingerprint by client, by key. */
   private readonly byKey = new Map<string, Map<string, string>>();
   private readonly keysOf = new Map<string, Set<string>>();
 
   constructor(private readonly scope: ReservationScope) {
-    this.commands = new Map<string, CommandHandler>([
-      ['reserve-data', (parameters, caller) => this.reserve(parameters, caller)],
-      [
-        'release-data',
-        (parameters, { client = '' }) =>
-          this.giveUp(client, textsIn('release-data', 'keys', parameters)),
-      ],
-    ]);
+    this.commands = [
+      builtin('reserve-data', (given, caller) => this.reserve(given, caller)),
+      builtin('release-data', ({ keys }, { client = '' }) => this.giveUp(client, keys)),
+    ];
   }
 
   /** A client's data has become known, or it is gone. O(keys; when data may be left: workers). */
@@ -45,9 +41,7 @@ export class DataReservations {
   }
 
   /** All or none. @throws YardmasterError `ERR_KEY_TAKEN` naming the first key that stands for other data */
-  private reserve(parameters: unknown, { client }: Caller): void {
-    const keys = textsIn('reserve-data', 'keys', parameters);
-    const fingerprints = textsIn('reserve-data', 'fingerprints', parameters);
+  private reserve({ keys, fingerprints }: Given<'reserve-data'>, { client }: Caller): void {
     if (client === undefined) return;
     keys.forEach((key, index) => this.check(key, fingerprints[index] ?? '', client));
     const own = this.keysOf.get(client) ?? new Set();
@@ -102,15 +96,5 @@ function keyTaken(key: string, what: string): YardmasterError {
     'ERR_KEY_TAKEN',
     `"${key}" cannot be put on workers: ${what}; choose another key, or wait until it is released`,
     { key },
-  );
-}
-
-function textsIn(command: string, field: string, parameters: unknown): readonly string[] {
-  const texts: unknown = isPlainObject(parameters) ? parameters[field] : undefined;
-  if (Array.isArray(texts) && texts.every((text) => typeof text === 'string')) return texts;
-  throw new YardmasterError(
-    'ERR_PROTOCOL',
-    `the command "${command}" takes { ${field} } with an array of strings`,
-    { command, field },
   );
 }

@@ -1,7 +1,7 @@
 import { YardmasterError } from '../../api/errors.ts';
-import type { Caller, CommandHandler } from '../../api/plugin.ts';
-import { isPlainObject } from '../../config/prepare.ts';
+import type { Caller } from '../../api/plugin.ts';
 import type { ClusterState } from '../../state/cluster.ts';
+import { builtin, type BuiltinCommand } from '../commands/builtin-parameters.ts';
 
 /** What claims are checked against. */
 export interface ClaimScope {
@@ -13,18 +13,15 @@ export interface ClaimScope {
  * each other's results: the scheduler keeps the first task of a key. A claim ends with its client.
  */
 export class KeyClaims {
-  readonly commands: ReadonlyMap<string, CommandHandler>;
+  readonly commands: readonly BuiltinCommand[];
   private readonly owners = new Map<string, string>();
   private readonly keysOf = new Map<string, Set<string>>();
 
   constructor(private readonly scope: ClaimScope) {
-    this.commands = new Map<string, CommandHandler>([
-      ['claim-keys', (parameters, caller) => this.claim(keysIn('claim-keys', parameters), caller)],
-      [
-        'unclaim-keys',
-        (parameters, caller) => this.unclaim(keysIn('unclaim-keys', parameters), caller),
-      ],
-    ]);
+    this.commands = [
+      builtin('claim-keys', ({ keys }, caller) => this.claim(keys, caller)),
+      builtin('unclaim-keys', ({ keys }, caller) => this.unclaim(keys, caller)),
+    ];
   }
 
   /** All or none. @throws YardmasterError `ERR_GRAPH_INVALID` naming the first key that another has */
@@ -63,14 +60,4 @@ export class KeyClaims {
       for (const key of keys) this.owners.delete(key);
     }
   }
-}
-
-function keysIn(command: string, parameters: unknown): readonly string[] {
-  const keys: unknown = isPlainObject(parameters) ? parameters['keys'] : undefined;
-  if (Array.isArray(keys) && keys.every((key) => typeof key === 'string')) return keys;
-  throw new YardmasterError(
-    'ERR_PROTOCOL',
-    `the command "${command}" takes { keys } with an array of strings`,
-    { command, field: 'keys' },
-  );
 }

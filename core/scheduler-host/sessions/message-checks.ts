@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import type { Ajv, Options, ValidateFunction } from 'ajv';
 import type * as AjvModule from 'ajv';
+import { addBytesKeyword } from '../../config/compile-schema.ts';
 
 type Check = ValidateFunction;
 
@@ -33,7 +34,7 @@ export function compilerOf(
   { definitions }: MessageSchemas,
   code: Options['code'] = {},
 ): { readonly ajv: Ajv; readonly refs: Readonly<Record<string, string>> } {
-  const { Ajv: AjvClass, _ } = require('ajv') as typeof AjvModule;
+  const { Ajv: AjvClass } = require('ajv') as typeof AjvModule;
   const ajv = new AjvClass({
     // These schemas are generated, so strictness would find nothing.
     strict: false,
@@ -44,12 +45,7 @@ export function compilerOf(
     logger: false,
     code,
   });
-  ajv.addKeyword({
-    keyword: 'bytes',
-    schemaType: 'boolean',
-    error: { message: 'must be bytes' },
-    code: (context) => context.pass(_`${context.data} instanceof Uint8Array`),
-  });
+  addBytesKeyword(ajv);
   ajv.addSchema({ definitions }, ID);
   const refs = Object.keys(definitions)
     .filter((name) => name.includes(' '))

@@ -80,7 +80,7 @@ test('the newest lines of every log are told, oldest first', async () => {
   expect(logs.workers.get(worker.address)).toEqual([
     expect.objectContaining({ level: 'info', message: 'worker registered' }),
   ]);
-  await expect(passing(client.getLogs({ count: 0 }))).rejects.toThrow('a whole number, at least 1');
+  await expect(passing(client.getLogs({ count: 0 }))).rejects.toThrow('count must be >= 1');
 });
 
 test('the lines of logs are chosen by worker, time, level and number', async () => {
@@ -191,9 +191,7 @@ test('the state of all that answer is written, and who did not is told', async (
 
 test('a time that makes no sense is refused, and a folder that is not there is told of', async () => {
   for (const timeoutMs of [0, -1, Infinity, 'soon' as never]) {
-    await expect(passing(client.getVersions({ timeoutMs }))).rejects.toThrow(
-      'milliseconds above 0',
-    );
+    await expect(passing(client.getVersions({ timeoutMs }))).rejects.toThrow('timeoutMs must be ');
   }
   await expect(
     passing(client.dumpClusterState(join(folder, 'nowhere', 'state.json'))),

@@ -437,7 +437,7 @@ describe('rebalancing', () => {
     ).rejects.toMatchObject({ code: 'ERR_NO_WORKER' });
     await expect(
       cluster.passing(client.rebalance(undefined, { measure: 'weight' as never })),
-    ).rejects.toThrow('there is no measure "weight"; there are process, managed');
+    ).rejects.toThrow('measure must be one of process, managed');
   });
 });
 

@@ -66,7 +66,7 @@ test('a client can name built-in policies only, and is told which there are', as
     cluster.passing(client.policies.startShadow('ordering', 'balanced')),
   ).rejects.toThrow(/workerSelection/);
   await expect(cluster.passing(client.policies.recordDecisions(-1))).rejects.toThrow(
-    /whole number/,
+    /keep must be >= 0/,
   );
 });
 

@@ -402,7 +402,7 @@ describe('commands', () => {
     const story = (await ask('story', { keys: ['x'] })) as { finish: string }[];
     expect(story.at(-1)?.finish).toBe('memory');
     await expect(ask('story', { keys: 'x' })).rejects.toThrow(
-      'the command "story" takes { keys } with an array of strings',
+      'the command "story" refuses its parameters: keys must be an array',
     );
     await expect(ask('stroy')).rejects.toThrow(
       'there is no command "stroy"; did you mean "story"?',

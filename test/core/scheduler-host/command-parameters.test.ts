@@ -1,0 +1,92 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Client, LocalCluster } from '../../../adapters/app/index.ts';
+import {
+  definePlugin,
+  type ParametersSchema,
+  PLUGIN_API_VERSION,
+} from '../../../core/api/index.ts';
+
+let cluster: LocalCluster;
+let client: Client;
+
+beforeAll(async () => {
+  cluster = await LocalCluster.start({ workers: 1, mode: 'inline' });
+  client = await cluster.client();
+});
+
+afterAll(() => cluster.close());
+
+const greeter = definePlugin({
+  name: 'greeter',
+  apiVersion: PLUGIN_API_VERSION,
+  setup(context) {
+    context.command(
+      'greet',
+      {
+        type: 'object',
+        properties: { name: { type: 'string' }, times: { type: 'integer', default: 1 } },
+        required: ['name'],
+      },
+      ({ name, times = 0 }) => `hello ${name.trim()}`.repeat(times),
+    );
+  },
+});
+
+describe('a command with declared parameters', () => {
+  it('refuses a parameter that it does not have, whichever built-in command it is', async () => {
+    const names: readonly string[] = await client.command('commands');
+    expect(names.length).toBeGreaterThan(80);
+    for (const command of names) {
+      await expect(client.command(command, { unheardOf: 1 }), command).rejects.toMatchObject({
+        code: 'ERR_PROTOCOL',
+        message: expect.stringContaining(`"${command}" has no parameter "unheardOf"`) as string,
+        data: { command, field: 'unheardOf' },
+      });
+    }
+  });
+
+  it('names the nearest parameter, and all that there are', async () => {
+    await expect(client.command('story', { key: ['x'] })).rejects.toThrow(
+      'the command "story" has no parameter "key"; did you mean "keys"?; there are keys',
+    );
+    await expect(client.command('identity', { key: 'x' })).rejects.toThrow('; it has none');
+  });
+
+  it('names a parameter that is missing or of another type', async () => {
+    await expect(client.command('why')).rejects.toThrow(
+      '"why" refuses its parameters: key is required',
+    );
+    await expect(client.command('story', { keys: [1] })).rejects.toThrow(
+      'the command "story" refuses its parameters: keys[0] must be a string (got 1)',
+    );
+    await expect(client.command('story', ['x'])).rejects.toMatchObject({ code: 'ERR_PROTOCOL' });
+  });
+
+  it('takes null and undefined as not given', async () => {
+    expect(await client.command('story', { keys: null })).toEqual([]);
+  });
+});
+
+describe('a command of a plugin', () => {
+  it('gets checked parameters with defaults', async () => {
+    await cluster.scheduler.addPlugin(greeter);
+    expect(await client.command('greeter.greet', { name: 'x' })).toBe('hello x');
+    await expect(client.command('greeter.greet', { nam: 'x' })).rejects.toThrow(
+      'has no parameter "nam"; did you mean "name"?',
+    );
+  });
+
+  it.each([
+    [{ type: 'object', properties: { name: { type: 'text' } } }, 'a JSON schema that is not valid'],
+    [{ name: 'string' }, 'something else than a JSON schema of type "object"'],
+  ])('with %j for its parameters is refused', async (schema, what) => {
+    const plugin = definePlugin({
+      name: 'mistaken',
+      apiVersion: PLUGIN_API_VERSION,
+      setup: (context) => context.command('x', schema as ParametersSchema, () => 0),
+    });
+    await expect(cluster.scheduler.addPlugin(plugin)).rejects.toThrow(
+      `declares the parameters of the command "x" by ${what}`,
+    );
+  });
+});

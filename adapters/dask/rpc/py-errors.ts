@@ -10,6 +10,7 @@ const MODULES = {
   IndexError: 'builtins',
   KeyError: 'builtins',
   KilledWorker: 'distributed.scheduler',
+  MemoryError: 'builtins',
   NotImplementedError: 'builtins',
   OSError: 'builtins',
   P2PConsistencyError: 'distributed.shuffle._exceptions',

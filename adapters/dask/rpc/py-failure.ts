@@ -72,6 +72,7 @@ function exceptionOf(
       `Cycle detected between the following keys:${steps}`,
     );
   }
+  if (payload?.code === 'ERR_OUT_OF_MEMORY') return new PythonException('MemoryError', text);
   const isError = payload !== undefined && payload.code === undefined;
   return new PythonException(
     'RuntimeError',

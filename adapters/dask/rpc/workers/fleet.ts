@@ -148,6 +148,7 @@ type Timings = Map<string, Map<string, number[]>>;
 /** Bandwidths of disk, memory and network by size, averaged over the workers. */
 async function benchmark(context: DaskContext): Promise<Map<string, Map<string, number>>> {
   const timings: Timings = new Map();
+  for (const name of ['disk', 'memory', 'network']) timings.set(name, new Map());
   for (const name of ['disk', 'memory'] as const) {
     const answers = await broadcast(context, { msg: { op: `benchmark_${name}` } });
     for (const answer of answers.values()) collect(timings, name, answer);

@@ -238,6 +238,18 @@ describe('what clients are told', () => {
     expect(text).toContain('distributed.scheduler\nKilledWorker');
     expect(text).toContain('tcp://a:1');
   });
+
+  it('of inputs that are larger than the memory of a worker as a MemoryError, as in current releases of Dask', () => {
+    const refused = {
+      exception: { name: 'YardmasterError', message: 'too large', code: 'ERR_OUT_OF_MEMORY' },
+      traceback: undefined,
+      exceptionText: 'too large',
+      tracebackText: '',
+    };
+    const told = failureForClient(refused, 'x', keys()).exception as Opaque;
+    const text = Buffer.from(told.frames[0] as Uint8Array).toString('latin1');
+    expect(text).toContain('builtins\nMemoryError');
+  });
 });
 
 describe('what clients ask', () => {

@@ -157,6 +157,10 @@ describe('what ran', () => {
 });
 
 describe('looks into the cluster', () => {
+  it('name all benchmarks of the hardware, also without workers', async () => {
+    expect(await bench.call('benchmark_hardware')).toEqual({ disk: {}, memory: {}, network: {} });
+  });
+
   it('are served as a page, and as JSON', async () => {
     const { services } = (await bench.call('identity')) as { services: { dashboard: number } };
     const at = `http://127.0.0.1:${services.dashboard}`;

@@ -42,8 +42,6 @@ export class KernelScope {
   readonly locations = new InputLocations();
   /** Observers of the decisions of policies; usually none. */
   watchers: readonly Watcher[] = [];
-  /** Workers among which the selection policy chooses for that task. */
-  candidates: readonly WorkerState[] = [];
   /** For candidates of a policy that bounds its reach; reused. */
   readonly reached: WorkerState[] = [];
 

@@ -86,7 +86,7 @@ export class TaskState {
   countsAsWaiter = false;
   /**
    * Position among the pending recommendations, or -1. Owned by the recommendation stack; lower numbers
-   * are places in the line of a large graph, see `start-line.ts`.
+   * are places in the line of a large graph, see `pending-starts.ts`.
    */
   pendingIndex = -1;
   dependentCount = 0;

@@ -7,6 +7,7 @@ export function* sortInSlices<T>(
   compare: (a: T, b: T) => number,
   slice: number,
 ): Generator<undefined, T[], undefined> {
+  if (items.length <= slice) return items.toSorted(compare);
   let from: T[] = [];
   for (let start = 0; start < items.length; start += slice) {
     for (const item of items.slice(start, start + slice).sort(compare)) from.push(item);

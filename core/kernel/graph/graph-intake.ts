@@ -1,6 +1,7 @@
 /**
- * A large graph is taken in by slices, between which other things happen. The steps are those of
- * `on-graph.ts`, and what comes of them is the same.
+ * How a graph is taken in: enlist → resolve → walk → cull → order → link → start. A small graph is taken in
+ * by the stimulus that brings it. A large one is taken in by slices, between which other stimuli are
+ * handled; it comes to the same.
  */
 import type { UpdateGraph } from '../../messages/stimulus.ts';
 import { GenericClient } from '../../state/client.ts';
@@ -8,8 +9,8 @@ import { addWant, endKeepAlive, keepAlive } from '../../state/relations.ts';
 import {
   byPriority,
   isSortedByPriority,
-  type TaskState,
   type ClientState,
+  type TaskState,
 } from '../../state/task.ts';
 import { isDone } from '../../state/task-state-name.ts';
 import { sortInSlices } from '../../util/sort-in-slices.ts';
@@ -20,42 +21,50 @@ import { isPlaceholder } from './graph-table.ts';
 import { GraphWalk } from './graph-walk.ts';
 import { showGraph } from './prepare.ts';
 import { releaseUnwanted } from '../transitions/task-effects.ts';
-import { ranksInSteps } from './ranks.ts';
+import { findRanks } from './ranks.ts';
 import type { CancellationCause, KernelScope, PendingIntake } from '../scope.ts';
 import { PendingStarts } from './pending-starts.ts';
 import { settle } from '../transitions/transition-loop.ts';
 
 /** Work that is done in slices: everything between two `yield`s belongs to one stimulus. */
-type Slices<T = void> = Generator<undefined, T, undefined>;
+type Slices = Generator<undefined, void, undefined>;
+
+const NO_PAUSES: readonly undefined[] = [];
 
 /**
- * Until all of its tasks are there none of them starts, and nobody else can build on those that have no
- * definition yet. A pseudo-client that is in no table wants everything that the graph names, so nothing
- * of it is forgotten meanwhile; when that ends nobody but those who need a task hold it. What it holds is
- * not listed once more: a million tasks in a set are 40 MB, and are hashed twice.
+ * The intake of one graph. Until all tasks of a large graph are there, none of them starts, and no other
+ * submission can build on those that have no definition yet. A pseudo-client that is in no table keeps
+ * everything alive that the graph names, so nothing of it is forgotten meanwhile; when that ends, only the
+ * tasks that need a task keep it. Its tasks are not listed once more: a million tasks in a set are 40 MB,
+ * and are hashed twice.
  */
 export class GraphIntake implements PendingIntake {
-  private readonly holder: ClientState;
+  /** Undefined for a graph that one stimulus takes in. */
+  private readonly holder: ClientState | undefined;
   private readonly slices: Slices;
   private readonly sliceTasks: number;
   private walk: GraphWalk | undefined;
   private readonly heldOutside: TaskState[] = [];
   /** The list of the walk that these come from, and how many of it there are. */
-  private outside: readonly TaskState[] = [];
+  private outside: readonly TaskState[] | undefined;
   private outsideSeen = 0;
-  private taker: TaskLinker | undefined;
-  private line: PendingStarts | undefined;
+  private linker: TaskLinker | undefined;
+  private starts: PendingStarts | undefined;
   private hasFreedWorker = false;
-  /** Keys that are not to be had any more, with the reason. */
-  private readonly cancelled = new Map<string, CancellationCause>();
+  /** Keys that were cancelled meanwhile, with the reason. */
+  private cancelled: Map<string, CancellationCause> | undefined;
 
   constructor(
     private readonly scope: KernelScope,
     private readonly stimulus: UpdateGraph,
     readonly client: ClientState,
   ) {
-    this.holder = new GenericClient<TaskState>(`a graph of ${client.key}`, scope.nowMs, {}, true);
-    this.sliceTasks = stimulus.sliceTasks ?? Infinity;
+    const { sliceTasks } = stimulus;
+    this.sliceTasks = sliceTasks ?? Infinity;
+    if (sliceTasks !== undefined) {
+      const key = `a graph of ${client.key}`;
+      this.holder = new GenericClient<TaskState>(key, scope.nowMs, {}, true);
+    }
     this.slices = this.takeIn();
   }
 
@@ -68,20 +77,23 @@ export class GraphIntake implements PendingIntake {
   }
 
   cancel(tasks: Iterable<TaskState>, cause: CancellationCause): void {
+    const { holder, client } = this;
     for (const task of tasks) {
-      const isOurs = task.whoWants.has(this.holder) || this.client.wantsWhat.has(task);
-      if (isOurs) this.cancelled.set(task.key, cause);
+      const isHeld = holder !== undefined && task.whoWants.has(holder);
+      if (!isHeld && !client.wantsWhat.has(task)) continue;
+      this.cancelled ??= new Map();
+      this.cancelled.set(task.key, cause);
     }
   }
 
   drop(): void {
     const { scope } = this;
-    const begun = this.line?.rest ?? this.taker?.touched ?? [];
-    this.line?.clear();
+    const begun = this.starts?.rest ?? this.linker?.touched ?? [];
+    this.starts?.clear();
     const held = [...(this.walk?.states ?? []), ...this.heldOutside].filter((task) =>
       this.free(task),
     );
-    // Others may have wished for what will never be defined.
+    // Other clients may want what will never be defined.
     for (const task of held) if (isPlaceholder(task)) scope.recommend(task, 'forgotten');
     settle(scope);
     for (const task of begun) {
@@ -92,118 +104,130 @@ export class GraphIntake implements PendingIntake {
   }
 
   private *takeIn(): Slices {
-    const { scope, client, stimulus } = this;
-    const walk = new GraphWalk(scope.cluster, stimulus.tasks, stimulus.keys);
+    const { scope, client, stimulus, holder } = this;
+    const { tasks, keys } = stimulus;
+    const { length } = tasks;
+    const isAmidAnother = holder === undefined && scope.intakes.length > 0;
+    const walk = new GraphWalk(scope.cluster, tasks, keys, isAmidAnother);
     this.walk = walk;
-    yield* this.plan(walk);
-    if (walk.cycle !== undefined) {
-      refuseCycle(scope, client, stimulus.keys, walk.cycle);
-      yield* this.releaseUnneeded(walk, []);
-      return;
+    yield* this.inSlices(length, (from, to) => this.enlist(walk, from, to));
+    yield* this.inSlices(length, (from, to) => walk.resolve(from, to));
+    while (!this.advanceWalk(walk)) yield;
+    if (walk.hasCulled) yield* this.inSlices(length, (from, to) => this.cull(walk, from, to));
+    if (walk.cycle === undefined) {
+      reportLost(scope, client, walk.lost);
+      yield* this.link(walk);
+    } else {
+      refuseCycle(scope, client, keys, walk.cycle);
+      walk.restoreIndices();
     }
-    reportLost(scope, client, walk.lost);
-    const ranks = walk.order.length === 0 ? [] : yield* ranksInSteps(scope, stimulus, walk);
-    const taker = new TaskLinker(scope, stimulus, walk, ranks);
-    this.taker = taker;
-    yield;
-    yield* this.inSlices(walk.order.length, (from, to) => taker.take(from, to));
-    taker.finish();
-    const settled = yield* this.wish(walk.keys);
-    if (taker.fresh !== undefined) showGraph(scope, taker.fresh);
-    const started = yield* this.start(taker.touched, walk.keys);
-    yield* this.inSlices(settled.length, (from, to) => {
-      for (const task of settled.slice(from, to)) reportState(scope, task, client);
-    });
-    yield* this.releaseUnneeded(walk, started);
+    if (holder === undefined) return;
+    yield* this.endHolds(walk);
     scope.hasFreedWorker ||= this.hasFreedWorker;
     scope.holdsQueue = false;
   }
 
-  private *plan(walk: GraphWalk): Slices {
-    const { scope, holder, sliceTasks } = this;
-    const { length } = this.stimulus.tasks;
-    yield* this.inSlices(length, (from, to) => {
-      walk.enlist(from, to);
-      for (let index = from; index < to; index++)
-        keepAlive(holder, walk.states[index] as TaskState);
-    });
-    yield* this.inSlices(length, (from, to) => walk.resolve(from, to));
-    while (!walk.advance(sliceTasks)) {
-      this.holdOutside(walk);
-      yield;
-    }
-    this.holdOutside(walk);
-    if (walk.order.length === length) return;
-    yield* this.inSlices(length, (from, to) => {
-      for (let index = from; index < to; index++) {
-        if (!walk.isCulled(index)) continue;
-        const task = walk.states[index] as TaskState;
-        if (walk.discard(index, holder)) continue;
-        this.free(task);
-        if (isPlaceholder(task)) scope.recommend(task, 'forgotten');
-      }
-    });
-  }
-
-  /** Returns the wanted tasks whose result or failure was there before. */
-  private *wish(keys: readonly string[]): Slices<TaskState[]> {
-    const { scope, client } = this;
+  /** The steps from the order on. */
+  private *link(walk: GraphWalk): Slices {
+    const { scope, client, stimulus, holder } = this;
+    const { keys, order } = walk;
+    const isSliced = holder !== undefined;
+    const ranks = order.length === 0 ? [] : yield* findRanks(scope, stimulus, walk, isSliced);
+    const linker = new TaskLinker(scope, stimulus, walk, ranks);
+    this.linker = linker;
+    if (isSliced) yield;
+    yield* this.inSlices(order.length, (from, to) => linker.take(from, to));
+    linker.finish();
+    walk.restoreIndices();
     const settled: TaskState[] = [];
-    yield* this.inSlices(keys.length, (from, to) => {
-      for (let index = from; index < to; index++) {
-        const key = keys[index] as string;
-        const task = scope.cluster.tasks.get(key);
-        const cause = this.cancelled.get(key);
-        if (task === undefined || cause !== undefined) {
-          scope.outbox.toClient(client, {
-            op: 'cancelled-keys',
-            keys: [key],
-            ...(cause ?? { reason: 'it depends on data that is lost' }),
-          });
-          continue;
-        }
-        addWant(client, task);
-        if (isDone(task.state)) settled.push(task);
-      }
-    });
-    return settled;
-  }
-
-  /** Returns the tasks in the order in which they started, the first one first. */
-  private *start(
-    tasks: readonly TaskState[],
-    keys: readonly string[],
-  ): Slices<readonly TaskState[]> {
-    const { scope, sliceTasks } = this;
-    const sorted = isSortedByPriority(tasks)
-      ? tasks
-      : yield* sortInSlices(tasks, byPriority, sliceTasks);
-    const line = new PendingStarts(sorted);
-    this.line = line;
-    yield* this.inSlices(sorted.length, (from, to) => {
-      // What an earlier stimulus has left to be let go is held now, and starts again with the others.
-      for (let index = from; index < to; index++) {
-        scope.recommendations.deferredReleases.keep(sorted[index] as TaskState);
-      }
-      line.join(from, to);
-    });
-    reportSubmitted(scope, this.client, keys, tasks);
-    while (!line.isOver) {
-      scope.recommendations.line = line;
-      line.advance(sliceTasks, (task, target) => scope.recommend(task, target));
-      settle(scope);
-      scope.recommendations.line = undefined;
-      // What is queued comes after what starts with the same graph.
-      scope.holdsQueue = true;
-      this.hasFreedWorker ||= scope.hasFreedWorker;
-      yield;
+    yield* this.inSlices(keys.length, (from, to) => this.want(keys, from, to, settled));
+    const { touched, fresh } = linker;
+    if (fresh !== undefined) showGraph(scope, fresh);
+    // A depth-first order comes out of the walk sorted already.
+    const sorted = isSortedByPriority(touched)
+      ? touched
+      : yield* sortInSlices(touched, byPriority, this.sliceTasks);
+    const starts = new PendingStarts(sorted);
+    this.starts = starts;
+    if (isSliced) yield* this.inSlices(sorted.length, (from, to) => this.join(starts, from, to));
+    reportSubmitted(scope, client, keys, touched);
+    while (!starts.isOver) {
+      this.start(starts);
+      if (isSliced) yield;
     }
-    return sorted;
+    // What gets its result or its failure from now on is reported by its transition.
+    yield* this.inSlices(settled.length, (from, to) => {
+      for (const task of settled.slice(from, to)) reportState(scope, task, client);
+    });
   }
 
-  /** What started last and is needed by nobody is given up first, as in a graph that is taken in at once. */
-  private *releaseUnneeded({ states }: GraphWalk, started: readonly TaskState[]): Slices {
-    for (const held of [started, states, this.heldOutside]) {
+  private enlist(walk: GraphWalk, from: number, to: number): void {
+    const { holder } = this;
+    walk.enlist(from, to);
+    if (holder === undefined) return;
+    for (let index = from; index < to; index++) keepAlive(holder, walk.states[index] as TaskState);
+  }
+
+  /** Returns whether the walk is over. */
+  private advanceWalk(walk: GraphWalk): boolean {
+    const isOver = walk.advance(this.sliceTasks);
+    if (this.holder !== undefined) this.holdOutside(this.holder, walk);
+    return isOver;
+  }
+
+  /** Takes out what the requested keys do not need. */
+  private cull(walk: GraphWalk, from: number, to: number): void {
+    const { scope, holder } = this;
+    for (const task of walk.cull(from, to, holder)) {
+      this.free(task);
+      if (holder !== undefined && isPlaceholder(task)) scope.recommend(task, 'forgotten');
+    }
+  }
+
+  /** @param settled - receives the wanted tasks whose result or failure was there before */
+  private want(keys: readonly string[], from: number, to: number, settled: TaskState[]): void {
+    const { scope, client, cancelled } = this;
+    for (let index = from; index < to; index++) {
+      const key = keys[index] as string;
+      const task = scope.cluster.tasks.get(key);
+      const cause = cancelled?.get(key);
+      if (task === undefined || cause !== undefined) {
+        scope.outbox.toClient(client, {
+          op: 'cancelled-keys',
+          keys: [key],
+          ...(cause ?? { reason: 'it depends on data that is lost' }),
+        });
+        continue;
+      }
+      addWant(client, task);
+      if (isDone(task.state)) settled.push(task);
+    }
+  }
+
+  /** What an earlier stimulus has left to be released is held now, and starts with the others. */
+  private join(starts: PendingStarts, from: number, to: number): void {
+    const { deferredReleases } = this.scope.recommendations;
+    for (let index = from; index < to; index++) {
+      deferredReleases.keep(starts.tasks[index] as TaskState);
+    }
+    starts.join(from, to);
+  }
+
+  private start(starts: PendingStarts): void {
+    const { scope } = this;
+    scope.recommendations.line = starts;
+    starts.advance(this.sliceTasks, scope);
+    settle(scope);
+    scope.recommendations.line = undefined;
+    if (this.holder === undefined) return;
+    // What is queued comes after what starts with the same graph.
+    scope.holdsQueue = true;
+    this.hasFreedWorker ||= scope.hasFreedWorker;
+  }
+
+  /** What started last and is not needed is given up first, as in a graph that is taken in at once. */
+  private *endHolds({ states }: GraphWalk): Slices {
+    for (const held of [this.starts?.tasks ?? [], states, this.heldOutside]) {
       const { length } = held;
       yield* this.inSlices(length, (from, to) => {
         // From the end, and the newest recommendation is followed first.
@@ -215,25 +239,33 @@ export class GraphIntake implements PendingIntake {
   }
 
   /** Holds what the walk has found outside of the graph since the last time. */
-  private holdOutside({ outside }: GraphWalk): void {
+  private holdOutside(holder: ClientState, { outside }: GraphWalk): void {
     if (outside !== this.outside) this.outsideSeen = 0;
     this.outside = outside;
     for (; this.outsideSeen < outside.length; this.outsideSeen++) {
       const task = outside[this.outsideSeen] as TaskState;
-      keepAlive(this.holder, task);
+      keepAlive(holder, task);
       this.heldOutside.push(task);
     }
   }
 
   /** Returns false when the task is not held; it may not be enlisted yet. */
   private free(task: TaskState | undefined): boolean {
-    if (task === undefined || !endKeepAlive(this.holder, task)) return false;
-    // Whoever has to give it up does not ask who holds it.
+    const { holder } = this;
+    if (holder === undefined || task === undefined || !endKeepAlive(holder, task)) return false;
+    // What forgets a task does not ask what holds it.
     if (task.state !== 'forgotten') releaseUnwanted(this.scope, task);
     return true;
   }
 
-  private *inSlices(length: number, take: (from: number, to: number) => void): Slices {
+  /** Pauses after each slice; not at all in a graph that one stimulus takes in. */
+  private inSlices(length: number, take: (from: number, to: number) => void): Iterable<undefined> {
+    if (this.holder !== undefined) return this.sliced(length, take);
+    take(0, length);
+    return NO_PAUSES;
+  }
+
+  private *sliced(length: number, take: (from: number, to: number) => void): Slices {
     for (let from = 0; from < length; from += this.sliceTasks) {
       take(from, Math.min(length, from + this.sliceTasks));
       yield;

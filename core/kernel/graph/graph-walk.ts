@@ -40,28 +40,12 @@ const LOST = 3;
 
 /**
  * Finds what the requested keys need: culls the rest, and finds cycles and dependencies that neither
- * the graph nor the cluster knows. What the cluster knows already needs nothing from the graph.
+ * the graph nor the cluster knows. What the cluster knows already needs nothing from the graph. The steps
+ * are `enlist`, `resolve`, `advance` and `cull`, each of which may be done in slices.
  *
  * The tasks of the order are in the cluster's tables afterwards, released and without a definition; a
  * graph with a cycle leaves none. O(tasks + dependencies), with one look-up of a key for each.
- *
- * @param isAmidAnother - a large graph is being walked through meanwhile: see `restoreIndices`
  */
-export function planGraph(
-  cluster: ClusterState,
-  tasks: readonly GraphTask[],
-  keys: readonly string[],
-  isAmidAnother = false,
-): GraphWalk {
-  const walk = new GraphWalk(cluster, tasks, keys, isAmidAnother);
-  walk.enlist(0, tasks.length);
-  walk.resolve(0, tasks.length);
-  walk.advance(Infinity);
-  walk.discardRest(0, tasks.length);
-  return walk;
-}
-
-/** The work of {@link planGraph}, which may be done in steps: `enlist`, `resolve`, `advance`, `discardRest`. */
 export class GraphWalk implements GraphPlan {
   /** Another list after the walk has begun anew. */
   outside: TaskState[] = [];
@@ -89,6 +73,7 @@ export class GraphWalk implements GraphPlan {
   private readonly seenOutside = new Set<TaskState>();
   private isSecondWalk = false;
 
+  /** @param isAmidAnother - a large graph is being walked through meanwhile: see {@link restoreIndices} */
   constructor(
     private readonly cluster: ClusterState,
     private readonly tasks: readonly GraphTask[],
@@ -165,34 +150,38 @@ export class GraphWalk implements GraphPlan {
     return this.advance(stepsMax);
   }
 
-  /** Takes back what was enlisted and is not going to be made, among the tasks of these indices. */
-  discardRest(from: number, to: number): void {
-    if (this.cycle === undefined && this.orderedCount === this.tasks.length) return;
-    for (let index = from; index < to; index++) if (this.isCulled(index)) this.discard(index);
-  }
-
-  /** Whether this graph brought the task, and does not need it. */
-  isCulled(index: number): boolean {
-    const isTaken = this.cycle === undefined && this.colours[index] === BLACK;
-    return !isTaken && this.isNew(index);
+  /** Whether tasks were enlisted that are not going to be made. */
+  get hasCulled(): boolean {
+    return this.cycle !== undefined || this.orderedCount < this.tasks.length;
   }
 
   /**
-   * Takes a task out of the tables, unless somebody has come to need it.
-   * @param holder - whose hold does not count, and ends with the task
+   * Takes those tasks out of the tables again, among the ones at these indices. Returns those that have
+   * come to be needed otherwise, which stay.
+   * @param holder - a client that does not count, and stops wanting what is taken out
    */
-  discard(index: number, holder?: ClientState): boolean {
-    const task = this.states[index] as TaskState;
-    if (!isPlaceholder(task) || task.dependentCount > 0) return false;
-    if (holder !== undefined && task.whoWants.size === 1) endKeepAlive(holder, task);
-    if (task.whoWants.size > 0) return false;
-    this.cluster.discardTask(task);
-    return true;
+  cull(from: number, to: number, holder?: ClientState): TaskState[] {
+    const needed: TaskState[] = [];
+    for (let index = from; index < to; index++) {
+      const isTaken = this.cycle === undefined && this.colours[index] === BLACK;
+      if (isTaken || !this.isNew(index)) continue;
+      const task = this.states[index] as TaskState;
+      if (!this.discard(task, holder)) needed.push(task);
+    }
+    return needed;
   }
 
   /** Gives the tasks back to the walk that was under way before. This one is of no more use then. */
   restoreIndices(): void {
     this.table.restoreIndices();
+  }
+
+  private discard(task: TaskState, holder: ClientState | undefined): boolean {
+    if (!isPlaceholder(task) || task.dependentCount > 0) return false;
+    if (holder !== undefined && task.whoWants.size === 1) endKeepAlive(holder, task);
+    if (task.whoWants.size > 0) return false;
+    this.cluster.discardTask(task);
+    return true;
   }
 
   /** The next of the requested keys. Returns whether it is one of a task of this graph. */

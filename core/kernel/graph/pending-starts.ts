@@ -5,6 +5,11 @@ import type { TaskStateName } from '../../state/task-state-name.ts';
 export const NOT_PENDING = -1;
 const FIRST_PLACE = NOT_PENDING - 1;
 
+/** The scope of the kernel, as far as it is needed here. */
+interface Recommender {
+  recommend(task: TaskState, target: TaskStateName): void;
+}
+
 /**
  * The tasks of a large graph in the order in which they start, some at each stimulus: what the
  * recommendation stack would hold if all were recommended at once. A task that is recommended again while
@@ -13,10 +18,12 @@ const FIRST_PLACE = NOT_PENDING - 1;
  */
 export class PendingStarts {
   private next = 0;
-  private readonly targets = new Map<TaskState, TaskStateName>();
+  /** Whether the tasks have joined; otherwise all of them start at once. */
+  private isLine = false;
+  private targets: Map<TaskState, TaskStateName> | undefined;
 
   /** @param tasks - the best first */
-  constructor(private readonly tasks: readonly TaskState[]) {}
+  constructor(readonly tasks: readonly TaskState[]) {}
 
   get isOver(): boolean {
     return this.next >= this.tasks.length;
@@ -29,25 +36,30 @@ export class PendingStarts {
 
   /** The tasks at these places join, as far as they are to be started. */
   join(from: number, to: number): void {
+    this.isLine = true;
     for (let place = from; place < to; place++) {
       const task = this.tasks[place] as TaskState;
-      const isIdle = task.state === 'released' && task.runSpec !== undefined;
-      if (isIdle && task.pendingIndex === NOT_PENDING) task.pendingIndex = FIRST_PLACE - place;
+      const isIdle = task.pendingIndex === NOT_PENDING && isStartable(task);
+      if (isIdle) task.pendingIndex = FIRST_PLACE - place;
     }
   }
 
   retarget(task: TaskState, target: TaskStateName): void {
+    this.targets ??= new Map();
     this.targets.set(task, target);
   }
 
   /** Recommends what is next, the best task last, so that it is followed first. */
-  advance(count: number, recommend: (task: TaskState, target: TaskStateName) => void): void {
+  advance(count: number, scope: Recommender): void {
     const start = this.next;
     this.next = Math.min(this.tasks.length, start + count);
     for (let place = this.next - 1; place >= start; place--) {
       const task = this.tasks[place] as TaskState;
-      if (!this.leave(task, place)) continue;
-      if (task.state === 'released') recommend(task, this.targets.get(task) ?? 'waiting');
+      if (!this.isLine) {
+        if (isStartable(task)) scope.recommend(task, 'waiting');
+      } else if (this.leave(task, place) && task.state === 'released') {
+        scope.recommend(task, this.targets?.get(task) ?? 'waiting');
+      }
     }
   }
 
@@ -65,6 +77,10 @@ export class PendingStarts {
     task.pendingIndex = NOT_PENDING;
     return true;
   }
+}
+
+function isStartable({ state, runSpec }: TaskState): boolean {
+  return state === 'released' && runSpec !== undefined;
 }
 
 /** Whether the turn of the task comes at a later stimulus. */

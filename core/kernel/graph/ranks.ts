@@ -10,32 +10,26 @@ import type { KernelScope } from '../scope.ts';
  * Ranks by the index of each task in its graph: as the client gives them, else as the ordering policy
  * says. The policy sees only tasks that are needed; what is known already has no dependencies for it,
  * because the definition that comes with this graph does not count.
+ *
+ * @param isSliced - the policy may work in steps, with other stimuli in between
  */
-export function ranksOf(
+export function* findRanks(
   scope: KernelScope,
   stimulus: UpdateGraph,
   plan: GraphPlan,
-): ArrayLike<number> {
-  const given = givenRanks(stimulus);
-  if (given !== undefined) return given;
-  const { subject, indices } = orderSubject(scope, stimulus, plan);
-  const ranks = askOrder(scope, subject);
-  return told(scope, subject, ranks, indices, stimulus.tasks.length);
-}
-
-/** The same with pauses, as far as the policy makes some. */
-export function* ranksInSteps(
-  scope: KernelScope,
-  stimulus: UpdateGraph,
-  plan: GraphPlan,
+  isSliced: boolean,
 ): Generator<undefined, ArrayLike<number>, undefined> {
   const given = givenRanks(stimulus);
   if (given !== undefined) return given;
   const { subject, indices } = orderSubject(scope, stimulus, plan);
-  yield;
-  const ranks = yield* askOrderInSteps(scope, subject);
-  yield;
-  return told(scope, subject, ranks, indices, stimulus.tasks.length);
+  if (isSliced) yield;
+  const ranks = isSliced ? yield* askOrderInSteps(scope, subject) : askOrder(scope, subject);
+  if (isSliced) yield;
+  for (const watcher of scope.watchers) watcher.ranked?.(subject, ranks);
+  if (indices === undefined) return ranks;
+  const all = new Float64Array(stimulus.tasks.length);
+  indices.forEach((index, position) => (all[index] = ranks[position] as number));
+  return all;
 }
 
 function givenRanks({ tasks }: UpdateGraph): ArrayLike<number> | undefined {
@@ -61,21 +55,6 @@ function orderSubject(scope: KernelScope, { tasks }: UpdateGraph, plan: GraphPla
   });
   const links = linksAmong(scope, needed, plan, indices);
   return { subject: { tasks: needed, keys, links }, indices };
-}
-
-/** Ranks by index in the graph, after all who look on were told of them. */
-function told(
-  scope: KernelScope,
-  subject: OrderSubject,
-  ranks: ArrayLike<number>,
-  indices: Int32Array | undefined,
-  taskCount: number,
-): ArrayLike<number> {
-  for (const watcher of scope.watchers) watcher.ranked?.(subject, ranks);
-  if (indices === undefined) return ranks;
-  const all = new Float64Array(taskCount);
-  indices.forEach((index, position) => (all[index] = ranks[position] as number));
-  return all;
 }
 
 /** Asks the ordering policy. */

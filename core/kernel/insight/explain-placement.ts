@@ -2,7 +2,12 @@
 import { CANDIDATES_MAX, type Decision, type DecisionCandidate } from '../../api/insight.ts';
 import type { WorkerSelection } from '../../api/policies.ts';
 import type { TaskState, WorkerState } from '../../state/task.ts';
-import { isUnconstrained, selectionPlacesRootish } from '../placement/placement.ts';
+import {
+  candidatesFor,
+  isUnconstrained,
+  selectionPlacesRootish,
+  slotCandidates,
+} from '../placement/placement.ts';
 import { isLoose, validWorkers } from '../placement/restrictions.ts';
 import type { KernelScope } from '../scope.ts';
 import { unsatisfied } from '../placement/describe-restrictions.ts';
@@ -63,10 +68,10 @@ function explainQueuing(scope: KernelScope, event: PlacementEvent): Explanation 
     return { rule, workers };
   }
   if (isPlacedBySelection(scope, event)) {
-    const count = scope.candidates.length;
+    const candidates = slotCandidates(scope, task);
     return {
-      rule: `${group}: chosen by worker selection among ${count} workers with an open slot`,
-      workers: [...scope.candidates],
+      rule: `${group}: chosen by worker selection among ${candidates.length} workers with an open slot`,
+      workers: candidates,
     };
   }
   if (workers[0] === placement) {
@@ -89,7 +94,7 @@ function explainSelection(scope: KernelScope, { task, placement }: PlacementEven
     const pool = isIdle ? `${workers.length} idle workers` : `all workers, none of which is idle`;
     return { rule: `no inputs and no restrictions: chosen from ${pool}`, workers };
   }
-  const workers = [...scope.candidates];
+  const workers = candidatesFor(scope, task, valid);
   if (placement === 'no-worker') {
     return { rule: `the policy admits the task on none of ${workers.length} candidates`, workers };
   }

@@ -154,13 +154,11 @@ export class Shadow implements Watcher {
   private ask<T>(question: () => T): T | undefined {
     const { scope } = this;
     const saved = scope.ports;
-    const { candidates } = scope;
     scope.ports = this.portsFor(saved);
     try {
       return this.guard(question);
     } finally {
       scope.ports = saved;
-      scope.candidates = candidates;
     }
   }
 

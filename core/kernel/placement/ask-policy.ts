@@ -6,9 +6,9 @@ import type { KernelScope } from '../scope.ts';
 /**
  * A question to the policy of a slot. One object per question, made once: asking allocates nothing.
  */
-export interface Question<Slot extends KernelSlotName, Subject, Answer> {
+export interface Question<Slot extends KernelSlotName, Subject, Answer, Detail = undefined> {
   readonly slot: Slot;
-  ask(policy: KernelSlots[Slot], scope: KernelScope, subject: Subject): Answer;
+  ask(policy: KernelSlots[Slot], scope: KernelScope, subject: Subject, detail: Detail): Answer;
   /** What is wrong with an answer; undefined when nothing is. */
   refuse(answer: Answer, scope: KernelScope, subject: Subject): string | undefined;
 }
@@ -17,17 +17,18 @@ export interface Question<Slot extends KernelSlotName, Subject, Answer> {
  * Asks a policy, and the built-in one of its slot when it throws or its answer is refused. In validate
  * mode a policy that misbehaves is an error.
  */
-export function askPolicy<Slot extends KernelSlotName, Subject, Answer>(
+export function askPolicy<Slot extends KernelSlotName, Subject, Answer, Detail = undefined>(
   scope: KernelScope,
-  question: Question<Slot, Subject, Answer>,
+  question: Question<Slot, Subject, Answer, Detail>,
   subject: Subject,
+  detail?: Detail,
 ): Answer {
   const { slot } = question;
   const { name, policy } = scope.ports[slot];
   let what: string;
   let cause: unknown;
   try {
-    const answer = question.ask(policy as KernelSlots[Slot], scope, subject);
+    const answer = question.ask(policy as KernelSlots[Slot], scope, subject, detail as Detail);
     const refusal = question.refuse(answer, scope, subject);
     if (refusal === undefined) return answer;
     what = refusal;
@@ -38,7 +39,7 @@ export function askPolicy<Slot extends KernelSlotName, Subject, Answer>(
   const error = policyError(slot, name, what, cause);
   scope.ports.onPolicyFailure({ slot, policy: name, what, error });
   if (scope.options.validate) throw error;
-  const answer = question.ask(scope.ports.fallbacks[slot], scope, subject);
+  const answer = question.ask(scope.ports.fallbacks[slot], scope, subject, detail as Detail);
   const refusal = question.refuse(answer, scope, subject);
   if (refusal !== undefined) {
     throw invariantError(`the built-in policy of ${slot} ${refusal}`, { slot });

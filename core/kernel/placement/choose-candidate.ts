@@ -6,20 +6,27 @@ import { askPolicy, type Question } from './ask-policy.ts';
 import { isLoose, validWorkers } from './restrictions.ts';
 import type { KernelScope } from '../scope.ts';
 
-/** Chooses among `scope.candidates`; undefined when the policy wants none of them. */
-export function chooseCandidate(scope: KernelScope, task: TaskState): WorkerState | undefined {
-  const { candidates } = scope;
+/** Chooses among the candidates; undefined when the policy wants none of them. */
+export function chooseCandidate(
+  scope: KernelScope,
+  task: TaskState,
+  candidates: readonly WorkerState[],
+): WorkerState | undefined {
   if (candidates.length === 0) return undefined;
   const { policy } = scope.ports.workerSelection;
   const hasSay = policy.admits !== undefined || policy.select !== undefined;
   if (candidates.length === 1 && !hasSay) return candidates[0];
-  return askPolicy(scope, SELECT_CANDIDATE, task) as WorkerState | undefined;
+  return askPolicy(scope, SELECT_CANDIDATE, task, candidates) as WorkerState | undefined;
 }
 
-/** Chooses for a root-ish task among `scope.candidates`, all of which have an open slot. */
-export function chooseForSlot(scope: KernelScope, task: TaskState): WorkerState | undefined {
-  if (scope.candidates.length === 0) return undefined;
-  return askPolicy(scope, SELECT_FOR_SLOT, task) as WorkerState | undefined;
+/** Chooses for a root-ish task among the candidates, all of which have an open slot. */
+export function chooseForSlot(
+  scope: KernelScope,
+  task: TaskState,
+  candidates: readonly WorkerState[],
+): WorkerState | undefined {
+  if (candidates.length === 0) return undefined;
+  return askPolicy(scope, SELECT_FOR_SLOT, task, candidates) as WorkerState | undefined;
 }
 
 /** Asks `pickFromPool`, which looks at idle workers as long as there are any. */
@@ -60,15 +67,22 @@ const PICK_FROM_POOL: Question<'workerSelection', TaskState, WorkerView | undefi
   refuse: refuseWorker,
 };
 
+/** Which of these workers computes the task. */
+type CandidateQuestion = Question<
+  'workerSelection',
+  TaskState,
+  WorkerView | undefined,
+  readonly WorkerState[]
+>;
+
 /** A root-ish task among the workers with an open slot, which are the candidates. */
-const SELECT_FOR_SLOT: Question<'workerSelection', TaskState, WorkerView | undefined> = {
+const SELECT_FOR_SLOT: CandidateQuestion = {
   slot: 'workerSelection',
-  ask: (policy, scope, task) => {
-    const { candidates, cluster } = scope;
+  ask: (policy, scope, task, candidates) => {
     if (policy.pickFromPool === undefined || task.dependencies.length > 0) {
       return selectBest(policy, scope, task, candidates);
     }
-    return policy.pickFromPool(task, new CandidatePool(candidates), cluster);
+    return policy.pickFromPool(task, new CandidatePool(candidates), scope.cluster);
   },
   refuse: (answer, scope, task) =>
     refuseWorker(answer, scope, task) ??
@@ -77,9 +91,9 @@ const SELECT_FOR_SLOT: Question<'workerSelection', TaskState, WorkerView | undef
       : `chose ${answer.address} for ${task.key}, which has no open slot`),
 };
 
-const SELECT_CANDIDATE: Question<'workerSelection', TaskState, WorkerView | undefined> = {
+const SELECT_CANDIDATE: CandidateQuestion = {
   slot: 'workerSelection',
-  ask: (policy, scope, task) => selectBest(policy, scope, task, scope.candidates),
+  ask: (policy, scope, task, candidates) => selectBest(policy, scope, task, candidates),
   refuse: (answer, scope, task) =>
     refuseWorker(answer, scope, task) ?? refuseRestricted(answer, scope, task),
 };

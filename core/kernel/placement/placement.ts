@@ -81,8 +81,7 @@ function placeRootish(scope: KernelScope, task: TaskState): WorkerState | undefi
   }
   const { reach } = scope.ports.workerSelection.policy;
   scope.inputs.locate(scope.cluster, task, copiesMax(reach));
-  scope.candidates = slotCandidates(scope, task);
-  return chooseForSlot(scope, task);
+  return chooseForSlot(scope, task, slotCandidates(scope, task));
 }
 
 /** Whether the queuing policy decides only when a root-ish task starts, and worker selection where. */
@@ -90,8 +89,8 @@ export function selectionPlacesRootish({ queuing, workerSelection }: KernelPorts
   return queuing.policy.leavesPlacement === true && workerSelection.policy.placesRootish !== false;
 }
 
-/** Workers with an open slot; within the reach of the policy if it has one. */
-function slotCandidates(scope: KernelScope, task: TaskState): readonly WorkerState[] {
+/** Workers with an open slot; within the reach of the policy if it has one. The inputs are located. */
+export function slotCandidates(scope: KernelScope, task: TaskState): readonly WorkerState[] {
   const { openSlots } = scope.cluster;
   const { reach } = scope.ports.workerSelection.policy;
   if (reach === undefined || reach === 'all') return [...openSlots];
@@ -118,8 +117,7 @@ export function placeUnqueued(scope: KernelScope, task: TaskState): WorkerState 
   const { reach } = scope.ports.workerSelection.policy;
   scope.inputs.locate(cluster, task, copiesMax(reach));
   if (isUnconstrained(scope, task, valid)) return chooseFromPool(scope, task);
-  scope.candidates = candidatesFor(scope, task, valid);
-  return chooseCandidate(scope, task);
+  return chooseCandidate(scope, task, candidatesFor(scope, task, valid));
 }
 
 /**
@@ -136,8 +134,8 @@ export function isUnconstrained(
   return cluster.running.size === cluster.workersByRank.length;
 }
 
-/** Holders of inputs first; any valid worker when none of them may run the task. */
-function candidatesFor(
+/** Holders of inputs first; any valid worker when none of them may run the task. The inputs are located. */
+export function candidatesFor(
   scope: KernelScope,
   task: TaskState,
   valid: ReadonlySet<WorkerState> | undefined,

@@ -5,6 +5,9 @@ import { NOT_PENDING } from '../graph/pending-starts.ts';
 /** {@link TaskState.pendingIndex} of the first leftover; recommendations that are followed soon are below. */
 const FIRST_LEFT = 2 ** 29;
 
+/** Moves a task on to the recommended state. Made once, so that a recommendation costs no closure. */
+export type Follow<Scope> = (scope: Scope, task: TaskState, target: TaskStateName) => void;
+
 /**
  * Tasks that nobody needs, which a long stimulus has left to be let go by later ones, the newest first.
  * Meanwhile they are what they were: results are held, and what was sent to workers is computed there.
@@ -15,8 +18,6 @@ export class DeferredReleases {
   private readonly targets: TaskStateName[] = [];
   /** Where those begin that came in the order in which they would have been followed. */
   private unturned = 0;
-  /** Target of the task that was popped last. */
-  poppedTarget: TaskStateName = 'released';
 
   get isEmpty(): boolean {
     return this.tasks.length === 0;
@@ -63,14 +64,15 @@ export class DeferredReleases {
     this.trim();
   }
 
-  /** Takes the next task, with its target in {@link poppedTarget}. */
-  pop(): TaskState | undefined {
+  /** Takes the next task and follows what was recommended for it. Returns false when there is none. */
+  followNext<Scope>(scope: Scope, follow: Follow<Scope>): boolean {
     const task = this.tasks.pop();
-    if (task === undefined) return undefined;
-    this.poppedTarget = this.targets.pop() as TaskStateName;
+    if (task === undefined) return false;
+    const target = this.targets.pop() as TaskStateName;
     task.pendingIndex = NOT_PENDING;
     this.trim();
-    return task;
+    follow(scope, task, target);
+    return true;
   }
 
   /** The last one is always a task. */

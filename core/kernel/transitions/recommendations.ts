@@ -1,6 +1,6 @@
 import type { TaskState } from '../../state/task.ts';
 import type { TaskStateName } from '../../state/task-state-name.ts';
-import { isDeferred, DeferredReleases } from './deferred-releases.ts';
+import { isDeferred, DeferredReleases, type Follow } from './deferred-releases.ts';
 import { NOT_PENDING, type PendingStarts } from '../graph/pending-starts.ts';
 
 /**
@@ -10,8 +10,6 @@ import { NOT_PENDING, type PendingStarts } from '../graph/pending-starts.ts';
 export class RecommendationStack {
   private readonly tasks: (TaskState | undefined)[] = [];
   private readonly targets: TaskStateName[] = [];
-  /** Target of the recommendation that was popped last. */
-  poppedTarget: TaskStateName = 'released';
   /** Recommendations of a large graph that come later, while some of them are being followed. */
   line: PendingStarts | undefined;
   /** What earlier stimuli have left to be let go. */
@@ -56,17 +54,17 @@ export class RecommendationStack {
     return this.takenUp.size > 0 && this.takenUp.delete(task);
   }
 
-  /** Takes the newest recommendation: its task, with the target in {@link poppedTarget}. */
-  pop(): TaskState | undefined {
+  /** Takes the newest recommendation and follows it. Returns false when there is none. */
+  followNext<Scope>(scope: Scope, follow: Follow<Scope>): boolean {
     while (this.tasks.length > 0) {
       const task = this.tasks.pop();
       const target = this.targets.pop() as TaskStateName;
       if (task === undefined) continue;
       task.pendingIndex = NOT_PENDING;
-      this.poppedTarget = target;
-      return task;
+      follow(scope, task, target);
+      return true;
     }
-    return undefined;
+    return false;
   }
 
   /** What is recommended for this task now, if anything. */

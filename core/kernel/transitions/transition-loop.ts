@@ -12,30 +12,31 @@ const NO_DETAILS: TransitionDetails = Object.freeze({});
 export function settle(scope: KernelScope): void {
   const { recommendations, story } = scope;
   story.endStep();
-  for (let task = recommendations.pop(); task !== undefined; task = recommendations.pop()) {
-    let target = recommendations.poppedTarget;
-    if (recommendations.wasLeft(task)) {
-      if (!task.isNeeded) target = targetOfSuperfluous(task, target);
-    } else if (scope.isSliceOver && canBeLeft(scope, task, target)) {
-      recommendations.deferredReleases.add(task, target);
-      continue;
-    }
-    transition(scope, task, target);
-    story.endStep();
-  }
+  while (recommendations.followNext(scope, follow));
   recommendations.deferredReleases.turn();
 }
 
-/** Lets go of what earlier stimuli have left, the newest first, as long as the slice lasts. */
+function follow(scope: KernelScope, task: TaskState, target: TaskStateName): void {
+  const { recommendations } = scope;
+  if (recommendations.wasLeft(task)) {
+    transition(scope, task, task.isNeeded ? target : targetOfSuperfluous(task, target));
+  } else if (scope.isSliceOver && canBeLeft(scope, task, target)) {
+    recommendations.deferredReleases.add(task, target);
+    return;
+  } else transition(scope, task, target);
+  scope.story.endStep();
+}
+
+/** Follows what earlier stimuli have deferred, the newest first, as long as the slice lasts. */
 export function settleDeferredReleases(scope: KernelScope): void {
-  const { deferredReleases: deferredReleases } = scope.recommendations;
-  while (!scope.isSliceOver) {
-    const task = deferredReleases.pop();
-    if (task === undefined) return;
-    if (task.isNeeded || isFailureOfOthers(task)) continue;
-    transition(scope, task, targetOfSuperfluous(task, deferredReleases.poppedTarget));
-    settle(scope);
-  }
+  const { deferredReleases } = scope.recommendations;
+  while (!scope.isSliceOver && deferredReleases.followNext(scope, release));
+}
+
+function release(scope: KernelScope, task: TaskState, target: TaskStateName): void {
+  if (task.isNeeded || isFailureOfOthers(task)) return;
+  transition(scope, task, targetOfSuperfluous(task, target));
+  settle(scope);
 }
 
 /** Gives up what started in this stimulus and turned out to be needed by nobody. */

@@ -1,12 +1,26 @@
 import { expect, it } from 'vitest';
-import { GraphWalk, planGraph } from '../../../../core/kernel/graph/graph-walk.ts';
+import type { GraphTask } from '../../../../core/messages/stimulus.ts';
+import { GraphWalk } from '../../../../core/kernel/graph/graph-walk.ts';
 import { setTaskState } from '../../../../core/state/relations.ts';
 import { SchedulerEnv } from '../../../kit/env.ts';
 import { graphTasks, type TerseGraph } from '../../../kit/graph.ts';
 
+function walkThrough(
+  env: SchedulerEnv,
+  tasks: readonly GraphTask[],
+  keys: readonly string[],
+): GraphWalk {
+  const walk = new GraphWalk(env.cluster, tasks, keys);
+  walk.enlist(0, tasks.length);
+  walk.resolve(0, tasks.length);
+  walk.advance(Infinity);
+  walk.cull(0, tasks.length);
+  return walk;
+}
+
 function plan(graph: TerseGraph, keys: readonly string[], env = new SchedulerEnv()) {
   const tasks = graphTasks(graph);
-  const { order, lost, cycle, outside, keys: kept } = planGraph(env.cluster, tasks, keys);
+  const { order, lost, cycle, outside, keys: kept } = walkThrough(env, tasks, keys);
   return {
     order: [...order].map((index) => tasks[index]!.key).join(' '),
     outside: [...outside].map(({ key }) => key),
@@ -86,7 +100,7 @@ it('of two tasks with one key the last one counts', () => {
   const env = new SchedulerEnv();
   const [first, other] = graphTasks({ a: [], b: [] });
   const second = { ...first!, dependencies: ['b'] };
-  const { order, states } = planGraph(env.cluster, [first!, other!, second], ['a']);
+  const { order, states } = walkThrough(env, [first!, other!, second], ['a']);
   expect([...order]).toEqual([1, 2]);
   expect([...order].map((index) => states[index]!.key)).toEqual(['b', 'a']);
   expect(env.cluster.tasks.size).toBe(2);

@@ -8,9 +8,9 @@ function stack() {
   const recommendations = new RecommendationStack();
   const popped = (): string[] => {
     const all: string[] = [];
-    for (let task = recommendations.pop(); task !== undefined; task = recommendations.pop()) {
-      all.push(`${task.key} ${recommendations.poppedTarget}`);
-    }
+    while (
+      recommendations.followNext(all, (list, task, target) => list.push(`${task.key} ${target}`))
+    );
     return all;
   };
   const [a, b, c] = ['a', 'b', 'c'].map((key) => cluster.newTask(key)) as [
@@ -40,7 +40,7 @@ it('a task that was taken and is recommended again comes first', () => {
   const { recommendations, popped, a, b } = stack();
   recommendations.recommend(a, 'waiting');
   recommendations.recommend(b, 'released');
-  recommendations.pop();
+  recommendations.followNext(undefined, () => undefined);
   recommendations.recommend(b, 'forgotten');
   expect(popped()).toEqual(['b forgotten', 'a waiting']);
 });
@@ -58,7 +58,7 @@ it('the target of a recommendation can be asked until it is taken', () => {
   recommendations.recommend(a, 'waiting');
   recommendations.recommend(b, 'released');
   expect(recommendations.targetOf(b)).toBe('released');
-  recommendations.pop();
+  recommendations.followNext(undefined, () => undefined);
   expect(recommendations.targetOf(b)).toBeUndefined();
   expect(recommendations.targetOf(a)).toBe('waiting');
 });

@@ -195,7 +195,7 @@ def dumped(client, **options):
         return name, artefact
 
 
-@differs("there the dump has numbers as keys of maps, which its own reader refuses", since=(2024,), before=(2024, 11))
+@differs("there the dump has numbers as keys of maps, which its own reader refuses", before=(2024, 11))
 def case_dump(client):
     f = client.submit(inc, 1, key="dumped")
     f.result()

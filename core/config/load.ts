@@ -85,7 +85,7 @@ function checkSource(
   { value, origin }: Source,
   { defaults, overrides }: ConfigLayers,
 ): Omit<ReadConfig, 'folder'> {
-  const { value: spelled, problems: twice } = normaliseScheduling(value ?? {});
+  const { value: spelled, problems: twice, ignored } = normaliseScheduling(value ?? {});
   const { value: placed, problems: double } = moveDaskPlaces(spelled);
   const { value: own, problems: early } = normaliseEntries(placed);
   const normal = overlay(
@@ -93,10 +93,10 @@ function checkSource(
     normaliseEntries(overrides).value,
   );
   const problems = [...twice, ...double, ...early, ...problemsOf(normal)];
-  if (problems.length === 0) return { ...finished(normal, origin), error: undefined };
+  if (problems.length === 0) return { ...finished(normal, ignored, origin), error: undefined };
   const valid = keepValidParts(normal, problems, problemsOf);
   const error = configError(problems, origin);
-  return { ...finished(valid.value, originOf(valid, origin)), error };
+  return { ...finished(valid.value, ignored, originOf(valid, origin)), error };
 }
 
 /** What the schema says, and then what it cannot say. */
@@ -108,10 +108,14 @@ function problemsOf(normal: unknown): readonly Problem[] {
 }
 
 /** @param normal - without problems */
-function finished(normal: unknown, origin: ConfigOrigin): Omit<LoadedConfig, 'folder'> {
+function finished(
+  normal: unknown,
+  ignored: readonly string[],
+  origin: ConfigOrigin,
+): Omit<LoadedConfig, 'folder'> {
   const { value } = check(CONFIG_SCHEMA, normal);
   const config = applyStealingMode(applyScheduling(value as Config));
-  const notes = schedulingNotes(normal, config, origin);
+  const notes = schedulingNotes(normal, ignored, config, origin);
   return { config: deepFreeze(config), origin, notes };
 }
 

@@ -1,69 +1,5 @@
 import { duration, flag, memory, section, whole } from './schema-parts.ts';
 
-const LATER = 'No effect yet.';
-
-const speculation = section(
-  'Speculation',
-  `${LATER} Runs that take much longer than others like them are tried elsewhere as well.`,
-  {
-    enabled: flag('On', LATER, false),
-    dry: flag('Only tell', `${LATER} Says what would be run again, and runs nothing.`, false),
-    interval: duration('Interval', `${LATER} Between two looks at what runs.`, { default: '5s' }),
-    threshold: {
-      title: 'Threshold',
-      description: `${LATER} Part of the subtasks of a kind that must have finished before.`,
-      type: 'number',
-      minimum: 0,
-      maximum: 1,
-      default: 0.75,
-    },
-    minTaskRuntime: duration('Least run time', `${LATER} A shorter run is never tried twice.`, {
-      default: '3s',
-    }),
-    multiplier: {
-      title: 'Multiplier',
-      description: `${LATER} How many times the median a run takes before it is tried elsewhere.`,
-      type: 'number',
-      exclusiveMinimum: 0,
-      default: 1.5,
-    },
-    maxConcurrentRun: whole('Copies', `${LATER} Runs of one subtask at once.`, {
-      minimum: 1,
-      default: 3,
-    }),
-  },
-);
-
-const autoscale = section(
-  'Autoscale',
-  `${LATER} Starts workers while subtasks queue up everywhere, and stops idle ones.`,
-  {
-    enabled: flag('On', LATER, false),
-    strategy: {
-      title: 'Strategy',
-      description: LATER,
-      type: 'string',
-      default: 'pending-task-backlog',
-    },
-    schedulerCheckInterval: duration('Interval', `${LATER} Between two looks at the queues.`, {
-      default: '1s',
-    }),
-    schedulerBacklogTimeout: duration('Backlog', `${LATER} Wait after the first new worker.`, {
-      default: '20s',
-    }),
-    sustainedSchedulerBacklogTimeout: duration(
-      'Sustained backlog',
-      `${LATER} Wait after each further step. Default: as schedulerBacklogTimeout.`,
-    ),
-    workerIdleTimeout: duration(
-      'Idle time',
-      `${LATER} A worker that is idle for longer is stopped. Default: twice schedulerBacklogTimeout.`,
-    ),
-    minWorkers: whole('Fewest workers', LATER, { default: 1 }),
-    maxWorkers: whole('Most workers', LATER, { minimum: 1, default: 100 }),
-  },
-);
-
 /** The section `scheduling`: the configuration of Mars' scheduling service. */
 export const SCHEDULING_SCHEMA: object = {
   ...section(
@@ -105,16 +41,6 @@ export const SCHEDULING_SCHEMA: object = {
         'Beyond this use of the memory limit no task begins beside others. For worker.memoryAdmission: quota.',
         { default: '95%' },
       ),
-      submitPeriod: duration('Submit period', `${LATER} Tasks are sent as soon as they can run.`, {
-        default: 0,
-      }),
-      dataPrepareTimeout: duration(
-        'Patience with inputs',
-        `${LATER} Inputs are fetched until no worker has them.`,
-        { default: '10 minutes' },
-      ),
-      speculation,
-      autoscale,
     },
   ),
   // A mere name is that of a preset.

@@ -1,12 +1,12 @@
-/** The section `scheduling`: Mars' spelling of its words, and which of them do nothing yet. */
+/** The section `scheduling`: Mars' spelling of its words, and which of them are ignored. */
 import { type ConfigOrigin, type Problem, problemLine, type Segment } from './errors.ts';
 import { isPlainObject } from './prepare.ts';
 import type { Config } from './types.ts';
 
 const SECTION = 'scheduling';
 
-/** What does not act yet, and what it waits for, or what is done instead. */
-const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
+/** Words of Mars that a configuration may have and that are ignored, with what is done instead. */
+const IGNORED: Readonly<Record<string, string>> = {
   submitPeriod: 'tasks are sent as soon as they can run',
   dataPrepareTimeout: 'inputs are fetched until no worker has them',
   speculation: 'no task runs twice at once',
@@ -23,18 +23,26 @@ const PRESETS: Readonly<Record<string, { readonly policies: object; readonly slo
   };
 
 /**
- * `mem_quota_size` is `memQuotaSize`: keys of the section and of those inside it. A mere name is that of a
- * preset, whose words take their places in `scheduler`.
+ * `mem_quota_size` is `memQuotaSize`. A mere name is that of a preset, whose words take their places in
+ * `scheduler`.
  */
-export function normaliseScheduling(given: unknown): { value: unknown; problems: Problem[] } {
+export function normaliseScheduling(given: unknown): {
+  value: unknown;
+  problems: Problem[];
+  /** Words of the section that were left out, because they have no effect. */
+  ignored: string[];
+} {
   const problems: Problem[] = [];
   const root = withPreset(given);
-  if (!isPlainObject(root) || !isPlainObject(root[SECTION])) return { value: root, problems };
-  const section = camelKeys(root[SECTION], [SECTION], problems);
-  for (const [key, value] of Object.entries(section)) {
-    if (isPlainObject(value)) section[key] = camelKeys(value, [SECTION, key], problems);
+  if (!isPlainObject(root) || !isPlainObject(root[SECTION])) {
+    return { value: root, problems, ignored: [] };
   }
-  return { value: { ...root, [SECTION]: section }, problems };
+  const section = camelKeys(root[SECTION], [SECTION], problems);
+  const words = Object.entries(section);
+  const isIgnored = (word: string): boolean => Object.hasOwn(IGNORED, word);
+  const acting = words.filter(([word]) => !isIgnored(word));
+  const ignored = words.flatMap(([word, value]) => (isIgnored(word) && value !== null ? word : []));
+  return { value: { ...root, [SECTION]: Object.fromEntries(acting) }, problems, ignored };
 }
 
 function withPreset(root: unknown): unknown {
@@ -104,26 +112,32 @@ function admission({ worker, scheduling }: Config): Config['worker']['memory'] {
 }
 
 /**
- * One line for each word of the section that was written and does nothing yet, and for a quota without a
- * memory limit.
- * @param root - as it was written
+ * One line for each word of the section that was written and has no effect, and for a quota without a memory
+ * limit.
+ * @param root - as it was written, without the words that are ignored
  * @param config - the same, checked
  */
-export function schedulingNotes(root: unknown, { worker }: Config, origin: ConfigOrigin): string[] {
-  const unlimited = unlimitedQuota(worker, origin);
-  const section = isPlainObject(root) ? root[SECTION] : undefined;
-  if (!isPlainObject(section)) return unlimited;
+export function schedulingNotes(
+  root: unknown,
+  ignored: readonly string[],
+  { worker }: Config,
+  origin: ConfigOrigin,
+): string[] {
+  const section = isPlainObject(root) && isPlainObject(root[SECTION]) ? root[SECTION] : {};
   const hasQuota = worker.memoryAdmission === 'quota' && worker.memoryLimit > 0;
-  const words = hasQuota
-    ? WITHOUT_EFFECT
-    : { memQuotaSize: OF_THE_QUOTA, memHardLimit: OF_THE_QUOTA, ...WITHOUT_EFFECT };
-  const notes = Object.entries(words)
-    .filter(([word]) => Object.hasOwn(section, word) && section[word] !== null)
-    .map(([word, instead]) => {
-      const message = `has no effect yet: ${instead}`;
-      return problemLine({ at: [SECTION, word], message, aboutKey: true }, origin);
-    });
-  return [...unlimited, ...notes];
+  const idle = ['memQuotaSize', 'memHardLimit'].filter((word) => {
+    return !hasQuota && Object.hasOwn(section, word) && section[word] !== null;
+  });
+  const note = (word: string, instead: string): string =>
+    problemLine(
+      { at: [SECTION, word], message: `has no effect: ${instead}`, aboutKey: true },
+      origin,
+    );
+  return [
+    ...unlimitedQuota(worker, origin),
+    ...idle.map((word) => note(word, OF_THE_QUOTA)),
+    ...ignored.map((word) => note(word, IGNORED[word] as string)),
+  ];
 }
 
 /** Without a limit a worker neither measures nor bounds its memory, so that every task is admitted. */

@@ -115,32 +115,6 @@ export interface SchedulingConfig {
   /** A share of the memory when at most 1, else bytes. */
   readonly memQuotaSize: number;
   readonly memHardLimit: number;
-  /** Milliseconds; 0: off. */
-  readonly submitPeriod: number;
-  /** Milliseconds. */
-  readonly dataPrepareTimeout: number;
-  readonly speculation: {
-    readonly enabled: boolean;
-    readonly dry: boolean;
-    /** Milliseconds. */
-    readonly interval: number;
-    readonly threshold: number;
-    /** Milliseconds. */
-    readonly minTaskRuntime: number;
-    readonly multiplier: number;
-    readonly maxConcurrentRun: number;
-  };
-  /** Times in milliseconds. */
-  readonly autoscale: {
-    readonly enabled: boolean;
-    readonly strategy: string;
-    readonly schedulerCheckInterval: number;
-    readonly schedulerBacklogTimeout: number;
-    readonly sustainedSchedulerBacklogTimeout?: number;
-    readonly workerIdleTimeout?: number;
-    readonly minWorkers: number;
-    readonly maxWorkers: number;
-  };
 }
 
 /** The section `worker.memory`, checked. Parts of the memory limit; 0: never. */
@@ -272,27 +246,6 @@ export interface ConfigInput {
         readonly enableKillSlot?: boolean;
         readonly memQuotaSize?: BytesInput;
         readonly memHardLimit?: BytesInput;
-        readonly submitPeriod?: DurationInput;
-        readonly dataPrepareTimeout?: DurationInput;
-        readonly speculation?: {
-          readonly enabled?: boolean;
-          readonly dry?: boolean;
-          readonly interval?: DurationInput;
-          readonly threshold?: number;
-          readonly minTaskRuntime?: DurationInput;
-          readonly multiplier?: number;
-          readonly maxConcurrentRun?: number;
-        };
-        readonly autoscale?: {
-          readonly enabled?: boolean;
-          readonly strategy?: string;
-          readonly schedulerCheckInterval?: DurationInput;
-          readonly schedulerBacklogTimeout?: DurationInput;
-          readonly sustainedSchedulerBacklogTimeout?: DurationInput;
-          readonly workerIdleTimeout?: DurationInput;
-          readonly minWorkers?: number;
-          readonly maxWorkers?: number;
-        };
       };
   readonly worker?: {
     readonly threads?: number;

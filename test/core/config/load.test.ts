@@ -37,25 +37,6 @@ const SCHEDULING = {
   enableKillSlot: true,
   memQuotaSize: 0.8,
   memHardLimit: 0.95,
-  submitPeriod: 0,
-  dataPrepareTimeout: 600_000,
-  speculation: {
-    enabled: false,
-    dry: false,
-    interval: 5000,
-    threshold: 0.75,
-    minTaskRuntime: 3000,
-    multiplier: 1.5,
-    maxConcurrentRun: 3,
-  },
-  autoscale: {
-    enabled: false,
-    strategy: 'pending-task-backlog',
-    schedulerCheckInterval: 1000,
-    schedulerBacklogTimeout: 20_000,
-    minWorkers: 1,
-    maxWorkers: 100,
-  },
 };
 const WORKER_PROCESS = {
   killGrace: 5000,

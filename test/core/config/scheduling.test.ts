@@ -40,7 +40,6 @@ it("Mars' own spelling is understood, in the section and inside it", async () =>
     subtaskMaxRetries: 1,
     subtaskMaxReschedules: 2,
     subtaskCancelTimeout: 7000,
-    speculation: { minTaskRuntime: 4000, multiplier: 1.5 },
   });
 });
 
@@ -68,24 +67,32 @@ it('threads of cancelled tasks are ended after the timeout, or never', () => {
   expect(grace({ enableKillSlot: false, subtaskCancelTimeout: 1 })).toBe(Infinity);
 });
 
-it('words without effect are named with their place, and only those that were written', async () => {
+it('words without effect are ignored and named with their place, and only those that were written', async () => {
   const { notes } = await loadConfigFile(await file(MARS));
   expect(notes.map((note) => note.replace(`${folder}/`, ''))).toEqual([
-    'cluster.yaml:2:3: scheduling.memQuotaSize has no effect yet: it acts with worker.memoryAdmission: quota, and a worker.memoryLimit',
-    'cluster.yaml:3:3: scheduling.memHardLimit has no effect yet: it acts with worker.memoryAdmission: quota, and a worker.memoryLimit',
-    'cluster.yaml:8:3: scheduling.speculation has no effect yet: no task runs twice at once',
+    'cluster.yaml:2:3: scheduling.memQuotaSize has no effect: it acts with worker.memoryAdmission: quota, and a worker.memoryLimit',
+    'cluster.yaml:3:3: scheduling.memHardLimit has no effect: it acts with worker.memoryAdmission: quota, and a worker.memoryLimit',
+    'cluster.yaml:8:3: scheduling.speculation has no effect: no task runs twice at once',
   ]);
+  const { config } = await loadConfigFile(await file(MARS));
+  expect(config.scheduling).not.toHaveProperty('speculation');
   expect(loadConfigObject({ scheduling: { subtaskMaxRetries: 3 } }).notes).toEqual([]);
 });
 
 it('check-config and the log of a scheduler tell of words without effect', async () => {
   const log = new MemoryLog();
-  const report = await checkConfig({ config: { scheduling: { submitPeriod: '1s' } }, log });
-  expect(report).toMatch(/scheduling\.submitPeriod has no effect yet: tasks are sent/);
+  const report = await checkConfig({
+    config: { scheduling: { submitPeriod: '1s' } as object },
+    log,
+  });
+  expect(report).toMatch(/scheduling\.submitPeriod has no effect: tasks are sent/);
   expect(await checkConfig({ config: {}, log })).not.toContain('no effect');
-  await using scheduler = await createScheduler({ config: { scheduling: { autoscale: {} } }, log });
-  expect(scheduler.bootReport()).toMatch(/scheduling\.autoscale has no effect yet/);
-  expect(log.text).toMatch(/scheduling\.autoscale has no effect yet/);
+  await using scheduler = await createScheduler({
+    config: { scheduling: { autoscale: {} } as object },
+    log,
+  });
+  expect(scheduler.bootReport()).toMatch(/scheduling\.autoscale has no effect/);
+  expect(log.text).toMatch(/scheduling\.autoscale has no effect/);
 });
 
 it.each([
@@ -96,7 +103,6 @@ it.each([
   ['subtaskMaxReschedules: 1.5', 'subtaskMaxReschedules must be an integer'],
   ['enable_kill_slot: maybe', 'enableKillSlot must be a boolean'],
   ['mem_quota_sice: 80%', 'memQuotaSice is not a known key; did you mean "memQuotaSize"?'],
-  ['speculation: { threshold: 2 }', 'speculation.threshold must be <= 1'],
   ['subtask_max_retries: 1, subtaskMaxRetries: 2', 'subtaskMaxRetries is written twice'],
 ])('%s is refused, with its place', async (text, message) => {
   const loading = loadConfigFile(await file(`scheduling: { ${text} }\n`));

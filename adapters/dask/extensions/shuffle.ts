@@ -8,7 +8,7 @@
  */
 import type { TaskStateName, TaskView, WorkerView } from '../../../core/api/index.ts';
 import type { DaskContext, DaskExtension, Fields, MakeExtension } from '../context.ts';
-import { pickle, PickleCall } from '../codec/pickle.ts';
+import { Call, Name, writePickle } from '../interop/write-pickle.ts';
 import { PythonException, uncaughtAnswer } from '../rpc/py-errors.ts';
 import { numberIn, textIn } from '../codec/values.ts';
 import { tellInputsDone } from './shuffle-barrier.ts';
@@ -20,9 +20,10 @@ import { failedAnswer, inconsistent, type Shuffle, ShuffleRuns } from './shuffle
 const BARRIER_PREFIX = 'shuffle-barrier-';
 
 /** What a worker needs to take part. */
-const WORKER_PLUGIN = pickle(
-  new PickleCall('distributed.shuffle._worker_plugin', 'ShuffleWorkerPlugin', []),
-);
+const WORKER_PLUGIN = writePickle(
+  new Call(new Name('distributed.shuffle._worker_plugin', 'ShuffleWorkerPlugin'), []),
+  false,
+).bytes;
 
 /** Serves the `shuffle_*` operations. */
 export const makeShuffle: MakeExtension = (context): DaskExtension => {

@@ -10,6 +10,8 @@ export class Call {
   constructor(
     readonly called: Name | Call,
     readonly args: readonly unknown[],
+    /** Attributes that the object gets then. */
+    readonly attributes?: Readonly<Record<string, unknown>>,
   ) {}
 }
 
@@ -127,11 +129,14 @@ class PickleWriter {
     this.call(new Call(new Call(METHOD_CALLER, ['read_all']), [stream]), depth);
   }
 
-  private call({ called, args }: Call, depth: number): void {
+  private call({ called, args, attributes }: Call, depth: number): void {
     if (called instanceof Name) this.name(called);
     else this.call(called, depth);
     this.tuple(args, depth);
     this.code(0x52);
+    if (attributes === undefined) return;
+    this.dict(Object.entries(attributes), depth);
+    this.code(0x62);
   }
 
   private name({ module, name }: Name): void {

@@ -1,6 +1,6 @@
 import { YardmasterError } from '../../../core/api/index.ts';
 import { encodeMessage, Opaque } from '../codec/index.ts';
-import { pickle, PickleCall, type PickleValue } from '../codec/pickle.ts';
+import { Call, Name, Tuple, writePickle } from '../interop/write-pickle.ts';
 
 /** Exceptions that every peer knows, with the module of each. The names hold for Python 3.8 and later. */
 const MODULES = {
@@ -28,7 +28,7 @@ export class PythonException extends Error {
   constructor(
     readonly type: PythonExceptionName,
     /** Arguments of its constructor; a string is the one of a usual exception. */
-    args: string | readonly PickleValue[] = [],
+    args: string | readonly unknown[] = [],
     options?: ErrorOptions,
   ) {
     const list = typeof args === 'string' ? [args] : args;
@@ -37,12 +37,19 @@ export class PythonException extends Error {
     this.args = list;
   }
 
-  readonly args: readonly PickleValue[];
+  readonly args: readonly unknown[];
 
   /** The pickled exception. */
   pickled(): Uint8Array {
-    return pickle(new PickleCall(MODULES[this.type], this.type, this.args));
+    const { type, args } = this;
+    return writePickle(new Call(new Name(MODULES[type], type), args.map(argumentOf)), false).bytes;
   }
+}
+
+/** Arrays are tuples, as in keys; half a surrogate pair in a message is replaced. */
+function argumentOf(value: unknown): unknown {
+  if (Array.isArray(value)) return new Tuple(value.map(argumentOf));
+  return typeof value === 'string' ? Buffer.from(value, 'utf8').toString('utf8') : value;
 }
 
 /** What a peer answered instead of a result: its handler raised. */
@@ -109,7 +116,7 @@ export function opaqueException(exception: PythonException): Opaque {
 }
 
 /** A pickle as peers send their own values. */
-export function opaquePickle(bytes: Uint8Array): Opaque {
+function opaquePickle(bytes: Uint8Array): Opaque {
   return new Opaque('serialized', PICKLE_HEADER, [bytes]);
 }
 
@@ -125,14 +132,14 @@ const PICKLE_HEADER = encodeMessage({
  * @param lastWorker - the last one; peers show its address
  */
 export function killedWorker(
-  task: string | readonly PickleValue[],
+  task: unknown,
   lastWorker: { readonly address: string; readonly name: string } | undefined,
   allowedFailures: number,
 ): PythonException {
   const worker =
     lastWorker === undefined
       ? null
-      : new PickleCall('types', 'SimpleNamespace', [], { ...lastWorker });
+      : new Call(new Name('types', 'SimpleNamespace'), [], { ...lastWorker });
   return new PythonException('KilledWorker', [task, worker, allowedFailures]);
 }
 

@@ -38,7 +38,7 @@ async function serve(comm: Comm): Promise<unknown> {
 
 function errors(): unknown[] {
   return [
-    uncaughtAnswer(new PythonException('ValueError', 'wrong ä'))['exception'],
+    uncaughtAnswer(new PythonException('ValueError', 'wrong ä \ud800'))['exception'],
     uncaughtAnswer(new PythonException('KeyError', [['x', 1]]))['exception'],
     uncaughtAnswer(new Error('of ours'))['exception'],
     uncaughtAnswer(new PythonException('TimeoutError'))['exception'],
@@ -58,7 +58,7 @@ test.skipIf(daskPython === undefined)(
     expect(await served).toEqual({ op: 'hello', x: 1, reply: true });
     const { errors: told } = JSON.parse(stdout) as { errors: string[][] };
     expect(told.slice(0, 3)).toEqual([
-      ['builtins', 'ValueError', 'wrong ä'],
+      ['builtins', 'ValueError', 'wrong ä \ufffd'],
       ['builtins', 'KeyError', "('x', 1)"],
       ['builtins', 'RuntimeError', 'of ours'],
     ]);

@@ -14,7 +14,7 @@ export function copyOfPlain<T>(what: string, value: T): T {
 }
 
 /** @throws YardmasterError `ERR_NOT_SERIALISABLE` with the path of what cannot be sent */
-export function checkPlain(what: string, value: unknown): void {
+function checkPlain(what: string, value: unknown): void {
   const refusal = findRefusal(value);
   if (refusal === undefined) return;
   const { path, reason } = refusal;

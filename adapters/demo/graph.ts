@@ -2,7 +2,6 @@ import { type Graph, ref, task } from '../client/index.ts';
 import type { IndexPart, LetterRange } from './inverted-index.ts';
 import type { Weighted, WordScores } from './ranking.ts';
 import {
-  type Answer,
   answer,
   digest,
   findTerms,
@@ -61,9 +60,6 @@ export function demoGraph(paths: readonly string[], question: Question, cut: Cut
   add(graph, 'answer', task(answer, allTerms, matching, question));
   return { graph, answer: 'answer', digests, taskCount: Object.keys(graph).length };
 }
-
-/** The type of the answer under its public name. */
-export type DemoAnswer = Answer;
 
 function addMergeTree(
   graph: Record<string, Graph[string]>,

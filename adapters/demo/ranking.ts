@@ -16,7 +16,7 @@ export interface Weighted<T> {
 type Entries = Iterable<readonly [term: string, Postings]>;
 
 /** TF-IDF with a logarithm of the count: what one occurrence says, and how rare the term is. */
-export function weightOf(count: number, documentsWithTerm: number, documentCount: number): number {
+function weightOf(count: number, documentsWithTerm: number, documentCount: number): number {
   return (1 + Math.log(count)) * Math.log(documentCount / documentsWithTerm);
 }
 

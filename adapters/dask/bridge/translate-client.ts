@@ -51,7 +51,7 @@ export function toClient(
 }
 
 /** As the release of the client understands it. */
-export function cancelledKeys(
+function cancelledKeys(
   { keys: texts, reason, message }: Omit<CancelledKeys, 'op'>,
   dialect: Dialect,
   keys: KeyTable,

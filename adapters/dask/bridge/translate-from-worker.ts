@@ -112,7 +112,7 @@ export function heartbeatOf(request: Fields, keys: KeyTable): WorkerReport {
 }
 
 /** The measured parts of a task. */
-export function timingsOf(startstops: unknown): ActionTiming[] {
+function timingsOf(startstops: unknown): ActionTiming[] {
   const timings: ActionTiming[] = [];
   for (const entry of asList(startstops) ?? []) {
     // Before 2021 they were tuples; since then, maps.

@@ -114,7 +114,7 @@ export function computeTask(
 const NOTHING = Object.freeze({});
 
 /** Keys may be tuples and must not become names of fields, so these are maps. */
-export function locations(
+function locations(
   { keys, nbytes, whoHas }: ReplicaLocations,
   table: KeyTable,
   relay: Sources,

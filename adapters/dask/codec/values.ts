@@ -27,14 +27,6 @@ export function listIn(message: Fields, field: string): readonly unknown[] | und
   return list;
 }
 
-/** A list of texts; undefined when it is missing or None. */
-export function textsIn(message: Fields, field: string): readonly string[] | undefined {
-  return listIn(message, field)?.map((value) => {
-    if (typeof value === 'string') return value;
-    throw wrong(field, 'texts', value);
-  });
-}
-
 /** A list, tuple or set of Python; undefined when it is none. */
 export function asList(value: unknown): readonly unknown[] | undefined {
   if (Array.isArray(value)) return value as readonly unknown[];

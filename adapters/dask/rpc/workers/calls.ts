@@ -123,7 +123,7 @@ export function workerOf(context: DaskContext, which: unknown): DaskWorker {
 }
 
 /** By address, name, or (host, port). */
-export function findWorker(context: DaskContext, which: unknown): DaskWorker | undefined {
+function findWorker(context: DaskContext, which: unknown): DaskWorker | undefined {
   const { workers } = context;
   const text = addressText(which);
   const known = workers.get(text) ?? workers.get(`tcp://${text}`);

@@ -84,7 +84,7 @@ describe('yardmaster tasks', () => {
   test('names the states when there is no such', async () => {
     const { code, err } = await cli('tasks', '--state', 'procesing');
     expect(code).toBe(1);
-    expect(err).toContain('there is no task state "procesing"; did you mean "processing"?');
+    expect(err).toContain('(got "procesing"); did you mean "processing"?');
   });
 });
 

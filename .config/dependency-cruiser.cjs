@@ -30,6 +30,12 @@ module.exports = {
       'The contract for authors names no machinery.',
     ),
     no(
+      'shared-sees-api',
+      '^core/shared/',
+      { pathNot: '^core/(shared|api|messages|util)/' },
+      'What hosts and our own extensions share is built on the contract alone.',
+    ),
+    no(
       'core-stays-inside',
       '^core/',
       '^(plugins|policies|adapters|test)/',
@@ -62,19 +68,19 @@ module.exports = {
     no(
       'policies-see-api',
       '^policies/',
-      { pathNot: '^(core/api|policies)/' },
+      { pathNot: '^(core/(api|util)|policies)/' },
       'A policy is a pure decision.',
     ),
     no(
       'plugins-see-api',
       '^plugins/',
-      { pathNot: '^(core/api|plugins|policies)/' },
-      'A plugin sees what its authors are promised.',
+      { pathNot: '^(core/(api|shared|util)|plugins|policies)/' },
+      'A plugin of our own sees the contract, and what is shared without a promise to authors.',
     ),
     no(
       'adapters-see-api',
       '^adapters/(?!app/|cli/|testing/)',
-      '^(plugins|policies|test|core/(?!api/))',
+      '^(plugins|policies|test|core/(?!(api|shared|util)/))',
       'An adapter touches the world, not the machinery.',
     ),
     no(

@@ -1,4 +1,5 @@
-import { type Clock, inBackground, type Logger } from '../../core/api/index.ts';
+import type { Clock, Logger } from '../../core/api/index.ts';
+import { inBackground } from '../../core/shared/background.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import type { tcp } from '../dask/interop/tcp.ts';
 import type { ForeignCaller } from '../transports/tcp/index.ts';

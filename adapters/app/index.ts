@@ -1,52 +1,52 @@
 /**
- * The public entry of the package. Modules of tasks import it in every thread of every worker, so it
- * loads little: what makes a scheduler or a worker is loaded when one is started.
+ * `yardmaster`: for users of a cluster: the client, tasks, local clusters and schedulers. Modules of tasks
+ * import it in every thread of every worker, so it loads little: what makes a scheduler or a worker is
+ * loaded when one is started. The entries for other roles are in `./entries`.
  */
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import type { SchedulerOptions } from './start-scheduler.ts';
 
-export * from '../../core/api/index.ts';
-export type { AddPluginOptions, PluginInfo } from '../../core/plugin-host/plugin-info.ts';
+export {
+  ERROR_CODES,
+  type ErrorCode,
+  RemoteError,
+  YardmasterError,
+} from '../../core/api/errors.ts';
+export { VERSION } from '../../core/api/version.ts';
+export { type ConfigInput, defineConfig } from '../../core/config/types.ts';
 export type { CreateSchedulerOptions, Scheduler } from '../../core/scheduler-host/scheduler.ts';
-export type { SchedulerPolicies } from '../../core/scheduler-host/commands/policy-admin.ts';
-export type { HookCounters } from '../../core/plugin-host/hook-table.ts';
-export type { TransportInput } from '../../core/host/transport-table.ts';
 export {
-  type AmmConfig,
-  type BytesInput,
-  type Config,
-  type ConfigInput,
-  type CoordinationConfig,
-  defineConfig,
-  type DurationInput,
-  type ExtensionInput,
-  type OnError,
-  type PerSlot,
-  type PluginEntry,
-  type RebalanceConfig,
-  type SchedulerConfig,
-  type SchedulingConfig,
-  type WorkerConfig,
-  type WorkerMemoryConfig,
-  type WorkStealingConfig,
-} from '../../core/config/types.ts';
-export type { ConfigLayers } from '../../core/config/layers.ts';
-export type { TransitionRecord } from '../../core/kernel/insight/story.ts';
-export * from '../client/index.ts';
-export * from '../mars/index.ts';
-export {
-  arrow,
-  type ArrowStream,
-  type DType,
-  keywords,
-  type Keywords,
-  ndarray,
-  type NdArray,
-  python,
-  type TypedArray,
-} from '../dask/python/index.ts';
-export { SystemClock } from '../clocks/index.ts';
-export { MsgpackCodec } from '../codecs/msgpack/index.ts';
+  type Argument,
+  type ArgumentsOf,
+  asCompleted,
+  type CancelOptions,
+  Client,
+  type ColumnsOf,
+  type ComputedFutures,
+  type ConnectOptions,
+  type FetchOptions,
+  Future,
+  type FutureStatus,
+  type Gathered,
+  type GatherOptions,
+  type Graph,
+  type GraphArgument,
+  type GraphArgumentsOf,
+  type Reconnected,
+  Ref,
+  ref,
+  type ResultIn,
+  type ScatterOptions,
+  type SetPriorityOptions,
+  type SubmitOptions,
+  task,
+  TaskNode,
+  type TaskOptions,
+  wait,
+  type WaitOptions,
+  type WaitResult,
+  workerClient,
+} from '../client/index.ts';
 export {
   type ActorClass,
   type ActorClassOf,

@@ -1,4 +1,4 @@
-import { inBackground } from '../../core/api/index.ts';
+import { inBackground } from '../../core/shared/background.ts';
 import type { Clock, Logger } from '../../core/api/index.ts';
 import type { WorkerEnd } from '../../core/worker-host/worker-options.ts';
 

@@ -1,5 +1,6 @@
 import { isMainThread } from 'node:worker_threads';
-import { inBackground, type Clock, type Logger, YardmasterError } from '../../core/api/index.ts';
+import { type Clock, type Logger, YardmasterError } from '../../core/api/index.ts';
+import { inBackground } from '../../core/shared/background.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { Client, type ConnectOptions } from '../client/index.ts';
 import { SystemClock } from '../clocks/index.ts';

@@ -2,12 +2,11 @@ import {
   type Clock,
   type Executor,
   type Logger,
-  type OnSchedulerLost,
-  RECONNECT_TIMEOUT_MS,
   type Transport,
   type UseEntry,
   YardmasterError,
 } from '../../core/api/index.ts';
+import { type OnSchedulerLost, RECONNECT_TIMEOUT_MS } from '../../core/shared/reconnect.ts';
 import type { LocalEntry } from '../../core/plugin-host/local-plugins.ts';
 import { PluginResolver } from '../../core/plugin-host/loading/plugin-resolver.ts';
 import { Preloads } from '../../core/plugin-host/loading/preloads.ts';
@@ -35,8 +34,11 @@ export interface StartWorkerOptions {
   readonly name?: string;
   /** Tasks at once. Default: the number of processors; 1 for `inline`. */
   readonly threads?: number;
-  /** Where tasks run: in threads, or in the very thread of the worker. Default `threads`. */
-  readonly executor?: 'threads' | 'inline';
+  /**
+   * Where tasks run: in threads, in the thread of the worker, or in an executor of your own, which says
+   * how many tasks it takes at once. The worker closes it. Default `threads`.
+   */
+  readonly executor?: 'threads' | 'inline' | Executor;
   readonly resources?: Readonly<Record<string, number>>;
   /**
    * What runs first of the tasks that are ready: `priority`, as the scheduler says, or `lifo`, what
@@ -277,6 +279,7 @@ async function makeExecutor(
   log: Logger,
   cluster: ClusterReach,
 ): Promise<Executor> {
+  if (typeof executor === 'object') return executor;
   const count = threads === undefined ? {} : { threadCount: threads };
   if (executor === 'inline') {
     const { InlineExecutor } = await import('../executors/inline/index.ts');

@@ -1,9 +1,5 @@
-import {
-  type Clock,
-  type OnSchedulerLost,
-  RECONNECT_TIMEOUT_MS,
-  type Transport,
-} from '../../core/api/index.ts';
+import type { Clock, Transport } from '../../core/api/index.ts';
+import { type OnSchedulerLost, RECONNECT_TIMEOUT_MS } from '../../core/shared/reconnect.ts';
 import { SystemClock } from '../clocks/index.ts';
 import type { ActorClass, ActorHandle, TaskFunction } from '../tasks/index.ts';
 import { CoordinationAccess } from './coordination/access.ts';

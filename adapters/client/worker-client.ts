@@ -1,4 +1,5 @@
-import { inBackground, YardmasterError } from '../../core/api/index.ts';
+import { YardmasterError } from '../../core/api/index.ts';
+import { inBackground } from '../../core/shared/background.ts';
 import { currentRun, type RunContext, type TaskSurroundings } from '../tasks/index.ts';
 import { Client } from './client.ts';
 import { pauseOf } from '../peers/location-pause.ts';

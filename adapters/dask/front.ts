@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
 
 import {
-  inBackground,
   type Clock,
   type ClusterView,
-  heartbeatIntervalMs,
   type Logger,
   type PluginContext,
   type TaskView,
   YardmasterError,
 } from '../../core/api/index.ts';
+import { inBackground } from '../../core/shared/background.ts';
+import { heartbeatIntervalMs } from '../../core/util/heartbeat.ts';
 import { Relay } from './interop/relay.ts';
 import type { BridgedClient, BridgedWorker, BridgeHost } from './bridge/bridge-host.ts';
 import type { Comm } from './connection/comm.ts';

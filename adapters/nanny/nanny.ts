@@ -1,5 +1,4 @@
 import {
-  inBackground,
   type Clock,
   type Logger,
   type NannyHooks,
@@ -8,6 +7,7 @@ import {
   type WireMessage,
   YardmasterError,
 } from '../../core/api/index.ts';
+import { inBackground } from '../../core/shared/background.ts';
 import { RESTART_RULES, restartDelayMs, type RestartRules } from './backoff.ts';
 import type { RestartEvent } from './messages.ts';
 import {

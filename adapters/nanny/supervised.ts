@@ -2,12 +2,12 @@ import {
   type Clock,
   type ErrorCode,
   every,
-  inBackground,
   type RemotePlugin,
   type Timer,
   type WireMessage,
   YardmasterError,
 } from '../../core/api/index.ts';
+import { inBackground } from '../../core/shared/background.ts';
 import {
   ALIVE_MS,
   type FromWorkerProcess,

@@ -1,9 +1,5 @@
-import {
-  type Channel,
-  type ChannelHandlers,
-  fetchData,
-  YardmasterError,
-} from '../../core/api/index.ts';
+import { type Channel, type ChannelHandlers, YardmasterError } from '../../core/api/index.ts';
+import { fetchData } from '../../core/shared/fetch-data.ts';
 import type { ScatteredValue } from '../tasks/index.ts';
 import { type Network, openChannel } from './open-channel.ts';
 

@@ -1,4 +1,4 @@
-import { inBackground } from '../../core/api/index.ts';
+import { inBackground } from '../../core/shared/background.ts';
 import type { Clock, Transport } from '../../core/api/index.ts';
 import type { ActorDescription, ActorRequest, RunContext } from '../tasks/index.ts';
 import { ACTOR_PATIENCE_MS, ActorCalls } from './actor-calls.ts';

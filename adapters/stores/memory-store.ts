@@ -1,4 +1,5 @@
-import { type DataStore, SteadyMap } from '../../core/api/index.ts';
+import type { DataStore } from '../../core/api/index.ts';
+import { SteadyMap } from '../../core/util/steady-map.ts';
 
 /** Keeps all results in memory. */
 export class MemoryStore implements DataStore {

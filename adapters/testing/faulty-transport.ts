@@ -1,5 +1,4 @@
 import {
-  inBackground,
   type Connection,
   type ConnectionHandlers,
   type Listener,
@@ -7,6 +6,7 @@ import {
   type WireMessage,
   YardmasterError,
 } from '../../core/api/index.ts';
+import { inBackground } from '../../core/shared/background.ts';
 
 type Open = (connection: Connection) => ConnectionHandlers;
 

@@ -1,29 +1,24 @@
-/** All that authors of plugins, policies and adapters import. */
+/**
+ * The contracts of all roles together, with the messages: what our own plugins, policies and adapters
+ * import. Authors import the entry of their role (`adapters/app/entries`).
+ */
 export * from './amm.ts';
 export * from './amm-manager.ts';
-export * from './timing/awake-timer.ts';
-export * from './timing/background.ts';
 export * from './channel.ts';
 export type { ParametersOf, ParametersSchema } from './command-parameters.ts';
-export * from './timing/clock.ts';
+export * from './clock.ts';
 export * from './errors.ts';
 export * from './events.ts';
 export * from './executor.ts';
-export * from './fetch-data.ts';
 export * from './hooks.ts';
 export * from './insight.ts';
 export * from './local-plugins.ts';
 export * from './plugin.ts';
 export * from './policies.ts';
-export * from './timing/reconnect.ts';
 export * from './stealing.ts';
 export * from './transport.ts';
-export * from './timing/turn-budget.ts';
 export * from './version.ts';
 export * from './views.ts';
-export { heartbeatIntervalMs } from '../util/heartbeat.ts';
-export { MinHeap } from '../util/min-heap.ts';
-export { SteadyMap, SteadySet } from '../util/steady-map.ts';
 export type * from '../messages/payload.ts';
 export * from '../messages/protocol.ts';
 export type * from '../messages/stimulus.ts';

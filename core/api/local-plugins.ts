@@ -1,7 +1,7 @@
 /** Plugins of workers and nannies, and modules that are loaded before anything starts. */
 import type { WorkerIdentity, WorkerStatus } from '../state/worker.ts';
 import type { WorkerTaskStateName } from '../state/worker-task-state-name.ts';
-import type { Clock, Timer } from './timing/clock.ts';
+import type { Clock, Timer } from './clock.ts';
 import type { YardmasterError } from './errors.ts';
 import type { HookResult } from './hooks.ts';
 import type { Logger } from './plugin.ts';

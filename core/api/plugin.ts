@@ -1,6 +1,6 @@
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { ParametersOf, ParametersSchema } from './command-parameters.ts';
-import type { Clock, Timer } from './timing/clock.ts';
+import type { Clock, Timer } from './clock.ts';
 import type { YardmasterError } from './errors.ts';
 import type { EventSource } from './events.ts';
 import type { DecisionSink } from './insight.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from './timing/clock.ts';
+import type { Clock } from './clock.ts';
 
 /**
  * What travels: plain data that msgpack can carry (objects, arrays, strings, numbers, booleans,

@@ -1,6 +1,6 @@
 import type { UseEntry } from '../api/plugin.ts';
 import type { SlotName } from '../api/policies.ts';
-import type { OnSchedulerLost } from '../api/timing/reconnect.ts';
+import type { OnSchedulerLost } from '../shared/reconnect.ts';
 import type { MemoryMeasure } from '../state/memory.ts';
 
 /** What happens to a plugin whose hook throws. */

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import type { Clock } from '../api/timing/clock.ts';
+import type { Clock } from '../api/clock.ts';
 import type { Logger } from '../api/plugin.ts';
 import type { LogLine } from '../messages/protocol.ts';
 import { nextInRing } from '../util/ring.ts';

@@ -1,4 +1,4 @@
-import { PART_BYTES } from '../api/fetch-data.ts';
+import { PART_BYTES } from '../shared/fetch-data.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { ValueReader } from '../api/executor.ts';
 import type { WireMessage } from '../api/transport.ts';

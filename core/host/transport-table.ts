@@ -1,4 +1,4 @@
-import type { Clock } from '../api/timing/clock.ts';
+import type { Clock } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { Builtins, UseEntry } from '../api/plugin.ts';
 import type { Transport, TransportDefinition } from '../api/transport.ts';

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../api/timing/clock.ts';
+import type { Clock, Timer } from '../api/clock.ts';
 
 /**
  * Settles as the promise does, or rejects after a time.

@@ -1,6 +1,6 @@
 import type { SchedulerHooks } from '../api/hooks.ts';
 import type { Builtins, Logger, Token } from '../api/plugin.ts';
-import type { Clock } from '../api/timing/clock.ts';
+import type { Clock } from '../api/clock.ts';
 import {
   type KernelSlotName,
   type KernelSlots,

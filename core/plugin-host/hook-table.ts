@@ -1,7 +1,7 @@
 import { YardmasterError } from '../api/errors.ts';
 import { HOOK_NAMES, type HookName, type HookTable, type SchedulerHooks } from '../api/hooks.ts';
 import { token, type Token } from '../api/plugin.ts';
-import type { Clock } from '../api/timing/clock.ts';
+import type { Clock } from '../api/clock.ts';
 import type { OnError } from '../config/types.ts';
 import type { HookCalls } from '../kernel/ports.ts';
 import { countData, countText, FailureCount, isReported } from '../util/failure-count.ts';

@@ -1,5 +1,5 @@
-import { inBackground } from '../api/timing/background.ts';
-import { every, type Timer } from '../api/timing/clock.ts';
+import { inBackground } from '../shared/background.ts';
+import { every, type Timer } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { DecisionSink } from '../api/insight.ts';
 import {

@@ -1,4 +1,4 @@
-import { type Clock, every, type Timer } from '../api/timing/clock.ts';
+import { type Clock, every, type Timer } from '../api/clock.ts';
 import { type ErrorCode, YardmasterError } from '../api/errors.ts';
 import type { LocalPluginContext } from '../api/local-plugins.ts';
 import type { Logger, PluginContext, UseEntry } from '../api/plugin.ts';

@@ -7,7 +7,7 @@ import { HOST, LoadedPlugin, type PluginHost } from './loaded-plugin.ts';
 import { type Blueprint, checkRequired } from './loading/plugin-blueprint.ts';
 import { SLOTS, type PolicySlotTable } from './policy-slots.ts';
 import { CLOCK, CONTAINER } from './injection/tokens.ts';
-import type { Clock } from '../api/timing/clock.ts';
+import type { Clock } from '../api/clock.ts';
 import { withTimeout } from '../host/with-timeout.ts';
 
 export const LIFECYCLE: Token<PluginLifecycle> = token('plugin-lifecycle');

@@ -1,4 +1,4 @@
-import type { Clock } from '../api/timing/clock.ts';
+import type { Clock } from '../api/clock.ts';
 import { toErrorPayload, YardmasterError } from '../api/errors.ts';
 import type { SchedulerHooks } from '../api/hooks.ts';
 import type { NewStimulus } from '../api/plugin.ts';

@@ -1,4 +1,4 @@
-import { type Clock, every, type Timer } from '../api/timing/clock.ts';
+import { type Clock, every, type Timer } from '../api/clock.ts';
 import type { Config } from '../config/types.ts';
 import type { IdleWatch } from './idle-watch.ts';
 

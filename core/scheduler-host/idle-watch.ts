@@ -1,4 +1,4 @@
-import { type Clock, every, type Timer } from '../api/timing/clock.ts';
+import { type Clock, every, type Timer } from '../api/clock.ts';
 import type { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
 
 /** How often a scheduler that ends when it is idle looks whether it is. */

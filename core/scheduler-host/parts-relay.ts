@@ -1,5 +1,5 @@
 import type { Channel } from '../api/channel.ts';
-import { PART_BYTES } from '../api/fetch-data.ts';
+import { PART_BYTES } from '../shared/fetch-data.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type { GetPartReply, GetPartRequest, OfferedParts } from '../messages/protocol.ts';
 

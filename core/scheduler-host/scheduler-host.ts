@@ -1,7 +1,7 @@
-import { inBackground } from '../api/timing/background.ts';
+import { inBackground } from '../shared/background.ts';
 import { randomUUID } from 'node:crypto';
 import type { Channel } from '../api/channel.ts';
-import type { Clock } from '../api/timing/clock.ts';
+import type { Clock } from '../api/clock.ts';
 import { ACTIVE_MEMORY_MANAGER, type ActiveMemoryManager } from '../api/amm-manager.ts';
 import type { YardmasterError } from '../api/errors.ts';
 import type { EventSource } from '../api/events.ts';

@@ -1,5 +1,5 @@
 import type { ActiveMemoryManager } from '../api/amm-manager.ts';
-import type { Clock } from '../api/timing/clock.ts';
+import type { Clock } from '../api/clock.ts';
 import type { YardmasterError } from '../api/errors.ts';
 import type { EventSource } from '../api/events.ts';
 import type { Builtins, Logger, NewStimulus } from '../api/plugin.ts';

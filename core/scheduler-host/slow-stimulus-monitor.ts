@@ -1,4 +1,4 @@
-import type { Clock } from '../api/timing/clock.ts';
+import type { Clock } from '../api/clock.ts';
 import type { Logger } from '../api/plugin.ts';
 import type { SlotName } from '../api/policies.ts';
 import type { Stimulus } from '../messages/stimulus.ts';

@@ -1,5 +1,5 @@
 import { Channel, type ChannelHandlers } from '../api/channel.ts';
-import type { Clock } from '../api/timing/clock.ts';
+import type { Clock } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { Transport } from '../api/transport.ts';
 import { type HelloReply, PROTOCOL, type Role } from '../messages/protocol.ts';

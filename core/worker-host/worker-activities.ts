@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../api/timing/clock.ts';
+import type { Clock, Timer } from '../api/clock.ts';
 import { RemoteError, toErrorPayload, YardmasterError } from '../api/errors.ts';
 import {
   type AbortRun,
@@ -9,7 +9,7 @@ import {
   RunAborted,
   type TaskSlot,
 } from '../api/executor.ts';
-import { fetchData } from '../api/fetch-data.ts';
+import { fetchData } from '../shared/fetch-data.ts';
 import type { Logger } from '../api/plugin.ts';
 import type { AbortExecution, Execute, Gather, WorkerEvent } from '../worker/events/events.ts';
 import { localFailure, toTaskFailure } from '../worker/transitions/failure.ts';

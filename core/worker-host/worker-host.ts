@@ -1,8 +1,8 @@
-import { inBackground } from '../api/timing/background.ts';
+import { inBackground } from '../shared/background.ts';
 import { randomUUID } from 'node:crypto';
-import { every, type Timer } from '../api/timing/clock.ts';
+import { every, type Timer } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
-import { RECONNECT_TIMEOUT_MS } from '../api/timing/reconnect.ts';
+import { RECONNECT_TIMEOUT_MS } from '../shared/reconnect.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type { ToWorkerMessage } from '../messages/to-worker.ts';
 import type { WorkerIdentity, WorkerMetrics } from '../state/worker.ts';

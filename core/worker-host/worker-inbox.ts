@@ -1,4 +1,4 @@
-import type { Clock } from '../api/timing/clock.ts';
+import type { Clock } from '../api/clock.ts';
 import type { Instruction, WorkerEvent } from '../worker/events/events.ts';
 import type { WorkerKernel } from '../worker/worker-kernel.ts';
 

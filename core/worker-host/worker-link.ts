@@ -1,7 +1,7 @@
 import type { Channel } from '../api/channel.ts';
-import { every, type Timer } from '../api/timing/clock.ts';
+import { every, type Timer } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
-import { type CameBack, comeBack, type ReconnectRules } from '../api/timing/reconnect.ts';
+import { type CameBack, comeBack, type ReconnectRules } from '../shared/reconnect.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type {
   HeldResults,

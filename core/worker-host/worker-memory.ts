@@ -1,4 +1,4 @@
-import type { Clock } from '../api/timing/clock.ts';
+import type { Clock } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { DataStore, Executor, SpillArea } from '../api/executor.ts';
 import type { Logger } from '../api/plugin.ts';

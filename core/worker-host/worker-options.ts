@@ -1,10 +1,10 @@
 import type { MemoryQuotaOptions } from '../worker/memory/memory-quota.ts';
 import { hostOf } from '../worker/peer.ts';
 import type { ReadyStrategy } from '../worker/worker-options.ts';
-import type { Clock } from '../api/timing/clock.ts';
+import type { Clock } from '../api/clock.ts';
 import type { DataStore, Executor } from '../api/executor.ts';
 import type { Logger } from '../api/plugin.ts';
-import type { OnSchedulerLost, ReconnectRules } from '../api/timing/reconnect.ts';
+import type { OnSchedulerLost, ReconnectRules } from '../shared/reconnect.ts';
 import type { Transport } from '../api/transport.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import type { LocalEntry } from '../plugin-host/local-plugins.ts';

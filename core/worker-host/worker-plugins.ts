@@ -1,4 +1,4 @@
-import type { Clock } from '../api/timing/clock.ts';
+import type { Clock } from '../api/clock.ts';
 import type { YardmasterError } from '../api/errors.ts';
 import type { WorkerHooks, WorkerPluginContext } from '../api/local-plugins.ts';
 import type { Logger } from '../api/plugin.ts';

@@ -1,6 +1,6 @@
 import { YardmasterError } from '../api/errors.ts';
 import type { Logger } from '../api/plugin.ts';
-import type { Clock } from '../api/timing/clock.ts';
+import type { Clock } from '../api/clock.ts';
 import type { Listener } from '../api/transport.ts';
 import type { DataServer } from './data-server.ts';
 import type { PeerChannels } from './peer-channels.ts';

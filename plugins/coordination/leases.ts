@@ -1,4 +1,5 @@
-import { setAwakeTimer, type Timer } from '../../core/api/index.ts';
+import type { Timer } from '../../core/api/index.ts';
+import { setAwakeTimer } from '../../core/shared/awake-timer.ts';
 import { entryBytes } from './budget.ts';
 import { refused } from './errors.ts';
 import { LinkedQueue, type Place } from './linked-queue.ts';

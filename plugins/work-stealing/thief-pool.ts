@@ -1,4 +1,4 @@
-import { MinHeap } from '../../core/api/index.ts';
+import { MinHeap } from '../../core/util/min-heap.ts';
 import type { Load } from './loads.ts';
 
 /** Members that are looked at for a task that not everybody may run. */

@@ -1,17 +1,23 @@
 /**
  * Packs this package, installs the tarball into an empty project, and runs that project's own tests:
- * a policy from a config file, a plugin, and another transport, all through the public entry points.
+ * a policy from a config file, a plugin, and another transport, all through the public entry points. Then
+ * the examples of the guides run with what was installed, and the example of a transport in that project.
  */
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import process from 'node:process';
 import { fileURLToPath, URL } from 'node:url';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const project = mkdtempSync(join(tmpdir(), 'yardmaster-consumer-'));
 const run = (command, args, cwd) =>
   execFileSync(command, args, { cwd, stdio: ['ignore', 'pipe', 'inherit'] });
+
+/** The first module in TypeScript of a guide. */
+const exampleOf = (guide) =>
+  /^```ts\n(.*?)^```$/ms.exec(readFileSync(join(root, guide), 'utf8'))?.[1];
 
 try {
   const { devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
@@ -21,7 +27,11 @@ try {
   cpSync(fileURLToPath(new URL('project', import.meta.url)), project, { recursive: true });
   const wanted = [tarball, `vitest@${devDependencies.vitest}`];
   run('npm', ['install', '--no-audit', '--no-fund', ...wanted], project);
+  writeFileSync(join(project, 'counting.ts'), exampleOf('docs/transports.md'));
   execFileSync('npx', ['vitest', 'run', '--testTimeout=30000'], { cwd: project, stdio: 'inherit' });
+  const examples = ['--config', '.config/vitest.config.ts', 'test/adapters/cli/docs.test.ts'];
+  const env = { ...process.env, YARDMASTER_PACKAGE: join(project, 'node_modules/yardmaster') };
+  execFileSync('npx', ['vitest', 'run', ...examples], { cwd: root, stdio: 'inherit', env });
 } finally {
   rmSync(project, { recursive: true, force: true });
 }

@@ -32,6 +32,7 @@ const BREACHES: readonly (readonly [rule: string, path: string, code: string])[]
   ['state-below-kernel', 'core/state/uses-kernel.ts', "import '../kernel/target.ts';"],
   ['state-below-kernel', 'core/messages/uses-api.ts', "import '../api/target.ts';"],
   ['api-sees-state', 'core/api/uses-kernel.ts', "import '../kernel/target.ts';"],
+  ['shared-sees-api', 'core/shared/uses-host.ts', "import '../scheduler-host/target.ts';"],
   ['core-stays-inside', 'core/scheduler-host/uses-plugin.ts', "import '../../plugins/target.ts';"],
   ['hosts-apart', 'core/plugin-host/uses-host.ts', "import '../worker-host/target.ts';"],
   [
@@ -65,6 +66,7 @@ const FINE: readonly (readonly [path: string, code: string])[] = [
   ['core/plugin-host/injection/injects.ts', "import 'tsyringe';"],
   ['core/kernel/uses-state.ts', "import '../state/target.ts';\nimport '../api/target.ts';"],
   ['policies/x/uses-api.ts', "import '../../core/api/target.ts';"],
+  ['plugins/uses-shared.ts', "import '../core/shared/uses-host.ts';"],
   ['plugins/uses-policy.ts', "import '../policies/x/target.ts';"],
   ['adapters/x/uses-node.ts', "import 'node:net';\nimport '../../core/api/target.ts';"],
   ['adapters/app/uses-host.ts', "import '../../core/scheduler-host/target.ts';"],

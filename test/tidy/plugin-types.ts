@@ -21,7 +21,7 @@ const CHAPTERS: readonly (readonly [title: string, paths: readonly string[]])[] 
       'core/api/plugin.ts',
       'core/api/hooks.ts',
       'core/api/events.ts',
-      'core/api/timing/clock.ts',
+      'core/api/clock.ts',
       'core/api/insight.ts',
     ],
   ],
@@ -46,6 +46,9 @@ const LEFT_OUT = new Set([
   'TaskGroup',
   'TaskPrefix',
   'WorkerState',
+  'GenericWorker',
+  'ClientState',
+  'Steal',
   'Builtins',
   'UnmanagedHistory',
 ]);
@@ -109,7 +112,7 @@ function typesOf(path: string): TypeEntry[] {
         ? []
         : [{ name, heritage, about: aboutOf(node), members }];
     }
-    if (ts.isTypeAliasDeclaration(node)) {
+    if (ts.isTypeAliasDeclaration(node) && !LEFT_OUT.has(node.name.text)) {
       const text = oneLine(node.type.getText());
       return [
         {

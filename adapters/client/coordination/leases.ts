@@ -1,10 +1,5 @@
-import {
-  inBackground,
-  type Clock,
-  every,
-  type Timer,
-  YardmasterError,
-} from '../../../core/api/index.ts';
+import { type Clock, every, type Timer, YardmasterError } from '../../../core/api/index.ts';
+import { inBackground } from '../../../core/shared/background.ts';
 import type { Coordinator } from './values.ts';
 
 /** Renewals per life of a lease: two may get lost. */

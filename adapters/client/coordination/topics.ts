@@ -1,5 +1,6 @@
 import { inspect, types } from 'node:util';
-import { inBackground, type Clock, YardmasterError } from '../../../core/api/index.ts';
+import { type Clock, YardmasterError } from '../../../core/api/index.ts';
+import { inBackground } from '../../../core/shared/background.ts';
 import type { Coordinator } from './values.ts';
 
 /** What was logged under a topic. */

@@ -1,9 +1,6 @@
-import {
-  inBackground,
-  type Channel,
-  fetchData,
-  type WhoHasReply,
-} from '../../../core/api/index.ts';
+import type { Channel, WhoHasReply } from '../../../core/api/index.ts';
+import { inBackground } from '../../../core/shared/background.ts';
+import { fetchData } from '../../../core/shared/fetch-data.ts';
 import { ScatteredValue } from '../../tasks/index.ts';
 import type { KeyEntry } from './entry.ts';
 import type { Peers, Serialised } from '../../peers/peers.ts';

@@ -3,11 +3,11 @@ import {
   type ErrorPayload,
   type KeyInMemory,
   RemoteError,
-  SteadyMap,
   type TaskErredMessage,
   type ToClientMessage,
   YardmasterError,
 } from '../../../core/api/index.ts';
+import { SteadyMap } from '../../../core/util/steady-map.ts';
 import { Definitions, duplicateKey } from './definitions.ts';
 import { KeyEntry } from './entry.ts';
 import type { CancelOptions } from '../future.ts';

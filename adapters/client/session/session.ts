@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { inspect } from 'node:util';
 import {
   type Clock,
-  type ReconnectRules,
   type ToClientMessage,
   type WireMessage,
   YardmasterError,
 } from '../../../core/api/index.ts';
+import type { ReconnectRules } from '../../../core/shared/reconnect.ts';
 import { readResult } from '../../tasks/index.ts';
 import type { Network } from '../../peers/open-channel.ts';
 import type { KeyEntry } from './entry.ts';

@@ -1,5 +1,4 @@
 import {
-  inBackground,
   type Channel,
   type ChannelHandlers,
   type ClientReport,
@@ -9,6 +8,7 @@ import {
   type WireMessage,
   YardmasterError,
 } from '../../../core/api/index.ts';
+import { inBackground } from '../../../core/shared/background.ts';
 import type { Comm } from '../connection/comm.ts';
 import type { Fields } from '../context.ts';
 import { type Dialect, dialectOf, versionIn } from '../codec/dialect.ts';

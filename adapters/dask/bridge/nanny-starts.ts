@@ -1,4 +1,4 @@
-import { inBackground } from '../../../core/api/index.ts';
+import { inBackground } from '../../../core/shared/background.ts';
 import type { Comm } from '../connection/comm.ts';
 
 /** The nannies that are between their registration and the start of their worker. */

@@ -1,10 +1,5 @@
-import {
-  type ClusterView,
-  type Clock,
-  inBackground,
-  type TaskView,
-  type Timer,
-} from '../../../core/api/index.ts';
+import type { ClusterView, Clock, TaskView, Timer } from '../../../core/api/index.ts';
+import { inBackground } from '../../../core/shared/background.ts';
 
 /** What {@link PendingWants} needs of the scheduler. */
 export interface WantScope {

@@ -1,5 +1,4 @@
 import {
-  inBackground,
   type Channel,
   type ChannelHandlers,
   type ComputeTask,
@@ -14,6 +13,7 @@ import {
   type WorkerReport,
   YardmasterError,
 } from '../../../core/api/index.ts';
+import { inBackground } from '../../../core/shared/background.ts';
 import { pythonCallOf } from '../python/index.ts';
 import { pythonRunSpec } from '../interop/python-task.ts';
 import type { Comm } from '../connection/comm.ts';

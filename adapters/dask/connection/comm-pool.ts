@@ -1,4 +1,5 @@
-import { inBackground, YardmasterError } from '../../../core/api/index.ts';
+import { YardmasterError } from '../../../core/api/index.ts';
+import { inBackground } from '../../../core/shared/background.ts';
 import { Comm, type ConnectOptions } from './comm.ts';
 
 /** How a pool calls peers. */

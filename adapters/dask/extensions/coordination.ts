@@ -1,7 +1,8 @@
 /** How Dask's locks, queues, variables and the like reach those of the scheduler, which Node clients share. */
 import { createHash } from 'node:crypto';
 
-import { type Caller, inBackground, YardmasterError } from '../../../core/api/index.ts';
+import { type Caller, YardmasterError } from '../../../core/api/index.ts';
+import { inBackground } from '../../../core/shared/background.ts';
 import { packArguments, unpackWith } from '../../tasks/index.ts';
 import { Opaque, PyFloat } from '../codec/index.ts';
 import { durationMs } from '../graph/unpacked.ts';

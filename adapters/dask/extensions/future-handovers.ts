@@ -1,4 +1,4 @@
-import { inBackground } from '../../../core/api/index.ts';
+import { inBackground } from '../../../core/shared/background.ts';
 import type { Fields } from '../context.ts';
 import { type Coordination, type GivenValue, nameIn } from './coordination.ts';
 

@@ -1,5 +1,6 @@
 /** Locks and semaphores of Dask, as leases of the scheduler's coordination. */
-import { inBackground, type Timer } from '../../../core/api/index.ts';
+import type { Timer } from '../../../core/api/index.ts';
+import { inBackground } from '../../../core/shared/background.ts';
 import type { Comm } from '../connection/comm.ts';
 import type { DaskContext, DaskExtension, Fields, MakeExtension } from '../context.ts';
 import { PythonException } from '../rpc/py-errors.ts';

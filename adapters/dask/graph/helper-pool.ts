@@ -1,4 +1,5 @@
-import { inBackground, YardmasterError, type Timer } from '../../../core/api/index.ts';
+import { YardmasterError, type Timer } from '../../../core/api/index.ts';
+import { inBackground } from '../../../core/shared/background.ts';
 import {
   PythonHelper,
   type HelperAnswer,

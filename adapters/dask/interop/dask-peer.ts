@@ -1,5 +1,4 @@
 import {
-  inBackground,
   type Clock,
   type Connection,
   type ConnectionHandlers,
@@ -10,6 +9,7 @@ import {
   type WireMessage,
   YardmasterError,
 } from '../../../core/api/index.ts';
+import { inBackground } from '../../../core/shared/background.ts';
 import { refusalBytes, serialise } from '../../tasks/index.ts';
 import { Opaque } from '../codec/index.ts';
 import type { Comm } from '../connection/comm.ts';

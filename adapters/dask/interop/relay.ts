@@ -1,12 +1,12 @@
 import {
   type Channel,
-  fetchData,
   type Logger,
   PROTOCOL,
   type PluginContext,
   VERSION,
   YardmasterError,
 } from '../../../core/api/index.ts';
+import { fetchData } from '../../../core/shared/fetch-data.ts';
 import { deserialise } from '../../tasks/index.ts';
 import type { Opaque } from '../codec/index.ts';
 import { openChannel } from '../connection/own-channel.ts';

@@ -1,10 +1,5 @@
-import {
-  inBackground,
-  type Clock,
-  type ExecutableTask,
-  type ExecutionResult,
-  YardmasterError,
-} from '../../../core/api/index.ts';
+import { type Clock, type ExecutableTask, type ExecutionResult, YardmasterError } from '../../../core/api/index.ts';
+import { inBackground } from '../../../core/shared/background.ts';
 import { Reach } from '../../peers/task-reach.ts';
 import { type ClusterReach, describeFailure, runTask } from '../../tasks/index.ts';
 

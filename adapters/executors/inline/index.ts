@@ -1,5 +1,4 @@
 import {
-  inBackground,
   type ActorCall,
   type AsidePlace,
   type Clock,
@@ -10,12 +9,14 @@ import {
   type TaskStack,
   YardmasterError,
 } from '../../../core/api/index.ts';
+import { inBackground } from '../../../core/shared/background.ts';
 import { AuxiliaryRunner } from './auxiliary-runner.ts';
 import { Reach } from '../../peers/task-reach.ts';
 import { ActorHost, type ClusterReach, describeFailure, runTask } from '../../tasks/index.ts';
 
 export { AuxiliaryRunner as AsideRunner } from './auxiliary-runner.ts';
 
+/** What an inline executor is made of. */
 export interface InlineExecutorOptions {
   /** Tasks at once; they take turns at their awaits. Default 1. */
   readonly threadCount?: number;

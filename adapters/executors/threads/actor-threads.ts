@@ -1,6 +1,5 @@
 import type { Worker } from 'node:worker_threads';
 import {
-  inBackground,
   type ActorCall,
   type ErrorPayload,
   type ExecutableTask,
@@ -8,6 +7,7 @@ import {
   type Logger,
   YardmasterError,
 } from '../../../core/api/index.ts';
+import { inBackground } from '../../../core/shared/background.ts';
 import { epochMs } from '../../clocks/epoch.ts';
 import { actorLost, describeFailure } from '../../tasks/index.ts';
 import { relayConnection } from '../../transports/tunnel/index.ts';

@@ -1,7 +1,6 @@
 import { availableParallelism } from 'node:os';
 
 import {
-  inBackground,
   type AbortRun,
   type ActorCall,
   type AsidePlace,
@@ -16,6 +15,7 @@ import {
   type Timer,
   YardmasterError,
 } from '../../../core/api/index.ts';
+import { inBackground } from '../../../core/shared/background.ts';
 import { type ClusterReach, describeFailure } from '../../tasks/index.ts';
 import { AsideRunner } from '../inline/index.ts';
 import { ActorThreads } from './actor-threads.ts';

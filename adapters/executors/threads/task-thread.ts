@@ -1,13 +1,13 @@
 import type { Worker } from 'node:worker_threads';
 
 import {
-  inBackground,
   type Clock,
   type ErrorPayload,
   type ExecutableTask,
   type ExecutionResult,
   YardmasterError,
 } from '../../../core/api/index.ts';
+import { inBackground } from '../../../core/shared/background.ts';
 import { epochMs } from '../../clocks/epoch.ts';
 import { type ClusterReach, describeFailure } from '../../tasks/index.ts';
 import { relayConnection } from '../../transports/tunnel/index.ts';

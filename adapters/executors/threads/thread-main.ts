@@ -1,7 +1,7 @@
 /** What a thread of the pool runs. */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 
-import { inBackground } from '../../../core/api/timing/background.ts';
+import { inBackground } from '../../../core/shared/background.ts';
 import type { ExecutionResult, TaskSlot } from '../../../core/api/index.ts';
 import { epochMs } from '../../clocks/epoch.ts';
 import { threadBytes } from '../collect-garbage.ts';

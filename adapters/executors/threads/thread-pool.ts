@@ -1,4 +1,4 @@
-import { inBackground } from '../../../core/api/index.ts';
+import { inBackground } from '../../../core/shared/background.ts';
 import type { Logger, YardmasterError } from '../../../core/api/index.ts';
 import type { Job } from './job.ts';
 import { TaskThread, type ThreadSettings } from './task-thread.ts';

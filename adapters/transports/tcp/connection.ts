@@ -5,10 +5,10 @@ import {
   type Connection,
   type ConnectionHandlers,
   type Timer,
-  type TurnBudget,
   type WireMessage,
   YardmasterError,
 } from '../../../core/api/index.ts';
+import type { TurnBudget } from '../../../core/shared/turn-budget.ts';
 import type { MsgpackCodec } from '../../codecs/msgpack/index.ts';
 import { asError, brokenError, ofPeer, stuckError } from './errors.ts';
 import { FrameReader, FrameWriter, GOODBYE } from './framing.ts';

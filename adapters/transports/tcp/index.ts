@@ -8,9 +8,9 @@ import {
   type Listener,
   type Transport,
   type TransportDefinition,
-  TurnBudget,
   YardmasterError,
 } from '../../../core/api/index.ts';
+import { TurnBudget } from '../../../core/shared/turn-budget.ts';
 import { FRAME_BYTES_MAX, MsgpackCodec } from '../../codecs/msgpack/index.ts';
 import { formatAddress, parseAddress, reachableHost } from './address.ts';
 import { type ConnectionServices, TcpConnection } from './connection.ts';

@@ -1,12 +1,12 @@
 import type { MessagePort } from 'node:worker_threads';
 import {
-  inBackground,
   type Connection,
   toErrorPayload,
   type Transport,
   type WireMessage,
   YardmasterError,
 } from '../../../core/api/index.ts';
+import { inBackground } from '../../../core/shared/background.ts';
 import { MsgpackCodec } from '../../codecs/msgpack/index.ts';
 import type { IntoTunnel, OutOfTunnel } from './messages.ts';
 import { buffersOf, type TunnelRequest } from './tunnel-transport.ts';

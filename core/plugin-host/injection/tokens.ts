@@ -1,4 +1,4 @@
-import type { Clock } from '../../api/timing/clock.ts';
+import type { Clock } from '../../api/clock.ts';
 import type { Builtins, Logger, Token } from '../../api/plugin.ts';
 import { token } from '../../api/plugin.ts';
 import type { Container } from './container.ts';

@@ -4,7 +4,7 @@ import { PluginResolver } from './plugin-resolver.ts';
 import { Preloads } from './preloads.ts';
 import { ProblemList } from './problem-list.ts';
 import { UniqueNames } from './unique-names.ts';
-import type { Clock } from '../../api/timing/clock.ts';
+import type { Clock } from '../../api/clock.ts';
 import type { Logger } from '../../api/plugin.ts';
 
 /**

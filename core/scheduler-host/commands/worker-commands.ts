@@ -1,4 +1,4 @@
-import { type Clock, every } from '../../api/timing/clock.ts';
+import { type Clock, every } from '../../api/clock.ts';
 import { YardmasterError } from '../../api/errors.ts';
 import type { NewStimulus } from '../../api/plugin.ts';
 import type { ClusterState } from '../../state/cluster.ts';

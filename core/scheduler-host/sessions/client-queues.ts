@@ -1,5 +1,5 @@
-import type { Clock } from '../../api/timing/clock.ts';
-import { TurnBudget } from '../../api/timing/turn-budget.ts';
+import type { Clock } from '../../api/clock.ts';
+import { TurnBudget } from '../../shared/turn-budget.ts';
 import type { UpdateGraph } from '../../messages/stimulus.ts';
 import type { IncomingStimulus } from '../stimulus-queue.ts';
 

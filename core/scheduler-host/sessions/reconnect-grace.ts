@@ -1,5 +1,5 @@
-import { setAwakeTimer } from '../../api/timing/awake-timer.ts';
-import type { Clock, Timer } from '../../api/timing/clock.ts';
+import { setAwakeTimer } from '../../shared/awake-timer.ts';
+import type { Clock, Timer } from '../../api/clock.ts';
 
 /**
  * Clients whose connection broke and that said they may come back. Until their time is over the

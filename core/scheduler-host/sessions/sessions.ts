@@ -1,5 +1,5 @@
 import type { Channel } from '../../api/channel.ts';
-import type { Clock } from '../../api/timing/clock.ts';
+import type { Clock } from '../../api/clock.ts';
 import type { YardmasterError } from '../../api/errors.ts';
 import type { Caller, NewStimulus } from '../../api/plugin.ts';
 import type { WireMessage } from '../../api/transport.ts';

@@ -1,6 +1,6 @@
-import type { Clock } from '../../api/timing/clock.ts';
+import type { Clock } from '../../api/clock.ts';
 import type { NewStimulus } from '../../api/plugin.ts';
-import { TurnBudget } from '../../api/timing/turn-budget.ts';
+import { TurnBudget } from '../../shared/turn-budget.ts';
 
 /**
  * Workers whose connections broke. Those of one turn of the event loop are removed together at its end: when

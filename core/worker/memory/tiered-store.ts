@@ -1,4 +1,4 @@
-import type { Clock } from '../../api/timing/clock.ts';
+import type { Clock } from '../../api/clock.ts';
 import type { DataStore, SpillArea, ValueReader } from '../../api/executor.ts';
 import { BytesReader } from '../../util/bytes-reader.ts';
 import { SPILL_RETRY_MS } from './memory-options.ts';

@@ -21,8 +21,8 @@ const source = readFileSync(new URL('../transports/uds-transport.ts', import.met
 const { outputText } = ts.transpileModule(source, {
   compilerOptions: { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext },
 });
-const ENTRY = new URL('../../../dist/adapters/app/index.js', import.meta.url).href;
-writeFileSync(MODULE, outputText.replace('../../../adapters/app/index.ts', ENTRY));
+const ENTRY = new URL('../../../dist/adapters/app/entries/transport.js', import.meta.url).href;
+writeFileSync(MODULE, outputText.replace('../../../adapters/app/entries/transport.ts', ENTRY));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const open: { close(): Promise<unknown> }[] = [];

@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -10,7 +9,9 @@ import { TcpTransport } from '../../../adapters/transports/tcp/index.ts';
 import { SystemClock } from '../../../adapters/clocks/index.ts';
 
 const ROOT = new URL('../../..', import.meta.url).pathname;
-const CLI = createRequire(import.meta.url).resolve('#cli');
+/** Where the package is: this project, or what was packed and installed from it (`test/consumer`). */
+const PACKAGE = process.env['YARDMASTER_PACKAGE'] ?? ROOT;
+const CLI = join(PACKAGE, 'dist/adapters/cli/main.js');
 const run = promisify(execFile);
 const root = mkdtempSync(join(tmpdir(), 'yardmaster-docs-'));
 afterAll(() => {
@@ -29,6 +30,10 @@ function codeOf(document: string): { files: Map<string, string>; rest: string[] 
   }
   return { files, rest };
 }
+
+const SQUARE = `import { defineTasks } from 'yardmaster';
+export const { square } = defineTasks(import.meta.url, { square: (x) => x * x });
+`;
 
 const POLICY_TASKS = `import { defineTasks } from 'yardmaster';
 export const { load, total } = defineTasks(import.meta.url, {
@@ -56,7 +61,7 @@ for (const [file, slot] of SLOTS) {
 function install(name: string, files: ReadonlyMap<string, string>): string {
   const folder = join(root, name);
   mkdirSync(join(folder, 'node_modules'), { recursive: true });
-  symlinkSync(ROOT, join(folder, 'node_modules', 'yardmaster'));
+  symlinkSync(PACKAGE, join(folder, 'node_modules', 'yardmaster'));
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
   for (const [file, code] of files) writeFileSync(join(folder, file), code);
   return folder;
@@ -109,6 +114,14 @@ describe('the code in', () => {
       '- fairness: by-day 30',
       '- stealing: long-tasks 30',
     ]);
+  });
+
+  test('the guide to executors runs', async () => {
+    const { files } = codeOf('docs/executors.md');
+    files.set('tasks.js', SQUARE);
+    const cwd = install('executors', files);
+    const { stdout, stderr } = await run(process.execPath, ['main.js'], { cwd });
+    expect([stdout, stderr]).toEqual(['[ 1, 4, 9 ] true\n', '']);
   });
 
   test("the guide to Mars' scheduling service runs", async () => {
@@ -173,12 +186,7 @@ describe('the code in', () => {
 
   test('the guide to testing a plugin runs', async () => {
     const { files } = codeOf('docs/plugins.md');
-    files.set(
-      'tasks.js',
-      `import { defineTasks } from 'yardmaster';
-export const { square } = defineTasks(import.meta.url, { square: (x) => x * x });
-`,
-    );
+    files.set('tasks.js', SQUARE);
     const cwd = install('testing', files);
     const { stdout, stderr } = await run(process.execPath, ['counter.test.js'], { cwd });
     expect([stdout, stderr]).toEqual(['0\n', '']);
@@ -211,12 +219,7 @@ export const { square } = defineTasks(import.meta.url, { square: (x) => x * x })
     const transport = new TcpTransport(new SystemClock());
     const cluster = await LocalCluster.start({ workers: 1, transport });
     try {
-      files.set(
-        'tasks.js',
-        `import { defineTasks } from 'yardmaster';
-export const { square } = defineTasks(import.meta.url, { square: (x) => x * x });
-`,
-      );
+      files.set('tasks.js', SQUARE);
       const main = rest.join('\n').replaceAll('tcp://127.0.0.1:8786', cluster.address);
       const end = `import { count } from './counting.js';
 await client.variable('n').set(0);

@@ -3,14 +3,8 @@ import { fileURLToPath } from 'node:url';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import {
-  arrow,
-  Client,
-  type Future,
-  keywords,
-  ndarray,
-  python,
-} from '../../../adapters/app/index.ts';
+import { Client, type Future } from '../../../adapters/app/index.ts';
+import { arrow, keywords, ndarray, python } from '../../../adapters/app/entries/dask.ts';
 import { DaskRuns } from './dask-runs.ts';
 import { add, arrowOf, describe as shown, first, valueOf } from './fixtures/border-tasks.mjs';
 import { findDaskPython, skipReason } from './pythons.ts';

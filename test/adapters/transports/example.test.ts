@@ -11,7 +11,7 @@ const read = (path: string): string => readFileSync(new URL(path, import.meta.ur
 describe('the example of docs/transports.md', () => {
   it('is the code that is tested here', () => {
     const code = read('./example.ts')
-      .replace('../../../core/api/index.ts', 'yardmaster')
+      .replace('../../../adapters/app/entries/transport.ts', 'yardmaster/transport')
       .replace('../../../adapters/testing/index.ts', 'yardmaster/testing');
     expect(read('../../../docs/transports.md')).toContain(`\`\`\`ts\n${code}\`\`\``);
   });

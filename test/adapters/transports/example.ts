@@ -5,7 +5,7 @@ import {
   type Listener,
   type Transport,
   type WireMessage,
-} from '../../../core/api/index.ts';
+} from '../../../adapters/app/entries/transport.ts';
 import { InMemoryTransport } from '../../../adapters/testing/index.ts';
 
 /** Any transport, with a count of what is sent. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { deserialise, ScatteredValue, serialise } from '../../../adapters/tasks/index.ts';
-import { PART_BYTES } from '../../../core/api/index.ts';
+import { PART_BYTES } from '../../../core/shared/fetch-data.ts';
 
 const LARGE = 200_000;
 

@@ -4,7 +4,8 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { SystemClock } from '../../../adapters/clocks/index.ts';
 import { tcp } from '../../../adapters/transports/tcp/index.ts';
 import { PacedReads } from '../../../adapters/transports/tcp/paced-reads.ts';
-import { type Connection, TurnBudget } from '../../../core/api/index.ts';
+import type { Connection } from '../../../core/api/index.ts';
+import { TurnBudget } from '../../../core/shared/turn-budget.ts';
 import { HandClock } from '../../kit/hand-clock.ts';
 
 /** Time passes when the test says so; turns are those of the real event loop, and nothing takes too long. */

@@ -43,6 +43,9 @@ transportConformance(
 
 it('the transport of docs/transport-example.md is the one that is tested here', () => {
   const read = (path: string): string => readFileSync(new URL(path, import.meta.url), 'utf8');
-  const code = read('./uds-transport.ts').replace('../../../adapters/app/index.ts', 'yardmaster');
+  const code = read('./uds-transport.ts').replace(
+    '../../../adapters/app/entries/transport.ts',
+    'yardmaster/transport',
+  );
   expect(read('../../../docs/transport-example.md')).toContain(`\`\`\`ts\n${code}\`\`\``);
 });

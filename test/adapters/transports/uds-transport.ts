@@ -14,7 +14,7 @@ import {
   type Transport,
   type WireMessage,
   YardmasterError,
-} from '../../../adapters/app/index.ts';
+} from '../../../adapters/app/entries/transport.ts';
 
 export interface UdsOptions {
   /** Folder of the sockets. Default: `yardmaster-uds` in the folder for temporary files. */

@@ -1,4 +1,4 @@
-import { ActiveMemoryManagerPolicy, replicate } from 'yardmaster';
+import { ActiveMemoryManagerPolicy, replicate } from 'yardmaster/policy';
 
 /** Keeps one result on every worker. */
 export class KeepEverywhere extends ActiveMemoryManagerPolicy {

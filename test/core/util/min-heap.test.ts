@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { MinHeap } from '../../../core/api/index.ts';
+import { MinHeap } from '../../../core/util/min-heap.ts';
 
 interface Item {
   key: number;

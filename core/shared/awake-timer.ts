@@ -1,4 +1,4 @@
-import type { Clock, Timer } from './clock.ts';
+import type { Clock, Timer } from '../api/clock.ts';
 
 /** Rounds in which the delay passes; milliseconds of one round at least and at most. */
 const ROUNDS = 20;

@@ -1,5 +1,5 @@
-import type { Clock } from './clock.ts';
-import { YardmasterError } from '../errors.ts';
+import type { Clock } from '../api/clock.ts';
+import { YardmasterError } from '../api/errors.ts';
 
 /** What a worker or a client does when the connection to its scheduler is gone. */
 export type OnSchedulerLost =

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { setAwakeTimer } from '../../../core/api/index.ts';
+import { setAwakeTimer } from '../../../core/shared/awake-timer.ts';
 import { ReconnectGrace } from '../../../core/scheduler-host/sessions/reconnect-grace.ts';
 import { Budget } from '../../../plugins/coordination/budget.ts';
 import { DisconnectCleanup } from '../../../plugins/coordination/disconnect-cleanup.ts';

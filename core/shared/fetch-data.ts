@@ -1,6 +1,6 @@
 import type { GetDataReply, GetPartReply, OfferedParts } from '../messages/protocol.ts';
-import type { Channel } from './channel.ts';
-import { YardmasterError } from './errors.ts';
+import type { Channel } from '../api/channel.ts';
+import { YardmasterError } from '../api/errors.ts';
 
 /** Bytes of one part of a large result. */
 export const PART_BYTES = 512 * 1024;

@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts';
+import type { Clock } from '../api/clock.ts';
 
 /** No work is begun in a turn that has lasted this long: with the longest piece, and a collection, 20 ms. */
 const BUDGET_MS = 5;

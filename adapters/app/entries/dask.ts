@@ -1,0 +1,15 @@
+/**
+ * `yardmaster/dask`: for programs that work with Dask's clients and workers: calls of Python functions, and
+ * values that both languages understand. Guide: `docs/dask.md`.
+ */
+export {
+  arrow,
+  type ArrowStream,
+  type DType,
+  keywords,
+  type Keywords,
+  ndarray,
+  type NdArray,
+  python,
+  type TypedArray,
+} from '../../dask/python/index.ts';

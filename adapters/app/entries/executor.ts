@@ -1,0 +1,11 @@
+/**
+ * `yardmaster/executor`: for authors of what runs tasks in a worker and keeps its results, and for programs
+ * that start such a worker. Guide: `docs/executors.md`.
+ */
+export * from '../../../core/api/executor.ts';
+export type { ErrorPayload } from '../../../core/messages/payload.ts';
+export { type RunningWorker, startWorker, type StartWorkerOptions } from '../start-worker.ts';
+export { InlineExecutor, type InlineExecutorOptions } from '../../executors/inline/index.ts';
+export type { ClusterReach } from '../../tasks/index.ts';
+export type { Lifetime } from '../lifetime.ts';
+export type { WorkerEnd } from '../../../core/worker-host/worker-host.ts';

@@ -1,0 +1,27 @@
+/**
+ * `yardmaster/policy`: for authors of policies: those that fill a slot, and those of the Active Memory
+ * Manager. Guide: `docs/policies.md`.
+ */
+export * from '../../../core/api/policies.ts';
+export * from '../../../core/api/stealing.ts';
+export * from '../../../core/api/amm.ts';
+export type {
+  AmmPolicyFailure,
+  AmmPolicyInfo,
+  AmmRefusals,
+  AmmRound,
+  AmmStatus,
+  RefusalReason,
+} from '../../../core/api/amm-manager.ts';
+export type {
+  ClusterView,
+  FewMembers,
+  GroupView,
+  Members,
+  PrefixView,
+  TaskView,
+  WorkerView,
+} from '../../../core/api/views.ts';
+export type { GraphTask } from '../../../core/messages/stimulus.ts';
+export type { MemoryMeasure } from '../../../core/state/memory.ts';
+export type { SchedulerPolicies } from '../../../core/scheduler-host/commands/policy-admin.ts';

@@ -1,0 +1,6 @@
+/**
+ * `yardmaster/stimuli`: the events that the kernel handles, for plugins that enqueue them
+ * (`context.enqueue`). Reference: `docs/plugin-types.md`.
+ */
+export type { HeldResults } from '../../../core/messages/protocol.ts';
+export type * from '../../../core/messages/stimulus.ts';

@@ -1,0 +1,13 @@
+/**
+ * `yardmaster/views`: what plugins and policies see of the cluster, with every type that appears there.
+ * Reference: `docs/plugin-types.md`.
+ */
+export * from '../../../core/api/views.ts';
+export type { ErrorPayload, FunctionSpec } from '../../../core/messages/payload.ts';
+export type { ActionTiming } from '../../../core/state/groups.ts';
+export { groupOfKey, prefixOfKey } from '../../../core/state/key-names.ts';
+export { MEMORY_MEASURES, type MemoryMeasure, MemoryState } from '../../../core/state/memory.ts';
+export type { Priority, Restrictions, TaskFailure } from '../../../core/state/task.ts';
+export { TASK_STATE_NAMES, type TaskStateName } from '../../../core/state/task-state-name.ts';
+export type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../../../core/state/worker.ts';
+export type { TransitionRecord } from '../../../core/kernel/insight/story.ts';

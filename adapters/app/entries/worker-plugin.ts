@@ -1,0 +1,13 @@
+/**
+ * `yardmaster/worker-plugin`: for authors of plugins that run in workers and nannies, and of modules that
+ * are loaded before anything starts. Guide: `docs/worker-plugins.md`.
+ */
+export * from '../../../core/api/local-plugins.ts';
+export { PLUGIN_API_VERSION } from '../../../core/api/plugin.ts';
+export type { Logger } from '../../../core/api/plugin.ts';
+export type { HookResult } from '../../../core/api/hooks.ts';
+export type { Clock, Timer } from '../../../core/api/clock.ts';
+export { YardmasterError } from '../../../core/api/errors.ts';
+export type { WorkerIdentity, WorkerStatus } from '../../../core/state/worker.ts';
+export type { WorkerTaskStateName } from '../../../core/state/worker-task-state-name.ts';
+export type { LocalEntry } from '../../../core/plugin-host/local-plugins.ts';

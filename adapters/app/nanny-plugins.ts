@@ -94,6 +94,6 @@ export class NannyPlugins {
   /** Tears everything down. Never rejects. */
   async close(): Promise<void> {
     await this.plugins.close();
-    await this.preloads.tearDown();
+    await this.preloads.close();
   }
 }

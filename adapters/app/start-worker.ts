@@ -135,14 +135,14 @@ export async function startWorker(
     return running(host, preloads);
   } catch (error) {
     await executor?.close();
-    await preloads?.tearDown();
+    await preloads?.close();
     throw error;
   }
 }
 
 function running(host: WorkerHost, preloads: Preloads | undefined): RunningWorker {
   const ended = host.finished.then(async (end) => {
-    await preloads?.tearDown();
+    await preloads?.close();
     return end;
   });
   const closed = ended.then(({ error }) => {

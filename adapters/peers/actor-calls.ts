@@ -1,4 +1,9 @@
-import { type ErrorPayload, RemoteError, type WireMessage, YardmasterError } from '../../core/api/index.ts';
+import {
+  type ErrorPayload,
+  RemoteError,
+  type WireMessage,
+  YardmasterError,
+} from '../../core/api/index.ts';
 import { inBackground } from '../../core/shared/background.ts';
 import { type ActorDescription, actorLost, type ActorRequest } from '../tasks/index.ts';
 import type { Peers } from './peers.ts';

@@ -1,4 +1,17 @@
-import { type Channel, type Clock, type ComputeTask, every, type RegisterWorkerReply, type Timer, type ToWorkerMessage, type Transport, type WireMessage, type WorkerIdentity, type WorkerMetrics, YardmasterError } from '../../core/api/index.ts';
+import {
+  type Channel,
+  type Clock,
+  type ComputeTask,
+  every,
+  type RegisterWorkerReply,
+  type Timer,
+  type ToWorkerMessage,
+  type Transport,
+  type WireMessage,
+  type WorkerIdentity,
+  type WorkerMetrics,
+  YardmasterError,
+} from '../../core/api/index.ts';
 import { inBackground } from '../../core/shared/background.ts';
 import { openChannel } from '../peers/open-channel.ts';
 

@@ -52,7 +52,7 @@ export interface WorkerHooks {
 /** What the `setup` of a worker plugin returns. */
 export interface WorkerPluginInstance extends Partial<WorkerHooks> {
   /** When it is removed or replaced, or the worker closes. May be async; ten seconds at most. */
-  teardown?(): void | Promise<void>;
+  close?(): void | Promise<void>;
 }
 
 /** A plugin of a worker that a configuration, or `client.registerWorkerPlugin`, can name. */
@@ -112,7 +112,7 @@ export interface NannyHooks {
 /** What the `setup` of a nanny plugin returns. */
 export interface NannyPluginInstance extends Partial<NannyHooks> {
   /** When the nanny ends. May be async; ten seconds at most. */
-  teardown?(): void | Promise<void>;
+  close?(): void | Promise<void>;
 }
 
 /** A plugin of a nanny that a configuration can name. It is set up before the first process starts. */
@@ -145,7 +145,7 @@ export interface NannyPlugin extends NannyPluginInstance {
 /** Where a module is loaded before anything starts. */
 export type PreloadRole = 'scheduler' | 'worker' | 'nanny';
 
-/** What the `setup` and the `teardown` of such a module receive. */
+/** What the `setup` and the `close` of such a module receive. */
 export interface PreloadContext {
   readonly role: PreloadRole;
   readonly clock: Clock;
@@ -157,5 +157,5 @@ export interface PreloadModule<Options = unknown> {
   /** Before anything else of the scheduler, worker or nanny is there. Ten seconds at most. */
   setup?(context: PreloadContext, options: Options): void | Promise<void>;
   /** After everything else has closed. Ten seconds at most. */
-  teardown?(context: PreloadContext, options: Options): void | Promise<void>;
+  close?(context: PreloadContext, options: Options): void | Promise<void>;
 }

@@ -49,10 +49,10 @@ export const plugins = (title: string, what: string, owner: string): object => (
   }),
 });
 
-/** Modules with `setup` and `teardown`. */
+/** Modules with `setup` and `close`. */
 export const preload = (title: string, owner: string): object => ({
   title,
-  description: `Modules whose setup is called before anything of the ${owner} is there, and whose teardown after it has closed.`,
+  description: `Modules whose setup is called before anything of the ${owner} is there, and whose close after it has closed.`,
   type: 'array',
   default: [],
   items: entry('module'),

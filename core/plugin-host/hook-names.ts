@@ -34,15 +34,15 @@ const KNOWN: Readonly<Record<PluginKind, KnownNames>> = {
   },
   'worker-plugin': {
     hooks: ['taskTransition', 'statusChanged', 'schedulerLost', 'schedulerBack'],
-    life: ['setup', 'teardown'],
+    life: ['setup', 'close'],
     dask: { transition: 'taskTransition', releasekey: '', releasedep: '' },
-    aliases: { close: 'teardown', workerstatuschanged: 'statusChanged' },
+    aliases: { teardown: 'close', workerstatuschanged: 'statusChanged' },
   },
   'nanny-plugin': {
     hooks: ['processStarting', 'processRegistered', 'processEnded'],
-    life: ['setup', 'teardown'],
+    life: ['setup', 'close'],
     dask: {},
-    aliases: { close: 'teardown' },
+    aliases: { teardown: 'close' },
   },
 };
 

@@ -42,7 +42,7 @@ export interface LocalPluginsParts<Context> {
 
 /** Hooks by name, and what to do in the end. */
 type Instance = Readonly<Record<string, unknown>> & {
-  teardown?(): void | Promise<void>;
+  close?(): void | Promise<void>;
 };
 
 interface Plugin {
@@ -121,14 +121,14 @@ export class LocalPlugins<Context extends LocalPluginContext, Hooks extends obje
 
   /** Tears it down. Returns whether it was there. */
   remove(name: string): Promise<boolean> {
-    return this.change(() => this.tearDown(name));
+    return this.change(() => this.closePlugin(name));
   }
 
   /** Tears all down, the newest first. Never rejects. */
   async close(): Promise<void> {
     await this.changes;
     this.isClosed = true;
-    for (const name of [...this.plugins.keys()].reverse()) await this.tearDown(name);
+    for (const name of [...this.plugins.keys()].reverse()) await this.closePlugin(name);
   }
 
   /** Whether any plugin has that hook. */
@@ -193,7 +193,7 @@ export class LocalPlugins<Context extends LocalPluginContext, Hooks extends obje
     const blueprint = blueprintOf(resolved, { kind, onError, place: AT_RUN_TIME, ...given });
     const name = entry.name ?? blueprint.name;
     checkName?.(name, blueprint.source);
-    await this.tearDown(name);
+    await this.closePlugin(name);
     const plugin: Plugin = {
       name,
       onError,
@@ -220,13 +220,13 @@ export class LocalPlugins<Context extends LocalPluginContext, Hooks extends obje
     return name;
   }
 
-  private async tearDown(name: string): Promise<boolean> {
+  private async closePlugin(name: string): Promise<boolean> {
     const plugin = this.plugins.get(name);
     if (plugin === undefined) return false;
     this.plugins.delete(name);
     this.parts.onChange?.();
     try {
-      await this.inTime(plugin, 'teardown', Promise.resolve(plugin.instance.teardown?.()));
+      await this.inTime(plugin, 'close', Promise.resolve(plugin.instance.close?.()));
     } catch (cause) {
       this.report(failure(`the plugin "${name}" could not be torn down`, name, cause));
     }

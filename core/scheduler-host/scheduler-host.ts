@@ -491,7 +491,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     } catch (error) {
       this.log.warn({ err: error }, 'something failed while the scheduler closed');
     }
-    await this.preloads?.tearDown();
+    await this.preloads?.close();
   }
 
   checkOpen(): void {

@@ -1,4 +1,13 @@
-import { type Channel, type ClientReport, type Clock, every, type RegisterClientReply, type Timer, type WireMessage, YardmasterError } from '../../../core/api/index.ts';
+import {
+  type Channel,
+  type ClientReport,
+  type Clock,
+  every,
+  type RegisterClientReply,
+  type Timer,
+  type WireMessage,
+  YardmasterError,
+} from '../../../core/api/index.ts';
 import { comeBack, type ReconnectRules } from '../../../core/shared/reconnect.ts';
 import { type Network, openChannel } from '../../peers/open-channel.ts';
 

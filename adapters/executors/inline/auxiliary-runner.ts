@@ -1,4 +1,9 @@
-import { type Clock, type ExecutableTask, type ExecutionResult, YardmasterError } from '../../../core/api/index.ts';
+import {
+  type Clock,
+  type ExecutableTask,
+  type ExecutionResult,
+  YardmasterError,
+} from '../../../core/api/index.ts';
 import { inBackground } from '../../../core/shared/background.ts';
 import { Reach } from '../../peers/task-reach.ts';
 import { type ClusterReach, describeFailure, runTask } from '../../tasks/index.ts';

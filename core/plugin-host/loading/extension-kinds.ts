@@ -1,6 +1,8 @@
 import { YardmasterError } from '../../api/errors.ts';
 import type { ExtensionKind } from '../../api/plugin.ts';
+import { SLOT_NAMES, type SlotName } from '../../api/policies.ts';
 import { methodNamesOf, namesOf, ownHooksOf, ownNamesOf, type PluginKind } from '../hook-names.ts';
+import { adviceAgainst, CALLS } from './not-an-extension.ts';
 
 interface KindText {
   readonly noun: string;
@@ -42,7 +44,21 @@ const TEXTS: Readonly<Record<ExtensionKind, KindText>> = {
   },
 };
 
-const POLICY_METHODS = ['score', 'select', 'isRootish', 'selectRootish', 'order', 'generations'];
+/** The slot of a policy by one of the methods that it has to have. */
+const SLOT_OF_METHOD: Readonly<Record<string, SlotName>> = {
+  score: 'workerSelection',
+  select: 'workerSelection',
+  isRootish: 'queuing',
+  selectRootish: 'queuing',
+  order: 'ordering',
+  generations: 'fairness',
+  mayTake: 'stealing',
+  victims: 'stealing',
+  levelOf: 'stealing',
+  pays: 'stealing',
+};
+
+const POLICY_METHODS = Object.keys(SLOT_OF_METHOD);
 
 /** `a plugin of workers` */
 export function nounOf(kind: ExtensionKind): string {
@@ -54,14 +70,33 @@ export function nounOf(kind: ExtensionKind): string {
  * @throws YardmasterError `ERR_PLUGIN_LOAD`
  */
 export function checkKind(exported: unknown, wanted: ExtensionKind, source: string): void {
+  const advice = adviceAgainst(exported, Object.keys(TEXTS));
+  if (advice !== undefined) {
+    throw new YardmasterError('ERR_PLUGIN_LOAD', `${source} is no ${wanted}: ${advice}`, {
+      source,
+      wanted,
+    });
+  }
   const kind = kindOf(exported, wanted);
   if (kind === undefined || kind === wanted) return;
   const { noun, place } = TEXTS[kind];
+  const slot = kind === 'policy' ? slotOf(exported as object) : undefined;
+  const what = slot === undefined ? noun : `${noun} of the slot ${slot}`;
+  const at = place.replace('<slot>', slot ?? '<slot>');
   throw new YardmasterError(
     'ERR_PLUGIN_LOAD',
-    `${source} is ${noun}, and ${TEXTS[wanted].noun} is wanted here: name it under ${place}, or make ${TEXTS[wanted].noun} with ${TEXTS[wanted].madeBy}`,
-    { source, kind, wanted },
+    `${source} is ${what}, and ${TEXTS[wanted].noun} is wanted here: name it under ${at} or use ${CALLS[kind]}, or make ${TEXTS[wanted].noun} with ${TEXTS[wanted].madeBy}`,
+    { source, kind, wanted, ...(slot === undefined ? {} : { slot }) },
   );
+}
+
+/** The slot that a policy says that it is for, else the one whose methods it has. */
+function slotOf(policy: object): SlotName | undefined {
+  const { slot } = policy as { slot?: unknown };
+  const declared = SLOT_NAMES.find((name) => name === slot);
+  if (declared !== undefined) return declared;
+  const method = methodsOf(policy).find((name) => Object.hasOwn(SLOT_OF_METHOD, name));
+  return method === undefined ? undefined : SLOT_OF_METHOD[method];
 }
 
 /** For what is of no kind at all. */

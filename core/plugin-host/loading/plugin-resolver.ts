@@ -165,9 +165,10 @@ function isCompiled(
 }
 
 function describe(value: unknown): string {
-  const { name } = (value ?? {}) as { name?: unknown };
+  if (value === undefined || value === null) return String(value);
+  const { name } = value as { name?: unknown };
   if (typeof name === 'string' && name !== '') return name;
-  const { constructor } = (value ?? {}) as { constructor?: { name?: string } };
+  const { constructor } = value as { constructor?: { name?: string } };
   return constructor?.name ?? show(value);
 }
 

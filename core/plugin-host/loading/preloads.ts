@@ -72,11 +72,11 @@ export class Preloads {
   }
 
   /** In reverse order, each that was begun. Never rejects. */
-  async tearDown(): Promise<void> {
-    for (const preload of this.begun.splice(0).reverse()) await this.attempt('teardown', preload);
+  async close(): Promise<void> {
+    for (const preload of this.begun.splice(0).reverse()) await this.attempt('close', preload);
   }
 
-  private async attempt(phase: 'setup' | 'teardown', preload: Preload): Promise<void> {
+  private async attempt(phase: 'setup' | 'close', preload: Preload): Promise<void> {
     const { module, options, source } = preload;
     const { clock, log } = this.context;
     try {
@@ -94,11 +94,18 @@ export class Preloads {
 
 function checked(exported: unknown, source: string): PreloadModule {
   const found = (exported ?? {}) as Record<string, unknown>;
-  const isUsable = ['setup', 'teardown'].some((name) => typeof found[name] === 'function');
+  if (typeof found['teardown'] === 'function') {
+    throw new YardmasterError(
+      'ERR_PLUGIN_LOAD',
+      `the preload ${source} exports a function teardown, which nothing calls; did you mean "close"?`,
+      { source },
+    );
+  }
+  const isUsable = ['setup', 'close'].some((name) => typeof found[name] === 'function');
   if (isUsable) return found;
   throw new YardmasterError(
     'ERR_PLUGIN_LOAD',
-    `the preload ${source} exports neither a function setup nor a function teardown`,
+    `the preload ${source} exports neither a function setup nor a function close`,
     { source },
   );
 }

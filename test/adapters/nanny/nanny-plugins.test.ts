@@ -46,7 +46,7 @@ test('a plugin of a nanny gives its processes variables, restarts them, and sees
     'starting 2',
     'registered 2',
     expect.stringContaining('ended: '),
-    'teardown',
+    'close',
     'aborted',
   ]);
   expect(log.text).toContain('processStarting of the plugin "Clumsy" threw');
@@ -97,7 +97,7 @@ test('a client registers a plugin for all nannies, also of workers that come lat
   await untilRound(cluster, '1');
   expect(notes().filter((line) => line === 'setup for worker-0')).toHaveLength(1);
   await client.unregisterNannyPlugin('notes');
-  expect(notes().filter((line) => line === 'teardown')).toHaveLength(2);
+  expect(notes().filter((line) => line === 'close')).toHaveLength(2);
   await expect(client.unregisterNannyPlugin('notes')).rejects.toThrow('no nanny plugin "notes"');
   await cluster.close();
 });

@@ -8,6 +8,8 @@ import {
   type PluginContext,
   type SuggestionGenerator,
 } from '../../../core/api/index.ts';
+import { VirtualClock } from '../../../adapters/clocks/index.ts';
+import { InlineExecutor } from '../../../adapters/executors/inline/index.ts';
 import { EnsureBroadcast } from '../../../policies/amm/ensure-broadcast.ts';
 import { identityOf, TestHost } from '../scheduler-host/kit.ts';
 
@@ -176,16 +178,39 @@ describe('what is of another kind is refused, with where it belongs', () => {
     ['an instance with hooks of workers', new OfWorkers(), 'worker.plugins'],
     ['a class with hooks of nannies', OfNannies, 'worker.nannyPlugins'],
     ['a transport', transport, 'scheduler.transport'],
-    ['a policy', policy, 'scheduler.policies.<slot>'],
+    ['a policy', policy, 'scheduler.policies.workerSelection'],
     [
       'an object with the methods of a policy',
-      { name: 'p', score: () => 0 },
-      'scheduler.policies.<slot>',
+      { name: 'p', generations: () => 0 },
+      'scheduler.policies.fairness or use scheduler.replacePolicy(slot, policy)',
     ],
   ])('%s given as a plugin', async (_name, what, place) => {
     const message = await refusal(what);
     expect(message).toContain('and a plugin is wanted here');
     expect(message).toContain(`name it under ${place}`);
+  });
+
+  it.each<[name: string, what: unknown, says: string]>([
+    [
+      'an executor',
+      new InlineExecutor({ clock: new VirtualClock() }),
+      'it is an executor, which a worker gets: startWorker(address, { executor })',
+    ],
+    ['the class of an executor', InlineExecutor, 'it is an executor'],
+    ['undefined', undefined, 'it is undefined; is its import right?'],
+    ['a list of plugins', [{}], 'it is a list; give its entries one by one'],
+    ['a promise', Promise.resolve({}), 'it is a promise: await it first'],
+    ['an entry', { use: './x.js' }, 'it is an entry of a configuration'],
+    ['a module', { default: {} }, 'it is a module: give one of its exports'],
+    ['a configuration', { scheduler: { plugins: [] } }, 'it is a configuration'],
+    [
+      'a definition of an unknown kind',
+      { kind: 'extension', name: 'x', setup: () => undefined },
+      'its kind is "extension"; there are plugin, worker-plugin',
+    ],
+    ['a number', 3, 'expected a definition made by definePlugin, a class or an instance'],
+  ])('%s given as a plugin is refused with what it is', async (_name, what, says) => {
+    expect(await refusal(what as object)).toContain(says);
   });
 
   it('a plugin given as a policy, and as a transport', async () => {

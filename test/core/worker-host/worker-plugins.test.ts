@@ -46,7 +46,7 @@ describe('a plugin of a worker', () => {
       'a: x ready→executing',
       'a: x executing→memory',
       'a: closing',
-      'a: teardown on alice',
+      'a: close on alice',
       'a: aborted',
     ]);
   });
@@ -103,7 +103,7 @@ describe('a plugin of a worker', () => {
     await expect(starting).rejects.toThrow(
       /two worker plugins "steps", from .* at worker\.plugins\[0\]\.use and from .* at worker\.plugins\[1\]\.use/,
     );
-    expect(diary).toEqual(['steps: setup on alice', 'steps: teardown on alice', 'steps: aborted']);
+    expect(diary).toEqual(['steps: setup on alice', 'steps: close on alice', 'steps: aborted']);
   });
 
   it.each([
@@ -164,7 +164,7 @@ describe('a plugin that a client registers', () => {
     await client.submit(inc, 1).result();
     expect(diary.some((line) => line.includes('executing→memory'))).toBe(true);
     await client.unregisterWorkerPlugin('mine');
-    expect(diary.filter((line) => line.includes('teardown'))).toHaveLength(3);
+    expect(diary.filter((line) => line.includes('close'))).toHaveLength(3);
     diary.length = 0;
     await client.submit(inc, 2).result();
     await cluster.scaleTo(4);
@@ -182,7 +182,7 @@ describe('a plugin that a client registers', () => {
     await register('third', true);
     expect(diary).toEqual([
       'first: setup on worker-0',
-      'first: teardown on worker-0',
+      'first: close on worker-0',
       'first: aborted',
       'second: setup on worker-0',
     ]);
@@ -196,7 +196,7 @@ describe('a plugin that a client registers', () => {
     const registering = client.registerWorkerPlugin({ use, name: 'r' });
     await expect(registering).rejects.toMatchObject({ code: 'ERR_PLUGIN_SETUP' });
     await expect(registering).rejects.toThrow(/1 of 2 workers refused it, .* not with me/);
-    expect(diary).toEqual(['refusing: setup on worker-0', 'refusing: teardown on worker-0']);
+    expect(diary).toEqual(['refusing: setup on worker-0', 'refusing: close on worker-0']);
     expect(await client.command('worker-plugins')).toEqual([]);
     await expect(client.unregisterWorkerPlugin('r')).rejects.toThrow(
       'no worker plugin "r" was registered',
@@ -239,10 +239,10 @@ describe('a module that is preloaded', () => {
       'bad: setup of a worker',
       'steps: setup on alice',
       'steps: closing',
-      'steps: teardown on alice',
+      'steps: close on alice',
       'steps: aborted',
-      'bad: teardown of a worker',
-      'one: teardown of a worker',
+      'bad: close of a worker',
+      'one: close of a worker',
     ]);
   });
 
@@ -251,14 +251,22 @@ describe('a module that is preloaded', () => {
     const preload = [{ use: `${folder}/preload.mjs`, options: { label: 'bad' } }];
     const scheduler = await createScheduler({ config: { scheduler: { preload } }, log });
     await scheduler.close();
-    expect(diary).toEqual(['bad: setup of a scheduler', 'bad: teardown of a scheduler']);
+    expect(diary).toEqual(['bad: setup of a scheduler', 'bad: close of a scheduler']);
     expect(log.text).toContain('preload.mjs failed: it does not want to');
+  });
+
+  it('with a function teardown is refused with the name that is meant', async () => {
+    const old = { setup: () => undefined, teardown: () => undefined };
+    const config = { scheduler: { preload: [{ use: old }] } };
+    await expect(createScheduler({ config, log: new MemoryLog() })).rejects.toThrow(
+      'exports a function teardown, which nothing calls; did you mean "close"?',
+    );
   });
 
   it('that does not exist, or has nothing to call, keeps the scheduler from starting', async () => {
     for (const [name, text] of [
       ['nowhere.mjs', 'does not exist'],
-      ['worker-plugins.mjs', 'neither a function setup nor a function teardown'],
+      ['worker-plugins.mjs', 'neither a function setup nor a function close'],
     ]) {
       const config = { scheduler: { preload: [`${folder}/${name}`] } };
       await expect(createScheduler({ config, log: new MemoryLog() })).rejects.toThrow(text);
@@ -272,7 +280,7 @@ describe('a configuration that is only checked', () => {
     [{ plugins: [`${MODULE}#ofTheScheduler`] }, 'a worker-plugin is wanted here'],
     [{ nannyPlugins: [MODULE] }, 'a nanny-plugin is wanted here'],
     [{ plugins: [{ use: MODULE, options: { lable: 1 } }] }, 'worker.plugins[0].options.lable'],
-    [{ nannyPreload: [MODULE] }, 'neither a function setup nor a function teardown'],
+    [{ nannyPreload: [MODULE] }, 'neither a function setup nor a function close'],
   ])('has what workers need loaded: %j', async (worker, text) => {
     await expect(checkConfig({ config: { worker }, log: new MemoryLog() })).rejects.toThrow(text);
     expect(diary).toEqual([]);

@@ -18,9 +18,9 @@ export interface CoordinationOptions {
 }
 
 /**
- * What clients share by name: variables, queues, locks, semaphores, events, published data sets, and
- * topics to subscribe to. Whoever waits is served in the order of coming; what a client holds ends
- * with the client, and a lease also when it is not renewed in time.
+ * What clients share by name: variables, queues, locks, semaphores, events, published data sets,
+ * and topics to subscribe to. Waiting calls are served first come, first served. What a client
+ * holds is released when the client leaves, and a lease also when it is not renewed in time.
  */
 export default definePlugin<CoordinationOptions>({
   name: 'coordination',

@@ -9,9 +9,12 @@ export interface AdaptOptions {
   readonly maximum?: number;
   /** Milliseconds between two looks. Default 1000. */
   readonly intervalMs?: number;
-  /** So many workers that the present work is done in this time, in milliseconds. Default 5000. */
+  /**
+   * The target time in milliseconds within which the workers should finish the present work.
+   * Default 5000.
+   */
   readonly targetDurationMs?: number;
-  /** A worker is closed when it could go in so many looks in a row. Default 3. */
+  /** A worker is closed after it was closable in this many consecutive checks. Default 3. */
   readonly waitCount?: number;
 }
 
@@ -21,7 +24,7 @@ export interface AdaptiveCluster {
   readonly workerCount: number;
   /** Workers that the present work could use. */
   target(targetDurationMs: number): number;
-  /** Names of the workers that can best be done without, to leave so many. */
+  /** Names of the most dispensable workers, so that `leave` workers remain. */
   closable(leave: number): readonly string[];
   start(count: number): Promise<void>;
   /** Moves their data away and closes them. */

@@ -1,7 +1,7 @@
 /** A worker of a local cluster, wherever it lives. */
 export interface ClusterWorker {
   readonly name: string;
-  /** Of its process, if it has one of its own. */
+  /** Id of its process, if the process is separate. */
   readonly pid?: number | undefined;
   /** Resolves when it is gone, however it went. */
   readonly ended: Promise<void>;

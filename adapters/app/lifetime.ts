@@ -8,13 +8,16 @@ export interface Lifetime {
   readonly lifetimeMs: number;
   /** Milliseconds by which it is shorter or longer, by chance. Default 0. */
   readonly staggerMs?: number;
-  /** Whether another worker shall take its place, if somebody looks after it. Default false. */
+  /**
+   * Whether its supervisor, if there is one, shall start another worker in its place. Default
+   * false.
+   */
   readonly restart?: boolean;
   /** Milliseconds for giving away its results. Default 10 000. */
   readonly retireMs?: number;
 }
 
-/** What lives so long. */
+/** A worker with a limited lifetime. */
 export interface TrackedLifetime {
   readonly name: string;
   readonly finished: Promise<unknown>;

@@ -8,7 +8,7 @@ export type ClusterMode =
   | 'inline'
   /** Tasks run in threads of this process. */
   | 'threads'
-  /** Each worker is a process of its own, reached over TCP. */
+  /** Each worker is a separate process, reached over TCP. */
   | 'processes';
 
 /** What to start. Everything has a default. */

@@ -103,8 +103,8 @@ export class LocalCluster {
   }
 
   /**
-   * Starts or stops workers until there are so many. The youngest go first; results that only they
-   * hold are computed again when they are needed. Ends {@link adapt}.
+   * Starts or stops workers until there are `count`. The youngest are stopped first; results that
+   * only they hold are computed again when they are needed. Ends {@link adapt}.
    *
    * @throws YardmasterError as {@link start}
    */
@@ -263,7 +263,7 @@ function refuseInsideTask(): void {
   if (isMainThread || module === undefined) return;
   throw new YardmasterError(
     'ERR_CONFIG',
-    `${module} starts a cluster at its top level, and workers import it for its tasks; move the tasks into a module of their own`,
+    `${module} starts a cluster at its top level, and workers import it for its tasks; move the tasks into a separate module`,
     { module },
   );
 }

@@ -69,7 +69,7 @@ function checkGiven({ mode, transport }: LocalClusterOptions): void {
   if (mode !== 'processes' || transport === undefined || transport.scheme === 'tcp') return;
   throw new YardmasterError(
     'ERR_CONFIG',
-    `workers in processes of their own cannot be reached by ${transport.scheme}; leave transport out, or name its module in the configuration: scheduler.transport`,
+    `workers in separate processes cannot be reached by ${transport.scheme}; leave transport out, or name its module in the configuration: scheduler.transport`,
     { transport: transport.scheme },
   );
 }
@@ -78,7 +78,7 @@ function checkReach({ scheme }: Transport, configured: Transport | undefined): v
   if (configured === undefined || scheme !== 'inmemory') return;
   throw new YardmasterError(
     'ERR_CONFIG',
-    'scheduler.transport is inmemory, by which workers in processes of their own cannot be reached; use tcp, or another mode',
+    'scheduler.transport is inmemory, which cannot reach workers in separate processes; use tcp, or another mode',
     { transport: scheme },
   );
 }
@@ -153,7 +153,7 @@ function guestStarter(
   };
 }
 
-/** Workers in processes of their own, each with a nanny in this one. */
+/** Workers in separate processes, each with a nanny in this one. */
 function processStarter(
   running: RunningScheduler,
   options: LocalClusterOptions,
@@ -165,7 +165,7 @@ function processStarter(
   const list = Object.entries(shape.resources).map(([name, amount]) => `${name}=${amount}`);
   const args = [
     ...['worker', running.address, '--threads', String(shape.threads)],
-    // Its log is for the terminal of whoever started the cluster.
+    // Its log is for the terminal in which the cluster was started.
     ...['--log-format', 'text', '--kill-grace', timeText(shape.killGraceMs)],
     ...(list.length === 0 ? [] : ['--resources', list.join(' ')]),
     ...(shape.memoryLimitBytes === 0 ? [] : memoryFlags(shape.memoryLimitBytes, shape.memory)),

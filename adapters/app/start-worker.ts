@@ -50,8 +50,8 @@ export interface StartWorkerOptions {
   /** How it keeps that limit. */
   readonly memory?: Partial<WorkerMemoryConfig>;
   /**
-   * Milliseconds that a task may go on after it was aborted before its thread is ended and replaced;
-   * Infinity: for ever. For `threads`. Default 5000.
+   * Milliseconds that an aborted task may continue before its thread is terminated and replaced;
+   * Infinity: without limit. For `threads`. Default 5000.
    */
   readonly killGraceMs?: number;
   /** Under which others reach it. Default 127.0.0.1, or `local` in memory. */
@@ -62,7 +62,7 @@ export interface StartWorkerOptions {
   readonly nannyPlugins?: WorkerHostOptions['nannyPlugins'];
   /** Addresses of other services of its process by name, for `client.identity()`. Default none. */
   readonly services?: Readonly<Record<string, string>>;
-  /** Whatever else `client.identity()` shall tell of it; plain data. Default nothing. */
+  /** Further properties for `client.identity()`; plain data. Default none. */
   readonly extra?: Readonly<Record<string, unknown>>;
   /** Shares its process with other workers: what it holds counts as its memory. Default false. */
   readonly isGuest?: boolean;
@@ -91,7 +91,7 @@ export interface StartWorkerOptions {
 export interface RunningWorker {
   readonly name: string;
   readonly address: string;
-  /** Resolves when it has closed; rejects when nobody asked it to. */
+  /** Resolves when it has been closed on request; rejects when it has ended otherwise. */
   readonly closed: Promise<void>;
   /** Resolves when it has closed, with the reason. */
   readonly ended: Promise<WorkerEnd>;
@@ -148,7 +148,7 @@ function running(host: WorkerHost, preloads: Preloads | undefined): RunningWorke
   const closed = ended.then(({ error }) => {
     if (error !== undefined) throw error;
   });
-  closed.catch(() => undefined); // Whoever waits for it is told.
+  closed.catch(() => undefined); // Its users handle the rejection.
   return {
     name: host.name,
     address: host.address,

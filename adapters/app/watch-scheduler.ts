@@ -12,11 +12,11 @@ interface RemoveWorkerEvent {
 }
 
 /**
- * Logs what people should know of: workers that come, go and die, and tasks that wait for a worker
- * that is not there. Nothing that only looks like hanging stays unexplained.
+ * Logs events for people: workers that join, leave and die, and tasks that wait for a worker that
+ * does not exist. So a cluster that seems to hang always explains why.
  *
- * @returns to be called when the workers are about to leave on purpose: then tasks without a worker are
- *   no news, though they may not have been let go yet
+ * @returns to be called when the workers are about to leave on purpose: tasks without a worker are
+ *   not logged from then on, although they may not have been released yet
  */
 export function watchScheduler(scheduler: Scheduler, log: Logger): () => void {
   const { events } = scheduler;
@@ -93,29 +93,30 @@ function findWaiting({ workers, unrunnable, queued }: ClusterView): Waiting | un
   }
   let refused: TaskView | undefined;
   for (const task of unrunnable.keys()) {
-    const wish = wishOf(task);
-    if (wish === undefined) refused = task;
+    const demand = demandOf(task);
+    if (demand === undefined) refused = task;
     else {
-      const text = `no worker may run ${task.key}: it asks for ${wish}; start one like that, or set scheduler.noWorkersTimeout to have such tasks fail`;
+      const text = `no worker may run ${task.key}: it asks for ${demand}; start one like that, or set scheduler.noWorkersTimeout to have such tasks fail`;
       return { why: 'no such worker', text };
     }
   }
-  // It is offered again when a worker has less to do. When they have nothing to do, nobody will.
+  // The task is offered to the policy again when a worker has less to do. When all workers are
+  // idle, that never happens.
   const isIdle = [...workers.values()].every(({ processing }) => processing.size === 0);
   if (refused === undefined || !isIdle) return undefined;
   const text = `the policy workerSelection gives ${refused.key} to no worker, although all of them are idle; it may wait for ever`;
   return { why: 'policy', text };
 }
 
-function wishOf({ restrictions }: TaskView): string | undefined {
+function demandOf({ restrictions }: TaskView): string | undefined {
   const { workers, names, hosts, resources } = restrictions ?? {};
-  const wishes = [
+  const demands = [
     ...[...(workers ?? [])].map((address) => `the worker ${address}`),
     ...[...(names ?? [])].map((name) => `the worker or host ${name}`),
     ...[...(hosts ?? [])].map((host) => `the host ${host}`),
     ...[...(resources ?? [])].map(([name, amount]) => `${name}=${amount}`),
   ];
-  return wishes.length === 0 ? undefined : wishes.join(', ');
+  return demands.length === 0 ? undefined : demands.join(', ');
 }
 
 function count(amount: number, what: string): string {

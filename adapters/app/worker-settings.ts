@@ -34,7 +34,7 @@ export function settingsOf({ worker, folder }: WorkerSettings): Partial<StartWor
 }
 
 /**
- * The same for a worker in a process of its own, as a value of `--settings`.
+ * The same for a worker in a separate process, as a value of `--settings`.
  * @throws YardmasterError `ERR_CONFIG` when a plugin is given in code, which cannot travel
  */
 export function settingsText(
@@ -88,7 +88,7 @@ function byName(entry: UseEntry, field: string): { readonly use: string } {
   if (typeof use === 'string') return { ...entry, use };
   throw new YardmasterError(
     'ERR_CONFIG',
-    `${field} is given in code, which cannot reach workers in processes of their own; name its module`,
+    `${field} is given in code, which cannot be sent to workers in separate processes; name its module`,
     { field },
   );
 }

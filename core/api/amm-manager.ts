@@ -14,7 +14,7 @@ export const AMM_POLICY_NAMES = [
 export type RefusalReason =
   /** It is about no task of the cluster. */
   | 'unknown-task'
-  /** Candidates are given, and none of them is a worker of the cluster. */
+  /** Candidates are given, and all of them are unknown in the cluster. */
   | 'unknown-candidates'
   /** There is no result to copy or to drop. */
   | 'not-in-memory'

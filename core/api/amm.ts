@@ -81,7 +81,7 @@ export interface AmmView {
  * @typeParam Options - what the config file gives; described by a static `optionsSchema`
  */
 export abstract class ActiveMemoryManagerPolicy<Options = Record<string, never>> {
-  /** Tells it from plugins and other policies, wherever it is named. */
+  /** Distinguishes it from plugins and other policies wherever it is named. */
   static readonly kind = 'amm-policy';
 
   /** JSON schema of the options, checked before the constructor runs. */

@@ -9,7 +9,7 @@ const SLICE_MESSAGES = 1000;
 /** Answers the requests of a peer. What it throws reaches the peer as an error of its request. */
 export type RequestHandler = (method: string, parameters: WireMessage) => unknown;
 
-/** What the owner of a channel gets told. */
+/** Callbacks to the owner of a channel. */
 export interface ChannelHandlers {
   /** A message that is not part of a request. */
   onMessage(message: WireMessage): void;
@@ -63,14 +63,17 @@ export class Channel implements ConnectionHandlers {
     this.connection.send(...messages);
   }
 
-  /** Sends a list of any length. One call has room for some 100 000 arguments, so it goes in slices. */
+  /** Sends a list of any length, in slices, because a call takes at most some 100 000 arguments. */
   sendAll(messages: readonly WireMessage[]): void {
     for (let from = 0; from < messages.length; from += SLICE_MESSAGES) {
       this.connection.send(...messages.slice(from, from + SLICE_MESSAGES));
     }
   }
 
-  /** As `send`, in the same order, but what nobody waits for, and need not be sent for its own sake. */
+  /**
+   * As `send`, in the same order, for messages without a waiting receiver: they are sent with the
+   * next urgent message, or after a few milliseconds.
+   */
   sendLater(...messages: readonly WireMessage[]): void {
     const { connection } = this;
     if (connection.sendLater === undefined) connection.send(...messages);
@@ -107,7 +110,7 @@ export class Channel implements ConnectionHandlers {
     return this.connection.close();
   }
 
-  /** Closes at once. Nothing more is told but `onClose`. */
+  /** Closes at once. The owner gets `onClose` and no other callback. */
   abort(reason: Error): void {
     this.closed = true;
     this.connection.abort(reason);

@@ -1,6 +1,8 @@
 import type { ErrorPayload } from '../messages/payload.ts';
 
-/** Every code of an error that Yardmaster reports, with what it means. `docs/errors.md` tells more. */
+/**
+ * Every code of an error that Yardmaster reports, with its meaning. See `docs/errors.md` for more.
+ */
 export const ERROR_CODES = {
   ERR_ACTOR_LOST: 'The worker or thread of an actor is gone, and the state of the actor with it.',
   ERR_CANCELLED: 'The task was cancelled or its client went away.',

@@ -12,17 +12,17 @@ export interface SchedulerEvents {
   'task-erred': (task: TaskView) => void;
   'plugin-added': (name: string) => void;
   'plugin-removed': (name: string) => void;
-  /** A hook, a policy or a listener failed; the scheduler went on. */
+  /** A hook, a policy or a listener failed; the scheduler continued. */
   error: (error: YardmasterError) => void;
   /** Something was logged under a topic. */
   event: (topic: string, message: unknown) => void;
   closed: () => void;
 }
 
-/** Names of what the outer bus tells. */
+/** Names of the events of the outer bus. */
 export type EventName = keyof SchedulerEvents;
 
-/** The outer event bus, read side. A listener that throws harms nobody. */
+/** The outer event bus, read side. A listener that throws affects no other listener. */
 export interface EventSource {
   on<Name extends EventName>(name: Name, listener: SchedulerEvents[Name]): void;
   once<Name extends EventName>(name: Name, listener: SchedulerEvents[Name]): void;

@@ -35,7 +35,7 @@ export interface ActorCall {
   }[];
 }
 
-/** How a run ended: with a value, a failure, or the wish to be placed anew. */
+/** How a run ended: with a value, a failure, or a request to be rescheduled. */
 export type ExecutionResult =
   | {
       readonly kind: 'success';
@@ -52,7 +52,10 @@ export type ExecutionResult =
   /** It stood in line and has not begun: what was before it takes longer than expected. */
   | { readonly kind: 'returned' };
 
-/** Why the signal of a run is aborted, when whoever gave the task up said how long it may go on. */
+/**
+ * The reason with which the signal of a run is aborted when the caller of the cancellation limits
+ * how long it may continue.
+ */
 export class RunAborted extends Error {
   /** @param killTimeoutMs - milliseconds; an executor that ends threads ends this one after it */
   constructor(readonly killTimeoutMs: number) {
@@ -63,7 +66,7 @@ export class RunAborted extends Error {
 
 /** The place of a running task among those that the worker runs at once. */
 export interface TaskSlot {
-  /** The task goes on without it, and another one may begin. */
+  /** The task continues without it, and another one may begin. */
   secede(): void;
   /** Resolves when the task has a place again; at once, if it has one. */
   rejoin(): Promise<void>;
@@ -102,9 +105,9 @@ export interface Executor {
   readonly threadCount: number;
   /**
    * Runs one task to its end. Never rejects: what the task throws is a `failure`.
-   * @param signal - aborted when nobody wants the result any more, perhaps with a {@link RunAborted} as
-   *   its reason; the task may ignore it
-   * @param slot - for tasks that secede. Default: they may, and it means nothing
+   * @param signal - aborted when the result is no longer wanted, perhaps with a {@link RunAborted}
+   *   as its reason; the task may ignore it
+   * @param slot - for tasks that secede. Default: seceding has no effect
    */
   run(task: ExecutableTask, signal: AbortSignal, slot?: TaskSlot): Promise<ExecutionResult>;
   /**
@@ -114,7 +117,7 @@ export interface Executor {
   callActor?(call: ActorCall): Promise<ExecutionResult>;
   /** An actor is needed no more. No-op for an unknown key. */
   releaseActor?(key: string): void;
-  /** Set by the worker: told of an actor that is lost, other than by release. */
+  /** Set by the worker: called when an actor is lost other than by release. */
   onActorLost?: ((key: string) => void) | undefined;
   /**
    * As `run`, for executors that are handed short tasks ahead of time, so that a thread need not wait
@@ -155,8 +158,8 @@ export interface DataStore {
   open?(key: string): ValueReader | undefined;
   set(key: string, value: Uint8Array): void;
   /**
-   * Makes room for a value that will come. Default: nothing is made.
-   * @returns to be called once, just before it is set, or when it will not come
+   * Makes space for an expected value. Default: no-op.
+   * @returns to be called once, just before the value is set, or when it will not arrive
    */
   reserve?(nbytes: number): () => void;
   delete(key: string): boolean;
@@ -168,8 +171,8 @@ export interface ValueReader {
   /** Bytes of the whole value. */
   readonly nbytes: number;
   /**
-   * The next bytes, at most so many; fewer only at the end. They are not to be changed.
-   * @throws Error when they cannot be read, or are not what was stored
+   * The next bytes, at most `nbytesMax`; fewer only at the end. They must not be changed.
+   * @throws Error when they cannot be read, or differ from what was stored
    */
   read(nbytesMax: number): Uint8Array;
   /** To be called once, wherever the reader stands. */
@@ -177,8 +180,8 @@ export interface ValueReader {
 }
 
 /**
- * Holds results that have no room in memory. Its calls are synchronous, so that a result that is
- * spilled to make room is out of memory before the next one comes in.
+ * Holds results that do not fit into memory. Its calls are synchronous, so that a spilled result
+ * has left memory before the next one is added.
  */
 export interface SpillArea {
   /** Bytes that the results in it occupy. */

@@ -1,9 +1,9 @@
-/** What the scheduler tells about its own decisions. Plain data, so that it can travel to a client. */
+/** The decisions of the scheduler, as plain data, so that they can be sent to a client. */
 import type { Priority } from '../state/task.ts';
 import type { TaskStateName } from '../state/task-state-name.ts';
 import type { SlotName } from './policies.ts';
 
-/** Somebody a decision could have been for. */
+/** A worker that the decision considered. */
 export interface DecisionCandidate {
   readonly worker: string;
   /** As the policy scored it: lower is better. Undefined for policies that do not score. */
@@ -42,21 +42,21 @@ export interface Decision {
   readonly atMs: number;
 }
 
-/** A decision as a plugin tells it; who told it and when is filled in. */
+/** A decision as a plugin records it; its author and time are added. */
 export type PluginDecision = Omit<Decision, 'policy' | 'stimulusId' | 'atMs'> & {
   /** Default: the name of the plugin. */
   readonly policy?: string;
 };
 
-/** Where plugins tell what they decided, for `why`. */
+/** Receives the decisions of plugins, for `why`. */
 export interface DecisionSink {
-  /** Ask before you collect candidates: usually nobody wants to know. */
+  /** Check it before you collect candidates: usually decisions are not recorded. */
   readonly isRecording: boolean;
   /** No-op unless decisions are being recorded. */
   record(decision: PluginDecision): void;
 }
 
-/** Candidates that are told of each decision. */
+/** Upper bound of the candidates in each decision. */
 export const CANDIDATES_MAX = 8;
 
 /** A decision on which a shadow would have decided otherwise. */

@@ -19,7 +19,7 @@ export interface LocalPluginContext {
    * callback throws is treated like an error of a hook.
    */
   every(intervalMs: number, callback: () => void): Timer;
-  /** Tells people of an error that the plugin survived: logged and counted. */
+  /** Reports an error that the plugin survived: it is logged and counted. */
   report(error: YardmasterError): void;
 }
 
@@ -33,7 +33,7 @@ export interface WorkerPluginContext extends LocalPluginContext {
   logEvent(topics: readonly string[], message: unknown): void;
 }
 
-/** What a worker tells its plugins. All are synchronous, and called in the order of the plugins. */
+/** Hooks of a worker's plugins. All are synchronous, and called in the order of the plugins. */
 export interface WorkerHooks {
   /** After each step of a task on this worker. Called very often: cheap, please. */
   taskTransition(
@@ -42,7 +42,7 @@ export interface WorkerHooks {
     finish: WorkerTaskStateName,
     stimulusId: string,
   ): HookResult;
-  /** It was paused, goes on, or is about to close. */
+  /** The worker was paused, has resumed, or is about to close. */
   statusChanged(status: WorkerStatus): HookResult;
   /** The connection to the scheduler is lost; `schedulerBack` or the end follows. */
   schedulerLost(): HookResult;
@@ -100,7 +100,7 @@ export interface NannyPluginContext extends LocalPluginContext {
   restart(): void;
 }
 
-/** What a nanny tells its plugins. All are synchronous. */
+/** Hooks of a nanny's plugins. All are synchronous. */
 export interface NannyHooks {
   /** A process is about to be started. What is written into `environment` is there in the process. */
   processStarting(environment: Record<string, string>): HookResult;

@@ -34,7 +34,7 @@ export function token<T>(name: string): Token<T> {
 
 /** Who calls a command. Neither is set for a call from the scheduler's own process. */
 export interface Caller {
-  /** Key of the client; gone when `clientRemoved` is told of it. */
+  /** Key of the client; already removed when `clientRemoved` is called with it. */
   readonly client?: string;
   /** Address of the worker. */
   readonly worker?: string;
@@ -128,7 +128,7 @@ export interface PluginContext {
   tellLanguages(languageOf: (runSpec: unknown) => string | undefined): void;
   /** Gives a service to other plugins. */
   provide<T>(token: Token<T>, service: T): void;
-  /** @throws YardmasterError `ERR_PLUGIN_SETUP` when nobody provides it */
+  /** @throws YardmasterError `ERR_PLUGIN_SETUP` when no plugin provides it */
   get<T>(token: Token<T>): T;
   /**
    * Loads what a `use` of the plugin's own options names (a policy class, say) and checks the options
@@ -137,11 +137,11 @@ export interface PluginContext {
    * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`
    */
   load(entry: UseEntry, at?: readonly (string | number)[]): Promise<LoadedExtension>;
-  /** Where to tell what was decided about a task, for `why`. */
+  /** Records decisions about tasks, for `why`. */
   readonly decisions: DecisionSink;
   /** Closes the whole scheduler, in good order and soon. */
   shutDown(): void;
-  /** Tells people of an error that the plugin survived: logged, counted, and an `error` event. */
+  /** Reports an error that the plugin survived: it is logged, counted, and an `error` event. */
   report(error: YardmasterError): void;
 }
 

@@ -152,8 +152,8 @@ export interface Ordering {
     links?: GraphLinks,
   ): ArrayLike<number>;
   /**
-   * Optional: what `order` returns, with pauses: between two `yield`s it works for a few milliseconds at
-   * most. Asked about large graphs, so that they keep nobody waiting.
+   * Optional: does the same as `order` in steps of a few milliseconds, with a `yield` after each.
+   * Used for large graphs, so that they do not block the scheduler.
    */
   orderInSteps?(
     tasks: readonly GraphTask[],
@@ -190,7 +190,9 @@ export interface Submission {
 
 /** In which order the work of several submissions and clients runs. */
 export interface Fairness {
-  /** Whether tasks of one submission are told apart. Default false: all have the same generation. */
+  /**
+   * Whether each task has a generation. Default false: all tasks of a submission have the same one.
+   */
   readonly isPerTask?: boolean;
   /**
    * The generation of the tasks: what decides next to the user's own priority, and before the order
@@ -200,8 +202,9 @@ export interface Fairness {
    */
   generations(submission: Submission, cluster: ClusterView): number | ArrayLike<number>;
   /**
-   * Optional. A task is not on its way any more: it was computed or failed by itself (`isServed`), or
-   * nobody needs it now. May come again when the result is lost and computed anew.
+   * Optional. Called when a task is no longer open: it was computed or failed itself (`isServed`),
+   * or its result is not needed any more. May be called again when the result is lost and computed
+   * anew.
    */
   taskOver?(task: TaskView, isServed: boolean, cluster: ClusterView): void;
 }

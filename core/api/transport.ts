@@ -6,11 +6,13 @@ import type { Clock } from './clock.ts';
  */
 export type WireMessage = Readonly<Record<string, unknown>>;
 
-/** What the owner of a connection gets told. Each is called from the event loop, never re-entrantly. */
+/**
+ * Callbacks to the owner of a connection. Each is called from the event loop, never re-entrantly.
+ */
 export interface ConnectionHandlers {
   /**
-   * One or more messages, in the order in which the peer sent them. They belong to the
-   * receiver: a transport keeps none of them.
+   * One or more messages, in the order in which the peer sent them. They belong to the receiver:
+   * the transport keeps no reference to them.
    */
   onMessages(batch: readonly WireMessage[]): void;
   /**
@@ -37,11 +39,14 @@ export interface Connection {
    */
   send(...messages: readonly WireMessage[]): void;
   /**
-   * As `send`, in the same order, for what nobody waits for: it may stay a few milliseconds, until something
-   * leaves that is urgent. A transport without it sends at once.
+   * As `send`, in the same order, for messages without a waiting receiver: they may stay a few
+   * milliseconds, until an urgent message is sent. A transport without it sends at once.
    */
   sendLater?(...messages: readonly WireMessage[]): void;
-  /** Resolves when little enough is buffered for bulk data to go on, or the connection is over. */
+  /**
+   * Resolves when bulk data may be sent again because little is buffered, or when the connection is
+   * over.
+   */
   drained(): Promise<void>;
   /** Sends what is queued, then closes. Resolves when the connection is over. */
   close(): Promise<void>;
@@ -71,7 +76,7 @@ export interface Transport {
     address: string,
     accept: (connection: Connection) => ConnectionHandlers,
   ): Promise<Listener>;
-  /** @throws YardmasterError `ERR_CONNECT` when nobody answers within the time */
+  /** @throws YardmasterError `ERR_CONNECT` when no peer answers within the time */
   connect(
     address: string,
     open: (connection: Connection) => ConnectionHandlers,

@@ -82,7 +82,7 @@ export interface TaskView {
   /** Whether its author says that it loads or makes data. */
   readonly isDataProducer: boolean;
   readonly isQueueable: boolean;
-  /** Copies that somebody asked for; 1 when nobody did. Infinity: one on every running worker. */
+  /** Copies that were requested; 1 without a request. Infinity: one on every running worker. */
   readonly replicas: number;
   readonly restrictions: Restrictions | undefined;
   readonly exceptionBlame: TaskView | undefined;
@@ -122,7 +122,9 @@ export interface WorkerView {
   /** Tasks sent to it, in the order of assignment. */
   readonly processing: Members<TaskView>;
   readonly longRunning: Members<TaskView>;
-  /** Ids of runs that were taken back and may still go on: each occupies a thread until it is over. */
+  /**
+   * Ids of runs that were taken back and may not have ended: each occupies a thread until it has.
+   */
   readonly endingRuns: Members<number>;
   /** Results that it lacks and that tasks which were sent there need: it fetches them anyway. */
   readonly needsWhat: { readonly size: number; has(task: TaskView): boolean };
@@ -174,13 +176,13 @@ export interface ClusterView {
   readonly unrunnable: ReadonlyMap<TaskView, number>;
   /** Tasks with two or more replicas. */
   readonly replicated: ReadonlySet<TaskView>;
-  /** Tasks of which somebody asked for two or more replicas (`replicas`), whatever their state. */
+  /** Tasks with a request for two or more replicas (`replicas`), whatever their state. */
   readonly replicasWanted: ReadonlySet<TaskView>;
   /** Tasks that were asked back from their workers and have not been answered for. */
   readonly stealsInFlight: number;
   /**
-   * Whether a worker is one for this task, whatever its status: `tolerably` when it breaks
-   * restrictions that are mere preferences. O(restrictions of the task).
+   * Whether a worker suits this task, whatever its status: `tolerably` when it breaks restrictions
+   * that are only preferences. O(restrictions of the task).
    */
   suits(task: TaskView, worker: WorkerView): 'no' | 'tolerably' | 'well';
   readonly totalThreads: number;

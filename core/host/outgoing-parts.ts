@@ -21,8 +21,8 @@ export class OutgoingParts {
   }
 
   /**
-   * @param onEnd - called once: all of it was read, it cannot be read, or nobody wants it any more
-   * @returns what the peer calls it
+   * @param onEnd - called once: all of it was read, it cannot be read, or it is no longer wanted
+   * @returns the handle by which the peer reads it
    */
   offer(reader: ValueReader, onEnd: () => void): number {
     const handle = ++this.lastHandle;
@@ -42,7 +42,7 @@ export class OutgoingParts {
     try {
       bytes = offer.reader.read(Math.min(nbytes as number, PART_BYTES));
     } catch {
-      this.end(handle); // The store has told; the peer looks for it elsewhere.
+      this.end(handle); // The store has reported it; the peer tries another holder.
       return {};
     }
     offer.remainingBytes -= bytes.byteLength;

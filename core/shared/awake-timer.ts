@@ -6,13 +6,14 @@ const ROUND_MS_MIN = 250;
 const ROUND_MS_MAX = 5000;
 
 /**
- * Calls back once, after `delayMs` in which this process was awake. While it stands still (paused, swapped
- * out, or busy with one thing) it hears nothing from others, so that this time says nothing of them: it does
- * not count. After a stall at the very end there is one more round, because what the sockets have received
- * meanwhile has not been read yet. One short timer at a time.
+ * Calls back once, after `delayMs` in which this process was awake. Time in which the process
+ * stands still (paused, swapped out, or blocked) does not count, because the process receives
+ * nothing from its peers meanwhile. After a stall at the very end there is one more round, because
+ * messages that the sockets have received meanwhile have not been read yet. One short timer at a
+ * time.
  *
  * @param delayMs - 0 or less: in the next turn; Infinity: never
- * @param onStalled - told how long the process stood still, when it goes on
+ * @param onStalled - called with the length of a stall, when the process continues
  */
 export function setAwakeTimer(
   clock: Clock,

@@ -1,11 +1,13 @@
 /** Work that no caller waits for. */
 
 /**
- * Lets work go on without a caller that awaits it, and handles its failure. A promise without such a
- * handler ends the process when it rejects, so a lint rule demands this call, `await` or `.catch`.
+ * Lets work continue without a caller that awaits it, and handles its failure. A promise without
+ * such a handler ends the process when it rejects, so a lint rule demands this call, `await` or
+ * `.catch`.
  *
- * @param failed - receives what the work rejects with; a text is shown as a warning of the process, for
- *   work that has no logger and is not expected to fail. What the handler throws becomes such a warning, too.
+ * @param failed - receives what the work rejects with; a text is shown as a warning of the process,
+ *   for work that has no logger and is not expected to fail. What the handler throws becomes such a
+ *   warning, too.
  */
 export function inBackground(
   work: PromiseLike<unknown>,

@@ -19,13 +19,16 @@ export interface PartsTarget {
 
 /** How to fetch results. */
 export interface FetchDataOptions<Target extends PartsTarget = Uint8Array> {
-  /** Whoever asks comes back when it is told that the peer is busy. Default false. */
+  /**
+   * Whether the peer may answer that it is busy, in which case the caller tries again. Default
+   * false.
+   */
   readonly mayBeBusy?: boolean;
   /** Milliseconds within which each answer, and each part, has to come. Default Infinity. */
   readonly timeoutMs?: number;
   /**
-   * Memory for a result that comes in parts, which are written straight into it.
-   * Default: an `ArrayBuffer` of its own. @throws Error when there is none
+   * Allocates memory for a result that arrives in parts, which are written directly into it.
+   * Default: a new `ArrayBuffer`. @throws Error when there is no memory
    */
   readonly allocate?: (key: string, nbytes: number) => Target;
   /** What the request is called: `gather` asks a scheduler. Default `get-data`. */
@@ -71,7 +74,7 @@ export async function fetchData<Target extends PartsTarget = Uint8Array>(
   }
   if (reply.parts === undefined) return { isBusy: false, values, lost };
   for (const { key } of reply.parts) {
-    if (!wanted.has(key)) throw nonsense(channel, `offered "${key}", which nobody asked for`);
+    if (!wanted.has(key)) throw nonsense(channel, `offered "${key}", which was not requested`);
   }
   await new PartsFetch(channel, options, { values, lost }).fetch(reply.parts);
   return { isBusy: false, values, lost };
@@ -105,7 +108,7 @@ class PartsFetch<Target extends PartsTarget> {
       }
       await Promise.all(this.underWay);
     } catch (error) {
-      // Of what is not fetched to its end the peer is told, or it would wait for ever.
+      // The peer keeps parts until they are fetched, so it is informed of those that will not be.
       this.channel.send({ op: 'drop-parts', handles: parts.map(({ handle }) => handle) });
       throw error;
     }
@@ -131,7 +134,7 @@ class PartsFetch<Target extends PartsTarget> {
         }
         target.set(bytes, at);
       });
-    asked.catch(() => undefined); // The first failure is told; those after it are not.
+    asked.catch(() => undefined); // The first failure is reported, later ones are not.
     this.underWay.push(asked);
   }
 }

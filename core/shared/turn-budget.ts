@@ -6,12 +6,13 @@ const BUDGET_MS = 5;
 const budgets = new WeakMap<Clock, TurnBudget>();
 
 /**
- * The time that one turn of an event loop may take for what comes in and for what goes on, whoever does it:
- * a hundred sockets bring as much at once as one. What does not fit waits in one line for the turns that
- * follow, and in between the loop sees to its timers and sockets.
+ * The time that one event-loop turn may spend on received data and on continued work of all
+ * components: a hundred sockets may deliver as much at once as one. Work beyond the budget waits in
+ * one queue for later turns; in between, the event loop serves timers and sockets.
  *
- * Each that waits has one place in the line, does one piece of its work when it comes up, and goes to the
- * end for the next: so nobody waits for more than one piece of everybody else.
+ * Each waiting component has one entry in the queue, does one piece of work when its entry is
+ * reached, and queues again for the next piece. So it waits for at most one piece of each other
+ * component.
  */
 export class TurnBudget {
   private readonly waiting: (() => void)[] = [];

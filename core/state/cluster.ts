@@ -50,7 +50,7 @@ export class ClusterState {
   readonly clients = new Map<string, ClientState>();
   /** Number of registered workers by the language of their tasks. */
   readonly languages = new Map<string, number>();
-  /** Tells the language of a task by its run specification; undefined: nobody asks for languages. */
+  /** Returns the language of a task by its run specification; undefined: languages are not used. */
   languageOf: LanguageOf | undefined = undefined;
   /** Workers that have a translation of a result, by task. */
   readonly translations = new Map<TaskState, Set<WorkerState>>();
@@ -71,7 +71,7 @@ export class ClusterState {
   readonly unrunnable = new Map<TaskState, number>();
   /** Tasks with two or more replicas. */
   readonly replicated = new Set<TaskState>();
-  /** Tasks of which somebody asked for two or more replicas. */
+  /** Tasks with a request for two or more replicas. */
   readonly replicasWanted = new Set<TaskState>();
   /** Failures, newest first; bounded. */
   readonly erredTasks: ErredTask[] = [];
@@ -174,8 +174,8 @@ export class ClusterState {
   }
 
   /**
-   * Whether a worker is one for this task, whatever its status: `tolerably` when it breaks restrictions
-   * that are mere preferences. O(restrictions of the task).
+   * Whether a worker suits this task, whatever its status: `tolerably` when it breaks restrictions
+   * that are only preferences. O(restrictions of the task).
    */
   suits(task: TaskState, worker: WorkerState): 'no' | 'tolerably' | 'well' {
     const { restrictions } = task;

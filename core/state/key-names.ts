@@ -8,7 +8,7 @@
 const HASH = /^[a-f0-9]{32}$/;
 const LETTER_FIRST = /^\p{L}/u;
 const LETTERS = /^\p{L}+$/u;
-/** A word of so many letters that begins with one of `a` to `f` is taken for a hash. */
+/** A word of this many letters that begins with one of `a` to `f` counts as a hash. */
 const HASH_WORD_LENGTH = 8;
 /** Name of what cannot be read. */
 const OTHER = 'Other';

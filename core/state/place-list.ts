@@ -6,7 +6,7 @@ interface Placed {
 
 /** Gaps that are not worth closing. */
 const GAPS_MAX = 8;
-/** Room behind the end that is kept, as a multiple of what is in use. */
+/** Upper bound of the capacity that is kept, as a multiple of the entries in use. */
 const ROOM_MAX = 8;
 
 /**
@@ -15,8 +15,8 @@ const ROOM_MAX = 8;
  */
 class PlaceList<Task extends Placed> implements Iterable<Task> {
   /**
-   * With gaps where tasks have left, and room behind the end: an array that is shortened gives its room
-   * away, and asks for it again with the next task.
+   * With gaps where tasks have left, and spare capacity behind the end: an array that is shortened
+   * gives up its capacity, and has to allocate it again for the next task.
    */
   private readonly places: (Task | undefined)[] = [];
   private end = 0;
@@ -72,7 +72,7 @@ class PlaceList<Task extends Placed> implements Iterable<Task> {
     task.place = -1;
   }
 
-  /** Not a place below 0: an array is asked for such a one by name. */
+  /** Checks for negative indices, which an array would look up as property names. */
   private isAt(place: number, task: Task): boolean {
     return place >= 0 && place < this.end && this.places[place] === task;
   }

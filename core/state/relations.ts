@@ -34,8 +34,9 @@ export function nbytesOf(cluster: ClusterState, task: TaskState): number {
 const NOTHING_EXPECTED: readonly number[] = [];
 
 /**
- * Makes a task depend on these, which are distinct and none of which it depends on already.
- * @param dependentsExpected - how many dependents a task will have, by its index in its graph; a guess
+ * Makes a task depend on these tasks, which are distinct and not among its dependencies yet.
+ * @param dependentsExpected - how many dependents a task will have, by its index in its graph; a
+ *   guess
  */
 export function linkDependencies(
   task: TaskState,
@@ -58,7 +59,10 @@ export function linkDependencies(
   }
 }
 
-/** A forgotten task lets go of a dependency. The dependency skips it from then on. */
+/**
+ * Removes a forgotten task from the dependents of a dependency. The dependency skips it from then
+ * on.
+ */
 export function dropDependent(dependency: TaskState, forgotten: TaskState): void {
   dependency.dependentCount--;
   if (forgotten.countsAsWaiter && dependency.waiterCount > 0) dependency.waiterCount--;
@@ -91,9 +95,12 @@ export function stopWaiting(task: TaskState): boolean {
   return true;
 }
 
-/** A dependency loses a waiter. Returns whether this leaves it without anybody who needs it. */
+/**
+ * Removes a waiter from a dependency. Returns whether no task or client needs the dependency any
+ * more.
+ */
 export function removeWaiter(dependency: TaskState): boolean {
-  // A dependency that failed has let go of all its waiters at once.
+  // A dependency that failed has lost all its waiters at once.
   if (dependency.waiterCount === 0) return false;
   return --dependency.waiterCount === 0 && dependency.whoWants.size === 0;
 }
@@ -112,7 +119,10 @@ export function removeWant(client: ClientState, task: TaskState): boolean {
   return true;
 }
 
-/** Like a wish of somebody who knows without a list which tasks he wants: see `GraphIntake`. */
+/**
+ * Adds the owner to the clients that want the task, without listing the task at the owner:
+ * `GraphIntake` keeps its own list.
+ */
 export function keepAlive(holder: ClientState, task: TaskState): void {
   task.whoWants = withMember(task.whoWants, holder);
 }
@@ -124,7 +134,7 @@ export function endKeepAlive(holder: ClientState, task: TaskState): boolean {
   return true;
 }
 
-/** Somebody who is the only member of a set again and again, and shares that set. */
+/** An object that is often the only member of a set, and shares one such set. */
 interface Member<T> {
   readonly alone: SmallSet<T>;
 }
@@ -191,7 +201,7 @@ export function addTranslation(cluster: ClusterState, task: TaskState, worker: W
   else workers.add(worker);
 }
 
-/** The result is let go. @returns the workers that had a translation of it */
+/** Called when the result is released. @returns the workers that had a translation of it */
 export function takeTranslations(cluster: ClusterState, task: TaskState): readonly WorkerState[] {
   const workers = [...(cluster.translations.get(task) ?? [])];
   cluster.translations.delete(task);
@@ -230,7 +240,7 @@ export function setNbytes(cluster: ClusterState, task: TaskState, nbytes: number
   }
 }
 
-/** So many copies are wanted on purpose; 1: none but the first. Infinity: on every running worker. */
+/** Sets the number of requested copies; 1: no further copies. Infinity: on every running worker. */
 export function setWantedReplicas(cluster: ClusterState, task: TaskState, replicas: number): void {
   task.replicas = replicas;
   if (replicas > 1) cluster.replicasWanted.add(task);
@@ -249,7 +259,7 @@ export function addToProcessing(cluster: ClusterState, task: TaskState, worker: 
   }
 }
 
-/** The task goes on without a thread: it counts as processing, but no longer as load. */
+/** The task continues without a thread: it counts as processing, but no longer as load. */
 export function addToLongRunning(
   cluster: ClusterState,
   task: TaskState,
@@ -330,7 +340,7 @@ export function askBack(cluster: ClusterState, task: TaskState, steal: Steal): v
   book(steal.thief, 1, steal.thiefS, 1);
 }
 
-/** There is an answer: the worker goes on with the task, which is not asked for again. */
+/** The worker has answered that it keeps the task; it is not asked for this task again. */
 export function refuseSteal(cluster: ClusterState, task: TaskState): void {
   const steal = forgetSteal(cluster, task);
   if (steal === undefined) return;

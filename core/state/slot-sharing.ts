@@ -27,7 +27,7 @@ export class SlotSharing {
     return STEPS[this.step] as number;
   }
 
-  /** A task took so long and gave so much. Returns whether the answer has changed. */
+  /** Records the duration and the output of a task. Returns whether the answer has changed. */
   learn(seconds: number, nbytes: number): boolean {
     if (this.slotWorkS === 0) return false;
     const weight = this.samples === 0 ? 1 : WEIGHT;

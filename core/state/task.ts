@@ -11,17 +11,19 @@ export type WorkerState = GenericWorker<TaskState>;
 export type ClientState = GenericClient<TaskState>;
 export type Steal = GenericSteal<WorkerState>;
 
-/** Where a task may run. A task without restrictions has none of these objects. */
+/** Where a task may run. A task without restrictions has no such object. */
 export interface Restrictions {
   /** Addresses; they may name workers that are not connected (yet). */
   readonly workers?: ReadonlySet<string>;
-  /** Names of workers, whoever has them at the time; a name that no worker has is taken for a host. */
+  /**
+   * Names of workers, looked up at the time of use; a name that no worker has is taken for a host.
+   */
   readonly names?: ReadonlySet<string>;
   /** Host names, or worker names that stand for their hosts. */
   readonly hosts?: ReadonlySet<string>;
   /** Amount of each resource that the task occupies while it is processing. */
   readonly resources?: ReadonlyMap<string, number>;
-  /** The restrictions on workers and hosts are mere preferences. */
+  /** Whether the restrictions on workers and hosts are only preferences. */
   readonly loose?: boolean;
 }
 
@@ -38,7 +40,7 @@ export interface TaskFailure {
 /** `[-userPriority, generation, rank]`: the smaller, the sooner. */
 export type Priority = readonly [negatedUserPriority: number, generation: number, rank: number];
 
-/** No tasks at all. Shared: nobody writes to it, which `validate.ts` checks. */
+/** The shared empty list. It is never written to, which `validate.ts` checks. */
 export const NO_TASKS: TaskState[] = emptyList();
 const NO_ADDRESSES: ReadonlySet<string> = new Set();
 
@@ -224,7 +226,7 @@ export class TaskState {
     if (isQueueable !== this.isQueueable) this.rareFields.isQueueable = isQueueable;
   }
 
-  /** Copies that somebody asked for. Written by `setWantedReplicas` alone. */
+  /** Number of requested copies. Written by `setWantedReplicas` alone. */
   get replicas(): number {
     return this.optionalFields?.replicas ?? 1;
   }
@@ -240,7 +242,9 @@ export class TaskState {
     if (steal !== this.steal) this.rareFields.steal = steal;
   }
 
-  /** Hash of the bytes of data that a client put here, if it told; undefined unless in `memory`. */
+  /**
+   * Hash of the bytes of data that a client put here, if it sent one; undefined unless in `memory`.
+   */
   get fingerprint(): string | undefined {
     return this.optionalFields?.fingerprint;
   }
@@ -282,7 +286,10 @@ export class TaskState {
     return this.group.prefix;
   }
 
-  /** Undefined for pure data, which nobody orders. Kept for life unless a client moves the task. */
+  /**
+   * Undefined for pure data, which has no place in the order. Kept for life unless a client moves
+   * the task.
+   */
   get priority(): Priority | undefined {
     if (this.rank < 0) return undefined;
     return [this.negatedUserPriority, this.generation, this.rank];
@@ -304,7 +311,7 @@ export class TaskState {
     return this.dependents.filter((dependent) => dependent.countsAsWaiter);
   }
 
-  /** Whether somebody still needs the result: a dependent in play or a client. */
+  /** Whether the result is still needed by a dependent in play or a client. */
   get isNeeded(): boolean {
     return this.waiterCount > 0 || this.whoWants.size > 0;
   }

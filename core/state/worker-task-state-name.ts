@@ -8,7 +8,7 @@ export type WorkerTaskStateName =
   | 'fetch'
   /** A copy is being fetched. */
   | 'flight'
-  /** A copy is needed and nobody is known to hold one. */
+  /** A copy is needed, and no holder is known. */
   | 'missing'
   /** All inputs are here; waits for a thread. */
   | 'ready'

@@ -10,7 +10,7 @@ import { ProcessingList, ReplicaList } from './place-list.ts';
 /** Status of a worker, mirrored from the worker itself. */
 export type WorkerStatus = 'running' | 'paused' | 'closing-gracefully' | 'closing' | 'closed';
 
-/** What a worker tells about itself when it registers. It does not change afterwards. */
+/** The description that a worker sends when it registers. It does not change afterwards. */
 export interface WorkerIdentity {
   /** Where peers reach it: `tcp://host:port`. Unique among registered workers. */
   readonly address: Name;
@@ -28,7 +28,7 @@ export interface WorkerIdentity {
   readonly language?: Name;
   readonly pid?: Integer;
   readonly nanny?: string;
-  /** It tells when runs are over that were taken back from it. Default false. */
+  /** Whether it reports the end of runs that were taken back from it. Default false. */
   readonly tellsRunEnds?: boolean;
   readonly localDirectory?: string;
   readonly versions?: Readonly<Record<string, string>>;
@@ -56,7 +56,7 @@ const NO_METRICS: WorkerMetrics = {
   managedBytes: 0,
 };
 
-/** What most workers have none of: shared, so that ten thousand workers take little room. */
+/** Shared empty collections for most workers, so that ten thousand workers take little memory. */
 const NO_AMOUNTS: ReadonlyMap<string, number> = new Map();
 const NOTHING_EXECUTING: ReadonlyMap<never, number> = new Map<never, number>();
 
@@ -87,7 +87,7 @@ export class GenericWorker<Task extends { place: number }> {
   readonly processing = new ProcessingList<Task>();
   /** The part of `processing` that seceded from its thread. */
   readonly longRunning = new LazySet<Task>();
-  /** Ids of runs that were taken back and of which it has not told that they are over. */
+  /** Ids of runs that were taken back and whose end it has not reported. */
   readonly endingRuns = new LazySet<number>();
   /** Processing and not seceded tasks by prefix, in no order that matters. */
   readonly prefixCounts: PrefixCount[] = [];
@@ -101,7 +101,7 @@ export class GenericWorker<Task extends { place: number }> {
   nbytes = 0;
   /** The set of workers that has this one as its only member; shared by the tasks that it holds. */
   readonly alone: SmallSet<GenericWorker<Task>> = SmallSet.of<GenericWorker<Task>>(this);
-  /** The address as a list, for messages about results that nobody else holds. */
+  /** The address as a list, for messages about results of which this worker has the only copy. */
   readonly soleAddress: readonly [string];
 
   readonly memoryLimitBytes: number;
@@ -198,7 +198,7 @@ export class GenericWorker<Task extends { place: number }> {
     return this.slotLimit - taken - this.endingRuns.size;
   }
 
-  /** Tasks that were sent to it, and runs that were taken back and go on. */
+  /** Tasks that were sent to it, and runs that were taken back and have not ended. */
   get runCount(): number {
     return this.processing.size + this.endingRuns.size;
   }

@@ -2,14 +2,14 @@
 const EXACT_MAX = 4;
 
 /**
- * Adds an item to a short list and returns the list, which may be another array; one of one item is never
- * written to.
+ * Adds an item to a short list and returns the list, which may be another array; a list of one item
+ * is never written to.
  *
- * `push` onto a one-element array reserves room for seventeen. With several such lists in every task
- * that room would be most of the memory of a graph.
+ * `push` onto a one-element array reserves capacity for seventeen. With several such lists in every
+ * task the spare capacity would be most of the memory of a graph.
  *
- * @param lengthExpected - what the list will grow to: room for that is made with the second item. A guess
- *   may be wrong; it then costs a copy, or room
+ * @param lengthExpected - expected final length, for which capacity is reserved with the second
+ *   item. A wrong guess costs a copy, or memory
  */
 export function append<T>(list: readonly T[], item: T, lengthExpected = 0): T[] {
   switch (list.length) {
@@ -32,7 +32,10 @@ function hasRoom(length: number, lengthExpected: number): boolean {
   return length < lengthExpected && lengthExpected <= EXACT_MAX;
 }
 
-/** Two items, with room for as many as are expected: an array from which the last one is popped keeps it. */
+/**
+ * Two items, with capacity for the expected length: an array from which the last item is popped
+ * keeps its capacity.
+ */
 function pair<T>(first: T, second: T, lengthExpected: number): T[] {
   if (!hasRoom(2, lengthExpected)) return [first, second];
   const list =

@@ -8,7 +8,7 @@ export class BytesReader {
     return this.bytes.byteLength;
   }
 
-  /** The next bytes, at most so many; a view. */
+  /** A view of the next bytes, at most `nbytesMax`. */
   read(nbytesMax: number): Uint8Array {
     const part = this.bytes.subarray(this.at, this.at + nbytesMax);
     this.at += part.byteLength;

@@ -97,7 +97,7 @@ export class RankedHeap<T extends Ranked> implements Iterable<T> {
   }
 
   private placeOf({ rank }: T): number {
-    // Not a place below 0: an array is asked for such a one by name.
+    // Checks for negative indices, which an array would look up as property names.
     return rank >= 0 && rank < this.places.length ? (this.places[rank] as number) : OUTSIDE;
   }
 
@@ -114,7 +114,7 @@ export class RankedHeap<T extends Ranked> implements Iterable<T> {
     );
   }
 
-  /** This one takes the place of what is there, and goes on to where it belongs. */
+  /** Puts this entry in the place of the present one, and moves it to its position. */
   private replace(place: number, rank: number, key: number): void {
     const key0 = this.keys[place] as number;
     if (isBefore(key, rank, key0, this.ranks[place] as number)) this.siftUp(place, rank, key);

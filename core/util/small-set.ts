@@ -4,9 +4,8 @@ import { emptyList } from './empty-list.ts';
  * An immutable, insertion-ordered set for a handful of members: one small array, no hashing.
  *
  * A JavaScript `Set` costs 150 bytes even when empty, which is most of what a task weighs. Replicas
- * and wanting clients of one task are nearly always one or two, so a linear scan is also faster, and
- * the set with one member can be made once by that member and shared by everybody.
- * Membership is O(size).
+ * and wanting clients of one task are nearly always one or two, so a linear scan is also faster,
+ * and the set with one member can be made once by that member and shared. Membership is O(size).
  */
 export class SmallSet<T> implements Iterable<T> {
   private static readonly none = new SmallSet<unknown>(emptyList());

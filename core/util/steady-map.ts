@@ -4,14 +4,15 @@ const BALLAST: readonly object[] = Array.from({ length: 1024 }, () => Object.fre
 const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom') as never;
 
 /**
- * A `Map` through which much passes while little is in it at a time: tasks, runs, results.
+ * A `Map` for many short-lived entries, of which few exist at a time: tasks, runs, results.
  *
- * V8 gives a map a new table when the present one is full of deleted places, and the old table refers to the
- * new one. A table that has become old for the collector thus keeps alive all that come after it, with all
- * that was in them, until the whole heap is collected; before that each small collection copies what has long
- * been dead. A small map has a new table every few dozen deletions, so nearly everything is kept. Ballast,
- * which nobody sees, makes the table so large that few items are in it when it is replaced. It takes 57 kB,
- * and to begin to look through the map takes some microseconds: for few and long-lived maps.
+ * V8 gives a map a new table when the present one is full of deleted places, and the old table
+ * refers to the new one. A table that has become old for the collector thus keeps alive all that
+ * come after it, with all that was in them, until the whole heap is collected; before that each
+ * small collection copies what has long been dead. A small map has a new table every few dozen
+ * deletions, so nearly everything is kept. Hidden ballast makes the table so large that few items
+ * are in it when it is replaced. The ballast takes 57 kB, and beginning an iteration takes some
+ * microseconds, so it is for few and long-lived maps.
  */
 export class SteadyMap<Key, Value> extends Map<Key, Value> {
   constructor() {
@@ -23,7 +24,7 @@ export class SteadyMap<Key, Value> extends Map<Key, Value> {
     return super.size - BALLAST.length;
   }
 
-  /** O(size). One by one, so that whoever looks through the map meanwhile does not meet the ballast. */
+  /** O(size). Deletes one by one, so that a running iteration does not meet the ballast. */
   override clear(): void {
     for (const key of this.keys()) this.delete(key);
   }

@@ -52,13 +52,16 @@ function taskInvariants(tables: WorkerTables, task: WorkerTask): Invariant[] {
     [tables.missing.has(task) === (state === 'missing'), 'missing or not, against the set'],
     [tables.fetching.has(task) === (state === 'fetch'), 'to fetch or not, against the set'],
     [state !== 'missing' || task.holders.size === 0, 'is missing although holders are known'],
-    [state !== 'fetch' || task.holders.size > 0, 'is to be fetched from nobody'],
+    [state !== 'fetch' || task.holders.size > 0, 'is to be fetched without a holder'],
     [state !== 'memory' || task.nbytes >= 0, 'is in memory without a size'],
     [state !== 'memory' || task.holders.size === 0, 'keeps holders while in memory'],
     [state !== 'released' || task.dependents.size > 0, 'is released, of no use, and still known'],
     [state !== 'ready' || task.resources === undefined, 'is ready but needs resources'],
     [state === 'executing' || runs || task.heldResources === undefined, 'holds resources'],
-    [!isFetched(task) || task.waiters.size > 0 || task.isReplicaWanted, 'is fetched for nobody'],
+    [
+      !isFetched(task) || task.waiters.size > 0 || task.isReplicaWanted,
+      'is fetched although nothing needs it',
+    ],
     [state !== 'error' || task.failure !== undefined, 'failed without a reason'],
   ];
 }

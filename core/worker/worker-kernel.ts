@@ -14,16 +14,16 @@ import { WORKER_TRANSITIONS, type WorkerTableRow } from './transitions/transitio
 import { WorkerTables } from './worker-tables.ts';
 import type { WorkerTarget, WorkerTask, WorkerTaskStateName } from './worker-task.ts';
 
-/** What a worker's machine must be told; the rest has defaults. */
+/** The required options of a worker's state machine; the others have defaults. */
 export type WorkerKernelSettings = Pick<WorkerKernelOptions, 'address' | 'threadCount'> &
   Partial<WorkerKernelOptions>;
 
 const TABLE: Readonly<Record<WorkerTaskStateName, WorkerTableRow>> = WORKER_TRANSITIONS;
 
 /**
- * The machine of a worker: what to run, fetch, drop and report. A function of its state, the event
- * and the time, without I/O; whoever drives it carries out the instructions and brings their
- * outcome back as events.
+ * The state machine of a worker decides what to run, fetch, drop and report. It is a function of
+ * its state, the event and the time, without I/O. Its host carries out the instructions and returns
+ * their outcome as events.
  *
  * Not re-entrant. An exception means that the machine is broken: close the worker.
  */
@@ -32,7 +32,7 @@ export class WorkerKernel {
   readonly tables: WorkerTables;
   private readonly scope: WorkerScope;
   private readonly log: WorkerStory;
-  /** Is told of each step; must not throw, nor call the machine. */
+  /** Called after each step; must not throw, nor call the machine. */
   observer:
     | ((
         key: string,
@@ -178,7 +178,7 @@ export class WorkerKernel {
   private transition(task: WorkerTask, target: WorkerTarget): void {
     const start = task.state;
     if (start === target) return;
-    // Somebody has come to need it since this was recommended.
+    // A dependent has appeared since this was recommended.
     if (target === 'forgotten' && start !== 'released') return;
     if (++this.transitionCount > this.tables.options.transitionCounterMax) {
       throw this.broken(task, `made too many transitions; the last was to ${target}`);
@@ -199,7 +199,7 @@ export class WorkerKernel {
     // What was recommended on the way is overtaken, above all to forget the task.
     this.scope.pending.take(task);
     if (task.state !== 'released' && TABLE[task.state][target] === undefined) {
-      throw this.broken(task, `cannot go on from ${task.state} to ${target}`);
+      throw this.broken(task, `cannot continue from ${task.state} to ${target}`);
     }
     this.transition(task, target);
   }

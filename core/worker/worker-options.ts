@@ -7,7 +7,7 @@ import type { MemoryQuotaOptions } from './memory/memory-quota.ts';
  */
 export type ReadyStrategy = 'priority' | 'lifo';
 
-/** What the machine of a worker can be told. */
+/** Options of a worker's state machine. */
 export interface WorkerKernelOptions {
   /** Address of this worker: it never fetches from itself. */
   readonly address: string;

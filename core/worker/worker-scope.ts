@@ -13,7 +13,7 @@ export class WorkerScope {
   killTimeoutMs: number | undefined = undefined;
   private instructions: Instruction[] = [];
   private copies: string[] = [];
-  /** Of the last report of this event, if that tells of results that were dropped. */
+  /** Keys of this event's last report, if that report is about dropped results. */
   private released: string[] | undefined;
 
   constructor(readonly tables: WorkerTables) {}
@@ -40,7 +40,7 @@ export class WorkerScope {
     this.instructions.push({ kind: 'send', message });
   }
 
-  /** Tells of runs that were taken back from this worker, and occupy no thread of it now. */
+  /** Reports runs that were taken back from this worker and no longer occupy a thread. */
   settleRuns(task: WorkerTask): void {
     if (task.owedRunIds.length === 0) return;
     this.reportRunsOver(task.owedRunIds);
@@ -51,7 +51,7 @@ export class WorkerScope {
     this.report({ op: 'runs-over', runIds, stimulusId: this.stimulusId });
   }
 
-  /** Copies that arrive in one event are told together, by {@link reportCopies}. */
+  /** Copies that arrive in one event are reported together, by {@link reportCopies}. */
   addCopy(key: string): void {
     this.copies.push(key);
   }
@@ -62,7 +62,7 @@ export class WorkerScope {
     this.copies = [];
   }
 
-  /** Results that are dropped one after the other in one event are told together. */
+  /** Results that are dropped one after the other in one event are reported together. */
   reportReleased(key: string): void {
     if (this.released !== undefined) {
       this.released.push(key);

@@ -21,7 +21,7 @@ export class WorkerTables {
   readonly compareReady: (a: WorkerTask, b: WorkerTask) => number;
   /** Tasks that run, cancelled ones included. */
   readonly executing = new SteadySet<WorkerTask>();
-  /** The part of `executing` that goes on without a thread of the worker. */
+  /** The part of `executing` that continues without a thread of the worker. */
   readonly seceded = new Set<WorkerTask>();
   /** The part of `seceded` that waits for a thread, in the order in which it asked. */
   readonly rejoining = new Set<WorkerTask>();
@@ -31,7 +31,7 @@ export class WorkerTables {
   /** Amounts of each resource that no run occupies. */
   readonly availableResources: Map<string, number>;
 
-  /** Undefined: memory admits everything, or nothing, as {@link pace} says. */
+  /** Undefined: memory admits everything or nothing, according to {@link pace}. */
   readonly quota: MemoryQuota | undefined;
 
   /** What may begin: everything, nothing, or one run and one transfer at a time. */
@@ -89,7 +89,7 @@ export class WorkerTables {
     this.releaseResources(task);
   }
 
-  /** The run goes on without a thread of the worker. */
+  /** The run continues without a thread of the worker. */
   secede(task: WorkerTask): void {
     this.seceded.add(task);
     this.occupiedUnits -= task.heldUnits;
@@ -110,7 +110,7 @@ export class WorkerTables {
     return Math.max(1, Math.ceil((durationS / shortRunS) * UNITS_PER_THREAD));
   }
 
-  /** Runs that may go on at once. */
+  /** Upper bound of concurrent runs. */
   get runLimit(): number {
     if (this.pace === 'running') return this.options.threadCount;
     return this.pace === 'paused' ? 0 : 1;
@@ -134,7 +134,7 @@ export class WorkerTables {
     return peer;
   }
 
-  /** Lets go of a peer about which there is nothing more to remember. */
+  /** Forgets a peer without any remaining state. */
   releasePeer(peer: Peer): void {
     if (peer.isIdle) this.peers.delete(peer.address);
   }
@@ -220,7 +220,7 @@ export class WorkerTables {
   }
 }
 
-/** Whether a run or a transfer of this task still goes on. */
+/** Whether a run or a transfer of this task has not ended. */
 export function isBusy(tables: WorkerTables, task: WorkerTask): boolean {
   return task.comingFrom !== undefined || tables.executing.has(task);
 }

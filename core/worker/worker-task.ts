@@ -36,7 +36,9 @@ export class WorkerTask {
   /** Opaque. */
   runSpec: unknown = undefined;
   annotations: Readonly<Record<string, unknown>> | undefined = undefined;
-  /** Ids of assignments that were taken back while their run went on; told when it is over. */
+  /**
+   * Ids of assignments that were taken back while their run continued; reported when it has ended.
+   */
   owedRunIds: readonly number[] = NO_RUNS;
   /** Its run makes an object that stays here; its result is what others reach that by. */
   isActor = false;
@@ -63,7 +65,7 @@ export class WorkerTask {
   /** The peer whose transfer includes this task: in `flight`, and after its cancellation. */
   comingFrom: string | undefined = undefined;
 
-  /** In `cancelled` and `resumed`: what still goes on. */
+  /** In `cancelled` and `resumed`: the activity that has not ended. */
   previous: 'executing' | 'flight' | undefined = undefined;
   /** In `resumed`: what comes after it. */
   next: 'fetch' | 'waiting' | undefined = undefined;

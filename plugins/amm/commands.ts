@@ -109,8 +109,8 @@ async function retire(
       ? { found: closable(scope, toClose), unknown: [] }
       : findWorkers(scope.cluster, wanted, workers === undefined ? 'name' : 'any');
   const { retired, kept } = await retirements.retire(found, close);
-  const strangers = unknown.map((worker) => ({ worker, reason: 'unknown' as const }));
-  return { retired, kept: [...kept, ...strangers] };
+  const unknownWorkers = unknown.map((worker) => ({ worker, reason: 'unknown' as const }));
+  return { retired, kept: [...kept, ...unknownWorkers] };
 }
 
 function closable(

@@ -21,7 +21,7 @@ import { makePolicy } from './make-policy.ts';
 type Policy = ActiveMemoryManagerPolicy<unknown>;
 type Options = Readonly<Record<string, unknown>>;
 
-/** What the manager can be told while it runs; times in milliseconds. */
+/** Settings of the manager that can be changed while it runs; times in milliseconds. */
 export interface ManagerSettings {
   intervalMs: number;
   measure: MemoryMeasure;

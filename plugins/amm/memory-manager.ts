@@ -33,7 +33,7 @@ import { WorkersMemory } from './workers-memory.ts';
 const SUGGESTIONS_MAX = 1_000_000;
 /** Time that one policy has in a round. */
 const ROUND_MS_MAX = 1000;
-/** The clock is looked at once in so many suggestions. */
+/** Suggestions between two readings of the clock. */
 const SUGGESTIONS_PER_LOOK = 1024;
 
 /** Between rounds, unless the parts say otherwise. */
@@ -56,7 +56,10 @@ export interface MemoryManagerParts {
   readonly decisions?: DecisionSink;
   /** Has the kernel do it. Not called when there is nothing to do. */
   readonly enact: (moves: ReplicaMoves) => void;
-  /** A policy failed; the others go on. Called at its 1st, 2nd, 4th, 8th … failure. */
+  /**
+   * A policy failed; the other policies continue. Called at the 1st, 2nd, 4th, 8th … failure of a
+   * policy.
+   */
   readonly report: (error: YardmasterError) => void;
   /** What is under way, shared by the managers of one scheduler. Default: its own. */
   readonly book?: ReplicaBook;
@@ -176,7 +179,7 @@ export class MemoryManager implements AmmView {
       if (count >= SUGGESTIONS_MAX || isLate) {
         this.fail(
           policy,
-          `made ${count} suggestions in one round without an end; it goes on in the next round`,
+          `made ${count} suggestions in one round without an end; it continues in the next round`,
         );
         return;
       }
@@ -294,7 +297,7 @@ export class MemoryManager implements AmmView {
     return { acquire, remove };
   }
 
-  /** A policy that fails in every round is not told of in every round. */
+  /** Reports a failure, but for a policy that fails in every round only at growing distances. */
   private fail(policy: ActiveMemoryManagerPolicy<unknown>, what: string, cause?: unknown): void {
     const { name } = policy.constructor;
     this.tally.fail({ policy: name, message: what });
@@ -319,7 +322,7 @@ function silenced<T>(step: T): T {
   return step;
 }
 
-/** A policy knows its manager as soon as it is added, whoever adds it. */
+/** Gives each added policy its manager, whichever caller adds it. */
 class PolicySet extends Set<ActiveMemoryManagerPolicy<unknown>> {
   constructor(private readonly manager: AmmView) {
     super();

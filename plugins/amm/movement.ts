@@ -18,10 +18,10 @@ export interface MovementScope {
   makeManager(): MemoryManager;
 }
 
-/** A movement without any progress for longer than this is given up. */
+/** A movement without any progress for longer than this is cancelled. */
 const PATIENCE_MS = 60_000;
 
-/** Whether something still goes on. */
+/** Decides whether a movement still makes progress. */
 export class Patience {
   private lastMs: number;
   private last: number | undefined;

@@ -24,7 +24,9 @@ export interface RefusedSuggestion {
 /** What may be a suggestion, or anything. */
 type Unchecked = { readonly [Part in keyof Suggestion]?: unknown } | null | undefined;
 
-/** So many candidates more than twice the workers are read; an endless list ends there. */
+/**
+ * At most this many candidates more than twice the workers are read, so that an endless list ends.
+ */
 const CANDIDATES_MORE = 1024;
 
 /**

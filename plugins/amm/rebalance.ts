@@ -32,7 +32,7 @@ export class Rebalancer {
     keys: readonly string[] | undefined,
   ): Promise<RebalanceResult> {
     const result = this.last.then(() => this.run(rules, workers, keys));
-    this.last = result.catch(() => undefined); // Whoever asked is told.
+    this.last = result.catch(() => undefined); // The caller gets the error.
     return result;
   }
 

@@ -9,7 +9,7 @@ const GRACE_MS = 30_000;
 interface Request {
   readonly task: TaskView;
   workers: WorkerList;
-  /** So many of them, the first, were asked for before this round. */
+  /** Number of workers, from the front, that were requested before this round. */
   openAtStart: number;
   /** Of these, what was suggested again in this round: all before the position, and some behind it. */
   claimedBefore: number;
@@ -103,10 +103,10 @@ export class ReplicaBook implements ReadonlyMap<TaskView, PendingReplicas> {
   }
 
   /**
-   * A round begins: forgets what has arrived, what nobody can send or receive any more, and what is
-   * late; counts the rest as memory of its recipients. O(requests under way).
+   * Begins a round: forgets requests that have arrived, that have lost their senders or recipients,
+   * or that are late, and counts the others as memory of their recipients. O(requests under way).
    *
-   * @param loads - made when something is under way
+   * @param loads - called when requests are under way
    */
   beginRound({ running }: ClusterView, nowMs: number, loads: () => WorkerLoads): void {
     for (const [id, request] of this.requests) {

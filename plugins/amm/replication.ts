@@ -29,7 +29,7 @@ export interface ReplicateResult {
 
 /**
  * Makes copies of results now, and has them kept from then on.
- * @throws YardmasterError `ERR_NO_WORKER` when none of the workers is there, `ERR_CLOSED`
+ * @throws YardmasterError `ERR_NO_WORKER` when all of the workers are unknown, `ERR_CLOSED`
  */
 export async function replicateKeys(
   scope: MovementScope,

@@ -52,7 +52,7 @@ export class Retirements {
   private readonly own: MemoryManager;
   private timer: Timer | undefined;
 
-  /** @param intervalMs - between rounds of its own */
+  /** @param intervalMs - between rounds that this class runs itself */
   constructor(
     private readonly scope: MovementScope,
     private readonly main: RunningManager,
@@ -62,8 +62,9 @@ export class Retirements {
   }
 
   /**
-   * A worker that is being retired already is not retired twice: both calls get its outcome.
-   * @param close - take it out of the tables and tell it to close; what it was still computing runs
+   * Retires workers. A worker that is being retired already is not retired twice: both calls get
+   * its outcome.
+   * @param close - remove it from the tables and ask it to close; its running tasks are computed
    *   elsewhere. Otherwise it stays, without data and without new tasks.
    */
   async retire(workers: readonly WorkerView[], close: boolean): Promise<RetireResult> {
@@ -93,7 +94,10 @@ export class Retirements {
     return { retired, kept };
   }
 
-  /** The manager was started or stopped: whoever runs takes the policies. */
+  /**
+   * Called when the manager was started or stopped: moves the policies to the manager that runs
+   * rounds.
+   */
   onManagerChange(): void {
     const { manager } = this;
     for (const policy of this.policies) {
@@ -112,7 +116,7 @@ export class Retirements {
     return this.main.isRunning ? this.main.manager : this.own;
   }
 
-  /** Runs rounds of its own while there is something to do and nobody else does. */
+  /** Runs separate rounds while there are policies and the main manager is stopped. */
   private drive(): void {
     const isNeeded = this.policies.size > 0 && !this.main.isRunning;
     if (!isNeeded) {

@@ -17,7 +17,7 @@ const REASONS: Readonly<Record<RefusalReason, string>> = {
   'no-recipient': 'every running candidate has a copy or gets one',
   'no-holder': 'no candidate has a copy that is not dropped already',
   'last-copy': 'it would be the last copy',
-  'replicas-wanted': 'so many copies were asked for on purpose (replicas); force: true drops it',
+  'replicas-wanted': 'this number of copies was requested (replicas); force: true drops it',
   'in-use': 'a task that reads the copy is processing on every candidate',
   'last-running-copy': 'the other copies are in use on workers that leave',
 };

@@ -1,6 +1,6 @@
 import type { FewMembers, WorkerView } from '../../core/api/index.ts';
 
-/** From so many members on, they are searched by hash. */
+/** Lists of at least this many members are searched by hash. */
 const HASHED_FROM = 16;
 
 /** A set of workers in the order in which they were added: few as a rule. */
@@ -17,7 +17,9 @@ export class WorkerList implements FewMembers<WorkerView> {
     return this.list.length;
   }
 
-  /** One that is new. Not for lists that several share: {@link NOBODY}, and those of one worker. */
+  /**
+   * Adds a new member. Must not be called on shared lists: {@link NOBODY}, and those of one worker.
+   */
   add(worker: WorkerView): void {
     this.list.push(worker);
     this.hashed?.add(worker);
@@ -35,5 +37,5 @@ export class WorkerList implements FewMembers<WorkerView> {
   }
 }
 
-/** Nobody. There is one. */
+/** The shared empty list. */
 export const NOBODY = new WorkerList([]);

@@ -54,7 +54,7 @@ export class WorkerLoads {
   private readonly byRank: WorkerLoad[] = [];
   /** Workers that keys were given to or taken from in this round. */
   private readonly touched: WorkerLoad[] = [];
-  /** Filled when somebody first asks for the emptiest. */
+  /** Filled when the emptiest worker is first needed. */
   private readonly heap: WorkerLoad[] = [];
   private isHeapMade = false;
   private readonly frontier: number[] = [];
@@ -117,7 +117,9 @@ export class WorkerLoads {
     if (load.acquire === undefined && load.remove === undefined) this.touched.push(load);
   }
 
-  /** So many bytes are on their way to the worker. Before anybody is chosen. */
+  /**
+   * Adds the bytes that are on their way to a worker. To be called before recipients are chosen.
+   */
   expect(worker: WorkerView, nbytes: number): void {
     const load = this.of(worker);
     if (load === undefined || nbytes < 0) return;

@@ -20,13 +20,14 @@ export class Budget {
 
   /**
    * @param what - for people: `an item for the queue "q"`
-   * @throws YardmasterError `ERR_COORDINATION` when there is no room; then nothing is charged
+   * @throws YardmasterError `ERR_COORDINATION` when the limit would be exceeded; then nothing is
+   *   charged
    */
   charge(nbytes: number, what: string): void {
     if (this.used + nbytes > this.limitBytes) {
       throw refused(
         'full',
-        `there is no room for ${what} (${nbytes} bytes): coordination uses ${this.used} of ${this.limitBytes} bytes on the scheduler; put large values into tasks and hand their futures over, or raise scheduler.coordination.memoryLimit`,
+        `there is no space for ${what} (${nbytes} bytes): coordination uses ${this.used} of ${this.limitBytes} bytes on the scheduler; put large values into tasks and hand their futures over, or raise scheduler.coordination.memoryLimit`,
         { nbytes, usedBytes: this.used, limitBytes: this.limitBytes },
       );
     }

@@ -14,7 +14,7 @@ export class DataSets {
     return [...this.dataSets.keys()];
   }
 
-  /** @throws YardmasterError `ERR_COORDINATION` when the name is taken, or without room */
+  /** @throws YardmasterError `ERR_COORDINATION` when the name is taken, or the space is used up */
   publish(name: string, value: Value, override: boolean): void {
     const { values, budget } = this.scope;
     const old = this.dataSets.get(name);
@@ -37,12 +37,12 @@ export class DataSets {
     this.dataSets.set(name, value);
   }
 
-  /** @throws YardmasterError `ERR_COORDINATION` when there is none of this name */
+  /** @throws YardmasterError `ERR_COORDINATION` when no data set has this name */
   get(name: string, client: string): GivenValue {
     return this.scope.values.give(this.find(name), client);
   }
 
-  /** @throws YardmasterError `ERR_COORDINATION` when there is none of this name */
+  /** @throws YardmasterError `ERR_COORDINATION` when no data set has this name */
   unpublish(name: string): void {
     const value = this.find(name);
     this.dataSets.delete(name);

@@ -7,13 +7,13 @@ interface Flag {
   readonly line: WaitQueue<true>;
 }
 
-/** Named events: set or not. One is there while it is set or somebody waits for it. */
+/** Named events: set or not. An event exists while it is set or a call waits for it. */
 export class Flags {
   private readonly flags = new Map<string, Flag>();
 
   constructor(private readonly scope: CoordinationScope) {}
 
-  /** All who wait go on. */
+  /** Sets the event; all waiting calls continue. */
   set(name: string): void {
     const flag = this.open(name);
     flag.isSet = true;

@@ -8,7 +8,7 @@ import type { CoordinationScope } from './scope.ts';
 /** A lease as its holder gets it. */
 export interface GrantedLease {
   readonly lease: number;
-  /** It has to be renewed within so many milliseconds, again and again. */
+  /** A lease has to be renewed within this many milliseconds, again and again. */
   readonly leaseTimeoutMs: number;
 }
 
@@ -37,8 +37,8 @@ export class Leases {
   constructor(private readonly scope: CoordinationScope) {}
 
   /**
-   * @param onEnd - it is not held any more, for whatever reason
-   * @throws YardmasterError `ERR_COORDINATION` without room
+   * @param onEnd - called when the lease is no longer held, for any reason
+   * @throws YardmasterError `ERR_COORDINATION` when the space is used up
    */
   grant(client: string, what: string, onEnd: () => void): GrantedLease {
     const { budget, departures, leaseTimeoutMs } = this.scope;

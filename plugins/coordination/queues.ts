@@ -10,7 +10,7 @@ type Request = Omit<WaitRequest, 'what'>;
 
 interface Queue {
   readonly name: string;
-  /** Undefined until somebody has said it. */
+  /** Undefined until a client has set it. */
   sizeMax: number | undefined;
   readonly items: LinkedQueue<Value>;
   readonly getters: WaitQueue<GivenValue>;
@@ -43,7 +43,7 @@ export class Queues {
       return true;
     }
     try {
-      return putters.wait({ ...request, what: `room in the queue "${queue.name}"` }, value);
+      return putters.wait({ ...request, what: `space in the queue "${queue.name}"` }, value);
     } catch (error) {
       values.discard(value, owner);
       throw error;
@@ -59,7 +59,7 @@ export class Queues {
     );
   }
 
-  /** What is there now, no more than `countMax` items. */
+  /** Takes the items that are in the queue now, at most `countMax`. */
   getMany(queue: Queue, client: string, countMax: number): GivenValue[] {
     const taken: GivenValue[] = [];
     while (taken.length < countMax && queue.items.size > 0) taken.push(this.take(queue, client));
@@ -90,7 +90,7 @@ export class Queues {
       if (queue.sizeMax !== sizeMax) {
         throw refused(
           'mismatch',
-          `the queue "${name}" has room for ${queue.sizeMax} items, not ${sizeMax}; give the same maxSize everywhere, or none`,
+          `the queue "${name}" has a maxSize of ${queue.sizeMax} items, not ${sizeMax}; give the same maxSize everywhere, or none`,
           { name, maxSize: queue.sizeMax, asked: sizeMax },
         );
       }

@@ -1,8 +1,9 @@
 import type { NewStimulus } from '../../core/api/index.ts';
 
 /**
- * Keeps results alive by wishes of service clients, one for each owner: `variable-x`, `queue-jobs`.
- * A key that an owner has twice is let go when it has been released twice.
+ * Keeps results alive by wanting them in the name of service clients, one for each owner:
+ * `variable-x`, `queue-jobs`. A key that an owner has twice is released when it has been released
+ * twice.
  */
 export class ResultKeeper {
   private readonly owners = new Map<string, Map<string, number>>();
@@ -14,7 +15,8 @@ export class ResultKeeper {
     const counts = this.owners.get(owner) ?? new Map<string, number>();
     this.owners.set(owner, counts);
     for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1);
-    // Also what is wished already: a restart of the cluster ends all wishes.
+    // Includes keys that are wanted already, because a restart of the cluster forgets what clients
+    // want.
     this.enqueue({ op: 'client-desires-keys', client: owner, keys });
   }
 

@@ -46,7 +46,7 @@ export function makeScope(
   return { clock, budget, departures, keeper, values, leaseTimeoutMs, busyLines: new Set() };
 }
 
-/** Everybody who waits is told that there is nothing to wait for any more. */
+/** Fails all waiting calls. */
 export function failAll({ busyLines }: CoordinationScope, error: YardmasterError): void {
   for (const line of [...busyLines]) line.fail(error);
 }

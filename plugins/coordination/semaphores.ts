@@ -9,7 +9,7 @@ import { WaitQueue, type WaitRequest } from './wait-queue.ts';
 export interface SemaphoreState {
   readonly held: number;
   readonly waiting: number;
-  /** Undefined when there is no such semaphore, or nobody has said how many. */
+  /** Undefined when there is no such semaphore, or no client has set the number. */
   readonly leases?: number;
 }
 
@@ -22,8 +22,9 @@ interface Semaphore {
 }
 
 /**
- * Named semaphores; a lock is one with a single lease. Who waits is served in the order of coming. A
- * semaphore is there while somebody holds a lease, or a client that has used it is connected.
+ * Named semaphores; a lock is one with a single lease. Waiting calls are served first come, first
+ * served. A semaphore exists while one of its leases is held, or a client that has used it is
+ * connected.
  */
 export class Semaphores {
   private readonly semaphores = new Map<string, Semaphore>();

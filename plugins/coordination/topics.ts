@@ -43,8 +43,8 @@ export interface TopicScope extends WaitScope {
 }
 
 /**
- * Subscriptions of clients to topics. Clients fetch: a slow one holds up nobody, and what is kept for
- * it is bounded. Costs nothing while nobody has subscribed.
+ * Subscriptions of clients to topics. Clients fetch the messages: a slow client delays no other
+ * one, and the messages kept for it are bounded. Without subscribers there is no overhead.
  */
 export class Topics {
   private readonly subscribers = new Map<string, Subscriber>();

@@ -14,7 +14,9 @@ export interface Value {
 export interface GivenValue {
   readonly value: Uint8Array;
   readonly keys: readonly string[];
-  /** To be told as `received` when the client holds the futures; undefined without any. */
+  /**
+   * To be sent with `received` when the client holds the futures; undefined when there are none.
+   */
   readonly handover?: number;
 }
 
@@ -39,10 +41,10 @@ export class Values {
   constructor(private readonly scope: ValueScope) {}
 
   /**
-   * Makes room for a value and keeps the results of its futures alive.
+   * Charges a value to the budget and keeps the results of its futures alive.
    * @param owner - in whose name: `queue-jobs`
-   * @throws YardmasterError `ERR_COORDINATION` without room; `ERR_CANCELLED` when a future is of a
-   *   task that the scheduler does not know
+   * @throws YardmasterError `ERR_COORDINATION` when the space is used up; `ERR_CANCELLED` when a
+   *   future is of a task that the scheduler does not know
    */
   store(value: Value, owner: string): void {
     const { cluster, budget, keeper } = this.scope;
@@ -50,7 +52,7 @@ export class Values {
     if (unknown !== undefined) {
       throw new YardmasterError(
         'ERR_CANCELLED',
-        `the future of "${unknown}" cannot be stored: the scheduler does not know the task (any more); it was cancelled, or released by everybody`,
+        `the future of "${unknown}" cannot be stored: the scheduler does not know the task (any more); it was cancelled, or released by all clients`,
         { key: unknown },
       );
     }
@@ -64,8 +66,8 @@ export class Values {
   }
 
   /**
-   * Gives a value to a client. Its futures stay alive until the client says that it holds them, or is
-   * gone; whoever stored the value may discard it at once.
+   * Gives a value to a client. The results of its futures stay alive until the client confirms that
+   * it holds them, or leaves; the client that stored the value may discard it at once.
    */
   give({ bytes, keys }: Value, client: string): GivenValue {
     if (keys.length === 0) return { value: bytes, keys };

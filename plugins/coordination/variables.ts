@@ -8,13 +8,15 @@ interface Variable {
   readonly readers: WaitQueue<GivenValue>;
 }
 
-/** Named values. A variable is there while it is set or somebody waits for it. */
+/** Named values. A variable exists while it is set or a call waits for it. */
 export class Variables {
   private readonly variables = new Map<string, Variable>();
 
   constructor(private readonly scope: CoordinationScope) {}
 
-  /** @throws YardmasterError `ERR_COORDINATION` without room; then the old value stays */
+  /**
+   * @throws YardmasterError `ERR_COORDINATION` when the space is used up; then the old value stays
+   */
   set(name: string, value: Value): void {
     const { values } = this.scope;
     values.store(value, ownerOf(name));

@@ -8,7 +8,7 @@ export interface WaitScope {
   readonly clock: Clock;
   readonly budget: Budget;
   readonly departures: DisconnectCleanup;
-  /** Every line with somebody in it, to be failed when the plugin closes. */
+  /** Every queue with waiting calls, which fail when the plugin closes. */
   readonly busyLines: Set<{ fail(error: Error): void }>;
 }
 
@@ -38,7 +38,7 @@ interface Waiting<T, Detail> {
 export class WaitQueue<T, Detail = undefined> {
   private readonly line = new LinkedQueue<Waiting<T, Detail>>();
 
-  /** @param onGone - somebody ended without having been served */
+  /** @param onGone - called when a wait ended without having been served */
   constructor(
     private readonly scope: WaitScope,
     private readonly onGone: (detail: Detail) => void,
@@ -53,7 +53,10 @@ export class WaitQueue<T, Detail = undefined> {
     return this.line.first?.item;
   }
 
-  /** @throws YardmasterError `ERR_TIMEOUT` (also rejects with it), `ERR_COORDINATION` without room */
+  /**
+   * @throws YardmasterError `ERR_TIMEOUT` (also rejects with it), `ERR_COORDINATION` when the space
+   *   is used up
+   */
   wait({ client, timeoutMs, what }: WaitRequest, detail: Detail): Promise<T> {
     const late = (): YardmasterError =>
       new YardmasterError('ERR_TIMEOUT', `${what} did not come within ${timeoutMs} ms`, {
@@ -83,9 +86,9 @@ export class WaitQueue<T, Detail = undefined> {
   }
 
   /**
-   * Ends the wait of the first, if there is one.
-   * @param make - what it gets; made when it has left, so that there is room for as much again. What
-   *   this throws is what it fails with
+   * Ends the wait of the first call, if there is one.
+   * @param make - makes the result of the call, after the call has left the queue, so that its
+   *   space is free again. The call fails with what this throws
    */
   serve(make: (client: string) => T): void {
     const waiting = this.shift();

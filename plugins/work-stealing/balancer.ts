@@ -26,8 +26,8 @@ export interface BalancerParts {
   readonly spared: ReadonlySet<string>;
   readonly decisions?: DecisionSink;
   /**
-   * Has the kernel ask, and judge anew the victims that were looked at. Not called when there is
-   * neither a wish nor a victim.
+   * Sends the proposals to the kernel, which also re-evaluates the victims that were examined. Not
+   * called when both are empty.
    */
   readonly enact: (wishes: readonly StealProposal[], victims: readonly string[]) => void;
 }

@@ -42,8 +42,8 @@ interface SliceResult {
 }
 
 /**
- * One look at the cluster: what should go from whom to whom. It is taken in slices, between which
- * other things happen; so everything that was seen in an earlier slice is checked again.
+ * One pass over the cluster decides which tasks move from which worker to which. It runs in slices,
+ * between which the cluster changes, so everything read in an earlier slice is checked again.
  *
  * Order: by cost level, then by victim, then the tasks that would run last. O(tasks on victims) and
  * O(log thieves) for each task that is considered.

@@ -1,7 +1,7 @@
 import { MinHeap } from '../../core/util/min-heap.ts';
 import type { Load } from './loads.ts';
 
-/** Members that are looked at for a task that not everybody may run. */
+/** Members that are examined for a task that only some workers may run. */
 const LOOKED_AT_MAX = 32;
 
 interface Member {
@@ -18,7 +18,7 @@ export class ThiefPool {
     for (const load of loads) this.members.push({ load, perThreadS: load.perThreadS });
   }
 
-  /** Undefined when none of them is a thief any more. */
+  /** The thief with the least work; undefined when no member is a thief any more. */
   top(): Load | undefined {
     const { members } = this;
     for (let first = members.peek(); first !== undefined; first = members.peek()) {

@@ -20,7 +20,7 @@ type Test = (load: Load) => boolean;
  * inputs only one that holds some of them can be better.
  */
 export class Thieves {
-  /** Work done, in units, for whoever slices it. */
+  /** Work done, in units, so that the caller can limit a slice. */
   units = 0;
   private readonly all: ThiefPool;
   private count: number;
@@ -57,8 +57,8 @@ export class Thieves {
   }
 
   /**
-   * Finds the thief for the task of a theft, and fills it in with what moving the task takes. Returns
-   * false when nobody may have it. O(inputs and their copies + log thieves).
+   * Finds the thief for the task of a theft, and fills it in with the cost of moving the task.
+   * Returns false when no thief may run it. O(inputs and their copies + log thieves).
    */
   choose(theft: MutableTheft): boolean {
     const { task } = theft;
@@ -84,7 +84,7 @@ export class Thieves {
     this.addNamed(task, suitsWell);
     const best = this.compare(theft, suitsWell);
     if (best !== undefined || task.restrictions?.loose !== true) return best;
-    // Nobody of those whom it prefers steals: anybody will do who has the resources.
+    // None of the preferred workers steals, so any worker with the resources will do.
     const suitsAtAll: Test = ({ worker }) => cluster.suits(task, worker) !== 'no';
     this.add(this.poolFor(task).find(suitsAtAll));
     return this.compare(theft, suitsAtAll);

@@ -41,7 +41,7 @@ test.each<[what: string, score: () => number, says: string]>([
   expect(log.lines[0]).toContain('the built-in policy decided instead');
 });
 
-test('when a policy is slow, the log says which stimulus kept everybody waiting', async () => {
+test('when a policy is slow, the log says which stimulus blocked the scheduler', async () => {
   let calls = 0;
   const policy = definePolicy('workerSelection', {
     name: 'pensive',
@@ -125,7 +125,7 @@ test('when no worker has what a task asks for, the log says so once', async () =
   await cluster.close();
 });
 
-test('hooks that throw or are async are told of, with plugin and hook', async () => {
+test('hooks that throw or are async are reported, with plugin and hook', async () => {
   const throwing = definePlugin({
     name: 'throwing',
     apiVersion: 1,
@@ -158,7 +158,7 @@ test('what was written without definePlugin is checked like what was written wit
   });
 });
 
-test('an instance whose setup returns hooks is refused, for nobody would call them', async () => {
+test('an instance whose setup returns hooks is refused, because they would never be called', async () => {
   class Confused implements SchedulerPlugin {
     setup(): void {
       return { taskTransition: () => undefined } as unknown as void;

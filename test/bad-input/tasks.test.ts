@@ -105,7 +105,7 @@ test('of a graph, what kills each worker is blamed with its dependents, and the 
   }
 }, 60_000);
 
-test('a task that kills each worker is blamed in the end, and the rest goes on', async () => {
+test('a task that kills each worker is blamed in the end, and the others continue', async () => {
   const log = new MemoryLog();
   const config = { scheduler: { allowedFailures: 1 } };
   const cluster = await LocalCluster.start({ mode: 'processes', workers: 2, log, config });

@@ -26,7 +26,10 @@ export interface ExecuteSuccess extends Caused {
   readonly type: string;
   /** In the scheduler's clock. */
   readonly timings: readonly ActionTiming[];
-  /** The result, serialised. Passed on when the scheduler wants it along, else let go. */
+  /**
+   * The result, serialised. Included in the report when the scheduler wants that, otherwise
+   * dropped.
+   */
   readonly value?: Uint8Array;
 }
 
@@ -43,13 +46,13 @@ export interface ExecuteReschedule extends Caused {
   readonly key: string;
 }
 
-/** A short run was handed out ahead of time and has not begun. It shall have a thread of its own. */
+/** A short run that was queued at a thread has not begun. It needs a thread for itself. */
 export interface ExecuteReturned extends Caused {
   readonly op: 'execute-returned';
   readonly key: string;
 }
 
-/** A run goes on without its thread. */
+/** A run continues without its thread. */
 export interface ExecuteSecede extends Caused {
   readonly op: 'execute-secede';
   readonly key: string;
@@ -115,7 +118,9 @@ export interface Crawl extends Caused {
   readonly op: 'crawl';
 }
 
-/** The scheduler is gone: nobody waits any more for what it asked for. */
+/**
+ * The connection to the scheduler has ended: the results that it requested are no longer wanted.
+ */
 export interface SchedulerLost extends Caused {
   readonly op: 'scheduler-lost';
 }
@@ -192,7 +197,7 @@ export interface Gather {
   readonly nbytes: number;
 }
 
-/** Nobody wants the result of this run; it still has to be answered. */
+/** The result of this run is no longer wanted. The end of the run is still reported. */
 export interface AbortExecution {
   readonly kind: 'abort-execution';
   readonly key: string;

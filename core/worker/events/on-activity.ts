@@ -125,8 +125,8 @@ export function onGatherNetworkFailure(scope: WorkerScope, event: GatherNetworkF
 }
 
 /**
- * The copies came but cannot be kept. The scheduler has not asked for copies but for tasks that need
- * them, so it is these that fail; nobody waits for ever.
+ * The copies have arrived but cannot be kept. The scheduler has not requested the copies but tasks
+ * that need them, so these tasks fail instead of waiting for ever.
  */
 export function onGatherFailure(scope: WorkerScope, event: GatherFailure): void {
   for (const task of endTransfer(scope, event.worker)) {
@@ -172,8 +172,8 @@ export function onRetryBusyWorker({ tables }: WorkerScope, event: RetryBusyWorke
 }
 
 /**
- * Takes in what a client has put into the store. Results that are on their way already, or whose
- * cancelled run still goes on, are refused: their data is dropped.
+ * Accepts results that a client has put into the store. A result that is being fetched, or whose
+ * cancelled run has not ended, is refused: its data is dropped.
  */
 export function onStoreData(scope: WorkerScope, event: StoreData): void {
   const { tables } = scope;
@@ -202,7 +202,7 @@ export function onMemoryMeasured({ tables }: WorkerScope, event: MemoryMeasured)
   if (tables.quota !== undefined) tables.quota.processBytes = event.processBytes;
 }
 
-/** Says so to the scheduler, which has them computed again where nobody else holds a copy. */
+/** Reports the loss to the scheduler, which has results without another copy computed again. */
 export function onDataLost(scope: WorkerScope, event: DataLost): void {
   for (const key of event.keys) {
     const task = scope.tables.tasks.get(key);

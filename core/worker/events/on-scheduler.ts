@@ -1,4 +1,6 @@
-/** What the scheduler tells. Each handler is O(keys of the message and their dependents). */
+/**
+ * Handlers of the messages from the scheduler. Each is O(keys of the message and their dependents).
+ */
 import type {
   AcquireReplicas,
   ComputeTask,
@@ -28,7 +30,7 @@ export function onComputeTask(scope: WorkerScope, event: ComputeTask): void {
   const task = tables.ensureTask(event.key);
   task.runId = event.runId;
   task.sendAlongBytes = event.sendAlongBytes ?? 0;
-  scope.settleRuns(task); // What goes on is part of the new assignment.
+  scope.settleRuns(task); // A run that continues belongs to the new assignment.
   if (task.state === 'executing' || task.isToBeComputed) return;
   if (task.state === 'memory') {
     reportFinished(scope, task);
@@ -66,7 +68,7 @@ export function onFreeKeys(scope: WorkerScope, event: FreeKeys): void {
   }
 }
 
-/** Tells at once of runs that occupy no thread, and of the others when they are over. */
+/** Reports at once the runs that occupy no thread, and the others when they have ended. */
 function oweRuns(scope: WorkerScope, keys: readonly string[], runIds: readonly number[]): void {
   const { tables } = scope;
   const over: number[] = [];
@@ -124,7 +126,10 @@ function urgencyOf(input: WorkerTask): WorkerPriority {
   return best ?? REPLICA_PRIORITY;
 }
 
-/** Drops copies, except those that a task here is about to use: the scheduler is told of these. */
+/**
+ * Drops copies, except those that a task here is about to use; the scheduler receives a report of
+ * the exceptions.
+ */
 export function onRemoveReplicas(scope: WorkerScope, event: RemoveReplicas): void {
   const kept: string[] = [];
   for (const key of event.keys) {
@@ -155,7 +160,7 @@ export function onRefreshWhoHas(scope: WorkerScope, event: RefreshWhoHas): void 
   }
 }
 
-/** A peer is gone. What is under way from it ends with an event of its own. */
+/** A peer has left. A transfer from it ends with a separate event. */
 export function onPeerRemoved(scope: WorkerScope, event: PeerRemoved): void {
   forgetPeer(scope, event.worker);
 }
@@ -180,7 +185,9 @@ export function onSchedulerLost(scope: WorkerScope): void {
   }
 }
 
-/** The results that were computed here, as a scheduler that is back is told of them. O(tasks). */
+/**
+ * The results that were computed here, for the report to a scheduler that has come back. O(tasks).
+ */
 export function heldResults(tables: WorkerTables): HeldResults {
   const own = [...tables.tasks.values()].filter(isOwnResult);
   return {
@@ -222,7 +229,8 @@ function learn(scope: WorkerScope, replica: Replica, priority: WorkerPriority): 
   const task = tables.ensureTask(replica.key);
   if (task.state === 'memory') return task;
   if (replica.nbytes >= 0) task.nbytes = replica.nbytes;
-  // Whoever needs it most urgently decides. A task that is computed here has a priority of its own.
+  // The most urgent dependent determines the priority. A task that is computed here has its own
+  // priority.
   const isMoreUrgent =
     task.priority === undefined || comparePriorities(priority, task.priority) < 0;
   if (!task.isComing && (task.state === 'released' || isMoreUrgent))

@@ -1,8 +1,8 @@
-/** Tasks that go on without a thread, and that want one back. */
+/** Tasks that continue without a thread, and that request a thread again. */
 import type { ExecuteRejoin, ExecuteSecede } from './events.ts';
 import type { WorkerScope } from '../worker-scope.ts';
 
-/** The run goes on, and another one may begin. Its resources stay with it. */
+/** The run continues, and another one may begin. The run keeps its resources. */
 export function onExecuteSecede(scope: WorkerScope, event: ExecuteSecede): void {
   const { tables, stimulusId } = scope;
   const task = tables.tasks.get(event.key);

@@ -37,7 +37,9 @@ export interface MemoryVerdict {
   /** Bytes of results to spill; 0: none. */
   readonly spillBytes: number;
   readonly mode: MemoryMode;
-  /** Garbage is to be collected, after spilling. Tell {@link MemoryGovernor.noteCollection}. */
+  /**
+   * Whether to collect garbage, after spilling. Then call {@link MemoryGovernor.noteCollection}.
+   */
   readonly collect: boolean;
   /** The worker is to give up. */
   readonly terminate: boolean;
@@ -93,7 +95,7 @@ export class MemoryGovernor {
     return { spillBytes, mode: this.mode, collect, terminate };
   }
 
-  /** Garbage has been collected, which took so long. */
+  /** Records a collection of garbage and its duration. */
   noteCollection(nowMs: number, tookMs: number): void {
     this.needsCollection = false;
     this.nextCollectionMs = nowMs + Math.max(COLLECTION_INTERVAL_MS, this.pauseRatio * tookMs);
@@ -116,7 +118,7 @@ export class MemoryGovernor {
     return nowMs - this.tooMuchSinceMs >= LAST_CHANCE_MS;
   }
 
-  /** Begins beyond `spill` and goes on until below `target`. */
+  /** Bytes to spill: spilling begins above `spill` and continues until below `target`. */
   private spillBytes(sample: MemorySample): number {
     const { spill, target } = this.thresholds;
     if (spill === 0) return 0;

@@ -17,10 +17,10 @@ export const DEFAULT_MEMORY_THRESHOLDS: MemoryThresholds = {
   terminate: 0.95,
 };
 
-/** A paused worker goes on when it occupies less than this part of what paused it. */
+/** A paused worker resumes when it occupies less than this part of the memory that paused it. */
 export const RESUME_RATIO = 0.95;
 
-/** Milliseconds after which a paused worker that cannot help itself goes on, one task at a time. */
+/** Milliseconds after which a paused worker that cannot free memory resumes, one task at a time. */
 export const STUCK_MS = 2000;
 
 /** A collection of garbage is followed by this many times its own duration without one. */
@@ -50,7 +50,10 @@ export const GARBAGE_RATIO = 0.05;
 /** Milliseconds beyond `terminate`, collections of garbage included, before the worker gives up. */
 export const LAST_CHANCE_MS = 2000;
 
-/** Collections beyond `terminate` before the worker gives up: what one lets go, the next one gives back. */
+/**
+ * Collections beyond `terminate` before the worker gives up: memory that one collection makes
+ * unreachable is freed by the next.
+ */
 export const LAST_COLLECTIONS = 3;
 
 /** Milliseconds without an attempt to spill after one failed. */

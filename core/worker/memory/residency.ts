@@ -48,7 +48,7 @@ export class Residency {
     return this.residents.keys();
   }
 
-  /** Takes in a new result, as the one that was used last. The key must be unknown. */
+  /** Adds a new result as the most recently used one. The key must be unknown. */
   add(key: string, nbytes: number, place: 'ram' | 'disk'): void {
     const isInRam = place === 'ram';
     const resident = { key, nbytes, isInRam, isOnDisk: !isInRam };

@@ -29,19 +29,20 @@ export interface TieredStoreOptions {
   readonly maxSpillBytes: number;
   /** A result was found to be gone or damaged: it is in this store no more. */
   readonly onLost: (key: string, error: unknown) => void;
-  /** So many bytes have left memory, and are garbage. */
+  /** Called with the number of bytes that have left memory and are garbage. */
   readonly onGarbage: (nbytes: number) => void;
-  /** So many bytes have come into memory. Default: nobody is told. */
+  /** Called with the number of bytes that have come into memory. Default: no call. */
   readonly onGrowth?: (nbytes: number) => void;
-  /** Told once, and again only after spilling has worked in between. */
+  /** Called once, and again only after spilling has worked in between. */
   readonly onTrouble: (trouble: SpillTrouble) => void;
 }
 
 /**
  * Keeps results in memory as long as they fit, and those that were used least recently on disk.
  *
- * A result that is read back is in memory again, if it fits; its copy on disk stays, so that to spill it
- * again costs nothing. What cannot be spilled stays in memory: nothing is lost for want of room.
+ * A result that is read back is in memory again, if it fits; its copy on disk stays, so that
+ * spilling it again costs nothing. A result that cannot be spilled stays in memory: none is lost
+ * for lack of space.
  */
 export class TieredStore implements DataStore {
   private readonly residency = new Residency();
@@ -57,7 +58,9 @@ export class TieredStore implements DataStore {
     this.targetBytes = options.targetBytes;
   }
 
-  /** From now on results beyond so many bytes are spilled, as the next ones come in. */
+  /**
+   * Sets the bytes of results in memory beyond which others are spilled when new ones are added.
+   */
   aim(targetBytes: number): void {
     this.targetBytes = targetBytes;
   }
@@ -91,7 +94,7 @@ export class TieredStore implements DataStore {
     return this.residency.has(key);
   }
 
-  /** Counts as use. Reads from disk what is there alone. */
+  /** Counts as a use. Reads a result from disk when it is only there. */
   get(key: string): Uint8Array | undefined {
     const { residency } = this;
     const resident = residency.find(key);
@@ -143,7 +146,10 @@ export class TieredStore implements DataStore {
     this.options.onGrowth?.(byteLength);
   }
 
-  /** Makes room for a result that will come. @returns to be called once, when it has, or will not */
+  /**
+   * Makes space for an expected result. @returns to be called once, when the result has arrived or
+   * will not arrive
+   */
   reserve(nbytes: number): () => void {
     const before = this.ramBytes;
     this.makeRoom(nbytes);
@@ -172,7 +178,7 @@ export class TieredStore implements DataStore {
   }
 
   /**
-   * Spills at least so many bytes, the least recently used first.
+   * Spills at least `nbytes` bytes, the least recently used first.
    * @returns bytes that left memory; fewer when nothing is left, or the disk takes no more
    */
   spill(nbytes: number): number {
@@ -181,7 +187,9 @@ export class TieredStore implements DataStore {
     return before - this.ramBytes;
   }
 
-  /** Whether results of so many more bytes stay within the target. */
+  /**
+   * Spills until further results of `nbytes` bytes fit into the target. Returns whether they do.
+   */
   private makeRoom(nbytes: number): boolean {
     const roomBytes = this.targetBytes - this.reservedBytes - nbytes;
     while (this.ramBytes > roomBytes) if (!this.spillOne()) return false;
@@ -253,7 +261,7 @@ export class TieredStore implements DataStore {
     if (nbytes >= targetBytes || !this.makeRoom(nbytes)) return value;
     ram.set(key, value);
     this.residency.copyToRam(key);
-    this.options.onGarbage(nbytes); // What made room for it.
+    this.options.onGarbage(nbytes); // The results that were spilled for it.
     this.options.onGrowth?.(nbytes);
     return value;
   }
@@ -265,7 +273,7 @@ export class TieredStore implements DataStore {
   }
 }
 
-/** Tells when reading fails. */
+/** Reports when reading fails. */
 class WatchedReader implements ValueReader {
   constructor(
     private readonly reader: ValueReader,

@@ -3,9 +3,9 @@ import type { WorkerScope } from '../worker-scope.ts';
 import { isBusy } from '../worker-tables.ts';
 import type { WorkerTask } from '../worker-task.ts';
 
-/*
- * A cancelled run never gives a result: it was asked to abort, and the key may by now mean something
- * else. A cancelled transfer is another matter: if a copy is wanted again, it goes on.
+/**
+ * A cancelled run never gives a result: it was asked to abort, and the key may by now mean another
+ * computation. A cancelled transfer differs: it continues when a copy is wanted again.
  */
 
 /** Waits for the run or transfer to end. */

@@ -19,7 +19,7 @@ export function releasedToMissing(scope: WorkerScope, task: WorkerTask): void {
   scope.tables.missing.add(task);
 }
 
-/** Stays missing for as long as nobody is known to hold it. */
+/** Stays missing while no holder is known. */
 export function missingToFetch(scope: WorkerScope, task: WorkerTask): void {
   if (task.holders.size === 0) return;
   scope.tables.missing.delete(task);
@@ -48,7 +48,9 @@ export function fetchToReleased(scope: WorkerScope, task: WorkerTask): void {
   enterReleased(scope, task);
 }
 
-/** While the transfer goes on there is nothing to do. When it ended without the key: once more. */
+/**
+ * No-op while the transfer continues. When it has ended without the key, the task is fetched again.
+ */
 export function flightToFetch(scope: WorkerScope, task: WorkerTask): void {
   if (task.comingFrom === undefined) releasedToFetch(scope, task);
 }

@@ -15,7 +15,7 @@ export function releasedToWaiting(scope: WorkerScope, task: WorkerTask): void {
   if (task.waitingForData.size === 0) scope.recommend(task, 'ready');
 }
 
-/** A client put the result here and tells the scheduler itself. */
+/** A client has put the result here and reports it to the scheduler itself. */
 export function releasedToMemory(scope: WorkerScope, task: WorkerTask): void {
   enterMemory(scope, task);
 }
@@ -93,7 +93,7 @@ export function memoryToReleased(scope: WorkerScope, task: WorkerTask): void {
   }
 }
 
-/** Unless somebody has come to depend on it in the meantime. */
+/** Forgets the task unless another one has come to depend on it in the meantime. */
 export function releasedToForgotten(scope: WorkerScope, task: WorkerTask): void {
   if (task.dependents.size > 0) return;
   unlinkDependencies(scope, task);

@@ -9,10 +9,11 @@ import type { WorkerTarget, WorkerTaskStateName } from '../worker-task.ts';
 export type WorkerTableRow = Readonly<Partial<Record<WorkerTarget, WorkerTransition>>>;
 
 /**
- * From where to where. What is not here goes by way of `released`; what cannot is a bug.
+ * The transitions by start and target. A pair that is missing here goes through `released`; if that
+ * is impossible, it is a bug.
  *
- * A transition need not reach its target: it may leave a task where it is (a transfer goes on), or
- * lead it elsewhere (a run cannot be stopped, so its task is cancelled).
+ * A transition need not reach its target: it may leave a task in its state (a transfer continues),
+ * or lead it elsewhere (a run cannot be stopped, so its task is cancelled).
  */
 export const WORKER_TRANSITIONS = {
   released: {

@@ -66,7 +66,7 @@ describe.each(MODES)('an actor (%s)', (mode) => {
     }).toThrow(/cannot be set from afar/);
   });
 
-  test('is an object of its own each time', async () => {
+  test('is a new object each time', async () => {
     const [a, b] = await client.gather([client.submitActor(Counter), client.submitActor(Counter)]);
     await a.increment();
     expect([await a.n, await b.n]).toEqual([1, 0]);
@@ -119,7 +119,7 @@ describe.each(MODES)('an actor (%s)', (mode) => {
     });
   });
 
-  test('ends when nobody holds it, and its handles say so', async () => {
+  test('ends when its last handle is released, and its handles say so', async () => {
     const future = client.submitActor(Counter);
     const handle = await future.result();
     await handle.increment();
@@ -151,7 +151,7 @@ describe('an actor in a thread', () => {
   });
   afterAll(() => cluster.close());
 
-  test('has one of its own: it blocks no task, and neither does another actor', async () => {
+  test('has a separate thread: it blocks no task, and no other actor blocks it', async () => {
     const [a, b] = await client.gather([client.submitActor(Counter), client.submitActor(Counter)]);
     const [, threadOfA, key] = await a.place();
     const [, threadOfB] = await b.place();
@@ -172,7 +172,7 @@ describe('an actor in a thread', () => {
     expect(new Set(places.map(([, thread]) => thread)).size).toBe(2);
   });
 
-  test('that takes its thread down is lost, and others are told', async () => {
+  test('that ends its thread is lost, for its callers and for tasks that depend on it', async () => {
     const future = client.submitActor(Counter);
     const doomed = await future.result();
     await expect(doomed.dies()).rejects.toMatchObject({ code: 'ERR_ACTOR_LOST' });

@@ -108,7 +108,7 @@ describe('a cluster that adapts', () => {
     });
   });
 
-  test('says that it cannot grow, more and more rarely, and goes on', async () => {
+  test('says that it cannot grow, more and more rarely, and continues', async () => {
     const cluster = await start({ workers: 0 });
     const { local, log } = cluster;
     const broken = { starter: () => Promise.reject(new Error('no more processes')) };

@@ -100,7 +100,7 @@ test('a module that starts a cluster is no module of tasks', async () => {
     join(folder, 'node_modules/yardmaster'),
   );
   const { stdout } = await promisify(execFile)(process.execPath, [script]);
-  expect(stdout).toContain('move the tasks into a module of their own');
+  expect(stdout).toContain('move the tasks into a separate module');
 });
 
 describe('a local cluster of processes', () => {
@@ -176,7 +176,7 @@ describe('a local cluster of processes', () => {
     expect(pids.filter(isAlive)).toEqual([]);
   });
 
-  test('restarts a worker that is told to, under its name', async () => {
+  test('restarts a worker on request, under its name', async () => {
     const cluster = await LocalCluster.start({ mode: 'processes', workers: 1 });
     try {
       const client = await cluster.client();
@@ -221,7 +221,7 @@ describe('a local cluster of processes', () => {
     }
   });
 
-  test('waits without workers, and fails the tasks when it is told to', async () => {
+  test('waits without workers, and fails the tasks when it is configured to', async () => {
     const config = { scheduler: { noWorkersTimeout: '600ms' } };
     const cluster = await LocalCluster.start({
       mode: 'processes',

@@ -101,7 +101,7 @@ it('results whose files are damaged are computed again', async () => {
   }
 }, 60_000);
 
-it('when the disk takes no more that is told, and everything is still there', async () => {
+it('a full disk is reported, and every result is still there', async () => {
   const cluster = await start({ target: 0.1, spill: false, pause: false, maxSpill: '2.5 MB' });
   try {
     const client = await cluster.client();
@@ -118,7 +118,7 @@ it('when the disk takes no more that is told, and everything is still there', as
   }
 }, 60_000);
 
-it('a task that takes memory without end is stopped and reported with its size; its worker goes on', async () => {
+it('a task that takes memory without end is stopped and reported with its size; its worker continues', async () => {
   const limit = 200 * MB;
   const config: ConfigInput = { worker: { memoryLimit: limit, threads: 1 } };
   const cluster = await LocalCluster.start({ mode: 'processes', workers: 1, config, log });

@@ -5,7 +5,7 @@ import { nested } from './fixtures/nested-tasks.mjs';
 
 const MODES: readonly ClusterMode[] = ['inline', 'threads', 'processes'];
 
-describe.each(MODES)('a task with a client of its own (%s)', (mode) => {
+describe.each(MODES)('a task with a client (%s)', (mode) => {
   let cluster: LocalCluster;
   let client: Client;
   beforeAll(async () => {
@@ -51,7 +51,7 @@ describe.each(MODES)('a task with a client of its own (%s)', (mode) => {
     expect(await client.submit(nested.large, 3_000_000).result()).toBe(3_000_000);
   });
 
-  test('lets go of its futures at its end, and its connection serves the next task', async () => {
+  test('releases its futures at its end, and its connection serves the next task', async () => {
     const { cluster: state } = cluster.scheduler;
     const first = await client.submit(nested.forgets, mode).result();
     await vi.waitFor(() => {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { processId, square } from '../cli/fixtures/tasks.js';
 
-test('workers in processes of their own give their results to others over TCP, and end', async () => {
+test('workers in separate processes give their results to others over TCP, and end', async () => {
   const cluster = await LocalCluster.start({ mode: 'processes', workers: 3 });
   try {
     const client = await cluster.client();

@@ -80,7 +80,7 @@ describe('a local cluster uses the transport of its configuration', () => {
     const start = (options: LocalClusterOptions): Promise<LocalCluster> =>
       LocalCluster.start({ mode, ...options });
     await expect(start({ config: { scheduler: { transport: 'inmemory' } } })).rejects.toThrow(
-      'scheduler.transport is inmemory, by which workers in processes of their own cannot be reached; use tcp',
+      'scheduler.transport is inmemory, which cannot reach workers in separate processes; use tcp',
     );
     await expect(start({ transport: new InMemoryTransport(new SystemClock()) })).rejects.toThrow(
       'or name its module in the configuration: scheduler.transport',

@@ -45,7 +45,7 @@ describe.each(MODES)('beside the tasks of workers (%s)', (mode) => {
     for (const marks of await client.gather(seen)) expect(marks[0]).toBe(mode);
   });
 
-  test('what it throws is thrown here, or told in its place', async () => {
+  test('what it throws is thrown here, or returned in its place', async () => {
     await expect(client.run(aside.fails, 'no')).rejects.toMatchObject({
       name: 'RangeError',
       message: 'no',
@@ -60,7 +60,7 @@ describe.each(MODES)('beside the tasks of workers (%s)', (mode) => {
     expect([...doubled.values()]).toEqual([42, 42]);
   });
 
-  test('who does not come to an end in time is told of', async () => {
+  test('a worker that does not end in time is reported', async () => {
     await expect(client.on({ timeoutMs: 100 }).run(aside.hangs)).rejects.toMatchObject({
       message: expect.stringContaining('within 100 ms') as string,
     });
@@ -93,7 +93,7 @@ describe.each(MODES)('beside the tasks of workers (%s)', (mode) => {
     );
   });
 
-  test('a task that waits is told of, without calls', async () => {
+  test('a task that waits is listed, without calls', async () => {
     const waiting = client.submit(aside.waits, 1500);
     await vi.waitFor(async () => {
       const { running, silent } = await client.callStack(waiting);
@@ -108,7 +108,7 @@ describe.each(MODES)('beside the tasks of workers (%s)', (mode) => {
 });
 
 describe.each<ClusterMode>(['threads', 'processes'])('a look into threads (%s)', (mode) => {
-  test('shows where a task computes that answers nobody, and lets it go on', async () => {
+  test('shows where a task computes whose worker does not answer, and lets it continue', async () => {
     await using cluster = await LocalCluster.start({ mode, workers: 1, threads: 2, config });
     const client = await cluster.client();
     const computing = client.submit(aside.computes, 4000);
@@ -140,7 +140,7 @@ test('hardware is measured: memory, disk and the way between workers', async () 
   expect(memory.get(100_000)).toBeGreaterThan(disk.get(100_000)!);
 }, 30_000);
 
-test('a restart replaces processes, and nobody knows the tasks of before', async () => {
+test('a restart replaces processes, and the earlier tasks are unknown afterwards', async () => {
   const log = new MemoryLog();
   await using cluster = await LocalCluster.start({ mode: 'processes', workers: 2, config, log });
   const client = await cluster.client();

@@ -131,7 +131,7 @@ describe('scheduler and worker', () => {
     expect(abandoned.stderr).toContain('ERR_CLOSED: the scheduler');
   });
 
-  test('keep what is known: a worker that is told to end gives its results away first', async () => {
+  test('keep what is known: a worker that is asked to end gives its results away first', async () => {
     const scheduler = runs.yardmaster('scheduler', '--port', '0');
     const address = await scheduler.firstLine();
     const [leaver, stayer] = [
@@ -180,7 +180,7 @@ describe('scheduler and worker', () => {
     while (isAlive(again)) await new Promise((resolve) => setTimeout(resolve, 10));
   });
 
-  test('end together when the scheduler is told to', async () => {
+  test('end together when the scheduler is asked to', async () => {
     const scheduler = runs.yardmaster('scheduler', '--port', '0');
     const worker = runs.yardmaster('worker', await scheduler.firstLine(), '-t', '1');
     await worker.firstLine();

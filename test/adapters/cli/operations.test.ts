@@ -98,7 +98,7 @@ describe('yardmaster amm', () => {
     expect((await cli('amm', 'start')).out).toMatch(/^running.*\n(.*\n)*- reduce-replicas/);
   });
 
-  test('tells why suggestions of the last round were refused, and which policies failed', async () => {
+  test('shows why suggestions of the last round were refused, and which policies failed', async () => {
     const module = `export class Moody { *run() { yield ['replicate', undefined]; throw new Error('no mood'); } }`;
     writeFileSync(join(folder, 'moody.mjs'), module);
     const config = join(folder, 'moody.yaml');
@@ -169,7 +169,7 @@ describe('yardmaster policy', () => {
 });
 
 describe('yardmaster retire', () => {
-  test('wants to be told which, and tells of those it cannot retire', async () => {
+  test('demands which workers, and lists those that it cannot retire', async () => {
     const [none, unknown] = await Promise.all([cli('retire'), cli('retire', 'nobody')]);
     expect(none.code).toBe(1);
     expect(none.err).toContain('ERR_CONFIG: say which workers to retire');

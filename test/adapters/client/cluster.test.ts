@@ -154,7 +154,7 @@ describe('failures', () => {
     });
   });
 
-  test('that are not errors are told apart', async () => {
+  test('that are not errors are distinguished', async () => {
     await expect(client.submit(throwText, 'just text').result()).rejects.toMatchObject({
       name: 'NonError',
       data: { thrown: 'just text' },
@@ -225,7 +225,7 @@ describe('waiting', () => {
 });
 
 describe('cancelling', () => {
-  test('tells a running task', async () => {
+  test('aborts a running task', async () => {
     calls.clear();
     const future = client.submit(never, 'told');
     await until(() => calls.get('told') === 1);
@@ -252,7 +252,7 @@ describe('scattered values', () => {
     expect((await client.whoHas(named)).get('my-table')).toHaveLength(2);
   });
 
-  test('go where they are told to', async () => {
+  test('go to the requested workers', async () => {
     const [address] = [...cluster.scheduler.cluster.workers.keys()];
     const [future] = await client.scatter([new Float64Array(5)], { workers: [address!] });
     expect((await client.whoHas(future)).get(future!.key)).toEqual([address]);

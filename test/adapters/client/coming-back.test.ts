@@ -108,7 +108,7 @@ afterEach(async () => {
   for (const stop of stops.splice(0).reverse()) await stop();
 });
 
-test('a broken connection costs nothing: what is done stays, what is open goes on', async () => {
+test('a broken connection costs nothing: finished tasks stay, open ones continue', async () => {
   const world = new World();
   await world.startScheduler();
   const { client, line } = await world.client();
@@ -129,7 +129,7 @@ test('a broken connection costs nothing: what is done stays, what is open goes o
   expect(await world.passing(client.submit(inc, waiting).result())).toBe(3);
 });
 
-test('what another scheduler does not know fails with ERR_LOST, and new work goes on', async () => {
+test('what another scheduler does not know fails with ERR_LOST, and new work is computed', async () => {
   const world = new World();
   await world.startScheduler();
   await world.startWorker();
@@ -278,7 +278,7 @@ test('a client that comes back before the scheduler has noticed takes its own pl
   }
 });
 
-test('topics go on, with another scheduler as well', async () => {
+test('topics continue, with another scheduler as well', async () => {
   const world = new World();
   await world.startScheduler();
   const { client } = await world.client();
@@ -294,7 +294,7 @@ test('topics go on, with another scheduler as well', async () => {
   expect(heard).toEqual(['one', 'two']);
 });
 
-test('a lock is lost with the scheduler that gave it, and its holder is told', async () => {
+test('a lock is lost with the scheduler that gave it, and its holder is notified', async () => {
   const world = new World();
   await world.startScheduler();
   const { client } = await world.client();

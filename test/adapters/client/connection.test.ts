@@ -46,7 +46,7 @@ afterEach(async () => {
 });
 
 describe('a client', () => {
-  test('cannot connect where nobody listens', async () => {
+  test('cannot connect where no process listens', async () => {
     const { clock, transport } = await start();
     const connecting = Client.connect('inmemory://nobody', { transports: [transport], clock });
     await expect(passing(clock, connecting)).rejects.toMatchObject({ code: 'ERR_CONNECT' });
@@ -159,7 +159,7 @@ describe('a client', () => {
     await expect(second.result()).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
   });
 
-  test('cancels tasks, with their dependents, for whoever waits', async () => {
+  test('cancels tasks, with their dependents, for all waiting callers', async () => {
     const { clock, running, connect } = await start();
     const client = await connect();
     const base = client.submit(inc, 1);

@@ -55,7 +55,7 @@ describe('a variable', () => {
     expect(await passing(b.variable('model').get())).toEqual({ size: 2, when: new Date(7) });
   });
 
-  test('is waited for, and who waits too long is told so', async () => {
+  test('is waited for, and a wait that times out is rejected', async () => {
     const { a, b, passing, cluster } = await start();
     const waiting = b.variable<number>('x').get();
     await expect(passing(b.variable('x').get({ timeoutMs: 0 }))).rejects.toMatchObject({
@@ -212,7 +212,7 @@ describe('a queue', () => {
     expect(pair.cluster.local.scheduler.cluster.tasks.has(future.key)).toBe(false);
   });
 
-  test('that is deleted tells those who wait', async () => {
+  test('that is deleted fails the waiting calls', async () => {
     const { a, b, passing, soon } = await start();
     const waiting = watched(a.queue('q').get());
     await soon();
@@ -310,7 +310,7 @@ describe('a lock', () => {
     expect(next.outcome).toMatchObject({ name: 'l', isHeld: true });
   });
 
-  test('goes to the next when its holder does not renew it, who is told so', async () => {
+  test('goes to the next when its holder does not renew it, and the holder is notified', async () => {
     const { a, b, passing, soon } = await start({ coordination: { leaseTimeout: '1s' } });
     // A lease of which the client knows nothing is never renewed: as if it were stuck.
     await passing(b.command('coordination.acquireLock', { name: 'l' }));
@@ -338,7 +338,7 @@ describe('a lock', () => {
 });
 
 describe('a semaphore', () => {
-  test('has so many leases, and the next in line gets the one that is free', async () => {
+  test('has a number of leases, and the next waiting call gets a free one', async () => {
     const { a, b, passing, soon } = await start();
     const [mine, its] = [a.semaphore('s', { leases: 2 }), b.semaphore('s', { leases: 2 })];
     const first = await passing(mine.acquire());
@@ -353,7 +353,7 @@ describe('a semaphore', () => {
     await expect(passing(its.release())).rejects.toMatchObject({ code: 'ERR_COORDINATION' });
   });
 
-  test('has the same number of leases for everybody', async () => {
+  test('has the same number of leases for all clients', async () => {
     const { a, b, passing } = await start();
     await passing(a.semaphore('s', { leases: 2 }).acquire());
     await expect(passing(b.semaphore('s', { leases: 3 }).acquire())).rejects.toMatchObject({
@@ -381,7 +381,7 @@ describe('a semaphore', () => {
 });
 
 describe('an event', () => {
-  test('lets all go on who wait for it, until it is cleared', async () => {
+  test('lets all waiting calls continue, until it is cleared', async () => {
     const { a, b, passing, soon } = await start();
     const waiting = [watched(a.event('e').wait()), watched(b.event('e').wait())];
     await soon();
@@ -415,7 +415,7 @@ describe('a published data set', () => {
     expect(owners(pair, mine[0]!.key)).toEqual([a.id]);
   });
 
-  test('has a name of its own', async () => {
+  test('has a unique name', async () => {
     const { a, b, passing } = await start();
     await passing(a.publish('x', 1));
     await expect(passing(b.publish('x', 2))).rejects.toMatchObject({ data: { reason: 'exists' } });
@@ -431,7 +431,7 @@ describe('a published data set', () => {
 });
 
 describe('a topic', () => {
-  test('reaches its subscribers in order, and nobody else', async () => {
+  test('reaches its subscribers in order, and no other client', async () => {
     const { a, b, passing, soon } = await start();
     const seen: unknown[] = [];
     const handler = (message: unknown, { topic }: { topic: string }): void =>
@@ -534,7 +534,7 @@ describe('coordination', () => {
     await passing(a.variable('x').set(big));
   });
 
-  test('refuses what it cannot make sense of, and goes on', async () => {
+  test('refuses malformed messages, and continues', async () => {
     const { a, passing, cluster } = await start();
     const wrong: readonly (readonly [command: string, parameters: unknown])[] = [
       ['setVariable', { name: 5, value: new Uint8Array(1) }],
@@ -563,7 +563,7 @@ describe('coordination', () => {
     expect(await passing(a.variable('x').get())).toBe(1);
   });
 
-  test('leaves nothing behind when everybody has gone', async () => {
+  test('leaves nothing behind when all clients have left', async () => {
     const { a, b, passing, soon, cluster } = await start();
     const future = b.submit(inc, 1);
     await passing(b.lock('l').acquire());

@@ -60,7 +60,7 @@ async function addSilentWorkers(): Promise<void> {
   }
 }
 
-test('versions are told of every process', async () => {
+test('versions of every process are returned', async () => {
   const versions = await passing(client.getVersions());
   expect(versions.client).toEqual(own);
   expect(versions.scheduler).toEqual(own);
@@ -68,7 +68,7 @@ test('versions are told of every process', async () => {
   expect(versions.clients.get(client.id)).toEqual({ node: process.versions.node });
 });
 
-test('the newest lines of every log are told, oldest first', async () => {
+test('the newest lines of every log are returned, oldest first', async () => {
   const stranger = await host.peer();
   await stranger.send({ op: 'nonsense' }); // The scheduler complains of it.
   const logs = await passing(client.getLogs());
@@ -107,7 +107,7 @@ test('options of logs that do not exist are refused, and so are workers', async 
   });
 });
 
-test('a worker tells its services, its folder and what else its starter says', async () => {
+test('the identity of a worker has its services, its folder and the extra properties', async () => {
   const { workers } = await passing(client.identity());
   expect(workers[0]).toMatchObject({
     services: { metrics: 'http://127.0.0.1:9' },
@@ -159,7 +159,7 @@ test('the reason of a cancellation and its message for people stay apart', async
   await passing(other.close());
 });
 
-test('the state of all that answer is written, and who did not is told', async () => {
+test('the state of all that answer is written, and those that did not are listed', async () => {
   const one = client.submit(inc, 1);
   const failed = client.submit(fail, 'no');
   await passing(one.result());
@@ -189,7 +189,7 @@ test('the state of all that answer is written, and who did not is told', async (
   }
 });
 
-test('a time that makes no sense is refused, and a folder that is not there is told of', async () => {
+test('a time that makes no sense is refused, and a missing folder is reported', async () => {
   for (const timeoutMs of [0, -1, Infinity, 'soon' as never]) {
     await expect(passing(client.getVersions({ timeoutMs }))).rejects.toThrow('timeoutMs must be ');
   }

@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => cluster.close());
 
-test('a cancelled run that goes on keeps its slot, and gives it back at its end', async () => {
+test('a cancelled run that continues keeps its slot, and gives it back at its end', async () => {
   const { client } = cluster;
   const stubborn = client.submit(deaf, 'stubborn');
   await cluster.until(() => gates.has('stubborn'));

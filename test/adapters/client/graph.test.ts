@@ -43,7 +43,7 @@ describe('a graph', () => {
     expect(() => pack(wrong, 'a')).toThrow('neither a ref nor a future');
   });
 
-  test('in a namespace has keys of its own, and is called after its functions', () => {
+  test('in a namespace has separate keys, which begin with the names of its functions', () => {
     const graph = { a: task(inc, 1), b: task(add, ref('a'), 1).after(ref('a')) };
     const packed = packGraph(graph, ['run/b'], { ...alone, namespace: 'run/' });
     expect(packed.map((item) => item.task)).toMatchObject([

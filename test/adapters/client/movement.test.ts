@@ -96,7 +96,7 @@ describe('retiring', () => {
     expect(cluster.names).toEqual([]);
   });
 
-  test('all workers at once keeps the one that nobody can relieve', async () => {
+  test('all workers at once keeps the one whose results no other worker can take', async () => {
     const cluster = await start(3);
     const futures = await withResults(cluster, 3);
     const { client } = cluster;
@@ -108,7 +108,7 @@ describe('retiring', () => {
     expect(await cluster.passing(client.gather(futures))).toHaveLength(3);
   });
 
-  test('an unknown worker is told, and the others go', async () => {
+  test('an unknown worker is reported, and the others retire', async () => {
     const cluster = await start(2);
     const { client } = cluster;
     const workers = ['nobody', 'worker-1', 'tcp://10.0.0.1:1'];
@@ -157,7 +157,7 @@ describe('retiring', () => {
     expect(kept).toEqual([{ worker: worker.address, reason: 'no-recipients' }]);
   });
 
-  test('happens when the memory manager is off, by one of its own, which then ends', async () => {
+  test('happens when the memory manager is off, by a separate one, which then ends', async () => {
     const cluster = await start(2, { scheduler: { activeMemoryManager: { start: false } } });
     const { client } = cluster;
     const futures = await withResults(cluster);
@@ -167,7 +167,7 @@ describe('retiring', () => {
     expect(await cluster.passing(client.gather(futures))).toHaveLength(10);
   });
 
-  test('goes on when the memory manager is stopped meanwhile', async () => {
+  test('continues when the memory manager is stopped meanwhile', async () => {
     const cluster = await start(2);
     const { client } = cluster;
     const running = client
@@ -237,7 +237,7 @@ describe('retiring', () => {
     expect(await cluster.passing(Promise.all(refused))).toEqual(Array(6).fill('ERR_PROTOCOL'));
   });
 
-  test('tells about it in events', async () => {
+  test('reports it in events', async () => {
     const cluster = await start(2);
     const { address } = cluster.worker('worker-0');
     await cluster.passing(cluster.client.retireWorkers({ workers: [address] }));
@@ -271,7 +271,7 @@ describe('replicating', () => {
     expect(cluster.holders(future!.key)).toHaveLength(6);
   });
 
-  test('makes so many copies, and drops what is beyond', async () => {
+  test('makes the requested number of copies, and drops further ones', async () => {
     const cluster = await start(4);
     const { client } = cluster;
     const [future] = await withResults(cluster, 1);
@@ -400,7 +400,7 @@ describe('rebalancing', () => {
     client.cancel(readers);
   });
 
-  test('is safe while work goes on', async () => {
+  test('is safe while tasks run', async () => {
     const cluster = await start(3);
     const { client } = cluster;
     const futures = await withResults(cluster, 30);
@@ -472,7 +472,7 @@ describe('asking where data is', () => {
 });
 
 describe('the memory manager from afar', () => {
-  test('tells its status, is configured, and takes and gives back policies', async () => {
+  test('returns its status, is configured, and adds and removes policies', async () => {
     const cluster = await start(2, { scheduler: { activeMemoryManager: { start: false } } });
     const { amm } = cluster.client;
     const key = 'model';
@@ -492,7 +492,7 @@ describe('the memory manager from afar', () => {
     expect(await cluster.passing(Promise.all(refused))).toEqual(Array(2).fill('ERR_PLUGIN_LOAD'));
   });
 
-  test('why a suggestion was refused is told by the round and, once, by why', async () => {
+  test('why a suggestion was refused is reported by the round and, once, by why', async () => {
     const cluster = await start(1, { scheduler: { activeMemoryManager: { start: false } } });
     const { client } = cluster;
     await cluster.passing(client.policies.recordDecisions(100));

@@ -50,7 +50,7 @@ test('every slot can be given to every built-in policy while tasks run, and no t
   }
 });
 
-test('a client can name built-in policies only, and is told which there are', async () => {
+test('a client can name built-in policies only, and the error lists them', async () => {
   const cluster = await start();
   const { client } = cluster;
   await expect(cluster.passing(client.policies.replace('ordering', './evil.js'))).rejects.toThrow(

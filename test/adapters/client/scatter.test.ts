@@ -37,7 +37,7 @@ describe('scattered values', () => {
     expect(cluster.holders('again')).toEqual(cluster.names.toSorted());
   });
 
-  it('of two clients under one name are one value, and the second client is told', async () => {
+  it('of two clients under one name are one value, and the second client gets an error', async () => {
     const [first, second] = await passing(
       Promise.allSettled([
         one.scatter({ shared: 'of one' }, { broadcast: true }),

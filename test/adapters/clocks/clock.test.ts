@@ -186,7 +186,7 @@ describe('VirtualClock', () => {
     timer.cancel();
   });
 
-  it('goes on after a timer threw', () => {
+  it('continues after a timer threw', () => {
     const clock = new VirtualClock();
     let count = 0;
     clock.setTimer(1, () => {
@@ -295,7 +295,7 @@ describe('every', () => {
     expect(count).toBe(1);
   });
 
-  it('goes on after a call that threw', () => {
+  it('continues after a call that threw', () => {
     const clock = new VirtualClock();
     let count = 0;
     every(clock, 10, () => {

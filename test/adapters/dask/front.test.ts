@@ -65,7 +65,7 @@ describe('workers', () => {
     expect(await worker.next('compute-task')).toMatchObject({ key: 'inc-1', run_spec: null });
   });
 
-  it('whose name is taken, or that bring results, are refused and told why', async () => {
+  it('whose name is taken, or that bring results, are refused with a reason', async () => {
     await bench.worker(4001, { name: 'alice' });
     const second = await bench.worker(4002, { name: 'alice' });
     expect(second.first).toMatchObject({ status: 'error', message: 'name taken, alice' });
@@ -101,12 +101,12 @@ describe('workers', () => {
     },
   );
 
-  it('that nobody knows are told so when they report', async () => {
+  it('that are unknown get an error when they report', async () => {
     const answer = await bench.call('heartbeat_worker', { address: 'tcp://a:1', metrics: {} });
     expect(answer).toEqual({ status: 'missing' });
   });
 
-  it('report how they are on a connection of their own', async () => {
+  it('send heartbeats on a separate connection', async () => {
     await bench.runningWorker(4001);
     const metrics = { memory: 1000, spilled_bytes: { memory: 0, disk: 7 }, managed_bytes: 1 };
     const address = 'tcp://127.0.0.1:4001';
@@ -159,7 +159,7 @@ describe('clients', () => {
     await client.next('key-in-memory', 2);
   });
 
-  it('may wish for a key before it exists: the graph of another client brings it', async () => {
+  it('may want a key before it exists: the graph of another client brings it', async () => {
     const worker = await bench.runningWorker(4001);
     const early = await bench.client('Client-1');
     const late = await bench.client('Client-2');
@@ -214,7 +214,7 @@ describe('clients', () => {
     });
   });
 
-  it('that leave are told so, and what they wanted goes', async () => {
+  it('that leave get stream-closed, and what they wanted is released', async () => {
     const client = await bench.client();
     client.submit('inc-1');
     await until(() => bench.scheduler.cluster.tasks.has('inc-1'));

@@ -86,7 +86,7 @@ describe('ThreadExecutor', () => {
     expect(await value(run(shared, 'key'))).toBe('key-1');
   });
 
-  it('tells type and times in the clock that it was given', async () => {
+  it('reports type and times in the clock that it was given', async () => {
     const before = clock.nowMs();
     const result = await run(shared, 'zeros', [3]);
     expect(result).toMatchObject({ kind: 'success', type: 'Uint8Array' });
@@ -174,7 +174,7 @@ describe('ThreadExecutor', () => {
     },
   );
 
-  it('a result that cannot be serialised, a missing function, and reschedule are told', async () => {
+  it('a result that cannot be serialised, a missing function, and reschedule are reported', async () => {
     expect(await error(run(shared, 'returnFunction'))).toMatchObject({
       code: 'ERR_NOT_SERIALISABLE',
     });
@@ -241,7 +241,7 @@ describe('ThreadExecutor', () => {
     expect(await value(run(executor, 'double', [4]))).toBe(8);
   });
 
-  it('whoever cancels a task may say how long it can go on', async () => {
+  it('the caller of a cancellation may say how long the task can continue', async () => {
     const executor = open({ abortGraceMs: 60_000 });
     const controller = new AbortController();
     const running = run(executor, 'spin', [], { signal: controller.signal });
@@ -274,7 +274,7 @@ describe('ThreadExecutor', () => {
     expect(await value(run(executor, 'add', [2, 2]))).toBe(4);
   });
 
-  it('runs what secedes and rejoins without anybody who counts, and again on the same threads', async () => {
+  it('runs tasks that secede and rejoin without a slot, and again on the same threads', async () => {
     const executor = open();
     const all = Array.from({ length: 5 }, (_, at) => value(run(executor, 'secedeTwice', [at])));
     expect(await Promise.all(all)).toEqual([0, 1, 2, 3, 4]);
@@ -354,7 +354,7 @@ describe('ThreadExecutor', () => {
   });
 });
 
-it('what tasks leave behind in a thread is collected as soon as it is told', async () => {
+it('what tasks leave behind in a thread is collected as soon as that is requested', async () => {
   const nbytes = 8_000_000;
   const left = async (options: Partial<ThreadExecutorOptions>): Promise<number> => {
     const executor = new ThreadExecutor({ clock, threadCount: 1, ...options });

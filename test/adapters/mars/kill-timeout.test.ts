@@ -41,6 +41,6 @@ test('a run that does not stop in time loses its thread, and another one takes i
   expect(await cancelSpinning({})).toEqual({ running: [], next: 8 });
 });
 
-test('where slots are not killed it goes on, and the answer says so', async () => {
+test('where slots are not killed the run continues, and the answer says so', async () => {
   expect(await cancelSpinning({ enableKillSlot: false })).toEqual({ running: ['spin'] });
 });

@@ -63,7 +63,7 @@ it('a minus before 0 makes no difference', () => {
   expect(labels[0]).toBe(labels[1]);
 });
 
-it('what is told of moves is all there is to know', () => {
+it('the reported moves are complete', () => {
   const element = fc.oneof(
     fc.integer({ min: -3, max: 3 }),
     fc.double({ noNaN: true, noDefaultInfinity: true }),

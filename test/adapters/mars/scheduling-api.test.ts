@@ -156,7 +156,7 @@ describe('priorities', () => {
     expect(order()).toBe('dfcbea');
   });
 
-  test('are changed until the subtask begins, and the answer tells whether that helps', async () => {
+  test('are changed until the subtask begins, and the answer says whether that has an effect', async () => {
     await start(1, { threads: 1 });
     await cluster.passing(api.addSubtasks([{ id: 'first', call: task(deaf, 'first') }]));
     await cluster.until(() => gates.has('first'));
@@ -182,7 +182,7 @@ describe('priorities', () => {
     await expect(update('z', 3)).rejects.toThrow('the subtask "z" is not in this session');
   });
 
-  test('that have to move to make room do so in the scheduler, too', async () => {
+  test('that have to move to make space do so in the scheduler, too', async () => {
     await start();
     const blocked = { dependencies: ['first'] };
     await cluster.passing(api.addSubtasks([{ id: 'first', call: task(never, 'first') }]));
@@ -204,7 +204,7 @@ describe('priorities', () => {
 });
 
 describe('cancelling', () => {
-  test('takes what is waiting and queued away, and says which runs go on', async () => {
+  test('takes what is waiting and queued away, and says which runs continue', async () => {
     await start();
     await cluster.passing(api.addSubtasks([{ id: 'deaf', call: task(deaf, 'x') }]));
     await cluster.passing(
@@ -229,7 +229,7 @@ describe('cancelling', () => {
     expect(() => api.future('c')).toThrow('was finished or cancelled');
   });
 
-  test('waits for runs that stop when they are told to', async () => {
+  test('waits for runs that stop when they are aborted', async () => {
     await start();
     await cluster.passing(api.addSubtasks([{ id: 'x', call: task(never, 'x') }]));
     await cluster.until(() => calls.has('x'));
@@ -346,7 +346,7 @@ describe('ids', () => {
 });
 
 describe('finishing', () => {
-  test('lets results go that nobody holds or needs', async () => {
+  test('releases results that no client holds and no subtask needs', async () => {
     await start();
     await cluster.passing(api.addSubtasks(counting('abc')));
     await resultsOf('a', 'b', 'c');
@@ -364,7 +364,7 @@ describe('finishing', () => {
     expect(await cluster.passing(a.result())).toBe(1);
   });
 
-  test('gives up what has not ended, and makes room for another of that name', async () => {
+  test('cancels what has not ended, and frees its name for another one', async () => {
     await start();
     await cluster.passing(api.addSubtasks([{ id: 'x', call: task(never, 'x') }]));
     await cluster.passing(api.finishSubtasks(['x', 'unknown']));
@@ -386,7 +386,7 @@ describe('finishing', () => {
 });
 
 describe('summaries', () => {
-  test('tell where subtasks are, past ones first', async () => {
+  test('say where subtasks are, past ones first', async () => {
     await start(1, { threads: 1 });
     const subtasks = [
       { id: 'done', call: task(inc, 1), taskId: 'one' },
@@ -552,7 +552,7 @@ describe('arguments', () => {
   });
 });
 
-test('a session with a client of its own ends with it, and leaves nothing behind', async () => {
+test('a session that has made its client closes it, and leaves nothing behind', async () => {
   await start();
   const { clock, local } = cluster;
   const { transport } = cluster;

@@ -52,7 +52,7 @@ describe('values', () => {
     area.close();
   });
 
-  it('that were changed, cut short or deleted by somebody are not given out', () => {
+  it('that another process changed, truncated or deleted are not given out', () => {
     const area = new SpillFolder(parent);
     const damage: ((file: string) => void)[] = [
       (file) => {

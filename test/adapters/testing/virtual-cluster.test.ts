@@ -61,7 +61,7 @@ describe('a cluster in virtual time', () => {
     expect(await run()).toBe(await run());
   });
 
-  it('has workers of its own making', async () => {
+  it('starts further workers', async () => {
     const cluster = await start({ workers: 0 });
     const worker = await cluster.startWorker({ name: 'gpu', resources: { GPU: 1 } });
     expect(worker.name).toBe('gpu');
@@ -105,7 +105,7 @@ describe('a network that fails on demand', () => {
     expect(await cluster.drive(client.submit(bad.echo, 1).result())).toBe(1);
   });
 
-  it('stall: what stands still goes on in order, and nothing is lost', async () => {
+  it('stall: messages that were held arrive in order, and nothing is lost', async () => {
     const cluster = await start({ workers: 2 });
     const client = await cluster.client();
     cluster.transport.stall();

@@ -157,7 +157,7 @@ describe('the conformance suite finds a transport that', () => {
     expect(failed).toContain('send after close does nothing');
   });
 
-  it('tells its end twice', async () => {
+  it('reports its end twice', async () => {
     const failed = await failuresOf({
       handlers: (inner) => ({
         onMessages: (batch) => inner.onMessages(batch),
@@ -170,7 +170,7 @@ describe('the conformance suite finds a transport that', () => {
     expect(failed.length).toBeGreaterThan(20);
   });
 
-  it('tells its end from within abort', async () => {
+  it('reports its end from within abort', async () => {
     const told: ConnectionHandlers[] = [];
     class Eager extends Wrapped {
       override abort(reason: Error): void {
@@ -238,7 +238,7 @@ describe('the conformance suite finds a transport that', () => {
     ]);
   });
 
-  it('never lets a bulk sender go on', async () => {
+  it('never lets a bulk sender continue', async () => {
     class Stuck extends Wrapped {
       override drained(): Promise<void> {
         return new Promise(() => undefined);

@@ -239,7 +239,7 @@ describe('a request that fails', () => {
     });
   });
 
-  it('is told of an error that throws when it is looked at', async () => {
+  it('reports an error that throws when it is inspected', async () => {
     const { clock, client } = await aPair(() => {
       throw Object.defineProperty(new Error('odd'), 'trap', {
         enumerable: true,
@@ -378,7 +378,7 @@ describe('a peer that breaks the protocol', () => {
   });
 });
 
-it('more messages than a call has room for are sent in their order', async () => {
+it('more messages than a call has arguments are sent in their order', async () => {
   const { clock, client, server } = await aPair();
   client.channel.sendAll(Array.from({ length: 150_000 }, (_, number) => ({ op: 'n', number })));
   await clock.advanceAsync(10);

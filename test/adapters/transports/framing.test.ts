@@ -100,7 +100,7 @@ describe('frames', () => {
     expect(found.messages).toStrictEqual(batches.flat());
   });
 
-  it('tell at which byte a stream that ends too early was cut', () => {
+  it('say at which byte a stream that ends too early was cut', () => {
     const stream = streamOf([[{ a: 1 }], [{ b: 2 }]]);
     fc.assert(
       fc.property(fc.integer({ min: 0, max: stream.length - 1 }), (nbytes) => {
@@ -175,7 +175,7 @@ describe('the first bytes of another protocol', () => {
     ['a version without end', `yardmaster-tcp/1${'1'.repeat(100)}`, 'speaks version "1111'],
   ];
 
-  it.each(cases)('are told: %s', (_what, text, expected) => {
+  it.each(cases)('are reported: %s', (_what, text, expected) => {
     const bytes = Buffer.from(text as string);
     const reader = new FrameReader(new MsgpackCodec(), new Found());
     expect(() => reader.push(bytes)).toThrow(
@@ -186,7 +186,7 @@ describe('the first bytes of another protocol', () => {
     );
   });
 
-  it.each(cases)('are told also when they come byte by byte: %s', (_what, text) => {
+  it.each(cases)('are reported also when they come byte by byte: %s', (_what, text) => {
     const bytes = Buffer.from(text as string);
     const reader = new FrameReader(new MsgpackCodec(), new Found());
     expect(() => {
@@ -194,7 +194,7 @@ describe('the first bytes of another protocol', () => {
     }).toThrow(expect.objectContaining({ code: 'ERR_PROTOCOL' }));
   });
 
-  it('are told at the first byte that does not fit', () => {
+  it('are reported at the first byte that does not fit', () => {
     const reader = new FrameReader(new MsgpackCodec(), new Found());
     expect(() => reader.push(Buffer.from('G'))).toThrow('seems to speak HTTP');
   });

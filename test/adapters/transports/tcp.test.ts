@@ -326,7 +326,7 @@ describe('close', () => {
     expect(clock.timerCount).toBe(0);
   });
 
-  it('of a peer that only goes on sending ends as well', async () => {
+  it('of a peer that only continues to send ends as well', async () => {
     const clock = new VirtualClock();
     const bench = await Bench.open({ closeTimeoutMs: 1000 }, clock);
     const [socket, end] = await bench.raw();
@@ -393,7 +393,7 @@ describe('connect', () => {
     return `tcp://127.0.0.1:${(address as { port: number }).port}`;
   }
 
-  it('tries again when the caller stood still for so long that it was taken for a peer of Dask', async () => {
+  it('tries again when the caller stood still until it was taken for a peer of Dask', async () => {
     const clock = new VirtualClock();
     let count = 0;
     const address = await foreign((socket) => {
@@ -470,7 +470,7 @@ describe('connect', () => {
     expect(clock.timerCount).toBe(0);
   });
 
-  it('takes a time-out of its own', async () => {
+  it('takes a separate time-out', async () => {
     const address = await foreign((socket) => socket.resume());
     const clock = new VirtualClock();
     const attempt = new TcpTransport(clock).connect(address, deaf, { timeoutMs: 7 });
@@ -498,7 +498,7 @@ describe('addresses', () => {
     return listener.address;
   };
 
-  it('tell the real port and host of a listener', async () => {
+  it('contain the real port and host of a listener', async () => {
     expect(await listenOn('tcp://127.0.0.1:0')).toMatch(/^tcp:\/\/127\.0\.0\.1:[1-9]\d+$/);
     expect(await listenOn('tcp://localhost:0')).toMatch(
       /^tcp:\/\/(127\.0\.0\.1|\[::1\]):[1-9]\d+$/,

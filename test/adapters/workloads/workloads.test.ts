@@ -96,7 +96,7 @@ it.each([0, -1, 1.5, NaN, Infinity])('a graph of size %d is refused', (size) => 
   expect(() => chains(1, size)).toThrow(/length is .*; give a whole number/);
 });
 
-it('two calls give the same graph in objects of their own', () => {
+it('two calls give equal graphs in separate objects', () => {
   const first = recorded('bag-25K-10');
   const second = recorded('bag-25K-10');
   expect(second).toEqual(first);

@@ -29,7 +29,7 @@ test('zero workers finish every task of a graph', async () => {
   expect(zero.finishedCount).toBe(101);
 });
 
-test('a zero worker claims the replicas that it is told to fetch', async () => {
+test('a zero worker claims the replicas that it is asked to fetch', async () => {
   const [scheduler, , client] = await start(4);
   const future = client.submit(inc, 1);
   await wait([future]);

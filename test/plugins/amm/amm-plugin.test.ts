@@ -171,7 +171,7 @@ describe('the Active Memory Manager in a scheduler', () => {
     );
   });
 
-  it('a policy that throws is told of, more and more rarely, and the scheduler goes on', async () => {
+  it('a policy that throws is reported, more and more rarely, and the scheduler continues', async () => {
     class Broken extends ActiveMemoryManagerPolicy {
       override run(): SuggestionGenerator {
         throw new Error('on purpose');

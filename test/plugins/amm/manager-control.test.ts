@@ -217,7 +217,7 @@ describe("Dask's names of classes in a configuration", () => {
 });
 
 describe('the manager by commands', () => {
-  it('tells its status, and is configured', async () => {
+  it('returns its status, and is configured', async () => {
     const { scheduler } = await start({ start: false });
     const status = { running: false, intervalMs: 2000, measure: 'optimistic' };
     expect(scheduler.command('amm.status')).toMatchObject({

@@ -244,7 +244,7 @@ describe('a round', () => {
     expect(policy.chosen).toEqual([full]);
   });
 
-  it('a policy that throws ends its own round; what it had stands, others go on', () => {
+  it('a policy that throws ends its own round; its earlier suggestions stand, others continue', () => {
     const task = bench.task('x', [a, b, c]);
     let cleaned = false;
     const cause = new Error('not today');
@@ -318,7 +318,7 @@ describe('a round', () => {
     expect(chosen).toEqual([c, a, undefined]);
   });
 
-  it('a failure is told of at its 1st, 2nd, 4th, 8th time', () => {
+  it('a failure is reported at its 1st, 2nd, 4th, 8th time', () => {
     const policy = policyOf(() => {
       throw new Error('again');
     });
@@ -344,7 +344,7 @@ describe('a round', () => {
     expect(cleaned).toBe(true);
     expect(bench.moves).toHaveLength(1);
     expect(bench.errors[0]?.message).toBe(
-      'policy "Policy" of the Active Memory Manager made 1024 suggestions in one round without an end; it goes on in the next round',
+      'policy "Policy" of the Active Memory Manager made 1024 suggestions in one round without an end; it continues in the next round',
     );
   });
 
@@ -470,7 +470,7 @@ describe('reduce-replicas', () => {
     return 3 - dropped;
   };
 
-  it('leaves one copy of what nobody reads', () => {
+  it('leaves one copy of results that no task reads', () => {
     bench.task('x', [a, b, c]);
     expect(kept()).toBe(1);
   });

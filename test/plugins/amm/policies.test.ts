@@ -76,7 +76,7 @@ describe('retire-worker', () => {
     ]);
   });
 
-  it('gives up when nobody can take what it has, and says so', () => {
+  it('gives up when no worker can take its results, and says so', () => {
     bench.task('only', [a]);
     bench.setStatus(b, 'paused');
     const [policy] = retire(a, c);
@@ -262,7 +262,7 @@ describe('balance-memory', () => {
     expect(balance().round().suggested).toBe(0);
   });
 
-  it('has only so many bytes on their way at once', () => {
+  it('limits the bytes on their way', () => {
     workers(900, 0);
     const { round } = balance({ bytesPerRound: 250 });
     expect(round().accepted).toBe(2);

@@ -30,7 +30,7 @@ function suggest(...values: readonly unknown[]): AmmRound & { readonly chosen: u
 
 const candidates = (list: unknown): Iterable<WorkerView> => list as Iterable<WorkerView>;
 
-describe('a suggestion that cannot be meant is refused, and its policy goes on', () => {
+describe('a suggestion that cannot be meant is refused, and its policy continues', () => {
   it.each<[string, unknown]>([
     ['undefined', [undefined]],
     ['null', [null]],
@@ -191,7 +191,7 @@ describe('refusals are recorded for why', () => {
   });
 });
 
-describe('copies that were asked for on purpose', () => {
+describe('requested copies', () => {
   it('are not dropped below their number, unless it is forced', () => {
     const c = bench.worker('c', 200);
     const x = bench.task('x', [a, b, c]);

@@ -13,7 +13,7 @@ function scan(loads: WorkerLoads, running: ReadonlySet<WorkerView>, refused: Rea
   return free.sort((a, b) => a.memory - b.memory || a.worker.rank - b.worker.rank)[0];
 }
 
-it('the emptiest worker is found, whatever changes and whoever is refused', () => {
+it('the emptiest worker is found, whatever changes and whichever workers are refused', () => {
   const step = fc.record({
     worker: fc.nat(39),
     memory: fc.integer({ min: 0, max: 5 }),

@@ -104,14 +104,14 @@ describe('work stealing in a scheduler', () => {
     expect(requests(first)).toHaveLength(5);
   });
 
-  it('is calm when it is told to be: one task for a thread that has none', async () => {
+  it('is calm when it is configured to be: one task for a thread that has none', async () => {
     const host = await start({ mode: 'calm', horizon: 0 });
     const [first] = await loaded(host, 20);
     await host.clock.advanceAsync(100);
     expect(requests(first)).toHaveLength(1);
   });
 
-  it('takes options where a configuration lists it as a plugin of its own', async () => {
+  it('takes options where a configuration lists it as a plugin', async () => {
     const config = { scheduler: { workStealing: { horizon: 'soon' } } };
     await expect(TestHost.start({ config })).rejects.toThrow(
       'scheduler.workStealing.horizon must be a time',

@@ -24,7 +24,7 @@ describe('how much is stolen in one round', () => {
     expect(env.cluster.stealsInFlight).toBe(asked);
   });
 
-  it('nothing when nobody is idle, and nothing when everybody is', () => {
+  it('nothing when no worker is idle, and nothing when all are', () => {
     const busy = new StealEnv();
     busy.place({ w1: numbered('x', 3), w2: numbered('y', 3) });
     expect(busy.balance()).toEqual([]);
@@ -105,7 +105,7 @@ describe('which tasks are stolen', () => {
 });
 
 describe('who steals', () => {
-  it('nobody who is paused', () => {
+  it('no paused worker', () => {
     const env = new StealEnv();
     env.place({ w1: numbered('x', 10), w2: {}, w3: {} });
     env.setStatus('w2', 'paused');
@@ -183,7 +183,7 @@ describe('who steals', () => {
 });
 
 describe('who is robbed', () => {
-  it('the busiest first, when nobody is saturated', () => {
+  it('the busiest first, when no worker is saturated', () => {
     const env = new StealEnv();
     env.place({ w1: numbered('x', 4), w2: numbered('y', 6), w3: {} });
     env.judgeAnew();
@@ -199,14 +199,14 @@ describe('who is robbed', () => {
     expect(env.counts['w1']).toBe(0);
   });
 
-  it('nobody on whose tasks it would not pay', () => {
+  it('no worker with tasks whose theft would not pay', () => {
     const env = new StealEnv();
     env.place({ w1: numbered('x', 1), w2: {} });
     expect(env.balance()).toEqual([]);
   });
 });
 
-describe('what is told of it', () => {
+describe('the records of a round', () => {
   it('numbers, by cost level', () => {
     const env = new StealEnv();
     env.place({ w1: numbered('x', 20), w2: {} });
@@ -216,7 +216,7 @@ describe('what is told of it', () => {
     expect([asked[0], askedS[0], asked.length]).toEqual([5, 2.5, 15]);
   });
 
-  it('the same cluster gives the same wishes', () => {
+  it('the same cluster gives the same proposals', () => {
     const play = (): string[][] => {
       const env = new StealEnv();
       env.place({ w1: numbered('x', 33), w2: {}, w3: numbered('y', 5), w4: {} }, { threads: 2 });

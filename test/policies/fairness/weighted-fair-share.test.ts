@@ -115,7 +115,7 @@ describe('with weighted-fair-share', () => {
     );
   });
 
-  it('nobody starves, whatever the others keep submitting', () => {
+  it('no client starves, whatever the others keep submitting', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 100 }), fc.integer({ min: 1, max: 3 }), (heavy, n) => {
         const weights = { a: heavy, b: 1 };
@@ -223,7 +223,7 @@ describe('with weighted-fair-share', () => {
     expect(servedBy(cluster, 'urgent')).toBe(20);
   });
 
-  it('what a task submits goes on at the place of the task', () => {
+  it('the tasks that a task submits continue at its date', () => {
     const env = new SchedulerEnv({
       policies: { fairness: weightedFairShare.create(PER_TASK) },
     });

@@ -68,7 +68,7 @@ describe('live results', () => {
     expect(liveResults(indexGraph(tasks), [0, 1, 2, 3])).toEqual({ peak: 2, sumOfAges: 2 + 1 + 1 });
   });
 
-  it('results that nobody needs are not counted', () => {
+  it('results without dependents are not counted', () => {
     const tasks = graphTasks({ a: [], b: [], c: ['a'] });
     expect(liveResults(indexGraph(tasks), [1, 0, 2])).toEqual({ peak: 1, sumOfAges: 1 });
   });

@@ -77,7 +77,7 @@ describe('a family', () => {
     ]);
   });
 
-  it('of roots that meet nobody is a run of neighbours', () => {
+  it('of roots that meet no other root is a run of neighbours', () => {
     expect(familiesOf(numbered('x', 5), 2)).toEqual(['x-0 x-1', 'x-2 x-3', 'x-4']);
   });
 
@@ -141,7 +141,7 @@ describe('with the policy family', () => {
     return [...env.worker(name).processing].map(({ key }) => key).join(' ');
   }
 
-  it('each worker begins with a family of its own, and has no more than its slots', () => {
+  it('each worker begins with a separate family, and has no more than its slots', () => {
     const env = cluster();
     env.addWorkers(3);
     env.submit(reduces('x', 3, 4));
@@ -165,7 +165,7 @@ describe('with the policy family', () => {
     expect(env.task('xsum-1').dependencies.every((input) => input.whoHas.size === 1)).toBe(true);
   });
 
-  it('a worker without a family of its own helps others: no slot stays open', () => {
+  it('a worker without a family helps others: no slot stays open', () => {
     const env = cluster();
     env.addWorkers(4);
     env.submit(reduces('x', 1, 6));

@@ -41,7 +41,7 @@ describe('workers that can be closed', () => {
     expect(close({ n: 0 })).toEqual([]);
   });
 
-  it('are so many as are asked for, busy ones last', () => {
+  it('are as many as requested, busy ones last', () => {
     const [first] = workers(0, 500, 200);
     bench.reader('busy', [], first);
     expect(close({ n: 2 })).toEqual(['w2', 'w1']);

@@ -118,7 +118,7 @@ it('however many workers hold inputs, a few are asked about', () => {
   expect(seen.toSorted()).toEqual(['w2', 'w21', 'w3']);
 });
 
-it('an input with a copy everywhere makes nobody a candidate', () => {
+it('an input with a copy everywhere makes no worker a candidate', () => {
   const { policy, seen } = counting({ holders: 3, others: 2 });
   const env = new SchedulerEnv({ policies: { workerSelection: policy } });
   env.addWorkers(40);

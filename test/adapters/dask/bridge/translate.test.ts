@@ -78,7 +78,7 @@ describe('compute-task', () => {
   });
 });
 
-describe('what workers are told', () => {
+describe('messages to workers', () => {
   it('that a peer is gone only where the release listens for it', () => {
     const message = { op: 'remove-worker', worker: 'tcp://a:1', stimulusId: 's' } as const;
     expect(toWorker(message, OLD, keys(), DIRECT)).toBeUndefined();
@@ -100,7 +100,7 @@ describe('what workers are told', () => {
 });
 
 describe('what workers say', () => {
-  it('makes an identity: numbers for names, and nobody gets tasks before it runs', () => {
+  it('makes an identity: numbers for names, and no worker gets tasks before it runs', () => {
     const request = {
       address: 'tcp://127.0.0.1:4000',
       server_id: 'Worker-1',
@@ -186,7 +186,7 @@ describe('what workers say', () => {
   });
 });
 
-describe('what clients are told', () => {
+describe('messages to clients', () => {
   it('of cancelled keys in the form of their release', () => {
     const message = { op: 'cancelled-keys', keys: ['a', 'b'], reason: 'gone' } as const;
     const tell = (version: string): unknown =>

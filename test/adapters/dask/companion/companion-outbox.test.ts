@@ -75,7 +75,7 @@ describe('events for plugins in Python', () => {
     expect(sent.map(({ op }) => op)).toEqual(['events', 'events', 'run']);
   });
 
-  it('peers are held while too many events wait, and go on when half of them are handled', async () => {
+  it('peers are held while too many events wait, and resume when half of them are handled', async () => {
     add(15);
     expect(held).toEqual([true]);
     await endOfTurn();
@@ -103,7 +103,7 @@ describe('events for plugins in Python', () => {
     expect(reasons[0]).toMatchObject({ code: 'ERR_TIMEOUT', data: { waiting: LIMITS.max } });
   });
 
-  it('peers go on when the process has ended', () => {
+  it('peers resume when the process has ended', () => {
     add(15);
     outbox.close();
     expect(held).toEqual([true, false]);

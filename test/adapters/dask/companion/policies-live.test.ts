@@ -17,7 +17,7 @@ describe.skipIf(daskPython === undefined)('with real workers of Dask', { timeout
     expect(await play('stealing', config)).toEqual({ workers: 2 });
   });
 
-  it('copies that nobody needs are dropped by the memory manager', async () => {
+  it('copies that no task needs are dropped by the memory manager', async () => {
     const config = { activeMemoryManager: { interval: '200ms' } };
     expect(await play('copies', config)).toEqual({ copies: 1, places: 2 });
   });

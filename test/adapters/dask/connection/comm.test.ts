@@ -170,7 +170,7 @@ describe('a comm', () => {
     expect(ours.bufferedBytes).toBeLessThan(16 * 1024 * 1024);
   });
 
-  test('makes the peer wait while nobody reads, and drained tells', async () => {
+  test('makes the peer wait while its messages are not read, and drained waits', async () => {
     const { ours, peer } = await pair({ highWaterBytes: 1024 * 1024 });
     const payload = Buffer.alloc(512 * 1024, 1);
     for (let count = 0; count < 200; count++) ours.write({ count, data: opaque(payload) });
@@ -232,13 +232,13 @@ async function start(server: ReturnType<typeof createServer>): Promise<string> {
   return `tcp://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-describe('strangers', () => {
+describe('peers of another protocol', () => {
   test.each([
     ['an HTTP client', Buffer.from('GET / HTTP/1.1\r\n\r\n'), 'ERR_FRAME'],
     ['a greeting without pickle-protocol', frame({ python: [3] }), 'ERR_PROTOCOL'],
     ['a huge greeting', frame('x'.repeat(2_000_000)), 'ERR_FRAME'],
     ['half a greeting', frame(HELLO).subarray(0, 20), 'ERR_FRAME'],
-  ])('%s is refused and told about', async (_, bytes, code) => {
+  ])('%s is refused and reported', async (_, bytes, code) => {
     let refuse!: (error: Error) => void;
     const refused = new Promise<Error>((resolve) => (refuse = resolve));
     const listener = await listen(() => expect.unreachable(), { onRefused: (e) => refuse(e) });
@@ -260,7 +260,7 @@ describe('strangers', () => {
     expect(await refused).toMatchObject({ code: 'ERR_TIMEOUT' });
   });
 
-  test('nobody there is ERR_CONNECT at once', async () => {
+  test('an address without a listener is ERR_CONNECT at once', async () => {
     const server = createServer();
     const address = await start(server);
     await new Promise((resolve) => server.close(resolve));
@@ -322,7 +322,7 @@ describe('a pool', () => {
     expect(await calls.call(address, 'again')).toMatchObject({ op: 'again' });
   });
 
-  test('calls nobody once it is closed', async () => {
+  test('opens no connection once it is closed', async () => {
     const { address } = await echo();
     const calls = pool();
     calls.close();

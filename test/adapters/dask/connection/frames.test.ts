@@ -65,7 +65,7 @@ describe('frames', () => {
     );
   });
 
-  test('a large frame lies in memory of its own and is written without a copy', () => {
+  test('a large frame has separate memory and is written without a copy', () => {
     const large = Buffer.alloc(1_000_000, 'x');
     const chunks = packFrames([Buffer.from('a'), large]);
     expect(chunks[1]).toBe(large);

@@ -81,7 +81,7 @@ describe.skipIf(OURS === undefined)('tls', () => {
     void refused;
   });
 
-  test('nobody listens or calls without certificates', async () => {
+  test('no side listens or connects without certificates', async () => {
     await expect(
       DaskListener.listen('tls://127.0.0.1:0', { clock }, () => undefined),
     ).rejects.toMatchObject({ code: 'ERR_CONFIG' });

@@ -87,7 +87,7 @@ describe('variables', () => {
     await until(() => wanters().join() === 'Client-2');
   });
 
-  it('refuse futures that nobody knows', async () => {
+  it('refuse futures of unknown keys', async () => {
     const text = await errorOf('variable_set', { name: 'v', key: 'unknown', timeout: 0.05 });
     expect(text).toMatch(/^TimeoutError.*unknown/);
   });
@@ -189,7 +189,7 @@ describe('locks', () => {
 });
 
 describe('semaphores', () => {
-  it('have so many leases, and the same request gets the same one', async () => {
+  it('have a number of leases, and the same request gets the same one', async () => {
     await bench.call('semaphore_register', { name: 's', max_leases: 1, lease_timeout: 30 });
     expect(await errorOf('semaphore_register', { name: 's', max_leases: 2 })).toMatch(
       /ValueError.*Inconsistent max leases/,
@@ -222,7 +222,7 @@ describe('semaphores', () => {
 });
 
 describe('events', () => {
-  it('are set for everybody', async () => {
+  it('are set for all clients', async () => {
     expect(await bench.call('event_wait', { name: 'e', timeout: 0.01 })).toBe(false);
     const waiting = bench.call('event_wait', { name: 'e', timeout: null });
     await ofNode('setEvent', { name: 'e' });
@@ -293,7 +293,7 @@ it('published messages go from workers to clients and from clients to workers', 
   expect(await worker.next('pubsub-msg')).toMatchObject({ msg: 'and back' });
 });
 
-it('memory is sampled until somebody asks for the samples', async () => {
+it('memory is sampled until a client asks for the samples', async () => {
   await bench.client();
   const start = { client: 'Client-1', measure: 'process', interval: 0.01 };
   const key = await bench.call('memory_sampler_start', start);

@@ -267,7 +267,7 @@ describe.skipIf(python === undefined)('the choice of a Python', () => {
 });
 
 describe('without any Python', () => {
-  it('the start of the scheduler tells what will not work', async () => {
+  it('the start of the scheduler says what will not work', async () => {
     const warnings: string[] = [];
     const unpacker = anUnpacker({
       commands: [['no-such-python'], ['false']],
@@ -291,7 +291,7 @@ describe('a Python that cannot be used', () => {
     });
   });
 
-  it('one that is named is said to be so while the scheduler starts, which goes on', async () => {
+  it('one that is named is said to be so while the scheduler starts, which continues', async () => {
     const runs = new DaskRuns('false');
     const { run } = await runs.scheduler();
     while (!run.stderr.includes('ended before it was ready')) await run.output();

@@ -75,7 +75,7 @@ describe('metadata', () => {
 });
 
 describe('workers that come and go', () => {
-  it('are told to those who subscribed, each once', async () => {
+  it('are sent to each subscriber once', async () => {
     await bench.worker(4001);
     const watcher = await bench.connect();
     const first = (await watcher.call('subscribe_worker_status')) as { workers: Message };
@@ -183,7 +183,7 @@ describe('logs', () => {
 });
 
 describe('stories', () => {
-  it('tell graphs apart that come without a stimulus id', async () => {
+  it('distinguish graphs that come without a stimulus id', async () => {
     const { worker, client } = await computed('inc-1');
     client.submit('inc-2');
     await worker.next('compute-task', 2);
@@ -241,7 +241,7 @@ describe('a dump of the cluster', () => {
 });
 
 describe('what one client says', () => {
-  it('takes effect in its order, also wishes after releases in the same batch', async () => {
+  it('takes effect in its order, also wants after releases in the same batch', async () => {
     const { client } = await computed('inc-1');
     for (let round = 0; round < 20; round++) {
       client.comm.write([{ op: 'client-desires-keys', keys: ['inc-1'], client: 'keeper' }]);

@@ -51,7 +51,7 @@ describe('questions about tasks and workers', () => {
     await expect(bench.call('nbytes', { keys: ['no'] })).rejects.toThrow(/KeyError/);
   });
 
-  it('tell the story of a task in the form of Dask', async () => {
+  it('return the story of a task in the form of Dask', async () => {
     const worker = await bench.runningWorker(4001);
     const client = await bench.client();
     client.submit('inc-1');
@@ -67,7 +67,7 @@ describe('questions about tasks and workers', () => {
     expect(story.at(-1)?.[4]).toBe('task-finished-inc-1');
   });
 
-  it('tell who there is, with names as workers gave them', async () => {
+  it('list the workers, with names as the workers gave them', async () => {
     await bench.runningWorker(4001, { name: 7 });
     const identity = await bench.call('identity');
     expect(identity).toMatchObject({

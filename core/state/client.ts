@@ -1,6 +1,6 @@
 import { SmallSet } from '../util/small-set.ts';
 
-/** The pseudo-client that stops wanting a task when it a task reaches memory or fails. */
+/** The pseudo-client that stops wanting a task when the task reaches memory or fails. */
 export const FIRE_AND_FORGET = 'fire-and-forget';
 
 /**

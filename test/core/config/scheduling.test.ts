@@ -79,7 +79,7 @@ it('words without effect are ignored and named with their place, and only those 
   expect(loadConfigObject({ scheduling: { subtaskMaxRetries: 3 } }).notes).toEqual([]);
 });
 
-it('check-config and the log of a scheduler tell of words without effect', async () => {
+it('check-config and the log of a scheduler name settings without effect', async () => {
   const log = new MemoryLog();
   const report = await checkConfig({
     config: { scheduling: { submitPeriod: '1s' } as object },

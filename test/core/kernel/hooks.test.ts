@@ -18,7 +18,7 @@ const args = <Name extends keyof SchedulerHooks>(
     .filter(({ hook }) => hook === name)
     .map((call) => call.args as Parameters<SchedulerHooks[Name]>);
 
-it('every transition is told with its cause, also one that ended where it began', () => {
+it('every transition is observed with its cause, also one that ended where it began', () => {
   const { env, calls } = observed();
   const stimulus = env.submit({ a: [] });
   const told = args(calls, 'taskTransition').map(([task, start, finish, id]) => {
@@ -31,7 +31,7 @@ it('every transition is told with its cause, also one that ended where it began'
   ]);
 });
 
-it('a transition through released is told as two', () => {
+it('a transition through released is observed as two', () => {
   const { env, calls } = observed();
   env.addWorkers(1);
   env.submit({ a: { retries: 1 } });
@@ -58,7 +58,7 @@ it('a transition that a report caused has the report', () => {
   });
 });
 
-it('a failure is told with its cause and the failure itself', () => {
+it('a failure is observed with its cause and the failure itself', () => {
   const { env, calls } = observed();
   env.addWorkers(1);
   env.submit({ a: [] });
@@ -83,7 +83,7 @@ it('a forgotten task can be read in the hook and is out of the tables', () => {
   expect(seen).toMatchObject({ task: { key: 'a', state: 'forgotten' }, isKnown: false });
 });
 
-it('a graph is told before its first transition', () => {
+it('a graph is observed before its first transition', () => {
   const { env, calls } = observed();
   env.addWorkers(1);
   calls.length = 0;
@@ -96,13 +96,13 @@ it('a graph is told before its first transition', () => {
   expect(update.tasks.map(({ key }) => key)).toEqual(['a', 'b']);
 });
 
-it('a refused graph is not told', () => {
+it('a refused graph is not observed', () => {
   const { env, calls } = observed();
   env.submit({ a: ['a'] }, { keys: ['a'] });
   expect(calls).toEqual([]);
 });
 
-it('a worker is told when it is registered, before the tasks that waited for it', () => {
+it('a worker is observed when it is registered, before the tasks that waited for it', () => {
   const { env, calls } = observed();
   env.submit({ a: [] });
   calls.length = 0;
@@ -113,7 +113,7 @@ it('a worker is told when it is registered, before the tasks that waited for it'
   expect(stimulusId).toMatch(/^register-worker-/);
 });
 
-it('a departure is told with what it took along, after its tasks were placed anew', () => {
+it('the departure of a worker is observed with the results that it held, after its tasks were placed anew', () => {
   const { env, calls } = observed();
   env.addWorkers(2);
   env.scatter({ x: ['w1'] });
@@ -130,7 +130,7 @@ it('a departure is told with what it took along, after its tasks were placed ane
   expect(loss).toEqual({ expected: false, processing: ['b'], recomputed: ['a'], lost: ['x'] });
 });
 
-it('a change of status is told when it is one', () => {
+it('a status is observed when it changes', () => {
   const { env, calls } = observed();
   env.addWorkers(1);
   calls.length = 0;
@@ -139,7 +139,7 @@ it('a change of status is told when it is one', () => {
   expect(args(calls, 'workerStatusChanged').map(([{ status }]) => status)).toEqual(['paused']);
 });
 
-it('clients that come and go are told once', () => {
+it('clients that connect and leave are observed once', () => {
   const { env, calls } = observed();
   env.client('c');
   env.client('c');
@@ -147,7 +147,7 @@ it('clients that come and go are told once', () => {
   expect(calls.map(({ hook }) => hook)).toEqual(['clientAdded', 'clientRemoved']);
 });
 
-it('a restart is told after everything was forgotten', () => {
+it('a restart is observed after all tasks were forgotten', () => {
   const { env, calls } = observed();
   env.submit({ a: [] });
   calls.length = 0;

@@ -36,7 +36,7 @@ it('a task waits for a worker of its language, also when it would take others fo
   expect(env.takeWorker('w2')).toEqual(['compute-task py-1']);
 });
 
-it('what was queued before workers of another language came goes to those of its own', () => {
+it('what was queued before workers of another language came goes to those of its language', () => {
   const env = mixed();
   env.addWorker('w1');
   env.submit({ 'js-1': [], 'js-2': [], 'js-3': [] });

@@ -94,7 +94,7 @@ describe('hooks', () => {
     expect(thrower.counters.get('restarted')).toMatchObject({ calls: 2, errors: 2 });
   });
 
-  it('that are async are refused, and what they reject with is told as well', async () => {
+  it('that are async are refused, and their rejections are reported as well', async () => {
     const { hooks, failures } = registry();
     const slow = async (): Promise<void> => {
       await Promise.resolve();

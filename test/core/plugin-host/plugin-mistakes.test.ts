@@ -239,7 +239,7 @@ describe('what is of another kind is refused, with where it belongs', () => {
 });
 
 describe('what a plugin does wrong while it is made and set up', () => {
-  it('a constructor that throws is told with the options that it got', async () => {
+  it('a constructor that throws is reported with the options that it got', async () => {
     class Picky {
       constructor({ size }: { size: { value: number } }) {
         this.size = size.value;
@@ -390,7 +390,7 @@ describe('onError holds for timers and listeners as for hooks', () => {
     expect(seen).toEqual(['inmemory://w0']);
   });
 
-  it('an async hook is told of once, and each rejection counts', async () => {
+  it('an async hook is reported once, and each rejection counts', async () => {
     const slow = definePlugin({
       name: 'failing',
       apiVersion: 1,

@@ -120,7 +120,7 @@ describe('the life of a plugin', () => {
     ]);
   });
 
-  it('every problem of every plugin is told at once, with its place', async () => {
+  it('all problems of all plugins are reported together, with their places', async () => {
     const folder = await folderWith({
       'counter.mjs': `export default { kind: 'plugin', name: 'counter', apiVersion: 1,
         optionsSchema: { type: 'object', required: ['every'],
@@ -227,7 +227,7 @@ describe('the life of a plugin', () => {
     ]);
   });
 
-  it('an error in close is told, and the others are closed', async () => {
+  it('an error in close is reported, and the others are closed', async () => {
     const lines: string[] = [];
     const bad = { name: 'bad', close: () => Promise.reject(new Error('stuck file')) };
     const host = await start({ plugins: [diary('a', lines), bad] });
@@ -376,7 +376,7 @@ describe('the life of a plugin', () => {
     ]);
   });
 
-  it('a timer that throws is told and goes on', async () => {
+  it('a timer that throws is reported and continues', async () => {
     const host = await start({
       plugins: [
         definePlugin({
@@ -516,7 +516,7 @@ describe('onError', () => {
     },
   };
 
-  it('log: the scheduler goes on, and so does the plugin', async () => {
+  it('log: the scheduler continues, and so does the plugin', async () => {
     const host = await start({ plugins: [{ use: { ...thrower } }] });
     const errors: string[] = [];
     host.scheduler.events.on('error', ({ code, message }) => errors.push(`${code} ${message}`));
@@ -704,7 +704,7 @@ describe('slots', () => {
     ).rejects.toThrow('it has no method score or select');
   });
 
-  it('a policy that throws is told, and the built-in one decides', async () => {
+  it('a policy that throws is reported, and the built-in one decides', async () => {
     const host = await start({
       policies: {
         workerSelection: {

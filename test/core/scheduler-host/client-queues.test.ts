@@ -33,7 +33,7 @@ async function settleFor(host: TestHost): Promise<void> {
 }
 
 describe('a large graph', () => {
-  it('is taken in over many turns, and others are served meanwhile', async () => {
+  it('is submitted over many turns, and other clients are served meanwhile', async () => {
     const host = await start();
     await host.worker('inmemory://w1');
     const [large, small] = [await host.client('large'), await host.client('small')];
@@ -122,7 +122,7 @@ describe('very many keys', () => {
     expect(story[last]?.finish).toBe('forgotten');
   });
 
-  it('are let go of by and by when their client leaves', async () => {
+  it('are released gradually when their client leaves', async () => {
     const host = await start();
     const client = await host.client();
     await finished(host, client);
@@ -132,7 +132,7 @@ describe('very many keys', () => {
     expect(host.scheduler.cluster.clients.has('client-1')).toBe(false);
   });
 
-  it('that nobody needs without the one that is released are let go of by and by', async () => {
+  it('that are only needed by a released key are released gradually', async () => {
     const host = await start();
     const client = await host.client();
     const { tasks, keys } = graphOf('x', LARGE);

@@ -31,7 +31,7 @@ it('what one stimulus frees on a worker is one message', async () => {
   expect([...(message?.['keys'] as string[])].sort()).toEqual(['a', 'b', 'c']);
 });
 
-it('each worker is told of its own keys', async () => {
+it('each worker receives its own keys', async () => {
   const { client, workers } = await withResults(['a', 'b'], ['c']);
   await client.send({ op: 'client-releases-keys', keys: ['a', 'b', 'c'] });
   const told = workers.map(({ received }) => received.map(({ keys }) => [...(keys as string[])]));
@@ -41,7 +41,7 @@ it('each worker is told of its own keys', async () => {
   ]);
 });
 
-it('what different stimuli free is told apart', async () => {
+it('keys that different stimuli free are sent separately', async () => {
   const { client, workers } = await withResults(['a', 'b']);
   await client.send(
     { op: 'client-releases-keys', keys: ['a'] },

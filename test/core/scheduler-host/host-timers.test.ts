@@ -28,7 +28,7 @@ it('workers are looked at once in their time to live', () => {
   expect(enqueued).toEqual([check, check, check]);
 });
 
-it('a stall of the process is told before silent workers are looked for', () => {
+it('a stall of the process is reported before silent workers are checked', () => {
   const { clock, enqueued } = start({ workerTtl: 60_000 });
   clock.advance(1000);
   clock.stall(500_000);
@@ -39,7 +39,7 @@ it('a stall of the process is told before silent workers are looked for', () => 
   ]);
 });
 
-it('a stall is told once, however many timers come late', () => {
+it('a stall is reported once, however many timers are late', () => {
   const { clock, enqueued } = start({ workerTtl: 5000, noWorkersTimeout: 1000 });
   clock.advance(125);
   clock.stall(4000);

@@ -38,7 +38,7 @@ async function finishAll(worker: RawPeer): Promise<void> {
 }
 
 describe('the conversation', () => {
-  it('a task goes to the worker, and its result is told to the client', async () => {
+  it('a task goes to the worker, and its result is reported to the client', async () => {
     const host = await start();
     const worker = await host.worker('inmemory://w1');
     const client = await host.client();
@@ -138,7 +138,7 @@ describe('the conversation', () => {
     expect(task?.suspicious).toBe(1);
   });
 
-  it('a client that goes takes its wishes along', async () => {
+  it('a client that leaves stops wanting its keys', async () => {
     const host = await start();
     const client = await host.client('c');
     await client.send(graphOf('x'));
@@ -198,7 +198,7 @@ describe('the conversation', () => {
     expect(host.scheduler.cluster.workers.size).toBe(1);
   });
 
-  it('nobody can speak for somebody else', async () => {
+  it('no peer can send in the name of another', async () => {
     const host = await start();
     const first = await host.worker('inmemory://w1');
     const second = await host.worker('inmemory://w2');
@@ -474,7 +474,7 @@ describe('who-has and gather', () => {
     return { host, client, workers };
   }
 
-  it('tell where results are, and fetch them', async () => {
+  it('say where results are, and fetch them', async () => {
     const { client, workers } = await cluster();
     workers[0]!.answers.set('get-data', () => ({ keys: ['x'], values: [value] }));
     expect(await client.request('who-has', { keys: ['x', 'y'] })).toEqual({
@@ -513,7 +513,7 @@ describe('who-has and gather', () => {
 });
 
 describe('timers', () => {
-  it('a silent worker is told to close and removed', async () => {
+  it('a silent worker is asked to close and removed', async () => {
     const host = await start({ workerTtl: '10s' });
     const worker = await host.worker('inmemory://w1');
     await host.clock.advanceAsync(21_000);
@@ -566,7 +566,7 @@ describe('timers', () => {
 });
 
 describe('the end', () => {
-  it('tells workers, closes everybody, emits closed, and leaves no timer', async () => {
+  it('notifies workers, closes all connections, emits closed, and leaves no timer', async () => {
     const host = await start();
     const worker = await host.worker('inmemory://w1');
     const client = await host.client();
@@ -605,7 +605,7 @@ describe('the end', () => {
     await host.close();
   });
 
-  it('a listener that throws harms nobody, and is told of', async () => {
+  it('a listener that throws affects no other, and is reported', async () => {
     const host = await start();
     const heard: string[] = [];
     host.scheduler.events.on('worker-added', () => {

@@ -17,7 +17,7 @@ it('without a stall it fires to the millisecond', () => {
   expect(fired).toEqual([10_001]);
 });
 
-it('time in which the process stood still does not count, and is told', () => {
+it('time in which the process stood still does not count, and is reported', () => {
   const clock = new StallingClock();
   const told: unknown[] = [];
   const timer = setAwakeTimer(

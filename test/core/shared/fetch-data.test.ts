@@ -213,7 +213,7 @@ describe('a peer that', () => {
     ['gives a part that is not bytes', { keys: [], values: [], parts: [offer] }, { bytes: 'text' }],
     ['gives nonsense as a part', { keys: [], values: [], parts: [offer] }, 42],
   ];
-  it.each(answers)('%s is told apart from one that has nothing', async (_, reply, part) => {
+  it.each(answers)('%s is distinguished from one that has nothing', async (_, reply, part) => {
     await pretend((method) => (method === 'get-data' ? reply : method === 'get-part' ? part : {}));
     const fetching = fetchData(await connect(), ['x']);
     await expect(settle(fetching)).rejects.toMatchObject({ code: 'ERR_PROTOCOL' });

@@ -37,7 +37,7 @@ describe('the budget of a turn', () => {
     expect(budget.admits()).toBe(true);
   });
 
-  it('admits nobody while others wait', () => {
+  it('admits no work while other work waits', () => {
     const { clock, budget, wait } = start();
     wait('first', 1);
     expect(budget.admits()).toBe(false);
@@ -67,7 +67,7 @@ describe('the budget of a turn', () => {
     expect(done).toEqual(['a', 'b']);
   });
 
-  it('does nothing more in a turn that others have spent, and goes on in the next one', () => {
+  it('does nothing more in a turn that others have spent, and continues in the next one', () => {
     const { clock, budget, done, wait } = start();
     budget.admits();
     clock.pass(BUDGET_MS);
@@ -92,7 +92,7 @@ describe('the budget of a turn', () => {
     expect(done).toEqual(['a', 'b', 'c', 'a', 'b', 'c']);
   });
 
-  it('gives who goes on and on one piece a turn, however short', () => {
+  it('gives endless work one piece a turn, however short', () => {
     const { clock, budget, done } = start();
     const goOn = (): void => {
       budget.later(() => {

@@ -8,7 +8,7 @@ function tasks(count: number): TaskState[] {
   return Array.from({ length: count }, (_, n) => cluster.newTask(`t-${n}`));
 }
 
-it('tasks come in the order in which they were added, whoever left in between', () => {
+it('tasks come in the order in which they were added, whichever tasks left in between', () => {
   const set = new ProcessingList();
   const all = tasks(100);
   for (const task of all) set.add(task);

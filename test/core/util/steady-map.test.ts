@@ -37,7 +37,7 @@ function seen(target: Map<number, string> | Set<number>): unknown {
 }
 
 describe('a steady collection', () => {
-  it('is a Map to whoever uses it', () => {
+  it('behaves as a Map', () => {
     fc.assert(
       fc.property(steps, (all) => {
         const [steady, plain] = [new SteadyMap<number, string>(), new Map<number, string>()];
@@ -48,7 +48,7 @@ describe('a steady collection', () => {
     );
   });
 
-  it('is a Set to whoever uses it', () => {
+  it('behaves as a Set', () => {
     fc.assert(
       fc.property(steps, (all) => {
         const [steady, plain] = [new SteadySet<number>(), new Set<number>()];
@@ -59,7 +59,7 @@ describe('a steady collection', () => {
     );
   });
 
-  it('may change while somebody looks through it', () => {
+  it('may change during an iteration', () => {
     const map = new SteadyMap<number, string>();
     for (let key = 0; key < 5000; key++) map.set(key, 'old');
     const met: number[] = [];
@@ -72,7 +72,7 @@ describe('a steady collection', () => {
     expect(map.size).toBe(0);
   });
 
-  it('may be cleared while somebody looks through it', () => {
+  it('may be cleared during an iteration', () => {
     const set = new SteadySet<number>();
     set.add(1).add(2);
     const met: number[] = [];

@@ -92,7 +92,7 @@ const full: SpillArea = {
   close: () => undefined,
 };
 
-it('two workers that need the data of each other while both are paused go on, one step at a time', async () => {
+it('two workers that need the data of each other while both are paused continue, one step at a time', async () => {
   const bench = await new Bench().listen();
   const process = { nbytes: 1000 };
   const start = (name: string): Promise<WorkerHost> =>

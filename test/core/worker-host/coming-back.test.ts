@@ -43,7 +43,7 @@ describe('a worker that reconnects', () => {
     expect(world.logged).toContain('the worker is back with its scheduler');
   });
 
-  it('keeps what it has computed, and tells the same scheduler so', async () => {
+  it('keeps its results, and reports them to the same scheduler', async () => {
     const world = await bench();
     const worker = await start(world);
     const message = world.compute('x', 'add', [1, 2]);

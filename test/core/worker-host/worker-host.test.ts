@@ -50,7 +50,7 @@ describe('registration', () => {
     ]);
   });
 
-  it('a refusal reaches whoever starts the worker, and nothing keeps listening', async () => {
+  it('a refusal reaches the caller that starts the worker, and nothing keeps listening', async () => {
     const world = await bench();
     world.refuse = new YardmasterError('ERR_REGISTRATION', 'there is one already');
     await expect(world.startWorker('alice')).rejects.toMatchObject({
@@ -77,7 +77,7 @@ describe('registration', () => {
     expect(ops(world.take(worker))).toEqual(['task-finished']);
   });
 
-  it('heartbeats tell memory, what runs, and the time', async () => {
+  it('heartbeats contain the memory, the running tasks, and the time', async () => {
     const world = await bench();
     const worker = await world.startWorker('alice', { measureMemory: () => 77 });
     await world.send(worker, world.compute('x', 'add', [1, 2]), world.compute('n', 'never', []));
@@ -114,7 +114,7 @@ describe('tasks', () => {
     expect(await held(world, worker, 'x', 'unknown')).toEqual({ x: 3 });
   });
 
-  it('a failure is told with everything that the error carried', async () => {
+  it('a failure is reported with all fields of the error', async () => {
     const world = await bench();
     const worker = await world.startWorker('alice');
     const [erred] = await world.send(worker, world.compute('x', 'throwRich', []));
@@ -129,7 +129,7 @@ describe('tasks', () => {
     });
   });
 
-  it('an error that no transport would carry is told all the same', async () => {
+  it('an error that no transport would carry is reported all the same', async () => {
     const world = await bench();
     const worker = await world.startWorker('alice');
     const [erred] = await world.send(worker, world.compute('x', 'throwUnsendable', []));
@@ -144,7 +144,7 @@ describe('tasks', () => {
     expect(exceptionText.length).toBe(9_999); // Not in the middle of a character.
   });
 
-  it('reschedule, a result that cannot be serialised, and another version are told', async () => {
+  it('reschedule, a result that cannot be serialised, and another version are reported', async () => {
     const world = await bench();
     const worker = await world.startWorker('alice');
     const other = world.compute('v', 'add', []);
@@ -161,7 +161,7 @@ describe('tasks', () => {
     expect(byKey('v')).toMatchObject({ failure: { exception: { code: 'ERR_FUNCTION_VERSION' } } });
   });
 
-  it('a freed task that runs is aborted, and its result is told to nobody', async () => {
+  it('a freed task that runs is aborted, and its result is not reported', async () => {
     const world = await bench();
     const worker = await world.startWorker('alice');
     await world.send(worker, world.compute('x', 'waitForAbort', []));
@@ -286,7 +286,7 @@ describe('two workers', () => {
     ]);
   });
 
-  it('a busy worker tells workers to come back, but gives to clients all the same', async () => {
+  it('a busy worker asks workers to try again, but serves clients', async () => {
     const world = await bench();
     const alice = await world.startWorker('alice', { outgoingTransfersMax: 0 });
     const bob = await world.startWorker('bob');
@@ -339,7 +339,7 @@ describe('peers and clients', () => {
     expect(await held(world, worker, 'a', 'n')).toEqual({});
   });
 
-  it('what breaks the protocol is answered with an error and harms nobody', async () => {
+  it('what breaks the protocol is answered with an error and affects no other peer', async () => {
     const world = await bench();
     const worker = await world.startWorker('alice');
     const stranger = await world.connect(worker);
@@ -382,7 +382,7 @@ describe('the end', () => {
     expect(world.clock.timerCount).toBe(0);
   });
 
-  it('a worker closes when the scheduler tells it to', async () => {
+  it('a worker closes when the scheduler asks it to', async () => {
     const world = await bench();
     const ends: unknown[] = [];
     const worker = await world.startWorker('alice', { onClose: (end) => ends.push(end) });
@@ -400,7 +400,7 @@ describe('the end', () => {
     expect(world.logged).toContain('worker closes');
   });
 
-  it('paused, it begins nothing; running again, it goes on', async () => {
+  it('paused, it begins nothing; running again, it continues', async () => {
     const world = await bench();
     const worker = await world.startWorker('alice');
     const paused = await world.send(

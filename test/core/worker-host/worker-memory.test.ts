@@ -62,7 +62,7 @@ const isBeat = (report: WireMessage): boolean => report['op'] === 'heartbeat-wor
 const news = ({ bench, worker }: World): unknown[] =>
   ops(bench.take(worker).filter((report) => !isBeat(report)));
 
-it('results beyond the target are spilled, used from there, and told in heartbeats', async () => {
+it('results beyond the target are spilled, used from there, and reported in heartbeats', async () => {
   const it = await world();
   const { bench, worker, disk } = it;
   for (const key of ['a', 'b', 'c']) await bench.send(worker, bench.compute(key, 'zeros', [2500]));
@@ -79,7 +79,7 @@ it('results beyond the target are spilled, used from there, and told in heartbea
   expect([...disk.files.keys()]).toEqual(['a', 'b', 'c']);
 });
 
-it('results get less room when the process occupies much besides them', async () => {
+it('results get less memory when the process occupies much besides them', async () => {
   const it = await world();
   const { bench, worker, disk, process } = it;
   process.nbytes = 5000; // Of 6000, which is the target.
@@ -118,7 +118,7 @@ it('a spilled input that is damaged is reported, and its task goes back, to be r
   expect(bench.logged.join()).toContain('"a" cannot be read: no such file; it counts as lost');
 });
 
-it('a peer that asks for a lost result does not get it, and the scheduler is told', async () => {
+it('a peer that asks for a lost result does not get it, and the scheduler is notified', async () => {
   const it = await world();
   const { bench, worker, disk } = it;
   for (const key of ['a', 'b', 'c']) await bench.send(worker, bench.compute(key, 'zeros', [2500]));
@@ -130,7 +130,7 @@ it('a peer that asks for a lost result does not get it, and the scheduler is tol
   expect(news(it)).toEqual([['release-worker-data', ['a']]]);
 });
 
-it('a disk that is full is told once, and nothing is lost', async () => {
+it('a full disk is reported once, and nothing is lost', async () => {
   const it = await world({ maxSpillBytes: 3000 });
   const { bench, worker, disk } = it;
   const keys = ['a', 'b', 'c', 'd', 'e'];
@@ -143,7 +143,7 @@ it('a disk that is full is told once, and nothing is lost', async () => {
   expect(await bench.settle(peer.request('get-data', { keys }))).toMatchObject({ keys });
 });
 
-it('beyond the pause threshold nothing begins; below it work goes on', async () => {
+it('beyond the pause threshold nothing begins; below it work continues', async () => {
   const it = await world();
   const { bench, worker, process } = it;
   process.nbytes = 9000;
@@ -215,7 +215,7 @@ it('beyond the last threshold the worker gives up without a goodbye, and deletes
   expect(disk.isClosed).toBe(true);
 });
 
-it('without a limit nobody looks at the memory', async () => {
+it('without a limit the memory is not measured', async () => {
   const bench = await new Bench().listen();
   let looks = 0;
   await bench.startWorker('alice', { measureMemory: () => ++looks });

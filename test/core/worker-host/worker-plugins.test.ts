@@ -31,7 +31,7 @@ beforeEach(() => {
 });
 
 describe('a plugin of a worker', () => {
-  it('is told of each step of each task, after it was set up and before it is torn down', async () => {
+  it('observes each step of each task, after it was set up and before it is torn down', async () => {
     const world = await bench();
     const plugins = [{ use: './worker-plugins.mjs', options: { label: 'a' } }];
     const worker = await world.startWorker('alice', { plugins, folder });
@@ -51,7 +51,7 @@ describe('a plugin of a worker', () => {
     ]);
   });
 
-  it('harms nobody when it throws: it is logged, and the next plugin and the task go on', async () => {
+  it('affects nothing else when it throws: it is logged, and the next plugin and the task continue', async () => {
     const world = await bench();
     const plugins = [{ use: './worker-plugins.mjs#Clumsy' }, { use: './worker-plugins.mjs' }];
     const worker = await world.startWorker('alice', { plugins, folder });
@@ -189,7 +189,7 @@ describe('a plugin that a client registers', () => {
     await cluster.close();
   });
 
-  it('that one worker refuses is nowhere, and the client is told who and why', async () => {
+  it('that one worker refuses is nowhere, and the client gets the worker and the reason', async () => {
     const cluster = await startCluster(2);
     const client = await cluster.client();
     const use = `${MODULE}#refusing`;

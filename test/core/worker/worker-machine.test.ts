@@ -14,7 +14,7 @@ import {
 } from './builders.ts';
 
 describe('a time to stop', () => {
-  it('is told to the run that it was given for, and to no other', () => {
+  it('is reported for the run that it was given for, and for no other', () => {
     const bench = new WorkerBench({ threadCount: 2 });
     bench.compute('x');
     bench.compute('y');
@@ -36,7 +36,7 @@ describe('a run that was taken back', () => {
       return message?.op === 'runs-over' ? [message.runIds] : [];
     });
 
-  it('is told to be over when it is, and at once when it never ran', () => {
+  it('is reported to be over when it is, and at once when it never ran', () => {
     const bench = new WorkerBench();
     bench.compute('runs');
     bench.compute('waits');
@@ -75,7 +75,7 @@ describe('a result that the scheduler wants along', () => {
     expect(told(bench, 'large', 4)[0]).not.toHaveProperty('value');
   });
 
-  it('is not when nobody asked, nor when it is told again', () => {
+  it('is not without a request, nor when it is reported again', () => {
     const bench = new WorkerBench();
     bench.compute('x');
     expect(told(bench, 'x', 3)[0]).not.toHaveProperty('value');
@@ -584,13 +584,13 @@ describe('replicas', () => {
     expect(bench.states).toEqual({ run: 'executing' });
   });
 
-  it('results that are freed together are told together', () => {
+  it('results that are freed together are reported together', () => {
     const bench = new WorkerBench();
     bench.send({ op: 'update-data', keys: ['a', 'b'], nbytes: [7, 7] });
     expect(bench.free('a', 'b')).toEqual(['drop-data b', 'release-worker-data b a', 'drop-data a']);
   });
 
-  it('what is freed by different messages is told apart, each with its cause', () => {
+  it('results that different messages free are reported separately, each with its cause', () => {
     const bench = new WorkerBench();
     bench.send({ op: 'update-data', keys: ['a', 'b'], nbytes: [7, 7] });
     const events = ['a', 'b'].map((key) => {
@@ -672,7 +672,7 @@ describe('cancelled and resumed', () => {
     expect(bench.states).toEqual({});
   });
 
-  it('a freed transfer that is wanted again goes on', () => {
+  it('a freed transfer that is wanted again continues', () => {
     const bench = new WorkerBench();
     bench.compute('y', { a: [P1] });
     bench.free('y');
@@ -735,7 +735,7 @@ describe('data that clients put', () => {
 });
 
 describe('the machine itself', () => {
-  it('tells the story of a task, and of a stimulus', () => {
+  it('returns the story of a task, and of a stimulus', () => {
     const bench = new WorkerBench();
     bench.compute('x', {}, { stimulusId: 'why' });
     bench.compute('other');

@@ -57,7 +57,7 @@ describe('yardmaster scheduler --dask', () => {
   });
 
   test.skipIf(loopback === undefined)(
-    'listens on a network interface, and tells peers its contact address',
+    'listens on a network interface, and announces its contact address to peers',
     async () => {
       const flags = ['--interface', loopback!, '--contact-address', 'cluster.example'];
       const run = runs.yardmaster('scheduler', ...PORTS, ...flags, '--no-dashboard');

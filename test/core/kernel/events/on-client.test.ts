@@ -40,7 +40,7 @@ it('a heartbeat of a client is remembered', () => {
   expect(env.cluster.clients.get('c')!.lastSeenMs).toBe(1234);
 });
 
-it('a wish for a known key keeps it and reports its state', () => {
+it('wanting a known key keeps it and reports its state', () => {
   const env = cluster();
   env.submit({ a: [], b: [] }, { client: 'd' });
   env.finish('a');
@@ -51,14 +51,14 @@ it('a wish for a known key keeps it and reports its state', () => {
   expect(env.states).toEqual({ a: 'memory w1', b: 'processing w1' });
 });
 
-it('a wish for unknown keys is cancelled', () => {
+it('wanting unknown keys is answered by a cancellation', () => {
   const env = cluster();
   env.desire('x', 'y');
   expect(env.takeClient()).toEqual(['cancelled-keys x y']);
   env.expectEmpty();
 });
 
-it('a service exists as soon as it wishes', () => {
+it('a service exists as soon as it wants a key', () => {
   const env = cluster();
   env.submit({ a: [] });
   env.send({ op: 'client-desires-keys', client: 'published-set', keys: ['a'] });
@@ -66,7 +66,7 @@ it('a service exists as soon as it wishes', () => {
   expect(env.states).toEqual({ a: 'processing w1' });
 });
 
-it('a result that nobody wants any more is freed and forgotten', () => {
+it('a result that no client wants any more is freed and forgotten', () => {
   const env = cluster();
   env.submit({ a: [], b: ['a'] });
   env.finishAll('a', 'b');
@@ -77,7 +77,7 @@ it('a result that nobody wants any more is freed and forgotten', () => {
   env.expectEmpty();
 });
 
-it('a result that a waiting task needs is kept when its client lets go', () => {
+it('a result that a waiting task needs is kept when its client releases it', () => {
   const env = cluster();
   env.submit({ a: [], b: [], c: ['a', 'b'] }, { keys: ['a', 'c'] });
   env.finish('a');
@@ -88,7 +88,7 @@ it('a result that a waiting task needs is kept when its client lets go', () => {
   expect(env.state('a')).toBe('released');
 });
 
-it('a failed task that nobody wants is forgotten with what it depended on', () => {
+it('a failed task that no client wants is forgotten with its dependencies', () => {
   const env = cluster();
   env.submit({ a: [], b: ['a'] });
   env.fail('a');
@@ -96,7 +96,7 @@ it('a failed task that nobody wants is forgotten with what it depended on', () =
   expect(env.states).toEqual({});
 });
 
-it('a client gives up one of two wishes for the same key', () => {
+it('a client that wants a key twice releases it once', () => {
   const env = cluster();
   env.submit({ a: [] });
   env.submit({ a: [] }, { client: 'd' });
@@ -117,7 +117,7 @@ it('cancelling takes along what depends on the key', () => {
   env.expectEmpty();
 });
 
-it('cancelling stops at an intermediate that nobody asked for', () => {
+it('cancelling stops at an intermediate that no client wants', () => {
   const env = cluster();
   env.submit({ a: [], b: ['a'], c: ['b'] }, { keys: ['a', 'c'] });
   env.ignoreMessages();
@@ -128,7 +128,7 @@ it('cancelling stops at an intermediate that nobody asked for', () => {
   env.expectEmpty();
 });
 
-it('cancelling by force passes intermediates that nobody asked for', () => {
+it('cancelling by force passes intermediates that no client wants', () => {
   const env = cluster();
   env.submit({ a: [], b: ['a'], c: ['b'] }, { keys: ['a', 'c'] });
   env.ignoreMessages();
@@ -137,7 +137,7 @@ it('cancelling by force passes intermediates that nobody asked for', () => {
   expect(env.states).toEqual({});
 });
 
-it('cancelling what another client wants ends the own wish alone', () => {
+it('cancelling a task that another client wants ends only the caller's want', () => {
   const env = cluster();
   env.submit({ a: [] });
   env.submit({ a: [] }, { client: 'd' });
@@ -148,7 +148,7 @@ it('cancelling what another client wants ends the own wish alone', () => {
   expect(env.states).toEqual({ a: 'processing w1' });
 });
 
-it('cancelling by force ends the wishes of all, and tells them', () => {
+it('cancelling by force ends the wants of all clients, and notifies them', () => {
   const env = cluster();
   env.submit({ a: [] });
   env.submit({ b: ['a'] }, { client: 'd' });
@@ -197,7 +197,7 @@ it('scattered data is in memory, wanted by its client and reported', () => {
   env.expectEmpty();
 });
 
-it('scattered data goes when nobody wants it', () => {
+it('scattered data is freed when no client wants it', () => {
   const env = cluster();
   env.scatter({ x: ['w1'] });
   env.release('x');
@@ -240,7 +240,7 @@ it('data for a task that is being computed replaces the computation', () => {
   expect(env.states).toEqual({ a: 'released', b: 'memory w2', c: 'processing w2' });
 });
 
-it('a worker that got data is not told to free it because it was computing it', () => {
+it('a worker that got data is not asked to free it because it was computing it', () => {
   const env = cluster();
   env.submit({ a: [] });
   env.ignoreMessages();
@@ -260,7 +260,7 @@ it('a result that arrives late for scattered data is freed', () => {
   expect(env.states).toEqual({ a: 'memory w2' });
 });
 
-it('data for a failed task lets its dependents go on', () => {
+it('data for a failed task lets its dependents continue', () => {
   const env = cluster();
   env.submit({ a: [], b: ['a'] });
   env.fail('a');
@@ -280,7 +280,7 @@ it('data for an actor makes plain data of it', () => {
 
 // ---- reports, restart ----------------------------------------------------------------------
 
-it('a client that asks for a key is told its state, or that it is unknown', () => {
+it('a client that asks for a key gets its state, or that it is unknown', () => {
   const env = cluster();
   env.submit({ a: [], b: [], c: [] });
   env.finish('a');
@@ -296,7 +296,7 @@ it('a client that asks for a key is told its state, or that it is unknown', () =
   env.expectEmpty();
 });
 
-it('a restart forgets every task of everybody and keeps workers and clients', () => {
+it('a restart forgets all tasks of all clients and keeps workers and clients', () => {
   const env = cluster(2);
   env.submit({ a: [], b: ['a'], c: ['b'] });
   env.scatter({ x: ['w1'] }, 'd');
@@ -328,7 +328,7 @@ it('what the scheduler learned about durations is forgotten in a restart', () =>
 const forget = (env: SchedulerEnv, key: string): void =>
   void env.send({ op: 'client-desires-keys', client: 'fire-and-forget', keys: [key] });
 
-it('a fire-and-forget task is computed although its client is gone, and then let go', () => {
+it('a fire-and-forget task is computed although its client is gone, and then released', () => {
   const env = cluster();
   env.submit({ a: [] });
   forget(env, 'a');
@@ -338,7 +338,7 @@ it('a fire-and-forget task is computed although its client is gone, and then let
   expect(env.states).toEqual({});
 });
 
-it('a fire-and-forget task that fails is let go', () => {
+it('a fire-and-forget task that fails is released', () => {
   const env = cluster();
   env.submit({ a: [], b: ['a'] });
   forget(env, 'b');
@@ -358,7 +358,7 @@ it('a task that is done already cannot be kept by fire-and-forget', () => {
   expect(env.states).toEqual({});
 });
 
-it('workers are told how long cancelled runs may go on, when whoever cancels says so', () => {
+it('workers receive the time that cancelled runs may continue, when the client sets it', () => {
   const env = new SchedulerEnv();
   env.addWorkers(1);
   env.submit({ a: [], b: [] });

@@ -64,7 +64,7 @@ it('a result that was computed is not mixed with data', () => {
   expect(env.states).toEqual({ x: 'memory w1' });
 });
 
-it('data that is lost makes room for other data', () => {
+it('lost data can be replaced by other data', () => {
   const env = cluster();
   put(env, 'c', { at: ['w1'], fingerprint: 'one', type: 'number' });
   env.removeWorker('w1');

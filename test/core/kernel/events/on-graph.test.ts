@@ -104,7 +104,7 @@ it('a dependency that is named twice counts once', () => {
   expect(env.takeWorker('w1')).toEqual(['compute-task a', 'compute-task b (a on w1)']);
 });
 
-it('a known key keeps its first definition, and the collision is told', () => {
+it('a known key keeps its first definition, and the collision is reported', () => {
   const env = new SchedulerEnv();
   env.addWorkers(1);
   env.submit({ a: [], b: ['a'] });
@@ -168,7 +168,7 @@ it('data in memory stays data when a graph defines its key', () => {
   expect(env.takeWorker('w1')).toEqual([]);
 });
 
-it('a released task is computed again when somebody wants it', () => {
+it('a released task is computed again when a client wants it', () => {
   const env = new SchedulerEnv();
   env.addWorkers(1);
   env.submit({ a: [], b: ['a'] });

@@ -15,7 +15,7 @@ it('a worker is registered under its address, name, host and resources', () => {
   expect([...cluster.running].map(({ name }) => name)).toEqual(['alice']);
 });
 
-it('an address or a name that is taken registers nobody', () => {
+it('a worker with a taken address or name is not registered', () => {
   const env = new SchedulerEnv();
   env.addWorker('w1');
   env.addWorker('w1', { threads: 7 });
@@ -59,7 +59,7 @@ it('a heartbeat moves the bandwidth of the cluster by the share of one worker', 
   expect(env.cluster.costs.bandwidth).toBe(200);
 });
 
-it('a heartbeat tells how far the clock of the worker is off', () => {
+it('a heartbeat shows the offset of the worker's clock', () => {
   const env = new SchedulerEnv().advance(1000);
   env.addWorker('w1');
   env.heartbeat('w1', { workerNowMs: 900 });
@@ -133,7 +133,7 @@ it('queued tasks wait until a paused worker runs again', () => {
 
 // ---- departure -----------------------------------------------------------------------------
 
-it('a worker that leaves is told to close, and its peers that it is gone', () => {
+it('a worker that leaves is asked to close, and its peers are notified', () => {
   const env = new SchedulerEnv();
   env.addWorkers(3);
   env.removeWorker('w1', { expected: true, close: true });
@@ -278,7 +278,7 @@ it('ten heartbeats are forgiven, however short the time to live is', () => {
   expect(env.cluster.workers.size).toBe(0);
 });
 
-it('without a time to live nobody is removed', () => {
+it('without a time to live no worker is removed', () => {
   const env = new SchedulerEnv({ kernel: { workerTtlMs: Infinity } });
   env.addWorkers(1);
   env.advance(1e12).send({ op: 'check-worker-ttl' });
@@ -425,7 +425,7 @@ it('a keep-alive does nothing', () => {
 
 // ---- taken out of service by the scheduler -----------------------------------------------------
 
-it('a worker that is taken out of service is told, gets nothing new, and can be taken back', () => {
+it('a worker that is taken out of service is notified, gets no new tasks, and can be taken back', () => {
   const env = new SchedulerEnv();
   const worker = env.addWorker('w1');
   env.send({ op: 'set-worker-status', worker, status: 'closing-gracefully' });
@@ -441,7 +441,7 @@ it('a worker that is taken out of service is told, gets nothing new, and can be 
   expect(env.takeWorker('w1')[0]).toBe('worker-status-change running');
 });
 
-it('to set the status that a worker has, or that of a stranger, does nothing', () => {
+it('setting the status that a worker has, or that of an unknown worker, does nothing', () => {
   const env = new SchedulerEnv();
   const worker = env.addWorker('w1');
   env.send({ op: 'set-worker-status', worker, status: 'running' });

@@ -50,13 +50,13 @@ it('the last task of the queue may be moved after it has left', () => {
   expect(queue(env)).toEqual(['r-2', 'r-3', 'r-6', 'r-4', 'r-5']);
 });
 
-it('the worker that was sent a task is told', () => {
+it('the worker that was sent a task is notified', () => {
   const env = queued();
   env.setPriority({ 'r-1': 7, 'r-0': 7, 'r-3': 7 });
   expect(env.takeWorker('w1')).toEqual(['set-priority r-1 -7/1/1, r-0 -7/1/0']);
 });
 
-it('of a task that has seceded the worker is not told', () => {
+it('the worker of a task that has seceded is not notified', () => {
   const env = queued();
   env.secede('r-0');
   env.ignoreMessages();

@@ -63,7 +63,7 @@ it('a wanted result whose last copy is dropped is computed again', () => {
   expect(env.takeWorker('w1')).toEqual(['compute-task a']);
 });
 
-it('one report may tell of many dropped copies, known or not', () => {
+it('one report may contain many dropped copies, known or not', () => {
   const env = new SchedulerEnv();
   env.addWorkers(1);
   env.submit({ a: [], b: [] });
@@ -114,7 +114,7 @@ it('copies of an actor do not outlive it', () => {
   expect(env.takeWorker('w2')).toEqual(['free-keys a']);
 });
 
-it('a worker that asks is told where known keys are, and to free unknown ones', () => {
+it('a worker that asks gets the holders of known keys, and frees unknown ones', () => {
   const env = withData();
   env.send({ op: 'request-refresh-who-has', worker: 'tcp://w2:1', keys: ['x', 'unknown'] });
   expect(env.takeWorker('w2')).toEqual(['refresh-who-has x on w1', 'free-keys unknown']);

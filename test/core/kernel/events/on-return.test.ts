@@ -62,7 +62,7 @@ it('a key that was submitted anew is not mistaken for the old one', () => {
   env.expectEmpty();
 });
 
-it('what nobody knows or needs is freed', () => {
+it('results that are unknown or not needed are freed', () => {
   const env = new SchedulerEnv();
   const runId = computed(env);
   env.removeWorker('w1');
@@ -73,7 +73,7 @@ it('what nobody knows or needs is freed', () => {
   env.expectEmpty();
 });
 
-it('a chain goes on where it was: the inputs of what is held are not computed again', () => {
+it('a chain continues where it was: the inputs of what is held are not computed again', () => {
   const env = new SchedulerEnv();
   env.addWorker('w1');
   env.submit({ a: [], b: ['a'], c: ['b'], d: ['c'] }, { keys: ['d'] });
@@ -100,7 +100,7 @@ it('a client learns of a result that was lost and is back', () => {
   expect(env.takeClient()).toEqual(['key-in-memory x on w1']);
 });
 
-it('a result whose size a worker that comes back does not tell is freed and computed again', () => {
+it('a result whose size a returning worker does not report is freed and computed again', () => {
   const env = new SchedulerEnv();
   const runId = computed(env);
   const { identity } = env.worker('w1');

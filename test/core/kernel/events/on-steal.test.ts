@@ -152,7 +152,7 @@ describe('the answer', () => {
     expect(env.worker('w2').networkBytes).toBe(3000);
   });
 
-  it('the step is told to plugins and stands in the story', () => {
+  it('the step is observed by plugins and is in the story', () => {
     const calls: HookCall[] = [];
     const env = loaded({}, { hooks: { taskTransition: recordHooks(calls).taskTransition } });
     env.steal('w2', 'b');
@@ -295,7 +295,7 @@ describe('what happens in between', () => {
     expect(env.states['b']).toBe('processing w2');
   });
 
-  it('an answer that nobody asked for, but that gives the task up, does not lose it', () => {
+  it('an unrequested answer that gives the task up does not lose it', () => {
     const env = loaded();
     env.answerSteal('b', 'ready');
     expect(env.state('b')).toBe('processing');

@@ -76,7 +76,7 @@ it('a second report of the same result changes nothing', () => {
   env.expectEmpty();
 });
 
-it('a result that nobody needs any more by the time it comes is freed', () => {
+it('a result that is not needed any more when it arrives is freed', () => {
   const env = running();
   const { runId } = env.task('a');
   env.release('b');
@@ -124,7 +124,7 @@ it('a retry that is left is used up instead of failing', () => {
 
 // ---- reschedule ----------------------------------------------------------------------------
 
-it('a submission that does not say gets the retries that everybody gets', () => {
+it('a submission that does not say gets the default number of retries', () => {
   const env = new SchedulerEnv({ kernel: { defaultRetries: 1 } });
   env.addWorkers(1);
   env.submit({ a: [], b: { retries: 0 } });
@@ -155,7 +155,7 @@ it('only the worker that has the task may reschedule it', () => {
   env.expectEmpty();
 });
 
-it('a rescheduled task that nobody wants is not placed again', () => {
+it('a rescheduled task that no client wants is not placed again', () => {
   const env = new SchedulerEnv();
   env.addWorkers(1);
   env.submit({ a: [] });

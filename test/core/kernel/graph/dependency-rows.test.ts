@@ -39,7 +39,7 @@ it.each([
   expect(dependenciesOf(names)).toEqual(distinct);
 });
 
-it('long lists without twins are kept as they are', () => {
+it('long lists without duplicates are kept as they are', () => {
   const names = ['known-1', 'b', 'c', 'known-2', 'e', 'f', 'known-3'];
   expect(dependenciesOf(names)).toEqual(names);
 });

@@ -21,8 +21,8 @@ function slicesUntil(env: SchedulerEnv, isThere: () => boolean): void {
 
 const TREE = { a: [], b: [], c: ['a', 'b'], d: ['c'] };
 
-describe('a graph that is taken in by slices', () => {
-  it('is done as one that is taken in at once', () => {
+describe('a graph that is submitted in slices', () => {
+  it('gives the same result as one that is submitted at once', () => {
     const env = new SchedulerEnv();
     env.addWorkers(1);
     env.submit(TREE, { sliceTasks: 2 });
@@ -89,7 +89,7 @@ describe('a graph that is taken in by slices', () => {
     env.expectEmpty();
   });
 
-  it('tells what is lost, and computes the rest', () => {
+  it('reports what is lost, and computes the rest', () => {
     const env = new SchedulerEnv();
     env.addWorkers(1);
     env.submit({ a: [], b: ['nobody'], c: ['b'] }, { keys: ['a', 'c'], sliceTasks: 1 });
@@ -98,7 +98,7 @@ describe('a graph that is taken in by slices', () => {
     expect(env.states).toEqual({ a: 'processing w1' });
   });
 
-  it('tells what was there before', () => {
+  it('reports the tasks that were there before', () => {
     const env = new SchedulerEnv();
     env.addWorkers(1);
     env.submit({ a: [] });
@@ -110,8 +110,8 @@ describe('a graph that is taken in by slices', () => {
   });
 });
 
-describe('while a graph is taken in', () => {
-  it('what it needs is not forgotten when others let go of it', () => {
+describe('while a graph is submitted', () => {
+  it('its inputs are not forgotten when other clients release them', () => {
     const env = new SchedulerEnv();
     env.addWorkers(1);
     env.submit({ a: [] });
@@ -124,7 +124,7 @@ describe('while a graph is taken in', () => {
     expect(env.state('b')).toBe('processing');
   });
 
-  it('nobody can build on a task that has no definition yet', () => {
+  it('no other graph can depend on a task without a definition', () => {
     const env = new SchedulerEnv();
     env.addWorkers(1);
     env.submit({ a: [], b: ['a'] }, { sliceTasks: 1 });
@@ -184,7 +184,7 @@ describe('while a graph is taken in', () => {
     expect(env.kernel.intake).toBeUndefined();
   });
 
-  it('a key that somebody cancels for all is not computed for its client', () => {
+  it('a key that another client cancels for all is not computed for its client', () => {
     const env = new SchedulerEnv();
     env.addWorkers(1);
     env.submit({ a: [], b: [] }, { sliceTasks: 1 });
@@ -197,7 +197,7 @@ describe('while a graph is taken in', () => {
   });
 });
 
-describe('the order of a graph that is taken in by slices', () => {
+describe('the order of a graph that is submitted in slices', () => {
   const REVERSED: Ordering = {
     order: (tasks) => tasks.map((_, index) => tasks.length - index),
     *orderInSteps(tasks) {

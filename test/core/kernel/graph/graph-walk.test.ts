@@ -69,7 +69,7 @@ it('a known task needs nothing from the graph', () => {
   expect(plan({ b: ['other'], other: [] }, ['b'], env).order).toBe('b');
 });
 
-it('the cycle is told from where it was entered, each key depending on the next', () => {
+it('the cycle is reported from where it was entered, each key depending on the next', () => {
   expect(plan({ a: ['b'], b: ['c'], c: ['d'], d: ['b'] }, ['a']).cycle).toEqual([
     'b',
     'c',
@@ -106,7 +106,7 @@ it('of two tasks with one key the last one counts', () => {
   expect(env.cluster.tasks.size).toBe(2);
 });
 
-it('a task that was forgotten since its dependents were resolved is missing, or somebody else has made it', () => {
+it('a task that was forgotten since its dependents were resolved is missing, or another graph has created it', () => {
   const env = new SchedulerEnv();
   const tasks = graphTasks({ gone: [], again: [], a: ['gone'], b: ['again'] });
   const walk = new GraphWalk(env.cluster, tasks, ['a', 'b']);

@@ -7,7 +7,7 @@ import { SchedulerEnv } from '../../../kit/env.ts';
 import { graphTasks } from '../../../kit/graph.ts';
 
 describe('why', () => {
-  it('a key that nobody knows is said to be unknown', () => {
+  it('an unknown key is said to be unknown', () => {
     const why = new SchedulerEnv().kernel.insight.why('nothing');
     expect(why).toMatchObject({ state: 'unknown', decisions: [], isRecording: false, story: [] });
     expect(why.now[0]).toContain('never submitted');
@@ -23,7 +23,7 @@ describe('why', () => {
     expect(env.kernel.insight.why('a').now.at(-1)).toBe('kept for b');
   });
 
-  it('a restriction that no worker can meet is told with what there is', () => {
+  it('a restriction that no worker can meet is shown with the available workers', () => {
     const env = new SchedulerEnv();
     env.addWorker('w1', { resources: { GPU: 1 } });
     env.kernel.insight.recordDecisions(10);
@@ -34,7 +34,7 @@ describe('why', () => {
     expect(decisions.map(({ outcome, rule }) => [outcome, rule])).toEqual([['no-worker', now[0]]]);
   });
 
-  it('nothing is recorded until somebody asks for it', () => {
+  it('nothing is recorded until that is requested', () => {
     const env = new SchedulerEnv();
     env.addWorkers(1);
     env.submit({ a: [] });
@@ -55,7 +55,7 @@ describe('why', () => {
     expect(kept).toEqual([0, 1, 1]);
   });
 
-  it('a placement tells the candidates, their scores and the rule that chose', () => {
+  it('a placement shows the candidates, their scores and the rule that chose', () => {
     const env = new SchedulerEnv();
     env.addWorkers(3);
     env.submit({ a: [], b: [], sum: ['a', 'b'] });
@@ -78,7 +78,7 @@ describe('why', () => {
     expect(decision?.candidates[0]?.score).toBeLessThan(decision?.candidates[1]?.score ?? 0);
   });
 
-  it('a queued task tells that no worker has an open slot', () => {
+  it('a queued task shows that no worker has an open slot', () => {
     const env = new SchedulerEnv();
     env.addWorkers(2);
     env.kernel.insight.recordDecisions(100);
@@ -96,7 +96,7 @@ describe('a shadow', () => {
     select: (_task, candidates) => candidates.at(-1),
   };
 
-  it('decides nothing, and tells on which tasks it differs and what it expects', () => {
+  it('decides nothing, and shows on which tasks it differs and what it expects', () => {
     const env = new SchedulerEnv();
     env.addWorkers(3);
     env.submit({ a: [], b: [], sum: ['a', 'b'] });
@@ -118,7 +118,7 @@ describe('a shadow', () => {
     expect(report?.examples).toMatchObject([{ subject: 'sum', active: big, shadow: small }]);
   });
 
-  it('that throws is counted, left alone in the end, and harms nobody', () => {
+  it('that throws is counted, not called any more in the end, and affects nothing else', () => {
     const env = new SchedulerEnv();
     env.addWorkers(2);
     const broken: WorkerSelection = {
@@ -142,7 +142,7 @@ describe('a shadow', () => {
     expect(env.kernel.insight.shadowReport('workerSelection')).toBeUndefined();
   });
 
-  it('for queuing keeps its own turns, so that the active policy goes on as without it', () => {
+  it('for queuing keeps its own turns, so that the active policy continues as without it', () => {
     const roots = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`x-${n}`, []]));
     const places = (isShadowed: boolean): unknown => {
       const env = new SchedulerEnv({ policies: { queuing: coAssign.create({}) } });
@@ -195,7 +195,7 @@ describe('a shadow', () => {
     ]);
   });
 
-  it('for fairness tells which submissions it would have put elsewhere', () => {
+  it('for fairness shows which submissions it would have put elsewhere', () => {
     const env = new SchedulerEnv();
     env.addWorkers(1);
     const newestFirst = { generations: ({ generation }: { generation: number }) => -generation };

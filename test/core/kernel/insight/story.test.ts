@@ -43,7 +43,7 @@ it('a record has the time and the stimulus', () => {
   expect(env.kernel.story('a')[0]).toMatchObject({ stimulusId, atMs: 7 });
 });
 
-it('an attempt that ends where it began is told, too', () => {
+it('an attempt that ends where it began is recorded, too', () => {
   const env = new SchedulerEnv();
   const stimulus = env.submit({ a: [] });
   expect(env.story(stimulus)).toContain('a waiting -> waiting {a: queued}');

@@ -167,7 +167,7 @@ it('a policy that selects sees the admitted candidates by rank', () => {
   expect(env.states).toEqual({ a: 'processing w3' });
 });
 
-it('a policy that selects nobody parks the task in no-worker', () => {
+it('a policy that selects no worker parks the task in no-worker', () => {
   const env = withPolicy({ select: () => undefined });
   env.submit({ a: [] });
   expect(env.states).toEqual({ a: 'no-worker' });

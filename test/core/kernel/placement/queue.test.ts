@@ -48,7 +48,7 @@ it.each([
   expect(env.worker('w1').processing.size).toBe(expected);
 });
 
-it('tasks that turn out to be long have slots of their own again', () => {
+it('tasks that turn out to be long have separate slots again', () => {
   const env = new SchedulerEnv({ kernel: { slotWorkS: 0.004 } });
   env.addWorkers(1);
   env.submit(numbered('r', 300));
@@ -58,7 +58,7 @@ it('tasks that turn out to be long have slots of their own again', () => {
   expect(env.worker('w1').processing.size).toBe(2);
 });
 
-it('a cancellation makes room for a queued task', () => {
+it('a cancellation frees a slot for a queued task', () => {
   const env = new SchedulerEnv();
   env.addWorkers(1);
   env.submit(numbered('r', 4));

@@ -19,7 +19,7 @@ it('what is said about a single input is made once for those that follow each ot
   expect(locations.of([env.task('a')])).toBe(first);
 });
 
-it('a further copy is told of', () => {
+it('a further copy is reported', () => {
   const env = withResult();
   const locations = new InputLocations();
   const { whoHas } = locations.of([env.task('a')]);

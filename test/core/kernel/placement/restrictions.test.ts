@@ -31,7 +31,7 @@ it('a host name means every worker there', () => {
   expect(valid({ hosts: ['h1'] })).toEqual(['w1', 'w2']);
 });
 
-it('the name of a worker means that worker, whoever has the name', () => {
+it('the name of a worker means the worker that has the name at the time', () => {
   expect(valid({ workers: ['w2'] })).toEqual(['w2']);
   const again = (env: SchedulerEnv): void => {
     env.removeWorker('w2', { expected: true });
@@ -102,7 +102,7 @@ it('a resource that a worker does not offer any more is gone', () => {
   expect(valid({ resources: { gpu: 1 } }, poorer)).toEqual(['w1']);
 });
 
-it('a task with loose restrictions runs anywhere when nobody satisfies them', () => {
+it('a task with loose restrictions runs anywhere when no worker satisfies them', () => {
   const env = new SchedulerEnv();
   env.addWorkers(1);
   env.submit({ a: { workers: ['tcp://gone:1'], allowOtherWorkers: true } });

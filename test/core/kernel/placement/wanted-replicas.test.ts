@@ -29,7 +29,7 @@ it.each([0, 1.5, -1, NaN, '2', null, 1])(
   },
 );
 
-it('scattered data brings its wish along', () => {
+it('scattered data brings its number of replicas along', () => {
   const env = new SchedulerEnv();
   const worker = env.addWorker('w1');
   const items = [{ key: 'x', nbytes: 1, workers: [worker], replicas: Infinity }];
@@ -37,7 +37,7 @@ it('scattered data brings its wish along', () => {
   expect(wanted(env)).toEqual([['x', Infinity]]);
 });
 
-it('a wish can be made later, changed, and taken back; unknown keys are left out', () => {
+it('a number of replicas can be requested later, changed, and taken back; unknown keys are left out', () => {
   const env = new SchedulerEnv();
   env.addWorkers(1);
   env.submit({ a: [], b: [] });
@@ -54,7 +54,7 @@ it('a wish can be made later, changed, and taken back; unknown keys are left out
   expect(wanted(env)).toEqual([]);
 });
 
-it('the wish is forgotten with the task, and by a restart', () => {
+it('the number of replicas is forgotten with the task, and by a restart', () => {
   const env = new SchedulerEnv();
   submit(env, { replicas: 2 });
   env.send({ op: 'client-releases-keys', client: 'c', keys: ['a'] });
@@ -64,7 +64,7 @@ it('the wish is forgotten with the task, and by a restart', () => {
   expect(wanted(env)).toEqual([]);
 });
 
-it('the wish outlives the loss of the result', () => {
+it('the number of replicas outlives the loss of the result', () => {
   const env = new SchedulerEnv();
   env.addWorkers(1);
   submit(env, { replicas: 2 });

@@ -48,8 +48,8 @@ function finished(sliceTransitions: number): SchedulerEnv {
   return env;
 }
 
-describe('what nobody needs', () => {
-  it('is let go by slices as it is at once', () => {
+describe('a task that is not needed', () => {
+  it('is released in slices as it is at once', () => {
     const run = (
       graph: TerseGraph,
       finishedCount: number,
@@ -86,7 +86,7 @@ describe('what nobody needs', () => {
     expect(env.states).toEqual({});
   });
 
-  it('is kept when somebody submits it meanwhile', () => {
+  it('is kept when a client submits it meanwhile', () => {
     const env = finished(1);
     env.release('end');
     env.submit({ n: ['m-0'] });
@@ -107,7 +107,7 @@ describe('what nobody needs', () => {
     for (const [name] of left) expect(env.states[name]).toMatch(/waiting|processing/);
   });
 
-  it('is kept with its result when somebody wishes for it meanwhile', () => {
+  it('is kept with its result when a client wants it meanwhile', () => {
     const env = environment(1);
     env.submit(numbered('x', 3));
     env.finishAll('x-0', 'x-1', 'x-2');
@@ -120,7 +120,7 @@ describe('what nobody needs', () => {
     expect(Object.keys(env.states)).toEqual([left]);
   });
 
-  it('is unknown to who wishes for it when all but its name is gone', () => {
+  it('is unknown to a client that wants it when only its name is left', () => {
     const env = finished(1);
     env.release('end');
     // The inputs of what was forgotten have been released before.
@@ -130,7 +130,7 @@ describe('what nobody needs', () => {
     expect(env.takeClient()).toEqual([expect.stringContaining('cancelled-keys')]);
   });
 
-  it('does not start any more: a worker that has finished it is told to free it', () => {
+  it('does not start any more: a worker that has finished it is asked to free it', () => {
     const env = environment(1);
     env.submit({ a: [], b: [], c: ['a', 'b'] });
     env.submit(numbered('x', 3));

@@ -28,7 +28,7 @@ it('a run that is cancelled keeps its slot until the worker says that it is over
   expect(worker.processing.size).toBe(sent);
 });
 
-it('a worker that does not tell of the ends of runs is taken to have stopped at once', () => {
+it('a worker that does not report the ends of runs counts as having stopped them at once', () => {
   const scheduler = env(false);
   scheduler.submit(numbered('r', 12));
   const worker = scheduler.worker('w1');
@@ -45,7 +45,7 @@ it('a worker that does not tell of the ends of runs is taken to have stopped at 
   });
 });
 
-it('a worker with a run that goes on is not idle', () => {
+it('a worker with a run that has not ended is not idle', () => {
   const scheduler = env();
   scheduler.submit({ a: {}, b: {} });
   scheduler.release('a', 'b');

@@ -70,7 +70,7 @@ it('the new blame reaches everything that failed with the task', () => {
   expect(env.states).toMatchObject({ c: 'erred', d: 'erred', e: 'erred' });
 });
 
-it('a retried task that nobody needs any more is not computed', () => {
+it('a retried task that is not needed any more is not computed', () => {
   const env = failed({ a: [], b: [], c: ['a', 'b'] }, ['a', 'b'], ['a', 'b', 'c']);
   env.release('a');
   env.retry('a');
@@ -107,7 +107,7 @@ it('retrying what has not failed does nothing', () => {
   env.expectEmpty();
 });
 
-it('data under a failed key is told after what failed because of it goes on', () => {
+it('data under a failed key is reported after the tasks that failed because of it continue', () => {
   const env = failed({ a: [], b: ['a'], c: ['b'] }, ['a']);
   // No worker has the data for b: its client only wants to know how it stands.
   env.scatter({ a: ['w1'], b: [] }, 'd');

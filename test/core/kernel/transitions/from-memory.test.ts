@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { SchedulerEnv } from '../../../kit/env.ts';
 
-it('a result is freed on every holder as soon as nobody needs it', () => {
+it('a result is freed on every holder as soon as it is not needed', () => {
   const env = new SchedulerEnv();
   env.addWorkers(2);
   env.submit({ a: [], b: ['a'] });
@@ -25,7 +25,7 @@ it('a result that one of two dependents still needs is kept', () => {
   expect(env.state('a')).toBe('released');
 });
 
-it('the size of a result is remembered after it was let go', () => {
+it('the size of a result is remembered after it was released', () => {
   const env = new SchedulerEnv();
   env.addWorkers(1);
   env.submit({ a: [], b: ['a'] });

@@ -24,7 +24,7 @@ it('queued tasks leave in the order of their priorities, not of their arrival', 
   expect(env.takeWorker('w1')).toEqual(['compute-task r-9']);
 });
 
-it('a queued task that nobody wants leaves the queue', () => {
+it('a queued task that no client wants leaves the queue', () => {
   const env = queued();
   env.release('r-2', 'r-3');
   expect(env.cluster.queued.sorted().map(({ key }) => key)).toEqual(['r-4', 'r-5']);

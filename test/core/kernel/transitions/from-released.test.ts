@@ -23,7 +23,7 @@ it('a task whose dependencies are in memory is placed at once', () => {
   expect(env.state('b')).toBe('processing');
 });
 
-it('dependencies that were let go are computed again first', () => {
+it('released dependencies are computed again first', () => {
   const env = cluster();
   env.submit({ a: [], b: ['a'], c: ['b'] }, { keys: ['c', 'b'] });
   env.finishAll('a', 'b', 'c');
@@ -64,7 +64,7 @@ it('a failure passes through waiting tasks to all that want them', () => {
   env.expectEmpty();
 });
 
-it('what a failed task would have needed is let go', () => {
+it('the inputs of a failed task are released', () => {
   const env = cluster();
   env.addWorker('w2');
   env.submit({ a: [], b: [], c: ['a', 'b'] });

@@ -30,7 +30,7 @@ it('resources, actors and annotations are part of the message', () => {
   ]);
 });
 
-it('every assignment has a run id of its own', () => {
+it('every assignment has a unique run id', () => {
   const env = new SchedulerEnv();
   env.addWorkers(1);
   env.submit({ a: [], b: [] });
@@ -64,7 +64,7 @@ it('root-ish tasks beyond the open slots are queued', () => {
   });
 });
 
-it('a waiting task that nobody wants is forgotten with what it waited for', () => {
+it('a waiting task that no client wants is forgotten with its inputs', () => {
   const env = new SchedulerEnv();
   env.addWorkers(1);
   env.submit({ a: [], b: ['a'] });
@@ -74,7 +74,7 @@ it('a waiting task that nobody wants is forgotten with what it waited for', () =
   expect(env.states).toEqual({});
 });
 
-it('a waiting task that nobody wants stays known while others depend on it', () => {
+it('a waiting task that no client wants stays known while others depend on it', () => {
   const env = new SchedulerEnv();
   env.addWorkers(1);
   env.submit({ a: [], b: ['a'], c: ['b'] }, { keys: ['b', 'c'] });

@@ -28,7 +28,7 @@ it('what failed already takes over the blame of an actor that is lost, as does a
   expect(env.task('d').exceptionBlame?.key).toBe('actor');
 });
 
-it('a failed task below an actor that is lost, retried, is told to another client', () => {
+it('a failed task below an actor that is lost, retried, is reported to another client', () => {
   const env = failedBelowActor();
   env.removeWorker('w1');
   env.retry('actor');

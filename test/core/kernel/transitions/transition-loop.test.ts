@@ -50,7 +50,7 @@ it.each(['queued', 'released'])('a %s task cannot fail without a cause', (state)
   expect(error.message).toContain(`${task.key} erred without anything to blame`);
 });
 
-it('a transition without a direct way goes through released and is told as two', () => {
+it('a transition without a direct way goes through released and is observed as two', () => {
   const env = new SchedulerEnv();
   env.addWorkers(1);
   env.submit({ a: { retries: 1 } });

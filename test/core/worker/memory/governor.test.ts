@@ -58,7 +58,7 @@ describe('spilling', () => {
     expect(watch.look(600)).toMatchObject({ spillBytes: 0, collect: false });
   });
 
-  it('goes on until it is below the target, each time after a collection', () => {
+  it('continues until it is below the target, each time after a collection', () => {
     const watch = new Watch();
     const amounts = [750, 750, 740, 690, 610, 600, 690].map(
       (bytes) => watch.look(bytes).spillBytes,
@@ -84,7 +84,7 @@ describe('spilling', () => {
 });
 
 describe('pausing', () => {
-  it('a worker pauses when a collection did not help, and goes on clearly below', () => {
+  it('a worker pauses when a collection did not help, and resumes clearly below', () => {
     expect(new Watch().modes([810, 810, 790, 761, 760, 790, 801])).toEqual([
       'running',
       'paused',
@@ -104,7 +104,7 @@ describe('pausing', () => {
     expect(new Watch({ pause: 0 }).modes([900, 900, 900])).not.toContain('paused');
   });
 
-  it('one that cannot help itself goes on after two seconds, one task at a time', () => {
+  it('a worker that cannot free memory resumes after two seconds, one task at a time', () => {
     const watch = new Watch();
     watch.modes([900, 900]);
     const stuck = { isIdle: true, ramBytes: 0 };

@@ -62,7 +62,7 @@ it('a size may be annotated as text', () => {
   expect(bench.compute('c', {}, { annotations: { memory: '0.5 kB' } })).toEqual([]);
 });
 
-it('a task that nobody knows how to fit runs alone, and one that says it cannot fit fails', () => {
+it('a task with an unknown demand runs alone, and one that declares too much fails', () => {
   const bench = quota(100);
   bench.compute('make-1');
   bench.succeed('make-1', 300);

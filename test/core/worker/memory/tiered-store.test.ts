@@ -64,7 +64,7 @@ function world({ targetBytes = 100, maxSpillBytes = Infinity } = {}) {
 
 const bytes = (length: number, fill = 1): Uint8Array => new Uint8Array(length).fill(fill);
 
-describe('what has no room', () => {
+describe('results that do not fit into memory', () => {
   it('what was used least recently goes to disk, and comes back when it is asked for', () => {
     const { store, disk, ram } = world();
     store.set('a', bytes(40, 1));
@@ -78,7 +78,7 @@ describe('what has no room', () => {
     expect([...ram.keys()].sort()).toEqual(['b', 'c']);
   });
 
-  it('what is expected has room before it comes', () => {
+  it('space for expected results is free before they arrive', () => {
     const { store, disk } = world();
     store.set('a', bytes(40));
     store.set('b', bytes(40));
@@ -151,7 +151,7 @@ describe('what has no room', () => {
 });
 
 describe('a disk that takes no more', () => {
-  it('the limit is not exceeded: values stay in memory, and that is told once', () => {
+  it('the limit is not exceeded: values stay in memory, and that is reported once', () => {
     const { store, disk, troubles } = world({ maxSpillBytes: 50 });
     for (const key of ['a', 'b', 'c', 'd']) store.set(key, bytes(40));
     expect(disk.nbytes).toBe(40);
@@ -163,7 +163,7 @@ describe('a disk that takes no more', () => {
     expect(store.spill(1)).toBe(40);
   });
 
-  it('copies of what is in memory make room', () => {
+  it('copies of results in memory free space', () => {
     const { store, disk, troubles } = world({ maxSpillBytes: 120 });
     store.set('a', bytes(60));
     store.set('b', bytes(60));

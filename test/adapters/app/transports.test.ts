@@ -86,7 +86,7 @@ describe('a local cluster uses the transport of its configuration', () => {
       'or name its module in the configuration: scheduler.transport',
     );
     await expect(start({ config: { scheduler: { transport: { use: uds } } } })).rejects.toThrow(
-      'scheduler.transport is given in code, which cannot reach workers in processes',
+      'scheduler.transport is given in code, which cannot be sent to workers in separate processes',
     );
   });
 });

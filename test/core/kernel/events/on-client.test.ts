@@ -137,7 +137,7 @@ it('cancelling by force passes intermediates that no client wants', () => {
   expect(env.states).toEqual({});
 });
 
-it('cancelling a task that another client wants ends only the caller's want', () => {
+it('cancelling a task that another client wants ends only the want of the caller', () => {
   const env = cluster();
   env.submit({ a: [] });
   env.submit({ a: [] }, { client: 'd' });

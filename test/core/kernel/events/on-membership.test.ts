@@ -59,7 +59,7 @@ it('a heartbeat moves the bandwidth of the cluster by the share of one worker', 
   expect(env.cluster.costs.bandwidth).toBe(200);
 });
 
-it('a heartbeat shows the offset of the worker's clock', () => {
+it('a heartbeat shows the clock offset of the worker', () => {
   const env = new SchedulerEnv().advance(1000);
   env.addWorker('w1');
   env.heartbeat('w1', { workerNowMs: 900 });

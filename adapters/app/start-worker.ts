@@ -211,7 +211,7 @@ function reconnection({
   return { onSchedulerLost, reconnect: { timeoutMs } };
 }
 
-/** A guest does not give up: that would hardly free what its process occupies. */
+/** A guest does not close for lack of memory: that would hardly free what its process occupies. */
 function memoryOptions(
   { memory = {}, memoryLimitBytes = 0, isGuest = false }: StartWorkerOptions,
   log: Logger,

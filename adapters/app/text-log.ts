@@ -8,7 +8,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
  * A logger for people: one line each, `yardmaster worker-1 warning: …`, on the error stream. Stacks
  * are shown at the level `debug` alone.
  *
- * @param name - who speaks
+ * @param name - of the process, shown on each line
  */
 export function textLogger(
   name: string,

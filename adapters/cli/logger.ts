@@ -25,7 +25,10 @@ export function stderrLogger({ logLevel, logFormat }: LogFlags, name: string): L
 /** Fields that every line has. */
 const OWN_FIELDS = ['name', 'level', 'time', 'pid', 'hostname', 'msg'];
 
-/** A name that every line has would be in it twice: such fields are put together under `about`. */
+/**
+ * Fields with the names that every line has would appear twice: such fields are grouped under
+ * `about`.
+ */
 export function withoutOwnNames(fields: Record<string, unknown>): Record<string, unknown> {
   if (!OWN_FIELDS.some((field) => Object.hasOwn(fields, field))) return fields;
   const entries = Object.entries(fields);

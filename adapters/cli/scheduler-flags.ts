@@ -90,7 +90,7 @@ export function prepareCommand(flags: SchedulerFlags, log: Logger): SchedulerCom
   };
 }
 
-/** Once, at the start: what has an effect for those who look, and what has none for all. */
+/** Logs Dask's settings once, at the start: each applied one, and the ignored ones in one line. */
 function reportSettings(settings: DaskSettings, log: Logger): void {
   for (const { key, value, source, to } of settings.taken) {
     log.info({ key, value, source, to }, `Dask's configuration: ${key}`);

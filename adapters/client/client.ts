@@ -61,7 +61,7 @@ const CONNECT_OPTIONS: readonly (keyof ConnectOptions)[] = [
   'onReconnected',
 ];
 const CONNECT_TIMEOUT_MS = 10_000;
-/** Takes the place of a result that failed. */
+/** Replaces a result that failed. */
 const SKIPPED = Symbol('skipped');
 
 /**

@@ -13,7 +13,7 @@ export interface Item {
   readonly workers: string[];
 }
 
-/** What came of putting items on workers. */
+/** The outcome of putting items on workers. */
 export interface PutOutcome {
   /** The items, each with the workers that have taken it. */
   readonly placed: readonly Item[];

@@ -66,7 +66,7 @@ async function takeSession(surroundings: TaskSurroundings): Promise<Session> {
 function putBack(surroundings: TaskSurroundings, session: Session): void {
   if (session.isClosed) return;
   session.reset();
-  // What is bound to a client, such as a lock, ends with it.
+  // Objects that are bound to a client, such as locks, end with it.
   if (session.hasBonds) closeSession(session);
   else poolOf(surroundings).push(session);
 }

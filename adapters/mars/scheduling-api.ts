@@ -149,10 +149,10 @@ export class SchedulingApi {
   }
 
   /**
-   * Changes the place of a subtask in the order, until it begins. What it needs keeps its own.
+   * Changes the priority of a subtask until it begins. Its inputs keep theirs.
    *
-   * @returns false when it has begun or ended, and when it lies on its worker already and was lowered: there
-   *   nothing comes before it that waits in the scheduler
+   * @returns false when it has begun or ended, and when it was lowered while it is on its worker
+   *   already, where it does not compete with tasks that wait in the scheduler
    * @throws YardmasterError `ERR_GRAPH_INVALID` when the session has no such subtask
    */
   updateSubtaskPriority(id: string, priority: SubtaskPriority): Promise<boolean> {
@@ -175,7 +175,7 @@ export class SchedulingApi {
     });
   }
 
-  /** Whether a subtask whose priority has just changed will run at another time for that. */
+  /** Whether the new priority of a subtask changes the time at which it runs. */
   private async hasEffect({ future }: HeldSubtask, isRaised: boolean): Promise<boolean> {
     const [task] = await this.client.tasks(future);
     if (task === undefined || task.state === 'memory' || task.state === 'erred') return false;

@@ -2,7 +2,7 @@ import type { Client, Future } from '../client/index.ts';
 import type { HeldSubtask } from './held-subtask.ts';
 import { type PriorityLabel, PriorityLabels, type PriorityTuple } from './priority-labels.ts';
 
-/** Subtasks between two looks for those whose place in the order does not matter any more. */
+/** Subtasks between two searches for those whose priority does not matter any more. */
 const SWEEP_MIN = 1000;
 
 /** The order of a session's subtasks: which number the scheduler has for each. */

@@ -11,7 +11,7 @@ import {
 } from './byte-layout.ts';
 import { ScatteredValue } from './scattered-value.ts';
 
-/** Members of a value that are looked at for large ArrayBuffers. */
+/** Upper bound of the members of a value that are searched for large ArrayBuffers. */
 const SEARCHED_MEMBERS_MAX = 32;
 
 type View = NodeJS.ArrayBufferView;

@@ -6,7 +6,7 @@ import { checkRefusal } from './refusal.ts';
 import { isSmall, readSmall, writeSmall } from './small-values.ts';
 import type { ScatteredValue } from './scattered-value.ts';
 
-/** Values that the search for the offending one looks at before it gives up. */
+/** Upper bound of the values that the search for the offending one examines. */
 const SEARCHED_VALUES_MAX = 100_000;
 
 /**

@@ -102,7 +102,7 @@ export class FaultyTransport implements Transport {
 class Wire implements Connection {
   isStalled = false;
   private handlers: ConnectionHandlers | undefined;
-  /** What came, and what was sent, while it stood still. */
+  /** Callbacks and messages that are held while the connection stands still. */
   private held: (() => void)[] = [];
   private waiters: (() => void)[] = [];
   private isEnding = false;

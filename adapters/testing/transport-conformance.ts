@@ -23,8 +23,8 @@ export interface TestRunner {
 }
 
 /**
- * Registers one test for each clause of the contract in `Transport` and `Connection`. Who writes a
- * transport runs it in their own project:
+ * Registers one test for each clause of the contract in `Transport` and `Connection`. The author of
+ * a transport runs it in their project:
  *
  *     import { describe, it } from 'vitest';
  *     transportConformance('my-quic', () => ({ transport, listenAddress, vacantAddress }), { describe, it });

@@ -115,7 +115,7 @@ export class VirtualCluster {
     return driveUntil(this.clock, holds, options);
   }
 
-  /** Lets so much virtual time pass. */
+  /** Advances the virtual time by this duration. */
   async pass(durationMs: number): Promise<void> {
     await this.clock.advanceAsync(durationMs);
   }

@@ -50,7 +50,7 @@ export interface AmmPolicyFailure {
   readonly message: string;
 }
 
-/** What came of a round: `suggested` is the sum of `accepted`, `underWay` and `refused`. */
+/** The outcome of a round: `suggested` is the sum of `accepted`, `underWay` and `refused`. */
 export interface AmmRound {
   /** Suggestions that policies made. */
   readonly suggested: number;
@@ -81,7 +81,7 @@ export interface AmmStatus {
   readonly intervalMs: number;
   readonly measure: MemoryMeasure;
   readonly policies: readonly AmmPolicyInfo[];
-  /** What came of the newest round; undefined before the first. */
+  /** The outcome of the newest round; undefined before the first. */
   readonly lastRound?: AmmRound;
 }
 

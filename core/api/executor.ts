@@ -8,8 +8,8 @@ export interface ExecutableTask {
   /** Serialised results of the dependencies by key. */
   readonly inputs: ReadonlyMap<string, Uint8Array>;
   /**
-   * Expected to take less than it takes to hand it over, so it may stand in line behind others of the
-   * kind. Default false.
+   * Expected to take less time than its hand-over, so it may be queued behind other short runs.
+   * Default false.
    */
   readonly isShort?: boolean;
   /**
@@ -49,7 +49,7 @@ export type ExecutionResult =
   | { readonly kind: 'failure'; readonly error: ErrorPayload }
   /** The task asked to be placed anew. */
   | { readonly kind: 'reschedule' }
-  /** It stood in line and has not begun: what was before it takes longer than expected. */
+  /** It was queued and has not begun: the run before it takes longer than expected. */
   | { readonly kind: 'returned' };
 
 /**
@@ -152,7 +152,7 @@ export interface DataStore {
   /** Undefined when it is not there, or is there no more. */
   get(key: string): Uint8Array | undefined;
   /**
-   * As `get`, for those who send a value part by part: it need not be in memory as a whole.
+   * As `get`, for callers that send a value part by part: it need not be in memory as a whole.
    * Default: `get`.
    */
   open?(key: string): ValueReader | undefined;

@@ -24,7 +24,7 @@ export interface DecisionCandidate {
 export interface Decision {
   readonly kind: 'placement' | 'steal' | 'replicate' | 'drop';
   readonly key: string;
-  /** Who decided: the name of a policy or plugin. */
+  /** The name of the policy or plugin that decided. */
   readonly policy: string;
   /**
    * The worker that was chosen, or the state in which the task waits: `queued`, `no-worker`; `refused` for a

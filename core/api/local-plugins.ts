@@ -76,7 +76,7 @@ export function defineWorkerPlugin<Options = Record<string, never>>(
   return { kind: 'worker-plugin', ...definition };
 }
 
-/** The class form of a worker plugin, for those who come from Dask. Its options go to the constructor. */
+/** The class form of a worker plugin, as in Dask. Its options go to the constructor. */
 export interface WorkerPlugin extends WorkerPluginInstance {
   /** Default: the name of the class. */
   readonly name?: string;

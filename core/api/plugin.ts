@@ -32,7 +32,7 @@ export function token<T>(name: string): Token<T> {
   return { id: Symbol.for(`yardmaster:${name}`) };
 }
 
-/** Who calls a command. Neither is set for a call from the scheduler's own process. */
+/** The caller of a command. Neither is set for a call from the scheduler's own process. */
 export interface Caller {
   /** Key of the client; already removed when `clientRemoved` is called with it. */
   readonly client?: string;
@@ -242,7 +242,7 @@ export function definePlugin<Options = Record<string, never>, Loaded = undefined
 }
 
 /**
- * The class form of a plugin, for those who come from Dask: implement it, and give an instance to
+ * The class form of a plugin, as in Dask: implement it, and give an instance to
  * `scheduler.addPlugin`. A config file names the class; its options go to the constructor.
  */
 export interface SchedulerPlugin extends Partial<SchedulerHooks> {

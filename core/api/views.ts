@@ -146,8 +146,8 @@ export interface ClientView {
 }
 
 /**
- * What was asked of the worker that is processing a task, and what came of it: no answer yet; refused,
- * because it had begun; or moved, the thief has it.
+ * A request to give a task up, sent to the worker that is processing it, and its outcome: no answer
+ * yet; refused, because the task had begun; or moved, the thief has it.
  */
 export interface StealView {
   readonly state: 'asked' | 'refused' | 'moved';

@@ -35,7 +35,7 @@ export interface FetchDataOptions<Target extends PartsTarget = Uint8Array> {
   readonly method?: 'get-data' | 'gather';
 }
 
-/** What came of a request for results. */
+/** The outcome of a request for results. */
 export interface FetchedData<Target extends PartsTarget = Uint8Array> {
   /** Nothing came, because the peer is sending too much already. */
   readonly isBusy: boolean;

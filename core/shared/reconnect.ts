@@ -23,7 +23,7 @@ export const RECONNECT_TIMEOUT_MS = 60_000;
 const FIRST_DELAY_MS = 100;
 const LONGEST_DELAY_MS = 5000;
 
-/** What came of coming back. */
+/** The outcome of reconnecting. */
 export interface CameBack<T> {
   readonly value: T;
   /** At least 1. */

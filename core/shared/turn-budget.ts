@@ -26,7 +26,7 @@ export class TurnBudget {
     private readonly budgetMs = BUDGET_MS,
   ) {}
 
-  /** That of all who go by this clock: they share an event loop. */
+  /** The budget of all users of this clock: they share an event loop. */
   static of(clock: Clock): TurnBudget {
     let budget = budgets.get(clock);
     if (budget === undefined) {
@@ -36,7 +36,7 @@ export class TurnBudget {
     return budget;
   }
 
-  /** Whether a piece of work may be done right now. Otherwise it has to wait in the line. */
+  /** Whether a piece of work may be done right now. Otherwise it has to wait in the queue. */
   admits(): boolean {
     if (this.waiting.length > 0) return false;
     const nowMs = this.clock.nowMs();
@@ -47,8 +47,8 @@ export class TurnBudget {
   }
 
   /**
-   * Does a piece of work in a later turn, or at the end of this one if time is left, after all that is in
-   * the line.
+   * Does a piece of work in a later turn, or at the end of this one if time is left, after all that
+   * is in the queue.
    */
   later(work: () => void): void {
     this.waiting.push(work);
@@ -66,7 +66,8 @@ export class TurnBudget {
 
   private endTurn(): void {
     const { waiting, clock } = this;
-    // What joins the line now waits for the next turn, so that one piece does not follow on another for ever.
+    // Work that is queued now waits for the next turn, so that one piece cannot follow another for
+    // ever.
     const count = waiting.length;
     let done = 0;
     try {

@@ -25,7 +25,7 @@ export type LanguageOf = (runSpec: unknown) => string | undefined;
 /** A total order of workers: negative when `a` comes first. It breaks every tie between workers. */
 export type WorkerOrder = (a: WorkerState, b: WorkerState) => number;
 
-/** The default: who registered first comes first. */
+/** The default: in the order of registration. */
 export const byRegistration: WorkerOrder = (a, b) => a.sequence - b.sequence;
 
 /**

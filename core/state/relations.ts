@@ -158,7 +158,7 @@ function withoutMember<T extends Member<T>>(set: SmallSet<T>, member: T): SmallS
 /** Whether the worker holds the result. */
 export function isHeldBy(task: TaskState, worker: WorkerState): boolean {
   const { whoHas } = task;
-  // One holder is the rule, and its set is shared: the list of the worker need not be looked at.
+  // Most tasks have one holder, whose set is shared: the list of the worker need not be searched.
   return whoHas.size <= 1 ? whoHas === worker.alone : worker.hasWhat.has(task);
 }
 

@@ -1,6 +1,6 @@
 /**
- * What was asked of the worker that is processing a task, and what came of it. It stays with the task
- * until that leaves `processing`.
+ * A request to give a task up, sent to the worker that is processing it, and its outcome. It stays
+ * with the task until that leaves `processing`.
  */
 export class GenericSteal<Worker> {
   /**

@@ -166,7 +166,7 @@ export class GenericWorker<Task extends { place: number }> {
     if (!this.usedResources.has(resource)) this.occupy(resource, 0);
   }
 
-  /** Tasks occupy so much more (less: negative) of a resource. */
+  /** Adds an amount (negative: less) to what tasks occupy of a resource. */
   occupy(resource: string, amount: number): void {
     this.occupied ??= new Map();
     this.occupied.set(resource, (this.occupied.get(resource) ?? 0) + amount);

@@ -1,6 +1,6 @@
 /**
- * A binary heap: what comes first by the comparator is on top. With a total order (0 only for the same
- * item) nothing depends on the order in which items came.
+ * A binary heap: the first item by the comparator is on top. With a total order (0 only for the
+ * same item) nothing depends on the order of insertion.
  */
 export class MinHeap<T> {
   private readonly items: T[] = [];

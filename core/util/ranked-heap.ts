@@ -3,11 +3,12 @@ import type { Ranked } from './ranked-set.ts';
 const OUTSIDE = -1;
 
 /**
- * A binary min-heap of members by a number that comes with each, and by rank between equal numbers: a
- * total order, so that what comes first does not depend on how the members came in.
+ * A binary min-heap of members by a number that comes with each, and by rank between equal numbers:
+ * a total order, so that what comes first does not depend on how the members came in.
  *
- * All that is compared lies in columns. The members themselves are not looked at: with ten thousand of
- * them each look would miss the cache. The owner of the ranks must fill the heap anew when ranks move.
+ * Everything that is compared is in columns. The members themselves are not read: with ten thousand
+ * of them each access would miss the cache. The owner of the ranks must fill the heap anew when
+ * ranks move.
  */
 export class RankedHeap<T extends Ranked> implements Iterable<T> {
   /** By position in the heap. */

@@ -18,8 +18,8 @@ export interface WorkerKernelOptions {
   /** What runs first of the tasks that are ready. Default `priority`. */
   readonly ready: ReadyStrategy;
   /**
-   * Seconds of expected work that a thread may have in line. Tasks that take less are handed out ahead
-   * of time; until they begin they can come back, but not be stolen. Default 0: none.
+   * Seconds of expected work that may be queued at a thread. Tasks that take less are handed out
+   * ahead of time; until they begin they can come back, but not be stolen. Default 0: none.
    */
   readonly shortRunS: number;
   /** Transfers at once beyond which bytes are throttled. Default 10. */

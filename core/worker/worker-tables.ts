@@ -64,7 +64,7 @@ export class WorkerTables {
     return this.occupiedUnits / UNITS_PER_THREAD;
   }
 
-  /** Whether a run is expected to be so short that it may stand in line. */
+  /** Whether a run is expected to be so short that it may be queued at a thread. */
   isShort(task: WorkerTask): boolean {
     return this.unitsOf(task) < UNITS_PER_THREAD;
   }

@@ -117,7 +117,7 @@ export class MemoryManager implements AmmView {
     return task.whoHas.size + this.book.coming(task).size - this.book.going(task).size;
   }
 
-  /** What came of the newest round; undefined before the first. */
+  /** The outcome of the newest round; undefined before the first. */
   get lastRound(): AmmRound | undefined {
     return this.hasRun ? this.tally.result : undefined;
   }

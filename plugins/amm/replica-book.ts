@@ -26,13 +26,13 @@ export interface TransferTime {
 }
 
 /**
- * Who will receive and who will lose copies, by task: within a round all that was accepted, between
- * rounds the copies that were asked for and have not arrived. So a request that takes longer than the
- * interval is neither repeated nor given to another worker as well. The managers of a scheduler share
- * one; only one of them runs at a time.
+ * The workers that will receive or lose copies, by task: within a round all accepted suggestions,
+ * between rounds the requested copies that have not arrived. So a request that takes longer than
+ * the interval is neither repeated nor given to another worker as well. The managers of a scheduler
+ * share one; only one of them runs at a time.
  *
- * A round may drop a copy of every task there is, so drops are kept by the dense ids of tasks, without
- * an object or a hash for each.
+ * A round may drop a copy of every task there is, so drops are kept by the dense ids of tasks,
+ * without an object or a hash for each.
  */
 export class ReplicaBook implements ReadonlyMap<TaskView, PendingReplicas> {
   /** By the ids of tasks. */
@@ -62,7 +62,7 @@ export class ReplicaBook implements ReadonlyMap<TaskView, PendingReplicas> {
       known.workers = withWorker(known.workers, load);
       known.expiresMs = Math.max(known.expiresMs, expiresMs);
     } else {
-      // What is known is of a task that was forgotten, whose id this one has got.
+      // The entry is of a forgotten task, whose id this task has got.
       const unclaimed = { openAtStart: 0, claimedBefore: 0, claimed: undefined };
       this.requests.set(task.id, { task, workers: load.alone, ...unclaimed, expiresMs });
     }

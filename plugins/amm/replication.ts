@@ -18,7 +18,7 @@ export interface ReplicateRequest {
   readonly dropSurplus?: boolean;
 }
 
-/** What came of it. Parallel arrays. */
+/** The outcome. Parallel arrays. */
 export interface ReplicateResult {
   readonly keys: readonly string[];
   /** Copies that there are now of each. */

@@ -43,7 +43,9 @@ const MEMORY_READERS: Readonly<Record<MemoryMeasure, (worker: WorkerView) => num
   optimistic: ({ memory }) => memory.optimistic,
 };
 
-/** With more workers refused than this, all are looked at instead of the heap from its top. */
+/**
+ * With more refused workers than this, all workers are examined instead of the heap from its top.
+ */
 const REFUSED_MAX = 16;
 
 /**

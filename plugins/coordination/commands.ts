@@ -182,7 +182,7 @@ function requestOf(
   return { client: clientOf(caller), timeoutMs };
 }
 
-/** What is held and who waits ends with its client, so there must be one. */
+/** What a client holds, and its waiting calls, end with the client, so there must be one. */
 function clientOf({ client }: Caller): string {
   if (client !== undefined) return client;
   throw refused(

@@ -66,7 +66,7 @@ export class Queues {
     return taken;
   }
 
-  /** Drops the items; who waits fails. No-op when there is no such queue. */
+  /** Drops the items; waiting calls fail. No-op when there is no such queue. */
   delete(name: string): void {
     const queue = this.queues.get(name);
     if (queue === undefined) return;

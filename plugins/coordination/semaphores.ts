@@ -44,7 +44,7 @@ export class Semaphores {
   ): GrantedLease | Promise<GrantedLease> {
     const semaphore = this.open(name, leasesMax);
     semaphore.members.add(request.client);
-    // Who waits comes first, should a lease be free all the same.
+    // Waiting calls come first, even if a lease is free.
     if (semaphore.held < leasesMax && semaphore.line.size === 0) {
       return this.grant(semaphore, request.client);
     }

@@ -12,7 +12,7 @@ export interface WaitScope {
   readonly busyLines: Set<{ fail(error: Error): void }>;
 }
 
-/** One who waits. */
+/** A waiting call. */
 export interface WaitRequest {
   readonly client: string;
   /** Infinity: for as long as the client is there. 0: not at all. */
@@ -48,7 +48,7 @@ export class WaitQueue<T, Detail = undefined> {
     return this.line.size;
   }
 
-  /** What came with the call that is next. */
+  /** The details of the next call. */
   get next(): { readonly detail: Detail } | undefined {
     return this.line.first?.item;
   }

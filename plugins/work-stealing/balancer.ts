@@ -12,7 +12,7 @@ import { Round } from './round.ts';
 import { RoundRules } from './rules.ts';
 import { StealCounters } from './steal-counters.ts';
 
-/** A round that looked at more tasks than this for nothing is not repeated at once. */
+/** A round that examined more tasks than this without a proposal is not repeated at once. */
 const FRUITLESS_TASKS = 1_000;
 /** Rounds that are left out at most. */
 const REST_MAX = 10;

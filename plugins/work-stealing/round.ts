@@ -14,7 +14,7 @@ import { MutableTheft } from './theft.ts';
 import { Thieves } from './thieves.ts';
 import { isStealable, Victim } from './victim.ts';
 
-/** Work of one slice: about a task that is looked at each. A slice takes a millisecond or two. */
+/** Work of one slice: about one unit for each examined task. A slice takes a millisecond or two. */
 const UNITS_PER_SLICE = 4_000;
 /** Tasks that one slice asks for; the kernel and the workers have work with each of them. */
 const WISHES_PER_SLICE = 500;
@@ -49,7 +49,7 @@ interface SliceResult {
  * O(log thieves) for each task that is considered.
  */
 export class Round {
-  /** Tasks that were looked at. */
+  /** Tasks that were examined. */
   examined = 0;
   private unitsLeft = 0;
   private wishes: StealProposal[] = [];

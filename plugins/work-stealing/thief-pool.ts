@@ -10,7 +10,7 @@ interface Member {
   perThreadS: number;
 }
 
-/** Thieves, the one that would run dry first on top. Loads that have grown meanwhile are noticed. */
+/** Thieves, the one with the least work on top. Loads that have grown meanwhile are noticed. */
 export class ThiefPool {
   private readonly members = new MinHeap<Member>(byLoad);
 

@@ -177,7 +177,7 @@ export class Thieves {
     if (task.isActor) this.add(pool.find((load) => load.worker.actors.size === 0 && suits(load)));
   }
 
-  /** Those who offer the first of the resources that it needs, or all. */
+  /** The workers that offer the first of the required resources, or all workers. */
   private poolFor({ restrictions }: TaskView): ThiefPool {
     const [resource] = restrictions?.resources?.keys() ?? [];
     return resource === undefined ? this.all : this.poolOf(resource);

@@ -17,7 +17,7 @@ class Level {
 
 /** A worker from which tasks are stolen in a round, with what there is to steal. */
 export class Victim {
-  /** Whether its tasks have been looked at. */
+  /** Whether its tasks have been examined. */
   isSearched = false;
   private readonly levels: (Level | undefined)[] = new Array<undefined>(LEVEL_COUNT);
 

@@ -95,7 +95,10 @@ function sides(
   return { senders, recipients };
 }
 
-/** The oldest result of the sender that fits, and who receives it; takes that one from the heap. */
+/**
+ * Finds the oldest result of the sender that fits, and the recipient, which is removed from the
+ * heap.
+ */
 function nextMove(
   sender: Side,
   rest: Iterator<TaskView>,

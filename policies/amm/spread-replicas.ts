@@ -23,11 +23,11 @@ export interface SpreadReplicasOptions {
 }
 
 /**
- * Brings each of some results to a number of copies, as a tree: with every round those who have it
- * give it to a few more. For one call of `replicate`; it knows by itself when it is done.
+ * Makes a number of copies of each of some results, as a tree: in every round the holders give
+ * copies to a few more workers. For one call of `replicate`; it ends itself when it is done.
  */
 export class SpreadReplicas extends ActiveMemoryManagerPolicy<SpreadReplicasOptions> {
-  /** Results whose copies are not there yet. */
+  /** Results whose copies have not arrived yet. */
   readonly open: Set<TaskView>;
   /** Results that are gone. */
   readonly lost: TaskView[] = [];

@@ -92,7 +92,7 @@ interface Account {
 class FairShare implements Fairness {
   readonly isPerTask = true;
   private readonly accounts = new Map<string, Account>();
-  /** By id of the task: whose it is, until it is over. */
+  /** By id of the task: the account that it belongs to, until it is over. */
   private readonly owners: (Account | undefined)[] = [];
   /** By id of the task: its cost divided by the weight. */
   private readonly costs: number[] = [];
@@ -177,7 +177,10 @@ class FairShare implements Fairness {
     return account;
   }
 
-  /** Who is in the present again has no past: its account can be made anew. */
+  /**
+   * Forgets accounts of clients that are gone and whose work lies before the present: such an
+   * account can be created anew.
+   */
   private forgetGone({ clients }: ClusterView): void {
     if (this.accounts.size <= clients.size + SPARE_ACCOUNTS_MAX) return;
     for (const [key, { end }] of this.accounts) {

@@ -2,10 +2,10 @@ import { depthFirstWalk, withSortedDependencies } from './critical-path/depth-fi
 import { type GraphIndex, rowLength, topologicalOrder } from './critical-path/graph-index.ts';
 
 /**
- * Depth first, at each task the dependency first whose own computation has to keep the most results:
- * what it keeps is gone before the others begin. That is the best order for trees (Sethi and Ullman).
- * Begins with the last key: it goes the other way round than plain depth-first, for graphs that like
- * that better. O(links log links).
+ * Depth first; at each task the dependency comes first whose computation has to keep the most
+ * results, because those are released before the others begin. That is the best order for trees
+ * (Sethi and Ullman). Begins with the last key, in contrast to plain depth-first, because some
+ * graphs need fewer results in that direction. O(links log links).
  */
 export function needsFirst(graph: GraphIndex, starts: readonly number[]): Int32Array {
   const needs = resultsNeeded(graph);

@@ -13,13 +13,13 @@ const COMMON_SHARE = 1 / 8;
  * priority.
  */
 export class Family {
-  /** By priority, as soon as the graph has been looked at. */
+  /** By priority, as soon as the graph has been analysed. */
   readonly roots: TaskView[] = [];
-  /** Who takes its tasks as slots open there. */
+  /** The worker that takes its tasks as slots open there. */
   worker: WorkerView | undefined = undefined;
   /** Number of the graph in which it was found. */
   graph = 0;
-  /** Whether it waits for a worker in the line of families. */
+  /** Whether it is in the queue of families that wait for a worker. */
   isInLine = false;
   /** Roots before this one have left the queue. */
   private head = 0;
@@ -113,7 +113,7 @@ class FamilyFinder implements FamilyTree {
     this.join(family, root);
   }
 
-  /** What comes down to a task from its inputs becomes one family, as far as it is not in one. */
+  /** Merges what a task descends from into one family, as far as it is not in one. */
   private meet(task: TaskView): void {
     let family: Family | undefined;
     let first: TaskView | undefined;

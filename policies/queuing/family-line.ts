@@ -13,8 +13,8 @@ export class FamilyLine {
   private head = 0;
 
   /**
-   * No-op when it is in line. O(1) when families come in the order of their priorities.
-   * @param priority - of the task because of which it is in line
+   * No-op when it is in the queue. O(1) when families come in the order of their priorities.
+   * @param priority - of the task because of which it is in the queue
    */
   add(family: Family, priority: Priority): void {
     if (family.isInLine) return;

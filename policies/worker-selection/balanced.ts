@@ -25,13 +25,13 @@ const atLeast = (minimum: number, fallback: number, description: string): object
 });
 
 /**
- * The worker on which the task is expected to start first, idle workers without any input included: work
- * does not pile up where a small or a common input happens to be.
+ * Selects the worker on which the task is expected to start first, including idle workers without
+ * any input, so that work does not pile up where a small or a common input is.
  *
- * As `earliest-start`, but: besides holders of inputs the least busy workers are candidates; an input
- * that all workers are going to need costs nothing to move; neither does one that is on its way to the
- * worker already; and a worker whose resources are taken is not free before they are given back. The
- * number of candidates does not grow with the cluster.
+ * As `earliest-start`, but: besides holders of inputs the least busy workers are candidates; an
+ * input that all workers are going to need costs nothing to move; neither does one that is on its
+ * way to the worker already; and a worker whose resources are taken is not free before they are
+ * given back. The number of candidates does not grow with the cluster.
  */
 export const balanced = definePolicy<'workerSelection', Partial<BalancedOptions>>(
   'workerSelection',

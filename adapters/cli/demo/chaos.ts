@@ -1,6 +1,6 @@
 import type { ClusterView } from '../../../core/api/index.ts';
 
-/** A nanny replaces a worker so often, however early it dies. */
+/** Upper bound of the kills of a worker: a nanny replaces it this often, however early it dies. */
 const KILLS_PER_WORKER_MAX = 10;
 /** Parts of the work between which kills happen: workers have something to lose, and time to recover. */
 const FROM = 0.02;

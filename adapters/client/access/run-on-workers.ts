@@ -24,7 +24,7 @@ export interface RunOptions<
   readonly timeoutMs?: number;
 }
 
-/** What came of a run on one worker. */
+/** The outcome of a run on one worker. */
 export type RunOutcome<Result, Place, Errors> =
   ('threads' extends Place ? Result[] : Result) | ('return' extends Errors ? Error : never);
 

@@ -49,7 +49,10 @@ export interface CallStacks {
 
 /** How many connections there are. */
 export interface ConnectionCounters {
-  /** `all` includes those that have not said who they are; `toWorkers` are its own, to fetch results. */
+  /**
+   * `all` includes connections that have not been identified; `toWorkers` are the scheduler's own,
+   * to fetch results.
+   */
   readonly scheduler: Readonly<Record<'workers' | 'clients' | 'all' | 'toWorkers', number>>;
   /** `incoming` of peers and clients, `outgoing` to peers, answers that it is `sending` now. */
   readonly workers: ReadonlyMap<
@@ -66,9 +69,9 @@ export interface RestartOptions {
   readonly wait?: boolean;
 }
 
-/** Who has begun anew. */
+/** Workers that have restarted. */
 export interface Restarted {
-  /** Whose processes were replaced. */
+  /** Workers whose processes were replaced. */
   readonly restarted: readonly WorkerName[];
   /** Have no nanny: they work on, without their tasks and data. */
   readonly kept: readonly WorkerName[];

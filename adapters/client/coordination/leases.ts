@@ -5,7 +5,7 @@ import type { Coordinator } from './values.ts';
 /** Renewals per life of a lease: two may get lost. */
 const RENEWALS_PER_LIFE = 3;
 
-/** The answer of the scheduler to who acquires. */
+/** The answer of the scheduler to a client that acquires. */
 export interface GrantedLease {
   readonly lease: number;
   readonly leaseTimeoutMs: number;
@@ -46,7 +46,7 @@ export class Lease {
   }
 
   /**
-   * Gives it back; the next who waits has it. A second call is a no-op.
+   * Gives the lease back; the next waiting client gets it. A second call is a no-op.
    * @throws YardmasterError `ERR_COORDINATION` when it was lost before; `ERR_CLOSED`
    */
   release(): Promise<void> {

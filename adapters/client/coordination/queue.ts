@@ -11,7 +11,7 @@ export interface QueueOptions {
  * A queue that all clients share by its name, first in, first out. Items may be or contain futures,
  * whose results are kept alive while they are in it.
  *
- * A queue is there while it has items, or a client that has used it is connected.
+ * A queue exists while it has items, or while a client that has used it is connected.
  */
 export class Queue<T = unknown> {
   /** @internal `client.queue(name)` makes them. */
@@ -30,7 +30,7 @@ export class Queue<T = unknown> {
   }
 
   /**
-   * Takes the oldest item; waits while there is none.
+   * Takes the oldest item; waits while the queue is empty.
    * @throws RemoteError `ERR_TIMEOUT`, `ERR_COORDINATION`
    */
   async get(limit: WaitLimit = {}): Promise<T> {
@@ -52,7 +52,7 @@ export class Queue<T = unknown> {
     return this.coordinator.call('queueSize', this.parameters({}));
   }
 
-  /** Drops all items. Who waits fails with `ERR_COORDINATION`. */
+  /** Drops all items. Waiting calls fail with `ERR_COORDINATION`. */
   async delete(): Promise<void> {
     await this.coordinator.call('deleteQueue', { name: this.name });
   }

@@ -5,7 +5,7 @@ import { type WaitLimit, waitParameters } from './values.ts';
 
 /** What a semaphore is like. */
 export interface SemaphoreOptions {
-  /** How many may hold a lease at once; the same for all who use the name. */
+  /** How many leases may be held at once; the same for all clients that use the name. */
   readonly leases: number;
 }
 

@@ -42,7 +42,7 @@ export class KeyEntry {
     return this.state === 'finished' || this.state === 'error' || this.state === 'cancelled';
   }
 
-  /** A new error for each who asks; undefined unless the status is `error` or `cancelled`. */
+  /** A new error for each caller; undefined unless the status is `error` or `cancelled`. */
   error(): Error | undefined {
     return this.failure?.();
   }

@@ -20,9 +20,15 @@ export class KeyTable {
   private readonly entries = new SteadyMap<string, KeyEntry>();
   /** Keys that were cancelled here and whose cancellation the scheduler has not echoed yet. */
   private readonly cancelled = new Set<string>();
-  /** While it is found out what is left of them: keys that the scheduler does not know any more. */
+  /**
+   * Set while the client finds out, after a reconnect, which keys the scheduler does not know any
+   * more.
+   */
   private losses: string[] | undefined;
-  /** Data of this client that the scheduler has refused, with the reason; taken by who put it there. */
+  /**
+   * Data of this client that the scheduler has refused, with the reason; taken by the call that put
+   * it there.
+   */
   private readonly refused = new Map<string, string>();
   readonly definitions = new Definitions();
   private readonly kept = new KeptValues();
@@ -236,7 +242,7 @@ export class KeyTable {
     entry.finish(workers, nbytes);
   }
 
-  /** What came of the result before is not what comes next. */
+  /** Results of the earlier computation do not count for the next one. */
   private reopen(entry: KeyEntry | undefined, status: 'pending' | 'lost'): void {
     if (entry === undefined) return;
     this.kept.drop(entry);

@@ -14,7 +14,7 @@ export type NewReport = ClientReport extends infer R
 /** Tasks that are submitted together. */
 export interface Submission {
   readonly tasks: readonly GraphTask[];
-  /** Those whose results are wanted. */
+  /** Keys whose results are wanted. */
   readonly keys: readonly string[];
   readonly fifoTimeoutMs: number;
   /** Of the arguments. */

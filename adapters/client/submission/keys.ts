@@ -6,7 +6,7 @@ import { isWellFormed } from '../../codecs/msgpack/index.ts';
 const HASH_DIGITS = 32;
 /** Bytes that are hashed with one call: above 2 GiB Node refuses, or hashes a part only. */
 const HASHED_BYTES_MAX = 2 ** 30;
-/** Longer keys are surely a mistake: data in the place of its name. */
+/** A longer key is surely a mistake: data instead of a name. */
 const KEY_LENGTH_MAX = 8192;
 
 /** What a task computes: a function of a module in one version, applied to these arguments. */

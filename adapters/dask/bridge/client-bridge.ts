@@ -134,7 +134,7 @@ export class ClientBridge implements BridgedClient, ChannelHandlers {
     this.release();
   }
 
-  /** Takes messages until one of them takes time; the others, and what comes later, wait for it. */
+  /** Takes messages until one of them takes time; the others, and later ones, wait for it. */
   private takeBatch(batch: readonly unknown[], from: number): void {
     for (let index = from; index < batch.length; index++) {
       const message = batch[index];

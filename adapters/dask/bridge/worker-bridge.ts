@@ -49,7 +49,7 @@ export class WorkerBridge implements BridgedWorker, ChannelHandlers {
   readonly dialect: Dialect;
   metrics: Fields;
   private readonly channel: Channel;
-  /** What came from the scheduler before the worker had its answer. */
+  /** Messages from the scheduler that arrived before the worker had its answer. */
   private held: ToWorkerMessage[] | undefined = [];
   /**
    * Numbers of assignments. Old workers do not know them, and workers before 2025 do not include

@@ -49,7 +49,7 @@ export function taskLinks({ keys }: DaskContext, task: TaskView): Fields {
   };
 }
 
-/** What is looked at more rarely. */
+/** Fields that are rarely needed. */
 export function taskDetails(task: TaskView): Fields {
   const { restrictions, failure } = task;
   return {

@@ -185,7 +185,7 @@ export class Comm {
     this.failIfThrows(() => this.incoming.hold(isHeld));
   }
 
-  /** Nothing more is delivered until `resume`; the peer comes to feel it. */
+  /** Delivers no further message until `resume`, so that the peer meets back-pressure. */
   pause(): void {
     this.incoming.pause();
   }

@@ -40,7 +40,7 @@ export function preludeBytes(count: number): number {
   return HEAD_BYTES + count * WORD;
 }
 
-/** Writes what stands in front of frames. @param at - where in `target` */
+/** Writes the prelude of a message. @param at - where in `target` */
 export function writePrelude(target: Uint8Array, at: number, lengths: readonly number[]): void {
   const view = new DataView(target.buffer, target.byteOffset, target.byteLength);
   let total = WORD + lengths.length * WORD;
@@ -248,7 +248,7 @@ export class FrameReader {
   }
 }
 
-/** Memory that fills up with what comes; it never runs far ahead of it. */
+/** Memory that grows with the bytes that arrive; it never gets far ahead of them. */
 class Growing {
   private memory: Uint8Array<ArrayBuffer>;
   length = 0;
@@ -283,7 +283,7 @@ class Growing {
 
   private reserve(nbytes: number, end: number): void {
     if (nbytes <= this.memory.length) return;
-    // With so much of it here, the rest is believed: a frame of gigabytes is moved once.
+    // When this many bytes have arrived, the rest is trusted: a frame of gigabytes is moved once.
     const trusted = this.length >= TRUSTED_BYTES ? end : Math.max(nbytes, 2 * this.memory.length);
     const larger = allocate(Math.min(Math.max(end, this.wanted), trusted));
     larger.set(this.memory.subarray(0, this.length));

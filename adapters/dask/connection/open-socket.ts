@@ -26,7 +26,7 @@ export interface SocketOptions {
   readonly timeoutMs?: number;
   /** For `tls://`. */
   readonly tls?: TlsCredentials;
-  /** Gives up when it is aborted. */
+  /** When it is aborted, the attempt ends. */
   readonly signal?: AbortSignal;
 }
 

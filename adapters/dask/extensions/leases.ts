@@ -276,7 +276,7 @@ class Semaphores {
   }
 }
 
-/** Undefined when it took too long. Who has left meanwhile gets nothing. */
+/** Undefined when it took too long. A client that has left meanwhile gets nothing. */
 async function acquire(
   coordination: Coordination,
   command: 'acquireLock' | 'acquireLease',

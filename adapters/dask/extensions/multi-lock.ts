@@ -5,7 +5,7 @@ import { nameIn, timeoutIn } from './coordination.ts';
 
 interface Request {
   readonly id: unknown;
-  /** Names of locks in whose lines it stands. */
+  /** Names of locks in whose queues it waits. */
   readonly locks: Set<string>;
   /** Locks that it still needs. */
   leftCount: number;
@@ -27,7 +27,7 @@ export const makeMultiLocks: MakeExtension = (context): DaskExtension => {
 };
 
 class MultiLocks {
-  /** Who stands in line, by lock; the first holds it. */
+  /** The waiting clients of each lock; the first one holds it. */
   private readonly lines = new Map<string, Request[]>();
   private readonly requests = new Map<unknown, Request>();
 

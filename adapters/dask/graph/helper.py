@@ -5,7 +5,7 @@ standard input and reads answers from its standard output. Both are messages of 
 lengths (u64, little-endian: all bytes that follow, number of frames, length of each frame), then the
 frames, of which the first is msgpack.
 
-First the helper tells who it is: {"ready": true, "versions": {...}}. Then it answers requests one by
+First the helper identifies itself: {"ready": true, "versions": {...}}. Then it answers requests one by
 one, in their order. Each request has "id" and "op"; each answer has the "id", "more" when further
 answers to the same request follow, and "error" when it failed.
 
@@ -81,7 +81,7 @@ def main() -> None:
     # Modules of users must not be hidden by the files of this folder.
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [path for path in sys.path if path != here]
-    # Late, so that what goes wrong here is told on standard error only.
+    # Late, so that an error here is reported on standard error only.
     import dask
     import dask.highlevelgraph
     import dask.order
@@ -109,7 +109,7 @@ def main() -> None:
 
 
 def limit_memory(limit) -> None:
-    """Ends the process when it uses more than so many bytes."""
+    """Ends the process when it uses more than this many bytes."""
     import threading
 
     import psutil
@@ -490,7 +490,7 @@ class Specs:
 
 
 def identity_of(memory):
-    """Tells memory that is all of one object from other memory; None when it is only a part."""
+    """The identity of the object that is exactly this memory; None when the memory is a part of one."""
     owner = memory.obj
     if type(owner) is bytes:
         return (id(owner),) if len(owner) == memory.nbytes else None
@@ -533,7 +533,7 @@ class Functions:
             pickled = file.getvalue()
         except Exception:
             pickled = None
-        # A class of __main__ is a reference that nobody else can follow.
+        # A class of __main__ is a reference that other processes cannot resolve.
         if pickled is None or b"__main__" in pickled:
             return self.dumps_whole(value, buffer_callback=buffer_callback)
         for buffer in buffers:

@@ -68,7 +68,7 @@ class DaskPeer implements Connection {
 
   send(...messages: readonly WireMessage[]): void {
     for (const message of messages) {
-      // Never within the call: who asks is not ready for the answer.
+      // Answered in a microtask, because the caller is not ready for an answer within its call.
       if (message['op'] !== 'request') continue;
       queueMicrotask(() => inBackground(this.answer(message), (error) => this.end(error)));
     }

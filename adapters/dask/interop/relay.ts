@@ -23,7 +23,7 @@ export interface WaitingWorker {
   failTask(key: string, runId: number, error: YardmasterError): void;
 }
 
-/** What came of asking for results. */
+/** The outcome of a request for results. */
 export interface Relayed {
   /** As workers of Dask read them. */
   readonly values: ReadonlyMap<string, Opaque>;

@@ -43,8 +43,8 @@ def futures(client):
     where = client.gather(client.map(whereabouts, range(1000), pure=False))
     seconds = time.perf_counter() - start
     counts = {address: where.count(address) for address in sorted(set(where))}
-    told = ", ".join(f"{count} on {address}" for address, count in counts.items())
-    return report("Futures", f"1000 calls: {told}", seconds, len(counts) == WORKERS)
+    shares = ", ".join(f"{count} on {address}" for address, count in counts.items())
+    return report("Futures", f"1000 calls: {shares}", seconds, len(counts) == WORKERS)
 
 
 def whereabouts(_):

@@ -204,7 +204,10 @@ export class ThreadExecutor implements Executor {
     return this.closing;
   }
 
-  /** One that is given up and not made in time loses its thread, unless others live there. */
+  /**
+   * If an actor is cancelled and not made in time, its thread is terminated, unless other actors
+   * live there.
+   */
   private beginActor(
     task: ExecutableTask,
     actorAt: string,

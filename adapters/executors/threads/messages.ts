@@ -34,8 +34,8 @@ export type FunctionName = readonly [
 ];
 
 /**
- * Runs that stand in line for a thread, as columns: one message and few objects for all of them. What
- * does not fit into columns is in `others`.
+ * Runs that are queued for a thread, as columns: one message and few objects for all of them. Runs
+ * that do not fit into columns are in `others`.
  */
 export interface RunColumns {
   /** Number of the first run; the others follow. */
@@ -67,10 +67,10 @@ export interface ResultColumns {
 
 /** From the pool to a thread. */
 export type ToThread =
-  /** To be run one after the other, in order, after what came before. */
+  /** Runs to be started one after the other, in order, behind those that were sent before. */
   | ({ readonly op: 'run' } & RunColumns)
   | ({ readonly op: 'make-actor'; readonly id: number; readonly actorAt: string } & PostedTask)
-  /** Not a task, but beside them. */
+  /** Runs a function that is not a task, beside the tasks. */
   | ({ readonly op: 'run-aside'; readonly id: number } & PostedTask)
   | { readonly op: 'call-actor'; readonly id: number; readonly call: ActorCall }
   | { readonly op: 'release-actor'; readonly key: string }

@@ -3,7 +3,7 @@ import type { ThreadPool } from './thread-pool.ts';
 import type { Job } from './job.ts';
 import { closedResult, type TaskThread } from './task-thread.ts';
 
-/** Short runs that a thread may have in line. */
+/** Upper bound of the short runs that are queued at a thread. */
 const LINE_LENGTH_MAX = 256;
 /** A thread with more is not handed others yet: each message wakes it up, which costs as much as many tasks. */
 const LINE_LENGTH_LOW = 8;
@@ -110,7 +110,9 @@ export class RunDispatcher {
     this.waitingShort = this.waitingShort.slice(dealt);
   }
 
-  /** Threads that shall have short runs now: those whose line is low, if there are lines at all. */
+  /**
+   * Threads that shall get short runs now: those with a short queue, if threads may have queues.
+   */
   private takers(): TaskThread[] {
     const takers: TaskThread[] = [];
     let isOneFree = false;
@@ -132,7 +134,7 @@ export class RunDispatcher {
     job.end({ kind: 'returned' });
   }
 
-  /** As long as runs stand in line, looks whether any of them begins. */
+  /** Checks, while runs are queued, whether any of them begins. */
   private watchLines(): void {
     if (this.watch !== undefined) return;
     this.watch = this.clock.setTimer(this.heldUpMs, () => {

@@ -91,7 +91,7 @@ export class TaskThread {
     return this.line.length;
   }
 
-  /** Whether short runs may stand in line behind what it has. */
+  /** Whether short runs may be queued behind its present runs. */
   get takesShort(): boolean {
     const [present] = this.line;
     return present === undefined || (present.isShort && !present.isAborted);
@@ -146,7 +146,9 @@ export class TaskThread {
     return count === 0 ? [] : this.line.splice(this.line.length - count);
   }
 
-  /** Whether runs stand in line and none has begun since this was last asked. Not while it starts. */
+  /**
+   * Whether runs are queued and none has begun since the last call. False while the thread starts.
+   */
   isHeldUp(): boolean {
     if (!this.wasReady) return false;
     const left = this.begun.left(this.last);

@@ -24,7 +24,7 @@ if (port === null) throw new Error('thread-main.js runs in a worker thread, not 
 
 /** Outcomes are sent before a run begins if the last ones were sent at least this long ago. */
 const RESULTS_WAIT_MS = 1;
-/** So often, in milliseconds, a long line lets messages and timers through. */
+/** Interval in milliseconds at which a long queue lets messages and timers be handled. */
 const BREATH_MS = 5;
 
 const begun = new StartedRuns((workerData as ThreadData).begun);
@@ -83,7 +83,7 @@ class PresentRun implements RunOptions {
   }
 }
 
-/** Runs all that stands in line. Waits only for tasks that do. */
+/** Runs all queued tasks. Waits only for tasks that return a promise. */
 async function runLine(): Promise<void> {
   isRunning = true;
   let breathMs = performance.now();

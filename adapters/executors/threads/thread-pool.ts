@@ -5,7 +5,7 @@ import { TaskThread, type ThreadSettings } from './task-thread.ts';
 
 /** Settings and callbacks of a pool. */
 export interface ThreadPoolOptions {
-  /** Threads that count at any time. */
+  /** Threads that occupy slots at any time. */
   readonly threadCount: number;
   readonly settings: Omit<ThreadSettings, 'onSecede' | 'onProgress' | 'onGone'>;
   /** Logs the death of threads that ran no task. */

@@ -17,8 +17,8 @@ export interface ActorSettings {
 }
 
 /**
- * An object whose methods are called from afar. Calls begin in the order in which they come; one that
- * waits holds up the next, unless its class has a static `concurrentCalls` above 1.
+ * An object whose methods are called remotely. Calls begin in the order of arrival; a call that
+ * waits delays the next one, unless its class has a static `concurrentCalls` above 1.
  */
 export class ActorObject {
   readonly methods: readonly string[];

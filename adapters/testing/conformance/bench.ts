@@ -40,9 +40,9 @@ export interface TransportHarness {
    */
   readonly silentAddress?: string;
   /**
-   * Puts something between a listener and those that connect, for the clauses about peers and networks
-   * that fail; see `SocketProxy`. They pass unproven without it. Closing has to give up on a peer that
-   * stands still within `clauseMs`.
+   * Puts a proxy between a listener and its callers, for the clauses about peers and networks that
+   * fail; see `SocketProxy`. Without it these clauses pass unproven. Closing must end within
+   * `clauseMs` even when the peer stands still.
    */
   proxy?(address: string): Promise<FaultProxy>;
   /** After each clause. */
@@ -67,7 +67,7 @@ export interface FaultProxy {
 /** A clause of the contract: its name is the sentence, its body the proof. */
 export type Clauses = Readonly<Record<string, (bench: Bench) => Promise<void>>>;
 
-/** vitest gives a test five seconds, mocha two: those who use that set `clauseMs`. */
+/** vitest gives a test five seconds, mocha two: with mocha, set `clauseMs`. */
 const CLAUSE_MS = 4000;
 const CLOSE_MS = 500;
 

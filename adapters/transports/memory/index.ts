@@ -32,12 +32,13 @@ type Accept = (connection: Connection) => ConnectionHandlers;
 const ADDRESS = /^inmemory:\/\/(?<host>[^:/]*)(?::(?<port>\d+))?$/;
 
 /**
- * A network within this process: who shares an instance can reach each other. Addresses are
+ * A network within this process: all users of one instance can reach each other. Addresses are
  * `inmemory://name` or `inmemory://name:port`; port 0 chooses a free one.
  *
- * Messages go through the codec of the wire, so what TCP would refuse or change is refused or
- * changed here as well; `byReference` refuses the same and changes nothing. All waiting goes through the clock: with a `VirtualClock` nothing happens
- * until time is advanced, and the same program gives the same run.
+ * Messages pass through the codec of the wire, so values that TCP would refuse or change are
+ * refused or changed here as well; `byReference` refuses the same values and changes none. All
+ * waiting goes through the clock: with a `VirtualClock` nothing happens until time is advanced, and
+ * the same program gives the same run.
  */
 export class InMemoryTransport implements Transport {
   readonly scheme = 'inmemory';

@@ -1,5 +1,5 @@
 /**
- * How messages lie on a stream of bytes. Each side sends
+ * The layout of messages on a stream of bytes. Each side sends
  *
  *     preamble   the line "yardmaster-tcp/1\n"
  *     frame      4 bytes: length of the payload, big-endian
@@ -22,7 +22,10 @@ const BATCH_BYTES_MAX = 64 * 1024;
 /** A message of at least this size has a separate frame, so that it is not copied. */
 const LARGE_MESSAGE_BYTES = 64 * 1024;
 
-/** Memory that each connection keeps for its next batch; a larger one is given away with its frame. */
+/**
+ * Memory that each connection keeps for its next batch; a larger buffer is passed on with its
+ * frame.
+ */
 const KEPT_BYTES = 4096;
 
 /** Memory that is set aside for a frame before any of it has come. */

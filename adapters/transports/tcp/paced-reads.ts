@@ -28,7 +28,9 @@ export class PacedReads {
     });
   }
 
-  /** The owner can take no more for now. What has come is still handed on. */
+  /**
+   * Called when the owner can accept no more for now. Bytes that have arrived are still passed on.
+   */
   pause(): void {
     this.isStopped = true;
     this.socket.pause();
@@ -39,7 +41,7 @@ export class PacedReads {
     if (!this.isFull) this.socket.resume();
   }
 
-  /** Hands on what is held: the connection ends, and nothing follows. */
+  /** Passes on what is held, because the connection ends. */
   finish(): void {
     const { held } = this;
     this.held = [];

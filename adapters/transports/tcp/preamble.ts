@@ -49,7 +49,7 @@ export function checkPreamble(received: Uint8Array): number | undefined {
 /** In the first message of Dask there are one or two. */
 const DASK_FRAMES_MAX = 16;
 
-/** Whether a peer whose first bytes are these seems to speak Dask's protocol. */
+/** Whether these first bytes of a peer look like Dask's protocol. */
 export function seemsDask(firstBytes: Uint8Array): boolean {
   return isDask(latin1(firstBytes.subarray(0, PREAMBLE_BYTES_MAX)));
 }
@@ -65,7 +65,7 @@ function isDask(text: string): boolean {
   return codes.every((code, at) => code === 0 || at < 2 || at === 8 || at >= 16);
 }
 
-/** Says what a peer speaks whose first bytes are these. */
+/** The error that names the protocol which these first bytes look like. */
 function otherProtocol(text: string): YardmasterError {
   const known = isDask(text)
     ? 'Dask'

@@ -10,9 +10,9 @@ export type IntoTunnel =
 /** From the thread that has the connection. */
 export type OutOfTunnel =
   | { readonly op: 'opened'; readonly peerAddress: string }
-  /** There is none: nothing follows. */
+  /** The connection could not be opened: nothing follows. */
   | { readonly op: 'failed'; readonly error: ErrorPayload }
-  /** So much of what was sent has left, or nearly. */
+  /** Number of bytes that have left since the last report, or nearly. */
   | { readonly op: 'taken'; readonly nbytes: number }
   | { readonly op: 'messages'; readonly messages: readonly Uint8Array[] }
   /** It is over: nothing follows. */

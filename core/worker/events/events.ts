@@ -86,7 +86,7 @@ export interface GatherNetworkFailure extends Caused {
   readonly worker: string;
 }
 
-/** What came cannot be kept: the tasks that need it fail. */
+/** The results that arrived cannot be kept: the tasks that need them fail. */
 export interface GatherFailure extends Caused {
   readonly op: 'gather-failure';
   readonly worker: string;
@@ -181,7 +181,7 @@ export interface Execute {
   readonly runSpec: unknown;
   /** All in the store. */
   readonly dependencies: readonly string[];
-  /** It may stand in line for a thread, behind others of the kind. */
+  /** It may be queued at a thread, behind other short runs. */
   readonly isShort: boolean;
   readonly annotations?: Readonly<Record<string, unknown>>;
   /** The run makes an actor. */

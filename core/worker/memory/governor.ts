@@ -41,16 +41,16 @@ export interface MemoryVerdict {
    * Whether to collect garbage, after spilling. Then call {@link MemoryGovernor.noteCollection}.
    */
   readonly collect: boolean;
-  /** The worker is to give up. */
+  /** The worker shall close for lack of memory. */
   readonly terminate: boolean;
 }
 
 /**
- * Decides from measurements what a worker does about its memory. A function of its state and the sample:
- * no clock, no I/O.
+ * Decides from measurements what a worker does about its memory. A function of its state and the
+ * sample: no clock, no I/O.
  *
- * Garbage counts in the measurement until it is collected, and what was spilled is garbage, too. So it
- * spills, pauses, and gives up only after a collection that was not enough.
+ * Garbage counts in the measurement until it is collected, and spilled results are garbage, too. So
+ * the worker spills, pauses and closes only after a collection that did not free enough.
  */
 export class MemoryGovernor {
   private mode: MemoryMode = 'running';

@@ -32,10 +32,16 @@ export const SPILLING_PAUSE_RATIO = 3;
 /** The same for one that is beyond `pause`. */
 export const FULL_PAUSE_RATIO = 1;
 
-/** When results, and garbage, of this part of the memory limit have come, memory is looked at. */
+/**
+ * When results and garbage of this part of the memory limit have accumulated, the memory is
+ * measured.
+ */
 export const LOOK_RATIO = 0.02;
 
-/** Of what a worker occupies besides results, each look believes so much of a growth, and all of a decline. */
+/**
+ * The part of a growth of unmanaged memory that each measurement accepts; a decline is accepted at
+ * once.
+ */
 export const CALM_RATIO = 0.1;
 
 /** Part of the memory limit that results in memory may always have. */

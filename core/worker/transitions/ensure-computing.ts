@@ -7,7 +7,7 @@ import type { WorkerTask } from '../worker-task.ts';
  * it is not starved, but no others. O(1).
  */
 export function nextToExecute(tables: WorkerTables): WorkerTask | undefined {
-  // Who waits for a thread to come back comes first.
+  // Runs that wait for a thread to return to come first.
   if (tables.occupiedThreads >= tables.runLimit || tables.rejoining.size > 0) return undefined;
   const best = bestReady(tables);
   if (best === undefined || !tables.hasThreadFor(best)) return undefined;

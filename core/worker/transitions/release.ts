@@ -24,7 +24,7 @@ export function enterReleased(scope: WorkerScope, task: WorkerTask): void {
   else if (task.dependents.size === 0) scope.recommend(task, 'forgotten');
 }
 
-/** Gives up fetching what only this task needed. */
+/** Cancels the fetching of results that only this task needed. */
 export function releaseUnneeded(scope: WorkerScope, task: WorkerTask): void {
   for (const dependency of task.dependencies) {
     if (isFetchedFor(dependency) && dependency.waiters.size === 0) {

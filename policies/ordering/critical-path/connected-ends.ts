@@ -3,7 +3,7 @@ import { rowLength, type Rows } from './graph-index.ts';
 /** Members of all sets together, 64 MB. */
 const MEMBERS_MAX = 2 ** 24;
 
-/** Members that may be looked at, which takes about a second. */
+/** Upper bound of the members that are examined, which takes about a second. */
 const WORK_MAX = 2 ** 28;
 
 /** From which ends of the graph each node can be reached. */
@@ -62,7 +62,7 @@ class SharedSets {
   private members = new Int32Array(1024);
   private membersUsed = 0;
   private singles = 0;
-  /** Members that were looked at. */
+  /** Members that were examined. */
   private work = 0;
   /** The union that is being made, and by which of them each set and member was met last. */
   private turn = 0;

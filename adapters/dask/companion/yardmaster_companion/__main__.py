@@ -2,7 +2,7 @@
 
     python .../yardmaster_companion
 
-The scheduler starts this folder with the Python that its clients use. `channel.py` tells how both talk.
+The scheduler starts this folder with the Python that its clients use. `channel.py` describes their protocol.
 """
 
 import os

@@ -12,7 +12,7 @@ from .tables import StateTables
 
 
 class WatchedDict(dict):
-    """A dict that tells when it was changed. A change that is refused is taken back."""
+    """A dict that reports each change. A change that is refused is undone."""
 
     def __init__(self, changed):
         self.changed = changed
@@ -93,7 +93,7 @@ class SchedulerFacade(StateTables):
             sys.path.insert(0, self.local_directory)
 
     def __setattr__(self, name, value):
-        """Plugins may keep things of their own here."""
+        """Plugins may set further attributes here."""
         if changes_scheduler(name):
             raise AttributeError(
                 f"{name} cannot be set from Python: it would not change Yardmaster's scheduler. "

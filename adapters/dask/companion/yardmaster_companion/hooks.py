@@ -64,7 +64,7 @@ class Hooks:
                 self.begin(name, hook, function, args, kwargs)
 
     def begin(self, name, hook, function, args, kwargs) -> None:
-        """An exception of one plugin does not concern the others. Coroutines go on beside later events."""
+        """An exception of one plugin does not affect the others. Coroutines run concurrently with later events."""
         try:
             result = function(*args, **kwargs)
             if inspect.isawaitable(result):
@@ -93,7 +93,7 @@ class Hooks:
         for key, _, _, annotated in fields["tasks"]:
             for name, value in (annotated or {}).items():
                 annotations.setdefault(name, {})[key] = value
-        told = {
+        arguments = {
             "client": fields["client"],
             "keys": set(fields["keys"]),
             "tasks": tasks,
@@ -102,13 +102,13 @@ class Hooks:
             "dependencies": {key: set(inputs) for key, _, inputs, _ in fields["tasks"]},
         }
         if "stimulus_id" in self.update_names:
-            told["stimulus_id"] = fields["stimulus_id"]
+            arguments["stimulus_id"] = fields["stimulus_id"]
         if "restrictions" in self.update_names:  # before 2023.4
-            told["tasks"] = dict.fromkeys(tasks)
-            told["restrictions"] = annotations.get("workers", {})
-            told["loose_restrictions"] = list(annotations.get("allow_other_workers", {}))
-            told["resources"] = annotations.get("resources", {})
-        self.call("update_graph", self.scheduler, **told)
+            arguments["tasks"] = dict.fromkeys(tasks)
+            arguments["restrictions"] = annotations.get("workers", {})
+            arguments["loose_restrictions"] = list(annotations.get("allow_other_workers", {}))
+            arguments["resources"] = annotations.get("resources", {})
+        self.call("update_graph", self.scheduler, **arguments)
 
     def on_restart(self) -> None:
         self.call("restart", self.scheduler)
@@ -142,7 +142,7 @@ class Hooks:
         await self.at_end("close")
 
     async def at_end(self, hook) -> None:
-        """All plugins at once; each failure is told."""
+        """Calls this hook of all plugins concurrently; each failure is reported."""
         waiting = []
         for name, plugin in list(self.scheduler.plugins.items()):
             function = getattr(plugin, hook, None)

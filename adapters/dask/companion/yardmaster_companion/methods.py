@@ -69,7 +69,7 @@ def caller_for(scheduler, name):
     op = PLAIN.get(name) or AWAITED.get(name)
     if op is None or not hasattr(Scheduler, name):
         raise AttributeError(
-            f"Yardmaster's scheduler has no {name!r} for Python; docs/dask.md tells what functions "
+            f"Yardmaster's scheduler has no {name!r} for Python; docs/dask.md lists what functions "
             "and plugins beside the scheduler can use"
         )
 

@@ -18,7 +18,7 @@ def serve() -> None:
     channel = Channel()
     # Ctrl-C is meant for the scheduler, which ends this process when it is done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Late, so that what goes wrong here is told on standard error only.
+    # Late, so that an error here is reported on standard error only.
     import dask
     import distributed
     import distributed.scheduler

@@ -25,7 +25,7 @@ class View:
         if loader is None:
             raise AttributeError(
                 f"{type(self).__name__} of Yardmaster's scheduler has no {name!r}; "
-                "docs/dask.md tells what Python beside the scheduler can see"
+                "docs/dask.md lists what Python beside the scheduler can see"
             )
         self.__dict__.update(getattr(self, loader)())
         return self.__dict__[name]

@@ -1,4 +1,4 @@
-/** Events: what happened, by topic, and who wants to hear of it. */
+/** Events by topic, and their subscribers. */
 import type { DaskContext, DaskExtension, Fields } from '../../context.ts';
 import { asList } from '../../codec/values.ts';
 

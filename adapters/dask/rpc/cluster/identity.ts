@@ -28,7 +28,7 @@ export function workerIdentity(context: DaskContext, worker: DaskWorker): Fields
   };
 }
 
-/** Who is there. */
+/** The workers of the cluster. */
 export const IDENTITY: RpcTable = {
   identity: (request, context) => {
     const { n_workers: limit } = request;

@@ -1,4 +1,4 @@
-/** Plugins of workers and nannies: kept here for those who come, sent to those who are there. */
+/** Plugins of workers and nannies: kept here for later ones, and sent to the present ones. */
 import type { DaskContext, Fields, RpcTable } from '../../context.ts';
 import { PythonException } from '../py-errors.ts';
 import { textIn } from '../../codec/values.ts';

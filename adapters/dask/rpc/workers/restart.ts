@@ -24,7 +24,7 @@ interface RestartOptions {
   readonly raises: boolean;
 }
 
-/** Between two looks at who is back. */
+/** Milliseconds between two checks for workers that are back. */
 const LOOK_MS = 100;
 
 function optionsOf(request: Fields): RestartOptions {

@@ -16,9 +16,9 @@ export interface WorkStealingOptions {
 const SPARED = ['rechunk-split', 'split-shuffle', 'split-taskshuffle', 'split-stage'];
 
 /**
- * Work stealing: at an interval, tasks that have not begun go from workers with a long queue to idle
- * ones, by the rules of the policy in the slot `stealing`. A round is taken in slices, so that it does not
- * block the scheduler.
+ * Work stealing: at an interval, tasks that have not begun move from workers with a long queue to
+ * idle ones, by the rules of the policy in the slot `stealing`. A round runs in slices, so that it
+ * does not block the scheduler.
  *
  * Commands: `work-stealing.start`, `.stop`, `.running`, `.runOnce`, `.metrics`.
  */

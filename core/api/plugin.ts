@@ -121,9 +121,10 @@ export interface PluginContext {
    */
   policyIn<Slot extends SlotName>(slot: Slot): PolicyInCharge<Slot>;
   /**
-   * Tells the language of tasks by their run specifications; undefined: any worker will do. While all
-   * workers speak it (`WorkerIdentity.language`), a task may run anywhere; else only where it is spoken.
-   * For as long as the plugin is there; the last one to tell is asked.
+   * Registers a function that returns the language of a task by its run specification; undefined:
+   * any worker will do. While all workers speak it (`WorkerIdentity.language`), a task may run
+   * anywhere; otherwise only on workers that speak it. The registration lasts as long as the plugin
+   * is loaded; the latest one is used.
    */
   tellLanguages(languageOf: (runSpec: unknown) => string | undefined): void;
   /** Gives a service to other plugins. */

@@ -38,10 +38,10 @@ export interface Stealing {
   /** Whether the task moves. Called for the thief that could begin the task first. */
   pays?(theft: Theft): boolean;
   /**
-   * Optional bound for {@link pays}, which saves looking at tasks for nothing: whether stealing a task that
-   * computes for so long, or longer, can pay at all. Must be true whenever `pays` is for such a task.
-   * @param leastS - seconds until the first of the thieves has nothing to do
-   * @param computeS - seconds of computation; 0 when no task has been looked at
+   * Optional bound for {@link pays}, which avoids examining tasks in vain: whether stealing a task
+   * of at least `computeS` can pay at all. Must be true whenever `pays` is for such a task.
+   * @param leastS - seconds until the first of the thieves has no work left
+   * @param computeS - seconds of computation; 0 when no task has been examined
    */
   mayPay?(victim: WorkerLoad, leastS: number, computeS: number): boolean;
 }

@@ -67,7 +67,7 @@ export class RoundRules {
     );
   }
 
-  /** Whether a task that computes for so long, or longer, can be worth stealing from the victim. */
+  /** Whether a task of at least `computeS` can be worth stealing from the victim. */
   mayPay(victim: Load, leastS: number, computeS: number): boolean {
     if (victim.isStuck || this.bound === undefined) return true;
     return yesOrNo('mayPay', this.bound.mayPay(victim, leastS, computeS));

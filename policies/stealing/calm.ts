@@ -17,9 +17,9 @@ export interface CalmOptions {
 const LATENCY_S = 0.1;
 
 /**
- * Only a worker that would run out of work within the horizon steals; only when the task is done earlier
- * there by more than half of its own time; never from a worker all of whose tasks run; and never back
- * to the worker from which the task was stolen.
+ * Only a worker whose work ends within the horizon steals, and only when the task ends there
+ * earlier by more than half of its duration. Tasks are never stolen from a worker all of whose
+ * tasks run, and never back by the worker from which they were stolen.
  */
 export class CalmStealing implements Stealing {
   /** @param horizonS - seconds of work per thread that are enough */

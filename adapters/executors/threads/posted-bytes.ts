@@ -2,8 +2,9 @@
 const MOVED_BYTES_MIN = 16 * 1024;
 
 /**
- * Results of this size lie in shared memory: written once by the thread that computes them, then
- * read by other threads without a copy. Nobody can change them, because reading copies.
+ * Results of at least this size are in shared memory: the thread that computes them writes them
+ * once, and other threads read them without a copy. They stay unchanged, because deserialisation
+ * copies.
  */
 const SHARED_BYTES_MIN = 64 * 1024;
 

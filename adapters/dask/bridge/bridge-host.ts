@@ -17,7 +17,10 @@ export type BridgedWorker = DaskWorker & BridgedPeer;
 export interface BridgedClient extends DaskClient, BridgedPeer {
   /** It wants these keys, after all that it has said before. */
   wish(keys: readonly string[]): void;
-  /** Resolves when no graph of this client is being unpacked or submitted, and no message waits behind one. */
+  /**
+   * Resolves when no graph of this client is being unpacked or submitted, and no message waits behind
+   * one.
+   */
   settled(): Promise<void>;
 }
 

@@ -5,13 +5,13 @@ import { isPlainObject } from './prepare.ts';
 /**
  * Brings every place where an extension is named into one form, `{ use, options }`:
  *
- * - a mere name: `plugins: [metrics]`
+ * - only a name: `plugins: [metrics]`
  * - in code, the thing itself: `plugins: [counter]`, `plugins: [new Counter()]`
  * - Dask's spelling of a policy of the memory manager: `class:` with the options inline; and of its
  *   measure: `managed_in_memory`
  * - Dask's `false` for thresholds and limits of the memory of workers
  *
- * What cannot be brought into the form stays as it is, for the schema to complain about.
+ * Entries without a valid form stay as they are, and the schema reports them.
  */
 export function normaliseEntries(root: unknown): { value: unknown; problems: Problem[] } {
   const problems: Problem[] = [];

@@ -15,13 +15,13 @@ const options = (what: string): object => ({
 });
 
 /**
- * An entry `{ use, options }`, or a mere name.
+ * An entry `{ use, options }`, or only a name.
  * @param what - what it names, for messages: `plugin`, `queuing policy`
  * @param more - further properties of the entry
  * @param rest - further keywords of the entry itself
  */
 export const entry = (what: string, more: object = {}, rest: object = {}): object => ({
-  type: ['object', 'string'], // A mere name is an entry without options.
+  type: ['object', 'string'], // A name alone is an entry without options.
   additionalProperties: false,
   required: ['use'],
   properties: { use: use(what), options: options(what), ...more },
@@ -41,7 +41,7 @@ export const plugins = (title: string, what: string, owner: string): object => (
   items: entry(what, {
     onError: {
       title: 'When a hook throws',
-      description: `log: go on; disable: detach the plugin; crash: close the ${owner}.`,
+      description: `log: continue; disable: detach the plugin; crash: close the ${owner}.`,
       type: 'string',
       enum: ['log', 'disable', 'crash'],
       default: 'log',

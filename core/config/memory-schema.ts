@@ -73,6 +73,6 @@ export const REBALANCE_SCHEMA = section(
 /** `scheduler.recentToOldTime`. */
 export const RECENT_TO_OLD_SCHEMA = duration(
   'Age of old memory',
-  'Memory of a worker that is no result counts as old, and no more as a passing peak, once it has lasted for so long.',
+  'Time after which unmanaged memory of a worker counts as old, and no longer as a short peak.',
   { default: '30s' },
 );

@@ -135,7 +135,7 @@ const coordination = {
     },
     leaseTimeout: duration(
       'Life of a lease',
-      'A lock or lease whose holder does not renew it for so long is given to the next.',
+      'Time after which a lock or lease that its holder has not renewed is given to the next waiting client.',
       { default: '30s', minimum: 100 },
     ),
     memoryLimit: bytes(
@@ -204,7 +204,7 @@ export const SCHEDULER_SCHEMA = {
     ),
     sendAlong: bytes(
       'Results that are sent along',
-      'A result of at most so many bytes reaches the clients that wait for it with the news that it is there; they need not fetch it. 0: none does.',
+      'Largest result in bytes that is sent to waiting clients with the report that it is in memory, so that they need not fetch it. 0: none.',
       { default: '1 KiB' },
     ),
     defaultDataSize: bytes(
@@ -230,12 +230,12 @@ export const SCHEDULER_SCHEMA = {
     ),
     idleTimeout: duration(
       'Patience without work',
-      'The scheduler closes when it had nothing to do for so long. inf: never.',
+      'Idle time after which the scheduler closes. inf: never.',
       { default: 'inf', infinite: true },
     ),
     clientGrace: duration(
       'Patience with lost clients',
-      'What a client wants is kept for so long when its connection breaks and it may come back.',
+      'How long the results that a client wants are kept when its connection breaks and it may reconnect.',
       { default: '60s' },
     ),
     transitionLogLength: {
@@ -264,7 +264,8 @@ export const SCHEDULER_SCHEMA = {
     },
     transitionCounterMax: {
       title: 'Most transitions',
-      description: 'For tests: the scheduler closes after so many transitions. Default: never.',
+      description:
+        'For tests: number of transitions after which the scheduler closes. Default: never.',
       type: 'integer',
       minimum: 1,
     },

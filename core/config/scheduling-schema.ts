@@ -24,7 +24,7 @@ export const SCHEDULING_SCHEMA: object = {
       ),
       subtaskCancelTimeout: duration(
         'Patience with cancelled tasks',
-        'A task that goes on for longer after it was cancelled loses its thread. Takes the place of worker.killGrace.',
+        'Time after which the thread of a cancelled task that continues is terminated. Replaces worker.killGrace.',
       ),
       enableKillSlot: flag(
         'End threads of cancelled tasks',
@@ -43,6 +43,6 @@ export const SCHEDULING_SCHEMA: object = {
       ),
     },
   ),
-  // A mere name is that of a preset.
+  // A name alone is that of a preset.
   type: ['object', 'string'],
 };

@@ -70,7 +70,7 @@ export function camelCase(key: string): string {
   return key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** The words that say what other sections say in words of their own take the place of these. */
+/** Applies the settings that other sections have under other names; they replace those. */
 export function applyScheduling(config: Config): Config {
   const { scheduler, worker, scheduling } = config;
   const { subtaskMaxReschedules, subtaskCancelTimeout, enableKillSlot } = scheduling;

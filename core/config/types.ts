@@ -147,7 +147,7 @@ export interface WorkerConfig {
   /** `quota` has become `memory.quota` and `memory.hardLimit`. */
   readonly memoryAdmission: 'thresholds' | 'quota';
   readonly ready: 'priority' | 'lifo';
-  /** Milliseconds that an aborted task may go on; Infinity: for ever. */
+  /** Milliseconds that an aborted task may continue; Infinity: without limit. */
   readonly killGrace: number;
   /** Whether another process takes the place of one that died. */
   readonly nanny: boolean;

@@ -45,7 +45,7 @@ const workerMemory = {
     spillFolder: {
       title: 'Folder for spilled results',
       description:
-        'Workers make folders of their own in it. Default: the folder of the system for temporary files.',
+        'Parent of the folders that workers create. Default: the temporary folder of the system.',
       type: 'string',
       minLength: 1,
     },
@@ -96,7 +96,7 @@ export const WORKER_SCHEMA = {
     },
     killGrace: duration(
       'Grace for aborted tasks',
-      'How long an aborted task may go on before its thread is ended. inf: for ever.',
+      'How long an aborted task may continue before its thread is terminated. inf: for ever.',
       { default: '5s', infinite: true },
     ),
     nanny: {
@@ -107,7 +107,7 @@ export const WORKER_SCHEMA = {
     },
     stuckAfter: duration(
       'Patience with silent processes',
-      'The nanny replaces a worker process without a sign of life for so long. inf: never.',
+      'Time without a sign of life after which the nanny replaces a worker process. inf: never.',
       { default: '30s', minimum: 1, infinite: true },
     ),
     onSchedulerLost: {
@@ -145,7 +145,7 @@ export const WORKER_SCHEMA = {
     nannyPreload: preload('Modules preloaded by nannies', 'nanny'),
     retireTimeout: duration(
       'Time to retire',
-      'How long a worker that is told to end may give its results away before it closes.',
+      'How long a worker that is asked to end may give its results away before it closes.',
       { default: '10s' },
     ),
   },

@@ -11,10 +11,10 @@ export function invariantError(
   story: readonly TransitionRecord[] = [],
   code: 'ERR_INVARIANT' | 'ERR_TRANSITION' = 'ERR_INVARIANT',
 ): YardmasterError {
-  const told = story.slice(-20).map(({ key, start, finish, stimulusId }) => {
+  const steps = story.slice(-20).map(({ key, start, finish, stimulusId }) => {
     return `  ${key}: ${start} -> ${finish} (${stimulusId})`;
   });
-  const text = told.length === 0 ? message : `${message}\nstory:\n${told.join('\n')}`;
+  const text = steps.length === 0 ? message : `${message}\nstory:\n${steps.join('\n')}`;
   return new YardmasterError(code, text, { ...data, story });
 }
 

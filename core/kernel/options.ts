@@ -1,4 +1,4 @@
-/** What the kernel can be told. Times in milliseconds unless the name says otherwise. */
+/** Options of the kernel. Times in milliseconds unless the name says otherwise. */
 export interface KernelOptions {
   /** Check every invariant after each stimulus; slow, for tests. Default false. */
   readonly validate: boolean;
@@ -8,7 +8,7 @@ export interface KernelOptions {
   readonly defaultRetries: number;
   /** A task is not placed again where a worker died under it, as long as there are others. Default false. */
   readonly avoidUsedWorkers: boolean;
-  /** Bytes per second between two workers until heartbeats tell. Default 100 MB/s. */
+  /** Bytes per second between two workers until heartbeats measure it. Default 100 MB/s. */
   readonly bandwidth: number;
   /** Seconds. Default 0.5. */
   readonly unknownTaskDurationS: number;
@@ -23,8 +23,8 @@ export interface KernelOptions {
   /** Records of the transition log. Default 1000. */
   readonly transitionLogLength: number;
   /**
-   * Transitions after which a stimulus leaves what can wait (tasks that nobody needs, open slots) to
-   * `continue-settling`. Default Infinity: everything belongs to the stimulus that caused it.
+   * Transitions after which a stimulus defers the remaining work (tasks that are not needed, open
+   * slots) to `continue-settling`. Default Infinity: a stimulus does all its work.
    */
   readonly sliceTransitions: number;
   /** A fuse against endless loops, for tests: transitions in the whole life. Default none. */
@@ -33,7 +33,7 @@ export interface KernelOptions {
   readonly workerTtlMs: number;
   /** Tasks without any suitable worker fail after this. Infinity: they wait. Default Infinity. */
   readonly noWorkersTimeoutMs: number;
-  /** Unmanaged memory of a worker counts as old once it has lasted for so long. Default 30 seconds. */
+  /** Milliseconds after which unmanaged memory of a worker counts as old. Default 30 seconds. */
   readonly recentToOldMs: number;
   /** Failures kept for people. Default 100. */
   readonly erredTasksMax: number;

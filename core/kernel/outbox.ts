@@ -44,7 +44,10 @@ export class OutboxWriter implements Outbox {
     this.events.push({ topic, message });
   }
 
-  /** Takes back what a worker was told about a key since the outbox had `mark` messages for workers. */
+  /**
+   * Removes the key from the messages for this worker that were added since the outbox had `mark`
+   * messages for workers.
+   */
   retractFreeKeys(key: string, worker: WorkerState, mark: number): void {
     for (let index = this.toWorkers.length - 1; index >= mark; index--) {
       const { worker: receiver, message } = this.toWorkers[index] as ToWorkerEnvelope;

@@ -54,8 +54,8 @@ export interface KernelPorts {
   /** What decides when one of these throws or gives an unusable answer. */
   readonly fallbacks: Readonly<KernelSlots>;
   /**
-   * Observers in the order in which they run. They must not throw: whoever compiles the ports wraps
-   * each of them.
+   * Observers in the order in which they run. They must not throw: the code that compiles the ports
+   * wraps each of them.
    */
   readonly hooks: HookCalls;
   /** Called when a policy threw or gave an unusable answer and the built-in one decided instead. */

@@ -60,7 +60,7 @@ import { validateCluster } from './validation/validate.ts';
 /** What comes with the name of a client. */
 type ClientStimulus = Extract<Stimulus, { readonly client: string }>;
 
-/** What nobody from outside says: it is time for something, or something goes on. */
+/** Stimuli of the host itself: a timer, or a continuation. */
 type HostStimulus = Extract<
   Stimulus,
   {
@@ -84,7 +84,7 @@ type HostStimulus = Extract<
  * changes its state in place, so it must not be entered again from a hook.
  */
 export class SchedulerKernel {
-  /** What it can tell about its own decisions. */
+  /** Explains the kernel's decisions. */
   readonly insight: Insight;
   private readonly scope: KernelScope;
 
@@ -102,8 +102,8 @@ export class SchedulerKernel {
   }
 
   /**
-   * The client and the stimulus id of the large graph that is being taken in: as long as there is one, it
-   * goes on with each `continue-graph` of that id.
+   * The client and the stimulus id of the pending graph. While there is one, it advances with each
+   * `continue-graph` of that id.
    */
   get intake(): { readonly client: string; readonly stimulusId: string } | undefined {
     const [intake] = this.scope.intakes;
@@ -112,7 +112,7 @@ export class SchedulerKernel {
       : { client: intake.client.key, stimulusId: intake.stimulusId };
   }
 
-  /** Whether the graph of this stimulus is being taken in, or waits for that. */
+  /** Whether the graph of this stimulus is being submitted, or waits for that. */
   isTakingIn(stimulusId: string): boolean {
     return this.scope.intakes.some((intake) => intake.stimulusId === stimulusId);
   }

@@ -15,11 +15,11 @@ import { Story } from './insight/story.ts';
 /** Why keys were cancelled: shortly for programs, and for people. */
 export type CancellationCause = Pick<CancelledKeys, 'reason' | 'message'>;
 
-/** A large graph that is taken in by slices, as the rest of the kernel sees it. */
+/** A large graph that is submitted in slices, as the rest of the kernel sees it. */
 export interface PendingIntake {
   readonly client: ClientState;
   readonly stimulusId: string;
-  /** Takes in one more slice. Returns whether it was the last one. */
+  /** Processes one more slice. Returns whether it was the last one. */
   advance(): boolean;
   /** Every client has to give these up, so this client does not get them. */
   cancel(tasks: Iterable<TaskState>, cause: CancellationCause): void;
@@ -49,10 +49,10 @@ export class KernelScope {
   stimulusId = '';
   nowMs: number;
 
-  /** Large graphs that are being taken in, the oldest first; only that one advances. */
+  /** Large graphs that are being submitted, the oldest first; only that one advances. */
   readonly intakes: PendingIntake[] = [];
 
-  /** Tasks that started before anybody needed them; what needs them may still start, or fail. */
+  /** Tasks that started before they were needed; their dependents may still start, or fail. */
   readonly unproven: TaskState[] = [];
 
   /** Milliseconds that runs have to stop which this stimulus gives up; undefined: the worker says. */
@@ -104,7 +104,7 @@ export class KernelScope {
     this.recommendations.recommend(task, target);
   }
 
-  /** Nobody needs the task any more: it moves on like that, now or at a later stimulus. */
+  /** The task is not needed any more: it makes this transition now or at a later stimulus. */
   deferRelease(task: TaskState, target: 'released' | 'forgotten'): void {
     this.story.note(task.key, target);
     this.recommendations.deferRelease(task, target);

@@ -1,4 +1,4 @@
-/** What clients tell the scheduler. */
+/** Messages from clients to the scheduler. */
 import type { Amount, Copies, Count, Finite, Name, Positive, Size } from '../util/value-types.ts';
 import type { FromClient, Unstamped } from './cause.ts';
 
@@ -8,7 +8,7 @@ export interface RegisterClient extends FromClient {
   readonly versions?: Readonly<Record<string, string>>;
 }
 
-/** A client has gone; its wishes are released. */
+/** A client has left; the keys that it wanted are released. */
 export interface RemoveClient extends FromClient {
   readonly op: 'remove-client';
 }
@@ -54,8 +54,8 @@ export interface UpdateGraph extends FromClient {
   /** The task from inside which this graph was submitted. */
   readonly submittingTask?: Name;
   /**
-   * The graph is taken in by slices of about this many tasks, each at a `continue-graph`. Default: at
-   * once.
+   * The graph is submitted in slices of about this many tasks, each at a `continue-graph`. Default:
+   * at once.
    */
   readonly sliceTasks?: Positive;
 }
@@ -96,8 +96,8 @@ export interface Retry extends FromClient {
 }
 
 /**
- * A client moves tasks that it wants within the order in which tasks run. What runs already goes on.
- * Parallel arrays.
+ * A client changes the priority of tasks that it wants. Running tasks are not affected. Parallel
+ * arrays.
  */
 export interface SetPriority extends FromClient {
   readonly op: 'set-priority';

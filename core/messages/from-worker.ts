@@ -1,4 +1,4 @@
-/** What workers tell the scheduler, and how they come, live and go. */
+/** Messages from workers to the scheduler: registration, heartbeats, reports and leave. */
 import type { ActionTiming } from '../state/groups.ts';
 import type { TaskFailure } from '../state/task.ts';
 import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
@@ -41,7 +41,7 @@ export interface Reschedule extends Caused {
   readonly worker?: Name;
 }
 
-/** The task seceded: it goes on, but no longer occupies a thread. */
+/** The task seceded: it continues, but no longer occupies a thread. */
 export interface LongRunning extends FromWorker {
   readonly op: 'long-running';
   readonly key: Name;
@@ -93,7 +93,7 @@ export interface WorkerStatusChange extends FromWorker {
   readonly status: WorkerStatus;
 }
 
-/** Somebody publishes a message under topics. */
+/** Publishes a message under topics. */
 export interface LogEvent extends Caused {
   readonly op: 'log-event';
   readonly topics: readonly string[];
@@ -119,7 +119,7 @@ export interface RegisterWorker extends Caused {
   readonly held?: HeldResults;
 }
 
-/** A worker lives, and tells how it is. */
+/** A heartbeat of a worker, with its measurements. */
 export interface HeartbeatWorker extends FromWorker {
   readonly op: 'heartbeat-worker';
   readonly metrics: WorkerMetrics;
@@ -135,9 +135,12 @@ export interface RemoveWorker extends FromWorker {
   readonly op: 'remove-worker';
   /** An expected departure does not make the tasks that ran there suspicious. */
   readonly expected: boolean;
-  /** Tell the worker to close. */
+  /** Ask the worker to close. */
   readonly close: boolean;
-  /** With `close`: a new process shall take its place, if somebody looks after it. Default false. */
+  /**
+   * With `close`: the worker's supervisor, if there is one, shall start a new process in its place.
+   * Default false.
+   */
   readonly restart?: boolean;
 }
 

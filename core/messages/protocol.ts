@@ -94,9 +94,12 @@ export interface RegisterClientReply {
 /** Served by workers. Keys that the worker does not hold are left out of the answer. */
 export interface GetDataRequest {
   readonly keys: readonly Name[];
-  /** The one who asks will come back when it is told that the worker is busy. Workers do. */
+  /** The sender tries again when the answer is that the worker is busy. Workers do. */
   readonly mayBeBusy?: boolean;
-  /** What has no room in one message may be offered in parts. Default false: all is in the answer. */
+  /**
+   * Results that do not fit into one message may be offered in parts. Default false: all are in the
+   * answer.
+   */
   readonly inParts?: boolean;
 }
 
@@ -121,7 +124,7 @@ export interface OfferedParts {
 /** Served by those that have offered parts: the next part of a result. */
 export interface GetPartRequest {
   readonly handle: Count;
-  /** Bytes wanted; fewer may come. The server has a bound of its own. */
+  /** Bytes wanted; fewer may come. The server has its own limit. */
   readonly nbytes: Positive;
 }
 
@@ -176,7 +179,7 @@ export interface SchedulerRequests {
   readonly command: CommandRequest;
 }
 
-/** A line of a log, as it is told to others. */
+/** A line of a log, as it is sent to clients. */
 export interface LogLine {
   /** By the clock of the process that logged it, in milliseconds. */
   readonly atMs: number;

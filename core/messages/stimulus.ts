@@ -22,7 +22,9 @@ export interface MoveReplicas extends Caused {
   readonly remove: readonly { readonly worker: Name; readonly keys: readonly Name[] }[];
 }
 
-/** Somebody wants so many copies of these results. The Active Memory Manager makes and keeps them. */
+/**
+ * A number of copies of these results is requested. The Active Memory Manager makes and keeps them.
+ */
 export interface WantReplicas extends Caused {
   readonly op: 'want-replicas';
   readonly keys: readonly Name[];
@@ -30,7 +32,7 @@ export interface WantReplicas extends Caused {
   readonly replicas: Copies;
 }
 
-/** The scheduler takes a worker out of service, or back into it, and tells the worker. */
+/** The scheduler takes a worker out of service, or back into it, and notifies the worker. */
 export interface SetWorkerStatus extends FromWorker {
   readonly op: 'set-worker-status';
   readonly status: 'running' | 'paused' | 'closing-gracefully';
@@ -56,8 +58,9 @@ export interface StealTasks extends Caused {
   readonly op: 'steal-tasks';
   readonly wishes: readonly StealProposal[];
   /**
-   * Addresses of workers that were looked at for something to steal: whether they are idle or saturated
-   * is decided anew, without what is asked of them. Those of the wishes need not be named.
+   * Addresses of workers that were examined as victims: whether they are idle or saturated is
+   * decided anew, without the tasks that are asked back. Victims of the proposals need not be
+   * named.
    */
   readonly victims?: readonly string[];
 }
@@ -86,8 +89,9 @@ export interface SetRestrictions extends Caused {
 }
 
 /**
- * Lets go of what these tasks have come to, also of what is computing just now; what is still needed is
- * computed again. No-op for failed tasks, for data that cannot be computed again and for unknown keys.
+ * Releases the results of these tasks, and cancels those that are being computed; what is still
+ * needed is computed again. No-op for failed tasks, for data that cannot be computed again and for
+ * unknown keys.
  */
 export interface ReleaseTasks extends Caused {
   readonly op: 'release-tasks';
@@ -97,16 +101,16 @@ export interface ReleaseTasks extends Caused {
 // ---- from the host, when a turn is over --------------------------------------------------------
 
 /**
- * The next slice of the oldest graph that is being taken in by slices. Carries the stimulus id of its
- * `update-graph`, because all of it is one submission.
+ * The next slice of the oldest pending graph. Carries the stimulus id of its `update-graph`,
+ * because all slices are one submission.
  */
 export interface ContinueGraph extends Caused {
   readonly op: 'continue-graph';
 }
 
 /**
- * Goes on with what earlier stimuli have left (`KernelOptions.sliceTransitions`): tasks that nobody needs
- * are let go, and open slots are filled.
+ * Continues the work that earlier stimuli have deferred (`KernelOptions.sliceTransitions`): tasks
+ * that are not needed are released, and open slots are filled.
  */
 export interface ContinueSettling extends Caused {
   readonly op: 'continue-settling';
@@ -127,8 +131,8 @@ export interface WorkersLost extends Caused {
 // ---- from timers -----------------------------------------------------------------------------
 
 /**
- * The scheduler's process stood still until now: paused, swapped out, or busy with one thing. Nobody is
- * to blame for what it did not hear meanwhile.
+ * The scheduler's process stood still until now: paused, swapped out, or blocked. Peers are not
+ * blamed for their silence meanwhile.
  */
 export interface SchedulerStalled extends Caused {
   readonly op: 'scheduler-stalled';

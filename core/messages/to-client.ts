@@ -1,4 +1,4 @@
-/** What the scheduler tells a client. One-to-one with Dask's messages. */
+/** Messages from the scheduler to a client. One-to-one with Dask's messages. */
 import type { TaskFailure } from '../state/task.ts';
 
 /** A wanted key has a result. */
@@ -55,7 +55,7 @@ export interface RestartMessage {
   readonly op: 'restart';
 }
 
-/** Everything that the scheduler tells clients. */
+/** All messages from the scheduler to clients. */
 export type ToClientMessage =
   | KeyInMemory
   | LostData

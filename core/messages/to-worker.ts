@@ -1,4 +1,6 @@
-/** What the scheduler tells a worker. One-to-one with Dask's messages; adapters give them bytes. */
+/**
+ * Messages from the scheduler to a worker. One-to-one with Dask's messages; adapters encode them.
+ */
 import type { Priority } from '../state/task.ts';
 import type { WorkerStatus } from '../state/worker.ts';
 
@@ -32,8 +34,8 @@ export interface ComputeTask extends Caused {
   readonly actor?: boolean;
   readonly annotations?: Readonly<Record<string, unknown>>;
   /**
-   * A client waits for the result: when it has at most so many bytes, `task-finished` is to bring it
-   * along. Default 0: it is not.
+   * A client waits for the result: `task-finished` shall include it when it has at most this many
+   * bytes. Default 0: not included.
    */
   readonly sendAlongBytes?: number;
 }
@@ -44,7 +46,10 @@ export interface FreeKeys extends Caused {
   readonly keys: readonly string[];
   /** Milliseconds that a run of them has to stop. Default: of the worker. */
   readonly killTimeoutMs?: number;
-  /** The assignments that are taken back, parallel to `keys`: `runs-over` is to tell of their ends. */
+  /**
+   * The assignments that are taken back, parallel to `keys`: the worker shall report their ends
+   * with `runs-over`.
+   */
   readonly runIds?: readonly number[];
 }
 
@@ -59,7 +64,10 @@ export interface StealRequest extends Caused {
   readonly runIds: readonly number[];
 }
 
-/** These come earlier or later than they were sent. What runs already goes on. Parallel arrays. */
+/**
+ * New priorities of tasks that were sent to the worker. Running tasks are not affected. Parallel
+ * arrays.
+ */
 export interface SetTaskPriorities extends Caused {
   readonly op: 'set-priority';
   readonly keys: readonly string[];
@@ -92,7 +100,7 @@ export interface PeerRemoved extends Caused {
   readonly worker: string;
 }
 
-/** The worker shall pause or go on. */
+/** The worker shall pause or resume. */
 export interface ChangeWorkerStatus extends Caused {
   readonly op: 'worker-status-change';
   readonly status: WorkerStatus;
@@ -102,11 +110,11 @@ export interface ChangeWorkerStatus extends Caused {
 export interface CloseWorker extends Caused {
   readonly op: 'close';
   readonly reason: string;
-  /** Whoever looks after its process shall start it again. Default false. */
+  /** The supervisor of its process shall start it again. Default false. */
   readonly restart?: boolean;
 }
 
-/** Everything that the scheduler tells workers. */
+/** All messages from the scheduler to workers. */
 export type ToWorkerMessage =
   | ComputeTask
   | FreeKeys

@@ -2,7 +2,7 @@ import type { SchedulerHooks } from '../api/hooks.ts';
 import type { EventBus } from './event-bus.ts';
 
 /**
- * Observers that tell the outer event bus what happens in the kernel.
+ * Observers that publish the events of the kernel on the outer event bus.
  * @param workerLeft - called first, with the address of a worker that was removed
  */
 export function busHooks(

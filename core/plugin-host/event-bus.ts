@@ -77,7 +77,7 @@ export class EventBus implements EventSource {
     this.unwrap(name, listener, wrapped);
   }
 
-  /** Tells the listeners now, or after the present stimulus. */
+  /** Calls the listeners now, or after the present stimulus. */
   emit<Name extends EventName>(name: Name, ...args: Parameters<SchedulerEvents[Name]>): void {
     if (this.emitter.listenerCount(name) === 0) return;
     this.held.push([name, args]);
@@ -152,7 +152,8 @@ export class EventBus implements EventSource {
       { cause },
     );
     this.log.error({ err: error }, error.message);
-    // A listener of `error` that throws is only logged: it would be told of itself for ever.
+    // A listener of `error` that throws is only logged; another `error` event would call it again,
+    // for ever.
     if (name !== 'error') this.emit('error', error);
   };
 }

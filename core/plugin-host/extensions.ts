@@ -114,7 +114,7 @@ export class Extensions {
       await this.lifecycle.add(blueprint);
     }
     for (const plugin of this.lifecycle.all) await this.lifecycle.start(plugin);
-    this.blueprints = []; // What is there from now on, the lifecycle knows.
+    this.blueprints = []; // From now on the lifecycle keeps the list of plugins.
   }
 
   /** @param own - the host's own observers, which run first */
@@ -226,7 +226,7 @@ export class Extensions {
       this.host.checkOpen();
       return run();
     });
-    this.changes = result.catch(() => undefined); // Whoever asked for the change is told.
+    this.changes = result.catch(() => undefined); // The caller gets the error.
     return result;
   }
 

@@ -2,10 +2,12 @@ import { type ErrorCode, YardmasterError } from '../api/errors.ts';
 import { complaintAbout, methodNamesOf, namesOf, type PluginKind } from './hook-names.ts';
 
 /**
- * Refuses hooks that would silently never be called: misspelt ones, those of other kinds of plugins, and
- * those under Dask's names. An object of hooks may have nothing else; a class may have methods of its own.
+ * Refuses hooks that would silently never be called: misspelt ones, those of other kinds of
+ * plugins, and those under Dask's names. An object of hooks may have nothing else; a class may have
+ * further methods.
  *
- * @param code - `ERR_PLUGIN_LOAD` before the plugin is set up, `ERR_PLUGIN_SETUP` for what `setup` returned
+ * @param code - `ERR_PLUGIN_LOAD` before the plugin is set up, `ERR_PLUGIN_SETUP` for what `setup`
+ *   returned
  * @throws YardmasterError of that code
  */
 export function checkHookNames(
@@ -27,7 +29,7 @@ export function checkHookNames(
   }
 }
 
-/** Not the instance of a class, which may have methods of its own. */
+/** Excludes instances of classes, which may have further methods. */
 function isPlainInstance(instance: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(instance);
   return prototype === Object.prototype || prototype === null;

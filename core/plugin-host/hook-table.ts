@@ -26,7 +26,7 @@ export interface HookCounters {
   maxMs: number;
 }
 
-/** One call in so many is timed. A power of two. */
+/** One call in this many is timed. A power of two. */
 const SAMPLE = 64;
 
 /** What a plugin did wrong. */
@@ -189,7 +189,7 @@ export class HookRegistry {
     counters.errors++;
     const error = new YardmasterError(
       'ERR_HOOK_ASYNC',
-      `the hook ${name} of plugin "${plugin}" returned a promise, which nobody waits for; make it synchronous, and start what is slow elsewhere`,
+      `the hook ${name} of plugin "${plugin}" returned a promise, which is not awaited; make it synchronous, and start what is slow elsewhere`,
       { plugin, hook: name, stimulusId: this.stimulusId },
     );
     this.report(observer, { error, isReported: true });

@@ -46,11 +46,11 @@ export interface PluginHost {
   close(): Promise<void>;
   /** Runs a command. @throws YardmasterError */
   command(name: string, parameters: unknown, caller: Caller): unknown;
-  /** For decisions that plugins tell of. */
+  /** Receives the decisions of plugins. */
   readonly insight: Pick<Insight, 'isRecording' | 'record'>;
   /**
-   * How languages of tasks are told; undefined: not at all any more.
-   * @param only - if this is still how
+   * Sets the function that returns the language of a task; undefined: none any more.
+   * @param only - only if this is still the function
    */
   setLanguages(languageOf: LanguageOf | undefined, only?: LanguageOf): void;
   /** A slot was filled or emptied: compile the ports anew. */
@@ -80,7 +80,7 @@ export class LoadedPlugin {
   private readonly connections = new Set<Connection>();
   private readonly services: (() => void)[] = [];
 
-  /** @param shared - the services of all plugins; this one gets a scope of its own inside */
+  /** @param shared - the services of all plugins; this plugin gets a nested scope */
   constructor(
     readonly blueprint: Blueprint,
     private readonly shared: Container,

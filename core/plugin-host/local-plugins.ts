@@ -66,8 +66,9 @@ export interface LocalPluginInfo {
 }
 
 /**
- * The plugins of a worker or a nanny, in order. What one of them throws reaches no other, and nobody
- * else: it is logged, counted and, as the plugin is configured, ends the plugin or its owner.
+ * The plugins of a worker or a nanny, in order. An error that a plugin throws affects no other
+ * plugin: it is logged and counted and, depending on the configuration of the plugin, ends the
+ * plugin or its owner.
  */
 export class LocalPlugins<Context extends LocalPluginContext, Hooks extends object> {
   private readonly plugins = new Map<string, Plugin>();
@@ -166,7 +167,7 @@ export class LocalPlugins<Context extends LocalPluginContext, Hooks extends obje
     plugin.errorCount++;
     const error = new YardmasterError(
       'ERR_HOOK_ASYNC',
-      `${hook} of the plugin "${name}" returned a promise, which nobody waits for; make it synchronous, and start what is slow elsewhere`,
+      `${hook} of the plugin "${name}" returned a promise, which is not awaited; make it synchronous, and start what is slow elsewhere`,
       { plugin: name, hook },
     );
     this.report(error);
@@ -178,7 +179,7 @@ export class LocalPlugins<Context extends LocalPluginContext, Hooks extends obje
       if (!this.isClosed) return run();
       throw new YardmasterError('ERR_CLOSED', `this ${this.owner} closes`);
     });
-    this.changes = result.catch(() => undefined); // Whoever asked for the change is told.
+    this.changes = result.catch(() => undefined); // The caller gets the error.
     return result;
   }
 

@@ -124,7 +124,7 @@ export class PluginLifecycle {
   }
 
   /**
-   * What is there, as a tree for people.
+   * The loaded plugins, as a tree for people.
    * @param loaded - plugins of which some may not have been set up
    */
   report(loaded: readonly Blueprint[] = []): string {

@@ -16,7 +16,9 @@ export class RemotePlugins {
   /** Names of those that the scheduler wants here. */
   private names = new Set<string>();
 
-  /** @param onFailure - told of a plugin that is not there though the scheduler wants it */
+  /**
+   * @param onFailure - called with a plugin that the scheduler wants and that could not be loaded
+   */
   constructor(
     private readonly plugins: PluginSet,
     private readonly onFailure: (error: unknown) => void,

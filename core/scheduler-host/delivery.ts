@@ -24,7 +24,7 @@ export interface DeliveryParts {
   readonly report: (error: YardmasterError) => void;
 }
 
-/** Carries the outbox of a stimulus away: messages to their sessions, events to whoever listens. */
+/** Delivers the outbox of a stimulus: messages to their sessions, events to their listeners. */
 export class Delivery {
   private readonly freed = new FreedKeys();
 

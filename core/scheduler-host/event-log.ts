@@ -42,7 +42,7 @@ export class EventLog {
     }
   }
 
-  /** Oldest first; empty for a topic that nobody wrote to. */
+  /** Oldest first; empty for a topic without messages. */
   of(name: string): readonly LoggedMessage[] {
     const topic = this.topics.get(name);
     if (topic === undefined) return [];

@@ -93,7 +93,7 @@ export class Gatherer {
     });
     opening?.then(
       (channel) => channel.abort(gone),
-      () => undefined, // Whoever asked for it has been told.
+      () => undefined, // Its users handle the rejection.
     );
   }
 
@@ -135,7 +135,7 @@ export class Gatherer {
       }
       return reply.keys.length + (reply.parts?.length ?? 0) === keys.length;
     } catch {
-      return false; // Another holder is tried; a key that nobody gives is missing in the answer.
+      return false; // Another holder is tried; a key without a value is missing in the answer.
     }
   }
 

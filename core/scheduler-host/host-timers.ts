@@ -10,7 +10,7 @@ const TTL_ROUNDS = 20;
 const ROUND_MS_MIN = 250;
 const ROUND_MS_MAX = 5000;
 
-/** What only time tells a scheduler. */
+/** The stimuli that timers cause. */
 type TimeStimulus =
   | { readonly op: 'check-worker-ttl' | 'check-no-workers-timeout' }
   | { readonly op: 'scheduler-stalled'; readonly stalledMs: number };
@@ -18,7 +18,7 @@ type TimeStimulus =
 /** What a scheduler does by the clock; each check is a stimulus like any other. */
 export class HostTimers {
   private readonly timers: Timer[] = [];
-  /** Until then all stalls have been told. */
+  /** All stalls until then have been reported. */
   private awakeMs = -Infinity;
 
   constructor(
@@ -26,7 +26,10 @@ export class HostTimers {
     private readonly enqueue: (stimulus: TimeStimulus) => void,
   ) {}
 
-  /** @param onIdle - told since when there was nothing to do, once that is too long */
+  /**
+   * @param onIdle - called with the time since which there was nothing to do, once that is too long
+   *   ago
+   */
   start(
     { workerTtl, noWorkersTimeout, idleTimeout }: Config['scheduler'],
     idleWatch: IdleWatch,

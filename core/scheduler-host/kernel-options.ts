@@ -7,7 +7,7 @@ import type { KernelOptions } from '../kernel/options.ts';
  */
 const SLICE_TRANSITIONS = 1000;
 
-/** The part of a configuration that the kernel is told. */
+/** The part of a configuration that the kernel needs. */
 export function kernelOptions({
   scheduler: config,
   scheduling,

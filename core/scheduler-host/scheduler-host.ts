@@ -52,8 +52,9 @@ import { WorkerLosses } from './sessions/worker-losses.ts';
 import { WorkerPluginRegistry } from './commands/worker-plugin-registry.ts';
 
 /**
- * A running scheduler: connections, timers and plugins around one kernel. Stimuli are handled one at
- * a time and completely; what they send leaves before the next, and events are told after.
+ * A running scheduler: connections, timers and plugins around one kernel. Stimuli are handled one
+ * at a time and completely; their messages are sent before the next one is handled, and events are
+ * emitted after that.
  */
 export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   readonly serverId = `scheduler-${randomUUID()}`;
@@ -450,7 +451,7 @@ export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
     this.reservations.handled(stimulus);
   }
 
-  /** Something happened after which the state is not to be trusted: tell, and close. */
+  /** Called when the state is not to be trusted any more: reports the cause and closes. */
   stopBecause(what: string, cause: unknown): void {
     if (this.isStopped) return;
     const error = crashError(what, cause);

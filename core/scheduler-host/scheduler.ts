@@ -78,7 +78,7 @@ export interface Scheduler {
    * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_PLUGIN_SETUP`, `ERR_CONFIG`, `ERR_SLOT`
    */
   addPlugin(plugin: string | object, options?: AddPluginOptions): Promise<string>;
-  /** @throws YardmasterError `ERR_PLUGIN_SETUP` when there is none of that name, or it is required */
+  /** @throws YardmasterError `ERR_PLUGIN_SETUP` when no plugin has this name, or it is required */
   removePlugin(name: string): Promise<void>;
   /**
    * Puts another policy in charge of a slot, between two stimuli.

@@ -3,7 +3,10 @@ import type { Logger } from '../api/plugin.ts';
 import type { SlotName } from '../api/policies.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 
-/** While a stimulus is handled nobody else is served; beyond this, people should know. */
+/**
+ * Duration of a stimulus beyond which a warning is logged, because nothing else is served
+ * meanwhile.
+ */
 const SLOW_MS = 500;
 /** At most one warning in this time. */
 const QUIET_MS = 10_000;
@@ -36,7 +39,7 @@ export class SlowStimulusMonitor {
     const names = Object.entries(policies).map(([slot, name]) => `${slot} ${name}`);
     this.log.warn(
       { stimulusId, op, durationMs, policies },
-      `${stimulusId}${tasks} kept everybody waiting for ${Math.round(durationMs)} ms${more}: ` +
+      `${stimulusId}${tasks} blocked the scheduler for ${Math.round(durationMs)} ms${more}: ` +
         `a large graph, a plugin's hook, or one of the policies (${names.join(', ')})`,
     );
     this.unsaid = 0;

@@ -32,7 +32,10 @@ export class StimulusQueue {
     }
   }
 
-  /** Handles all that wait, also what comes meanwhile; no-op when that is going on already. */
+  /**
+   * Handles all waiting stimuli, including those that arrive meanwhile. No-op when it is running
+   * already.
+   */
   drain(handle: (stimulus: Stimulus) => void): void {
     if (this.busy) return;
     this.busy = true;

@@ -26,14 +26,20 @@ export interface DataServerOptions {
   readonly serverId: string;
   readonly clock: Clock;
   readonly store: DataStore;
-  /** Answers to workers under way, beyond which these are told to come back. */
+  /**
+   * Upper bound of the concurrent answers to a worker; further requests get the answer that this
+   * worker is busy.
+   */
   readonly outgoingMax: (peerAddress: string) => number;
-  /** Takes in what a client has sent. @throws YardmasterError when it refuses */
+  /** Stores results that a client has sent. @throws YardmasterError when it refuses them */
   readonly onPutData: (keys: readonly string[], values: readonly Uint8Array[]) => void;
   /** Calls an actor. Default: there are none. */
   readonly onActorCall?: (call: WireMessage) => Promise<WireMessage>;
   readonly identity: () => WireMessage;
-  /** Buffers of so many bytes will be let go when they have left. Default: nobody is told. */
+  /**
+   * Called with the size of buffers that become unreachable when they have been sent. Default: no
+   * call.
+   */
   readonly onGarbage?: (nbytes: number) => void;
 }
 
@@ -207,7 +213,7 @@ function readAll(reader: ValueReader): Uint8Array | undefined {
   try {
     return reader.read(reader.nbytes);
   } catch {
-    return undefined; // The store has told.
+    return undefined; // The store has reported it.
   } finally {
     reader.close();
   }

@@ -9,7 +9,7 @@ export class Arrival implements PartsTarget {
   /** Where it will stay. */
   readonly bytes: Uint8Array;
 
-  /** @param onGarbage - told how many bytes were copied out of what came over the network */
+  /** @param onGarbage - called with the number of bytes that were copied out of received frames */
   constructor(
     nbytes: number,
     private readonly onGarbage: (nbytes: number) => void,
@@ -23,7 +23,7 @@ export class Arrival implements PartsTarget {
   }
 }
 
-/** The results of one transfer, for which the store makes room before they come. */
+/** The results of one transfer, for which the store reserves space before they arrive. */
 export class IncomingResults {
   private readonly releases: (() => void)[] = [];
 
@@ -46,8 +46,8 @@ export class IncomingResults {
 }
 
 /**
- * A value as it is stored. A large one lies in shared memory; a small one has memory of its own, for a view would
- * keep the whole frame alive in which it came.
+ * A value in the form in which it is stored. A large value is in shared memory. A small value has
+ * separate memory, because a view would keep alive the whole frame in which it arrived.
  */
 export function compact(value: Uint8Array | Arrival): Uint8Array {
   if (value instanceof Arrival) return value.bytes;

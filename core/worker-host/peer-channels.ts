@@ -125,7 +125,7 @@ export class PeerChannels {
     this.channels.delete(address);
     opening?.then(
       (channel) => channel.abort(gone(address, why)),
-      () => undefined, // Whoever asked for it has been told.
+      () => undefined, // Its users handle the rejection.
     );
   }
 

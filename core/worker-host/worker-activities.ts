@@ -20,7 +20,7 @@ import { SteadyMap } from '../util/steady-map.ts';
 /** After which a busy peer is asked again. */
 const RETRY_BUSY_MS = 150;
 
-/** A peer that sends nothing for so long counts as gone. It is asked again if it is not. */
+/** A peer that sends nothing for this long counts as gone. If it is not, it is asked again. */
 const ANSWER_TIMEOUT_MS = 60_000;
 
 export interface WorkerActivitiesOptions {
@@ -35,7 +35,7 @@ export interface WorkerActivitiesOptions {
   readonly nameEvent: (what: string) => string;
   /** Brings the outcome back to the machine. */
   readonly feed: (event: WorkerEvent) => void;
-  /** Buffers of so many bytes, of what came over the network, were let go. */
+  /** Called with the size of received buffers that have become unreachable. */
   readonly onGarbage: (nbytes: number) => void;
   /** As `feed`, at the end of this turn, together with others. */
   readonly feedSoon: (event: WorkerEvent) => void;
@@ -47,10 +47,10 @@ const NOT_BEGUN: AbortRun = () => undefined;
 /** Never written to: most runs keep their place. */
 const NO_REJOINS: (() => void)[] = [];
 
-/** A run that goes on, and the place that it has among those that count. */
+/** A run that has not ended, and its slot. */
 class Run implements TaskSlot {
   abort: AbortRun = NOT_BEGUN;
-  /** Told when it has a thread again. */
+  /** Called when it has a thread again. */
   rejoins: (() => void)[] = NO_REJOINS;
   /** Why it was stopped: that is its failure, however it ends. */
   stoppedBy: YardmasterError | undefined = undefined;
@@ -166,10 +166,11 @@ export class WorkerActivities {
   }
 
   /**
-   * Stops the run that has taken the memory: the only one there is, while results are the smaller part.
+   * Stops the run that uses the memory: the only run, if results are the smaller part of the
+   * memory.
    *
-   * @param error - what the worker would give up with
-   * @returns false when it cannot be told who it was, or when that one was stopped before
+   * @param error - the error with which the worker would otherwise close
+   * @returns false when it is not certain which run it is, or when that run was stopped before
    */
   stopMemoryHog({ data }: YardmasterError): boolean {
     const [only, ...others] = this.runs;
@@ -201,7 +202,8 @@ export class WorkerActivities {
       (error: unknown) => {
         if (this.isClosed) return;
         this.options.log.warn({ err: error, peer: worker, keys }, 'a transfer failed');
-        // What it may still answer nobody waits for; and it shall not go on to hold it for us.
+        // A late answer would have no receiver, and the peer shall not keep the results for this
+        // worker.
         if (!(error instanceof RemoteError)) this.options.peers.drop(worker, 'a transfer failed');
         this.feed(this.transferFailure(worker, error));
       },

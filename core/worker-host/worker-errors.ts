@@ -1,4 +1,4 @@
-/** Why a worker closes that nobody asked to. */
+/** The errors with which a worker closes without a request. */
 import { YardmasterError } from '../api/errors.ts';
 
 /** The connection has ended. */

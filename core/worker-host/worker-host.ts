@@ -47,12 +47,12 @@ interface Parts {
 }
 
 /**
- * A running worker: connections, timers, an executor and a store around one machine
- * ({@link WorkerKernel}). The scheduler's messages and the outcomes of runs and transfers become
- * events; the machine's instructions are carried out here.
+ * A running worker: connections, timers, an executor and a store around one machine ({@link
+ * WorkerKernel}). The scheduler's messages and the outcomes of runs and transfers become events;
+ * the machine's instructions are carried out here.
  *
- * It closes when the scheduler says so, when the scheduler is gone and it is not told to come back, and
- * when its machine finds itself broken.
+ * It closes when the scheduler asks for it, when the connection to the scheduler has ended and
+ * reconnecting is not configured, and when its machine finds itself broken.
  */
 export class WorkerHost {
   /** Resolves when it has closed, however that came. */
@@ -185,7 +185,7 @@ export class WorkerHost {
     return host;
   }
 
-  /** @param made - has the host as soon as there is one; before that nothing is asked or told */
+  /** @param made - contains the host as soon as it exists; the memory makes no call before */
   private static memoryOf(
     options: WorkerHostOptions,
     made: { readonly host?: WorkerHost },
@@ -211,8 +211,8 @@ export class WorkerHost {
   }
 
   /**
-   * Tells the scheduler, gives up what runs, and closes the executor.
-   * @param end - why, and whether another one shall take its place
+   * Notifies the scheduler, aborts the runs, and closes the executor.
+   * @param end - why, and whether another worker shall take its place
    */
   close(end: Omit<WorkerEnd, 'error'> = { reason: 'asked to close' }): Promise<void> {
     return this.ending.begin(end);
@@ -271,7 +271,7 @@ export class WorkerHost {
   }
 
   private begin(): void {
-    if (this.ending.hasBegun) return; // It was told to while its plugins were set up.
+    if (this.ending.hasBegun) return; // It was asked to close while its plugins were set up.
     this.inbox.open();
     const { address, name, memory, timers, link } = this;
     const { schedulerAddress: scheduler, clock, log } = this.options;
@@ -427,7 +427,7 @@ export class WorkerHost {
     }
   }
 
-  /** Another scheduler knows none of its results, and may give their keys to other tasks. */
+  /** A different scheduler does not know its results, and may give their keys to other tasks. */
   private forgetAll(): void {
     const keys = [...this.kernel.tables.tasks.keys()];
     this.feed({ op: 'free-keys', keys, stimulusId: this.link.nameEvent('other-scheduler') });
@@ -444,7 +444,9 @@ export class WorkerHost {
     });
   }
 
-  /** Whoever has taken the memory goes, if that is beyond doubt; otherwise the worker does. */
+  /**
+   * Stops the run that uses the memory, if it is certain which one; otherwise the worker closes.
+   */
   private onTooMuch(error: YardmasterError): boolean {
     const isStopped = this.activities.stopMemoryHog(error);
     if (!isStopped) this.giveUp(error);

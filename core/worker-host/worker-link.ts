@@ -31,13 +31,13 @@ export interface LinkedWorker {
   executing(): [key: string, seconds: number][];
   onMessage(message: ToWorkerMessage): void;
   onRequest(method: string, parameters: WireMessage): unknown;
-  /** All messages that came together were told. */
+  /** All messages that arrived together were handled. */
   onBatchEnd(): void;
   /** The connection ended. */
   onGone(error: Error | undefined): void;
   /** Its own results, which the scheduler that it comes back to may know. */
   held(): HeldResults;
-  /** It comes back to another scheduler, which knows none of its results. */
+  /** It reconnects to a different scheduler, which does not know its results. */
   onOtherScheduler(): void;
 }
 
@@ -135,7 +135,7 @@ export class WorkerLink {
     });
   }
 
-  /** What happened here; lost when nobody listens. */
+  /** Sends a report; it is lost without a connection. */
   report(report: UnnamedReport): void {
     const stimulusId = this.nameEvent(report.op);
     this.channel?.send({ ...report, stimulusId });
@@ -143,7 +143,7 @@ export class WorkerLink {
 
   /** A message of the machine, which has named it. */
   send(message: WireMessage): void {
-    // What the scheduler has freed it knows to be gone; nobody waits for the confirmation.
+    // The scheduler has requested the release, so the confirmation is not urgent.
     if (message['op'] === 'release-worker-data') this.channel?.sendLater(message);
     else this.channel?.send(message);
   }
@@ -195,7 +195,7 @@ export class WorkerLink {
     throw error;
   }
 
-  /** An attempt that failed is told to whoever made it. */
+  /** The caller of a failed attempt to connect gets the error from the attempt itself. */
   private onClose(channel: Channel | undefined, error: Error | undefined): void {
     if (this.channel !== channel || !this.isRegistered) return;
     this.isRegistered = false;

@@ -23,7 +23,7 @@ export interface WorkerMemoryOptions {
   readonly quota?: number;
   /** With a quota: beyond it no task begins beside others. The same measures. 0, the default: none. */
   readonly hardLimit?: number;
-  /** Where results go that have no room. Default: they stay in memory. */
+  /** Where results are spilled to. Default: they stay in memory. */
   readonly disk?: SpillArea;
   /** Bytes on disk that are never exceeded. Default Infinity. */
   readonly maxSpillBytes?: number;
@@ -48,7 +48,7 @@ export interface MemorySurroundings {
   /** Nothing runs and nothing is on its way. */
   readonly isIdle: () => boolean;
   readonly onMode: (mode: MemoryMode) => void;
-  /** Told at each look, if a quota has a hard limit. */
+  /** Called after each measurement, if a quota has a hard limit. */
   readonly onMeasured: (processBytes: number) => void;
   readonly onLost: (key: string) => void;
   /** The worker occupies so much that it has to give up. @returns whether something else was done about it */
@@ -168,7 +168,10 @@ export class WorkerMemory {
     this.options.disk?.close();
   }
 
-  /** Buffers of so many bytes were let go. The engine sees no pressure in them, and would let them pile up. */
+  /**
+   * Records that buffers of this size have become unreachable. The engine does not notice them, and
+   * would let them accumulate.
+   */
   noteGarbage(nbytes: number): void {
     if (!this.isLimited) return;
     this.garbageBytes += nbytes;
@@ -237,7 +240,7 @@ export class WorkerMemory {
     governor.noteCollection(nowMs, measure === undefined ? 0 : tookMs);
   }
 
-  /** @returns whether the worker may go on after all */
+  /** @returns whether the worker may continue after all */
   private giveUp(processBytes: number): boolean {
     const { limitBytes, address, onTooMuch } = this.around;
     return onTooMuch(
@@ -254,13 +257,13 @@ export class WorkerMemory {
     const facts = { worker: address(), processBytes, limitBytes, managedBytes: this.ramBytes };
     const amount = `${processBytes} of ${limitBytes} bytes, ${this.ramBytes} of them results`;
     if (mode === 'running') {
-      log.info(facts, `worker goes on: it occupies ${amount}`);
+      log.info(facts, `worker resumes: it occupies ${amount}`);
       return;
     }
     const text =
       mode === 'paused'
         ? `worker pauses: it occupies ${amount}`
-        : `worker goes on one task at a time: it occupies ${amount}, and waiting did not help; give it a higher memory limit`;
+        : `worker resumes one task at a time: it occupies ${amount}, and waiting did not help; give it a higher memory limit`;
     const isDue = clock.nowMs() - this.warnedAtMs >= WARNING_INTERVAL_MS;
     if (isDue) this.warnedAtMs = clock.nowMs();
     if (isDue) log.warn(facts, text);

@@ -39,19 +39,25 @@ export interface WorkerHostOptions {
   /** Of the packages that matter to tasks, for messages to people. */
   readonly versions?: Readonly<Record<string, string>>;
   readonly pid?: number;
-  /** What starts another worker in its place when it is told to restart. Default: nothing. */
+  /**
+   * Name of the supervisor that starts another worker in its place when it is asked to restart.
+   * Default: none.
+   */
   readonly nanny?: string;
-  /** The folder for its temporary files, as its identity tells it. */
+  /** The folder for its temporary files, shown in its identity. */
   readonly localDirectory?: string;
-  /** Addresses of other services of its process by name, as its identity tells them. */
+  /** Addresses of other services of its process by name, shown in its identity. */
   readonly services?: Readonly<Record<string, string>>;
-  /** Whatever else its identity shall tell; plain data. */
+  /** Further properties of its identity; plain data. */
   readonly extra?: Readonly<Record<string, unknown>>;
   /** The plugins of its nanny, which clients can register. Default: it has none. */
   readonly nannyPlugins?: Pick<RemotePlugins, 'agree' | 'answer'>;
   /** Unique id of this worker. Default: random. */
   readonly serverId?: string;
-  /** Transfers to peers at once, beyond which these are told to come back. Default 50. */
+  /**
+   * Upper bound of the concurrent transfers to peers; further requests get the answer that this
+   * worker is busy. Default 50.
+   */
   readonly outgoingTransfersMax?: number;
   /** Milliseconds for a connection to be made and answered. Default 10 000. */
   readonly connectTimeoutMs?: number;
@@ -73,7 +79,7 @@ export interface WorkerHostOptions {
 export interface WorkerEnd {
   /** For people. */
   readonly reason: string;
-  /** Set unless somebody asked it to close. */
+  /** Set unless it was asked to close. */
   readonly error?: Error;
   /** The scheduler wants it to come back as a new process. */
   readonly restart?: boolean;
@@ -102,7 +108,7 @@ export function quotaOf({
   };
 }
 
-/** What a worker tells the scheduler about itself. */
+/** The description that a worker sends when it registers. */
 export function identityOf(
   options: WorkerHostOptions,
   address: string,

@@ -24,7 +24,7 @@ export function kernelSettings(
   };
 }
 
-/** What its memory asks of the worker, and tells it. */
+/** Callbacks of its memory to the worker. */
 export type MemoryEvents = Pick<
   MemorySurroundings,
   'address' | 'isIdle' | 'onMode' | 'onMeasured' | 'onLost' | 'onTooMuch'

@@ -1,7 +1,7 @@
 import type { WorkerStatus } from '../state/worker.ts';
 import type { MemoryMode } from '../worker/memory/governor.ts';
 
-/** Who has to know when the pace of a worker changes. */
+/** Callbacks for changes of a worker's status. */
 export interface StatusListener {
   /** For the machine: whether it starts runs and transfers, and how many. */
   onPace(pace: MemoryPace, stimulusId: string): void;
@@ -20,7 +20,7 @@ export class WorkerStatusTracker {
 
   constructor(private readonly listener: StatusListener) {}
 
-  /** What the scheduler is told. */
+  /** The status that the scheduler receives. */
   get status(): WorkerStatus {
     const { wantedStatus } = this;
     return wantedStatus === 'running' && this.memoryMode === 'paused' ? 'paused' : wantedStatus;
@@ -42,7 +42,7 @@ export class WorkerStatusTracker {
     this.adapt(stimulusId, () => (this.memoryMode = mode));
   }
 
-  /** It has closed; nobody is told. */
+  /** It has closed; the listener is not called. */
   end(): void {
     this.wantedStatus = 'closed';
   }

@@ -57,7 +57,7 @@ test('when a policy is slow, the log says which stimulus blocked the scheduler',
   const log = await logOf({ policies: { workerSelection: { use: policy } } });
   expect(log.lines).toHaveLength(1);
   expect(log.lines[0]).toMatch(
-    /update-graph-.* with 3 tasks kept everybody waiting for \d{3,} ms: .*workerSelection pensive/,
+    /update-graph-.* with 3 tasks blocked the scheduler for \d{3,} ms: .*workerSelection pensive/,
   );
 });
 

@@ -1,4 +1,7 @@
-/** Clients come, go and wish. Source: Dask's `client_desires_keys` and others. */
+/**
+ * Handlers for clients that join, leave, want and release keys. Source: Dask's
+ * `client_desires_keys` and others.
+ */
 import type {
   CancelKeys,
   ClientDesiresKeys,
@@ -22,7 +25,7 @@ import { settle, settleDeferredReleases } from '../transitions/transition-loop.t
 
 export function onRegisterClient(scope: KernelScope, stimulus: RegisterClient): void {
   if (scope.cluster.clients.has(stimulus.client)) return;
-  // Much that it wishes for passes; services, of which there may be thousands, wish for little.
+  // Many keys pass through it; service clients, of which there may be thousands, want few.
   const wantsWhat = new SteadySet<TaskState>();
   const client = new GenericClient<TaskState>(
     stimulus.client,
@@ -52,8 +55,8 @@ export function onHeartbeatClient(scope: KernelScope, stimulus: HeartbeatClient)
 }
 
 /**
- * A wish keeps a result alive; it does not start a computation (`update-graph` does). Unknown keys are
- * cancelled at once: the client must not wait for them.
+ * Wanting a key keeps its result alive; it does not start a computation (`update-graph` does).
+ * Unknown keys are cancelled at once, so that the client does not wait for them.
  */
 export function onClientDesiresKeys(scope: KernelScope, stimulus: ClientDesiresKeys): void {
   const client = clientOnDemand(scope, stimulus.client);
@@ -86,8 +89,9 @@ export function onClientReleasesKeys(scope: KernelScope, stimulus: ClientRelease
 }
 
 /**
- * What only this client wants, and what depends on it, is given up; with `force` also what others
- * want. Running code is not interrupted here: the worker is told that nobody needs the result.
+ * Cancels the tasks that only this client wants, and their dependents; with `force` also tasks that
+ * other clients want. Running code is not interrupted here: the worker receives a message that the
+ * result is not needed.
  */
 export function onCancelKeys(scope: KernelScope, stimulus: CancelKeys): void {
   const { cluster } = scope;
@@ -112,8 +116,8 @@ export function onCancelKeys(scope: KernelScope, stimulus: CancelKeys): void {
 }
 
 /**
- * Dependents first. The wish of the caller alone ends where others want the task as well, and an
- * intermediate result that nobody asked for is not in the way of those who asked for what follows.
+ * Dependents first. For a task that other clients want as well, only the caller's want ends. An
+ * intermediate result that no client wants does not prevent the cancellation of tasks after it.
  */
 function collectCancelled(
   start: TaskState,
@@ -165,7 +169,7 @@ export function onReportKey(scope: KernelScope, stimulus: ReportKey): void {
   scope.outbox.toClient(client, { op: 'cancelled-keys', keys: [key], reason });
 }
 
-/** Everybody gives everything up; what is left without anybody who wants it is forgotten. */
+/** All clients stop wanting all tasks; tasks that no client wants are forgotten. */
 export function onRestart(scope: KernelScope): void {
   const { cluster } = scope;
   // Nothing may be left for later: what comes next is a new beginning.
@@ -182,7 +186,10 @@ export function onRestart(scope: KernelScope): void {
   for (const hook of scope.ports.hooks.restarted) hook(scope.stimulusId);
 }
 
-/** Services such as published data sets wish under a name of their own, which exists on demand. */
+/**
+ * Services such as published data sets want keys under their own client name, which is created on
+ * demand.
+ */
 export function clientOnDemand(scope: KernelScope, key: string): ClientState {
   const { clients } = scope.cluster;
   let client = clients.get(key);

@@ -61,8 +61,9 @@ export function onUpdateData(scope: KernelScope, stimulus: UpdateData): void {
 }
 
 /**
- * Whether the item surely is not what is in memory. By the fingerprints, if the client tells one: a result
- * that was computed has none. Else by type and size, if it tells the type: sizes alone may be estimates.
+ * Whether the item surely differs from the data in memory. By the fingerprints, if the client sends
+ * one: a computed result has none. Otherwise by type and size, if it sends the type: sizes alone
+ * may be estimates.
  */
 export function isOtherData(task: TaskState, { nbytes, type, fingerprint }: DataItem): boolean {
   if (fingerprint !== undefined) {
@@ -75,7 +76,10 @@ export function isOtherData(task: TaskState, { nbytes, type, fingerprint }: Data
   return isOtherSize || type !== (task.type ?? type);
 }
 
-/** The copies are dropped where they are not what is in memory. The wish of the client does not begin. */
+/**
+ * Drops the copies where they differ from the data in memory. The client does not begin to want the
+ * key.
+ */
 function refuse(
   scope: KernelScope,
   client: ClientState,
@@ -111,7 +115,10 @@ function putInMemory(
   task.type = type ?? task.type ?? 'unknown';
 }
 
-/** Whatever the task was about to do is moot; but who got the data must not be told to free it. */
+/**
+ * Cancels the computation that the task was about to do. The workers that received the data must
+ * not be asked to free it.
+ */
 function giveUpComputing(
   scope: KernelScope,
   task: TaskState,

@@ -4,7 +4,7 @@ import { GraphIntake } from '../graph/graph-intake.ts';
 import type { KernelScope } from '../scope.ts';
 import { clientOnDemand } from './on-client.ts';
 
-/** O(tasks log tasks + dependencies), unless it is to be taken in by slices. */
+/** O(tasks log tasks + dependencies), unless the graph is submitted in slices. */
 export function onUpdateGraph(scope: KernelScope, stimulus: UpdateGraph): void {
   const intake = new GraphIntake(scope, stimulus, clientOnDemand(scope, stimulus.client));
   if (stimulus.sliceTasks !== undefined) scope.intakes.push(intake);

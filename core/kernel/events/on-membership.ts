@@ -77,7 +77,10 @@ export function onStatusChange(scope: KernelScope, stimulus: WorkerStatusChange)
   setWorkerStatus(scope, worker, stimulus.status);
 }
 
-/** The scheduler decides; the worker is told, and says the same when it has followed. */
+/**
+ * The scheduler decides and notifies the worker, which reports the same status when it has
+ * followed.
+ */
 export function onSetWorkerStatus(scope: KernelScope, stimulus: SetWorkerStatus): void {
   const worker = scope.cluster.workers.get(stimulus.worker);
   if (worker === undefined || worker.status === stimulus.status) return;
@@ -104,7 +107,7 @@ export function onRemoveWorker(scope: KernelScope, stimulus: RemoveWorker): void
   if (worker !== undefined) removeWorkers(scope, [worker], stimulus);
 }
 
-/** Workers leave together, and nothing can be told to them. */
+/** Workers leave together, and cannot be reached any more. */
 export function onWorkersLost(scope: KernelScope, stimulus: WorkersLost): void {
   const addresses = new Set(stimulus.workers);
   const lost = [...addresses].flatMap((address) => scope.cluster.workers.get(address) ?? []);
@@ -115,8 +118,9 @@ export function onWorkersLost(scope: KernelScope, stimulus: WorkersLost): void {
 type Departure = Pick<RemoveWorker, 'expected' | 'close' | 'restart'>;
 
 /**
- * Workers leave together. What they were processing is placed anew, on none of them; what only they held
- * is computed again where that is possible. O(tasks processing and held there + workers²).
+ * Workers leave together. The tasks that they were processing are placed anew, on other workers;
+ * results that only they held are computed again where that is possible. O(tasks processing and
+ * held there + workers²).
  */
 function removeWorkers(
   scope: KernelScope,

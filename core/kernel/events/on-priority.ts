@@ -8,9 +8,10 @@ import type { KernelScope } from '../scope.ts';
 const NAMED_MAX = 100;
 
 /**
- * Queued tasks change their place in the queue, and workers are told of those that were sent to them;
- * nothing else happens at once. Who wants a task may move it, whoever else wants it; the last word
- * counts. Data has no place in the order. O(keys · log queue), and with `raiseInputs` O(what they need).
+ * Moves queued tasks within the queue, and notifies workers of the tasks that were sent to them;
+ * nothing else happens at once. A client may move a task that it wants, even if other clients want
+ * it; the last change counts. Data has no place in the order. O(keys · log queue), and with
+ * `raiseInputs` O(inputs of the tasks).
  */
 export function onSetPriority(scope: KernelScope, stimulus: SetPriority): void {
   const { cluster } = scope;
@@ -76,15 +77,15 @@ function raiseInputs(scope: KernelScope, start: TaskState, moved: Set<TaskState>
 /** One message for each worker that was sent some of them. */
 function tellWorkers(scope: KernelScope, moved: ReadonlySet<TaskState>): void {
   const { stimulusId } = scope;
-  const told = new Map<WorkerState, TaskState[]>();
+  const tasksByWorker = new Map<WorkerState, TaskState[]>();
   for (const task of moved) {
     const worker = task.processingOn;
     if (worker === undefined || worker.longRunning.has(task)) continue;
-    const tasks = told.get(worker);
-    if (tasks === undefined) told.set(worker, [task]);
+    const tasks = tasksByWorker.get(worker);
+    if (tasks === undefined) tasksByWorker.set(worker, [task]);
     else tasks.push(task);
   }
-  for (const [worker, tasks] of told) {
+  for (const [worker, tasks] of tasksByWorker) {
     scope.outbox.toWorker(worker, {
       op: 'set-priority',
       keys: tasks.map(keyOf),

@@ -16,7 +16,7 @@ import type { TaskState, WorkerState } from '../../state/task.ts';
 import { replicaLocations } from '../placement/replica-locations.ts';
 import type { KernelScope } from '../scope.ts';
 
-/** Copies of results in memory are booked; the worker is told to drop the others. */
+/** Records copies of results in memory; the worker is asked to drop the others. */
 export function onAddKeys(scope: KernelScope, { worker: address, keys }: AddKeys): void {
   const worker = scope.cluster.workers.get(address);
   if (worker === undefined) return;

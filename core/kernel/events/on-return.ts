@@ -11,8 +11,8 @@ import type { KernelScope } from '../scope.ts';
 import { settle, transition } from '../transitions/transition-loop.ts';
 
 /**
- * Books what is still wanted, and has the rest freed: what the scheduler does not know, what was
- * assigned anew since, what nobody needs. O(held + their dependents).
+ * Records the results that are still wanted, and has the others freed: unknown ones, those that
+ * were assigned anew since, and those that are not needed. O(held + their dependents).
  */
 export function takeBack(scope: KernelScope, worker: WorkerState, held: HeldResults): void {
   const unwanted: string[] = [];

@@ -14,7 +14,7 @@ import { stepToWorker } from '../transitions/transition-loop.ts';
 
 /** In these states the worker has given the task up by the time it answers. */
 const GIVEN_UP: ReadonlySet<string> = new Set(['waiting', 'ready', 'constrained']);
-/** In these it has begun, and goes on. */
+/** In these states the worker has begun the task, and continues. */
 const BEGUN: ReadonlySet<string> = new Set([
   'executing',
   'long-running',
@@ -28,7 +28,7 @@ const TOPIC = 'stealing';
 /** Tasks that one event names. */
 const NAMED_MAX = 100;
 
-/** Asks the victims; one message for each of them. O(wishes + victims). */
+/** Asks the victims for the tasks; one message for each victim. O(proposals + victims). */
 export function onStealTasks(scope: KernelScope, { wishes, victims = [] }: StealTasks): void {
   const { cluster, stimulusId } = scope;
   const asked = new Map<WorkerState, { readonly keys: string[]; readonly runIds: number[] }>();
@@ -115,7 +115,7 @@ function settleSteal(scope: KernelScope, task: TaskState, state: string): Outcom
     rememberSteal(task, steal);
     return 'moved';
   }
-  // The victim will not compute it any more, so somebody has to.
+  // The victim will not compute it any more, so it is placed anew.
   scope.recommend(task, 'released');
   return 'rescheduled';
 }

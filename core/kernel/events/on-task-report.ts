@@ -72,7 +72,7 @@ export function onRunsOver(scope: KernelScope, report: RunsOver): void {
   checkIdleSaturated(scope, worker);
 }
 
-/** A thread is free again although the task goes on. */
+/** A thread is free again although the task continues. */
 export function onLongRunning(scope: KernelScope, report: LongRunning): void {
   const task = scope.cluster.tasks.get(report.key);
   const worker = task?.processingOn;

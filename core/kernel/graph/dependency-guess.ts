@@ -6,12 +6,12 @@ class Row {
   private stride = 0;
   private isSteady = false;
 
-  /** What comes next if the row goes on; -1 when it was not steady lately. */
+  /** The next value if the sequence continues; -1 when it was not steady lately. */
   get next(): number {
     return this.isSteady ? this.last + this.stride : -1;
   }
 
-  /** The row goes on after another number than that which came last. */
+  /** Continues the sequence after this value instead of the last one. */
   resumeAfter(last: number): void {
     this.last = last;
   }

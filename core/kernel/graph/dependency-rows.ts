@@ -1,7 +1,7 @@
 import { NO_TASKS, type TaskState } from '../../state/task.ts';
 import type { GraphPlan } from './graph-walk.ts';
 
-/** Rows up to this length are searched for twins; in longer ones each index leaves a mark. */
+/** Rows up to this length are searched for duplicates; in longer ones each index leaves a mark. */
 const SEARCHED_MAX = 4;
 
 /** The dependencies of the tasks of a planned graph as lists to keep, each task once. */
@@ -31,7 +31,10 @@ export class DependencyRows {
     return hasTwins ? [...new Set(row.slice(0, count))] : copyOf(row, count);
   }
 
-  /** Whether a task of the graph is in this row twice. Tasks outside of it are not told apart. */
+  /**
+   * Whether a task of the graph is in this row twice. Tasks outside of the graph are not
+   * distinguished.
+   */
   private isMarked(index: number): boolean {
     const { targets, offsets, states } = this.plan;
     const marks = (this.marks ??= new Int32Array(states.length));

@@ -1,11 +1,11 @@
-/** What a client is told about a graph besides the results of its tasks. */
+/** The answers to a client that concern a graph instead of the results of its tasks. */
 import type { TaskState, ClientState } from '../../state/task.ts';
 import { reportState } from '../transitions/client-reports.ts';
 import { schedulerFailure } from '../errors.ts';
 import type { GraphPlan } from './graph-walk.ts';
 import type { KernelScope } from '../scope.ts';
 
-/** Requested keys that need what nobody knows. */
+/** Reports requested keys that depend on unknown keys. */
 export function reportLost(scope: KernelScope, client: ClientState, lost: GraphPlan['lost']): void {
   for (const { key, missing } of lost) {
     scope.outbox.toClient(client, {
@@ -34,7 +34,7 @@ export function refuseCycle(
   for (const key of keys) {
     const known = scope.cluster.tasks.get(key);
     if (known !== undefined && client.wantsWhat.has(known)) {
-      // It has another definition, and goes on.
+      // It has another definition, and is not affected.
       reportState(scope, known, client);
       continue;
     }
@@ -42,7 +42,7 @@ export function refuseCycle(
   }
 }
 
-/** The tasks of a graph are there and linked; none of them has started. */
+/** The tasks of a graph exist and are linked; none of them has started. */
 export function reportSubmitted(
   scope: KernelScope,
   client: ClientState,

@@ -273,7 +273,7 @@ export class GraphIntake implements PendingIntake {
   }
 }
 
-/** Gives up the graphs of this client, or of all, as far as they are not taken in yet. */
+/** Cancels the pending graphs of this client, or of all clients. */
 export function dropIntakes(scope: KernelScope, client?: ClientState): void {
   const { intakes } = scope;
   for (let index = intakes.length - 1; index >= 0; index--) {

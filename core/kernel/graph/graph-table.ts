@@ -6,7 +6,10 @@ import { DependencyGuess } from './dependency-guess.ts';
 /** Stands for the index of what is not in the graph. */
 export const OUTSIDE = -1;
 
-/** A task of a large graph that is not taken in yet: nobody else may build on it. */
+/**
+ * Whether this is a task of a pending graph without a definition, on which other graphs may not
+ * depend yet.
+ */
 export function isPlaceholder({ runSpec, state }: TaskState): boolean {
   return runSpec === undefined && state === 'released';
 }
@@ -30,7 +33,9 @@ export class GraphTable {
   private readonly earlierIndices: Int32Array | undefined;
   private readonly guess: DependencyGuess;
 
-  /** @param isAmidAnother - a large graph is being taken in meanwhile: see {@link restoreIndices} */
+  /**
+   * @param isAmidAnother - whether a large graph is pending meanwhile: see {@link restoreIndices}
+   */
   constructor(
     private readonly cluster: ClusterState,
     readonly tasks: readonly GraphTask[],

@@ -15,7 +15,7 @@ export interface GraphPlan {
   readonly outside: readonly TaskState[];
   /** Requested keys that can be had. */
   readonly keys: readonly string[];
-  /** Requested keys that need something that nobody knows, with the first such thing of each. */
+  /** Requested keys that depend on an unknown key, with the first such key of each. */
   readonly lost: readonly { readonly key: string; readonly missing: string }[];
   /** A cycle, each key depending on the next, the first one repeated at the end. */
   readonly cycle: readonly string[] | undefined;
@@ -132,8 +132,8 @@ export class GraphWalk implements GraphPlan {
   }
 
   /**
-   * Goes on with the walk, when all tasks are resolved.
-   * @param stepsMax - tasks and dependencies to look at
+   * Continues the walk, when all tasks are resolved.
+   * @param stepsMax - tasks and dependencies to visit
    * @returns whether the walk is over
    */
   advance(stepsMax: number): boolean {
@@ -225,7 +225,7 @@ export class GraphWalk implements GraphPlan {
 
   /**
    * Depth first without recursion: graphs are deeper than the stack. Ends when the path is empty or
-   * so many steps were taken. Returns the steps that were taken.
+   * `stepsMax` steps were made. Returns the number of steps.
    */
   private descend(stepsMax: number): number {
     const { path, cursors } = this;

@@ -63,7 +63,7 @@ export class PendingStarts {
     }
   }
 
-  /** Nobody's turn comes any more. */
+  /** Drops all pending starts. */
   clear(): void {
     for (let place = this.next; place < this.tasks.length; place++) {
       this.leave(this.tasks[place] as TaskState, place);

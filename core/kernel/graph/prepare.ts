@@ -4,7 +4,7 @@ import { askPolicy, type Question } from '../placement/ask-policy.ts';
 import type { KernelPorts } from '../ports.ts';
 import type { KernelScope } from '../scope.ts';
 
-/** Whether anybody looks at graphs. */
+/** Whether any policy or watcher examines graphs. */
 export function wantsGraphs({ ports, watchers }: KernelScope): boolean {
   const { queuing, workerSelection } = ports;
   return (
@@ -22,7 +22,9 @@ export function showGraph(scope: KernelScope, tasks: readonly TaskState[]): void
   for (const watcher of scope.watchers) watcher.prepare?.(tasks);
 }
 
-/** Policies that have just come into place are shown what is there. O(tasks) if they look at graphs. */
+/**
+ * Shows the known tasks to policies that have just been installed. O(tasks) if they examine graphs.
+ */
 export function showKnownTasks(scope: KernelScope, before: KernelPorts): void {
   const { queuing, workerSelection } = scope.ports;
   const isNewQueuing = queuing.policy !== before.queuing.policy;
@@ -34,7 +36,7 @@ export function showKnownTasks(scope: KernelScope, before: KernelPorts): void {
   if (isNewSelection) askPolicy(scope, PREPARE_SELECTION, tasks);
 }
 
-/** Tasks that a graph brought, for whoever comes later. */
+/** Tasks that a graph brought, for policies that are installed later. */
 export function knownTasks({ cluster }: KernelScope): TaskState[] {
   return [...cluster.tasks.values()].filter((task) => task.runSpec !== undefined);
 }

@@ -43,7 +43,10 @@ export function askGenerations(
   return askPolicy(scope, GENERATIONS, submission);
 }
 
-/** Gives each new task its own generation, for a policy that tells them apart. O(n log n). */
+/**
+ * Gives each new task its own generation, for a policy that distinguishes the tasks of a
+ * submission. O(n log n).
+ */
 export function setGenerations(
   scope: KernelScope,
   submission: Submission,
@@ -58,7 +61,7 @@ export function setGenerations(
   }
 }
 
-/** Tells the fairness policy that a task is not on its way any more. */
+/** Notifies the fairness policy that a task is no longer open. */
 export function reportTaskOver(scope: KernelScope, task: TaskState): void {
   askPolicy(scope, TASK_OVER, task);
 }

@@ -94,7 +94,7 @@ function* askOrderInSteps(
   return askPolicy(scope, question, subject);
 }
 
-/** The plan has looked all keys up: nobody has to do so again. */
+/** The plan has looked up all keys, so policies need not do so again. */
 function allLinks({ cluster }: KernelScope, { offsets, targets, states }: GraphPlan): GraphLinks {
   return {
     offsets,

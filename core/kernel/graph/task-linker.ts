@@ -20,7 +20,7 @@ export class TaskLinker {
   private readonly submission: Submission;
   private readonly generation: number;
   private readonly arrival: number;
-  /** Tasks that got a priority now, if each of them has a generation of its own. */
+  /** Tasks that got a priority now, if each task has its own generation. */
   private readonly ranked: TaskState[] | undefined;
 
   /** @param ranks - by index in the graph */
@@ -113,7 +113,7 @@ function describeTask(
   task.restrictions = restrictionsOf(description);
 }
 
-/** Annotations are anybody's; what is no number of copies means something else there. */
+/** Annotations are free: a value that is not a number of copies has another meaning. */
 function isReplicaCount(value: unknown): value is number {
   return typeof value === 'number' && value >= 1 && (Number.isInteger(value) || value === Infinity);
 }
@@ -136,7 +136,7 @@ function restrictionsOf(description: GraphTask): Restrictions | undefined {
   };
 }
 
-/** Dask keeps the first definition, too; here people are told about it. */
+/** Dask keeps the first definition, too; here a warning is logged. */
 function warnIfOther(scope: KernelScope, known: TaskState, description: GraphTask): void {
   const before = new Set(known.dependencies.map((dependency) => dependency.key));
   const same =

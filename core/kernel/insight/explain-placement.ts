@@ -110,7 +110,7 @@ function amongWhom(task: TaskState, count: number, isRestricted: boolean): strin
   return `among ${count} worker${count === 1 ? '' : 's'}${holders}${restricted}`;
 }
 
-/** Which step of the fixed rule told the chosen worker from the others. */
+/** Which step of the fixed rule distinguished the chosen worker from the others. */
 function scoreRule(
   scope: KernelScope,
   task: TaskState,

@@ -12,7 +12,7 @@ export function explainState(scope: KernelScope, task: TaskState): string[] {
   if (clients.length > 0) lines.push(`wanted by ${some(clients)}`);
   const waiters = task.waiters.map((waiter) => waiter.key);
   if (waiters.length > 0) lines.push(`kept for ${some(waiters)}`);
-  if (clients.length + waiters.length === 0) lines.push('nobody needs its result now');
+  if (clients.length + waiters.length === 0) lines.push('its result is not needed now');
   return lines;
 }
 
@@ -40,7 +40,7 @@ function aboutState(scope: KernelScope, task: TaskState): string[] {
     case 'erred':
       return aboutFailure(task);
     case 'released':
-      return [task.runSpec === undefined ? 'it has no definition' : 'not computed, or let go'];
+      return [task.runSpec === undefined ? 'it has no definition' : 'not computed, or released'];
     case 'forgotten':
       return ['forgotten'];
   }

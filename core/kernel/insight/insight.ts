@@ -8,8 +8,8 @@ import { explainState } from './explain-state.ts';
 import { Shadow } from './shadow.ts';
 
 /**
- * What a kernel can tell about its own decisions: on demand, from a ring of recorded ones, and by
- * comparison with policies that decide nothing. Change it between two stimuli only.
+ * Explains the decisions of a kernel: on demand, from a ring of recorded ones, and by comparison
+ * with shadow policies. Change it between two stimuli only.
  */
 export class Insight {
   private log: DecisionLog | undefined;
@@ -42,7 +42,7 @@ export class Insight {
       now:
         task === undefined
           ? [
-              'the scheduler does not know the key: it was never submitted, or nobody needs it any more',
+              'the scheduler does not know the key: it was never submitted, or it is not needed any more',
             ]
           : explainState(scope, task),
       decisions: this.log?.about(key) ?? [],

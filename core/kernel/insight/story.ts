@@ -39,7 +39,7 @@ export class Story {
   private stimulusId = '';
   private isStimulusKept = false;
 
-  /** The recommendations of all records, in a ring of their own. */
+  /** The recommendations of all records, in a separate ring. */
   private readonly notedKeys: string[] = [];
   private readonly notedTargets: TaskStateName[] = [];
   private readonly notesMax: number;

@@ -1,22 +1,25 @@
 import type { ClusterState } from '../../state/cluster.ts';
 import type { TaskState } from '../../state/task.ts';
 
-/** What a task wants of its worker, wish by wish, and what there is of that; empty when any will do. */
+/**
+ * The restrictions of a task, one by one, and the workers that match each; empty when any worker
+ * will do.
+ */
 export function describeRestrictions(cluster: ClusterState, task: TaskState): string {
   const { workers, names, hosts, resources } = task.restrictions ?? {};
-  const wishes: string[] = [];
+  const demands: string[] = [];
   const language = cluster.languageFor(task);
-  if (language !== undefined) wishes.push(`a worker whose language is ${language}`);
-  if (workers !== undefined) wishes.push(`worker ${list(workers)}`);
-  if (names !== undefined) wishes.push(`worker or host ${list(names)}`);
-  if (hosts !== undefined) wishes.push(`host or worker name ${list(hosts)}`);
+  if (language !== undefined) demands.push(`a worker whose language is ${language}`);
+  if (workers !== undefined) demands.push(`worker ${list(workers)}`);
+  if (names !== undefined) demands.push(`worker or host ${list(names)}`);
+  if (hosts !== undefined) demands.push(`host or worker name ${list(hosts)}`);
   for (const [resource, amount] of resources ?? []) {
     const offers = [...(cluster.resources.get(resource)?.values() ?? [])];
     const largest = offers.reduce((most, offer) => Math.max(most, offer), -Infinity);
     const most = offers.length === 0 ? 'no worker offers any' : `at most ${largest} on one`;
-    wishes.push(`${amount} ${resource} (${most})`);
+    demands.push(`${amount} ${resource} (${most})`);
   }
-  return wishes.join(', ');
+  return demands.join(', ');
 }
 
 /** Why a task that has restrictions finds no worker among those that run. */

@@ -12,9 +12,10 @@ import { settle } from '../transitions/transition-loop.ts';
 const REFUSALS_MAX = 8;
 
 /**
- * Offers refused tasks again: the oldest first when a worker has less to do, and a few in turn when a
- * heartbeat came, because a policy may go by memory or other measurements. O(1) without refused tasks,
- * and O(refused tasks) only when nothing is running, so that none of them waits for ever.
+ * Offers refused tasks to the policy again: the oldest first when a worker has less to do, and a
+ * few in turn after a heartbeat, because a policy may use memory or other measurements. O(1)
+ * without refused tasks, and O(refused tasks) only when nothing is running, so that no task waits
+ * for ever.
  */
 export function offerRefused(scope: KernelScope): void {
   const { refused } = scope;

@@ -39,7 +39,7 @@ export function placeParked(scope: KernelScope, task: TaskState): WorkerState | 
   return typeof placement === 'string' ? undefined : placement;
 }
 
-/** Asks the policies without telling the watchers. */
+/** Asks the policies without notifying the watchers. */
 export function choosePlacement(
   scope: KernelScope,
   task: TaskState,

@@ -5,7 +5,7 @@ import { askPolicy, type Question } from './ask-policy.ts';
 import type { KernelScope } from '../scope.ts';
 import { settle } from '../transitions/transition-loop.ts';
 
-/** An assignment, which chooses a worker and makes a message, takes as long as so many other transitions. */
+/** The cost of an assignment, which chooses a worker and makes a message, in other transitions. */
 const STEPS_PER_ASSIGNMENT = 4;
 
 /**

@@ -32,7 +32,7 @@ export function reachedWorkers(
     keepBest(reached, holder, reach.holders, isBetter);
   }
   addOthers(reached, cluster, task, valid, reach.others);
-  // Neither holders nor room for others: any one is better than none.
+  // There are neither holders nor free candidates: any worker is better than none.
   if (reached.length === 0) addOthers(reached, cluster, task, valid, 1);
   return reached;
 }

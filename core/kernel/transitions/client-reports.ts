@@ -3,17 +3,17 @@ import type { TaskState, ClientState } from '../../state/task.ts';
 import { invariantError } from '../errors.ts';
 import type { KernelScope } from '../scope.ts';
 
-/** Tells everybody who wants the task that its result is there. */
+/** Reports to all clients that want the task that its result is in memory. */
 export function reportInMemory(scope: KernelScope, task: TaskState): void {
   for (const client of task.whoWants.items) tellInMemory(scope, task, client);
 }
 
-/** Tells everybody who wants the task that it failed, and who is to blame. */
+/** Reports to all clients that want the task that it failed, and which task caused that. */
 export function reportErred(scope: KernelScope, task: TaskState): void {
   for (const client of task.whoWants.items) tellErred(scope, task, client);
 }
 
-/** Tells one client how things stand with a task; silent while it is on its way. */
+/** Reports the state of a task to one client; silent while the task is open. */
 export function reportState(scope: KernelScope, task: TaskState, client: ClientState): void {
   if (task.state === 'memory') tellInMemory(scope, task, client);
   else if (task.state === 'erred') tellErred(scope, task, client);
@@ -38,7 +38,9 @@ function tellErred(scope: KernelScope, task: TaskState, client: ClientState): vo
   scope.outbox.toClient(client, { op: 'task-erred', key: task.key, blame: blame.key, failure });
 }
 
-/** Nobody could be told why the task failed: a failure needs a cause, its own or that of another. */
+/**
+ * The failure could not be explained to clients: it needs a cause, its own or that of another task.
+ */
 export function nothingToBlame(scope: KernelScope, task: TaskState): YardmasterError {
   return invariantError(
     `${task.key} erred without anything to blame`,

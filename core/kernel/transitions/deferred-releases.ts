@@ -2,16 +2,19 @@ import type { TaskState } from '../../state/task.ts';
 import type { TaskStateName } from '../../state/task-state-name.ts';
 import { NOT_PENDING } from '../graph/pending-starts.ts';
 
-/** {@link TaskState.pendingIndex} of the first leftover; recommendations that are followed soon are below. */
+/**
+ * {@link TaskState.pendingIndex} of the first deferred release; recommendations that are followed
+ * soon are below.
+ */
 const FIRST_LEFT = 2 ** 29;
 
 /** Moves a task on to the recommended state. Made once, so that a recommendation costs no closure. */
 export type Follow<Scope> = (scope: Scope, task: TaskState, target: TaskStateName) => void;
 
 /**
- * Tasks that nobody needs, which a long stimulus has left to be let go by later ones, the newest first.
- * Meanwhile they are what they were: results are held, and what was sent to workers is computed there.
- * One that is needed again when its turn comes is kept.
+ * Tasks that are not needed, whose release a long stimulus has deferred to later ones, the newest
+ * first. Meanwhile they keep their state: results are held, and tasks that were sent to workers are
+ * computed. A task that is needed again when its turn comes is kept.
  */
 export class DeferredReleases {
   private readonly tasks: (TaskState | undefined)[] = [];
@@ -52,7 +55,7 @@ export class DeferredReleases {
     this.targets[task.pendingIndex - FIRST_LEFT] = target;
   }
 
-  /** Somebody needs the task again. No-op when it was not left. */
+  /** The task is needed again. No-op when its release was not deferred. */
   keep(task: TaskState): void {
     if (isDeferred(task)) this.remove(task);
   }
@@ -86,7 +89,7 @@ export class DeferredReleases {
   }
 }
 
-/** Whether the task is to be let go at a later stimulus, unless somebody needs it by then. */
+/** Whether the task is released at a later stimulus, unless it is needed by then. */
 export function isDeferred({ pendingIndex }: TaskState): boolean {
   return pendingIndex >= FIRST_LEFT;
 }

@@ -6,7 +6,9 @@ import type { KernelScope } from '../scope.ts';
 
 const NOWHERE: ReadonlySet<string> = new Set();
 
-/** The failure is forgotten, here and on the workers; what failed because of it may go on. */
+/**
+ * The failure is forgotten, here and on the workers; tasks that failed because of it may continue.
+ */
 export function erredToReleased(scope: KernelScope, task: TaskState): void {
   const { erredOn } = task;
   task.exceptionBlame = undefined;

@@ -6,7 +6,7 @@ import { mayBeForgotten, reportCancelled } from './from-released.ts';
 import { freeReplicas, propagateErred, propagateForgotten, removeKey } from './task-effects.ts';
 import type { KernelScope } from '../scope.ts';
 
-/** The result is let go, or its last copy is gone. Whoever needs it gets it computed again. */
+/** The result is released, or its last copy is gone. If it is needed, it is computed again. */
 export function memoryToReleased(scope: KernelScope, task: TaskState): void {
   if (task.isActor && task.whoWants.size > 0) {
     scope.recommend(task, 'erred');
@@ -59,7 +59,7 @@ export function memoryToErred(
   propagateErred(scope, task, { ...details, cause: task.key, failure });
 }
 
-/** Nobody needs the result, or it is pure data that is gone. */
+/** The result is not needed, or it is pure data that is gone. */
 export function memoryToForgotten(scope: KernelScope, task: TaskState): void {
   if (!mayBeForgotten(task)) return;
   dropActor(task);

@@ -16,7 +16,7 @@ export function processingToMemory(
   const worker = task.processingOn;
   if (worker === undefined || worker.address !== details.worker) {
     throw invariantError(
-      `${task.key} was finished by ${details.worker ?? 'nobody'}, but is processing on ${worker?.address ?? 'nothing'}`,
+      `${task.key} was finished by ${details.worker ?? 'no worker'}, but is processing on ${worker?.address ?? 'nothing'}`,
       { key: task.key, worker: details.worker },
       scope.story.about([task.key]),
     );
@@ -53,7 +53,7 @@ export function processingToErred(
 ): void {
   task.processingOn?.actors.delete(task);
   const worker = exitProcessing(scope, task);
-  // A worker that did not report the failure itself goes on with the task until it is told.
+  // A worker that did not report the failure itself continues with the task until it is notified.
   const mustCancelRun = details.worker === undefined && task.exceptionBlame !== task;
   if (mustCancelRun && worker !== undefined) takeBackRun(scope, task, worker);
   propagateErred(scope, task, details);

@@ -18,7 +18,7 @@ export function releasedToWaiting(scope: KernelScope, task: TaskState): void {
   }
   const erred = erredDependency(task);
   if (erred !== undefined) {
-    // Dask 2022.12 goes on to `waiting` here and stays there for ever.
+    // Dask 2022.12 moves the task to `waiting` here, where it stays for ever.
     task.exceptionBlame = erred.exceptionBlame;
     scope.recommend(task, 'erred');
     return;
@@ -58,7 +58,7 @@ export function releasedToErred(scope: KernelScope, task: TaskState): void {
   dropFireAndForget(scope, task);
 }
 
-/** Nobody needs the task, or it can never be computed again. */
+/** The task is not needed, or it can never be computed again. */
 export function releasedToForgotten(scope: KernelScope, task: TaskState): void {
   if (!mayBeForgotten(task)) return;
   reportCancelled(scope, task);
@@ -72,7 +72,7 @@ export function mayBeForgotten(task: TaskState): boolean {
   return task.whoWants.size === 0 && task.waiterCount === 0 && task.dependentCount === 0;
 }
 
-/** Whoever still wants a task that is forgotten must not wait for it. */
+/** Clients that still want a task that is forgotten must not wait for it. */
 export function reportCancelled(scope: KernelScope, task: TaskState): void {
   const reason = task.hasLostDependencies
     ? 'it depends on data that is lost'

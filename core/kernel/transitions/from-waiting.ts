@@ -25,7 +25,7 @@ export function waitingToProcessing(scope: KernelScope, task: TaskState): void {
   else assignToWorker(scope, task, placement);
 }
 
-/** No acceptable worker is running, or the policy wants none of them now. */
+/** No acceptable worker is running, or the policy rejects all of them now. */
 export function waitingToNoWorker(scope: KernelScope, task: TaskState): void {
   checkReady(scope, task);
   setTaskState(task, 'no-worker');
@@ -41,8 +41,8 @@ export function waitingToQueued(scope: KernelScope, task: TaskState): void {
 }
 
 /**
- * A result arrives for a task that was thought lost. Nothing happens: the worker that computed it has
- * been told to free it, so it must be computed again.
+ * A result arrives for a task that was considered lost. No-op: the worker that computed it has been
+ * asked to free it, so it must be computed again.
  */
 export function waitingToMemory(): void {
   return;

@@ -12,7 +12,7 @@ export class RecommendationStack {
   private readonly targets: TaskStateName[] = [];
   /** Recommendations of a large graph that come later, while some of them are being followed. */
   line: PendingStarts | undefined;
-  /** What earlier stimuli have left to be let go. */
+  /** Releases that earlier stimuli have deferred. */
   readonly deferredReleases = new DeferredReleases();
   /** Of these, tasks that this stimulus has to do with: they are followed now. */
   private readonly takenUp = new Set<TaskState>();
@@ -35,7 +35,7 @@ export class RecommendationStack {
     this.targets.push(target);
   }
 
-  /** Nobody needs the task. One that is left to be let go keeps its turn. */
+  /** The task is not needed. A release that was deferred before keeps its turn. */
   deferRelease(task: TaskState, target: 'released' | 'forgotten'): void {
     if (isDeferred(task)) this.deferredReleases.retarget(task, target);
     else this.recommend(task, target);

@@ -28,7 +28,7 @@ import { checkIdleSaturated } from '../placement/occupancy.ts';
 import { leaveUnrunnable } from '../placement/parked.ts';
 import type { KernelScope } from '../scope.ts';
 
-/** The task needs its dependencies no more; those that nobody needs are released. */
+/** The task no longer needs its dependencies; those that no other task needs are released. */
 export function becomeInactive(scope: KernelScope, task: TaskState): void {
   if (!stopWaiting(task)) return;
   if (scope.ports.fairness.policy.taskOver !== undefined) reportTaskOver(scope, task);
@@ -38,7 +38,10 @@ export function becomeInactive(scope: KernelScope, task: TaskState): void {
   }
 }
 
-/** A result is there. Ready dependents come first, then what can be let go, then the task itself. */
+/**
+ * A result is in memory. Ready dependents come first, then dependencies to release, then the task
+ * itself.
+ */
 export function addToMemory(
   scope: KernelScope,
   task: TaskState,
@@ -76,7 +79,7 @@ export function recommendReadyDependents(scope: KernelScope, task: TaskState): v
   }
 }
 
-/** The task is not on its way any more. If somebody needs it, it starts again. */
+/** The task is no longer open. If it is still needed, it starts again. */
 export function propagateReleased(scope: KernelScope, task: TaskState): void {
   setTaskState(task, 'released');
   if (task.hasLostDependencies) {
@@ -143,7 +146,7 @@ export function propagateForgotten(scope: KernelScope, task: TaskState): void {
   freeReplicas(scope, task);
 }
 
-/** Takes every copy away and tells the holders. */
+/** Removes all copies and notifies their holders. */
 export function freeReplicas(scope: KernelScope, task: TaskState): void {
   if (scope.cluster.translations.size > 0) {
     for (const worker of takeTranslations(scope.cluster, task)) sendFreeKeys(scope, task, worker);
@@ -195,8 +198,8 @@ export function removeKey(scope: KernelScope, task: TaskState): void {
 }
 
 /**
- * The client wants these no more: what nobody wants is released, and forgotten where nothing depends
- * on it.
+ * The client stops wanting these tasks: those that no client wants are released, and forgotten
+ * where nothing depends on them.
  */
 export function releaseWants(
   scope: KernelScope,
@@ -208,14 +211,14 @@ export function releaseWants(
   }
 }
 
-/** Somebody wants the task no more. If that was the last one, it is released or forgotten. */
+/** A client stops wanting the task. If it was the last one, the task is released or forgotten. */
 export function releaseUnwanted(scope: KernelScope, task: TaskState): void {
   if (task.whoWants.size > 0) return;
   if (task.dependentCount === 0) scope.deferRelease(task, 'forgotten');
   else if (task.state !== 'erred' && task.waiterCount === 0) scope.deferRelease(task, 'released');
 }
 
-/** A fire-and-forget wish ends as soon as the task is done, one way or the other. */
+/** A fire-and-forget want ends as soon as the task is done, with or without success. */
 export function dropFireAndForget(scope: KernelScope, task: TaskState): void {
   if (task.whoWants.size === 0) return;
   const service = scope.cluster.clients.get(FIRE_AND_FORGET);

@@ -39,7 +39,7 @@ function release(scope: KernelScope, task: TaskState, target: TaskStateName): vo
   settle(scope);
 }
 
-/** Gives up what started in this stimulus and turned out to be needed by nobody. */
+/** Releases tasks that started in this stimulus and turned out not to be needed. */
 export function settleUnproven(scope: KernelScope): void {
   const { unproven } = scope;
   for (let task = unproven.pop(); task !== undefined; task = unproven.pop()) {
@@ -82,8 +82,8 @@ export function transition(
 }
 
 /**
- * The step of a processing task to another worker, which leaves it processing: recorded and told like
- * any other. `details.worker` is the one that has given it up.
+ * The step of a processing task to another worker, which leaves it processing: recorded and
+ * observed like any other. `details.worker` is the former worker.
  */
 export function stepToWorker(scope: KernelScope, task: TaskState, worker: WorkerState): void {
   countTransition(scope, task);
@@ -94,8 +94,8 @@ export function stepToWorker(scope: KernelScope, task: TaskState, worker: Worker
 }
 
 /**
- * Whether the step can wait: it only lets go of the task, and other stimuli can live with the task as it
- * is. Not so when its worker, its copies or its inputs are gone.
+ * Whether the step can be deferred: it only releases the task, and the state stays consistent
+ * without it. This is not so when its worker, its copies or its inputs are gone.
  */
 function canBeLeft({ cluster }: KernelScope, task: TaskState, target: TaskStateName): boolean {
   if (target !== 'released' && target !== 'forgotten') return false;

@@ -21,7 +21,7 @@ export function validateTask(cluster: ClusterState, task: TaskState, check: Chec
   check(task.countsAsWaiter === isActive(state), 'counts as a waiter, or not');
   check(
     task.whoWants.size > 0 || task.dependentCount > 0 || isDeferred(task),
-    'is known although nobody wants it and nothing depends on it',
+    'is known although no client wants it and nothing depends on it',
   );
   switch (state) {
     case 'released':
@@ -84,7 +84,7 @@ function validateLinks(cluster: ClusterState, task: TaskState, check: Check): vo
 function validateInPlay(task: TaskState, check: Check): void {
   check(task.exceptionBlame === undefined, 'is in play and blames a failure');
   check(!task.hasLostDependencies, 'is in play and lost dependencies');
-  check(task.isNeeded || isDeferred(task), 'is in play although nobody needs it');
+  check(task.isNeeded || isDeferred(task), 'is in play although it is not needed');
   let missing = 0;
   for (const dependency of task.dependencies) {
     if (dependency.whoHas.size > 0) continue;
@@ -99,7 +99,7 @@ function validateInPlay(task: TaskState, check: Check): void {
 }
 
 function validateMemory(cluster: ClusterState, task: TaskState, check: Check): void {
-  check(task.isNeeded || isDeferred(task), 'is in memory although nobody needs it');
+  check(task.isNeeded || isDeferred(task), 'is in memory although it is not needed');
   check(task.type !== undefined, 'has a result without a type');
   if (!task.isActor) return;
   const hosts = task.whoHas.items.filter((worker) => worker.actors.has(task));

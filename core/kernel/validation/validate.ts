@@ -36,7 +36,7 @@ export function validateCluster(scope: KernelScope): void {
     check(isDeferred || task.pendingIndex < 0, 'has a recommendation that was not followed');
     validateTask(cluster, task, check);
   }
-  if (NO_TASKS.length > 0) throw invariantError('somebody wrote to the shared empty list', {});
+  if (NO_TASKS.length > 0) throw invariantError('the shared empty list was written to', {});
   for (const worker of cluster.workersByRank) validateWorker(scope, worker);
   validateContainers(scope);
   validateSums(scope);

@@ -25,7 +25,7 @@ export class Container {
     private readonly parent: Container | undefined,
   ) {}
 
-  /** A container of its own: nothing is shared with others of the process. */
+  /** A separate container that shares nothing with others of the process. */
   static root(): Container {
     return new Container(libraryContainer.createChildContainer(), undefined);
   }
@@ -49,7 +49,7 @@ export class Container {
 
   /**
    * Provides a service until its owner goes.
-   * @throws YardmasterError `ERR_PLUGIN_SETUP` when somebody else provides it
+   * @throws YardmasterError `ERR_PLUGIN_SETUP` when another plugin provides it
    */
   lend<T>(token: Token<T>, service: T, owner: Lender): void {
     const other = this.lent.get(token.id)?.owner;
@@ -70,14 +70,14 @@ export class Container {
     }
   }
 
-  /** @throws YardmasterError `ERR_PLUGIN_SETUP` when nobody provides it */
+  /** @throws YardmasterError `ERR_PLUGIN_SETUP` when no plugin provides it */
   get<T>(token: Token<T>): T {
     const lent = this.findLent(token.id);
     if (lent !== undefined) return lent.service as T;
     if (!this.isProvided(token.id)) {
       throw new YardmasterError(
         'ERR_PLUGIN_SETUP',
-        `nobody provides ${nameOf(token)}; list the plugin that does before the one that asks`,
+        `no plugin provides ${nameOf(token)}; list the plugin that does before the one that asks`,
         { service: nameOf(token) },
       );
     }

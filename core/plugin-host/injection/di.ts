@@ -1,6 +1,6 @@
 /**
- * The only door to the injection library, which needs its metadata polyfill to be there first.
- * Every constructor parameter names its token: types leave no trace at run time.
+ * The only import of the injection library, which needs its metadata polyfill to be loaded first.
+ * Every constructor parameter names its token, because types are erased at run time.
  */
 import 'reflect-metadata';
 

@@ -7,7 +7,7 @@ import type { Container } from './container.ts';
 export const CLOCK: Token<Clock> = token('clock');
 export const LOGGER: Token<Logger> = token('logger');
 
-/** What a host is given. The token of each of its own parts is in the file of that part. */
+/** Values that a host receives. The token of each of its own parts is in the file of that part. */
 export const BUILTINS: Token<Builtins> = token('builtins');
 export const CONFIG_FOLDER: Token<string> = token('config-folder');
 export const CONTAINER: Token<Container> = token('container');

@@ -15,7 +15,7 @@ const ENDINGS = ['.js', '.mjs', '.cjs', '.ts'];
 
 /** What a `use` names, loaded. */
 export interface Resolved {
-  /** A definition, a class or an instance; whoever asked knows what to expect. */
+  /** A definition, a class or an instance; the caller knows which to expect. */
   readonly exported: unknown;
   /** For messages to people: `counter from ./plugins/counter.js`. */
   readonly source: string;
@@ -125,7 +125,7 @@ async function importModule(
   }
 }
 
-/** Node tells the place of an error of syntax to nobody but its own error stream. */
+/** Node reports the position of a syntax error only on its own error stream. */
 function adviceOn(thrown: unknown, path: string): string {
   if ((thrown as Error | undefined)?.name === 'SyntaxError')
     return `; "node --check ${path}" shows where`;

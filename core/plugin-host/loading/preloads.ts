@@ -52,10 +52,15 @@ export class Preloads {
         const { exported, source } = await resolver.resolveModule(use, 'preload module');
         const module = checked(exported, source);
         // With other options it is another preload: nothing replaces anything.
-        const twin = loaded.findIndex(
+        const duplicate = loaded.findIndex(
           (other) => other.source === source && isDeepStrictEqual(other.options, options),
         );
-        unique.add(source, source, [...at, index], String(twin < 0 ? loaded.length : twin));
+        unique.add(
+          source,
+          source,
+          [...at, index],
+          String(duplicate < 0 ? loaded.length : duplicate),
+        );
         loaded.push({ source, module, options });
       });
     }

@@ -19,10 +19,10 @@ export type Answers<T = Readonly<Record<string, unknown>>> = readonly (readonly 
 ])[];
 
 /**
- * Asks workers at once. One that does not answer in time holds up nobody: the others are told of, and
- * what is the matter with it.
+ * Asks workers in parallel. A worker that does not answer in time does not delay the result: its
+ * entry is the error.
  *
- * @param timeoutMs - Infinity: for as long as it is connected
+ * @param timeoutMs - Infinity: as long as the worker is connected
  */
 export function askWorkers<T>(
   asked: Asked,
@@ -54,9 +54,9 @@ export async function askWorker<T>(
 }
 
 /**
- * The workers that are meant; all, when none is named.
+ * The workers with these names; all, when no name is given.
  * @param named - addresses, names or hosts
- * @throws YardmasterError `ERR_NO_WORKER` when one of them means nobody
+ * @throws YardmasterError `ERR_NO_WORKER` when no worker has one of the names
  */
 export function workersNamed(
   { workersByRank }: ClusterState,

@@ -10,7 +10,7 @@ import type { LogBook } from '../../host/log-book.ts';
 import { selectLines } from '../../host/log-selection.ts';
 import type { PluginInfo } from '../../plugin-host/plugin-info.ts';
 
-/** A worker that has not answered within this is told of as silent. */
+/** A worker that has not answered within this time is listed as silent. */
 const ANSWER_TIMEOUT_MS = 10_000;
 
 /** What diagnostics look at. */
@@ -24,8 +24,8 @@ export interface DiagnosticsScope {
 }
 
 /**
- * Commands that look into all processes of the cluster at once. A worker that does not answer in time
- * holds up nobody: the others are told of, and what is the matter with it.
+ * Commands that query all processes of the cluster in parallel. A worker that does not answer in
+ * time does not delay the result: its entry is the error.
  */
 export class Diagnostics {
   readonly commands: readonly BuiltinCommand[];

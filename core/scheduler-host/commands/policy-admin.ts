@@ -68,7 +68,10 @@ export interface SchedulerPolicies {
   shadow(slot: SlotName): ShadowReport | undefined;
   /** Ends it. Returns what it found. */
   stopShadow(slot: SlotName): ShadowReport | undefined;
-  /** Keeps so many of the newest decisions with their candidates, for `why`; 0 keeps none (default). */
+  /**
+   * Keeps this many of the newest decisions with their candidates, for `why`; 0 keeps none
+   * (default).
+   */
   recordDecisions(lengthMax: number): void;
   /** Why a task is where it is, and how it got there. */
   why(key: string): Why;

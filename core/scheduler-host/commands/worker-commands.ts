@@ -6,7 +6,7 @@ import type { WorkerState } from '../../state/task.ts';
 import { type Asked, askWorker, askWorkers, workersNamed } from './ask-workers.ts';
 import { builtin, type BuiltinCommand, type Given } from './builtin-parameters.ts';
 
-/** A worker that has not looked into itself within this is told of as silent. */
+/** A worker that has not answered within this time is listed as silent. */
 const ANSWER_TIMEOUT_MS = 10_000;
 const RESTART_TIMEOUT_MS = 30_000;
 /** Between two looks at who is back. */
@@ -27,7 +27,7 @@ interface Named {
   readonly name: string;
 }
 
-/** Commands that have workers do something: run functions, tell of themselves, start anew. */
+/** Commands for workers: run functions, describe themselves, restart. */
 export class WorkerCommands {
   readonly commands: readonly BuiltinCommand[];
 

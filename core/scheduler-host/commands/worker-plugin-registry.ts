@@ -10,7 +10,7 @@ const ANSWER_TIMEOUT_MS = 30_000;
 /** Where the plugins live: in workers, or in the nannies of workers. */
 export type RemotePluginKind = 'worker' | 'nanny';
 
-/** Whom the desk speaks to. */
+/** What {@link WorkerPluginRegistry} needs from the scheduler around it. */
 export interface WorkerPluginRegistryScope {
   readonly kind: RemotePluginKind;
   /** Connected workers that can have such plugins: address and connection. */
@@ -39,14 +39,14 @@ export class WorkerPluginRegistry {
     ];
   }
 
-  /** What a worker that registers is told. */
+  /** The plugins that a registering worker receives. */
   get all(): readonly RemotePlugin[] {
     return [...this.wanted.values()];
   }
 
   private change<T>(run: () => Promise<T>): Promise<T> {
     const result = this.changes.then(run);
-    this.changes = result.catch(() => undefined); // Whoever asked for the change is told.
+    this.changes = result.catch(() => undefined); // The caller gets the error.
     return result;
   }
 

@@ -3,7 +3,7 @@ import { TurnBudget } from '../../shared/turn-budget.ts';
 import type { UpdateGraph } from '../../messages/stimulus.ts';
 import type { IncomingStimulus } from '../stimulus-queue.ts';
 
-/** A graph with more tasks is taken in by slices of this many. */
+/** A graph with more tasks is submitted in slices of this many. */
 const SLICE_TASKS = 1000;
 /** More keys than this are released by and by. */
 const SLICE_KEYS = 1000;
@@ -24,9 +24,9 @@ export interface ClientQueuesHost {
   handle(stimulus: IncomingStimulus): void;
   /** A name that no stimulus has had: `task-finished-17`. */
   nextStimulusId(op: string): string;
-  /** Id of the stimulus whose graph goes on with the next slice. */
+  /** Id of the stimulus whose graph continues with the next slice. */
   intake(): string | undefined;
-  /** Whether the graph of that stimulus is not taken in yet. */
+  /** Whether the graph of that stimulus is not submitted completely yet. */
   isTakingIn(stimulusId: string): boolean;
   /** Whether stimuli have left work to `continue-settling`. */
   isUnsettled(): boolean;
@@ -183,9 +183,9 @@ export class ClientQueues {
 class Line {
   readonly stimuli: IncomingStimulus[] = [];
   readonly waiters: (() => void)[] = [];
-  /** Stimulus of the graph that is being taken in. */
+  /** Stimulus of the graph that is being submitted. */
   graph: string | undefined;
-  /** What the client gave up has not been let go. */
+  /** Whether tasks that the client gave up have not been released yet. */
   isLettingGo = false;
   private handled = 0;
 
@@ -198,7 +198,10 @@ class Line {
   }
 }
 
-/** Nobody but the lines says how a graph is taken in: they would not go on with it. */
+/**
+ * Slices are decided only here: the kernel relies on this class for the stimuli that continue a
+ * graph.
+ */
 function isLarge({ tasks, sliceTasks }: Pick<UpdateGraph, 'tasks' | 'sliceTasks'>): boolean {
   return tasks.length > SLICE_TASKS || sliceTasks !== undefined;
 }

@@ -13,10 +13,10 @@ export interface ReservationScope {
 }
 
 /**
- * Names under which clients are about to put data on workers. A client reserves them before the first byte
- * leaves, so that no worker ever has other data under the name of a result that tasks may read. The
- * reservation ends when the scheduler learns of the data, and otherwise with the client or when it gives up;
- * then workers free what they may have taken in.
+ * Names under which clients are about to put data on workers. A client reserves them before the
+ * first byte leaves, so that no worker ever has other data under the name of a result that tasks
+ * may read. The reservation ends when the scheduler learns of the data, and otherwise with the
+ * client or when it gives up; then workers free data that they may have stored.
  */
 export class DataReservations {
   readonly commands: readonly BuiltinCommand[];

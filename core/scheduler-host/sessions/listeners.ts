@@ -10,7 +10,7 @@ import { withTimeout } from '../../host/with-timeout.ts';
 /** Time for a connection to send what is queued when the scheduler closes. */
 const CLOSE_TIMEOUT_MS = 5_000;
 
-/** What the doors need of their scheduler. */
+/** What {@link Listeners} needs of the scheduler. */
 export interface ListenersHost extends SessionHost {
   /** @throws YardmasterError `ERR_CLOSED` */
   checkOpen(): void;
@@ -58,12 +58,15 @@ export class Listeners {
     return here;
   }
 
-  /** From now on nobody stays who comes in. */
+  /** Stops accepting connections: new ones are closed at once. */
   stopAccepting(): void {
     this.isClosing = true;
   }
 
-  /** Stops listening, tells the workers, and closes all connections in good order, or else by force. */
+  /**
+   * Stops listening, notifies the workers, and closes all connections, by force if they do not end
+   * in time.
+   */
   async close(): Promise<void> {
     const { all, workers } = this.host.sessions;
     await Promise.all(this.listeners.map((listener) => this.attempt(() => listener.close())));

@@ -30,7 +30,8 @@ export class LocalConnection implements Connection {
 
   /**
    * Two ends that are joined.
-   * @param addresses - of the first and of the second end, each as the other one is told
+   * @param addresses - of the first and of the second end; each end reports the other one as its
+   *   peer
    */
   static pair(addresses: readonly [string, string]): readonly [LocalConnection, LocalConnection] {
     const [first, second] = addresses;
@@ -41,7 +42,10 @@ export class LocalConnection implements Connection {
     return [here, there];
   }
 
-  /** From now on these are told; called in the turn in which the pair was made. */
+  /**
+   * Directs all callbacks to these handlers; called in the event-loop turn in which the pair was
+   * made.
+   */
   attach(handlers: ConnectionHandlers): void {
     this.handlers = handlers;
   }
@@ -89,7 +93,7 @@ export class LocalConnection implements Connection {
     this.peer.deliver(batch);
   }
 
-  /** In a turn of its own when the sender is in the midst of a call of its owner. */
+  /** In a separate microtask, because the sender may be in a call of its owner. */
   private deliver(batch: readonly WireMessage[]): void {
     queueMicrotask(() => {
       if (this.state === 'over') return;

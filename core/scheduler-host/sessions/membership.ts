@@ -10,9 +10,9 @@ import { heartbeatIntervalMs } from '../../util/heartbeat.ts';
 import type { Peer, SessionHost } from './sessions.ts';
 
 /**
- * Who joins the cluster, and who has left it. To join takes two steps: the peer is admitted, and a former
- * connection of its own makes room; then, when its new one has taken its seat, it enters, for what the
- * scheduler says from then on is meant for it.
+ * Joining and leaving the cluster. Joining takes two steps. First the peer is admitted, which
+ * closes its former connection. Then, when its session has bound the new connection, it enters,
+ * because the scheduler's next messages are meant for the new connection.
  */
 
 /** Clients are asked to report this many times more rarely than workers. */
@@ -38,7 +38,7 @@ export function admitWorker(host: SessionHost, identity: WorkerIdentity): void {
   if (aliases.has(name)) refuseWorker('name', name, address);
 }
 
-/** Tells the kernel, and returns what the worker is answered. */
+/** Enqueues the registration, and returns the answer to the worker. */
 export function enterWorker(
   host: SessionHost,
   { identity, status, metrics, held }: RegisterWorkerRequest,
@@ -90,7 +90,9 @@ export function admitClient(
   );
 }
 
-/** Tells the kernel unless it is back, and returns what the client is answered. */
+/**
+ * Enqueues the registration unless the client has come back, and returns the answer to the client.
+ */
 export function enterClient(
   host: SessionHost,
   { client, versions }: RegisterClientRequest,

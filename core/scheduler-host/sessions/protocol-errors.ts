@@ -22,7 +22,7 @@ export function otherProtocol(peer: string, protocol: string, version: string): 
   );
 }
 
-/** What is told about a connection that the scheduler closes because of what came through it. */
+/** The error that is reported for a connection which the scheduler closes because of a message. */
 export function closedOn(peer: string, cause: unknown): YardmasterError {
   const closed = `closed the connection to ${peer}`;
   if (YardmasterError.is(cause, 'ERR_PROTOCOL')) {

@@ -2,22 +2,21 @@ import { setAwakeTimer } from '../../shared/awake-timer.ts';
 import type { Clock, Timer } from '../../api/clock.ts';
 
 /**
- * Clients whose connection broke and that said they may come back. Until their time is over the
- * cluster keeps what they want. Time in which the scheduler stood still does not count: it could not hear
- * whether they came back.
+ * Keeps the state of disconnected clients until their grace period ends. Time in which the scheduler
+ * stood still does not count, because it could not receive a reconnect meanwhile.
  */
 export class ReconnectGrace {
   private readonly absent = new Map<string, Timer>();
 
   constructor(
     private readonly clock: Clock,
-    /** Milliseconds that nobody is waited for longer than. */
+    /** Upper bound of the grace period, whatever the client asks for. */
     private readonly longestMs: number,
   ) {}
 
   /**
-   * @param returnWithinMs - what the client said; 0 or less: it does not come back
-   * @param onOver - called once, at once or later, unless it is back before
+   * @param returnWithinMs - as the client asks; 0 or less: it does not reconnect
+   * @param onOver - called once, when the grace period ends without a reconnect
    */
   begin(client: string, returnWithinMs: number, onOver: () => void): void {
     const ms = Math.min(returnWithinMs, this.longestMs);
@@ -32,13 +31,13 @@ export class ReconnectGrace {
     this.absent.set(client, timer);
   }
 
-  /** It is back. Returns whether it was waited for. */
+  /** Ends the grace period of a client that is back. Returns whether there was one. */
   end(client: string): boolean {
     this.absent.get(client)?.cancel();
     return this.absent.delete(client);
   }
 
-  /** Nobody is waited for any more, and nobody told. */
+  /** Cancels all grace periods without calling their callbacks. */
   clear(): void {
     for (const timer of this.absent.values()) timer.cancel();
     this.absent.clear();

@@ -39,7 +39,9 @@ import {
 import { PartsRelay } from '../parts-relay.ts';
 import type { Peer, SessionHost } from './sessions.ts';
 
-/** What a session writes into a message, so that nobody can speak for somebody else. */
+/**
+ * The fields that a session writes into a message, so that no peer can send in the name of another.
+ */
 interface Stamped {
   worker?: string;
   client?: string;
@@ -47,8 +49,8 @@ interface Stamped {
 }
 
 /**
- * One connection to the scheduler, from its first message to its end. It checks all that comes in and
- * stamps it with the sender, so that nobody can speak for somebody else.
+ * One connection to the scheduler, from its first message to its end. It checks each message and
+ * stamps it with the sender, so that no peer can send in the name of another.
  */
 export class Session implements Peer, ChannelHandlers {
   readonly channel: Channel;
@@ -144,7 +146,7 @@ export class Session implements Peer, ChannelHandlers {
     }
   }
 
-  /** A message belongs to whoever receives it: it becomes the stimulus itself, not a copy. */
+  /** A message belongs to its receiver: it becomes the stimulus itself, not a copy. */
   private take(message: WireMessage): void {
     if (message['stimulusId'] === undefined || message['stimulusId'] === '') {
       (message as Stamped).stimulusId = this.host.nextStimulusId(message['op'] as string);
@@ -264,7 +266,7 @@ export class Session implements Peer, ChannelHandlers {
     });
   }
 
-  /** The peer broke the protocol: tell, and end the connection. */
+  /** Handles a protocol error of the peer: reports it and ends the connection. */
   private refuse(cause: unknown): void {
     if (this.isOver) return;
     const error = closedOn(this.sender ?? this.channel.peerAddress, cause);

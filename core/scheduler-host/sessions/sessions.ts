@@ -10,7 +10,7 @@ import type { ReconnectGrace } from './reconnect-grace.ts';
 import type { PartsRelay } from '../parts-relay.ts';
 import type { WorkerLosses } from './worker-losses.ts';
 
-/** A connection to the scheduler, as everybody but its session sees it. */
+/** A connection to the scheduler, as other components than its session see it. */
 export interface Peer {
   readonly channel: Channel;
   send(message: WireMessage): void;
@@ -54,7 +54,7 @@ export interface SessionHost {
 }
 
 /**
- * Connected workers of Node that meet a condition: workers of other languages have plugins of their own.
+ * Connected workers of Node that meet a condition: workers of other languages have other plugins.
  * O(workers).
  */
 export function connectedNodeWorkers(

@@ -107,7 +107,7 @@ describe('hooks', () => {
     expect(failures.map(({ code, message }) => [code, message])).toEqual([
       [
         'ERR_HOOK_ASYNC',
-        'the hook restarted of plugin "slow" returned a promise, which nobody waits for; make it synchronous, and start what is slow elsewhere',
+        'the hook restarted of plugin "slow" returned a promise, which is not awaited; make it synchronous, and start what is slow elsewhere',
       ],
       ['ERR_PLUGIN_HOOK', 'the hook restarted of plugin "slow" threw: too late'],
     ]);

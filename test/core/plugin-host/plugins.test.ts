@@ -288,7 +288,7 @@ describe('the life of a plugin', () => {
       'there is no command "ticker.ticks"',
     );
     expect(() => host.scheduler.command('reader.read')).toThrow(
-      'nobody provides the service "answer"; list the plugin that does before the one that asks',
+      'no plugin provides the service "answer"; list the plugin that does before the one that asks',
     );
     await expect(host.scheduler.removePlugin('ticker')).rejects.toThrow(
       'there is no plugin "ticker" to remove; there are amm, work-stealing, coordination, reader',

@@ -173,7 +173,7 @@ it('when waiting does not help, one task runs at a time', async () => {
   await bench.pass(500);
   const beats = bench.take(worker).filter(isBeat);
   expect(beats.at(-1)!['executing']).toHaveLength(1);
-  expect(bench.logged.join()).toContain('goes on one task at a time');
+  expect(bench.logged.join()).toContain('resumes one task at a time');
 });
 
 it('a worker that the scheduler has paused stays paused, however much memory is free', async () => {

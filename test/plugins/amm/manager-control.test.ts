@@ -189,7 +189,7 @@ describe('the manager where the scheduler runs', () => {
     expect(rounds).toMatchObject([{ accepted: 1 }]);
     await host.scheduler.removePlugin('user');
     await host.scheduler.removePlugin('amm');
-    expect(() => host.scheduler.amm).toThrow('nobody provides');
+    expect(() => host.scheduler.amm).toThrow('no plugin provides');
   });
 
   it('refuses the class of retire-worker in a configuration', async () => {

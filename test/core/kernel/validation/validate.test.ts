@@ -81,9 +81,9 @@ const BREACHES: readonly (readonly [string, (cluster: ClusterState) => void, Reg
     /wants bad2 one-sidedly/,
   ],
   [
-    'a task that nobody needs',
+    'a task that is not needed',
     (cluster) => void cluster.newTask('x'),
-    /x \(released\) is known although nobody wants it/,
+    /x \(released\) is known although no client wants it/,
   ],
 ];
 

@@ -23,11 +23,11 @@ export function watchScheduler(scheduler: Scheduler, log: Logger): () => void {
   /** Names of workers, which are known of no more when they are gone. */
   const shown = new Map<string, string>();
   let isClosing = false;
-  let told: Waiting['why'] | undefined;
+  let logged: Waiting['why'] | undefined;
   const tellWaiting = (): void => {
     const waiting = isClosing ? undefined : findWaiting(scheduler.cluster);
-    if (waiting !== undefined && waiting.why !== told) log.warn({}, waiting.text);
-    told = waiting?.why;
+    if (waiting !== undefined && waiting.why !== logged) log.warn({}, waiting.text);
+    logged = waiting?.why;
   };
   events.on('worker-added', ({ name, address, threadCount }) => {
     shown.set(address, name === address ? address : `${name} (${address})`);
@@ -35,7 +35,7 @@ export function watchScheduler(scheduler: Scheduler, log: Logger): () => void {
       { worker: address },
       `worker ${shown.get(address)} is there: ${count(threadCount, 'thread')}`,
     );
-    told = undefined;
+    logged = undefined;
   });
   events.on('event', (topic, message) => {
     if (topic === 'scheduler' && isCollision(message)) log.warn({}, message.message);

@@ -6,7 +6,7 @@ import { median, type Result, round } from './side-by-side.ts';
 
 const MIB = 1024 * 1024;
 
-/** So many results of so many bytes. */
+/** A number of results of a number of bytes. */
 export interface DataShape {
   readonly count: number;
   readonly nbytes: number;

@@ -1,6 +1,6 @@
 import { taskOf } from '../../adapters/tasks/index.ts';
 
-/** Bytes that tell their seed. */
+/** Bytes that contain their seed. */
 export function makeBlock(seed: number, nbytes: number): Uint8Array {
   return new Uint8Array(nbytes).fill(seed % 251);
 }

@@ -29,7 +29,7 @@ interface Round {
 
 /** Tasks that run first: connections, compilers and modules are warm after them. */
 const WARM_UP_TASKS = 50_000;
-/** Then so many one after the other, which take other ways through the code than many at once. */
+/** Then this many one after the other, which take other code paths than many at once. */
 const WARM_UP_CALLS = 3000;
 /** Linux counts the CPU time of other processes in hundredths of a second. */
 const CLOCK_TICK_US = 10_000;

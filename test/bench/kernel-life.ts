@@ -41,7 +41,7 @@ export interface LifeOptions {
 
 /**
  * A scheduler lives for days, and its compiler warms up once: after the first few hundred thousand
- * tasks, or half a minute at the pace of real workers, V8 has compiled nearly all that it will.
+ * tasks, or half a minute at the rate of real workers, V8 has compiled nearly all that it will.
  */
 export const WARM_UP_TASKS = 300_000;
 
@@ -145,7 +145,7 @@ class LifeCost {
   }
 }
 
-/** A whole life that nobody looks at. Returns the number of its tasks. */
+/** A whole life that is not measured. Returns the number of its tasks. */
 function warmUp(kernel: SchedulerKernel, shape: Shape): number {
   rank(shape);
   const life = new Life(kernel);

@@ -30,7 +30,7 @@ const options = new Command('npm run bench -- large')
   .opts<Options>();
 const nbytes = Number(options.mib) * MIB;
 
-/** What a process occupied at most while something went on, beyond what it did before. */
+/** The most memory that a process occupied during a step, beyond what it occupied before. */
 class Watch {
   private readonly before: ReadonlyMap<string, number>;
 
@@ -83,7 +83,7 @@ async function measure(): Promise<void> {
   }
 }
 
-/** In a process of its own, whose memory can be told from the scheduler's. */
+/** In a separate process, whose memory is distinguished from the scheduler's. */
 async function letClientFetch(address: string): Promise<void> {
   const args = ['--mib', options.mib, '--fetch-from', address];
   if (options.through) args.push('--through');

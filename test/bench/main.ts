@@ -1,6 +1,7 @@
 /**
- * Every benchmark by name: `npm run bench -- kernel tree 10000 100`. Without a name it is the whole suite,
- * `npm run bench -- [--quick]`. Each runs in a process of its own, so that it can ask Node for its flags.
+ * Every benchmark by name: `npm run bench -- kernel tree 10000 100`. Without a name it is the whole
+ * suite, `npm run bench -- [--quick]`. Each runs in a separate process, so that it can ask Node for
+ * its flags.
  */
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

@@ -4,7 +4,7 @@ import { addOne } from './add-one.ts';
 
 export const { increment, fill } = defineTasks(import.meta.url, {
   increment: addOne,
-  /** So many bytes, no two results alike. */
+  /** Results of this many bytes, no two of them alike. */
   fill(nbytes: number, seed: number): Uint8Array {
     return new Uint8Array(nbytes).fill(seed);
   },

@@ -19,7 +19,7 @@ interface BenchOptions {
   readonly python: string;
 }
 
-/** Runs in one process, each with a graph of its own; the one in the middle counts. */
+/** Runs in one process, each with a separate graph; the median counts. */
 const RUNS = 3;
 /** Tasks of the graph that is ordered first, unmeasured: a scheduler is a long-lived process. */
 const WARM_UP_TASKS = 10_000;

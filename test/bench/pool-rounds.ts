@@ -1,4 +1,7 @@
-/** One pool in a process of its own: `node pool-rounds.js POOL TASKS THREADS ROUNDS`. Prints a JSON line. */
+/**
+ * One pool in a separate process: `node pool-rounds.js POOL TASKS THREADS ROUNDS`. Prints a JSON
+ * line.
+ */
 import { loadavg } from 'node:os';
 import { setTimeout } from 'node:timers/promises';
 import { type Pool, type PoolName, POOLS } from './pools.ts';

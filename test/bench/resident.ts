@@ -1,4 +1,4 @@
-/** Memory of processes, as Linux tells it. */
+/** Memory of processes, as Linux reports it. */
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const KIB = 1024;
@@ -13,7 +13,7 @@ export function peakBytes(pid: number): number {
   return field(pid, 'VmHWM');
 }
 
-/** From now on {@link peakBytes} tells of what comes. */
+/** Resets the peak that {@link peakBytes} returns. */
 export function resetPeak(pid: number): void {
   writeFileSync(`/proc/${pid}/clear_refs`, '5');
 }

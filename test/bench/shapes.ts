@@ -36,7 +36,10 @@ const PATTERNS: Readonly<Record<string, (n: number) => Workload>> = {
   crossv: (n) => crossv(Math.floor(n / 11)),
 };
 
-/** By name. The number of tasks is a wish for patterns, and ignored for the graphs of the literature. */
+/**
+ * By name. The number of tasks is approximate for patterns, and ignored for the graphs of the
+ * literature.
+ */
 export const SHAPES: Readonly<Record<string, (n: number) => Shape>> = Object.fromEntries([
   ...Object.entries(PATTERNS).map(([name, make]) => [name, (n: number) => bare(make(n))] as const),
   ...WORKLOADS.map((name) => [name, () => bare(workload(name))] as const),

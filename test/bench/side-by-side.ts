@@ -1,4 +1,4 @@
-/** What benchmarks share that run in processes of their own, in turn with those of the peer. */
+/** Shared by benchmarks that run in separate processes, in turn with those of the peer. */
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 

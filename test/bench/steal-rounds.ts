@@ -12,7 +12,7 @@ import { makePorts } from '../kit/ports.ts';
 /** In the same kernel: a scheduler lives for days, and compiled code knows what it was compiled for. */
 const WARM_UP_TASKS_MAX = 50_000;
 const WARM_UP_ROUNDS = 5;
-/** Rounds that are measured; nobody answers the requests of the first ones. */
+/** Rounds that are measured; the requests of the first ones stay unanswered. */
 const ROUNDS = 5;
 const COMPUTE_S = 0.1;
 /** Time for the other threads of the garbage collector. */

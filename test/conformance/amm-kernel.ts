@@ -25,7 +25,7 @@ import type {
 import { NO_OUTPUT, TraceKernel } from './trace-kernel.ts';
 import { putInCanonicalOrder } from './canonical-order.ts';
 
-/** A suggestion and its fate, as traces tell it. */
+/** A suggestion and its fate, in the form of the traces. */
 export interface JudgedSuggestion {
   readonly op: string;
   readonly key: string;
@@ -34,7 +34,7 @@ export interface JudgedSuggestion {
   readonly worker: string | null;
 }
 
-/** What a round of the manager did, as traces tell it. */
+/** What a round of the manager did, in the form of the traces. */
 export interface AmmReport {
   readonly suggestions: JudgedSuggestion[];
   readonly workersMemoryBefore: Readonly<Record<string, number>>;

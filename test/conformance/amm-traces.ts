@@ -3,7 +3,7 @@ import { PARTED, type Replayed, runTraceBy } from './decide-traces.ts';
 import type { CaseResult } from './report.ts';
 import type { AmmExpectation, Trace, TraceExpectation, TraceStimulus } from './trace-format.ts';
 
-/** From so many waiters on, the newer Dask counts them without looking at their workers. */
+/** From this many waiters on, the newer Dask counts them without examining their workers. */
 const MANY_WAITERS = 20;
 
 /** Replays a trace with rounds of the memory manager and rebalances among its stimuli. */
@@ -58,7 +58,8 @@ function followsNewerCount(
   if (many.length === 0) return false;
   const ofOthers = (list: readonly JudgedSuggestion[]): string =>
     JSON.stringify(list.filter(({ key }) => !many.includes(key)).map(({ op, key }) => [op, key]));
-  // Whoever is counted without a look at workers loses no copy while there are fewer copies.
+  // A task whose waiters are counted without examining workers loses no copy while there are fewer
+  // copies.
   const keepsEnough = many.every((key) => {
     const task = cluster.tasks.get(key);
     const dropped = suggestions.filter((own) => own.key === key && own.accepted).length;

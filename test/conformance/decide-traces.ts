@@ -96,7 +96,7 @@ export function traceFromSteps(
 interface Replay<Kernel extends TraceKernel> {
   readonly kernel: Kernel;
   readonly state: ExpectedState;
-  /** Keys of tasks whose restrictions are mere preferences. */
+  /** Keys of tasks whose restrictions are only preferences. */
   readonly preferring: ReadonlySet<string>;
   readonly ignoreOccupancy: boolean;
   readonly rules: ReplayRules<Kernel>;
@@ -144,7 +144,7 @@ function exactly(messages: TraceMessages): News {
   return { allowed: lines, required: lines };
 }
 
-/** What clients must be told, and what they may be. */
+/** The messages that clients must get, and those that they may get. */
 function newsToClients(
   before: ReadonlyMap<string, RecordedTask | undefined>,
   state: ExpectedState,

@@ -13,7 +13,7 @@ export function hasParted(state: ExpectedState, preferring: ReadonlySet<string>)
   // Open slots are filled after every stimulus.
   const isSlotOpen = running.some(({ openSlots }) => openSlots === true);
   if (isSlotOpen && state.queued.length > 0) return true;
-  // A task with mere preferences takes any worker that comes.
+  // A task with only preferences takes any worker that registers.
   return state.unrunnable.some((key) => preferring.has(key));
 }
 
@@ -44,7 +44,9 @@ export function followsNewer(
   );
 }
 
-/** Keys of the tasks whose restrictions are mere preferences, as far as the stimulus tells. */
+/**
+ * Keys of the tasks whose restrictions are only preferences, as far as the stimulus contains them.
+ */
 export function preferringKeys(stimulus: TraceStimulus): readonly string[] {
   if (stimulus.op !== 'updateGraph') return [];
   return stimulus.tasks.filter((task) => task.allowOtherWorkers === true).map(({ key }) => key);
@@ -60,8 +62,8 @@ export interface Step {
 }
 
 /**
- * The messages that are news to this client. Dask repeats itself, tells clients of keys that they do
- * not want, and that data is lost right before it says that the key is cancelled.
+ * The messages that are news to this client. Dask repeats itself, reports keys to clients that do
+ * not want them, and reports that data is lost right before it reports that the key is cancelled.
  */
 export function newsAmong(
   messages: readonly TraceMessage[],

@@ -4,7 +4,7 @@ import {
   type SuggestionGenerator,
 } from '../../core/api/index.ts';
 
-/** Suggests what it is told to. */
+/** Makes the suggestions of a script. */
 export class ScriptedPolicy extends ActiveMemoryManagerPolicy<readonly Suggestion[]> {
   override *run(): SuggestionGenerator {
     yield* this.options;

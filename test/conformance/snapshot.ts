@@ -8,7 +8,7 @@ type Fields = Readonly<Record<string, unknown>>;
 /** Numbers that are sums of measured times are compared with this tolerance. */
 const TOLERANCE = 1e-6;
 
-/** What a trace tells of a task, as far as the comparison asks for it by name. */
+/** The fields of a task in a trace, as far as the comparison uses them by name. */
 export interface RecordedTask {
   readonly state: string;
   readonly processingOn: string | null;
@@ -52,7 +52,9 @@ export class ExpectedState {
     return [...this.workers.values()].filter(condition);
   }
 
-  /** Both versions of Dask go on counting a needed key that was forgotten. Says whether one is. */
+  /**
+   * Both versions of Dask continue to count a needed key that was forgotten. Says whether one is.
+   */
   private dropForgottenNeeds(): boolean {
     let found = false;
     for (const [address, fields] of this.workers) {

@@ -150,7 +150,7 @@ export interface TraceExpectation {
   readonly after: TraceChange;
 }
 
-/** What traces with a memory manager tell besides. */
+/** Further fields of traces with a memory manager. */
 export interface AmmExpectation extends TraceExpectation {
   readonly suggestions?: readonly {
     readonly op: string;

@@ -13,7 +13,7 @@ import { earliestStart } from '../../policies/worker-selection/earliest-start.ts
 import { putInCanonicalOrder } from './canonical-order.ts';
 import type { TraceConfig, TraceStimulus, TraceTask } from './trace-format.ts';
 
-/** Of a step that tells nobody anything. */
+/** Of a step without messages. */
 export const NO_OUTPUT: Outbox = { toWorkers: [], toClients: [], events: [] };
 
 /** A real kernel that is driven by a recorded trace. */
@@ -78,7 +78,7 @@ export class TraceKernel {
     return this.nowMs;
   }
 
-  /** Rounds of stealing and their answers are driven by whoever has a balancer. */
+  /** Rounds of stealing and their answers are driven by the owner of a balancer. */
   apply(stimulus: TraceStimulus): Outbox {
     this.tick();
     if (stimulus.op === 'balance' || stimulus.op === 'stealResponse') {

@@ -5,7 +5,7 @@ type Open = (connection: Connection) => ConnectionHandlers;
 /** A real transport whose connections can be cut, as by a network that fails. */
 export class BreakableTransport implements Transport {
   private readonly opened = new Set<Connection>();
-  /** Nobody is reached while it is down. */
+  /** No peer can be reached while it is down. */
   isDown = false;
 
   constructor(private readonly real: Transport) {}

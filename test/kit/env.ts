@@ -52,8 +52,9 @@ export interface FinishSpec {
 }
 
 /**
- * A real kernel in validate mode with the real policies, at a virtual time. It takes terse stimuli and
- * keeps what comes out until a test takes it: in the end `expectEmpty` shows that nothing was left.
+ * A real kernel in validate mode with the real policies, at a virtual time. It accepts terse
+ * stimuli and keeps the messages until a test takes them: in the end `expectEmpty` shows that
+ * nothing was left.
  *
  * Workers are called by name (`w1` listens at `tcp://w1:1`); everybody submits as client `c` unless
  * told otherwise.

@@ -32,9 +32,10 @@ interface Choice {
 }
 
 /**
- * Stimuli that pass the checks at the door and may say anything else: unknown keys, workers that were
- * never registered, runs that are long over or have never been, the same key twice, reports about tasks
- * of others. Half of the reports are about something that is really there, so that runs go on at all.
+ * Stimuli that pass the validation of messages and may contain anything else: unknown keys, workers
+ * that were never registered, runs that are long over or have never been, the same key twice,
+ * reports about tasks of others. Half of the reports are about existing tasks, so that runs make
+ * progress at all.
  */
 const MAKERS = {
   'register-worker': ({ worker, seed, cluster }) => ({
@@ -275,7 +276,7 @@ export function finishAny(cluster: ClusterState): Unnamed | undefined {
   return run === undefined ? undefined : { op: 'task-finished', ...run, ...result };
 }
 
-/** Dependencies mostly point to earlier keys; now and then there is a cycle, or a stranger. */
+/** Dependencies mostly point to earlier keys; now and then there is a cycle, or an unknown key. */
 function randomTask(key: string, index: number, seed: number): GraphTask {
   const place = KEYS.indexOf(key);
   const dependencies = KEYS.filter((_, other) => {

@@ -1,7 +1,7 @@
 import type { GraphTask } from '../../core/messages/stimulus.ts';
 import { graphTasks } from './graph.ts';
 
-/** So many `read`s, a `map` of each, and a tree of `reduce`s of so many inputs each. */
+/** A number of `read`s, a `map` of each, and a tree of `reduce`s with a fixed number of inputs. */
 export function mapReduce(roots: number, fanIn: number): GraphTask[] {
   const graph: Record<string, readonly string[]> = {};
   let level: string[] = [];

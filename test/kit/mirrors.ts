@@ -24,7 +24,9 @@ export class WorkerMirror {
   readonly fetching = new Set<string>();
   /** Assignments that were taken back; their answers may be on the way. */
   ghosts: Assignment[] = [];
-  /** Runs that were taken back and are over, which the scheduler was not told yet. */
+  /**
+   * Runs that were taken back and are over, and whose end has not been reported to the scheduler.
+   */
   private overRunIds: number[] = [];
 
   constructor(readonly address: string) {}
@@ -96,7 +98,7 @@ export class WorkerMirror {
     this.running.set(key, runId);
   }
 
-  /** @param asked - the run that is taken back; the worker tells when it is over */
+  /** @param asked - the run that is taken back; the worker reports its end */
   private free(key: string, asked: number | undefined): void {
     const runId = this.running.get(key);
     if (runId !== undefined) this.ghosts.push({ worker: this.address, key, runId });

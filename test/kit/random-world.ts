@@ -47,8 +47,9 @@ interface Choice {
 }
 
 /**
- * Clients, workers and time around a kernel. After every stimulus the kernel checks its own invariants
- * (validate mode), the messages are checked, and everybody who got some compares notes.
+ * Clients, workers and time around a kernel. After every stimulus the kernel checks its own
+ * invariants (validate mode), the messages are checked, and each recipient compares them with its
+ * own view.
  */
 export class RandomWorld {
   /** Messages by receiver, in their order. */
@@ -60,9 +61,9 @@ export class RandomWorld {
   private readonly clients = new Map<string, ClientMirror>();
   /** Answers of workers that may be gone by now. */
   private late: Assignment[] = [];
-  /** Keys that were wished for without a graph. */
+  /** Keys that clients wanted without a graph. */
   private readonly desired = new Set<string>();
-  /** Who has submitted the graphs that are not taken in yet, by the id of the stimulus. */
+  /** The clients whose graphs are not submitted completely yet, by the id of the stimulus. */
   private readonly submitters = new Map<string, string>();
   private nowMs = 0;
   private count = 0;
@@ -108,7 +109,7 @@ export class RandomWorld {
     for (const task of this.kernel.cluster.tasks.values()) {
       const story = this.kernel.story(task.key).slice(-10).map(recordInShort).join('\n  ');
       check(!task.isActive, () => `${task.key} is ${task.state} for ever:\n  ${story}`);
-      // A wish alone computes nothing, as in Dask.
+      // Wanting a key computes nothing, as in Dask.
       const isForsaken = task.state === 'released' && !this.desired.has(task.key);
       check(
         !isForsaken || task.whoWants.size === 0,
@@ -242,7 +243,7 @@ export class RandomWorld {
     if (this.submissions === 'in slices') this.settle(client);
   }
 
-  /** What a client says after a graph waits until that is taken in. */
+  /** Messages of a client after a graph wait until the graph is submitted. */
   private settle(client: string): void {
     while ([...this.submitters.values()].includes(client)) this.continueGraph();
   }
@@ -253,7 +254,7 @@ export class RandomWorld {
     this.send({ op: 'continue-graph' }, intake.stimulusId);
   }
 
-  /** Not more than so many slices of what earlier stimuli have left. */
+  /** At most this many slices of deferred work. */
   private continueSettling(slicesMax: number): void {
     for (let slice = 0; slice < slicesMax && this.kernel.isUnsettled; slice++) {
       this.send({ op: 'continue-settling' });
@@ -330,7 +331,7 @@ export class RandomWorld {
     });
   }
 
-  /** Wishes that make sense and such that do not. */
+  /** Wants that make sense and others that do not. */
   private steal(keys: readonly string[], which: number): void {
     const thief = addressOf(WORKERS[which % WORKERS.length]!);
     const { cluster } = this.kernel;
@@ -386,7 +387,7 @@ export class RandomWorld {
     else this.sendFinished(ghost, seed);
   }
 
-  /** Runs that were taken back occupy no thread any more. A number that nobody knows does no harm. */
+  /** Runs that were taken back occupy no thread any more. An unknown number does no harm. */
   private endRuns(mirror: WorkerMirror, seed: number): void {
     mirror.endGhosts((_, index) => (seed + index) % 3 !== 0);
     const runIds = mirror.takeOverRunIds();
@@ -521,8 +522,8 @@ export class RandomWorld {
 }
 
 /**
- * How graphs are taken in: at once, by slices with nothing else between them, or by slices with whatever
- * comes between them. A client has to wait for its own graphs.
+ * How graphs are submitted: at once, in slices with no other stimulus between them, or in slices
+ * with other stimuli between them. A client has to wait for its own graphs.
  */
 export type Submissions = 'whole' | 'in slices' | 'interleaved';
 

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 
 const CLI = createRequire(import.meta.url).resolve('#cli');
-/** A process that has not ended this long after it was told to is killed. */
+/** A process that has not ended this long after it was asked to is killed. */
 const GRACE_MS = 10_000;
 
 /** One process, whose output is collected. */

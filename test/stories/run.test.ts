@@ -1,6 +1,6 @@
 /**
- * Plays the stories of `golden/`: what the scheduler of Dask was recorded to do, told by hand. With
- * `YARDMASTER_UPDATE_STORIES=1` what comes out is written into them; read the difference.
+ * Plays the stories of `golden/`: the recorded behaviour of Dask's scheduler, written down by hand.
+ * With `YARDMASTER_UPDATE_STORIES=1` what comes out is written into them; read the difference.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -1,6 +1,6 @@
 /**
- * Who imports whom, in the project and in a small copy of its layout in which every rule is broken
- * once: a rule that nothing breaks may as well not work.
+ * The imports between folders, in the project and in a small copy of its layout in which every rule
+ * is broken once: a rule that nothing breaks may as well not work.
  */
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

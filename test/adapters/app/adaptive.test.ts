@@ -17,7 +17,7 @@ async function start(
   return cluster;
 }
 
-/** So many tasks that run until they are cancelled. */
+/** This many tasks that run until they are cancelled. */
 function work(cluster: VirtualCluster, count: number): () => void {
   const labels = Array.from({ length: count }, (_, n) => `adaptive ${n}`);
   const futures = cluster.client.with({ pure: false }).map(never, labels);

@@ -9,7 +9,7 @@ describe.each(MODES)('a task with a client (%s)', (mode) => {
   let cluster: LocalCluster;
   let client: Client;
   beforeAll(async () => {
-    // One thread: whoever waits without giving it away waits for ever.
+    // One thread: a task that waits without releasing it waits for ever.
     const config = { scheduler: { validate: true } };
     cluster = await LocalCluster.start({ mode, workers: 1, threads: 1, config });
     client = await cluster.client();
@@ -59,7 +59,7 @@ describe.each(MODES)('a task with a client (%s)', (mode) => {
       expect(keys.filter((key) => /^(one|later)-/.test(key))).toEqual([]);
       expect(state.clients.get(first)?.wantsWhat.size).toBe(0);
     });
-    // A run that was cancelled goes on for a while; another task has another client meanwhile.
+    // A cancelled run continues for a while; another task has another client meanwhile.
     await client.submit(nested.idOfClient).result();
     expect(state.clients.size).toBeLessThan(5);
   }, 30_000);

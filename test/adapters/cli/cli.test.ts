@@ -174,7 +174,7 @@ describe('scheduler and worker', () => {
     expect(worker.stderr).toMatch(/nanny of w1 warning: .*was killed by SIGKILL/);
     expect(worker.stdout).toBe(`${line}\n`);
     await client.close();
-    // Nobody is left to look after it.
+    // Its nanny is gone.
     worker.child.kill('SIGKILL');
     await worker.exit;
     while (isAlive(again)) await new Promise((resolve) => setTimeout(resolve, 10));

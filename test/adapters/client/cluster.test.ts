@@ -289,7 +289,7 @@ describe('memory', () => {
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc') as () => void;
     const forgetful = async (): Promise<void> => {
-      // One that is let go by hand leaves the other one watched.
+      // Releasing one explicitly leaves the other one watched.
       const released = client.with({ key: 'by-hand' }).submit(bytes, 10_000);
       await client.with({ key: 'garbage' }).submit(bytes, 10_000).result();
       released.release();

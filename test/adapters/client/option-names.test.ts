@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => cluster.close());
 
-/** Somebody meant `timeoutMs`. */
+/** A misspelt `timeoutMs`. */
 const ODD = { timeoutMS: 5 } as never;
 
 describe('a misspelt option is refused, not ignored:', () => {

@@ -23,7 +23,7 @@ it('queued tasks are placed at once when a policy takes charge that holds none b
   const tasks = Array.from({ length: 20 }, (_, index) => {
     return { key: `root-${index}`, dependencies: [], runSpec: '' };
   });
-  // Nobody runs them: what counts is where they are.
+  // The tasks do not run: what counts is where they are.
   scheduler.enqueue({ op: 'worker-status-change', worker: addressOf(cluster), status: 'paused' });
   scheduler.enqueue({ op: 'update-graph', client: 'c', tasks, keys: tasks.map(({ key }) => key) });
   expect(scheduler.cluster.queued.size).toBe(20);

@@ -17,7 +17,7 @@ async function fetches(
   }
 }
 
-/** Asked for through the scheduler, so that it can be seen whether anybody was asked. */
+/** Fetched through the scheduler, so that the test can see whether a request was made. */
 const indirect = { direct: false } as const;
 
 test('a small result is not fetched: it came with the news of it', async () => {

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { currentTask, defineTasks } from '../../../adapters/tasks/index.ts';
 
-/** Calls so far, by label: tells how often something really ran in this process. */
+/** Calls so far, by label: how often something really ran in this process. */
 export const calls = new Map<string, number>();
 
 /** Ends the runs of `deaf` that are under way, by label. */
@@ -62,7 +62,7 @@ export const {
       });
     });
   },
-  /** Runs until its gate is opened, whoever cancels it. */
+  /** Runs until its gate is opened, and ignores cancellation. */
   deaf(label: string): Promise<string> {
     return new Promise((resolve) => {
       gates.set(label, () => resolve('done'));

@@ -92,7 +92,7 @@ describe('workers', () => {
       const client = await bench.client();
       client.submit('inc-1');
       const { run_id: runId } = await worker.next('compute-task');
-      // Only releases since 2025.2 tell which run it is.
+      // Only releases since 2025.2 report the number of the run.
       const told = version.startsWith('2026') ? { run_id: runId } : {};
       worker.send({ op: 'long-running', key: 'inc-1', compute_duration: 0.1, ...told });
       await until(

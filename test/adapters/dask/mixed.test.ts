@@ -46,7 +46,7 @@ describe.skipIf(found === undefined)(`a Dask worker and a Node worker${skipReaso
     await runs.end();
   }, PATIENCE_MS);
 
-  /** From a task of JavaScript to one of Python that tells what came. */
+  /** From a JavaScript task to a Python task that reports its argument. */
   const passed = (name: string): Promise<unknown> =>
     client.submit(repr, client.submit(valueOf, name)).result();
 

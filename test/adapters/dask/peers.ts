@@ -125,7 +125,7 @@ function registration(address: string, version: string, fields: Message): Messag
   };
 }
 
-/** One end of a stream, with all that it was told. */
+/** One end of a stream, with everything that it received. */
 export class FakePeer {
   address = '';
   /** What it was answered first. */

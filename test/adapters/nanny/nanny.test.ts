@@ -23,7 +23,7 @@ interface Watched {
   registrations(count: number): Promise<void>;
 }
 
-/** A nanny of a small program of its own. */
+/** A nanny of a small program. */
 function look(what: string, options: Partial<NannyOptions> = {}): Watched {
   const lines: string[] = [];
   const keep = (level: string) => (_fields: object, message?: string) =>

@@ -93,7 +93,7 @@ async function failuresOf(flaw: Flaw): Promise<string[]> {
   );
   const failed: string[] = [];
   for (const [name, body] of clauses) {
-    // The large message tells nothing here and takes long.
+    // The large message adds nothing here and takes long.
     if (name.includes('32 MiB')) continue;
     await body().catch(() => failed.push(name));
   }
@@ -132,7 +132,7 @@ describe('the conformance suite finds a transport that', () => {
           try {
             this.inner.send(...messages);
           } catch {
-            // Nobody is there any more to be told.
+            // The owner is gone and receives nothing.
           }
         });
       }

@@ -12,7 +12,7 @@ import {
   YardmasterError,
 } from '../../../core/api/index.ts';
 
-/** One side of a channel, with all that it was told. */
+/** One side of a channel, with everything that it received. */
 class Side implements ChannelHandlers {
   readonly messages: WireMessage[] = [];
   readonly closes: (Error | undefined)[] = [];

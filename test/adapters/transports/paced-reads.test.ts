@@ -126,7 +126,7 @@ describe('connections that bring more than a turn can take', () => {
       for (const connection of connections) connection.abort(new Error('the test is over'));
       void listener.close();
     });
-    // Each has a frame of its own.
+    // Each has a separate frame.
     const bytes = new Uint8Array(64 * 1024);
     for (let index = 0; index < perPeer; index++) {
       for (const [peer, connection] of connections.entries()) {

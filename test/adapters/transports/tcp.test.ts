@@ -17,7 +17,7 @@ import type {
   WireMessage,
 } from '../../../core/api/index.ts';
 
-/** One of our ends, with all that it was told. */
+/** One of our ends, with everything that it received. */
 class End implements ConnectionHandlers {
   readonly messages: WireMessage[] = [];
   readonly closes: (Error | undefined)[] = [];

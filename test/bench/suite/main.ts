@@ -1,6 +1,6 @@
 /**
- * The whole suite, beside the peers that are installed: `npm run bench [-- --quick]`.
- * Tells each figure as it is measured, prints a table at the end (or when it is interrupted), and writes JSON.
+ * The whole suite, beside the peers that are installed: `npm run bench [-- --quick]`. Prints each
+ * figure as it is measured, prints a table at the end (or when it is interrupted), and writes JSON.
  */
 import { execFile, execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -105,7 +105,7 @@ async function linesOf(row: Row, of: Extent = extent): Promise<readonly Line[]> 
   }
 }
 
-/** Runs a benchmark script of ours in a process of its own. */
+/** Runs one of our benchmark scripts in a separate process. */
 function measureWith(row: Row): Measure {
   return async (script, args) => {
     const file = fileURLToPath(new URL(`../${script}.js`, import.meta.url));

@@ -14,7 +14,7 @@ export interface Figure {
   readonly unit: string;
   readonly value: number;
   readonly goal: Goal;
-  /** What both sides measured, for whoever wants to know more. */
+  /** All measurements of both sides, for further analysis. */
   readonly ours?: number;
   readonly theirs?: number;
 }

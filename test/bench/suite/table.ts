@@ -12,7 +12,7 @@ export function isLost({ value, goal }: Figure, before: number): boolean {
   return goal.is === 'at least' ? value < worst : value > worst;
 }
 
-/** A line of the table on its own, for whoever looks on while the suite runs. */
+/** A single line of the table, printed while the suite runs. */
 export function brief(line: Line): string {
   if ('skipped' in line) return `${line.name}: ${line.skipped}`;
   return `${line.what}: ${short(line.value)} ${line.unit}, ${goalText(line.goal)}, ${verdict(line)}`;

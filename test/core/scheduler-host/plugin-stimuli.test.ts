@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { definePlugin, type NewStimulus, PLUGIN_API_VERSION } from '../../../core/api/index.ts';
 import { TestHost } from './kit.ts';
 
-/** A scheduler with a plugin that enqueues whatever it is told to. */
+/** A scheduler with a plugin that enqueues the stimuli of a test. */
 async function withPlugin(): Promise<{ host: TestHost; say: (stimulus: unknown) => void }> {
   const host = await TestHost.start();
   let say: (stimulus: unknown) => void = () => undefined;

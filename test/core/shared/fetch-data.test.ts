@@ -42,7 +42,7 @@ function pattern(nbytes: number, seed = 1): Uint8Array {
   return bytes;
 }
 
-/** @param onSent - told after each message what the connection holds */
+/** @param onSent - called after each message with what the connection holds */
 async function serve(
   store: DataStore,
   outgoingMax = 50,

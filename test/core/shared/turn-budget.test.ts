@@ -8,7 +8,7 @@ function start() {
   const clock = new HandClock();
   const budget = new TurnBudget(clock, BUDGET_MS);
   const done: string[] = [];
-  /** A piece of work that takes so long. */
+  /** A piece of work of this duration. */
   const wait = (name: string, ms: number): void => {
     budget.later(() => {
       done.push(name);

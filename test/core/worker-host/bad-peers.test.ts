@@ -9,7 +9,7 @@ import { Bench, Ref } from '../worker/hand-scheduler.ts';
 const EVIL = 'inmemory://evil:1';
 const LARGE = 3_000_000;
 
-/** Somebody who holds everything, and answers as the test says. */
+/** A peer that holds every result, and answers as the test says. */
 async function listen(
   bench: Bench,
   answer: (method: string, channel: Channel) => unknown,

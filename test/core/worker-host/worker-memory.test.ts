@@ -261,7 +261,7 @@ it('beyond the threshold "pause" a worker gives to one at a time, also while it 
   const peer = await bench.peer(worker);
   const ask = (keys: readonly string[]): Promise<WireMessage> =>
     bench.settle(peer.request('get-data', { keys, mayBeBusy: true, inParts: true }));
-  /** Whether another peer is told to come back while a large result is on its way. */
+  /** Whether another peer gets the answer `busy` while a large result is on its way. */
   const givesToOneOnly = async (): Promise<boolean> => {
     const { parts } = (await ask(['large'])) as { readonly parts?: { readonly handle: number }[] };
     expect(parts).toHaveLength(1);

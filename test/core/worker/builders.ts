@@ -76,7 +76,7 @@ export class WorkerBench {
     return this.send({ op: 'free-keys', keys });
   }
 
-  /** State by key; a suspended task with what goes on and what comes next. */
+  /** State by key; a suspended task with its present activity and the next one. */
   get states(): Record<string, string> {
     return Object.fromEntries(
       [...this.kernel.tables.tasks.values()].map(({ key, state, previous, next }) => [

@@ -60,7 +60,7 @@ export class Bench {
     return this;
   }
 
-  /** The scheduler dies: nobody listens, and all connections break. */
+  /** The scheduler dies: its listener closes, and all connections break. */
   async goDown(): Promise<void> {
     await this.listener?.close();
     for (const { channel } of this.workers.values()) channel.abort(new Error('crash'));

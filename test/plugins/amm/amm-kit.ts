@@ -58,7 +58,7 @@ export class AmmBench {
     return worker;
   }
 
-  /** A result of so many bytes on these workers; on none it is released. */
+  /** A result of this size on these workers; without workers it is released. */
   task(key: string, holders: readonly WorkerState[] = [], nbytes = 10): TaskState {
     const task = this.cluster.newTask(key);
     if (holders.length === 0) return task;

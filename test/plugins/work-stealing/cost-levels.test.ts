@@ -4,7 +4,10 @@ import { StealEnv } from './kit.ts';
 
 const MB = 1e6;
 
-/** The level of a task that reads so many bytes; a task of its kind is expected to take half a second. */
+/**
+ * The level of a task that reads this many bytes; a task of its kind is expected to take half a
+ * second.
+ */
 function levelFor(nbytes: number, durationsS: Record<string, number> = {}): number | undefined {
   const env = new StealEnv({ durationsS });
   env.addWorkers(1);

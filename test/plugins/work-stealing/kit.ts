@@ -9,7 +9,7 @@ import type {
 } from '../../../core/api/index.ts';
 import { graphTasks, type TerseGraph } from '../../kit/graph.ts';
 
-/** Work goes where it is told to go: nothing is held back. */
+/** Tasks go to the workers that they prefer: none is held back. */
 const UNHELD = { queuing: { workerSaturation: Infinity } };
 
 export interface StealOptions {
@@ -35,7 +35,7 @@ export function inCharge(policy: Stealing): PolicyInCharge<'stealing'> {
 /** A real kernel in validate mode with a balancer; requests are kept until a test answers them. */
 export class StealEnv extends SchedulerEnv {
   readonly balancer: Balancer;
-  /** Wishes of each call, that is of each slice with any. */
+  /** Proposals of each call, that is of each slice with any. */
   readonly enacted: (readonly StealProposal[])[] = [];
 
   constructor({ policy = {}, failed, spared = [], durationsS = {} }: StealOptions = {}) {
@@ -60,8 +60,8 @@ export class StealEnv extends SchedulerEnv {
   }
 
   /**
-   * Workers in this order, each with tasks that prefer it: `place({ w1: numbered('x', 4), w2: {} })`.
-   * A restriction of a task of its own is kept.
+   * Workers in this order, each with tasks that prefer it: `place({ w1: numbered('x', 4), w2: {}
+   * })`. A task's own restriction is kept.
    */
   place(tasks: Readonly<Record<string, TerseGraph>>, spec: WorkerSpec = {}): this {
     const names = Object.keys(tasks);

@@ -12,7 +12,7 @@ async function start(workStealing: object = {}, scheduler: object = {}): Promise
   return host;
 }
 
-/** A worker with so many tasks, which it prefers, and one that comes when it has them. */
+/** A worker with a number of tasks, which prefer it, and one that joins when it has them. */
 async function loaded(host: TestHost, tasks: number): Promise<RawPeer[]> {
   const first = await host.worker(FIRST);
   const client = await host.client();

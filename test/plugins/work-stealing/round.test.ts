@@ -137,7 +137,7 @@ describe('who steals', () => {
     env.scatter({ data: ['w1', ...holders] }, 'c', 100 * MB);
     env.load('w1', numbered('x', 50, ['data']));
     const thieves = env.balance().map((wish) => wish.split(' ').at(-1)!);
-    // Each of the holders once, before anybody who would have to fetch it.
+    // Each of the holders once, before any worker that would have to fetch it.
     expect(thieves.slice(0, 40).sort()).toEqual(holders.sort());
   });
 

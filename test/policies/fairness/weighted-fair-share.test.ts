@@ -104,8 +104,8 @@ describe('with weighted-fair-share', () => {
           const lightest = Math.min(...clients.map(({ weight }) => weight));
           clients.forEach(({ weight }, n) => {
             const share = (total * weight) / totalWeight;
-            // A few tasks of anybody are on a worker already, and in virtual time two clients differ by
-            // a task of each: the lightest one's task is worth several of a heavy one.
+            // A few tasks of any client are on a worker already, and in virtual time two clients
+            // differ by a task of each: the lightest one's task is worth several of a heavy one.
             const slack = 2 * workers + 2 + weight / lightest;
             expect(Math.abs(served[n]! - share)).toBeLessThanOrEqual(slack);
           });

@@ -160,7 +160,7 @@ describe('with the policy family', () => {
     env.finish('x-5');
     env.finish('x-6');
     env.finish('x-7');
-    // It begins the next family that nobody has, once its own is done.
+    // It begins the next family without a worker, once its own is done.
     expect(processing(env, 'w2')).toBe('x-8 xsum-1');
     expect(env.task('xsum-1').dependencies.every((input) => input.whoHas.size === 1)).toBe(true);
   });

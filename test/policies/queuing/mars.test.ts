@@ -110,7 +110,7 @@ const TREE: Shape = {
   d: ['c0', 'c1'],
 };
 
-/** Results that are stored when so many tasks have run. */
+/** Results that are stored when this many tasks have run. */
 function stored(simulation: SimulatedCluster, executed: number): number {
   let atMs = 0;
   while (simulation.executed.length < executed) simulation.run(++atMs);

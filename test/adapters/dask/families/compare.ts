@@ -54,7 +54,7 @@ function byName(outcomes: readonly Outcome[]): Map<string, Outcome> {
   return new Map(outcomes.map((outcome) => [`${outcome.family}/${outcome.case}`, outcome]));
 }
 
-/** Two equal errors are no equal results: the case has an error of its own, or the library has. */
+/** Two equal errors are no equal results: the case itself has an error, or the library has. */
 function judge(stock: Outcome | undefined, ours: Outcome | undefined): Verdict {
   if (stock?.skipped !== undefined || ours?.skipped !== undefined) return 'skipped';
   const failures = [errorOf(stock), errorOf(ours)];

@@ -4,7 +4,7 @@ import type { TaskErredMessage } from '../../../../core/messages/to-client.ts';
 import { SchedulerEnv } from '../../../kit/env.ts';
 import { numbered } from '../../../kit/graph.ts';
 
-/** Whatever is being taken in is taken in. */
+/** Submits all pending graphs completely. */
 function finishIntake(env: SchedulerEnv): number {
   let slices = 0;
   for (; env.kernel.intake !== undefined; slices++) nextSlice(env);

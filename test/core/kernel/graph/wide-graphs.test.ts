@@ -3,7 +3,7 @@ import { SchedulerKernel } from '../../../../core/kernel/scheduler-kernel.ts';
 import { failureOf, type Unnamed } from '../../../kit/env.ts';
 import { makePorts } from '../../../kit/ports.ts';
 
-/** More than the arguments that one call has room for. */
+/** More than the arguments that one call can have. */
 const WIDTH = 150_000;
 
 it('a failed task with 150 000 dependents blames another failure, and is cancelled with them all', () => {

@@ -13,7 +13,7 @@ const pack: WorkerSelection = {
   },
 };
 
-/** The policy `fill` of the guide: the first worker with room, wherever the inputs are. */
+/** The policy `fill` of the guide: the first worker with a free slot, wherever the inputs are. */
 const fill: WorkerSelection = {
   reach: 'all',
   select: (_task, candidates) =>

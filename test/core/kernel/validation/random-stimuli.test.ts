@@ -11,7 +11,7 @@ const { YARDMASTER_SEED: seed, YARDMASTER_RUNS: runs } = process.env;
 const repeat = seed === undefined ? {} : { seed: Number(seed) };
 const HOUR_MS = 3_600_000;
 
-/** Ends after so many milliseconds, unless a number of runs is asked for. */
+/** Ends after this many milliseconds, unless a number of runs is set. */
 function effort(numRuns: number, limitMs: number): fc.Parameters<unknown> {
   if (runs !== undefined) return { numRuns: Number(runs), ...repeat };
   return { numRuns, plugins: [fc.interruptAfterTimeLimit(limitMs)], ...repeat };

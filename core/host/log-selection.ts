@@ -5,7 +5,7 @@ export const LOG_LEVELS = ['info', 'warn', 'error'] as const;
 
 /** Which lines of a log are wanted. */
 export interface LogSelection {
-  /** Of each log the newest so many. Default: all. */
+  /** The newest lines of each log, at most this many. Default: all. */
   readonly count?: number;
   /** By the clock of the process that logged them, in milliseconds. */
   readonly sinceMs?: number;

@@ -58,7 +58,7 @@ export class WorkerPluginRegistry {
     const { kind } = this.scope;
     const { name } = plugin;
     if (this.wanted.has(name) && idempotent === true) return { name, workers: [] };
-    // In one step with the choice of those who are asked: who registers later is told as it does.
+    // In one step with the choice of the workers to ask: a worker that registers later gets it then.
     this.wanted.set(name, plugin);
     const { reached, refusals } = await this.ask('add', plugin);
     if (refusals.length === 0) return { name, workers: reached };

@@ -52,9 +52,8 @@ import { WorkerLosses } from './sessions/worker-losses.ts';
 import { WorkerPluginRegistry } from './commands/worker-plugin-registry.ts';
 
 /**
- * A running scheduler: connections, timers and plugins around one kernel. Stimuli are handled one
- * at a time and completely; their messages are sent before the next one is handled, and events are
- * emitted after that.
+ * A running scheduler: connections, timers and plugins around one kernel. Stimuli are handled one by one and
+ * completely: the messages of one are sent before the next is handled, and its events are emitted then.
  */
 export class SchedulerHost implements Scheduler, ExtensionsHost, SessionHost {
   readonly serverId = `scheduler-${randomUUID()}`;

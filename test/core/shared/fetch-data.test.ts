@@ -6,7 +6,13 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
 import { MemoryStore, SpillFolder } from '../../../adapters/stores/index.ts';
 import { InMemoryTransport } from '../../../adapters/transports/memory/index.ts';
-import { Channel, type Connection, type DataStore, PROTOCOL, type WireMessage } from '../../../core/api/index.ts';
+import {
+  Channel,
+  type Connection,
+  type DataStore,
+  PROTOCOL,
+  type WireMessage,
+} from '../../../core/api/index.ts';
 import { fetchData, type FetchDataOptions, PART_BYTES } from '../../../core/shared/fetch-data.ts';
 import { DataServer } from '../../../core/worker-host/data-server.ts';
 import { TieredStore } from '../../../core/worker/memory/tiered-store.ts';

@@ -31,6 +31,7 @@ export const ERROR_CODES = {
   ERR_PLUGIN_SETUP: 'A plugin failed to set up, start or close, or took too long.',
   ERR_POLICY: 'A policy threw or gave an answer that cannot be used.',
   ERR_PROTOCOL: 'The peer speaks another protocol or broke it.',
+  ERR_PROVIDER: 'A collaborator of a host cannot be provided as asked.',
   ERR_REGISTRATION: 'The scheduler refused a worker or a client.',
   ERR_SLOT: 'A policy slot has no provider, or more than one.',
   ERR_TASK: 'A task threw.',

@@ -7,6 +7,7 @@ import type { DecisionSink } from './insight.ts';
 import type { HookTable, SchedulerHooks } from './hooks.ts';
 import type { PolicySlots, SlotName } from './policies.ts';
 import type { Connection, ConnectionHandlers } from './transport.ts';
+import type { Provider, Token } from './token.ts';
 import type { ClusterView } from './views.ts';
 
 /** Plugins say which version of this contract they were written for. */
@@ -20,17 +21,7 @@ export interface Logger {
   error(fields: object, message?: string): void;
 }
 
-/** A name for a service, typed by what it gives. */
-export interface Token<T> {
-  readonly id: symbol;
-  /** Never set; carries the type. */
-  readonly type?: T;
-}
-
-/** Tokens of the same name are the same, also across copies of this package. */
-export function token<T>(name: string): Token<T> {
-  return { id: Symbol.for(`yardmaster:${name}`) };
-}
+export { token, type Token } from './token.ts';
 
 /** The caller of a command. Neither is set for a call from the scheduler's own process. */
 export interface Caller {
@@ -222,6 +213,11 @@ export interface PluginDefinition<Options = unknown, Loaded = unknown> {
   readonly optionsSchema?: object;
   /** Names of plugins that must come before this one; checked, never used to reorder. */
   readonly requires?: readonly string[];
+  /**
+   * Replaces collaborators of the scheduler (`yardmaster/scheduler-host`) in a scheduler whose configuration
+   * lists the plugin. Not for plugins that are added at run time: the collaborators exist by then.
+   */
+  readonly provide?: readonly Provider[];
   /**
    * Loads what the options name, before any plugin is set up, so that `check-config` finds what is wrong
    * with it. What it returns is the third argument of `setup`.

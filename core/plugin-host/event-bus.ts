@@ -1,10 +1,10 @@
 import { EventEmitter } from 'eventemitter3';
 import { YardmasterError } from '../api/errors.ts';
 import type { EventName, EventSource, SchedulerEvents } from '../api/events.ts';
-import { token, type Logger, type Token } from '../api/plugin.ts';
+import { type Logger, token, type Token } from '../api/plugin.ts';
 import { countData, countText, FailureCount, isReported } from '../util/failure-count.ts';
 import { isPromise } from '../util/is-promise.ts';
-import { inject, injectable } from './injection/di.ts';
+import { inject } from './injection/di.ts';
 import { LOGGER } from './injection/tokens.ts';
 
 export const EVENT_BUS: Token<EventBus> = token('event-bus');
@@ -29,7 +29,6 @@ export interface ListenOptions {
  * The outer event bus. Events of a stimulus are held until it is complete; a listener that throws
  * harms neither the others nor the scheduler.
  */
-@injectable()
 export class EventBus implements EventSource {
   private readonly emitter = new EventEmitter<string>();
   /** The wrappers of each listener by event, to find them again. */
@@ -39,7 +38,7 @@ export class EventBus implements EventSource {
   private isFlushing = false;
   private readonly failures = new FailureCount();
 
-  constructor(@inject(LOGGER.id) private readonly log: Logger) {}
+  constructor(@inject(LOGGER) private readonly log: Logger) {}
 
   on<Name extends EventName>(name: Name, listener: SchedulerEvents[Name]): void {
     this.listen(name, listener);

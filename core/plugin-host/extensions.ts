@@ -1,160 +1,62 @@
-import type { SchedulerHooks } from '../api/hooks.ts';
-import type { Builtins, Logger, Token } from '../api/plugin.ts';
-import type { Clock } from '../api/clock.ts';
-import {
-  type KernelSlotName,
-  type KernelSlots,
-  type PolicySlots,
-  SLOT_NAMES,
-  type SlotName,
-} from '../api/policies.ts';
-import type { LoadedConfig } from '../config/load.ts';
-import type { KernelPorts, Named } from '../kernel/ports.ts';
-import {
-  checkClientPolicies,
-  CONFIGURATION,
-  loadBlueprints,
-  loadPolicies,
-  loadShadows,
-} from './loading/load-extensions.ts';
-import { compilePorts } from './compile-ports.ts';
-import { Container } from './injection/container.ts';
-import { EVENT_BUS, EventBus } from './event-bus.ts';
+import { type Logger, token, type Token } from '../api/plugin.ts';
+import type { PolicySlots, SlotName } from '../api/policies.ts';
+import type { Named } from '../kernel/ports.ts';
+import { CONFIGURED_EXTENSIONS, type ConfiguredExtensions } from './configured-extensions.ts';
+import { EVENT_BUS, type EventBus } from './event-bus.ts';
+import { type FailureReport, type HookRegistry, HOOKS, type Observer } from './hook-table.ts';
+import { providerError } from './injection/container.ts';
+import { inject } from './injection/di.ts';
+import { LOGGER } from './injection/tokens.ts';
+import { PLUGIN_HOST, type PluginHost } from './loaded-plugin.ts';
 import { AT_RUN_TIME } from './loading/extension-options.ts';
-import { type FailureReport, HookRegistry, HOOKS, type Observer } from './hook-table.ts';
-import { HOST, type PluginHost } from './loaded-plugin.ts';
+import { CONFIGURATION } from './loading/load-extensions.ts';
 import { type Blueprint, blueprintOf } from './loading/plugin-blueprint.ts';
-import { LIFECYCLE, PluginLifecycle } from './plugin-lifecycle.ts';
-import { PluginResolver, RESOLVER } from './loading/plugin-resolver.ts';
+import { type PluginResolver, RESOLVER } from './loading/plugin-resolver.ts';
 import { loadPolicy } from './loading/policy-loader.ts';
-import { PolicySlotTable, SLOTS } from './policy-slots.ts';
-import { ProblemList } from './loading/problem-list.ts';
-import type { AddPluginOptions, PluginInfo } from './plugin-info.ts';
-import { BUILTINS, CLOCK, CONFIG_FOLDER, CONTAINER, LOGGER } from './injection/tokens.ts';
+import type { AddPluginOptions } from './plugin-info.ts';
+import { LIFECYCLE, type PluginLifecycle } from './plugin-lifecycle.ts';
+import { PLUGINS, type PluginTable } from './plugin-table.ts';
+import { type PolicySlotTable, SLOTS } from './policy-slots.ts';
 
-/** What extensions are loaded with. */
-export interface ExtensionsOptions {
-  /** Short names of what is built in. */
-  readonly builtins: Builtins;
-  readonly clock: Clock;
-  readonly log: Logger;
-}
+export const EXTENSIONS: Token<Extensions> = token('extensions');
 
-/** What the owner of the extensions has to do for them. */
-export interface ExtensionsHost extends PluginHost {
-  /** A plugin whose `onError` is `crash` failed. */
-  stopBecause(what: string, cause: unknown): void;
-  /** @throws YardmasterError `ERR_CLOSED` */
-  checkOpen(): void;
-}
+type Options = Readonly<Record<string, unknown>>;
 
-/**
- * The plugins and policies of one scheduler, and the container that wires them. Everything that the
- * kernel calls leaves through {@link compile}.
- */
+/** Starts the configured plugins of a scheduler, and changes plugins and policies while it runs. */
 export class Extensions {
-  readonly bus: EventBus;
-  readonly hooks: HookRegistry;
-  readonly resolver: PluginResolver;
-  readonly lifecycle: PluginLifecycle;
-  private readonly container = Container.root();
-  private readonly slots: PolicySlotTable;
-  /** Policies that the configuration wants compared with those in charge. */
-  shadows: ReadonlyMap<KernelSlotName, Named<KernelSlots[KernelSlotName]>> = new Map();
-  private blueprints: readonly Blueprint[] = [];
-  /** Those of {@link blueprints} that were set up. */
+  /** Plugins of the configuration that were set up. */
   private readonly configured = new WeakSet<Blueprint>();
   /** Changes happen one after the other. */
   private changes: Promise<unknown> = Promise.resolve();
 
   constructor(
-    private readonly loaded: LoadedConfig,
-    private readonly options: ExtensionsOptions,
-    private readonly host: ExtensionsHost,
+    @inject(CONFIGURED_EXTENSIONS) private readonly initial: ConfiguredExtensions,
+    @inject(LIFECYCLE) private readonly lifecycle: PluginLifecycle,
+    @inject(PLUGINS) private readonly plugins: PluginTable,
+    @inject(SLOTS) private readonly slots: PolicySlotTable,
+    @inject(HOOKS) hooks: HookRegistry,
+    @inject(RESOLVER) private readonly resolver: PluginResolver,
+    @inject(EVENT_BUS) private readonly bus: EventBus,
+    @inject(PLUGIN_HOST) private readonly host: PluginHost,
+    @inject(LOGGER) private readonly log: Logger,
   ) {
-    const { container } = this;
-    container.provide(CLOCK, options.clock);
-    container.provide(LOGGER, options.log);
-    container.provide(BUILTINS, options.builtins);
-    container.provide(CONFIG_FOLDER, loaded.folder);
-    container.provide(CONTAINER, container);
-    container.provide(HOST, host);
-    container.provideClass(EVENT_BUS, EventBus);
-    container.provideClass(HOOKS, HookRegistry);
-    container.provideClass(SLOTS, PolicySlotTable);
-    container.provideClass(RESOLVER, PluginResolver);
-    container.provideClass(LIFECYCLE, PluginLifecycle);
-    this.bus = container.get(EVENT_BUS);
-    this.hooks = container.get(HOOKS);
-    this.slots = container.get(SLOTS);
-    this.resolver = container.get(RESOLVER);
-    this.lifecycle = container.get(LIFECYCLE);
-    this.hooks.onFailure = (observer, failure) => this.hookFailed(observer, failure);
+    hooks.onFailure = (observer, failure) => this.hookFailed(observer, failure);
   }
 
-  /** Loads policies and plugins and checks their options; nothing is set up. */
-  async load(): Promise<void> {
-    const { resolver, loaded, slots } = this;
-    const problems = new ProblemList(loaded.origin);
-    await problems.attempt(undefined, () => loadPolicies(slots, resolver, loaded));
-    await problems.attempt(undefined, async () => {
-      this.shadows = await loadShadows(resolver, loaded);
-    });
-    await problems.attempt(undefined, () => checkClientPolicies(resolver, loaded));
-    await problems.attempt(undefined, async () => {
-      this.blueprints = await loadBlueprints(resolver, loaded, this.options.builtins);
-    });
-    problems.throwIfAny();
-  }
-
-  /** Sets up and starts what was loaded. The cluster has to be there. */
+  /** Sets up and starts what was loaded. */
   async start(): Promise<void> {
-    for (const blueprint of this.blueprints) {
+    for (const blueprint of this.initial.blueprints) {
       this.configured.add(blueprint);
       await this.lifecycle.add(blueprint);
     }
-    for (const plugin of this.lifecycle.all) await this.lifecycle.start(plugin);
-    this.blueprints = []; // From now on the lifecycle keeps the list of plugins.
-  }
-
-  /** @param own - the host's own observers, which run first */
-  compile(own: Partial<SchedulerHooks>): KernelPorts {
-    return compilePorts(this.slots, this.hooks, own, ({ error }) => this.host.report(error));
-  }
-
-  /** @throws YardmasterError `ERR_PLUGIN_SETUP` when no plugin provides it */
-  service<T>(token: Token<T>): T {
-    return this.container.get(token);
-  }
-
-  get infos(): readonly PluginInfo[] {
-    return this.lifecycle.all.map(({ blueprint, observer, commands, owner }) => ({
-      name: blueprint.name,
-      source: blueprint.source,
-      onError: blueprint.onError,
-      enabled: !observer.isDetached,
-      errorCount: observer.errorCount,
-      hooks: [...observer.counters].map(([hook, counters]) => ({ hook, ...counters })),
-      slots: this.slots.filledBy(owner),
-      commands: [...commands.keys()],
-    }));
+    for (const plugin of this.plugins.all) await this.lifecycle.start(plugin);
+    this.initial.blueprints = []; // The plugin table has them from now on.
   }
 
   /** The plugin that fills a slot, if one does, and whether the configuration lists it. */
   pluginIn(slot: SlotName): { readonly name: string; readonly isConfigured: boolean } | undefined {
-    const found = this.lifecycle.all.find(({ owner }) => this.slots.filledBy(owner).includes(slot));
-    if (found === undefined) return undefined;
-    const { blueprint } = found;
-    return { name: blueprint.name, isConfigured: this.configured.has(blueprint) };
-  }
-
-  /** Policies and plugins as a tree for people. */
-  report(): string {
-    const lines = Object.entries(this.policyNames).map(([slot, name]) => {
-      const shadow = this.shadows.get(slot as KernelSlotName);
-      return `- ${slot}: ${name}${shadow === undefined ? '' : ` (in its shadow: ${shadow.name})`}`;
-    });
-    return ['policies', ...lines, 'plugins', this.lifecycle.report(this.blueprints)].join('\n');
+    const blueprint = this.plugins.filling(slot)?.blueprint;
+    return blueprint && { name: blueprint.name, isConfigured: this.configured.has(blueprint) };
   }
 
   addPlugin(
@@ -166,7 +68,8 @@ export class Extensions {
       const given = options === undefined ? {} : { options };
       const blueprint = blueprintOf(resolved, { onError, place: AT_RUN_TIME, ...given });
       const { name } = blueprint;
-      if (idempotent && this.lifecycle.get(name) !== undefined) return name;
+      if (idempotent && this.plugins.get(name) !== undefined) return name;
+      refuseProviders(blueprint);
       await blueprint.load(this.resolver);
       await this.lifecycle.start(await this.lifecycle.add(blueprint));
       this.bus.emit('plugin-added', name);
@@ -181,14 +84,9 @@ export class Extensions {
     });
   }
 
-  replacePolicy(
-    slot: SlotName,
-    policy: string | object,
-    options: Readonly<Record<string, unknown>> | undefined,
-  ): Promise<void> {
-    return this.change(async () => {
-      const entry = { use: policy, ...(options === undefined ? {} : { options }) };
-      const named = await loadPolicy(this.resolver, slot, entry, AT_RUN_TIME);
+  async replacePolicy(slot: SlotName, policy: string | object, options?: Options): Promise<void> {
+    await this.change(async () => {
+      const named = await this.load(slot, policy, options);
       this.slots.provide(slot, named, CONFIGURATION);
       this.host.portsChanged();
     });
@@ -198,27 +96,29 @@ export class Extensions {
   loadPolicy<Slot extends SlotName>(
     slot: Slot,
     policy: string | object,
-    options: Readonly<Record<string, unknown>> | undefined,
+    options?: Options,
   ): Promise<Named<PolicySlots[Slot]>> {
-    const entry = { use: policy, ...(options === undefined ? {} : { options }) };
-    return this.change(() => loadPolicy(this.resolver, slot, entry, AT_RUN_TIME));
+    return this.change(() => this.load(slot, policy, options));
   }
 
-  /** Names of what fills the slots. */
-  get policyNames(): Readonly<Record<SlotName, string>> {
-    const names = SLOT_NAMES.map((slot) => [slot, this.slots.inCharge(slot).name] as const);
-    return Object.fromEntries(names) as Record<SlotName, string>;
-  }
-
-  /** First thing when the scheduler closes; changes that are under way are finished before. */
+  /** First step when the scheduler closes. Waits for changes that are under way. */
   async beforeClose(): Promise<void> {
     await this.changes;
     await this.lifecycle.beforeClose();
   }
 
-  /** Forgets all services and listeners. */
-  dispose(): Promise<void> {
-    return this.container.dispose();
+  /** Closes all plugins, the newest first. Errors are reported. */
+  close(): Promise<void> {
+    return this.lifecycle.closeAll();
+  }
+
+  private load<Slot extends SlotName>(
+    slot: Slot,
+    policy: string | object,
+    options: Options | undefined,
+  ): Promise<Named<PolicySlots[Slot]>> {
+    const entry = { use: policy, ...(options === undefined ? {} : { options }) };
+    return loadPolicy(this.resolver, slot, entry, AT_RUN_TIME);
   }
 
   private change<T>(run: () => Promise<T>): Promise<T> {
@@ -233,11 +133,19 @@ export class Extensions {
   private hookFailed(observer: Observer, { error, isReported }: FailureReport): void {
     // A listener of the event `error` that throws would be called with its own failure again and again.
     if (isReported && error.data['hook'] === 'event:error') {
-      this.options.log.error({ err: error }, error.message);
+      this.log.error({ err: error }, error.message);
     } else if (isReported) this.host.report(error);
     if (observer.onError === 'disable') this.lifecycle.disable(observer.plugin);
     else if (observer.onError === 'crash') {
       this.host.stopBecause(`plugin "${observer.plugin}" failed and its onError is crash`, error);
     }
   }
+}
+
+/** The collaborators of a running scheduler hold each other directly: none can be replaced any more. */
+function refuseProviders({ name, provide }: Blueprint): void {
+  const [first] = provide;
+  if (first === undefined) return;
+  const what = `cannot be replaced by the plugin "${name}" while the scheduler runs; list the plugin in the configuration`;
+  throw providerError(first.token, what);
 }

@@ -6,7 +6,7 @@ import type { OnError } from '../config/types.ts';
 import type { HookCalls } from '../kernel/ports.ts';
 import { countData, countText, FailureCount, isReported } from '../util/failure-count.ts';
 import { isPromise } from '../util/is-promise.ts';
-import { inject, injectable } from './injection/di.ts';
+import { inject } from './injection/di.ts';
 import { checkHookNames } from './hook-check.ts';
 import { CLOCK } from './injection/tokens.ts';
 
@@ -73,7 +73,6 @@ export class Observer {
  * The hooks of all plugins, compiled into plain arrays of functions that never throw.
  * Order: hooks with `order: 'pre'`, then those without, then `'post'`; by registration within each.
  */
-@injectable()
 export class HookRegistry {
   /** The stimulus that is being handled, for the data of errors. Written by the host. */
   stimulusId = '';
@@ -82,7 +81,7 @@ export class HookRegistry {
 
   private readonly observers: Observer[] = [];
 
-  constructor(@inject(CLOCK.id) private readonly clock: Clock) {}
+  constructor(@inject(CLOCK) private readonly clock: Clock) {}
 
   /**
    * @param replaced - an observer whose place in the order it takes

@@ -3,7 +3,6 @@ import { every, type Timer } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { DecisionSink } from '../api/insight.ts';
 import {
-  token,
   type Caller,
   type LoadedExtension,
   type Logger,
@@ -11,6 +10,7 @@ import {
   type PluginContext,
   type PluginInstance,
   type PolicyInCharge,
+  token,
   type Token,
   type UseEntry,
 } from '../api/plugin.ts';
@@ -21,20 +21,23 @@ import type { LanguageOf } from '../state/cluster.ts';
 import type { Insight } from '../kernel/insight/insight.ts';
 import { policyError } from '../kernel/placement/ask-policy.ts';
 import { isPromise } from '../util/is-promise.ts';
-import type { Container } from './injection/container.ts';
-import { EVENT_BUS } from './event-bus.ts';
-import { HOOKS, Observer, type PluginFailure } from './hook-table.ts';
+import type { Clock } from '../api/clock.ts';
+import { EVENT_BUS, type EventBus } from './event-bus.ts';
+import { type HookRegistry, HOOKS, Observer, type PluginFailure } from './hook-table.ts';
+import { inject } from './injection/di.ts';
 import { loadExtension } from './loading/load-extension.ts';
 import { namedLogger } from '../host/named-logger.ts';
 import { PendingAnswers } from '../host/pending-answers.ts';
 import type { Blueprint } from './loading/plugin-blueprint.ts';
-import { RESOLVER } from './loading/plugin-resolver.ts';
 import { type CommandDeclaration, type PluginCommand, readCommand } from './plugin-command.ts';
 import { PluginEvents } from './plugin-events.ts';
-import { SLOTS } from './policy-slots.ts';
+import { PLUGIN_SERVICES, type PluginServices } from './plugin-services.ts';
+import { type PluginResolver, RESOLVER } from './loading/plugin-resolver.ts';
+import { type PolicySlotTable, SLOTS } from './policy-slots.ts';
 import { CLOCK, LOGGER } from './injection/tokens.ts';
 
-export const HOST: Token<PluginHost> = token('plugin-host');
+export const PLUGIN_HOST: Token<PluginHost> = token('plugin-host');
+export const PLUGIN_SURROUNDINGS: Token<PluginSurroundings> = token('plugin-surroundings');
 
 /** What a plugin can bring about; the host gives it. */
 export interface PluginHost {
@@ -57,12 +60,29 @@ export interface PluginHost {
   portsChanged(): void;
   /** Something failed that the scheduler survives. */
   report(error: YardmasterError): void;
+  /** A plugin whose `onError` is `crash` failed. */
+  stopBecause(what: string, cause: unknown): void;
+  /** @throws YardmasterError `ERR_CLOSED` */
+  checkOpen(): void;
+}
+
+/** What every plugin of a scheduler is connected to. */
+export class PluginSurroundings {
+  constructor(
+    @inject(PLUGIN_HOST) readonly host: PluginHost,
+    @inject(CLOCK) readonly clock: Clock,
+    @inject(LOGGER) readonly log: Logger,
+    @inject(EVENT_BUS) readonly bus: EventBus,
+    @inject(HOOKS) readonly hooks: HookRegistry,
+    @inject(SLOTS) readonly slots: PolicySlotTable,
+    @inject(RESOLVER) readonly resolver: PluginResolver,
+    @inject(PLUGIN_SERVICES) readonly services: PluginServices,
+  ) {}
 }
 
 /** One plugin of a scheduler with all that it has registered, so that all of it can be taken back. */
 export class LoadedPlugin {
   readonly observer: Observer;
-  readonly container: Container;
   readonly commands = new Map<string, PluginCommand>();
   /** Of its commands. */
   readonly answers = new PendingAnswers();
@@ -78,19 +98,15 @@ export class LoadedPlugin {
   private readonly abort = new AbortController();
   private readonly timers = new Set<Timer>();
   private readonly connections = new Set<Connection>();
-  private readonly services: (() => void)[] = [];
+  private readonly provided: (() => void)[] = [];
 
-  /** @param shared - the services of all plugins; this plugin gets a nested scope */
   constructor(
     readonly blueprint: Blueprint,
-    private readonly shared: Container,
-    private readonly host: PluginHost,
+    private readonly around: PluginSurroundings,
   ) {
     this.observer = new Observer(blueprint.name, blueprint.onError);
-    this.container = shared.child();
-    this.log = namedLogger(shared.get(LOGGER), blueprint.name);
-    this.container.provide(LOGGER, this.log);
-    this.events = new PluginEvents(shared.get(EVENT_BUS), (hook, cause) => {
+    this.log = namedLogger(around.log, blueprint.name);
+    this.events = new PluginEvents(around.bus, (hook, cause) => {
       const name = hook.slice('event:'.length);
       this.failed({ hook, subject: `a listener of ${this.owner} for the event "${name}"`, cause });
     });
@@ -113,18 +129,18 @@ export class LoadedPlugin {
   /** Gives services to others; called once the plugin is set up. */
   attach(): void {
     this.isAttached = true;
-    for (const lend of this.services) lend();
+    for (const provide of this.provided) provide();
   }
 
   /** Ends timers, aborts the signal, and takes back services and commands. */
   stop(): void {
     this.isAttached = false;
     this.observer.isDetached = true;
-    this.shared.withdraw(this);
+    this.around.services.withdraw(this);
     for (const timer of this.timers) timer.cancel();
     this.timers.clear();
     this.events.dispose();
-    if (this.languageOf !== undefined) this.host.setLanguages(undefined, this.languageOf);
+    if (this.languageOf !== undefined) this.around.host.setLanguages(undefined, this.languageOf);
     this.commands.clear();
     const reason = new YardmasterError('ERR_CLOSED', `${this.owner} was removed`, {
       plugin: this.name,
@@ -148,13 +164,14 @@ export class LoadedPlugin {
 
   /** What its `setup` receives. */
   context(): PluginContext {
-    const { host, container, name } = this;
+    const { name } = this;
+    const { host, clock } = this.around;
     return {
       name,
       get cluster() {
         return host.cluster;
       },
-      clock: container.get(CLOCK),
+      clock,
       log: this.log,
       events: this.events,
       signal: this.abort.signal,
@@ -174,7 +191,7 @@ export class LoadedPlugin {
         host.setLanguages(languageOf);
       },
       provide: (token, service) => this.provide(token, service),
-      get: (token) => container.get(token),
+      get: (wanted) => this.get(wanted),
       load: (entry, at) => this.load(entry, at),
       decisions: this.decisionSink(),
       shutDown: () => {
@@ -189,7 +206,7 @@ export class LoadedPlugin {
   /** A stimulus of the wrong form is a failure of the plugin, and goes no further. */
   private enqueue(stimulus: NewStimulus): void {
     try {
-      this.host.enqueue(stimulus);
+      this.around.host.enqueue(stimulus);
     } catch (cause) {
       if (!YardmasterError.is(cause, 'ERR_PROTOCOL')) throw cause;
       this.failed({ hook: 'enqueue', subject: `enqueue(), as ${this.owner} called it,`, cause });
@@ -198,7 +215,7 @@ export class LoadedPlugin {
 
   private every(intervalMs: number, callback: () => unknown): Timer {
     if (this.abort.signal.aborted) return { cancel: () => undefined };
-    const timer = every(this.container.get(CLOCK), intervalMs, () => {
+    const timer = every(this.around.clock, intervalMs, () => {
       try {
         const result = callback();
         if (isPromise(result))
@@ -217,7 +234,7 @@ export class LoadedPlugin {
   }
 
   private connect(open: (connection: Connection) => ConnectionHandlers): Connection {
-    const opened = this.host.connectLocal(`plugin:${this.name}`, (connection) => {
+    const opened = this.around.host.connectLocal(`plugin:${this.name}`, (connection) => {
       const handlers = open(connection);
       return {
         onMessages: (batch) => handlers.onMessages(batch),
@@ -232,8 +249,8 @@ export class LoadedPlugin {
   }
 
   private decisionSink(): DecisionSink {
-    const { host, name } = this;
-    const clock = this.container.get(CLOCK);
+    const { name } = this;
+    const { host, clock } = this.around;
     return {
       get isRecording() {
         return host.insight.isRecording;
@@ -250,40 +267,46 @@ export class LoadedPlugin {
 
   /** What throws after the plugin is gone is counted, and ends nothing. */
   private failed(failure: PluginFailure): void {
-    this.container.get(HOOKS).failed(this.observer, failure);
+    this.around.hooks.failed(this.observer, failure);
   }
 
   private report(error: YardmasterError): void {
     this.observer.errorCount++;
-    this.host.report(error);
+    this.around.host.report(error);
   }
 
   private providePolicy<Slot extends SlotName>(slot: Slot, policy: PolicySlots[Slot]): void {
     if (this.isAttached) {
-      const slots = this.container.get(SLOTS);
-      slots.provide(slot, { name: this.name, policy }, this.owner);
-      this.host.portsChanged();
+      this.around.slots.provide(slot, { name: this.name, policy }, this.owner);
+      this.around.host.portsChanged();
     }
     this.policies.set(slot, policy);
   }
 
   private policyIn<Slot extends SlotName>(slot: Slot): PolicyInCharge<Slot> {
-    const { name, policy } = this.container.get(SLOTS).inCharge(slot);
+    const { slots, host } = this.around;
+    const { name, policy } = slots.inCharge(slot);
     const failed = (what: string, cause?: unknown): void => {
-      this.host.report(policyError(slot, name, what, cause));
+      host.report(policyError(slot, name, what, cause));
     };
     return { name, policy, failed };
   }
 
-  private provide<T>(token: Token<T>, service: T): void {
-    const lend = (): void => this.shared.lend(token, service, this);
-    this.services.push(lend);
-    if (this.isAttached) lend();
+  private provide<T>(service: Token<T>, value: T): void {
+    const provide = (): void => this.around.services.provide(service, value, this);
+    this.provided.push(provide);
+    if (this.isAttached) provide();
+  }
+
+  private get<T>(service: Token<T>): T {
+    if (service.id === CLOCK.id) return this.around.clock as T;
+    if (service.id === LOGGER.id) return this.log as T;
+    return this.around.services.get(service);
   }
 
   private load(entry: UseEntry, at: readonly (string | number)[] = []): Promise<LoadedExtension> {
     const { place } = this.blueprint;
     const inner = { ...place, optionsAt: [...place.optionsAt, ...at, 'options'] };
-    return loadExtension(this.container.get(RESOLVER), entry, inner);
+    return loadExtension(this.around.resolver, entry, inner);
   }
 }

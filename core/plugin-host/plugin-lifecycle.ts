@@ -1,12 +1,12 @@
 import { YardmasterError } from '../api/errors.ts';
-import { token, type PluginInstance, type Token } from '../api/plugin.ts';
-import { inject, injectable } from './injection/di.ts';
-import type { Container } from './injection/container.ts';
-import { HOOKS, type HookRegistry } from './hook-table.ts';
-import { HOST, LoadedPlugin, type PluginHost } from './loaded-plugin.ts';
+import { type PluginInstance, token, type Token } from '../api/plugin.ts';
+import { inject } from './injection/di.ts';
+import { type HookRegistry, HOOKS } from './hook-table.ts';
+import { LoadedPlugin, PLUGIN_SURROUNDINGS, type PluginSurroundings } from './loaded-plugin.ts';
 import { type Blueprint, checkRequired } from './loading/plugin-blueprint.ts';
-import { SLOTS, type PolicySlotTable } from './policy-slots.ts';
-import { CLOCK, CONTAINER } from './injection/tokens.ts';
+import { PLUGINS, type PluginTable } from './plugin-table.ts';
+import { type PolicySlotTable, SLOTS } from './policy-slots.ts';
+import { CLOCK } from './injection/tokens.ts';
 import type { Clock } from '../api/clock.ts';
 import { withTimeout } from '../host/with-timeout.ts';
 
@@ -21,25 +21,14 @@ type Phase = 'setup' | 'start' | 'beforeClose' | 'close';
  * The plugins of a scheduler, in order: setup → attach → start → … → beforeClose → close, the last
  * two in reverse. A plugin that fails to set up or start leaves nothing behind.
  */
-@injectable()
 export class PluginLifecycle {
-  private readonly plugins = new Map<string, LoadedPlugin>();
-
   constructor(
-    @inject(CONTAINER.id) private readonly container: Container,
-    @inject(HOST.id) private readonly host: PluginHost,
-    @inject(CLOCK.id) private readonly clock: Clock,
-    @inject(HOOKS.id) private readonly hooks: HookRegistry,
-    @inject(SLOTS.id) private readonly slots: PolicySlotTable,
+    @inject(PLUGINS) private readonly plugins: PluginTable,
+    @inject(PLUGIN_SURROUNDINGS) private readonly around: PluginSurroundings,
+    @inject(CLOCK) private readonly clock: Clock,
+    @inject(HOOKS) private readonly hooks: HookRegistry,
+    @inject(SLOTS) private readonly slots: PolicySlotTable,
   ) {}
-
-  get all(): readonly LoadedPlugin[] {
-    return [...this.plugins.values()];
-  }
-
-  get(name: string): LoadedPlugin | undefined {
-    return this.plugins.get(name);
-  }
 
   /**
    * Sets a plugin up and attaches its hooks, policies, commands and services. One of the same name is
@@ -47,8 +36,8 @@ export class PluginLifecycle {
    * @throws YardmasterError `ERR_PLUGIN_SETUP`, `ERR_SLOT`
    */
   async add(blueprint: Blueprint): Promise<LoadedPlugin> {
-    checkRequired(blueprint, [...this.plugins.keys()]);
-    const plugin = new LoadedPlugin(blueprint, this.container, this.host);
+    checkRequired(blueprint, this.plugins.names);
+    const plugin = new LoadedPlugin(blueprint, this.around);
     try {
       const setup = (): Promise<PluginInstance> => blueprint.setup(plugin.context());
       plugin.observer.instance = await this.runPhase(plugin, 'setup', setup);
@@ -79,11 +68,11 @@ export class PluginLifecycle {
     if (plugin === undefined) {
       throw new YardmasterError(
         'ERR_PLUGIN_SETUP',
-        `there is no plugin "${name}" to remove; there are ${[...this.plugins.keys()].join(', ') || 'none'}`,
+        `there is no plugin "${name}" to remove; there are ${this.plugins.names.join(', ') || 'none'}`,
         { plugin: name },
       );
     }
-    const dependent = this.all.find(({ blueprint }) => blueprint.requires.includes(name));
+    const dependent = this.plugins.all.find(({ blueprint }) => blueprint.requires.includes(name));
     if (dependent !== undefined) {
       throw new YardmasterError(
         'ERR_PLUGIN_SETUP',
@@ -104,54 +93,23 @@ export class PluginLifecycle {
     plugin.stop();
     // After a turn: what it has to say itself comes first.
     this.clock.setTimer(0, () => plugin.failAnswers());
-    this.host.portsChanged();
+    this.around.host.portsChanged();
   }
 
   /** First thing when the scheduler closes. Errors are reported. */
   async beforeClose(): Promise<void> {
-    for (const plugin of this.all.toReversed()) {
+    for (const plugin of this.plugins.all.toReversed()) {
       await this.tryPhase(plugin, 'beforeClose', () => plugin.instance.beforeClose?.());
     }
   }
 
   /** Closes all, the newest first. Errors are reported. */
   async closeAll(): Promise<void> {
-    for (const plugin of this.all.toReversed()) {
+    for (const plugin of this.plugins.all.toReversed()) {
       this.plugins.delete(plugin.name);
       this.hooks.remove(plugin.observer);
       await this.end(plugin);
     }
-  }
-
-  /**
-   * The loaded plugins, as a tree for people.
-   * @param loaded - plugins of which some may not have been set up
-   */
-  report(loaded: readonly Blueprint[] = []): string {
-    const waiting = loaded.filter(({ name }) => !this.plugins.has(name));
-    const lines = [
-      ...this.all.flatMap((plugin) => this.reportOn(plugin)),
-      ...waiting.flatMap(({ name, source, extensions }) => {
-        return [`- ${name} (${source})`, ...extensions.map((line) => `    ${line}`)];
-      }),
-    ];
-    return lines.length === 0 ? '- none' : lines.join('\n');
-  }
-
-  private reportOn(plugin: LoadedPlugin): string[] {
-    const { blueprint, observer, policies, commands, phasesMs } = plugin;
-    const hooks = this.hooks.hooksOf(observer);
-    const details = [
-      ...blueprint.extensions,
-      hooks.length > 0 ? `hooks: ${hooks.join(', ')}` : '',
-      policies.size > 0 ? `slots: ${[...policies.keys()].join(', ')}` : '',
-      commands.size > 0 ? `commands: ${[...commands.keys()].join(', ')}` : '',
-    ].filter((detail) => detail !== '');
-    const setupMs = Math.round(phasesMs.get('setup') ?? 0);
-    return [
-      `- ${plugin.name} (${blueprint.source}), set up in ${setupMs} ms`,
-      ...details.map((detail) => `    ${detail}`),
-    ];
   }
 
   private attach(plugin: LoadedPlugin, replaced: LoadedPlugin | undefined): void {
@@ -169,10 +127,10 @@ export class PluginLifecycle {
       }
       throw error;
     } finally {
-      this.host.portsChanged();
+      this.around.host.portsChanged();
     }
     replaced?.stop();
-    this.plugins.set(plugin.name, plugin);
+    this.plugins.add(plugin);
   }
 
   private fillSlots(plugin: LoadedPlugin): void {
@@ -186,28 +144,26 @@ export class PluginLifecycle {
     this.hooks.remove(plugin.observer);
     this.slots.withdraw(plugin.owner);
     plugin.stop();
-    this.host.portsChanged();
+    this.around.host.portsChanged();
   }
 
   private async end(plugin: LoadedPlugin): Promise<void> {
     plugin.stop();
     await this.tryPhase(plugin, 'close', () => plugin.instance.close?.());
     plugin.failAnswers();
-    await plugin.container.dispose();
   }
 
   /** A plugin that did not get as far as being attached. */
   private async discard(plugin: LoadedPlugin): Promise<void> {
     plugin.stop();
     await this.tryPhase(plugin, 'close', () => plugin.instance.close?.());
-    await plugin.container.dispose();
   }
 
   private async tryPhase(plugin: LoadedPlugin, phase: Phase, run: () => unknown): Promise<void> {
     try {
       await this.runPhase(plugin, phase, run);
     } catch (error) {
-      this.host.report(error as YardmasterError);
+      this.around.host.report(error as YardmasterError);
     }
   }
 

@@ -2,7 +2,6 @@ import { YardmasterError } from '../api/errors.ts';
 import { token, type Token } from '../api/plugin.ts';
 import { type KernelSlots, type PolicySlots, SLOT_NAMES, type SlotName } from '../api/policies.ts';
 import type { Named } from '../kernel/ports.ts';
-import { injectable } from './injection/di.ts';
 
 export const SLOTS: Token<PolicySlotTable> = token('policy-slots');
 
@@ -31,7 +30,6 @@ interface Provider {
 export type Policies = { readonly [Slot in SlotName]: Named<PolicySlots[Slot]> };
 
 /** Who fills which slot: exactly one provider, or the built-in policy. */
-@injectable()
 export class PolicySlotTable {
   private readonly providers = new Map<SlotName, Provider>();
   private builtin: Policies | undefined;
@@ -103,6 +101,12 @@ export class PolicySlotTable {
   inCharge<Slot extends SlotName>(slot: Slot): Named<PolicySlots[Slot]> {
     const { name, policy } = this.providers.get(slot) ?? this.builtins()[slot];
     return { name, policy: policy as PolicySlots[Slot] };
+  }
+
+  /** Names of what fills the slots. */
+  get names(): Readonly<Record<SlotName, string>> {
+    const names = SLOT_NAMES.map((slot) => [slot, this.inCharge(slot).name] as const);
+    return Object.fromEntries(names) as Record<SlotName, string>;
   }
 
   private builtins(): Policies {

@@ -9,7 +9,15 @@ import {
 import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
 import { checkWorkerExtensions } from '../plugin-host/loading/check-worker-extensions.ts';
 import { ProblemList } from '../plugin-host/loading/problem-list.ts';
-import { SchedulerHost } from './scheduler-host.ts';
+import { CONFIGURED_EXTENSIONS } from '../plugin-host/configured-extensions.ts';
+import { Container } from '../plugin-host/injection/container.ts';
+import { type CommandSource, COMMANDS } from './commands/commands.ts';
+import { type Loading, LOADING } from './life/loading.ts';
+import { SCHEDULER_LIFE } from './life/scheduler-life.ts';
+import { COMMAND_SOURCES, givenProviders, LOADING_MODULE, SCHEDULER_MODULE } from './module.ts';
+import { replaceForPlugins, replaceForProgram } from './replacements.ts';
+import { SCHEDULER } from './running-scheduler.ts';
+import { SCHEDULER_HOST } from './scheduler-host.ts';
 
 export type { AddPluginOptions, PluginInfo } from '../plugin-host/plugin-info.ts';
 export type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
@@ -22,24 +30,46 @@ export type { TransportInput } from '../host/transport-table.ts';
  */
 export async function createScheduler(options: CreateSchedulerOptions): Promise<Scheduler> {
   const loaded = await loadConfig(options);
-  const host = new SchedulerHost(loaded, { ...options, log: options.log ?? stderrLogger() });
-  if (loaded.error !== undefined) await refuse(loaded.error, loaded, host);
-  await host.boot();
-  return host;
+  const container = containerOf(loaded, options);
+  const loading = container.get(LOADING);
+  if (loaded.error !== undefined) await refuse(loaded.error, loaded, loading);
+  await loading.load();
+  const { blueprints } = container.get(CONFIGURED_EXTENSIONS);
+  replaceForPlugins(container, blueprints, options.provide);
+  await loading.setUp();
+  try {
+    return await start(container);
+  } catch (error) {
+    await loading.close();
+    throw error;
+  }
 }
 
 /** Throws all that is wrong: the configuration itself, and what its valid parts name. */
-async function refuse(error: Error, { origin }: LoadedConfig, host: SchedulerHost): Promise<void> {
+async function refuse(error: Error, { origin }: LoadedConfig, loading: Loading): Promise<void> {
   const problems = new ProblemList(origin);
   await problems.attempt(undefined, () => {
     throw error;
   });
-  try {
-    await problems.attempt(undefined, () => host.load());
-  } finally {
-    await host.close();
-  }
+  await problems.attempt(undefined, () => loading.load());
   problems.throwIfAny();
+}
+
+function containerOf(loaded: LoadedConfig, options: CreateSchedulerOptions): Container {
+  const given = givenProviders(loaded, { ...options, log: options.log ?? stderrLogger() });
+  const container = new Container().register([...given, ...LOADING_MODULE, ...SCHEDULER_MODULE]);
+  replaceForProgram(container, options.provide);
+  return container;
+}
+
+/** Makes all collaborators, and starts plugins and timers. Nothing is looked up in the container afterwards. */
+async function start(container: Container): Promise<Scheduler> {
+  const commands = container.get(COMMANDS);
+  for (const source of COMMAND_SOURCES) commands.add(container.get<CommandSource>(source));
+  container.get(SCHEDULER_HOST);
+  const scheduler = container.get(SCHEDULER);
+  await container.get(SCHEDULER_LIFE).start();
+  return scheduler;
 }
 
 /**
@@ -50,23 +80,19 @@ async function refuse(error: Error, { origin }: LoadedConfig, host: SchedulerHos
 export async function checkConfig(options: CreateSchedulerOptions): Promise<string> {
   const loaded = await loadConfig(options);
   const log = options.log ?? stderrLogger();
-  const host = new SchedulerHost(loaded, { ...options, log });
-  try {
-    const problems = new ProblemList(loaded.origin);
-    await problems.attempt(undefined, () => {
-      if (loaded.error !== undefined) throw loaded.error;
-    });
-    await problems.attempt(undefined, () => host.load());
-    await problems.attempt(undefined, () =>
-      checkWorkerExtensions(loaded, { clock: options.clock, log }),
-    );
-    // A transport that could not be loaded would be missed here once more.
-    if (problems.isEmpty) await problems.attempt(undefined, () => host.checkAddress());
-    problems.throwIfAny();
-    return host.bootReport();
-  } finally {
-    await host.close();
-  }
+  const loading = containerOf(loaded, { ...options, log }).get(LOADING);
+  const problems = new ProblemList(loaded.origin);
+  await problems.attempt(undefined, () => {
+    if (loaded.error !== undefined) throw loaded.error;
+  });
+  await problems.attempt(undefined, () => loading.load());
+  await problems.attempt(undefined, () =>
+    checkWorkerExtensions(loaded, { clock: options.clock, log }),
+  );
+  // A transport that could not be loaded would be missed here once more.
+  if (problems.isEmpty) await problems.attempt(undefined, () => loading.checkAddress());
+  problems.throwIfAny();
+  return loading.report();
 }
 
 /**

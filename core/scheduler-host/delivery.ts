@@ -1,39 +1,41 @@
 import type { Clock } from '../api/clock.ts';
 import { toErrorPayload, YardmasterError } from '../api/errors.ts';
-import type { SchedulerHooks } from '../api/hooks.ts';
-import type { NewStimulus } from '../api/plugin.ts';
+import { type NewStimulus, token, type Token } from '../api/plugin.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type { LoggedEvent, Outbox } from '../kernel/outbox.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { ToClientMessage } from '../messages/to-client.ts';
 import type { ComputeTask } from '../messages/to-worker.ts';
-import type { EventBus } from '../plugin-host/event-bus.ts';
-import type { EventLog } from './event-log.ts';
+import { EVENT_BUS, type EventBus } from '../plugin-host/event-bus.ts';
+import { inject } from '../plugin-host/injection/di.ts';
+import { CLOCK } from '../plugin-host/injection/tokens.ts';
+import { EVENT_LOG, type EventLog } from './event-log.ts';
 import { FreedKeys, isMereFreeing } from './freed-keys.ts';
-import type { Peer, Sessions } from './sessions/sessions.ts';
+import { PORTS, type PortsCompiler } from './kernel-ports.ts';
+import { ERROR_REPORTS, type ErrorReports } from './life/error-reports.ts';
+import { type Peer, SESSIONS, type Sessions } from './sessions/sessions.ts';
+import { STIMULI, type Stimuli } from './stimulus-queue.ts';
 
-/** Where messages and events go, and what is done about those that cannot go. */
-export interface DeliveryParts {
-  readonly sessions: Sessions;
-  readonly bus: EventBus;
-  readonly eventLog: EventLog;
-  readonly clock: Clock;
-  /** Observers of events, as they are now. */
-  readonly eventLogged: () => readonly SchedulerHooks['eventLogged'][];
-  readonly enqueue: (stimulus: NewStimulus) => void;
-  readonly report: (error: YardmasterError) => void;
-}
+export const DELIVERY: Token<Delivery> = token('delivery');
 
 /** Delivers the outbox of a stimulus: messages to their sessions, events to their listeners. */
 export class Delivery {
   private readonly freed = new FreedKeys();
 
-  constructor(private readonly parts: DeliveryParts) {}
+  constructor(
+    @inject(SESSIONS) private readonly sessions: Sessions,
+    @inject(EVENT_BUS) private readonly bus: EventBus,
+    @inject(EVENT_LOG) private readonly eventLog: EventLog,
+    @inject(CLOCK) private readonly clock: Clock,
+    @inject(PORTS) private readonly ports: PortsCompiler,
+    @inject(STIMULI) private readonly stimuli: Stimuli,
+    @inject(ERROR_REPORTS) private readonly errors: ErrorReports,
+  ) {}
 
   /** @param cause - what the messages follow from */
   deliver({ toWorkers, toClients, events }: Outbox, cause: Stimulus): void {
     const { freed } = this;
-    const { workers, clients } = this.parts.sessions;
+    const { workers, clients } = this.sessions;
     for (const { worker, message } of toWorkers) {
       const session = workers.get(worker.address);
       if (session === undefined) continue;
@@ -44,7 +46,7 @@ export class Delivery {
       if (!freed.isEmpty) freed.sendTo(session, cause);
       const failed = this.trySend(session, message);
       if (failed !== undefined && message.op === 'compute-task') {
-        this.parts.enqueue(undeliverable(worker.address, message, failed));
+        this.stimuli.accept(undeliverable(worker.address, message, failed));
       }
       if (message.op === 'close') session.end();
     }
@@ -57,10 +59,9 @@ export class Delivery {
   }
 
   private publish({ topic, message }: LoggedEvent): void {
-    const { eventLog, clock, bus, eventLogged } = this.parts;
-    eventLog.publish(topic, message, clock.nowMs());
-    bus.emit('event', topic, message);
-    for (const hook of eventLogged()) hook(topic, message);
+    this.eventLog.publish(topic, message, this.clock.nowMs());
+    this.bus.emit('event', topic, message);
+    for (const hook of this.ports.current.hooks.eventLogged) hook(topic, message);
   }
 
   /** What came from outside can travel again; what a plugin enqueued perhaps cannot. */
@@ -72,7 +73,7 @@ export class Delivery {
       const error = YardmasterError.is(thrown)
         ? thrown
         : new YardmasterError('ERR_NOT_SERIALISABLE', String(thrown), {}, { cause: thrown });
-      this.parts.report(error);
+      this.errors.report(error);
       return error;
     }
   }

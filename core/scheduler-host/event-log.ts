@@ -1,4 +1,10 @@
+import { token, type Token } from '../api/plugin.ts';
+import type { Config } from '../config/types.ts';
+import { inject } from '../plugin-host/injection/di.ts';
+import { CONFIG } from '../plugin-host/injection/tokens.ts';
 import { nextInRing } from '../util/ring.ts';
+
+export const EVENT_LOG: Token<EventLog> = token('event-log');
 
 /** One published message. */
 export interface LoggedMessage {
@@ -21,8 +27,12 @@ interface Topic {
 export class EventLog {
   private readonly topics = new Map<string, Topic>();
 
-  /** @param lengthMax - messages that are kept for each topic */
-  constructor(private readonly lengthMax: number) {}
+  /** Messages that are kept for each topic. */
+  private readonly lengthMax: number;
+
+  constructor(@inject(CONFIG) { scheduler }: Config) {
+    this.lengthMax = scheduler.eventLogLength;
+  }
 
   publish(name: string, message: unknown, atMs: number): void {
     const topic = this.topics.get(name) ?? { total: 0, messages: [], next: 0 };

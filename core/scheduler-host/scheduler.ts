@@ -4,6 +4,7 @@ import type { YardmasterError } from '../api/errors.ts';
 import type { EventSource } from '../api/events.ts';
 import type { Builtins, Logger, NewStimulus } from '../api/plugin.ts';
 import type { SlotName } from '../api/policies.ts';
+import type { Provider } from '../api/token.ts';
 import type { Transport } from '../api/transport.ts';
 import type { ClusterView } from '../api/views.ts';
 import type { ConfigLayers } from '../config/layers.ts';
@@ -37,6 +38,11 @@ export interface CreateSchedulerOptions {
   readonly fallbackTransports?: readonly Transport[];
   /** Default: warnings and errors go to the standard error stream. */
   readonly log?: Logger;
+  /**
+   * Replaces collaborators of the scheduler; their tokens and classes are in `yardmaster/scheduler-host`.
+   * Example: `[{ token: tokens.STIMULUS_QUEUE, useClass: CountingQueue }]`
+   */
+  readonly provide?: readonly Provider[];
   /** Called once when the scheduler closes because of a bug or of a plugin with `onError: crash`. */
   readonly onCrash?: (error: YardmasterError) => void;
 }

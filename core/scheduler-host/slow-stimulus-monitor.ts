@@ -1,7 +1,11 @@
 import type { Clock } from '../api/clock.ts';
-import type { Logger } from '../api/plugin.ts';
-import type { SlotName } from '../api/policies.ts';
+import { type Logger, token, type Token } from '../api/plugin.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
+import { inject } from '../plugin-host/injection/di.ts';
+import { CLOCK, LOGGER } from '../plugin-host/injection/tokens.ts';
+import { type PolicySlotTable, SLOTS } from '../plugin-host/policy-slots.ts';
+
+export const SLOW_STIMULI: Token<SlowStimulusMonitor> = token('slow-stimuli');
 
 /**
  * Duration of a stimulus beyond which a warning is logged, because nothing else is served
@@ -17,10 +21,9 @@ export class SlowStimulusMonitor {
   private unsaid = 0;
 
   constructor(
-    private readonly clock: Clock,
-    private readonly log: Logger,
-    /** Names of the policies in charge: one of them may be what is slow. */
-    private readonly policyNames: () => Readonly<Record<SlotName, string>>,
+    @inject(CLOCK) private readonly clock: Clock,
+    @inject(LOGGER) private readonly log: Logger,
+    @inject(SLOTS) private readonly slots: PolicySlotTable,
   ) {}
 
   /** The stimulus has been handled, and what it sent has left. */
@@ -35,7 +38,7 @@ export class SlowStimulusMonitor {
     const { op, stimulusId } = stimulus;
     const tasks = op === 'update-graph' ? ` with ${stimulus.tasks.length} tasks` : '';
     const more = this.unsaid === 0 ? '' : `; so did ${this.unsaid} others lately`;
-    const policies = this.policyNames();
+    const policies = this.slots.names; // One of them may be what is slow.
     const names = Object.entries(policies).map(([slot, name]) => `${slot} ${name}`);
     this.log.warn(
       { stimulusId, op, durationMs, policies },

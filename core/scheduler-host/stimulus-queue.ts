@@ -1,56 +1,80 @@
-import type { NewStimulus } from '../api/plugin.ts';
+import { type NewStimulus, token, type Token } from '../api/plugin.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
+
+export const STIMULUS_QUEUE: Token<StimulusQueue> = token('stimulus-queue');
+export const STIMULI: Token<Stimuli> = token('stimuli');
 
 /** A stimulus that may still lack its id. */
 export type IncomingStimulus = NewStimulus & { readonly stimulusId?: string };
+
+/** Where every stimulus enters. */
+export interface Stimuli {
+  /** Handles a stimulus now, after the present one, or when its client's turn comes. */
+  accept(stimulus: IncomingStimulus): void;
+}
 
 /**
  * Stimuli in the order in which they came, handled one at a time. One that comes while another is
  * being handled waits; so a hook that enqueues never enters the kernel again.
  */
 export class StimulusQueue {
-  private readonly waiting: Stimulus[] = [];
-  private counter = 0;
-  private busy = false;
-
   /** A stimulus is being handled. */
-  get isBusy(): boolean {
-    return this.busy;
+  isBusy = false;
+  /** Nothing is handled any more. */
+  isStopped = false;
+  private readonly waiting: Stimulus[] = [];
+  private readonly changes: (() => void)[] = [];
+  private counter = 0;
+  private handle: (stimulus: Stimulus) => void = () => undefined;
+
+  /** Sets what handles the stimuli. */
+  consume(handle: (stimulus: Stimulus) => void): void {
+    this.handle = handle;
   }
 
-  /** A name that no stimulus has had: `task-finished-17`. */
+  /** An id that no stimulus has had: `task-finished-17`. */
   nextId(op: string): string {
     return `${op}-${++this.counter}`;
   }
 
-  /** Without an id, or with an empty one, it gets one. */
-  push(stimulus: IncomingStimulus): void {
+  /** Handles a stimulus now, or after those that wait. Without an id, or with an empty one, it gets one. */
+  put(stimulus: IncomingStimulus): void {
+    if (this.isStopped) return;
     if (stimulus.stimulusId !== undefined && stimulus.stimulusId !== '') {
       this.waiting.push(stimulus as Stimulus);
     } else {
       this.waiting.push({ ...stimulus, stimulusId: this.nextId(stimulus.op) });
     }
+    if (!this.isBusy) this.drain();
   }
 
-  /**
-   * Handles all waiting stimuli, including those that arrive meanwhile. No-op when it is running
-   * already.
-   */
-  drain(handle: (stimulus: Stimulus) => void): void {
-    if (this.busy) return;
-    this.busy = true;
+  /** Runs a change between two stimuli: now, or at the end of the present one. */
+  between(change: () => void): void {
+    if (this.isBusy) this.changes.push(change);
+    else change();
+  }
+
+  /** Runs the changes that wait for the end of the present stimulus; its handler calls this. */
+  runChanges(): void {
+    while (this.changes.length > 0) for (const change of this.changes.splice(0)) change();
+  }
+
+  /** Drops what waits, and ignores what comes from now on. */
+  stop(): void {
+    this.isStopped = true;
+    this.waiting.length = 0;
+  }
+
+  private drain(): void {
+    this.isBusy = true;
     try {
       // By index: shifting a long array costs as much as the array is long.
       for (let index = 0; index < this.waiting.length; index++) {
-        handle(this.waiting[index] as Stimulus);
+        this.handle(this.waiting[index] as Stimulus);
       }
     } finally {
       this.waiting.length = 0;
-      this.busy = false;
+      this.isBusy = false;
     }
-  }
-
-  clear(): void {
-    this.waiting.length = 0;
   }
 }

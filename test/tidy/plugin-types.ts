@@ -19,6 +19,7 @@ const CHAPTERS: readonly (readonly [title: string, paths: readonly string[]])[] 
     'Plugins of the scheduler',
     [
       'core/api/plugin.ts',
+      'core/api/token.ts',
       'core/api/hooks.ts',
       'core/api/events.ts',
       'core/api/clock.ts',

@@ -1,112 +1,103 @@
 import { YardmasterError } from '../../api/errors.ts';
-import type { Token } from '../../api/plugin.ts';
-import { type DependencyContainer, libraryContainer } from './di.ts';
+import type { Injectable, Provider, Services, Token } from '../../api/token.ts';
+import { show } from '../../config/errors.ts';
+import { declaredTokens, inject, injectable, libraryContainer } from './di.ts';
 
-/** A class whose constructor names the token of each parameter. */
-export type Injectable<T> = new (...dependencies: never[]) => T;
+/**
+ * The collaborators of one host. Each is made when it is first needed, once, and keeps direct references to
+ * the others: nothing is looked up while the host runs.
+ */
+export class Container implements Services {
+  private readonly library = libraryContainer.createChildContainer();
 
-/** Who provides a service for a while. One that replaces another has the same name. */
-export interface Lender {
-  readonly name: string;
+  /**
+   * Later providers of a token replace earlier ones.
+   * @throws YardmasterError `ERR_PROVIDER`
+   */
+  register(providers: readonly Provider[]): this {
+    for (const provider of providers) this.add(provider);
+    return this;
+  }
+
+  /** @throws YardmasterError `ERR_PROVIDER` when nothing is registered for the token or what it needs */
+  get<T>(token: Token<T>): T {
+    try {
+      return this.library.resolve<T>(token.id);
+    } catch (cause) {
+      if (YardmasterError.is(cause)) throw cause;
+      const message = cause instanceof Error ? cause.message : String(cause);
+      throw providerError(token, `cannot be made: ${message}`, cause);
+    }
+  }
+
+  private add(provider: Provider): void {
+    const { token } = provider;
+    if ('useClass' in provider) {
+      prepare(token, provider.useClass);
+      this.library.registerSingleton(token.id, provider.useClass as new () => object);
+    } else if ('useFactory' in provider) {
+      if (typeof provider.useFactory !== 'function') {
+        throw providerError(token, 'has a useFactory that is no function');
+      }
+      let made: { readonly service: unknown } | undefined;
+      this.library.register(token.id, {
+        useFactory: () => (made ??= { service: provider.useFactory(this) }).service,
+      });
+    } else if ('useValue' in provider) {
+      this.library.register(token.id, { useValue: provider.useValue });
+    } else {
+      throw providerError(token, 'needs useClass, useFactory or useValue');
+    }
+  }
+}
+
+/** Name of a token in messages. */
+export function nameOf(token: Token<unknown> | undefined): string {
+  return (token?.id.description ?? '').replace(/^yardmaster:/, '');
+}
+
+/** @param what - follows the name of the token: `cannot be made: …` */
+export function providerError(
+  token: Token<unknown> | undefined,
+  what: string,
+  cause?: unknown,
+): YardmasterError {
+  const message = `the collaborator "${nameOf(token)}" ${what}`;
+  return new YardmasterError('ERR_PROVIDER', message, { token: nameOf(token) }, { cause });
 }
 
 /**
- * Services by token, with scopes: a child sees what its parents provide. One for each scheduler, and
- * a child for each of its plugins. Nothing is asked of it after boot but at run-time changes.
+ * Lets the library construct a class. Classes of other programs have no decorators: they name their tokens in
+ * `static inject`, or inherit the constructor of the class that they extend, which the library does not see.
  */
-export class Container {
-  private readonly children: Container[] = [];
-  private readonly provided: symbol[] = [];
-  /** Who provides what at run time; the library can replace a registration but not take it back. */
-  private readonly lent = new Map<symbol, { readonly owner: Lender; readonly service: unknown }>();
-
-  private constructor(
-    private readonly library: DependencyContainer,
-    private readonly parent: Container | undefined,
-  ) {}
-
-  /** A separate container that shares nothing with others of the process. */
-  static root(): Container {
-    return new Container(libraryContainer.createChildContainer(), undefined);
+function prepare(token: Token<unknown>, Class: Injectable<unknown>): void {
+  if (
+    typeof Class !== 'function' ||
+    typeof (Class as { prototype?: unknown }).prototype !== 'object'
+  ) {
+    throw providerError(token, `cannot be made from ${show(Class)}: useClass takes a class`);
   }
-
-  child(): Container {
-    const child = new Container(this.library.createChildContainer(), this);
-    this.children.push(child);
-    return child;
-  }
-
-  provide<T>(token: Token<T>, service: T): void {
-    this.provided.push(token.id);
-    this.library.register(token.id, { useValue: service });
-  }
-
-  /** Made when it is first asked for, once. */
-  provideClass<T>(token: Token<T>, constructor: Injectable<T>): void {
-    this.provided.push(token.id);
-    this.library.registerSingleton(token.id, constructor as unknown as new () => object);
-  }
-
-  /**
-   * Provides a service until its owner goes.
-   * @throws YardmasterError `ERR_PLUGIN_SETUP` when another plugin provides it
-   */
-  lend<T>(token: Token<T>, service: T, owner: Lender): void {
-    const other = this.lent.get(token.id)?.owner;
-    if (other !== undefined && other.name !== owner.name) {
-      throw new YardmasterError(
-        'ERR_PLUGIN_SETUP',
-        `plugin "${owner.name}" cannot provide ${nameOf(token)}: plugin "${other.name}" does already; remove one of both`,
-        { plugin: owner.name, other: other.name, service: nameOf(token) },
-      );
-    }
-    this.lent.set(token.id, { owner, service });
-  }
-
-  /** Takes back all that an owner lent. */
-  withdraw(owner: Lender): void {
-    for (const [id, entry] of this.lent) {
-      if (entry.owner === owner) this.lent.delete(id);
+  if (declaredTokens(Class) === undefined) {
+    for (const [index, dependency] of inheritedTokens(Class).entries()) {
+      inject(dependency)(Class, undefined, index);
     }
   }
-
-  /** @throws YardmasterError `ERR_PLUGIN_SETUP` when no plugin provides it */
-  get<T>(token: Token<T>): T {
-    const lent = this.findLent(token.id);
-    if (lent !== undefined) return lent.service as T;
-    if (!this.isProvided(token.id)) {
-      throw new YardmasterError(
-        'ERR_PLUGIN_SETUP',
-        `no plugin provides ${nameOf(token)}; list the plugin that does before the one that asks`,
-        { service: nameOf(token) },
-      );
-    }
-    return this.library.resolve<T>(token.id);
+  const count = declaredTokens(Class)?.length ?? 0;
+  if (Class.length > count) {
+    throw providerError(
+      token,
+      `cannot be made from ${Class.name}: its constructor has ${Class.length} parameters and names tokens for ${count}; ` +
+        'list them in "static inject = [TOKEN, …]", or use useFactory',
+    );
   }
-
-  /** Disposes the children first, the youngest first. */
-  async dispose(): Promise<void> {
-    for (const child of this.children.toReversed()) await child.dispose();
-    this.children.length = 0;
-    this.lent.clear();
-    this.parent?.forget(this);
-    await this.library.dispose();
-  }
-
-  private forget(child: Container): void {
-    const index = this.children.indexOf(child);
-    if (index >= 0) this.children.splice(index, 1);
-  }
-
-  private findLent(id: symbol): { service: unknown } | undefined {
-    return this.lent.get(id) ?? this.parent?.findLent(id);
-  }
-
-  private isProvided(id: symbol): boolean {
-    return this.provided.includes(id) || this.parent?.isProvided(id) === true;
-  }
+  injectable()(Class);
 }
 
-function nameOf({ id }: Token<unknown>): string {
-  return `the service "${(id.description ?? '').replace(/^yardmaster:/, '')}"`;
+function inheritedTokens(Class: object): readonly Token<unknown>[] {
+  if (Object.hasOwn(Class, 'inject')) {
+    return (Class as { readonly inject: readonly Token<unknown>[] }).inject;
+  }
+  const parent: unknown = Object.getPrototypeOf(Class);
+  if (typeof parent !== 'function' || parent === Function.prototype) return [];
+  return declaredTokens(parent) ?? inheritedTokens(parent);
 }

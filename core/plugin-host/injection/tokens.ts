@@ -1,7 +1,8 @@
 import type { Clock } from '../../api/clock.ts';
 import type { Builtins, Logger, Token } from '../../api/plugin.ts';
 import { token } from '../../api/plugin.ts';
-import type { Container } from './container.ts';
+import type { LoadedConfig } from '../../config/load.ts';
+import type { Config } from '../../config/types.ts';
 
 /** Services that every plugin can ask its context for. */
 export const CLOCK: Token<Clock> = token('clock');
@@ -9,5 +10,6 @@ export const LOGGER: Token<Logger> = token('logger');
 
 /** Values that a host receives. The token of each of its own parts is in the file of that part. */
 export const BUILTINS: Token<Builtins> = token('builtins');
+export const CONFIG: Token<Config> = token('config');
 export const CONFIG_FOLDER: Token<string> = token('config-folder');
-export const CONTAINER: Token<Container> = token('container');
+export const LOADED_CONFIG: Token<LoadedConfig> = token('loaded-config');

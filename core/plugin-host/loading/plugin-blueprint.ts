@@ -5,6 +5,7 @@ import {
   type PluginDefinition,
   type PluginInstance,
 } from '../../api/plugin.ts';
+import type { Provider } from '../../api/token.ts';
 import type { OnError } from '../../config/types.ts';
 import { construct } from '../injection/construct.ts';
 import { checkKind, hasAnyName, notOfKind, nounOf } from './extension-kinds.ts';
@@ -21,6 +22,8 @@ export interface Blueprint {
   readonly source: string;
   readonly onError: OnError;
   readonly requires: readonly string[];
+  /** Collaborators of the scheduler that it replaces. */
+  readonly provide: readonly Provider[];
   readonly place: Place;
   /** What its options name, for people: `policies[0]: EnsureBroadcast from ./policies.js {"key":"x"}`. */
   readonly extensions: readonly string[];
@@ -91,7 +94,7 @@ function fromDefinition(
   common: Common,
   options: Readonly<Record<string, unknown>> | undefined,
 ): Blueprint {
-  const { name, apiVersion, optionsSchema, requires = [] } = definition;
+  const { name, apiVersion, optionsSchema, requires = [], provide = [] } = definition;
   if (typeof name !== 'string' || !/^[a-z][\w-]*$/i.test(name)) {
     throw new YardmasterError(
       'ERR_PLUGIN_LOAD',
@@ -121,6 +124,7 @@ function fromDefinition(
     ...common,
     name,
     requires,
+    provide,
     extensions,
     load: async (resolver) => {
       const loader = extensionLoader(resolver, place, extensions);
@@ -156,6 +160,7 @@ function fromInstance(instance: object, common: Common, kind: PluginKind): Bluep
     ...common,
     name,
     requires: [],
+    provide: [],
     extensions: [],
     load: () => Promise.resolve(),
     setup: async (context) => {

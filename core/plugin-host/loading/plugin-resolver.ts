@@ -2,9 +2,9 @@ import { existsSync, statSync } from 'node:fs';
 import { isAbsolute, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { YardmasterError } from '../../api/errors.ts';
-import { token, type Builtins, type Token } from '../../api/plugin.ts';
+import { type Builtins, token, type Token } from '../../api/plugin.ts';
 import { hint, show } from '../../config/errors.ts';
-import { inject, injectable } from '../injection/di.ts';
+import { inject } from '../injection/di.ts';
 import { resolvePackage } from './package-resolution.ts';
 import { BUILTINS, CONFIG_FOLDER } from '../injection/tokens.ts';
 
@@ -25,11 +25,10 @@ export interface Resolved {
  * Loads what a `use` names: a built-in name, a path that starts with `.` or `/` and is relative to the
  * configuration file, or a package as that file's folder sees it. `#Name` picks an export.
  */
-@injectable()
 export class PluginResolver {
   constructor(
-    @inject(BUILTINS.id) private readonly builtins: Builtins,
-    @inject(CONFIG_FOLDER.id) private readonly folder: string,
+    @inject(BUILTINS) private readonly builtins: Builtins,
+    @inject(CONFIG_FOLDER) private readonly folder: string,
   ) {}
 
   /**

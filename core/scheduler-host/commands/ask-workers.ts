@@ -1,15 +1,14 @@
-import type { Channel } from '../../api/channel.ts';
 import { YardmasterError } from '../../api/errors.ts';
 import type { WireMessage } from '../../api/transport.ts';
 import { hint } from '../../config/errors.ts';
 import type { ClusterState } from '../../state/cluster.ts';
 import type { WorkerState } from '../../state/task.ts';
+import type { Sessions } from '../sessions/sessions.ts';
 
 /** Who is asked, and by which connections. */
 export interface Asked {
   readonly cluster: ClusterState;
-  /** The connection of a worker. */
-  channelOf(address: string): Channel | undefined;
+  readonly sessions: Sessions;
 }
 
 /** What each worker answered, by address; `error` where one did not. */
@@ -48,7 +47,7 @@ export async function askWorker<T>(
   { method, parameters }: { readonly method: string; readonly parameters: WireMessage },
   timeoutMs: number,
 ): Promise<T> {
-  const channel = asked.channelOf(address);
+  const channel = asked.sessions.channelOf(address);
   if (channel !== undefined) return channel.request<T>(method, parameters, timeoutMs);
   throw new YardmasterError('ERR_CLOSED', `the worker ${address} is not connected`, { address });
 }

@@ -1,27 +1,22 @@
-import type { Channel } from '../../api/channel.ts';
+import { token, type Token } from '../../api/plugin.ts';
 import { versionsHere } from '../../host/versions.ts';
 import type { SchedulerKernel } from '../../kernel/scheduler-kernel.ts';
 import type { InspectReply, InspectRequest, LogLine } from '../../messages/protocol.ts';
 import { type Answers, askWorkers, workersNamed } from './ask-workers.ts';
 import { builtin, type BuiltinCommand, type Given } from './builtin-parameters.ts';
 import { describeCluster } from './describe-cluster.ts';
-import type { EventLog } from '../event-log.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
+import { PLUGINS, type PluginTable } from '../../plugin-host/plugin-table.ts';
+import { EVENT_LOG, type EventLog } from '../event-log.ts';
+import { SESSIONS, type Sessions } from '../sessions/sessions.ts';
+import { KERNEL, LOG_BOOK } from '../tokens.ts';
 import type { LogBook } from '../../host/log-book.ts';
 import { selectLines } from '../../host/log-selection.ts';
-import type { PluginInfo } from '../../plugin-host/plugin-info.ts';
+
+export const DIAGNOSTICS: Token<Diagnostics> = token('diagnostics');
 
 /** A worker that has not answered within this time is listed as silent. */
 const ANSWER_TIMEOUT_MS = 10_000;
-
-/** What diagnostics look at. */
-export interface DiagnosticsScope {
-  readonly kernel: SchedulerKernel;
-  readonly events: EventLog;
-  readonly logBook: LogBook;
-  plugins(): readonly PluginInfo[];
-  /** The connection of a worker. */
-  channelOf(address: string): Channel | undefined;
-}
 
 /**
  * Commands that query all processes of the cluster in parallel. A worker that does not answer in
@@ -30,7 +25,13 @@ export interface DiagnosticsScope {
 export class Diagnostics {
   readonly commands: readonly BuiltinCommand[];
 
-  constructor(private readonly scope: DiagnosticsScope) {
+  constructor(
+    @inject(KERNEL) private readonly kernel: SchedulerKernel,
+    @inject(SESSIONS) private readonly sessions: Sessions,
+    @inject(EVENT_LOG) private readonly events: EventLog,
+    @inject(LOG_BOOK) private readonly logBook: LogBook,
+    @inject(PLUGINS) private readonly plugins: PluginTable,
+  ) {
     this.commands = [
       builtin('versions', ({ timeoutMs }) => this.versions(timeoutMs)),
       builtin('logs', (given) => this.logs(given)),
@@ -39,7 +40,7 @@ export class Diagnostics {
   }
 
   private async versions(timeoutMs: number | undefined): Promise<unknown> {
-    const { clients } = this.scope.kernel.cluster;
+    const { clients } = this.kernel.cluster;
     return {
       scheduler: versionsHere(),
       clients: [...clients.values()].map(({ key, versions }) => [key, versions]),
@@ -53,18 +54,18 @@ export class Diagnostics {
       const { lines } = answer as { readonly lines?: readonly LogLine[] };
       return [address, lines === undefined ? answer : { lines: selectLines(lines, selection) }];
     });
-    return { scheduler: selectLines(this.scope.logBook.lines(), selection), workers };
+    return { scheduler: selectLines(this.logBook.lines(), selection), workers };
   }
 
   private async dump(timeoutMs: number | undefined): Promise<unknown> {
-    const { kernel, events, logBook } = this.scope;
+    const { kernel, events, logBook } = this;
     // Asked first, described at once: both see about the same moment.
     const asked = this.ask({ what: 'state' }, timeoutMs);
     const scheduler = {
       ...versionsHere(),
       ...describeCluster(kernel.cluster),
       story: kernel.story(),
-      plugins: this.scope.plugins(),
+      plugins: this.plugins.infos,
       events: events.summary(),
       logs: logBook.lines(),
     };
@@ -76,10 +77,10 @@ export class Diagnostics {
     timeoutMs = ANSWER_TIMEOUT_MS,
     named?: readonly string[],
   ): Promise<Answers<InspectReply>> {
-    const { scope } = this;
-    const { cluster } = scope.kernel;
+    const { sessions } = this;
+    const { cluster } = this.kernel;
     return askWorkers(
-      { cluster, channelOf: (address) => scope.channelOf(address) },
+      { cluster, sessions },
       workersNamed(cluster, named),
       { method: 'inspect', parameters: { ...request } },
       timeoutMs,

@@ -1,44 +1,31 @@
 import { YardmasterError } from '../../api/errors.ts';
 import type { ShadowReport, Why } from '../../api/insight.ts';
-import type { UseEntry } from '../../api/plugin.ts';
+import { type Builtins, token, type Token } from '../../api/plugin.ts';
 import {
   KERNEL_SLOT_NAMES,
   type KernelSlotName,
-  type PolicySlots,
   SLOT_NAMES,
   type SlotName,
 } from '../../api/policies.ts';
 import { hint } from '../../config/errors.ts';
+import type { Config } from '../../config/types.ts';
 import type { Insight } from '../../kernel/insight/insight.ts';
-import type { Named } from '../../kernel/ports.ts';
+import {
+  CONFIGURED_EXTENSIONS,
+  type ConfiguredExtensions,
+} from '../../plugin-host/configured-extensions.ts';
+import { EXTENSIONS, type Extensions } from '../../plugin-host/extensions.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
+import { BUILTINS, CONFIG } from '../../plugin-host/injection/tokens.ts';
+import { DEFAULT_POLICIES } from '../../plugin-host/loading/load-extensions.ts';
+import { type PolicySlotTable, SLOTS } from '../../plugin-host/policy-slots.ts';
+import { STIMULUS_QUEUE, type StimulusQueue } from '../stimulus-queue.ts';
+import { INSIGHT } from '../tokens.ts';
 import { builtin, type BuiltinCommand, type Given } from './builtin-parameters.ts';
 
-type Options = Readonly<Record<string, unknown>>;
+export const POLICY_ADMIN: Token<PolicyAdmin> = token('policy-admin');
 
-/** What {@link PolicyAdmin} needs from the scheduler around it. */
-export interface PolicyAdminHost {
-  readonly insight: Insight;
-  /** What fills each slot now. */
-  policyNames(): Readonly<Record<SlotName, string>>;
-  /** Names that a client may give: built-in policies. */
-  readonly builtinNames: readonly string[];
-  loadPolicy<Slot extends SlotName>(
-    slot: Slot,
-    policy: string | object,
-    options?: Options,
-  ): Promise<Named<PolicySlots[Slot]>>;
-  replacePolicy(slot: SlotName, policy: string | object, options?: Options): Promise<void>;
-  /** What the configuration puts into a slot, or what fills it by default. */
-  configured(slot: SlotName): UseEntry;
-  /** The plugin that fills a slot, if one does, and whether the configuration lists it. */
-  pluginIn(slot: SlotName): { readonly name: string; readonly isConfigured: boolean } | undefined;
-  /** Policies of a slot that clients may name, by name. */
-  readonly offered: (slot: SlotName) => Readonly<Record<string, PolicySource>>;
-  /** What the configured shadows are made of. */
-  readonly configuredShadows: Readonly<Partial<Record<SlotName, PolicySource>>>;
-  /** Runs between two stimuli. */
-  between(change: () => void): void;
-}
+type Options = Readonly<Record<string, unknown>>;
 
 /** The policies of a running scheduler: who decides, who would decide otherwise, and why. */
 export interface SchedulerPolicies {
@@ -80,27 +67,41 @@ export interface SchedulerPolicies {
 /** Answers the calls, from code and from clients. */
 export class PolicyAdmin implements SchedulerPolicies {
   /** What the shadows were made of, so that they can be promoted. */
-  private readonly shadowed: Map<KernelSlotName, PolicySource>;
+  private readonly shadowed = new Map<KernelSlotName, PolicySource>();
+  private readonly config: Config['scheduler'];
+  /** Names that a client may give: built-in policies. */
+  private readonly builtinNames: readonly string[];
 
-  constructor(private readonly host: PolicyAdminHost) {
-    this.shadowed = new Map();
+  constructor(
+    @inject(INSIGHT) private readonly insight: Insight,
+    @inject(SLOTS) private readonly slots: PolicySlotTable,
+    @inject(EXTENSIONS) private readonly extensions: Extensions,
+    @inject(CONFIGURED_EXTENSIONS) { shadows }: ConfiguredExtensions,
+    @inject(STIMULUS_QUEUE) private readonly queue: StimulusQueue,
+    @inject(CONFIG) { scheduler }: Config,
+    @inject(BUILTINS) builtins: Builtins,
+  ) {
+    this.config = scheduler;
+    this.builtinNames = Object.keys(builtins);
+    insight.recordDecisions(scheduler.decisionLogLength);
+    for (const [slot, shadow] of shadows) insight.startShadow(slot, shadow);
     for (const slot of KERNEL_SLOT_NAMES) {
-      const source = host.configuredShadows[slot];
+      const source = scheduler.shadows[slot];
       if (source !== undefined) this.shadowed.set(slot, source);
     }
   }
 
   get current(): Readonly<Record<SlotName, string>> {
-    return this.host.policyNames();
+    return this.slots.names;
   }
 
   replace(slot: SlotName, policy: string | object, options?: Options): Promise<void> {
-    return this.host.replacePolicy(slot, policy, options);
+    return this.extensions.replacePolicy(slot, policy, options);
   }
 
   async restore(slot: SlotName): Promise<void> {
     checkSlot(slot);
-    const plugin = this.host.pluginIn(slot);
+    const plugin = this.extensions.pluginIn(slot);
     if (plugin?.isConfigured === true) return;
     if (plugin !== undefined) {
       throw new YardmasterError(
@@ -109,15 +110,15 @@ export class PolicyAdmin implements SchedulerPolicies {
         { slot, plugin: plugin.name },
       );
     }
-    const { use, options } = this.host.configured(slot);
-    await this.host.replacePolicy(slot, use as string | object, options);
+    const { use, options } = this.config.policies[slot] ?? { use: DEFAULT_POLICIES[slot] };
+    await this.extensions.replacePolicy(slot, use as string | object, options);
   }
 
   async startShadow(slot: SlotName, policy: string | object, options?: Options): Promise<void> {
     checkCanShadow(slot);
-    const named = await this.host.loadPolicy(slot, policy, options);
-    this.host.between(() => {
-      this.host.insight.startShadow(slot, named);
+    const named = await this.extensions.loadPolicy(slot, policy, options);
+    this.queue.between(() => {
+      this.insight.startShadow(slot, named);
     });
     this.shadowed.set(slot, { use: policy, options });
   }
@@ -133,22 +134,22 @@ export class PolicyAdmin implements SchedulerPolicies {
         { slot },
       );
     }
-    await this.host.replacePolicy(slot, source.use as string | object, source.options);
+    await this.extensions.replacePolicy(slot, source.use as string | object, source.options);
     this.stopShadow(slot);
     return report;
   }
 
   shadow(slot: SlotName): ShadowReport | undefined {
     checkSlot(slot);
-    return canShadow(slot) ? this.host.insight.shadowReport(slot) : undefined;
+    return canShadow(slot) ? this.insight.shadowReport(slot) : undefined;
   }
 
   stopShadow(slot: SlotName): ShadowReport | undefined {
     const report = this.shadow(slot);
     if (!canShadow(slot)) return undefined;
     this.shadowed.delete(slot);
-    this.host.between(() => {
-      this.host.insight.stopShadow(slot);
+    this.queue.between(() => {
+      this.insight.stopShadow(slot);
     });
     return report;
   }
@@ -161,13 +162,13 @@ export class PolicyAdmin implements SchedulerPolicies {
         { lengthMax },
       );
     }
-    this.host.between(() => {
-      this.host.insight.recordDecisions(lengthMax);
+    this.queue.between(() => {
+      this.insight.recordDecisions(lengthMax);
     });
   }
 
   why(key: string): Why {
-    return this.host.insight.why(key);
+    return this.insight.why(key);
   }
 
   /** The calls that clients make. */
@@ -199,8 +200,8 @@ export class PolicyAdmin implements SchedulerPolicies {
     slot: SlotName,
     { use: name, options }: Pick<Given<'replace-policy'>, 'use' | 'options'>,
   ): PolicySource {
-    const { builtinNames, offered } = this.host;
-    const mine = offered(slot);
+    const { builtinNames } = this;
+    const mine: Readonly<Record<string, PolicySource>> = this.config.clientPolicies[slot] ?? {};
     if (Object.hasOwn(mine, name)) {
       const source = mine[name] as PolicySource;
       return options === undefined

@@ -1,10 +1,18 @@
 import { type Clock, every } from '../../api/clock.ts';
 import { YardmasterError } from '../../api/errors.ts';
-import type { NewStimulus } from '../../api/plugin.ts';
+import { token, type Token } from '../../api/plugin.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
+import { CLOCK } from '../../plugin-host/injection/tokens.ts';
 import type { ClusterState } from '../../state/cluster.ts';
 import type { WorkerState } from '../../state/task.ts';
 import { type Asked, askWorker, askWorkers, workersNamed } from './ask-workers.ts';
 import { builtin, type BuiltinCommand, type Given } from './builtin-parameters.ts';
+import { WORKER_CHANNELS, type WorkerChannels } from '../results/worker-channels.ts';
+import { SESSIONS, type Sessions } from '../sessions/sessions.ts';
+import { STIMULI, type Stimuli, STIMULUS_QUEUE, type StimulusQueue } from '../stimulus-queue.ts';
+import { CLUSTER } from '../tokens.ts';
+
+export const WORKER_COMMANDS: Token<WorkerCommands> = token('worker-commands');
 
 /** A worker that has not answered within this time is listed as silent. */
 const ANSWER_TIMEOUT_MS = 10_000;
@@ -12,26 +20,23 @@ const RESTART_TIMEOUT_MS = 30_000;
 /** Between two looks at who is back. */
 const LOOK_MS = 50;
 
-/** What the commands work on. */
-export interface WorkerCommandScope extends Asked {
-  readonly clock: Clock;
-  enqueue(stimulus: NewStimulus): void;
-  /** The scheduler closes, and nothing happens any more. */
-  isStopped(): boolean;
-  /** Connections of the scheduler, by kind. */
-  connections(): Readonly<Record<string, number>>;
-}
-
 interface Named {
   readonly address: string;
   readonly name: string;
 }
 
-/** Commands for workers: run functions, describe themselves, restart. */
-export class WorkerCommands {
+/** Commands that have workers do something: run functions, tell of themselves, start anew. */
+export class WorkerCommands implements Asked {
   readonly commands: readonly BuiltinCommand[];
 
-  constructor(private readonly scope: WorkerCommandScope) {
+  constructor(
+    @inject(CLUSTER) readonly cluster: ClusterState,
+    @inject(SESSIONS) readonly sessions: Sessions,
+    @inject(CLOCK) private readonly clock: Clock,
+    @inject(STIMULI) private readonly stimuli: Stimuli,
+    @inject(STIMULUS_QUEUE) private readonly queue: StimulusQueue,
+    @inject(WORKER_CHANNELS) private readonly channels: WorkerChannels,
+  ) {
     this.commands = [
       builtin('broadcast', (given) => this.broadcast(given)),
       builtin('proxy', (given) => this.proxy(given)),
@@ -49,9 +54,8 @@ export class WorkerCommands {
     workers,
     timeoutMs = Infinity,
   }: Given<'broadcast'>): unknown {
-    const { scope } = this;
-    const chosen = workersNamed(scope.cluster, workers);
-    return askWorkers(scope, chosen, { method, parameters }, timeoutMs);
+    const chosen = workersNamed(this.cluster, workers);
+    return askWorkers(this, chosen, { method, parameters }, timeoutMs);
   }
 
   /** A request to one worker: its answer, or what it throws. */
@@ -61,9 +65,8 @@ export class WorkerCommands {
     parameters = {},
     timeoutMs = Infinity,
   }: Given<'proxy'>): unknown {
-    const { scope } = this;
-    const [found] = workersNamed(scope.cluster, [worker]);
-    return askWorker(scope, (found as WorkerState).address, { method, parameters }, timeoutMs);
+    const [found] = workersNamed(this.cluster, [worker]);
+    return askWorker(this, (found as WorkerState).address, { method, parameters }, timeoutMs);
   }
 
   private callStacks({
@@ -71,25 +74,28 @@ export class WorkerCommands {
     workers,
     timeoutMs = ANSWER_TIMEOUT_MS,
   }: Given<'call-stacks'>): unknown {
-    const { scope } = this;
-    const chosen = workersNamed(scope.cluster, workers).filter(({ processing }) => {
-      return wanted?.some((key) => processing.has(scope.cluster.tasks.get(key) as never)) ?? true;
+    const chosen = workersNamed(this.cluster, workers).filter(({ processing }) => {
+      return wanted?.some((key) => processing.has(this.cluster.tasks.get(key) as never)) ?? true;
     });
     const only = wanted === undefined ? {} : { keys: wanted };
     const request = { method: 'inspect', parameters: { what: 'call-stacks', ...only } };
-    return askWorkers(scope, chosen, request, timeoutMs);
+    return askWorkers(this, chosen, request, timeoutMs);
   }
 
   private async connections({
     workers,
     timeoutMs = ANSWER_TIMEOUT_MS,
   }: Given<'connections'>): Promise<unknown> {
-    const { scope } = this;
     const request = { method: 'inspect', parameters: { what: 'connections' } };
-    const chosen = workersNamed(scope.cluster, workers);
+    const chosen = workersNamed(this.cluster, workers);
     return {
-      scheduler: scope.connections(),
-      workers: await askWorkers(scope, chosen, request, timeoutMs),
+      scheduler: {
+        workers: this.sessions.workers.size,
+        clients: this.sessions.clients.size,
+        all: this.sessions.all.size,
+        toWorkers: this.channels.count,
+      },
+      workers: await askWorkers(this, chosen, request, timeoutMs),
     };
   }
 
@@ -100,7 +106,7 @@ export class WorkerCommands {
     wait,
     timeoutMs = RESTART_TIMEOUT_MS,
   }: Given<'restart-workers'>): Promise<unknown> {
-    const { cluster } = this.scope;
+    const { cluster } = this;
     const unknown = errors === 'raise' ? [] : names.filter((name) => !isKnown(cluster, name));
     const meant = names.filter((name) => !unknown.includes(name));
     const workers = names.length === 0 ? cluster.workersByRank : workersNamed(cluster, meant);
@@ -115,9 +121,8 @@ export class WorkerCommands {
 
   /** Forgets all tasks of all clients, then has workers replaced and waits for the new ones. */
   private restart({ wait, timeoutMs = RESTART_TIMEOUT_MS }: Given<'restart'>): Promise<unknown> {
-    const { scope } = this;
-    scope.enqueue({ op: 'restart' });
-    return this.renewAndWait(scope.cluster.workersByRank, wait, timeoutMs);
+    this.stimuli.accept({ op: 'restart' });
+    return this.renewAndWait(this.cluster.workersByRank, wait, timeoutMs);
   }
 
   private async renewAndWait(
@@ -125,16 +130,15 @@ export class WorkerCommands {
     wait: boolean | undefined,
     timeoutMs: number,
   ): Promise<Readonly<Record<'restarted' | 'kept' | 'missing', readonly Named[]>>> {
-    const { scope } = this;
     const { restarted, kept, serverIds } = this.renew(workers);
     if (wait === false) return { restarted, kept, missing: [] };
     const missing = (): readonly Named[] =>
       restarted.filter(({ name }) => {
-        const address = scope.cluster.aliases.get(name);
-        const worker = address === undefined ? undefined : scope.cluster.workers.get(address);
+        const address = this.cluster.aliases.get(name);
+        const worker = address === undefined ? undefined : this.cluster.workers.get(address);
         return worker === undefined || serverIds.has(worker.identity.serverId);
       });
-    await until(scope.clock, timeoutMs, () => scope.isStopped() || missing().length === 0);
+    await until(this.clock, timeoutMs, () => this.queue.isStopped || missing().length === 0);
     return { restarted, kept, missing: missing() };
   }
 
@@ -151,7 +155,7 @@ export class WorkerCommands {
     const serverIds = new Set(renewed.map(({ identity }) => identity.serverId));
     for (const { address: worker } of restarted) {
       const how = { expected: true, close: true, restart: true };
-      this.scope.enqueue({ op: 'remove-worker', worker, ...how });
+      this.stimuli.accept({ op: 'remove-worker', worker, ...how });
     }
     return { restarted, kept, serverIds };
   }

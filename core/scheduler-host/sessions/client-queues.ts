@@ -1,7 +1,20 @@
+import { token, type Token } from '../../api/plugin.ts';
 import type { Clock } from '../../api/clock.ts';
 import { TurnBudget } from '../../shared/turn-budget.ts';
 import type { UpdateGraph } from '../../messages/stimulus.ts';
-import type { IncomingStimulus } from '../stimulus-queue.ts';
+import type { SchedulerKernel } from '../../kernel/scheduler-kernel.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
+import { CLOCK } from '../../plugin-host/injection/tokens.ts';
+import type { TaskState } from '../../state/task.ts';
+import {
+  type IncomingStimulus,
+  type Stimuli,
+  STIMULUS_QUEUE,
+  type StimulusQueue,
+} from '../stimulus-queue.ts';
+import { KERNEL } from '../tokens.ts';
+
+export const CLIENT_QUEUES: Token<ClientQueues> = token('client-queues');
 
 /** A graph with more tasks is submitted in slices of this many. */
 const SLICE_TASKS = 1000;
@@ -17,40 +30,29 @@ const GIVING_UP: ReadonlySet<string> = new Set([
   'remove-client',
 ]);
 
-/** What the lines need of their scheduler. */
-export interface ClientQueuesHost {
-  readonly clock: Clock;
-  /** Handles a stimulus, at once unless another one is being handled. */
-  handle(stimulus: IncomingStimulus): void;
-  /** A name that no stimulus has had: `task-finished-17`. */
-  nextStimulusId(op: string): string;
-  /** Id of the stimulus whose graph continues with the next slice. */
-  intake(): string | undefined;
-  /** Whether the graph of that stimulus is not submitted completely yet. */
-  isTakingIn(stimulusId: string): boolean;
-  /** Whether stimuli have left work to `continue-settling`. */
-  isUnsettled(): boolean;
-  /** Keys that a client wants. */
-  wantedBy(client: string): Iterable<string>;
-  /** How many they are. */
-  wantedCount(client: string): number;
-}
-
 /**
  * What keeps the scheduler busy for long is done a slice at a time, and others have their turn in between:
  * large graphs, the release of very many keys, the leaving of a client that wants them, and what any
  * stimulus has left to later ones. What the same client says after that waits in its line, so that
  * everything takes effect in the order in which it was said.
  */
-export class ClientQueues {
+export class ClientQueues implements Stimuli {
   /** By client; the oldest line moves, the others wait. */
   private readonly clientQueues = new Map<string, Line>();
   private isScheduled = false;
 
-  constructor(private readonly host: ClientQueuesHost) {}
+  constructor(
+    @inject(CLOCK) private readonly clock: Clock,
+    @inject(STIMULUS_QUEUE) private readonly queue: StimulusQueue,
+    @inject(KERNEL) private readonly kernel: SchedulerKernel,
+  ) {}
 
-  /** Whether the stimulus has to wait for its turn; otherwise the caller handles it. */
-  takes(stimulus: IncomingStimulus): boolean {
+  accept(stimulus: IncomingStimulus): void {
+    if (!this.queue.isStopped && !this.takes(stimulus)) this.queue.put(stimulus);
+  }
+
+  /** Whether the stimulus waits for its turn. */
+  private takes(stimulus: IncomingStimulus): boolean {
     if (!('client' in stimulus)) return false;
     const { client } = stimulus;
     if (stimulus.op === 'remove-client') this.end(client);
@@ -67,7 +69,7 @@ export class ClientQueues {
 
   /** The stimulus has been handled, and may have left work to be continued with. */
   handled(stimulus: IncomingStimulus): void {
-    if (!this.host.isUnsettled()) return;
+    if (!this.isUnsettled) return;
     if (GIVING_UP.has(stimulus.op) && 'client' in stimulus) {
       const line = this.clientQueues.get(stimulus.client) ?? new Line();
       line.isLettingGo = true;
@@ -87,11 +89,19 @@ export class ClientQueues {
     for (const client of [...this.clientQueues.keys()]) this.end(client);
   }
 
+  private get isUnsettled(): boolean {
+    return !this.queue.isStopped && this.kernel.isUnsettled;
+  }
+
+  private wantedBy(client: string): ReadonlySet<TaskState> {
+    return this.kernel.cluster.clients.get(client)?.wantsWhat ?? new Set();
+  }
+
   private isLong(stimulus: IncomingStimulus): boolean {
     const { op } = stimulus;
     if (op === 'update-graph') return isLarge(stimulus);
     if (op === 'client-releases-keys') return stimulus.keys.length > SLICE_KEYS;
-    return op === 'remove-client' && this.host.wantedCount(stimulus.client) > SLICE_KEYS;
+    return op === 'remove-client' && this.wantedBy(stimulus.client).size > SLICE_KEYS;
   }
 
   /** The same as several stimuli of the same id. */
@@ -102,7 +112,7 @@ export class ClientQueues {
       return;
     }
     if (op === 'remove-client' && this.isLong(stimulus)) {
-      const keys = [...this.host.wantedBy(stimulus.client)];
+      const keys = Array.from(this.wantedBy(stimulus.client), ({ key }) => key);
       yield* this.releases(stimulus.client, keys, stimulusId);
     }
     yield stimulus;
@@ -114,7 +124,7 @@ export class ClientQueues {
     id: string | undefined,
   ): Iterable<IncomingStimulus> {
     const op = 'client-releases-keys';
-    const stimulusId = id ?? this.host.nextStimulusId(op);
+    const stimulusId = id ?? this.queue.nextId(op);
     for (let from = 0; from < keys.length; from += SLICE_KEYS) {
       yield { op, client, keys: keys.slice(from, from + SLICE_KEYS), stimulusId };
     }
@@ -123,33 +133,32 @@ export class ClientQueues {
   private schedule(): void {
     if (this.isScheduled) return;
     this.isScheduled = true;
-    TurnBudget.of(this.host.clock).later(() => {
+    TurnBudget.of(this.clock).later(() => {
       this.isScheduled = false;
       this.move();
     });
   }
 
   private move(): void {
-    const { host } = this;
-    if (host.isUnsettled()) host.handle({ op: 'continue-settling' });
+    if (this.isUnsettled) this.queue.put({ op: 'continue-settling' });
     const [first] = this.clientQueues;
     if (first !== undefined) {
       const [client, line] = first;
-      line.isLettingGo &&= host.isUnsettled();
+      line.isLettingGo &&= this.isUnsettled;
       if (!line.isLettingGo) this.step(line);
       // Whatever was handled may have ended it.
       if (line.isOver && this.clientQueues.get(client) === line) this.end(client);
     }
-    if (this.clientQueues.size > 0 || host.isUnsettled()) this.schedule();
+    if (this.clientQueues.size > 0 || this.isUnsettled) this.schedule();
   }
 
   /** Not more than one slice of anything. */
   private step(line: Line): void {
-    const { host } = this;
+    const { kernel, queue } = this;
     if (line.graph !== undefined) {
-      const stimulusId = host.intake();
-      if (stimulusId !== undefined) host.handle({ op: 'continue-graph', stimulusId });
-      if (!host.isTakingIn(line.graph)) line.graph = undefined;
+      const stimulusId = kernel.intake?.stimulusId;
+      if (stimulusId !== undefined) queue.put({ op: 'continue-graph', stimulusId });
+      if (!kernel.isTakingIn(line.graph)) line.graph = undefined;
       return;
     }
     for (let count = 0; count < BURST; count++) {
@@ -159,7 +168,7 @@ export class ClientQueues {
         line.graph = this.begin(stimulus);
         return;
       }
-      host.handle(stimulus);
+      queue.put(stimulus);
       if (stimulus.op === 'client-releases-keys') return;
     }
   }
@@ -167,8 +176,8 @@ export class ClientQueues {
   /** Returns the id of the stimulus. */
   private begin(graph: IncomingStimulus & Omit<UpdateGraph, 'stimulusId'>): string {
     const { stimulusId = '' } = graph;
-    const id = stimulusId === '' ? this.host.nextStimulusId(graph.op) : stimulusId;
-    this.host.handle({ ...graph, stimulusId: id, sliceTasks: SLICE_TASKS });
+    const id = stimulusId === '' ? this.queue.nextId(graph.op) : stimulusId;
+    this.queue.put({ ...graph, stimulusId: id, sliceTasks: SLICE_TASKS });
     return id;
   }
 

@@ -1,16 +1,14 @@
 import { YardmasterError } from '../../api/errors.ts';
-import type { Caller } from '../../api/plugin.ts';
+import { type Caller, token, type Token } from '../../api/plugin.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
 import { isOtherData } from '../../kernel/events/on-data.ts';
 import type { Stimulus } from '../../messages/stimulus.ts';
 import type { ClusterState } from '../../state/cluster.ts';
 import { builtin, type BuiltinCommand, type Given } from '../commands/builtin-parameters.ts';
-import type { Sessions } from './sessions.ts';
+import { CLUSTER } from '../tokens.ts';
+import { SESSIONS, type Sessions } from './sessions.ts';
 
-/** What reservations are checked against, and where left data is freed. */
-export interface ReservationScope {
-  readonly cluster: ClusterState;
-  readonly sessions: Sessions;
-}
+export const DATA_RESERVATIONS: Token<DataReservations> = token('data-reservations');
 
 /**
  * Names under which clients are about to put data on workers. A client reserves them before the
@@ -24,7 +22,10 @@ export class DataReservations {
   private readonly byKey = new Map<string, Map<string, string>>();
   private readonly keysOf = new Map<string, Set<string>>();
 
-  constructor(private readonly scope: ReservationScope) {
+  constructor(
+    @inject(CLUSTER) private readonly cluster: ClusterState,
+    @inject(SESSIONS) private readonly sessions: Sessions,
+  ) {
     this.commands = [
       builtin('reserve-data', (given, caller) => this.reserve(given, caller)),
       builtin('release-data', ({ keys }, { client = '' }) => this.giveUp(client, keys)),
@@ -55,7 +56,7 @@ export class DataReservations {
   }
 
   private check(key: string, fingerprint: string, client: string): void {
-    const task = this.scope.cluster.tasks.get(key);
+    const task = this.cluster.tasks.get(key);
     if (task?.state === 'memory' && isOtherData(task, { key, workers: [], fingerprint })) {
       throw keyTaken(key, 'other data, or the result of a task, is there under this key');
     }
@@ -66,7 +67,7 @@ export class DataReservations {
   }
 
   private giveUp(client: string, keys: readonly string[]): void {
-    const { cluster, sessions } = this.scope;
+    const { cluster, sessions } = this;
     const ended = keys.filter((key) => this.end(client, key) && !this.byKey.has(key));
     // What is in memory is the same data: other data was refused.
     const left = ended.filter((key) => cluster.tasks.get(key)?.state !== 'memory');

@@ -1,12 +1,11 @@
 import { YardmasterError } from '../../api/errors.ts';
-import type { Caller } from '../../api/plugin.ts';
+import { type Caller, token, type Token } from '../../api/plugin.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
 import type { ClusterState } from '../../state/cluster.ts';
 import { builtin, type BuiltinCommand } from '../commands/builtin-parameters.ts';
+import { CLUSTER } from '../tokens.ts';
 
-/** What claims are checked against. */
-export interface ClaimScope {
-  readonly cluster: ClusterState;
-}
+export const KEY_CLAIMS: Token<KeyClaims> = token('key-claims');
 
 /**
  * Keys that one client says are its own, so that two clients which choose keys by the same rule do not get
@@ -17,7 +16,7 @@ export class KeyClaims {
   private readonly owners = new Map<string, string>();
   private readonly keysOf = new Map<string, Set<string>>();
 
-  constructor(private readonly scope: ClaimScope) {
+  constructor(@inject(CLUSTER) private readonly cluster: ClusterState) {
     this.commands = [
       builtin('claim-keys', ({ keys }, caller) => this.claim(keys, caller)),
       builtin('unclaim-keys', ({ keys }, caller) => this.unclaim(keys, caller)),
@@ -26,7 +25,7 @@ export class KeyClaims {
 
   /** All or none. @throws YardmasterError `ERR_GRAPH_INVALID` naming the first key that another has */
   private claim(keys: readonly string[], { client }: Caller): void {
-    const { cluster } = this.scope;
+    const { cluster } = this;
     this.forgetGone();
     for (const key of keys) {
       const owner = this.owners.get(key);
@@ -55,7 +54,7 @@ export class KeyClaims {
   /** O(clients with claims + claims of those that have gone). */
   private forgetGone(): void {
     for (const [client, keys] of this.keysOf) {
-      if (this.scope.cluster.clients.has(client)) continue;
+      if (this.cluster.clients.has(client)) continue;
       this.keysOf.delete(client);
       for (const key of keys) this.owners.delete(key);
     }

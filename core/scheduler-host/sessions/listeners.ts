@@ -1,20 +1,20 @@
-import { YardmasterError } from '../../api/errors.ts';
-import type { Logger } from '../../api/plugin.ts';
+import { type Logger, token, type Token } from '../../api/plugin.ts';
 import type { Connection, ConnectionHandlers, Listener } from '../../api/transport.ts';
 import { LocalConnection } from './local-connection.ts';
 import { Session } from './session.ts';
-import type { Peer, SessionHost } from './sessions.ts';
+import { SESSION_SERVICES, type SessionServices } from './session-services.ts';
+import type { Peer } from './sessions.ts';
 import type { TransportTable } from '../../host/transport-table.ts';
 import { withTimeout } from '../../host/with-timeout.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
+import { LOGGER } from '../../plugin-host/injection/tokens.ts';
+import { closedError, SHUTDOWN, type Shutdown } from '../life/shutdown.ts';
+import { TRANSPORTS } from '../tokens.ts';
+
+export const LISTENERS: Token<Listeners> = token('listeners');
 
 /** Time for a connection to send what is queued when the scheduler closes. */
 const CLOSE_TIMEOUT_MS = 5_000;
-
-/** What {@link Listeners} needs of the scheduler. */
-export interface ListenersHost extends SessionHost {
-  /** @throws YardmasterError `ERR_CLOSED` */
-  checkOpen(): void;
-}
 
 /** Where peers come in and go out: the addresses a scheduler listens at, and the end of its connections. */
 export class Listeners {
@@ -22,20 +22,16 @@ export class Listeners {
   private isClosing = false;
 
   constructor(
-    private readonly host: ListenersHost,
-    private readonly transports: TransportTable,
-    private readonly log: Logger,
+    @inject(SESSION_SERVICES) private readonly host: SessionServices,
+    @inject(TRANSPORTS) private readonly transports: TransportTable,
+    @inject(SHUTDOWN) private readonly shutdown: Shutdown,
+    @inject(LOGGER) private readonly log: Logger,
   ) {}
-
-  /** With the real ports. */
-  get addresses(): readonly string[] {
-    return this.listeners.map(({ address }) => address);
-  }
 
   /** @throws YardmasterError `ERR_CONNECT`, `ERR_CLOSED` */
   async listen(address: string): Promise<string> {
     const transport = await this.transports.for(address);
-    this.host.checkOpen();
+    this.shutdown.checkOpen();
     const listener = await transport.listen(address, (connection) => {
       const session = new Session(connection, this.host);
       if (this.isClosing) connection.abort(closedError());
@@ -44,6 +40,7 @@ export class Listeners {
     this.listeners.push(listener);
     const { sessions } = this.host;
     const { messageBytesMax = Infinity } = listener;
+    sessions.addresses.push(listener.address);
     sessions.messageBytesMax = Math.min(sessions.messageBytesMax, messageBytesMax);
     if (this.isClosing) await listener.close();
     return listener.address;
@@ -51,7 +48,7 @@ export class Listeners {
 
   /** A connection within this process. */
   connectLocal(from: string, open: (connection: Connection) => ConnectionHandlers): Connection {
-    this.host.checkOpen();
+    this.shutdown.checkOpen();
     const [here, there] = LocalConnection.pair([from, this.host.serverId]);
     there.attach(new Session(there, this.host).handlers);
     here.attach(open(here));
@@ -91,9 +88,4 @@ export class Listeners {
       this.log.warn({ err: error }, 'something failed while the scheduler closed');
     }
   }
-}
-
-/** What is asked of a scheduler comes too late. */
-export function closedError(): YardmasterError {
-  return new YardmasterError('ERR_CLOSED', 'the scheduler is closed');
 }

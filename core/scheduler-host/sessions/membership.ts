@@ -7,7 +7,8 @@ import type {
 } from '../../messages/protocol.ts';
 import type { WorkerIdentity } from '../../state/worker.ts';
 import { heartbeatIntervalMs } from '../../util/heartbeat.ts';
-import type { Peer, SessionHost } from './sessions.ts';
+import type { SessionServices } from './session-services.ts';
+import type { Peer } from './sessions.ts';
 
 /**
  * Joining and leaving the cluster. Joining takes two steps. First the peer is admitted, which
@@ -19,7 +20,7 @@ import type { Peer, SessionHost } from './sessions.ts';
 const CLIENT_HEARTBEAT_FACTOR = 10;
 
 /** @throws YardmasterError `ERR_REGISTRATION` when its address or its name is taken */
-export function admitWorker(host: SessionHost, identity: WorkerIdentity): void {
+export function admitWorker(host: SessionServices, identity: WorkerIdentity): void {
   const { address, name, serverId } = identity;
   const { workers, aliases } = host.cluster;
   // One that is to be removed at the end of this turn may be the former self of this one.
@@ -27,7 +28,7 @@ export function admitWorker(host: SessionHost, identity: WorkerIdentity): void {
   // A worker that comes back may have noticed before us that its connection was lost.
   if (workers.get(address)?.identity.serverId === serverId) {
     unseat(host.sessions.workers, address);
-    host.accept({
+    host.stimuli.accept({
       op: 'remove-worker',
       worker: address,
       expected: true,
@@ -40,18 +41,18 @@ export function admitWorker(host: SessionHost, identity: WorkerIdentity): void {
 
 /** Enqueues the registration, and returns the answer to the worker. */
 export function enterWorker(
-  host: SessionHost,
+  host: SessionServices,
   { identity, status, metrics, held }: RegisterWorkerRequest,
 ): RegisterWorkerReply {
-  host.accept({
+  host.stimuli.accept({
     op: 'register-worker',
     identity,
     status,
     ...(metrics === undefined ? {} : { metrics }),
     ...(held === undefined ? {} : { held }),
   });
-  const { workerPlugins } = host;
-  const nannyPlugins = identity.nanny === undefined ? [] : host.nannyPlugins;
+  const workerPlugins = host.workerPlugins.all;
+  const nannyPlugins = identity.nanny === undefined ? [] : host.nannyPlugins.all;
   return {
     heartbeatIntervalMs: heartbeatIntervalMs(host.cluster.workers.size),
     nowMs: host.clock.nowMs(),
@@ -61,12 +62,13 @@ export function enterWorker(
 }
 
 /** @param error - undefined: it has closed the connection itself */
-export function workerLeft(host: SessionHost, address: string, error: Error | undefined): void {
+export function workerLeft(host: SessionServices, address: string, error: Error | undefined): void {
   const worker = host.cluster.workers.get(address);
   if (worker === undefined) return;
   // A worker that says goodbye first does not make its tasks suspicious.
   const expected = error === undefined && worker.status.startsWith('clos');
-  if (expected) host.accept({ op: 'remove-worker', worker: address, expected, close: false });
+  if (expected)
+    host.stimuli.accept({ op: 'remove-worker', worker: address, expected, close: false });
   else host.losses.add(address);
 }
 
@@ -76,10 +78,10 @@ export function workerLeft(host: SessionHost, address: string, error: Error | un
  * @throws YardmasterError `ERR_REGISTRATION` when another client has its key
  */
 export function admitClient(
-  host: SessionHost,
+  host: SessionServices,
   { client, returnWithinMs = 0 }: RegisterClientRequest,
 ): { readonly isBack: boolean } {
-  const { sessions, reconnectGrace: reconnectGrace } = host;
+  const { sessions, reconnectGrace } = host;
   const isBack =
     returnWithinMs > 0 && (unseat(sessions.clients, client) || reconnectGrace.end(client));
   if (!host.cluster.clients.has(client) || isBack) return { isBack };
@@ -94,12 +96,12 @@ export function admitClient(
  * Enqueues the registration unless the client has come back, and returns the answer to the client.
  */
 export function enterClient(
-  host: SessionHost,
+  host: SessionServices,
   { client, versions }: RegisterClientRequest,
   { isBack }: { readonly isBack: boolean },
 ): RegisterClientReply {
   if (!isBack) {
-    host.accept({
+    host.stimuli.accept({
       op: 'register-client',
       client,
       ...(versions === undefined ? {} : { versions }),
@@ -115,9 +117,9 @@ export function enterClient(
 }
 
 /** @param returnWithinMs - milliseconds within which it said that it may come back */
-export function clientLeft(host: SessionHost, client: string, returnWithinMs: number): void {
+export function clientLeft(host: SessionServices, client: string, returnWithinMs: number): void {
   host.reconnectGrace.begin(client, returnWithinMs, () => {
-    host.accept({ op: 'remove-client', client });
+    host.stimuli.accept({ op: 'remove-client', client });
   });
 }
 

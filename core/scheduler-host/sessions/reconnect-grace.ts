@@ -1,5 +1,11 @@
+import { token, type Token } from '../../api/plugin.ts';
 import { setAwakeTimer } from '../../shared/awake-timer.ts';
 import type { Clock, Timer } from '../../api/clock.ts';
+import type { Config } from '../../config/types.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
+import { CLOCK, CONFIG } from '../../plugin-host/injection/tokens.ts';
+
+export const RECONNECT_GRACE: Token<ReconnectGrace> = token('reconnect-grace');
 
 /**
  * Keeps the state of disconnected clients until their grace period ends. Time in which the scheduler
@@ -8,18 +14,22 @@ import type { Clock, Timer } from '../../api/clock.ts';
 export class ReconnectGrace {
   private readonly absent = new Map<string, Timer>();
 
+  /** Upper bound of the grace period, whatever the client asks for. */
+  private readonly graceMaxMs: number;
+
   constructor(
-    private readonly clock: Clock,
-    /** Upper bound of the grace period, whatever the client asks for. */
-    private readonly longestMs: number,
-  ) {}
+    @inject(CLOCK) private readonly clock: Clock,
+    @inject(CONFIG) { scheduler }: Config,
+  ) {
+    this.graceMaxMs = scheduler.clientGrace;
+  }
 
   /**
    * @param returnWithinMs - as the client asks; 0 or less: it does not reconnect
    * @param onOver - called once, when the grace period ends without a reconnect
    */
   begin(client: string, returnWithinMs: number, onOver: () => void): void {
-    const ms = Math.min(returnWithinMs, this.longestMs);
+    const ms = Math.min(returnWithinMs, this.graceMaxMs);
     if (ms <= 0) {
       onOver();
       return;

@@ -36,8 +36,9 @@ import {
   enterWorker,
   workerLeft,
 } from './membership.ts';
-import { PartsRelay } from '../parts-relay.ts';
-import type { Peer, SessionHost } from './sessions.ts';
+import { PartsRelay } from '../results/parts-relay.ts';
+import type { SessionServices } from './session-services.ts';
+import type { Peer } from './sessions.ts';
 
 /**
  * The fields that a session writes into a message, so that no peer can send in the name of another.
@@ -67,7 +68,7 @@ export class Session implements Peer, ChannelHandlers {
 
   constructor(
     connection: Connection,
-    private readonly host: SessionHost,
+    private readonly host: SessionServices,
   ) {
     this.channel = new Channel(connection, host.clock, this);
     host.sessions.all.add(this);
@@ -141,7 +142,7 @@ export class Session implements Peer, ChannelHandlers {
     if (isWhole) this.take(tasks === graph.tasks ? message : { ...message, tasks, keys });
     else {
       const reason = 'parts of its graph were lost with a connection; submit it again';
-      this.host.accept({ op: 'client-releases-keys', client, keys });
+      this.host.stimuli.accept({ op: 'client-releases-keys', client, keys });
       this.send({ op: 'cancelled-keys', keys, reason });
     }
   }
@@ -149,9 +150,9 @@ export class Session implements Peer, ChannelHandlers {
   /** A message belongs to its receiver: it becomes the stimulus itself, not a copy. */
   private take(message: WireMessage): void {
     if (message['stimulusId'] === undefined || message['stimulusId'] === '') {
-      (message as Stamped).stimulusId = this.host.nextStimulusId(message['op'] as string);
+      (message as Stamped).stimulusId = this.host.queue.nextId(message['op'] as string);
     }
-    this.host.accept(message as unknown as NewStimulus);
+    this.host.stimuli.accept(message as unknown as NewStimulus);
   }
 
   onRequest(method: string, parameters: WireMessage): unknown {
@@ -163,7 +164,8 @@ export class Session implements Peer, ChannelHandlers {
       throw error;
     }
     // A question comes after all that was said before it.
-    const settled = this.sender === undefined ? undefined : this.host.settled(this.sender);
+    const settled =
+      this.sender === undefined ? undefined : this.host.clientQueues.settled(this.sender);
     return settled === undefined
       ? this.answer(method, parameters)
       : settled.then(() => this.answer(method, parameters));
@@ -171,7 +173,7 @@ export class Session implements Peer, ChannelHandlers {
 
   onClose(error?: Error): void {
     // What broke below the messages (a frame, the form of a request) was not reported by `refuse`.
-    if (!this.isOver && isBreach(error)) this.host.report(error);
+    if (!this.isOver && isBreach(error)) this.host.errors.report(error);
     this.isOver = true;
     this.relay.close();
     const { host, sender } = this;
@@ -220,13 +222,14 @@ export class Session implements Peer, ChannelHandlers {
         return this.relay.read(parameters as unknown as GetPartRequest);
       default: {
         const request = parameters as unknown as CommandRequest;
-        return host.command(request.command, request.parameters, this.caller());
+        return host.commands.run(request.command, request.parameters, this.caller());
       }
     }
   }
 
   private gather({ keys, inParts }: GatherRequest): Promise<GatherReply> {
-    return inParts === true ? this.host.gather(keys, this.relay) : this.host.gather(keys);
+    const { gatherer } = this.host;
+    return inParts === true ? gatherer.gather(keys, this.relay) : gatherer.gather(keys);
   }
 
   private hello({ protocol, role, version }: HelloRequest): HelloReply {
@@ -271,7 +274,7 @@ export class Session implements Peer, ChannelHandlers {
     if (this.isOver) return;
     const error = closedOn(this.sender ?? this.channel.peerAddress, cause);
     this.isOver = true;
-    this.host.report(error);
+    this.host.errors.report(error);
     if (this.role === 'worker') {
       this.channel.send({ op: 'close', reason: error.message, stimulusId: 'protocol-error' });
     }

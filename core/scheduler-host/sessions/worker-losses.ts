@@ -1,6 +1,11 @@
 import type { Clock } from '../../api/clock.ts';
-import type { NewStimulus } from '../../api/plugin.ts';
+import { token, type Token } from '../../api/plugin.ts';
 import { TurnBudget } from '../../shared/turn-budget.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
+import { CLOCK } from '../../plugin-host/injection/tokens.ts';
+import { STIMULI, type Stimuli } from '../stimulus-queue.ts';
+
+export const WORKER_LOSSES: Token<WorkerLosses> = token('worker-losses');
 
 /**
  * Workers whose connections broke. Those of one turn of the event loop are removed together at its end: when
@@ -11,8 +16,8 @@ export class WorkerLosses {
   private readonly lost = new Set<string>();
 
   constructor(
-    private readonly clock: Clock,
-    private readonly accept: (stimulus: NewStimulus) => void,
+    @inject(CLOCK) private readonly clock: Clock,
+    @inject(STIMULI) private readonly stimuli: Stimuli,
   ) {}
 
   /** @param address - of a registered worker */
@@ -28,7 +33,8 @@ export class WorkerLosses {
     this.lost.clear();
     const [worker] = workers;
     // One alone is removed like one that a plugin removes: so it is found in the story and the logs.
-    if (workers.length > 1 || worker === undefined) this.accept({ op: 'workers-lost', workers });
-    else this.accept({ op: 'remove-worker', worker, expected: false, close: false });
+    if (workers.length > 1 || worker === undefined)
+      this.stimuli.accept({ op: 'workers-lost', workers });
+    else this.stimuli.accept({ op: 'remove-worker', worker, expected: false, close: false });
   }
 }

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { HostTimers } from '../../../core/scheduler-host/host-timers.ts';
-import { IdleWatch } from '../../../core/scheduler-host/idle-watch.ts';
+import { HostTimers } from '../../../core/scheduler-host/life/host-timers.ts';
+import { IdleWatch } from '../../../core/scheduler-host/life/idle-watch.ts';
 import type { Config } from '../../../core/config/types.ts';
 import { SchedulerKernel } from '../../../core/kernel/scheduler-kernel.ts';
 import { makePorts } from '../../kit/ports.ts';
@@ -12,10 +12,11 @@ function start(settings: Partial<Config['scheduler']>): {
 } {
   const clock = new StallingClock();
   const enqueued: unknown[] = [];
-  const timers = new HostTimers(clock.clock, (stimulus) => enqueued.push(stimulus));
   const idleWatch = new IdleWatch(new SchedulerKernel({}, makePorts(), 0), clock.clock);
+  const stimuli = { accept: (stimulus: unknown) => void enqueued.push(stimulus) };
+  const timers = new HostTimers(clock.clock, stimuli, idleWatch);
   const never = { workerTtl: Infinity, noWorkersTimeout: Infinity, idleTimeout: Infinity };
-  timers.start({ ...never, ...settings } as Config['scheduler'], idleWatch, () => undefined);
+  timers.start({ ...never, ...settings } as Config['scheduler'], () => undefined);
   return { clock, enqueued };
 }
 

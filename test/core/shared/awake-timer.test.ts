@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { setAwakeTimer } from '../../../core/shared/awake-timer.ts';
 import { ReconnectGrace } from '../../../core/scheduler-host/sessions/reconnect-grace.ts';
+import type { Config } from '../../../core/config/types.ts';
 import { Budget } from '../../../plugins/coordination/budget.ts';
 import { DisconnectCleanup } from '../../../plugins/coordination/disconnect-cleanup.ts';
 import { Leases } from '../../../plugins/coordination/leases.ts';
@@ -50,7 +51,9 @@ it('after a stall at the very end there is time for what has come in meanwhile, 
 
 it('a client that wants to come back is waited for as long as the scheduler can hear it', () => {
   const clock = new StallingClock();
-  const absences = new ReconnectGrace(clock.clock, 30_000);
+  const absences = new ReconnectGrace(clock.clock, {
+    scheduler: { clientGrace: 30_000 },
+  } as Config);
   let isGone = false;
   absences.begin('c', 10_000, () => (isGone = true));
   clock.stall(60_000);

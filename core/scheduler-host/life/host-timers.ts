@@ -1,6 +1,12 @@
-import { type Clock, every, type Timer } from '../api/clock.ts';
-import type { Config } from '../config/types.ts';
-import type { IdleWatch } from './idle-watch.ts';
+import { type Clock, every, type Timer } from '../../api/clock.ts';
+import type { Config } from '../../config/types.ts';
+import { token, type Token } from '../../api/plugin.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
+import { CLOCK } from '../../plugin-host/injection/tokens.ts';
+import { STIMULI, type Stimuli } from '../stimulus-queue.ts';
+import { IDLE_WATCH, type IdleWatch } from './idle-watch.ts';
+
+export const HOST_TIMERS: Token<HostTimers> = token('host-timers');
 
 /** How often it is checked whether tasks have waited too long for a worker. */
 const NO_WORKERS_CHECK_MS = 250;
@@ -10,11 +16,6 @@ const TTL_ROUNDS = 20;
 const ROUND_MS_MIN = 250;
 const ROUND_MS_MAX = 5000;
 
-/** The stimuli that timers cause. */
-type TimeStimulus =
-  | { readonly op: 'check-worker-ttl' | 'check-no-workers-timeout' }
-  | { readonly op: 'scheduler-stalled'; readonly stalledMs: number };
-
 /** What a scheduler does by the clock; each check is a stimulus like any other. */
 export class HostTimers {
   private readonly timers: Timer[] = [];
@@ -22,8 +23,9 @@ export class HostTimers {
   private awakeMs = -Infinity;
 
   constructor(
-    private readonly clock: Clock,
-    private readonly enqueue: (stimulus: TimeStimulus) => void,
+    @inject(CLOCK) private readonly clock: Clock,
+    @inject(STIMULI) private readonly stimuli: Stimuli,
+    @inject(IDLE_WATCH) private readonly idleWatch: IdleWatch,
   ) {}
 
   /**
@@ -32,14 +34,15 @@ export class HostTimers {
    */
   start(
     { workerTtl, noWorkersTimeout, idleTimeout }: Config['scheduler'],
-    idleWatch: IdleWatch,
     onIdle: (sinceMs: number) => void,
   ): void {
     if (workerTtl !== Infinity) this.watchWorkers(workerTtl);
     if (noWorkersTimeout !== Infinity) {
-      this.watch(NO_WORKERS_CHECK_MS, () => this.enqueue({ op: 'check-no-workers-timeout' }));
+      this.watch(NO_WORKERS_CHECK_MS, () =>
+        this.stimuli.accept({ op: 'check-no-workers-timeout' }),
+      );
     }
-    if (idleTimeout !== Infinity) this.timers.push(idleWatch.after(idleTimeout, onIdle));
+    if (idleTimeout !== Infinity) this.timers.push(this.idleWatch.after(idleTimeout, onIdle));
   }
 
   cancel(): void {
@@ -53,7 +56,7 @@ export class HostTimers {
     this.watch(roundMs, () => {
       if (this.clock.nowMs() < dueMs) return;
       dueMs = this.clock.nowMs() + ttlMs;
-      this.enqueue({ op: 'check-worker-ttl' });
+      this.stimuli.accept({ op: 'check-worker-ttl' });
     });
   }
 
@@ -67,7 +70,7 @@ export class HostTimers {
     const timer = every(clock, intervalMs, () => {
       const stalledMs = clock.nowMs() - Math.max(armedMs + intervalMs, this.awakeMs);
       this.awakeMs = clock.nowMs();
-      if (stalledMs > intervalMs / 2) this.enqueue({ op: 'scheduler-stalled', stalledMs });
+      if (stalledMs > intervalMs / 2) this.stimuli.accept({ op: 'scheduler-stalled', stalledMs });
       callback();
       armedMs = clock.nowMs();
     });

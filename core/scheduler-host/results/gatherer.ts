@@ -1,19 +1,12 @@
-import { Channel, type ChannelHandlers } from '../api/channel.ts';
-import type { Clock } from '../api/clock.ts';
-import { YardmasterError } from '../api/errors.ts';
-import {
-  type GatherReply,
-  type GetDataReply,
-  type OfferedParts,
-  PROTOCOL,
-} from '../messages/protocol.ts';
-import type { ClusterState } from '../state/cluster.ts';
+import { token, type Token } from '../../api/plugin.ts';
+import type { GatherReply, GetDataReply, OfferedParts } from '../../messages/protocol.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
+import type { ClusterState } from '../../state/cluster.ts';
+import { CLUSTER } from '../tokens.ts';
 import type { PartsRelay } from './parts-relay.ts';
-import type { TransportTable } from '../host/transport-table.ts';
-import { VERSION } from '../api/version.ts';
+import { WORKER_CHANNELS, type WorkerChannels } from './worker-channels.ts';
 
-/** Time for a connection to a worker to be made and answered. */
-const CONNECT_TIMEOUT_MS = 10_000;
+export const GATHERER: Token<Gatherer> = token('gatherer');
 
 /** A worker that does not answer within this counts as one that does not have the results. */
 const ANSWER_TIMEOUT_MS = 60_000;
@@ -25,24 +18,12 @@ interface Found {
   readonly relay: PartsRelay | undefined;
 }
 
-/**
- * Fetches results from workers on behalf of clients that cannot reach them. Connections are kept
- * until their worker leaves, which ends what waits for it.
- */
+/** Fetches results from workers on behalf of clients that cannot reach them. */
 export class Gatherer {
-  private readonly channels = new Map<string, Promise<Channel>>();
-  private isClosed = false;
-
   constructor(
-    private readonly cluster: ClusterState,
-    private readonly clock: Clock,
-    private readonly transports: TransportTable,
+    @inject(CLUSTER) private readonly cluster: ClusterState,
+    @inject(WORKER_CHANNELS) private readonly channels: WorkerChannels,
   ) {}
-
-  /** Connections to workers that are open, or being opened. */
-  get connectionCount(): number {
-    return this.channels.size;
-  }
 
   /**
    * Keys that no holder gives are left out of the answer.
@@ -75,31 +56,13 @@ export class Gatherer {
    */
   async executingOn(address: string): Promise<readonly string[]> {
     if (!this.cluster.workers.has(address)) return [];
-    const channel = await this.channelTo(address);
+    const channel = await this.channels.to(address);
     const { executing } = await channel.request<{ executing?: readonly string[] }>(
       'identity',
       {},
       ANSWER_TIMEOUT_MS,
     );
     return executing ?? [];
-  }
-
-  /** A worker left: whatever waits for it fails now. */
-  drop(address: string): void {
-    const opening = this.channels.get(address);
-    this.channels.delete(address);
-    const gone = new YardmasterError('ERR_CLOSED', `the worker ${address} left`, {
-      worker: address,
-    });
-    opening?.then(
-      (channel) => channel.abort(gone),
-      () => undefined, // Its users handle the rejection.
-    );
-  }
-
-  close(): void {
-    this.isClosed = true;
-    for (const address of [...this.channels.keys()]) this.drop(address);
   }
 
   /** Which worker to ask for which keys: the first holder that has not failed. */
@@ -123,7 +86,7 @@ export class Gatherer {
     { values, parts, relay }: Found,
   ): Promise<boolean> {
     try {
-      const channel = await this.channelTo(address);
+      const channel = await this.channels.to(address);
       const request = { keys, inParts: relay !== undefined };
       const reply = await channel.request<GetDataReply>('get-data', request, ANSWER_TIMEOUT_MS);
       reply.keys.forEach((key, index) => {
@@ -137,46 +100,5 @@ export class Gatherer {
     } catch {
       return false; // Another holder is tried; a key without a value is missing in the answer.
     }
-  }
-
-  private channelTo(address: string): Promise<Channel> {
-    if (this.isClosed) {
-      return Promise.reject(new YardmasterError('ERR_CLOSED', 'the scheduler is closed'));
-    }
-    const known = this.channels.get(address);
-    if (known !== undefined) return known;
-    const forget = (): void => {
-      if (this.channels.get(address) === opening) this.channels.delete(address);
-    };
-    const opening = this.open(address, forget);
-    this.channels.set(address, opening);
-    opening.catch(forget);
-    return opening;
-  }
-
-  private async open(address: string, onClose: () => void): Promise<Channel> {
-    const handlers: ChannelHandlers = {
-      onMessage: () => undefined,
-      onRequest: (method) => {
-        throw new YardmasterError('ERR_PROTOCOL', `a peer does not answer "${method}"`, { method });
-      },
-      onClose,
-    };
-    const transport = await this.transports.for(address);
-    let channel: Channel | undefined;
-    await transport.connect(
-      address,
-      (connection) => (channel = new Channel(connection, this.clock, handlers)),
-      { timeoutMs: CONNECT_TIMEOUT_MS },
-    );
-    const opened = channel as unknown as Channel;
-    try {
-      const hello = { protocol: PROTOCOL, role: 'peer', version: VERSION };
-      await opened.request('hello', hello, CONNECT_TIMEOUT_MS);
-    } catch (error) {
-      opened.abort(error as Error);
-      throw error;
-    }
-    return opened;
   }
 }

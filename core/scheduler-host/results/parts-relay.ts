@@ -1,7 +1,7 @@
-import type { Channel } from '../api/channel.ts';
-import { PART_BYTES } from '../shared/fetch-data.ts';
-import type { WireMessage } from '../api/transport.ts';
-import type { GetPartReply, GetPartRequest, OfferedParts } from '../messages/protocol.ts';
+import type { Channel } from '../../api/channel.ts';
+import { PART_BYTES } from '../../shared/fetch-data.ts';
+import type { WireMessage } from '../../api/transport.ts';
+import type { GetPartReply, GetPartRequest, OfferedParts } from '../../messages/protocol.ts';
 
 interface Relayed {
   readonly channel: Channel;

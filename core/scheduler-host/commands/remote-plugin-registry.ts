@@ -1,21 +1,22 @@
 import type { Channel } from '../../api/channel.ts';
 import { YardmasterError } from '../../api/errors.ts';
+import { token, type Token } from '../../api/plugin.ts';
 import type { WireMessage } from '../../api/transport.ts';
 import type { RemotePlugin } from '../../messages/protocol.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
+import type { ClusterState } from '../../state/cluster.ts';
+import { SESSIONS, type Sessions } from '../sessions/sessions.ts';
+import { CLUSTER } from '../tokens.ts';
 import { builtin, type BuiltinCommand, type Given } from './builtin-parameters.ts';
+
+export const WORKER_PLUGIN_REGISTRY: Token<WorkerPluginRegistry> = token('worker-plugin-registry');
+export const NANNY_PLUGIN_REGISTRY: Token<NannyPluginRegistry> = token('nanny-plugin-registry');
 
 /** A worker sets plugins up within ten seconds each, one after the other. */
 const ANSWER_TIMEOUT_MS = 30_000;
 
 /** Where the plugins live: in workers, or in the nannies of workers. */
 export type RemotePluginKind = 'worker' | 'nanny';
-
-/** What {@link WorkerPluginRegistry} needs from the scheduler around it. */
-export interface WorkerPluginRegistryScope {
-  readonly kind: RemotePluginKind;
-  /** Connected workers that can have such plugins: address and connection. */
-  workers(): readonly (readonly [address: string, channel: Channel])[];
-}
 
 /** Why a plugin is not there on one worker. */
 interface Refusal {
@@ -24,14 +25,17 @@ interface Refusal {
 }
 
 /** The plugins that clients have registered for all workers or nannies, those that come later included. */
-export class WorkerPluginRegistry {
+export abstract class RemotePluginRegistry {
   readonly commands: readonly BuiltinCommand[];
   private readonly wanted = new Map<string, RemotePlugin>();
   /** Changes happen one after the other. */
   private changes: Promise<unknown> = Promise.resolve();
 
-  constructor(private readonly scope: WorkerPluginRegistryScope) {
-    const { kind } = scope;
+  protected constructor(
+    private readonly kind: RemotePluginKind,
+    private readonly sessions: Sessions,
+    private readonly cluster: ClusterState,
+  ) {
     this.commands = [
       builtin(`register-${kind}-plugin`, (given) => this.change(() => this.register(given))),
       builtin(`unregister-${kind}-plugin`, (given) => this.change(() => this.unregister(given))),
@@ -55,7 +59,7 @@ export class WorkerPluginRegistry {
     idempotent,
     ...plugin
   }: Given<'register-worker-plugin'>): Promise<unknown> {
-    const { kind } = this.scope;
+    const { kind } = this;
     const { name } = plugin;
     if (this.wanted.has(name) && idempotent === true) return { name, workers: [] };
     // In one step with the choice of the workers to ask: a worker that registers later gets it then.
@@ -77,13 +81,23 @@ export class WorkerPluginRegistry {
     if (plugin === undefined) {
       throw new YardmasterError(
         'ERR_PLUGIN_SETUP',
-        `no ${this.scope.kind} plugin "${name}" was registered; there are ${[...this.wanted.keys()].join(', ') || 'none'}`,
+        `no ${this.kind} plugin "${name}" was registered; there are ${[...this.wanted.keys()].join(', ') || 'none'}`,
         { plugin: name },
       );
     }
     this.wanted.delete(plugin.name);
     const { reached } = await this.ask('remove', plugin);
     return { name: plugin.name, workers: reached };
+  }
+
+  /** Connected workers that can have such plugins. Workers of other languages have plugins of their own. */
+  private workers(): readonly (readonly [address: string, channel: Channel])[] {
+    return [...this.sessions.workers].flatMap(([address, { channel }]) => {
+      const worker = this.cluster.workers.get(address);
+      if (worker?.language !== 'javascript') return [];
+      if (this.kind === 'nanny' && worker.identity.nanny === undefined) return [];
+      return [[address, channel] as const];
+    });
   }
 
   private async ask(
@@ -94,9 +108,9 @@ export class WorkerPluginRegistry {
     const refusals: Refusal[] = [];
     const parameters = { action, plugin: { ...plugin } } as WireMessage;
     await Promise.all(
-      this.scope.workers().map(async ([worker, channel]) => {
+      this.workers().map(async ([worker, channel]) => {
         try {
-          await channel.request(`${this.scope.kind}-plugin`, parameters, ANSWER_TIMEOUT_MS);
+          await channel.request(`${this.kind}-plugin`, parameters, ANSWER_TIMEOUT_MS);
           reached.push(worker);
         } catch (error) {
           // One that has gone meanwhile is none that refuses.
@@ -106,5 +120,19 @@ export class WorkerPluginRegistry {
       }),
     );
     return { reached, refusals };
+  }
+}
+
+/** The plugins that clients have registered for all workers. */
+export class WorkerPluginRegistry extends RemotePluginRegistry {
+  constructor(@inject(SESSIONS) sessions: Sessions, @inject(CLUSTER) cluster: ClusterState) {
+    super('worker', sessions, cluster);
+  }
+}
+
+/** The plugins that clients have registered for the nannies of all workers. */
+export class NannyPluginRegistry extends RemotePluginRegistry {
+  constructor(@inject(SESSIONS) sessions: Sessions, @inject(CLUSTER) cluster: ClusterState) {
+    super('nanny', sessions, cluster);
   }
 }

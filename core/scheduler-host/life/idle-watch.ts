@@ -1,5 +1,11 @@
-import { type Clock, every, type Timer } from '../api/clock.ts';
-import type { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
+import { type Clock, every, type Timer } from '../../api/clock.ts';
+import type { SchedulerKernel } from '../../kernel/scheduler-kernel.ts';
+import { token, type Token } from '../../api/plugin.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
+import { CLOCK } from '../../plugin-host/injection/tokens.ts';
+import { KERNEL } from '../tokens.ts';
+
+export const IDLE_WATCH: Token<IdleWatch> = token('idle-watch');
 
 /** How often a scheduler that ends when it is idle looks whether it is. */
 const CHECK_MS = 250;
@@ -13,8 +19,8 @@ export class IdleWatch {
   private sinceMs: number | undefined;
 
   constructor(
-    private readonly kernel: SchedulerKernel,
-    private readonly clock: Clock,
+    @inject(KERNEL) private readonly kernel: SchedulerKernel,
+    @inject(CLOCK) private readonly clock: Clock,
   ) {}
 
   /**

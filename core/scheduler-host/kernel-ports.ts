@@ -1,0 +1,71 @@
+import { token, type Token } from '../api/plugin.ts';
+import type { KernelPorts } from '../kernel/ports.ts';
+import type { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
+import { busHooks } from '../plugin-host/bus-hooks.ts';
+import { compilePorts } from '../plugin-host/compile-ports.ts';
+import { EVENT_BUS, type EventBus } from '../plugin-host/event-bus.ts';
+import { type HookRegistry, HOOKS } from '../plugin-host/hook-table.ts';
+import { inject } from '../plugin-host/injection/di.ts';
+import { type PolicySlotTable, SLOTS } from '../plugin-host/policy-slots.ts';
+import { ERROR_REPORTS, type ErrorReports } from './life/error-reports.ts';
+import { SHUTDOWN, type Shutdown } from './life/shutdown.ts';
+import { WORKER_CHANNELS, type WorkerChannels } from './results/worker-channels.ts';
+import { type Stimuli, STIMULI, STIMULUS_QUEUE, type StimulusQueue } from './stimulus-queue.ts';
+import { KERNEL } from './tokens.ts';
+
+export const PORTS: Token<PortsCompiler> = token('kernel-ports');
+export const PORTS_REPLACEMENT: Token<PortsReplacement> = token('ports-replacement');
+
+/** Compiles policies and hooks into the one object of functions that the kernel calls. */
+export class PortsCompiler {
+  /** The ports that were compiled last. */
+  current!: KernelPorts;
+
+  constructor(
+    @inject(SLOTS) private readonly slots: PolicySlotTable,
+    @inject(HOOKS) private readonly hooks: HookRegistry,
+    @inject(EVENT_BUS) private readonly bus: EventBus,
+    @inject(WORKER_CHANNELS) private readonly channels: WorkerChannels,
+    @inject(ERROR_REPORTS) private readonly errors: ErrorReports,
+  ) {}
+
+  /** @throws YardmasterError `ERR_SLOT` when a slot has no provider */
+  compile(): KernelPorts {
+    const own = busHooks(this.bus, (address) => this.channels.drop(address));
+    this.current = compilePorts(this.slots, this.hooks, own, ({ error }) => {
+      this.errors.report(error);
+    });
+    return this.current;
+  }
+}
+
+/** Gives the kernel new ports, between two stimuli, when plugins or policies have changed. */
+export class PortsReplacement {
+  private isDue = false;
+
+  constructor(
+    @inject(PORTS) private readonly ports: PortsCompiler,
+    @inject(KERNEL) private readonly kernel: SchedulerKernel,
+    @inject(STIMULUS_QUEUE) private readonly queue: StimulusQueue,
+    @inject(STIMULI) private readonly stimuli: Stimuli,
+    @inject(SHUTDOWN) private readonly shutdown: Shutdown,
+  ) {}
+
+  request(): void {
+    if (this.queue.isStopped || this.isDue) return;
+    this.isDue = true;
+    this.queue.between(() => this.replace());
+  }
+
+  private replace(): void {
+    this.isDue = false;
+    try {
+      this.kernel.replacePorts(this.ports.compile());
+    } catch (cause) {
+      this.shutdown.stopBecause('the policies could not be replaced', cause);
+      return;
+    }
+    const { unrunnable, queued } = this.kernel.cluster;
+    if (unrunnable.size + queued.size > 0) this.stimuli.accept({ op: 'policies-replaced' });
+  }
+}

@@ -1,0 +1,173 @@
+import { readFileSync } from 'node:fs';
+import { afterEach, describe, expect, it } from 'vitest';
+import { definePlugin } from '../../../core/api/index.ts';
+import {
+  byFactory,
+  Delivery,
+  EventLog,
+  type Provider,
+  SlowStimulusMonitor,
+  tokens,
+} from '../../../core/scheduler-host/collaborators.ts';
+import { LOADING_MODULE, SCHEDULER_MODULE } from '../../../core/scheduler-host/module.ts';
+import { CountingQueue } from './counting-queue.ts';
+import { TestHost } from './kit.ts';
+
+const hosts: TestHost[] = [];
+
+async function start(...provide: Provider[]): Promise<TestHost> {
+  const host = await TestHost.start({ provide });
+  hosts.push(host);
+  return host;
+}
+
+afterEach(async () => {
+  for (const host of hosts.splice(0)) await host.close();
+});
+
+const document = readFileSync(new URL('../../../docs/plugins.md', import.meta.url), 'utf8');
+
+describe('a program', () => {
+  it('replaces the queue of stimuli by one that counts, as the guide shows', async () => {
+    const queue = new CountingQueue();
+    const host = await start({ token: tokens.STIMULUS_QUEUE, useValue: queue });
+    await host.worker('inmemory://w1');
+    await host.client();
+    expect(Object.fromEntries(queue.counts)).toEqual({
+      'register-worker': 1,
+      'register-client': 1,
+    });
+    const source = readFileSync(new URL('./counting-queue.ts', import.meta.url), 'utf8');
+    const [, example = ''] = source.split('export ');
+    expect(document).toContain(example.trim());
+  });
+
+  it('replaces a class by one that extends it and inherits its constructor', async () => {
+    const sent: string[] = [];
+    class RecordingDelivery extends Delivery {
+      override deliver(...[outbox, cause]: Parameters<Delivery['deliver']>): void {
+        for (const { message } of outbox.toWorkers) sent.push(message.op);
+        super.deliver(outbox, cause);
+      }
+    }
+    const host = await start({ token: tokens.DELIVERY, useClass: RecordingDelivery });
+    const worker = await host.worker('inmemory://w1');
+    const client = await host.client();
+    const tasks = [{ key: 'x', dependencies: [], runSpec: 'compute' }];
+    await client.send({ op: 'update-graph', tasks, keys: ['x'] });
+    expect([sent, worker.ops()]).toEqual([['compute-task'], ['compute-task']]);
+  });
+
+  it('replaces a class by one that lists the tokens of its parameters', async () => {
+    class QuietMonitor {
+      static readonly inject = [tokens.CLOCK, tokens.EVENT_LOG];
+      constructor(
+        readonly clock: { nowMs(): number },
+        readonly log: EventLog,
+      ) {
+        made.push(typeof clock.nowMs, log.constructor.name);
+      }
+      finished(): void {
+        made.push('finished');
+      }
+    }
+    const made: string[] = [];
+    const host = await start({ token: tokens.SLOW_STIMULI, useClass: QuietMonitor });
+    await host.client();
+    expect(made).toEqual(['function', 'EventLog', 'finished']);
+  });
+
+  it('makes a collaborator by a function that is called once', async () => {
+    let count = 0;
+    await start(
+      byFactory(tokens.EVENT_LOG, (services) => {
+        count++;
+        return new EventLog(services.get(tokens.CONFIG));
+      }),
+    );
+    expect(count).toBe(1);
+  });
+});
+
+describe('a plugin of the configuration', () => {
+  const counting = (name: string) =>
+    definePlugin({
+      name,
+      apiVersion: 1,
+      provide: [{ token: tokens.STIMULUS_QUEUE, useClass: CountingQueue }],
+      setup: () => undefined,
+    });
+
+  it('replaces a collaborator', async () => {
+    const made: unknown[] = [];
+    class Monitor extends SlowStimulusMonitor {
+      override finished(): void {
+        made.push(this);
+      }
+    }
+    const plugin = definePlugin({
+      name: 'monitor',
+      apiVersion: 1,
+      provide: [{ token: tokens.SLOW_STIMULI, useClass: Monitor }],
+      setup: () => undefined,
+    });
+    const host = await TestHost.start({ config: { scheduler: { plugins: [{ use: plugin }] } } });
+    hosts.push(host);
+    await host.client();
+    expect(made).toHaveLength(1);
+  });
+
+  it('cannot replace what another plugin replaces', async () => {
+    const plugins = [{ use: counting('first') }, { use: counting('second') }];
+    await expect(TestHost.start({ config: { scheduler: { plugins } } })).rejects.toMatchObject({
+      code: 'ERR_PROVIDER',
+      message:
+        'the collaborator "stimulus-queue" is replaced by the plugins "first" and "second"; remove one of both',
+    });
+  });
+
+  it('cannot be added at run time when it replaces a collaborator', async () => {
+    const host = await start();
+    await expect(host.scheduler.addPlugin(counting('late'))).rejects.toMatchObject({
+      code: 'ERR_PROVIDER',
+    });
+  });
+});
+
+describe('a wrong provider is refused:', () => {
+  const refused = (provider: unknown, message: RegExp) =>
+    expect(start(provider as Provider)).rejects.toMatchObject({
+      code: 'ERR_PROVIDER',
+      message: expect.stringMatching(message) as string,
+    });
+
+  it('an unknown token', () =>
+    refused(
+      { token: { id: Symbol('stimulus-quee') }, useValue: 1 },
+      /"stimulus-quee" does not exist; did you mean "stimulus-queue"\?/,
+    ));
+  it('something that is no class', () =>
+    refused({ token: tokens.DELIVERY, useClass: () => 1 }, /useClass takes a class/));
+  it('a class whose parameters name no tokens', () =>
+    refused(
+      {
+        token: tokens.SLOW_STIMULI,
+        useClass: class Loud {
+          constructor(readonly volume: number) {}
+        },
+      },
+      /Loud: its constructor has 1 parameters and names tokens for 0/,
+    ));
+  it('one without a class, a function or a value', () =>
+    refused({ token: tokens.DELIVERY }, /needs useClass, useFactory or useValue/));
+});
+
+it('every collaborator has its token in one place and in the guide', () => {
+  const exported = Object.entries(tokens);
+  const ids = new Set(exported.map(([, { id }]) => id));
+  const missing = [...LOADING_MODULE, ...SCHEDULER_MODULE].filter(
+    ({ token }) => !ids.has(token.id),
+  );
+  expect(missing).toEqual([]);
+  expect(exported.filter(([name]) => !document.includes(`\`${name}\``))).toEqual([]);
+});

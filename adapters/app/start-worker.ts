@@ -12,10 +12,11 @@ import { PluginResolver } from '../../core/plugin-host/loading/plugin-resolver.t
 import { Preloads } from '../../core/plugin-host/loading/preloads.ts';
 import {
   type WorkerEnd,
-  WorkerHost,
+  createWorker,
+  type HostedWorker,
   type WorkerHostOptions,
-} from '../../core/worker-host/worker-host.ts';
-import type { WorkerMemoryOptions } from '../../core/worker-host/worker-memory.ts';
+} from '../../core/worker-host/create-worker.ts';
+import type { WorkerMemoryOptions } from '../../core/worker-host/worker-options.ts';
 import type { WorkerMemoryConfig } from '../../core/config/types.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { collectGarbage, collectYoungGarbage } from '../executors/collect-garbage.ts';
@@ -124,7 +125,7 @@ export async function startWorker(
   try {
     const cluster = { scheduler, transports: [...transports.values()] };
     executor = await makeExecutor(options, clock, log, cluster);
-    const host = await WorkerHost.start({
+    const host = await createWorker({
       ...hostOptions(scheduler, options, log),
       transports,
       executor,
@@ -140,7 +141,7 @@ export async function startWorker(
   }
 }
 
-function running(host: WorkerHost, preloads: Preloads | undefined): RunningWorker {
+function running(host: HostedWorker, preloads: Preloads | undefined): RunningWorker {
   const ended = host.finished.then(async (end) => {
     await preloads?.close();
     return end;

@@ -12,7 +12,7 @@ export { VirtualCluster, type VirtualClusterOptions } from './virtual-cluster.ts
 export { type RunningWorker, startWorker, type StartWorkerOptions } from '../app/start-worker.ts';
 export type { Lifetime } from '../app/lifetime.ts';
 export type { LocalEntry } from '../../core/plugin-host/local-plugins.ts';
-export type { WorkerEnd } from '../../core/worker-host/worker-host.ts';
+export type { WorkerEnd } from '../../core/worker-host/create-worker.ts';
 export { SocketProxy } from './socket-proxy.ts';
 export {
   type FaultProxy,

@@ -1,7 +1,10 @@
 import { Channel, type ChannelHandlers } from '../api/channel.ts';
 import type { Clock } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
-import type { DataStore, ValueReader } from '../api/executor.ts';
+import type { Executor, ValueReader } from '../api/executor.ts';
+import { token, type Token } from '../api/plugin.ts';
+import { inject } from '../plugin-host/injection/di.ts';
+import { CLOCK } from '../plugin-host/injection/tokens.ts';
 import type { Connection, ConnectionHandlers, WireMessage } from '../api/transport.ts';
 import {
   type GetDataReply,
@@ -14,6 +17,11 @@ import {
 import { VERSION } from '../api/version.ts';
 import { BytesReader } from '../util/bytes-reader.ts';
 import { OutgoingParts } from '../host/outgoing-parts.ts';
+import { answerActorCall } from './actor-calls.ts';
+import { EXECUTOR, SERVER_ID } from './tokens.ts';
+import { WORKER_MEMORY, type WorkerMemory } from './worker-memory.ts';
+
+export const DATA_SERVER: Token<DataServer> = token('data-server');
 
 /** Results beyond this are not part of an answer but offered in parts, if the peer wants it so. */
 const ANSWER_BYTES_MAX = 1024 * 1024;
@@ -21,26 +29,13 @@ const ANSWER_BYTES_MAX = 1024 * 1024;
 /** Bytes that a peer may ask for to measure the way to it. */
 const SENT_BYTES_MAX = 128 * 1024 * 1024;
 
-/** What peers and clients are served by. */
-export interface DataServerOptions {
-  readonly serverId: string;
-  readonly clock: Clock;
-  readonly store: DataStore;
-  /**
-   * Upper bound of the concurrent answers to a worker; further requests get the answer that this
-   * worker is busy.
-   */
-  readonly outgoingMax: (peerAddress: string) => number;
-  /** Stores results that a client has sent. @throws YardmasterError when it refuses them */
-  readonly onPutData: (keys: readonly string[], values: readonly Uint8Array[]) => void;
-  /** Calls an actor. Default: there are none. */
-  readonly onActorCall?: (call: WireMessage) => Promise<WireMessage>;
-  readonly identity: () => WireMessage;
-  /**
-   * Called with the size of buffers that become unreachable when they have been sent. Default: no
-   * call.
-   */
-  readonly onGarbage?: (nbytes: number) => void;
+/** The worker as those that it serves see it. */
+export interface ServedWorker {
+  /** Answers to workers under way, beyond which these are asked to come back. */
+  outgoingMax(peerAddress: string): number;
+  /** Takes in what a client has sent. @throws YardmasterError when it refuses */
+  putData(keys: readonly string[], values: readonly Uint8Array[]): void;
+  identity(): WireMessage;
 }
 
 /** One that is served. */
@@ -56,7 +51,19 @@ export class DataServer {
   /** Answers that have not left this process. */
   private outgoingCount = 0;
 
-  constructor(private readonly options: DataServerOptions) {}
+  private worker: ServedWorker | undefined;
+
+  constructor(
+    @inject(SERVER_ID) private readonly serverId: string,
+    @inject(CLOCK) private readonly clock: Clock,
+    @inject(WORKER_MEMORY) private readonly memory: Pick<WorkerMemory, 'store' | 'noteGarbage'>,
+    @inject(EXECUTOR) private readonly executor: Executor,
+  ) {}
+
+  /** Sets the worker that it serves for; before that, it gives and takes no results. */
+  connect(worker: ServedWorker): void {
+    this.worker = worker;
+  }
 
   accept(connection: Connection): ConnectionHandlers {
     let isGreeted = false;
@@ -79,7 +86,7 @@ export class DataServer {
         parts.close();
       },
     };
-    const guest = { channel: new Channel(connection, this.options.clock, handlers), parts };
+    const guest = { channel: new Channel(connection, this.clock, handlers), parts };
     this.guests.add(guest);
     return guest.channel;
   }
@@ -109,7 +116,7 @@ export class DataServer {
 
   private hello({ protocol, version }: WireMessage): HelloReply {
     if (protocol === PROTOCOL) {
-      return { protocol: PROTOCOL, version: VERSION, serverId: this.options.serverId };
+      return { protocol: PROTOCOL, version: VERSION, serverId: this.serverId };
     }
     throw new YardmasterError(
       'ERR_PROTOCOL',
@@ -127,12 +134,11 @@ export class DataServer {
       case 'put-data':
         return this.putData(parameters);
       case 'actor-call':
-        if (this.options.onActorCall === undefined) break;
-        return this.options.onActorCall(parameters);
+        return answerActorCall(this.executor, parameters);
       case 'send-bytes':
         return { value: someBytes(parameters) };
       case 'identity':
-        return this.options.identity();
+        return this.worker?.identity() ?? {};
     }
     throw violation(`the request "${method}", which workers do not answer`);
   }
@@ -140,7 +146,7 @@ export class DataServer {
   private getData(guest: Guest, parameters: WireMessage): GetDataReply {
     const { keys, mayBeBusy, inParts } = parameters;
     checkKeys('get-data', keys);
-    const isBusy = this.outgoingCount >= this.options.outgoingMax(guest.channel.peerAddress);
+    const isBusy = this.outgoingCount >= (this.worker?.outgoingMax(guest.channel.peerAddress) ?? 0);
     if (isBusy && mayBeBusy === true) return { keys: [], values: [], busy: true };
     const transfer = this.beginTransfer();
     const found: string[] = [];
@@ -169,7 +175,7 @@ export class DataServer {
 
   private getPart(guest: Guest, parameters: WireMessage): GetPartReply {
     const reply = guest.parts.read(parameters);
-    if (reply.bytes !== undefined) this.options.onGarbage?.(reply.bytes.byteLength);
+    if (reply.bytes !== undefined) this.memory.noteGarbage(reply.bytes.byteLength);
     return reply;
   }
 
@@ -189,7 +195,7 @@ export class DataServer {
   }
 
   private open(key: string): ValueReader | undefined {
-    const { store } = this.options;
+    const { store } = this.memory;
     if (store.open !== undefined) return store.open(key);
     const value = store.get(key);
     return value === undefined ? undefined : new BytesReader(value);
@@ -203,7 +209,7 @@ export class DataServer {
       values.every((value) => value instanceof Uint8Array);
     if (!isComplete) throw violation('a put-data whose values do not match its keys');
     const given: readonly Uint8Array[] = values;
-    this.options.onPutData(keys, given);
+    this.worker?.putData(keys, given);
     return { nbytes: given.map((value) => value.byteLength) };
   }
 }

@@ -1,9 +1,14 @@
 import { Channel, type ChannelHandlers } from '../api/channel.ts';
+import { token, type Token } from '../api/plugin.ts';
 import type { Clock } from '../api/clock.ts';
+import { inject } from '../plugin-host/injection/di.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { Transport } from '../api/transport.ts';
 import { type HelloReply, PROTOCOL, type Role } from '../messages/protocol.ts';
 import { VERSION } from '../api/version.ts';
+
+export const NETWORK: Token<Network> = token('network');
+export const PEER_CHANNELS: Token<PeerChannels> = token('peer-channels');
 
 /** How to reach others. */
 export interface Network {
@@ -88,7 +93,7 @@ export class PeerChannels {
   private readonly channels = new Map<string, Promise<Channel>>();
   private isClosed = false;
 
-  constructor(private readonly network: Network) {}
+  constructor(@inject(NETWORK) private readonly network: Network) {}
 
   /** Connections that are open, or being opened. */
   get count(): number {

@@ -10,38 +10,27 @@ import {
   type TaskSlot,
 } from '../api/executor.ts';
 import { fetchData } from '../shared/fetch-data.ts';
-import type { Logger } from '../api/plugin.ts';
+import { type Logger, token, type Token } from '../api/plugin.ts';
+import { inject } from '../plugin-host/injection/di.ts';
+import { CLOCK, LOGGER } from '../plugin-host/injection/tokens.ts';
+import type { WorkerIdentity } from '../state/worker.ts';
 import type { AbortExecution, Execute, Gather, WorkerEvent } from '../worker/events/events.ts';
 import { localFailure, toTaskFailure } from '../worker/transitions/failure.ts';
 import { type Arrival, IncomingResults, compact } from './incoming-results.ts';
-import type { PeerChannels } from './peer-channels.ts';
+import { PEER_CHANNELS, type PeerChannels } from './peer-channels.ts';
+import { EXECUTOR, WORKER_IDENTITY } from './tokens.ts';
+import { WORKER_INBOX, type WorkerInbox } from './worker-inbox.ts';
+import { WORKER_LINK, type WorkerLink } from './worker-link.ts';
+import { WORKER_MEMORY, type WorkerMemory } from './worker-memory.ts';
 import { SteadyMap } from '../util/steady-map.ts';
+
+export const WORKER_ACTIVITIES: Token<WorkerActivities> = token('worker-activities');
 
 /** After which a busy peer is asked again. */
 const RETRY_BUSY_MS = 150;
 
 /** A peer that sends nothing for this long counts as gone. If it is not, it is asked again. */
 const ANSWER_TIMEOUT_MS = 60_000;
-
-export interface WorkerActivitiesOptions {
-  /** Where peers reach this worker. */
-  readonly address: string;
-  readonly executor: Executor;
-  readonly store: DataStore;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly peers: PeerChannels;
-  /** Unique name for an event: `task-finished-7@alice`. */
-  readonly nameEvent: (what: string) => string;
-  /** Brings the outcome back to the machine. */
-  readonly feed: (event: WorkerEvent) => void;
-  /** Called with the size of received buffers that have become unreachable. */
-  readonly onGarbage: (nbytes: number) => void;
-  /** As `feed`, at the end of this turn, together with others. */
-  readonly feedSoon: (event: WorkerEvent) => void;
-  /** The scheduler's clock minus this one. */
-  readonly clockOffsetMs: () => number;
-}
 
 const NOT_BEGUN: AbortRun = () => undefined;
 /** Never written to: most runs keep their place. */
@@ -95,11 +84,26 @@ export class WorkerActivities {
   };
   private isClosed = false;
 
-  constructor(private readonly options: WorkerActivitiesOptions) {}
+  private readonly address: string;
+  private readonly store: DataStore;
+
+  constructor(
+    @inject(WORKER_IDENTITY) { address }: WorkerIdentity,
+    @inject(EXECUTOR) private readonly executor: Executor,
+    @inject(WORKER_MEMORY) private readonly memory: WorkerMemory,
+    @inject(PEER_CHANNELS) private readonly peers: PeerChannels,
+    @inject(WORKER_INBOX) private readonly inbox: WorkerInbox,
+    @inject(WORKER_LINK) private readonly link: WorkerLink,
+    @inject(CLOCK) private readonly clock: Clock,
+    @inject(LOGGER) private readonly log: Logger,
+  ) {
+    this.address = address;
+    this.store = memory.store;
+  }
 
   /** Seconds for which each key has been running. */
   executing(): [key: string, seconds: number][] {
-    const nowMs = this.options.clock.nowMs();
+    const nowMs = this.clock.nowMs();
     return Array.from(this.runs, ([key, { startedMs }]) => [key, (nowMs - startedMs) / 1000]);
   }
 
@@ -112,11 +116,11 @@ export class WorkerActivities {
   }
 
   execute({ key, runSpec, dependencies, isShort, actor }: Execute): void {
-    const { clock, nameEvent, address } = this.options;
+    const { clock, address } = this;
     const inputs = this.inputs(dependencies);
     if (inputs === undefined) {
       // The store has said which; the scheduler has that computed again, and then this.
-      this.feed({ op: 'execute-reschedule', key, stimulusId: nameEvent('input-lost') });
+      this.feed({ op: 'execute-reschedule', key, stimulusId: this.link.nameEvent('input-lost') });
       return;
     }
     const run = new Run(key, clock.nowMs(), this.places);
@@ -130,7 +134,7 @@ export class WorkerActivities {
   }
 
   private begin(task: ExecutableTask, slot: TaskSlot): AbortRun {
-    const { executor } = this.options;
+    const { executor } = this;
     const onEnd = (result: ExecutionResult): void => this.onRunEnd(task.key, result);
     if (executor.begin !== undefined) return executor.begin(task, slot, onEnd);
     const controller = new AbortController();
@@ -143,7 +147,7 @@ export class WorkerActivities {
   /** Undefined when one of them is lost. */
   private inputs(dependencies: readonly string[]): ReadonlyMap<string, Uint8Array> | undefined {
     if (dependencies.length === 0) return NO_INPUTS;
-    const { store } = this.options;
+    const { store } = this;
     const inputs = new Map<string, Uint8Array>();
     for (const dependency of dependencies) {
       const value = store.get(dependency);
@@ -155,8 +159,8 @@ export class WorkerActivities {
 
   /** A result is dropped; if it is that of an actor, the actor goes too. */
   dropData(key: string): void {
-    this.options.store.delete(key);
-    if (this.actors.delete(key)) this.options.executor.releaseActor?.(key);
+    this.store.delete(key);
+    if (this.actors.delete(key)) this.executor.releaseActor?.(key);
   }
 
   abortExecution({ key, killTimeoutMs }: AbortExecution): void {
@@ -180,10 +184,10 @@ export class WorkerActivities {
     if (run.stoppedBy !== undefined || 2 * managedBytes > processBytes) return false;
     run.stoppedBy = new YardmasterError(
       'ERR_OUT_OF_MEMORY',
-      `"${key}" was stopped: while it was the only task that ran on ${this.options.address}, this worker came to occupy ${processBytes} of ${limitBytes} bytes, and collecting garbage did not help; split the task, or give workers a higher memory limit`,
+      `"${key}" was stopped: while it was the only task that ran on ${this.address}, this worker came to occupy ${processBytes} of ${limitBytes} bytes, and collecting garbage did not help; split the task, or give workers a higher memory limit`,
       { ...data, key },
     );
-    this.options.log.error({ err: run.stoppedBy, ...data, key }, 'a task is stopped');
+    this.log.error({ err: run.stoppedBy, ...data, key }, 'a task is stopped');
     run.abort(new RunAborted(0));
     return true;
   }
@@ -201,10 +205,9 @@ export class WorkerActivities {
       (event) => this.feed(event),
       (error: unknown) => {
         if (this.isClosed) return;
-        this.options.log.warn({ err: error, peer: worker, keys }, 'a transfer failed');
-        // A late answer would have no receiver, and the peer shall not keep the results for this
-        // worker.
-        if (!(error instanceof RemoteError)) this.options.peers.drop(worker, 'a transfer failed');
+        this.log.warn({ err: error, peer: worker, keys }, 'a transfer failed');
+        // A late answer would have no receiver, and the peer shall not keep the results for this worker.
+        if (!(error instanceof RemoteError)) this.peers.drop(worker, 'a transfer failed');
         this.feed(this.transferFailure(worker, error));
       },
     );
@@ -212,19 +215,23 @@ export class WorkerActivities {
 
   /** A peer that answers with an error would do so again; one that does not answer is gone. */
   private transferFailure(worker: string, error: unknown): WorkerEvent {
-    const { nameEvent } = this.options;
     if (!(error instanceof RemoteError)) {
-      const stimulusId = nameEvent('gather-network-failure');
+      const stimulusId = this.link.nameEvent('gather-network-failure');
       return { op: 'gather-network-failure', worker, stimulusId };
     }
     const failure = toTaskFailure(toErrorPayload(error));
-    return { op: 'gather-failure', worker, failure, stimulusId: nameEvent('gather-failure') };
+    return {
+      op: 'gather-failure',
+      worker,
+      failure,
+      stimulusId: this.link.nameEvent('gather-failure'),
+    };
   }
 
   retryBusyLater(worker: string): void {
-    const timer = this.options.clock.setTimer(RETRY_BUSY_MS, () => {
+    const timer = this.clock.setTimer(RETRY_BUSY_MS, () => {
       this.timers.delete(timer);
-      const stimulusId = this.options.nameEvent('retry-busy-worker');
+      const stimulusId = this.link.nameEvent('retry-busy-worker');
       this.feed({ op: 'retry-busy-worker', worker, stimulusId });
     });
     this.timers.add(timer);
@@ -238,17 +245,21 @@ export class WorkerActivities {
   }
 
   private secede({ key, startedMs }: Run): void {
-    const { nameEvent, clock } = this.options;
-    const computeDurationS = (clock.nowMs() - startedMs) / 1000;
-    this.feed({ op: 'execute-secede', key, computeDurationS, stimulusId: nameEvent('secede') });
+    const computeDurationS = (this.clock.nowMs() - startedMs) / 1000;
+    this.feed({
+      op: 'execute-secede',
+      key,
+      computeDurationS,
+      stimulusId: this.link.nameEvent('secede'),
+    });
   }
 
   private rejoin({ key }: Run): void {
-    this.feed({ op: 'execute-rejoin', key, stimulusId: this.options.nameEvent('rejoin') });
+    this.feed({ op: 'execute-rejoin', key, stimulusId: this.link.nameEvent('rejoin') });
   }
 
   private feed(event: WorkerEvent): void {
-    if (!this.isClosed) this.options.feed(event);
+    if (!this.isClosed) this.inbox.feed(event);
   }
 
   private onRunEnd(key: string, result: ExecutionResult): void {
@@ -257,30 +268,29 @@ export class WorkerActivities {
     if (this.isClosed) return;
     const error = stoppedBy === undefined ? undefined : toErrorPayload(stoppedBy);
     const end: ExecutionResult = error === undefined ? result : { kind: 'failure', error };
-    this.options.feedSoon(this.runEnd(key, end));
+    this.inbox.feedSoon(this.runEnd(key, end));
   }
 
   private runEnd(key: string, result: ExecutionResult): WorkerEvent {
-    const { nameEvent, clockOffsetMs, store } = this.options;
     if (result.kind === 'reschedule') {
-      return { op: 'execute-reschedule', key, stimulusId: nameEvent('reschedule') };
+      return { op: 'execute-reschedule', key, stimulusId: this.link.nameEvent('reschedule') };
     }
     if (result.kind === 'returned') {
-      return { op: 'execute-returned', key, stimulusId: nameEvent('returned') };
+      return { op: 'execute-returned', key, stimulusId: this.link.nameEvent('returned') };
     }
     if (result.kind === 'failure') {
       this.actors.delete(key); // There is none.
       const failure = toTaskFailure(result.error);
-      return { op: 'execute-failure', key, failure, stimulusId: nameEvent('task-erred') };
+      return { op: 'execute-failure', key, failure, stimulusId: this.link.nameEvent('task-erred') };
     }
     try {
-      store.set(key, result.value);
+      this.store.set(key, result.value);
     } catch (thrown) {
       this.dropData(key);
       const failure = toTaskFailure(toErrorPayload(notStored(key, thrown)));
-      return { op: 'execute-failure', key, failure, stimulusId: nameEvent('task-erred') };
+      return { op: 'execute-failure', key, failure, stimulusId: this.link.nameEvent('task-erred') };
     }
-    const offsetMs = clockOffsetMs();
+    const offsetMs = this.link.clockOffsetMs;
     const startS = (result.startMs + offsetMs) / 1000;
     const stopS = (result.stopMs + offsetMs) / 1000;
     return {
@@ -290,15 +300,15 @@ export class WorkerActivities {
       type: result.type,
       timings: [{ action: 'compute', startS, stopS }],
       value: result.value,
-      stimulusId: nameEvent('task-finished'),
+      stimulusId: this.link.nameEvent('task-finished'),
     };
   }
 
   private async fetch(worker: string, keys: readonly string[]): Promise<WorkerEvent> {
-    const { peers, clock, nameEvent, store, onGarbage } = this.options;
+    const { peers, clock, store, memory } = this;
     const channel = await peers.to(worker);
     const startMs = clock.nowMs();
-    const arrivals = new IncomingResults(store, onGarbage);
+    const arrivals = new IncomingResults(store, (nbytes) => memory.noteGarbage(nbytes));
     const options = {
       mayBeBusy: true,
       timeoutMs: ANSWER_TIMEOUT_MS,
@@ -307,7 +317,8 @@ export class WorkerActivities {
     const { isBusy, values } = await fetchData(channel, keys, options).finally(() =>
       arrivals.end(),
     );
-    if (isBusy) return { op: 'gather-busy', worker, stimulusId: nameEvent('gather-busy') };
+    if (isBusy)
+      return { op: 'gather-busy', worker, stimulusId: this.link.nameEvent('gather-busy') };
     this.transferSeconds += (clock.nowMs() - startMs) / 1000;
     if (this.isClosed) throw new YardmasterError('ERR_CLOSED', 'this worker closes');
     return this.storeReceived(worker, values);
@@ -317,7 +328,7 @@ export class WorkerActivities {
     worker: string,
     received: ReadonlyMap<string, Uint8Array | Arrival>,
   ): WorkerEvent {
-    const { store, nameEvent } = this.options;
+    const { store } = this;
     const stored: string[] = [];
     const nbytes: number[] = [];
     try {
@@ -332,9 +343,14 @@ export class WorkerActivities {
       for (const key of stored) store.delete(key);
       const { message } = notStored(`what ${worker} sent`, thrown);
       const failure = localFailure('ERR_TASK', message);
-      return { op: 'gather-failure', worker, failure, stimulusId: nameEvent('gather-failure') };
+      return {
+        op: 'gather-failure',
+        worker,
+        failure,
+        stimulusId: this.link.nameEvent('gather-failure'),
+      };
     }
-    const stimulusId = nameEvent('gather-success');
+    const stimulusId = this.link.nameEvent('gather-success');
     return { op: 'gather-success', worker, keys: stored, nbytes, stimulusId };
   }
 }

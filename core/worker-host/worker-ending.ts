@@ -1,35 +1,37 @@
-import { YardmasterError } from '../api/errors.ts';
-import type { Executor } from '../api/executor.ts';
-import type { WorkerMemory } from './worker-memory.ts';
+import type { YardmasterError } from '../api/errors.ts';
+import { type Logger, token, type Token } from '../api/plugin.ts';
+import { inBackground } from '../shared/background.ts';
+import { inject } from '../plugin-host/injection/di.ts';
+import { LOGGER } from '../plugin-host/injection/tokens.ts';
+import type { WorkerIdentity } from '../state/worker.ts';
+import { WORKER_IDENTITY } from './tokens.ts';
+import { broken } from './worker-errors.ts';
+import { WORKER_LINK, type WorkerLink } from './worker-link.ts';
 import type { WorkerEnd } from './worker-options.ts';
-import type { WorkerLink } from './worker-link.ts';
-import type { WorkerPlugins } from './worker-plugins.ts';
-import type { Closer, WorkerServing } from './worker-serving.ts';
 
-/** What is closed when a worker ends. */
-export interface EndingParts {
-  readonly link: WorkerLink;
-  readonly plugins: WorkerPlugins;
-  readonly serving: WorkerServing;
-  readonly executor: Executor;
-  readonly memory: WorkerMemory;
-  readonly closer: Closer;
-  /** Timers, runs and transfers: nothing is begun any more. */
-  stopWork(): void;
-  onEnd(end: WorkerEnd): void;
-}
+export const WORKER_ENDING: Token<WorkerEnding> = token('worker-ending');
 
-/** The end of a worker, which comes once, for whatever reason comes first: its parts close one by one. */
+/** The end of a worker. It comes once, for the first reason there is, by the steps that `WorkerLife` sets. */
 export class WorkerEnding {
   /** Resolves when everything has closed. */
   readonly finished: Promise<WorkerEnd>;
   private closing: Promise<void> | undefined;
   private resolveFinished!: (end: WorkerEnd) => void;
+  private steps: (end: WorkerEnd) => Promise<void> = () => Promise.resolve();
 
-  constructor(private readonly parts: EndingParts) {
+  constructor(
+    @inject(WORKER_IDENTITY) private readonly identity: WorkerIdentity,
+    @inject(WORKER_LINK) private readonly link: WorkerLink,
+    @inject(LOGGER) private readonly log: Logger,
+  ) {
     this.finished = new Promise((resolve) => {
       this.resolveFinished = resolve;
     });
+  }
+
+  /** Sets what {@link begin} runs. */
+  runs(steps: (end: WorkerEnd) => Promise<void>): void {
+    this.steps = steps;
   }
 
   get hasBegun(): boolean {
@@ -38,45 +40,45 @@ export class WorkerEnding {
 
   /** Never rejects: what cannot be closed is named in the log. */
   begin(end: WorkerEnd): Promise<void> {
-    this.closing ??= this.close(end);
+    this.closing ??= this.steps(end);
     return this.closing;
   }
 
-  /** It never came to register. The executor stays the caller's. Never rejects. */
-  abandon(error: Error): Promise<void> {
-    this.closing ??= this.closeUnregistered(error);
+  /** The worker did not get as far as being registered: closes by other steps. */
+  abandon(steps: () => Promise<void>): Promise<void> {
+    this.closing ??= steps();
     return this.closing;
   }
 
-  private async close(end: WorkerEnd): Promise<void> {
-    const { link, plugins, executor, memory, closer } = this.parts;
-    link.stop();
-    this.parts.stopWork();
-    if (!link.isClosed) {
-      // The scheduler then knows that the goodbye is meant.
-      link.report({ op: 'worker-status-change', status: 'closing' });
-      plugins.call('statusChanged', 'closing');
-      await closer.attempt('the scheduler', () => link.close());
-    }
-    await plugins.close();
-    await this.stopServing(end.error);
-    await closer.attempt('the executor', () => executor.close());
-    memory.close();
+  /** All has closed. */
+  complete(end: WorkerEnd): void {
     this.resolveFinished(end);
-    this.parts.onEnd(end);
   }
 
-  private async closeUnregistered(error: Error): Promise<void> {
-    const { plugins, memory } = this.parts;
-    this.parts.stopWork();
-    await this.stopServing(error);
-    await plugins.close();
-    memory.close();
+  /** As {@link begin}, for callers that do not wait. */
+  beginInBackground(end: WorkerEnd): void {
+    const { address } = this.identity;
+    inBackground(this.begin(end), (error) => {
+      this.log.error({ err: error, address }, 'the worker ended badly');
+    });
   }
 
-  private async stopServing(error: Error | undefined): Promise<void> {
-    const { serving, link } = this.parts;
-    await serving.stop(error);
-    link.abort(error ?? new YardmasterError('ERR_CLOSED', `${serving.address} closes`));
+  /** Closes in good order because of an error. */
+  closeBecause(error: YardmasterError): void {
+    this.log.error({ err: error, address: this.identity.address }, 'worker closes');
+    this.beginInBackground({ reason: error.message, error });
+  }
+
+  /** Closes as if it had died: the scheduler counts it, since what it was processing may be the reason. */
+  giveUp(error: YardmasterError): void {
+    if (this.hasBegun) return;
+    this.log.error({ err: error, ...error.data }, 'worker closes');
+    this.link.abort(error);
+    this.beginInBackground({ reason: error.message, error });
+  }
+
+  /** The kernel threw, or something else that cannot be: no worker is better than one that does other things than it says. */
+  fail(cause: unknown): void {
+    this.giveUp(broken(this.identity.address, cause));
   }
 }

@@ -1,13 +1,17 @@
+import { token, type Token } from '../api/plugin.ts';
 import type { Clock } from '../api/clock.ts';
+import { inject } from '../plugin-host/injection/di.ts';
+import { CLOCK } from '../plugin-host/injection/tokens.ts';
 import type { Instruction, WorkerEvent } from '../worker/events/events.ts';
 import type { WorkerKernel } from '../worker/worker-kernel.ts';
+import { WORKER_KERNEL } from './tokens.ts';
 
-/** What a worker's inbox is connected with. */
-export interface InboxEnds {
-  readonly kernel: WorkerKernel;
-  readonly clock: Clock;
+export const WORKER_INBOX: Token<WorkerInbox> = token('worker-inbox');
+
+/** What the instructions of the kernel are carried out by. */
+export interface InstructionConsumer {
   carryOut(instruction: Instruction): void;
-  /** The machine, or the carrying out of an instruction, has thrown. */
+  /** The kernel, or an instruction, threw. */
   onBroken(cause: unknown): void;
 }
 
@@ -21,7 +25,17 @@ export class WorkerInbox {
   private isDraining = false;
   private isDrainDue = false;
 
-  constructor(private readonly ends: InboxEnds) {}
+  private consumer: InstructionConsumer | undefined;
+
+  constructor(
+    @inject(WORKER_KERNEL) private readonly kernel: WorkerKernel,
+    @inject(CLOCK) private readonly clock: Clock,
+  ) {}
+
+  /** Sets what carries out the instructions. */
+  connect(consumer: InstructionConsumer): void {
+    this.consumer = consumer;
+  }
 
   /** Whether events are handled: not before {@link open}, nor after {@link close}. */
   get isOpen(): boolean {
@@ -61,17 +75,17 @@ export class WorkerInbox {
 
   /** Handles what has come; what that causes at once is handled too, after it. */
   drain(): void {
-    if (this.isDraining) return;
-    const { kernel, clock } = this.ends;
+    const { kernel, clock, consumer } = this;
+    if (this.isDraining || consumer === undefined) return;
     this.isDraining = true;
     try {
       while (this.isOpen && this.events.length > 0) {
         const events = this.events.splice(0);
         const instructions = kernel.handleAll(events, clock.nowMs());
-        for (const instruction of instructions) this.ends.carryOut(instruction);
+        for (const instruction of instructions) consumer.carryOut(instruction);
       }
     } catch (cause) {
-      this.ends.onBroken(cause);
+      consumer.onBroken(cause);
     } finally {
       this.isDraining = false;
     }

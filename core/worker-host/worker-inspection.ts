@@ -1,5 +1,6 @@
 import { YardmasterError } from '../api/errors.ts';
 import type { Executor } from '../api/executor.ts';
+import { token, type Token } from '../api/plugin.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type { InspectReply } from '../messages/protocol.ts';
 import type { WorkerKernel } from '../worker/worker-kernel.ts';
@@ -7,30 +8,33 @@ import { answerActorCall } from './actor-calls.ts';
 import { describeWorkerTask } from './describe-task.ts';
 import { versionsHere } from '../host/versions.ts';
 import type { LogBook } from '../host/log-book.ts';
+import { inject } from '../plugin-host/injection/di.ts';
+import { EXECUTOR, WORKER_KERNEL, WORKER_LOG } from './tokens.ts';
+import { WORKER_ACTIVITIES, type WorkerActivities } from './worker-activities.ts';
+import { WORKER_DESCRIPTION, type WorkerDescription } from './worker-description.ts';
+import { WORKER_SERVING, type WorkerServing } from './worker-serving.ts';
 
-/** What is asked about a worker, and done with it. */
-export interface InspectedWorker {
-  readonly kernel: WorkerKernel;
-  readonly logBook: LogBook;
-  readonly executor: Executor;
-  describe(): WireMessage;
-  connections(): Readonly<Record<string, number>>;
-  /** Seconds for which each key has been running. */
-  executing(): readonly (readonly [key: string, seconds: number])[];
-}
+export const WORKER_INSPECTION: Token<WorkerInspection> = token('worker-inspection');
 
 /** Answers what the scheduler asks of a worker. */
 export class WorkerInspection {
   /** Ends what was begun here and is not over. */
   private readonly ending = new AbortController();
 
-  constructor(private readonly worker: InspectedWorker) {}
+  constructor(
+    @inject(WORKER_KERNEL) private readonly kernel: WorkerKernel,
+    @inject(EXECUTOR) private readonly executor: Executor,
+    @inject(WORKER_LOG) private readonly logBook: LogBook,
+    @inject(WORKER_DESCRIPTION) private readonly description: WorkerDescription,
+    @inject(WORKER_SERVING) private readonly serving: WorkerServing,
+    @inject(WORKER_ACTIVITIES) private readonly activities: WorkerActivities,
+  ) {}
 
   /** @throws YardmasterError `ERR_PROTOCOL` for anything but `inspect`, `run` and `actor-call` */
   answer(method: string, parameters: WireMessage): InspectReply | Promise<InspectReply> {
     if (method === 'inspect') return this.inspect(parameters);
     if (method === 'run') return this.run(parameters);
-    if (method === 'actor-call') return answerActorCall(this.worker.executor, parameters);
+    if (method === 'actor-call') return answerActorCall(this.executor, parameters);
     throw new YardmasterError('ERR_PROTOCOL', `a worker answers "${method}" to peers only`);
   }
 
@@ -40,25 +44,24 @@ export class WorkerInspection {
   }
 
   private inspect({ what, count, keys }: WireMessage): InspectReply | Promise<InspectReply> {
-    const { worker } = this;
     switch (what) {
       case 'versions':
         return versionsHere();
       case 'logs':
-        return { lines: worker.logBook.lines(typeof count === 'number' ? count : undefined) };
+        return { lines: this.logBook.lines(typeof count === 'number' ? count : undefined) };
       case 'identity':
-        return worker.describe();
+        return this.description.describe();
       case 'connections':
-        return worker.connections();
+        return this.serving.connections();
       case 'call-stacks':
         return this.callStacks(Array.isArray(keys) ? (keys as readonly unknown[]) : undefined);
       case 'state':
         return {
-          ...worker.describe(),
+          ...this.description.describe(),
           ...versionsHere(),
-          tasks: [...worker.kernel.tables.tasks.values()].map(describeWorkerTask),
-          story: worker.kernel.story(),
-          logs: worker.logBook.lines(),
+          tasks: [...this.kernel.tables.tasks.values()].map(describeWorkerTask),
+          story: this.kernel.story(),
+          logs: this.logBook.lines(),
         };
       default:
         throw new YardmasterError(
@@ -71,9 +74,9 @@ export class WorkerInspection {
 
   /** Of the tasks that run, cancelled ones included. */
   private async callStacks(keys: readonly unknown[] | undefined): Promise<InspectReply> {
-    const { executor, kernel } = this.worker;
+    const { executor, kernel } = this;
     const stacks = await executor.callStacks?.();
-    const running = this.worker.executing().filter(([key]) => keys?.includes(key) ?? true);
+    const running = this.activities.executing().filter(([key]) => keys?.includes(key) ?? true);
     const { tables } = kernel;
     return {
       running: running.map(([key, seconds]) => {
@@ -90,7 +93,7 @@ export class WorkerInspection {
   }
 
   private async run({ key, runSpec, place }: WireMessage): Promise<InspectReply> {
-    const { executor } = this.worker;
+    const { executor } = this;
     if (executor.runAside === undefined) {
       throw new YardmasterError('ERR_PROTOCOL', 'this worker runs nothing but tasks');
     }

@@ -1,4 +1,6 @@
 import type { Channel } from '../api/channel.ts';
+import { token, type Token } from '../api/plugin.ts';
+import { inject } from '../plugin-host/injection/di.ts';
 import { every, type Timer } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import { type CameBack, comeBack, type ReconnectRules } from '../shared/reconnect.ts';
@@ -11,7 +13,11 @@ import type {
 import type { WorkerReport } from '../messages/stimulus.ts';
 import type { ToWorkerMessage } from '../messages/to-worker.ts';
 import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
-import { type Network, openChannel } from './peer-channels.ts';
+import { NETWORK, type Network, openChannel } from './peer-channels.ts';
+import { WORKER_IDENTITY, WORKER_OPTIONS } from './tokens.ts';
+import type { WorkerHostOptions } from './worker-options.ts';
+
+export const WORKER_LINK: Token<WorkerLink> = token('worker-link');
 
 const KEEP_ALIVE_MS = 60_000;
 
@@ -24,7 +30,6 @@ export type UnnamedReport = WorkerReport extends infer R
 
 /** The worker as its link sees it. */
 export interface LinkedWorker {
-  readonly identity: WorkerIdentity;
   status(): WorkerStatus;
   metrics(): WorkerMetrics;
   /** Seconds for which each key has been running. */
@@ -53,11 +58,21 @@ export class WorkerLink {
   private offsetMs = 0;
   private eventCount = 0;
 
+  private readonly schedulerAddress: string;
+  private worker!: LinkedWorker;
+
   constructor(
-    private readonly network: Network,
-    readonly schedulerAddress: string,
-    private readonly worker: LinkedWorker,
-  ) {}
+    @inject(NETWORK) private readonly network: Network,
+    @inject(WORKER_OPTIONS) { schedulerAddress }: WorkerHostOptions,
+    @inject(WORKER_IDENTITY) private readonly identity: WorkerIdentity,
+  ) {
+    this.schedulerAddress = schedulerAddress;
+  }
+
+  /** Sets what the scheduler speaks to; before {@link register}. */
+  connect(worker: LinkedWorker): void {
+    this.worker = worker;
+  }
 
   /** Nothing can be said to the scheduler at present. */
   get isClosed(): boolean {
@@ -71,7 +86,7 @@ export class WorkerLink {
 
   /** Unique name for an event: `task-finished-7@alice`. */
   nameEvent(what: string): string {
-    return `${what}-${++this.eventCount}@${this.worker.identity.name}`;
+    return `${what}-${++this.eventCount}@${this.identity.name}`;
   }
 
   /**
@@ -101,7 +116,7 @@ export class WorkerLink {
     const isBack = this.serverId === serverId;
     const askedMs = clock.nowMs();
     const request: RegisterWorkerRequest = {
-      identity: worker.identity,
+      identity: this.identity,
       status: worker.status(),
       metrics: worker.metrics(),
       ...(isBack ? { held: worker.held() } : {}),
@@ -155,7 +170,7 @@ export class WorkerLink {
    * @throws RemoteError what the scheduler says against it
    */
   async retire(timeoutMs: number): Promise<void> {
-    const { address } = this.worker.identity;
+    const { address } = this.identity;
     const parameters = { workers: [address], close: false };
     const request = { command: 'amm.retireWorkers', parameters };
     await this.channel?.request('command', request, timeoutMs);

@@ -1,7 +1,9 @@
 import type { Clock } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
-import type { DataStore, Executor, SpillArea } from '../api/executor.ts';
-import type { Logger } from '../api/plugin.ts';
+import type { DataStore, Executor } from '../api/executor.ts';
+import { type Logger, token, type Token } from '../api/plugin.ts';
+import { inject } from '../plugin-host/injection/di.ts';
+import { CLOCK, LOGGER } from '../plugin-host/injection/tokens.ts';
 import { MemoryGovernor, type MemoryMode } from '../worker/memory/governor.ts';
 import {
   CALM_RATIO,
@@ -12,47 +14,21 @@ import {
   type MemoryThresholds,
 } from '../worker/memory/memory-options.ts';
 import { type SpillTrouble, TieredStore } from '../worker/memory/tiered-store.ts';
+import { WORKER_OPTIONS } from './tokens.ts';
+import type { WorkerHostOptions, WorkerMemoryOptions } from './worker-options.ts';
 
-/** How a worker with a memory limit keeps it. */
-export interface WorkerMemoryOptions {
-  /** Default: {@link DEFAULT_MEMORY_THRESHOLDS}. */
-  readonly thresholds?: Partial<MemoryThresholds>;
-  /** Part of the limit that transfers under way may fill. 0: no bound. Default 0.1. */
-  readonly transfer?: number;
-  /** Admits tasks by what they are expected to use: a share of the limit, or bytes. 0, the default: no. */
-  readonly quota?: number;
-  /** With a quota: beyond it no task begins beside others. The same measures. 0, the default: none. */
-  readonly hardLimit?: number;
-  /** Where results are spilled to. Default: they stay in memory. */
-  readonly disk?: SpillArea;
-  /** Bytes on disk that are never exceeded. Default Infinity. */
-  readonly maxSpillBytes?: number;
-  /** Milliseconds between two looks at the memory. Default 100. */
-  readonly monitorIntervalMs?: number;
-  /** Collects the garbage of this thread. Default: the engine does as it likes. */
-  readonly collectGarbage?: () => void;
-  /** The same for what came about lately, which takes next to no time. Default: the engine does it. */
-  readonly collectYoungGarbage?: () => void;
-}
+export const WORKER_MEMORY: Token<WorkerMemory> = token('worker-memory');
 
-/** The worker as its memory sees it. */
-export interface MemorySurroundings {
-  readonly address: () => string;
-  readonly limitBytes: number;
-  readonly store: DataStore;
-  readonly executor: Executor;
-  readonly clock: Clock;
-  readonly log: Logger;
-  /** Bytes that the worker's process occupies. Default: results in memory, and what the executor says. */
-  readonly measure: (() => number) | undefined;
+/** What the memory of a worker asks of it, and reports to it. */
+export interface MemoryOwner {
   /** Nothing runs and nothing is on its way. */
-  readonly isIdle: () => boolean;
-  readonly onMode: (mode: MemoryMode) => void;
-  /** Called after each measurement, if a quota has a hard limit. */
-  readonly onMeasured: (processBytes: number) => void;
-  readonly onLost: (key: string) => void;
+  readonly isIdle: boolean;
+  onMode(mode: MemoryMode): void;
+  /** Called at each look, if a quota has a hard limit. */
+  onMeasured(processBytes: number): void;
+  onLost(key: string): void;
   /** The worker occupies so much that it has to give up. @returns whether something else was done about it */
-  readonly onTooMuch: (error: YardmasterError) => boolean;
+  onTooMuch(error: YardmasterError): boolean;
 }
 
 /** Metrics of the memory of a worker, in bytes. */
@@ -89,11 +65,29 @@ export class WorkerMemory {
   private calmBytes = Number.MAX_VALUE;
   private nextOwnCollectionMs = -Infinity;
 
+  private readonly options: WorkerMemoryOptions;
+  private readonly limitBytes: number;
+  /** Of results in memory. */
+  private readonly ram: DataStore;
+  private readonly executor: Executor;
+  /** Bytes that the worker's process occupies. Default: results in memory, and what the executor says. */
+  private readonly measure: (() => number) | undefined;
+  private owner: MemoryOwner | undefined;
+  /** Where peers reach the worker, for messages. */
+  private address: string;
+
   constructor(
-    private readonly around: MemorySurroundings,
-    private readonly options: WorkerMemoryOptions = {},
+    @inject(WORKER_OPTIONS) worker: WorkerHostOptions,
+    @inject(CLOCK) private readonly clock: Clock,
+    @inject(LOGGER) private readonly log: Logger,
   ) {
-    const { limitBytes, store, clock } = around;
+    const { store, memory: options = {}, memoryLimitBytes: limitBytes = 0 } = worker;
+    this.options = options;
+    this.limitBytes = limitBytes;
+    this.ram = store;
+    this.executor = worker.executor;
+    this.measure = worker.measureMemory;
+    this.address = worker.listenAddress;
     this.thresholds = { ...DEFAULT_MEMORY_THRESHOLDS, ...options.thresholds };
     const { disk, maxSpillBytes = Infinity, monitorIntervalMs = 100 } = options;
     this.monitorIntervalMs = monitorIntervalMs;
@@ -116,6 +110,12 @@ export class WorkerMemory {
     this.store = this.tiers;
   }
 
+  /** Sets whom it reports to; before that, it only measures. */
+  connect(owner: MemoryOwner, address: string): void {
+    this.owner = owner;
+    this.address = address;
+  }
+
   /** Whether there is anything to look after. */
   get isLimited(): boolean {
     return this.governor !== undefined;
@@ -136,19 +136,19 @@ export class WorkerMemory {
   poll(): void {
     const { governor, tiers } = this;
     if (governor === undefined || this.isClosed) return;
-    const { clock, isIdle, onMode } = this.around;
+    const { clock, owner } = this;
     this.unseenBytes = 0;
     this.collectYoung();
     const processBytes = this.processBytes();
     this.aim(processBytes);
-    if ((this.options.hardLimit ?? 0) > 0) this.around.onMeasured(processBytes);
+    if ((this.options.hardLimit ?? 0) > 0) owner?.onMeasured(processBytes);
     const verdict = governor.decide({
       nowMs: clock.nowMs(),
       processBytes,
       garbageBytes: this.garbageBytes,
       ramBytes: this.ramBytes,
       canSpill: tiers?.canSpill === true,
-      isIdle: isIdle(),
+      isIdle: owner?.isIdle ?? true,
     });
     if (verdict.terminate) {
       if (this.giveUp(processBytes)) governor.giveAnotherChance();
@@ -159,7 +159,7 @@ export class WorkerMemory {
     if (verdict.mode === this.mode) return;
     this.tellMode(verdict.mode, processBytes);
     this.mode = verdict.mode;
-    onMode(verdict.mode);
+    owner?.onMode(verdict.mode);
   }
 
   /** Deletes what was spilled. */
@@ -182,7 +182,7 @@ export class WorkerMemory {
   /** Looks when enough has changed, for between two looks of the clock much can come. */
   private noteChange(nbytes: number): void {
     this.unseenBytes += nbytes;
-    if (this.isLookDue || this.unseenBytes < LOOK_RATIO * this.around.limitBytes) return;
+    if (this.isLookDue || this.unseenBytes < LOOK_RATIO * this.limitBytes) return;
     this.isLookDue = true;
     // Not in the middle of what the store does.
     queueMicrotask(() => {
@@ -192,7 +192,7 @@ export class WorkerMemory {
   }
 
   private collectYoung(): void {
-    if (this.youngBytes < LOOK_RATIO * this.around.limitBytes) return;
+    if (this.youngBytes < LOOK_RATIO * this.limitBytes) return;
     this.youngBytes = 0;
     this.options.collectYoungGarbage?.();
   }
@@ -203,7 +203,7 @@ export class WorkerMemory {
    */
   private aim(processBytes: number): void {
     const { tiers, thresholds } = this;
-    const { measure, limitBytes } = this.around;
+    const { measure, limitBytes } = this;
     if (tiers === undefined || measure === undefined || thresholds.spill === 0) return;
     if (thresholds.target === 0) return;
     const otherBytes = Math.max(0, processBytes - this.ramBytes);
@@ -214,11 +214,11 @@ export class WorkerMemory {
   }
 
   private get ramBytes(): number {
-    return this.tiers?.ramBytes ?? this.around.store.nbytes;
+    return this.tiers?.ramBytes ?? this.ram.nbytes;
   }
 
   private processBytes(): number {
-    const { measure, executor } = this.around;
+    const { measure, executor } = this;
     return measure?.() ?? this.ramBytes + (executor.memoryBytes ?? 0);
   }
 
@@ -227,7 +227,7 @@ export class WorkerMemory {
    * shares its process it does not, so that this thread is spared more often than the governor would.
    */
   private collect(governor: MemoryGovernor): void {
-    const { clock, executor, measure } = this.around;
+    const { clock, executor, measure } = this;
     this.garbageBytes = 0;
     this.youngBytes = 0;
     executor.collectGarbage?.();
@@ -242,19 +242,18 @@ export class WorkerMemory {
 
   /** @returns whether the worker may continue after all */
   private giveUp(processBytes: number): boolean {
-    const { limitBytes, address, onTooMuch } = this.around;
-    return onTooMuch(
-      new YardmasterError(
-        'ERR_OUT_OF_MEMORY',
-        `the worker ${address()} gives up: it occupies ${processBytes} of ${limitBytes} bytes, and collecting garbage did not help; give it a higher memory limit, fewer threads, or smaller tasks`,
-        { worker: address(), processBytes, limitBytes, managedBytes: this.ramBytes },
-      ),
+    const { limitBytes, address } = this;
+    const error = new YardmasterError(
+      'ERR_OUT_OF_MEMORY',
+      `the worker ${address} gives up: it occupies ${processBytes} of ${limitBytes} bytes, and collecting garbage did not help; give it a higher memory limit, fewer threads, or smaller tasks`,
+      { worker: address, processBytes, limitBytes, managedBytes: this.ramBytes },
     );
+    return this.owner?.onTooMuch(error) ?? false;
   }
 
   private tellMode(mode: MemoryMode, processBytes: number): void {
-    const { log, address, limitBytes, clock } = this.around;
-    const facts = { worker: address(), processBytes, limitBytes, managedBytes: this.ramBytes };
+    const { log, address, limitBytes, clock } = this;
+    const facts = { worker: address, processBytes, limitBytes, managedBytes: this.ramBytes };
     const amount = `${processBytes} of ${limitBytes} bytes, ${this.ramBytes} of them results`;
     if (mode === 'running') {
       log.info(facts, `worker resumes: it occupies ${amount}`);
@@ -272,8 +271,8 @@ export class WorkerMemory {
 
   private onLost(key: string, err: unknown): void {
     const text = `the spilled result "${key}" cannot be read: ${messageOf(err)}; it counts as lost`;
-    this.around.log.warn({ err, key, worker: this.around.address() }, text);
-    this.around.onLost(key);
+    this.log.warn({ err, key, worker: this.address }, text);
+    this.owner?.onLost(key);
   }
 
   private onTrouble(trouble: SpillTrouble): void {
@@ -282,10 +281,10 @@ export class WorkerMemory {
       trouble.why === 'full'
         ? `that would be more than ${trouble.maxBytes} bytes on disk (worker.memory.maxSpill)`
         : messageOf(trouble.error);
-    const facts = { key, nbytes, worker: this.around.address() };
+    const facts = { key, nbytes, worker: this.address };
     const err = trouble.why === 'failed' ? { err: trouble.error } : {};
     const text = `"${key}" (${nbytes} bytes) cannot be spilled: ${why}; it stays in memory, and so do others`;
-    this.around.log.warn({ ...facts, ...err }, text);
+    this.log.warn({ ...facts, ...err }, text);
   }
 }
 

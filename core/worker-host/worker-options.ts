@@ -1,15 +1,38 @@
+import type { MemoryThresholds } from '../worker/memory/memory-options.ts';
 import type { MemoryQuotaOptions } from '../worker/memory/memory-quota.ts';
 import { hostOf } from '../worker/peer.ts';
 import type { ReadyStrategy } from '../worker/worker-options.ts';
+import type { WorkerKernelSettings } from '../worker/worker-kernel.ts';
 import type { Clock } from '../api/clock.ts';
-import type { DataStore, Executor } from '../api/executor.ts';
+import type { DataStore, Executor, SpillArea } from '../api/executor.ts';
 import type { Logger } from '../api/plugin.ts';
 import type { OnSchedulerLost, ReconnectRules } from '../shared/reconnect.ts';
 import type { Transport } from '../api/transport.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import type { LocalEntry } from '../plugin-host/local-plugins.ts';
 import type { RemotePlugins } from '../plugin-host/remote-plugins.ts';
-import type { WorkerMemoryOptions } from './worker-memory.ts';
+
+/** How a worker with a memory limit keeps it. */
+export interface WorkerMemoryOptions {
+  /** Default: `DEFAULT_MEMORY_THRESHOLDS`. */
+  readonly thresholds?: Partial<MemoryThresholds>;
+  /** Part of the limit that transfers under way may fill. 0: no bound. Default 0.1. */
+  readonly transfer?: number;
+  /** Admits tasks by what they are expected to use: a share of the limit, or bytes. 0, the default: no. */
+  readonly quota?: number;
+  /** With a quota: beyond it no task begins beside others. The same measures. 0, the default: none. */
+  readonly hardLimit?: number;
+  /** Where results go that have no room. Default: they stay in memory. */
+  readonly disk?: SpillArea;
+  /** Bytes on disk that are never exceeded. Default Infinity. */
+  readonly maxSpillBytes?: number;
+  /** Milliseconds between two looks at the memory. Default 100. */
+  readonly monitorIntervalMs?: number;
+  /** Collects the garbage of this thread. Default: the engine does as it likes. */
+  readonly collectGarbage?: () => void;
+  /** The same for what came about lately, which takes next to no time. Default: the engine does it. */
+  readonly collectYoungGarbage?: () => void;
+}
 
 /** What a worker is made of. */
 export interface WorkerHostOptions {
@@ -130,5 +153,25 @@ export function identityOf(
     ...(options.localDirectory === undefined ? {} : { localDirectory: options.localDirectory }),
     ...(options.services === undefined ? {} : { services: options.services }),
     ...(options.extra === undefined ? {} : { extra: options.extra }),
+  };
+}
+
+/** Work that threads may have in line: enough to hide the way there and back, too little to matter. */
+const SHORT_RUN_S = 0.001;
+
+/** The settings of its kernel. */
+export function kernelSettings(
+  options: WorkerHostOptions,
+  identity: WorkerIdentity,
+): WorkerKernelSettings {
+  return {
+    address: identity.address,
+    threadCount: identity.threadCount,
+    resources: identity.resources,
+    ...(options.ready === undefined ? {} : { ready: options.ready }),
+    incomingBytesMax: transferLimit(options),
+    memoryQuota: quotaOf(options),
+    shortRunS: options.executor.begin === undefined ? 0 : SHORT_RUN_S,
+    validate: options.validate ?? false,
   };
 }

@@ -1,42 +1,48 @@
 import type { Clock } from '../api/clock.ts';
-import type { YardmasterError } from '../api/errors.ts';
 import type { WorkerHooks, WorkerPluginContext } from '../api/local-plugins.ts';
-import type { Logger } from '../api/plugin.ts';
+import { type Logger, token, type Token } from '../api/plugin.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type { RemotePlugin } from '../messages/protocol.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import { type LocalEntry, LocalPlugins } from '../plugin-host/local-plugins.ts';
 import { PluginResolver } from '../plugin-host/loading/plugin-resolver.ts';
 import { RemotePlugins } from '../plugin-host/remote-plugins.ts';
+import { inject } from '../plugin-host/injection/di.ts';
+import { CLOCK, LOGGER } from '../plugin-host/injection/tokens.ts';
+import { resultsOf } from '../worker/events/on-scheduler.ts';
+import type { WorkerKernel } from '../worker/worker-kernel.ts';
+import { WORKER_IDENTITY, WORKER_KERNEL, WORKER_OPTIONS } from './tokens.ts';
+import { WORKER_ENDING, type WorkerEnding } from './worker-ending.ts';
+import { WORKER_LINK, type WorkerLink } from './worker-link.ts';
+import type { WorkerHostOptions } from './worker-options.ts';
 
-/** What the plugins of a worker see of it. */
-export interface WorkerPluginsParts {
-  readonly identity: WorkerIdentity;
-  readonly clock: Clock;
-  readonly log: Logger;
-  /** What relative `use` paths are relative to. */
-  readonly folder: string;
-  readonly results: () => readonly string[];
-  readonly logEvent: (topics: readonly string[], message: unknown) => void;
-  /** Undefined while no plugin wants to know of transitions. */
-  readonly observe: (observer: WorkerHooks['taskTransition'] | undefined) => void;
-  readonly onCrash: (error: YardmasterError) => void;
-}
+export const WORKER_PLUGINS: Token<WorkerPlugins> = token('worker-plugins');
 
 /** The plugins of one worker: those of its configuration, and those that clients have registered. */
 export class WorkerPlugins {
   private readonly plugins: LocalPlugins<WorkerPluginContext, WorkerHooks>;
   private readonly remote: RemotePlugins;
 
-  constructor(private readonly parts: WorkerPluginsParts) {
-    const { clock, log, folder, onCrash, identity, results, logEvent } = parts;
+  constructor(
+    @inject(WORKER_OPTIONS) { folder = process.cwd() }: WorkerHostOptions,
+    @inject(WORKER_IDENTITY) worker: WorkerIdentity,
+    @inject(WORKER_KERNEL) private readonly kernel: WorkerKernel,
+    @inject(WORKER_LINK) link: WorkerLink,
+    @inject(WORKER_ENDING) ending: WorkerEnding,
+    @inject(CLOCK) clock: Clock,
+    @inject(LOGGER) private readonly log: Logger,
+  ) {
+    const results = (): readonly string[] => resultsOf(kernel.tables);
+    const logEvent = (topics: readonly string[], message: unknown): void => {
+      link.report({ op: 'log-event', topics, message });
+    };
     this.plugins = new LocalPlugins({
       kind: 'worker-plugin',
       resolver: new PluginResolver({}, folder),
       clock,
       log,
-      context: (base) => ({ ...base, worker: identity, results, logEvent }),
-      onCrash,
+      context: (base) => ({ ...base, worker, results, logEvent }),
+      onCrash: (error) => ending.giveUp(error),
       onChange: () => this.onChange(),
     });
     this.remote = new RemotePlugins(this.plugins, (error) => this.logFailure(error));
@@ -74,14 +80,14 @@ export class WorkerPlugins {
   }
 
   private onChange(): void {
-    const { plugins, parts } = this;
+    const { plugins, kernel } = this;
     const observer: WorkerHooks['taskTransition'] = (...args) =>
       plugins.call('taskTransition', ...args);
-    parts.observe(plugins.has('taskTransition') ? observer : undefined);
+    kernel.observer = plugins.has('taskTransition') ? observer : undefined;
   }
 
   private logFailure(error: unknown): void {
     const why = error instanceof Error ? error.message : String(error);
-    this.parts.log.error({ err: error }, `a plugin of this worker is not there: ${why}`);
+    this.log.error({ err: error }, `a plugin of this worker is not there: ${why}`);
   }
 }

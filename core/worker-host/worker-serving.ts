@@ -1,10 +1,16 @@
 import { YardmasterError } from '../api/errors.ts';
-import type { Logger } from '../api/plugin.ts';
+import { type Logger, token, type Token } from '../api/plugin.ts';
 import type { Clock } from '../api/clock.ts';
 import type { Listener } from '../api/transport.ts';
-import type { DataServer } from './data-server.ts';
-import type { PeerChannels } from './peer-channels.ts';
 import { withTimeout } from '../host/with-timeout.ts';
+import { inject } from '../plugin-host/injection/di.ts';
+import { CLOCK, LOGGER } from '../plugin-host/injection/tokens.ts';
+import { DATA_SERVER, type DataServer } from './data-server.ts';
+import { PEER_CHANNELS, type PeerChannels } from './peer-channels.ts';
+import { PEER_LISTENER } from './tokens.ts';
+
+export const CLOSER: Token<Closer> = token('closer');
+export const WORKER_SERVING: Token<WorkerServing> = token('worker-serving');
 
 /** Time for what is queued to leave when a worker closes. */
 const CLOSE_TIMEOUT_MS = 5000;
@@ -12,10 +18,10 @@ const CLOSE_TIMEOUT_MS = 5000;
 /** The side of a worker that is turned to its peers: what listens, gives and asks. */
 export class WorkerServing {
   constructor(
-    private readonly listener: Listener,
-    private readonly server: DataServer,
-    readonly peers: PeerChannels,
-    private readonly closer: Closer,
+    @inject(PEER_LISTENER) private readonly listener: Listener,
+    @inject(DATA_SERVER) private readonly server: DataServer,
+    @inject(PEER_CHANNELS) private readonly peers: PeerChannels,
+    @inject(CLOSER) private readonly closer: Closer,
   ) {}
 
   /** Where peers reach it. */
@@ -42,8 +48,8 @@ export class WorkerServing {
 /** Closes one part after the other; one that cannot be closed is named in the log. */
 export class Closer {
   constructor(
-    private readonly clock: Clock,
-    private readonly log: Logger,
+    @inject(CLOCK) private readonly clock: Clock,
+    @inject(LOGGER) private readonly log: Logger,
   ) {}
 
   /** Never rejects, and takes five seconds at most. */

@@ -1,13 +1,12 @@
+import { token, type Token } from '../api/plugin.ts';
+import { inject } from '../plugin-host/injection/di.ts';
 import type { WorkerStatus } from '../state/worker.ts';
 import type { MemoryMode } from '../worker/memory/governor.ts';
+import { WORKER_INBOX, type WorkerInbox } from './worker-inbox.ts';
+import { WORKER_LINK, type WorkerLink } from './worker-link.ts';
+import { WORKER_PLUGINS, type WorkerPlugins } from './worker-plugins.ts';
 
-/** Callbacks for changes of a worker's status. */
-export interface StatusListener {
-  /** For the machine: whether it starts runs and transfers, and how many. */
-  onPace(pace: MemoryPace, stimulusId: string): void;
-  /** For the scheduler: whether it sends tasks here. */
-  onStatus(status: WorkerStatus): void;
-}
+export const WORKER_STATUS: Token<WorkerStatusTracker> = token('worker-status');
 
 /** Whether a worker starts anything: nothing, one task at a time, or what it can. */
 export type MemoryPace = 'pause' | 'crawl' | 'unpause';
@@ -18,7 +17,11 @@ export class WorkerStatusTracker {
   private wantedStatus: WorkerStatus = 'running';
   private memoryMode: MemoryMode = 'running';
 
-  constructor(private readonly listener: StatusListener) {}
+  constructor(
+    @inject(WORKER_INBOX) private readonly inbox: WorkerInbox,
+    @inject(WORKER_LINK) private readonly link: WorkerLink,
+    @inject(WORKER_PLUGINS) private readonly plugins: WorkerPlugins,
+  ) {}
 
   /** The status that the scheduler receives. */
   get status(): WorkerStatus {
@@ -52,9 +55,11 @@ export class WorkerStatusTracker {
     const before = this.status;
     const paceBefore = this.pace;
     change();
-    const { status, pace, listener } = this;
-    if (pace !== paceBefore) listener.onPace(pace, stimulusId);
-    if (status !== before) listener.onStatus(status);
+    const { status, pace } = this;
+    if (pace !== paceBefore) this.inbox.put({ op: pace, stimulusId });
+    if (status === before) return;
+    this.link.report({ op: 'worker-status-change', status });
+    this.plugins.call('statusChanged', status);
   }
 
   private get pace(): MemoryPace {

@@ -8,4 +8,4 @@ export { type RunningWorker, startWorker, type StartWorkerOptions } from '../sta
 export { InlineExecutor, type InlineExecutorOptions } from '../../executors/inline/index.ts';
 export type { ClusterReach } from '../../tasks/index.ts';
 export type { Lifetime } from '../lifetime.ts';
-export type { WorkerEnd } from '../../../core/worker-host/worker-host.ts';
+export type { WorkerEnd } from '../../../core/worker-host/worker-options.ts';

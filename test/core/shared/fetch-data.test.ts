@@ -10,6 +10,7 @@ import {
   Channel,
   type Connection,
   type DataStore,
+  type Executor,
   PROTOCOL,
   type WireMessage,
 } from '../../../core/api/index.ts';
@@ -54,14 +55,9 @@ async function serve(
   outgoingMax = 50,
   onSent: (bufferedBytes: number) => void = nothing,
 ): Promise<DataServer> {
-  const server = new DataServer({
-    serverId: 'peer',
-    clock,
-    store,
-    outgoingMax: () => outgoingMax,
-    onPutData: nothing,
-    identity: () => ({}),
-  });
+  const memory = { store, noteGarbage: nothing };
+  const server = new DataServer('peer', clock, memory, { threadCount: 1 } as Executor);
+  server.connect({ outgoingMax: () => outgoingMax, putData: nothing, identity: () => ({}) });
   await settle(
     transport.listen(ADDRESS, (connection) => {
       const watched: Connection = Object.create(connection, {

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 
 import { serialise } from '../../../adapters/tasks/index.ts';
 import { Channel, type SpillArea, type WireMessage } from '../../../core/api/index.ts';
-import type { WorkerHost } from '../../../core/worker-host/worker-host.ts';
+import type { HostedWorker } from '../../../core/worker-host/create-worker.ts';
 import { locations } from '../worker/builders.ts';
 import { Bench, Ref } from '../worker/hand-scheduler.ts';
 
@@ -95,7 +95,7 @@ const full: SpillArea = {
 it('two workers that need the data of each other while both are paused continue, one step at a time', async () => {
   const bench = await new Bench().listen();
   const process = { nbytes: 1000 };
-  const start = (name: string): Promise<WorkerHost> =>
+  const start = (name: string): Promise<HostedWorker> =>
     bench.startWorker(name, {
       memoryLimitBytes: 10_000,
       measureMemory: () => process.nbytes,

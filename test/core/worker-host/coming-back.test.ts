@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { deserialise } from '../../../adapters/tasks/index.ts';
 import type { GetDataReply, WireMessage } from '../../../core/api/index.ts';
-import type { WorkerHost } from '../../../core/worker-host/worker-host.ts';
+import type { HostedWorker } from '../../../core/worker-host/create-worker.ts';
 import { Bench, Ref, SCHEDULER } from '../worker/hand-scheduler.ts';
 
 const bench = (delayMs = 0): Promise<Bench> => new Bench(delayMs).listen();
 const ops = (reports: readonly WireMessage[]): unknown[] => reports.map(({ op }) => op);
 
-function start(world: Bench, timeoutMs = 60_000): Promise<WorkerHost> {
+function start(world: Bench, timeoutMs = 60_000): Promise<HostedWorker> {
   return world.startWorker('alice', { onSchedulerLost: 'reconnect', reconnect: { timeoutMs } });
 }
 
 /** Keys that a peer can have of the worker. */
-async function held(world: Bench, worker: WorkerHost, ...keys: string[]): Promise<unknown> {
+async function held(world: Bench, worker: HostedWorker, ...keys: string[]): Promise<unknown> {
   const peer = await world.peer(worker);
   const reply = await world.settle(peer.request<GetDataReply>('get-data', { keys }));
   return Object.fromEntries(

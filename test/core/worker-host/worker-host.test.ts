@@ -9,12 +9,12 @@ import {
   type WireMessage,
   YardmasterError,
 } from '../../../core/api/index.ts';
-import type { WorkerHost } from '../../../core/worker-host/worker-host.ts';
+import type { HostedWorker } from '../../../core/worker-host/create-worker.ts';
 import { Bench, CLOCK_AHEAD_MS, Ref, SCHEDULER } from '../worker/hand-scheduler.ts';
 
 const bench = (delayMs = 0): Promise<Bench> => new Bench(delayMs).listen();
 
-async function held(world: Bench, worker: WorkerHost, ...keys: string[]): Promise<unknown> {
+async function held(world: Bench, worker: HostedWorker, ...keys: string[]): Promise<unknown> {
   const peer = await world.peer(worker);
   const reply = await world.settle(peer.request<GetDataReply>('get-data', { keys }));
   return Object.fromEntries(

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 
 import { type SpillArea, type WireMessage, YardmasterError } from '../../../core/api/index.ts';
-import type { WorkerMemoryOptions } from '../../../core/worker-host/worker-memory.ts';
-import type { WorkerHost } from '../../../core/worker-host/worker-host.ts';
+import type { WorkerMemoryOptions } from '../../../core/worker-host/worker-options.ts';
+import type { HostedWorker } from '../../../core/worker-host/create-worker.ts';
 import { Bench, Ref } from '../worker/hand-scheduler.ts';
 
 /** A disk in the hands of the test. */
@@ -35,7 +35,7 @@ class Disk implements SpillArea {
 
 interface World {
   readonly bench: Bench;
-  readonly worker: WorkerHost;
+  readonly worker: HostedWorker;
   readonly disk: Disk;
   /** Bytes that the process is said to occupy. */
   readonly process: { nbytes: number };

@@ -6,7 +6,7 @@ import { MemoryStore } from '../../../adapters/stores/index.ts';
 import { deserialise, packArguments, type TaskFunction } from '../../../adapters/tasks/index.ts';
 import { tcp } from '../../../adapters/transports/tcp/index.ts';
 import { Channel, type Logger, PROTOCOL, type WireMessage } from '../../../core/api/index.ts';
-import { WorkerHost } from '../../../core/worker-host/worker-host.ts';
+import { createWorker, type HostedWorker } from '../../../core/worker-host/create-worker.ts';
 import { tasks } from '../../adapters/fixtures/sample-tasks.mjs';
 import { type Locations, locations } from '../worker/builders.ts';
 import { Ref } from '../worker/hand-scheduler.ts';
@@ -78,8 +78,8 @@ afterEach(async () => {
   for (const step of cleanUp.splice(0).reverse()) await step();
 });
 
-async function startWorker(schedulerAddress: string, name: string): Promise<WorkerHost> {
-  const worker = await WorkerHost.start({
+async function startWorker(schedulerAddress: string, name: string): Promise<HostedWorker> {
+  const worker = await createWorker({
     schedulerAddress,
     listenAddress: 'tcp://127.0.0.1:0',
     name,

@@ -13,7 +13,11 @@ import {
   type WireMessage,
   type YardmasterError,
 } from '../../../core/api/index.ts';
-import { WorkerHost, type WorkerHostOptions } from '../../../core/worker-host/worker-host.ts';
+import {
+  createWorker,
+  type HostedWorker,
+  type WorkerHostOptions,
+} from '../../../core/worker-host/create-worker.ts';
 import { tasks } from '../../adapters/fixtures/sample-tasks.mjs';
 import { type Locations, locations } from './builders.ts';
 
@@ -84,10 +88,10 @@ export class Bench {
     return promise;
   }
 
-  startWorker(name: string, more: Partial<WorkerHostOptions> = {}): Promise<WorkerHost> {
+  startWorker(name: string, more: Partial<WorkerHostOptions> = {}): Promise<HostedWorker> {
     const { clock } = this;
     return this.settle(
-      WorkerHost.start({
+      createWorker({
         schedulerAddress: SCHEDULER,
         listenAddress: `inmemory://${name}:0`,
         name,
@@ -103,14 +107,14 @@ export class Bench {
   }
 
   /** Sends and gives what the worker reports until nothing happens any more. */
-  async send(worker: WorkerHost, ...messages: ToWorkerMessage[]): Promise<WireMessage[]> {
+  async send(worker: HostedWorker, ...messages: ToWorkerMessage[]): Promise<WireMessage[]> {
     this.workers.get(worker.name)!.channel.send(...(messages as unknown as WireMessage[]));
     await this.pass(5);
     return this.take(worker);
   }
 
   /** The reports since the last time. */
-  take(worker: WorkerHost): WireMessage[] {
+  take(worker: HostedWorker): WireMessage[] {
     return this.workers.get(worker.name)!.reports.splice(0);
   }
 
@@ -135,7 +139,7 @@ export class Bench {
   }
 
   /** A connection of a peer, as another worker or a client would open it. */
-  async connect(worker: WorkerHost): Promise<Channel> {
+  async connect(worker: HostedWorker): Promise<Channel> {
     let channel: Channel | undefined;
     await this.settle(
       this.transport.connect(worker.address, (connection) => {
@@ -150,7 +154,7 @@ export class Bench {
     return channel!;
   }
 
-  async peer(worker: WorkerHost): Promise<Channel> {
+  async peer(worker: HostedWorker): Promise<Channel> {
     const channel = await this.connect(worker);
     await this.settle(channel.request('hello', { protocol: PROTOCOL, role: 'peer', version: 'x' }));
     return channel;

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { MemoryStore } from '../../../adapters/stores/index.ts';
 import type { Clock, ExecutionResult, Executor } from '../../../core/api/index.ts';
-import { WorkerHost } from '../../../core/worker-host/worker-host.ts';
+import { createWorker, type HostedWorker } from '../../../core/worker-host/create-worker.ts';
 import { settle, TestHost } from '../../core/scheduler-host/kit.ts';
 
 const TASK_MS = 500;
@@ -32,9 +32,9 @@ class SlowExecutor implements Executor {
   }
 }
 
-async function startWorker(host: TestHost, name: string): Promise<[WorkerHost, SlowExecutor]> {
+async function startWorker(host: TestHost, name: string): Promise<[HostedWorker, SlowExecutor]> {
   const executor = new SlowExecutor(1, host.clock);
-  const starting = WorkerHost.start({
+  const starting = createWorker({
     schedulerAddress: host.address,
     listenAddress: `inmemory://${name}:0`,
     name,

@@ -1,0 +1,58 @@
+import { token, type Token } from '../api/plugin.ts';
+import type { WireMessage } from '../api/transport.ts';
+import { inject } from '../plugin-host/injection/di.ts';
+import type { WorkerIdentity } from '../state/worker.ts';
+import { hostOf } from '../worker/peer.ts';
+import type { WorkerKernel } from '../worker/worker-kernel.ts';
+import { DATA_SERVER, type DataServer, type ServedWorker } from './data-server.ts';
+import { WORKER_IDENTITY, WORKER_KERNEL, WORKER_OPTIONS } from './tokens.ts';
+import { WORKER_DESCRIPTION, type WorkerDescription } from './worker-description.ts';
+import { WORKER_INBOX, type WorkerInbox } from './worker-inbox.ts';
+import { takeIn } from './worker-intake.ts';
+import { WORKER_LINK, type WorkerLink } from './worker-link.ts';
+import { WORKER_MEMORY, type WorkerMemory } from './worker-memory.ts';
+import type { WorkerHostOptions } from './worker-options.ts';
+import { WORKER_STATUS, type WorkerStatusTracker } from './worker-status-tracker.ts';
+
+export const PEER_REQUESTS: Token<PeerRequests> = token('peer-requests');
+
+const OUTGOING_TRANSFERS_MAX = 50;
+
+/** What peers and clients ask of a worker. */
+export class PeerRequests implements ServedWorker {
+  constructor(
+    @inject(DATA_SERVER) server: DataServer,
+    @inject(WORKER_OPTIONS) private readonly options: WorkerHostOptions,
+    @inject(WORKER_IDENTITY) private readonly worker: WorkerIdentity,
+    @inject(WORKER_KERNEL) private readonly kernel: WorkerKernel,
+    @inject(WORKER_MEMORY) private readonly memory: WorkerMemory,
+    @inject(WORKER_STATUS) private readonly status: WorkerStatusTracker,
+    @inject(WORKER_INBOX) private readonly inbox: WorkerInbox,
+    @inject(WORKER_LINK) private readonly link: WorkerLink,
+    @inject(WORKER_DESCRIPTION) private readonly description: WorkerDescription,
+  ) {
+    server.connect(this);
+  }
+
+  /**
+   * Answers under way at once: one beyond the threshold `pause`, also while it retires, because what it
+   * reads from disk for others would fill its memory further. To its own host twice as many as to others.
+   */
+  outgoingMax(peerAddress: string): number {
+    const { isShortOfMemory, status } = this.status;
+    if (isShortOfMemory || status === 'paused') return 1;
+    const max = this.options.outgoingTransfersMax ?? OUTGOING_TRANSFERS_MAX;
+    return hostOf(peerAddress) === this.worker.host ? 2 * max : max;
+  }
+
+  putData(keys: readonly string[], values: readonly Uint8Array[]): void {
+    takeIn({ tables: this.kernel.tables, store: this.memory.store }, keys, values);
+    const nbytes = values.map((value) => value.byteLength);
+    const stimulusId = this.link.nameEvent('update-data');
+    this.inbox.feed({ op: 'update-data', keys, nbytes, stimulusId });
+  }
+
+  identity(): WireMessage {
+    return this.description.describe();
+  }
+}

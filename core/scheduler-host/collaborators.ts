@@ -1,6 +1,6 @@
 /**
- * The collaborators of a scheduler, for programs and plugins that replace one: `tokens` names them, and the
- * classes are what is used by default. Published as `yardmaster/scheduler-host`.
+ * `yardmaster/scheduler-host`: for programs and plugins that replace a collaborator of the scheduler. `tokens`
+ * names the collaborators; the classes are the defaults.
  */
 import { CONFIGURED_EXTENSIONS } from '../plugin-host/configured-extensions.ts';
 import { EVENT_BUS } from '../plugin-host/event-bus.ts';

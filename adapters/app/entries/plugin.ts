@@ -37,7 +37,7 @@ export {
 } from '../../../core/api/hooks.ts';
 export type { EventName, EventSource, SchedulerEvents } from '../../../core/api/events.ts';
 export type { DecisionSink, PluginDecision } from '../../../core/api/insight.ts';
-export type { Provider } from '../../../core/api/token.ts';
+export type { Injectable, Provider, Services } from '../../../core/api/token.ts';
 export type { Clock, Timer } from '../../../core/api/clock.ts';
 export { YardmasterError } from '../../../core/api/errors.ts';
 export { ACTIVE_MEMORY_MANAGER, type ActiveMemoryManager } from '../../../core/api/amm-manager.ts';

@@ -3,7 +3,7 @@
  * nothing is compiled when a scheduler starts. Part of `npm run build`; reads and writes `dist`.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, URL } from 'node:url';
 import standalone from 'ajv/dist/standalone/index.js';
 import { forAjv } from '../dist/core/config/check.js';
 import { makeAjv, schemaId } from '../dist/core/config/compile-schema.js';

@@ -8,7 +8,7 @@
  * - `@integer`, `@finite`, `@minimum`, `@maximum` and `@minLength` in the comment of an alias
  *   (`core/util/value-types.ts`) bound the values of the fields of this type.
  */
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, URL } from 'node:url';
 import ts from 'typescript';
 
 const FOLDER = fileURLToPath(new URL('../core/messages/', import.meta.url));

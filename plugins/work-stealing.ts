@@ -40,7 +40,8 @@ export default definePlugin<WorkStealingOptions>({
       policy: () => context.policyIn('stealing'),
       spared: new Set(spare),
       decisions: context.decisions,
-      enact: (wishes, victims) => context.enqueue({ op: 'steal-tasks', wishes, victims }),
+      enact: (proposals, victims) =>
+        context.enqueue({ op: 'steal-tasks', proposals: proposals, victims }),
     });
     let timer: Timer | undefined;
     let slices: Timer | undefined;

@@ -92,7 +92,7 @@ export class Front implements BridgeHost, CompanionHost {
   readonly graphObservers = new Set<GraphObserver>();
   /** The operations that peers can request, and send on their streams. */
   readonly operations: Operations;
-  private readonly wishes: PendingWants;
+  private readonly pendingWants: PendingWants;
   readonly graphs: GraphUnpacker;
   private readonly nannyStarts = new NannyStarts();
   private listener: DaskListener | undefined;
@@ -118,7 +118,7 @@ export class Front implements BridgeHost, CompanionHost {
       (address) => this.workers.has(address),
       () => this.address,
     );
-    this.wishes = new PendingWants(this);
+    this.pendingWants = new PendingWants(this);
     this.graphs = this.makeGraphs();
     this.companion = new Companion(this);
     this.operations = new Operations(
@@ -219,7 +219,7 @@ export class Front implements BridgeHost, CompanionHost {
     this.schedulerFile?.delete();
     await this.companion.close();
     this.operations.close();
-    this.wishes.close();
+    this.pendingWants.close();
     this.pool.close();
     this.relay.close();
     this.graphs.close();
@@ -275,31 +275,31 @@ export class Front implements BridgeHost, CompanionHost {
   removeClient(client: BridgedClient): void {
     if (this.clients.get(client.id) !== client) return;
     this.clients.delete(client.id);
-    this.wishes.dropClient(client.id);
+    this.pendingWants.dropClient(client.id);
     this.operations.clientGone(client);
   }
 
   desireKeys(client: string, keys: readonly string[]): void {
-    this.wishes.desire(client, keys);
+    this.pendingWants.desire(client, keys);
   }
 
   /**
    * Sends wanted keys with the client's other messages, so that an earlier release is processed
    * first.
    */
-  wish(client: string, keys: readonly string[]): void {
+  want(client: string, keys: readonly string[]): void {
     const bridge = this.clients.get(client);
     if (bridge === undefined) this.plugin.enqueue({ op: 'client-desires-keys', client, keys });
-    else bridge.wish(keys);
+    else bridge.want(keys);
   }
 
   releaseKeys(client: string, keys: readonly string[]): void {
-    this.wishes.release(client, keys);
+    this.pendingWants.release(client, keys);
     this.plugin.enqueue({ op: 'client-releases-keys', client, keys });
   }
 
   dropPendingWishes(client: string, keys: readonly string[]): void {
-    this.wishes.release(client, keys);
+    this.pendingWants.release(client, keys);
   }
 
   /** Stops, or starts again, the reading of what clients and workers say on their streams. */
@@ -322,7 +322,7 @@ export class Front implements BridgeHost, CompanionHost {
 
   /** Called when tasks were added: clients that waited for one of these keys want it now. */
   tasksAdded(tasks: readonly TaskView[]): void {
-    this.wishes.tasksAdded(tasks);
+    this.pendingWants.tasksAdded(tasks);
   }
 
   restarted(): void {

@@ -56,7 +56,7 @@ export interface StealProposal {
 /** Tasks to ask back from workers. The kernel checks every one of them again. */
 export interface StealTasks extends Caused {
   readonly op: 'steal-tasks';
-  readonly wishes: readonly StealProposal[];
+  readonly proposals: readonly StealProposal[];
   /**
    * Addresses of workers that were examined as victims: whether they are idle or saturated is
    * decided anew, without the tasks that are asked back. Victims of the proposals need not be

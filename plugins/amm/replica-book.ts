@@ -1,5 +1,5 @@
 import type { ClusterView, PendingReplicas, TaskView, WorkerView } from '../../core/api/index.ts';
-import { NOBODY, WorkerList } from './worker-list.ts';
+import { NO_WORKERS, WorkerList } from './worker-list.ts';
 import type { WorkerLoad, WorkerLoads } from './worker-loads.ts';
 
 /** Time that every copy has to arrive, besides twice that of the transfer. */
@@ -43,14 +43,14 @@ export class ReplicaBook implements ReadonlyMap<TaskView, PendingReplicas> {
 
   /** Workers that will receive a copy. */
   coming(task: TaskView): WorkerList {
-    if (this.requests.size === 0) return NOBODY;
+    if (this.requests.size === 0) return NO_WORKERS;
     const request = this.requests.get(task.id);
-    return request?.task === task ? request.workers : NOBODY;
+    return request?.task === task ? request.workers : NO_WORKERS;
   }
 
   /** Workers that will lose theirs. */
   going(task: TaskView): WorkerList {
-    return this.drops[task.id] ?? NOBODY;
+    return this.drops[task.id] ?? NO_WORKERS;
   }
 
   /** A copy was asked for. It has twice the time that all that this worker waits for needs. */
@@ -99,7 +99,7 @@ export class ReplicaBook implements ReadonlyMap<TaskView, PendingReplicas> {
     if (task.id >= this.drops.length) this.grow(task.id + 1);
     const known = this.drops[task.id];
     if (known === undefined) this.dropped.push(task);
-    this.drops[task.id] = withWorker(known ?? NOBODY, load);
+    this.drops[task.id] = withWorker(known ?? NO_WORKERS, load);
   }
 
   /**

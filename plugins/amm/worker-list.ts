@@ -18,7 +18,7 @@ export class WorkerList implements FewMembers<WorkerView> {
   }
 
   /**
-   * Adds a new member. Must not be called on shared lists: {@link NOBODY}, and those of one worker.
+   * Adds a new member. Must not be called on shared lists: {@link NO_WORKERS}, and those of one worker.
    */
   add(worker: WorkerView): void {
     this.list.push(worker);
@@ -38,4 +38,4 @@ export class WorkerList implements FewMembers<WorkerView> {
 }
 
 /** The shared empty list. */
-export const NOBODY = new WorkerList([]);
+export const NO_WORKERS = new WorkerList([]);

@@ -29,7 +29,7 @@ export interface BalancerParts {
    * Sends the proposals to the kernel, which also re-evaluates the victims that were examined. Not
    * called when both are empty.
    */
-  readonly enact: (wishes: readonly StealProposal[], victims: readonly string[]) => void;
+  readonly enact: (proposals: readonly StealProposal[], victims: readonly string[]) => void;
 }
 
 /** What was done since the start. */
@@ -90,8 +90,8 @@ export class Balancer {
     if (round === undefined) return false;
     this.slices++;
     this.round = undefined; // Should enacting throw, the next round is another one.
-    const { isDone, wishes, victims, fault } = round.advance();
-    if (wishes.length > 0 || victims.length > 0) this.parts.enact(wishes, victims);
+    const { isDone, proposals: proposals, victims, fault } = round.advance();
+    if (proposals.length > 0 || victims.length > 0) this.parts.enact(proposals, victims);
     if (fault !== undefined) this.failed(fault.cause);
     else if (isDone) this.finish(round);
     else this.round = round;

@@ -17,7 +17,7 @@ import { isStealable, Victim } from './victim.ts';
 /** Work of one slice: about one unit for each examined task. A slice takes a millisecond or two. */
 const UNITS_PER_SLICE = 4_000;
 /** Tasks that one slice asks for; the kernel and the workers have work with each of them. */
-const WISHES_PER_SLICE = 500;
+const PROPOSALS_PER_SLICE = 500;
 /** Work with a task that is chosen, besides its inputs. */
 const UNITS_PER_CHOICE = 3;
 
@@ -34,7 +34,7 @@ export interface RoundParts {
 /** What a slice came to. */
 interface SliceResult {
   readonly isDone: boolean;
-  readonly wishes: readonly StealProposal[];
+  readonly proposals: readonly StealProposal[];
   /** After the last slice: the addresses of all victims that the round has come to. */
   readonly victims: readonly string[];
   /** What the policy threw, which ended the round. */
@@ -52,7 +52,7 @@ export class Round {
   /** Tasks that were examined. */
   examined = 0;
   private unitsLeft = 0;
-  private wishes: StealProposal[] = [];
+  private proposals: StealProposal[] = [];
   private theft: MutableTheft | undefined;
   private readonly steps: Generator<undefined, void>;
   /** Addresses of the victims that the round has come to. */
@@ -65,7 +65,7 @@ export class Round {
   /** One more slice. */
   advance(): SliceResult {
     this.unitsLeft = UNITS_PER_SLICE;
-    this.wishes = [];
+    this.proposals = [];
     let isDone = true;
     let fault: SliceResult['fault'];
     try {
@@ -74,11 +74,16 @@ export class Round {
       fault = { cause };
     }
     const victims = isDone ? [...this.lookedAt] : [];
-    return { isDone, wishes: this.wishes, victims, ...(fault === undefined ? {} : { fault }) };
+    return {
+      isDone,
+      proposals: this.proposals,
+      victims,
+      ...(fault === undefined ? {} : { fault }),
+    };
   }
 
   private get isSliceFull(): boolean {
-    return this.unitsLeft <= 0 || this.wishes.length >= WISHES_PER_SLICE;
+    return this.unitsLeft <= 0 || this.proposals.length >= PROPOSALS_PER_SLICE;
   }
 
   private *run(): Generator<undefined, void> {
@@ -165,7 +170,7 @@ export class Round {
     const victimS = computeS + theft.victimTransferS;
     const thiefS = computeS + theft.thiefTransferS;
     const { address } = victim.worker;
-    this.wishes.push({ key: task.key, victim: address, thief: worker.address, victimS, thiefS });
+    this.proposals.push({ key: task.key, victim: address, thief: worker.address, victimS, thiefS });
     journal.add(level, victimS);
     if (decisions?.isRecording === true) decisions.record(explainTheft(theft, level, rules.name));
     victim.give(victimS);

@@ -121,8 +121,10 @@ class Cluster {
       cluster: () => this.kernel.cluster,
       policy: () => inCharge,
       spared: new Set(),
-      enact: (wishes) =>
-        this.collect(this.kernel.handle({ op: 'steal-tasks', wishes, stimulusId: this.name() }, 0)),
+      enact: (proposals) =>
+        this.collect(
+          this.kernel.handle({ op: 'steal-tasks', proposals, stimulusId: this.name() }, 0),
+        ),
     });
     this.kernel.handle({ op: 'register-client', client: 'bench', stimulusId: this.name() }, 0);
   }

@@ -92,12 +92,13 @@ class StealReplay {
       policy: () => inCharge,
       // What Dask 2022.12.1 never steals.
       spared: new Set(['split-shuffle']),
-      enact: (wishes, victims) => {
+      enact: (proposals, victims) => {
         const before = kernel.cluster.stealsInFlight;
         const stimulusId = `steal-${++this.count}`;
-        this.collect(kernel.handle({ op: 'steal-tasks', wishes, victims, stimulusId }, nowMs));
+        this.collect(kernel.handle({ op: 'steal-tasks', proposals, victims, stimulusId }, nowMs));
         const grown = kernel.cluster.stealsInFlight - before;
-        if (grown !== wishes.length) throw new Error(`${wishes.length} wishes, ${grown} in flight`);
+        if (grown !== proposals.length)
+          throw new Error(`${proposals.length} proposals, ${grown} in flight`);
       },
     });
     const answers = stimuli.filter((stimulus) => stimulus.op === 'stealResponse');

@@ -198,11 +198,11 @@ export class SchedulerEnv {
 
   /** Asks for tasks where they are processing, for this worker; each stands for one second. */
   steal(thief: string, ...keys: string[]): string {
-    const wishes = keys.map((key) => {
+    const proposals = keys.map((key) => {
       const victim = this.cluster.tasks.get(key)?.processingOn?.address ?? '';
       return { key, victim, thief: addressOf(thief), victimS: 1, thiefS: 1 };
     });
-    return this.send({ op: 'steal-tasks', wishes });
+    return this.send({ op: 'steal-tasks', proposals });
   }
 
   /** What the worker answers about a task: the state in which it was there. */

@@ -105,7 +105,7 @@ const MAKERS = {
   }),
   'steal-tasks': ({ worker, keys, seed, cluster }) => ({
     op: 'steal-tasks',
-    wishes: keys.map((key) => ({
+    proposals: keys.map((key) => ({
       key,
       victim:
         seed % 5 === 0 ? worker : (cluster.tasks.get(key)?.processingOn?.address ?? 'nowhere'),

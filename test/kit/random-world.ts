@@ -335,12 +335,12 @@ export class RandomWorld {
   private steal(keys: readonly string[], which: number): void {
     const thief = addressOf(WORKERS[which % WORKERS.length]!);
     const { cluster } = this.kernel;
-    const wishes = keys.map((key) => {
+    const proposals = keys.map((key) => {
       const victim = cluster.tasks.get(key)?.processingOn?.address ?? thief;
       return { key, victim, thief, victimS: 1, thiefS: 2 };
     });
     const before = new Set([...cluster.tasks.values()].filter(isAskedFor));
-    this.send({ op: 'steal-tasks', wishes });
+    this.send({ op: 'steal-tasks', proposals });
     for (const task of cluster.tasks.values()) {
       if (!isAskedFor(task) || before.has(task)) continue;
       const { thief: robber } = task.steal!;

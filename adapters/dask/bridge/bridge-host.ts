@@ -16,7 +16,7 @@ export type BridgedWorker = DaskWorker & BridgedPeer;
 /** A client of Dask as the front keeps it. */
 export interface BridgedClient extends DaskClient, BridgedPeer {
   /** It wants these keys, after all that it has said before. */
-  wish(keys: readonly string[]): void;
+  want(keys: readonly string[]): void;
   /**
    * Resolves when no graph of this client is being unpacked or submitted, and no message waits behind
    * one.

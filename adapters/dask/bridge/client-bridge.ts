@@ -61,7 +61,7 @@ export class ClientBridge implements BridgedClient, ChannelHandlers {
   }
 
   /** It wants these keys, after all that it has said before. */
-  wish(keys: readonly string[]): void {
+  want(keys: readonly string[]): void {
     this.report({ op: 'client-desires-keys', keys, stimulusId: '' });
   }
 

@@ -6,7 +6,7 @@ export interface WantScope {
   readonly cluster: ClusterView;
   readonly clock: Clock;
   /** Sends the wanted keys to the scheduler, after everything that the client has sent before. */
-  wish(client: string, keys: readonly string[]): void;
+  want(client: string, keys: readonly string[]): void;
   /** Ends when no graph is being unpacked. */
   graphsSettled(): Promise<void>;
 }
@@ -31,7 +31,7 @@ export class PendingWants {
   desire(client: string, keys: readonly string[]): void {
     const { cluster } = this.scope;
     const known = keys.filter((key) => cluster.tasks.has(key));
-    if (known.length > 0) this.scope.wish(client, known);
+    if (known.length > 0) this.scope.want(client, known);
     if (known.length === keys.length) return;
     const unknown = keys.filter((key) => !cluster.tasks.has(key));
     for (const key of unknown) {
@@ -58,7 +58,7 @@ export class PendingWants {
       if (clients === undefined) continue;
       this.pending.delete(key);
       for (const client of clients) {
-        this.scope.wish(client, [key]);
+        this.scope.want(client, [key]);
       }
     }
   }
@@ -85,7 +85,7 @@ export class PendingWants {
   private giveUp(client: string, keys: readonly string[]): void {
     const lost = keys.filter((key) => this.take(key, client));
     if (lost.length === 0) return;
-    this.scope.wish(client, lost);
+    this.scope.want(client, lost);
   }
 
   /** Removes an entry. Returns whether it was there. */

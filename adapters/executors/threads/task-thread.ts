@@ -239,10 +239,10 @@ export class TaskThread {
     this.settings.onProgress(this);
   }
 
-  private onPlace(wish: 'secede' | 'rejoin'): void {
+  private onPlace(request: 'secede' | 'rejoin'): void {
     const [job] = this.line;
     if (job === undefined) return;
-    if (wish === 'secede') {
+    if (request === 'secede') {
       this.settings.onSecede(this, true);
       job.slot?.secede();
       return;

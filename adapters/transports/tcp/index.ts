@@ -198,7 +198,7 @@ export class TcpTransport implements Transport {
     const timer = this.clock.setTimer(connectTimeoutMs, () => {
       if (!connection.isIntroduced) connection.fail(silentError(connectTimeoutMs));
     });
-    const connection = new TcpConnection(socket, peer, this.services, NOBODY, () => {
+    const connection = new TcpConnection(socket, peer, this.services, IGNORE_ALL, () => {
       timer.cancel();
     });
     socket.once('close', () => {
@@ -216,7 +216,7 @@ export class TcpTransport implements Transport {
 /**
  * Handlers that ignore everything, for a connection whose owner threw when it got the connection.
  */
-const NOBODY: ConnectionHandlers = {
+const IGNORE_ALL: ConnectionHandlers = {
   onMessages: () => undefined,
   onClose: () => undefined,
 };

@@ -67,7 +67,7 @@ export function onClientDesiresKeys(scope: KernelScope, stimulus: ClientDesiresK
       unknown.push(key);
       continue;
     }
-    wish(scope, client, task);
+    want(scope, client, task);
     if (task.state === 'memory' || task.state === 'erred') dropFireAndForget(scope, task);
   }
   if (unknown.length === 0) return;
@@ -78,7 +78,7 @@ export function onClientDesiresKeys(scope: KernelScope, stimulus: ClientDesiresK
   });
 }
 
-function wish(scope: KernelScope, client: ClientState, task: TaskState): void {
+function want(scope: KernelScope, client: ClientState, task: TaskState): void {
   addWant(client, task);
   reportState(scope, task, client);
 }

@@ -29,18 +29,21 @@ const TOPIC = 'stealing';
 const NAMED_MAX = 100;
 
 /** Asks the victims for the tasks; one message for each victim. O(proposals + victims). */
-export function onStealTasks(scope: KernelScope, { wishes, victims = [] }: StealTasks): void {
+export function onStealTasks(
+  scope: KernelScope,
+  { proposals: proposals, victims = [] }: StealTasks,
+): void {
   const { cluster, stimulusId } = scope;
   const asked = new Map<WorkerState, { readonly keys: string[]; readonly runIds: number[] }>();
   const named: StealProposal[] = [];
   let count = 0;
-  for (const wish of wishes) {
-    const task = cluster.tasks.get(wish.key);
-    const thief = cluster.workers.get(wish.thief);
+  for (const proposal of proposals) {
+    const task = cluster.tasks.get(proposal.key);
+    const thief = cluster.workers.get(proposal.thief);
     const victim = task?.processingOn;
-    if (task === undefined || thief === undefined || victim?.address !== wish.victim) continue;
+    if (task === undefined || thief === undefined || victim?.address !== proposal.victim) continue;
     if (!mayAsk(scope, task, victim, thief)) continue;
-    askBack(cluster, task, new GenericSteal(victim, thief, wish.victimS, wish.thiefS));
+    askBack(cluster, task, new GenericSteal(victim, thief, proposal.victimS, proposal.thiefS));
     let request = asked.get(victim);
     if (request === undefined) {
       request = { keys: [], runIds: [] };
@@ -48,7 +51,7 @@ export function onStealTasks(scope: KernelScope, { wishes, victims = [] }: Steal
     }
     request.keys.push(task.key);
     request.runIds.push(task.runId);
-    if (count++ < NAMED_MAX) named.push(wish);
+    if (count++ < NAMED_MAX) named.push(proposal);
   }
   for (const [victim, { keys, runIds }] of asked) {
     scope.outbox.toWorker(victim, { op: 'steal-request', keys, runIds, stimulusId });

@@ -48,7 +48,7 @@ afterEach(async () => {
 describe('a client', () => {
   test('cannot connect where no process listens', async () => {
     const { clock, transport } = await start();
-    const connecting = Client.connect('inmemory://nobody', { transports: [transport], clock });
+    const connecting = Client.connect('inmemory://vacant', { transports: [transport], clock });
     await expect(passing(clock, connecting)).rejects.toMatchObject({ code: 'ERR_CONNECT' });
     await expect(Client.connect('nonsense')).rejects.toMatchObject({ code: 'ERR_CONNECT' });
   });

@@ -258,7 +258,7 @@ describe('stealing over the wire', () => {
     const thief = await bench.runningWorker(4002);
     bench.scheduler.enqueue({
       op: 'steal-tasks',
-      wishes: [
+      proposals: [
         { key: 'inc-1', victim: victim.address, thief: thief.address, victimS: 1, thiefS: 1 },
       ],
     });
@@ -280,7 +280,7 @@ describe('stealing over the wire', () => {
     await victim.next('compute-task');
     const thief = await bench.runningWorker(4002);
     const wish = { key: 'inc-1', victim: victim.address, thief: thief.address };
-    bench.scheduler.enqueue({ op: 'steal-tasks', wishes: [{ ...wish, victimS: 1, thiefS: 1 }] });
+    bench.scheduler.enqueue({ op: 'steal-tasks', proposals: [{ ...wish, victimS: 1, thiefS: 1 }] });
     await victim.next('steal-request');
     victim.send({ op: 'steal-response', key: 'inc-1', state: 'executing', stimulus_id: 's' });
     victim.finish('inc-1');

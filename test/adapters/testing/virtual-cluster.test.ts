@@ -141,7 +141,7 @@ transportConformance(
     return {
       transport: new FaultyTransport(new InMemoryTransport(clock)),
       listenAddress: 'inmemory://node:0',
-      vacantAddress: 'inmemory://nobody',
+      vacantAddress: 'inmemory://vacant',
       until: (holds) => clock.runUntil(holds),
     };
   },

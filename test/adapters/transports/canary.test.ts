@@ -82,7 +82,7 @@ async function failuresOf(flaw: Flaw): Promise<string[]> {
       return {
         transport: new FlawedTransport(new InMemoryTransport(clock), flaw),
         listenAddress: 'inmemory://:0',
-        vacantAddress: 'inmemory://nobody',
+        vacantAddress: 'inmemory://vacant',
         until: (predicate) => clock.runUntil(predicate),
       };
     },

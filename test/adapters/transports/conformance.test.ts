@@ -20,7 +20,7 @@ for (const delayMs of [0, 5]) {
           frameBytesMax: 4096,
         },
         listenAddress: 'inmemory://node:0',
-        vacantAddress: 'inmemory://nobody:1',
+        vacantAddress: 'inmemory://vacant:1',
         until: (predicate) => clock.runUntil(predicate),
       };
     },
@@ -40,7 +40,7 @@ transportConformance(
   () => ({
     transport: new InMemoryTransport(new SystemClock(), { byReference: true }),
     listenAddress: 'inmemory://:0',
-    vacantAddress: 'inmemory://nobody',
+    vacantAddress: 'inmemory://vacant',
   }),
   {
     describe,
@@ -55,7 +55,7 @@ transportConformance(
   () => ({
     transport: new InMemoryTransport(new SystemClock(), { delayMs: 1 }),
     listenAddress: 'inmemory://:0',
-    vacantAddress: 'inmemory://nobody',
+    vacantAddress: 'inmemory://vacant',
   }),
   runner,
 );

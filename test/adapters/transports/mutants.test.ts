@@ -94,7 +94,7 @@ function inMemory(mutation: Mutation): () => TransportHarness {
       transport: mutate(new InMemoryTransport(clock), mutation, clock),
       small: { transport: mutate(small, mutation, clock), frameBytesMax: 4096 },
       listenAddress: 'inmemory://node:0',
-      vacantAddress: 'inmemory://nobody',
+      vacantAddress: 'inmemory://vacant',
       until: (holds) => clock.runUntil(holds),
     };
   };

@@ -31,7 +31,7 @@ transportConformance(
   () => ({
     transport: through(new InMemoryTransport(new SystemClock())),
     listenAddress: 'inmemory://node:0',
-    vacantAddress: 'inmemory://nobody:1',
+    vacantAddress: 'inmemory://vacant:1',
   }),
   { describe, it },
 );

@@ -9,7 +9,7 @@ transportConformance(
     return {
       transport: counting.create({ clock }, {}),
       listenAddress: 'inmemory://node:0',
-      vacantAddress: 'inmemory://nobody',
+      vacantAddress: 'inmemory://vacant',
       until: (holds) => clock.runUntil(holds),
     };
   },

@@ -36,7 +36,7 @@ const GARBAGE = [null, -1, Number.NaN, 'text', {}, [null], [{}], [['a']]];
 
 it('a stimulus with an unknown op is the failure of its plugin, and says what is meant', async () => {
   const { host, say } = await withPlugin();
-  say({ op: 'stealTasks', wishes: [] });
+  say({ op: 'stealTasks', proposals: [] });
   const [speaker] = host.scheduler.plugins.filter(({ name }) => name === 'speaker');
   expect(speaker).toMatchObject({ errorCount: 1, enabled: true });
   expect(host.log.messages.at(-1)).toMatch(

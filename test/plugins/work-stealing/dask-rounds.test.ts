@@ -39,7 +39,7 @@ class Replay {
   private readonly trace: TraceKernel;
   private readonly balancer: Balancer;
   private readonly runIds = new Map<string, number>();
-  private wishes: StealProposal[] = [];
+  private proposals: StealProposal[] = [];
   private rank = 0;
 
   constructor(durations: Recording['durations']) {
@@ -49,10 +49,10 @@ class Replay {
       cluster: () => kernel.cluster,
       policy: () => DASK,
       spared: new Set(['split-shuffle']),
-      enact: (wishes, victims) => {
-        this.wishes.push(...wishes);
-        kernel.handle({ op: 'steal-tasks', wishes, victims, stimulusId: 'steal' }, nowMs);
-        for (const { key } of wishes) this.runIds.set(key, kernel.cluster.tasks.get(key)!.runId);
+      enact: (proposals, victims) => {
+        this.proposals.push(...proposals);
+        kernel.handle({ op: 'steal-tasks', proposals, victims, stimulusId: 'steal' }, nowMs);
+        for (const { key } of proposals) this.runIds.set(key, kernel.cluster.tasks.get(key)!.runId);
       },
     });
   }
@@ -66,12 +66,12 @@ class Replay {
 
   private balance({ asked, idle, saturated }: Extract<Step, { op: 'balance' }>): void {
     const { cluster } = this.trace.kernel;
-    this.wishes = [];
+    this.proposals = [];
     this.balancer.runOnce();
     const sorted = (workers: Iterable<{ address: string }>): string[] =>
       [...workers].map(({ address }) => address).sort();
     expect({
-      asked: this.wishes.map(({ key, victim, thief }) => [key, victim, thief]),
+      asked: this.proposals.map(({ key, victim, thief }) => [key, victim, thief]),
       idle: sorted(cluster.idle),
       saturated: sorted(cluster.saturated),
     }).toEqual({ asked, idle, saturated });

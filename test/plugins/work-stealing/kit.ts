@@ -51,9 +51,9 @@ export class StealEnv extends SchedulerEnv {
       cluster: () => this.cluster,
       policy: () => ({ ...inCharge(policy), ...(failed && { failed }) }),
       spared: new Set(spared),
-      enact: (wishes, victims) => {
-        this.enacted.push(wishes);
-        this.send({ op: 'steal-tasks', wishes, victims });
+      enact: (proposals, victims) => {
+        this.enacted.push(proposals);
+        this.send({ op: 'steal-tasks', proposals, victims });
       },
     });
     this.client();

@@ -60,7 +60,7 @@ describe('which tasks are stolen', () => {
     const env = new StealEnv();
     const urgent = { 'urgent-0': { userPriority: 9, workers: [W1], allowOtherWorkers: true } };
     env.place({ w1: { ...numbered('x', 6), ...urgent }, w2: {} });
-    expect(env.balance().map((wish) => wish.split(' ')[0])).toEqual(['x-5', 'x-4']);
+    expect(env.balance().map((proposal) => proposal.split(' ')[0])).toEqual(['x-5', 'x-4']);
   });
 
   it('the cheap ones before those with much to fetch', () => {
@@ -87,8 +87,8 @@ describe('which tasks are stolen', () => {
     const env = new StealEnv();
     env.place({ w1: numbered('x', 6), w2: {} });
     env.secede('x-5');
-    const [wish = ''] = env.balance();
-    expect(wish).toBe('x-4 w1 -> w2');
+    const [proposal = ''] = env.balance();
+    expect(proposal).toBe('x-4 w1 -> w2');
     env.answerSteal('x-4', 'executing');
     expect(env.balance().join()).not.toMatch(/x-[45] /);
   });
@@ -136,7 +136,7 @@ describe('who steals', () => {
     const holders = Array.from({ length: 40 }, (_, index) => `w${index + 20}`);
     env.scatter({ data: ['w1', ...holders] }, 'c', 100 * MB);
     env.load('w1', numbered('x', 50, ['data']));
-    const thieves = env.balance().map((wish) => wish.split(' ').at(-1)!);
+    const thieves = env.balance().map((proposal) => proposal.split(' ').at(-1)!);
     // Each of the holders once, before any worker that would have to fetch it.
     expect(thieves.slice(0, 40).sort()).toEqual(holders.sort());
   });
@@ -158,10 +158,10 @@ describe('who steals', () => {
     env.load('w1', numbered('y', 6, { ...named, workers: [W1], hosts: ['elsewhere'] }));
     for (let index = 2; index < 80; index++) env.addWorker(`w${index}`);
     env.addWorker('other', { host: 'elsewhere' });
-    const wishes = env.balance();
-    expect(wishes).toContain('x-5 w1 -> w70');
-    expect(wishes).toContain('y-5 w1 -> other');
-    expect(wishes.every((wish) => / (w70|other)$/.test(wish))).toBe(true);
+    const proposals = env.balance();
+    expect(proposals).toContain('x-5 w1 -> w70');
+    expect(proposals).toContain('y-5 w1 -> other');
+    expect(proposals.every((proposal) => / (w70|other)$/.test(proposal))).toBe(true);
   });
 
   it('a preferred worker rather than the least busy one', () => {

@@ -22,9 +22,9 @@ class LargeCluster {
     cluster: () => this.kernel.cluster,
     policy: () => this.policy,
     spared: new Set(),
-    enact: (wishes) => {
-      this.slices.push([...wishes]);
-      this.kernel.handle({ op: 'steal-tasks', wishes, stimulusId: this.name() }, 0);
+    enact: (proposals) => {
+      this.slices.push([...proposals]);
+      this.kernel.handle({ op: 'steal-tasks', proposals, stimulusId: this.name() }, 0);
     },
   });
   private count = 0;
@@ -103,7 +103,9 @@ describe('a round in slices', () => {
     let slices = 1;
     while (cluster.balancer.advance()) slices++;
     expect(slices).toBeGreaterThan(10);
-    expect(Math.max(...cluster.slices.map((wishes) => wishes.length))).toBeLessThanOrEqual(500);
+    expect(Math.max(...cluster.slices.map((proposals) => proposals.length))).toBeLessThanOrEqual(
+      500,
+    );
     expect(cluster.keys).toHaveLength(cluster.kernel.cluster.stealsInFlight);
     expect(new Set(cluster.keys).size).toBe(cluster.keys.length);
     const whole = new LargeCluster(20_000, 10);

@@ -162,10 +162,10 @@ describe('a policy that leaves questions out is asked the others, and decides', 
   };
 
   it('which workers take tasks, and how many', () => {
-    const wishes = place({
+    const proposals = place({
       mayTake: ({ worker, takenCount }) => worker.name === 'w3' && takenCount < 2,
     });
-    expect(wishes).toEqual(['x-19 w1 -> w3', 'x-18 w1 -> w3']);
+    expect(proposals).toEqual(['x-19 w1 -> w3', 'x-18 w1 -> w3']);
   });
 
   it('from which workers tasks are stolen, thieves and repetitions left out', () => {
@@ -178,16 +178,16 @@ describe('a policy that leaves questions out is asked the others, and decides', 
       },
     });
     env.place({ w1: numbered('x', 20), w2: numbered('y', 8), w3: {} });
-    const wishes = env.balance();
-    expect(wishes.length).toBeGreaterThan(0);
-    expect(wishes.every((wish) => wish.endsWith('w2 -> w3'))).toBe(true);
-    expect(new Set(wishes).size).toBe(wishes.length);
+    const proposals = env.balance();
+    expect(proposals.length).toBeGreaterThan(0);
+    expect(proposals.every((proposal) => proposal.endsWith('w2 -> w3'))).toBe(true);
+    expect(new Set(proposals).size).toBe(proposals.length);
   });
 
   it('in which order tasks are stolen; equal ones go as usual', () => {
     const even = (key: string): number => Number(key.slice(2)) % 2;
-    const wishes = place({ order: (a, b) => even(a.key) - even(b.key) });
-    expect(wishes.slice(0, 2)).toEqual(['x-18 w1 -> w2', 'x-16 w1 -> w3']);
+    const proposals = place({ order: (a, b) => even(a.key) - even(b.key) });
+    expect(proposals.slice(0, 2)).toEqual(['x-18 w1 -> w2', 'x-16 w1 -> w3']);
   });
 
   it('what pays, whatever the bound of the built-in policy says', () => {
@@ -289,10 +289,10 @@ describe('a policy that fails', () => {
       failed: (what) => failures.push(what),
     });
     env.place({ w1: numbered('x', 20), w2: {} });
-    const wishes = env.balance();
+    const proposals = env.balance();
     expect(failures).toEqual(['threw: boom']);
     expect(env.enacted[0]).toHaveLength(2);
-    expect(new Set(wishes).size).toBe(5);
+    expect(new Set(proposals).size).toBe(5);
     expect(env.cluster.stealsInFlight).toBe(5);
     expect(env.balancer.metrics.asked[0]).toBe(5);
   });

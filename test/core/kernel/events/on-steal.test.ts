@@ -53,7 +53,7 @@ describe('asking for tasks', () => {
     env.steal('w2', 'a', 'unknown');
     env.send({
       op: 'steal-tasks',
-      wishes: [{ key: 'b', victim: 'tcp://w3:1', thief: 'tcp://w2:1', victimS: 1, thiefS: 1 }],
+      proposals: [{ key: 'b', victim: 'tcp://w3:1', thief: 'tcp://w2:1', victimS: 1, thiefS: 1 }],
     });
     env.expectEmpty();
   });
@@ -186,7 +186,7 @@ describe('who counts as idle or saturated while tasks are asked for', () => {
   const askForFour = (env: SchedulerEnv): string[] => {
     const keys = ['a', 'b', 'c', 'd'];
     const wish = { victim: 'tcp://w1:1', thief: 'tcp://w2:1', victimS: 0.5, thiefS: 0.5 };
-    env.send({ op: 'steal-tasks', wishes: keys.map((key) => ({ key, ...wish })) });
+    env.send({ op: 'steal-tasks', proposals: keys.map((key) => ({ key, ...wish })) });
     return keys;
   };
 
@@ -210,14 +210,14 @@ describe('who counts as idle or saturated while tasks are asked for', () => {
     // The average per thread has fallen since.
     for (const name of ['w3', 'w4', 'w5']) env.addWorker(name);
     expect(addresses(env.cluster.saturated)).toEqual([]);
-    env.send({ op: 'steal-tasks', wishes: [], victims: ['tcp://w1:1', 'tcp://gone:1'] });
+    env.send({ op: 'steal-tasks', proposals: [], victims: ['tcp://w1:1', 'tcp://gone:1'] });
     expect(addresses(env.cluster.saturated)).toEqual(['w1']);
   });
 
   it('a victim that is asked for more than it has counts with what it has', () => {
     const env = loaded();
     const wish = { victim: 'tcp://w1:1', thief: 'tcp://w2:1', victimS: 100, thiefS: 1 };
-    env.send({ op: 'steal-tasks', wishes: [{ key: 'b', ...wish }] });
+    env.send({ op: 'steal-tasks', proposals: [{ key: 'b', ...wish }] });
     expect(env.worker('w1').inFlightS).toBe(-100);
     expect(addresses(env.cluster.idle)).toEqual(['w2']);
   });

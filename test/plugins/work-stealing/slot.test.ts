@@ -136,7 +136,7 @@ describe('a policy of ten lines', () => {
   it('is the example of the guide', () => {
     const example = readFileSync(new URL('./long-tasks.ts', import.meta.url), 'utf8');
     const guide = readFileSync(new URL('../../../docs/policies.md', import.meta.url), 'utf8');
-    expect(guide).toContain(example.replace('../../../core/api/index.ts', 'yardmaster'));
+    expect(guide).toContain(example.replace('../../../core/api/index.ts', 'yardmaster/policy'));
   });
 
   it.each([

@@ -11,7 +11,7 @@ const ordering = cheapestFirst.create({});
 it('the example of the guide is this one', () => {
   const example = readFileSync(new URL('cheapest-first.ts', import.meta.url), 'utf8');
   const guide = readFileSync(new URL('../../../docs/policies.md', import.meta.url), 'utf8');
-  expect(guide).toContain(example.replace('../../../core/api/index.ts', 'yardmaster'));
+  expect(guide).toContain(example.replace('../../../core/api/index.ts', 'yardmaster/policy'));
 });
 
 it('the example ranks the cheapest of the ready tasks first', () => {

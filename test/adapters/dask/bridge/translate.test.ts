@@ -235,7 +235,7 @@ describe('messages to clients', () => {
     };
     const told = failureForClient(killed, 'x', keys()).exception as Opaque;
     const text = Buffer.from(told.frames[0] as Uint8Array).toString('latin1');
-    expect(text).toContain('distributed.scheduler\nKilledWorker');
+    expect(text).toMatch(/distributed\.scheduler.{0,8}KilledWorker/s);
     expect(text).toContain('tcp://a:1');
   });
 
@@ -248,7 +248,7 @@ describe('messages to clients', () => {
     };
     const told = failureForClient(refused, 'x', keys()).exception as Opaque;
     const text = Buffer.from(told.frames[0] as Uint8Array).toString('latin1');
-    expect(text).toContain('builtins\nMemoryError');
+    expect(text).toMatch(/builtins.{0,8}MemoryError/s);
   });
 });
 

@@ -7,7 +7,7 @@ import { fileURLToPath, URL } from 'node:url';
 import standalone from 'ajv/dist/standalone/index.js';
 import { forAjv } from '../dist/core/config/check.js';
 import { makeAjv, schemaId } from '../dist/core/config/compile-schema.js';
-import { CONFIG_SCHEMA } from '../dist/core/config/schema.js';
+import { CONFIG_SCHEMA } from '../dist/core/config/schemas/schema.js';
 import { BUILTIN_PARAMETERS } from '../dist/core/scheduler-host/commands/builtin-parameters.js';
 import { compilerOf } from '../dist/core/scheduler-host/sessions/message-checks.js';
 import { builtins } from '../dist/adapters/app/builtin-extensions.js';

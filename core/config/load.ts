@@ -7,7 +7,7 @@ import { type ConfigOrigin, configError, IN_CODE, type Problem } from './errors.
 import { normaliseEntries } from './entries.ts';
 import { type ConfigLayers, overlay } from './layers.ts';
 import { isPlainObject } from './prepare.ts';
-import { CONFIG_SCHEMA } from './schema.ts';
+import { CONFIG_SCHEMA } from './schemas/schema.ts';
 import type { Source } from './read-source.ts';
 import {
   applyScheduling,

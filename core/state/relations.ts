@@ -6,13 +6,8 @@ import { append } from '../util/append.ts';
 import type { SmallSet } from '../util/small-set.ts';
 import type { ClusterState } from './cluster.ts';
 import type { TaskPrefix } from './groups.ts';
-import {
-  NO_TASKS,
-  type TaskState,
-  type ClientState,
-  type Steal,
-  type WorkerState,
-} from './task.ts';
+import type { ClientState, Steal, TaskState, WorkerState } from './task.ts';
+import { NO_TASKS } from './task.ts';
 import type { TaskStateName } from './task-state-name.ts';
 
 /** Moves a task to another state and keeps the counters of its group in step. */
@@ -35,8 +30,7 @@ const NOTHING_EXPECTED: readonly number[] = [];
 
 /**
  * Makes a task depend on these tasks, which are distinct and not among its dependencies yet.
- * @param dependentsExpected - how many dependents a task will have, by its index in its graph; a
- *   guess
+ * @param dependentsExpected - a guess of the dependents that a task will have, by its index in its graph
  */
 export function linkDependencies(
   task: TaskState,

@@ -3,11 +3,11 @@ import { byValue } from '../api/token.ts';
 import { LogBook } from '../host/log-book.ts';
 import { Container } from '../plugin-host/injection/container.ts';
 import { CLOCK, LOGGER } from '../plugin-host/injection/tokens.ts';
-import { DATA_SERVER } from './data-server.ts';
-import { MEMORY_REACTIONS } from './memory-reactions.ts';
+import { DATA_SERVER } from './serving/data-server.ts';
+import { MEMORY_REACTIONS } from './memory/memory-reactions.ts';
 import { WORKER_MODULE } from './module.ts';
 import { NETWORK, type Network, transportFor } from './peer-channels.ts';
-import { PEER_REQUESTS } from './peer-requests.ts';
+import { PEER_REQUESTS } from './serving/peer-requests.ts';
 import { HOSTED_WORKER, type HostedWorker } from './hosted-worker.ts';
 import {
   EXECUTOR,

@@ -5,7 +5,7 @@ import type { WorkerIdentity } from '../state/worker.ts';
 import type { WorkerKernel } from '../worker/worker-kernel.ts';
 import { WORKER_IDENTITY, WORKER_KERNEL } from './tokens.ts';
 import { WORKER_ENDING, type WorkerEnding } from './worker-ending.ts';
-import { WORKER_LINK, type WorkerLink } from './worker-link.ts';
+import { WORKER_LINK, type WorkerLink } from './scheduler/worker-link.ts';
 import type { WorkerEnd } from './worker-options.ts';
 
 export const HOSTED_WORKER: Token<HostedWorker> = token('hosted-worker');

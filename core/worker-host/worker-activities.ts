@@ -16,12 +16,12 @@ import { CLOCK, LOGGER } from '../plugin-host/injection/tokens.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import type { AbortExecution, Execute, Gather, WorkerEvent } from '../worker/events/events.ts';
 import { localFailure, toTaskFailure } from '../worker/transitions/failure.ts';
-import { type Arrival, IncomingResults, compact } from './incoming-results.ts';
+import { type Arrival, IncomingResults, compact } from './serving/incoming-results.ts';
 import { PEER_CHANNELS, type PeerChannels } from './peer-channels.ts';
 import { EXECUTOR, WORKER_IDENTITY } from './tokens.ts';
 import { WORKER_INBOX, type WorkerInbox } from './worker-inbox.ts';
-import { WORKER_LINK, type WorkerLink } from './worker-link.ts';
-import { WORKER_MEMORY, type WorkerMemory } from './worker-memory.ts';
+import { WORKER_LINK, type WorkerLink } from './scheduler/worker-link.ts';
+import { WORKER_MEMORY, type WorkerMemory } from './memory/worker-memory.ts';
 import { SteadyMap } from '../util/steady-map.ts';
 
 export const WORKER_ACTIVITIES: Token<WorkerActivities> = token('worker-activities');

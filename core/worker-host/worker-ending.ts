@@ -6,7 +6,7 @@ import { LOGGER } from '../plugin-host/injection/tokens.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import { WORKER_IDENTITY } from './tokens.ts';
 import { broken } from './worker-errors.ts';
-import { WORKER_LINK, type WorkerLink } from './worker-link.ts';
+import { WORKER_LINK, type WorkerLink } from './scheduler/worker-link.ts';
 import type { WorkerEnd } from './worker-options.ts';
 
 export const WORKER_ENDING: Token<WorkerEnding> = token('worker-ending');

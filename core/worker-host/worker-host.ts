@@ -4,7 +4,7 @@ import type { Instruction } from '../worker/events/events.ts';
 import { WORKER_ACTIVITIES, type WorkerActivities } from './worker-activities.ts';
 import { WORKER_ENDING, type WorkerEnding } from './worker-ending.ts';
 import { type InstructionConsumer, WORKER_INBOX, type WorkerInbox } from './worker-inbox.ts';
-import { WORKER_LINK, type WorkerLink } from './worker-link.ts';
+import { WORKER_LINK, type WorkerLink } from './scheduler/worker-link.ts';
 
 export const WORKER_HOST: Token<WorkerHost> = token('worker-host');
 

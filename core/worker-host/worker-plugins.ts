@@ -13,7 +13,7 @@ import { resultsOf } from '../worker/events/on-scheduler.ts';
 import type { WorkerKernel } from '../worker/worker-kernel.ts';
 import { WORKER_IDENTITY, WORKER_KERNEL, WORKER_OPTIONS } from './tokens.ts';
 import { WORKER_ENDING, type WorkerEnding } from './worker-ending.ts';
-import { WORKER_LINK, type WorkerLink } from './worker-link.ts';
+import { WORKER_LINK, type WorkerLink } from './scheduler/worker-link.ts';
 import type { WorkerHostOptions } from './worker-options.ts';
 
 export const WORKER_PLUGINS: Token<WorkerPlugins> = token('worker-plugins');

@@ -15,7 +15,7 @@ import {
   type WireMessage,
 } from '../../../core/api/index.ts';
 import { fetchData, type FetchDataOptions, PART_BYTES } from '../../../core/shared/fetch-data.ts';
-import { DataServer } from '../../../core/worker-host/data-server.ts';
+import { DataServer } from '../../../core/worker-host/serving/data-server.ts';
 import { TieredStore } from '../../../core/worker/memory/tiered-store.ts';
 
 const ADDRESS = 'inmemory://peer:1';

@@ -1,21 +1,21 @@
-import type { Channel } from '../api/channel.ts';
-import { token, type Token } from '../api/plugin.ts';
-import { inject } from '../plugin-host/injection/di.ts';
-import { every, type Timer } from '../api/clock.ts';
-import { YardmasterError } from '../api/errors.ts';
-import { type CameBack, comeBack, type ReconnectRules } from '../shared/reconnect.ts';
-import type { WireMessage } from '../api/transport.ts';
+import type { Channel } from '../../api/channel.ts';
+import { token, type Token } from '../../api/plugin.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
+import { every, type Timer } from '../../api/clock.ts';
+import { YardmasterError } from '../../api/errors.ts';
+import { type CameBack, comeBack, type ReconnectRules } from '../../shared/reconnect.ts';
+import type { WireMessage } from '../../api/transport.ts';
 import type {
   HeldResults,
   RegisterWorkerReply,
   RegisterWorkerRequest,
-} from '../messages/protocol.ts';
-import type { WorkerReport } from '../messages/stimulus.ts';
-import type { ToWorkerMessage } from '../messages/to-worker.ts';
-import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
-import { NETWORK, type Network, openChannel } from './peer-channels.ts';
-import { WORKER_IDENTITY, WORKER_OPTIONS } from './tokens.ts';
-import type { WorkerHostOptions } from './worker-options.ts';
+} from '../../messages/protocol.ts';
+import type { WorkerReport } from '../../messages/stimulus.ts';
+import type { ToWorkerMessage } from '../../messages/to-worker.ts';
+import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../../state/worker.ts';
+import { NETWORK, type Network, openChannel } from '../peer-channels.ts';
+import { WORKER_IDENTITY, WORKER_OPTIONS } from '../tokens.ts';
+import type { WorkerHostOptions } from '../worker-options.ts';
 
 export const WORKER_LINK: Token<WorkerLink> = token('worker-link');
 

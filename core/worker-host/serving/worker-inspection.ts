@@ -1,16 +1,16 @@
-import { YardmasterError } from '../api/errors.ts';
-import type { Executor } from '../api/executor.ts';
-import { token, type Token } from '../api/plugin.ts';
-import type { WireMessage } from '../api/transport.ts';
-import type { InspectReply } from '../messages/protocol.ts';
-import type { WorkerKernel } from '../worker/worker-kernel.ts';
+import { YardmasterError } from '../../api/errors.ts';
+import type { Executor } from '../../api/executor.ts';
+import { token, type Token } from '../../api/plugin.ts';
+import type { WireMessage } from '../../api/transport.ts';
+import type { InspectReply } from '../../messages/protocol.ts';
+import type { WorkerKernel } from '../../worker/worker-kernel.ts';
 import { answerActorCall } from './actor-calls.ts';
 import { describeWorkerTask } from './describe-task.ts';
-import { versionsHere } from '../host/versions.ts';
-import type { LogBook } from '../host/log-book.ts';
-import { inject } from '../plugin-host/injection/di.ts';
-import { EXECUTOR, WORKER_KERNEL, WORKER_LOG } from './tokens.ts';
-import { WORKER_ACTIVITIES, type WorkerActivities } from './worker-activities.ts';
+import { versionsHere } from '../../host/versions.ts';
+import type { LogBook } from '../../host/log-book.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
+import { EXECUTOR, WORKER_KERNEL, WORKER_LOG } from '../tokens.ts';
+import { WORKER_ACTIVITIES, type WorkerActivities } from '../worker-activities.ts';
 import { WORKER_DESCRIPTION, type WorkerDescription } from './worker-description.ts';
 import { WORKER_SERVING, type WorkerServing } from './worker-serving.ts';
 

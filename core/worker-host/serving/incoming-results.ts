@@ -1,5 +1,5 @@
-import type { DataStore } from '../api/executor.ts';
-import type { PartsTarget } from '../shared/fetch-data.ts';
+import type { DataStore } from '../../api/executor.ts';
+import type { PartsTarget } from '../../shared/fetch-data.ts';
 
 /** Results of this size lie in shared memory, which threads read without a copy. */
 const SHARED_BYTES_MIN = 64 * 1024;

@@ -1,6 +1,6 @@
-import { YardmasterError } from '../api/errors.ts';
-import type { ActorCall, Executor } from '../api/executor.ts';
-import type { WireMessage } from '../api/transport.ts';
+import { YardmasterError } from '../../api/errors.ts';
+import type { ActorCall, Executor } from '../../api/executor.ts';
+import type { WireMessage } from '../../api/transport.ts';
 
 /**
  * Has an actor of this worker called. What the method throws is part of the answer.

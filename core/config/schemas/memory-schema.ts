@@ -1,4 +1,4 @@
-import { MEMORY_MEASURES } from '../state/memory.ts';
+import { MEMORY_MEASURES } from '../../state/memory.ts';
 import { entry } from './entry-schema.ts';
 import { duration, section } from './schema-parts.ts';
 

@@ -1,13 +1,13 @@
-import { token, type Token } from '../api/plugin.ts';
-import type { WireMessage } from '../api/transport.ts';
-import { inject } from '../plugin-host/injection/di.ts';
-import type { WorkerIdentity, WorkerMetrics } from '../state/worker.ts';
-import type { WorkerKernel } from '../worker/worker-kernel.ts';
-import { WORKER_IDENTITY, WORKER_KERNEL, WORKER_OPTIONS } from './tokens.ts';
-import { WORKER_ACTIVITIES, type WorkerActivities } from './worker-activities.ts';
-import { WORKER_MEMORY, type WorkerMemory } from './worker-memory.ts';
-import type { WorkerHostOptions } from './worker-options.ts';
-import { WORKER_STATUS, type WorkerStatusTracker } from './worker-status-tracker.ts';
+import { token, type Token } from '../../api/plugin.ts';
+import type { WireMessage } from '../../api/transport.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
+import type { WorkerIdentity, WorkerMetrics } from '../../state/worker.ts';
+import type { WorkerKernel } from '../../worker/worker-kernel.ts';
+import { WORKER_IDENTITY, WORKER_KERNEL, WORKER_OPTIONS } from '../tokens.ts';
+import { WORKER_ACTIVITIES, type WorkerActivities } from '../worker-activities.ts';
+import { WORKER_MEMORY, type WorkerMemory } from '../memory/worker-memory.ts';
+import type { WorkerHostOptions } from '../worker-options.ts';
+import { WORKER_STATUS, type WorkerStatusTracker } from '../memory/worker-status-tracker.ts';
 
 export const WORKER_DESCRIPTION: Token<WorkerDescription> = token('worker-description');
 

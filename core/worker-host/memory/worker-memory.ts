@@ -1,10 +1,10 @@
-import type { Clock } from '../api/clock.ts';
-import { YardmasterError } from '../api/errors.ts';
-import type { DataStore, Executor } from '../api/executor.ts';
-import { type Logger, token, type Token } from '../api/plugin.ts';
-import { inject } from '../plugin-host/injection/di.ts';
-import { CLOCK, LOGGER } from '../plugin-host/injection/tokens.ts';
-import { MemoryGovernor, type MemoryMode } from '../worker/memory/governor.ts';
+import type { Clock } from '../../api/clock.ts';
+import { YardmasterError } from '../../api/errors.ts';
+import type { DataStore, Executor } from '../../api/executor.ts';
+import { type Logger, token, type Token } from '../../api/plugin.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
+import { CLOCK, LOGGER } from '../../plugin-host/injection/tokens.ts';
+import { MemoryGovernor, type MemoryMode } from '../../worker/memory/governor.ts';
 import {
   CALM_RATIO,
   COLLECTION_PAUSE_RATIO,
@@ -12,10 +12,10 @@ import {
   LEAST_TARGET,
   LOOK_RATIO,
   type MemoryThresholds,
-} from '../worker/memory/memory-options.ts';
-import { type SpillTrouble, TieredStore } from '../worker/memory/tiered-store.ts';
-import { WORKER_OPTIONS } from './tokens.ts';
-import type { WorkerHostOptions, WorkerMemoryOptions } from './worker-options.ts';
+} from '../../worker/memory/memory-options.ts';
+import { type SpillTrouble, TieredStore } from '../../worker/memory/tiered-store.ts';
+import { WORKER_OPTIONS } from '../tokens.ts';
+import type { WorkerHostOptions, WorkerMemoryOptions } from '../worker-options.ts';
 
 export const WORKER_MEMORY: Token<WorkerMemory> = token('worker-memory');
 

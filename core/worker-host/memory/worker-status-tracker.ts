@@ -1,10 +1,10 @@
-import { token, type Token } from '../api/plugin.ts';
-import { inject } from '../plugin-host/injection/di.ts';
-import type { WorkerStatus } from '../state/worker.ts';
-import type { MemoryMode } from '../worker/memory/governor.ts';
-import { WORKER_INBOX, type WorkerInbox } from './worker-inbox.ts';
-import { WORKER_LINK, type WorkerLink } from './worker-link.ts';
-import { WORKER_PLUGINS, type WorkerPlugins } from './worker-plugins.ts';
+import { token, type Token } from '../../api/plugin.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
+import type { WorkerStatus } from '../../state/worker.ts';
+import type { MemoryMode } from '../../worker/memory/governor.ts';
+import { WORKER_INBOX, type WorkerInbox } from '../worker-inbox.ts';
+import { WORKER_LINK, type WorkerLink } from '../scheduler/worker-link.ts';
+import { WORKER_PLUGINS, type WorkerPlugins } from '../worker-plugins.ts';
 
 export const WORKER_STATUS: Token<WorkerStatusTracker> = token('worker-status');
 

@@ -1,11 +1,11 @@
-import { Channel, type ChannelHandlers } from '../api/channel.ts';
-import type { Clock } from '../api/clock.ts';
-import { YardmasterError } from '../api/errors.ts';
-import type { Executor, ValueReader } from '../api/executor.ts';
-import { token, type Token } from '../api/plugin.ts';
-import { inject } from '../plugin-host/injection/di.ts';
-import { CLOCK } from '../plugin-host/injection/tokens.ts';
-import type { Connection, ConnectionHandlers, WireMessage } from '../api/transport.ts';
+import { Channel, type ChannelHandlers } from '../../api/channel.ts';
+import type { Clock } from '../../api/clock.ts';
+import { YardmasterError } from '../../api/errors.ts';
+import type { Executor, ValueReader } from '../../api/executor.ts';
+import { token, type Token } from '../../api/plugin.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
+import { CLOCK } from '../../plugin-host/injection/tokens.ts';
+import type { Connection, ConnectionHandlers, WireMessage } from '../../api/transport.ts';
 import {
   type GetDataReply,
   type GetPartReply,
@@ -13,13 +13,13 @@ import {
   type OfferedParts,
   PROTOCOL,
   type PutDataReply,
-} from '../messages/protocol.ts';
-import { VERSION } from '../api/version.ts';
-import { BytesReader } from '../util/bytes-reader.ts';
-import { OutgoingParts } from '../host/outgoing-parts.ts';
+} from '../../messages/protocol.ts';
+import { VERSION } from '../../api/version.ts';
+import { BytesReader } from '../../util/bytes-reader.ts';
+import { OutgoingParts } from '../../host/outgoing-parts.ts';
 import { answerActorCall } from './actor-calls.ts';
-import { EXECUTOR, SERVER_ID } from './tokens.ts';
-import { WORKER_MEMORY, type WorkerMemory } from './worker-memory.ts';
+import { EXECUTOR, SERVER_ID } from '../tokens.ts';
+import { WORKER_MEMORY, type WorkerMemory } from '../memory/worker-memory.ts';
 
 export const DATA_SERVER: Token<DataServer> = token('data-server');
 

@@ -1,4 +1,4 @@
-import type { SlotName } from '../api/policies.ts';
+import type { SlotName } from '../../api/policies.ts';
 import { entry, plugins, preload } from './entry-schema.ts';
 import {
   ACTIVE_MEMORY_MANAGER_SCHEMA,

@@ -1,15 +1,15 @@
-import type { YardmasterError } from '../api/errors.ts';
-import type { Executor } from '../api/executor.ts';
-import { token, type Token } from '../api/plugin.ts';
-import { inject } from '../plugin-host/injection/di.ts';
-import type { WorkerIdentity } from '../state/worker.ts';
-import type { MemoryMode } from '../worker/memory/governor.ts';
-import type { WorkerKernel } from '../worker/worker-kernel.ts';
-import { EXECUTOR, WORKER_IDENTITY, WORKER_KERNEL } from './tokens.ts';
-import { WORKER_ACTIVITIES, type WorkerActivities } from './worker-activities.ts';
-import { WORKER_ENDING, type WorkerEnding } from './worker-ending.ts';
-import { WORKER_INBOX, type WorkerInbox } from './worker-inbox.ts';
-import { WORKER_LINK, type WorkerLink } from './worker-link.ts';
+import type { YardmasterError } from '../../api/errors.ts';
+import type { Executor } from '../../api/executor.ts';
+import { token, type Token } from '../../api/plugin.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
+import type { WorkerIdentity } from '../../state/worker.ts';
+import type { MemoryMode } from '../../worker/memory/governor.ts';
+import type { WorkerKernel } from '../../worker/worker-kernel.ts';
+import { EXECUTOR, WORKER_IDENTITY, WORKER_KERNEL } from '../tokens.ts';
+import { WORKER_ACTIVITIES, type WorkerActivities } from '../worker-activities.ts';
+import { WORKER_ENDING, type WorkerEnding } from '../worker-ending.ts';
+import { WORKER_INBOX, type WorkerInbox } from '../worker-inbox.ts';
+import { WORKER_LINK, type WorkerLink } from '../scheduler/worker-link.ts';
 import { type MemoryOwner, WORKER_MEMORY, type WorkerMemory } from './worker-memory.ts';
 import { WORKER_STATUS, type WorkerStatusTracker } from './worker-status-tracker.ts';
 

@@ -1,18 +1,18 @@
-import { token, type Token } from '../api/plugin.ts';
-import type { WireMessage } from '../api/transport.ts';
-import { inject } from '../plugin-host/injection/di.ts';
-import type { WorkerIdentity } from '../state/worker.ts';
-import { hostOf } from '../worker/peer.ts';
-import type { WorkerKernel } from '../worker/worker-kernel.ts';
+import { token, type Token } from '../../api/plugin.ts';
+import type { WireMessage } from '../../api/transport.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
+import type { WorkerIdentity } from '../../state/worker.ts';
+import { hostOf } from '../../worker/peer.ts';
+import type { WorkerKernel } from '../../worker/worker-kernel.ts';
 import { DATA_SERVER, type DataServer, type ServedWorker } from './data-server.ts';
-import { WORKER_IDENTITY, WORKER_KERNEL, WORKER_OPTIONS } from './tokens.ts';
+import { WORKER_IDENTITY, WORKER_KERNEL, WORKER_OPTIONS } from '../tokens.ts';
 import { WORKER_DESCRIPTION, type WorkerDescription } from './worker-description.ts';
-import { WORKER_INBOX, type WorkerInbox } from './worker-inbox.ts';
-import { takeIn } from './worker-intake.ts';
-import { WORKER_LINK, type WorkerLink } from './worker-link.ts';
-import { WORKER_MEMORY, type WorkerMemory } from './worker-memory.ts';
-import type { WorkerHostOptions } from './worker-options.ts';
-import { WORKER_STATUS, type WorkerStatusTracker } from './worker-status-tracker.ts';
+import { WORKER_INBOX, type WorkerInbox } from '../worker-inbox.ts';
+import { takeIn } from '../scheduler/worker-intake.ts';
+import { WORKER_LINK, type WorkerLink } from '../scheduler/worker-link.ts';
+import { WORKER_MEMORY, type WorkerMemory } from '../memory/worker-memory.ts';
+import type { WorkerHostOptions } from '../worker-options.ts';
+import { WORKER_STATUS, type WorkerStatusTracker } from '../memory/worker-status-tracker.ts';
 
 export const PEER_REQUESTS: Token<PeerRequests> = token('peer-requests');
 

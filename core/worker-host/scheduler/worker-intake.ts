@@ -1,8 +1,8 @@
-import { YardmasterError } from '../api/errors.ts';
-import type { DataStore } from '../api/executor.ts';
-import type { WorkerTask } from '../worker/worker-task.ts';
-import { isBusy, type WorkerTables } from '../worker/worker-tables.ts';
-import { compact } from './incoming-results.ts';
+import { YardmasterError } from '../../api/errors.ts';
+import type { DataStore } from '../../api/executor.ts';
+import type { WorkerTask } from '../../worker/worker-task.ts';
+import { isBusy, type WorkerTables } from '../../worker/worker-tables.ts';
+import { compact } from '../serving/incoming-results.ts';
 
 /**
  * Stores what a client sends to a worker: all of it or nothing. What is here already with the same bytes

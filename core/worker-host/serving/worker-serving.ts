@@ -1,13 +1,13 @@
-import { YardmasterError } from '../api/errors.ts';
-import { type Logger, token, type Token } from '../api/plugin.ts';
-import type { Clock } from '../api/clock.ts';
-import type { Listener } from '../api/transport.ts';
-import { withTimeout } from '../host/with-timeout.ts';
-import { inject } from '../plugin-host/injection/di.ts';
-import { CLOCK, LOGGER } from '../plugin-host/injection/tokens.ts';
+import { YardmasterError } from '../../api/errors.ts';
+import { type Logger, token, type Token } from '../../api/plugin.ts';
+import type { Clock } from '../../api/clock.ts';
+import type { Listener } from '../../api/transport.ts';
+import { withTimeout } from '../../host/with-timeout.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
+import { CLOCK, LOGGER } from '../../plugin-host/injection/tokens.ts';
 import { DATA_SERVER, type DataServer } from './data-server.ts';
-import { PEER_CHANNELS, type PeerChannels } from './peer-channels.ts';
-import { PEER_LISTENER } from './tokens.ts';
+import { PEER_CHANNELS, type PeerChannels } from '../peer-channels.ts';
+import { PEER_LISTENER } from '../tokens.ts';
 
 export const CLOSER: Token<Closer> = token('closer');
 export const WORKER_SERVING: Token<WorkerServing> = token('worker-serving');

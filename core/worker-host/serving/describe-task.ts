@@ -1,4 +1,4 @@
-import type { WorkerTask } from '../worker/worker-task.ts';
+import type { WorkerTask } from '../../worker/worker-task.ts';
 
 /** A task as its worker sees it, as plain data. */
 export function describeWorkerTask(task: WorkerTask): Readonly<Record<string, unknown>> {

@@ -1,0 +1,59 @@
+/** The way of a `task-finished` through the scheduler is the one that `docs/architecture.md` describes. */
+import { fork } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, expect, test } from 'vitest';
+import { startWorker } from '../../../adapters/app/start-worker.ts';
+import { Client } from '../../../adapters/client/index.ts';
+import { slowSquare } from '../cli/fixtures/tasks.js';
+import { ROOT } from '../../tidy/source-files.ts';
+
+const PROGRAM = fileURLToPath(new URL('./fixtures/measured-scheduler.mjs', import.meta.url));
+/** Data structures, which each step uses, and what timers do meanwhile. */
+const BESIDE_THE_WAY = /^(core\/(state|util)|adapters\/clocks|plugins|policies)\//;
+/** What a heartbeat or timer of one round does is not there in another. */
+const ROUNDS = 4;
+const FILES_MAX = 40;
+
+const stops: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+});
+
+function documentedFiles(): string[] {
+  const guide = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8');
+  const [, section = ''] = guide.split('## The way of a `task-finished`');
+  const [steps = ''] = section.split(/^## /m);
+  return [...steps.matchAll(/`([\w/-]+\.(?:ts|cjs))`/g)].map(([, path]) => path!);
+}
+
+test('a task that finishes passes the files that the architecture lists, and no others', async () => {
+  const scheduler = fork(PROGRAM);
+  stops.push(() => scheduler.kill());
+  const next = <T>(): Promise<T> => {
+    return new Promise((resolve, reject) => {
+      scheduler.once('message', resolve);
+      scheduler.once('exit', (code) => reject(new Error(`the scheduler ended with ${code}`)));
+    });
+  };
+  const { address } = await next<{ address: string }>();
+  const worker = await startWorker(address, { threads: 1 });
+  stops.push(() => worker.close());
+  const client = await Client.connect(address);
+  stops.push(() => client.close());
+  const rounds: Set<string>[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    const future = client.submit(slowSquare, 400, round);
+    scheduler.send('arm');
+    await next();
+    await future.result();
+    scheduler.send('read');
+    const { files } = await next<{ files: string[] }>();
+    rounds.push(new Set(files.filter((path) => !BESIDE_THE_WAY.test(path))));
+  }
+  const [first, ...others] = rounds;
+  const always = [...first!].filter((path) => others.every((round) => round.has(path)));
+  expect(always.sort()).toEqual(documentedFiles().sort());
+  expect(always.length).toBeLessThan(FILES_MAX);
+});

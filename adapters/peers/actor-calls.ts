@@ -87,7 +87,7 @@ export class ActorCalls {
     const { relay, unreachable, peers } = this;
     if (relay === undefined || !unreachable.has(worker)) {
       try {
-        const channel = await peers.channelTo(worker);
+        const channel = await peers.to(worker);
         return { answer: channel.request<ActorReply>('actor-call', parameters) };
       } catch (error) {
         const isOutOfReach = YardmasterError.is(error, 'ERR_CONNECT');

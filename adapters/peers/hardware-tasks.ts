@@ -50,7 +50,7 @@ export const { copyInMemory, writeToDisk, fetchFromPeer } = defineTasks(import.m
     const { Peers } = await import('./peers.ts');
     const peers = new Peers({ ...surroundings, timeoutMs: 10_000 });
     try {
-      const channel = await peers.channelTo(peer);
+      const channel = await peers.to(peer);
       return await repeatedly(durationMs, nbytes, async () => {
         await channel.request('send-bytes', { nbytes }, 60_000);
       });

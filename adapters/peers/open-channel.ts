@@ -1,14 +1,12 @@
 import {
-  Channel,
+  type Channel,
   type ChannelHandlers,
   type Clock,
-  type HelloReply,
-  PROTOCOL,
   type Role,
   type Transport,
   YardmasterError,
-  VERSION,
 } from '../../core/api/index.ts';
+import { openChannel } from '../../core/shared/open-channel.ts';
 
 /** Ways to reach others, and how long to try. */
 export interface Network {
@@ -20,51 +18,17 @@ export interface Network {
 }
 
 /**
- * Connects and introduces itself.
+ * Connects and introduces this side.
  * @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`
  */
-export async function openChannel(
+export async function openChannelTo(
   address: string,
   role: Role,
   { clock, transports, timeoutMs }: Network,
   handlers: ChannelHandlers,
 ): Promise<Channel> {
   const transport = await transportFor(address, transports, clock);
-  const opened: { channel?: Channel } = {};
-  await transport.connect(
-    address,
-    (connection) => {
-      opened.channel = new Channel(connection, clock, handlers);
-      return opened.channel;
-    },
-    { timeoutMs },
-  );
-  const { channel } = opened;
-  if (channel === undefined) {
-    throw new YardmasterError('ERR_CONNECT', `nothing was opened by connecting to ${address}`);
-  }
-  try {
-    await greet(channel, role, timeoutMs);
-    return channel;
-  } catch (error) {
-    channel.abort(error as Error);
-    throw error;
-  }
-}
-
-async function greet(channel: Channel, role: Role, timeoutMs: number): Promise<void> {
-  const reply = await channel.request<HelloReply>(
-    'hello',
-    { protocol: PROTOCOL, role, version: VERSION },
-    timeoutMs,
-  );
-  if (reply.protocol !== PROTOCOL) {
-    throw new YardmasterError(
-      'ERR_PROTOCOL',
-      `${channel.peerAddress} speaks ${reply.protocol} (version ${reply.version}), this client ${PROTOCOL}`,
-      { theirs: reply.protocol, ours: PROTOCOL },
-    );
-  }
+  return openChannel({ transport, address, role, clock, timeoutMs }, handlers);
 }
 
 async function transportFor(

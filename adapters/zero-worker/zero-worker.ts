@@ -13,7 +13,7 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import { inBackground } from '../../core/shared/background.ts';
-import { openChannel } from '../peers/open-channel.ts';
+import { openChannelTo } from '../peers/open-channel.ts';
 
 /** What a zero worker pretends to be. */
 export interface ZeroWorkerOptions {
@@ -84,7 +84,7 @@ export class ZeroWorker {
 
   private async register(scheduler: string): Promise<void> {
     const { clock, transports, timeoutMs, threads, name } = this.options;
-    this.channel = await openChannel(
+    this.channel = await openChannelTo(
       scheduler,
       'worker',
       { clock, transports, timeoutMs },

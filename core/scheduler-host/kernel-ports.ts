@@ -31,7 +31,7 @@ export class PortsCompiler {
 
   /** @throws YardmasterError `ERR_SLOT` when a slot has no provider */
   compile(): KernelPorts {
-    const own = busHooks(this.bus, (address) => this.channels.drop(address));
+    const own = busHooks(this.bus, (address) => this.channels.drop(address, 'the worker left'));
     this.current = compilePorts(this.slots, this.hooks, own, ({ error }) => {
       this.errors.report(error);
     });

@@ -9,7 +9,7 @@ import {
   YardmasterError,
 } from '../../../core/api/index.ts';
 import { comeBack, type ReconnectRules } from '../../../core/shared/reconnect.ts';
-import { type Network, openChannel } from '../../peers/open-channel.ts';
+import { type Network, openChannelTo } from '../../peers/open-channel.ts';
 
 /** How a client is connected. */
 export interface LinkOptions {
@@ -113,7 +113,7 @@ export class SchedulerLink {
   private async register(): Promise<Registered> {
     const { address, client, network, reconnect } = this.options;
     const opened: { channel?: Channel } = {};
-    const channel = await openChannel(address, 'client', network, {
+    const channel = await openChannelTo(address, 'client', network, {
       onMessage: (message) => this.owner.onMessage(message),
       onRequest: (method) => {
         throw new YardmasterError('ERR_PROTOCOL', `a client does not answer "${method}"`);

@@ -2,12 +2,11 @@ import {
   type Channel,
   type ChannelHandlers,
   type ClientReport,
-  PROTOCOL,
   type ToClientMessage,
-  VERSION,
   type WireMessage,
   YardmasterError,
 } from '../../../core/api/index.ts';
+import { sayHello } from '../../../core/shared/open-channel.ts';
 import { inBackground } from '../../../core/shared/background.ts';
 import type { Comm } from '../connection/comm.ts';
 import type { Fields } from '../context.ts';
@@ -107,7 +106,7 @@ export class ClientBridge implements BridgedClient, ChannelHandlers {
     const { comm, channel, host } = this;
     const versions = { distributed: this.dialect.version };
     try {
-      await channel.request('hello', { protocol: PROTOCOL, role: 'client', version: VERSION });
+      await sayHello(channel, 'client');
       await channel.request('register-client', { client: this.id, versions });
     } catch (error) {
       channel.abort(error as Error);

@@ -2,17 +2,15 @@ import {
   type Channel,
   type ChannelHandlers,
   type ComputeTask,
-  type HelloReply,
-  PROTOCOL,
   type RegisterWorkerReply,
   type StealRequest,
   type ToWorkerMessage,
   toErrorPayload,
-  VERSION,
   type WireMessage,
   type WorkerReport,
   YardmasterError,
 } from '../../../core/api/index.ts';
+import { sayHello } from '../../../core/shared/open-channel.ts';
 import { inBackground } from '../../../core/shared/background.ts';
 import { pythonCallOf } from '../python/index.ts';
 import { pythonRunSpec } from '../interop/python-task.ts';
@@ -129,11 +127,7 @@ export class WorkerBridge implements BridgedWorker, ChannelHandlers {
   private async register(): Promise<void> {
     const { comm, host, registration } = this;
     try {
-      await this.channel.request<HelloReply>('hello', {
-        protocol: PROTOCOL,
-        role: 'worker',
-        version: VERSION,
-      });
+      await sayHello(this.channel, 'worker');
       await this.channel.request<RegisterWorkerReply>('register-worker', {
         identity: identityOf(registration),
         status: statusOf(registration['status']),

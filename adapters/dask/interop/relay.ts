@@ -1,12 +1,11 @@
 import {
   type Channel,
   type Logger,
-  PROTOCOL,
   type PluginContext,
-  VERSION,
   YardmasterError,
 } from '../../../core/api/index.ts';
 import { fetchData } from '../../../core/shared/fetch-data.ts';
+import { sayHello } from '../../../core/shared/open-channel.ts';
 import { deserialise } from '../../tasks/index.ts';
 import type { Opaque } from '../codec/index.ts';
 import { openChannel } from '../connection/own-channel.ts';
@@ -137,7 +136,7 @@ export class Relay {
       },
       onClose: () => (this.channel = undefined),
     });
-    await channel.request('hello', { protocol: PROTOCOL, role: 'peer', version: VERSION });
+    await sayHello(channel, 'peer');
     return channel;
   }
 }

@@ -57,7 +57,7 @@ export class SchedulerLife {
     this.reconnectGrace.clear();
     await this.extensions.close();
     await this.listeners.close();
-    this.channels.close();
+    this.channels.abort();
     this.commands.close(closedError());
     this.bus.emit('closed');
     this.bus.dispose();

@@ -75,7 +75,7 @@ export class SchedulerMessages implements LinkedWorker {
         });
         break;
       case 'remove-worker':
-        this.peers.drop(message.worker);
+        this.peers.drop(message.worker, 'the scheduler says that it is gone');
         this.inbox.put(message);
         break;
       case 'compute-task':

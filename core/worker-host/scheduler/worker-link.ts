@@ -13,7 +13,8 @@ import type {
 import type { WorkerReport } from '../../messages/stimulus.ts';
 import type { ToWorkerMessage } from '../../messages/to-worker.ts';
 import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../../state/worker.ts';
-import { NETWORK, type Network, openChannel } from '../peer-channels.ts';
+import { openChannel } from '../../shared/open-channel.ts';
+import { NETWORK, type Network, transportFor } from '../peer-channels.ts';
 import { WORKER_IDENTITY, WORKER_OPTIONS } from '../tokens.ts';
 import type { WorkerHostOptions } from '../worker-options.ts';
 
@@ -97,18 +98,24 @@ export class WorkerLink {
    */
   async register(): Promise<RegisterWorkerReply> {
     const { worker, network, schedulerAddress: address } = this;
-    const { clock, connectTimeoutMs } = network;
+    const { clock, connectTimeoutMs: timeoutMs } = network;
     let serverId = '';
     const opened: { channel?: Channel } = {};
     const channel = await openChannel(
-      network,
-      { address, role: 'worker', onHello: (reply) => (serverId = reply.serverId) },
+      {
+        transport: transportFor(network, address),
+        address,
+        role: 'worker',
+        clock,
+        timeoutMs,
+        onHello: (reply) => (serverId = reply.serverId),
+        onBatchEnd: () => worker.onBatchEnd(),
+      },
       {
         onMessage: (message) => worker.onMessage(message as unknown as ToWorkerMessage),
         onRequest: (method, parameters) => worker.onRequest(method, parameters),
         onClose: (error) => this.onClose(opened.channel, error),
       },
-      () => worker.onBatchEnd(),
     );
     opened.channel = channel;
     this.checkOpen(channel);
@@ -124,7 +131,7 @@ export class WorkerLink {
     // What is reported from now on arrives after the request.
     this.channel = channel;
     this.serverId = serverId;
-    const reply = await this.ask<RegisterWorkerReply>(channel, { ...request }, connectTimeoutMs);
+    const reply = await this.ask<RegisterWorkerReply>(channel, { ...request }, timeoutMs);
     this.checkOpen(channel);
     this.isRegistered = true;
     this.offsetMs = reply.nowMs - (askedMs + clock.nowMs()) / 2;

@@ -38,7 +38,7 @@ export class WorkerServing {
   /** What is queued still leaves, unless it stops because of an error. Never rejects. */
   async stop(error: Error | undefined): Promise<void> {
     const { listener, server, peers, closer } = this;
-    peers.close();
+    peers.abort();
     await closer.attempt('the listener', () => listener.close());
     if (error === undefined) await closer.attempt('peers', () => server.close());
     server.abort(error ?? new YardmasterError('ERR_CLOSED', `${this.address} closes`));

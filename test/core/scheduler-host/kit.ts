@@ -33,7 +33,9 @@ export class RawPeer {
   readonly wire: unknown[] = [];
   closedWith: Error | 'in good order' | undefined;
   /** Answers to requests, by method. */
-  readonly answers = new Map<string, (parameters: WireMessage) => unknown>();
+  readonly answers = new Map<string, (parameters: WireMessage) => unknown>([
+    ['hello', () => ({ protocol: PROTOCOL, version: '0', serverId: 'raw' })],
+  ]);
   channel!: Channel;
 
   constructor(
@@ -95,7 +97,6 @@ export class RawPeer {
     return new Channel(connection, this.clock, {
       onMessage: (message) => void this.received.push(message),
       onRequest: (method, parameters) => {
-        if (method === 'hello') return { protocol: PROTOCOL, version: '0', serverId: 'raw' };
         const answer = this.answers.get(method);
         if (answer === undefined) throw new Error(`no answer to ${method}`);
         return answer(parameters);

@@ -497,6 +497,18 @@ describe('who-has and gather', () => {
     });
   });
 
+  it('a holder that speaks another protocol is not asked', async () => {
+    const { client, workers } = await cluster();
+    const other = { protocol: 'yardmaster/9', version: '9.0.0', serverId: 'raw' };
+    workers[0]!.answers.set('hello', () => other);
+    workers[0]!.answers.set('get-data', () => ({ keys: ['x'], values: [new Uint8Array([9])] }));
+    workers[1]!.answers.set('get-data', () => ({ keys: ['x'], values: [value] }));
+    expect(await client.request('gather', { keys: ['x'] })).toEqual({
+      keys: ['x'],
+      values: [value],
+    });
+  });
+
   it('a holder that leaves while it is asked does not keep the client waiting', async () => {
     const { host, client, workers } = await cluster();
     for (const worker of workers)

@@ -86,11 +86,12 @@ export class TaskState {
   missingDependencyCount = 0;
   /** Whether this task is counted in the `waiterCount` of each of its dependencies. */
   countsAsWaiter = false;
-  /**
-   * Position among the pending recommendations, or -1. Owned by the recommendation stack; lower numbers
-   * are places in the line of a large graph, see `pending-starts.ts`.
-   */
+  /** Position among the recommendations of this stimulus, or -1. Owned by `RecommendationStack`. */
   pendingIndex = -1;
+  /** Position among the starts of a large graph, or -1. Owned by `PendingStarts`. */
+  startIndex = -1;
+  /** Position among the releases deferred to later stimuli, or -1. Owned by `DeferredReleases`. */
+  deferredIndex = -1;
   dependentCount = 0;
   /** Clients that want the result. */
   whoWants: SmallSet<ClientState> = SmallSet.empty();

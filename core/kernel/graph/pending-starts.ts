@@ -1,10 +1,6 @@
 import type { TaskState } from '../../state/task.ts';
 import type { TaskStateName } from '../../state/task-state-name.ts';
 
-/** {@link TaskState.pendingIndex} of a task for which nothing is recommended. */
-export const NOT_PENDING = -1;
-const FIRST_PLACE = NOT_PENDING - 1;
-
 /** The scope of the kernel, as far as it is needed here. */
 interface Recommender {
   recommend(task: TaskState, target: TaskStateName): void;
@@ -39,8 +35,8 @@ export class PendingStarts {
     this.isLine = true;
     for (let place = from; place < to; place++) {
       const task = this.tasks[place] as TaskState;
-      const isIdle = task.pendingIndex === NOT_PENDING && isStartable(task);
-      if (isIdle) task.pendingIndex = FIRST_PLACE - place;
+      const isIdle = task.pendingIndex < 0 && task.deferredIndex < 0 && task.startIndex < 0;
+      if (isIdle && isStartable(task)) task.startIndex = place;
     }
   }
 
@@ -73,8 +69,8 @@ export class PendingStarts {
 
   /** Returns whether it was still in the line. */
   private leave(task: TaskState, place: number): boolean {
-    if (task.pendingIndex !== FIRST_PLACE - place) return false;
-    task.pendingIndex = NOT_PENDING;
+    if (task.startIndex !== place) return false;
+    task.startIndex = -1;
     return true;
   }
 }
@@ -84,6 +80,6 @@ function isStartable({ state, runSpec }: TaskState): boolean {
 }
 
 /** Whether the turn of the task comes at a later stimulus. */
-export function isInLine({ pendingIndex }: TaskState): boolean {
-  return pendingIndex < NOT_PENDING;
+export function isInLine({ startIndex }: TaskState): boolean {
+  return startIndex >= 0;
 }

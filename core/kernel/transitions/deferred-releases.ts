@@ -1,12 +1,5 @@
 import type { TaskState } from '../../state/task.ts';
 import type { TaskStateName } from '../../state/task-state-name.ts';
-import { NOT_PENDING } from '../graph/pending-starts.ts';
-
-/**
- * {@link TaskState.pendingIndex} of the first deferred release; recommendations that are followed
- * soon are below.
- */
-const FIRST_LEFT = 2 ** 29;
 
 /** Moves a task on to the recommended state. Made once, so that a recommendation costs no closure. */
 export type Follow<Scope> = (scope: Scope, task: TaskState, target: TaskStateName) => void;
@@ -27,12 +20,13 @@ export class DeferredReleases {
   }
 
   has(task: TaskState): boolean {
-    return isDeferred(task) && this.tasks[task.pendingIndex - FIRST_LEFT] === task;
+    return isDeferred(task) && this.tasks[task.deferredIndex] === task;
   }
 
   /** The task comes after those that were left before it and since the last {@link turn}. */
   add(task: TaskState, target: TaskStateName): void {
-    task.pendingIndex = FIRST_LEFT + this.tasks.length;
+    task.startIndex = -1;
+    task.deferredIndex = this.tasks.length;
     this.tasks.push(task);
     this.targets.push(target);
   }
@@ -52,7 +46,7 @@ export class DeferredReleases {
   }
 
   retarget(task: TaskState, target: TaskStateName): void {
-    this.targets[task.pendingIndex - FIRST_LEFT] = target;
+    this.targets[task.deferredIndex] = target;
   }
 
   /** The task is needed again. No-op when its release was not deferred. */
@@ -62,8 +56,8 @@ export class DeferredReleases {
 
   /** Takes a task out. */
   remove(task: TaskState): void {
-    this.tasks[task.pendingIndex - FIRST_LEFT] = undefined;
-    task.pendingIndex = NOT_PENDING;
+    this.tasks[task.deferredIndex] = undefined;
+    task.deferredIndex = -1;
     this.trim();
   }
 
@@ -72,7 +66,7 @@ export class DeferredReleases {
     const task = this.tasks.pop();
     if (task === undefined) return false;
     const target = this.targets.pop() as TaskStateName;
-    task.pendingIndex = NOT_PENDING;
+    task.deferredIndex = -1;
     this.trim();
     follow(scope, task, target);
     return true;
@@ -90,8 +84,8 @@ export class DeferredReleases {
 }
 
 /** Whether the task is released at a later stimulus, unless it is needed by then. */
-export function isDeferred({ pendingIndex }: TaskState): boolean {
-  return pendingIndex >= FIRST_LEFT;
+export function isDeferred({ deferredIndex }: TaskState): boolean {
+  return deferredIndex >= 0;
 }
 
 /** Whether the key stands for nothing any more: the task is left, and all that is missing is a last step. */

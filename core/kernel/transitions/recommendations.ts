@@ -1,7 +1,7 @@
 import type { TaskState } from '../../state/task.ts';
 import type { TaskStateName } from '../../state/task-state-name.ts';
 import { isDeferred, DeferredReleases, type Follow } from './deferred-releases.ts';
-import { NOT_PENDING, type PendingStarts } from '../graph/pending-starts.ts';
+import type { PendingStarts } from '../graph/pending-starts.ts';
 
 /**
  * What should happen next: "move this task to that state". The newest is taken first; a task that is
@@ -19,16 +19,18 @@ export class RecommendationStack {
 
   recommend(task: TaskState, target: TaskStateName): void {
     if (task.pendingIndex >= 0) {
-      if (!isDeferred(task)) {
-        this.targets[task.pendingIndex] = target;
+      this.targets[task.pendingIndex] = target;
+      return;
+    }
+    if (task.startIndex >= 0) {
+      if (this.line !== undefined) {
+        this.line.retarget(task, target);
         return;
       }
+      task.startIndex = -1;
+    } else if (isDeferred(task)) {
       this.deferredReleases.remove(task);
       this.takenUp.add(task);
-    }
-    if (task.pendingIndex < NOT_PENDING && this.line !== undefined) {
-      this.line.retarget(task, target);
-      return;
     }
     task.pendingIndex = this.tasks.length;
     this.tasks.push(task);
@@ -45,7 +47,8 @@ export class RecommendationStack {
   withdraw(task: TaskState): void {
     if (isDeferred(task)) return;
     if (task.pendingIndex >= 0) this.tasks[task.pendingIndex] = undefined;
-    task.pendingIndex = NOT_PENDING;
+    task.pendingIndex = -1;
+    task.startIndex = -1;
     if (this.takenUp.delete(task)) this.deferredReleases.add(task, 'released');
   }
 
@@ -60,7 +63,7 @@ export class RecommendationStack {
       const task = this.tasks.pop();
       const target = this.targets.pop() as TaskStateName;
       if (task === undefined) continue;
-      task.pendingIndex = NOT_PENDING;
+      task.pendingIndex = -1;
       follow(scope, task, target);
       return true;
     }
@@ -69,6 +72,6 @@ export class RecommendationStack {
 
   /** What is recommended for this task now, if anything. */
   targetOf(task: TaskState): TaskStateName | undefined {
-    return task.pendingIndex < 0 || isDeferred(task) ? undefined : this.targets[task.pendingIndex];
+    return task.pendingIndex < 0 ? undefined : this.targets[task.pendingIndex];
   }
 }

@@ -33,7 +33,9 @@ export function validateCluster(scope: KernelScope): void {
     const check = checker(scope, task);
     check(task.key === key, `is stored under ${key}`);
     const isDeferred = scope.recommendations.deferredReleases.has(task);
-    check(isDeferred || task.pendingIndex < 0, 'has a recommendation that was not followed');
+    check(task.pendingIndex < 0, 'has a recommendation that was not followed');
+    check(isDeferred === task.deferredIndex >= 0, 'has a wrong position among deferred releases');
+    check(!isDeferred || task.startIndex < 0, 'starts and is released later');
     validateTask(cluster, task, check);
   }
   if (NO_TASKS.length > 0) throw invariantError('the shared empty list was written to', {});

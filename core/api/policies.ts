@@ -7,6 +7,7 @@
  * error is logged and counted (`ERR_POLICY`).
  */
 import type { GraphTask } from '../messages/stimulus.ts';
+import type { Steps } from '../util/steps.ts';
 import type { Stealing } from './stealing.ts';
 import type { ClusterView, TaskView, WorkerView } from './views.ts';
 
@@ -144,22 +145,14 @@ export interface Ordering {
    * @param links - the same dependencies as positions; the kernel gives them, as it has looked all keys
    *   up already
    * @returns rank of each task, aligned with `tasks`: distinct numbers, dependencies lower than
-   *   their dependents
+   *   their dependents. A generator returns them at its end and yields every few milliseconds; while a
+   *   large graph is taken in, the scheduler serves its peers at each `yield`.
    */
   order(
     tasks: readonly GraphTask[],
     keys: readonly string[],
     links?: GraphLinks,
-  ): ArrayLike<number>;
-  /**
-   * Optional: does the same as `order` in steps of a few milliseconds, with a `yield` after each.
-   * Used for large graphs, so that they do not block the scheduler.
-   */
-  orderInSteps?(
-    tasks: readonly GraphTask[],
-    keys: readonly string[],
-    links?: GraphLinks,
-  ): Generator<undefined, ArrayLike<number>, undefined>;
+  ): ArrayLike<number> | Steps<ArrayLike<number>>;
 }
 
 /** Dependencies of a list of tasks, by position in the list. */

@@ -1,3 +1,5 @@
+import type { Steps } from './steps.ts';
+
 /**
  * Merge sort that pauses: the same as `toSorted` with a total order, with about `slice` comparisons, times
  * the logarithm of it at the beginning, between two pauses.
@@ -6,7 +8,7 @@ export function* sortInSlices<T>(
   items: readonly T[],
   compare: (a: T, b: T) => number,
   slice: number,
-): Generator<undefined, T[], undefined> {
+): Steps<T[]> {
   if (items.length <= slice) return items.toSorted(compare);
   let from: T[] = [];
   for (let start = 0; start < items.length; start += slice) {

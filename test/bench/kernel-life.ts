@@ -6,6 +6,7 @@ import { depthFirst } from '../../policies/ordering/baselines/depth-first.ts';
 import { rootish } from '../../policies/queuing/root-ish.ts';
 import { earliestStart } from '../../policies/worker-selection/earliest-start.ts';
 import { SHAPES, type Shape } from './shapes.ts';
+import { ranksOf } from '../kit/orders.ts';
 
 /** What one life of a graph cost, on average over several. CPU times are user and system time of the process. */
 export interface LifeMeasurement {
@@ -254,7 +255,7 @@ class Life {
 function rank(shape: Shape): number {
   const ordering = depthFirst.create({});
   return cpuUs(() => {
-    const ranks = ordering.order(shape.tasks, shape.keys);
+    const ranks = ranksOf(ordering, shape.tasks, shape.keys);
     // Written out: objects made by spreading have one hidden class each, which nothing that comes off
     // a wire has.
     shape.tasks.forEach(({ key, dependencies, runSpec }, index) => {

@@ -11,6 +11,7 @@ import { indexGraph, resolveLinks } from '../../policies/ordering/critical-path/
 import { liveResults } from '../../policies/ordering/critical-path/live-results.ts';
 import { type Shape, SHAPES } from './shapes.ts';
 import { median, print, pythonScript, type Result, round, run } from './side-by-side.ts';
+import { ranksOf } from '../kit/orders.ts';
 
 interface BenchOptions {
   readonly policy: string;
@@ -45,7 +46,7 @@ async function measure(): Promise<Result> {
   const ordering = await orderingNamed(options.policy);
   const warmUp = makeShape(WARM_UP_TASKS);
   for (let turn = 0; turn < 2; turn++) {
-    ordering.order(warmUp.tasks, warmUp.keys, resolveLinks(warmUp.tasks));
+    ranksOf(ordering, warmUp.tasks, warmUp.keys, resolveLinks(warmUp.tasks));
   }
   const runs = Array.from({ length: RUNS }, () => measureOnce(ordering, makeShape(Number(tasks))));
   return median(runs, 'usPerTask');
@@ -55,7 +56,7 @@ function measureOnce(ordering: Ordering, graph: Shape): Result {
   // The kernel has resolved the keys when it asks for an order, and Dask's scheduler has, too.
   const links = resolveLinks(graph.tasks);
   const before = process.cpuUsage();
-  const ranks = ordering.order(graph.tasks, graph.keys, links);
+  const ranks = ranksOf(ordering, graph.tasks, graph.keys, links);
   const { user, system } = process.cpuUsage(before);
   return {
     bench: 'order',

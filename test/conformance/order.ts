@@ -5,6 +5,7 @@ import { indexGraph } from '../../policies/ordering/critical-path/graph-index.ts
 import { liveResults } from '../../policies/ordering/critical-path/live-results.ts';
 import { evaluate } from './order-properties.ts';
 import type { CaseResult, PartResult } from './report.ts';
+import { ranksOf } from '../kit/orders.ts';
 
 interface RecordedGraph {
   readonly keys: readonly string[];
@@ -64,7 +65,7 @@ function holding({ id, test, graphs, properties }: PropertyCase): CaseResult[] {
   const pressures: (readonly number[])[] = [];
   for (const graph of graphs) {
     const tasks = tasksOf(graph);
-    const ranks = likeDask.order(tasks, []);
+    const ranks = ranksOf(likeDask, tasks, []);
     const wrong = whyInvalid(graph, ranks);
     if (wrong !== undefined) return [{ id, failure: `${test}: ${wrong}` }];
     orders.push(new Map(graph.keys.map((key, index) => [key, ranks[index] as number])));
@@ -87,7 +88,7 @@ function refusing({ id, test, cyclicGraphs = [] }: PropertyCase): CaseResult[] {
   return cyclicGraphs.map((graph, index) => {
     const name = `${id}-cycle-${index}`;
     try {
-      likeDask.order(tasksOf(graph), []);
+      ranksOf(likeDask, tasksOf(graph), []);
       return { id: name, failure: `${test}: the cycle is not refused` };
     } catch {
       return { id: name };
@@ -100,8 +101,8 @@ export function runPeaks(cases: readonly PeakCase[]): PartResult {
   const rows = cases.map((recorded) => {
     const tasks = tasksOf(recorded);
     const graph = indexGraph(tasks);
-    const dask = likeDask.order(tasks, []);
-    const least = leastPeak.order(tasks, leavesOf(tasks));
+    const dask = ranksOf(likeDask, tasks, []);
+    const least = ranksOf(leastPeak, tasks, leavesOf(tasks));
     const wrong = whyInvalid(recorded, dask) ?? whyInvalid(recorded, least);
     return {
       recorded,

@@ -1,6 +1,15 @@
 import fc from 'fast-check';
+import { withoutPauses } from '../../core/util/steps.ts';
 import type { GraphTask, Ordering } from '../../core/api/index.ts';
 import { graphTasks, sinks, type TerseGraph } from './graph.ts';
+
+/** The ranks that a policy gives, without pauses. */
+export function ranksOf(
+  ordering: Ordering,
+  ...graph: Parameters<Ordering['order']>
+): ArrayLike<number> {
+  return withoutPauses(ordering.order(...graph));
+}
 
 /** Keys in the order of their ranks. Without keys, what nothing else needs is asked for. */
 export function sequenceOf(
@@ -9,7 +18,7 @@ export function sequenceOf(
   keys?: readonly string[],
 ): string {
   const tasks = isTasks(graph) ? graph : graphTasks(graph);
-  const ranks = ordering.order(tasks, keys ?? sinks(tasks));
+  const ranks = ranksOf(ordering, tasks, keys ?? sinks(tasks));
   return tasks
     .map(({ key }, index) => ({ key, rank: ranks[index]! }))
     .sort((a, b) => a.rank - b.rank)

@@ -24,4 +24,5 @@ export type {
 } from '../../../core/api/views.ts';
 export type { GraphTask } from '../../../core/messages/stimulus.ts';
 export type { MemoryMeasure } from '../../../core/state/memory.ts';
+export type { Steps } from '../../../core/util/steps.ts';
 export type { SchedulerPolicies } from '../../../core/scheduler-host/commands/policy-admin.ts';

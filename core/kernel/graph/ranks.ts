@@ -5,6 +5,7 @@ import { askPolicy, type Question } from '../placement/ask-policy.ts';
 import type { OrderSubject } from '../ports.ts';
 import type { GraphPlan } from './graph-walk.ts';
 import type { KernelScope } from '../scope.ts';
+import { isSteps, type Steps, withoutPauses } from '../../util/steps.ts';
 
 /**
  * Ranks by the index of each task in its graph: as the client gives them, else as the ordering policy
@@ -18,7 +19,7 @@ export function* findRanks(
   stimulus: UpdateGraph,
   plan: GraphPlan,
   isSliced: boolean,
-): Generator<undefined, ArrayLike<number>, undefined> {
+): Steps<ArrayLike<number>> {
   const given = givenRanks(stimulus);
   if (given !== undefined) return given;
   const { subject, indices } = orderSubject(scope, stimulus, plan);
@@ -64,23 +65,20 @@ export function askOrder(scope: KernelScope, subject: OrderSubject): ArrayLike<n
 
 const ORDER: Question<'ordering', OrderSubject, ArrayLike<number>> = {
   slot: 'ordering',
-  ask: (policy, _scope, { tasks, keys, links }) => policy.order(tasks, keys, links),
+  ask: (policy, _scope, { tasks, keys, links }) => withoutPauses(policy.order(tasks, keys, links)),
   refuse: (ranks, _scope, subject) =>
     refuseNumbers(ranks, subject.tasks.length) ??
     rejectDuplicateRanks(ranks, subject.tasks) ??
     refuseOrder(ranks, subject),
 };
 
-/** What an ordering policy is asked in steps, when it can be; a failure counts as one of `order`. */
-function* askOrderInSteps(
-  scope: KernelScope,
-  subject: OrderSubject,
-): Generator<undefined, ArrayLike<number>, undefined> {
+/** Asks the ordering policy, and pauses where it does. */
+function* askOrderInSteps(scope: KernelScope, subject: OrderSubject): Steps<ArrayLike<number>> {
   const { policy: asked } = scope.ports.ordering;
-  if (asked.orderInSteps === undefined) return askOrder(scope, subject);
   let answer: () => ArrayLike<number>;
   try {
-    const ranks = yield* asked.orderInSteps(subject.tasks, subject.keys, subject.links);
+    const order = asked.order(subject.tasks, subject.keys, subject.links);
+    const ranks = isSteps(order) ? yield* order : order;
     answer = () => ranks;
   } catch (error) {
     answer = () => {

@@ -1,4 +1,5 @@
 import { definePolicy, type GraphLinks, type GraphTask } from '../../../core/api/index.ts';
+import type { Steps } from '../../../core/util/steps.ts';
 import {
   depthFirstInSteps,
   depthFirstWalk,
@@ -11,6 +12,9 @@ import {
   resolveLinks,
   topologicalOrder,
 } from '../critical-path/graph-index.ts';
+
+/** From this number of tasks on, the order is found with pauses; below it takes less than a millisecond. */
+const LARGE = 5000;
 
 /** Options of the policy `depth-first`. */
 export interface DepthFirstOptions {
@@ -38,26 +42,17 @@ export const depthFirst = definePolicy<'ordering', Partial<DepthFirstOptions>>('
       },
     },
   },
-  create: ({ children }) =>
-    children === 'most-needed'
-      ? { order: mostNeededFirst }
-      : { order: asGiven, orderInSteps: asGivenInSteps },
+  create: ({ children }) => ({ order: children === 'most-needed' ? mostNeededFirst : asGiven }),
 });
 
 function asGiven(
   tasks: readonly GraphTask[],
   keys: readonly string[],
   links: GraphLinks = resolveLinks(tasks),
-): Int32Array {
-  return depthFirstWalk(links, tasks.length, startsOf(links, keys));
-}
-
-function asGivenInSteps(
-  tasks: readonly GraphTask[],
-  keys: readonly string[],
-  links: GraphLinks = resolveLinks(tasks),
-): Generator<undefined, Int32Array, undefined> {
-  return depthFirstInSteps(links, tasks.length, keys, (key) => links.positionOf(key));
+): Int32Array | Steps<Int32Array> {
+  return tasks.length < LARGE
+    ? depthFirstWalk(links, tasks.length, startsOf(links, keys))
+    : depthFirstInSteps(links, tasks.length, keys, (key) => links.positionOf(key));
 }
 
 function mostNeededFirst(

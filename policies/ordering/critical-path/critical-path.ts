@@ -1,3 +1,4 @@
+import { type Steps, withoutPauses } from '../../../core/util/steps.ts';
 import { connectedEnds } from './connected-ends.ts';
 import { rowLength, topologicalOrder } from './graph-index.ts';
 import { type Analysis, Numbering } from './numbering.ts';
@@ -19,18 +20,11 @@ const STEP = 2000;
  * @throws YardmasterError `ERR_GRAPH_CYCLE`
  */
 export function criticalPathOrder(reduced: GraphWithoutData): Int32Array {
-  const steps = criticalPathInSteps(reduced, Infinity);
-  for (;;) {
-    const { done, value } = steps.next();
-    if (done === true) return value;
-  }
+  return withoutPauses(criticalPathInSteps(reduced, Infinity));
 }
 
 /** The same with pauses. */
-export function* criticalPathInSteps(
-  reduced: GraphWithoutData,
-  step = STEP,
-): Generator<undefined, Int32Array, undefined> {
+export function* criticalPathInSteps(reduced: GraphWithoutData, step = STEP): Steps<Int32Array> {
   const analysis = yield* analyse(reduced);
   const numbering = new Numbering(analysis);
   const paths = new RunnablePaths(analysis, numbering);
@@ -58,11 +52,7 @@ export function* criticalPathInSteps(
   return finish(reduced, numbering);
 }
 
-function* analyse({
-  graph,
-  isOut,
-  dataOf,
-}: GraphWithoutData): Generator<undefined, Analysis, undefined> {
+function* analyse({ graph, isOut, dataOf }: GraphWithoutData): Steps<Analysis> {
   const { nodeCount, dependencies, dependents } = graph;
   const sequence = topologicalOrder(graph);
   const totals = totalDependencies(graph, sequence);

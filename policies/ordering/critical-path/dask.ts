@@ -1,5 +1,6 @@
 import { definePolicy, type GraphLinks, type GraphTask } from '../../../core/api/index.ts';
-import { criticalPathInSteps, criticalPathOrder } from './critical-path.ts';
+import type { Steps } from '../../../core/util/steps.ts';
+import { criticalPathInSteps } from './critical-path.ts';
 import { indexGraph } from './graph-index.ts';
 import { withoutData } from './without-data.ts';
 
@@ -9,17 +10,14 @@ import { withoutData } from './without-data.ts';
  */
 export const daskOrder = definePolicy('ordering', {
   name: 'dask',
-  create: () => ({
-    order: (tasks, _keys, links) => criticalPathOrder(withoutData(indexGraph(tasks, links), tasks)),
-    orderInSteps,
-  }),
+  create: () => ({ order }),
 });
 
-function* orderInSteps(
+function* order(
   tasks: readonly GraphTask[],
   _keys: readonly string[],
   links?: GraphLinks,
-): Generator<undefined, Int32Array, undefined> {
+): Steps<Int32Array> {
   const graph = indexGraph(tasks, links);
   yield;
   const reduced = withoutData(graph, tasks);

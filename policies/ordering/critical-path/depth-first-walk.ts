@@ -1,3 +1,4 @@
+import type { Steps } from '../../../core/util/steps.ts';
 import type { GraphIndex, Rows } from './graph-index.ts';
 
 /** Nodes or keys that are looked at between two pauses. */
@@ -25,7 +26,7 @@ export function* depthFirstInSteps(
   taskCount: number,
   keys: readonly string[],
   positionOf: (key: string) => number,
-): Generator<undefined, Int32Array, undefined> {
+): Steps<Int32Array> {
   const walk = new DepthFirstWalk(rows, taskCount);
   let stepsLeft = STEP;
   for (let n = 0; n < keys.length + taskCount; n++) {

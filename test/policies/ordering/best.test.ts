@@ -9,7 +9,7 @@ import { freeingFirst, freeingFirstFromEnd } from '../../../policies/ordering/fr
 import { indexGraph } from '../../../policies/ordering/critical-path/graph-index.ts';
 import { liveResults } from '../../../policies/ordering/critical-path/live-results.ts';
 import { graphTasks, sinks, type TerseGraph } from '../../kit/graph.ts';
-import { randomGraphs, sequenceOf, whyInvalid } from '../../kit/orders.ts';
+import { ranksOf, randomGraphs, sequenceOf, whyInvalid } from '../../kit/orders.ts';
 
 function peakOf(tasks: readonly GraphTask[], ranks: ArrayLike<number>): number {
   return liveResults(indexGraph(tasks), ranks).peak;
@@ -94,7 +94,7 @@ describe('improving an order', () => {
   });
 
   it('a good order is left alone', () => {
-    const good = Int32Array.from(daskOrder.create({}).order(tasks, ['all']) as Int32Array);
+    const good = Int32Array.from(ranksOf(daskOrder.create({}), tasks, ['all']) as Int32Array);
     expect([...freeingFirst(graph, good)]).toEqual([...good]);
   });
 
@@ -102,7 +102,7 @@ describe('improving an order', () => {
     fc.assert(
       fc.property(randomGraphs(), (random) => {
         const index = indexGraph(random);
-        const base = fifo.create({}).order(random, []) as Int32Array;
+        const base = ranksOf(fifo.create({}), random, []) as Int32Array;
         expect(whyInvalid(random, freeingFirst(index, base))).toBeUndefined();
         expect(whyInvalid(random, freeingFirstFromEnd(index, base))).toBeUndefined();
       }),
@@ -116,9 +116,9 @@ describe('the best of several orders', () => {
     fc.assert(
       fc.property(randomGraphs(), (tasks) => {
         const keys = sinks(tasks);
-        const peak = peakOf(tasks, best.create({}).order(tasks, keys));
+        const peak = peakOf(tasks, ranksOf(best.create({}), tasks, keys));
         for (const other of others) {
-          expect(peak).toBeLessThanOrEqual(peakOf(tasks, other.order(tasks, keys)));
+          expect(peak).toBeLessThanOrEqual(peakOf(tasks, ranksOf(other, tasks, keys)));
         }
       }),
     );
@@ -135,14 +135,14 @@ describe('the best of several orders', () => {
   it('orders are improved unless that is forbidden', () => {
     const tasks = graphTasks(pairs(3));
     const peak = (improve: boolean): number =>
-      peakOf(tasks, best.create({ candidates: ['fifo'], improve }).order(tasks, ['all']));
+      peakOf(tasks, ranksOf(best.create({ candidates: ['fifo'], improve }), tasks, ['all']));
     expect([peak(false), peak(true)]).toEqual([6, 4]);
   });
 
   it('a graph beyond the bound gets the best candidate, and nothing is improved', () => {
     const tasks = graphTasks(pairs(3));
     const peak = (workMax: number, candidates: BestOptions['candidates']): number =>
-      peakOf(tasks, best.create({ candidates, workMax }).order(tasks, ['all']));
+      peakOf(tasks, ranksOf(best.create({ candidates, workMax }), tasks, ['all']));
     const work = indexGraph(tasks).nodeCount + indexGraph(tasks).dependencies.targets.length;
     expect([0, work].map((workMax) => peak(workMax, ['fifo']))).toEqual([6, 4]);
     expect(peak(0, ['fifo', 'dask'])).toBe(4);
@@ -157,17 +157,17 @@ describe('the best of several orders', () => {
     const keys = sinks(tasks);
     const all = ['dask', 'depth-first', 'needs-first', 'mars', 'fifo'] as const;
     const alone = all.map((candidate) =>
-      peakOf(tasks, best.create({ candidates: [candidate], improve: false }).order(tasks, keys)),
+      peakOf(tasks, ranksOf(best.create({ candidates: [candidate], improve: false }), tasks, keys)),
     );
     for (const workMax of [0, 1000, 2_000_000]) {
-      const ranks = best.create({ candidates: all, workMax }).order(tasks, keys);
+      const ranks = ranksOf(best.create({ candidates: all, workMax }), tasks, keys);
       expect(peakOf(tasks, ranks)).toBeLessThanOrEqual(Math.min(...alone));
     }
   });
 
   it('sums along an axis keep one result and the chunk that is added', () => {
     const tasks = graphTasks(cumulativeSums(10, 12));
-    expect(peakOf(tasks, best.create({}).order(tasks, sinks(tasks)))).toBe(2);
+    expect(peakOf(tasks, ranksOf(best.create({}), tasks, sinks(tasks)))).toBe(2);
   });
 });
 

@@ -1,21 +1,14 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { depthFirst } from '../../../policies/ordering/baselines/depth-first.ts';
-import { graphTasks, sinks, type TerseGraph } from '../../kit/graph.ts';
-import { sequenceOf } from '../../kit/orders.ts';
+import { sinks, type TerseGraph } from '../../kit/graph.ts';
+import { ranksOf, sequenceOf } from '../../kit/orders.ts';
 
-const { order } = depthFirst.create({});
+const policy = depthFirst.create({});
 
 /** Keys in the order of their ranks. */
-function sequence(graph: TerseGraph, keys?: readonly string[]): string {
-  const tasks = graphTasks(graph);
-  const ranks = order(tasks, keys ?? sinks(tasks));
-  return tasks
-    .map(({ key }, index) => ({ key, rank: ranks[index]! }))
-    .sort((a, b) => a.rank - b.rank)
-    .map(({ key }) => key)
-    .join(' ');
-}
+const sequence = (graph: TerseGraph, keys?: readonly string[]): string =>
+  sequenceOf(policy, graph, keys);
 
 it('one branch is finished before the next one begins', () => {
   const graph = {
@@ -74,7 +67,7 @@ it('every order is a permutation with dependencies before their dependents', () 
         const dependencies = [...new Set(targets)].filter((n) => n < index).map((n) => `k-${n}`);
         return { key: `k-${index}`, dependencies, runSpec: 0 };
       });
-      const ranks = [...(order(tasks, sinks(tasks)) as ArrayLike<number> & Iterable<number>)];
+      const ranks = Array.from(ranksOf(policy, tasks, sinks(tasks)));
       expect(ranks.toSorted((a, b) => a - b)).toEqual(tasks.map((_, index) => index));
       tasks.forEach(({ dependencies }, index) => {
         for (const key of dependencies) {
@@ -96,6 +89,6 @@ it('a chain of 100 000 tasks is ordered without recursion', () => {
     dependencies: index === 0 ? [] : [`k-${index - 1}`],
     runSpec: 0,
   }));
-  const ranks = order(tasks, ['k-99999']);
+  const ranks = ranksOf(policy, tasks, ['k-99999']);
   expect([ranks[0], ranks[99_999]]).toEqual([0, 99_999]);
 });

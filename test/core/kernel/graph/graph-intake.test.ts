@@ -198,13 +198,8 @@ describe('while a graph is submitted', () => {
 });
 
 describe('the order of a graph that is submitted in slices', () => {
-  const REVERSED: Ordering = {
-    order: (tasks) => tasks.map((_, index) => tasks.length - index),
-    *orderInSteps(tasks) {
-      for (let pauses = 0; pauses < 3; pauses++) yield;
-      return tasks.map((_, index) => tasks.length - index);
-    },
-  };
+  const reversed = (tasks: readonly unknown[]): number[] =>
+    tasks.map((_, index) => tasks.length - index);
 
   function ranksWith(ordering: Ordering, kernel = {}): [number | undefined, number | undefined] {
     const env = new SchedulerEnv({ policies: { ordering }, kernel });
@@ -216,22 +211,23 @@ describe('the order of a graph that is submitted in slices', () => {
     return [env.cluster.tasks.get('a')?.rank, env.cluster.tasks.get('b')?.rank];
   }
 
-  it('is found in steps when the policy can do so', () => {
-    const { orderInSteps } = REVERSED;
-    const order = (): number[] => {
-      throw new Error('not at once');
+  it('is found in steps when the policy pauses', () => {
+    const pausing: Ordering = {
+      *order(tasks) {
+        for (let pauses = 0; pauses < 3; pauses++) yield;
+        return reversed(tasks);
+      },
     };
-    expect(ranksWith({ order, orderInSteps: orderInSteps! })).toEqual([2, 1]);
+    expect(ranksWith(pausing)).toEqual([2, 1]);
   });
 
-  it('is found at once when it cannot', () => {
-    expect(ranksWith({ order: REVERSED.order })).toEqual([2, 1]);
+  it('is found at once when it does not', () => {
+    expect(ranksWith({ order: reversed })).toEqual([2, 1]);
   });
 
   it('is found by the built-in policy when it fails', () => {
     const failing: Ordering = {
-      ...REVERSED,
-      *orderInSteps() {
+      *order() {
         yield;
         throw new Error('lost the thread');
       },

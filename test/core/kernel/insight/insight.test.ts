@@ -5,6 +5,7 @@ import { depthFirst } from '../../../../policies/ordering/baselines/depth-first.
 import { coAssign } from '../../../../policies/queuing/co-assign.ts';
 import { SchedulerEnv } from '../../../kit/env.ts';
 import { graphTasks } from '../../../kit/graph.ts';
+import { ranksOf } from '../../../kit/orders.ts';
 
 describe('why', () => {
   it('an unknown key is said to be unknown', () => {
@@ -165,7 +166,7 @@ describe('a shadow', () => {
     const reversed: Ordering = {
       order: (tasks, keys) => {
         // Leaves first: all of them are alive at once.
-        const ranks = depthFirst.create({}).order(tasks, keys);
+        const ranks = ranksOf(depthFirst.create({}), tasks, keys);
         return tasks.map((task, index) =>
           task.dependencies.length === 0
             ? (ranks[index] as number)

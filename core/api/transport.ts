@@ -22,6 +22,17 @@ export interface ConnectionHandlers {
   onClose(error?: Error): void;
 }
 
+/** Bounds of what a peer may send, checked before memory is taken for it. */
+export interface IncomingLimits {
+  /** Largest frame in bytes. */
+  readonly frameBytesMax: number;
+  /** Values in one frame; an object or array counts as {@link CONTAINER_VALUES}, plus what is in it. */
+  readonly valuesMax: number;
+}
+
+/** What an object or array counts in {@link IncomingLimits.valuesMax}: it takes that much more memory. */
+export const CONTAINER_VALUES = 4;
+
 /** One ordered, reliable, two-way stream of messages. */
 export interface Connection {
   /** Where the peer is, for messages to people. */
@@ -48,6 +59,17 @@ export interface Connection {
    * over.
    */
   drained(): Promise<void>;
+  /**
+   * Bounds what the peer may send, from its next frame on; a peer that exceeds them loses the connection.
+   * Hosts set tight limits until the peer has introduced itself. Default: the transport has its own limits.
+   * @param limits - undefined: the transport's own limits again
+   */
+  limitIncoming?(limits: IncomingLimits | undefined): void;
+  /**
+   * Stops reading from the peer, or continues, so that a peer that does not read its answers meets
+   * back-pressure. Messages that have arrived may still be delivered. Default: reading never stops.
+   */
+  holdIncoming?(isHeld: boolean): void;
   /** Sends what is queued, then closes. Resolves when the connection is over. */
   close(): Promise<void>;
   /** Closes at once and drops what is queued. */

@@ -1,3 +1,4 @@
+import { CONTAINER_VALUES } from '../../../core/api/index.ts';
 import { DEPTH_MAX, isUnsafeInteger } from './plain-data.ts';
 
 /** Longer texts are seldom repeated. */
@@ -19,18 +20,26 @@ export class Decoder {
   private view = new DataView(this.bytes.buffer);
   private at = 0;
   private isOwned = false;
+  /** Values that may still be read. */
+  private valuesLeft = Infinity;
   /** Texts that came lately, each in the place that its bytes lead to. */
   private readonly texts = new Array<string>(CACHED_TEXTS).fill('');
 
   /**
    * @param isOwned - a byte array that fills most of the buffer may stay in it
+   * @param valuesMax - as {@link IncomingLimits.valuesMax}
    * @throws Unreadable
    */
-  decode({ buffer, byteOffset, byteLength }: Uint8Array, isOwned: boolean): unknown {
+  decode(
+    { buffer, byteOffset, byteLength }: Uint8Array,
+    isOwned: boolean,
+    valuesMax = Infinity,
+  ): unknown {
     this.bytes = Buffer.from(buffer, byteOffset, byteLength);
     this.view = new DataView(buffer, byteOffset, byteLength);
     this.at = 0;
     this.isOwned = isOwned;
+    this.valuesLeft = valuesMax;
     try {
       const value = this.read(0);
       if (this.at === byteLength) return value;
@@ -140,8 +149,13 @@ export class Decoder {
     return value;
   }
 
-  /** No container has more items than its frame has bytes, so a false header allocates nothing. */
+  /**
+   * No container has more items than its frame has bytes, so a false header allocates nothing. The budget of
+   * values bounds memory and time where the values are small.
+   */
   private checkCount(count: number, depth: number): void {
+    this.valuesLeft -= count + CONTAINER_VALUES;
+    if (this.valuesLeft < 0) throw new Unreadable('has more values than this side accepts at once');
     if (depth > DEPTH_MAX)
       throw new Unreadable(`has values nested deeper than ${DEPTH_MAX} levels`);
     if (count <= this.bytes.length - this.at) return;

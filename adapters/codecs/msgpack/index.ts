@@ -128,11 +128,12 @@ export class MsgpackCodec {
   /**
    * @param owned - the buffer belongs to these bytes and is not written to any more, so that a
    *   value which fills most of it may stay in it; otherwise each `Uint8Array` is a copy
+   * @param valuesMax - values that it may have, see `IncomingLimits`
    * @throws YardmasterError `ERR_FRAME` when the bytes are not one value of plain data
    */
-  decode(bytes: Uint8Array, owned = false): unknown {
+  decode(bytes: Uint8Array, owned = false, valuesMax = Infinity): unknown {
     try {
-      return this.decoder.decode(bytes, owned);
+      return this.decoder.decode(bytes, owned, valuesMax);
     } catch (cause) {
       if (!(cause instanceof Unreadable)) throw cause;
       throw unreadable(cause.message, bytes, cause);
@@ -141,10 +142,11 @@ export class MsgpackCodec {
 
   /**
    * @param owned - see `decode`
+   * @param valuesMax - see `decode`
    * @throws YardmasterError `ERR_FRAME` not readable, `ERR_PROTOCOL` not an array of objects
    */
-  decodeBatch(bytes: Uint8Array, owned = false): WireMessage[] {
-    const batch = this.decode(bytes, owned);
+  decodeBatch(bytes: Uint8Array, owned = false, valuesMax = Infinity): WireMessage[] {
+    const batch = this.decode(bytes, owned, valuesMax);
     if (!Array.isArray(batch) || !batch.every(isMessage)) {
       throw new YardmasterError(
         'ERR_PROTOCOL',

@@ -4,6 +4,7 @@ import {
   type Clock,
   type Connection,
   type ConnectionHandlers,
+  type IncomingLimits,
   type Timer,
   type WireMessage,
   YardmasterError,
@@ -48,6 +49,7 @@ const CLOSE_ROUNDS_MAX = 12;
 export class TcpConnection implements Connection {
   private readonly writer: FrameWriter;
   private readonly reader: FrameReader;
+  private readonly reads: PacedReads;
   private readonly queue: WriteQueue;
   private handlers: ConnectionHandlers;
   private state: 'open' | 'closing' | 'over' = 'open';
@@ -68,6 +70,7 @@ export class TcpConnection implements Connection {
   /**
    * Starts at once: sends the preamble and reads.
    * @param onPreamble - the peer speaks our protocol; called before any of its messages
+   * @param valuesMax - values that the peer may send in one frame
    */
   constructor(
     private readonly socket: Socket,
@@ -75,20 +78,21 @@ export class TcpConnection implements Connection {
     private readonly services: ConnectionServices,
     firstHandlers: ConnectionHandlers,
     onPreamble: () => void,
+    valuesMax = Infinity,
   ) {
     this.handlers = firstHandlers;
     this.writer = new FrameWriter(services.codec);
     this.queue = new WriteQueue(socket, () => {
       this.onProgress();
     });
-    this.reader = new FrameReader(services.codec, {
+    const sink = {
       onPreamble,
-      onBatch: (batch) => {
-        this.deliver(batch);
-      },
-      onGoodbye: () => {
-        this.beginClose();
-      },
+      onBatch: (batch: readonly WireMessage[]): void => this.deliver(batch),
+      onGoodbye: (): void => this.beginClose(),
+    };
+    this.reader = new FrameReader(services.codec, sink, valuesMax);
+    this.reads = new PacedReads(socket, services.turn, (chunk) => {
+      this.receive(chunk);
     });
     this.over = new Promise((resolve) => {
       this.resolveOver = resolve;
@@ -144,6 +148,16 @@ export class TcpConnection implements Connection {
     });
   }
 
+  limitIncoming(limits: IncomingLimits | undefined): void {
+    this.reader.limit(limits);
+  }
+
+  holdIncoming(isHeld: boolean): void {
+    if (this.state === 'over') return;
+    if (isHeld) this.reads.pause();
+    else this.reads.resume();
+  }
+
   close(): Promise<void> {
     this.beginClose();
     return this.over;
@@ -163,10 +177,7 @@ export class TcpConnection implements Connection {
   }
 
   private listen(): void {
-    const { socket } = this;
-    const reads = new PacedReads(socket, this.services.turn, (chunk) => {
-      this.receive(chunk);
-    });
+    const { socket, reads } = this;
     socket.on('end', () => {
       reads.finish();
       const error = this.reader.endError();

@@ -9,7 +9,7 @@
  *
  * A stream that ends without a goodbye was cut: its process died, or the network failed.
  */
-import { type WireMessage, YardmasterError } from '../../../core/api/index.ts';
+import { type IncomingLimits, type WireMessage, YardmasterError } from '../../../core/api/index.ts';
 import { BATCH_HEADER_BYTES, type MsgpackCodec } from '../../codecs/msgpack/index.ts';
 import { checkPreamble } from './preamble.ts';
 
@@ -134,11 +134,23 @@ export class FrameReader {
   private lengthBytes = 0;
   private payload = new Uint8Array(0);
   private payloadBytes = 0;
+  private readonly ownLimits: IncomingLimits;
+  private limits: IncomingLimits;
 
+  /** @param valuesMax - values in one frame, see `IncomingLimits` */
   constructor(
     private readonly codec: MsgpackCodec,
     private readonly sink: FrameSink,
-  ) {}
+    valuesMax = Infinity,
+  ) {
+    this.ownLimits = { frameBytesMax: codec.frameBytesMax, valuesMax };
+    this.limits = this.ownLimits;
+  }
+
+  /** From the next frame on; undefined: the limits of the transport. */
+  limit(limits: IncomingLimits | undefined): void {
+    this.limits = limits ?? this.ownLimits;
+  }
 
   /** The peer has shown that it speaks our protocol. */
   get isOpen(): boolean {
@@ -213,11 +225,13 @@ export class FrameReader {
       this.lengthBytes++;
     }
     if (this.lengthBytes < LENGTH_BYTES) return offset;
-    if (this.length > this.codec.frameBytesMax) {
+    const { frameBytesMax } = this.limits;
+    if (this.length > frameBytesMax) {
+      const isOwn = this.limits === this.ownLimits;
       throw new YardmasterError(
         'ERR_FRAME',
-        `the peer announced a frame of ${this.length} bytes; the limit is ${this.codec.frameBytesMax} (frameBytesMax)`,
-        { nbytes: this.length, frameBytesMax: this.codec.frameBytesMax },
+        `the peer announced a frame of ${this.length} bytes; the limit is ${frameBytesMax} (${isOwn ? 'frameBytesMax' : 'before it has introduced itself'})`,
+        { nbytes: this.length, frameBytesMax },
       );
     }
     this.stage = this.length === 0 ? 'done' : 'payload';
@@ -257,7 +271,7 @@ export class FrameReader {
     this.lengthBytes = 0;
     this.payloadBytes = 0;
     this.stage = 'length';
-    const batch = this.codec.decodeBatch(bytes, owned);
+    const batch = this.codec.decodeBatch(bytes, owned, this.limits.valuesMax);
     if (batch.length > 0) this.sink.onBatch(batch);
   }
 }

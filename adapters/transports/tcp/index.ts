@@ -29,6 +29,11 @@ export type { ForeignCaller, ForeignListener, ForeignPeers } from './foreign-pee
 export interface TcpOptions {
   /** Largest frame, and so message, in bytes, in both directions. Default 1 GiB, at most 4 GiB - 1. */
   readonly frameBytesMax?: number;
+  /**
+   * Values (numbers, texts, objects, …) in one frame that a listener takes; an object or array counts as
+   * four. Default 4 000 000, which takes about 100 MB when it is decoded.
+   */
+  readonly valuesMax?: number;
   /** Time for a connection to be made and for the peer to introduce itself. Default 10 000. */
   readonly connectTimeoutMs?: number;
   /** A connection that closes is ended when the peer stands still for this long. Default 5000. */
@@ -50,6 +55,8 @@ export interface TcpOptions {
 /** The kernel asks a silent peer whether it still lives after this time. */
 const KEEP_ALIVE_DELAY_MS = 30_000;
 
+const VALUES_MAX = 4_000_000;
+
 const SOCKET_OPTIONS = {
   allowHalfOpen: true,
   noDelay: true,
@@ -63,6 +70,7 @@ export class TcpTransport implements Transport {
   private readonly services: ConnectionServices;
   private readonly connectTimeoutMs: number;
   private readonly host: string;
+  private readonly valuesMax: number;
   private readonly contactHost: string | undefined;
 
   /**
@@ -83,6 +91,7 @@ export class TcpTransport implements Transport {
       closeTimeoutMs: options.closeTimeoutMs ?? 5000,
     };
     this.connectTimeoutMs = options.connectTimeoutMs ?? 10_000;
+    this.valuesMax = options.valuesMax ?? VALUES_MAX;
     this.host = options.host ?? '127.0.0.1';
     this.contactHost = options.contactHost;
   }
@@ -198,9 +207,11 @@ export class TcpTransport implements Transport {
     const timer = this.clock.setTimer(connectTimeoutMs, () => {
       if (!connection.isIntroduced) connection.fail(silentError(connectTimeoutMs));
     });
-    const connection = new TcpConnection(socket, peer, this.services, IGNORE_ALL, () => {
+    const onPreamble = (): void => {
       timer.cancel();
-    });
+    };
+    const { services, valuesMax } = this;
+    const connection = new TcpConnection(socket, peer, services, IGNORE_ALL, onPreamble, valuesMax);
     socket.once('close', () => {
       timer.cancel();
     });
@@ -280,6 +291,11 @@ export const tcp: TransportDefinition<TcpOptions> = defineTransport<TcpOptions>(
         minimum: 1024,
         maximum: 2 ** 32 - 1,
         description: 'Largest frame in bytes, both directions. Default 1 GiB.',
+      },
+      valuesMax: {
+        type: 'integer',
+        minimum: 1024,
+        description: 'Values in a frame that a listener takes. Default 4 000 000.',
       },
       connectTimeoutMs: {
         type: 'number',

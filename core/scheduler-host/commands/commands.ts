@@ -1,6 +1,6 @@
 import { YardmasterError } from '../../api/errors.ts';
 import { type Caller, type CommandHandler, token, type Token } from '../../api/plugin.ts';
-import { hint } from '../../config/errors.ts';
+import { hint, show } from '../../config/errors.ts';
 import { PendingAnswers } from '../../host/pending-answers.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
 import type { LoadedPlugin } from '../../plugin-host/loaded-plugin.ts';
@@ -57,8 +57,8 @@ export class Commands {
     }
     throw new YardmasterError(
       'ERR_PROTOCOL',
-      `there is no command "${name}"${suggestion(name, this.names())}`,
-      { command: name },
+      `there is no command ${show(name)}${suggestion(name, this.names())}`,
+      { command: name.slice(0, 100) },
     );
   }
 

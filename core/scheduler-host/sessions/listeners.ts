@@ -4,6 +4,7 @@ import { LocalConnection } from './local-connection.ts';
 import { Session } from './session.ts';
 import { SESSION_SERVICES, type SessionServices } from './session-services.ts';
 import type { Peer } from './sessions.ts';
+import { Handshakes } from '../../host/handshakes.ts';
 import type { TransportTable } from '../../host/transport-table.ts';
 import { withTimeout } from '../../host/with-timeout.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
@@ -19,6 +20,7 @@ const CLOSE_TIMEOUT_MS = 5_000;
 /** Where peers come in and go out: the addresses a scheduler listens at, and the end of its connections. */
 export class Listeners {
   private readonly listeners: Listener[] = [];
+  private readonly handshakes: Handshakes;
   private isClosing = false;
 
   constructor(
@@ -26,14 +28,16 @@ export class Listeners {
     @inject(TRANSPORTS) private readonly transports: TransportTable,
     @inject(SHUTDOWN) private readonly shutdown: Shutdown,
     @inject(LOGGER) private readonly log: Logger,
-  ) {}
+  ) {
+    this.handshakes = new Handshakes(host.clock);
+  }
 
   /** @throws YardmasterError `ERR_CONNECT`, `ERR_CLOSED` */
   async listen(address: string): Promise<string> {
     const transport = await this.transports.for(address);
     this.shutdown.checkOpen();
     const listener = await transport.listen(address, (connection) => {
-      const session = new Session(connection, this.host);
+      const session = new Session(connection, this.host, this.handshakes);
       if (this.isClosing) connection.abort(closedError());
       return session.handlers;
     });

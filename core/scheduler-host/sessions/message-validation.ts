@@ -92,7 +92,7 @@ function findCheck(kind: Kind, op: unknown): ValidateFunction {
     const near = typeof op === 'string' ? hint(op, known) : '';
     const what = kind.replace(/^(\w+) message$/, 'message of a $1');
     throw new YardmasterError('ERR_PROTOCOL', `${show(op)} is not a ${what}${near}`, {
-      op,
+      op: show(op),
       field: 'op',
     });
   }

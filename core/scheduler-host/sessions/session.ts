@@ -20,6 +20,7 @@ import {
 } from '../../messages/protocol.ts';
 import type { GraphPart, SubmittedGraph } from '../../messages/stimulus.ts';
 import type { ClusterState } from '../../state/cluster.ts';
+import type { Handshakes } from '../../host/handshakes.ts';
 import { closedOn, isBreach, otherProtocol, violation } from './protocol-errors.ts';
 import { GraphParts } from './graph-parts.ts';
 import {
@@ -39,6 +40,7 @@ import {
 import { PartsRelay } from '../results/parts-relay.ts';
 import type { SessionServices } from './session-services.ts';
 import type { Peer } from './sessions.ts';
+import { SlowReader } from './slow-reader.ts';
 
 /**
  * The fields that a session writes into a message, so that no peer can send in the name of another.
@@ -65,39 +67,47 @@ export class Session implements Peer, ChannelHandlers {
   private isOver = false;
   private readonly relay = new PartsRelay();
   private readonly parts = new GraphParts();
+  private readonly slowReader: SlowReader;
 
+  /** @param handshakes - limits the peer until its hello; undefined within the process */
   constructor(
-    connection: Connection,
+    private readonly connection: Connection,
     private readonly host: SessionServices,
+    private readonly handshakes?: Handshakes,
   ) {
     this.channel = new Channel(connection, host.clock, this);
+    this.slowReader = new SlowReader(connection, host.clock, (message) => this.receive(message));
     host.sessions.all.add(this);
+    handshakes?.begin(connection);
   }
 
   /** What the transport is given: the channel, behind a check that it survives. */
   get handlers(): ConnectionHandlers {
-    const { channel } = this;
     return {
       onMessages: (batch) => {
-        for (const message of batch) {
-          if (this.isOver) return;
-          try {
-            checkEnvelope(message);
-            channel.onMessages([message]);
-          } catch (error) {
-            this.refuse(error);
-          }
-        }
+        // The reports of workers never wait: they say that the worker lives.
+        if (this.role === 'worker') for (const message of batch) this.receive(message);
+        else this.slowReader.take(batch);
       },
-      onClose: (error) => channel.onClose(error),
+      onClose: (error) => this.channel.onClose(error),
     };
+  }
+
+  private receive(message: WireMessage): void {
+    if (this.isOver) return;
+    try {
+      checkEnvelope(message);
+      this.channel.onMessages([message]);
+    } catch (error) {
+      this.refuse(error);
+    }
   }
 
   send(message: WireMessage): void {
     if (this.held !== undefined) this.held.push(message);
     // Memory may be freed with the next task; a write for it alone would delay that.
     else if (message['op'] === 'free-keys') this.channel.sendLater(message);
-    else this.channel.send(message);
+    else if (this.role === 'worker' || this.slowReader.admits()) this.channel.send(message);
   }
 
   /** Sends what is queued, then closes. */
@@ -175,6 +185,8 @@ export class Session implements Peer, ChannelHandlers {
     // What broke below the messages (a frame, the form of a request) was not reported by `refuse`.
     if (!this.isOver && isBreach(error)) this.host.errors.report(error);
     this.isOver = true;
+    this.handshakes?.end(this.connection);
+    this.slowReader.close();
     this.relay.close();
     const { host, sender } = this;
     host.sessions.all.delete(this);
@@ -239,6 +251,7 @@ export class Session implements Peer, ChannelHandlers {
       throw error;
     }
     this.role = role;
+    this.handshakes?.succeed(this.connection);
     return { protocol: PROTOCOL, version: VERSION, serverId: this.host.serverId };
   }
 

@@ -16,6 +16,7 @@ import {
 } from '../../messages/protocol.ts';
 import { VERSION } from '../../api/version.ts';
 import { BytesReader } from '../../util/bytes-reader.ts';
+import { Handshakes } from '../../host/handshakes.ts';
 import { OutgoingParts } from '../../host/outgoing-parts.ts';
 import { answerActorCall } from './actor-calls.ts';
 import { EXECUTOR, SERVER_ID } from '../tokens.ts';
@@ -47,6 +48,7 @@ interface Guest {
 /** The side of a worker that gives results to others. */
 export class DataServer {
   private readonly guests = new Set<Guest>();
+  private readonly handshakes: Handshakes;
   private readonly idleWaiters: (() => void)[] = [];
   /** Answers that have not left this process. */
   private outgoingCount = 0;
@@ -58,7 +60,9 @@ export class DataServer {
     @inject(CLOCK) private readonly clock: Clock,
     @inject(WORKER_MEMORY) private readonly memory: Pick<WorkerMemory, 'store' | 'noteGarbage'>,
     @inject(EXECUTOR) private readonly executor: Executor,
-  ) {}
+  ) {
+    this.handshakes = new Handshakes(clock);
+  }
 
   /** Sets the worker that it serves for; before that, it gives and takes no results. */
   connect(worker: ServedWorker): void {
@@ -76,18 +80,21 @@ export class DataServer {
         if (method === 'hello') {
           const reply = this.hello(parameters);
           isGreeted = true;
+          this.handshakes.succeed(connection);
           return reply;
         }
         if (!isGreeted) throw violation(`"${method}" before hello`);
         return this.answer(guest, method, parameters);
       },
       onClose: () => {
+        this.handshakes.end(connection);
         this.guests.delete(guest);
         parts.close();
       },
     };
     const guest = { channel: new Channel(connection, this.clock, handlers), parts };
     this.guests.add(guest);
+    this.handshakes.begin(connection);
     return guest.channel;
   }
 

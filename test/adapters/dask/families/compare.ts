@@ -5,8 +5,8 @@ export interface Outcome {
   readonly family: string;
   readonly case: string;
   readonly seconds: number;
-  /** Why the result differs on purpose. */
-  readonly differs: string | null;
+  /** Why the schedulers differ here, and the value that ours has; without `ours`: the stock scheduler fails. */
+  readonly mark: { readonly why: string; readonly ours?: unknown } | null;
   readonly value?: unknown;
   /** Type and text. */
   readonly error?: readonly [string, string];
@@ -54,18 +54,30 @@ function byName(outcomes: readonly Outcome[]): Map<string, Outcome> {
   return new Map(outcomes.map((outcome) => [`${outcome.family}/${outcome.case}`, outcome]));
 }
 
-/** Two equal errors are no equal results: the case itself has an error, or the library has. */
+/**
+ * Two equal errors are no equal results: the case itself has an error, or the library has. A mark excuses no
+ * failure of ours, and no value of ours but the one that it names.
+ */
 function judge(stock: Outcome | undefined, ours: Outcome | undefined): Verdict {
-  if (stock?.skipped !== undefined || ours?.skipped !== undefined) return 'skipped';
-  const failures = [errorOf(stock), errorOf(ours)];
-  if (failures[0] !== undefined && failures[1] !== undefined) {
-    return JSON.stringify(failures[0]) === JSON.stringify(failures[1]) ? 'both fail' : 'different';
+  if (stock?.skipped !== undefined && ours?.skipped !== undefined) return 'skipped';
+  const [failure, ourFailure] = [errorOf(stock), errorOf(ours)];
+  if (ourFailure !== undefined) {
+    if (failure === undefined) return 'only ours fails';
+    return same(failure, ourFailure) ? 'both fail' : 'different';
   }
-  const differs = stock?.differs ?? ours?.differs;
-  if (typeof differs === 'string') return 'on purpose';
-  if (failures[0] !== undefined) return 'only stock fails';
-  if (failures[1] !== undefined) return 'only ours fails';
-  return JSON.stringify(stock?.value) === JSON.stringify(ours?.value) ? 'equal' : 'different';
+  const mark = ours?.mark ?? stock?.mark;
+  if (failure === undefined && same(outcomeOf(stock), outcomeOf(ours))) return 'equal';
+  if (mark?.ours !== undefined) return same(mark.ours, ours?.value) ? 'on purpose' : 'different';
+  if (failure === undefined) return 'different';
+  return mark ? 'on purpose' : 'only stock fails';
+}
+
+function same(one: unknown, other: unknown): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
+function outcomeOf(outcome: Outcome | undefined): unknown {
+  return outcome?.skipped ?? [outcome?.value];
 }
 
 function errorOf(outcome: Outcome | undefined): readonly [string, string] | undefined {
@@ -79,13 +91,21 @@ export interface Counts {
   skipped: number;
 }
 
-/** A case that fails in the same way under both says nothing about our scheduler: it is skipped. */
+/**
+ * A case that fails in the same way under both says nothing about our scheduler: it is skipped. So is one that
+ * fails under the stock scheduler alone: there is nothing to compare with.
+ */
 export function count(comparisons: readonly Comparison[], counts: Counts): void {
   for (const { verdict } of comparisons) {
     if (verdict === 'equal' || verdict === 'on purpose') counts.passed++;
-    else if (verdict === 'skipped' || verdict === 'both fail') counts.skipped++;
-    else counts.failed++;
+    else if (isFailure(verdict)) counts.failed++;
+    else counts.skipped++;
   }
+}
+
+/** Whether a verdict says that our scheduler did something else than it should. */
+export function isFailure(verdict: Verdict): boolean {
+  return verdict === 'different' || verdict === 'only ours fails';
 }
 
 /** One line in a table: what a case gave, shortened. */

@@ -1,11 +1,11 @@
 """Workloads as users of Dask write them, played against the scheduler at an address.
 
-    families.py ADDRESS [--quick] [--list] [WORD...]
+    families.py ADDRESS [--quick | --brief] [--list] [WORD...]
 
-Prints one line of JSON for each case: {"family", "case", "seconds", "differs"} with "value", or with "error"
+Prints one line of JSON for each case: {"family", "case", "seconds", "mark"} with "value", or with "error"
 (type and text), or with "skipped" (why). WORD: only cases whose family or name has it. --quick leaves out
-cases that are marked as slow. Needs two workers with two threads each, named `alice` and `bob`; `alice` has two
-of the resource `GPU`. A case that takes longer than CASE_LIMIT seconds (environment; default 40) fails.
+cases that are marked as slow; --brief plays only those that are marked as brief. Needs two workers with two threads each, named `alice` and `bob`; `alice` has two
+of the resource `GPU`. A case that takes longer than CASE_LIMIT seconds (environment; default 60) fails.
 """
 
 import gc
@@ -23,7 +23,7 @@ from distributed import Client
 from kit import VERSION, Skip, described, plain
 
 FOLDER = Path(__file__).resolve().parent / "cases"
-LIMIT_S = int(os.environ.get("CASE_LIMIT", "40"))
+LIMIT_S = int(os.environ.get("CASE_LIMIT", "60"))
 
 
 class TooLong(BaseException):
@@ -68,7 +68,7 @@ def play(selected):
         start = time.perf_counter()
         result = outcome(case, client)
         seconds = round(time.perf_counter() - start, 3)
-        about = {"family": name, "case": title, "seconds": seconds, "differs": getattr(case, "differs", None)}
+        about = {"family": name, "case": title, "seconds": seconds, "mark": getattr(case, "mark", None)}
         print(json.dumps({**about, **result}), flush=True)
         if "error" in result:  # It may have left anything behind.
             client.close()
@@ -87,6 +87,7 @@ def main():
         for title, case in family(path).items()
         if not words or any(word in f"{path.stem}/{title}" for word in words)
         if "--quick" not in flags or not getattr(case, "slow", False)
+        if "--brief" not in flags or getattr(case, "brief", False)
     ]
     if "--list" in flags:
         print("\n".join(f"{name}/{title}" for name, title, _ in selected))

@@ -22,12 +22,29 @@ def slow(case):
     return case
 
 
-def differs(why, since=(0,), before=(9999,)):
-    """Marks a case whose result differs from the stock scheduler's on purpose, in these releases."""
+def brief(case):
+    """Marks a case of the selection that `--brief` plays."""
+    case.brief = True
+    return case
+
+
+def differs(why, ours, since=(0,), before=(9999,)):
+    """Marks a case that differs from the stock scheduler on purpose in these releases: `ours` is the value that it has here."""
 
     def mark(case):
         if since <= VERSION < before:
-            case.differs = why
+            case.mark = {"why": why, "ours": plain(ours)}
+        return case
+
+    return mark
+
+
+def stock_fails(why, since=(0,), before=(9999,)):
+    """Marks a case that fails with Dask's own scheduler in these releases. With ours it has a value nevertheless."""
+
+    def mark(case):
+        if since <= VERSION < before:
+            case.mark = {"why": why}
         return case
 
     return mark

@@ -4,7 +4,7 @@ import numpy as np
 
 import dask
 import dask.array as da
-from kit import failure, needs, since, slow
+from kit import brief, failure, needs, since, slow
 
 NUMBERS = np.arange(3600.0).reshape(60, 60) % 97
 
@@ -27,6 +27,7 @@ def case_elementwise_and_broadcast(client):
     return (np.sqrt(x) + x[:1] * 2 - x[:, :1]).sum(axis=0)[:6].compute()
 
 
+@brief
 def case_matmul(client):
     x = blocks()
     return (x @ x.T).trace().compute(), da.tensordot(x, x, axes=([0], [0])).sum().compute()
@@ -36,6 +37,7 @@ def case_einsum(client):
     return da.einsum("ij,kj->ik", blocks(), blocks()).sum(axis=0)[:5].compute()
 
 
+@brief
 def case_slices(client):
     x = blocks()
     return x[3:40:7, ::-9].compute(), x[[5, 1, 58], :][:, [2, 40]].compute(), x[x[:, 0] > 90].compute().shape
@@ -48,12 +50,14 @@ def case_assignment(client):
     return x.sum().compute()
 
 
+@brief
 def case_rechunk_of_tasks(client):
     with dask.config.set({"array.rechunk.method": "tasks"}):
         y = blocks((60, 5)).rechunk((7, 60))
     return y.chunks, y.sum(axis=1)[:8].compute()
 
 
+@brief
 @since(2023, 3)
 def case_rechunk_p2p(client):
     with dask.config.set({"array.rechunk.method": "p2p"}):
@@ -69,11 +73,13 @@ def case_rechunk_p2p_twice(client):
     return y.sum(axis=0)[:9].compute()
 
 
+@brief
 def case_overlap(client):
     y = blocks().map_overlap(lambda b: b[1:-1, 1:-1] + b[:-2, 1:-1], depth=1, boundary="reflect", trim=False)
     return y.sum().compute()
 
 
+@brief
 def case_svd(client):
     _, s, _ = da.linalg.svd(da.from_array(NUMBERS[:, :10] + np.eye(60, 10) * 30, chunks=(15, 10)))
     return s.compute()
@@ -100,6 +106,7 @@ def case_fft(client):
     return abs(da.fft.fft(x, axis=0)).sum().compute(), abs(da.fft.rfft2(x.rechunk(60))).max().compute()
 
 
+@brief
 def case_cumulative_sums(client):
     x = blocks()
     return x.cumsum(axis=0)[-1, :5].compute(), x.cumsum(axis=1, method="blelloch")[:3, -1].compute()
@@ -176,6 +183,7 @@ def case_many_chunks(client):
     return da.ones((400, 400), chunks=(10, 10)).map_blocks(lambda b: b + 1).sum().compute()
 
 
+@brief
 def case_an_error_in_a_block(client):
     def bad(block, block_id=None):
         if block_id == (1, 1):

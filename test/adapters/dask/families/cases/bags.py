@@ -5,13 +5,14 @@ import tempfile
 
 import dask
 import dask.bag as db
-from kit import failure, slow
+from kit import brief, failure, slow
 
 
 def numbers(npartitions=6):
     return db.from_sequence(range(60), npartitions=npartitions)
 
 
+@brief
 def case_map_filter_sum(client):
     return numbers().map(lambda n: n * n).filter(lambda n: n % 3 == 0).sum().compute()
 
@@ -39,6 +40,7 @@ def groups(shuffle):
     return sorted((key, sorted(items)) for key, items in found)
 
 
+@brief
 def case_groups_with_tasks(client):
     return groups("tasks")
 
@@ -94,5 +96,6 @@ def case_many_partitions(client):
     return db.from_sequence(range(600), npartitions=300).map(lambda n: n + 1).sum().compute()
 
 
+@brief
 def case_an_error_in_an_item(client):
     return failure(numbers().map(lambda n: 1 // (n - 17)).compute)

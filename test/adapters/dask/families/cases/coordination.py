@@ -4,13 +4,14 @@ import time
 
 import distributed
 from distributed import Event, Lock, MultiLock, Queue, Semaphore, Variable, wait
-from kit import Skip, failure, slow
+from kit import Skip, brief, failure, slow
 
 
 def inc(x):
     return x + 1
 
 
+@brief
 def case_lock(client):
     def add(name):
         with Lock(name):
@@ -44,6 +45,7 @@ def case_multi_lock(client):
     return a.acquire(), b.acquire(timeout=0.1), a.release(), b.acquire(timeout=5), b.release()
 
 
+@brief
 def case_semaphore(client):
     semaphore = Semaphore(max_leases=2, name="two")
 
@@ -73,6 +75,7 @@ def case_queue(client):
     return full, queue.get(), queue.get(batch=True), failure(queue.get, timeout=0.1)[0]
 
 
+@brief
 def case_futures_through_a_queue(client):
     queue = Queue("futures")
     found = []
@@ -93,6 +96,7 @@ def case_futures_from_tasks_through_a_queue(client):
     return sorted(queue.get(timeout=20).result(timeout=20) for _ in range(10))
 
 
+@brief
 def case_variable(client):
     variable = Variable("value")
     values = []
@@ -100,10 +104,11 @@ def case_variable(client):
         variable.set(value)
         values.append(variable.get())
     variable.delete()
-    time.sleep(0.2)  # The deletion goes by the stream, and a request on another connection can overtake it.
+    client.submit(inc, 1, pure=False).result()  # The deletion goes by the stream, which a request can overtake.
     return values, failure(Variable("value").get, timeout=0.1)[0]
 
 
+@brief
 def case_futures_through_a_variable(client):
     variable = Variable("future")
     found = []
@@ -114,6 +119,7 @@ def case_futures_through_a_variable(client):
     return found
 
 
+@brief
 def case_data_sets(client):
     f = client.submit(inc, 41, pure=False)
     client.publish_dataset(answer=f, plain=[1, 2])
@@ -162,6 +168,7 @@ def case_topics_between_workers(client):
     return listening.result()
 
 
+@brief
 def case_events_of_topics(client):
     def note(n):
         distributed.get_worker().log_event("family", {"n": n})

@@ -8,7 +8,7 @@ import pandas as pd
 
 import dask
 import dask.dataframe as dd
-from kit import failure, needs, since, slow
+from kit import brief, failure, needs, since, slow
 
 TABLE = pd.DataFrame(
     {
@@ -43,6 +43,7 @@ def case_group_by_two(client):
     return parts().groupby(["a", "s"]).b.sum().compute().sort_index().to_numpy()
 
 
+@brief
 def case_group_apply(client):
     found = parts().groupby("a").apply(lambda g: g.b.max() - g.b.min(), meta=("x", "i8")).compute()
     return found.sort_index().to_numpy()
@@ -64,12 +65,14 @@ def case_describe(client):
     return parts()[["b", "c"]].describe().compute()
 
 
+@brief
 def case_merge_with_tasks(client):
     with method("tasks"):
         found = parts().merge(parts(3)[["b", "c"]], on="b", suffixes=("", "_right"))
         return ordered(found[["b", "c", "c_right"]], ["b", "c", "c_right"]).head(8), len(found)
 
 
+@brief
 @since(2023, 3)
 def case_merge_p2p(client):
     needs("pyarrow")
@@ -102,6 +105,7 @@ def shuffled(name):
         return sorted(sizes), found.groupby("a").b.sum().compute().sort_index()
 
 
+@brief
 def case_shuffle_with_tasks(client):
     return shuffled("tasks")
 
@@ -125,10 +129,12 @@ def case_two_shuffles_p2p_at_once(client):
         return dask.compute(first.c.sum(), second.c.sum(), first.b.max())
 
 
+@brief
 def case_default_shuffle(client):
     return parts().shuffle("s").groupby("s").c.sum().compute().sort_index()
 
 
+@brief
 def case_set_index(client):
     found = parts().set_index("b")
     return found.c.compute().head(5), found.npartitions, found.loc[3:6].c.compute()

@@ -8,7 +8,7 @@ import numpy as np
 import dask
 import dask.array as da
 from distributed import Variable, as_completed, get_client, secede, rejoin, worker_client
-from kit import failure, needs, slow
+from kit import brief, failure, needs, slow
 
 RIDGES = (0.01, 0.1, 1.0, 10.0)
 
@@ -55,6 +55,7 @@ def score(model, data):
     return loss(model["weights"], *data)
 
 
+@brief
 def case_grid_by_map(client):
     data = client.scatter(samples(), broadcast=True)
     grid = list(itertools.product(range(4), RIDGES))
@@ -106,6 +107,7 @@ def case_successive_halving(client):
     return rounds, model.result()["passes"]
 
 
+@brief
 def case_incremental_training(client):
     """A model goes through the blocks of an array, one after the other."""
     x, y = samples()

@@ -6,7 +6,7 @@ import tempfile
 import time
 
 from distributed import NannyPlugin, SchedulerPlugin, WorkerPlugin, get_worker
-from kit import failure, slow
+from kit import brief, failure, slow
 
 
 def inc(x):
@@ -48,6 +48,7 @@ class Noting(WorkerPlugin):
         self.last = (start, finish)
 
 
+@brief
 def case_worker_plugin(client):
     register(client, Noting("first"), name="noting")
     first = client.submit(lambda: get_worker().mark, pure=False).result()
@@ -105,6 +106,7 @@ class Watching(SchedulerPlugin):
             self.steps.append((start, finish))
 
 
+@brief
 def case_scheduler_plugin(client):
     register(client, Watching(), kind="scheduler", name="watching")
     f = client.submit(inc, 1, key="watched")
@@ -134,6 +136,7 @@ def case_scheduler_plugin_that_fails(client):
     return failure(register, client, Starting(), kind="scheduler", name="starting")
 
 
+@brief
 def case_upload_file(client):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "families_uploaded.py")

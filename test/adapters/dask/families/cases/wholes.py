@@ -6,7 +6,7 @@ import time
 
 import distributed
 from distributed import wait
-from kit import address_of, failure, names, slow
+from kit import address_of, brief, failure, names, slow
 
 
 def inc(x):
@@ -36,7 +36,10 @@ class Third:
 
     def __exit__(self, *_):
         self.process.terminate()
-        self.process.wait(20)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
         until(lambda: len(self.client.nthreads()) == 2)
 
 
@@ -62,6 +65,7 @@ def case_retire_nothing(client):
     return client.retire_workers([])
 
 
+@brief
 def case_replicate(client):
     f = client.submit(inc, 1, pure=False)
     wait(f)
@@ -71,6 +75,7 @@ def case_replicate(client):
     return twice, f.result()
 
 
+@brief
 def case_rebalance(client):
     alice = address_of(client, "alice")
     futures = client.scatter([bytes(2000) + bytes([n]) for n in range(10)], workers=[alice])
@@ -78,6 +83,7 @@ def case_rebalance(client):
     return [len(value) for value in client.gather(futures)]
 
 
+@brief
 def case_amm(client):
     before = client.amm.running()
     client.amm.stop()
@@ -123,7 +129,7 @@ def case_restart_of_one_worker(client):
     bob = address_of(client, "bob")
     result = client.restart_workers([bob], timeout=40)
     client.wait_for_workers(2, timeout=40)
-    return list(result.values()), sorted(names(client).values()), client.submit(inc, 3).result()
+    return list((result or {}).values()), sorted(names(client).values()), client.submit(inc, 3).result()
 
 
 def case_settings_of_the_client(client):
@@ -131,6 +137,7 @@ def case_settings_of_the_client(client):
         return other.id.startswith("Client-special"), other.submit(inc, 1).result(), other.status
 
 
+@brief
 def case_many_clients(client):
     values = []
     for n in range(5):

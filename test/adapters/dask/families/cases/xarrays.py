@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kit import needs
+from kit import brief, needs
 
 
 def data_set():
@@ -28,6 +28,7 @@ def case_rolling_and_coarsened(client):
     return t.rolling(time=3).mean().sum().compute().values, t.coarsen(x=2).max().sum().compute().values
 
 
+@brief
 def case_selection_and_interpolation(client):
     t = data_set().t
     return t.sel(x=slice(2, 4), time=5).compute().values, t.where(t > 30).count().compute().values
@@ -39,6 +40,7 @@ def case_apply_ufunc(client):
     return float(found.t.sum().compute())
 
 
+@brief
 def case_persisted(client):
     data = client.persist(data_set() + 1)
     return float(data.t.sum()), float(data.t.isel(time=0).max())

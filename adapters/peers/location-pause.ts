@@ -11,7 +11,7 @@ export interface Pause {
 /** One for each run: waits of its client and of its handles count together. */
 const pauses = new WeakMap<RunContext, Pause>();
 
-/** Secedes when the first wait begins, rejoins when the last one has ended. */
+/** Parks the run when the first wait begins, rejoins when the last one has ended. */
 export function pauseOf(run: RunContext): Pause {
   let pause = pauses.get(run);
   if (pause === undefined) pauses.set(run, (pause = new PlacePause(run)));
@@ -55,7 +55,7 @@ class PlacePause implements Pause {
 
   begin(): void {
     this.waits++;
-    if (this.waits === 1 && this.rejoining === undefined) this.run.secede();
+    if (this.waits === 1 && this.rejoining === undefined) this.run.park();
   }
 
   async end(): Promise<void> {
@@ -68,6 +68,6 @@ class PlacePause implements Pause {
   private async rejoin(): Promise<void> {
     await this.run.rejoin();
     this.rejoining = undefined;
-    if (this.waits > 0) this.run.secede(); // A wait has begun in the meantime.
+    if (this.waits > 0) this.run.park(); // A wait has begun in the meantime.
   }
 }

@@ -47,8 +47,19 @@ export interface TaskSurroundings extends ClusterReach {
   actorCaller(run: RunContext): ActorCaller;
 }
 
+/** The slot of a run, as its executor sees it. */
+export interface RunSlot extends TaskSlot {
+  /**
+   * As `secede`, for a run that does nothing until it has called `rejoin`: its thread may run others meanwhile.
+   * Default: `secede`.
+   */
+  park?(): void;
+}
+
 /** The context with what is not for its task, but for the package. */
 export interface RunContext extends TaskContext {
+  /** As `secede`, for a run that only waits until it calls `rejoin`. */
+  park(): void;
   readonly surroundings: TaskSurroundings | undefined;
   /** The client of the run, once it has asked for one. */
   client: Promise<unknown> | undefined;
@@ -83,6 +94,12 @@ export function currentRun(what: string): RunContext {
   return context;
 }
 
+/** What the executor runs the calling task with; undefined outside of a task. */
+export function callingRun(): TaskRun | undefined {
+  const context = storage().getStore();
+  return context instanceof RunningTask ? context.run : undefined;
+}
+
 /** The context of one run. Its creator calls {@link endRun} at the end. */
 export function contextOf(key: string, run: TaskRun): RunContext {
   return new RunningTask(key, run);
@@ -96,7 +113,7 @@ class RunningTask implements RunContext {
 
   constructor(
     readonly key: string,
-    private readonly run: TaskRun,
+    readonly run: TaskRun,
   ) {}
 
   get signal(): AbortSignal {
@@ -110,6 +127,12 @@ class RunningTask implements RunContext {
   get secede(): () => void {
     const { slot = NO_SLOT } = this.run;
     return () => slot.secede();
+  }
+
+  park(): void {
+    const { slot = NO_SLOT } = this.run;
+    if (slot.park === undefined) slot.secede();
+    else slot.park();
   }
 
   get rejoin(): () => Promise<void> {
@@ -133,12 +156,12 @@ export function endRun(context: RunContext): void {
 export interface TaskRun {
   /** Asked for when the task asks. */
   readonly signal: AbortSignal;
-  readonly slot?: TaskSlot | undefined;
+  readonly slot?: RunSlot | undefined;
   readonly surroundings?: TaskSurroundings | undefined;
 }
 
 /** For executors without a limit of concurrent runs. */
-const NO_SLOT: TaskSlot = { secede: () => undefined, rejoin: () => Promise.resolve() };
+const NO_SLOT: RunSlot = { secede: () => undefined, rejoin: () => Promise.resolve() };
 
 /** Whether this was thrown by `reschedule()`. */
 export function isReschedule(thrown: unknown): boolean {

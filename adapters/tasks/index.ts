@@ -16,10 +16,12 @@ export {
 } from './actors/handle.ts';
 export { type PackedArguments, packArguments, unpackArguments, unpackWith } from './arguments.ts';
 export {
+  callingRun,
   type ClusterReach,
   currentRun,
   currentTask,
   type RunContext,
+  type RunSlot,
   type TaskContext,
   type TaskSurroundings,
 } from './context.ts';

@@ -70,15 +70,12 @@ export class LeaseKeeper {
   private readonly clock: Clock;
   private timer: Timer | undefined;
   private lifeMs = Infinity;
+  private isWatching = false;
   /** When the last renewal that was granted had been asked for. */
   private renewedMs = 0;
 
   constructor(private readonly coordinator: Coordinator) {
-    const { session } = coordinator;
-    this.clock = session.clock;
-    session.signal.addEventListener('abort', () => {
-      this.loseAll(session.signal.reason as Error);
-    });
+    this.clock = coordinator.session.clock;
   }
 
   take({ lease: id, leaseTimeoutMs }: GrantedLease, name: string): Lease {
@@ -86,6 +83,7 @@ export class LeaseKeeper {
     const lease = new Lease(id, name, this);
     this.held.set(id, lease);
     this.lifeMs = leaseTimeoutMs;
+    this.watchSession();
     if (this.timer === undefined) {
       this.renewedMs = this.clock.nowMs();
       this.timer = every(this.clock, leaseTimeoutMs / RENEWALS_PER_LIFE, () => {
@@ -99,6 +97,14 @@ export class LeaseKeeper {
     if (lease.signal.aborted) throw lease.signal.reason;
     this.drop(id);
     await this.coordinator.call('release', { lease: id });
+  }
+
+  /** From the first lease on: the connection of most clients of tasks serves many, and none of them has a lease. */
+  private watchSession(): void {
+    if (this.isWatching) return;
+    this.isWatching = true;
+    const { signal } = this.coordinator.session;
+    signal.addEventListener('abort', () => this.loseAll(signal.reason as Error));
   }
 
   private async renew(): Promise<void> {

@@ -22,7 +22,7 @@ import { ActorThreads } from './actor-threads.ts';
 import { ThreadPool } from './thread-pool.ts';
 import { RunDispatcher } from './run-dispatcher.ts';
 import { Job } from './job.ts';
-import { closedResult } from './task-thread.ts';
+import { closedResult } from './thread-errors.ts';
 import { stacksOf } from './thread-stacks.ts';
 
 export interface ThreadExecutorOptions {
@@ -95,6 +95,7 @@ export class ThreadExecutor implements Executor {
       settings: { clock, heapLimitMb, tidyBytes, cluster, abortGraceMs },
       log,
       onLeft: (jobs) => this.dealer.addAgain(jobs),
+      onInterrupted: (jobs) => this.dealer.runAgain(jobs),
       onChange: () => this.dealer.deal(),
     });
     this.dealer = new RunDispatcher(this.crew, clock, options.heldUpMs);
@@ -163,24 +164,32 @@ export class ThreadExecutor implements Executor {
   }
 
   async callStacks(): Promise<ReadonlyMap<string, TaskStack>> {
-    const running = [...this.crew.threads].flatMap((thread) => thread.running ?? []);
+    const running = [...this.crew.threads].flatMap((thread) => thread.running);
+    const computing = running.filter(({ isWaiting }) => !isWaiting);
+    const stacks = new Map<string, TaskStack>(
+      running.map(({ key, threadId: thread }) => [key, { thread, frames: [] }]),
+    );
     try {
-      const stacks = await stacksOf(
-        new Map(running.map(({ threadId, busyMs }) => [threadId, busyMs])),
+      const seen = await stacksOf(
+        new Map(computing.map(({ threadId, busyMs }) => [threadId, busyMs])),
       );
-      return new Map(
-        running.map(({ key, threadId: thread }) => {
-          const frames = stacks.get(thread);
-          if (frames !== undefined) return [key, { thread, frames }];
-          return [key, { thread, frames: [], unseen: 'its thread did not stop to be looked at' }];
-        }),
-      );
+      for (const { key, threadId: thread } of computing) {
+        const frames = seen.get(thread);
+        if (frames !== undefined) stacks.set(key, { thread, frames });
+        else
+          stacks.set(key, {
+            thread,
+            frames: [],
+            unseen: 'its thread did not stop to be looked at',
+          });
+      }
     } catch (error) {
       const unseen = `Node's inspector cannot be used: ${(error as Error).message}`;
-      return new Map(
-        running.map(({ key, threadId: thread }) => [key, { thread, frames: [], unseen }]),
-      );
+      for (const { key, threadId: thread } of computing) {
+        stacks.set(key, { thread, frames: [], unseen });
+      }
     }
+    return stacks;
   }
 
   /**

@@ -10,9 +10,15 @@ import type {
 interface JobThread {
   /** Takes back the jobs that have not begun, in order. */
   takeBack(): Job[];
-  /** Aborts the job; one that runs on after its grace period loses its thread. */
-  tellAbort(job: Job): void;
+  /** Aborts the job. One that continues after its grace period is ended by force. */
+  abort(job: Job): void;
 }
+
+/**
+ * Whether a run occupies a slot: `occupied`; `seceded`: it continues without a slot and may compute, so its
+ * thread takes nothing else; `parked`: it waits without a slot, and its thread runs others meanwhile.
+ */
+export type SlotState = 'occupied' | 'seceded' | 'parked';
 
 /** One run, from when the pool gets it to its end. */
 export class Job {
@@ -20,12 +26,15 @@ export class Job {
   thread: JobThread | undefined = undefined;
   /** Its place in the order of that thread's runs. */
   number = 0;
+  slotState: SlotState = 'occupied';
   isAborted = false;
   /** Why, as its owner said. */
   abortReason: Parameters<AbortRun>[0] = undefined;
   /** Milliseconds that it may continue after it was aborted. */
   graceMs = 0;
   isKilled = false;
+  /** Whether it was on a thread that died and it was not known which of its runs was the cause. */
+  wasSuspected = false;
   private graceTimer: Timer | undefined = undefined;
   private hasEnded = false;
 
@@ -37,6 +46,10 @@ export class Job {
     readonly mayReturn: boolean,
   ) {}
 
+  get key(): string {
+    return this.task.key;
+  }
+
   get isShort(): boolean {
     return this.task.isShort === true;
   }
@@ -45,8 +58,9 @@ export class Job {
     return this.hasEnded;
   }
 
-  /** Sets the timer that kills the run unless it ends before. */
+  /** Sets the timer that ends the run by force unless it ends before. */
   giveGrace(timer: Timer): void {
+    this.graceTimer?.cancel();
     this.graceTimer = timer;
   }
 

@@ -76,17 +76,23 @@ export type ToThread =
   | { readonly op: 'release-actor'; readonly key: string }
   /** Aborts this run unless it has ended. */
   | { readonly op: 'abort'; readonly number: number }
-  /** The task has a place again, as it asked. */
-  | { readonly op: 'rejoined' }
+  /** The run has a slot again, as it asked. */
+  | { readonly op: 'rejoined'; readonly number: number }
+  /** Answered by `turning` as soon as the event loop of the thread turns. */
+  | { readonly op: 'are-you-turning'; readonly number: number }
   /** Garbage, as soon as the task that runs lets it. Answered by `collected`. */
   | { readonly op: 'collect' };
 
 /** From a thread to the pool. Times are of `epochMs`. */
 export type FromThread = (
   | { readonly op: 'ready' }
-  /** The task continues without occupying a thread slot. */
-  | { readonly op: 'secede' }
-  | { readonly op: 'rejoin' }
+  /** The run continues without a slot. It may compute, so the thread begins no other. */
+  | { readonly op: 'secede'; readonly number: number }
+  /** The run waits without a slot, and the thread begins the next one. */
+  | { readonly op: 'park'; readonly number: number }
+  /** The run asks for a slot. */
+  | { readonly op: 'rejoin'; readonly number: number }
+  | { readonly op: 'turning'; readonly number: number }
   | { readonly op: 'collected' }
   /** The task wants a connection. */
   | ({ readonly op: 'connect' } & TunnelRequest)

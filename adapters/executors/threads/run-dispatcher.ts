@@ -1,7 +1,9 @@
 import type { Clock, RunAborted, Timer } from '../../../core/api/index.ts';
+import { inBackground } from '../../../core/shared/background.ts';
 import type { ThreadPool } from './thread-pool.ts';
 import type { Job } from './job.ts';
-import { closedResult, type TaskThread } from './task-thread.ts';
+import type { TaskThread } from './task-thread.ts';
+import { abandonedError, closedResult, failed } from './thread-errors.ts';
 
 /** Upper bound of the short runs that are queued at a thread. */
 const LINE_LENGTH_MAX = 256;
@@ -35,6 +37,7 @@ export class RunDispatcher {
 
   /** What is given in one turn is dealt together. */
   add(job: Job): void {
+    if (job.isOver) return;
     if (job.isShort) this.waitingShort.push(job);
     else this.waiting.push(job);
     if (this.isDealDue) return;
@@ -51,6 +54,22 @@ export class RunDispatcher {
       job.thread = undefined;
       if (job.isAborted && job.mayReturn) job.end({ kind: 'returned' });
       else this.add(job);
+    }
+  }
+
+  /** Begins runs once more whose thread has ended, each as soon as it has a slot. */
+  runAgain(jobs: readonly Job[]): void {
+    for (const job of jobs) {
+      job.thread = undefined;
+      if (job.isAborted) job.end(failed(abandonedError(job)));
+      else if (job.slotState === 'occupied') this.add(job);
+      else {
+        const ready = job.slot?.rejoin() ?? Promise.resolve();
+        inBackground(
+          ready.then(() => this.add(job)),
+          (error) => job.end(failed(error)),
+        );
+      }
     }
   }
 
@@ -83,7 +102,7 @@ export class RunDispatcher {
     }
     if (job.isShort) this.addAgain(thread.takeBack());
     // What has not begun is on no thread any more.
-    if (job.thread === thread) thread.tellAbort(job);
+    if (job.thread === thread) thread.abort(job);
   }
 
   /** All that waits, and all that still comes, fails. */

@@ -1,5 +1,6 @@
 /**
- * The number of the run that a thread has begun last, in memory that the thread shares with its pool.
+ * The number of the run that a thread has begun last, and of the run that caused its end, in memory that the
+ * thread shares with its pool.
  *
  * Runs are numbered from 1 in the order in which they are handed over. The thread claims each before
  * it begins; the pool may claim all that are left, which are then never begun. So a run either begins
@@ -8,7 +9,7 @@
 export class StartedRuns {
   private readonly cell: Int32Array;
 
-  constructor(readonly memory = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)) {
+  constructor(readonly memory = new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT)) {
     this.cell = new Int32Array(memory);
   }
 
@@ -25,6 +26,16 @@ export class StartedRuns {
       const seen = Atomics.compareExchange(this.cell, 0, begun, wrap(last));
       if (seen === begun) return wrap(last - begun);
     }
+  }
+
+  /** For the thread: its end is caused by this run. */
+  blame(number: number): void {
+    Atomics.store(this.cell, 1, wrap(number));
+  }
+
+  /** The run that the thread has named as the cause of its end; 0: none. */
+  get culprit(): number {
+    return Atomics.load(this.cell, 1);
   }
 
   /** Runs up to `last` that have not begun. */

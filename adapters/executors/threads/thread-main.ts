@@ -2,22 +2,17 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 
 import { inBackground } from '../../../core/shared/background.ts';
-import type { ExecutionResult, TaskSlot } from '../../../core/api/index.ts';
+import type { ExecutionResult } from '../../../core/api/index.ts';
 import { epochMs } from '../../clocks/epoch.ts';
 import { threadBytes } from '../collect-garbage.ts';
-import {
-  ActorHost,
-  describeFailure,
-  type RunOptions,
-  runTask,
-  startTask,
-} from '../../tasks/index.ts';
+import { ActorHost, callingRun, describeFailure, runTask, startTask } from '../../tasks/index.ts';
 import { StartedRuns } from './started-runs.ts';
 import { type NumberedTask, ResultWriter, RunReader } from './run-queue.ts';
 import type { FromThread, PostedTask, RunColumns, ThreadData, ToThread } from './messages.ts';
 import { forSharing } from './posted-bytes.ts';
 import { surroundingsOfThread } from './surroundings.ts';
 import { IdleCollector } from './idle-collector.ts';
+import { type RunOwner, ThreadRun } from './thread-run.ts';
 
 const port = parentPort;
 if (port === null) throw new Error('thread-main.js runs in a worker thread, not by itself');
@@ -26,6 +21,8 @@ if (port === null) throw new Error('thread-main.js runs in a worker thread, not 
 const RESULTS_WAIT_MS = 1;
 /** Interval in milliseconds at which a long queue lets messages and timers be handled. */
 const BREATH_MS = 5;
+/** The same while runs are parked, which cannot continue before. */
+const BREATH_PARKED_MS = 1;
 
 const begun = new StartedRuns((workerData as ThreadData).begun);
 const reader = new RunReader();
@@ -34,21 +31,12 @@ const moved: ArrayBuffer[] = [];
 let line: NumberedTask[] = [];
 let isRunning = false;
 let sentMs = 0;
-let present: PresentRun | undefined;
-/** Those of the present task that wait for a place. */
-let rejoins: (() => void)[] = [];
-
-const slot: TaskSlot = {
-  secede: () => {
-    sendResults();
-    post({ op: 'secede', memoryBytes: threadBytes() });
-  },
-  rejoin: () =>
-    new Promise((resolve) => {
-      rejoins.push(resolve);
-      post({ op: 'rejoin', memoryBytes: threadBytes() });
-    }),
-};
+/** The run that computes, or has computed last. */
+let present: ThreadRun | undefined;
+/** Runs that have not ended, by number, without those that never wait. */
+const open = new Map<number, ThreadRun>();
+/** Those of them that let the next run begin. */
+let parkedCount = 0;
 
 const surroundings = surroundingsOfThread(workerData as ThreadData, (request) => {
   post({ op: 'connect', ...request, memoryBytes: threadBytes() }, [request.port]);
@@ -64,26 +52,15 @@ function post(message: FromThread, transferred: (ArrayBuffer | MessagePort)[] = 
 
 const actors = new ActorHost(epochMs, surroundings);
 
-/** What a run is run with. Its signal is made when the task asks for it, or is aborted. */
-class PresentRun implements RunOptions {
-  readonly nowMs = epochMs;
-  readonly slot = slot;
-  readonly surroundings = surroundings;
-  private controller: AbortController | undefined = undefined;
+const owner: RunOwner = {
+  surroundings,
+  slotChanged: ({ number }, op) => {
+    sendResults();
+    post({ op, number, memoryBytes: threadBytes() });
+  },
+};
 
-  constructor(readonly number: number) {}
-
-  get signal(): AbortSignal {
-    return (this.controller ??= new AbortController()).signal;
-  }
-
-  abort(): void {
-    this.controller ??= new AbortController();
-    this.controller.abort();
-  }
-}
-
-/** Runs all queued tasks. Waits only for tasks that return a promise. */
+/** Runs all queued tasks. Waits only for tasks that return a promise, until they end or are parked. */
 async function runLine(): Promise<void> {
   isRunning = true;
   let breathMs = performance.now();
@@ -94,16 +71,17 @@ async function runLine(): Promise<void> {
     for (let run = runs.pop(); run !== undefined; run = runs.pop()) {
       const nowMs = performance.now();
       if (nowMs - sentMs > RESULTS_WAIT_MS) sendResults();
-      if (nowMs - breathMs > BREATH_MS) {
+      if (nowMs - breathMs > (parkedCount > 0 ? BREATH_PARKED_MS : BREATH_MS)) {
         await breathe();
         breathMs = performance.now();
       }
       if (!begun.claim(run.number)) continue;
-      const result = runOne(run);
-      addResult(run, result instanceof Promise ? await waited(result) : result);
+      present = new ThreadRun(run.number, owner);
+      const result = startTask(run, present);
+      if (result instanceof Promise) await endOrPark(run, present, result);
+      else addResult(run, result);
     }
   }
-  present = undefined;
   sendResults();
   isRunning = false;
   tidy();
@@ -121,16 +99,37 @@ function tidy(): void {
   tidier.taskEnded(nbytes);
 }
 
-/** Sends the outcomes of ended runs while a task waits. */
-function waited(result: Promise<ExecutionResult>): Promise<ExecutionResult> {
+/** Sends the outcomes of ended runs while a task waits. Resolves when the next run may begin. */
+function endOrPark(
+  task: NumberedTask,
+  run: ThreadRun,
+  result: Promise<ExecutionResult>,
+): Promise<void> {
   sendResults();
-  return result;
-}
-
-function runOne(run: NumberedTask): ExecutionResult | Promise<ExecutionResult> {
-  present = new PresentRun(run.number);
-  if (rejoins.length > 0) rejoins = [];
-  return startTask(run, present);
+  open.set(run.number, run);
+  return new Promise((resolve) => {
+    let wasParked = run.isParked;
+    const onParked = (): void => {
+      if (!wasParked) parkedCount++;
+      wasParked = true;
+      resolve();
+    };
+    run.onParked = onParked;
+    if (wasParked) {
+      parkedCount++;
+      resolve();
+    }
+    const ended = result.then((outcome) => {
+      open.delete(run.number);
+      addResult(task, outcome);
+      if (wasParked) {
+        parkedCount--;
+        sendResults();
+        tidy();
+      } else resolve();
+    });
+    inBackground(ended, crash);
+  });
 }
 
 function addResult({ number, inputs }: NumberedTask, result: ExecutionResult): void {
@@ -148,7 +147,8 @@ function sendResults(): void {
 }
 
 function abort(number: number): void {
-  if (present?.number === number) present.abort();
+  const run = open.get(number) ?? (present?.number === number ? present : undefined);
+  run?.abort();
 }
 
 function enqueue(columns: RunColumns): void {
@@ -203,7 +203,10 @@ function handle(message: ToThread): void {
     case 'abort':
       return abort(message.number);
     case 'rejoined':
-      for (const resolve of rejoins.splice(0)) resolve();
+      open.get(message.number)?.rejoined();
+      return;
+    case 'are-you-turning':
+      post({ op: 'turning', number: message.number, memoryBytes: threadBytes() });
       return;
     case 'collect':
       tidier.collect();
@@ -211,5 +214,13 @@ function handle(message: ToThread): void {
   }
 }
 
+/** The thread ends because of what calls this. */
+function blameCaller(): void {
+  const run = callingRun();
+  if (run instanceof ThreadRun) begun.blame(run.number);
+}
+
+process.on('exit', blameCaller);
+process.on('uncaughtExceptionMonitor', blameCaller);
 port.on('message', handle);
 post({ op: 'ready', memoryBytes: threadBytes() });

@@ -37,9 +37,9 @@ export interface Named<T> {
   readonly policy: T;
 }
 
-/** One observer of one hook: the plugin's own function, already isolated from the others. */
-export type HookCalls = {
-  readonly [Name in keyof SchedulerHooks]: readonly SchedulerHooks[Name][];
+/** The observers of each hook: functions of plugins, each already isolated from the others. */
+export type HookCalls<Hooks = SchedulerHooks> = {
+  readonly [Name in keyof Hooks]: readonly Hooks[Name][];
 };
 
 /**

@@ -55,9 +55,14 @@ const NOUNS: Readonly<Record<PluginKind, string>> = {
 /** Hooks shorter than this have to differ by case or dashes alone to count as misspelt. */
 const LONG_NAME = 10;
 
+/** Every hook of a kind of plugin. */
+export function hooksOf(kind: PluginKind): readonly string[] {
+  return KNOWN[kind].hooks;
+}
+
 /** Every hook and method of the life of a kind of plugin. */
 export function namesOf(kind: PluginKind): readonly string[] {
-  return [...KNOWN[kind].hooks, ...KNOWN[kind].life];
+  return [...hooksOf(kind), ...KNOWN[kind].life];
 }
 
 /** Hooks and methods that only this kind of plugin has. */
@@ -67,7 +72,7 @@ export function ownNamesOf(kind: PluginKind): readonly string[] {
 
 /** Hooks that only this kind of plugin has. */
 export function ownHooksOf(kind: PluginKind): readonly string[] {
-  return KNOWN[kind].hooks.filter((name) => !isOfOthers(name, kind));
+  return hooksOf(kind).filter((name) => !isOfOthers(name, kind));
 }
 
 function isOfOthers(name: string, kind: PluginKind): boolean {

@@ -1,5 +1,5 @@
 import { YardmasterError } from '../api/errors.ts';
-import { HOOK_NAMES, type HookName, type HookTable, type SchedulerHooks } from '../api/hooks.ts';
+import type { HookTable, SchedulerHooks } from '../api/hooks.ts';
 import { token, type Token } from '../api/plugin.ts';
 import type { Clock } from '../api/clock.ts';
 import type { OnError } from '../config/types.ts';
@@ -8,6 +8,7 @@ import { countData, countText, FailureCount, isReported } from '../util/failure-
 import { isPromise } from '../util/is-promise.ts';
 import { inject } from './injection/di.ts';
 import { checkHookNames } from './hook-check.ts';
+import { hooksOf, type PluginKind } from './hook-names.ts';
 import { CLOCK } from './injection/tokens.ts';
 
 export const HOOKS: Token<HookRegistry> = token('hook-registry');
@@ -51,7 +52,7 @@ export interface FailureReport {
 
 /** The hooks of one plugin. */
 export class Observer {
-  readonly counters = new Map<HookName, HookCounters>();
+  readonly counters = new Map<string, HookCounters>();
   /** A detached observer is not called any more, not even for the rest of the present stimulus. */
   isDetached = false;
   /** All errors of its hooks, timers and listeners. */
@@ -59,7 +60,7 @@ export class Observer {
   /** By hook, timer and listener. */
   readonly failures = new FailureCount();
   /** Hooks that have returned a promise, which is reported once. */
-  readonly asyncHooks = new Set<HookName>();
+  readonly asyncHooks = new Set<string>();
 
   constructor(
     readonly plugin: string,
@@ -73,22 +74,29 @@ export class Observer {
  * The hooks of all plugins, compiled into plain arrays of functions that never throw.
  * Order: hooks with `order: 'pre'`, then those without, then `'post'`; by registration within each.
  */
-export class HookRegistry {
-  /** The stimulus that is being handled, for the data of errors. Written by the host. */
-  stimulusId = '';
-  /** Written by the host. */
+export class HookRegistry<Hooks extends object = SchedulerHooks> {
+  /** The stimulus that a scheduler handles, for the data of errors. Written by its host. */
+  stimulusId: string | undefined;
+  /** Written by the host of the plugins. */
   onFailure: HookFailureHandler = () => undefined;
 
   private readonly observers: Observer[] = [];
+  private readonly names: readonly string[];
 
-  constructor(@inject(CLOCK) private readonly clock: Clock) {}
+  /** @param kind - the plugins whose hooks these are */
+  constructor(
+    @inject(CLOCK) private readonly clock: Clock,
+    private readonly kind: PluginKind = 'plugin',
+  ) {
+    this.names = hooksOf(kind);
+  }
 
   /**
    * @param replaced - an observer whose place in the order it takes
    * @throws YardmasterError `ERR_PLUGIN_SETUP` when a hook is not a function
    */
   add(observer: Observer, replaced?: Observer): void {
-    checkHooks(observer);
+    this.check(observer);
     const index = replaced === undefined ? -1 : this.observers.indexOf(replaced);
     if (index < 0) this.observers.push(observer);
     else this.observers[index] = observer;
@@ -102,27 +110,27 @@ export class HookRegistry {
   }
 
   /** Which hooks a plugin has. */
-  hooksOf({ instance }: Observer): HookName[] {
-    return HOOK_NAMES.filter((name) => instance[name] !== undefined);
+  hooksOf({ instance }: Observer): string[] {
+    return this.names.filter((name) => hookIn(instance, name) !== undefined);
   }
 
   /**
    * All hooks as the kernel calls them.
    * @param own - the host's own observers, which run first and must not throw
    */
-  compile(own: Partial<SchedulerHooks> = {}): HookCalls {
+  compile(own: Partial<Hooks> = {}): HookCalls<Hooks> {
     const calls: Record<string, readonly Call[]> = {};
-    for (const name of HOOK_NAMES) {
-      const first = own[name] as Call | undefined;
+    for (const name of this.names) {
+      const first = hookIn(own, name) as Call | undefined;
       calls[name] = Object.freeze([...(first === undefined ? [] : [first]), ...this.callsOf(name)]);
     }
-    return Object.freeze(calls) as unknown as HookCalls;
+    return Object.freeze(calls) as unknown as HookCalls<Hooks>;
   }
 
-  private callsOf(name: HookName): Call[] {
+  private callsOf(name: string): Call[] {
     const bands: Record<'pre' | 'normal' | 'post', Call[]> = { pre: [], normal: [], post: [] };
     for (const observer of this.observers) {
-      const hook: unknown = observer.instance[name];
+      const hook = hookIn(observer.instance, name);
       if (hook === undefined) continue;
       const handler = handlerOf(hook) as Handler;
       const order = typeof hook === 'function' ? 'normal' : (hook as { order: 'pre' }).order;
@@ -131,7 +139,7 @@ export class HookRegistry {
     return [...bands.pre, ...bands.normal, ...bands.post];
   }
 
-  private isolate(observer: Observer, name: HookName, handler: Handler): Call {
+  private isolate(observer: Observer, name: string, handler: Handler): Call {
     const { instance } = observer;
     const counters = observer.counters.get(name) ?? newCounters();
     observer.counters.set(name, counters);
@@ -165,7 +173,7 @@ export class HookRegistry {
     const error = new YardmasterError(
       'ERR_PLUGIN_HOOK',
       `${subject} threw: ${message}${countText(count, kindOf(hook))}`,
-      { plugin, hook, ...countData(count), ...(stimulusId === undefined ? {} : { stimulusId }) },
+      { plugin, hook, ...countData(count), ...during(stimulusId) },
       { cause },
     );
     this.report(observer, { error, isReported: isReported(count) });
@@ -173,7 +181,7 @@ export class HookRegistry {
 
   private checkResult(
     observer: Observer,
-    name: HookName,
+    name: string,
     counters: HookCounters,
     result: unknown,
   ): void {
@@ -189,34 +197,42 @@ export class HookRegistry {
     const error = new YardmasterError(
       'ERR_HOOK_ASYNC',
       `the hook ${name} of plugin "${plugin}" returned a promise, which is not awaited; make it synchronous, and start what is slow elsewhere`,
-      { plugin, hook: name, stimulusId: this.stimulusId },
+      { plugin, hook: name, ...during(this.stimulusId) },
     );
     this.report(observer, { error, isReported: true });
   }
 
-  private failureOf({ plugin }: Observer, hook: HookName, cause: unknown): PluginFailure {
+  private failureOf({ plugin }: Observer, hook: string, cause: unknown): PluginFailure {
     const subject = `the hook ${hook} of plugin "${plugin}"`;
-    return { hook, subject, cause, stimulusId: this.stimulusId };
+    return { hook, subject, cause, ...during(this.stimulusId) };
   }
 
   private report(observer: Observer, report: FailureReport): void {
     observer.errorCount++;
     this.onFailure(observer, report);
   }
+
+  /** A hook that is silently never called is the worst of all; so names are checked where they can be. */
+  private check({ plugin, instance }: Observer): void {
+    for (const name of this.names) {
+      const hook = hookIn(instance, name);
+      if (hook === undefined || typeof handlerOf(hook) === 'function') continue;
+      throw new YardmasterError(
+        'ERR_PLUGIN_SETUP',
+        `the hook ${name} of plugin "${plugin}" is neither a function nor { order: 'pre' | 'post', handler }`,
+        { plugin, hook: name },
+      );
+    }
+    checkHookNames(plugin, instance, this.kind, 'ERR_PLUGIN_SETUP');
+  }
 }
 
-/** A hook that is silently never called is the worst of all; so names are checked where they can be. */
-function checkHooks({ plugin, instance }: Observer): void {
-  for (const name of HOOK_NAMES) {
-    const hook: unknown = instance[name];
-    if (hook === undefined || typeof handlerOf(hook) === 'function') continue;
-    throw new YardmasterError(
-      'ERR_PLUGIN_SETUP',
-      `the hook ${name} of plugin "${plugin}" is neither a function nor { order: 'pre' | 'post', handler }`,
-      { plugin, hook: name },
-    );
-  }
-  checkHookNames(plugin, instance, 'plugin', 'ERR_PLUGIN_SETUP');
+function during(stimulusId: string | undefined): { readonly stimulusId?: string } {
+  return stimulusId === undefined ? {} : { stimulusId };
+}
+
+function hookIn(instance: object, name: string): unknown {
+  return (instance as Readonly<Record<string, unknown>>)[name];
 }
 
 /** For messages about repeated failures. */

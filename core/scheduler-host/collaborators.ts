@@ -2,16 +2,15 @@
  * `yardmaster/scheduler-host`: for programs and plugins that replace a collaborator of the scheduler. `tokens`
  * names the collaborators; the classes are the defaults.
  */
-import { CONFIGURED_EXTENSIONS } from '../plugin-host/configured-extensions.ts';
+import { CONFIGURED_EXTENSIONS } from './plugins/configured-extensions.ts';
 import { EVENT_BUS } from '../plugin-host/event-bus.ts';
-import { EXTENSIONS } from '../plugin-host/extensions.ts';
+import { EXTENSIONS } from './plugins/extensions.ts';
 import { HOOKS } from '../plugin-host/hook-table.ts';
 import { CLOCK, CONFIG, LOGGER } from '../plugin-host/injection/tokens.ts';
-import { PLUGIN_HOST, PLUGIN_SURROUNDINGS } from '../plugin-host/loaded-plugin.ts';
+import { PLUGIN_CONTEXTS } from './plugins/plugin-contexts.ts';
 import { RESOLVER } from '../plugin-host/loading/plugin-resolver.ts';
-import { LIFECYCLE } from '../plugin-host/plugin-lifecycle.ts';
-import { PLUGIN_SERVICES } from '../plugin-host/plugin-services.ts';
-import { PLUGINS } from '../plugin-host/plugin-table.ts';
+import { PLUGIN_SERVICES } from './plugins/plugin-services.ts';
+import { PLUGINS } from './plugins/plugin-table.ts';
 import { SLOTS } from '../plugin-host/policy-slots.ts';
 import { CLUSTER_COMMANDS } from './commands/cluster-commands.ts';
 import { COMMANDS } from './commands/commands.ts';
@@ -55,15 +54,13 @@ export {
   type Provider,
   type Services,
 } from '../api/token.ts';
-export { ConfiguredExtensions } from '../plugin-host/configured-extensions.ts';
+export { ConfiguredExtensions } from './plugins/configured-extensions.ts';
 export { EventBus } from '../plugin-host/event-bus.ts';
-export { Extensions } from '../plugin-host/extensions.ts';
+export { Extensions } from './plugins/extensions.ts';
 export { HookRegistry } from '../plugin-host/hook-table.ts';
-export { PluginSurroundings } from '../plugin-host/loaded-plugin.ts';
 export { PluginResolver } from '../plugin-host/loading/plugin-resolver.ts';
-export { PluginLifecycle } from '../plugin-host/plugin-lifecycle.ts';
-export { PluginServices } from '../plugin-host/plugin-services.ts';
-export { PluginTable } from '../plugin-host/plugin-table.ts';
+export { PluginServices } from './plugins/plugin-services.ts';
+export { PluginTable } from './plugins/plugin-table.ts';
 export { PolicySlotTable } from '../plugin-host/policy-slots.ts';
 export { ClusterCommands } from './commands/cluster-commands.ts';
 export { Commands } from './commands/commands.ts';
@@ -80,7 +77,7 @@ export { IdleWatch } from './life/idle-watch.ts';
 export { Loading } from './life/loading.ts';
 export { SchedulerLife } from './life/scheduler-life.ts';
 export { Shutdown } from './life/shutdown.ts';
-export { PluginGateway } from './plugin-gateway.ts';
+export { PluginContexts } from './plugins/plugin-contexts.ts';
 export { Gatherer } from './results/gatherer.ts';
 export { WorkerChannels } from './results/worker-channels.ts';
 export { RunningScheduler } from './running-scheduler.ts';
@@ -138,9 +135,7 @@ export const tokens = {
   NANNY_PLUGIN_REGISTRY,
   DIAGNOSTICS,
   WORKER_COMMANDS,
-  PLUGIN_HOST,
-  PLUGIN_SURROUNDINGS,
-  LIFECYCLE,
+  PLUGIN_CONTEXTS,
   EXTENSIONS,
   ERROR_REPORTS,
   IDLE_WATCH,

@@ -9,7 +9,7 @@ import {
 import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
 import { checkWorkerExtensions } from '../plugin-host/loading/check-worker-extensions.ts';
 import { ProblemList } from '../plugin-host/loading/problem-list.ts';
-import { CONFIGURED_EXTENSIONS } from '../plugin-host/configured-extensions.ts';
+import { CONFIGURED_EXTENSIONS } from './plugins/configured-extensions.ts';
 import { Container } from '../plugin-host/injection/container.ts';
 import { type CommandSource, COMMANDS } from './commands/commands.ts';
 import { type Loading, LOADING } from './life/loading.ts';

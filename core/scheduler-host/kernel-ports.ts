@@ -1,8 +1,7 @@
 import { token, type Token } from '../api/plugin.ts';
-import type { KernelPorts } from '../kernel/ports.ts';
+import type { KernelPorts, PolicyFailure } from '../kernel/ports.ts';
 import type { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
 import { busHooks } from '../plugin-host/bus-hooks.ts';
-import { compilePorts } from '../plugin-host/compile-ports.ts';
 import { EVENT_BUS, type EventBus } from '../plugin-host/event-bus.ts';
 import { type HookRegistry, HOOKS } from '../plugin-host/hook-table.ts';
 import { inject } from '../plugin-host/injection/di.ts';
@@ -16,7 +15,10 @@ import { KERNEL } from './tokens.ts';
 export const PORTS: Token<PortsCompiler> = token('kernel-ports');
 export const PORTS_REPLACEMENT: Token<PortsReplacement> = token('ports-replacement');
 
-/** Compiles policies and hooks into the one object of functions that the kernel calls. */
+/**
+ * Here injection ends: compiles policies and hooks into one frozen object of functions and arrays, of the
+ * same shape every time, so that the calls of the kernel stay fast.
+ */
 export class PortsCompiler {
   /** The ports that were compiled last. */
   current!: KernelPorts;
@@ -31,9 +33,16 @@ export class PortsCompiler {
 
   /** @throws YardmasterError `ERR_SLOT` when a slot has no provider */
   compile(): KernelPorts {
+    const { slots } = this;
     const own = busHooks(this.bus, (address) => this.channels.drop(address, 'the worker left'));
-    this.current = compilePorts(this.slots, this.hooks, own, ({ error }) => {
-      this.errors.report(error);
+    this.current = Object.freeze({
+      workerSelection: slots.inCharge('workerSelection'),
+      queuing: slots.inCharge('queuing'),
+      ordering: slots.inCharge('ordering'),
+      fairness: slots.inCharge('fairness'),
+      fallbacks: slots.fallbacks,
+      hooks: this.hooks.compile(own),
+      onPolicyFailure: ({ error }: PolicyFailure) => this.errors.report(error),
     });
     return this.current;
   }

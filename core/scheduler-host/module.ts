@@ -5,23 +5,15 @@ import type { LoadedConfig } from '../config/load.ts';
 import { LogBook } from '../host/log-book.ts';
 import { TransportTable } from '../host/transport-table.ts';
 import { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
-import {
-  CONFIGURED_EXTENSIONS,
-  ConfiguredExtensions,
-} from '../plugin-host/configured-extensions.ts';
+import { CONFIGURED_EXTENSIONS, ConfiguredExtensions } from './plugins/configured-extensions.ts';
 import { EVENT_BUS, EventBus } from '../plugin-host/event-bus.ts';
-import { EXTENSIONS, Extensions } from '../plugin-host/extensions.ts';
+import { EXTENSIONS, Extensions } from './plugins/extensions.ts';
 import { HookRegistry, HOOKS } from '../plugin-host/hook-table.ts';
 import * as given from '../plugin-host/injection/tokens.ts';
-import {
-  PLUGIN_HOST,
-  PLUGIN_SURROUNDINGS,
-  PluginSurroundings,
-} from '../plugin-host/loaded-plugin.ts';
 import { PluginResolver, RESOLVER } from '../plugin-host/loading/plugin-resolver.ts';
-import { LIFECYCLE, PluginLifecycle } from '../plugin-host/plugin-lifecycle.ts';
-import { PLUGIN_SERVICES, PluginServices } from '../plugin-host/plugin-services.ts';
-import { PLUGINS, PluginTable } from '../plugin-host/plugin-table.ts';
+import { PLUGIN_CONTEXTS, PluginContexts } from './plugins/plugin-contexts.ts';
+import { PLUGIN_SERVICES, PluginServices } from './plugins/plugin-services.ts';
+import { PLUGINS, PluginTable } from './plugins/plugin-table.ts';
 import { PolicySlotTable, SLOTS } from '../plugin-host/policy-slots.ts';
 import { CLUSTER_COMMANDS, ClusterCommands } from './commands/cluster-commands.ts';
 import { COMMANDS, Commands } from './commands/commands.ts';
@@ -44,7 +36,6 @@ import { IDLE_WATCH, IdleWatch } from './life/idle-watch.ts';
 import { Loading, LOADING } from './life/loading.ts';
 import { SCHEDULER_LIFE, SchedulerLife } from './life/scheduler-life.ts';
 import { Shutdown, SHUTDOWN } from './life/shutdown.ts';
-import { PluginGateway } from './plugin-gateway.ts';
 import { Gatherer, GATHERER } from './results/gatherer.ts';
 import { WORKER_CHANNELS, WorkerChannels } from './results/worker-channels.ts';
 import { RunningScheduler, SCHEDULER } from './running-scheduler.ts';
@@ -119,9 +110,7 @@ export const SCHEDULER_MODULE: readonly Provider[] = [
   byClass(WORKER_COMMANDS, WorkerCommands),
 
   // Plugins, and their way back into the scheduler.
-  byClass(PLUGIN_HOST, PluginGateway),
-  byClass(PLUGIN_SURROUNDINGS, PluginSurroundings),
-  byClass(LIFECYCLE, PluginLifecycle),
+  byClass(PLUGIN_CONTEXTS, PluginContexts),
   byClass(EXTENSIONS, Extensions),
 
   // Time, errors, start and end.

@@ -6,7 +6,7 @@ import type { Config } from '../../config/types.ts';
 import type { SchedulerKernel } from '../../kernel/scheduler-kernel.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
 import { CLOCK, CONFIG } from '../../plugin-host/injection/tokens.ts';
-import { PLUGINS, type PluginTable } from '../../plugin-host/plugin-table.ts';
+import { PLUGINS, type PluginTable } from '../plugins/plugin-table.ts';
 import type { TaskState } from '../../state/task.ts';
 import { EVENT_LOG, type EventLog } from '../event-log.ts';
 import { IDLE_WATCH, type IdleWatch } from '../life/idle-watch.ts';

@@ -3,8 +3,8 @@ import { type Caller, type CommandHandler, token, type Token } from '../../api/p
 import { hint, show } from '../../config/errors.ts';
 import { PendingAnswers } from '../../host/pending-answers.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
-import type { LoadedPlugin } from '../../plugin-host/loaded-plugin.ts';
-import { PLUGINS, type PluginTable } from '../../plugin-host/plugin-table.ts';
+import type { LoadedPlugin } from '../plugins/loaded-plugin.ts';
+import { PLUGINS, type PluginTable } from '../plugins/plugin-table.ts';
 import { isPromise } from '../../util/is-promise.ts';
 import { BUILTIN_PARAMETERS, type BuiltinName } from './builtin-parameters.ts';
 import { checkParameters } from './check-parameters.ts';

@@ -6,7 +6,7 @@ import { type Answers, askWorkers, workersNamed } from './ask-workers.ts';
 import { builtin, type BuiltinCommand, type Given } from './builtin-parameters.ts';
 import { describeCluster } from './describe-cluster.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
-import { PLUGINS, type PluginTable } from '../../plugin-host/plugin-table.ts';
+import { PLUGINS, type PluginTable } from '../plugins/plugin-table.ts';
 import { EVENT_LOG, type EventLog } from '../event-log.ts';
 import { SESSIONS, type Sessions } from '../sessions/sessions.ts';
 import { KERNEL, LOG_BOOK } from '../tokens.ts';

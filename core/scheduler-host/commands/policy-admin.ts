@@ -13,8 +13,8 @@ import type { Insight } from '../../kernel/insight/insight.ts';
 import {
   CONFIGURED_EXTENSIONS,
   type ConfiguredExtensions,
-} from '../../plugin-host/configured-extensions.ts';
-import { EXTENSIONS, type Extensions } from '../../plugin-host/extensions.ts';
+} from '../plugins/configured-extensions.ts';
+import { EXTENSIONS, type Extensions } from '../plugins/extensions.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
 import { BUILTINS, CONFIG } from '../../plugin-host/injection/tokens.ts';
 import { DEFAULT_POLICIES } from '../../plugin-host/loading/load-extensions.ts';

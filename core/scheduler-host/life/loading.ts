@@ -6,7 +6,7 @@ import type { TransportTable } from '../../host/transport-table.ts';
 import {
   CONFIGURED_EXTENSIONS,
   type ConfiguredExtensions,
-} from '../../plugin-host/configured-extensions.ts';
+} from '../plugins/configured-extensions.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
 import { CLOCK, LOADED_CONFIG, LOGGER } from '../../plugin-host/injection/tokens.ts';
 import { type PluginResolver, RESOLVER } from '../../plugin-host/loading/plugin-resolver.ts';

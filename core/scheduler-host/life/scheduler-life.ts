@@ -1,7 +1,7 @@
 import { type Logger, token, type Token } from '../../api/plugin.ts';
 import type { Config } from '../../config/types.ts';
 import { EVENT_BUS, type EventBus } from '../../plugin-host/event-bus.ts';
-import { EXTENSIONS, type Extensions } from '../../plugin-host/extensions.ts';
+import { EXTENSIONS, type Extensions } from '../plugins/extensions.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
 import { CONFIG, LOGGER } from '../../plugin-host/injection/tokens.ts';
 import { COMMANDS, type Commands } from '../commands/commands.ts';

@@ -49,7 +49,7 @@ test('a plugin of a nanny gives its processes variables, restarts them, and sees
     'close',
     'aborted',
   ]);
-  expect(log.text).toContain('processStarting of the plugin "Clumsy" threw');
+  expect(log.text).toContain('the hook processStarting of plugin "Clumsy" threw');
 });
 
 test('a worker process whose lifetime is over is replaced by its nanny, or gone', async () => {

@@ -1,20 +1,20 @@
-import { type Builtins, token, type Token } from '../api/plugin.ts';
-import type { KernelSlotName, KernelSlots } from '../api/policies.ts';
-import type { LoadedConfig } from '../config/load.ts';
-import type { Named } from '../kernel/ports.ts';
-import { inject } from './injection/di.ts';
-import { BUILTINS, LOADED_CONFIG } from './injection/tokens.ts';
+import { type Builtins, token, type Token } from '../../api/plugin.ts';
+import type { KernelSlotName, KernelSlots } from '../../api/policies.ts';
+import type { LoadedConfig } from '../../config/load.ts';
+import type { Named } from '../../kernel/ports.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
+import { BUILTINS, LOADED_CONFIG } from '../../plugin-host/injection/tokens.ts';
 import {
   checkClientPolicies,
   loadBlueprints,
   loadPolicies,
   loadShadows,
-} from './loading/load-extensions.ts';
-import type { Blueprint } from './loading/plugin-blueprint.ts';
-import { type PluginResolver, RESOLVER } from './loading/plugin-resolver.ts';
-import { ProblemList } from './loading/problem-list.ts';
+} from '../../plugin-host/loading/load-extensions.ts';
+import type { Blueprint } from '../../plugin-host/loading/plugin-blueprint.ts';
+import { type PluginResolver, RESOLVER } from '../../plugin-host/loading/plugin-resolver.ts';
+import { ProblemList } from '../../plugin-host/loading/problem-list.ts';
 import { PLUGINS, type PluginTable } from './plugin-table.ts';
-import { type PolicySlotTable, SLOTS } from './policy-slots.ts';
+import { type PolicySlotTable, SLOTS } from '../../plugin-host/policy-slots.ts';
 
 export const CONFIGURED_EXTENSIONS: Token<ConfiguredExtensions> = token('configured-extensions');
 

@@ -1,17 +1,19 @@
-import { token, type Token } from '../api/plugin.ts';
-import type { SlotName } from '../api/policies.ts';
-import { type HookRegistry, HOOKS } from './hook-table.ts';
-import { inject } from './injection/di.ts';
+import { YardmasterError } from '../../api/errors.ts';
+import type { HookName } from '../../api/hooks.ts';
+import { token, type Token } from '../../api/plugin.ts';
+import type { SlotName } from '../../api/policies.ts';
+import { type HookRegistry, HOOKS } from '../../plugin-host/hook-table.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
 import type { LoadedPlugin } from './loaded-plugin.ts';
-import type { Blueprint } from './loading/plugin-blueprint.ts';
-import type { PluginInfo } from './plugin-info.ts';
-import { type PolicySlotTable, SLOTS } from './policy-slots.ts';
+import type { Blueprint } from '../../plugin-host/loading/plugin-blueprint.ts';
+import type { PluginInfo } from '../../plugin-host/plugin-info.ts';
+import { type PolicySlotTable, SLOTS } from '../../plugin-host/policy-slots.ts';
 
 export const PLUGINS: Token<PluginTable> = token('plugins');
 
-/** The plugins of a scheduler that are set up, in order. {@link PluginLifecycle} adds and removes them. */
+/** The plugins of a scheduler that are set up, in order. {@link PluginHost} adds and removes them. */
 export class PluginTable {
-  private readonly plugins = new Map<string, LoadedPlugin>();
+  readonly byName = new Map<string, LoadedPlugin>();
 
   constructor(
     @inject(HOOKS) private readonly hooks: HookRegistry,
@@ -19,24 +21,36 @@ export class PluginTable {
   ) {}
 
   get all(): readonly LoadedPlugin[] {
-    return [...this.plugins.values()];
+    return [...this.byName.values()];
   }
 
   get names(): readonly string[] {
-    return [...this.plugins.keys()];
+    return [...this.byName.keys()];
   }
 
   get(name: string): LoadedPlugin | undefined {
-    return this.plugins.get(name);
+    return this.byName.get(name);
   }
 
-  /** One of the same name is replaced, and keeps its place. */
-  add(plugin: LoadedPlugin): void {
-    this.plugins.set(plugin.name, plugin);
-  }
-
-  delete(name: string): void {
-    this.plugins.delete(name);
+  /** @throws YardmasterError `ERR_PLUGIN_SETUP` when there is none, or another one requires it */
+  removable(name: string): LoadedPlugin {
+    const plugin = this.byName.get(name);
+    if (plugin === undefined) {
+      throw new YardmasterError(
+        'ERR_PLUGIN_SETUP',
+        `there is no plugin "${name}" to remove; there are ${this.names.join(', ') || 'none'}`,
+        { plugin: name },
+      );
+    }
+    const dependent = this.all.find(({ blueprint }) => blueprint.requires.includes(name));
+    if (dependent !== undefined) {
+      throw new YardmasterError(
+        'ERR_PLUGIN_SETUP',
+        `plugin "${name}" cannot be removed: plugin "${dependent.name}" requires it; remove that first`,
+        { plugin: name, dependent: dependent.name },
+      );
+    }
+    return plugin;
   }
 
   get infos(): readonly PluginInfo[] {
@@ -46,7 +60,9 @@ export class PluginTable {
       onError: blueprint.onError,
       enabled: !observer.isDetached,
       errorCount: observer.errorCount,
-      hooks: [...observer.counters].map(([hook, counters]) => ({ hook, ...counters })),
+      hooks: [...observer.counters].map(([hook, counters]) => {
+        return { hook: hook as HookName, ...counters };
+      }),
       slots: this.slots.filledBy(owner),
       commands: [...commands.keys()],
     }));
@@ -62,7 +78,7 @@ export class PluginTable {
    * @param loaded - plugins of which some may not have been set up
    */
   report(loaded: readonly Blueprint[] = []): string {
-    const waiting = loaded.filter(({ name }) => !this.plugins.has(name));
+    const waiting = loaded.filter(({ name }) => !this.byName.has(name));
     const lines = [
       ...this.all.flatMap((plugin) => this.reportOn(plugin)),
       ...waiting.flatMap(({ name, source, extensions }) => {

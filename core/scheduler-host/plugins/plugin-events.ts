@@ -1,5 +1,5 @@
-import type { EventName, EventSource, SchedulerEvents } from '../api/events.ts';
-import type { EventBus, ListenerFailure } from './event-bus.ts';
+import type { EventName, EventSource, SchedulerEvents } from '../../api/events.ts';
+import type { EventBus, ListenerFailure } from '../../plugin-host/event-bus.ts';
 
 interface Entry {
   readonly name: EventName;

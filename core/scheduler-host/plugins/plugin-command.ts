@@ -1,7 +1,7 @@
-import type { ParametersSchema } from '../api/command-parameters.ts';
-import { YardmasterError } from '../api/errors.ts';
-import type { CommandHandler } from '../api/plugin.ts';
-import { validatorOf } from '../config/check.ts';
+import type { ParametersSchema } from '../../api/command-parameters.ts';
+import { YardmasterError } from '../../api/errors.ts';
+import type { CommandHandler } from '../../api/plugin.ts';
+import { validatorOf } from '../../config/check.ts';
 
 /** A call that a plugin offers to clients. */
 export interface PluginCommand {

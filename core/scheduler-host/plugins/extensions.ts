@@ -1,22 +1,29 @@
-import { type Logger, token, type Token } from '../api/plugin.ts';
-import type { PolicySlots, SlotName } from '../api/policies.ts';
-import type { Named } from '../kernel/ports.ts';
+import type { Clock } from '../../api/clock.ts';
+import type { YardmasterError } from '../../api/errors.ts';
+import { type Logger, token, type Token } from '../../api/plugin.ts';
+import type { PolicySlots, SlotName } from '../../api/policies.ts';
+import type { Named } from '../../kernel/ports.ts';
+import { EVENT_BUS, type EventBus } from '../../plugin-host/event-bus.ts';
+import { type HookRegistry, HOOKS } from '../../plugin-host/hook-table.ts';
+import { providerError } from '../../plugin-host/injection/container.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
+import { CLOCK, LOGGER } from '../../plugin-host/injection/tokens.ts';
+import { AT_RUN_TIME } from '../../plugin-host/loading/extension-options.ts';
+import { CONFIGURATION } from '../../plugin-host/loading/load-extensions.ts';
+import { type Blueprint, blueprintOf } from '../../plugin-host/loading/plugin-blueprint.ts';
+import { type PluginResolver, RESOLVER } from '../../plugin-host/loading/plugin-resolver.ts';
+import { loadPolicy } from '../../plugin-host/loading/policy-loader.ts';
+import { PluginHost } from '../../plugin-host/plugin-host.ts';
+import type { AddPluginOptions } from '../../plugin-host/plugin-info.ts';
+import { type PolicySlotTable, SLOTS } from '../../plugin-host/policy-slots.ts';
+import { PORTS_REPLACEMENT, type PortsReplacement } from '../kernel-ports.ts';
+import { ERROR_REPORTS, type ErrorReports } from '../life/error-reports.ts';
+import { SHUTDOWN, type Shutdown } from '../life/shutdown.ts';
 import { CONFIGURED_EXTENSIONS, type ConfiguredExtensions } from './configured-extensions.ts';
-import { EVENT_BUS, type EventBus } from './event-bus.ts';
-import { type FailureReport, type HookRegistry, HOOKS, type Observer } from './hook-table.ts';
-import { providerError } from './injection/container.ts';
-import { inject } from './injection/di.ts';
-import { LOGGER } from './injection/tokens.ts';
-import { PLUGIN_HOST, type PluginHost } from './loaded-plugin.ts';
-import { AT_RUN_TIME } from './loading/extension-options.ts';
-import { CONFIGURATION } from './loading/load-extensions.ts';
-import { type Blueprint, blueprintOf } from './loading/plugin-blueprint.ts';
-import { type PluginResolver, RESOLVER } from './loading/plugin-resolver.ts';
-import { loadPolicy } from './loading/policy-loader.ts';
-import type { AddPluginOptions } from './plugin-info.ts';
-import { LIFECYCLE, type PluginLifecycle } from './plugin-lifecycle.ts';
+import { LoadedPlugin } from './loaded-plugin.ts';
+import { PLUGIN_CONTEXTS, type PluginContexts } from './plugin-contexts.ts';
+import { PLUGIN_SERVICES, type PluginServices } from './plugin-services.ts';
 import { PLUGINS, type PluginTable } from './plugin-table.ts';
-import { type PolicySlotTable, SLOTS } from './policy-slots.ts';
 
 export const EXTENSIONS: Token<Extensions> = token('extensions');
 
@@ -26,30 +33,47 @@ type Options = Readonly<Record<string, unknown>>;
 export class Extensions {
   /** Plugins of the configuration that were set up. */
   private readonly configured = new WeakSet<Blueprint>();
-  /** Changes happen one after the other. */
-  private changes: Promise<unknown> = Promise.resolve();
+  private readonly host: PluginHost<LoadedPlugin>;
 
   constructor(
     @inject(CONFIGURED_EXTENSIONS) private readonly initial: ConfiguredExtensions,
-    @inject(LIFECYCLE) private readonly lifecycle: PluginLifecycle,
     @inject(PLUGINS) private readonly plugins: PluginTable,
+    @inject(PLUGIN_CONTEXTS) contexts: PluginContexts,
+    @inject(PLUGIN_SERVICES) services: PluginServices,
     @inject(SLOTS) private readonly slots: PolicySlotTable,
     @inject(HOOKS) hooks: HookRegistry,
+    @inject(PORTS_REPLACEMENT) private readonly ports: PortsReplacement,
     @inject(RESOLVER) private readonly resolver: PluginResolver,
     @inject(EVENT_BUS) private readonly bus: EventBus,
-    @inject(PLUGIN_HOST) private readonly host: PluginHost,
+    @inject(ERROR_REPORTS) private readonly errors: ErrorReports,
+    @inject(SHUTDOWN) shutdown: Shutdown,
+    @inject(CLOCK) clock: Clock,
     @inject(LOGGER) private readonly log: Logger,
   ) {
-    hooks.onFailure = (observer, failure) => this.hookFailed(observer, failure);
+    const report = (error: YardmasterError): void => this.report(error);
+    const registers = { clock, log, hooks, slots, services, report };
+    this.host = new PluginHost<LoadedPlugin>({
+      clock,
+      hooks,
+      plugins: plugins.byName,
+      make: (blueprint) => new LoadedPlugin(blueprint, registers),
+      contextOf: (plugin) => contexts.contextOf(plugin),
+      changed: () => ports.request(),
+      report,
+      crashed: (plugin, error) => {
+        shutdown.stopBecause(`plugin "${plugin}" failed and its onError is crash`, error);
+      },
+      checkOpen: () => shutdown.checkOpen(),
+    });
   }
 
   /** Sets up and starts what was loaded. */
   async start(): Promise<void> {
     for (const blueprint of this.initial.blueprints) {
       this.configured.add(blueprint);
-      await this.lifecycle.add(blueprint);
+      await this.host.add(blueprint);
     }
-    for (const plugin of this.plugins.all) await this.lifecycle.start(plugin);
+    for (const plugin of this.plugins.all) await this.host.start(plugin);
     this.initial.blueprints = []; // The plugin table has them from now on.
   }
 
@@ -63,7 +87,7 @@ export class Extensions {
     plugin: string | object,
     { idempotent = false, options, onError = 'log' }: AddPluginOptions,
   ): Promise<string> {
-    return this.change(async () => {
+    return this.host.change(async () => {
       const resolved = await this.resolver.resolve(plugin, 'plugin');
       const given = options === undefined ? {} : { options };
       const blueprint = blueprintOf(resolved, { onError, place: AT_RUN_TIME, ...given });
@@ -71,24 +95,24 @@ export class Extensions {
       if (idempotent && this.plugins.get(name) !== undefined) return name;
       refuseProviders(blueprint);
       await blueprint.load(this.resolver);
-      await this.lifecycle.start(await this.lifecycle.add(blueprint));
+      await this.host.start(await this.host.add(blueprint));
       this.bus.emit('plugin-added', name);
       return name;
     });
   }
 
   removePlugin(name: string): Promise<void> {
-    return this.change(async () => {
-      await this.lifecycle.remove(name);
+    return this.host.change(async () => {
+      await this.host.remove(this.plugins.removable(name));
       this.bus.emit('plugin-removed', name);
     });
   }
 
   async replacePolicy(slot: SlotName, policy: string | object, options?: Options): Promise<void> {
-    await this.change(async () => {
+    await this.host.change(async () => {
       const named = await this.load(slot, policy, options);
       this.slots.provide(slot, named, CONFIGURATION);
-      this.host.portsChanged();
+      this.ports.request();
     });
   }
 
@@ -98,18 +122,18 @@ export class Extensions {
     policy: string | object,
     options?: Options,
   ): Promise<Named<PolicySlots[Slot]>> {
-    return this.change(() => this.load(slot, policy, options));
+    return this.host.change(() => this.load(slot, policy, options));
   }
 
   /** First step when the scheduler closes. Waits for changes that are under way. */
   async beforeClose(): Promise<void> {
-    await this.changes;
-    await this.lifecycle.beforeClose();
+    await this.host.settled();
+    await this.host.beforeClose();
   }
 
   /** Closes all plugins, the newest first. Errors are reported. */
   close(): Promise<void> {
-    return this.lifecycle.closeAll();
+    return this.host.closeAll();
   }
 
   private load<Slot extends SlotName>(
@@ -121,24 +145,10 @@ export class Extensions {
     return loadPolicy(this.resolver, slot, entry, AT_RUN_TIME);
   }
 
-  private change<T>(run: () => Promise<T>): Promise<T> {
-    const result = this.changes.then(() => {
-      this.host.checkOpen();
-      return run();
-    });
-    this.changes = result.catch(() => undefined); // The caller gets the error.
-    return result;
-  }
-
-  private hookFailed(observer: Observer, { error, isReported }: FailureReport): void {
+  private report(error: YardmasterError): void {
     // A listener of the event `error` that throws would be called with its own failure again and again.
-    if (isReported && error.data['hook'] === 'event:error') {
-      this.log.error({ err: error }, error.message);
-    } else if (isReported) this.host.report(error);
-    if (observer.onError === 'disable') this.lifecycle.disable(observer.plugin);
-    else if (observer.onError === 'crash') {
-      this.host.stopBecause(`plugin "${observer.plugin}" failed and its onError is crash`, error);
-    }
+    if (error.data['hook'] === 'event:error') this.log.error({ err: error }, error.message);
+    else this.errors.report(error);
   }
 }
 

@@ -1,6 +1,6 @@
-import { YardmasterError } from '../api/errors.ts';
-import { token, type Token } from '../api/plugin.ts';
-import { nameOf } from './injection/container.ts';
+import { YardmasterError } from '../../api/errors.ts';
+import { token, type Token } from '../../api/plugin.ts';
+import { nameOf } from '../../plugin-host/injection/container.ts';
 
 export const PLUGIN_SERVICES: Token<PluginServices> = token('plugin-services');
 

@@ -1,0 +1,200 @@
+import type { Clock } from '../api/clock.ts';
+import { YardmasterError } from '../api/errors.ts';
+import type { PluginContext } from '../api/plugin.ts';
+import { withTimeout } from '../host/with-timeout.ts';
+import type { FailureReport, HookRegistry, Observer } from './hook-table.ts';
+import type { HostedPlugin } from './hosted-plugin.ts';
+import { type Blueprint, checkRequired } from './loading/plugin-blueprint.ts';
+
+/** Time that a plugin has for each phase of its life. */
+const PHASE_TIMEOUT_MS = 10_000;
+
+type Phase = 'setup' | 'start' | 'beforeClose' | 'close';
+
+/** What the scheduler, worker or nanny does for the host of its plugins. */
+export interface PluginOwner<Plugin extends HostedPlugin> {
+  readonly clock: Clock;
+  readonly hooks: Pick<HookRegistry, 'add' | 'remove' | 'onFailure'>;
+  /** The plugins that are set up, in order. The host alone changes it. */
+  readonly plugins: Map<string, Plugin>;
+  make(blueprint: Blueprint): Plugin;
+  /** What `setup` of the plugin receives: the context of its kind. */
+  contextOf(plugin: Plugin): object;
+  /** Hooks and policies have come or gone. */
+  changed(): void;
+  /** Reports an error that the owner survives. */
+  report(error: YardmasterError): void;
+  /** A plugin whose `onError` is `crash` failed. */
+  crashed(plugin: string, error: YardmasterError): void;
+  /** @throws YardmasterError `ERR_CLOSED` */
+  checkOpen(): void;
+}
+
+/**
+ * The life of the plugins of a scheduler, a worker or a nanny: setup → attach → start → … → beforeClose
+ * → close, the last two in reverse. A plugin that fails to set up or start leaves nothing behind, and
+ * what a plugin throws affects no other plugin.
+ */
+export class PluginHost<Plugin extends HostedPlugin> {
+  private readonly plugins: Map<string, Plugin>;
+  /** Changes happen one after the other. */
+  private changes: Promise<unknown> = Promise.resolve();
+
+  constructor(private readonly owner: PluginOwner<Plugin>) {
+    this.plugins = owner.plugins;
+    owner.hooks.onFailure = (observer, failure) => this.failed(observer, failure);
+  }
+
+  /**
+   * Runs a change of the plugins after all earlier ones.
+   * @throws YardmasterError `ERR_CLOSED`, and what the change throws
+   */
+  change<T>(run: () => Promise<T>): Promise<T> {
+    const result = this.changes.then(() => {
+      this.owner.checkOpen();
+      return run();
+    });
+    this.changes = result.catch(() => undefined); // The caller gets the error.
+    return result;
+  }
+
+  /** Resolves when the changes that were begun are complete. */
+  async settled(): Promise<void> {
+    await this.changes;
+  }
+
+  /**
+   * Sets a plugin up and attaches it. One of the same name is replaced once the new one is ready, and
+   * then closed.
+   * @throws YardmasterError `ERR_PLUGIN_SETUP`, `ERR_SLOT`
+   */
+  async add(blueprint: Blueprint): Promise<Plugin> {
+    checkRequired(blueprint, [...this.plugins.keys()]);
+    const plugin = this.owner.make(blueprint);
+    try {
+      plugin.observer.instance = await this.runPhase(plugin, 'setup', () =>
+        // The kind of the blueprint was checked: it wants this context.
+        blueprint.setup(this.owner.contextOf(plugin) as PluginContext),
+      );
+      const replaced = this.plugins.get(plugin.name);
+      this.attach(plugin, replaced);
+      if (replaced !== undefined) await this.end(replaced);
+    } catch (error) {
+      plugin.stop();
+      await this.end(plugin);
+      throw error;
+    }
+    return plugin;
+  }
+
+  /** @throws YardmasterError `ERR_PLUGIN_SETUP`; the plugin is then gone */
+  async start(plugin: Plugin): Promise<void> {
+    try {
+      await this.runPhase(plugin, 'start', () => plugin.instance.start?.());
+    } catch (error) {
+      await this.remove(plugin);
+      throw error;
+    }
+  }
+
+  async remove(plugin: Plugin): Promise<void> {
+    this.plugins.delete(plugin.name);
+    this.detach(plugin);
+    await this.end(plugin);
+  }
+
+  /** First step when the owner closes. Errors are reported. */
+  async beforeClose(): Promise<void> {
+    for (const plugin of [...this.plugins.values()].reverse()) {
+      await this.tryPhase(plugin, 'beforeClose', () => plugin.instance.beforeClose?.());
+    }
+  }
+
+  /** Closes all, the newest first. Errors are reported. */
+  async closeAll(): Promise<void> {
+    for (const plugin of [...this.plugins.values()].reverse()) await this.remove(plugin);
+  }
+
+  private attach(plugin: Plugin, replaced: Plugin | undefined): void {
+    const wasAttached = replaced?.isAttached === true;
+    replaced?.withdraw();
+    try {
+      plugin.attach();
+      this.owner.hooks.add(plugin.observer, replaced?.observer);
+    } catch (error) {
+      plugin.withdraw();
+      plugin.stop();
+      if (wasAttached) replaced.attach();
+      throw error;
+    } finally {
+      this.owner.changed();
+    }
+    replaced?.leave();
+    this.plugins.set(plugin.name, plugin);
+  }
+
+  private detach(plugin: Plugin): void {
+    plugin.leave();
+    plugin.withdraw();
+    this.owner.hooks.remove(plugin.observer);
+    this.owner.changed();
+  }
+
+  private async end(plugin: Plugin): Promise<void> {
+    await this.tryPhase(plugin, 'close', () => plugin.instance.close?.());
+    plugin.stop();
+    plugin.ended();
+  }
+
+  /** Takes hooks and policies of a plugin away; it stays in the list until it is removed. */
+  private disable(plugin: Plugin): void {
+    this.detach(plugin);
+    plugin.stop();
+    // After a turn: what it has to say itself comes first.
+    this.owner.clock.setTimer(0, () => plugin.ended());
+  }
+
+  private failed(observer: Observer, { error, isReported }: FailureReport): void {
+    if (isReported) this.owner.report(error);
+    const plugin = this.plugins.get(observer.plugin);
+    if (observer.onError === 'crash') this.owner.crashed(observer.plugin, error);
+    else if (observer.onError === 'disable' && plugin?.observer === observer) this.disable(plugin);
+  }
+
+  private async tryPhase(plugin: Plugin, phase: Phase, run: () => unknown): Promise<void> {
+    try {
+      await this.runPhase(plugin, phase, run);
+    } catch (error) {
+      this.owner.report(error as YardmasterError);
+    }
+  }
+
+  private async runPhase<T>(plugin: Plugin, phase: Phase, run: () => T): Promise<Awaited<T>> {
+    const { name, blueprint } = plugin;
+    const { clock } = this.owner;
+    const startMs = clock.nowMs();
+    const seconds = PHASE_TIMEOUT_MS / 1000;
+    const shown = `plugin "${name}" (${blueprint.source})`;
+    try {
+      const running = Promise.resolve().then(run) as Promise<Awaited<T>>;
+      return await withTimeout(clock, running, PHASE_TIMEOUT_MS, () => {
+        return new YardmasterError(
+          'ERR_PLUGIN_SETUP',
+          `${shown} did not finish ${phase} within ${seconds} s; it probably awaits a promise that never settles`,
+          { plugin: name, phase, timeoutMs: PHASE_TIMEOUT_MS },
+        );
+      });
+    } catch (cause) {
+      if (YardmasterError.is(cause) && cause.data['phase'] === phase) throw cause;
+      if (YardmasterError.is(cause, 'ERR_CONFIG')) throw cause; // It says all that is needed.
+      throw new YardmasterError(
+        'ERR_PLUGIN_SETUP',
+        `${shown} failed in ${phase}: ${cause instanceof Error ? cause.message : String(cause)}`,
+        { plugin: name, phase },
+        { cause },
+      );
+    } finally {
+      plugin.phasesMs.set(phase, clock.nowMs() - startMs);
+    }
+  }
+}

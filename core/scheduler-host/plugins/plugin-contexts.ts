@@ -1,0 +1,166 @@
+import type { Clock } from '../../api/clock.ts';
+import { YardmasterError } from '../../api/errors.ts';
+import type { DecisionSink } from '../../api/insight.ts';
+import {
+  type LoadedExtension,
+  type NewStimulus,
+  type PluginContext,
+  type PolicyInCharge,
+  token,
+  type Token,
+  type UseEntry,
+} from '../../api/plugin.ts';
+import type { PolicySlots, SlotName } from '../../api/policies.ts';
+import type { Connection, ConnectionHandlers } from '../../api/transport.ts';
+import type { Insight } from '../../kernel/insight/insight.ts';
+import { policyError } from '../../kernel/placement/ask-policy.ts';
+import { EVENT_BUS, type EventBus } from '../../plugin-host/event-bus.ts';
+import { inject } from '../../plugin-host/injection/di.ts';
+import { CLOCK, LOGGER } from '../../plugin-host/injection/tokens.ts';
+import { loadExtension } from '../../plugin-host/loading/load-extension.ts';
+import { type PluginResolver, RESOLVER } from '../../plugin-host/loading/plugin-resolver.ts';
+import { type PolicySlotTable, SLOTS } from '../../plugin-host/policy-slots.ts';
+import type { ClusterState, LanguageOf } from '../../state/cluster.ts';
+import { COMMANDS, type Commands } from '../commands/commands.ts';
+import { PORTS_REPLACEMENT, type PortsReplacement } from '../kernel-ports.ts';
+import { ERROR_REPORTS, type ErrorReports } from '../life/error-reports.ts';
+import { SHUTDOWN, type Shutdown } from '../life/shutdown.ts';
+import { type Listeners, LISTENERS } from '../sessions/listeners.ts';
+import { checkStimulus } from '../sessions/message-validation.ts';
+import { type Stimuli, STIMULI } from '../stimulus-queue.ts';
+import { CLUSTER, INSIGHT } from '../tokens.ts';
+import type { LoadedPlugin } from './loaded-plugin.ts';
+import { type CommandDeclaration, readCommand } from './plugin-command.ts';
+import { PluginEvents } from './plugin-events.ts';
+import { PLUGIN_SERVICES, type PluginServices } from './plugin-services.ts';
+
+export const PLUGIN_CONTEXTS: Token<PluginContexts> = token('plugin-contexts');
+
+/** Connects plugins with the collaborators of their scheduler: what `setup` of each receives. */
+export class PluginContexts {
+  constructor(
+    @inject(CLUSTER) private readonly cluster: ClusterState,
+    @inject(INSIGHT) private readonly insight: Insight,
+    @inject(STIMULI) private readonly stimuli: Stimuli,
+    @inject(LISTENERS) private readonly listeners: Listeners,
+    @inject(COMMANDS) private readonly commands: Commands,
+    @inject(SLOTS) private readonly slots: PolicySlotTable,
+    @inject(PORTS_REPLACEMENT) private readonly ports: PortsReplacement,
+    @inject(PLUGIN_SERVICES) private readonly services: PluginServices,
+    @inject(RESOLVER) private readonly resolver: PluginResolver,
+    @inject(EVENT_BUS) private readonly bus: EventBus,
+    @inject(ERROR_REPORTS) private readonly errors: ErrorReports,
+    @inject(SHUTDOWN) private readonly shutdown: Shutdown,
+    @inject(CLOCK) private readonly clock: Clock,
+  ) {}
+
+  /** Called once for each plugin. */
+  contextOf(plugin: LoadedPlugin): PluginContext {
+    return {
+      ...plugin.baseContext(),
+      cluster: this.cluster,
+      events: this.eventsOf(plugin),
+      enqueue: (stimulus) => this.enqueue(plugin, stimulus),
+      connect: (open) => this.connect(plugin, open),
+      run: (command, parameters, caller = {}) => this.commands.run(command, parameters, caller),
+      command: (command: string, ...declared: CommandDeclaration) => {
+        plugin.commands.set(command, readCommand(plugin, plugin.commands, command, declared));
+      },
+      providePolicy: (slot, policy) => {
+        plugin.providePolicy(slot, policy);
+        if (plugin.isAttached) this.ports.request();
+      },
+      policyIn: (slot) => this.policyIn(slot),
+      tellLanguages: (languageOf) => this.setLanguages(plugin, languageOf),
+      provide: (service, value) => plugin.provide(service, value),
+      get: (service) => this.get(plugin, service),
+      load: (entry, at) => this.load(plugin, entry, at),
+      decisions: this.decisionSink(plugin),
+      shutDown: () => this.shutdown.closeInBackground(),
+    };
+  }
+
+  private eventsOf(plugin: LoadedPlugin): PluginEvents {
+    const events = new PluginEvents(this.bus, (hook, cause) => {
+      const name = hook.slice('event:'.length);
+      const subject = `a listener of ${plugin.owner} for the event "${name}"`;
+      plugin.failed({ hook, subject, cause });
+    });
+    plugin.onStop(() => events.dispose());
+    return events;
+  }
+
+  /** A stimulus of the wrong form is a failure of the plugin, and goes no further. */
+  private enqueue(plugin: LoadedPlugin, stimulus: NewStimulus): void {
+    try {
+      checkStimulus(stimulus);
+      this.stimuli.accept(stimulus);
+    } catch (cause) {
+      if (!YardmasterError.is(cause, 'ERR_PROTOCOL')) throw cause;
+      const subject = `enqueue(), as ${plugin.owner} called it,`;
+      plugin.failed({ hook: 'enqueue', subject, cause });
+    }
+  }
+
+  private connect(
+    { name, connections }: LoadedPlugin,
+    open: (connection: Connection) => ConnectionHandlers,
+  ): Connection {
+    const opened = this.listeners.connectLocal(`plugin:${name}`, (connection) => {
+      const handlers = open(connection);
+      return {
+        onMessages: (batch) => handlers.onMessages(batch),
+        onClose: (error) => {
+          connections.delete(opened);
+          handlers.onClose(error);
+        },
+      };
+    });
+    connections.add(opened);
+    return opened;
+  }
+
+  private policyIn<Slot extends SlotName>(slot: Slot): PolicyInCharge<Slot> {
+    const { name, policy }: { name: string; policy: PolicySlots[Slot] } = this.slots.inCharge(slot);
+    const failed = (what: string, cause?: unknown): void => {
+      this.errors.report(policyError(slot, name, what, cause));
+    };
+    return { name, policy, failed };
+  }
+
+  /** The latest function is used, for as long as its plugin is there. */
+  private setLanguages(plugin: LoadedPlugin, languageOf: LanguageOf): void {
+    const { cluster } = this;
+    cluster.languageOf = languageOf;
+    plugin.onStop(() => {
+      if (cluster.languageOf === languageOf) cluster.languageOf = undefined;
+    });
+  }
+
+  private get<T>(plugin: LoadedPlugin, service: Token<T>): T {
+    if (service.id === CLOCK.id) return this.clock as T;
+    if (service.id === LOGGER.id) return plugin.log as T;
+    return this.services.get(service);
+  }
+
+  private load(
+    { blueprint: { place } }: LoadedPlugin,
+    entry: UseEntry,
+    at: readonly (string | number)[] = [],
+  ): Promise<LoadedExtension> {
+    const inner = { ...place, optionsAt: [...place.optionsAt, ...at, 'options'] };
+    return loadExtension(this.resolver, entry, inner);
+  }
+
+  private decisionSink({ name }: LoadedPlugin): DecisionSink {
+    const { insight, clock } = this;
+    return {
+      get isRecording() {
+        return insight.isRecording;
+      },
+      record: (decision) => {
+        insight.record({ policy: name, ...decision, stimulusId: name, atMs: clock.nowMs() });
+      },
+    };
+  }
+}

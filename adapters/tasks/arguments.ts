@@ -1,4 +1,5 @@
 import { YardmasterError } from '../../core/api/index.ts';
+import { isPlainObject } from '../../core/util/plain-object.ts';
 import { deserialise, serialise } from './serialise.ts';
 
 /** Arguments on their way to a task. */
@@ -117,12 +118,6 @@ function serialiseArguments(packed: Packed, allocate: Allocate | undefined): Uin
     serialise(packed.args, 'arguments', allocate); // Throws too, with a path that the caller knows.
     throw thrown;
   }
-}
-
-function isPlainObject(value: object): boolean {
-  const prototype = Object.getPrototypeOf(value) as object | null;
-  // Also true of plain objects of another realm.
-  return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
 function isContainer(value: unknown): value is object {

@@ -1,4 +1,5 @@
 import type { ExecutableTask, ExecutionResult } from '../../core/api/index.ts';
+import { isPromise } from '../../core/util/is-promise.ts';
 import { callerIn } from './actors/callers.ts';
 import { readResult } from './actors/handle.ts';
 import { unpackArguments } from './arguments.ts';
@@ -67,7 +68,7 @@ function callTask(fn: AnyFunction, call: Call): ExecutionResult | Promise<Execut
   ) as never[];
   const startMs = nowMs();
   const returned = callInTask(context, () => fn(...args));
-  if (!isThenable(returned)) return succeeded(returned, startMs, nowMs());
+  if (!isPromise(returned)) return succeeded(returned, startMs, nowMs());
   return Promise.resolve(returned).then((result) => succeeded(result, startMs, nowMs()));
 }
 
@@ -84,12 +85,4 @@ function failed(thrown: unknown): ExecutionResult {
 /** Results are read by many threads, and changed by none. */
 function sharedBytes(nbytes: number): Uint8Array {
   return new Uint8Array(new SharedArrayBuffer(nbytes));
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    typeof (value as { then?: unknown }).then === 'function'
-  );
 }

@@ -1,4 +1,5 @@
 import type { ErrorPayload } from '../messages/payload.ts';
+import { isPromise } from '../util/is-promise.ts';
 import type { Clock, Timer } from './clock.ts';
 import { RemoteError, toErrorPayload, YardmasterError } from './errors.ts';
 import type { Connection, ConnectionHandlers, WireMessage } from './transport.ts';
@@ -214,14 +215,6 @@ export class Channel implements ConnectionHandlers {
       cause === undefined ? {} : { cause },
     );
   }
-}
-
-function isPromise(value: unknown): value is PromiseLike<unknown> {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    typeof (value as { readonly then?: unknown }).then === 'function'
-  );
 }
 
 function isRequestId(value: unknown): value is number {

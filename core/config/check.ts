@@ -2,7 +2,8 @@ import type { ErrorObject, ValidateFunction } from 'ajv';
 import { allowedValues } from './allowed-values.ts';
 import { compileSchema } from './compile-schema.ts';
 import { hint, type Problem, type Segment, show } from './errors.ts';
-import { isPlainObject, prepare, type SchemaNode } from './prepare.ts';
+import { isPlainObject } from '../util/plain-object.ts';
+import { prepare, type SchemaNode } from './prepare.ts';
 
 /** A value with defaults and base units, or what is wrong with it. */
 export interface Checked {

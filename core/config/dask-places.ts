@@ -1,5 +1,5 @@
 import type { Problem } from './errors.ts';
-import { isPlainObject } from './prepare.ts';
+import { isPlainObject } from '../util/plain-object.ts';
 
 /** What Dask has in `worker.memory` though the scheduler reads it, and we in `scheduler`. */
 const MOVED = ['rebalance', 'recentToOldTime'] as const;

@@ -1,6 +1,6 @@
 import { SLOT_NAMES } from '../api/policies.ts';
 import type { Problem, Segment } from './errors.ts';
-import { isPlainObject } from './prepare.ts';
+import { isPlainObject } from '../util/plain-object.ts';
 
 /**
  * Brings every place where an extension is named into one form, `{ use, options }`:

@@ -1,5 +1,5 @@
 import type { ConfigInput } from './types.ts';
-import { isPlainObject } from './prepare.ts';
+import { isPlainObject } from '../util/plain-object.ts';
 
 /** Configurations around the one that is loaded. */
 export interface ConfigLayers {

@@ -6,7 +6,7 @@ import { moveDaskPlaces } from './dask-places.ts';
 import { type ConfigOrigin, configError, IN_CODE, type Problem } from './errors.ts';
 import { normaliseEntries } from './entries.ts';
 import { type ConfigLayers, overlay } from './layers.ts';
-import { isPlainObject } from './prepare.ts';
+import { isPlainObject } from '../util/plain-object.ts';
 import { CONFIG_SCHEMA } from './schemas/schema.ts';
 import type { Source } from './read-source.ts';
 import {

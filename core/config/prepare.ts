@@ -1,5 +1,6 @@
 import { allowedValues } from './allowed-values.ts';
 import { type Problem, type Segment, show } from './errors.ts';
+import { isPlainObject } from '../util/plain-object.ts';
 import { parseBytes, parseDurationMs, parseShareOrBytes } from '../util/units.ts';
 
 /** The part of JSON schema that is read here; ajv reads the rest. */
@@ -63,13 +64,6 @@ export function prepare(
     return value.map((item, index) => prepare(items, item, [...at, index], problems));
   }
   return isPlainObject(value) ? prepareObject(schema, value, at, problems) : value;
-}
-
-/** Whether it was written as `{ … }`, in this realm or another. */
-export function isPlainObject(value: unknown): value is Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
 function prepareObject(

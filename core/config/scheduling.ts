@@ -1,6 +1,6 @@
 /** The section `scheduling`: Mars' spelling of its words, and which of them are ignored. */
 import { type ConfigOrigin, type Problem, problemLine, type Segment } from './errors.ts';
-import { isPlainObject } from './prepare.ts';
+import { isPlainObject } from '../util/plain-object.ts';
 import type { Config } from './types.ts';
 
 const SECTION = 'scheduling';

@@ -1,5 +1,5 @@
 import type { ConfigOrigin, Problem, Segment } from './errors.ts';
-import { isPlainObject } from './prepare.ts';
+import { isPlainObject } from '../util/plain-object.ts';
 
 /** What is left of a configuration without its invalid parts. */
 export interface ValidParts {

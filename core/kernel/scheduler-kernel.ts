@@ -144,13 +144,14 @@ export class SchedulerKernel {
     scope.hasNewMetrics = false;
     scope.isQueueRefused = false;
     scope.holdsQueue = false;
+    scope.isRefillLeft = false;
     scope.sliceEnd = scope.transitionCounter + scope.options.sliceTransitions;
     this.dispatch(stimulus);
     settle(scope);
     settleUnproven(scope);
     // Downstream tasks of this stimulus are placed by now, so queued tasks come after them.
-    refillFromQueue(scope);
-    offerRefused(scope);
+    if (scope.cluster.queued.size > 0) refillFromQueue(scope);
+    if (scope.refused.size > 0) offerRefused(scope);
     const { running, noWorkersSinceMs } = scope.cluster;
     if (running.size === 0 || noWorkersSinceMs !== undefined) refreshNoWorkersClock(scope);
     if (scope.options.validate) validateCluster(scope);

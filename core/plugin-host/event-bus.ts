@@ -1,6 +1,7 @@
 import { EventEmitter } from 'eventemitter3';
 import { YardmasterError } from '../api/errors.ts';
 import type { EventName, EventSource, SchedulerEvents } from '../api/events.ts';
+import type { SchedulerHooks } from '../api/hooks.ts';
 import { type Logger, token, type Token } from '../api/plugin.ts';
 import { countData, countText, FailureCount, isReported } from '../util/failure-count.ts';
 import { isPromise } from '../util/is-promise.ts';
@@ -154,6 +155,30 @@ export class EventBus implements EventSource {
     // A listener of `error` that throws is only logged; another `error` event would call it again,
     // for ever.
     if (name !== 'error') this.emit('error', error);
+  };
+}
+
+/**
+ * Observers that publish the events of the kernel on the outer event bus.
+ * @param workerLeft - called first, with the address of a worker that was removed
+ */
+export function busHooks(
+  bus: EventBus,
+  workerLeft: (address: string) => void,
+): Partial<SchedulerHooks> {
+  return {
+    taskTransition: (task, _start, finish) => {
+      if (finish === 'erred') bus.emit('task-erred', task);
+    },
+    graphUpdated: ({ client, tasks }) => bus.emit('graph-submitted', client, tasks.length),
+    workerAdded: (worker) => bus.emit('worker-added', worker),
+    workerRemoved: (worker, stimulusId) => {
+      workerLeft(worker.address);
+      bus.emit('worker-removed', worker, stimulusId);
+    },
+    workerStatusChanged: (worker) => bus.emit('worker-status', worker),
+    clientAdded: (client) => bus.emit('client-added', client),
+    clientRemoved: (client) => bus.emit('client-removed', client),
   };
 }
 

@@ -1,6 +1,6 @@
 import { YardmasterError } from '../api/errors.ts';
 import type { WireMessage } from '../api/transport.ts';
-import { isPlainObject } from '../config/prepare.ts';
+import { isPlainObject } from '../util/plain-object.ts';
 import type { RemotePlugin } from '../messages/protocol.ts';
 import type { LocalEntry } from './local-plugins.ts';
 

@@ -34,9 +34,19 @@ export class Delivery {
 
   /** @param cause - what the messages follow from */
   deliver({ toWorkers, toClients, events }: Outbox, cause: Stimulus): void {
+    if (toWorkers.length > 0) this.deliverToWorkers(toWorkers, cause);
+    const { clients } = this.sessions;
+    for (const { client, message } of toClients) {
+      const session = clients.get(client.key);
+      if (session !== undefined) this.trySend(session, withValue(message, cause));
+    }
+    for (const event of events) this.publish(event);
+  }
+
+  private deliverToWorkers(messages: Outbox['toWorkers'], cause: Stimulus): void {
     const { freed } = this;
-    const { workers, clients } = this.sessions;
-    for (const { worker, message } of toWorkers) {
+    const { workers } = this.sessions;
+    for (const { worker, message } of messages) {
       const session = workers.get(worker.address);
       if (session === undefined) continue;
       if (isMereFreeing(message)) {
@@ -51,11 +61,6 @@ export class Delivery {
       if (message.op === 'close') session.end();
     }
     if (!freed.isEmpty) freed.sendAll(cause);
-    for (const { client, message } of toClients) {
-      const session = clients.get(client.key);
-      if (session !== undefined) this.trySend(session, withValue(message, cause));
-    }
-    for (const event of events) this.publish(event);
   }
 
   private publish({ topic, message }: LoggedEvent): void {

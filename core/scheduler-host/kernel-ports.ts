@@ -1,8 +1,7 @@
 import { token, type Token } from '../api/plugin.ts';
 import type { KernelPorts, PolicyFailure } from '../kernel/ports.ts';
 import type { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
-import { busHooks } from '../plugin-host/bus-hooks.ts';
-import { EVENT_BUS, type EventBus } from '../plugin-host/event-bus.ts';
+import { busHooks, EVENT_BUS, type EventBus } from '../plugin-host/event-bus.ts';
 import { type HookRegistry, HOOKS } from '../plugin-host/hook-table.ts';
 import { inject } from '../plugin-host/injection/di.ts';
 import { type PolicySlotTable, SLOTS } from '../plugin-host/policy-slots.ts';

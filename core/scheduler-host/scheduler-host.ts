@@ -10,7 +10,7 @@ import { DELIVERY, type Delivery } from './delivery.ts';
 import { SHUTDOWN, type Shutdown } from './life/shutdown.ts';
 import { CLIENT_QUEUES, type ClientQueues } from './sessions/client-queues.ts';
 import { DATA_RESERVATIONS, type DataReservations } from './sessions/data-reservations.ts';
-import { SLOW_STIMULI, type SlowStimulusMonitor } from './slow-stimulus-monitor.ts';
+import { SLOW_MS, SLOW_STIMULI, type SlowStimulusMonitor } from './slow-stimulus-monitor.ts';
 import { STIMULUS_QUEUE, type StimulusQueue } from './stimulus-queue.ts';
 import { KERNEL } from './tokens.ts';
 
@@ -48,8 +48,9 @@ export class SchedulerHost {
     }
     this.queue.runChanges();
     this.bus.release();
-    this.slowStimuli.finished(stimulus, nowMs);
-    this.clientQueues.handled(stimulus);
-    this.reservations.handled(stimulus);
+    const durationMs = this.clock.nowMs() - nowMs;
+    if (durationMs >= SLOW_MS) this.slowStimuli.report(stimulus, durationMs);
+    if (this.kernel.isUnsettled) this.clientQueues.continueLater(stimulus);
+    if ('client' in stimulus) this.reservations.handled(stimulus);
   }
 }

@@ -7,15 +7,12 @@ import { type PolicySlotTable, SLOTS } from '../plugin-host/policy-slots.ts';
 
 export const SLOW_STIMULI: Token<SlowStimulusMonitor> = token('slow-stimuli');
 
-/**
- * Duration of a stimulus beyond which a warning is logged, because nothing else is served
- * meanwhile.
- */
-const SLOW_MS = 500;
+/** Milliseconds from which a stimulus is slow: nothing else is served meanwhile. */
+export const SLOW_MS = 500;
 /** At most one warning in this time. */
 const QUIET_MS = 10_000;
 
-/** Watches how long the scheduler's loop is blocked, and says by what. */
+/** Logs which stimuli blocked the scheduler's loop, and which policies may be the cause. */
 export class SlowStimulusMonitor {
   private quietUntilMs = -Infinity;
   private unsaid = 0;
@@ -26,11 +23,9 @@ export class SlowStimulusMonitor {
     @inject(SLOTS) private readonly slots: PolicySlotTable,
   ) {}
 
-  /** The stimulus has been handled, and what it sent has left. */
-  finished(stimulus: Stimulus, beganMs: number): void {
+  /** @param durationMs - from its beginning until what it sent had left, {@link SLOW_MS} or more */
+  report(stimulus: Stimulus, durationMs: number): void {
     const nowMs = this.clock.nowMs();
-    const durationMs = nowMs - beganMs;
-    if (durationMs < SLOW_MS) return;
     if (nowMs < this.quietUntilMs) {
       this.unsaid++;
       return;

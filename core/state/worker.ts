@@ -166,8 +166,13 @@ export class GenericWorker<Task extends { place: number }> {
     if (!this.usedResources.has(resource)) this.occupy(resource, 0);
   }
 
-  /** Adds an amount (negative: less) to what tasks occupy of a resource. */
-  occupy(resource: string, amount: number): void {
+  /** A task of these resources begins (1) or ends (-1). */
+  occupyAll(resources: ReadonlyMap<string, number> | undefined, sign: 1 | -1): void {
+    if (resources === undefined) return;
+    for (const [resource, amount] of resources) this.occupy(resource, sign * amount);
+  }
+
+  private occupy(resource: string, amount: number): void {
     this.occupied ??= new Map();
     this.occupied.set(resource, (this.occupied.get(resource) ?? 0) + amount);
   }

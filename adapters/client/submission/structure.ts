@@ -1,3 +1,4 @@
+import { isPlainObject } from '../../../core/util/plain-object.ts';
 import type { KeyEntry } from '../session/entry.ts';
 import { Future, holdingOfFuture } from '../future.ts';
 
@@ -74,7 +75,7 @@ export function replaceFutures(
       for (const [, part] of copyParts(value.entries())) made.add(part);
       return made;
     }
-    if (!isPlain(value)) return value;
+    if (!isPlainObject(value)) return value;
     const made: Record<string, unknown> = {};
     copies.set(value, made);
     for (const [name, part] of copyParts(Object.entries(value))) {
@@ -94,10 +95,5 @@ function partsOf(value: object): Iterable<unknown> {
   if (Array.isArray(value)) return value as unknown[];
   if (value instanceof Set) return value as ReadonlySet<unknown>;
   if (value instanceof Map) return (value as ReadonlyMap<unknown, unknown>).values();
-  return isPlain(value) ? (Object.values(value) as unknown[]) : [];
-}
-
-function isPlain(value: object): boolean {
-  const prototype = Object.getPrototypeOf(value) as object | null;
-  return prototype === null || prototype === Object.prototype;
+  return isPlainObject(value) ? Object.values(value) : [];
 }

@@ -1,4 +1,5 @@
-import { DEPTH_MAX, isPlainObject, isUnsafeInteger, isWellFormed } from './plain-data.ts';
+import { isPlainObject } from '../../../core/util/plain-object.ts';
+import { DEPTH_MAX, isUnsafeInteger, isWellFormed } from './plain-data.ts';
 
 /** Up to this length a loop over the characters is faster than a call into Node. */
 const SHORT_TEXT = 40;
@@ -55,7 +56,7 @@ export class Encoder {
         }
         if (depth >= DEPTH_MAX) return false;
         if (Array.isArray(value)) return this.writeArray(value, depth);
-        return isPlainObject(value) && this.writeFields(value as WritableFields, depth);
+        return isPlainObject(value) && this.writeFields(value, depth);
       case 'bigint':
       case 'function':
       case 'symbol':

@@ -1,3 +1,5 @@
+import { isPlainObject } from '../../../core/util/plain-object.ts';
+
 /** Nesting of arrays and objects that may travel; also what ends the walk through a cycle. */
 export const DEPTH_MAX = 200;
 
@@ -71,7 +73,7 @@ function refusalInObject(value: object, depth: number): Refusal | undefined {
   if (!isPlainObject(value)) {
     return refuse(`${describeClass(value)} cannot travel; send plain data made from it`);
   }
-  return refusalInFields(value as Readonly<Record<string, unknown>>, depth);
+  return refusalInFields(value, depth);
 }
 
 function refusalInArray(value: readonly unknown[], depth: number): Refusal | undefined {
@@ -100,13 +102,6 @@ function refusalInFields(
     }
   }
   return undefined;
-}
-
-/** Also true for objects of another realm, whose `Object.prototype` is another one. */
-export function isPlainObject(value: object): boolean {
-  const prototype = Object.getPrototypeOf(value) as object | null;
-  if (prototype === Object.prototype || prototype === null) return true;
-  return Object.getPrototypeOf(prototype) === null;
 }
 
 function describeClass(value: object): string {

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 
 import type { Clock } from '../../../core/api/index.ts';
-import { TurnEnd } from '../../transports/tcp/turn-end.ts';
+import { TurnEnd } from '../../../core/shared/turn.ts';
 import { WriteQueue } from '../../transports/tcp/write-queue.ts';
 import { MessageWriter } from '../connection/message-writer.ts';
 

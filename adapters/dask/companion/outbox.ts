@@ -1,6 +1,6 @@
 import { type Clock, type Timer, YardmasterError } from '../../../core/api/index.ts';
 import type { Fields } from '../context.ts';
-import { TurnEnd } from '../../transports/tcp/turn-end.ts';
+import { TurnEnd } from '../../../core/shared/turn.ts';
 
 /** An event for the hooks of scheduler plugins: its name, then what the hook needs. */
 export type CompanionEvent = readonly [name: string, ...fields: unknown[]];

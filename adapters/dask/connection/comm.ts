@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 
 import { type Clock, type Timer, YardmasterError } from '../../../core/api/index.ts';
-import { TurnBudget } from '../../../core/shared/turn-budget.ts';
+import { TurnBudget } from '../../../core/shared/turn.ts';
 import { asError, brokenError, ofPeer, stuckError } from '../../transports/tcp/errors.ts';
 import { PacedReads } from '../../transports/tcp/paced-reads.ts';
 import { formatDaskAddress, parseDaskAddress } from './address.ts';

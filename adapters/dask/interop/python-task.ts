@@ -1,5 +1,6 @@
 /** Tasks of Python that clients of Node have submitted. */
 import { YardmasterError } from '../../../core/api/index.ts';
+import { isPlainObject } from '../../../core/util/plain-object.ts';
 import { isMarked, type PythonCall } from '../python/index.ts';
 import { unpackWith } from '../../tasks/index.ts';
 import { encodeMessage, Opaque } from '../codec/index.ts';
@@ -153,16 +154,11 @@ function mapMembers(value: unknown, step: (member: unknown) => unknown): unknown
     });
     return isSame ? value : new Map(mapped);
   }
-  if (!isRecord(value)) return value;
+  if (!isPlainObject(value)) return value;
   const entries = Object.entries(value);
   const mapped = entries.map(([name, member]) => [name, step(member)] as const);
   const isSame = mapped.every(([name, member]) => member === value[name]);
   return isSame ? value : Object.fromEntries(mapped);
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  if (typeof value !== 'object' || value === null) return false;
-  return Object.getPrototypeOf(value) === Object.prototype;
 }
 
 const TASK = new Name('dask._task_spec', 'Task');

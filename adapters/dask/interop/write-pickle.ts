@@ -1,4 +1,5 @@
 /** Writes pickles for Python: plain data, arrays, tables, and calls. */
+import { isPlainObject } from '../../../core/util/plain-object.ts';
 import { isWellFormed } from '../../codecs/msgpack/plain-data.ts';
 import { dtypeOf, isMarked, type DType, type TypedArray } from '../python/index.ts';
 import { typeName } from '../../tasks/index.ts';
@@ -102,7 +103,7 @@ class PickleWriter {
     else if (isMarked(value, 'ndarray')) this.array(value.data, value.dtype, value.shape, depth);
     else if (isMarked(value, 'arrow')) this.table(value.bytes, depth);
     else if (value instanceof Map) this.dict([...(value as Map<unknown, unknown>)], depth);
-    else if (isPlain(value)) this.dict(Object.entries(value), depth);
+    else if (isPlainObject(value)) this.dict(Object.entries(value), depth);
     else throw new NotPortable(`a ${typeName(value)}`);
   }
 
@@ -253,8 +254,3 @@ const ZEROS = new Name('numpy', 'zeros');
 const NDARRAY = new Name('numpy', 'ndarray');
 const OPEN_STREAM = new Name('pyarrow.ipc', 'open_stream');
 const METHOD_CALLER = new Name('operator', 'methodcaller');
-
-function isPlain(value: object): boolean {
-  const prototype = Object.getPrototypeOf(value) as object | null;
-  return prototype === null || Object.getPrototypeOf(prototype) === null;
-}

@@ -9,13 +9,12 @@ import {
   type WireMessage,
   YardmasterError,
 } from '../../../core/api/index.ts';
-import type { TurnBudget } from '../../../core/shared/turn-budget.ts';
+import type { TurnBudget, TurnEnd } from '../../../core/shared/turn.ts';
 import type { MsgpackCodec } from '../../codecs/msgpack/index.ts';
 import { asError, brokenError, ofPeer, stuckError } from './errors.ts';
 import { FrameReader, FrameWriter, GOODBYE } from './framing.ts';
 import { PacedReads } from './paced-reads.ts';
 import { PREAMBLE } from './preamble.ts';
-import type { TurnEnd } from './turn-end.ts';
 import { WriteQueue } from './write-queue.ts';
 
 /** What all connections of a transport share. */

@@ -10,7 +10,7 @@ import {
   type TransportDefinition,
   YardmasterError,
 } from '../../../core/api/index.ts';
-import { TurnBudget } from '../../../core/shared/turn-budget.ts';
+import { TurnBudget, TurnEnd } from '../../../core/shared/turn.ts';
 import { FRAME_BYTES_MAX, MsgpackCodec } from '../../codecs/msgpack/index.ts';
 import { formatAddress, parseAddress, reachableHost } from './address.ts';
 import { type ConnectionServices, TcpConnection } from './connection.ts';
@@ -22,7 +22,6 @@ import {
   SILENT_PROTOCOL,
   tellApart,
 } from './foreign-peers.ts';
-import { TurnEnd } from './turn-end.ts';
 
 export type { ForeignCaller, ForeignListener, ForeignPeers } from './foreign-peers.ts';
 

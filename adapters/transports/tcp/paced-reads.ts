@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 
-import type { TurnBudget } from '../../../core/shared/turn-budget.ts';
+import type { TurnBudget } from '../../../core/shared/turn.ts';
 
 /** A socket of which this much waits to be handled is not read: what one read brings at most. */
 const HELD_BYTES_MAX = 64 * 1024;

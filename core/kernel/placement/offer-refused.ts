@@ -13,13 +13,12 @@ const REFUSALS_MAX = 8;
 
 /**
  * Offers refused tasks to the policy again: the oldest first when a worker has less to do, and a
- * few in turn after a heartbeat, because a policy may use memory or other measurements. O(1)
- * without refused tasks, and O(refused tasks) only when nothing is running, so that no task waits
- * for ever.
+ * few in turn after a heartbeat, because a policy may use memory or other measurements. O(refused
+ * tasks) only when nothing is running, so that no task waits for ever.
  */
 export function offerRefused(scope: KernelScope): void {
   const { refused } = scope;
-  if (refused.size === 0 || scope.holdsQueue) return;
+  if (scope.holdsQueue) return;
   if (scope.hasFreedWorker) offer(scope, refused);
   else if (scope.hasNewMetrics) offer(scope, refused.nextInTurn(REFUSALS_MAX));
 }

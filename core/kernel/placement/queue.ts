@@ -11,11 +11,10 @@ const STEPS_PER_ASSIGNMENT = 4;
 /**
  * Sends queued tasks to open slots, the best first, each with everything that follows from it. Runs
  * after every stimulus (Dask: only after some), so that no slot stays open while tasks are queued.
- * O(1) when nothing is queued or no slot is open. In slices it leaves the rest to later stimuli.
+ * O(1) when no slot is open. In slices it leaves the rest to later stimuli.
  */
 export function refillFromQueue(scope: KernelScope): void {
   const { openSlots } = scope.cluster;
-  scope.isRefillLeft = false;
   if (scope.holdsQueue) return;
   const end = scope.transitionCounter + scope.options.sliceTransitions / STEPS_PER_ASSIGNMENT;
   while (openSlots.size > 0) {

@@ -1,4 +1,4 @@
-/** Sending a task to a worker, and taking it back. */
+/** Sending a task to a worker. */
 import type { ComputeTask } from '../../messages/to-worker.ts';
 import {
   addToProcessing as linkProcessing,
@@ -16,7 +16,7 @@ export function assignToWorker(scope: KernelScope, task: TaskState, worker: Work
   const { cluster } = scope;
   linkProcessing(cluster, task, worker);
   setTaskState(task, 'processing');
-  moveResources(task, worker, 1);
+  worker.occupyAll(task.restrictions?.resources, 1);
   checkIdleSaturated(scope, worker);
   cluster.assignedCount++;
   if (task.isActor) worker.actors.add(task);
@@ -31,9 +31,9 @@ export function reassign(scope: KernelScope, task: TaskState, worker: WorkerStat
   const { cluster } = scope;
   const from = removeFromProcessing(cluster, task);
   scope.hasFreedWorker = true;
-  moveResources(task, from, -1);
+  from.occupyAll(task.restrictions?.resources, -1);
   linkProcessing(cluster, task, worker);
-  moveResources(task, worker, 1);
+  worker.occupyAll(task.restrictions?.resources, 1);
   if (from.actors.delete(task)) worker.actors.add(task);
   checkIdleSaturated(scope, worker);
   checkIdleSaturated(scope, from);
@@ -47,16 +47,6 @@ function send(scope: KernelScope, task: TaskState, worker: WorkerState): void {
   scope.cluster.runs.add(task);
   if (refuseOversized(scope, task, worker)) return;
   scope.outbox.toWorker(worker, computeTask(scope, task));
-}
-
-/** The task leaves its worker. Returns the worker unless it is not registered any more. */
-export function exitProcessing(scope: KernelScope, task: TaskState): WorkerState | undefined {
-  const worker = removeFromProcessing(scope.cluster, task);
-  scope.hasFreedWorker = true;
-  if (!scope.cluster.isRegistered(worker)) return undefined;
-  moveResources(task, worker, -1);
-  checkIdleSaturated(scope, worker);
-  return worker;
 }
 
 function computeTask(scope: KernelScope, task: TaskState): ComputeTask {
@@ -79,12 +69,6 @@ function computeTask(scope: KernelScope, task: TaskState): ComputeTask {
     ...(task.isActor ? { actor: true } : undefined),
     ...(annotations === undefined ? undefined : { annotations }),
   };
-}
-
-function moveResources(task: TaskState, worker: WorkerState, sign: 1 | -1): void {
-  const resources = task.restrictions?.resources;
-  if (resources === undefined) return;
-  for (const [resource, amount] of resources) worker.occupy(resource, sign * amount);
 }
 
 /** Whether the worker has memory for all inputs of the task at once, as far as that matters. */

@@ -12,12 +12,10 @@ export type Follow<Scope> = (scope: Scope, task: TaskState, target: TaskStateNam
 export class DeferredReleases {
   private readonly tasks: (TaskState | undefined)[] = [];
   private readonly targets: TaskStateName[] = [];
+  /** A field, because it is read after each stimulus. */
+  isEmpty = true;
   /** Where those begin that came in the order in which they would have been followed. */
   private unturned = 0;
-
-  get isEmpty(): boolean {
-    return this.tasks.length === 0;
-  }
 
   has(task: TaskState): boolean {
     return isDeferred(task) && this.tasks[task.deferredIndex] === task;
@@ -29,6 +27,7 @@ export class DeferredReleases {
     task.deferredIndex = this.tasks.length;
     this.tasks.push(task);
     this.targets.push(target);
+    this.isEmpty = false;
   }
 
   /** What was left first from now on, or since the last time, comes first. O(what was left since). */
@@ -79,6 +78,7 @@ export class DeferredReleases {
       tasks.pop();
       targets.pop();
     }
+    this.isEmpty = tasks.length === 0;
     this.unturned = Math.min(this.unturned, tasks.length);
   }
 }

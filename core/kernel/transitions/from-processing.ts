@@ -1,9 +1,8 @@
 import type { TransitionDetails } from '../../api/hooks.ts';
-import { learnDuration, setNbytes } from '../../state/relations.ts';
-import type { TaskState } from '../../state/task.ts';
-import { exitProcessing } from './assignment.ts';
+import { learnDuration, removeFromProcessing, setNbytes } from '../../state/relations.ts';
+import type { TaskState, WorkerState } from '../../state/task.ts';
 import { invariantError } from '../errors.ts';
-import { recountSlots } from '../placement/occupancy.ts';
+import { checkIdleSaturated, recountSlots } from '../placement/occupancy.ts';
 import { addToMemory, propagateErred, propagateReleased, takeBackRun } from './task-effects.ts';
 import type { KernelScope } from '../scope.ts';
 
@@ -57,4 +56,14 @@ export function processingToErred(
   const mustCancelRun = details.worker === undefined && task.exceptionBlame !== task;
   if (mustCancelRun && worker !== undefined) takeBackRun(scope, task, worker);
   propagateErred(scope, task, details);
+}
+
+/** The task leaves its worker. Returns the worker unless it is not registered any more. */
+function exitProcessing(scope: KernelScope, task: TaskState): WorkerState | undefined {
+  const worker = removeFromProcessing(scope.cluster, task);
+  scope.hasFreedWorker = true;
+  if (!scope.cluster.isRegistered(worker)) return undefined;
+  worker.occupyAll(task.restrictions?.resources, -1);
+  checkIdleSaturated(scope, worker);
+  return worker;
 }

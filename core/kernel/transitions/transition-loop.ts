@@ -4,7 +4,7 @@ import type { TaskStateName } from '../../state/task-state-name.ts';
 import { reassign } from './assignment.ts';
 import { invariantError } from '../errors.ts';
 import type { KernelScope } from '../scope.ts';
-import { directTransition } from './transition-table.ts';
+import { DIRECT } from './transition-table.ts';
 
 const NO_DETAILS: TransitionDetails = Object.freeze({});
 
@@ -13,7 +13,7 @@ export function settle(scope: KernelScope): void {
   const { recommendations, story } = scope;
   story.endStep();
   while (recommendations.followNext(scope, follow));
-  recommendations.deferredReleases.turn();
+  if (!recommendations.deferredReleases.isEmpty) recommendations.deferredReleases.turn();
 }
 
 function follow(scope: KernelScope, task: TaskState, target: TaskStateName): void {
@@ -65,7 +65,7 @@ export function transition(
   if (start === finish || start === 'forgotten') return;
   countTransition(scope, task);
   const mark = scope.story.mark();
-  const direct = directTransition(start, finish);
+  const direct = DIRECT.of(start)?.of(finish);
   if (direct !== undefined) {
     direct(scope, task, details);
     finishStep(scope, task, start, details, mark);
@@ -75,7 +75,7 @@ export function transition(
   // No direct way: release it first, and follow what that recommends for the task itself.
   transition(scope, task, 'released');
   const target = scope.recommendations.targetOf(task) ?? finish;
-  const second = directTransition('released', target);
+  const second = DIRECT.of('released')?.of(target);
   if (second === undefined) throw impossible(scope, task, target);
   second(scope, task, NO_DETAILS);
   finishStep(scope, task, 'released', NO_DETAILS, mark);

@@ -67,7 +67,8 @@ export const TRANSITIONS: Readonly<
   forgotten: {},
 };
 
-const ROWS = new ByState({
+/** {@link TRANSITIONS} for the loop: `DIRECT.of(start)?.of(finish)`. */
+export const DIRECT = new ByState({
   released: new ByState(TRANSITIONS.released),
   waiting: new ByState(TRANSITIONS.waiting),
   queued: new ByState(TRANSITIONS.queued),
@@ -76,11 +77,3 @@ const ROWS = new ByState({
   memory: new ByState(TRANSITIONS.memory),
   erred: new ByState(TRANSITIONS.erred),
 });
-
-/** The direct transition between two states, if there is one. */
-export function directTransition(
-  start: TaskStateName,
-  finish: TaskStateName,
-): Transition | undefined {
-  return ROWS.of(start)?.of(finish);
-}

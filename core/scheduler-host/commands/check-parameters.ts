@@ -2,7 +2,7 @@ import type { ParametersSchema } from '../../api/command-parameters.ts';
 import { YardmasterError } from '../../api/errors.ts';
 import { problemsOf } from '../../config/check.ts';
 import { hint, pathText, show } from '../../config/errors.ts';
-import { isPlainObject } from '../../config/prepare.ts';
+import { isPlainObject } from '../../util/plain-object.ts';
 
 /**
  * The parameters of a call, checked: without those that are null or undefined, and with defaults.

@@ -1,5 +1,11 @@
 import { token, type Token } from '../../api/plugin.ts';
-import type { GatherReply, GetDataReply, OfferedParts } from '../../messages/protocol.ts';
+import type {
+  GatherReply,
+  GetDataReply,
+  OfferedParts,
+  WhoHasReply,
+  WhoHasRequest,
+} from '../../messages/protocol.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
 import type { ClusterState } from '../../state/cluster.ts';
 import { CLUSTER } from '../tokens.ts';
@@ -18,12 +24,20 @@ interface Found {
   readonly relay: PartsRelay | undefined;
 }
 
-/** Fetches results from workers on behalf of clients that cannot reach them. */
+/** Finds results, and fetches them from workers on behalf of clients that cannot reach them. */
 export class Gatherer {
   constructor(
     @inject(CLUSTER) private readonly cluster: ClusterState,
     @inject(WORKER_CHANNELS) private readonly channels: WorkerChannels,
   ) {}
+
+  /** The addresses of the workers that have each key. */
+  whoHas({ keys }: WhoHasRequest): WhoHasReply {
+    const { tasks } = this.cluster;
+    const holdersOf = (key: string): string[] =>
+      (tasks.get(key)?.whoHas.items ?? []).map(({ address }) => address);
+    return { keys, whoHas: keys.map(holdersOf) };
+  }
 
   /**
    * Keys that no holder gives are left out of the answer.

@@ -1,6 +1,6 @@
 import { token, type Token } from '../../api/plugin.ts';
 import type { Clock } from '../../api/clock.ts';
-import { TurnBudget } from '../../shared/turn-budget.ts';
+import { TurnBudget } from '../../shared/turn.ts';
 import type { UpdateGraph } from '../../messages/stimulus.ts';
 import type { SchedulerKernel } from '../../kernel/scheduler-kernel.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
@@ -67,9 +67,9 @@ export class ClientQueues implements Stimuli {
     return true;
   }
 
-  /** The stimulus has been handled, and may have left work to be continued with. */
-  handled(stimulus: IncomingStimulus): void {
-    if (!this.isUnsettled) return;
+  /** The stimulus has been handled, and has left work that later turns continue. */
+  continueLater(stimulus: IncomingStimulus): void {
+    if (this.queue.isStopped) return;
     if (GIVING_UP.has(stimulus.op) && 'client' in stimulus) {
       const line = this.clientQueues.get(stimulus.client) ?? new Line();
       line.isLettingGo = true;

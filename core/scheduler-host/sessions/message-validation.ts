@@ -2,7 +2,7 @@ import type { ErrorObject, ValidateFunction } from 'ajv';
 import { YardmasterError } from '../../api/errors.ts';
 import type { WireMessage } from '../../api/transport.ts';
 import { hint, pathText, show } from '../../config/errors.ts';
-import { isPlainObject } from '../../config/prepare.ts';
+import { isPlainObject } from '../../util/plain-object.ts';
 import { messageCheck, messageNames } from './message-checks.ts';
 import { violation } from './protocol-errors.ts';
 
@@ -17,18 +17,19 @@ const checks: Readonly<Record<Kind, Map<unknown, ValidateFunction>>> = {
 };
 
 /**
- * Checks what every message has, whatever its sender.
+ * Checks what every message has, whatever its sender. Returns whether it is a request or an answer.
  * @throws YardmasterError `ERR_PROTOCOL`
  */
-export function checkEnvelope(message: unknown): void {
+export function isPartOfRequest(message: unknown): boolean {
   if (!isPlainObject(message)) throw violation('a message that is not an object');
   const { op } = message;
   if (typeof op !== 'string') throw violation('a message without op');
-  if (op !== 'request' && op !== 'reply') return;
+  if (op !== 'request' && op !== 'reply') return false;
   if (!Number.isSafeInteger(message['id'])) throw violation(`a ${op} whose id is not a number`);
   if (op === 'request' && !isPlainObject(message['parameters'] ?? {})) {
     throw violation('a request whose parameters are not an object');
   }
+  return true;
 }
 
 /** @throws YardmasterError `ERR_PROTOCOL` naming the field */

@@ -15,19 +15,17 @@ import {
   type RegisterWorkerReply,
   type RegisterWorkerRequest,
   type Role,
-  type WhoHasReply,
   type WhoHasRequest,
 } from '../../messages/protocol.ts';
 import type { GraphPart, SubmittedGraph } from '../../messages/stimulus.ts';
-import type { ClusterState } from '../../state/cluster.ts';
 import type { Handshakes } from '../../host/handshakes.ts';
 import { closedOn, isBreach, otherProtocol, violation } from './protocol-errors.ts';
 import { GraphParts } from './graph-parts.ts';
 import {
   checkClientReport,
-  checkEnvelope,
   checkRequest,
   checkWorkerReport,
+  isPartOfRequest,
 } from './message-validation.ts';
 import {
   admitClient,
@@ -42,9 +40,7 @@ import type { SessionServices } from './session-services.ts';
 import type { Peer } from './sessions.ts';
 import { SlowReader } from './slow-reader.ts';
 
-/**
- * The fields that a session writes into a message, so that no peer can send in the name of another.
- */
+/** The fields that a session writes into a message. */
 interface Stamped {
   worker?: string;
   client?: string;
@@ -65,6 +61,8 @@ export class Session implements Peer, ChannelHandlers {
   /** Milliseconds within which a client whose connection broke may come back. */
   private returnWithinMs = 0;
   private isOver = false;
+  /** The channel has closed the connection; nothing that came before its end counts. */
+  private isBroken = false;
   private readonly relay = new PartsRelay();
   private readonly parts = new GraphParts();
   private readonly slowReader: SlowReader;
@@ -81,7 +79,7 @@ export class Session implements Peer, ChannelHandlers {
     handshakes?.begin(connection);
   }
 
-  /** What the transport is given: the channel, behind a check that it survives. */
+  /** What the transport calls. */
   get handlers(): ConnectionHandlers {
     return {
       onMessages: (batch) => {
@@ -93,11 +91,14 @@ export class Session implements Peer, ChannelHandlers {
     };
   }
 
+  /** Requests and answers are the channel's. */
   private receive(message: WireMessage): void {
-    if (this.isOver) return;
+    if (this.isOver || this.isBroken) return;
     try {
-      checkEnvelope(message);
-      this.channel.onMessages([message]);
+      if (isPartOfRequest(message)) {
+        this.channel.onMessages([message]);
+        this.isBroken = this.channel.isClosed;
+      } else this.onMessage(message);
     } catch (error) {
       this.refuse(error);
     }
@@ -107,7 +108,7 @@ export class Session implements Peer, ChannelHandlers {
     if (this.held !== undefined) this.held.push(message);
     // Memory may be freed with the next task; a write for it alone would delay that.
     else if (message['op'] === 'free-keys') this.channel.sendLater(message);
-    else if (this.role === 'worker' || this.slowReader.admits()) this.channel.send(message);
+    else if (this.role === 'worker' || this.slowReader.admits()) this.connection.send(message);
   }
 
   /** Sends what is queued, then closes. */
@@ -123,7 +124,9 @@ export class Session implements Peer, ChannelHandlers {
     if (this.role === 'worker') {
       checkWorkerReport(message);
       (message as Stamped).worker = sender;
-      this.take(message);
+      this.stamp(message);
+      // What workers report never waits behind a large graph.
+      this.host.queue.put(message as unknown as NewStimulus);
     } else if (message['op'] === 'drop-parts') {
       this.relay.drop(message);
     } else {
@@ -157,12 +160,16 @@ export class Session implements Peer, ChannelHandlers {
     }
   }
 
-  /** A message belongs to its receiver: it becomes the stimulus itself, not a copy. */
   private take(message: WireMessage): void {
+    this.stamp(message);
+    this.host.stimuli.accept(message as unknown as NewStimulus);
+  }
+
+  /** A message belongs to its receiver: it becomes the stimulus itself, not a copy. */
+  private stamp(message: WireMessage): void {
     if (message['stimulusId'] === undefined || message['stimulusId'] === '') {
       (message as Stamped).stimulusId = this.host.queue.nextId(message['op'] as string);
     }
-    this.host.stimuli.accept(message as unknown as NewStimulus);
   }
 
   onRequest(method: string, parameters: WireMessage): unknown {
@@ -174,11 +181,9 @@ export class Session implements Peer, ChannelHandlers {
       throw error;
     }
     // A question comes after all that was said before it.
-    const settled =
-      this.sender === undefined ? undefined : this.host.clientQueues.settled(this.sender);
-    return settled === undefined
-      ? this.answer(method, parameters)
-      : settled.then(() => this.answer(method, parameters));
+    const settled = this.host.clientQueues.settled(this.sender ?? '');
+    if (settled === undefined) return this.answer(method, parameters);
+    return settled.then(() => this.answer(method, parameters));
   }
 
   onClose(error?: Error): void {
@@ -227,7 +232,7 @@ export class Session implements Peer, ChannelHandlers {
       case 'register-client':
         return this.registerClient(parameters as unknown as RegisterClientRequest);
       case 'who-has':
-        return whoHas(host.cluster, parameters as unknown as WhoHasRequest);
+        return host.gatherer.whoHas(parameters as unknown as WhoHasRequest);
       case 'gather':
         return this.gather(parameters as unknown as GatherRequest);
       case 'get-part':
@@ -240,8 +245,7 @@ export class Session implements Peer, ChannelHandlers {
   }
 
   private gather({ keys, inParts }: GatherRequest): Promise<GatherReply> {
-    const { gatherer } = this.host;
-    return inParts === true ? gatherer.gather(keys, this.relay) : gatherer.gather(keys);
+    return this.host.gatherer.gather(keys, inParts === true ? this.relay : undefined);
   }
 
   private hello({ protocol, role, version }: HelloRequest): HelloReply {
@@ -293,13 +297,4 @@ export class Session implements Peer, ChannelHandlers {
     }
     this.end(); // What was queued, an answer with the error for one, still leaves.
   }
-}
-
-function whoHas(cluster: ClusterState, { keys }: WhoHasRequest): WhoHasReply {
-  return {
-    keys,
-    whoHas: keys.map((key) =>
-      (cluster.tasks.get(key)?.whoHas.items ?? []).map((worker) => worker.address),
-    ),
-  };
 }

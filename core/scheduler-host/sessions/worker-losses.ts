@@ -1,6 +1,6 @@
 import type { Clock } from '../../api/clock.ts';
 import { token, type Token } from '../../api/plugin.ts';
-import { TurnBudget } from '../../shared/turn-budget.ts';
+import { TurnBudget } from '../../shared/turn.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
 import { CLOCK } from '../../plugin-host/injection/tokens.ts';
 import { STIMULI, type Stimuli } from '../stimulus-queue.ts';

@@ -5,7 +5,7 @@ import { SystemClock } from '../../../adapters/clocks/index.ts';
 import { tcp } from '../../../adapters/transports/tcp/index.ts';
 import { PacedReads } from '../../../adapters/transports/tcp/paced-reads.ts';
 import type { Connection } from '../../../core/api/index.ts';
-import { TurnBudget } from '../../../core/shared/turn-budget.ts';
+import { TurnBudget } from '../../../core/shared/turn.ts';
 import { HandClock } from '../../kit/hand-clock.ts';
 
 /** Time passes when the test says so; turns are those of the real event loop, and nothing takes too long. */

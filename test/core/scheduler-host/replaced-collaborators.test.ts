@@ -67,14 +67,11 @@ describe('a program', () => {
       ) {
         made.push(typeof clock.nowMs, log.constructor.name);
       }
-      finished(): void {
-        made.push('finished');
-      }
     }
     const made: string[] = [];
     const host = await start({ token: tokens.SLOW_STIMULI, useClass: QuietMonitor });
     await host.client();
-    expect(made).toEqual(['function', 'EventLog', 'finished']);
+    expect(made).toEqual(['function', 'EventLog']);
   });
 
   it('makes a collaborator by a function that is called once', async () => {
@@ -101,7 +98,8 @@ describe('a plugin of the configuration', () => {
   it('replaces a collaborator', async () => {
     const made: unknown[] = [];
     class Monitor extends SlowStimulusMonitor {
-      override finished(): void {
+      constructor(...collaborators: ConstructorParameters<typeof SlowStimulusMonitor>) {
+        super(...collaborators);
         made.push(this);
       }
     }

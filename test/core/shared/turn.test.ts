@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { TurnBudget } from '../../../core/shared/turn-budget.ts';
+import { TurnBudget } from '../../../core/shared/turn.ts';
 import { HandClock } from '../../kit/hand-clock.ts';
 
 const BUDGET_MS = 10;

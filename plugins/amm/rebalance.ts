@@ -10,6 +10,8 @@ const LOOK_MS = 20;
 export interface RebalanceResult {
   /** Keys of the results that have moved. */
   readonly moved: readonly string[];
+  /** Addresses of the workers that had them. */
+  readonly senders: readonly string[];
   /** Keys that were to be moved and stayed where they were; a copy may have been made. */
   readonly stayed: readonly string[];
   /** Keys that were asked for and are nowhere. If there are any, nothing was moved. */
@@ -43,7 +45,7 @@ export class Rebalancer {
   ): Promise<RebalanceResult> {
     const { cluster } = this.scope;
     const missing = (keys ?? []).filter((key) => cluster.tasks.get(key)?.state !== 'memory');
-    if (missing.length > 0) return { moved: [], stayed: [], missing };
+    if (missing.length > 0) return { moved: [], senders: [], stayed: [], missing };
     const workers = (given ?? [...cluster.workers.values()]).filter(
       (worker) => cluster.workers.has(worker.address) && !worker.status.startsWith('clos'),
     );
@@ -52,7 +54,9 @@ export class Rebalancer {
     const policy = new MoveResults(planRebalance(workers, rules, isMovable));
     await this.carryOut(policy);
     const left = [...policy.open].map(({ task }) => task.key);
-    return { moved: policy.moved, stayed: [...policy.stayed, ...left], missing: [] };
+    const { moved } = policy;
+    const senders = [...policy.senders];
+    return { moved, senders, stayed: [...policy.stayed, ...left], missing: [] };
   }
 
   private async carryOut(policy: MoveResults): Promise<void> {

@@ -28,6 +28,8 @@ export class MoveResults extends ActiveMemoryManagerPolicy<Iterable<RebalanceMov
   readonly open: Set<OpenMove>;
   /** Keys of what has moved. */
   readonly moved: string[] = [];
+  /** Addresses of the workers that had it. */
+  readonly senders = new Set<string>();
   /** Keys of what stayed: it was gone, its copy did not arrive, or the original was in use. */
   readonly stayed: string[] = [];
 
@@ -54,6 +56,7 @@ export class MoveResults extends ActiveMemoryManagerPolicy<Iterable<RebalanceMov
 
   private end(move: OpenMove, hasMoved: boolean): void {
     this.open.delete(move);
+    if (hasMoved) this.senders.add(move.from.address);
     (hasMoved ? this.moved : this.stayed).push(move.task.key);
   }
 }

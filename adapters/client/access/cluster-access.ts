@@ -129,6 +129,8 @@ export interface RebalanceOptions {
 /** What a rebalance did, by keys. */
 export interface Rebalanced {
   readonly moved: readonly string[];
+  /** Addresses of the workers that had them. */
+  readonly senders: readonly string[];
   /** Was to be moved, and is in use, or gone, or did not arrive. */
   readonly stayed: readonly string[];
   /** Was asked for and is nowhere. If there is any, nothing was moved. */

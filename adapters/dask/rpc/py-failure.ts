@@ -72,12 +72,48 @@ function exceptionOf(
       `Cycle detected between the following keys:${steps}`,
     );
   }
-  if (payload?.code === 'ERR_OUT_OF_MEMORY') return new PythonException('MemoryError', text);
+  if (payload?.code === 'ERR_OUT_OF_MEMORY') {
+    return new PythonException('MemoryError', oversized(payload, keys) ?? text);
+  }
+  if (payload?.code === 'ERR_ACTOR_LOST') {
+    return new PythonException('RuntimeError', `Worker holding Actor was lost: ${text}`);
+  }
   const isError = payload !== undefined && payload.code === undefined;
   return new PythonException(
     'RuntimeError',
     isError ? `${payload.name}: ${payload.message}` : text,
   );
+}
+
+/** Why the inputs of a task are too large, in the words of Dask, for which programs look. */
+function oversized({ data }: ErrorPayload, keys: KeyTable): string | undefined {
+  const { key, inputBytes, worker, memoryLimitBytes, dependentCount } = data ?? {};
+  if (typeof key !== 'string' || typeof inputBytes !== 'number') return undefined;
+  const wire = keys.wireOf(key);
+  const name = typeof wire === 'string' ? `'${wire}'` : key;
+  const advice =
+    dependentCount === 0
+      ? ' It seems like you called client.compute() on a huge collection. Consider writing to distributed storage or slicing/reducing first.'
+      : '';
+  return (
+    `Task ${name} has ${formatBytes(inputBytes)} worth of input dependencies, but worker ` +
+    `${textOr(worker, '')} has memory_limit set to ${formatBytes(Number(memoryLimitBytes))}.${advice}`
+  );
+}
+
+/** As `dask.utils.format_bytes`. */
+function formatBytes(bytes: number): string {
+  for (const [prefix, power] of [
+    ['Pi', 50],
+    ['Ti', 40],
+    ['Gi', 30],
+    ['Mi', 20],
+    ['ki', 10],
+  ] as const) {
+    const unit = 2 ** power;
+    if (bytes >= unit * 0.9) return `${(bytes / unit).toFixed(2)} ${prefix}B`;
+  }
+  return `${bytes} B`;
 }
 
 function textOr(value: unknown, otherwise: string): string {

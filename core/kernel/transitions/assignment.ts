@@ -93,7 +93,13 @@ function refuseOversized(scope: KernelScope, task: TaskState, worker: WorkerStat
     'ERR_OUT_OF_MEMORY',
     `${task.key} needs ${inputBytes} bytes of inputs at once, and worker ${worker.address} has ` +
       `${memoryLimitBytes} bytes of memory in all. Make the inputs smaller, or reduce them in steps.`,
-    { key: task.key, inputBytes, worker: worker.address, memoryLimitBytes },
+    {
+      key: task.key,
+      inputBytes,
+      worker: worker.address,
+      memoryLimitBytes,
+      dependentCount: task.dependents.length,
+    },
   );
   task.failure = failure;
   task.exceptionBlame = task;

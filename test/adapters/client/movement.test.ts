@@ -426,7 +426,7 @@ describe('rebalancing', () => {
     const result = await cluster.passing(
       cluster.client.command('amm.rebalance', { ...even, keys: ['nowhere'] }),
     );
-    expect(result).toEqual({ moved: [], stayed: [], missing: ['nowhere'] });
+    expect(result).toEqual({ moved: [], senders: [], stayed: [], missing: ['nowhere'] });
   });
 
   test('refuses workers and measures that do not exist', async () => {

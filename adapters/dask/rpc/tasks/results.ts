@@ -1,13 +1,13 @@
 /** Results: where they are, bringing them in and out. */
-import { measureNamed } from '../../measures.ts';
 import { PythonException } from '../py-errors.ts';
 import { toNumber } from '../../codec/index.ts';
 import type { Comm } from '../../connection/comm.ts';
 import type { DaskContext, DaskWorker, Fields, RpcTable } from '../../context.ts';
 import { dataItems } from '../../bridge/translate-client.ts';
 import { stimulusOf } from '../../bridge/translate-from-worker.ts';
-import { asList, entriesOf, listIn, numberIn } from '../../codec/values.ts';
+import { entriesOf, listIn, numberIn } from '../../codec/values.ts';
 import { fieldsOf, pauseMs, workerOf, workersIn, workersMeant } from '../workers/calls.ts';
+import { rebalance } from './rebalance.ts';
 
 /** A worker that sends too much already is asked again after this. */
 const BUSY_PAUSE_MS = 100;
@@ -314,30 +314,4 @@ async function replicate(request: Fields, context: DaskContext): Promise<unknown
     ...(branchingFactor === undefined ? {} : { branchingFactor }),
   });
   return null;
-}
-
-async function rebalance(request: Fields, context: DaskContext): Promise<unknown> {
-  const { keys: table } = context;
-  const keys = listIn(request, 'keys');
-  const workers = workersIn(context, request['workers']);
-  const given = {
-    ...(keys === undefined ? {} : { keys: table.textsOf(keys) }),
-    ...(workers === undefined ? {} : { workers: workers.map(({ address }) => address) }),
-    ...rebalanceRules(request),
-  };
-  const answer = fieldsOf(await context.plugin.run('amm.rebalance', given), 'amm.rebalance');
-  const missing = asList(answer['missing']) as readonly string[];
-  if (missing.length === 0) return { status: 'OK' };
-  return { status: 'partial-fail', keys: table.wiresOf(missing) };
-}
-
-/** Dask has these in its configuration alone; here a call may state them by keyword, too. */
-function rebalanceRules(request: Fields): Fields {
-  const { measure } = request;
-  return {
-    ...(measure === undefined || measure === null ? {} : { measure: measureNamed(measure) }),
-    senderMin: numberIn(request, 'sender_min'),
-    recipientMax: numberIn(request, 'recipient_max'),
-    gap: numberIn(request, 'sender_recipient_gap'),
-  };
 }

@@ -22,7 +22,7 @@ import { ReplicaBook } from './amm/replica-book.ts';
 import { Retirements } from './amm/retirement.ts';
 
 /** Options of the plugin `amm`; in a configuration they are `scheduler.activeMemoryManager`. */
-export interface AmmOptions {
+interface AmmOptions {
   /** Run rounds at the interval from the start. */
   readonly start: boolean;
   /** Milliseconds between rounds. */

@@ -10,7 +10,7 @@ import { Topics } from './coordination/topics.ts';
 import { Variables } from './coordination/variables.ts';
 
 /** Options of the plugin `coordination`; in a configuration they are `scheduler.coordination`. */
-export interface CoordinationOptions {
+interface CoordinationOptions {
   /** Milliseconds for which a lease lives without being renewed. */
   readonly leaseTimeoutMs: number;
   /** What values, names and waiting calls may occupy together. */

@@ -3,7 +3,7 @@ import { definePlugin, PLUGIN_API_VERSION, type Timer } from '../core/api/index.
 import { Balancer } from './work-stealing/balancer.ts';
 
 /** Options of the plugin `work-stealing`; in a configuration they are `scheduler.workStealing`. */
-export interface WorkStealingOptions {
+interface WorkStealingOptions {
   /** Steal from the start. */
   readonly start: boolean;
   /** Milliseconds between two rounds. */

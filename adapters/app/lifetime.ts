@@ -18,7 +18,7 @@ export interface Lifetime {
 }
 
 /** A worker with a limited lifetime. */
-export interface TrackedLifetime {
+interface TrackedLifetime {
   readonly name: string;
   readonly finished: Promise<unknown>;
   retire(timeoutMs: number): Promise<void>;

@@ -12,7 +12,7 @@ import { Preloads } from '../../core/plugin-host/loading/preloads.ts';
 import { RemotePlugins } from '../../core/plugin-host/remote-plugins.ts';
 
 /** What a nanny is given by its configuration. */
-export interface NannyPluginsOptions {
+interface NannyPluginsOptions {
   /** Of the worker. */
   readonly name: string;
   readonly plugins: readonly LocalEntry[];
@@ -24,7 +24,7 @@ export interface NannyPluginsOptions {
 }
 
 /** The nanny, as its plugins see it. */
-export interface NannyOfPlugins {
+interface NannyOfPlugins {
   restart(): void;
   close(): Promise<void>;
 }

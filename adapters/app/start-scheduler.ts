@@ -42,7 +42,7 @@ export function checkConfig(options: SchedulerOptions): Promise<string> {
 }
 
 /** A scheduler that runs. */
-export interface OpenScheduler {
+interface OpenScheduler {
   readonly scheduler: Scheduler;
   /** Resolves when it is closed; rejects when it crashed. */
   readonly closed: Promise<void>;

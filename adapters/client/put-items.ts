@@ -14,7 +14,7 @@ export interface Item {
 }
 
 /** The outcome of putting items on workers. */
-export interface PutOutcome {
+interface PutOutcome {
   /** The items, each with the workers that have taken it. */
   readonly placed: readonly Item[];
   /** The items that were refused somewhere, each with the workers that have not taken it. */

@@ -47,7 +47,7 @@ import { hostOf } from './bridge/translate-from-worker.ts';
 import { TypeTable } from './codec/type-table.ts';
 
 /** What the front is made of; the rest of the options of the plugin, as they are. */
-export interface FrontOptions extends Omit<
+interface FrontOptions extends Omit<
   DaskOptions,
   'address' | 'interface' | 'python' | 'statusPort' | 'tls'
 > {

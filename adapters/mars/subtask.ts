@@ -45,7 +45,7 @@ export interface SubtaskScheduleSummary {
 }
 
 /** What becomes a task of the cluster. */
-export interface PlacedSubtask {
+interface PlacedSubtask {
   readonly subtask: Subtask;
   readonly priority: number;
   /** Addresses of workers; also names that no worker has yet. */

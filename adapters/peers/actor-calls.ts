@@ -9,7 +9,7 @@ import { type ActorDescription, actorLost, type ActorRequest } from '../tasks/in
 import type { Peers } from './peers.ts';
 
 /** What a worker answers to `actor-call`. */
-export interface ActorReply {
+interface ActorReply {
   readonly value?: Uint8Array;
   readonly error?: ErrorPayload;
 }

@@ -16,7 +16,7 @@ import { inBackground } from '../../core/shared/background.ts';
 import { openChannelTo } from '../peers/open-channel.ts';
 
 /** What a zero worker pretends to be. */
-export interface ZeroWorkerOptions {
+interface ZeroWorkerOptions {
   readonly name: string;
   /** Tasks at once. */
   readonly threads: number;

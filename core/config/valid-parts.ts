@@ -2,7 +2,7 @@ import type { ConfigOrigin, Problem, Segment } from './errors.ts';
 import { isPlainObject } from '../util/plain-object.ts';
 
 /** What is left of a configuration without its invalid parts. */
-export interface ValidParts {
+interface ValidParts {
   readonly value: unknown;
   /** Where a part of {@link value} was written: items of lists move up when others are removed. */
   writtenAt(at: readonly Segment[]): readonly Segment[];

@@ -4,7 +4,7 @@ import type { LogLine } from '../messages/protocol.ts';
 export const LOG_LEVELS = ['info', 'warn', 'error'] as const;
 
 /** Which lines of a log are wanted. */
-export interface LogSelection {
+interface LogSelection {
   /** The newest lines of each log, at most this many. Default: all. */
   readonly count?: number;
   /** By the clock of the process that logged them, in milliseconds. */

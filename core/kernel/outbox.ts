@@ -4,11 +4,11 @@ import type { ClientState, WorkerState } from '../state/task.ts';
 import { empty } from '../util/empty.ts';
 
 /** One message and who gets it. */
-export interface ToWorkerEnvelope {
+interface ToWorkerEnvelope {
   readonly worker: WorkerState;
   readonly message: ToWorkerMessage;
 }
-export interface ToClientEnvelope {
+interface ToClientEnvelope {
   readonly client: ClientState;
   readonly message: ToClientMessage;
 }

@@ -61,18 +61,3 @@ export interface KernelPorts {
   /** Called when a policy threw or gave an unusable answer and the built-in one decided instead. */
   readonly onPolicyFailure: (failure: PolicyFailure) => void;
 }
-
-/** No observers. */
-export function noHooks(): HookCalls {
-  return {
-    taskTransition: [],
-    graphUpdated: [],
-    workerAdded: [],
-    workerRemoved: [],
-    workerStatusChanged: [],
-    clientAdded: [],
-    clientRemoved: [],
-    restarted: [],
-    eventLogged: [],
-  };
-}

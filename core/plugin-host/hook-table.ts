@@ -41,7 +41,7 @@ export interface PluginFailure {
 }
 
 /** Called when a hook, timer or listener of a plugin threw, or a hook returned a promise. Must not throw. */
-export type HookFailureHandler = (observer: Observer, report: FailureReport) => void;
+type HookFailureHandler = (observer: Observer, report: FailureReport) => void;
 
 /** One failure of a plugin. */
 export interface FailureReport {

@@ -23,7 +23,7 @@ export interface LocalEntry extends UseEntry {
 }
 
 /** What the plugins of one worker or nanny live in. */
-export interface LocalPluginsParts<Context> {
+interface LocalPluginsParts<Context> {
   readonly kind: Exclude<PluginKind, 'plugin'>;
   readonly resolver: PluginResolver;
   readonly clock: Clock;
@@ -37,7 +37,7 @@ export interface LocalPluginsParts<Context> {
 }
 
 /** What can be looked at. */
-export interface LocalPluginInfo {
+interface LocalPluginInfo {
   readonly name: string;
   readonly enabled: boolean;
   readonly errorCount: number;

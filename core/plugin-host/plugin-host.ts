@@ -12,7 +12,7 @@ const PHASE_TIMEOUT_MS = 10_000;
 type Phase = 'setup' | 'start' | 'beforeClose' | 'close';
 
 /** What the scheduler, worker or nanny does for the host of its plugins. */
-export interface PluginOwner<Plugin extends HostedPlugin> {
+interface PluginOwner<Plugin extends HostedPlugin> {
   readonly clock: Clock;
   readonly hooks: Pick<HookRegistry, 'add' | 'remove' | 'onFailure'>;
   /** The plugins that are set up, in order. The host alone changes it. */

@@ -5,7 +5,7 @@ import type { RemotePlugin } from '../messages/protocol.ts';
 import type { LocalEntry } from './local-plugins.ts';
 
 /** What sets plugins up and tears them down. */
-export interface PluginSet {
+interface PluginSet {
   add(entry: LocalEntry): Promise<unknown>;
   /** Returns whether it was there. */
   remove(name: string): Promise<boolean>;

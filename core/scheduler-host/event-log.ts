@@ -7,7 +7,7 @@ import { nextInRing } from '../util/ring.ts';
 export const EVENT_LOG: Token<EventLog> = token('event-log');
 
 /** One published message. */
-export interface LoggedMessage {
+interface LoggedMessage {
   readonly atMs: number;
   readonly message: unknown;
 }

@@ -36,7 +36,7 @@ export interface FetchDataOptions<Target extends PartsTarget = Uint8Array> {
 }
 
 /** The outcome of a request for results. */
-export interface FetchedData<Target extends PartsTarget = Uint8Array> {
+interface FetchedData<Target extends PartsTarget = Uint8Array> {
   /** Nothing came, because the peer is sending too much already. */
   readonly isBusy: boolean;
   /** Serialised results; those that the peer does not have are left out. */

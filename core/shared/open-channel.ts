@@ -6,7 +6,7 @@ import { VERSION } from '../api/version.ts';
 import { type HelloReply, PROTOCOL, type Role } from '../messages/protocol.ts';
 
 /** Where to connect, and as what. */
-export interface ChannelTarget {
+interface ChannelTarget {
   readonly transport: Transport;
   readonly address: string;
   readonly role: Role;

@@ -11,7 +11,7 @@ import { TaskState, type ClientState, type WorkerState } from './task.ts';
 import { SteadyMap } from '../util/steady-map.ts';
 
 /** A failure for the history that people look at. */
-export interface ErredTask {
+interface ErredTask {
   readonly key: string;
   readonly atMs: number;
   readonly erredOn: readonly string[];

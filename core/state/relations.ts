@@ -349,7 +349,7 @@ export function rememberSteal(task: TaskState, steal: Steal): void {
 }
 
 /** The question has been answered, or is of no interest any more. Returns it if there was one. */
-export function forgetSteal(cluster: ClusterState, task: TaskState): Steal | undefined {
+function forgetSteal(cluster: ClusterState, task: TaskState): Steal | undefined {
   const { steal } = task;
   task.steal = undefined;
   if (steal?.state !== 'asked') return steal;

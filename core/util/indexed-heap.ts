@@ -1,5 +1,5 @@
 /** What an {@link IndexedHeap} keeps in its members: their own position, or -1 outside of the heap. */
-export interface HeapMember {
+interface HeapMember {
   place: number;
 }
 

@@ -112,13 +112,13 @@ export interface WorkerEnd {
 const TRANSFER_FRACTION = 0.1;
 
 /** Bytes under way beyond which no transfer begins. */
-export function transferLimit({ memoryLimitBytes = 0, memory }: WorkerHostOptions): number {
+function transferLimit({ memoryLimitBytes = 0, memory }: WorkerHostOptions): number {
   const fraction = memory?.transfer ?? TRANSFER_FRACTION;
   return memoryLimitBytes > 0 && fraction > 0 ? memoryLimitBytes * fraction : Infinity;
 }
 
 /** How tasks are admitted by memory, if they are. */
-export function quotaOf({
+function quotaOf({
   memoryLimitBytes: limitBytes = 0,
   memory = {},
 }: WorkerHostOptions): MemoryQuotaOptions | undefined {

@@ -3,7 +3,7 @@ import type { WorkerTables } from './worker-tables.ts';
 import type { WorkerTask, WorkerTaskStateName } from './worker-task.ts';
 
 /** The first invariant that does not hold. */
-export interface BrokenInvariant {
+interface BrokenInvariant {
   readonly message: string;
   /** The task in question, if there is one. */
   readonly key: string | undefined;

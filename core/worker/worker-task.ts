@@ -16,7 +16,7 @@ export type WorkerPriority = readonly number[];
 export const REPLICA_PRIORITY: WorkerPriority = [1];
 
 /** Bytes that a result of unknown size is taken for. */
-export const DEFAULT_NBYTES = 1024;
+const DEFAULT_NBYTES = 1024;
 
 const NO_RUNS: readonly number[] = [];
 

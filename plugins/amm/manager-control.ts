@@ -22,7 +22,7 @@ type Policy = ActiveMemoryManagerPolicy<unknown>;
 type Options = Readonly<Record<string, unknown>>;
 
 /** Settings of the manager that can be changed while it runs; times in milliseconds. */
-export interface ManagerSettings {
+interface ManagerSettings {
   intervalMs: number;
   measure: MemoryMeasure;
 }

@@ -46,7 +46,7 @@ const NOTHING: ReadonlyMap<TaskView, PendingReplicas> = new Map();
 export type ReplicaMoves = Pick<MoveReplicas, 'acquire' | 'remove'>;
 
 /** What the manager is made of. */
-export interface MemoryManagerParts {
+interface MemoryManagerParts {
   readonly cluster: () => ClusterView;
   /** May change between rounds. */
   readonly measure: MemoryMeasure;

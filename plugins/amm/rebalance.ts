@@ -7,7 +7,7 @@ import { type MovementScope, Patience, pause } from './movement.ts';
 const LOOK_MS = 20;
 
 /** What a rebalance did. */
-export interface RebalanceResult {
+interface RebalanceResult {
   /** Keys of the results that have moved. */
   readonly moved: readonly string[];
   /** Addresses of the workers that had them. */

@@ -6,7 +6,7 @@ import { findWorkers, type MovementScope, Patience, pause } from './movement.ts'
 const LOOK_MS = 20;
 
 /** What to copy. */
-export interface ReplicateRequest {
+interface ReplicateRequest {
   readonly keys: readonly string[];
   /** Copies of each. Default: one on every worker, also on those that come later. */
   readonly n?: number;
@@ -19,7 +19,7 @@ export interface ReplicateRequest {
 }
 
 /** The outcome. Parallel arrays. */
-export interface ReplicateResult {
+interface ReplicateResult {
   readonly keys: readonly string[];
   /** Copies that there are now of each. */
   readonly copies: readonly number[];

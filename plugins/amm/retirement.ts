@@ -4,7 +4,7 @@ import type { MemoryManager } from './memory-manager.ts';
 import { type MovementScope, Patience, pause } from './movement.ts';
 
 /** Why a worker was not retired. */
-export type KeptReason =
+type KeptReason =
   /** No other worker can take what it holds, or it holds an actor. It works on as before. */
   | 'no-recipients'
   /** Nothing moved any more for a minute. It works on as before. */
@@ -15,13 +15,13 @@ export type KeptReason =
   | 'unknown';
 
 /** A worker whose data was moved away. */
-export interface RetiredWorker {
+interface RetiredWorker {
   readonly address: string;
   readonly name: string;
 }
 
 /** A worker that was asked for and not retired. */
-export interface KeptWorker {
+interface KeptWorker {
   /** Address or name, as it was asked for when it is unknown. */
   readonly worker: string;
   readonly reason: KeptReason;
@@ -34,7 +34,7 @@ export interface RetireResult {
 }
 
 /** The manager that runs by itself, if it does. */
-export interface RunningManager {
+interface RunningManager {
   readonly manager: MemoryManager;
   readonly isRunning: boolean;
 }

@@ -1,7 +1,7 @@
 import { YardmasterError } from '../../core/api/index.ts';
 
 /** Why something could not be done; `data.reason` of the error. */
-export type Reason =
+type Reason =
   'busy' | 'deleted' | 'exists' | 'full' | 'mismatch' | 'not-a-client' | 'not-held' | 'unknown';
 
 /** The error of a call that is in order but cannot be granted. */

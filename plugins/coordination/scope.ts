@@ -14,14 +14,14 @@ export interface CoordinationScope extends WaitScope {
 }
 
 /** What the scheduler gives. */
-export interface CoordinationHost {
+interface CoordinationHost {
   readonly clock: Clock;
   readonly cluster: ClusterView;
   enqueue(stimulus: NewStimulus): void;
 }
 
 /** Limits, from the configuration. */
-export interface CoordinationLimits {
+interface CoordinationLimits {
   readonly leaseTimeoutMs: number;
   readonly memoryLimitBytes: number;
 }

@@ -19,7 +19,7 @@ export interface TopicEvent {
 }
 
 /** What a client fetches. */
-export interface EventBatch {
+interface EventBatch {
   readonly events: readonly TopicEvent[];
   /** Events before these that the client was too slow for. */
   readonly missed: number;
@@ -36,7 +36,7 @@ interface Subscriber {
 }
 
 /** What topics need. */
-export interface TopicScope extends WaitScope {
+interface TopicScope extends WaitScope {
   readonly clock: Clock;
   readonly budget: Budget;
   readonly departures: DisconnectCleanup;

@@ -21,7 +21,7 @@ export interface GivenValue {
 }
 
 /** What values need. */
-export interface ValueScope {
+interface ValueScope {
   readonly cluster: ClusterView;
   readonly budget: Budget;
   readonly keeper: ResultKeeper;

@@ -18,7 +18,7 @@ const FRUITLESS_TASKS = 1_000;
 const REST_MAX = 10;
 
 /** What the balancer is made of. */
-export interface BalancerParts {
+interface BalancerParts {
   readonly cluster: () => ClusterView;
   /** Read when a round begins; it decides the whole round. */
   readonly policy: () => PolicyInCharge<'stealing'>;
@@ -33,7 +33,7 @@ export interface BalancerParts {
 }
 
 /** What was done since the start. */
-export interface StealMetrics {
+interface StealMetrics {
   readonly rounds: number;
   readonly slices: number;
   /** Tasks that were asked for, by cost level. */

@@ -22,7 +22,7 @@ const PROPOSALS_PER_SLICE = 500;
 const UNITS_PER_CHOICE = 3;
 
 /** What a round is about. */
-export interface RoundParts {
+interface RoundParts {
   readonly cluster: ClusterView;
   readonly rules: RoundRules;
   readonly journal: StealCounters;

@@ -6,7 +6,7 @@ import {
 } from '../../core/api/index.ts';
 
 /** Options of the policy `ensure-broadcast`. */
-export interface EnsureBroadcastOptions {
+interface EnsureBroadcastOptions {
   /** Key of the result. */
   readonly key: string;
 }

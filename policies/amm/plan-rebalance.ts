@@ -12,14 +12,6 @@ export interface RebalanceRules {
   readonly gap: number;
 }
 
-/** Dask's defaults. */
-export const REBALANCE_RULES: RebalanceRules = {
-  measure: 'optimistic',
-  senderMin: 0.3,
-  recipientMax: 0.6,
-  gap: 0.1,
-};
-
 /** One result that shall go from one worker to another. */
 export interface RebalanceMove {
   readonly task: TaskView;

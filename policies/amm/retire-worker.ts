@@ -9,7 +9,7 @@ import {
 } from '../../core/api/index.ts';
 
 /** Options of the policy `retire-worker`. */
-export interface RetireWorkerOptions {
+interface RetireWorkerOptions {
   /** Of the worker that leaves. */
   readonly address: string;
 }

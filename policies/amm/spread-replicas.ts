@@ -10,7 +10,7 @@ import {
 } from '../../core/api/index.ts';
 
 /** What to spread, and how far. */
-export interface SpreadReplicasOptions {
+interface SpreadReplicasOptions {
   readonly tasks: Iterable<TaskView>;
   /** Copies of each; Infinity: on all of the workers. */
   readonly copies: number;

@@ -44,7 +44,7 @@ export class Family {
 }
 
 /** Which tasks of a graph are roots, and which roots are a family. */
-export interface FamilyTree {
+interface FamilyTree {
   readonly roots: ReadonlySet<TaskView>;
   readonly families: ReadonlyMap<TaskView, Family>;
 }

@@ -1,7 +1,7 @@
 import type { ClusterView, TaskView } from '../../core/api/index.ts';
 
 /** What counts as a collection of root-ish tasks. */
-export interface RootishLimits {
+interface RootishLimits {
   /** Fewer groups than this may be depended upon. Default 5. */
   readonly dependencyGroupsMax: number;
   /** Fewer tasks than this may be in those groups together. Default 5. */

@@ -1,5 +1,5 @@
 /** What to do about the number of workers. */
-export type ScalingStep =
+type ScalingStep =
   | { readonly kind: 'none' }
   /** Start this many more workers. */
   | { readonly kind: 'up'; readonly count: number }
@@ -7,7 +7,7 @@ export type ScalingStep =
   | { readonly kind: 'down'; readonly names: readonly string[] };
 
 /** Bounds and patience of adaptive scaling. */
-export interface AdaptivePlanOptions {
+interface AdaptivePlanOptions {
   readonly minimum: number;
   /** May be Infinity. */
   readonly maximum: number;

@@ -9,7 +9,7 @@ import {
 import { type LoadOf, longestQueues } from './victims.ts';
 
 /** Options of the policy `calm`. */
-export interface CalmOptions {
+interface CalmOptions {
   readonly horizonMs: number;
 }
 
@@ -21,7 +21,7 @@ const LATENCY_S = 0.1;
  * earlier by more than half of its duration. Tasks are never stolen from a worker all of whose
  * tasks run, and never back by the worker from which they were stolen.
  */
-export class CalmStealing implements Stealing {
+class CalmStealing implements Stealing {
   /** @param horizonS - seconds of work per thread that are enough */
   constructor(private readonly horizonS: number) {}
 

@@ -1,4 +1,4 @@
-import { noHooks } from '../../core/kernel/ports.ts';
+import { noHooks } from '../kit/ports.ts';
 import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
 import type { Outbox } from '../../core/kernel/outbox.ts';
 import type { KernelScope } from '../../core/kernel/scope.ts';

@@ -1,11 +1,6 @@
 import { HOOK_NAMES, type HookName } from '../../core/api/hooks.ts';
 import type { KernelSlots } from '../../core/api/policies.ts';
-import {
-  type HookCalls,
-  type KernelPorts,
-  noHooks,
-  type PolicyFailure,
-} from '../../core/kernel/ports.ts';
+import type { HookCalls, KernelPorts, PolicyFailure } from '../../core/kernel/ports.ts';
 import { fifo } from '../../policies/fairness/fifo.ts';
 import { depthFirst } from '../../policies/ordering/baselines/depth-first.ts';
 import { rootish, type RootishOptions } from '../../policies/queuing/root-ish.ts';
@@ -18,6 +13,21 @@ export function builtinPolicies(queuing: Partial<RootishOptions> = {}): KernelSl
     queuing: rootish.create(queuing),
     ordering: depthFirst.create({}),
     fairness: fifo.create({}),
+  };
+}
+
+/** No observers. */
+export function noHooks(): HookCalls {
+  return {
+    taskTransition: [],
+    graphUpdated: [],
+    workerAdded: [],
+    workerRemoved: [],
+    workerStatusChanged: [],
+    clientAdded: [],
+    clientRemoved: [],
+    restarted: [],
+    eventLogged: [],
   };
 }
 

@@ -57,7 +57,7 @@ export const size: ReadValue = (value) => {
 };
 
 /** How {@link duration} reads what is no time. */
-export interface DurationRules {
+interface DurationRules {
   /** Unit of a bare number. Default `s`. */
   readonly unit?: 'ms' | 's';
   /** Null, and 0 where Dask takes it for null, mean that there is no such limit. */

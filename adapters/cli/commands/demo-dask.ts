@@ -11,7 +11,7 @@ const PROBE = 'import distributed, dask.array, dask.dataframe; print(distributed
 const WORKERS = 2;
 
 /** Flags of `demo-dask`. */
-export interface DaskDemoFlags {
+interface DaskDemoFlags {
   readonly python?: string;
 }
 

@@ -7,7 +7,7 @@ const FROM = 0.02;
 const TO = 0.95;
 
 /** What to destroy, and when. */
-export interface ChaosOptions {
+interface ChaosOptions {
   readonly kills: number;
   /** The same seed gives the same moments, counted in tasks, and the same choices among workers. */
   readonly seed: number;

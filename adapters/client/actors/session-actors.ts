@@ -8,7 +8,7 @@ import type { Peers } from '../../peers/peers.ts';
 import { type Pause, pausingLater } from '../../peers/location-pause.ts';
 
 /** What the actors of a session need of it. */
-export interface ActorsOwner extends FutureOwner {
+interface ActorsOwner extends FutureOwner {
   readonly clock: Clock;
   readonly pause: Pause | undefined;
   readonly signal: AbortSignal;

@@ -6,7 +6,7 @@ import { futuresIn } from '../submission/structure.ts';
 import { checkNames } from '../submission/options.ts';
 
 /** A value as it travels to the scheduler. */
-export interface PackedValue {
+interface PackedValue {
   readonly value: Uint8Array;
   /** Of the futures inside. */
   readonly keys: readonly string[];

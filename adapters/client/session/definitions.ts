@@ -1,7 +1,7 @@
 import { YardmasterError } from '../../../core/api/index.ts';
 
 /** Keys of one graph, held as long as one of its requested results is. */
-export interface GraphLease {
+interface GraphLease {
   readonly definitions: ReadonlyMap<string, string>;
   /** Requested keys that are still held. */
   remaining: number;

@@ -2,7 +2,7 @@
 export type FutureStatus = 'pending' | 'lost' | 'finished' | 'error' | 'cancelled';
 
 /** Called when an entry has ended. */
-export type SettledCallback = (entry: KeyEntry) => void;
+type SettledCallback = (entry: KeyEntry) => void;
 
 /** Never written to: most entries have no listener at any time. */
 const NO_LISTENERS: SettledCallback[] = [];

@@ -12,7 +12,7 @@ import { comeBack, type ReconnectRules } from '../../../core/shared/reconnect.ts
 import { type Network, openChannelTo } from '../../peers/open-channel.ts';
 
 /** How a client is connected. */
-export interface LinkOptions {
+interface LinkOptions {
   /** Of the scheduler. */
   readonly address: string;
   /** Key of the client. */

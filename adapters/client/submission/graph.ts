@@ -57,7 +57,7 @@ export interface PackedTask {
 }
 
 /** What packing a graph needs to know of its client. */
-export interface GraphSurroundings {
+interface GraphSurroundings {
   /** Key of a future of this client; undefined for any other value. Throws for unusable futures. */
   readonly keyOfFuture: (value: unknown) => string | undefined;
   /** Whether the client holds a future of this key, so that a `ref` may name it. */
@@ -178,7 +178,7 @@ export function packTaskArguments(
 }
 
 /** What a task is made of. */
-export interface TaskParts {
+interface TaskParts {
   readonly fn: TaskFunction;
   readonly args: { readonly bytes: Uint8Array; readonly dependencies: readonly string[] };
   readonly options: TaskOptions;

@@ -2,7 +2,7 @@ import { YardmasterError } from '../../../core/api/index.ts';
 import { PyFloat } from '../codec/index.ts';
 
 /** A key as it travels: a text, or (since 2023.9) a tuple, number or bytes. */
-export type WireKey = unknown;
+type WireKey = unknown;
 
 /**
  * Keys as texts, which is what the scheduler knows. A text is its own; anything else becomes the text

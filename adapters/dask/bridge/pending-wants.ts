@@ -2,7 +2,7 @@ import type { ClusterView, Clock, TaskView, Timer } from '../../../core/api/inde
 import { inBackground } from '../../../core/shared/background.ts';
 
 /** What {@link PendingWants} needs of the scheduler. */
-export interface WantScope {
+interface WantScope {
   readonly cluster: ClusterView;
   readonly clock: Clock;
   /** Sends the wanted keys to the scheduler, after everything that the client has sent before. */

@@ -14,7 +14,7 @@ import { type CompanionEvent, Outbox } from './outbox.ts';
 const PROGRAM = fileURLToPath(new URL('./yardmaster_companion', import.meta.url));
 
 /** What the process needs of its surroundings. */
-export interface CompanionPort {
+interface CompanionPort {
   readonly clock: Clock;
   readonly log: Logger;
   /** What Python asks for. It may throw, or answer later. */

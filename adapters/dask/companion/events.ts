@@ -8,7 +8,7 @@ import { taskFieldsNow } from './views.ts';
 const REPORT_ENVELOPE: ReadonlySet<string> = new Set(['op', 'key', 'stimulus_id', 'run_id']);
 
 /** Where events come from and go to. */
-export interface EventFeedPort {
+interface EventFeedPort {
   readonly context: DaskContext;
   /** Whether a plugin has this hook. */
   isWanted(hook: string): boolean;

@@ -6,7 +6,7 @@ import { TurnEnd } from '../../../core/shared/turn.ts';
 export type CompanionEvent = readonly [name: string, ...fields: unknown[]];
 
 /** What the outbox does with the process and the cluster. */
-export interface OutboxPort {
+interface OutboxPort {
   readonly clock: Clock;
   /** Writes one message to the process. */
   send(message: Fields): void;
@@ -17,7 +17,7 @@ export interface OutboxPort {
 }
 
 /** Limits of {@link Outbox}. */
-export interface OutboxLimits {
+interface OutboxLimits {
   /** Events that the process may have without having handled them. */
   readonly window: number;
   /** Number of waiting events at which peers are paused; they resume at half of it. */

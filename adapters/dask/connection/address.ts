@@ -1,7 +1,7 @@
 import { YardmasterError } from '../../../core/api/index.ts';
 
 /** Where a Dask peer listens. */
-export interface DaskAddress {
+interface DaskAddress {
   readonly scheme: 'tcp' | 'tls';
   /** Without brackets. */
   readonly host: string;

@@ -3,7 +3,7 @@ import { inBackground } from '../../../core/shared/background.ts';
 import { Comm, type ConnectOptions } from './comm.ts';
 
 /** How a pool calls peers. */
-export interface PoolOptions extends Omit<ConnectOptions, 'signal'> {
+interface PoolOptions extends Omit<ConnectOptions, 'signal'> {
   /** Idle comms that are kept for each peer. Default 4. */
   readonly idleMax?: number;
 }

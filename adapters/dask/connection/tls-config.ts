@@ -17,7 +17,7 @@ export interface TlsFiles {
 }
 
 /** What is configured about encryption. */
-export interface TlsConfig {
+interface TlsConfig {
   readonly files: TlsFiles;
   /** Nothing may listen or call without encryption. */
   readonly requireEncryption: boolean;

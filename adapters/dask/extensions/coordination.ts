@@ -25,7 +25,7 @@ const NAME_LENGTH_MAX = 1000;
 const LOOK_INTERVAL_MS = 10;
 
 /** A value as the scheduler's coordination stores it. */
-export interface StoredValue {
+interface StoredValue {
   readonly value: Uint8Array;
   /** Of the futures in it. */
   readonly keys: readonly string[];
@@ -40,7 +40,7 @@ export interface GivenValue extends StoredValue {
 }
 
 /** What Dask stores: a future, or plain data. */
-export type DaskRecord =
+type DaskRecord =
   | { readonly type: 'Future'; readonly value: string }
   | { readonly type: 'msgpack'; readonly value: unknown };
 

@@ -27,7 +27,7 @@ export interface HelperEvents {
 }
 
 /** What a process is for. */
-export interface HelperRole {
+interface HelperRole {
   /** File or folder that Python runs. */
   readonly program: string;
   readonly parameters?: readonly string[];

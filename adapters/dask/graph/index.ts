@@ -201,7 +201,7 @@ export interface UploadedFile {
 }
 
 /** A P2P shuffle that begins, or begins anew. */
-export interface ShuffleRunRequest {
+interface ShuffleRunRequest {
   /** Run specification of its barrier task, as it came with the graph; not needed with `spec`. */
   readonly barrier?: unknown;
   /** What a worker before 2024.11 sent of the shuffle. */
@@ -216,7 +216,7 @@ export interface ShuffleRunRequest {
 }
 
 /** See {@link GraphUnpacker.shuffleRun}. */
-export interface ShuffleRun {
+interface ShuffleRun {
   readonly workerFor: readonly (readonly [partition: unknown, worker: string])[];
   /** Opaque, for `run_spec` of the answer to a worker. */
   readonly runSpec: unknown;

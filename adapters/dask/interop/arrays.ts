@@ -43,7 +43,7 @@ function kindOf(description: string): Kind {
 }
 
 /** An array of NumPy as it lies in memory. */
-export interface ArrayInMemory {
+interface ArrayInMemory {
   /** `<f8`. */
   readonly description: string;
   readonly shape: readonly number[];

@@ -27,7 +27,7 @@ const BUSY_PAUSE_MS = 100;
 const ANSWER_TIMEOUT_MS = 60_000;
 
 /** How to reach a Dask worker. */
-export interface DaskPeerOptions {
+interface DaskPeerOptions {
   readonly clock: Clock;
   readonly timeoutMs: number;
   /** The error for requests other than those for results. */

@@ -1,7 +1,7 @@
 import { YardmasterError } from '../../../core/api/index.ts';
 
 /** What passes between the languages, for people. */
-export const PORTABLE =
+const PORTABLE =
   'None, booleans, numbers, texts, bytes, lists, dicts with plain keys, NumPy arrays of numbers or booleans, and Arrow tables';
 
 /** Thrown on the way into a value: says what it is that cannot pass, and where in the value it is. */
@@ -32,7 +32,7 @@ export function within<T>(place: string | number, step: () => T): T {
 }
 
 /** From which language to which. */
-export type Way = readonly [from: string, to: string];
+type Way = readonly [from: string, to: string];
 
 /** The refusal of a result, as users see it. */
 export function resultRefused(cause: NotPortable, result: string, way: Way): YardmasterError {

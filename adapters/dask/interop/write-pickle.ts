@@ -34,7 +34,7 @@ export class Tuple {
 const BUFFER_BYTES_MIN = 4096;
 
 /** A pickle, and the memory that it refers to. */
-export interface Pickle {
+interface Pickle {
   readonly bytes: Uint8Array;
   readonly buffers: readonly Uint8Array[];
 }

@@ -21,7 +21,7 @@ const MODULES = {
 } as const;
 
 /** Name of an exception of Python. */
-export type PythonExceptionName = keyof typeof MODULES;
+type PythonExceptionName = keyof typeof MODULES;
 
 /** Thrown by a handler, it is raised in the peer as that exception of Python. */
 export class PythonException extends Error {

@@ -8,7 +8,7 @@ import { type ActorCaller, type ActorRequest, makeHandle } from './handle.ts';
 type Members = Readonly<Record<string, unknown>>;
 
 /** What the calls of an actor need to know. */
-export interface ActorSettings {
+interface ActorSettings {
   /** Of the task that made it. */
   readonly context: RunContext;
   readonly nowMs: () => number;

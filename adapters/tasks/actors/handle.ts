@@ -42,7 +42,7 @@ export interface ActorCaller {
 }
 
 /** What is behind a handle. */
-export interface ActorLink {
+interface ActorLink {
   readonly description: ActorDescription;
   readonly caller: ActorCaller;
 }

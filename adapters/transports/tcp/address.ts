@@ -3,7 +3,7 @@ import { networkInterfaces } from 'node:os';
 import { YardmasterError } from '../../../core/api/index.ts';
 
 /** Where a socket connects or listens. */
-export interface HostAndPort {
+interface HostAndPort {
   /** Without brackets. */
   readonly host: string;
   readonly port: number;

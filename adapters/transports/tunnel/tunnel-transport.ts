@@ -13,7 +13,7 @@ import { MsgpackCodec } from '../../codecs/msgpack/index.ts';
 import type { IntoTunnel, OutOfTunnel } from './messages.ts';
 
 /** Asks another thread of this process to connect, and to answer through the port. */
-export type OpenTunnel = (request: TunnelRequest) => void;
+type OpenTunnel = (request: TunnelRequest) => void;
 
 /** What the other thread is asked for; see `relayConnection`. */
 export interface TunnelRequest {

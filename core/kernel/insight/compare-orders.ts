@@ -1,7 +1,7 @@
 import type { GraphTask } from '../../messages/stimulus.ts';
 
 /** Two orders of one graph. */
-export interface OrderComparison {
+interface OrderComparison {
   readonly isSame: boolean;
   /** Most results alive at once, if one thread computed the graph in that order. */
   readonly active: number;

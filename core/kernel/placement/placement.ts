@@ -110,7 +110,7 @@ export function slotLimitOf(scope: KernelScope, worker: WorkerState): number {
 }
 
 /** Chooses by inputs and restrictions, without regard to slots; undefined when no worker will do. */
-export function placeUnqueued(scope: KernelScope, task: TaskState): WorkerState | undefined {
+function placeUnqueued(scope: KernelScope, task: TaskState): WorkerState | undefined {
   const { cluster } = scope;
   if (cluster.running.size === 0) return undefined;
   const valid = validWorkers(cluster, task);

@@ -36,7 +36,7 @@ export interface Blueprint {
 }
 
 /** How a plugin was asked for. */
-export interface PluginRequest {
+interface PluginRequest {
   /** Default `plugin`. */
   readonly kind?: PluginKind;
   readonly options?: Readonly<Record<string, unknown>>;

@@ -18,7 +18,7 @@ interface Preload {
 }
 
 /** Where a configuration names them. */
-export interface PreloadPlace {
+interface PreloadPlace {
   readonly origin: ConfigOrigin;
   readonly at: readonly Segment[];
 }

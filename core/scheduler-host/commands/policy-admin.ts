@@ -222,7 +222,7 @@ export class PolicyAdmin implements SchedulerPolicies {
 }
 
 /** What a policy is made of: a name, a path or a definition, and its options. */
-export interface PolicySource {
+interface PolicySource {
   readonly use: unknown;
   readonly options?: Options | undefined;
 }

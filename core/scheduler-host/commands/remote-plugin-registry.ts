@@ -16,7 +16,7 @@ export const NANNY_PLUGIN_REGISTRY: Token<NannyPluginRegistry> = token('nanny-pl
 const ANSWER_TIMEOUT_MS = 30_000;
 
 /** Where the plugins live: in workers, or in the nannies of workers. */
-export type RemotePluginKind = 'worker' | 'nanny';
+type RemotePluginKind = 'worker' | 'nanny';
 
 /** Why a plugin is not there on one worker. */
 interface Refusal {

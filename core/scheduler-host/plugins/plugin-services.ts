@@ -5,7 +5,7 @@ import { nameOf } from '../../plugin-host/injection/container.ts';
 export const PLUGIN_SERVICES: Token<PluginServices> = token('plugin-services');
 
 /** What provides services for a while. One that replaces another has the same name. */
-export interface ServiceOwner {
+interface ServiceOwner {
   readonly name: string;
 }
 

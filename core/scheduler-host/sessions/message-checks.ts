@@ -6,7 +6,7 @@ import { addBytesKeyword } from '../../config/compile-schema.ts';
 type Check = ValidateFunction;
 
 /** Where the schema of a message is in `schema/messages.schema.json`. */
-export interface MessageSchemas {
+interface MessageSchemas {
   readonly definitions: Readonly<Record<string, object>>;
 }
 

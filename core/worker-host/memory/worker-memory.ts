@@ -32,7 +32,7 @@ export interface MemoryOwner {
 }
 
 /** Metrics of the memory of a worker, in bytes. */
-export interface MemoryFigures {
+interface MemoryFigures {
   readonly memoryBytes: number;
   readonly spilledMemoryBytes: number;
   readonly spilledDiskBytes: number;

@@ -9,7 +9,7 @@ import { WORKER_PLUGINS, type WorkerPlugins } from '../worker-plugins.ts';
 export const WORKER_STATUS: Token<WorkerStatusTracker> = token('worker-status');
 
 /** Whether a worker starts anything: nothing, one task at a time, or what it can. */
-export type MemoryPace = 'pause' | 'crawl' | 'unpause';
+type MemoryPace = 'pause' | 'crawl' | 'unpause';
 
 /** What the scheduler wants a worker to be, what its memory allows, and what it therefore is. */
 export class WorkerStatusTracker {

@@ -23,7 +23,7 @@ export const WORKER_LINK: Token<WorkerLink> = token('worker-link');
 const KEEP_ALIVE_MS = 60_000;
 
 /** A report without its id, which the link gives it. */
-export type UnnamedReport = WorkerReport extends infer R
+type UnnamedReport = WorkerReport extends infer R
   ? R extends WorkerReport
     ? Omit<R, 'stimulusId'>
     : never

@@ -109,19 +109,19 @@ export interface Pause extends Caused {
   readonly op: 'pause';
 }
 
-export interface Unpause extends Caused {
+interface Unpause extends Caused {
   readonly op: 'unpause';
 }
 
 /** One run, and one transfer, at a time: as much as it takes to get on. Until `pause` or `unpause`. */
-export interface Crawl extends Caused {
+interface Crawl extends Caused {
   readonly op: 'crawl';
 }
 
 /**
  * The connection to the scheduler has ended: the results that it requested are no longer wanted.
  */
-export interface SchedulerLost extends Caused {
+interface SchedulerLost extends Caused {
   readonly op: 'scheduler-lost';
 }
 
@@ -206,19 +206,19 @@ export interface AbortExecution {
 }
 
 /** The run has a thread again. */
-export interface Rejoined {
+interface Rejoined {
   readonly kind: 'rejoined';
   readonly key: string;
 }
 
 /** Answer with `retry-busy-worker` in a moment. */
-export interface RetryBusyLater {
+interface RetryBusyLater {
   readonly kind: 'retry-busy-later';
   readonly worker: string;
 }
 
 /** Delete from the store. */
-export interface DropData {
+interface DropData {
   readonly kind: 'drop-data';
   readonly key: string;
 }

@@ -19,7 +19,7 @@ export type SpillTrouble =
       readonly error: unknown;
     };
 
-export interface TieredStoreOptions {
+interface TieredStoreOptions {
   readonly ram: DataStore;
   readonly disk: SpillArea;
   readonly clock: Clock;

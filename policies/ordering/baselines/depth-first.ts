@@ -17,7 +17,7 @@ import {
 const LARGE = 5000;
 
 /** Options of the policy `depth-first`. */
-export interface DepthFirstOptions {
+interface DepthFirstOptions {
   /** Which of the dependencies of a task comes first. Default `as-given`. */
   readonly children: 'as-given' | 'most-needed';
 }

@@ -1,7 +1,7 @@
 import type { GraphIndex } from './graph-index.ts';
 
 /** What one worker that computes a graph in some order has to keep. */
-export interface LiveResults {
+interface LiveResults {
   /** The most results at any one time. */
   readonly peak: number;
   /** Steps that each result is kept, all together. */

@@ -7,7 +7,7 @@ import type { Totals } from './total-dependencies.ts';
 const FEW = 12;
 
 /** What nodes are compared by, the first that differs. */
-export interface SortKeyColumns {
+interface SortKeyColumns {
   readonly graph: GraphIndex;
   readonly totals: Totals;
   readonly roots: ConnectedEnds;

@@ -3,13 +3,13 @@ import { describe, expect, it } from 'vitest';
 import type { WorkerState } from '../../../core/state/task.ts';
 import {
   planRebalance,
-  REBALANCE_RULES,
   type RebalanceMove,
   type RebalanceRules,
 } from '../../../policies/amm/plan-rebalance.ts';
 import { AmmBench } from './amm-kit.ts';
 
 const EVEN: RebalanceRules = { measure: 'managed', senderMin: 0, recipientMax: 1, gap: 0 };
+const DASK: RebalanceRules = { measure: 'managed', senderMin: 0.3, recipientMax: 0.6, gap: 0.1 };
 
 /** Workers with a limit of 1000 bytes that hold results of these sizes. */
 function cluster(...results: readonly (readonly number[])[]): {
@@ -53,7 +53,7 @@ describe('a plan to rebalance', () => {
 
   it('takes nothing from a worker that uses little', () => {
     const { workers } = cluster([100, 100], []);
-    expect(planRebalance(workers, { ...REBALANCE_RULES, measure: 'managed' })).toEqual([]);
+    expect(planRebalance(workers, DASK)).toEqual([]);
   });
 
   it('gives nothing to a worker that uses much', () => {

@@ -9,7 +9,7 @@ import { schedulerIdentity } from '../cluster/identity.ts';
 import { countsOf, prometheusText, tasksByState } from './status-counts.ts';
 
 /** Where the page is served. */
-export interface StatusPageOptions {
+interface StatusPageOptions {
   readonly host: string;
   /** 0 for any; any is taken as well when this one is taken. */
   readonly port: number;

@@ -3,7 +3,7 @@ import type { TaskStateName, TaskView } from '../../../../core/api/index.ts';
 import type { Fields } from '../../context.ts';
 
 /** What a progress bar shows. */
-export interface ProgressRequest {
+interface ProgressRequest {
   readonly tasks: readonly TaskView[];
   /** Also counts what was finished before. */
   readonly complete: boolean;

@@ -13,7 +13,7 @@ export interface TaskOutcome {
   readonly report: Fields | undefined;
 }
 
-export type OutcomeObserver = (outcome: TaskOutcome) => void;
+type OutcomeObserver = (outcome: TaskOutcome) => void;
 
 /**
  * Calls observers with the end of each task. A report alone is no end: a failed task may be tried again, and a

@@ -10,7 +10,7 @@ import { asList, isFields } from '../../codec/values.ts';
 export type OnError = 'raise' | 'return' | 'return_pickle' | 'ignore';
 
 /** A call to many. */
-export interface Broadcast {
+interface Broadcast {
   /** With `op`. */
   readonly msg: Fields;
   /** Default: all. */

@@ -1,48 +1,31 @@
 import { MEMORY_MEASURES } from '../../state/memory.ts';
 import { entry } from './entry-schema.ts';
-import { duration, section } from './schema-parts.ts';
+import { choice, duration, flag, fraction, list, section } from './schema-parts.ts';
 
-const measure = (description: string): object => ({
-  title: 'Measure of memory',
-  description,
-  type: 'string',
-  enum: MEMORY_MEASURES,
-  default: 'optimistic',
-});
-
-const fraction = (title: string, description: string, preset: number): object => ({
-  title,
-  description,
-  type: 'number',
-  minimum: 0,
-  maximum: 1,
-  default: preset,
-});
+const measure = (description: string) =>
+  choice('Measure of memory', description, MEMORY_MEASURES, { default: 'optimistic' });
 
 /** The section `scheduler.activeMemoryManager`. */
 export const ACTIVE_MEMORY_MANAGER_SCHEMA = section(
   'Active Memory Manager',
   'Copies and drops results between workers by the suggestions of its policies.',
   {
-    start: {
-      title: 'Run at an interval from the start',
-      description: 'Otherwise rounds run on request: amm.start, amm.runOnce.',
-      type: 'boolean',
-      default: true,
-    },
+    start: flag(
+      'Run at an interval from the start',
+      'Otherwise rounds run on request: amm.start, amm.runOnce.',
+      true,
+    ),
     interval: duration('Time between rounds', 'Pause between two rounds.', {
       default: '2s',
       minimum: 1,
     }),
     measure: measure('By which workers are compared.'),
-    policies: {
-      title: 'Policies of the manager',
-      description:
-        "In the order in which they run. Dask's spelling works too: class: and options inline.",
-      type: 'array',
-      items: entry('policy'),
-      default: [{ use: 'reduce-replicas' }],
-    },
+    policies: list(
+      'Policies of the manager',
+      "In the order in which they run. Dask's spelling works too: class: and options inline.",
+      entry('policy'),
+      [{ use: 'reduce-replicas' }],
+    ),
   },
 );
 

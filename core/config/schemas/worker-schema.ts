@@ -1,22 +1,35 @@
 import { plugins, preload } from './entry-schema.ts';
-import { bytes, duration, memory } from './schema-parts.ts';
+import {
+  bytes,
+  choice,
+  duration,
+  flag,
+  fraction,
+  memory,
+  section,
+  type Setting,
+  table,
+  text,
+  whole,
+} from './schema-parts.ts';
 
-const threshold = (title: string, text: string, preset: number): object => ({
-  title,
-  description: `${text} A part of the memory limit; 0 or false: never.`,
-  type: ['number', 'boolean'],
-  minimum: 0,
-  maximum: 1,
-  default: preset,
-});
+/** A setting that may also be `false`: there is none. */
+const orFalse = <Value, Input, IsComplete extends boolean>(
+  setting: Setting<Value, Input, IsComplete> & { readonly type?: string | readonly string[] },
+) =>
+  ({ ...setting, type: [setting.type, 'boolean'].flat() }) as Setting<
+    Value,
+    Input | false,
+    IsComplete
+  >;
 
-const workerMemory = {
-  title: 'Memory of workers',
-  description: 'How a worker keeps its memory limit. Of no effect without one.',
-  type: 'object',
-  additionalProperties: false,
-  default: {},
-  properties: {
+const threshold = (title: string, text: string, byDefault: number) =>
+  orFalse(fraction(title, `${text} A part of the memory limit; 0 or false: never.`, byDefault));
+
+const workerMemory = section(
+  'Memory of workers',
+  'How a worker keeps its memory limit. Of no effect without one.',
+  {
     target: threshold('Target', 'Results beyond it are spilled, least recently used first.', 0.6),
     spill: threshold(
       'Spill',
@@ -38,115 +51,97 @@ const workerMemory = {
       'Hard limit',
       'With a quota: when all that the worker occupies is beyond it, no task begins beside others. Default: none.',
     ),
-    maxSpill: bytes('Bytes on disk', 'What may be spilled at once. inf: no such limit.', {
-      default: 'inf',
-      infinite: true,
-    }),
-    spillFolder: {
-      title: 'Folder for spilled results',
-      description:
-        'Parent of the folders that workers create. Default: the temporary folder of the system.',
-      type: 'string',
-      minLength: 1,
-    },
+    maxSpill: orFalse(
+      bytes('Bytes on disk', 'What may be spilled at once. inf or false: no such limit.', {
+        default: 'inf',
+        infinite: true,
+      }),
+    ),
+    spillFolder: text(
+      'Folder for spilled results',
+      'Parent of the folders that workers create. Default: the temporary folder of the system.',
+      { minLength: 1 },
+    ),
     monitorInterval: duration('Interval of the monitor', 'Pause between two looks at the memory.', {
       default: '100 ms',
       minimum: 1,
     }),
   },
-};
+);
 
 /** The section `worker`. */
-export const WORKER_SCHEMA = {
-  title: 'Workers',
-  description: 'Of the workers that are started with this file.',
-  type: 'object',
-  additionalProperties: false,
-  default: {},
-  properties: {
-    threads: {
-      title: 'Threads',
-      description: 'Tasks that run at once. Default: the processors of the machine.',
-      type: 'integer',
-      minimum: 1,
-    },
-    resources: {
-      title: 'Resources',
-      description: 'What the worker offers to tasks that ask for it, by name.',
-      type: 'object',
-      default: {},
-      additionalProperties: { title: 'Amount', type: 'number', minimum: 0 },
-    },
-    memoryLimit: bytes('Memory limit', 'What the worker may use; 0: unlimited.', { default: 0 }),
-    memory: workerMemory,
-    memoryAdmission: {
-      title: 'Admission by memory',
-      description:
-        'thresholds: tasks begin until worker.memory.pause is reached. quota: by what they are expected to use, as in Mars, with scheduling.memQuotaSize and memHardLimit; pause does not act then.',
-      type: 'string',
-      enum: ['thresholds', 'quota'],
-      default: 'thresholds',
-    },
-    ready: {
-      title: 'Order of what is ready',
-      description: 'priority: as the scheduler says. lifo: what became ready last runs first.',
-      type: 'string',
-      enum: ['priority', 'lifo'],
-      default: 'priority',
-    },
-    killGrace: duration(
-      'Grace for aborted tasks',
-      'How long an aborted task may continue before its thread is terminated. inf: for ever.',
-      { default: '5s', infinite: true },
-    ),
-    nanny: {
-      title: 'Nanny',
-      description: 'Another process takes the place of a worker process that dies or is stuck.',
-      type: 'boolean',
-      default: true,
-    },
-    stuckAfter: duration(
-      'Patience with silent processes',
-      'Time without a sign of life after which the nanny replaces a worker process. inf: never.',
-      { default: '30s', minimum: 1, infinite: true },
-    ),
-    onSchedulerLost: {
-      title: 'When the scheduler is gone',
-      description:
-        'close: the worker says so and closes. reconnect: it keeps its results and tries to come back.',
-      type: 'string',
-      enum: ['close', 'reconnect'],
-      default: 'close',
-    },
-    reconnectTimeout: duration(
-      'Time to come back',
-      'How long a worker that reconnects tries to before it closes. inf: for ever.',
-      { default: '60s', infinite: true },
-    ),
-    lifetime: duration(
-      'Lifetime',
-      'After this a worker gives its results away and closes. inf: it has no end.',
-      { default: 'inf', minimum: 1, infinite: true },
-    ),
-    lifetimeStagger: duration(
-      'Stagger of lifetimes',
-      'Each worker lives up to so much shorter or longer, so that not all go at once.',
-      { default: 0 },
-    ),
-    lifetimeRestart: {
-      title: 'Restart after the lifetime',
-      description: 'The nanny starts another process in its place. Otherwise it is gone.',
-      type: 'boolean',
-      default: false,
-    },
-    plugins: plugins('Plugins of workers', 'worker plugin', 'worker'),
-    preload: preload('Modules preloaded by workers', 'worker'),
-    nannyPlugins: plugins('Plugins of nannies', 'nanny plugin', 'nanny'),
-    nannyPreload: preload('Modules preloaded by nannies', 'nanny'),
-    retireTimeout: duration(
-      'Time to retire',
-      'How long a worker that is asked to end may give its results away before it closes.',
-      { default: '10s' },
-    ),
-  },
-};
+export const WORKER_SCHEMA = section('Workers', 'Of the workers that are started with this file.', {
+  threads: whole('Threads', 'Tasks that run at once. Default: the processors of the machine.', {
+    minimum: 1,
+  }),
+  resources: table(
+    'Resources',
+    'What the worker offers to tasks that ask for it, by name.',
+    { title: 'Amount', type: 'number', minimum: 0 } as Setting<number>,
+    { default: {} },
+  ),
+  memoryLimit: bytes('Memory limit', 'What the worker may use; 0: unlimited.', { default: 0 }),
+  memory: workerMemory,
+  memoryAdmission: choice(
+    'Admission by memory',
+    'thresholds: tasks begin until worker.memory.pause is reached. quota: by what they are expected to use, as in Mars, with scheduling.memQuotaSize and memHardLimit; pause does not act then.',
+    ['thresholds', 'quota'],
+    { default: 'thresholds' },
+  ),
+  ready: choice(
+    'Order of what is ready',
+    'priority: as the scheduler says. lifo: what became ready last runs first.',
+    ['priority', 'lifo'],
+    { default: 'priority' },
+  ),
+  killGrace: duration(
+    'Grace for aborted tasks',
+    'How long an aborted task may continue before its thread is terminated. inf: for ever.',
+    { default: '5s', infinite: true },
+  ),
+  nanny: flag(
+    'Nanny',
+    'Another process takes the place of a worker process that dies or is stuck.',
+    true,
+  ),
+  stuckAfter: duration(
+    'Patience with silent processes',
+    'Time without a sign of life after which the nanny replaces a worker process. inf: never.',
+    { default: '30s', minimum: 1, infinite: true },
+  ),
+  onSchedulerLost: choice(
+    'When the scheduler is gone',
+    'close: the worker says so and closes. reconnect: it keeps its results and tries to come back.',
+    ['close', 'reconnect'],
+    { default: 'close' },
+  ),
+  reconnectTimeout: duration(
+    'Time to come back',
+    'How long a worker that reconnects tries to before it closes. inf: for ever.',
+    { default: '60s', infinite: true },
+  ),
+  lifetime: duration(
+    'Lifetime',
+    'After this a worker gives its results away and closes. inf: it has no end.',
+    { default: 'inf', minimum: 1, infinite: true },
+  ),
+  lifetimeStagger: duration(
+    'Stagger of lifetimes',
+    'Each worker lives up to so much shorter or longer, so that not all go at once.',
+    { default: 0 },
+  ),
+  lifetimeRestart: flag(
+    'Restart after the lifetime',
+    'The nanny starts another process in its place. Otherwise it is gone.',
+    false,
+  ),
+  plugins: plugins('Plugins of workers', 'worker plugin', 'worker'),
+  preload: preload('Modules preloaded by workers', 'worker'),
+  nannyPlugins: plugins('Plugins of nannies', 'nanny plugin', 'nanny'),
+  nannyPreload: preload('Modules preloaded by nannies', 'nanny'),
+  retireTimeout: duration(
+    'Time to retire',
+    'How long a worker that is asked to end may give its results away before it closes.',
+    { default: '10s' },
+  ),
+});

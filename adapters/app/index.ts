@@ -53,6 +53,7 @@ export {
   type ActorHandle,
   type AnyClass,
   type AnyFunction,
+  concurrent,
   currentTask,
   type DefinedTask,
   defineTasks,

@@ -6,6 +6,7 @@ import {
   markAsActorClass,
 } from './actors/actor-class.ts';
 import { localActor } from './actors/local-actor.ts';
+import { concurrencyOf } from './concurrent.ts';
 import { sourceVersion } from './source-version.ts';
 import type { AnyFunction, TaskFunction, TaskFunctionOf } from './task-function.ts';
 
@@ -126,6 +127,10 @@ function makeHandle(module: string, name: string, fn: Definition): unknown {
     name: { value: name, enumerable: true },
     version: { get: () => sourceVersion(module), enumerable: true },
   });
+  const concurrency = concurrencyOf(fn);
+  if (concurrency !== undefined) {
+    Object.defineProperty(handle, 'concurrency', { value: concurrency, enumerable: true });
+  }
   return handle;
 }
 

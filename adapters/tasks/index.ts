@@ -15,6 +15,7 @@ export {
   readResult,
 } from './actors/handle.ts';
 export { type PackedArguments, packArguments, unpackArguments, unpackWith } from './arguments.ts';
+export { concurrent } from './concurrent.ts';
 export {
   callingRun,
   type ClusterReach,

@@ -16,6 +16,8 @@ export interface TaskFunction<Args extends readonly unknown[] = never[], Returne
    * @throws YardmasterError `ERR_FUNCTION_MISSING` when the source cannot be read
    */
   readonly version: string;
+  /** How many of it may run in a thread at once, if it was given to `concurrent`. */
+  readonly concurrency?: number;
 }
 
 /** The handle of a function type. */

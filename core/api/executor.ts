@@ -13,6 +13,11 @@ export interface ExecutableTask {
    */
   readonly isShort?: boolean;
   /**
+   * Waits most of its time: it may begin beside other runs, and the worker gives more of them than there are threads.
+   * Only for executors with {@link Executor.hasEventLoops}. Default false.
+   */
+  readonly isConcurrent?: boolean;
+  /**
    * Set for a task that makes an actor: an object that stays with the executor, under the key of the
    * task. It is the address under which others reach it; the result describes it.
    */
@@ -103,6 +108,8 @@ export type AbortRun = (reason?: RunAborted) => void;
  */
 export interface Executor {
   readonly threadCount: number;
+  /** Whether a thread can run tasks beside each other that wait most of their time. Default false. */
+  readonly hasEventLoops?: boolean;
   /**
    * Runs one task to its end. Never rejects: what the task throws is a `failure`.
    * @param signal - aborted when the result is no longer wanted, perhaps with a {@link RunAborted}

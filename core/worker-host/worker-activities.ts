@@ -115,7 +115,7 @@ export class WorkerActivities {
     return transferSeconds > 0 ? transferredBytes / transferSeconds : undefined;
   }
 
-  execute({ key, runSpec, dependencies, isShort, actor }: Execute): void {
+  execute({ key, runSpec, dependencies, isShort, isConcurrent, actor }: Execute): void {
     const { clock, address } = this;
     const inputs = this.inputs(dependencies);
     if (inputs === undefined) {
@@ -129,7 +129,7 @@ export class WorkerActivities {
     const task =
       actor === true
         ? { key, runSpec, inputs, isShort, actorAt: address }
-        : { key, runSpec, inputs, isShort };
+        : { key, runSpec, inputs, isShort, ...(isConcurrent === true ? { isConcurrent } : {}) };
     run.abort = this.begin(task, run);
   }
 

@@ -8,6 +8,7 @@ import type { DataStore, Executor, SpillArea } from '../api/executor.ts';
 import type { Logger } from '../api/plugin.ts';
 import type { OnSchedulerLost, ReconnectRules } from '../shared/reconnect.ts';
 import type { Transport } from '../api/transport.ts';
+import { EVENT_LOOP_RESOURCE } from '../util/event-loop.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import type { LocalEntry } from '../plugin-host/local-plugins.ts';
 import type { RemotePlugins } from '../plugin-host/remote-plugins.ts';
@@ -145,7 +146,7 @@ export function identityOf(
     host: hostOf(address),
     threadCount: executor.threadCount,
     memoryLimitBytes,
-    resources,
+    resources: executor.hasEventLoops === true ? withEventLoops(executor, resources) : resources,
     tellsRunEnds: true,
     ...(options.pid === undefined ? {} : { pid: options.pid }),
     ...(options.nanny === undefined ? {} : { nanny: options.nanny }),
@@ -154,6 +155,13 @@ export function identityOf(
     ...(options.services === undefined ? {} : { services: options.services }),
     ...(options.extra === undefined ? {} : { extra: options.extra }),
   };
+}
+
+function withEventLoops(
+  { threadCount }: Executor,
+  resources: Readonly<Record<string, number>>,
+): Readonly<Record<string, number>> {
+  return { [EVENT_LOOP_RESOURCE]: threadCount, ...resources };
 }
 
 /** Work that threads may have in line: enough to hide the way there and back, too little to matter. */

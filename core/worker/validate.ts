@@ -121,7 +121,9 @@ function tableInvariants(tables: WorkerTables): Invariant[] {
   }
   const found: Invariant[] = [
     [isBestFirst(tables, tables.ready), 'a ready task is behind a worse one'],
-    [isBestFirst(tables, tables.constrained), 'a constrained task is behind a worse one'],
+    ...tables.constrained.heaps.map((heap): Invariant => {
+      return [isBestFirst(tables, heap), 'a constrained task is behind a worse one'];
+    }),
     [nbytes === tables.nbytes, `${tables.nbytes} bytes are counted, ${nbytes} are there`],
     [tables.occupiedThreads <= options.threadCount, 'more runs than threads'],
     [isPart(tables.seceded, tables.executing), 'a task without a thread does not run'],

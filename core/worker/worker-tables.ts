@@ -1,5 +1,6 @@
 import { IndexedHeap } from '../util/indexed-heap.ts';
 import { SteadyMap, SteadySet } from '../util/steady-map.ts';
+import { ConstrainedTasks } from './constrained-tasks.ts';
 import { MemoryQuota } from './memory/memory-quota.ts';
 import { Peer } from './peer.ts';
 import type { WorkerKernelOptions } from './worker-options.ts';
@@ -16,7 +17,7 @@ export class WorkerTables {
   readonly tasks = new SteadyMap<string, WorkerTask>();
   readonly peers = new Map<string, Peer>();
   readonly ready: IndexedHeap<WorkerTask>;
-  readonly constrained: IndexedHeap<WorkerTask>;
+  readonly constrained: ConstrainedTasks;
   /** Order of what is ready. */
   readonly compareReady: (a: WorkerTask, b: WorkerTask) => number;
   /** Tasks that run, cancelled ones included. */
@@ -53,7 +54,7 @@ export class WorkerTables {
   constructor(readonly options: WorkerKernelOptions) {
     this.compareReady = options.ready === 'lifo' ? byLatestReady : byWorkerPriority;
     this.ready = new IndexedHeap(this.compareReady);
-    this.constrained = new IndexedHeap(this.compareReady);
+    this.constrained = new ConstrainedTasks(this.compareReady);
     this.availableResources = new Map(Object.entries(options.resources));
     const { memoryQuota } = options;
     this.quota = memoryQuota === undefined ? undefined : new MemoryQuota(memoryQuota);
@@ -75,7 +76,7 @@ export class WorkerTables {
   }
 
   beginRun(task: WorkerTask): void {
-    task.heldUnits = this.unitsOf(task);
+    task.heldUnits = task.isConcurrent ? 0 : this.unitsOf(task);
     this.occupiedUnits += task.heldUnits;
     this.executing.add(task);
     this.acquireResources(task);
@@ -114,6 +115,11 @@ export class WorkerTables {
   get runLimit(): number {
     if (this.pace === 'running') return this.options.threadCount;
     return this.pace === 'paused' ? 0 : 1;
+  }
+
+  /** Upper bound of concurrent runs for those that need no thread. */
+  get concurrentRunLimit(): number {
+    return this.pace === 'running' ? Infinity : this.runLimit;
   }
 
   ensureTask(key: string): WorkerTask {

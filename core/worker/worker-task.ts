@@ -1,3 +1,4 @@
+import { EVENT_LOOP_RESOURCE } from '../util/event-loop.ts';
 import type { IndexedHeap } from '../util/indexed-heap.ts';
 import { LazySet } from '../util/lazy-set.ts';
 import type { ActionTiming } from '../state/groups.ts';
@@ -46,6 +47,10 @@ export class WorkerTask {
   priority: WorkerPriority | undefined = undefined;
   /** Amounts that a run occupies. */
   resources: Readonly<Record<string, number>> | undefined = undefined;
+  /** Whether it waits most of its time: it occupies no thread, but a share of an event loop. */
+  get isConcurrent(): boolean {
+    return this.resources?.[EVENT_LOOP_RESOURCE] !== undefined;
+  }
   /** Amounts that the present run occupies. */
   heldResources: Readonly<Record<string, number>> | undefined = undefined;
 

@@ -1,4 +1,5 @@
 import { type FunctionSpec, type GraphTask, YardmasterError } from '../../../core/api/index.ts';
+import { EVENT_LOOP_RESOURCE, eventLoopShare } from '../../../core/util/event-loop.ts';
 import { isActorClass, packArguments, type TaskFunction } from '../../tasks/index.ts';
 import type { Future } from '../future.ts';
 import { checkKey, hashOf } from './keys.ts';
@@ -197,11 +198,18 @@ export function packTask({ fn, args, options, key }: TaskParts): PackedTask {
       dependencies: args.dependencies,
       runSpec,
       ...(isActorClass(fn) ? { actor: true } : {}),
-      ...taskFields(options),
+      ...taskFields(optionsFor(fn, options)),
     },
     definition,
     nbytes: args.bytes.byteLength,
   };
+}
+
+/** A concurrent function takes a share of an event loop, unless the options say how much. */
+function optionsFor({ concurrency }: TaskFunction, options: TaskOptions): TaskOptions {
+  if (concurrency === undefined) return options;
+  const share = { [EVENT_LOOP_RESOURCE]: eventLoopShare(concurrency) };
+  return { ...options, resources: { ...share, ...options.resources } };
 }
 
 /** Depth-first walk with an explicit stack: chains may be longer than the call stack. */

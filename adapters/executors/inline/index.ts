@@ -32,6 +32,7 @@ export interface InlineExecutorOptions {
  */
 export class InlineExecutor implements Executor {
   readonly threadCount: number;
+  readonly hasEventLoops = true;
   private readonly clock: Clock;
   /** Ends of running tasks, for when the executor closes. */
   private readonly running = new Set<() => void>();

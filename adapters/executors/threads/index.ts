@@ -66,6 +66,7 @@ const NO_SLOT: TaskSlot = { secede: () => undefined, rejoin: () => Promise.resol
  */
 export class ThreadExecutor implements Executor {
   readonly threadCount: number;
+  readonly hasEventLoops = true;
   onActorLost: ((key: string) => void) | undefined;
   private readonly actors: ActorThreads;
   private readonly crew: ThreadPool;

@@ -54,6 +54,11 @@ export class Job {
     return this.task.isShort === true;
   }
 
+  /** Whether it needs no turn in the line of its thread. */
+  get isConcurrent(): boolean {
+    return this.task.isConcurrent === true;
+  }
+
   get isOver(): boolean {
     return this.hasEnded;
   }

@@ -69,6 +69,8 @@ export interface ResultColumns {
 export type ToThread =
   /** Runs to be started one after the other, in order, behind those that were sent before. */
   | ({ readonly op: 'run' } & RunColumns)
+  /** A run that begins at once, beside the others. Its number is negative. */
+  | ({ readonly op: 'begin'; readonly number: number } & PostedTask)
   | ({ readonly op: 'make-actor'; readonly id: number; readonly actorAt: string } & PostedTask)
   /** Runs a function that is not a task, beside the tasks. */
   | ({ readonly op: 'run-aside'; readonly id: number } & PostedTask)

@@ -24,6 +24,8 @@ export class RunDispatcher {
   /** Long runs, each of which needs a thread for itself; short runs share threads. */
   private readonly waiting: Job[] = [];
   private waitingShort: Job[] = [];
+  /** Runs that need no thread for themselves. */
+  private readonly concurrent: Job[] = [];
   private isDealDue = false;
   private watch: Timer | undefined;
   private isClosed = false;
@@ -38,7 +40,8 @@ export class RunDispatcher {
   /** What is given in one turn is dealt together. */
   add(job: Job): void {
     if (job.isOver) return;
-    if (job.isShort) this.waitingShort.push(job);
+    if (job.isConcurrent) this.concurrent.push(job);
+    else if (job.isShort) this.waitingShort.push(job);
     else this.waiting.push(job);
     if (this.isDealDue) return;
     this.isDealDue = true;
@@ -76,11 +79,16 @@ export class RunDispatcher {
   /** Hands over what threads can take now. */
   deal(): void {
     if (this.isClosed) {
-      for (const job of [...this.waiting.splice(0), ...this.waitingShort.splice(0)]) {
+      const jobs = [...this.waiting, ...this.waitingShort, ...this.concurrent];
+      this.waiting.length = 0;
+      this.waitingShort.length = 0;
+      this.concurrent.length = 0;
+      for (const job of jobs) {
         job.end(closedResult(job.task.key));
       }
       return;
     }
+    this.dealConcurrent();
     while (this.waiting.length > 0) {
       const thread = this.crew.idle();
       if (thread === undefined) break;
@@ -110,6 +118,15 @@ export class RunDispatcher {
     this.isClosed = true;
     this.watch?.cancel();
     this.deal();
+  }
+
+  /** The thread with the fewest gets each. */
+  private dealConcurrent(): void {
+    while (this.concurrent.length > 0) {
+      const thread = this.crew.leastWaiting();
+      if (thread === undefined) return;
+      thread.begin(this.concurrent.shift() as Job);
+    }
   }
 
   /** Lines become about equally long. */
@@ -146,7 +163,7 @@ export class RunDispatcher {
   }
 
   private giveBack(job: Job): void {
-    for (const list of [this.waiting, this.waitingShort]) {
+    for (const list of [this.waiting, this.waitingShort, this.concurrent]) {
       const index = list.indexOf(job);
       if (index >= 0) list.splice(index, 1);
     }

@@ -1,14 +1,13 @@
 import type { Worker } from 'node:worker_threads';
 
 import {
-  type Clock,
   type ExecutableTask,
   type ExecutionResult,
   YardmasterError,
 } from '../../../core/api/index.ts';
 import { inBackground } from '../../../core/shared/background.ts';
 import { epochMs } from '../../clocks/epoch.ts';
-import { type ClusterReach, describeFailure } from '../../tasks/index.ts';
+import { describeFailure } from '../../tasks/index.ts';
 import { relayConnection } from '../../transports/tunnel/index.ts';
 import { StartedRuns } from './started-runs.ts';
 import type { Job } from './job.ts';
@@ -16,50 +15,12 @@ import { postedTask, readResults, RunWriter } from './run-queue.ts';
 import type { FromThread, ResultColumns, ToThread } from './messages.ts';
 import { PendingAnswers } from './pending-answers.ts';
 import { spawnThread } from './spawn.ts';
-import { causeOfDeath } from './cause-of-death.ts';
-import { abandonedError, closedError, deathError, failed } from './thread-errors.ts';
+import type { Running, ThreadSettings } from './thread-settings.ts';
+import { abandonedError, causeOfDeath, closedError, deathError, failed } from './thread-errors.ts';
 import { WaitingRuns } from './waiting-runs.ts';
 
 /** Milliseconds for a thread to show that its event loop turns, before a run on it is taken to block it. */
 const BLOCKED_MS = 500;
-
-export interface ThreadSettings {
-  readonly clock: Clock;
-  /** Megabytes of the heap of each thread; undefined: Node's default. */
-  readonly heapLimitMb: number | undefined;
-  /** Bytes that its tasks may leave behind; undefined: the engine does as it likes. */
-  readonly tidyBytes: number | undefined;
-  /** Milliseconds for an aborted task to end. */
-  readonly abortGraceMs: number;
-  /** What its tasks reach; undefined: nothing. */
-  readonly cluster: ClusterReach | undefined;
-  /** Called when the thread stops or starts to count among those that take runs. */
-  readonly onSlotChange: (thread: TaskThread) => void;
-  /** Runs have ended, or wait. */
-  readonly onProgress: (thread: TaskThread) => void;
-  /** Called when the thread has ended. */
-  readonly onGone: (thread: TaskThread, end: ThreadEnd) => void;
-}
-
-/** What the end of a thread means for others. */
-export interface ThreadEnd {
-  /** Undefined if the thread was closed, or if a run has received the error. */
-  readonly error: YardmasterError | undefined;
-  /** Runs that had not begun, or whose outcome was not reported. */
-  readonly left: readonly Job[];
-  /** Runs that had begun, and are not the cause. */
-  readonly interrupted: readonly Job[];
-}
-
-/** What a thread runs. */
-interface Running {
-  readonly threadId: number;
-  /** Of the task. */
-  readonly key: string;
-  readonly isWaiting: boolean;
-  /** Milliseconds for which its event loop has been busy. */
-  readonly busyMs: () => number;
-}
 
 /**
  * One thread. It runs one task after the other, those first that came first. A task that waits for others is
@@ -81,6 +42,8 @@ export class TaskThread {
   private readonly abandoned = new Set<number>();
   /** Number of the run that was handed over last. */
   private last = 0;
+  /** Number of the concurrent run that was begun last: negative. */
+  private lastConcurrent = 0;
   /** What `left` was at the last look. */
   private leftBefore = 0;
   private readonly asked = new PendingAnswers();
@@ -91,7 +54,7 @@ export class TaskThread {
   private isClosed = false;
   private uncaught: unknown = undefined;
 
-  constructor(private readonly settings: ThreadSettings) {
+  constructor(private readonly settings: ThreadSettings<TaskThread>) {
     this.worker = spawnThread('yardmaster-tasks', settings, this.begun.memory);
     this.worker.on('message', (message: FromThread) => this.onMessage(message));
     this.worker.on('messageerror', (error) => this.failAll(error));
@@ -169,6 +132,23 @@ export class TaskThread {
     this.leftBefore = -1;
     const [job] = jobs;
     if (job?.isAborted === true) this.abort(job);
+  }
+
+  /** Begins a run at once, beside the others. */
+  begin(job: Job): void {
+    const moved: ArrayBuffer[] = [];
+    job.thread = this;
+    job.number = --this.lastConcurrent;
+    job.slotState = 'parked';
+    try {
+      const posted = postedTask(job.task, moved);
+      this.worker.postMessage({ op: 'begin', number: job.number, ...posted }, moved);
+    } catch (thrown) {
+      job.end(failed(thrown));
+      return;
+    }
+    this.waiting.add(job);
+    if (job.isAborted) this.abort(job);
   }
 
   /** Takes back what has not begun, in order. */
@@ -314,7 +294,10 @@ export class TaskThread {
   private endByForce(job: Job): void {
     if (job.isOver) return;
     if (this.line.length + this.waiting.size <= 1) return this.kill(job);
-    if (job.slotState === 'parked') return this.abandon(job);
+    // It cannot be what blocks the thread: it waits, or another run has its turn.
+    if (job.isConcurrent ? this.line.length > 0 : job.slotState === 'parked') {
+      return this.abandon(job);
+    }
     this.post({ op: 'are-you-turning', number: job.number });
     job.giveGrace(this.settings.clock.setTimer(BLOCKED_MS, () => this.kill(job)));
   }

@@ -31,6 +31,7 @@ const moved: ArrayBuffer[] = [];
 let line: NumberedTask[] = [];
 let isRunning = false;
 let sentMs = 0;
+let isSendDue = false;
 /** The run that computes, or has computed last. */
 let present: ThreadRun | undefined;
 /** Runs that have not ended, by number, without those that never wait. */
@@ -156,6 +157,32 @@ function enqueue(columns: RunColumns): void {
   if (!isRunning) inBackground(runLine().then(tidy), crash);
 }
 
+/** Runs a task beside those in the line. */
+function begin({ number, key, runSpec, inputs }: PostedTask & { readonly number: number }): void {
+  const run = new ThreadRun(number, owner, true);
+  const task = { number, key, runSpec, inputs: new Map(inputs) };
+  open.set(number, run);
+  parkedCount++;
+  const ended = runTask(task, run).then((outcome) => {
+    open.delete(number);
+    parkedCount--;
+    addResult(task, outcome);
+    sendSoon();
+  });
+  inBackground(ended, crash);
+}
+
+/** Outcomes of runs that end in one turn are sent together. */
+function sendSoon(): void {
+  if (isSendDue) return;
+  isSendDue = true;
+  setImmediate(() => {
+    isSendDue = false;
+    sendResults();
+    tidy();
+  });
+}
+
 function runAside({ key, runSpec, inputs }: PostedTask): Promise<ExecutionResult> {
   const { signal } = new AbortController();
   const task = { key, runSpec, inputs: new Map(inputs) };
@@ -188,6 +215,8 @@ function handle(message: ToThread): void {
   switch (message.op) {
     case 'run':
       return enqueue(message);
+    case 'begin':
+      return begin(message);
     case 'make-actor':
       answer(message.id, actors.make({ ...message, inputs: new Map(message.inputs) }));
       return;

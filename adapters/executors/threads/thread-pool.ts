@@ -1,13 +1,14 @@
 import { inBackground } from '../../../core/shared/background.ts';
 import type { Logger } from '../../../core/api/index.ts';
 import type { Job } from './job.ts';
-import { TaskThread, type ThreadEnd, type ThreadSettings } from './task-thread.ts';
+import { TaskThread } from './task-thread.ts';
+import type { ThreadEnd, ThreadSettings } from './thread-settings.ts';
 
 /** Settings and callbacks of a pool. */
 export interface ThreadPoolOptions {
   /** Threads that occupy slots at any time. */
   readonly threadCount: number;
-  readonly settings: Omit<ThreadSettings, 'onSlotChange' | 'onProgress' | 'onGone'>;
+  readonly settings: Omit<ThreadSettings<TaskThread>, 'onSlotChange' | 'onProgress' | 'onGone'>;
   /** Logs the death of threads that ran no task. */
   readonly log: Logger | undefined;
   /** These have not begun, and no thread has them any more. */
@@ -40,6 +41,22 @@ export class ThreadPool {
       if (!thread.isIdle) continue;
       if (thread.waitingCount === 0) return thread;
       if (best === undefined || thread.waitingCount < best.waitingCount) best = thread;
+    }
+    return best ?? (this.surplus < 0 ? this.addThread() : undefined);
+  }
+
+  /**
+   * The thread that shall run another task beside those that it has: one that computes nothing now, if all have as
+   * many waiting runs.
+   */
+  leastWaiting(): TaskThread | undefined {
+    let best: TaskThread | undefined;
+    for (const thread of this.threads) {
+      if (thread.isExtra) continue;
+      const difference = best === undefined ? -1 : thread.waitingCount - best.waitingCount;
+      if (difference < 0 || (difference === 0 && thread.isIdle && best?.isIdle === false)) {
+        best = thread;
+      }
     }
     return best ?? (this.surplus < 0 ? this.addThread() : undefined);
   }

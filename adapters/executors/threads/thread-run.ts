@@ -21,7 +21,11 @@ export class ThreadRun implements RunOptions, RunSlot {
   constructor(
     readonly number: number,
     private readonly owner: RunOwner,
-  ) {}
+    /** It has neither a turn nor a slot that it could give away. */
+    private readonly isConcurrent = false,
+  ) {
+    this.isParked = isConcurrent;
+  }
 
   get slot(): RunSlot {
     return this;
@@ -52,6 +56,7 @@ export class ThreadRun implements RunOptions, RunSlot {
   }
 
   rejoin(): Promise<void> {
+    if (this.isConcurrent) return Promise.resolve();
     return new Promise((resolve) => {
       (this.rejoins ??= []).push(resolve);
       this.owner.slotChanged(this, 'rejoin');

@@ -1,12 +1,14 @@
 /** Sending a task to a worker. */
 import type { ComputeTask } from '../../messages/to-worker.ts';
 import {
+  addToLongRunning,
   addToProcessing as linkProcessing,
   nbytesOf,
   removeFromProcessing,
   setTaskState,
 } from '../../state/relations.ts';
 import type { TaskState, WorkerState } from '../../state/task.ts';
+import { EVENT_LOOP_RESOURCE } from '../../util/event-loop.ts';
 import { schedulerFailure } from '../errors.ts';
 import { checkIdleSaturated } from '../placement/occupancy.ts';
 import type { KernelScope } from '../scope.ts';
@@ -14,9 +16,8 @@ import type { KernelScope } from '../scope.ts';
 /** The task goes to the worker: books its load there and sends it. */
 export function assignToWorker(scope: KernelScope, task: TaskState, worker: WorkerState): void {
   const { cluster } = scope;
-  linkProcessing(cluster, task, worker);
+  book(scope, task, worker);
   setTaskState(task, 'processing');
-  worker.occupyAll(task.restrictions?.resources, 1);
   checkIdleSaturated(scope, worker);
   cluster.assignedCount++;
   if (task.isActor) worker.actors.add(task);
@@ -32,13 +33,21 @@ export function reassign(scope: KernelScope, task: TaskState, worker: WorkerStat
   const from = removeFromProcessing(cluster, task);
   scope.hasFreedWorker = true;
   from.occupyAll(task.restrictions?.resources, -1);
-  linkProcessing(cluster, task, worker);
-  worker.occupyAll(task.restrictions?.resources, 1);
+  book(scope, task, worker);
   if (from.actors.delete(task)) worker.actors.add(task);
   checkIdleSaturated(scope, worker);
   checkIdleSaturated(scope, from);
   send(scope, task, worker);
   return from;
+}
+
+/** A task that takes a share of an event loop is no load for the threads of the worker. */
+function book({ cluster }: KernelScope, task: TaskState, worker: WorkerState): void {
+  linkProcessing(cluster, task, worker);
+  const resources = task.restrictions?.resources;
+  if (resources === undefined) return;
+  worker.occupyAll(resources, 1);
+  if (resources.has(EVENT_LOOP_RESOURCE)) addToLongRunning(cluster, task, worker);
 }
 
 function send(scope: KernelScope, task: TaskState, worker: WorkerState): void {

@@ -183,6 +183,8 @@ export interface Execute {
   readonly dependencies: readonly string[];
   /** It may be queued at a thread, behind other short runs. */
   readonly isShort: boolean;
+  /** Occupies no thread, but a share of an event loop. */
+  readonly isConcurrent?: boolean;
   readonly annotations?: Readonly<Record<string, unknown>>;
   /** The run makes an actor. */
   readonly actor?: boolean;

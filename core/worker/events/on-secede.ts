@@ -7,6 +7,7 @@ export function onExecuteSecede(scope: WorkerScope, event: ExecuteSecede): void 
   const { tables, stimulusId } = scope;
   const task = tables.tasks.get(event.key);
   if (task === undefined || !tables.executing.has(task) || tables.seceded.has(task)) return;
+  if (task.isConcurrent) return; // It has no thread.
   tables.secede(task);
   scope.settleRuns(task);
   if (task.state !== 'executing') return; // Cancelled: the scheduler does not know it any more.

@@ -7,6 +7,18 @@ import type { WorkerTask } from '../worker-task.ts';
  * it is not starved, but no others. O(1).
  */
 export function nextToExecute(tables: WorkerTables): WorkerTask | undefined {
+  return nextConcurrent(tables) ?? nextOnThread(tables);
+}
+
+/** The best of those that need no thread, but a share of an event loop. */
+function nextConcurrent(tables: WorkerTables): WorkerTask | undefined {
+  const best = tables.constrained.peekConcurrent();
+  if (best === undefined || tables.executing.size >= tables.concurrentRunLimit) return undefined;
+  if (!tables.hasResourcesFor(best)) return undefined;
+  return tables.quota === undefined || tables.quota.admits(best) ? best : undefined;
+}
+
+function nextOnThread(tables: WorkerTables): WorkerTask | undefined {
   // Runs that wait for a thread to return to come first.
   if (tables.occupiedThreads >= tables.runLimit || tables.rejoining.size > 0) return undefined;
   const best = bestReady(tables);

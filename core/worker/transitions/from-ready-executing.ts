@@ -57,7 +57,7 @@ export function readyToExecuting(scope: WorkerScope, task: WorkerTask): void {
   const { tables } = scope;
   tables.ready.delete(task);
   tables.constrained.delete(task);
-  const isShort = tables.isShort(task);
+  const isShort = !task.isConcurrent && tables.isShort(task);
   tables.beginRun(task);
   task.state = 'executing';
   scope.emit({
@@ -69,6 +69,7 @@ export function readyToExecuting(scope: WorkerScope, task: WorkerTask): void {
     isShort,
     ...(task.annotations === undefined ? {} : { annotations: task.annotations }),
     ...(task.isActor ? { actor: true } : {}),
+    ...(task.isConcurrent ? { isConcurrent: true } : {}),
   });
 }
 

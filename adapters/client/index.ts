@@ -48,6 +48,7 @@ export { type Graph, type ResultIn, task, TaskNode } from './submission/graph.ts
 export { Ref, ref } from './submission/ref.ts';
 export type { PolicyControl } from './access/policy-control.ts';
 export type { SubmitOptions, TaskOptions } from './submission/options.ts';
+export type { RetryRules } from './submission/retry-rules.ts';
 export type { ScatterOptions } from './submission/scatter.ts';
 export type { Reconnected } from './session/session.ts';
 export { type ComputedFutures, Submitter } from './submission/submitter.ts';

@@ -1,4 +1,4 @@
-import type { ExecutableTask, ExecutionResult } from '../../core/api/index.ts';
+import type { ExecutableTask, ExecutionResult, FunctionSpec } from '../../core/api/index.ts';
 import { isPromise } from '../../core/util/is-promise.ts';
 import { callerIn } from './actors/callers.ts';
 import { readResult } from './actors/handle.ts';
@@ -14,6 +14,7 @@ import {
 import type { AnyFunction } from './task-function.ts';
 import { describeFailure } from './failure.ts';
 import { functionSpec, loadFunction } from './load-function.ts';
+import { withRetries } from './retries.ts';
 import { serialise, typeName } from './serialise.ts';
 
 /** What a task is run with. */
@@ -40,9 +41,11 @@ export function startTask(
   try {
     const spec = functionSpec(task);
     const fn = loadFunction(spec);
-    const call: Call = { task, args: spec.args, context, nowMs: options.nowMs };
+    const call: Call = { task, spec, context, nowMs: options.nowMs };
     const result =
-      typeof fn === 'function' ? callTask(fn, call) : fn.then((loaded) => callTask(loaded, call));
+      typeof fn === 'function'
+        ? callByRules(fn, call)
+        : fn.then((loaded) => callByRules(loaded, call));
     return result instanceof Promise ? result.catch(failed).then(end) : end(result);
   } catch (thrown) {
     return end(failed(thrown));
@@ -56,14 +59,21 @@ export async function runTask(task: ExecutableTask, options: RunOptions): Promis
 
 interface Call {
   readonly task: ExecutableTask;
-  readonly args: Uint8Array;
+  readonly spec: FunctionSpec;
   readonly context: RunContext;
   readonly nowMs: () => number;
 }
 
+/** Or several times, when its description says so. */
+function callByRules(fn: AnyFunction, call: Call): ExecutionResult | Promise<ExecutionResult> {
+  const { retry } = call.spec;
+  if (retry === undefined) return callTask(fn, call);
+  return withRetries(async () => callTask(fn, call), retry, call.context);
+}
+
 function callTask(fn: AnyFunction, call: Call): ExecutionResult | Promise<ExecutionResult> {
   const { task, context, nowMs } = call;
-  const args = unpackArguments(call.args, task.inputs, (bytes) =>
+  const args = unpackArguments(call.spec.args, task.inputs, (bytes) =>
     readResult(bytes, callerIn(context)),
   ) as never[];
   const startMs = nowMs();

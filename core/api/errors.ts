@@ -35,6 +35,7 @@ export const ERROR_CODES = {
   ERR_REGISTRATION: 'The scheduler refused a worker or a client.',
   ERR_SLOT: 'A policy slot has no provider, or more than one.',
   ERR_TASK: 'A task threw.',
+  ERR_TASK_TIMEOUT: 'A task did not end within its time.',
   ERR_TIMEOUT: 'Something took too long.',
   ERR_TRANSITION: 'A task cannot go from one state to the other. This is a bug.',
 } as const;

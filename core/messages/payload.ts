@@ -24,4 +24,19 @@ export interface FunctionSpec {
   readonly version: string;
   /** Serialised array of arguments in which each result of another task is a placeholder. */
   readonly args: Uint8Array;
+  /** When it is tried again, by the thread that runs it. Default: never. */
+  readonly retry?: RetrySpec;
+}
+
+/** When a function that has failed is called again. */
+export interface RetrySpec {
+  /** Upper bound of further calls. */
+  readonly times: number;
+  /** Milliseconds before the first of them; each further wait is `factor` times as long. */
+  readonly backoffMs: number;
+  readonly factor: number;
+  /** From 0 to 1: the share of a wait by which it may be shorter; the key and the attempt decide. */
+  readonly jitter: number;
+  /** Says of an error whether it is worth another call. Default: each is. */
+  readonly retryIf?: Omit<FunctionSpec, 'args' | 'retry'>;
 }

@@ -29,6 +29,9 @@ export const WORKER_ACTIVITIES: Token<WorkerActivities> = token('worker-activiti
 /** After which a busy peer is asked again. */
 const RETRY_BUSY_MS = 150;
 
+/** Milliseconds for a task to end after its time is over. */
+const TIMEOUT_GRACE_MS = 1000;
+
 /** A peer that sends nothing for this long counts as gone. If it is not, it is asked again. */
 const ANSWER_TIMEOUT_MS = 60_000;
 
@@ -43,6 +46,8 @@ class Run implements TaskSlot {
   rejoins: (() => void)[] = NO_REJOINS;
   /** Why it was stopped: that is its failure, however it ends. */
   stoppedBy: YardmasterError | undefined = undefined;
+  /** Stops it when it takes too long. */
+  timeout: Timer | undefined = undefined;
 
   constructor(
     readonly key: string,
@@ -115,8 +120,9 @@ export class WorkerActivities {
     return transferSeconds > 0 ? transferredBytes / transferSeconds : undefined;
   }
 
-  execute({ key, runSpec, dependencies, isShort, isConcurrent, actor }: Execute): void {
+  execute(instruction: Execute): void {
     const { clock, address } = this;
+    const { key, runSpec, dependencies, isShort, isConcurrent, actor } = instruction;
     const inputs = this.inputs(dependencies);
     if (inputs === undefined) {
       // The store has said which; the scheduler has that computed again, and then this.
@@ -131,6 +137,19 @@ export class WorkerActivities {
         ? { key, runSpec, inputs, isShort, actorAt: address }
         : { key, runSpec, inputs, isShort, ...(isConcurrent === true ? { isConcurrent } : {}) };
     run.abort = this.begin(task, run);
+    this.limitTime(run, instruction);
+  }
+
+  /** Stops the run when it takes longer than its annotation `timeoutMs` says. */
+  private limitTime(run: Run, { annotations }: Execute): void {
+    const timeoutMs = annotations?.['timeoutMs'];
+    if (typeof timeoutMs !== 'number' || !(timeoutMs > 0) || timeoutMs === Infinity) return;
+    run.timeout = this.clock.setTimer(timeoutMs, () => {
+      const { key } = run;
+      const message = `"${key}" was stopped: it ran for longer than ${timeoutMs} ms, as its timeoutMs says`;
+      run.stoppedBy ??= new YardmasterError('ERR_TASK_TIMEOUT', message, { key, timeoutMs });
+      run.abort(new RunAborted(TIMEOUT_GRACE_MS));
+    });
   }
 
   private begin(task: ExecutableTask, slot: TaskSlot): AbortRun {
@@ -241,7 +260,10 @@ export class WorkerActivities {
   close(): void {
     this.isClosed = true;
     for (const timer of this.timers) timer.cancel();
-    for (const { abort } of [...this.runs.values()]) abort();
+    for (const { abort, timeout } of [...this.runs.values()]) {
+      timeout?.cancel();
+      abort();
+    }
   }
 
   private secede({ key, startedMs }: Run): void {
@@ -263,7 +285,9 @@ export class WorkerActivities {
   }
 
   private onRunEnd(key: string, result: ExecutionResult): void {
-    const stoppedBy = this.runs.get(key)?.stoppedBy;
+    const run = this.runs.get(key);
+    const stoppedBy = run?.stoppedBy;
+    run?.timeout?.cancel();
     this.runs.delete(key);
     if (this.isClosed) return;
     const error = stoppedBy === undefined ? undefined : toErrorPayload(stoppedBy);

@@ -35,6 +35,7 @@ export {
   type RestartWorkersOptions,
   type Retired,
   type RetireOptions,
+  type RetryRules,
   type RunOptions,
   type SchedulerIdentity,
   Semaphore,

@@ -81,7 +81,14 @@ export class KeyTable {
     this.cancelled.clear();
   }
 
-  cancel(entries: readonly KeyEntry[], options: CancelOptions): void {
+  /**
+   * @param errorOf - what the callers that wait for a key receive
+   */
+  cancel(
+    entries: readonly KeyEntry[],
+    options: CancelOptions,
+    errorOf: (key: string, reason: string, message?: string) => Error = cancelledError,
+  ): void {
     checkNames(options, ['force', 'reason', 'message', 'killTimeoutMs']);
     const { force = false, reason, message, killTimeoutMs } = options;
     if (message !== undefined) checkText('message', message);
@@ -97,7 +104,7 @@ export class KeyTable {
     this.outgoing.report({ op: 'cancel-keys', keys, force, reason: why, ...more, ...limit });
     for (const entry of held) {
       this.cancelled.add(entry.key);
-      this.end(entry, () => cancelledError(entry.key, why, message));
+      this.end(entry, () => errorOf(entry.key, why, message));
     }
   }
 

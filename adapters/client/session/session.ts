@@ -19,6 +19,8 @@ import { Peers, type Serialised } from '../../peers/peers.ts';
 import { type Pause, pausing } from '../../peers/location-pause.ts';
 import { SessionActors } from '../actors/session-actors.ts';
 
+/** Milliseconds for a run whose deadline is over to end. */
+const DEADLINE_GRACE_MS = 1000;
 /** Waits between attempts to fetch a result that is missing where the scheduler says it is. */
 const LOST_DELAYS_MS = [10, 50, 100, 200, 500, 1000, 2000, 4000];
 
@@ -236,6 +238,15 @@ export class Session implements FutureOwner, LinkOwner {
 
   cancelEntries(entries: readonly KeyEntry[], options: CancelOptions): void {
     this.table.cancel(entries, options);
+  }
+
+  /** Gives up what has not ended in time. */
+  expireEntries(entries: readonly KeyEntry[], deadlineMs: number): void {
+    const reason = `it had not ended ${deadlineMs} ms after its submission`;
+    this.table.cancel(entries, { reason, killTimeoutMs: DEADLINE_GRACE_MS }, (key) => {
+      const message = `"${key}" was given up: ${reason}, as its deadlineMs says`;
+      return new YardmasterError('ERR_TASK_TIMEOUT', message, { key, deadlineMs });
+    });
   }
 
   releaseEntry(entry: KeyEntry): void {

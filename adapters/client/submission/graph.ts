@@ -6,6 +6,7 @@ import { checkKey, hashOf } from './keys.ts';
 import { allocateWithin, checkFits } from '../message-limit.ts';
 import { Ref } from './ref.ts';
 import { checkOptions, taskFields, type TaskOptions } from './options.ts';
+import { retrySpec } from './retry-rules.ts';
 import type { GraphArgumentsOf } from './types.ts';
 
 /** A task of a graph: what to call with what. Made by {@link task}. */
@@ -190,7 +191,9 @@ interface TaskParts {
 /** One task as it travels. */
 export function packTask({ fn, args, options, key }: TaskParts): PackedTask {
   const { module, name, version } = fn;
-  const runSpec: FunctionSpec = { module, name, version, args: args.bytes };
+  const retry = retrySpec(options.retries);
+  const call = { module, name, version, args: args.bytes };
+  const runSpec: FunctionSpec = retry === undefined ? call : { ...call, retry };
   const definition = hashOf(runSpec);
   return {
     task: {

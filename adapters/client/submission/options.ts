@@ -1,13 +1,24 @@
-import { inspect } from 'node:util';
-import { YardmasterError, type GraphTask } from '../../../core/api/index.ts';
+import type { GraphTask } from '../../../core/api/index.ts';
 import { findRefusal, isWellFormed } from '../../codecs/msgpack/index.ts';
 import { checkKey } from './keys.ts';
+import { checkNames, refuseOption } from './option-checks.ts';
+import { checkRetries, type RetryRules } from './retry-rules.ts';
 import { copyOfPlain } from '../plain-data.ts';
+
+export { checkNames, refuseOption } from './option-checks.ts';
 
 /** What is the same for one task wherever it is written down. */
 export interface TaskOptions {
-  /** Times that the task may fail and is tried again. Whole, at least 0. Default 0. */
-  readonly retries?: number;
+  /**
+   * Times that the task may fail and is tried again, anywhere and at once; or {@link RetryRules}, by which it is tried
+   * again after a while, where it failed. Default 0.
+   */
+  readonly retries?: number | RetryRules;
+  /**
+   * Milliseconds that a run may take, its retries by rules included. Then its code is aborted, and it fails with
+   * `ERR_TASK_TIMEOUT`. Default: no limit.
+   */
+  readonly timeoutMs?: number;
   /** Higher runs earlier. Default 0. */
   readonly priority?: number;
   /** Addresses, host names or names of the workers that may compute it. Default: any. */
@@ -42,6 +53,11 @@ export interface SubmitOptions extends TaskOptions {
   /** Aborting cancels what was submitted. */
   readonly signal?: AbortSignal;
   /**
+   * Milliseconds after the submission at which what was submitted is given up, wherever it is: its futures fail with
+   * `ERR_TASK_TIMEOUT`, and its code is aborted. Default: no limit.
+   */
+  readonly deadlineMs?: number;
+  /**
    * Submissions closer together than this count as simultaneous and get the same order.
    * Milliseconds. Default 100 for `submit` and `map`, 0 for `compute`.
    */
@@ -54,11 +70,16 @@ export interface SubmitOptions extends TaskOptions {
  */
 export function taskFields(options: TaskOptions): Partial<GraphTask> {
   const { retries, priority, workers, allowOtherWorkers, resources, replicas } = options;
-  const annotations =
-    replicas === undefined ? options.annotations : { ...options.annotations, replicas };
+  const { timeoutMs } = options;
+  const named = {
+    ...(replicas === undefined ? {} : { replicas }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+  };
+  const isNamed = replicas !== undefined || timeoutMs !== undefined;
+  const annotations = isNamed ? { ...options.annotations, ...named } : options.annotations;
   return {
     ...(priority === undefined ? {} : { userPriority: priority }),
-    ...(retries === undefined ? {} : { retries }),
+    ...(typeof retries === 'number' ? { retries } : {}),
     ...(workers === undefined ? {} : { workers: [...workers] }),
     ...(allowOtherWorkers === undefined ? {} : { allowOtherWorkers }),
     ...(resources === undefined ? {} : { resources }),
@@ -71,6 +92,8 @@ const OPTIONS: Readonly<Record<keyof SubmitOptions, true>> = {
   namespace: true,
   pure: true,
   retries: true,
+  timeoutMs: true,
+  deadlineMs: true,
   priority: true,
   workers: true,
   allowOtherWorkers: true,
@@ -88,7 +111,7 @@ const OPTIONS: Readonly<Record<keyof SubmitOptions, true>> = {
  */
 export function checkOptions<Options extends SubmitOptions>(options: Options): Options {
   checkNames(options, Object.keys(OPTIONS));
-  const { signal, ...sent } = options;
+  const { signal, retries, ...sent } = options;
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     refuseOption('signal', signal, 'an AbortSignal');
   }
@@ -97,15 +120,27 @@ export function checkOptions<Options extends SubmitOptions>(options: Options): O
   );
   const checked = Object.fromEntries(copies) as SubmitOptions;
   checkValues(checked);
-  return { ...checked, ...(signal === undefined ? {} : { signal }) } as Options;
+  if (retries !== undefined) checkRetries(retries);
+  return {
+    ...checked,
+    ...(signal === undefined ? {} : { signal }),
+    ...(retries === undefined ? {} : { retries: copyOfRules(retries) }),
+  } as Options;
+}
+
+function copyOfRules(retries: number | RetryRules): number | RetryRules {
+  return typeof retries === 'number' ? retries : { ...retries };
 }
 
 function checkValues(options: SubmitOptions): void {
-  const { key, namespace, retries, priority, workers, fifoTimeoutMs } = options;
+  const { key, namespace, priority, workers, fifoTimeoutMs } = options;
   if (key !== undefined) checkKey(key);
   if (namespace !== undefined) checkText('namespace', namespace);
-  if (retries !== undefined && !(Number.isSafeInteger(retries) && retries >= 0)) {
-    refuseOption('retries', retries, 'a whole number, at least 0');
+  for (const limit of ['timeoutMs', 'deadlineMs'] as const) {
+    const ms = options[limit];
+    if (ms !== undefined && !(isAmount(ms) && ms > 0)) {
+      refuseOption(limit, ms, 'a finite number above 0');
+    }
   }
   if (priority !== undefined) checkPriority(priority);
   if (workers !== undefined) checkWorkers(workers);
@@ -123,21 +158,6 @@ function checkValues(options: SubmitOptions): void {
   checkReplicas('annotations.replicas', options.annotations?.['replicas']);
   if (fifoTimeoutMs !== undefined && !(fifoTimeoutMs >= 0)) {
     refuseOption('fifoTimeoutMs', fifoTimeoutMs, 'at least 0');
-  }
-}
-
-/**
- * @param known - the options that there are
- * @throws YardmasterError `ERR_GRAPH_INVALID` naming an option that is not one of them
- */
-export function checkNames(options: object, known: readonly string[]): void {
-  for (const option of Object.keys(options)) {
-    if (known.includes(option)) continue;
-    throw new YardmasterError(
-      'ERR_GRAPH_INVALID',
-      `there is no option "${option}"; there are ${known.join(', ')}`,
-      { option },
-    );
   }
 }
 
@@ -198,15 +218,5 @@ function isFields(value: unknown): value is object {
 function isListOfStrings(value: unknown): boolean {
   return (
     Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === 'string')
-  );
-}
-
-/** @throws YardmasterError `ERR_GRAPH_INVALID` */
-export function refuseOption(option: string, value: unknown, wanted: string): never {
-  const got = typeof value === 'string' ? JSON.stringify(value) : inspect(value, { depth: 1 });
-  throw new YardmasterError(
-    'ERR_GRAPH_INVALID',
-    `the option ${option} must be ${wanted}, got ${got}`,
-    { option },
   );
 }

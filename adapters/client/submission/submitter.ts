@@ -67,7 +67,7 @@ export class Submitter {
   ): Future<Awaited<Result>> {
     this.checkSignal();
     const future = this.submitOne(fn, args, this.options.key);
-    this.watchSignal([future]);
+    this.watchEnds([future]);
     return future as Future<Awaited<Result>>;
   }
 
@@ -107,7 +107,7 @@ export class Submitter {
     }
     const rows = transpose(columns as readonly Iterable<unknown>[]);
     const futures = rows.map((row) => this.submitOne(fn, row, undefined));
-    this.watchSignal(futures);
+    this.watchEnds(futures);
     return futures as Future<Awaited<Result>>[];
   }
 
@@ -131,7 +131,7 @@ export class Submitter {
     const { namespace = '' } = this.options;
     const requested = (typeof keys === 'string' ? [keys] : keys).map((key) => namespace + key);
     const futures = this.submitGraph(graph, requested);
-    this.watchSignal(futures);
+    this.watchEnds(futures);
     return typeof keys === 'string' ? futures[0] : futures;
   }
 
@@ -253,10 +253,26 @@ export class Submitter {
     );
   }
 
-  private watchSignal(futures: readonly Future<unknown>[]): void {
-    const { signal } = this.options;
+  private limitTime(all: readonly KeyEntry[], deadlineMs: number): void {
+    const entries = new Set(all.filter((entry) => !entry.isSettled));
+    if (entries.size === 0) return;
+    const timer = this.session.clock.setTimer(deadlineMs, () => {
+      this.session.expireEntries([...entries], deadlineMs);
+    });
+    for (const entry of [...entries]) {
+      entry.onSettled(() => {
+        entries.delete(entry);
+        if (entries.size === 0) timer.cancel();
+      });
+    }
+  }
+
+  private watchEnds(futures: readonly Future<unknown>[]): void {
+    const { signal, deadlineMs } = this.options;
+    const all = futures.map((future) => holdingOfFuture(future).entry);
+    if (deadlineMs !== undefined) this.limitTime(all, deadlineMs);
     if (signal === undefined) return;
-    const entries = new Set<KeyEntry>(futures.map((future) => holdingOfFuture(future).entry));
+    const entries = new Set<KeyEntry>(all);
     const onAbort = (): void => {
       const reason = `its signal was aborted (${textOf(signal.reason)})`;
       this.session.cancelEntries([...entries], { reason });

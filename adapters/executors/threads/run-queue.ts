@@ -1,4 +1,4 @@
-import type { ExecutableTask, ExecutionResult } from '../../../core/api/index.ts';
+import type { ExecutableTask, ExecutionResult, FunctionSpec } from '../../../core/api/index.ts';
 import type { FunctionName, PostedTask, ResultColumns, RunColumns } from './messages.ts';
 import { forCopying } from './posted-bytes.ts';
 
@@ -194,11 +194,12 @@ type FunctionOfRuns = Omit<PackableSpec, 'args'>;
 
 function packableSpec({ runSpec, inputs }: ExecutableTask): PackableSpec | undefined {
   if (inputs.size > 0 || typeof runSpec !== 'object' || runSpec === null) return undefined;
-  const { module, name, version, args } = runSpec as Partial<PackableSpec>;
+  const { module, name, version, args, retry } = runSpec as Partial<FunctionSpec>;
   const isPackable =
     typeof module === 'string' &&
     typeof name === 'string' &&
     typeof version === 'string' &&
+    retry === undefined &&
     args instanceof Uint8Array &&
     args.byteLength <= PACKED_BYTES_MAX;
   return isPackable ? (runSpec as PackableSpec) : undefined;

@@ -186,7 +186,8 @@ def upload(request):
     data = plugin.data
     with open(path, "wb") as file:
         file.write(data.encode() if isinstance(data, str) else data)
-    return {"uploaded": True, "filename": os.path.basename(path), "load": bool(plugin.load)}
+    load = getattr(plugin, "load", True)  # Old releases always load it.
+    return {"uploaded": True, "filename": os.path.basename(path), "load": bool(load)}
 
 
 def import_again(request):

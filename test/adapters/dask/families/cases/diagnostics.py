@@ -72,7 +72,7 @@ RECORD = ["key", "metadata", "nbytes", "startstops", "status", "stimulus_id", "t
 
 
 @brief
-@differs("the records for old clients name their stimulus, too", ours=(4, RECORD, ["OK"], "compute"), before=(2023,))
+@differs("the records for old clients name their stimulus, too", ours=(4, RECORD, ["OK"], "compute"), before=(2024, 10))
 def case_task_stream(client):
     with get_task_stream(client=client) as stream:
         client.gather(client.map(inc, range(4), pure=False))

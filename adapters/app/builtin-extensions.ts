@@ -32,6 +32,7 @@ export const builtins: Builtins = {
 
   // Plugins.
   amm: async () => (await import('../../plugins/active-memory-manager.ts')).default,
+  dashboard: async () => (await import('../dashboard/index.ts')).default,
   dask: async () => (await import('../dask/index.ts')).default,
   coordination: async () => (await import('../../plugins/coordination.ts')).default,
   'work-stealing': async () => (await import('../../plugins/work-stealing.ts')).default,

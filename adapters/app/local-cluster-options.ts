@@ -34,6 +34,11 @@ export interface LocalClusterOptions {
   readonly nanny?: boolean;
   /** Connects scheduler, workers and clients. Default: in memory, and TCP for `processes`. */
   readonly transport?: Transport;
+  /**
+   * Serves the dashboard on this machine: `true`, or its options, such as `{ port: 9000 }`. Default: none, unless the
+   * configuration has the plugin `dashboard`. `LocalCluster.dashboardUrl` is its address.
+   */
+  readonly dashboard?: boolean | Readonly<Record<string, unknown>>;
   readonly clock?: Clock;
   /** Default: warnings and errors on the error stream. */
   readonly log?: Logger;

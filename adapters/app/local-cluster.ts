@@ -82,6 +82,13 @@ export class LocalCluster {
     return this.running.scheduler;
   }
 
+  /** What a browser opens; undefined without a dashboard. */
+  get dashboardUrl(): string | undefined {
+    const { scheduler } = this;
+    if (!scheduler.plugins.some(({ name }) => name === 'dashboard')) return undefined;
+    return scheduler.command('dashboard.url') as string;
+  }
+
   /** Workers that were started and have not ended; one whose process is being replaced counts. */
   get workerCount(): number {
     return this.workers.length;

@@ -1,6 +1,7 @@
 import { dirname, resolve } from 'node:path';
 import { type Clock, type Transport, YardmasterError } from '../../core/api/index.ts';
 import type { Config, WorkerMemoryConfig } from '../../core/config/types.ts';
+import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { Nanny } from '../nanny/index.ts';
 import { InMemoryTransport } from '../transports/memory/index.ts';
@@ -40,6 +41,7 @@ export async function startLocal(options: LocalClusterOptions): Promise<LocalPar
   });
   try {
     const { scheduler } = open;
+    await addDashboard(scheduler, options);
     const configured = options.transport === undefined ? scheduler.transport : undefined;
     const transport = configured ?? chosen ?? (await defaultTcp(clock));
     if (mode === 'processes') checkReach(transport, configured);
@@ -62,6 +64,15 @@ export async function startLocal(options: LocalClusterOptions): Promise<LocalPar
     await open.close();
     throw error;
   }
+}
+
+async function addDashboard(
+  scheduler: Scheduler,
+  { dashboard = false }: LocalClusterOptions,
+): Promise<void> {
+  if (dashboard === false) return;
+  const options = dashboard === true ? {} : dashboard;
+  await scheduler.addPlugin('dashboard', { options, idempotent: true });
 }
 
 /** Code cannot reach other processes; a module can, by its name. */

@@ -10,7 +10,8 @@ export interface DaskFlags {
   readonly contactAddress?: string;
   readonly protocol?: string;
   readonly dashboardAddress?: string;
-  readonly dashboard?: boolean;
+  /** A port, or whether there is a dashboard. */
+  readonly dashboard?: boolean | number;
   /** Without effect, as in Dask's newer releases. */
   readonly show?: boolean;
   readonly dashboardPrefix?: string;
@@ -29,8 +30,6 @@ const ONLY_DASK: readonly (readonly [flag: keyof DaskFlags, spelled: string])[] 
   ['schedulerFile', '--scheduler-file'],
   ['contactAddress', '--contact-address'],
   ['protocol', '--protocol'],
-  ['dashboardAddress', '--dashboard-address'],
-  ['dashboard', '--dashboard and --no-dashboard'],
   ['dashboardPrefix', '--dashboard-prefix'],
   ['useXheaders', '--use-xheaders'],
   ['show', '--show and --no-show'],
@@ -56,7 +55,7 @@ export function checkDaskFlags(flags: DaskFlags, isDask: boolean): readonly stri
     ...(flags.dashboardPrefix === undefined ? [] : ['--dashboard-prefix']),
     ...(flags.useXheaders === undefined ? [] : ['--use-xheaders']),
   ];
-  return without.map((flag) => `${flag} has no effect: there is no dashboard, only a status page`);
+  return without.map((flag) => `${flag} has no effect: the dashboard is served as it is`);
 }
 
 /**
@@ -95,12 +94,18 @@ export function protocolOf(name: string): 'tcp' | 'tls' {
   throw refused(`the protocol "${name}" is not available; it can be tcp or tls`);
 }
 
-/** Host and port of the status page, as options of the plugin `dask`. */
+/** Host and port of the dashboard, as options of the plugin `dask`. */
 export function statusOptionsOf({ dashboard, dashboardAddress }: DaskFlags): {
   readonly statusHost?: string;
   readonly statusPort?: number;
 } {
   if (dashboard === false) return { statusPort: -1 };
+  if (typeof dashboard === 'number') {
+    return {
+      ...statusOptionsOf({ ...(dashboardAddress === undefined ? {} : { dashboardAddress }) }),
+      statusPort: dashboard,
+    };
+  }
   if (dashboardAddress === undefined) return {};
   const form = /^(?:https?:\/\/)?(?<host>\[[^\]]+\]|[^:/,]*)(?::(?<port>\d{1,5}))?\/?$/;
   const groups = /^\d{1,5}$/.test(dashboardAddress)

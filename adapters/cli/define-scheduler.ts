@@ -5,7 +5,7 @@ import type { SchedulerFlags } from './scheduler-flags.ts';
 
 /** Adds the command `scheduler`. */
 export function defineScheduler(program: Command): void {
-  withDaskFlags(common(program.command('scheduler')))
+  withDaskFlags(withDashboardFlags(common(program.command('scheduler'))))
     .description('Start a scheduler. Prints its address as one line once it listens.')
     .option('-c, --config <file>', 'configuration file (YAML, JSON or a JavaScript module)')
     .option(
@@ -68,6 +68,20 @@ DASK_DISTRIBUTED__SCHEDULER__... variables) has effect; \`yardmaster check-confi
     });
 }
 
+function withDashboardFlags(command: Command): Command {
+  return command
+    .option(
+      '--dashboard [port]',
+      'port of the dashboard, which is served on this machine only (default: on, at 8787)',
+      port,
+    )
+    .option('--no-dashboard', 'serve no dashboard')
+    .option(
+      '--dashboard-address <address>',
+      'host:port of the dashboard; beyond this machine it shows figures only',
+    );
+}
+
 /** The flags of `dask scheduler` that need `--dask`. */
 function withDaskFlags(command: Command): Command {
   return command
@@ -80,9 +94,6 @@ function withDaskFlags(command: Command): Command {
       '--protocol <name>',
       'protocol for Dask: tcp or tls (default: tcp, tls with certificates)',
     )
-    .option('--dashboard-address <address>', 'host:port of the status page (default: :8787)')
-    .option('--dashboard', 'serve the status page (default)')
-    .option('--no-dashboard', 'serve no status page')
     .addOption(new Option('--dashboard-prefix <prefix>').hideHelp())
     .addOption(new Option('--use-xheaders <flag>').hideHelp())
     .addOption(new Option('--show').hideHelp())

@@ -8,6 +8,8 @@ import {
   type TaskView,
   YardmasterError,
 } from '../../core/api/index.ts';
+import type { Dashboard } from '../dashboard/dashboard.ts';
+import { openDashboard } from '../dashboard/index.ts';
 import { inBackground } from '../../core/shared/background.ts';
 import { heartbeatIntervalMs } from '../../core/util/heartbeat.ts';
 import { Relay } from './interop/relay.ts';
@@ -42,7 +44,6 @@ import { makeTasks } from './rpc/tasks/tasks.ts';
 import { schedulerIdentity } from './rpc/cluster/identity.ts';
 import { makeWatchers } from './rpc/cluster/watchers.ts';
 import { SchedulerFile } from './connection/scheduler-file.ts';
-import { StatusPage } from './rpc/status/status-page.ts';
 import { hostOf } from './bridge/translate-from-worker.ts';
 import { TypeTable } from './codec/type-table.ts';
 
@@ -51,7 +52,7 @@ interface FrontOptions extends Omit<
   DaskOptions,
   'address' | 'interface' | 'python' | 'statusPort' | 'tls'
 > {
-  /** Of the status page; 0 for any, below 0 for none. */
+  /** Of the dashboard; 0 for any, below 0 for none. */
   readonly statusPort: number;
   readonly plugin: PluginContext;
   readonly listenAddress: string;
@@ -96,7 +97,7 @@ export class Front implements BridgeHost, CompanionHost {
   readonly graphs: GraphUnpacker;
   private readonly nannyStarts = new NannyStarts();
   private listener: DaskListener | undefined;
-  private page: StatusPage | undefined;
+  private dashboard: Dashboard | undefined;
   private schedulerFile: SchedulerFile | undefined;
   /** Python that belongs to the scheduler. */
   readonly companion: Companion;
@@ -182,7 +183,7 @@ export class Front implements BridgeHost, CompanionHost {
         this.log.warn({ err: error }, 'it is not known which Pythons could read graphs');
       });
     }
-    await this.showStatus();
+    await this.showDashboard();
     await this.companion.preload();
     const { schedulerFile } = options;
     if (schedulerFile !== undefined) {
@@ -191,18 +192,29 @@ export class Front implements BridgeHost, CompanionHost {
     return this.address;
   }
 
-  private async showStatus(): Promise<void> {
-    const { statusPort, statusHost } = this.options;
+  /** What a browser opens; undefined when there is no dashboard. */
+  get dashboardUrl(): string | undefined {
+    return this.dashboard?.url ?? urlOfPlugin(this.plugin);
+  }
+
+  private async showDashboard(): Promise<void> {
+    const { statusPort, statusHost, statusToken, tls } = this.options;
     if (statusPort < 0 || this.listener === undefined) return;
+    const existing = urlOfPlugin(this.plugin);
+    if (existing !== undefined) {
+      this.services = { dashboard: Number(new URL(existing).port) };
+      return;
+    }
     try {
-      this.page = await StatusPage.listen(this, {
+      this.dashboard = await openDashboard(this.plugin, {
         host: statusHost ?? hostOf(this.listener.address),
         port: statusPort,
-        ...withTls(this.options.tls),
+        ...(statusToken === undefined ? {} : { token: statusToken }),
+        certificates: tls,
       });
-      this.services = { dashboard: this.page.port };
+      this.services = { dashboard: this.dashboard.port };
     } catch (error) {
-      this.log.warn({ err: error }, 'the status page could not be served');
+      this.log.warn({ err: error }, 'the dashboard could not be served');
     }
   }
 
@@ -223,7 +235,7 @@ export class Front implements BridgeHost, CompanionHost {
     this.pool.close();
     this.relay.close();
     this.graphs.close();
-    await this.page?.close();
+    await this.dashboard?.close();
     await this.listener?.close();
   }
 
@@ -370,5 +382,15 @@ export class Front implements BridgeHost, CompanionHost {
 
   shutDown(): void {
     this.plugin.shutDown();
+  }
+}
+
+/** Of the plugin `dashboard`, when the configuration lists it before this one. */
+function urlOfPlugin(plugin: PluginContext): string | undefined {
+  try {
+    return plugin.run('dashboard.url') as string;
+  } catch (error) {
+    if (YardmasterError.is(error, 'ERR_PROTOCOL')) return undefined;
+    throw error;
   }
 }

@@ -1,11 +1,13 @@
 import { NO_PARAMETERS } from '../../core/api/command-parameters.ts';
 import { definePlugin, PLUGIN_API_VERSION } from '../../core/api/index.ts';
+import { toPlain } from './codec/plain.ts';
 import { languageOf } from './interop/language.ts';
 import { Front } from './front.ts';
 import { EXTENSIONS } from './extensions/index.ts';
 import { isNamed, pythonCommands } from './graph/index.ts';
 import { onInterface } from './connection/network-interface.ts';
 import { DASK_OPTIONS_SCHEMA, type DaskOptions } from './options.ts';
+import { schedulerIdentity } from './rpc/cluster/identity.ts';
 import { RPC } from './rpc/index.ts';
 import { credentialsFor } from './connection/tls-config.ts';
 
@@ -39,6 +41,8 @@ export default definePlugin<DaskOptions>({
     });
     const { hooks } = front.operations;
     plugin.command('address', NO_PARAMETERS, () => front.address);
+    plugin.command('dashboard', NO_PARAMETERS, () => front.dashboardUrl ?? null);
+    plugin.command('identity', NO_PARAMETERS, () => toPlain(schedulerIdentity(front)));
     plugin.tellLanguages(languageOf);
     return {
       ...hooks,

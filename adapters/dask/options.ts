@@ -42,8 +42,10 @@ export interface DaskOptions {
    * and wants the certificate of its reader.
    */
   readonly statusPort?: number;
-  /** Host of that page. Default: that of `address`. */
+  /** Host of that page. Default: that of `address`. Beyond loopback it shows figures only, unless it has a token. */
   readonly statusHost?: string;
+  /** Each request to that page has to carry it, as for the plugin `dashboard`. */
+  readonly statusToken?: string;
   /** Operations that are refused, by Dask's names, such as `run_function`. */
   readonly blockedHandlers: readonly string[];
   /** Milliseconds for which a lease of a client lives that does not say it (before 2024.9). */
@@ -88,6 +90,7 @@ export const DASK_OPTIONS_SCHEMA = {
     preloadArgv: { type: 'array', default: [] },
     statusPort: { type: 'integer', minimum: -1, maximum: 65_535 },
     statusHost: text,
+    statusToken: { type: 'string', minLength: 16 },
     blockedHandlers: { type: 'array', items: text, default: [] },
     leaseTimeoutMs: milliseconds(100, 30_000),
     leaseCheckIntervalMs: milliseconds(10, 1_000),

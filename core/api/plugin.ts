@@ -77,6 +77,13 @@ export interface PluginContext {
    */
   every(intervalMs: number, callback: () => void): Timer;
   /**
+   * Adds hooks until they are removed or the plugin is: for a plugin that observes only now and then, and
+   * costs nothing in between. They take effect after the present stimulus.
+   * @returns what removes them
+   * @throws YardmasterError `ERR_PLUGIN_SETUP` when a hook is not a function
+   */
+  observe(hooks: HookTable): () => void;
+  /**
    * Opens a connection to the plugin's own scheduler, as a worker or client from elsewhere has one:
    * put a `Channel` on it and say `hello`. Messages pass by reference and in their own turn; neither
    * side may change them afterwards. It ends with the plugin.

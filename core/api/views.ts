@@ -29,6 +29,10 @@ export interface PrefixView {
   readonly durationEstimateS: number;
   readonly suspicious: number;
   readonly states: Readonly<Record<TaskStateName, number>>;
+  /** How many tasks ever entered each state. */
+  readonly stateCounts: Readonly<Record<TaskStateName, number>>;
+  /** Bytes of the results computed and not forgotten. */
+  readonly nbytesTotal: number;
 }
 
 /** All tasks of one collection. */
@@ -41,6 +45,10 @@ export interface GroupView {
   readonly dependencies: ReadonlySet<GroupView>;
   readonly nbytesTotal: number;
   readonly types: ReadonlyMap<string, number>;
+  /** Seconds of computation, summed over the tasks. */
+  readonly durationS: number;
+  /** Seconds spent by any other action (`transfer`, `disk-read`, …), summed over the tasks. */
+  readonly otherDurationsS: ReadonlyMap<string, number>;
 }
 
 /** A task as the scheduler sees it. */

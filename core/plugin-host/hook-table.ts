@@ -52,7 +52,6 @@ export interface FailureReport {
 
 /** The hooks of one plugin. */
 export class Observer {
-  readonly counters = new Map<string, HookCounters>();
   /** A detached observer is not called any more, not even for the rest of the present stimulus. */
   isDetached = false;
   /** All errors of its hooks, timers and listeners. */
@@ -67,6 +66,7 @@ export class Observer {
     readonly onError: OnError,
     /** The hooks are called as methods of this object. */
     public instance: HookTable = {},
+    readonly counters = new Map<string, HookCounters>(),
   ) {}
 }
 

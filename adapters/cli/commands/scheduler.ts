@@ -1,7 +1,9 @@
+import { YardmasterError } from '../../../core/api/index.ts';
 import { openScheduler } from '../../app/start-scheduler.ts';
 import { tuneEngine } from '../engine-flags.ts';
 import { stderrLogger } from '../logger.ts';
 import { writePidFile } from '../pid-file.ts';
+import { showDashboard } from '../show-dashboard.ts';
 import { listen } from '../scheduler-addresses.ts';
 import { prepareCommand, type SchedulerFlags } from '../scheduler-flags.ts';
 import { untilStopped } from '../until-stopped.ts';
@@ -24,7 +26,10 @@ export async function schedulerCommand(flags: SchedulerFlags): Promise<number> {
   let addresses: readonly string[];
   try {
     addresses = await listen(running.scheduler, command, log);
+    await showDashboard(running.scheduler, flags, log);
   } catch (error) {
+    // It may have been idle for too long before all addresses were open.
+    if (YardmasterError.is(error, 'ERR_CLOSED')) return stopped;
     await running.close();
     throw error;
   }

@@ -1,5 +1,6 @@
 import type { Clock } from '../../api/clock.ts';
 import { YardmasterError } from '../../api/errors.ts';
+import type { HookTable } from '../../api/hooks.ts';
 import type { DecisionSink } from '../../api/insight.ts';
 import {
   type LoadedExtension,
@@ -15,6 +16,7 @@ import type { Connection, ConnectionHandlers } from '../../api/transport.ts';
 import type { Insight } from '../../kernel/insight/insight.ts';
 import { policyError } from '../../kernel/placement/ask-policy.ts';
 import { EVENT_BUS, type EventBus } from '../../plugin-host/event-bus.ts';
+import { type HookRegistry, HOOKS, Observer } from '../../plugin-host/hook-table.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
 import { CLOCK, LOGGER } from '../../plugin-host/injection/tokens.ts';
 import { loadExtension } from '../../plugin-host/loading/load-extension.ts';
@@ -52,6 +54,7 @@ export class PluginContexts {
     @inject(ERROR_REPORTS) private readonly errors: ErrorReports,
     @inject(SHUTDOWN) private readonly shutdown: Shutdown,
     @inject(CLOCK) private readonly clock: Clock,
+    @inject(HOOKS) private readonly hooks: HookRegistry,
   ) {}
 
   /** Called once for each plugin. */
@@ -61,6 +64,7 @@ export class PluginContexts {
       cluster: this.cluster,
       events: this.eventsOf(plugin),
       enqueue: (stimulus) => this.enqueue(plugin, stimulus),
+      observe: (hooks) => this.observe(plugin, hooks),
       connect: (open) => this.connect(plugin, open),
       run: (command, parameters, caller = {}) => this.commands.run(command, parameters, caller),
       command: (command: string, ...declared: CommandDeclaration) => {
@@ -100,6 +104,22 @@ export class PluginContexts {
       const subject = `enqueue(), as ${plugin.owner} called it,`;
       plugin.failed({ hook: 'enqueue', subject, cause });
     }
+  }
+
+  /** The hooks are counted with those that `setup` returned. */
+  private observe(plugin: LoadedPlugin, hooks: HookTable): () => void {
+    const { onError, counters, isDetached } = plugin.observer;
+    if (isDetached) return () => undefined;
+    const observer = new Observer(plugin.name, onError, hooks, counters);
+    this.hooks.add(observer);
+    this.ports.request();
+    const stop = (): void => {
+      if (observer.isDetached) return;
+      this.hooks.remove(observer);
+      this.ports.request();
+    };
+    plugin.onStop(stop);
+    return stop;
   }
 
   private connect(

@@ -173,7 +173,11 @@ describe('flags that name addresses', () => {
     expect(() => listeningOf({ interface: 'eth99' })).toThrow('no network interface "eth99"');
     expect(() => listeningOf({ protocol: 'ucx' })).toThrow('it can be tcp or tls');
     expect(() => statusOptionsOf({ dashboardAddress: 'a:b' })).toThrow('is not of the form');
-    expect(() => checkDaskFlags({ dashboard: false }, false)).toThrow('add --dask');
+    expect(() => checkDaskFlags({ protocol: 'tcp' }, false)).toThrow('add --dask');
+    expect(statusOptionsOf({ dashboard: 9000, dashboardAddress: '127.0.0.2:80' })).toEqual({
+      statusHost: '127.0.0.2',
+      statusPort: 9000,
+    });
     expect(() => writePidFile('/no/such/f')).toThrow('/no/such/f cannot be written');
   });
 });

@@ -1,0 +1,42 @@
+import { type Logger, YardmasterError } from '../../core/api/index.ts';
+import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
+import { statusOptionsOf } from './dask-flags.ts';
+import type { SchedulerFlags } from './scheduler-flags.ts';
+
+/**
+ * Serves the dashboard unless a flag says no. Its failure ends the scheduler only when a flag asks for it. The plugin
+ * for Dask has its own, at the port to which Dask's clients link.
+ * @throws Error when a flag asks for it, and it cannot be served
+ */
+export async function showDashboard(
+  scheduler: Scheduler,
+  flags: SchedulerFlags,
+  log: Logger,
+): Promise<void> {
+  const { dashboard, dashboardAddress, dask } = flags;
+  const isConfigured = scheduler.plugins.some(({ name }) => name === 'dashboard');
+  if (dashboard === false || isConfigured) return;
+  try {
+    if (dask === true) logUrl(scheduler, log);
+    else await addDashboard(scheduler, flags);
+  } catch (error) {
+    // It may have been idle for too long in the meantime.
+    if (YardmasterError.is(error, 'ERR_CLOSED')) return;
+    if (dashboard !== undefined || dashboardAddress !== undefined) throw error;
+    log.warn({ err: error }, 'the dashboard could not be served');
+  }
+}
+
+function logUrl(scheduler: Scheduler, log: Logger): void {
+  const url = scheduler.command('dask.dashboard');
+  if (typeof url === 'string') log.info({ url }, `dashboard: ${url}`);
+}
+
+async function addDashboard(scheduler: Scheduler, flags: SchedulerFlags): Promise<void> {
+  const { statusHost: host, statusPort: port } = statusOptionsOf(flags);
+  const options = {
+    ...(host === undefined ? {} : { host }),
+    ...(port === undefined ? {} : { port }),
+  };
+  await scheduler.addPlugin('dashboard', { options });
+}

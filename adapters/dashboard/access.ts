@@ -1,0 +1,133 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { BlockList, isIP } from 'node:net';
+import { hostname } from 'node:os';
+
+const LOOPBACK = new BlockList();
+LOOPBACK.addSubnet('127.0.0.0', 8);
+LOOPBACK.addAddress('::1', 'ipv6');
+
+/** The name of the cookie that keeps the token of a browser. */
+const COOKIE = 'yardmaster-token';
+
+/** What a request asks for, by what it needs. */
+export type Need =
+  /** Says nothing about the cluster. */
+  | 'nothing'
+  /** Figures without names of tasks. */
+  | 'figures'
+  /** Everything that is only read. */
+  | 'read'
+  /** A change of the cluster. */
+  | 'change';
+
+/** Why a request is refused. */
+export interface Refusal {
+  readonly status: 401 | 403;
+  readonly text: string;
+}
+
+/** Who may reach the dashboard. */
+export interface AccessOptions {
+  readonly host: string;
+  readonly hosts: readonly string[];
+  readonly token?: string | undefined;
+  /** Readers show a certificate. */
+  readonly hasCertificates: boolean;
+}
+
+/**
+ * Decides about requests. Every request is checked by its `Host` and `Origin`, because a page of a foreign site can
+ * make a browser send requests to this machine under a name of its own (DNS rebinding).
+ */
+export class Access {
+  /** Has to come with each change; only pages of the dashboard itself can read it. */
+  readonly changeToken = randomBytes(24).toString('base64url');
+  private readonly names: ReadonlySet<string>;
+  private readonly isOpen: boolean;
+
+  constructor(private readonly options: AccessOptions) {
+    const { host, hosts, token, hasCertificates } = options;
+    this.names = new Set(['localhost', hostname(), host, ...hosts].map((one) => one.toLowerCase()));
+    this.isOpen = isLoopback(host) || token !== undefined || hasCertificates;
+  }
+
+  /** Undefined when the request may be answered. */
+  refusal(
+    need: Need,
+    headers: IncomingHttpHeaders,
+    query: { token?: unknown },
+  ): Refusal | undefined {
+    if (need === 'nothing') return undefined;
+    const { host = '', origin } = headers;
+    if (!this.isKnownHost(host)) {
+      return forbidden(
+        `this dashboard is not served under the name "${host}"; add it to the option hosts of the plugin dashboard`,
+      );
+    }
+    if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`) {
+      return forbidden('requests from pages of other sites are refused');
+    }
+    if (!this.hasToken(headers, query)) {
+      return { status: 401, text: 'open the address with ?token=…, or send Authorization: Bearer' };
+    }
+    if (need === 'figures') return undefined;
+    if (!this.isOpen) {
+      return forbidden(
+        `the dashboard is served on loopback only, unless it has a token: give the plugin dashboard the option token. Figures are at /metrics and /json/counts.json`,
+      );
+    }
+    if (need === 'change' && !matches(headers['x-yardmaster-change'], this.changeToken)) {
+      return forbidden('a change needs the token of the page; reload it');
+    }
+    return undefined;
+  }
+
+  /** The cookie for a browser that came with the token in its address. */
+  cookieFor(query: { token?: unknown }): string | undefined {
+    const { token } = this.options;
+    if (token === undefined || !matches(query.token, token)) return undefined;
+    return `${COOKIE}=${encodeURIComponent(token)}; Path=/; HttpOnly; SameSite=Strict`;
+  }
+
+  private hasToken(headers: IncomingHttpHeaders, query: { token?: unknown }): boolean {
+    const { token } = this.options;
+    if (token === undefined) return true;
+    const { authorization = '', cookie = '' } = headers;
+    const kept = cookie
+      .split(/;\s*/)
+      .find((pair) => pair.startsWith(`${COOKIE}=`))
+      ?.slice(COOKIE.length + 1);
+    return (
+      matches(query.token, token) ||
+      matches(authorization.replace(/^Bearer /, ''), token) ||
+      matches(kept, encodeURIComponent(token))
+    );
+  }
+
+  /** An address cannot be rebound; a name can, so that only known ones pass. */
+  private isKnownHost(header: string): boolean {
+    const name = header
+      .replace(/:\d+$/, '')
+      .replace(/^\[|\]$/g, '')
+      .toLowerCase();
+    return isIP(name) !== 0 || this.names.has(name);
+  }
+}
+
+/** Whether only processes of this machine reach it. */
+export function isLoopback(host: string): boolean {
+  if (host === 'localhost') return true;
+  const family = isIP(host);
+  return family !== 0 && LOOPBACK.check(host, family === 6 ? 'ipv6' : 'ipv4');
+}
+
+function forbidden(text: string): Refusal {
+  return { status: 403, text };
+}
+
+function matches(given: unknown, wanted: string): boolean {
+  if (typeof given !== 'string') return false;
+  const [a, b] = [Buffer.from(given), Buffer.from(wanted)];
+  return a.length === b.length && timingSafeEqual(a, b);
+}

@@ -1,0 +1,91 @@
+import type { FastifyInstance } from 'fastify';
+
+import { type PluginContext, YardmasterError } from '../../core/api/index.ts';
+import { Access, isLoopback } from './access.ts';
+import { countsOf } from './metrics/cluster-figures.ts';
+import { Metrics } from './metrics/metrics.ts';
+import type { DashboardOptions } from './options.ts';
+import { addPages } from './routes/pages.ts';
+import { createServer, listenFrom, type ServerCertificates } from './server.ts';
+
+/** What the dashboard needs beside the options of its plugin. */
+export interface DashboardParts extends DashboardOptions {
+  /** With these it is served encrypted, to readers who show a certificate. */
+  readonly certificates?: ServerCertificates | undefined;
+}
+
+/** The pages, figures and metrics of a scheduler over HTTP. */
+export class Dashboard {
+  private constructor(
+    private readonly app: FastifyInstance,
+    private readonly metrics: Metrics,
+    /** What a browser opens. */
+    readonly url: string,
+    readonly port: number,
+  ) {}
+
+  /** @throws Error when the host cannot be listened at */
+  static async open(context: PluginContext, parts: DashboardParts): Promise<Dashboard> {
+    const { certificates, host, port: wanted, token } = parts;
+    const access = new Access({ ...parts, hasCertificates: certificates !== undefined });
+    const app = await createServer(access, certificates);
+    const metrics = new Metrics(context, () => 0);
+    addFigures(app, context, metrics);
+    addPages(app, context);
+    await app.ready();
+    const port = await listenFrom(app.server, host, wanted);
+    if (port !== wanted && wanted !== 0) {
+      context.log.warn({ wanted, port }, `port ${wanted} is taken; the dashboard is at ${port}`);
+    }
+    if (!isLoopback(host) && token === undefined && certificates === undefined) {
+      context.log.warn(
+        { host },
+        `the dashboard at ${host} shows figures only; give it a token to see tasks and logs there`,
+      );
+    }
+    const scheme = certificates === undefined ? 'http' : 'https';
+    const query = token === undefined ? '' : `?token=${encodeURIComponent(token)}`;
+    const url = `${scheme}://${shownHost(host)}:${port}/status${query}`;
+    return new Dashboard(app, metrics, url, port);
+  }
+
+  async close(): Promise<void> {
+    this.metrics.close();
+    await this.app.close();
+    this.app.server.closeAllConnections();
+    await new Promise<void>((resolve) => {
+      this.app.server.close(() => resolve());
+    });
+  }
+}
+
+/** What programs read. */
+function addFigures(app: FastifyInstance, context: PluginContext, metrics: Metrics): void {
+  const figures = { config: { need: 'figures' } } as const;
+  app.get('/health', { config: { need: 'nothing' } }, (_request, reply) =>
+    reply.type('text/plain; charset=utf-8').send('ok'),
+  );
+  app.get('/metrics', figures, async (_request, reply) =>
+    reply.type(metrics.contentType).send(await metrics.text()),
+  );
+  for (const path of ['/json', '/json/identity.json']) {
+    app.get(path, figures, () => identityOf(context));
+  }
+  app.get('/json/counts.json', figures, () => countsOf(context.cluster));
+}
+
+/** As Dask's clients know it, when they are served. */
+function identityOf(context: PluginContext): unknown {
+  try {
+    return context.run('dask.identity');
+  } catch (error) {
+    if (!YardmasterError.is(error, 'ERR_PROTOCOL')) throw error;
+    return context.run('identity');
+  }
+}
+
+/** As a browser of this machine finds it. */
+function shownHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::' || host === '') return '127.0.0.1';
+  return host.includes(':') ? `[${host}]` : host;
+}

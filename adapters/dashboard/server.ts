@@ -1,0 +1,114 @@
+import type { Server as HttpServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import websocket from '@fastify/websocket';
+import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+
+import { YardmasterError } from '../../core/api/index.ts';
+import type { Access, Need } from './access.ts';
+import { PORTS_TRIED } from './options.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** What a request has to have. Default: `read`. */
+    need?: Need;
+  }
+}
+
+/** Certificates of the server; readers show one of the same authority. */
+export interface ServerCertificates {
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
+}
+
+const SECURITY_HEADERS = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'self' http://localhost:* http://127.0.0.1:*",
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-resource-policy': 'same-origin',
+  'cache-control': 'no-store',
+} as const;
+
+/** A server that refuses what {@link Access} refuses, before any route runs. */
+export async function createServer(
+  access: Access,
+  certificates: ServerCertificates | undefined,
+): Promise<FastifyInstance> {
+  const options = { bodyLimit: 65_536, routerOptions: { ignoreTrailingSlash: true } };
+  const https = { ...certificates, requestCert: true, rejectUnauthorized: true };
+  const app: FastifyInstance =
+    certificates === undefined ? fastify(options) : fastify({ ...options, https });
+  app.addHook('onRequest', async (request, reply) => {
+    void reply.headers(SECURITY_HEADERS);
+    return check(access, request, reply);
+  });
+  app.setNotFoundHandler((request, reply) => {
+    const isRead = request.method === 'GET' || request.method === 'HEAD';
+    const text = isRead ? 'there is nothing here; / is the dashboard' : 'only GET is served';
+    return reply
+      .code(isRead ? 404 : 405)
+      .type('text/plain; charset=utf-8')
+      .send(text);
+  });
+  app.setErrorHandler((error, _request, reply) => {
+    const isOurs = YardmasterError.is(error);
+    const { statusCode } = error as { statusCode?: number };
+    const message = error instanceof Error ? error.message : String(error);
+    return reply
+      .code(isOurs ? 400 : (statusCode ?? 500))
+      .send({ error: message, code: isOurs ? error.code : undefined });
+  });
+  await app.register(websocket, { options: { maxPayload: 16_384 } });
+  return app;
+}
+
+async function check(
+  access: Access,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply | undefined> {
+  const { headers, is404 } = request;
+  const query = request.query as { token?: unknown };
+  const need = is404 ? 'nothing' : (request.routeOptions.config.need ?? 'read');
+  const refusal = access.refusal(need, headers, query);
+  if (refusal !== undefined) {
+    return reply.code(refusal.status).type('text/plain; charset=utf-8').send(refusal.text);
+  }
+  const cookie = access.cookieFor(query);
+  if (cookie !== undefined) void reply.header('set-cookie', cookie);
+  return undefined;
+}
+
+/**
+ * Listens at the first free port from the wanted one on, and at any when none of them is.
+ * @throws Error when the host cannot be listened at
+ */
+export async function listenFrom(server: HttpServer, host: string, port: number): Promise<number> {
+  const wanted = port === 0 ? [] : Array.from({ length: PORTS_TRIED }, (_, k) => port + k);
+  for (const candidate of [...wanted.filter((one) => one <= 65_535), 0]) {
+    const found = await tryPort(server, host, candidate);
+    if (found !== undefined) return found;
+  }
+  throw new YardmasterError('ERR_CONNECT', `no port of ${host} is free for the dashboard`, {
+    host,
+  });
+}
+
+/** Undefined when it is taken. */
+function tryPort(server: HttpServer, host: string, port: number): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const failed = (error: NodeJS.ErrnoException): void => {
+      server.off('listening', listening);
+      if (error.code === 'EADDRINUSE') resolve(undefined);
+      else reject(error);
+    };
+    const listening = (): void => {
+      server.off('error', failed);
+      resolve((server.address() as AddressInfo).port);
+    };
+    server.once('error', failed).once('listening', listening);
+    server.listen({ host, port });
+  });
+}

@@ -1,0 +1,203 @@
+import { createServer } from 'node:net';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+
+import type { LocalCluster } from '../../../adapters/app/local-cluster.ts';
+import { DaskBench } from '../dask/peers.ts';
+import { spin } from './fixtures/tasks.mjs';
+import { ask, SILENT, startCluster } from './bench.ts';
+
+describe('the dashboard of a cluster over HTTP', () => {
+  let cluster: LocalCluster;
+  let at: string;
+  beforeAll(async () => {
+    ({ cluster, at } = await startCluster());
+  }, 60_000);
+  afterAll(() => cluster.close());
+
+  it.each(['/nowhere', '/json/nowhere.json', '/metricsx', '/status/x', '/..%2f', '/__proto__'])(
+    'answers 404 for %s, which does not exist',
+    async (path) => {
+      const response = await fetch(at + path);
+      expect(response.status).toBe(404);
+      expect(response.headers.get('content-type')).toContain('text/plain');
+    },
+  );
+
+  it.each(['/', '/status', '/status?theme=dark', '/status/', '/info/main/workers.html'])(
+    'shows a page at %s, under a policy that allows no foreign script',
+    async (path) => {
+      const response = await fetch(at + path);
+      expect(response.status).toBe(200);
+      expect(response.headers.get('content-type')).toContain('text/html');
+      expect(response.headers.get('content-security-policy')).toContain("default-src 'none'");
+      expect(await response.text()).toContain('Yardmaster');
+    },
+  );
+
+  it('refuses a request under a foreign name, as a rebound name of a foreign site has it', async () => {
+    for (const path of ['/', '/metrics', '/json/counts.json']) {
+      expect(await ask(at + path, { host: 'attacker.example:8787' })).toMatchObject({
+        status: 403,
+        text: expect.stringContaining(
+          'not served under the name "attacker.example:8787"',
+        ) as string,
+      });
+    }
+    expect(await ask(`${at}/health`, { host: 'attacker.example' })).toMatchObject({ text: 'ok' });
+    const { port } = new URL(at);
+    for (const host of [`localhost:${port}`, `127.0.0.1:${port}`, '[::1]', 'LOCALHOST']) {
+      expect((await ask(`${at}/json`, { host })).status).toBe(200);
+    }
+  });
+
+  it('refuses a request from a page of another site', async () => {
+    const { host } = new URL(at);
+    const asked = await ask(`${at}/json`, { host, origin: 'http://attacker.example' });
+    expect(asked).toMatchObject({
+      status: 403,
+      text: expect.stringContaining('other sites') as string,
+    });
+    expect((await ask(`${at}/json`, { host, origin: `http://${host}` })).status).toBe(200);
+  });
+
+  it('answers methods that it does not have with 405', async () => {
+    for (const method of ['POST', 'PUT', 'DELETE']) {
+      expect((await ask(`${at}/json`, {}, method)).status).toBe(405);
+    }
+  });
+
+  it('gives health, identity and counts', async () => {
+    expect(await (await fetch(`${at}/health`)).text()).toBe('ok');
+    expect(await (await fetch(`${at}/json`)).json()).toMatchObject({ type: 'scheduler' });
+    const counts = await (await fetch(`${at}/json/counts.json`)).json();
+    expect(counts).toMatchObject({ workers: 2, cores: 2, tasks: 0, idle: 2, clients: 0 });
+  });
+
+  it('takes the next port when its port is taken, and says so', async () => {
+    const { port } = new URL(at);
+    const messages: string[] = [];
+    const log = { ...SILENT, warn: (_: object, text = '') => void messages.push(text) };
+    const other = await startCluster({ port: Number(port) }, { log });
+    expect(Number(new URL(other.at).port)).toBeGreaterThan(Number(port));
+    expect(messages.join()).toContain(`port ${port} is taken; the dashboard is at`);
+    expect((await fetch(`${other.at}/health`)).status).toBe(200);
+    await other.cluster.close();
+  });
+
+  it('frees its port when the cluster closes', async () => {
+    const other = await startCluster();
+    const port = Number(new URL(other.at).port);
+    await fetch(`${other.at}/health`, { headers: { connection: 'keep-alive' } });
+    await other.cluster.close();
+    await new Promise<void>((resolve, reject) => {
+      const server = createServer().once('error', reject);
+      server.listen(port, '127.0.0.1', () => server.close(() => resolve()));
+    });
+  });
+});
+
+describe('the metrics of a cluster', () => {
+  it('have the names of Dask, and sums that never fall when tasks are forgotten', async () => {
+    const { cluster, at } = await startCluster();
+    const read = async (): Promise<string> => (await fetch(`${at}/metrics`)).text();
+    const client = await cluster.client();
+    const future = client.with({ key: 'slow-1' }).submit(spin, 20);
+    await future.result();
+    const text = await read();
+    expect(text).toContain('dask_scheduler_tasks{state="memory"} 1');
+    expect(text).toContain('dask_scheduler_clients 1');
+    expect(text).toContain('dask_scheduler_workers{state="idle"} 2');
+    expect(text).toContain('dask_scheduler_desired_workers ');
+    expect(text).toContain(
+      'dask_scheduler_prefix_state_totals_total{task_prefix_name="slow",state="memory"} 1',
+    );
+    const compute = /tasks_compute_seconds_total\{task_prefix_name="slow"\} ([\d.]+)/;
+    const seconds = Number(compute.exec(text)?.[1]);
+    expect(seconds).toBeGreaterThan(0.01);
+    future.release();
+    await expect.poll(read).toContain('dask_scheduler_tasks{state="memory"} 0');
+    expect(Number(compute.exec(await read())?.[1])).toBe(seconds);
+    await cluster.close();
+  });
+
+  it('name at most two hundred prefixes and sum the others', async () => {
+    const { cluster, at } = await startCluster();
+    const client = await cluster.client();
+    const futures = Array.from({ length: 230 }, (_, k) =>
+      client
+        .with({ key: `op${String.fromCharCode(97 + (k % 26), 97 + Math.floor(k / 26))}-1` })
+        .submit(spin, 0),
+    );
+    await client.gather(futures);
+    const text = await (await fetch(`${at}/metrics`)).text();
+    const prefixes = new Set(text.match(/task_prefix_name="[^"]*"/g));
+    expect(prefixes.size).toBe(201);
+    expect(prefixes).toContain('task_prefix_name="(others)"');
+    await cluster.close();
+  });
+});
+
+describe('a dashboard with a token', () => {
+  it('answers with the token alone, in a header, an address or the cookie of a browser', async () => {
+    const token = 'a-token-of-some-length';
+    const { cluster, at } = await startCluster({ token });
+    expect((await fetch(`${at}/json`)).status).toBe(401);
+    expect((await fetch(`${at}/health`)).status).toBe(200);
+    const headers = { authorization: `Bearer ${token}` };
+    expect((await fetch(`${at}/metrics`, { headers })).status).toBe(200);
+    const page = await fetch(cluster.dashboardUrl ?? '');
+    expect(page.status).toBe(200);
+    const cookie = page.headers.get('set-cookie') ?? '';
+    expect(cookie).toContain('HttpOnly; SameSite=Strict');
+    const kept = { cookie: cookie.split(';')[0] ?? '' };
+    expect((await fetch(`${at}/json`, { headers: kept })).status).toBe(200);
+    expect((await fetch(`${at}/json?token=wrong`)).status).toBe(401);
+    await cluster.close();
+  });
+});
+
+describe('the dashboard for clients of Dask', () => {
+  let bench: DaskBench;
+  let page: string;
+  beforeEach(async () => {
+    bench = await DaskBench.start();
+    const { services } = (await bench.call('identity')) as { services: { dashboard: number } };
+    page = `http://127.0.0.1:${services.dashboard}`;
+  });
+  afterEach(() => bench.close());
+
+  it('gives the identity and counts of Dask', async () => {
+    await bench.runningWorker(4001, { nthreads: 3 });
+    for (const path of ['/json', '/json/identity.json']) {
+      const response = await fetch(page + path);
+      expect(response.headers.get('content-type')).toContain('application/json');
+      expect(await response.json()).toMatchObject({ type: 'Scheduler', n_workers: 1 });
+    }
+    const counts = await (await fetch(`${page}/json/counts.json`)).json();
+    expect(counts).toMatchObject({ workers: 1, cores: 3, tasks: 0, idle: 1 });
+  });
+
+  it('gives metrics in the text format of Prometheus', async () => {
+    const worker = await bench.runningWorker(4001);
+    const client = await bench.client();
+    client.submit('inc-1');
+    await worker.next('compute-task');
+    const response = await fetch(`${page}/metrics`);
+    expect(response.headers.get('content-type')).toContain('version=0.0.4');
+    const text = await response.text();
+    expect(text).toContain('\ndask_scheduler_tasks{state="processing"} 1\n');
+    expect(text).toContain('\ndask_scheduler_clients 1\n');
+  });
+
+  it('is that of the plugin dashboard when there is one', async () => {
+    const { scheduler } = bench;
+    await scheduler.removePlugin('dask');
+    await scheduler.addPlugin('dashboard', { options: { port: 0 } });
+    await scheduler.addPlugin('dask', { options: { address: 'tcp://127.0.0.1:0' } });
+    expect(scheduler.command('dask.dashboard')).toBe(scheduler.command('dashboard.url'));
+    const { services } = scheduler.command('dask.identity') as { services: { dashboard: number } };
+    expect(services.dashboard).toBe(
+      Number(new URL(String(scheduler.command('dashboard.url'))).port),
+    );
+  });
+});

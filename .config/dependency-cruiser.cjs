@@ -36,6 +36,12 @@ module.exports = {
       'What hosts and our own extensions share is built on the contract alone.',
     ),
     no(
+      'log-sees-kernel',
+      '^core/log/',
+      { pathNot: '^core/(log|kernel|state|messages|util|api)/' },
+      'A recording is of the function, not of the hosts around it.',
+    ),
+    no(
       'core-stays-inside',
       '^core/',
       '^(plugins|policies|adapters|test)/',

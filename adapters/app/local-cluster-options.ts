@@ -32,6 +32,8 @@ export interface LocalClusterOptions {
    * same name. Default: of the configuration, which is true.
    */
   readonly nanny?: boolean;
+  /** Path of a file for a recording of all that happens to the scheduler, for `yardmaster replay`. */
+  readonly record?: string;
   /** Connects scheduler, workers and clients. Default: in memory, and TCP for `processes`. */
   readonly transport?: Transport;
   /**

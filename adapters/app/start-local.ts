@@ -28,7 +28,7 @@ export interface LocalParts {
  * transport of the options, else that of the configuration, else the default of the mode.
  */
 export async function startLocal(options: LocalClusterOptions): Promise<LocalParts> {
-  const { mode = 'threads', clock = new SystemClock(), config, log } = options;
+  const { mode = 'threads', clock = new SystemClock(), config, log, record } = options;
   const within = new InMemoryTransport(clock, { byReference: true });
   const chosen = options.transport ?? (mode === 'processes' ? undefined : within);
   checkGiven(options);
@@ -38,6 +38,7 @@ export async function startLocal(options: LocalClusterOptions): Promise<LocalPar
     fallbackTransports: [within],
     ...(config === undefined ? {} : { config }),
     ...(log === undefined ? {} : { log }),
+    ...(record === undefined ? {} : { record }),
   });
   try {
     const { scheduler } = open;

@@ -6,6 +6,7 @@ import {
 import type { CreateSchedulerOptions, Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { builtins } from './builtin-extensions.ts';
 import { SystemClock } from '../clocks/index.ts';
+import { Recorder } from './recording/recorder.ts';
 import { ForeignCallers } from './foreign-callers.ts';
 import { textLogger } from './text-log.ts';
 import { watchScheduler } from './watch-scheduler.ts';
@@ -41,6 +42,12 @@ export function checkConfig(options: SchedulerOptions): Promise<string> {
   return checkBareConfig({ clock: new SystemClock(), ...options, builtins });
 }
 
+/** How a scheduler is started. */
+export type OpenSchedulerOptions = SchedulerOptions & {
+  /** Path of a file for a recording of all that the kernel is handed; it must not exist yet. */
+  readonly record?: string;
+};
+
 /** A scheduler that runs. */
 interface OpenScheduler {
   readonly scheduler: Scheduler;
@@ -59,20 +66,38 @@ export interface RunningScheduler extends OpenScheduler {
 
 /**
  * Starts a scheduler that does not listen: `scheduler.listen` opens its address.
- * @throws YardmasterError as {@link createScheduler}
+ * @throws YardmasterError as {@link createScheduler}; `ERR_LOG` when the recording cannot be made
  */
-export async function openScheduler(options: SchedulerOptions = {}): Promise<OpenScheduler> {
+export async function openScheduler({
+  record,
+  ...options
+}: OpenSchedulerOptions = {}): Promise<OpenScheduler> {
   const log = options.log ?? textLogger('scheduler');
-  const scheduler = await createScheduler({ ...options, log });
+  const recorder = record === undefined ? undefined : await Recorder.open(record, log);
+  const provide = [
+    ...(options.provide ?? []),
+    ...(recorder === undefined ? [] : [recorder.provider]),
+  ];
+  let scheduler: Scheduler;
+  try {
+    scheduler = await createScheduler({ ...options, log, provide });
+  } catch (error) {
+    await recorder?.discard();
+    throw error;
+  }
   const expectEnd = watchScheduler(scheduler, log);
-  const closed = new Promise<void>((resolve, reject) => {
-    scheduler.events.once('closed', () => {
-      if (scheduler.crash === undefined) resolve();
-      else reject(scheduler.crash);
-    });
+  const closed = new Promise<void>((resolve) => {
+    scheduler.events.once('closed', () => resolve());
+  }).then(async () => {
+    await recorder?.close();
+    if (scheduler.crash !== undefined) throw scheduler.crash;
   });
   closed.catch(() => undefined); // Callers that await it receive the error.
-  return { scheduler, closed, expectEnd, close: () => scheduler.close() };
+  const close = async (): Promise<void> => {
+    await scheduler.close();
+    await closed.catch(() => undefined);
+  };
+  return { scheduler, closed, expectEnd, close };
 }
 
 /**
@@ -81,7 +106,7 @@ export async function openScheduler(options: SchedulerOptions = {}): Promise<Ope
  * @throws YardmasterError as {@link createScheduler}, and `ERR_CONNECT` when the address is taken
  */
 export async function startScheduler(
-  options: SchedulerOptions = {},
+  options: OpenSchedulerOptions = {},
   address?: string | ((configured: string) => string),
 ): Promise<RunningScheduler> {
   const open = await openScheduler(options);

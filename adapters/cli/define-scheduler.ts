@@ -41,6 +41,7 @@ export function defineScheduler(program: Command): void {
       'module to load first: JavaScript, with --dask also Python (repeatable)',
       collect,
     )
+    .option('--record <file>', 'record all that happens to the scheduler, for `yardmaster replay`')
     .option('--pid-file <file>', 'file for the process id; it is deleted at the end')
     .addHelpText(
       'after',

@@ -16,6 +16,7 @@ import type { CheckConfigFlags } from './commands/check-config.ts';
 import type { DemoFlags } from './commands/demo.ts';
 import type { WhyFlags } from './commands/why.ts';
 import { defineOperations } from './define-operations.ts';
+import { defineRecordings } from './define-recordings.ts';
 import { defineScheduler } from './define-scheduler.ts';
 import type { ZeroWorkersFlags } from './commands/zero-workers.ts';
 import type { WorkerFlags } from './worker-flags.ts';
@@ -144,6 +145,7 @@ the configuration. Exit code 1 when the scheduler does not know the key.`,
   });
 
 defineOperations(program);
+defineRecordings(program);
 
 common(program.command('zero-workers'))
   .description('Start workers that compute nothing, to measure a scheduler alone.')

@@ -24,6 +24,8 @@ export interface SchedulerFlags extends LogFlags, DaskFlags {
   readonly idleTimeout?: string;
   readonly preload?: readonly string[];
   readonly pidFile?: string;
+  /** File for a recording; it must not exist yet. */
+  readonly record?: string;
   /** Also listen for Dask. */
   readonly dask?: boolean;
   readonly daskPort?: number;

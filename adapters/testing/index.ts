@@ -25,3 +25,9 @@ export {
   type ZeroWorkers,
   type ZeroWorkersOptions,
 } from '../zero-worker/index.ts';
+export {
+  readRecording,
+  replayRecording,
+  type ReplayOptions,
+  type ReplayResult,
+} from '../app/recording/replay-recording.ts';

@@ -1,5 +1,6 @@
 import type { YardmasterError } from '../api/errors.ts';
 import type { SchedulerHooks } from '../api/hooks.ts';
+import type { UseEntry } from '../api/plugin.ts';
 import type {
   Fairness,
   GraphLinks,
@@ -35,6 +36,8 @@ export interface OrderSubject {
 export interface Named<T> {
   readonly name: string;
   readonly policy: T;
+  /** How it was configured, when that can be written down: not for an object given in code. */
+  readonly entry?: UseEntry;
 }
 
 /** The observers of each hook: functions of plugins, each already isolated from the others. */

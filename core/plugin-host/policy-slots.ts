@@ -1,5 +1,6 @@
 import { YardmasterError } from '../api/errors.ts';
 import { token, type Token } from '../api/plugin.ts';
+import type { UseEntry } from '../api/plugin.ts';
 import { type KernelSlots, type PolicySlots, SLOT_NAMES, type SlotName } from '../api/policies.ts';
 import type { Named } from '../kernel/ports.ts';
 
@@ -24,6 +25,7 @@ interface Provider {
   readonly owner: string;
   readonly name: string;
   readonly policy: PolicySlots[SlotName];
+  readonly entry?: UseEntry;
 }
 
 /** Policies for all slots. */
@@ -99,8 +101,9 @@ export class PolicySlotTable {
    * @throws YardmasterError `ERR_SLOT` when no policy fills it and nothing is built in for it
    */
   inCharge<Slot extends SlotName>(slot: Slot): Named<PolicySlots[Slot]> {
-    const { name, policy } = this.providers.get(slot) ?? this.builtins()[slot];
-    return { name, policy: policy as PolicySlots[Slot] };
+    const { name, policy, entry } = this.providers.get(slot) ?? this.builtins()[slot];
+    const named = { name, policy: policy as PolicySlots[Slot] };
+    return entry === undefined ? named : { ...named, entry };
   }
 
   /** Names of what fills the slots. */

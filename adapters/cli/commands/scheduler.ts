@@ -13,13 +13,14 @@ export async function schedulerCommand(flags: SchedulerFlags): Promise<number> {
   tuneEngine();
   const log = stderrLogger(flags, 'scheduler');
   const command = prepareCommand(flags, log);
-  const { config, pidFile } = flags;
+  const { config, pidFile, record } = flags;
   if (pidFile !== undefined) writePidFile(pidFile);
   const { layers } = command;
   const running = await openScheduler({
     log,
     layers,
     ...(config === undefined ? {} : { config }),
+    ...(record === undefined ? {} : { record }),
   });
   const stopped = untilStopped(running);
   stopped.catch(() => undefined); // Awaited below, once it listens.

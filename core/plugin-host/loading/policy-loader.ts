@@ -22,7 +22,8 @@ export async function loadPolicy<Slot extends SlotName>(
   const { exported, source } = await resolver.resolve(entry.use, 'policy', slot);
   const { name, policy } = make(slot, exported, entry, place, source);
   checkPolicy(slot, policy, `${name} (${source})`);
-  return { name, policy: policy as PolicySlots[Slot] };
+  const named = { name, policy: policy as PolicySlots[Slot] };
+  return typeof entry.use === 'string' ? { ...named, entry } : named;
 }
 
 function make(

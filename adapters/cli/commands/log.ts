@@ -1,0 +1,117 @@
+import { createWriteStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { YardmasterError } from '../../../core/api/index.ts';
+import type { LogHeader } from '../../../core/log/format.ts';
+import { chromeTrace, ndjson } from '../../app/recording/export-recording.ts';
+import { readRecording } from '../../app/recording/replay-recording.ts';
+import { sizeText, textTable } from '../text-table.ts';
+
+/** Flags of `log inspect` and `log verify`. */
+export interface LogFlags {
+  readonly json?: boolean;
+}
+
+/** Flags of `log export`. */
+export interface ExportFlags {
+  readonly format: 'ndjson' | 'chrome-trace';
+  readonly output?: string;
+}
+
+/** What a recording holds. */
+interface Summary {
+  readonly header: LogHeader | undefined;
+  readonly bytes: number;
+  readonly frames: number;
+  readonly durationMs: number;
+  /** Stimuli by kind. */
+  readonly stimuli: Readonly<Record<string, number>>;
+  /** `closed`: written to its end. `open`: it ends between two frames. */
+  readonly end: 'closed' | 'open' | 'torn' | 'damaged' | 'foreign';
+  readonly problem: string | undefined;
+}
+
+const DAMAGED_CODE = 1;
+
+/** `yardmaster log inspect`. */
+export async function inspectCommand(file: string, flags: LogFlags): Promise<number> {
+  const summary = await summarise(file);
+  process.stdout.write(flags.json === true ? jsonText(summary) : summaryText(summary));
+  return codeOf(summary);
+}
+
+/** `yardmaster log verify`. */
+export async function verifyCommand(file: string, flags: LogFlags): Promise<number> {
+  const summary = await summarise(file);
+  const { frames, end, problem } = summary;
+  const verdict = problem ?? `${frames} frames, all readable; the recording is ${end}`;
+  process.stdout.write(flags.json === true ? jsonText(summary) : `${verdict}\n`);
+  return codeOf(summary);
+}
+
+/** `yardmaster log export`. */
+export async function exportCommand(
+  file: string,
+  { format, output }: ExportFlags,
+): Promise<number> {
+  const frames = readRecording(file);
+  const text = format === 'ndjson' ? ndjson(frames) : chromeTrace(frames);
+  const target = output === undefined ? process.stdout : createWriteStream(output);
+  await pipeline(Readable.from(text), target, { end: output !== undefined });
+  return 0;
+}
+
+async function summarise(file: string): Promise<Summary> {
+  let header: LogHeader | undefined;
+  let frames = 0;
+  let startMs: number | undefined;
+  let endMs = 0;
+  let isClosed = false;
+  const stimuli: Record<string, number> = {};
+  let damage: YardmasterError | undefined;
+  try {
+    for await (const frame of readRecording(file)) {
+      frames++;
+      startMs ??= frame.timeMs;
+      endMs = frame.timeMs;
+      isClosed = frame.kind === 'end';
+      if (frame.kind === 'header') header = frame.payload;
+      if (frame.kind !== 'stimulus') continue;
+      const { op } = frame.payload;
+      stimuli[op] = (stimuli[op] ?? 0) + 1;
+    }
+  } catch (error) {
+    if (!YardmasterError.is(error, 'ERR_LOG') || error.data['damage'] === undefined) throw error;
+    damage = error;
+  }
+  const end = (damage?.data['damage'] ?? (isClosed ? 'closed' : 'open')) as Summary['end'];
+  const { size: bytes } = await stat(file);
+  const durationMs = endMs - (startMs ?? endMs);
+  return { header, bytes, frames, durationMs, stimuli, end, problem: damage?.message };
+}
+
+function summaryText(summary: Summary): string {
+  const { header, bytes, frames, durationMs, stimuli, end, problem } = summary;
+  const lines = [
+    ...(header === undefined
+      ? []
+      : [
+          `recorded   ${new Date(header.createdAtMs).toISOString()}, Yardmaster ${header.version}`,
+          `scheduler  ${header.schedulerId}`,
+        ]),
+    `holds      ${frames} frames, ${sizeText(bytes)}, ${(durationMs / 1000).toFixed(1)} s`,
+    `ends       ${problem ?? (end === 'closed' ? 'in good order' : 'open: the scheduler was killed, or is running')}`,
+  ];
+  const rows = Object.entries(stimuli).sort(([, a], [, b]) => b - a);
+  if (rows.length > 0) lines.push('', textTable(['stimulus', 'number'], rows));
+  return `${lines.join('\n')}\n`;
+}
+
+function jsonText(summary: Summary): string {
+  return `${JSON.stringify(summary, undefined, 2)}\n`;
+}
+
+function codeOf({ problem }: Summary): number {
+  return problem === undefined ? 0 : DAMAGED_CODE;
+}

@@ -1,0 +1,68 @@
+import type { Why } from '../../../core/api/index.ts';
+import type { ReplayDifference } from '../../../core/log/replay.ts';
+import { type ReplayResult, replayRecording } from '../../app/recording/replay-recording.ts';
+import { whyText } from './why.ts';
+
+/** Flags of `replay`. */
+export interface ReplayFlags {
+  readonly until?: number;
+  readonly why?: string;
+  readonly validate?: boolean;
+  readonly json?: boolean;
+}
+
+/** Transitions and decisions that `--why` can look back at. */
+const STORY_LENGTH = 1_000_000;
+const DIFFERS_CODE = 1;
+
+/** `yardmaster replay`. */
+export async function replayCommand(file: string, flags: ReplayFlags): Promise<number> {
+  const { until, why, validate, json } = flags;
+  const result = await replayRecording(file, {
+    ...(until === undefined ? {} : { until }),
+    ...(validate === undefined ? {} : { validate }),
+    ...(why === undefined ? {} : { storyLength: STORY_LENGTH }),
+  });
+  const explained = why === undefined ? undefined : result.kernel.insight.why(why);
+  process.stdout.write(
+    json === true ? jsonText(result, explained) : resultText(result, explained, until),
+  );
+  return result.difference === undefined && result.damage === undefined ? 0 : DIFFERS_CODE;
+}
+
+function resultText(result: ReplayResult, why: Why | undefined, until: number | undefined): string {
+  const { header, stimuli, transitions, checks, stateChecks, difference, damage } = result;
+  const made = new Date(header.createdAtMs).toISOString();
+  const lines = [
+    `recording of ${made}, by Yardmaster ${header.version}`,
+    `${stimuli} stimuli, ${transitions} transitions`,
+  ];
+  if (difference === undefined) {
+    lines.push(
+      `identical: ${stimuli} stimuli, ${checks} checks, ${stateChecks} of the whole state`,
+    );
+  } else lines.push(...differenceLines(difference));
+  if (damage !== undefined) lines.push(`${damage.message}; what comes before it was replayed`);
+  else if (!result.isComplete && until === undefined) {
+    lines.push('the recording was not closed: the scheduler was killed, or is running');
+  }
+  return `${lines.join('\n')}\n${why === undefined ? '' : `\n${whyText(why)}`}`;
+}
+
+function differenceLines(difference: ReplayDifference): string[] {
+  const { stimulus, sequence, what, recorded, replayed, story } = difference;
+  const subject =
+    stimulus === undefined
+      ? 'before the first stimulus'
+      : `${stimulus.stimulusId} (${stimulus.op})`;
+  return [
+    `different from frame ${sequence} on: ${subject}`,
+    `  ${what} recorded ${recorded}, replayed ${replayed}`,
+    ...story.map(({ key, start, finish }) => `  replayed: ${key}: ${start} -> ${finish}`),
+  ];
+}
+
+function jsonText(result: ReplayResult, why: Why | undefined): string {
+  const shown = { ...result, kernel: undefined, damage: result.damage?.message, why };
+  return `${JSON.stringify(shown, undefined, 2)}\n`;
+}

@@ -1,0 +1,78 @@
+import { type Command, Option } from 'commander';
+import { common, type CommonOptions, count, run } from './command-line.ts';
+import type { ExportFlags, LogFlags } from './commands/log.ts';
+import type { ReplayFlags } from './commands/replay.ts';
+
+/** Adds the commands that read recordings. */
+export function defineRecordings(program: Command): void {
+  defineReplay(program);
+  const log = program.command('log').description('Look into a recording.');
+  defineInspect(log);
+  defineVerify(log);
+  defineExport(log);
+}
+
+function defineReplay(program: Command): void {
+  common(program.command('replay'))
+    .description('Run a recording through the scheduler again, and compare every decision.')
+    .argument('<file>', 'made by `yardmaster scheduler --record`')
+    .option('--until <frame>', 'stop after this frame', count)
+    .option('--why <key>', 'say why the task is where it is at that moment')
+    .option('--validate', 'check every invariant after each stimulus (slow)')
+    .option('--json', 'as JSON')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ yardmaster scheduler --record run.ylog             record a scheduler
+  $ yardmaster replay run.ylog                         is every decision the same here?
+  $ yardmaster replay run.ylog --until 4200 --why sum-3
+
+Exit code 1 when the replay differs, or the recording is damaged.`,
+    )
+    .action(async (file: string, options: CommonOptions & ReplayFlags) => {
+      const { replayCommand } = await import('./commands/replay.ts');
+      await run(options, () => replayCommand(file, options));
+    });
+}
+
+function defineInspect(log: Command): void {
+  common(log.command('inspect'))
+    .description('Show what a recording holds.')
+    .argument('<file>')
+    .option('--json', 'as JSON')
+    .action(async (file: string, options: CommonOptions & LogFlags) => {
+      const { inspectCommand } = await import('./commands/log.ts');
+      await run(options, () => inspectCommand(file, options));
+    });
+}
+
+function defineVerify(log: Command): void {
+  common(log.command('verify'))
+    .description('Check every frame of a recording. Exit code 1 when it is torn or damaged.')
+    .argument('<file>')
+    .option('--json', 'as JSON')
+    .action(async (file: string, options: CommonOptions & LogFlags) => {
+      const { verifyCommand } = await import('./commands/log.ts');
+      await run(options, () => verifyCommand(file, options));
+    });
+}
+
+function defineExport(log: Command): void {
+  common(log.command('export'))
+    .description('Write a recording in another form, to standard output or a file.')
+    .argument('<file>')
+    .addOption(
+      new Option(
+        '-f, --format <format>',
+        'one JSON object a line, or what Perfetto and chrome://tracing open',
+      )
+        .choices(['ndjson', 'chrome-trace'])
+        .default('ndjson'),
+    )
+    .option('-o, --output <file>', 'file to write (default: standard output)')
+    .action(async (file: string, options: CommonOptions & ExportFlags) => {
+      const { exportCommand } = await import('./commands/log.ts');
+      await run(options, () => exportCommand(file, options));
+    });
+}

@@ -1,0 +1,124 @@
+import { YardmasterError } from '../api/errors.ts';
+import type { TransitionRecord } from '../kernel/insight/story.ts';
+import type { KernelOptions } from '../kernel/options.ts';
+import type { KernelPorts } from '../kernel/ports.ts';
+import type { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
+import type { Stimulus } from '../messages/stimulus.ts';
+import type { LogCheck, LogFrame } from './format.ts';
+import { RecordingKernel } from './recording-kernel.ts';
+
+/** A frame that the kernel is handed, or compared with. */
+export type ReplayFrame = Exclude<LogFrame, { kind: 'header' | 'policies' }>;
+
+/** Where a replay decides otherwise than the recording. */
+export interface ReplayDifference {
+  /** The first stimulus after which the decisions differ. */
+  readonly stimulus: Stimulus | undefined;
+  /** Sequence number of its frame. */
+  readonly sequence: number;
+  /** What differs: `decisions`, `transitions`, or the `state`. */
+  readonly what: 'decisions' | 'transitions' | 'state';
+  readonly recorded: string;
+  readonly replayed: string;
+  /** What the replay did because of the stimulus. */
+  readonly story: readonly TransitionRecord[];
+}
+
+/** What has been replayed so far. */
+export interface ReplayProgress {
+  readonly stimuli: number;
+  readonly checks: number;
+  /** Checks that included the whole state. */
+  readonly stateChecks: number;
+  readonly transitions: number;
+  /** Undefined: everything was decided as in the recording. */
+  readonly difference: ReplayDifference | undefined;
+  /** Whether the recording was closed in good order. */
+  readonly isComplete: boolean;
+}
+
+/**
+ * Hands the stimuli of a recording to a kernel, and compares what it decides with what was recorded. After
+ * the first difference nothing is compared any more, because all that follows differs as well.
+ */
+export class Replay {
+  private readonly recording: RecordingKernel;
+  private stimuli = 0;
+  private checks = 0;
+  private stateChecks = 0;
+  private difference: ReplayDifference | undefined;
+  private isComplete = false;
+  private last: { readonly stimulus: Stimulus; readonly sequence: number } | undefined;
+
+  constructor(options: Partial<KernelOptions>, ports: KernelPorts, nowMs: number) {
+    this.recording = new RecordingKernel(options, ports, nowMs, NO_LOG);
+  }
+
+  get kernel(): SchedulerKernel {
+    return this.recording;
+  }
+
+  get progress(): ReplayProgress {
+    const { stimuli, checks, stateChecks, difference, isComplete } = this;
+    const { transitionCounter: transitions } = this.recording;
+    return { stimuli, checks, stateChecks, transitions, difference, isComplete };
+  }
+
+  /** Other policies are in charge from here on. */
+  replacePorts(ports: KernelPorts): void {
+    this.recording.replacePorts(ports);
+  }
+
+  /** @throws YardmasterError what the kernel throws; a recording of a crash ends in it */
+  play(frame: ReplayFrame): void {
+    if (frame.kind !== 'stimulus') {
+      this.compare(frame.payload);
+      this.isComplete = frame.kind === 'end';
+      return;
+    }
+    this.compareMark(frame.mark);
+    const { payload: stimulus, sequence, timeMs } = frame;
+    this.last = { stimulus, sequence };
+    this.stimuli++;
+    this.recording.handle(stimulus, timeMs);
+  }
+
+  private compareMark(recorded: number): void {
+    const { mark } = this.recording;
+    if (recorded !== mark) this.differ('decisions', recorded.toString(16), mark.toString(16));
+  }
+
+  private compare(recorded: LogCheck): void {
+    const replayed = this.recording.checkNow(recorded.state !== undefined);
+    this.checks++;
+    if (recorded.state !== undefined) this.stateChecks++;
+    if (recorded.decisions !== replayed.decisions) {
+      this.differ('decisions', recorded.decisions, replayed.decisions);
+    } else if (recorded.transitions !== replayed.transitions) {
+      this.differ('transitions', String(recorded.transitions), String(replayed.transitions));
+    } else if (recorded.state !== replayed.state) {
+      this.differ('state', String(recorded.state), String(replayed.state));
+    }
+  }
+
+  private differ(what: ReplayDifference['what'], recorded: string, replayed: string): void {
+    if (this.difference !== undefined) return;
+    const { stimulus, sequence = 0 } = this.last ?? {};
+    const story = stimulus === undefined ? [] : this.recording.story(stimulus.stimulusId);
+    this.difference = { stimulus, sequence, what, recorded, replayed, story };
+  }
+}
+
+const NO_LOG = { stimulus: () => undefined, policies: () => undefined, check: () => undefined };
+
+/** @throws YardmasterError `ERR_REPLAY` when the replay differed */
+export function assertIdentical({ difference }: ReplayProgress): void {
+  if (difference === undefined) return;
+  const { stimulus, sequence, what, recorded, replayed } = difference;
+  const { op, stimulusId } = stimulus ?? { op: 'nothing', stimulusId: 'the start' };
+  throw new YardmasterError(
+    'ERR_REPLAY',
+    `the replay differs from the recording after ${stimulusId} (${op}, frame ${sequence}): its ${what} are ${replayed}, and ${recorded} were recorded`,
+    { ...difference },
+  );
+}

@@ -1,0 +1,127 @@
+/** Recording a scheduler process, and what reads its recording. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Client } from '../../../adapters/client/index.ts';
+import { Runs } from '../../kit/runs.ts';
+import { square } from './fixtures/tasks.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'yardmaster-recordings-'));
+const record = join(folder, 'run.ylog');
+const runs = new Runs();
+
+beforeAll(async () => {
+  const scheduler = runs.yardmaster('scheduler', '--port', '0', '--record', record);
+  const address = await scheduler.firstLine();
+  const worker = runs.yardmaster('worker', address, '-t', '1', '-n', 'ann', '--no-nanny');
+  await worker.firstLine();
+  const client = await Client.connect(address);
+  expect(await client.gather(client.map(square, [1, 2, 3]))).toEqual([1, 4, 9]);
+  await client.close();
+  await runs.end('SIGTERM');
+}, 60_000);
+
+afterAll(async () => {
+  await runs.end('SIGKILL');
+  rmSync(folder, { recursive: true });
+});
+
+async function cli(...args: string[]): Promise<{ code: number | null; out: string; err: string }> {
+  const run = runs.yardmaster(...args);
+  const code = await run.exit;
+  return { code, out: run.stdout, err: run.stderr };
+}
+
+test('a recording of a scheduler process is replayed identically by another process', async () => {
+  const { code, out } = await cli('replay', record);
+  expect(out).toMatch(/^identical: \d+ stimuli, \d+ checks, 1 of the whole state$/m);
+  expect(code).toBe(0);
+});
+
+test('a replay says why a task was where it was', async () => {
+  const { out: lines } = await cli('log', 'export', record);
+  const frames = lines
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Frame);
+  const finished = frames.find(({ payload }) => payload.op === 'task-finished')!;
+  const key = finished.payload.key!;
+  const { out, code } = await cli(
+    'replay',
+    record,
+    '--until',
+    String(finished.sequence - 1),
+    '--why',
+    key,
+  );
+  expect(code).toBe(0);
+  expect(out).toContain(`${key} is processing`);
+  expect(out).toMatch(/placement by root-ish: tcp:/);
+});
+
+interface Frame {
+  readonly sequence: number;
+  readonly payload: { readonly op?: string; readonly key?: string };
+}
+
+test('inspect shows what it holds', async () => {
+  const { out, code } = await cli('log', 'inspect', record);
+  expect(code).toBe(0);
+  expect(out).toMatch(/^ends {7}in good order$/m);
+  expect(out).toMatch(/^task-finished +3$/m);
+});
+
+test('verify says that all is readable', async () => {
+  const { out, code } = await cli('log', 'verify', record);
+  expect([out, code]).toEqual([
+    expect.stringMatching(/^\d+ frames, all readable; the recording is closed\n$/),
+    0,
+  ]);
+});
+
+test('an export for trace viewers has a rectangle for each task', async () => {
+  const output = join(folder, 'trace.json');
+  const { code } = await cli('log', 'export', record, '--format', 'chrome-trace', '-o', output);
+  expect(code).toBe(0);
+  const trace = JSON.parse(readFileSync(output, 'utf8')) as {
+    traceEvents: { ph: string; cat?: string; dur?: number; pid: number; tid: number }[];
+  };
+  const computed = trace.traceEvents.filter(({ cat }) => cat === 'compute');
+  expect(computed).toHaveLength(3);
+  expect(new Set(computed.map(({ pid, tid }) => `${pid}.${tid}`)).size).toBe(1);
+  expect(trace.traceEvents.filter(({ ph }) => ph === 'M')).toHaveLength(1);
+});
+
+describe('a recording that is damaged', () => {
+  const damaged = join(folder, 'damaged.ylog');
+
+  beforeAll(() => {
+    const bytes = readFileSync(record);
+    bytes[bytes.length - 30]! ^= 0x40;
+    writeFileSync(damaged, bytes);
+  });
+
+  test.each(['log verify', 'log inspect', 'replay'])(
+    'makes `yardmaster %s` name file and byte',
+    async (command) => {
+      const { out, code } = await cli(...command.split(' '), damaged);
+      expect(out).toMatch(/the log .*damaged\.ylog .* at byte \d+ \(frame \d+\)/);
+      expect(code).toBe(1);
+    },
+  );
+});
+
+test('a file that is no recording is refused', async () => {
+  const other = join(folder, 'other.txt');
+  writeFileSync(other, 'something else entirely');
+  const { err, code } = await cli('replay', other);
+  expect(err).toContain(`the log ${other} is no log of Yardmaster`);
+  expect(code).toBe(1);
+});
+
+test('a file that is not there is refused', async () => {
+  const { err, code } = await cli('log', 'inspect', join(folder, 'nowhere.ylog'));
+  expect(err).toContain('nowhere.ylog cannot be read: ENOENT');
+  expect(code).toBe(1);
+});

@@ -1,0 +1,95 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { MsgpackCodec } from '../../../adapters/codecs/msgpack/index.ts';
+import { fifo } from '../../../policies/ordering/baselines/fifo.ts';
+import type { LogFrame } from '../../../core/log/format.ts';
+import { KernelLogWriter } from '../../../core/log/kernel-log-writer.ts';
+import { LogReader } from '../../../core/log/log-reader.ts';
+import { RecordingKernel } from '../../../core/log/recording-kernel.ts';
+import { Replay, type ReplayProgress } from '../../../core/log/replay.ts';
+import type { KernelOptions } from '../../../core/kernel/options.ts';
+import type { KernelPorts } from '../../../core/kernel/ports.ts';
+import { makePorts, type PortsOptions } from '../../kit/ports.ts';
+import { scenario, type Scenario } from '../../kit/random-scenario.ts';
+import { play } from '../../kit/random-world.ts';
+
+const HEADER = { version: '1', schedulerId: 's', createdAtMs: 0, config: {}, folder: '/' };
+
+function optionsOf({ options }: Scenario): Partial<KernelOptions> {
+  return { ...options, validate: true, transitionLogLength: 10_000 };
+}
+
+interface Recorded {
+  readonly frames: readonly LogFrame[];
+  /** What the kernel was given when policies were replaced. */
+  readonly replacements: readonly KernelPorts[];
+}
+
+/** Plays a scenario on a kernel that is recorded. The frames are read from bytes. */
+function record(played: Scenario): Recorded {
+  const parts: Uint8Array[] = [];
+  const replacements: KernelPorts[] = [];
+  const codec = new MsgpackCodec();
+  const log = new KernelLogWriter(codec, (bytes) => parts.push(bytes), HEADER, 0);
+  class Kernel extends RecordingKernel {
+    override replacePorts(ports: KernelPorts): void {
+      replacements.push(ports);
+      super.replacePorts(ports);
+    }
+  }
+  const ports = makePorts({ queuing: { workerSaturation: played.saturation } });
+  const kernel = new Kernel(optionsOf(played), ports, 0, log);
+  play(played, kernel);
+  log.end(kernel.checkNow(true), 0);
+  const frames = [...new LogReader(codec, 'recording').read(Buffer.concat(parts))];
+  return { frames, replacements };
+}
+
+function replay(
+  { frames, replacements }: Recorded,
+  { saturation, ...played }: Scenario,
+  policies: PortsOptions['policies'] = {},
+): ReplayProgress {
+  const ports = makePorts({ queuing: { workerSaturation: saturation }, policies });
+  const again = new Replay(optionsOf({ saturation, ...played }), ports, 0);
+  let replaced = 0;
+  for (const frame of frames) {
+    if (frame.kind === 'policies' && frame.sequence > 1) {
+      again.replacePorts(replacements[replaced++]!);
+    }
+    if (frame.kind !== 'header' && frame.kind !== 'policies') again.play(frame);
+  }
+  return again.progress;
+}
+
+describe('a recording of random stimuli', () => {
+  it('is replayed with the same decisions and the same state', () => {
+    fc.assert(
+      fc.property(scenario, (played) => {
+        const { difference, isComplete, stateChecks } = replay(record(played), played);
+        expect(difference).toBeUndefined();
+        expect(isComplete).toBe(true);
+        expect(stateChecks).toBe(1);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('shows the first stimulus after which another policy decides otherwise', () => {
+    const policies = { ordering: fifo.create({}) };
+    const orders = fc.sample(scenario, { numRuns: 40, seed: 1 }).map((played) => {
+      const recorded = record(played);
+      return { played, recorded, progress: replay(recorded, played, policies) };
+    });
+    const differing = orders.filter(({ progress }) => progress.difference !== undefined);
+    expect(differing.length).toBeGreaterThan(5);
+    for (const { recorded, progress, played } of differing) {
+      const { stimulus, sequence } = progress.difference!;
+      expect(recorded.frames[sequence]?.payload).toBe(stimulus);
+      // Up to that stimulus both did the same.
+      const frames = recorded.frames.slice(0, sequence);
+      const before = replay({ ...recorded, frames }, played, policies);
+      expect(before.difference).toBeUndefined();
+    }
+  });
+});

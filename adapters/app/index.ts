@@ -16,6 +16,7 @@ export { VERSION } from '../../core/api/version.ts';
 export { type ConfigInput, defineConfig } from '../../core/config/types.ts';
 export type { CreateSchedulerOptions, Scheduler } from '../../core/scheduler-host/scheduler.ts';
 export {
+  all,
   type Argument,
   type ArgumentsOf,
   asCompleted,
@@ -37,7 +38,6 @@ export {
   ref,
   type ResultIn,
   type ScatterOptions,
-  type SetPriorityOptions,
   type SubmitOptions,
   task,
   TaskNode,

@@ -17,7 +17,7 @@ import { type ScatterOptions, Scatterer } from './submission/scatter.ts';
 import { type Reconnected, Session, type SessionOptions } from './session/session.ts';
 import { asFutureList, entriesIn, futuresIn, replaceFutures } from './submission/structure.ts';
 import { type ComputedFutures, Submitter } from './submission/submitter.ts';
-import type { ArgumentsOf, ColumnsOf, Gathered } from './submission/types.ts';
+import type { Argument, ArgumentsOf, ColumnsOf, Gathered } from './submission/types.ts';
 
 /** How to connect. */
 export interface ConnectOptions {
@@ -43,12 +43,6 @@ export interface ConnectOptions {
 export interface GatherOptions extends FetchOptions {
   /** `skip` leaves futures that failed out of arrays and Sets. Default `raise`. */
   readonly errors?: 'raise' | 'skip';
-}
-
-/** How to change priorities. */
-export interface SetPriorityOptions {
-  /** `keep` leaves alone what the tasks still need. Default `raise`. */
-  readonly inputs?: 'raise' | 'keep';
 }
 
 const CONNECT_OPTIONS: readonly (keyof ConnectOptions)[] = [
@@ -139,8 +133,32 @@ export class Client extends CoordinationAccess {
   map<Args extends readonly unknown[], Result>(
     fn: TaskFunction<Args, Result>,
     ...columns: ColumnsOf<Args>
-  ): Future<Awaited<Result>>[] {
+  ): Future<Awaited<Result>>[];
+  map<Item, Result>(
+    fn: TaskFunction<[item: Item], Result>,
+    items: AsyncIterable<Argument<Item>>,
+    options?: { readonly inFlight?: number },
+  ): AsyncGenerator<Awaited<Result>, void, undefined>;
+  map(fn: TaskFunction, ...columns: readonly never[]): unknown {
     return this.submitter.map(fn, ...columns);
+  }
+
+  /** See {@link Submitter.forEach}. */
+  forEach<Item>(
+    fn: TaskFunction<[item: Item]>,
+    items: Iterable<Argument<Item>> | AsyncIterable<Argument<Item>>,
+    options?: { readonly inFlight?: number },
+  ): Promise<number> {
+    return this.submitter.forEach(fn, items, options);
+  }
+
+  /** See {@link Submitter.reduce}. */
+  reduce<Part>(
+    fn: TaskFunction<[parts: readonly Part[]], Part | Promise<Part>>,
+    parts: Iterable<Argument<Part>>,
+    options?: { readonly fanIn?: number },
+  ): Future<Part> {
+    return this.submitter.reduce(fn, parts, options);
   }
 
   /** See {@link Submitter.compute}. */
@@ -262,12 +280,19 @@ export class Client extends CoordinationAccess {
    * @throws YardmasterError `ERR_GRAPH_INVALID` when a priority is not a finite number,
    *   `ERR_CLOSED`
    */
-  setPriority(futures: unknown, priority: number, options?: SetPriorityOptions): void;
-  setPriority(priorities: ReadonlyMap<Future<unknown>, number>, options?: SetPriorityOptions): void;
   setPriority(
     futures: unknown,
-    priority?: number | SetPriorityOptions,
-    options?: SetPriorityOptions,
+    priority: number,
+    options?: { readonly inputs?: 'raise' | 'keep' },
+  ): void;
+  setPriority(
+    priorities: ReadonlyMap<Future<unknown>, number>,
+    options?: { readonly inputs?: 'raise' | 'keep' },
+  ): void;
+  setPriority(
+    futures: unknown,
+    priority?: number | { readonly inputs?: 'raise' | 'keep' },
+    options?: { readonly inputs?: 'raise' | 'keep' },
   ): void {
     this.session.checkOpen();
     const isForAll = typeof priority === 'number';

@@ -1,10 +1,5 @@
 /** The client: everything a user of a cluster needs. */
-export {
-  Client,
-  type ConnectOptions,
-  type GatherOptions,
-  type SetPriorityOptions,
-} from './client.ts';
+export { Client, type ConnectOptions, type GatherOptions } from './client.ts';
 export type { AmmControl } from './amm-control.ts';
 export {
   ClusterAccess,
@@ -45,6 +40,7 @@ export type { FutureStatus } from './session/entry.ts';
 export type { FetchOptions } from './session/fetcher.ts';
 export { type CancelOptions, Future } from './future.ts';
 export { type Graph, type ResultIn, task, TaskNode } from './submission/graph.ts';
+export { all } from './submission/all.ts';
 export { Ref, ref } from './submission/ref.ts';
 export type { PolicyControl } from './access/policy-control.ts';
 export type { SubmitOptions, TaskOptions } from './submission/options.ts';

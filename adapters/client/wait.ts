@@ -76,10 +76,17 @@ function waitedTooLong(waiting: readonly Future<unknown>[], timeoutMs: number): 
 /**
  * The futures in the order in which they get done: `for await (const future of asCompleted(all))`.
  * Never fails by itself: ask each future for its result. Each future comes once.
+ *
+ * @param options - `cancelled: 'skip'` leaves out futures that were cancelled or released. Default `give`: their
+ *   `status` is `cancelled`
  */
 export async function* asCompleted<F extends Future<unknown>>(
   futures: Iterable<F>,
+  options: { readonly cancelled?: 'give' | 'skip' } = {},
 ): AsyncGenerator<F, void, undefined> {
+  checkNames(options, ['cancelled']);
+  const { cancelled = 'give' } = options;
+  if (!['give', 'skip'].includes(cancelled)) refuseOption('cancelled', cancelled, 'give or skip');
   const done: F[] = [];
   let wake: () => void = () => undefined;
   // Keeps the futures alive until they are handed out, and no longer.
@@ -100,7 +107,7 @@ export async function* asCompleted<F extends Future<unknown>>(
       }
       const next = done.shift() as F;
       waiting.delete(next);
-      yield next;
+      if (cancelled === 'give' || next.status !== 'cancelled') yield next;
     }
   } finally {
     for (const [future, onDone] of waiting) holdingOfFuture(future).entry.withdraw(onDone);

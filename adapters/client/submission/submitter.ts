@@ -20,9 +20,13 @@ import {
   TaskNode,
 } from './graph.ts';
 import { uniqueKey } from './keys.ts';
+import { checkNames, refuseOption } from './option-checks.ts';
 import { checkOptions, type SubmitOptions } from './options.ts';
+import { reduceTree } from './reduce-tree.ts';
+import { isStream, rowsOf } from './rows.ts';
+import { IN_FLIGHT, type Items, resultsInOrder, type StreamOptions } from './streams.ts';
 import type { Session } from '../session/session.ts';
-import type { ArgumentsOf, ColumnsOf } from './types.ts';
+import type { Argument, ArgumentsOf, ColumnsOf } from './types.ts';
 
 /**
  * Milliseconds within which submissions do not precede each other: of what is submitted one by one (Dask's
@@ -91,13 +95,22 @@ export class Submitter {
   }
 
   /**
-   * Computes a function for each item, or for each tuple of several sequences of the same length.
-   * Errors as for {@link submit}.
+   * Computes a function for each item, or for each tuple of several sequences of the same length; `all(value)` stands
+   * for a sequence of nothing but that value. Errors as for {@link submit}.
+   *
+   * Of items that come one by one, in an `AsyncIterable`, it gives the results in their order, also one by one. It takes
+   * no more items than `inFlight` allows while their results are not read.
    */
   map<Args extends readonly unknown[], Result>(
     fn: TaskFunction<Args, Result>,
     ...columns: ColumnsOf<Args>
-  ): Future<Awaited<Result>>[] {
+  ): Future<Awaited<Result>>[];
+  map<Item, Result>(
+    fn: TaskFunction<[item: Item], Result>,
+    items: AsyncIterable<Argument<Item>>,
+    options?: { readonly inFlight?: number },
+  ): AsyncGenerator<Awaited<Result>, void, undefined>;
+  map(fn: TaskFunction, ...columns: readonly unknown[]): unknown {
     this.checkSignal();
     if (this.options.key !== undefined) {
       throw new YardmasterError(
@@ -105,10 +118,72 @@ export class Submitter {
         'the option key names one task; map makes many',
       );
     }
-    const rows = transpose(columns as readonly Iterable<unknown>[]);
+    if (isStream(columns[0])) {
+      const [items, options] = columns as unknown as [AsyncIterable<unknown>, StreamOptions?];
+      return this.stream(fn, items, options, (future) => future.result());
+    }
+    const rows = rowsOf(columns);
     const futures = rows.map((row) => this.submitOne(fn, row, undefined));
     this.watchEnds(futures);
-    return futures as Future<Awaited<Result>>[];
+    return futures;
+  }
+
+  /**
+   * Computes a function for each item, at most `inFlight` at once, and keeps no results. Fails with the first failure,
+   * and cancels what is under way then.
+   *
+   * @returns how many items there were
+   */
+  async forEach<Item>(
+    fn: TaskFunction<[item: Item]>,
+    items: Iterable<Argument<Item>> | AsyncIterable<Argument<Item>>,
+    options: { readonly inFlight?: number } = {},
+  ): Promise<number> {
+    let count = 0;
+    const ends = this.stream(fn, items, options, async (future) => {
+      const error = await future.error();
+      if (error !== undefined) throw error;
+      count++;
+    });
+    while ((await ends.next()).done !== true);
+    return count;
+  }
+
+  /**
+   * Combines parts to one result, as a tree: `fn` is called with an array of up to `fanIn` parts (default 8), then with the results
+   * of these calls, until one is left. So no task needs all parts at once.
+   *
+   * @throws YardmasterError `ERR_GRAPH_INVALID` when there are no parts, or `fanIn` is below 2
+   */
+  reduce<Part>(
+    fn: TaskFunction<[parts: readonly Part[]], Part | Promise<Part>>,
+    parts: Iterable<Argument<Part>>,
+    options: { readonly fanIn?: number } = {},
+  ): Future<Part> {
+    this.checkSignal();
+    const root = reduceTree([...parts], options, (group) => this.submitOne(fn, [group], undefined));
+    this.watchEnds([root]);
+    return root as Future<Part>;
+  }
+
+  private stream<T>(
+    fn: TaskFunction,
+    items: Items<unknown>,
+    options: StreamOptions = {},
+    outcome: (future: Future<unknown>) => Promise<T>,
+  ): AsyncGenerator<T, void, undefined> {
+    checkNames(options, ['inFlight']);
+    const { inFlight = IN_FLIGHT } = options;
+    if (!(Number.isInteger(inFlight) && inFlight >= 1)) {
+      refuseOption('inFlight', inFlight, 'a whole number, at least 1');
+    }
+    const submit = (item: unknown): Future<unknown> => {
+      this.checkSignal();
+      const future = this.submitOne(fn, [item], undefined);
+      this.watchEnds([future]);
+      return future;
+    };
+    return resultsInOrder(items, submit, outcome, inFlight);
   }
 
   /**
@@ -312,17 +387,4 @@ function refuseFuture(key: string, why: string): never {
 
 function bytesOf(packed: readonly PackedTask[]): number {
   return packed.reduce((sum, { nbytes }) => sum + nbytes, 0);
-}
-
-function transpose(columns: readonly Iterable<unknown>[]): unknown[][] {
-  const lists = columns.map((column) => [...column]);
-  const length = lists[0]?.length ?? 0;
-  const other = lists.find((list) => list.length !== length);
-  if (other !== undefined) {
-    throw new YardmasterError(
-      'ERR_GRAPH_INVALID',
-      `map wants sequences of the same length, got ${lists.map((list) => list.length).join(', ')}`,
-    );
-  }
-  return Array.from({ length }, (_, row) => lists.map((list) => list[row]));
 }

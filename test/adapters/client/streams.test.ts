@@ -1,0 +1,119 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
+import { all, asCompleted, type Client, type Future } from '../../../adapters/client/index.ts';
+import { add, calls, count, fail, inc, never, total } from './tasks.ts';
+
+/** Numbers one by one; how many were taken, and whether the source was closed. */
+class Source implements AsyncIterable<number> {
+  taken = 0;
+  isClosed = false;
+
+  constructor(
+    private readonly length: number,
+    private readonly failsAt = Infinity,
+  ) {}
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<number> {
+    try {
+      for (let index = 0; index < this.length; index++) {
+        if (index === this.failsAt) throw new Error('the source broke');
+        this.taken++;
+        yield index;
+        await turn();
+      }
+    } finally {
+      this.isClosed = true;
+    }
+  }
+}
+
+describe('words of the client', () => {
+  let cluster: LocalCluster;
+  let client: Client;
+  beforeAll(async () => {
+    cluster = await LocalCluster.start({ mode: 'inline', workers: 1 });
+    client = await cluster.client();
+  });
+  afterAll(() => cluster.close());
+  const keysHeld = (): number =>
+    cluster.scheduler.cluster.clients.get(client.id)?.wantsWhat.size ?? 0;
+
+  test('reduce combines parts in a tree, whose calls get no more than fanIn parts each', async () => {
+    const parts = Array.from({ length: 100 }, (_, index) => index + 1);
+    expect(await client.reduce(total, parts, { fanIn: 4 }).result()).toBe(5050);
+    const futures = client.map(inc, parts);
+    const future = client.reduce(total, futures);
+    expect(await future.result()).toBe(5150);
+    const groups = [...cluster.scheduler.cluster.tasks.values()].filter(({ key }) => {
+      return key.startsWith('total-');
+    });
+    for (const { dependencies } of groups) expect(dependencies.length).toBeLessThanOrEqual(8);
+  });
+
+  test('reduce of one part calls the function too, and of none is refused', async () => {
+    expect(await client.reduce(total, [7]).result()).toBe(7);
+    expect(() => client.reduce(total, [])).toThrow(/no parts/);
+    expect(() => client.reduce(total, [1], { fanIn: 1 })).toThrow(/fanIn/);
+  });
+
+  test('all(value) is the same argument for every call of a map', async () => {
+    expect(await client.gather(client.map(add, [1, 2, 3], all(10)))).toEqual([11, 12, 13]);
+    expect(() => client.map(add, all(1), all(2))).toThrow(/at least one sequence/);
+    expect(() => client.map(add, [1, 2], [1])).toThrow(/same length, got 2, 1/);
+  });
+
+  test('a map over items that come one by one gives the results in order', async () => {
+    const results: number[] = [];
+    for await (const result of client.map(inc, new Source(40), { inFlight: 5 })) {
+      results.push(result);
+    }
+    expect(results).toEqual(Array.from({ length: 40 }, (_, index) => index + 1));
+  });
+
+  test('while results are not read, no more items are taken than may be in flight', async () => {
+    const source = new Source(1000);
+    const results = client.map(inc, source, { inFlight: 5 });
+    expect((await results.next()).value).toBe(1);
+    for (let turns = 0; turns < 50; turns++) await turn();
+    expect(source.taken).toBeLessThanOrEqual(6);
+    await results.return();
+    expect(source.isClosed).toBe(true);
+  });
+
+  test('a source that fails ends the map after the results before it', async () => {
+    const results: number[] = [];
+    const read = async (): Promise<void> => {
+      for await (const result of client.map(inc, new Source(10, 3))) results.push(result);
+    };
+    await expect(read()).rejects.toThrow('the source broke');
+    expect(results).toEqual([1, 2, 3]);
+  });
+
+  test('forEach runs every item once, says how many there were, and keeps no results', async () => {
+    const before = keysHeld();
+    const labels = Array.from({ length: 30 }, (_, index) => `each-${index}`);
+    expect(await client.forEach(count, labels, { inFlight: 4 })).toBe(30);
+    for (const label of labels) expect(calls.get(label)).toBe(1);
+    await client.submit(inc, 0.5).result();
+    expect(keysHeld()).toBeLessThanOrEqual(before + 1);
+  });
+
+  test('forEach fails with the first failure, and closes its source', async () => {
+    const source = (async function* (): AsyncGenerator<string> {
+      yield await Promise.resolve('no good');
+      yield 'not reached';
+    })();
+    await expect(client.forEach(fail, source, { inFlight: 1 })).rejects.toThrow('no good');
+    expect((await source.next()).done).toBe(true);
+  });
+
+  test('asCompleted leaves cancelled futures out when it is told to', async () => {
+    const futures: Future<unknown>[] = [client.submit(inc, 1), client.submit(never, 'skipped')];
+    futures[1]!.cancel();
+    const given: string[] = [];
+    for await (const future of asCompleted(futures, { cancelled: 'skip' }))
+      given.push(future.status);
+    expect(given).toEqual(['finished']);
+  });
+});

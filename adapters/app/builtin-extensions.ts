@@ -51,5 +51,6 @@ export const builtins: Builtins = {
 
   // Transports, by the scheme of their addresses.
   tcp: async () => (await import('../dask/interop/tcp.ts')).tcp,
+  tls: async () => (await import('../transports/tls/index.ts')).tls,
   inmemory: async () => (await import('../transports/memory/index.ts')).inMemory,
 };

@@ -67,7 +67,12 @@ export interface StartWorkerOptions {
   readonly extra?: Readonly<Record<string, unknown>>;
   /** Shares its process with other workers: what it holds counts as its memory. Default false. */
   readonly isGuest?: boolean;
-  /** Ways to reach others besides `tcp`. */
+  /**
+   * Path of the access file, for a scheduler at `tls://…`. Default: `YARDMASTER_ACCESS`, else what the
+   * scheduler left on this machine.
+   */
+  readonly access?: string;
+  /** Ways to reach others besides `tcp` and `tls`. */
   readonly transports?: readonly Transport[];
   readonly clock?: Clock;
   /** Default: warnings and errors on the error stream. */
@@ -118,7 +123,7 @@ export async function startWorker(
 ): Promise<RunningWorker> {
   const { clock = new SystemClock(), name, lifetime } = options;
   const { log = textLogger(name ?? 'worker') } = options;
-  const transports = await transportsFor(scheduler, options.transports ?? [], clock);
+  const transports = await transportsFor(scheduler, options, clock);
   const preloads = await loadPreloads(options, clock, log);
   await preloads?.setUp();
   let executor: Executor | undefined;
@@ -181,9 +186,10 @@ function hostOptions(
   const { name, resources, nanny, ready, plugins, folder } = options;
   const { services, extra, nannyPlugins } = options;
   const scheme = schemeOf(scheduler);
+  const ownHost = scheme === 'tcp' || scheme === 'tls' ? '127.0.0.1' : 'local';
   return {
     schedulerAddress: scheduler,
-    listenAddress: `${scheme}://${options.host ?? (scheme === 'tcp' ? '127.0.0.1' : 'local')}:0`,
+    listenAddress: `${scheme}://${options.host ?? ownHost}:0`,
     store: new MemoryStore(),
     memoryLimitBytes: options.memoryLimitBytes ?? 0,
     memory: memoryOptions(options, log),
@@ -254,11 +260,16 @@ function schemeOf(address: string): string {
 
 async function transportsFor(
   scheduler: string,
-  given: readonly Transport[],
+  { transports: given = [], access }: StartWorkerOptions,
   clock: Clock,
 ): Promise<Map<string, Transport>> {
   const scheme = schemeOf(scheduler);
   const transports = byScheme(given);
+  if (scheme === 'tls' && !transports.has(scheme)) {
+    const { TlsTransport } = await import('../transports/tls/index.ts');
+    const file = access === undefined ? {} : { access };
+    transports.set(scheme, new TlsTransport(clock, { serves: 'data', scheduler, ...file }));
+  }
   if (scheme === 'tcp' && !transports.has(scheme)) {
     const { tcp } = await import('../dask/interop/tcp.ts');
     transports.set(scheme, tcp.create({ clock }, {}));

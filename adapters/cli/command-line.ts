@@ -1,7 +1,10 @@
 /** What the definitions of commands share: common flags, how they run, and readers of values. */
+import { resolve } from 'node:path';
+
 import { type Command, InvalidArgumentError, Option } from 'commander';
 
 import { parseBytes, parseDurationMs } from '../../core/util/units.ts';
+import { permitInsecure } from '../transports/tcp/socket-layer.ts';
 import { LOG_LEVELS, type LogFlags } from './logger.ts';
 import { errorText } from './report-error.ts';
 
@@ -10,11 +13,16 @@ const FAILURE_CODE = 1;
 /** What every command has. */
 export interface CommonOptions extends LogFlags {
   readonly verbose?: boolean;
+  /** Path of the access file. */
+  readonly access?: string;
+  /** Plain listeners beyond this machine are permitted; where a command has the flag. */
+  readonly insecure?: boolean;
 }
 
 export function common(command: Command): Command {
   return command
     .option('-v, --verbose', 'errors with their stack')
+    .option('--access <file>', 'access file of the cluster (default: what its scheduler left here)')
     .addOption(new Option('--log-level <level>', 'what to log').choices(LOG_LEVELS).default('warn'))
     .addOption(
       new Option(
@@ -28,6 +36,9 @@ export function common(command: Command): Command {
 export async function run(options: CommonOptions, command: () => Promise<number>): Promise<void> {
   let code = FAILURE_CODE;
   try {
+    // Processes that this one starts belong to the same cluster.
+    if (options.access !== undefined) process.env['YARDMASTER_ACCESS'] = resolve(options.access);
+    if (options.insecure === true) permitInsecure();
     code = await command();
   } catch (error) {
     process.stderr.write(`${errorText(error, options.verbose === true)}\n`);

@@ -12,6 +12,7 @@ export function defineScheduler(program: Command): void {
       '--host <host>',
       'host to listen on, or a URI; 0.0.0.0 for all (default: of the configuration)',
     )
+    .option('--insecure', 'listen beyond this machine without encryption or credentials')
     .option('--interface <name>', 'network interface to listen on, such as eth0')
     .option(
       '-p, --port <port>',
@@ -49,7 +50,8 @@ export function defineScheduler(program: Command): void {
 Examples:
   $ yardmaster scheduler
   tcp://127.0.0.1:8786
-  $ yardmaster scheduler --config cluster.yaml --host 0.0.0.0 --port 9000
+  $ yardmaster scheduler --host 0.0.0.0 --port 9000
+  tls://10.0.0.5:9000
   $ yardmaster scheduler --dask
   tcp://127.0.0.1:8786
   tcp://127.0.0.1:8785
@@ -57,8 +59,12 @@ Examples:
 With --dask the first line is the address for Dask, and the port of the other one keeps out of its way.
 
 Dask's address can be encrypted (--tls-ca-file, --tls-cert, --tls-key, or Dask's own configuration). Then it is
-the only one: the own protocol has no encryption, and does not listen. Otherwise there is neither encryption
-nor a password: listen only on networks that you trust.
+the only one.
+
+Beyond this machine (--host), and with --access, the scheduler listens at tls://... and lets only those in who
+have keys of its access file, which it writes to ~/.yardmaster/access unless --access names one. Workers, clients
+and commands of the same user find it; elsewhere they are given one: "yardmaster access show --role worker".
+--insecure listens without encryption and keys: everybody who reaches it can run code.
 
 With --dask the flags of \`dask scheduler\` are accepted, and Dask's own configuration (YAML files and
 DASK_DISTRIBUTED__SCHEDULER__... variables) has effect; \`yardmaster check-config --dask\` shows which.`,

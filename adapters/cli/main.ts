@@ -15,6 +15,7 @@ import {
 import type { CheckConfigFlags } from './commands/check-config.ts';
 import type { DemoFlags } from './commands/demo.ts';
 import type { WhyFlags } from './commands/why.ts';
+import { defineAccess } from './define-access.ts';
 import { defineOperations } from './define-operations.ts';
 import { defineRecordings } from './define-recordings.ts';
 import { defineScheduler } from './define-scheduler.ts';
@@ -38,6 +39,7 @@ Results go to stdout, logs and progress to stderr. Ctrl-C closes in good order; 
   );
 
 defineScheduler(program);
+defineAccess(program);
 
 common(program.command('worker'))
   .description('Start a worker that computes for a scheduler.')
@@ -56,6 +58,7 @@ common(program.command('worker'))
     ).choices(['priority', 'lifo']),
   )
   .option('--host <host>', 'host under which other workers reach this one (default: 127.0.0.1)')
+  .option('--insecure', 'listen beyond this machine without encryption or credentials')
   .option('--kill-grace <time>', 'how long an aborted task may continue, as 5s (default: 5s)', time)
   .option('--nanny', 'replace the process when it dies or is stuck (default)')
   .option('--no-nanny', 'run the worker in this very process')

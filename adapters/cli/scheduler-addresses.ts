@@ -1,6 +1,7 @@
 import { type Logger, YardmasterError } from '../../core/api/index.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { readDaskTlsConfig } from '../dask/connection/tls-config.ts';
+import { isLoopback } from '../transports/tcp/socket-layer.ts';
 import { namesCertificates, type SchedulerCommand } from './scheduler-flags.ts';
 
 /** Where Dask's schedulers listen. */
@@ -18,7 +19,7 @@ export async function listen(
 ): Promise<readonly string[]> {
   const dask = await daskAddressOf(scheduler, flags, log);
   const configured = scheduler.config.scheduler.address;
-  if (dask?.startsWith('tls:') === true && configured.startsWith('tcp:')) {
+  if (dask?.startsWith('tls:') === true && configured.startsWith('tcp:') && !flags.isSecure) {
     const isAsked = flags.port !== undefined && flags.daskPort !== undefined;
     if (isAsked) {
       log.warn(
@@ -115,6 +116,8 @@ function ownAddressOf(configured: string, flags: SchedulerCommand): string {
   const wantedPort = isPortOfDask && flags.port !== 0 ? undefined : flags.port;
   const isTaken = dask && Number(itsPort) === daskPortOf(flags);
   const port = wantedPort ?? (isTaken ? Number(itsPort) - 1 : (itsPort ?? 0));
-  if (host === undefined && String(port) === itsPort) return configured;
-  return `${scheme}://${wantedHost}:${port}`;
+  const isBeyond = host !== undefined && !isLoopback(host) && !flags.isInsecure;
+  const isSecured = scheme === 'tcp' && (flags.isSecure || isBeyond);
+  if (host === undefined && String(port) === itsPort && !isSecured) return configured;
+  return `${isSecured ? 'tls' : scheme}://${wantedHost}:${port}`;
 }

@@ -19,6 +19,8 @@ export interface SchedulerFlags extends LogFlags, DaskFlags {
   /** Also `host:port`, or a URI such as `tcp://0.0.0.0:8786`. */
   readonly host?: string;
   readonly port?: number;
+  readonly access?: string;
+  readonly insecure?: boolean;
   readonly interface?: string;
   /** As the configuration writes it. */
   readonly idleTimeout?: string;
@@ -44,6 +46,10 @@ export interface SchedulerCommand extends Listening {
   readonly daskPort?: number;
   readonly python?: string;
   readonly tls: Readonly<Record<string, string>>;
+  /** The own protocol is encrypted, also within this machine. */
+  readonly isSecure: boolean;
+  /** It is not, also beyond this machine. */
+  readonly isInsecure: boolean;
   /** Configurations around that of the file. */
   readonly layers: ConfigLayers;
   /** Options of the plugin `dask`, but for its address and certificates. */
@@ -77,6 +83,8 @@ export function prepareCommand(flags: SchedulerFlags, log: Logger): SchedulerCom
     ...listening,
     dask,
     tls,
+    isSecure: flags.access !== undefined,
+    isInsecure: flags.insecure === true,
     ...(daskPort === undefined ? {} : { daskPort }),
     ...(python === undefined ? {} : { python }),
     layers: layersOf(flags, settings),

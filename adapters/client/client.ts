@@ -21,7 +21,12 @@ import type { Argument, ArgumentsOf, ColumnsOf, Gathered } from './submission/ty
 
 /** How to connect. */
 export interface ConnectOptions {
-  /** Ways to reach others besides `tcp`. */
+  /**
+   * Path of the access file, for a scheduler at `tls://…`. Default: `YARDMASTER_ACCESS`, else what the
+   * scheduler left on this machine.
+   */
+  readonly access?: string;
+  /** Ways to reach others besides `tcp` and `tls`. */
   readonly transports?: readonly Transport[];
   readonly clock?: Clock;
   /** For people; part of the client's key. Default `client`. */
@@ -46,6 +51,7 @@ export interface GatherOptions extends FetchOptions {
 }
 
 const CONNECT_OPTIONS: readonly (keyof ConnectOptions)[] = [
+  'access',
   'transports',
   'clock',
   'name',
@@ -55,6 +61,20 @@ const CONNECT_OPTIONS: readonly (keyof ConnectOptions)[] = [
   'onReconnected',
 ];
 const CONNECT_TIMEOUT_MS = 10_000;
+
+/** Results are fetched from workers with the keys by which the scheduler is found. */
+async function transportsFor(
+  scheduler: string,
+  { transports = [], access }: ConnectOptions,
+  clock: Clock,
+): Promise<readonly Transport[]> {
+  const isGiven = transports.some(({ scheme }) => scheme === 'tls');
+  if (isGiven || !scheduler.startsWith('tls:')) return transports;
+  const { TlsTransport } = await import('../transports/tls/index.ts');
+  const file = access === undefined ? {} : { access };
+  return [...transports, new TlsTransport(clock, { scheduler, ...file })];
+}
+
 /** Replaces a result that failed. */
 const SKIPPED = Symbol('skipped');
 
@@ -83,8 +103,9 @@ export class Client extends CoordinationAccess {
    */
   static async connect(address: string, options: ConnectOptions = {}): Promise<Client> {
     checkNames(options, CONNECT_OPTIONS);
-    const { transports = [], clock = new SystemClock(), name = 'client' } = options;
+    const { clock = new SystemClock(), name = 'client' } = options;
     const { timeoutMs = CONNECT_TIMEOUT_MS } = options;
+    const transports = await transportsFor(address, options, clock);
     const network = { clock, transports, timeoutMs };
     return new Client(await Session.open(address, name, network, sessionOptions(options)));
   }

@@ -43,6 +43,10 @@ async function transportFor(
     const { tcp } = await import('../dask/interop/tcp.ts');
     return tcp.create({ clock }, {});
   }
+  if (scheme === 'tls') {
+    const { tls } = await import('../transports/tls/index.ts');
+    return tls.create({ clock }, {});
+  }
   const known = [...transports.map((transport) => transport.scheme), 'tcp'].join(', ');
   throw new YardmasterError(
     'ERR_CONNECT',

@@ -4,6 +4,7 @@ import type { ErrorPayload } from '../messages/payload.ts';
  * Every code of an error that Yardmaster reports, with its meaning. See `docs/errors.md` for more.
  */
 export const ERROR_CODES = {
+  ERR_ACCESS: 'Credentials are missing, or do not permit what was asked.',
   ERR_ACTOR_LOST: 'The worker or thread of an actor is gone, and the state of the actor with it.',
   ERR_CANCELLED: 'The task was cancelled or its client went away.',
   ERR_CLOSED: 'The connection, client or cluster is closed.',

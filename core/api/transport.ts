@@ -1,3 +1,4 @@
+import type { Role } from '../messages/protocol.ts';
 import type { Clock } from './clock.ts';
 
 /**
@@ -22,6 +23,17 @@ export interface ConnectionHandlers {
   onClose(error?: Error): void;
 }
 
+/** Whose key a peer has proved to have. `data` opens the data ports of workers. */
+export type PeerRole = 'worker' | 'client' | 'admin' | 'viewer' | 'data';
+
+/** How to connect. */
+export interface TransportConnectOptions {
+  /** Milliseconds for the connection to be made. */
+  readonly timeoutMs?: number;
+  /** What the connecting side will introduce itself as: it chooses the key. Default `client`. */
+  readonly role?: Role;
+}
+
 /** Bounds of what a peer may send, checked before memory is taken for it. */
 export interface IncomingLimits {
   /** Largest frame in bytes. */
@@ -37,6 +49,8 @@ export const CONTAINER_VALUES = 4;
 export interface Connection {
   /** Where the peer is, for messages to people. */
   readonly peerAddress: string;
+  /** What the peer has proved to be; undefined: the transport does not ask. */
+  readonly peerRole?: PeerRole | undefined;
   /** Bytes that were sent and have not left this process. Senders of bulk data wait while it is large. */
   readonly bufferedBytes: number;
   /**
@@ -102,7 +116,7 @@ export interface Transport {
   connect(
     address: string,
     open: (connection: Connection) => ConnectionHandlers,
-    options?: { readonly timeoutMs?: number },
+    options?: TransportConnectOptions,
   ): Promise<Connection>;
 }
 

@@ -41,7 +41,7 @@ export async function openChannel(
         onClose: (error) => channel.onClose(error),
       };
     },
-    { timeoutMs },
+    { timeoutMs, role },
   );
   const { channel } = opened;
   if (channel === undefined) {

@@ -9,6 +9,7 @@ import { createServer as createTlsServer } from 'node:tls';
 import { YardmasterError } from '../../../core/api/index.ts';
 import { reachableHost } from '../../transports/tcp/address.ts';
 import { asError, listenError } from '../../transports/tcp/errors.ts';
+import { checkPlainListener } from '../../transports/tcp/socket-layer.ts';
 import { formatDaskAddress, parseDaskAddress } from './address.ts';
 import { Comm, type CommOptions } from './comm.ts';
 import type { TlsCredentials } from './open-socket.ts';
@@ -44,6 +45,7 @@ export class DaskListener {
     onComm: (comm: Comm) => void,
   ): Promise<DaskListener> {
     const { scheme, host, port } = parseDaskAddress(address);
+    if (scheme !== 'tls') checkPlainListener(address, host === '' ? '0.0.0.0' : host);
     const server = scheme === 'tls' ? tlsServer(address, options) : createTcpServer();
     const { backlog = 2048 } = options;
     await started(server, address, { host: host === '' ? '0.0.0.0' : host, port, backlog });

@@ -5,6 +5,7 @@ import {
   type Connection,
   type ConnectionHandlers,
   type IncomingLimits,
+  type PeerRole,
   type Timer,
   type WireMessage,
   YardmasterError,
@@ -46,6 +47,8 @@ const CLOSE_ROUNDS_MAX = 12;
  * the only place that calls `onClose`.
  */
 export class TcpConnection implements Connection {
+  /** Set by its transport before it is used. */
+  peerRole: PeerRole | undefined;
   private readonly writer: FrameWriter;
   private readonly reader: FrameReader;
   private readonly reads: PacedReads;

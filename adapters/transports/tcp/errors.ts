@@ -100,12 +100,23 @@ const RESET: Explanation = [
   'it was reset at once',
   'check that a Yardmaster process listens there',
 ];
+const WRONG_KEY: Explanation = [
+  'it does not accept the key of this side',
+  'use the access file of this cluster (--access FILE, YARDMASTER_ACCESS)',
+];
 const TOO_MANY_FILES: Explanation = [
   'this process has too many open files',
   'raise its limit (ulimit -n)',
 ];
 
 const CONNECT_FAILURES: ReadonlyMap<string | undefined, Explanation> = new Map([
+  ['ERR_SSL_SSLV3_ALERT_BAD_RECORD_MAC', WRONG_KEY],
+  ['ERR_SSL_TLSV1_ALERT_UNKNOWN_PSK_IDENTITY', WRONG_KEY],
+  ['ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE', WRONG_KEY],
+  [
+    'ERR_SSL_WRONG_VERSION_NUMBER',
+    ['it does not speak TLS', 'use tcp:// if it listens without encryption'],
+  ],
   [
     'ECONNREFUSED',
     [

@@ -1,4 +1,4 @@
-import { connect as connectSocket, createServer, type Server, type Socket } from 'node:net';
+import type { Server, Socket } from 'node:net';
 
 import {
   type Clock,
@@ -6,7 +6,10 @@ import {
   type ConnectionHandlers,
   defineTransport,
   type Listener,
+  type PeerRole,
+  type Role,
   type Transport,
+  type TransportConnectOptions,
   type TransportDefinition,
   YardmasterError,
 } from '../../../core/api/index.ts';
@@ -22,6 +25,7 @@ import {
   SILENT_PROTOCOL,
   tellApart,
 } from './foreign-peers.ts';
+import { PlainLayer, type SocketLayer } from './socket-layer.ts';
 
 export type { ForeignCaller, ForeignListener, ForeignPeers } from './foreign-peers.ts';
 
@@ -49,23 +53,21 @@ export interface TcpOptions {
    * container, say). Default: the same; for 0.0.0.0 and :: the machine's first outer address.
    */
   readonly contactHost?: string;
+  /**
+   * Permits listening where other machines can connect, although nothing is encrypted and no peer is asked for
+   * credentials: on trusted networks. Default false, or true after `--insecure`.
+   */
+  readonly insecure?: boolean;
 }
-
-/** The kernel asks a silent peer whether it still lives after this time. */
-const KEEP_ALIVE_DELAY_MS = 30_000;
 
 const VALUES_MAX = 4_000_000;
 
-const SOCKET_OPTIONS = {
-  allowHalfOpen: true,
-  noDelay: true,
-  keepAlive: true,
-  keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS,
-} as const;
-
-/** Messages over TCP, without encryption or authentication: for networks that are trusted. */
+/**
+ * Messages over TCP. By default without encryption or authentication: between processes of one machine, or on
+ * networks that are trusted.
+ */
 export class TcpTransport implements Transport {
-  readonly scheme = 'tcp';
+  readonly scheme: string;
   private readonly services: ConnectionServices;
   private readonly connectTimeoutMs: number;
   private readonly host: string;
@@ -75,12 +77,15 @@ export class TcpTransport implements Transport {
   /**
    * @param clock - for time-outs only
    * @param foreign - deals with peers that speak another protocol. Default: they are refused
+   * @param layer - makes the sockets. Default: plain ones
    */
   constructor(
     private readonly clock: Clock,
     options: TcpOptions = {},
     private readonly foreign: ForeignPeers = {},
+    private readonly layer: SocketLayer = new PlainLayer(options.insecure),
   ) {
+    this.scheme = layer.scheme;
     this.services = {
       clock,
       codec: new MsgpackCodec(options.frameBytesMax ?? FRAME_BYTES_MAX),
@@ -99,13 +104,14 @@ export class TcpTransport implements Transport {
     address: string,
     accept: (connection: Connection) => ConnectionHandlers,
   ): Promise<Listener> {
-    const target = parseAddress(address, this.host);
-    const server = createServer(SOCKET_OPTIONS, (socket) => {
-      const peer = addressOf(socket);
+    const { layer } = this;
+    const target = parseAddress(address, this.host, layer.scheme);
+    const server = layer.createServer(address, target, (socket, role) => {
+      const peer = addressOf(socket, layer.scheme);
       const { clock } = this;
       const { answer } = this.foreign;
       const onOurs = (): void => {
-        this.accept(socket, peer, accept);
+        this.accept(socket, peer, role, accept);
       };
       if (answer === undefined) onOurs();
       else tellApart(socket, peer, clock, { onForeign: answer, onOurs });
@@ -121,24 +127,27 @@ export class TcpTransport implements Transport {
       // One connection could not be accepted (too many open files, say); the next one may.
       process.emitWarning(`${address}: a connection was not accepted: ${cause.message}`);
     });
-    return new TcpListener(server, this.contactHost, this.services.codec.messageBytesMax);
+    const listener = new TcpListener(server, this.contactHost, this.services.codec, layer.scheme);
+    layer.listening?.(listener.address);
+    return listener;
   }
 
   async connect(
     address: string,
     open: (connection: Connection) => ConnectionHandlers,
-    { timeoutMs = this.connectTimeoutMs }: { readonly timeoutMs?: number } = {},
+    options: TransportConnectOptions = {},
   ): Promise<Connection> {
+    const { timeoutMs = this.connectTimeoutMs, role = 'client' } = options;
     const startMs = this.clock.nowMs();
     try {
-      return await this.connectOurs(address, open, timeoutMs);
+      return await this.connectOurs(address, open, timeoutMs, role);
     } catch (error) {
       // A listener of ours takes a caller for foreign that was silent because its process stood still.
       const wasSilent = this.clock.nowMs() - startMs >= SILENCE_MS / 2;
       const mayBeOurs = wasSilent && protocolIn(error) === SILENT_PROTOCOL;
       if (!mayBeOurs) return this.connectForeign(error, { address, open, timeoutMs });
     }
-    return this.connectOurs(address, open, timeoutMs).catch((error: unknown) =>
+    return this.connectOurs(address, open, timeoutMs, role).catch((error: unknown) =>
       this.connectForeign(error, { address, open, timeoutMs }),
     );
   }
@@ -158,9 +167,11 @@ export class TcpTransport implements Transport {
     address: string,
     open: (connection: Connection) => ConnectionHandlers,
     timeoutMs: number,
+    role: Role,
   ): Promise<Connection> {
-    const target = parseAddress(address, this.host);
-    const socket = connectSocket({ ...target, ...SOCKET_OPTIONS });
+    const { layer } = this;
+    const target = parseAddress(address, this.host, layer.scheme);
+    const socket = layer.connect(target, address, role);
     return new Promise<Connection>((resolve, reject) => {
       let connection: TcpConnection | undefined;
       const timer = this.clock.setTimer(timeoutMs, () => {
@@ -187,7 +198,7 @@ export class TcpTransport implements Transport {
         giveUp(connectError(address, cause));
       };
       socket.once('error', onEarlyError);
-      socket.once('connect', () => {
+      socket.once(layer.readyEvent, () => {
         socket.off('error', onEarlyError);
         const handlers = beforeOpen((error) => {
           giveUp(beforeOpenError(address, error));
@@ -200,6 +211,7 @@ export class TcpTransport implements Transport {
   private accept(
     socket: Socket,
     peer: string,
+    role: PeerRole | undefined,
     accept: (connection: Connection) => ConnectionHandlers,
   ): void {
     const { connectTimeoutMs } = this;
@@ -211,6 +223,7 @@ export class TcpTransport implements Transport {
     };
     const { services, valuesMax } = this;
     const connection = new TcpConnection(socket, peer, services, IGNORE_ALL, onPreamble, valuesMax);
+    connection.peerRole = role;
     socket.once('close', () => {
       timer.cancel();
     });
@@ -237,8 +250,8 @@ function protocolIn(error: unknown): string | undefined {
   return error.data['seems'] as string | undefined;
 }
 
-function addressOf({ remoteAddress = '?', remotePort = 0 }: Socket): string {
-  return formatAddress({ host: remoteAddress, port: remotePort });
+function addressOf({ remoteAddress = '?', remotePort = 0 }: Socket, scheme: string): string {
+  return formatAddress({ host: remoteAddress, port: remotePort }, scheme);
 }
 
 /** What `connect` says when the connection ended before the peer introduced itself. */
@@ -257,18 +270,19 @@ function beforeOpen(onClose: (error?: Error) => void): ConnectionHandlers {
 
 class TcpListener implements Listener {
   readonly address: string;
+  readonly messageBytesMax: number;
 
   constructor(
     private readonly server: Server,
     contactHost: string | undefined,
-    readonly messageBytesMax: number,
+    { messageBytesMax }: MsgpackCodec,
+    scheme: string,
   ) {
+    this.messageBytesMax = messageBytesMax;
     const bound = server.address();
     if (bound === null || typeof bound === 'string') throw new Error('the server has no port');
-    this.address = formatAddress({
-      host: contactHost ?? reachableHost(bound.address),
-      port: bound.port,
-    });
+    const host = contactHost ?? reachableHost(bound.address);
+    this.address = formatAddress({ host, port: bound.port }, scheme);
   }
 
   /** The port is free when it returns. Does not wait for the connections, which stay. */
@@ -321,6 +335,10 @@ export const tcp: TransportDefinition<TcpOptions> = defineTransport<TcpOptions>(
         minLength: 1,
         description:
           'Host that listeners announce to their peers. Default: the one they listen on.',
+      },
+      insecure: {
+        type: 'boolean',
+        description: 'Permits plain listeners beyond this machine. Default false.',
       },
     },
   },

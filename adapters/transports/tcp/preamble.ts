@@ -99,7 +99,7 @@ function adviceFor(protocol: string): string {
     case 'HTTP':
       return 'there is no web page on this port';
     case 'TLS':
-      return 'use plain tcp:// here, or put the TLS end in front of it';
+      return 'use tls:// on both sides, or tcp:// on both sides';
     case 'Dask':
       return 'use the address at which its process speaks the protocol of Yardmaster; peers of Dask themselves connect to the address that the plugin "dask" opens';
     default:

@@ -18,7 +18,7 @@ import { buffersOf, type TunnelRequest } from './tunnel-transport.ts';
  * @param transports - of the worker
  */
 export function relayConnection(
-  { address, timeoutMs, port }: TunnelRequest,
+  { address, timeoutMs, role, port }: TunnelRequest,
   transports: readonly Transport[],
 ): void {
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//.exec(address)?.[1];
@@ -26,7 +26,10 @@ export function relayConnection(
   const connecting =
     transport === undefined
       ? Promise.reject(noTransport(address, transports))
-      : transport.connect(address, (connection) => new Relay(connection, port), { timeoutMs });
+      : transport.connect(address, (connection) => new Relay(connection, port), {
+          timeoutMs,
+          role,
+        });
   connecting.catch((error: unknown) => {
     port.postMessage({ op: 'failed', error: toErrorPayload(error) } satisfies OutOfTunnel);
     port.close();

@@ -5,7 +5,9 @@ import {
   type ErrorPayload,
   type Listener,
   RemoteError,
+  type Role,
   type Transport,
+  type TransportConnectOptions,
   type WireMessage,
   YardmasterError,
 } from '../../../core/api/index.ts';
@@ -19,6 +21,8 @@ type OpenTunnel = (request: TunnelRequest) => void;
 export interface TunnelRequest {
   readonly address: string;
   readonly timeoutMs: number;
+  /** What the connecting side is. */
+  readonly role: Role;
   readonly port: MessagePort;
 }
 
@@ -42,7 +46,7 @@ export class TunnelTransport implements Transport {
   connect(
     address: string,
     open: (connection: Connection) => ConnectionHandlers,
-    { timeoutMs = Infinity }: { readonly timeoutMs?: number } = {},
+    { timeoutMs = Infinity, role = 'client' }: TransportConnectOptions = {},
   ): Promise<Connection> {
     const { port1, port2 } = new MessageChannel();
     return new Promise((resolve, reject) => {
@@ -62,7 +66,7 @@ export class TunnelTransport implements Transport {
           reject(error);
         }
       });
-      this.openTunnel({ address, timeoutMs, port: port2 });
+      this.openTunnel({ address, timeoutMs, role, port: port2 });
     });
   }
 }

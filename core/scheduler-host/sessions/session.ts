@@ -35,6 +35,7 @@ import {
   enterWorker,
   workerLeft,
 } from './membership.ts';
+import { checkHello, checkQuestion, checkReport } from './permissions.ts';
 import { PartsRelay } from '../results/parts-relay.ts';
 import type { SessionServices } from './session-services.ts';
 import type { Peer } from './sessions.ts';
@@ -130,6 +131,7 @@ export class Session implements Peer, ChannelHandlers {
     } else if (message['op'] === 'drop-parts') {
       this.relay.drop(message);
     } else {
+      checkReport(this.connection.peerRole, message['op'] as string);
       if (message['op'] === 'close-client') {
         this.returnWithinMs = 0;
         return;
@@ -180,6 +182,7 @@ export class Session implements Peer, ChannelHandlers {
       queueMicrotask(() => this.refuse(error)); // After the answer, which says the same.
       throw error;
     }
+    checkQuestion(this.connection.peerRole, method, parameters);
     // A question comes after all that was said before it.
     const settled = this.host.clientQueues.settled(this.sender ?? '');
     if (settled === undefined) return this.answer(method, parameters);
@@ -251,6 +254,12 @@ export class Session implements Peer, ChannelHandlers {
   private hello({ protocol, role, version }: HelloRequest): HelloReply {
     if (protocol !== PROTOCOL) {
       const error = otherProtocol(this.channel.peerAddress, protocol, version);
+      queueMicrotask(() => this.refuse(error));
+      throw error;
+    }
+    try {
+      checkHello(this.connection.peerRole, role);
+    } catch (error) {
       queueMicrotask(() => this.refuse(error));
       throw error;
     }

@@ -46,7 +46,10 @@ describe('a tunnel', () => {
     });
     const { port1, port2 } = new MessageChannel();
     const opened = new Promise((resolve) => port1.once('message', resolve));
-    relayConnection({ address: 'inmemory://node:1', timeoutMs: 1000, port: port2 }, [inner]);
+    relayConnection(
+      { address: 'inmemory://node:1', role: 'client', timeoutMs: 1000, port: port2 },
+      [inner],
+    );
     expect(await opened).toMatchObject({ op: 'opened' });
     port1.close();
     expect(await closed).toMatchObject({ code: 'ERR_CLOSED' });

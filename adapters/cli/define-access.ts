@@ -1,0 +1,43 @@
+import { type Command, Option } from 'commander';
+
+import { common, type CommonOptions, run } from './command-line.ts';
+
+const ROLES = ['worker', 'client', 'admin', 'viewer'] as const;
+
+/** Adds the commands that make and show access files. */
+export function defineAccess(program: Command): void {
+  const access = program
+    .command('access')
+    .description('Make access files, replace their keys, and cut them down to a role.');
+  common(access.command('new'))
+    .description('Make an access file with new keys, for a scheduler and all that connects to it.')
+    .argument('<file>', 'where to write it; only its owner can read it')
+    .action(async (file: string, options: CommonOptions) => {
+      const { newAccessFile } = await import('./commands/access.ts');
+      await run(options, () => Promise.resolve(newAccessFile(file)));
+    });
+  common(access.command('rotate'))
+    .description('Replace all keys. Listeners accept the new ones at once; open connections stay.')
+    .argument('[file]', 'default: the newest one that a scheduler of this user has left')
+    .action(async (file: string | undefined, options: CommonOptions) => {
+      const { rotateAccess } = await import('./commands/access.ts');
+      await run(options, () => Promise.resolve(rotateAccess(file)));
+    });
+  common(access.command('show'))
+    .description('Print an access file that has the keys of one role only.')
+    .argument('[file]', 'default: the newest one that a scheduler of this user has left')
+    .addOption(new Option('--role <role>', 'whose keys').choices(ROLES).makeOptionMandatory())
+    .addHelpText(
+      'after',
+      '\nExample:\n  $ yardmaster access show --role worker > worker-access.json',
+    )
+    .action(
+      async (
+        file: string | undefined,
+        options: CommonOptions & { role: (typeof ROLES)[number] },
+      ) => {
+        const { showAccess } = await import('./commands/access.ts');
+        await run(options, () => Promise.resolve(showAccess(file, options)));
+      },
+    );
+}

@@ -1,0 +1,97 @@
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  type Stats,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { homedir } from 'node:os';
+import { dirname, join } from 'node:path';
+
+import { YardmasterError } from '../../../core/api/index.ts';
+import { type Access, formatAccess, newAccess, parseAccess } from './access.ts';
+
+/** Only the owner reads and writes it. */
+const FILE_MODE = 0o600;
+const FOLDER_MODE = 0o700;
+/** Permissions of users other than owner and group. */
+const OTHERS = 0o007;
+
+/** Where schedulers of this user leave their access files: one for each port. */
+export function accessFolder(): string {
+  return join(process.env['YARDMASTER_HOME'] ?? join(homedir(), '.yardmaster'), 'access');
+}
+
+/**
+ * The access file for an address: the given one, else that of the environment (`YARDMASTER_ACCESS`), else the
+ * one that a scheduler of this user has left for the port.
+ */
+export function accessFileFor(address: string, given?: string): AccessFile {
+  const file = given ?? process.env['YARDMASTER_ACCESS'];
+  if (file !== undefined && file !== '') return new AccessFile(file);
+  const port = /:(\d+)\/?$/.exec(address)?.[1] ?? '0';
+  return new AccessFile(join(accessFolder(), `${port}.json`));
+}
+
+/** A file with the keys of a cluster. It is read again when it has changed, so that keys can be rotated. */
+export class AccessFile {
+  private known: { readonly access: Access; readonly stamp: string } | undefined;
+
+  constructor(readonly path: string) {}
+
+  get exists(): boolean {
+    return existsSync(this.path);
+  }
+
+  /** @throws YardmasterError `ERR_ACCESS` */
+  read(): Access {
+    const stats = this.stats();
+    const stamp = `${stats.ino} ${stats.mtimeMs} ${stats.size}`;
+    if (this.known?.stamp === stamp) return this.known.access;
+    if (process.platform !== 'win32' && (stats.mode & OTHERS) !== 0) {
+      throw new YardmasterError(
+        'ERR_ACCESS',
+        `every user of this machine can read ${this.path}, so that its keys are no secrets; run "chmod 600 ${this.path}" and then "yardmaster access rotate ${this.path}"`,
+        { file: this.path },
+      );
+    }
+    const access = parseAccess(readFileSync(this.path, 'utf8'), this.path);
+    this.known = { access, stamp };
+    return access;
+  }
+
+  /** Replaces the file in one step. */
+  write(access: Access): void {
+    mkdirSync(dirname(this.path), { recursive: true, mode: FOLDER_MODE });
+    const draft = `${this.path}.${process.pid}.tmp`;
+    writeFileSync(draft, formatAccess(access), { mode: FILE_MODE, flag: 'w' });
+    renameSync(draft, this.path);
+  }
+
+  /** Its keys; a file that does not exist is made with new ones. @throws YardmasterError `ERR_ACCESS` */
+  ensure(): Access {
+    if (!this.exists) this.write(newAccess());
+    return this.read();
+  }
+
+  /** Notes where the scheduler listens, if the file says otherwise. */
+  announce(address: string): void {
+    const access = this.read();
+    if (access.address !== address) this.write({ ...access, address });
+  }
+
+  private stats(): Stats {
+    try {
+      return statSync(this.path);
+    } catch (cause) {
+      throw new YardmasterError(
+        'ERR_ACCESS',
+        `there are no keys for the cluster: ${this.path} cannot be read; start the scheduler on this machine, or name its access file (--access FILE, YARDMASTER_ACCESS)`,
+        { file: this.path },
+        { cause },
+      );
+    }
+  }
+}

@@ -1,0 +1,188 @@
+import { constants } from 'node:crypto';
+import type { Server, Socket } from 'node:net';
+import {
+  connect as connectTls,
+  createServer as createTlsServer,
+  type TlsOptions,
+  type TLSSocket,
+} from 'node:tls';
+
+import {
+  type Clock,
+  defineTransport,
+  type PeerRole,
+  type Role,
+  type TransportDefinition,
+  YardmasterError,
+} from '../../../core/api/index.ts';
+import type { HostAndPort } from '../tcp/address.ts';
+import { tcp, type TcpOptions, TcpTransport } from '../tcp/index.ts';
+import { SOCKET_OPTIONS, type SocketLayer } from '../tcp/socket-layer.ts';
+import type { Access } from './access.ts';
+import { type AccessFile, accessFileFor } from './access-file.ts';
+
+export { type Access, ACCESS_ROLES, accessOfRole, formatAccess, newAccess } from './access.ts';
+export { AccessFile, accessFileFor, accessFolder } from './access-file.ts';
+
+/** Options of the encrypted transport. */
+export interface TlsTransportOptions extends TcpOptions {
+  /** Path of the access file. Default: of the environment, else what a scheduler left for the port. */
+  readonly access?: string;
+  /** What listens: a scheduler, which makes the access file if there is none, or the data port of a worker. */
+  readonly serves?: 'scheduler' | 'data';
+  /** Address of the scheduler, by which a worker finds its access file. */
+  readonly scheduler?: string;
+}
+
+/**
+ * TLS in which both sides prove that they have the key of a role, before any byte of the protocol is read. Only
+ * TLS 1.2 has such ciphers in Node. The ephemeral exchange of keys keeps recorded traffic secret when the
+ * access file leaks later; the cipher authenticates what it encrypts.
+ */
+const SECURITY = {
+  minVersion: 'TLSv1.2',
+  maxVersion: 'TLSv1.2',
+  ciphers: 'ECDHE-PSK-CHACHA20-POLY1305',
+  // A resumed session would not name its role again.
+  secureOptions: constants.SSL_OP_NO_TICKET,
+} as const;
+
+/** Time for a peer to prove who it is. */
+const HANDSHAKE_TIMEOUT_MS = 5000;
+
+/** Keys that open each kind of listener. */
+const OPENED_BY: Readonly<Record<'scheduler' | 'data', readonly PeerRole[]>> = {
+  scheduler: ['worker', 'client', 'admin', 'viewer'],
+  data: ['data'],
+};
+
+/** Keys that a connecting side uses, the most powerful one that it has first. */
+const KEYS_OF: Readonly<Record<Role, readonly PeerRole[]>> = {
+  worker: ['worker'],
+  client: ['admin', 'client', 'viewer'],
+  peer: ['data'],
+};
+
+/** Messages over TLS, between peers that have keys of the same access file. */
+export class TlsTransport extends TcpTransport {
+  constructor(clock: Clock, options: TlsTransportOptions = {}) {
+    super(clock, options, {}, new TlsLayer(options));
+  }
+}
+
+class TlsLayer implements SocketLayer {
+  readonly scheme = 'tls';
+  readonly readyEvent = 'secureConnect';
+  private served: AccessFile | undefined;
+
+  constructor(private readonly options: TlsTransportOptions) {}
+
+  createServer(
+    address: string,
+    _target: HostAndPort,
+    onSocket: (socket: Socket, role: PeerRole | undefined) => void,
+  ): Server {
+    const { serves = 'scheduler', scheduler = address, access } = this.options;
+    const file = this.fileToServe(address, scheduler, access);
+    const roles = new WeakMap<object, PeerRole>();
+    const options: TlsOptions & { readonly noDelay: boolean; readonly keepAlive: boolean } = {
+      ...SOCKET_OPTIONS,
+      ...SECURITY,
+      handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+      pskCallback: (socket: TLSSocket, identity: string) => {
+        const role = OPENED_BY[serves].find((name) => name === identity);
+        const key = role === undefined ? undefined : keyOf(file(), role);
+        if (role === undefined || key === undefined) return null;
+        roles.set(socket, role);
+        return key;
+      },
+    };
+    const server = createTlsServer(options, (socket) => {
+      const role = roles.get(socket);
+      if (role === undefined) socket.destroy();
+      else onSocket(socket, role);
+    });
+    // A peer without a key, one that does not speak TLS, or one that says nothing: Node leaves the last open.
+    server.on('tlsClientError', (_, socket) => {
+      socket.destroy();
+    });
+    return server;
+  }
+
+  listening(address: string): void {
+    if (this.options.serves === 'data') return;
+    const file = this.served ?? accessFileFor(address, this.options.access);
+    file.ensure();
+    file.announce(address);
+    this.served = file;
+  }
+
+  connect(target: HostAndPort, address: string, role: Role): Socket {
+    const { access, scheduler = address } = this.options;
+    const file = this.served ?? accessFileFor(scheduler, access);
+    const [identity, key] = firstKey(file, KEYS_OF[role], role);
+    return connectTls({
+      ...target,
+      ...SOCKET_OPTIONS,
+      ...SECURITY,
+      // There are no certificates: the key proves who the peer is.
+      checkServerIdentity: () => undefined,
+      pskCallback: () => ({ identity, psk: key }),
+    });
+  }
+
+  /** With port 0 the file of a scheduler has its name only when the port is known. */
+  private fileToServe(address: string, scheduler: string, given: string | undefined): () => Access {
+    if (this.options.serves === 'data') {
+      const file = accessFileFor(scheduler, given);
+      file.read();
+      return () => file.read();
+    }
+    return () => {
+      const file = this.served;
+      if (file === undefined) throw new Error(`${address} has no access file yet`);
+      return file.read();
+    };
+  }
+}
+
+function firstKey(
+  file: AccessFile,
+  names: readonly PeerRole[],
+  role: Role,
+): readonly [PeerRole, Buffer] {
+  const access = file.read();
+  for (const name of names) {
+    const key = keyOf(access, name);
+    if (key !== undefined) return [name, key];
+  }
+  throw new YardmasterError(
+    'ERR_ACCESS',
+    `${file.path} has no key to connect as ${role === 'peer' ? 'a peer of workers' : `a ${role}`}; ask for a file of that role ("yardmaster access show --role …")`,
+    { file: file.path, role },
+  );
+}
+
+function keyOf({ keys }: Access, name: PeerRole): Buffer | undefined {
+  const key = keys[name];
+  return key === undefined ? undefined : Buffer.from(key, 'base64url');
+}
+
+/** The definition that a config file names: `transport: { use: tls }`. */
+export const tls: TransportDefinition<TlsTransportOptions> = defineTransport<TlsTransportOptions>({
+  name: 'tls',
+  optionsSchema: {
+    ...tcp.optionsSchema,
+    properties: {
+      ...(tcp.optionsSchema as { readonly properties: object }).properties,
+      access: {
+        type: 'string',
+        minLength: 1,
+        description: 'Path of the access file. Default: what the scheduler left for its port.',
+      },
+    },
+  },
+  create: ({ clock }, options) => new TlsTransport(clock, options),
+});
+
+export default tls;

@@ -1,0 +1,105 @@
+import { YardmasterError } from '../../api/errors.ts';
+import type { PeerRole } from '../../api/transport.ts';
+import type { Role } from '../../messages/protocol.ts';
+import type { BuiltinName } from '../commands/builtin-parameters.ts';
+
+/** What each kind of key may introduce itself as. */
+const MAY_BE: Readonly<Record<PeerRole, readonly Role[]>> = {
+  worker: ['worker'],
+  client: ['client'],
+  admin: ['client'],
+  viewer: ['client'],
+  data: [],
+};
+
+/** Commands that only look. */
+const LOOKING: ReadonlySet<string> = new Set<BuiltinName>([
+  'identity',
+  'story',
+  'processing',
+  'has-what',
+  'nbytes',
+  'tasks',
+  'task-counts',
+  'list-tasks',
+  'executing',
+  'idle-since',
+  'plugins',
+  'commands',
+  'events',
+  'cancel-timeout',
+  'policies',
+  'shadow',
+  'why',
+  'worker-plugins',
+  'nanny-plugins',
+  'versions',
+  'logs',
+  'connections',
+]);
+
+/** Commands that change or stop the cluster for all of its clients. */
+const OPERATING: ReadonlySet<string> = new Set<BuiltinName>([
+  'replace-policy',
+  'restore-policy',
+  'promote-shadow',
+  'start-shadow',
+  'stop-shadow',
+  'register-worker-plugin',
+  'unregister-worker-plugin',
+  'register-nanny-plugin',
+  'unregister-nanny-plugin',
+  'dump-state',
+  'restart-workers',
+  'restart',
+]);
+
+/** Plugins whose commands act on the cluster as a whole. */
+const OPERATING_PLUGINS = ['amm'];
+
+/** Messages that a viewer may send. */
+const OF_VIEWER = ['heartbeat-client', 'close-client'];
+
+/** Requests that a viewer may make besides commands. */
+const ASKED_BY_VIEWER = ['hello', 'register-client', 'who-has'];
+
+/**
+ * @param key - undefined: the connection is within the process, or not authenticated
+ * @throws YardmasterError `ERR_ACCESS`
+ */
+export function checkHello(key: PeerRole | undefined, role: Role): void {
+  if (key === undefined || MAY_BE[key].includes(role)) return;
+  throw forbidden(key, `be a ${role}`);
+}
+
+/** @throws YardmasterError `ERR_ACCESS` */
+export function checkReport(key: PeerRole | undefined, op: string): void {
+  if (key === 'viewer' && !OF_VIEWER.includes(op)) throw forbidden(key, `send "${op}"`);
+}
+
+/** @throws YardmasterError `ERR_ACCESS` */
+export function checkQuestion(
+  key: PeerRole | undefined,
+  method: string,
+  parameters: { readonly command?: unknown },
+): void {
+  if (key === undefined || key === 'admin') return;
+  if (method !== 'command') {
+    if (key === 'viewer' && !ASKED_BY_VIEWER.includes(method)) throw forbidden(key, method);
+    return;
+  }
+  const command = String(parameters.command);
+  const [plugin = ''] = command.split('.', 1);
+  const isOperating = OPERATING.has(command) || OPERATING_PLUGINS.includes(plugin);
+  if (key === 'viewer' ? !LOOKING.has(command) : isOperating) {
+    throw forbidden(key, `run the command "${command.slice(0, 60)}"`);
+  }
+}
+
+function forbidden(key: PeerRole, what: string): YardmasterError {
+  return new YardmasterError(
+    'ERR_ACCESS',
+    `the key of a ${key} does not permit to ${what}; use the access file of another role`,
+    { role: key },
+  );
+}

@@ -1,0 +1,120 @@
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterAll, afterEach, expect, test } from 'vitest';
+
+import { Client } from '../../../adapters/client/index.ts';
+import { type Run, Runs } from '../../kit/runs.ts';
+import { square } from './fixtures/tasks.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'yardmaster-cli-access-'));
+const runs = new Runs();
+// Inherited by the processes.
+process.env['YARDMASTER_HOME'] = folder;
+
+afterEach(() => runs.end('SIGKILL'));
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+const path = (name: string): string => join(folder, name);
+
+/** The first address that it prints. */
+async function addressOf(run: Run): Promise<string> {
+  for (;;) {
+    const found = /\bt(?:ls|cp):\/\/[\d.]+:\d+(?=\s)/.exec(`${run.stdout}${run.stderr}`);
+    if (found !== null) return found[0];
+    await run.output();
+  }
+}
+
+/** A file with the keys of one role, as `access show` prints it. */
+async function cutDown(access: string, role: string): Promise<string> {
+  const run = runs.yardmaster('access', 'show', access, '--role', role);
+  expect(await run.exit).toBe(0);
+  const file = path(`${role}.json`);
+  writeFileSync(file, run.stdout, { mode: 0o600 });
+  return file;
+}
+
+test('processes with an access file make a cluster, and a process without one is refused', async () => {
+  const access = path('cluster.json');
+  expect(await runs.yardmaster('access', 'new', access).exit).toBe(0);
+  expect(statSync(access).mode & 0o777).toBe(0o600);
+  const scheduler = runs.yardmaster(
+    'scheduler',
+    '--host',
+    '127.0.0.2',
+    '--port',
+    '0',
+    '--access',
+    access,
+  );
+  const address = await addressOf(scheduler);
+  const ofWorker = await cutDown(access, 'worker');
+  const worker = runs.yardmaster(
+    'worker',
+    address,
+    '--host',
+    '127.0.0.3',
+    '--threads',
+    '1',
+    '--name',
+    'w',
+    '--access',
+    ofWorker,
+  );
+  expect(await addressOf(worker)).toMatch(/^tls:\/\/127\.0\.0\.3:/);
+  const ofClient = await cutDown(access, 'client');
+  const client = await Client.connect(address, { access: ofClient });
+  expect(await client.submit(square, 7).result()).toBe(49);
+  await client.close();
+
+  const listed = runs.yardmaster(
+    'workers',
+    '-s',
+    address,
+    '--access',
+    await cutDown(access, 'viewer'),
+  );
+  expect(await listed.exit).toBe(0);
+  expect(listed.stdout).toContain('127.0.0.3');
+  const stranger = runs.yardmaster('workers', '-s', address);
+  expect(await stranger.exit).toBe(1);
+  expect(stranger.stderr).toContain('ERR_ACCESS: there are no keys for the cluster');
+  const impostor = runs.yardmaster('worker', address, '--no-nanny', '--access', ofClient);
+  expect(await impostor.exit).toBe(1);
+  expect(impostor.stderr).toContain('has no key to connect as a worker');
+  const keys = readFileSync(ofWorker, 'utf8');
+  expect(Object.keys((JSON.parse(keys) as { keys: object }).keys)).toEqual(['worker', 'data']);
+}, 60_000);
+
+test('a plain address beyond this machine is refused, for workers and for Dask as well', async () => {
+  const dask = runs.yardmaster(
+    'scheduler',
+    '--dask',
+    '--host',
+    '0.0.0.0',
+    '--port',
+    '0',
+    '--no-dashboard',
+  );
+  expect(await dask.exit).toBe(1);
+  expect(dask.stderr).toContain('without encryption or credentials');
+  const config = path('plain.yaml');
+  writeFileSync(config, 'scheduler: { address: "tcp://0.0.0.0:0" }\n');
+  const plain = runs.yardmaster('scheduler', '--config', config);
+  expect(await plain.exit).toBe(1);
+  expect(plain.stderr).toContain('--insecure');
+  const insecure = runs.yardmaster('scheduler', '--config', config, '--insecure');
+  expect(await addressOf(insecure)).toMatch(/^tcp:/);
+}, 60_000);
+
+test('a scheduler that other machines reach has keys by default', async () => {
+  const run = runs.yardmaster('scheduler', '--host', '0.0.0.0', '--port', '0');
+  const address = await addressOf(run);
+  expect(address).toMatch(/^tls:/);
+  const port = new URL(address).port;
+  expect(statSync(path(`access/${port}.json`)).mode & 0o777).toBe(0o600);
+}, 60_000);

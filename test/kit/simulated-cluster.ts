@@ -1,4 +1,5 @@
 import type { KernelSlots } from '../../core/api/policies.ts';
+import type { KernelOptions } from '../../core/kernel/options.ts';
 import type { Outbox } from '../../core/kernel/outbox.ts';
 import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
 import type { GraphTask, UpdateGraph } from '../../core/messages/stimulus.ts';
@@ -22,6 +23,8 @@ export interface SimulationOptions {
   readonly validate?: boolean;
   /** Size of the result of a task. */
   readonly nbytes?: (key: string) => number;
+  /** Makes the kernel in the place of the usual one. */
+  readonly makeKernel?: (options: Partial<KernelOptions>) => SchedulerKernel;
 }
 
 interface Happening {
@@ -149,11 +152,11 @@ export class SimulatedCluster {
     this.validate = options.validate ?? false;
     this.durationMs = options.durationMs ?? (() => 100);
     this.nbytes = options.nbytes ?? (() => 1_000_000);
-    this.kernel = new SchedulerKernel(
-      { bandwidth, validate: this.validate },
-      makePorts({ policies }),
-      0,
-    );
+    const {
+      makeKernel = (chosen: Partial<KernelOptions>) =>
+        new SchedulerKernel(chosen, makePorts({ policies }), 0),
+    } = options;
+    this.kernel = makeKernel({ bandwidth, validate: this.validate });
     workers.forEach((threadCount, index) => this.addWorker(`w${index + 1}`, threadCount));
   }
 

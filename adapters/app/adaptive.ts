@@ -1,3 +1,4 @@
+import { isReported } from '../../core/util/failure-count.ts';
 import { type Clock, type Logger, type Timer, YardmasterError } from '../../core/api/index.ts';
 import { AdaptivePlan } from '../../policies/scaling/adaptive-plan.ts';
 
@@ -81,7 +82,7 @@ export class Adaptive {
     } catch (error) {
       if (this.isStopped) return; // The cluster closes.
       this.failures++;
-      if (!Number.isInteger(Math.log2(this.failures))) return;
+      if (!isReported(this.failures)) return;
       const { message } = error as Error;
       const times = this.failures === 1 ? '' : ` (failure ${this.failures})`;
       this.log.warn({ err: error }, `the cluster could not adapt to its work: ${message}${times}`);

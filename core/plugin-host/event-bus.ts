@@ -3,7 +3,8 @@ import { YardmasterError } from '../api/errors.ts';
 import type { EventName, EventSource, SchedulerEvents } from '../api/events.ts';
 import type { SchedulerHooks } from '../api/hooks.ts';
 import { type Logger, token, type Token } from '../api/plugin.ts';
-import { countData, countText, FailureCount, isReported } from '../util/failure-count.ts';
+import { FailureCount } from '../util/failure-count.ts';
+import { nextToReport } from '../host/repeated-failures.ts';
 import { isPromise } from '../util/is-promise.ts';
 import { inject } from './injection/di.ts';
 import { LOGGER } from './injection/tokens.ts';
@@ -143,14 +144,14 @@ export class EventBus implements EventSource {
   /** For listeners of the program around the scheduler. */
   private readonly reportFailure: ListenerFailure = (hook, cause) => {
     const name = hook.slice('event:'.length);
-    const count = this.failures.add(hook);
-    if (!isReported(count)) return;
-    const error = new YardmasterError(
+    const thrown = new YardmasterError(
       'ERR_PLUGIN_HOOK',
-      `a listener of the event "${name}" threw: ${messageOf(cause)}${countText(count, 'event')}`,
-      { hook, ...countData(count) },
+      `a listener of the event "${name}" threw: ${messageOf(cause)}`,
+      { hook },
       { cause },
     );
+    const error = nextToReport(this.failures, thrown, { kind: hook, of: 'event' });
+    if (error === undefined) return;
     this.log.error({ err: error }, error.message);
     // A listener of `error` that throws is only logged; another `error` event would call it again,
     // for ever.

@@ -3,6 +3,7 @@ import { YardmasterError } from '../api/errors.ts';
 import type { LocalPluginContext } from '../api/local-plugins.ts';
 import type { Logger, PluginInstance } from '../api/plugin.ts';
 import { namedLogger } from '../host/named-logger.ts';
+import { nextToReport } from '../host/repeated-failures.ts';
 import { isPromise } from '../util/is-promise.ts';
 import { type HookRegistry, Observer, type PluginFailure } from './hook-table.ts';
 import type { Blueprint } from './loading/plugin-blueprint.ts';
@@ -56,10 +57,7 @@ export class HostedPlugin {
       log: this.log,
       signal: this.abort.signal,
       every: (intervalMs, callback) => this.every(intervalMs, callback),
-      report: (error) => {
-        this.observer.errorCount++;
-        this.around.report(error);
-      },
+      report: (error) => this.report(error),
     };
   }
 
@@ -105,6 +103,14 @@ export class HostedPlugin {
 
   protected closedError(what = 'was removed'): YardmasterError {
     return new YardmasterError('ERR_CLOSED', `${this.owner} ${what}`, { plugin: this.name });
+  }
+
+  private report(error: YardmasterError): void {
+    const { observer } = this;
+    observer.errorCount++;
+    const kind = `report:${error.message}`;
+    const next = nextToReport(observer.failures, error, { kind, of: 'kind' });
+    if (next !== undefined) this.around.report(next);
   }
 
   private every(intervalMs: number, callback: () => unknown): Timer {

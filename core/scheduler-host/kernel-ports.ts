@@ -33,6 +33,7 @@ export class PortsCompiler {
   /** @throws YardmasterError `ERR_SLOT` when a slot has no provider */
   compile(): KernelPorts {
     const { slots } = this;
+    this.errors.policiesChanged();
     const own = busHooks(this.bus, (address) => this.channels.drop(address, 'the worker left'));
     this.current = Object.freeze({
       workerSelection: slots.inCharge('workerSelection'),
@@ -41,7 +42,7 @@ export class PortsCompiler {
       fairness: slots.inCharge('fairness'),
       fallbacks: slots.fallbacks,
       hooks: this.hooks.compile(own),
-      onPolicyFailure: ({ error }: PolicyFailure) => this.errors.report(error),
+      onPolicyFailure: ({ error, slot }: PolicyFailure) => this.errors.policyFailed(error, slot),
     });
     return this.current;
   }

@@ -1,3 +1,6 @@
+/** Kinds that are counted at the same time; beyond it the oldest is forgotten. */
+const KINDS_MAX = 1000;
+
 /**
  * Counts failures by what failed, and says which of them to report: the 1st, 2nd, 4th, 8th and so on,
  * so that a failure which repeats in every call does not fill the log.
@@ -8,8 +11,16 @@ export class FailureCount {
   /** Counts one more failure. Returns how many there are now. */
   add(what: string): number {
     const count = (this.counts.get(what) ?? 0) + 1;
+    this.counts.delete(what); // The one that was counted least recently comes first.
     this.counts.set(what, count);
+    const { value: oldest } = this.counts.keys().next();
+    if (this.counts.size > KINDS_MAX && oldest !== undefined) this.counts.delete(oldest);
     return count;
+  }
+
+  /** What fails from now on is new. */
+  clear(): void {
+    this.counts.clear();
   }
 }
 

@@ -1,3 +1,4 @@
+import { isReported } from '../../core/util/failure-count.ts';
 import {
   type ActiveMemoryManagerPolicy,
   type AmmRound,
@@ -303,7 +304,7 @@ export class MemoryManager implements AmmView {
     this.tally.fail({ policy: name, message: what });
     const count = (this.failures.get(policy) ?? 0) + 1;
     this.failures.set(policy, count);
-    if (!Number.isInteger(Math.log2(count))) return;
+    if (!isReported(count)) return;
     const times = count === 1 ? '' : ` (failure ${count} of this policy)`;
     this.parts.report(
       new YardmasterError(

@@ -143,7 +143,7 @@ export class PluginContexts {
   private policyIn<Slot extends SlotName>(slot: Slot): PolicyInCharge<Slot> {
     const { name, policy }: { name: string; policy: PolicySlots[Slot] } = this.slots.inCharge(slot);
     const failed = (what: string, cause?: unknown): void => {
-      this.errors.report(policyError(slot, name, what, cause));
+      this.errors.policyFailed(policyError(slot, name, what, cause), slot);
     };
     return { name, policy, failed };
   }

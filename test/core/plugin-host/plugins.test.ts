@@ -6,6 +6,7 @@ import {
   definePlugin,
   definePolicy,
   PLUGIN_API_VERSION,
+  type PluginContext,
   type SchedulerPlugin,
   token,
   type WorkerSelection,
@@ -721,6 +722,29 @@ describe('slots', () => {
       'policy "shaky" of slot workerSelection threw: division by zero',
     );
   });
+});
+
+it('an error that a plugin reports again and again is counted, and logged ever more rarely', async () => {
+  let context: PluginContext | undefined;
+  const failing = definePlugin({
+    name: 'failing',
+    apiVersion: 1,
+    setup: (given) => {
+      context = given;
+    },
+  });
+  const host = await start({ plugins: [failing] });
+  for (let count = 0; count < 7; count++) {
+    context!.report(new YardmasterError('ERR_POLICY', 'the policy is stuck'));
+  }
+  context!.report(new YardmasterError('ERR_POLICY', 'the policy is slow'));
+  expect(host.log.messages).toEqual([
+    'the policy is stuck',
+    'the policy is stuck',
+    'the policy is stuck (failure 4 of this kind)',
+    'the policy is slow',
+  ]);
+  expect(host.scheduler.plugins.find(({ name }) => name === 'failing')?.errorCount).toBe(8);
 });
 
 describe('checkConfig', () => {

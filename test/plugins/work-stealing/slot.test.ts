@@ -269,6 +269,23 @@ describe('a policy that fails', () => {
     expect(host.scheduler.policies.current.stealing).toBe('mine');
   });
 
+  it('in every round is reported the 1st, 2nd, 4th and 8th time, and anew after it was replaced', async () => {
+    const policy = { name: 'mine', begin: boom, pays: boom };
+    const host = await loaded(await start({ policies: { stealing: { use: policy } } }));
+    const reports = (): string[] =>
+      host.log.lines.flatMap(({ message = '' }) => (message.includes('"mine"') ? [message] : []));
+    for (let round = 0; round < 9; round++) await nextRound(host);
+    expect(reports()).toEqual([
+      expect.stringMatching(/decided instead$/),
+      expect.stringMatching(/decided instead$/),
+      expect.stringContaining('(failure 4 of this policy)'),
+      expect.stringContaining('(failure 8 of this policy)'),
+    ]);
+    await host.scheduler.replacePolicy('stealing', { ...policy });
+    await nextRound(host);
+    expect(reports()).toHaveLength(5);
+  });
+
   it('is asked again in the next round', async () => {
     let rounds = 0;
     const policy = {

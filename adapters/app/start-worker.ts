@@ -83,6 +83,8 @@ export interface StartWorkerOptions {
   readonly preload?: readonly UseEntry[];
   /** What the paths of both are relative to. Default: the current folder. */
   readonly folder?: string;
+  /** Replaces collaborators of the worker (`yardmaster/worker-host`). Default none. */
+  readonly provide?: WorkerHostOptions['provide'];
   /** After which it retires and closes. Default: none. */
   readonly lifetime?: Lifetime;
   /** When the scheduler is gone: say so and close, or try to come back. Default `close`. */
@@ -206,6 +208,7 @@ function hostOptions(
     ...(ready === undefined ? {} : { ready }),
     ...(plugins === undefined ? {} : { plugins }),
     ...(folder === undefined ? {} : { folder }),
+    ...(options.provide === undefined ? {} : { provide: options.provide }),
     ...reconnection(options),
     ...(options.isGuest === true ? {} : { measureMemory: () => process.memoryUsage.rss() }),
   };

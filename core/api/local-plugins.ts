@@ -5,6 +5,7 @@ import type { Clock, Timer } from './clock.ts';
 import type { YardmasterError } from './errors.ts';
 import type { HookResult } from './hooks.ts';
 import type { Logger } from './plugin.ts';
+import type { Provider } from './token.ts';
 
 /** What every plugin outside of the scheduler receives when it is set up. */
 export interface LocalPluginContext {
@@ -62,6 +63,11 @@ export interface WorkerPluginDefinition<Options = unknown> {
   readonly apiVersion: number;
   /** JSON schema of the options. */
   readonly optionsSchema?: object;
+  /**
+   * Replaces collaborators of the worker (`yardmaster/worker-host`) in workers whose configuration lists the
+   * plugin. Not for plugins that clients register: the collaborators exist by then.
+   */
+  readonly provide?: readonly Provider[];
   /** May be async; ten seconds at most. */
   setup(
     context: WorkerPluginContext,

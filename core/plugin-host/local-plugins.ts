@@ -8,6 +8,7 @@ import type { HookCalls } from '../kernel/ports.ts';
 import { HookRegistry } from './hook-table.ts';
 import { HostedPlugin } from './hosted-plugin.ts';
 import type { PluginKind } from './hook-names.ts';
+import { refuseProviders } from './injection/replacements.ts';
 import { AT_RUN_TIME } from './loading/extension-options.ts';
 import { blueprintOf } from './loading/plugin-blueprint.ts';
 import type { PluginResolver } from './loading/plugin-resolver.ts';
@@ -146,6 +147,7 @@ export class LocalPlugins<Context extends LocalPluginContext, Hooks extends obje
     const given = options === undefined ? {} : { options };
     const found = blueprintOf(resolved, { kind, onError, place: AT_RUN_TIME, ...given });
     const blueprint = { ...found, name: name ?? found.name };
+    if (checkName === undefined || kind === 'nanny-plugin') refuseProviders(blueprint, this.owner);
     checkName?.(blueprint.name, blueprint.source);
     await this.removeNow(blueprint.name);
     await this.host.add(blueprint);
@@ -159,8 +161,11 @@ export class LocalPlugins<Context extends LocalPluginContext, Hooks extends obje
   }
 
   private checkOpen(): void {
-    const owner = this.parts.kind === 'worker-plugin' ? 'worker' : 'nanny';
-    if (this.isClosed) throw new YardmasterError('ERR_CLOSED', `this ${owner} closes`);
+    if (this.isClosed) throw new YardmasterError('ERR_CLOSED', `this ${this.owner} closes`);
+  }
+
+  private get owner(): string {
+    return this.parts.kind === 'worker-plugin' ? 'worker' : 'nanny';
   }
 }
 

@@ -11,17 +11,19 @@ import { checkWorkerExtensions } from '../plugin-host/loading/check-worker-exten
 import { ProblemList } from '../plugin-host/loading/problem-list.ts';
 import { CONFIGURED_EXTENSIONS } from './plugins/configured-extensions.ts';
 import { Container } from '../plugin-host/injection/container.ts';
+import { replaceForPlugins, replaceForProgram } from '../plugin-host/injection/replacements.ts';
 import { type CommandSource, COMMANDS } from './commands/commands.ts';
 import { type Loading, LOADING } from './life/loading.ts';
 import { SCHEDULER_LIFE } from './life/scheduler-life.ts';
 import { COMMAND_SOURCES, givenProviders, LOADING_MODULE, SCHEDULER_MODULE } from './module.ts';
-import { replaceForPlugins, replaceForProgram } from './replacements.ts';
 import { SCHEDULER } from './running-scheduler.ts';
 import { SCHEDULER_HOST } from './scheduler-host.ts';
 
 export type { AddPluginOptions, PluginInfo } from '../plugin-host/plugin-info.ts';
 export type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
 export type { TransportInput } from '../host/transport-table.ts';
+
+const REPLACEABLE = { module: SCHEDULER_MODULE, early: LOADING_MODULE };
 
 /**
  * Makes a scheduler: reads the configuration, loads and starts plugins and policies. It listens
@@ -35,7 +37,7 @@ export async function createScheduler(options: CreateSchedulerOptions): Promise<
   if (loaded.error !== undefined) await refuse(loaded.error, loaded, loading);
   await loading.load();
   const { blueprints } = container.get(CONFIGURED_EXTENSIONS);
-  replaceForPlugins(container, blueprints, options.provide);
+  replaceForPlugins(container, REPLACEABLE, blueprints, options.provide);
   await loading.setUp();
   try {
     return await start(container);
@@ -58,7 +60,7 @@ async function refuse(error: Error, { origin }: LoadedConfig, loading: Loading):
 function containerOf(loaded: LoadedConfig, options: CreateSchedulerOptions): Container {
   const given = givenProviders(loaded, { ...options, log: options.log ?? stderrLogger() });
   const container = new Container().register([...given, ...LOADING_MODULE, ...SCHEDULER_MODULE]);
-  replaceForProgram(container, options.provide);
+  replaceForProgram(container, REPLACEABLE, options.provide);
   return container;
 }
 

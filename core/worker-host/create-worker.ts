@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto';
+import type { WorkerPluginDefinition } from '../api/local-plugins.ts';
 import { byValue } from '../api/token.ts';
 import { LogBook } from '../host/log-book.ts';
 import { Container } from '../plugin-host/injection/container.ts';
+import {
+  type ProvidingPlugin,
+  replaceForPlugins,
+  replaceForProgram,
+} from '../plugin-host/injection/replacements.ts';
+import { PluginResolver } from '../plugin-host/loading/plugin-resolver.ts';
 import { CLOCK, LOGGER } from '../plugin-host/injection/tokens.ts';
 import { DATA_SERVER } from './serving/data-server.ts';
 import { MEMORY_REACTIONS } from './memory/memory-reactions.ts';
@@ -25,12 +32,13 @@ export type { HostedWorker } from './hosted-worker.ts';
 export type { WorkerEnd, WorkerHostOptions } from './worker-options.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
+const REPLACEABLE = { module: WORKER_MODULE };
 
 /**
  * Makes a worker: listens for peers, connects to the scheduler and registers. When that fails nothing is left
  * behind but the executor, which is the caller's until then.
  *
- * @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`
+ * @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`, `ERR_PROVIDER`, `ERR_PLUGIN_LOAD`
  * @throws RemoteError `ERR_REGISTRATION` when the scheduler refuses
  */
 export async function createWorker(options: WorkerHostOptions): Promise<HostedWorker> {
@@ -48,6 +56,8 @@ export async function createWorker(options: WorkerHostOptions): Promise<HostedWo
     byValue(SERVER_ID, serverId),
     ...WORKER_MODULE,
   ]);
+  replaceForProgram(container, REPLACEABLE, options.provide);
+  replaceForPlugins(container, REPLACEABLE, await providingPlugins(options), options.provide);
   const server = container.get(DATA_SERVER);
   const listener = await transportFor(network, listenAddress).listen(listenAddress, (connection) =>
     server.accept(connection),
@@ -62,4 +72,20 @@ export async function createWorker(options: WorkerHostOptions): Promise<HostedWo
   const worker = container.get(HOSTED_WORKER);
   await container.get(WORKER_LIFE).start();
   return worker;
+}
+
+/** The plugins of its configuration that replace collaborators. Loads their modules, and sets nothing up. */
+async function providingPlugins({
+  plugins = [],
+  folder = process.cwd(),
+}: WorkerHostOptions): Promise<readonly ProvidingPlugin[]> {
+  const resolver = new PluginResolver({}, folder);
+  const providing: ProvidingPlugin[] = [];
+  for (const { use, name } of plugins) {
+    const { exported } = await resolver.resolve(use, 'worker-plugin');
+    const { apiVersion, ...definition } = (exported ?? {}) as Partial<WorkerPluginDefinition>;
+    const { provide = [], name: ownName = '' } = apiVersion === undefined ? {} : definition;
+    providing.push({ name: name ?? ownName, provide });
+  }
+  return providing;
 }

@@ -5,8 +5,8 @@ import type { PolicySlots, SlotName } from '../../api/policies.ts';
 import type { Named } from '../../kernel/ports.ts';
 import { EVENT_BUS, type EventBus } from '../../plugin-host/event-bus.ts';
 import { type HookRegistry, HOOKS } from '../../plugin-host/hook-table.ts';
-import { providerError } from '../../plugin-host/injection/container.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
+import { refuseProviders } from '../../plugin-host/injection/replacements.ts';
 import { CLOCK, LOGGER } from '../../plugin-host/injection/tokens.ts';
 import { AT_RUN_TIME } from '../../plugin-host/loading/extension-options.ts';
 import { CONFIGURATION } from '../../plugin-host/loading/load-extensions.ts';
@@ -93,7 +93,7 @@ export class Extensions {
       const blueprint = blueprintOf(resolved, { onError, place: AT_RUN_TIME, ...given });
       const { name } = blueprint;
       if (idempotent && this.plugins.get(name) !== undefined) return name;
-      refuseProviders(blueprint);
+      refuseProviders(blueprint, 'scheduler');
       await blueprint.load(this.resolver);
       await this.host.start(await this.host.add(blueprint));
       this.bus.emit('plugin-added', name);
@@ -150,12 +150,4 @@ export class Extensions {
     if (error.data['hook'] === 'event:error') this.log.error({ err: error }, error.message);
     else this.errors.report(error);
   }
-}
-
-/** The collaborators of a running scheduler hold each other directly: none can be replaced any more. */
-function refuseProviders({ name, provide }: Blueprint): void {
-  const [first] = provide;
-  if (first === undefined) return;
-  const what = `cannot be replaced by the plugin "${name}" while the scheduler runs; list the plugin in the configuration`;
-  throw providerError(first.token, what);
 }

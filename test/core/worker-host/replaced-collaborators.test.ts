@@ -1,0 +1,97 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import {
+  defineWorkerPlugin,
+  type WorkerPluginDefinition,
+} from '../../../core/api/local-plugins.ts';
+import { DataServer, tokens, WorkerInspection } from '../../../core/worker-host/collaborators.ts';
+import { WORKER_MODULE } from '../../../core/worker-host/module.ts';
+import { VirtualClock } from '../../../adapters/clocks/index.ts';
+import { PluginResolver } from '../../../core/plugin-host/loading/plugin-resolver.ts';
+import { type LocalEntry, LocalPlugins } from '../../../core/plugin-host/local-plugins.ts';
+import { MemoryLog } from '../../bad-input/memory-log.ts';
+import { Bench } from '../worker/hand-scheduler.ts';
+
+const made: string[] = [];
+
+class CountingServer extends DataServer {
+  constructor(...collaborators: ConstructorParameters<typeof DataServer>) {
+    super(...collaborators);
+    made.push('server');
+  }
+}
+
+class CountingInspection extends WorkerInspection {
+  constructor(...collaborators: ConstructorParameters<typeof WorkerInspection>) {
+    super(...collaborators);
+    made.push('inspection');
+  }
+}
+
+const counting = (name: string): WorkerPluginDefinition<never> =>
+  defineWorkerPlugin({
+    name,
+    apiVersion: 1,
+    provide: [{ token: tokens.WORKER_INSPECTION, useClass: CountingInspection }],
+    setup: () => undefined,
+  });
+
+async function start(
+  provide: readonly object[],
+  plugins: readonly LocalEntry[] = [],
+): Promise<string[]> {
+  made.length = 0;
+  const world = await new Bench().listen();
+  const worker = await world.startWorker('alice', { provide: provide as never, plugins });
+  const reports = await world.send(worker, world.compute('x', 'add', [1, 2]));
+  expect(reports.map(({ op }) => op)).toContain('task-finished');
+  await world.settle(worker.close());
+  return made;
+}
+
+describe('a collaborator of a worker', () => {
+  it('is replaced by a class that the program provides', async () => {
+    const provider = { token: tokens.DATA_SERVER, useClass: CountingServer };
+    expect(await start([provider])).toEqual(['server']);
+  });
+
+  it('is replaced by a plugin of the configuration', async () => {
+    expect(await start([], [{ use: counting('counting') }])).toEqual(['inspection']);
+  });
+
+  it('cannot be replaced by two plugins', async () => {
+    const plugins = [{ use: counting('one') }, { use: counting('two') }];
+    await expect(start([], plugins)).rejects.toMatchObject({
+      code: 'ERR_PROVIDER',
+      message: expect.stringContaining('is replaced by the plugins "one" and "two"') as string,
+    });
+  });
+
+  it('cannot be replaced by a plugin that comes while the worker runs', async () => {
+    const plugins = new LocalPlugins({
+      kind: 'worker-plugin',
+      resolver: new PluginResolver({}, '.'),
+      clock: new VirtualClock(),
+      log: new MemoryLog(),
+      context: (base) => base,
+      onCrash: () => undefined,
+    });
+    await expect(plugins.add({ use: counting('late') })).rejects.toMatchObject({
+      code: 'ERR_PROVIDER',
+      message: expect.stringContaining('while the worker runs') as string,
+    });
+  });
+
+  it('has a token that exists, or the nearest one is named', async () => {
+    const provider = { token: { id: Symbol('yardmaster:data-serve') }, useValue: 1 };
+    await expect(start([provider])).rejects.toThrow('did you mean "data-server"?');
+  });
+});
+
+it('every collaborator of a worker has its token in one place and in the guide', () => {
+  const document = readFileSync(new URL('../../../docs/plugins.md', import.meta.url), 'utf8');
+  const exported = Object.entries(tokens);
+  const ids = new Set(exported.map(([, { id }]) => id));
+  expect(WORKER_MODULE.filter(({ token }) => !ids.has(token.id))).toEqual([]);
+  expect(exported.filter(([name]) => !document.includes(`\`${name}\``))).toEqual([]);
+});

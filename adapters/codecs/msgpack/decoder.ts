@@ -3,61 +3,69 @@ import { DEPTH_MAX, isUnsafeInteger } from './plain-data.ts';
 
 /** Longer texts are seldom repeated. */
 const CACHED_TEXT_MAX = 100;
-const CACHED_TEXTS = 512;
-
-/** Why bytes are not one value of plain data. */
-export class Unreadable extends Error {}
 
 /**
- * Reads plain data from msgpack. Our own, because it checks, copies byte arrays out of the frame, and
- * finds repeated texts (names of fields, addresses, modules) again instead of making them anew, all
- * in the pass that reads.
+ * Reads values of msgpack. Our own, because it checks, and finds repeated texts (names of fields,
+ * addresses, modules) again instead of making them anew, all in the pass that reads. What a map, a
+ * byte array or a number becomes is for the subclass to say.
  *
  * Not re-entrant.
  */
-export class Decoder {
-  private bytes: Buffer = Buffer.alloc(0);
-  private view = new DataView(this.bytes.buffer);
-  private at = 0;
-  private isOwned = false;
-  /** Values that may still be read. */
-  private valuesLeft = Infinity;
+export abstract class MsgpackReader {
+  protected bytes: Buffer = EMPTY;
+  protected view: DataView = EMPTY_VIEW;
+  protected at = 0;
   /** Texts that came lately, each in the place that its bytes lead to. */
-  private readonly texts = new Array<string>(CACHED_TEXTS).fill('');
+  private readonly texts: string[];
 
   /**
-   * @param isOwned - a byte array that fills most of the buffer may stay in it
-   * @param valuesMax - as {@link IncomingLimits.valuesMax}
-   * @throws Unreadable
+   * @param depthMax - levels of nesting that are read
+   * @param cachedTexts - texts that are remembered; a power of two
    */
-  decode(
-    { buffer, byteOffset, byteLength }: Uint8Array,
-    isOwned: boolean,
-    valuesMax = Infinity,
-  ): unknown {
+  constructor(
+    private readonly depthMax: number,
+    cachedTexts: number,
+  ) {
+    this.texts = new Array<string>(cachedTexts).fill('');
+  }
+
+  /** The one value that the bytes are. */
+  protected readAll({ buffer, byteOffset, byteLength }: Uint8Array): unknown {
     this.bytes = Buffer.from(buffer, byteOffset, byteLength);
     this.view = new DataView(buffer, byteOffset, byteLength);
     this.at = 0;
-    this.isOwned = isOwned;
-    this.valuesLeft = valuesMax;
     try {
       const value = this.read(0);
       if (this.at === byteLength) return value;
-      throw new Unreadable(`is not msgpack: it has ${byteLength - this.at} bytes after its value`);
+      throw this.unreadable(`it has ${byteLength - this.at} bytes after its value`);
     } catch (thrown) {
       if (!(thrown instanceof RangeError)) throw thrown;
-      throw new Unreadable('is not msgpack: it ends within a value');
+      throw this.unreadable('it ends within a value', thrown);
     } finally {
       this.bytes = EMPTY; // Large frames shall not live on here.
       this.view = EMPTY_VIEW;
     }
   }
 
-  private read(depth: number): unknown {
+  protected abstract readMap(count: number, depth: number): unknown;
+  protected abstract readBytes(length: number): unknown;
+  /** A value of a type that JSON does not have. */
+  protected abstract readExtension(code: number): unknown;
+  protected abstract float(value: number): unknown;
+  /**
+   * An integer of 64 bits, the last ones that were read.
+   * @param value - the same, if a number can hold it
+   */
+  protected abstract wideInteger(value: number, isSigned: boolean): unknown;
+  protected abstract text(bytes: Buffer, at: number, length: number): string;
+  /** @param why - what is wrong with the bytes: "it ends within a value" */
+  protected abstract unreadable(why: string, cause?: unknown): Error;
+
+  protected read(depth: number): unknown {
     const code = this.view.getUint8(this.at++);
     if (code < 0x80) return code;
     if (code >= 0xe0) return code - 0x100;
-    if (code < 0x90) return this.readFields(code & 0x0f, depth);
+    if (code < 0x90) return this.readMap(code & 0x0f, depth);
     if (code < 0xa0) return this.readArray(code & 0x0f, depth);
     if (code < 0xc0) return this.readText(code & 0x1f);
     switch (code) {
@@ -68,46 +76,77 @@ export class Decoder {
       case 0xc3:
         return true;
       case 0xc4:
-        return this.readBytes(this.length8());
       case 0xc5:
-        return this.readBytes(this.length16());
       case 0xc6:
-        return this.readBytes(this.length32());
+        return this.readBytes(this.length(code - 0xc4));
       case 0xd9:
       case 0xda:
       case 0xdb:
-        return this.readText(this.textLength(code));
+        return this.readText(this.length(code - 0xd9));
       case 0xdc:
-        return this.readArray(this.length16(), depth);
       case 0xdd:
-        return this.readArray(this.length32(), depth);
+        return this.readArray(this.length(code - 0xdb), depth);
       case 0xde:
-        return this.readFields(this.length16(), depth);
       case 0xdf:
-        return this.readFields(this.length32(), depth);
+        return this.readMap(this.length(code - 0xdd), depth);
       default:
         return this.readNumber(code);
     }
   }
 
-  private readNumber(code: number): number {
+  /** The text that follows; undefined, and nothing is read, when something else does. */
+  protected readName(): string | undefined {
+    const code = this.view.getUint8(this.at);
+    if (code < 0xa0 || (code > 0xbf && code < 0xd9) || code > 0xdb) return undefined;
+    this.at++;
+    return this.readText(code < 0xc0 ? code & 0x1f : this.length(code - 0xd9));
+  }
+
+  /** No container has more items than its frame has bytes, so a false header allocates nothing. */
+  protected checkCount(count: number, depth: number): void {
+    if (depth > this.depthMax) {
+      throw this.unreadable(`it is nested deeper than ${this.depthMax} levels`);
+    }
+    if (count > this.bytes.length - this.at) throw this.unreadable('it ends within a value');
+  }
+
+  protected take(length: number): Uint8Array {
+    const { bytes, at } = this;
+    this.skip(length);
+    return new Uint8Array(bytes.buffer, bytes.byteOffset + at, length);
+  }
+
+  /** @param size - 0, 1, 2 for 8, 16, 32 bits */
+  protected length(size: number): number {
+    const { view, at } = this;
+    if (size === 0) {
+      this.at = at + 1;
+      return view.getUint8(at);
+    }
+    if (size === 1) {
+      this.at = at + 2;
+      return view.getUint16(at);
+    }
+    this.at = at + 4;
+    return view.getUint32(at);
+  }
+
+  private readNumber(code: number): unknown {
     const { view, at } = this;
     switch (code) {
       case 0xca:
         this.at += 4;
-        return checked(view.getFloat32(at));
+        return this.float(view.getFloat32(at));
       case 0xcb:
         this.at += 8;
-        return checked(view.getFloat64(at));
+        return this.float(view.getFloat64(at));
       case 0xcc:
-        return this.length8();
       case 0xcd:
-        return this.length16();
       case 0xce:
-        return this.length32();
+        return this.length(code - 0xcc);
       case 0xcf:
         this.at += 8;
-        return checked(view.getUint32(at) * 2 ** 32 + view.getUint32(at + 4));
+        return this.wideInteger(view.getUint32(at) * 2 ** 32 + view.getUint32(at + 4), false);
       case 0xd0:
         this.at += 1;
         return view.getInt8(at);
@@ -119,11 +158,9 @@ export class Decoder {
         return view.getInt32(at);
       case 0xd3:
         this.at += 8;
-        return checked(view.getInt32(at) * 2 ** 32 + view.getUint32(at + 4));
+        return this.wideInteger(view.getInt32(at) * 2 ** 32 + view.getUint32(at + 4), true);
       default:
-        throw new Unreadable(
-          `is not msgpack: the type 0x${code.toString(16)} is not part of the protocol`,
-        );
+        return this.readExtension(code);
     }
   }
 
@@ -134,100 +171,119 @@ export class Decoder {
     return value;
   }
 
-  private readFields(count: number, depth: number): Record<string, unknown> {
-    this.checkCount(2 * count, depth);
-    const value: Record<string, unknown> = {};
-    for (let index = 0; index < count; index++) {
-      const code = this.view.getUint8(this.at++);
-      if (code < 0xa0 || (code > 0xbf && code < 0xd9) || code > 0xdb) {
-        throw new Unreadable('is not msgpack: a map has a key that is not a string');
-      }
-      const name = this.readText(code < 0xc0 ? code & 0x1f : this.textLength(code));
-      if (name === '__proto__') throw new Unreadable('has a field of the name __proto__');
-      value[name] = this.read(depth + 1);
-    }
-    return value;
-  }
-
-  /**
-   * No container has more items than its frame has bytes, so a false header allocates nothing. The budget of
-   * values bounds memory and time where the values are small.
-   */
-  private checkCount(count: number, depth: number): void {
-    this.valuesLeft -= count + CONTAINER_VALUES;
-    if (this.valuesLeft < 0) throw new Unreadable('has more values than this side accepts at once');
-    if (depth > DEPTH_MAX)
-      throw new Unreadable(`has values nested deeper than ${DEPTH_MAX} levels`);
-    if (count <= this.bytes.length - this.at) return;
-    throw new Unreadable('is not msgpack: it ends within a value');
-  }
-
   private readText(length: number): string {
     const { bytes, at } = this;
     this.skip(length);
-    if (length > CACHED_TEXT_MAX || length === 0) return bytes.toString('utf8', at, at + length);
-    const place = placeOf(bytes, at, length);
-    const known = this.texts[place] as string;
+    if (length === 0) return '';
+    if (length > CACHED_TEXT_MAX) return this.text(bytes, at, length);
+    const { texts } = this;
+    const place = hashOf(bytes, at, length) & (texts.length - 1);
+    const known = texts[place] as string;
     if (isSame(known, bytes, at, length)) return known;
-    const text = bytes.toString('utf8', at, at + length);
-    this.texts[place] = text;
+    const text = this.text(bytes, at, length);
+    texts[place] = text;
     return text;
-  }
-
-  private readBytes(length: number): Uint8Array {
-    const { bytes, at } = this;
-    this.skip(length);
-    const { buffer, byteOffset } = bytes;
-    const part = new Uint8Array(buffer, byteOffset + at, length);
-    return this.isOwned && 2 * length > buffer.byteLength ? part : part.slice();
   }
 
   private skip(length: number): void {
     this.at += length;
-    if (this.at > this.bytes.length) throw new Unreadable('is not msgpack: it ends within a value');
-  }
-
-  private textLength(code: number): number {
-    return code === 0xd9 ? this.length8() : code === 0xda ? this.length16() : this.length32();
-  }
-
-  private length8(): number {
-    return this.view.getUint8(this.at++);
-  }
-
-  private length16(): number {
-    const { at } = this;
-    this.at += 2;
-    return this.view.getUint16(at);
-  }
-
-  private length32(): number {
-    const { at } = this;
-    this.at += 4;
-    return this.view.getUint32(at);
+    if (this.at > this.bytes.length) throw this.unreadable('it ends within a value');
   }
 }
 
 const EMPTY = Buffer.alloc(0);
 const EMPTY_VIEW = new DataView(new ArrayBuffer(0));
 
-function checked(value: number): number {
-  if (isUnsafeInteger(value)) throw new Unreadable(`has the integer ${value}, beyond ±2^53`);
-  return value;
-}
-
-function placeOf(bytes: Uint8Array, at: number, length: number): number {
-  const first = bytes[at] as number;
-  const middle = bytes[at + (length >> 1)] as number;
-  const last = bytes[at + length - 1] as number;
-  return (((first * 31 + middle) * 31 + last) * 31 + length) % CACHED_TEXTS;
+/** Of some of the bytes: keys that are numbered differ in the last ones. */
+function hashOf(bytes: Uint8Array, at: number, length: number): number {
+  const end = at + length;
+  let hash = length;
+  hash = hash * 31 + (bytes[at] as number);
+  hash = hash * 31 + (bytes[at + (length >> 1)] as number);
+  hash = hash * 31 + (bytes[end - (length > 2 ? 3 : 1)] as number);
+  hash = hash * 31 + (bytes[end - (length > 1 ? 2 : 1)] as number);
+  return hash * 31 + (bytes[end - 1] as number);
 }
 
 /** Only ever true for ASCII: other texts have fewer characters than bytes. */
 function isSame(text: string, bytes: Uint8Array, at: number, length: number): boolean {
   if (text.length !== length) return false;
-  for (let index = 0; index < length; index++) {
+  for (let index = length - 1; index >= 0; index--) {
     if (text.charCodeAt(index) !== bytes[at + index]) return false;
   }
   return true;
+}
+
+/** Why bytes are not one value of plain data. */
+export class Unreadable extends Error {}
+
+const CACHED_TEXTS = 512;
+
+/** Reads plain data, and copies byte arrays out of the frame. */
+export class Decoder extends MsgpackReader {
+  private isOwned = false;
+  /** Values that may still be read. */
+  private valuesLeft = Infinity;
+
+  constructor() {
+    super(DEPTH_MAX, CACHED_TEXTS);
+  }
+
+  /**
+   * @param isOwned - a byte array that fills most of the buffer may stay in it
+   * @param valuesMax - as {@link IncomingLimits.valuesMax}
+   * @throws Unreadable
+   */
+  decode(bytes: Uint8Array, isOwned: boolean, valuesMax = Infinity): unknown {
+    this.isOwned = isOwned;
+    this.valuesLeft = valuesMax;
+    return this.readAll(bytes);
+  }
+
+  /** The budget of values bounds memory and time where the values are small. */
+  protected override checkCount(count: number, depth: number): void {
+    this.valuesLeft -= count + CONTAINER_VALUES;
+    if (this.valuesLeft < 0) {
+      throw this.unreadable('it has more values than this side accepts at once');
+    }
+    super.checkCount(count, depth);
+  }
+
+  protected readMap(count: number, depth: number): Record<string, unknown> {
+    this.checkCount(2 * count, depth);
+    const value: Record<string, unknown> = {};
+    for (let index = 0; index < count; index++) {
+      const name = this.readName();
+      if (name === undefined) throw this.unreadable('a map has a key that is not a string');
+      if (name === '__proto__') throw this.unreadable('it has a field of the name __proto__');
+      value[name] = this.read(depth + 1);
+    }
+    return value;
+  }
+
+  protected readBytes(length: number): Uint8Array {
+    const part = this.take(length);
+    return this.isOwned && 2 * length > part.buffer.byteLength ? part : part.slice();
+  }
+
+  protected readExtension(code: number): never {
+    throw this.unreadable(`the type 0x${code.toString(16)} is not part of it`);
+  }
+
+  protected float(value: number): number {
+    if (isUnsafeInteger(value)) throw this.unreadable(`it has the integer ${value}, beyond ±2^53`);
+    return value;
+  }
+
+  protected wideInteger(value: number): number {
+    return this.float(value);
+  }
+
+  protected text(bytes: Buffer, at: number, length: number): string {
+    return bytes.toString('utf8', at, at + length);
+  }
+
+  protected unreadable(why: string): Unreadable {
+    return new Unreadable(`is not msgpack of this protocol: ${why}`);
+  }
 }

@@ -1,14 +1,10 @@
 import { YardmasterError } from '../../../core/api/index.ts';
-import { isWellFormed } from '../../codecs/msgpack/plain-data.ts';
+import { MsgpackWriter, TooLarge } from '../../codecs/msgpack/encoder.ts';
 import { MsgpackExtension, Opaque } from './opaque.ts';
 import { PyFloat } from './py-float.ts';
 
 /** Deeper values are refused; Python's own packer stops at 511. */
 const DEPTH_MAX = 500;
-/** Up to this length a loop over the characters is faster than a call into Node. */
-const SHORT_TEXT = 48;
-const INITIAL_BYTES = 4096;
-
 /**
  * Writes a message of Dask: frame 0, then those of the opaque values in it.
  *
@@ -24,15 +20,12 @@ export function encodeMessage(value: unknown): Uint8Array[] {
 }
 
 /** Writes values one after the other into memory that it keeps. */
-export class Encoder {
-  private buffer = Buffer.allocUnsafeSlow(INITIAL_BYTES);
-  private view = viewOf(this.buffer);
-  private at = 0;
+export class Encoder extends MsgpackWriter {
   private frames: Uint8Array[] = [];
 
   /** Shared memory; valid up to `length`, until the next write. */
-  get bytes(): Uint8Array {
-    return this.buffer;
+  get memory(): Uint8Array {
+    return this.bytes;
   }
 
   /** Where the next value begins. */
@@ -47,7 +40,7 @@ export class Encoder {
 
   /** Copies what was written from this position on into separate memory. */
   copy(from: number): Uint8Array {
-    const { buffer, byteOffset } = this.buffer;
+    const { buffer, byteOffset } = this.bytes;
     return new Uint8Array(buffer, byteOffset + from, this.at - from).slice();
   }
 
@@ -55,10 +48,7 @@ export class Encoder {
   reset(at: number): void {
     this.at = at;
     this.frames = [];
-    if (this.buffer.length > KEPT_BYTES) {
-      this.buffer = Buffer.allocUnsafeSlow(INITIAL_BYTES);
-      this.view = viewOf(this.buffer);
-    }
+    this.shrink(KEPT_BYTES);
   }
 
   /** Frames of opaque values; from now on the caller's. */
@@ -80,15 +70,14 @@ export class Encoder {
     } catch (thrown) {
       this.at = at;
       this.frames.length = length;
+      if (thrown instanceof TooLarge) throw refused('a value of 2^32 or more bytes or items');
       throw thrown;
     }
   }
 
   /** Appends bytes as they are. */
   raw(bytes: Uint8Array): void {
-    this.reserve(bytes.length);
-    this.buffer.set(bytes, this.at);
-    this.at += bytes.length;
+    this.writeRaw(bytes);
   }
 
   private any(value: unknown, depth: number): void {
@@ -100,13 +89,13 @@ export class Encoder {
         this.number(value);
         return;
       case 'boolean':
-        this.byte(value ? 0xc3 : 0xc2);
+        this.writeByte(value ? 0xc3 : 0xc2);
         return;
       case 'undefined':
-        this.byte(0xc0);
+        this.writeByte(0xc0);
         return;
       case 'object':
-        if (value === null) this.byte(0xc0);
+        if (value === null) this.writeByte(0xc0);
         else this.object(value, depth);
         return;
       case 'bigint':
@@ -123,9 +112,9 @@ export class Encoder {
     const { constructor } = value;
     if (constructor === Object) this.fields(value as Fields, depth);
     else if (Array.isArray(value)) this.array(value, depth);
-    else if (value instanceof Uint8Array) this.bin(value);
+    else if (value instanceof Uint8Array) this.writeBytes(value);
     else if (value instanceof Opaque) this.opaque(value);
-    else if (value instanceof PyFloat) this.float(value.valueOf());
+    else if (value instanceof PyFloat) this.writeFloat(value.valueOf());
     else if (value instanceof Map) this.map(value, depth);
     else if (value instanceof Set) this.set(value, depth);
     else if (value instanceof MsgpackExtension) this.extension(value);
@@ -143,13 +132,13 @@ export class Encoder {
 
   private array(value: readonly unknown[], depth: number): void {
     const { length } = value;
-    this.header(length, 0x90, 16, 0xdc);
+    this.writeHeader(length, 0x90, 0xdc);
     for (let index = 0; index < length; index++) this.any(value[index], depth + 1);
   }
 
   private fields(value: Fields, depth: number): void {
     const start = this.at;
-    this.byte(0x80);
+    this.writeByte(0x80);
     let count = 0;
     for (const name in value) {
       const field = value[name];
@@ -158,7 +147,7 @@ export class Encoder {
       this.text(name);
       this.any(field, depth + 1);
     }
-    if (count < 16) this.buffer[start] = 0x80 | count;
+    if (count < 16) this.bytes[start] = 0x80 | count;
     else this.widenHeader(start, count);
   }
 
@@ -168,15 +157,15 @@ export class Encoder {
   private widenHeader(start: number, count: number): void {
     const more = count < 0x10000 ? 2 : 4;
     this.reserve(more);
-    this.buffer.copyWithin(start + 1 + more, start + 1, this.at);
+    this.bytes.copyWithin(start + 1 + more, start + 1, this.at);
     this.at += more;
-    this.buffer[start] = more === 2 ? 0xde : 0xdf;
+    this.bytes[start] = more === 2 ? 0xde : 0xdf;
     if (more === 2) this.view.setUint16(start + 1, count);
     else this.view.setUint32(start + 1, count);
   }
 
   private map(value: ReadonlyMap<unknown, unknown>, depth: number): void {
-    this.header(value.size, 0x80, 16, 0xde);
+    this.writeHeader(value.size, 0x80, 0xde);
     for (const [key, item] of value) {
       this.any(key, depth + 1);
       this.any(item, depth + 1);
@@ -184,16 +173,16 @@ export class Encoder {
   }
 
   private set(value: ReadonlySet<unknown>, depth: number): void {
-    this.byte(0x82);
+    this.writeByte(0x82);
     this.text('__Set__');
-    this.byte(0xc3);
+    this.writeByte(0xc3);
     this.text('as-list');
-    this.header(value.size, 0x90, 16, 0xdc);
+    this.writeHeader(value.size, 0x90, 0xdc);
     for (const item of value) this.any(item, depth + 1);
   }
 
   private opaque({ kind, header, frames }: Opaque): void {
-    this.byte(0x81);
+    this.writeByte(0x81);
     this.text(kind === 'serialized' ? '__Serialized__' : '__Pickled__');
     this.number(1 + this.frames.length);
     this.frames.push(header);
@@ -204,25 +193,16 @@ export class Encoder {
     const { length } = data;
     this.reserve(6);
     const fixed = FIXED_EXTENSIONS[length];
-    if (fixed !== undefined) this.byte(fixed);
-    else if (length < 0x100) this.length8(0xc7, length);
-    else this.header(length, 0, 0, 0xc8);
-    this.byte(type);
+    if (fixed !== undefined) this.writeByte(fixed);
+    else if (length < 0x100) this.writeLength8(0xc7, length);
+    else this.writeHeader(length, undefined, 0xc8);
+    this.writeByte(type);
     this.raw(data);
   }
 
   private number(value: number): void {
-    this.reserve(9);
-    if (!Number.isSafeInteger(value) || Object.is(value, -0)) this.float(value);
-    else if (value >= 0) this.natural(value);
-    else this.negative(value);
-  }
-
-  private float(value: number): void {
-    this.reserve(9);
-    this.buffer[this.at] = 0xcb;
-    this.view.setFloat64(this.at + 1, value);
-    this.at += 9;
+    if (!Number.isSafeInteger(value) || Object.is(value, -0)) this.writeFloat(value);
+    else this.writeInteger(value);
   }
 
   private bigint(value: bigint): void {
@@ -233,137 +213,14 @@ export class Encoder {
 
   private code8(code: number): DataView {
     this.reserve(9);
-    this.buffer[this.at] = code;
+    this.bytes[this.at] = code;
     this.at += 9;
     return this.view;
   }
 
-  private natural(value: number): void {
-    const { buffer, view, at } = this;
-    if (value < 0x80) {
-      buffer[at] = value;
-      this.at = at + 1;
-    } else if (value < 0x100) {
-      buffer[at] = 0xcc;
-      buffer[at + 1] = value;
-      this.at = at + 2;
-    } else if (value < 0x10000) {
-      buffer[at] = 0xcd;
-      view.setUint16(at + 1, value);
-      this.at = at + 3;
-    } else if (value < 2 ** 32) {
-      buffer[at] = 0xce;
-      view.setUint32(at + 1, value);
-      this.at = at + 5;
-    } else {
-      buffer[at] = 0xcf;
-      view.setUint32(at + 1, value / 2 ** 32);
-      view.setUint32(at + 5, value);
-      this.at = at + 9;
-    }
-  }
-
-  private negative(value: number): void {
-    const { buffer, view, at } = this;
-    if (value >= -0x20) {
-      buffer[at] = value;
-      this.at = at + 1;
-    } else if (value >= -0x80) {
-      buffer[at] = 0xd0;
-      view.setInt8(at + 1, value);
-      this.at = at + 2;
-    } else if (value >= -0x8000) {
-      buffer[at] = 0xd1;
-      view.setInt16(at + 1, value);
-      this.at = at + 3;
-    } else if (value >= -(2 ** 31)) {
-      buffer[at] = 0xd2;
-      view.setInt32(at + 1, value);
-      this.at = at + 5;
-    } else {
-      buffer[at] = 0xd3;
-      view.setInt32(at + 1, Math.floor(value / 2 ** 32));
-      view.setUint32(at + 5, value);
-      this.at = at + 9;
-    }
-  }
-
   private text(text: string): void {
-    if (text.length <= SHORT_TEXT && this.shortText(text)) return;
-    const nbytes = Buffer.byteLength(text);
-    if (nbytes !== text.length && !isWellFormed(text)) {
-      throw refused(`the text ${JSON.stringify(text)}, which has half of a surrogate pair`);
-    }
-    if (nbytes >= 32 && nbytes < 0x100) this.length8(0xd9, nbytes);
-    else this.header(nbytes, 0xa0, 32, 0xda);
-    this.reserve(nbytes);
-    this.at += this.buffer.write(text, this.at);
-  }
-
-  /** False, and nothing is written: it has characters beyond ASCII. */
-  private shortText(text: string): boolean {
-    const { length } = text;
-    this.reserve(length + 2);
-    const { buffer } = this;
-    let at = this.at;
-    if (length >= 32) buffer[at++] = 0xd9;
-    buffer[at++] = length < 32 ? 0xa0 | length : length;
-    for (let index = 0; index < length; index++) {
-      const code = text.charCodeAt(index);
-      if (code > 0x7f) return false;
-      buffer[at++] = code;
-    }
-    this.at = at;
-    return true;
-  }
-
-  private bin(value: Uint8Array): void {
-    const { length } = value;
-    if (length < 0x100) this.length8(0xc4, length);
-    else this.header(length, 0, 0, 0xc5);
-    this.raw(value);
-  }
-
-  private length8(code: number, length: number): void {
-    this.reserve(2);
-    this.buffer[this.at++] = code;
-    this.buffer[this.at++] = length;
-  }
-
-  /**
-   * @param short - code of the form whose length lies in the code itself, below `shortMax`
-   * @param long - code of the form with 16 bits of length; the next one has 32
-   */
-  private header(length: number, short: number, shortMax: number, long: number): void {
-    this.reserve(5);
-    const { buffer, view, at } = this;
-    if (length < shortMax) {
-      buffer[at] = short | length;
-      this.at = at + 1;
-    } else if (length < 0x10000) {
-      buffer[at] = long;
-      view.setUint16(at + 1, length);
-      this.at = at + 3;
-    } else {
-      if (length >= 2 ** 32) throw refused(`${length} bytes in one value; the limit is 2^32 - 1`);
-      buffer[at] = long + 1;
-      view.setUint32(at + 1, length);
-      this.at = at + 5;
-    }
-  }
-
-  private byte(byte: number): void {
-    this.reserve(1);
-    this.buffer[this.at++] = byte;
-  }
-
-  private reserve(nbytes: number): void {
-    const needed = this.at + nbytes;
-    if (needed <= this.buffer.length) return;
-    const larger = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.buffer.length));
-    larger.set(this.buffer.subarray(0, this.at));
-    this.buffer = larger;
-    this.view = viewOf(larger);
+    if (this.writeText(text)) return;
+    throw refused(`the text ${JSON.stringify(text)}, which has half of a surrogate pair`);
   }
 }
 
@@ -380,10 +237,6 @@ const FIXED_EXTENSIONS: Readonly<Record<number, number>> = {
 type Fields = Readonly<Record<string, unknown>>;
 
 const shared = new Encoder();
-
-function viewOf({ buffer, byteOffset, byteLength }: Buffer): DataView {
-  return new DataView(buffer, byteOffset, byteLength);
-}
 
 function refused(what: string): YardmasterError {
   return new YardmasterError(

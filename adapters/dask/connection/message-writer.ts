@@ -42,7 +42,7 @@ export class MessageWriter {
     if (this.batchCount === 0) return [];
     const count = this.batchCount;
     this.batchCount = 0;
-    const { bytes } = this.encoder;
+    const { memory: bytes } = this.encoder;
     let start = HEADROOM_BYTES;
     if (count < 16) bytes[--start] = 0x90 | count;
     else {
@@ -72,7 +72,7 @@ export class MessageWriter {
     const prelude = preludeBytes(lengths.length);
     const chunks: Uint8Array[] = [];
     let from = start - prelude;
-    if (from >= 0) writePrelude(encoder.bytes, from, lengths);
+    if (from >= 0) writePrelude(encoder.memory, from, lengths);
     else {
       const apart = new Uint8Array(prelude);
       writePrelude(apart, 0, lengths);

@@ -185,7 +185,7 @@ describe('MsgpackCodec', () => {
   it.each<[string, Uint8Array, string]>([
     ['nothing', new Uint8Array(0), 'is not msgpack'],
     ['a value and more', new Uint8Array([1, 2]), 'is not msgpack'],
-    ['a timestamp', encodeMsgpack(new Date(0)), '0xd6 is not part of the protocol'],
+    ['a timestamp', encodeMsgpack(new Date(0)), '0xd6 is not part of it'],
     ['a map with a number as key', new Uint8Array([0x81, 1, 2]), 'not a string'],
     [
       'an array longer than the frame',

@@ -147,6 +147,31 @@ export class SchedulerKernel {
     scope.isRefillLeft = false;
     scope.sliceEnd = scope.transitionCounter + scope.options.sliceTransitions;
     this.dispatch(stimulus);
+    this.finish();
+    if (scope.options.validate) validateCluster(scope);
+    return scope.outbox;
+  }
+
+  /**
+   * After `handle` threw: drops the rest of the stimulus, follows what it has recommended before, and checks every
+   * invariant. O(tasks + dependencies + workers).
+   *
+   * @returns what was sent before the failure, and what follows from it
+   * @throws YardmasterError when the state is not to be trusted
+   */
+  recover(): Outbox {
+    const { scope } = this;
+    const { intakes, stimulusId } = scope;
+    const failed = intakes.findIndex((intake) => intake.stimulusId === stimulusId);
+    for (const intake of failed < 0 ? [] : intakes.splice(failed, 1)) intake.drop();
+    this.finish();
+    validateCluster(scope);
+    return scope.outbox;
+  }
+
+  /** Follows all recommendations, and fills what has become free. */
+  private finish(): void {
+    const { scope } = this;
     settle(scope);
     settleUnproven(scope);
     // Downstream tasks of this stimulus are placed by now, so queued tasks come after them.
@@ -154,8 +179,6 @@ export class SchedulerKernel {
     if (scope.refused.size > 0) offerRefused(scope);
     const { running, noWorkersSinceMs } = scope.cluster;
     if (running.size === 0 || noWorkersSinceMs !== undefined) refreshNoWorkersClock(scope);
-    if (scope.options.validate) validateCluster(scope);
-    return scope.outbox;
   }
 
   /** Puts other policies and hooks into place. Between two stimuli only. O(workers + tasks). */

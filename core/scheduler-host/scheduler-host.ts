@@ -1,13 +1,18 @@
 import { token, type Token } from '../api/plugin.ts';
 import type { Clock } from '../api/clock.ts';
+import { YardmasterError } from '../api/errors.ts';
+import type { Outbox } from '../kernel/outbox.ts';
 import type { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import { EVENT_BUS, type EventBus } from '../plugin-host/event-bus.ts';
 import { type HookRegistry, HOOKS } from '../plugin-host/hook-table.ts';
 import { inject } from '../plugin-host/injection/di.ts';
 import { CLOCK } from '../plugin-host/injection/tokens.ts';
+import { blame } from './containment.ts';
 import { DELIVERY, type Delivery } from './delivery.ts';
+import { ERROR_REPORTS, type ErrorReports } from './life/error-reports.ts';
 import { SHUTDOWN, type Shutdown } from './life/shutdown.ts';
+import { SESSIONS, type Sessions } from './sessions/sessions.ts';
 import { CLIENT_QUEUES, type ClientQueues } from './sessions/client-queues.ts';
 import { DATA_RESERVATIONS, type DataReservations } from './sessions/data-reservations.ts';
 import { SLOW_MS, SLOW_STIMULI, type SlowStimulusMonitor } from './slow-stimulus-monitor.ts';
@@ -32,6 +37,8 @@ export class SchedulerHost {
     @inject(CLIENT_QUEUES) private readonly clientQueues: ClientQueues,
     @inject(DATA_RESERVATIONS) private readonly reservations: DataReservations,
     @inject(SHUTDOWN) private readonly shutdown: Shutdown,
+    @inject(SESSIONS) private readonly sessions: Sessions,
+    @inject(ERROR_REPORTS) private readonly errors: ErrorReports,
   ) {
     queue.consume((stimulus) => this.handle(stimulus));
   }
@@ -40,11 +47,16 @@ export class SchedulerHost {
     this.hooks.stimulusId = stimulus.stimulusId;
     this.bus.hold();
     const nowMs = this.clock.nowMs();
+    let outbox: Outbox | undefined;
     try {
-      this.delivery.deliver(this.kernel.handle(stimulus, nowMs), stimulus);
+      outbox = this.kernel.handle(stimulus, nowMs);
     } catch (cause) {
-      const { op, stimulusId } = stimulus;
-      this.shutdown.stopBecause(`the stimulus ${stimulusId} (${op}) could not be handled`, cause);
+      outbox = this.contain(stimulus, cause);
+    }
+    try {
+      if (outbox !== undefined) this.delivery.deliver(outbox, stimulus);
+    } catch (cause) {
+      this.stop(stimulus, cause);
     }
     this.queue.runChanges();
     this.bus.release();
@@ -52,5 +64,31 @@ export class SchedulerHost {
     if (durationMs >= SLOW_MS) this.slowStimuli.report(stimulus, durationMs);
     if (this.kernel.isUnsettled) this.clientQueues.continueLater(stimulus);
     if ('client' in stimulus) this.reservations.handled(stimulus);
+  }
+
+  /**
+   * The stimulus failed. When the state is sound without the rest of it, the sender gets the error and the scheduler
+   * continues; otherwise it stops.
+   */
+  private contain(stimulus: Stimulus, cause: unknown): Outbox | undefined {
+    // A plugin whose hooks must not fail says so by this error.
+    if (YardmasterError.is(cause, 'ERR_PLUGIN_HOOK')) {
+      this.stop(stimulus, cause);
+      return undefined;
+    }
+    try {
+      const outbox = this.kernel.recover();
+      const { error, instead } = blame(this.sessions, stimulus, cause);
+      this.errors.report(error);
+      if (instead !== undefined) this.queue.put(instead);
+      return outbox;
+    } catch {
+      this.stop(stimulus, cause);
+      return undefined;
+    }
+  }
+
+  private stop({ op, stimulusId }: Stimulus, cause: unknown): void {
+    this.shutdown.stopBecause(`the stimulus ${stimulusId} (${op}) could not be handled`, cause);
   }
 }

@@ -150,6 +150,7 @@ export class SchemaValues {
         return random.chance(2);
       case 'null':
         return null;
+      case undefined:
       default:
         return random.one([undefined, 1, 'a', { a: 1 }, ['a']]);
     }

@@ -86,7 +86,13 @@ it('the client whose stimulus failed gets the error, and others are not concerne
   const { host, client, say } = await crowded();
   const other = await host.client('other');
   for (let reads = 0; reads < 12; reads++) {
-    const stimulus = { op: 'cancel-keys', client: 'c', keys: ['new'], force: false, stimulusId: 'buggy' };
+    const stimulus = {
+      op: 'cancel-keys',
+      client: 'c',
+      keys: ['new'],
+      force: false,
+      stimulusId: 'buggy',
+    };
     Object.defineProperty(stimulus, 'force', throwingAt(false, reads));
     say(stimulus);
   }

@@ -1,8 +1,7 @@
 /** Over real sockets and processes. In virtual time: test/adapters/client/coming-back, test/core/worker-host/coming-back. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { startScheduler } from '../../../adapters/app/start-scheduler.ts';
 import { startWorker } from '../../../adapters/app/start-worker.ts';
 import { Client, type Reconnected } from '../../../adapters/client/index.ts';
@@ -11,18 +10,9 @@ import { tcp } from '../../../adapters/transports/tcp/index.ts';
 import { MemoryLog } from '../../bad-input/memory-log.ts';
 import { processId, rescheduleOnce, slowSquare, square } from '../cli/fixtures/tasks.js';
 import { BreakableTransport } from '../../kit/breakable-transport.ts';
-import { Runs } from '../../kit/runs.ts';
+import { useLive } from '../../kit/live.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'yardmaster-gone-'));
-const runs = new Runs();
-const stops: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-  await runs.end('SIGKILL');
-});
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
+const { folder, runs, stops } = useLive('gone');
 
 async function returned(returns: readonly Reconnected[], count: number): Promise<void> {
   while (returns.length < count) await new Promise((resolve) => setTimeout(resolve, 10));

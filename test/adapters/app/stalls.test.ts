@@ -1,28 +1,18 @@
 /** Real processes that stand still for longer than the time to live, as when a machine swaps or sleeps. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as passed } from 'node:timers/promises';
-import { afterAll, afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { Client } from '../../../adapters/client/index.ts';
 import { MemoryLog } from '../../bad-input/memory-log.ts';
 import { add, slowSquare } from '../cli/fixtures/tasks.js';
-import { Runs } from '../../kit/runs.ts';
+import { useLive } from '../../kit/live.ts';
 
 /** The kernel forgives the silence of ten heartbeats, which is five seconds with few workers. */
 const TTL_MS = 5000;
 
-const folder = mkdtempSync(join(tmpdir(), 'yardmaster-stalls-'));
-const runs = new Runs();
-const stops: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
-  await runs.end('SIGKILL');
-});
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
+const { folder, runs, stops } = useLive('stalls');
 
 const inputs = Array.from({ length: 12 }, (_, index) => index);
 const squares = inputs.map((x) => x * x);

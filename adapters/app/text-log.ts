@@ -1,4 +1,5 @@
 import type { Logger } from '../../core/api/index.ts';
+import { printable } from './printable.ts';
 
 /** How much is logged; each includes those after it. */
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
@@ -22,7 +23,7 @@ export function textLogger(
       if (LOG_LEVELS.indexOf(own) < from) return;
       const { err } = fields as { err?: unknown };
       const text = message ?? (err === undefined ? JSON.stringify(fields) : messageOf(err));
-      write(`yardmaster ${name} ${shown}: ${text}${detailsOf(err, text, level)}\n`);
+      write(`${printable(`yardmaster ${name} ${shown}: ${text}${detailsOf(err, text, level)}`)}\n`);
     };
   return {
     debug: say('debug', 'debug'),

@@ -1,4 +1,5 @@
 import { type ErrorPayload, toErrorPayload } from '../../core/api/index.ts';
+import { foldStack } from './fold-stack.ts';
 
 /**
  * The payload of anything that was thrown, made of nothing but plain data: it passes every boundary
@@ -6,7 +7,7 @@ import { type ErrorPayload, toErrorPayload } from '../../core/api/index.ts';
  */
 export function describeFailure(thrown: unknown): ErrorPayload {
   try {
-    return JSON.parse(JSON.stringify(toErrorPayload(thrown))) as ErrorPayload;
+    return folded(JSON.parse(JSON.stringify(toErrorPayload(thrown))) as ErrorPayload);
   } catch (cause) {
     // A property that recurses, or a getter that throws.
     return {
@@ -18,6 +19,15 @@ export function describeFailure(thrown: unknown): ErrorPayload {
       code: textOf(thrown, 'code') ?? 'ERR_TASK',
     };
   }
+}
+
+/** Without the frames of what has run the task. */
+function folded({ stack, cause, ...rest }: ErrorPayload): ErrorPayload {
+  return {
+    ...rest,
+    ...(stack === undefined ? {} : { stack: foldStack(stack) }),
+    ...(cause === undefined ? {} : { cause: folded(cause) }),
+  };
 }
 
 function textOf(thrown: unknown, property: string): string | undefined {

@@ -36,6 +36,7 @@ export {
 export type { AnyFunction, TaskFunction, TaskFunctionOf } from './task-function.ts';
 export { importingTaskModule, loadFunction } from './load-function.ts';
 export { describeFailure } from './failure.ts';
+export { foldStack } from './fold-stack.ts';
 export { type RunOptions, runTask, startTask } from './run-task.ts';
 export { ScatteredValue } from './scattered-value.ts';
 export { refusalBytes } from './refusal.ts';

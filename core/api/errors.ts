@@ -102,11 +102,12 @@ export function toErrorPayload(thrown: unknown, depth = 0): ErrorPayload {
   };
 }
 
-/** The error as the far side knew it: class name, message, stack, code, causes and data. */
+/**
+ * The error as the far side knew it: class name, message, stack, code, causes and data. Its stack is that of the far
+ * side; printed, it shows that once, the code and the data.
+ */
 export class RemoteError extends Error {
-  readonly [BRAND] = true;
-  /** The stack of the far side. */
-  readonly remoteStack: string | undefined;
+  declare readonly [BRAND]: true;
   readonly code: string;
   readonly data: Readonly<Record<string, unknown>>;
 
@@ -115,10 +116,15 @@ export class RemoteError extends Error {
       payload.message,
       payload.cause === undefined ? {} : { cause: new RemoteError(payload.cause) },
     );
-    this.name = payload.name;
+    Object.defineProperty(this, BRAND, { value: true });
+    // As for errors of the language: what the stack begins with is not printed again.
+    Object.defineProperty(this, 'name', {
+      value: payload.name,
+      configurable: true,
+      writable: true,
+    });
     this.code = payload.code ?? 'ERR_TASK';
     this.data = payload.data ?? {};
-    this.remoteStack = payload.stack;
     if (payload.stack !== undefined) this.stack = payload.stack;
   }
 }

@@ -1,3 +1,5 @@
+import type { CallSite } from '../submission/call-site.ts';
+
 /** Where a future is: `lost` waits for the result to be computed again, the last three are final. */
 export type FutureStatus = 'pending' | 'lost' | 'finished' | 'error' | 'cancelled';
 
@@ -25,6 +27,8 @@ export class KeyEntry {
   workers: readonly string[] = [];
   /** Bytes of the result; 0 while unknown. */
   nbytes = 0;
+  /** Where it was submitted, if that is known. */
+  site: CallSite | undefined = undefined;
   /** The result, serialised, if it is here. Owned by `KeptValues`. */
   value: Uint8Array | undefined = undefined;
 

@@ -1,3 +1,4 @@
+import { submittedAt } from '../submission/call-site.ts';
 import {
   type CancelledKeys,
   type ErrorPayload,
@@ -177,7 +178,7 @@ export class KeyTable {
         this.reopen(this.entries.get(message.key), 'pending');
         return;
       case 'task-erred':
-        this.entries.get(message.key)?.fail(() => failureOf(message));
+        this.onErred(message);
         return;
       case 'cancelled-keys':
         for (const key of message.keys) this.onCancelled(key, message);
@@ -242,6 +243,11 @@ export class KeyTable {
     entry.cancel(error);
   }
 
+  private onErred(message: TaskErredMessage): void {
+    const entry = this.entries.get(message.key);
+    entry?.fail(() => withSite(failureOf(message), entry, message.blame));
+  }
+
   private onInMemory({ key, workers, nbytes = 0, value }: KeyInMemory): void {
     const entry = this.entries.get(key);
     if (entry === undefined) return;
@@ -304,6 +310,14 @@ function failureOf({ key, blame, failure }: TaskErredMessage): Error {
     ? failure.exception
     : { name: 'TaskError', message: failure.exceptionText, stack: failure.tracebackText };
   return new RemoteError({ ...payload, data: { ...payload.data, key, blame } });
+}
+
+/** The stack says which task it was, and where that was submitted. */
+function withSite(error: Error, { key, site }: KeyEntry, blame: string): Error {
+  const place = site === undefined ? '' : submittedAt(site);
+  const cause = blame === key ? '' : `, because of "${blame}"`;
+  error.stack = `${error.stack ?? String(error)}\n  in the task "${key}"${cause}${place}`;
+  return error;
 }
 
 function isErrorPayload(value: unknown): value is ErrorPayload {

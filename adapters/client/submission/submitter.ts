@@ -20,6 +20,7 @@ import {
   TaskNode,
 } from './graph.ts';
 import { uniqueKey } from './keys.ts';
+import { callSite } from './call-site.ts';
 import { checkNames, refuseOption } from './option-checks.ts';
 import { checkOptions, type SubmitOptions } from './options.ts';
 import { reduceTree } from './reduce-tree.ts';
@@ -345,6 +346,8 @@ export class Submitter {
   private watchEnds(futures: readonly Future<unknown>[]): void {
     const { signal, deadlineMs } = this.options;
     const all = futures.map((future) => holdingOfFuture(future).entry);
+    const site = callSite();
+    for (const entry of all) entry.site ??= site;
     if (deadlineMs !== undefined) this.limitTime(all, deadlineMs);
     if (signal === undefined) return;
     const entries = new Set<KeyEntry>(all);

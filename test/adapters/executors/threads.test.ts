@@ -164,7 +164,7 @@ describe('ThreadExecutor', () => {
       data: { path: '/data/x' },
       cause: { code: 'ENOSPC' },
     });
-    expect(remote.remoteStack).toContain('sample-tasks.mjs');
+    expect(remote.stack).toContain('sample-tasks.mjs');
   });
 
   it.each(['throwString', 'throwUndefined', 'throwNull', 'throwObject'])(

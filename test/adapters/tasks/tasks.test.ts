@@ -198,7 +198,7 @@ describe('runTask', () => {
       data: { path: '/data/x', nested: { ok: true } },
       cause: { message: 'disk full', code: 'ENOSPC' },
     });
-    expect(error.remoteStack).toContain('sample-tasks.mjs');
+    expect(error.stack).toContain('sample-tasks.mjs');
   });
 
   it('errors that defeat description still make a failure', async () => {

@@ -177,7 +177,6 @@ describe('a request that fails', () => {
       code: 'ERR_SLOT',
       data: { slot: 'stealing' },
       stack: thrown.stack,
-      remoteStack: thrown.stack,
     });
     expect(error.cause).toMatchObject({
       name: 'TypeError',

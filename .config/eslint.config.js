@@ -44,6 +44,11 @@ export default tseslint.config(
     },
   },
   {
+    files: ['adapters/dashboard/page/**/*.ts'],
+    languageOptions: { parserOptions: { project: './adapters/dashboard/page/tsconfig.json' } },
+    rules: { '@typescript-eslint/no-floating-promises': ['error', { ignoreVoid: true }] },
+  },
+  {
     files: SANS_IO,
     rules: {
       'no-restricted-globals': [

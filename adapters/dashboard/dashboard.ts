@@ -1,10 +1,15 @@
+import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 
 import { type PluginContext, YardmasterError } from '../../core/api/index.ts';
 import { Access, isLoopback } from './access.ts';
+import { Feed } from './feed/feed.ts';
 import { countsOf } from './metrics/cluster-figures.ts';
 import { Metrics } from './metrics/metrics.ts';
 import type { DashboardOptions } from './options.ts';
+import { addApi } from './routes/api.ts';
+import { addChanges } from './routes/changes.ts';
+import { addFeed } from './routes/feed-route.ts';
 import { addPages } from './routes/pages.ts';
 import { createServer, listenFrom, type ServerCertificates } from './server.ts';
 
@@ -18,6 +23,8 @@ export interface DashboardParts extends DashboardOptions {
 export class Dashboard {
   private constructor(
     private readonly app: FastifyInstance,
+    private readonly sockets: ReadonlySet<Socket>,
+    private readonly feed: Feed,
     private readonly metrics: Metrics,
     /** What a browser opens. */
     readonly url: string,
@@ -29,9 +36,19 @@ export class Dashboard {
     const { certificates, host, port: wanted, token } = parts;
     const access = new Access({ ...parts, hasCertificates: certificates !== undefined });
     const app = await createServer(access, certificates);
-    const metrics = new Metrics(context, () => 0);
+    const feed = new Feed(context, parts);
+    const metrics = new Metrics(context, () => feed.viewerCount);
     addFigures(app, context, metrics);
-    addPages(app, context);
+    await addPages(app, context, access);
+    addFeed(app, feed);
+    addApi(app, context);
+    addChanges(app, context);
+    // A refused upgrade is none of the server's connections any more, and would keep it open.
+    const sockets = new Set<Socket>();
+    app.server.on('connection', (socket: Socket) => {
+      sockets.add(socket);
+      socket.once('close', () => sockets.delete(socket));
+    });
     await app.ready();
     const port = await listenFrom(app.server, host, wanted);
     if (port !== wanted && wanted !== 0) {
@@ -46,13 +63,14 @@ export class Dashboard {
     const scheme = certificates === undefined ? 'http' : 'https';
     const query = token === undefined ? '' : `?token=${encodeURIComponent(token)}`;
     const url = `${scheme}://${shownHost(host)}:${port}/status${query}`;
-    return new Dashboard(app, metrics, url, port);
+    return new Dashboard(app, sockets, feed, metrics, url, port);
   }
 
   async close(): Promise<void> {
+    this.feed.close();
     this.metrics.close();
+    for (const socket of this.sockets) socket.destroy();
     await this.app.close();
-    this.app.server.closeAllConnections();
     await new Promise<void>((resolve) => {
       this.app.server.close(() => resolve());
     });

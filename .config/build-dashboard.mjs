@@ -1,0 +1,16 @@
+// Builds the pages of the dashboard into one script and one style sheet.
+import { copyFileSync } from 'node:fs';
+import { build } from 'esbuild';
+
+const root = `${import.meta.dirname}/../`;
+const outdir = `${root}dist/adapters/dashboard/assets`;
+await build({
+  entryPoints: { app: `${root}adapters/dashboard/page/main.ts` },
+  outdir,
+  bundle: true,
+  format: 'esm',
+  target: 'es2022',
+  minify: true,
+  logLevel: 'warning',
+});
+copyFileSync(`${root}adapters/dashboard/page/index.html`, `${outdir}/index.html`);

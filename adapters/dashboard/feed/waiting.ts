@@ -1,0 +1,77 @@
+import type { ClusterView, TaskView } from '../../../core/api/index.ts';
+
+/** Tasks without a worker that are looked at for what they ask for. */
+const LOOKED_AT = 100;
+
+/** What waits, and why: one sentence each, the most urgent first. O(workers + prefixes). */
+export function waitingIn(cluster: ClusterView): readonly string[] {
+  return [...withoutWorker(cluster), ...impairedWorkers(cluster), ...inLine(cluster)];
+}
+
+function* withoutWorker({ workers, unrunnable, queued }: ClusterView): Iterable<string> {
+  if (workers.size === 0) {
+    const waiting = unrunnable.size + queued.size;
+    if (waiting > 0)
+      yield `${count(waiting, 'task waits', 'tasks wait')} for the first worker: start one.`;
+    return;
+  }
+  const demands = new Map<string, { readonly example: TaskView; tasks: number }>();
+  let looked = 0;
+  for (const task of unrunnable.keys()) {
+    if (looked++ === LOOKED_AT) break;
+    const demand = demandOf(task);
+    const known = demands.get(demand);
+    if (known === undefined) demands.set(demand, { example: task, tasks: 1 });
+    else known.tasks++;
+  }
+  for (const [demand, { example, tasks }] of demands) {
+    const more = unrunnable.size > LOOKED_AT ? ' at least' : '';
+    const why = demand === '' ? 'the policy gives it to no worker' : `it asks for ${demand}`;
+    yield `No worker may run${more} ${count(tasks, 'task', 'tasks')}, such as ${example.key}: ${why}.`;
+  }
+}
+
+function* impairedWorkers({ workers }: ClusterView): Iterable<string> {
+  let paused = 0;
+  let first = '';
+  for (const { name, status, memory, memoryLimitBytes } of workers.values()) {
+    if (status !== 'paused') continue;
+    if (paused++ > 0) continue;
+    const share = Math.round((100 * memory.process) / memoryLimitBytes);
+    first = memoryLimitBytes > 0 ? `${name} uses ${share} % of its memory` : `${name} was paused`;
+  }
+  if (paused > 0) yield `${count(paused, 'worker takes', 'workers take')} no new tasks: ${first}.`;
+}
+
+function* inLine(cluster: ClusterView): Iterable<string> {
+  const { queued, totalThreads, prefixes, workers } = cluster;
+  let [waiting, processing] = [0, 0];
+  for (const { states } of prefixes.values()) {
+    waiting += states.waiting;
+    processing += states.processing;
+  }
+  if (queued.size > 0 && workers.size > 0) {
+    const next = queued.peek();
+    const first = next === undefined ? '' : `, ${next.key} first`;
+    yield `${count(queued.size, 'task is', 'tasks are')} queued until one of ${count(totalThreads, 'thread', 'threads')} is free${first}.`;
+  }
+  const behind = processing - totalThreads;
+  if (behind > 0)
+    yield `${count(behind, 'task waits', 'tasks wait')} on the workers behind those that run.`;
+  if (waiting > 0) yield `${count(waiting, 'task waits', 'tasks wait')} for the results of others.`;
+}
+
+/** '' when it asks for nothing. */
+function demandOf({ restrictions }: TaskView): string {
+  const { workers, names, hosts, resources } = restrictions ?? {};
+  return [
+    ...[...(workers ?? [])].map((address) => `the worker ${address}`),
+    ...[...(names ?? [])].map((name) => `the worker or host ${name}`),
+    ...[...(hosts ?? [])].map((host) => `the host ${host}`),
+    ...[...(resources ?? [])].map(([name, amount]) => `${name}=${amount}`),
+  ].join(', ');
+}
+
+function count(amount: number, one: string, many: string): string {
+  return `${amount.toLocaleString('en')} ${amount === 1 ? one : many}`;
+}

@@ -1,0 +1,65 @@
+/** Okabe and Ito's colours, which the colour-blind tell apart, without black and the yellow that vanishes on white. */
+const PALETTE = [
+  '#0072b2',
+  '#e69f00',
+  '#009e73',
+  '#cc79a7',
+  '#56b4e9',
+  '#d55e00',
+  '#8c6d1f',
+  '#7f7f7f',
+];
+
+/** The colour of a prefix, by its number. Later ones are shades of the first. */
+export function prefixColour(number: number): string {
+  const base = PALETTE[number % PALETTE.length] ?? '#7f7f7f';
+  const round = Math.floor(number / PALETTE.length);
+  if (round === 0) return base;
+  const toward = round % 2 === 1 ? 0 : 255;
+  const share = Math.min(0.6, 0.25 * Math.ceil(round / 2));
+  return mix(base, toward, share);
+}
+
+/** States of tasks, in the order of their life, with colours; a name always stands beside them. */
+export const STATES = [
+  ['memory', '#0072b2', 'in memory'],
+  ['processing', '#009e73', 'processing'],
+  ['queued', '#e69f00', 'queued'],
+  ['waiting', '#8a94a0', 'waiting for inputs'],
+  ['no-worker', '#cc79a7', 'without a worker'],
+  ['erred', '#d55e00', 'failed'],
+  ['released', '#c3cad2', 'released'],
+] as const;
+
+/** The colour of a state. */
+export function stateColour(state: string): string {
+  return STATES.find(([name]) => name === state)?.[1] ?? '#8a94a0';
+}
+
+/** Kinds of memory of a worker. */
+export const MEMORY = [
+  ['managed', '#0072b2', 'results'],
+  ['unmanaged old', '#e69f00', 'unmanaged'],
+  ['unmanaged recent', '#56b4e9', 'unmanaged, recent'],
+  ['spilled', '#8a94a0', 'spilled to disk'],
+] as const;
+
+/** Actions of a task other than computing. */
+export const ACTION_COLOURS: Readonly<Record<string, string>> = {
+  transfer: '#d55e00',
+  'disk-read': '#8c6d1f',
+  'disk-write': '#8c6d1f',
+  deserialize: '#7f7f7f',
+  other: '#7f7f7f',
+};
+
+/** A colour of the present theme. */
+export function themed(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+function mix(colour: string, toward: number, share: number): string {
+  const parts = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+  const mixed = parts.map((part) => Math.round(part + (toward - part) * share));
+  return `rgb(${mixed.join(' ')})`;
+}

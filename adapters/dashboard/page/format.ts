@@ -1,0 +1,37 @@
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+
+/** 1536 → 1.5 KiB */
+export function bytes(amount: number): string {
+  let [value, unit] = [amount, 0];
+  while (value >= 1024 && unit < UNITS.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${value >= 100 || unit === 0 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit] ?? ''}`;
+}
+
+/** 0.0042 → 4.2 ms */
+export function seconds(amount: number): string {
+  if (amount < 0) return '–';
+  if (amount === 0) return '0 s';
+  if (amount < 0.001) return `${Math.round(amount * 1e6)} µs`;
+  if (amount < 1) return `${Number((amount * 1000).toPrecision(2))} ms`;
+  if (amount < 120) return `${Number(amount.toPrecision(3))} s`;
+  if (amount < 7200) return `${Math.round(amount / 60)} min`;
+  return `${(amount / 3600).toFixed(1)} h`;
+}
+
+/** 12345 → 12,345 */
+export function count(amount: number): string {
+  return Math.round(amount).toLocaleString('en');
+}
+
+/** Time of day of the scheduler's clock. */
+export function clock(atS: number): string {
+  return new Date(atS * 1000).toLocaleTimeString('en-GB');
+}
+
+/** Time of day with milliseconds. */
+export function preciseClock(atMs: number): string {
+  return `${clock(atMs / 1000)}.${String(Math.floor(atMs % 1000)).padStart(3, '0')}`;
+}

@@ -1,0 +1,139 @@
+import { button, h, on, setText } from './dom.ts';
+import { Link } from './link.ts';
+import { TaskPanel } from './task-panel.ts';
+import type { Around, View } from './view.ts';
+import { Decisions } from './views/decisions.ts';
+import { Graph } from './views/graph.ts';
+import { Log } from './views/log.ts';
+import { Memory } from './views/memory.ts';
+import { Overview } from './views/overview.ts';
+import { Stream } from './views/stream.ts';
+import { Workers } from './views/workers.ts';
+
+import 'uplot/dist/uPlot.min.css';
+import './style.css';
+
+/** Views by their path; the names after them are those of Dask's single plots. */
+const VIEWS: readonly (readonly [path: string, title: string, make: (around: Around) => View])[] = [
+  ['/status', 'Overview', (around) => new Overview(around)],
+  ['/tasks', 'Task stream', (around) => new Stream(around)],
+  ['/graph', 'Graph', (around) => new Graph(around)],
+  ['/memory', 'Memory', (around) => new Memory(around)],
+  ['/decisions', 'Decisions', (around) => new Decisions(around)],
+  [
+    '/workers',
+    'Workers',
+    (around) =>
+      new Workers(around, new URLSearchParams(location.search).get('worker') ?? undefined),
+  ],
+  ['/log', 'Log', (around) => new Log(around)],
+];
+
+const ALIASES: Readonly<Record<string, string>> = {
+  '/': '/status',
+  '/info/main/workers.html': '/workers',
+  '/individual-progress': '/status',
+  '/individual-task-stream': '/tasks',
+  '/individual-graph': '/graph',
+  '/individual-workers-memory': '/memory',
+  '/individual-workers': '/workers',
+};
+
+class App implements Around {
+  readonly link = new Link();
+  private readonly main = h('main', { id: 'main', tabindex: -1 });
+  private readonly status = h('span', { class: 'connection', role: 'status' }, 'connecting');
+  private readonly message = h('div', { class: 'message', role: 'alert', hidden: true });
+  private readonly links = new Map<string, HTMLAnchorElement>();
+  private readonly panel = new TaskPanel(this);
+  private view: View | undefined;
+
+  start(): void {
+    const isSingle = location.pathname.startsWith('/individual-');
+    const skip = h('a', { href: '#main', class: 'skip' }, 'Skip to the content');
+    if (!isSingle) document.body.append(skip, this.header());
+    document.body.append(this.message, this.main, this.panel.element);
+    addEventListener('popstate', () => this.open());
+    this.link.onState = () => this.view?.update?.();
+    this.link.onConnection = (isOpen) => {
+      setText(this.status, isOpen ? 'live' : 'no connection, retrying');
+      this.status.classList.toggle('broken', !isOpen);
+    };
+    this.link.connect();
+    this.open();
+    const task = new URLSearchParams(location.search).get('task');
+    if (task !== null) this.showTask(task);
+  }
+
+  showTask(key: string): void {
+    void this.panel.show(key);
+  }
+
+  go(path: string): void {
+    history.pushState(null, '', path);
+    this.open();
+    this.main.focus();
+  }
+
+  say(text: string, isError = false): void {
+    this.message.hidden = false;
+    this.message.classList.toggle('error', isError);
+    this.message.replaceChildren(
+      h('span', {}, text),
+      button('Dismiss', () => (this.message.hidden = true)),
+    );
+  }
+
+  private open(): void {
+    this.view?.leave?.();
+    const path = ALIASES[location.pathname] ?? location.pathname;
+    const found = VIEWS.find(([one]) => one === path) ?? VIEWS[0];
+    if (found === undefined) return;
+    const [wanted, title, make] = found;
+    for (const [one, link] of this.links) {
+      if (one === wanted) link.setAttribute('aria-current', 'page');
+      else link.removeAttribute('aria-current');
+    }
+    document.title = `${title} · Yardmaster`;
+    this.view = make(this);
+    this.main.replaceChildren(h('h1', { class: 'hidden' }, title), this.view.element);
+    this.view.update?.();
+  }
+
+  private header(): HTMLElement {
+    const links = VIEWS.map(([path, title]) => {
+      const link = on(h('a', { href: path }, title), {
+        click: (event) => {
+          const { ctrlKey, metaKey } = event as MouseEvent;
+          if (ctrlKey || metaKey) return;
+          event.preventDefault();
+          this.go(path);
+        },
+      });
+      this.links.set(path, link);
+      return link;
+    });
+    const theme = button('Theme', () => switchTheme(), {
+      'aria-label': 'Theme: light or dark',
+    });
+    return h(
+      'header',
+      { class: 'top' },
+      h('strong', { class: 'brand' }, 'Yardmaster'),
+      h('nav', { 'aria-label': 'Pages' }, ...links),
+      this.status,
+      theme,
+    );
+  }
+}
+
+function switchTheme(): void {
+  const { classList } = document.documentElement;
+  const isDark =
+    classList.contains('dark') ||
+    (!classList.contains('light') && matchMedia('(prefers-color-scheme: dark)').matches);
+  classList.toggle('dark', !isDark);
+  classList.toggle('light', isDark);
+}
+
+new App().start();

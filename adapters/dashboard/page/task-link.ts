@@ -1,0 +1,46 @@
+import { h, on } from './dom.ts';
+import type { Around } from './view.ts';
+
+/** The key of a task, which opens its story. */
+export function taskLink(around: Around, key: string): HTMLElement {
+  const element = h('a', { href: `?task=${encodeURIComponent(key)}`, class: 'key' }, key);
+  return on(element, {
+    click: (event) => {
+      event.preventDefault();
+      around.showTask(key);
+    },
+  });
+}
+
+/** A link to another view. */
+export function viewLink(around: Around, path: string, text: string): HTMLElement {
+  return on(h('a', { href: path }, text), {
+    click: (event) => {
+      event.preventDefault();
+      around.go(path);
+    },
+  });
+}
+
+/** Calls now and at an interval; failures are said once. @returns what ends it */
+export function poll(around: Around, intervalMs: number, run: () => Promise<void>): () => void {
+  let isOver = false;
+  let timer = 0;
+  let failed = '';
+  const turn = async (): Promise<void> => {
+    try {
+      await run();
+      failed = '';
+    } catch (error) {
+      const text = error instanceof Error ? error.message : String(error);
+      if (text !== failed) around.say(text, true);
+      failed = text;
+    }
+    if (!isOver) timer = window.setTimeout(() => void turn(), intervalMs);
+  };
+  void turn();
+  return () => {
+    isOver = true;
+    clearTimeout(timer);
+  };
+}

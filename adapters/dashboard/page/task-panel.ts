@@ -1,0 +1,139 @@
+import { button, h, on, Table } from './dom.ts';
+import { bytes, preciseClock, seconds } from './format.ts';
+import { get } from './link.ts';
+import { taskLink } from './task-link.ts';
+import type { Around } from './view.ts';
+
+interface Candidate {
+  readonly worker: string;
+  readonly score?: number;
+  readonly missingBytes?: number;
+  readonly occupancyS: number;
+  readonly processingCount: number;
+}
+
+interface Answer {
+  readonly why: {
+    readonly key: string;
+    readonly state: string;
+    readonly now: readonly string[];
+    readonly isRecording: boolean;
+    readonly decisions: readonly {
+      readonly kind: string;
+      readonly policy: string;
+      readonly outcome: string;
+      readonly rule: string;
+      readonly candidates: readonly Candidate[];
+      readonly atMs: number;
+    }[];
+    readonly story: readonly {
+      readonly key: string;
+      readonly start: string;
+      readonly finish: string;
+      readonly stimulusId: string;
+      readonly atMs: number;
+    }[];
+  };
+  readonly task: {
+    readonly nbytes: number;
+    readonly type: string | null;
+    readonly error: string | null;
+    readonly dependencies: readonly string[];
+    readonly dependents: readonly string[];
+  } | null;
+}
+
+/** The story of one task, over the page. */
+export class TaskPanel {
+  readonly element = h('dialog', { 'aria-label': 'Story of a task' });
+
+  constructor(private readonly around: Around) {
+    on(this.element, {
+      click: (event) => {
+        if (event.target === this.element) this.element.close();
+      },
+    });
+  }
+
+  async show(key: string): Promise<void> {
+    try {
+      const answer = await get<Answer>('/api/task', { key });
+      this.element.replaceChildren(...this.content(answer));
+      if (!this.element.open) this.element.showModal();
+    } catch (error) {
+      this.around.say(error instanceof Error ? error.message : String(error), true);
+    }
+  }
+
+  private content({ why, task }: Answer): HTMLElement[] {
+    const close = button('Close', () => this.element.close(), { class: 'close' });
+    const parts = [
+      h('header', {}, h('h2', {}, why.key), h('span', { class: 'state' }, why.state), close),
+      h('ul', { class: 'sentences' }, ...why.now.map((sentence) => h('li', {}, sentence))),
+    ];
+    if (task !== null) parts.push(...this.facts(task));
+    parts.push(...this.decisions(why));
+    const story = new Table(
+      'Transitions',
+      ['time', 'from', 'to', 'because of'],
+      'Nothing is remembered of it.',
+    );
+    story.show(
+      why.story.map(({ atMs, start, finish, stimulusId }, k) => ({
+        key: String(k),
+        cells: [preciseClock(atMs), start, finish, stimulusId],
+      })),
+    );
+    parts.push(h('h3', {}, 'Story'), story.element);
+    return parts;
+  }
+
+  private facts(task: NonNullable<Answer['task']>): HTMLElement[] {
+    const { nbytes, type, error, dependencies, dependents } = task;
+    const keys = (title: string, all: readonly string[]): HTMLElement =>
+      h(
+        'p',
+        {},
+        `${title}: `,
+        ...all.flatMap((key, k) => [k === 0 ? '' : ', ', taskLink(this.around, key)]),
+      );
+    return [
+      ...(error === null ? [] : [h('pre', { class: 'error' }, error)]),
+      ...(nbytes >= 0
+        ? [h('p', {}, `Result: ${bytes(nbytes)}${type === null ? '' : ` (${type})`}`)]
+        : []),
+      ...(dependencies.length > 0 ? [keys('Needs', dependencies)] : []),
+      ...(dependents.length > 0 ? [keys('Needed by', dependents)] : []),
+    ];
+  }
+
+  private decisions({ decisions, isRecording }: Answer['why']): HTMLElement[] {
+    if (decisions.length === 0) {
+      const hint = isRecording
+        ? 'No decision about it is remembered.'
+        : 'Decisions are not being recorded; switch that on under Decisions.';
+      return [h('p', { class: 'note' }, hint)];
+    }
+    return decisions.flatMap(({ kind, policy, outcome, rule, candidates, atMs }) => {
+      const table = new Table(
+        'Candidates',
+        ['worker', 'score', 'bytes to move', 'work ahead', 'tasks there'],
+        'There were no candidates.',
+      );
+      table.show(
+        candidates.map(({ worker, score, missingBytes, occupancyS, processingCount }) => ({
+          key: worker,
+          cells: [
+            worker,
+            score === undefined ? '–' : Number(score.toPrecision(4)),
+            missingBytes === undefined ? '–' : bytes(missingBytes),
+            seconds(occupancyS),
+            processingCount,
+          ],
+        })),
+      );
+      const title = h('h3', {}, `${kind}: ${outcome}`);
+      return [title, h('p', {}, `${preciseClock(atMs)} ${policy}: ${rule}`), table.element];
+    });
+  }
+}

@@ -1,0 +1,233 @@
+import { stateColour, STATES, themed } from '../colours.ts';
+import { legend } from '../bar.ts';
+import { button, h, on, section, setText } from '../dom.ts';
+import { count } from '../format.ts';
+import { layered, type Point } from '../layout.ts';
+import { get } from '../link.ts';
+import { poll } from '../task-link.ts';
+import type { Around, View } from '../view.ts';
+
+interface Answer {
+  readonly kind: 'tasks' | 'groups' | 'prefixes';
+  readonly total: number;
+  /** Name, state or states with counts. */
+  readonly nodes: readonly (readonly [name: string, states: Readonly<Record<string, number>>])[];
+  readonly edges: readonly (readonly [from: number, to: number])[];
+}
+
+/** Tasks and what they need, from left to right. */
+export class Graph implements View {
+  private readonly canvas = h('canvas', {
+    tabindex: 0,
+    role: 'img',
+    'aria-label': 'Graph of tasks',
+  });
+  private readonly note = h('p', { class: 'note', role: 'status' });
+  private readonly tip = h('div', { class: 'tip', hidden: true });
+  private answer: Answer | undefined;
+  private shape = '';
+  private points: readonly Point[] = [];
+  private view = { x: 0, y: 0, scale: 1 };
+  private isFitted = false;
+  private readonly stop: () => void;
+  private readonly resized = new ResizeObserver(() => this.draw());
+  readonly element: HTMLElement;
+
+  constructor(private readonly around: Around) {
+    const bar = h(
+      'div',
+      { class: 'toolbar', role: 'toolbar', 'aria-label': 'Graph' },
+      button('Fit', () => this.fit()),
+      button('Zoom in', () => this.zoom(1.4)),
+      button('Zoom out', () => this.zoom(1 / 1.4)),
+    );
+    const plot = h('div', { class: 'plot' }, this.canvas, this.tip);
+    this.element = section('Graph', bar, legend(STATES), plot, this.note);
+    this.listen();
+    this.resized.observe(this.canvas);
+    this.stop = poll(around, 1000, async () => {
+      this.show(await get<Answer>('/api/graph'));
+    });
+  }
+
+  leave(): void {
+    this.stop();
+    this.resized.disconnect();
+  }
+
+  private show(answer: Answer): void {
+    this.answer = answer;
+    const { nodes, edges, kind, total } = answer;
+    const shape = JSON.stringify([nodes.map(([name]) => name), edges]);
+    if (shape !== this.shape) {
+      this.shape = shape;
+      this.points = layered(nodes.length, edges);
+      if (!this.isFitted) this.fit();
+    }
+    const what =
+      kind === 'tasks'
+        ? `${count(total)} tasks and what they need.`
+        : `${count(total)} tasks, drawn as ${count(nodes.length)} ${kind}: a circle is as large as it has tasks.`;
+    setText(this.note, total === 0 ? 'There are no tasks now.' : what);
+    this.draw();
+  }
+
+  private fit(): void {
+    const { clientWidth: width, clientHeight: height } = this.canvas;
+    const right = Math.max(1, ...this.points.map(({ x }) => x));
+    const bottom = Math.max(1, ...this.points.map(({ y }) => y));
+    const scale = Math.min(3, (width - 60) / (right + 1), (height - 40) / (bottom + 1));
+    this.view = { scale, x: 30, y: (height - bottom * scale) / 2 };
+    this.isFitted = this.points.length > 0 && width > 0;
+    this.draw();
+  }
+
+  private zoom(
+    factor: number,
+    x = this.canvas.clientWidth / 2,
+    y = this.canvas.clientHeight / 2,
+  ): void {
+    const { view } = this;
+    view.x = x - (x - view.x) * factor;
+    view.y = y - (y - view.y) * factor;
+    view.scale *= factor;
+    this.draw();
+  }
+
+  private listen(): void {
+    let drag: { x: number; y: number; moved: boolean } | undefined;
+    on(this.canvas, {
+      wheel: (event) => {
+        event.preventDefault();
+        const { deltaY, offsetX, offsetY } = event as WheelEvent;
+        this.zoom(deltaY > 0 ? 0.85 : 1.18, offsetX, offsetY);
+      },
+      pointerdown: (event) => {
+        const { clientX: x, clientY: y, pointerId } = event as PointerEvent;
+        this.canvas.setPointerCapture(pointerId);
+        drag = { x, y, moved: false };
+      },
+      pointermove: (event) => {
+        const { clientX: x, clientY: y } = event as PointerEvent;
+        if (drag === undefined) {
+          this.hover(event as PointerEvent);
+          return;
+        }
+        if (!drag.moved && Math.abs(x - drag.x) + Math.abs(y - drag.y) < 4) return;
+        this.view.x += x - drag.x;
+        this.view.y += y - drag.y;
+        drag = { x, y, moved: true };
+        this.draw();
+      },
+      pointerup: (event) => {
+        const name = drag?.moved === false ? this.nodeAt(event as PointerEvent) : undefined;
+        drag = undefined;
+        if (name !== undefined && this.answer?.kind === 'tasks') this.around.showTask(name);
+      },
+      pointerleave: () => (this.tip.hidden = true),
+      keydown: (event) => {
+        const { key } = event as KeyboardEvent;
+        if (key === '+' || key === '=') this.zoom(1.4);
+        else if (key === '-') this.zoom(1 / 1.4);
+        else if (key === 'Home') this.fit();
+        else if (key.startsWith('Arrow')) {
+          this.view.x += key === 'ArrowLeft' ? 40 : key === 'ArrowRight' ? -40 : 0;
+          this.view.y += key === 'ArrowUp' ? 40 : key === 'ArrowDown' ? -40 : 0;
+          this.draw();
+        } else return;
+        event.preventDefault();
+      },
+    });
+  }
+
+  private radius(index: number): number {
+    const [, states] = this.answer?.nodes[index] ?? ['', {}];
+    const tasks = Object.values(states).reduce((sum, n) => sum + n, 0);
+    const unit = Math.min(9, Math.max(2.5, this.view.scale * 0.36));
+    return this.answer?.kind === 'tasks' ? unit : Math.min(26, 6 + 3 * Math.log2(1 + tasks));
+  }
+
+  private draw(): void {
+    const { canvas, answer, view, points } = this;
+    const context = canvas.getContext('2d');
+    if (context === null) return;
+    const { clientWidth: width, clientHeight: height } = canvas;
+    canvas.width = Math.round(width * devicePixelRatio);
+    canvas.height = Math.round(height * devicePixelRatio);
+    context.scale(devicePixelRatio, devicePixelRatio);
+    if (answer === undefined) return;
+    const at = (index: number): Point => {
+      const { x, y } = points[index] ?? { x: 0, y: 0 };
+      return { x: view.x + x * view.scale, y: view.y + y * view.scale };
+    };
+    context.strokeStyle = themed('edge');
+    context.lineWidth = 1;
+    context.beginPath();
+    for (const [from, to] of answer.edges) {
+      const [a, b] = [at(from), at(to)];
+      context.moveTo(a.x, a.y);
+      context.bezierCurveTo((a.x + b.x) / 2, a.y, (a.x + b.x) / 2, b.y, b.x, b.y);
+    }
+    context.stroke();
+    answer.nodes.forEach(([name, states], index) =>
+      this.drawNode(context, { ...at(index), index, name, states }),
+    );
+  }
+
+  private drawNode(
+    context: CanvasRenderingContext2D,
+    node: Point & {
+      readonly index: number;
+      readonly name: string;
+      readonly states: Readonly<Record<string, number>>;
+    },
+  ): void {
+    const { x, y, index, name, states } = node;
+    const radius = this.radius(index);
+    const total = Object.values(states).reduce((sum, n) => sum + n, 0);
+    let angle = -Math.PI / 2;
+    for (const [state, tasks] of Object.entries(states)) {
+      const end = angle + (2 * Math.PI * tasks) / total;
+      context.fillStyle = stateColour(state);
+      context.beginPath();
+      context.moveTo(x, y);
+      context.arc(x, y, radius, angle, end);
+      context.fill();
+      angle = end;
+      if (state !== 'erred') continue;
+      context.strokeStyle = themed('text');
+      context.lineWidth = 1.5;
+      context.stroke();
+    }
+    const hasLabel = this.answer?.kind !== 'tasks' || this.view.scale > 22;
+    if (!hasLabel) return;
+    context.fillStyle = themed('text');
+    context.font = '11px system-ui, sans-serif';
+    context.textAlign = 'center';
+    context.fillText(name.slice(0, 28), x, y + radius + 12);
+  }
+
+  private nodeAt({ offsetX, offsetY }: PointerEvent): string | undefined {
+    const { view, points } = this;
+    const found = points.findIndex(({ x, y }, index) => {
+      const reach = this.radius(index) + 3;
+      return (
+        Math.hypot(view.x + x * view.scale - offsetX, view.y + y * view.scale - offsetY) <= reach
+      );
+    });
+    return this.answer?.nodes[found]?.[0];
+  }
+
+  private hover(event: PointerEvent): void {
+    const name = this.nodeAt(event);
+    this.tip.hidden = name === undefined;
+    if (name === undefined) return;
+    const states = this.answer?.nodes.find(([one]) => one === name)?.[1] ?? {};
+    const words = Object.entries(states).map(([state, n]) =>
+      this.answer?.kind === 'tasks' ? state : `${count(n)} ${state}`,
+    );
+    setText(this.tip, `${name} · ${words.join(', ')}`);
+    this.tip.style.left = `${Math.min(event.offsetX + 12, this.canvas.clientWidth - 220)}px`;
+    this.tip.style.top = `${event.offsetY + 14}px`;
+  }
+}

@@ -1,0 +1,92 @@
+import { h, on, section, Table } from '../dom.ts';
+import { preciseClock } from '../format.ts';
+import { get } from '../link.ts';
+import { poll, taskLink } from '../task-link.ts';
+import type { Around, View } from '../view.ts';
+
+interface Line {
+  readonly atMs?: number;
+  readonly level?: string;
+  readonly message?: string;
+}
+
+interface Transition {
+  readonly key: string;
+  readonly start: string;
+  readonly finish: string;
+  readonly stimulusId: string;
+  readonly atMs: number;
+}
+
+interface Answer {
+  readonly lines: readonly Line[];
+  readonly story: readonly Transition[];
+}
+
+/** What happened lately: transitions of tasks, and what the scheduler wrote. */
+export class Log implements View {
+  private readonly filter = h('input', { id: 'log-filter', type: 'search', autocomplete: 'off' });
+  private readonly level = h(
+    'select',
+    { id: 'log-level' },
+    ...['info', 'warn', 'error'].map((one) =>
+      h('option', { value: one, selected: one === 'info' }, one),
+    ),
+  );
+  private readonly story = new Table(
+    'Transitions',
+    ['time', 'task', 'from', 'to', 'because of'],
+    'No transition fits.',
+  );
+  private readonly lines = new Table(
+    'Log of the scheduler',
+    ['time', 'level', 'message'],
+    'Nothing was written.',
+  );
+  private readonly stop: () => void;
+  readonly element: HTMLElement;
+
+  constructor(private readonly around: Around) {
+    const fields = h(
+      'p',
+      { class: 'toolbar' },
+      h('label', { for: 'log-filter' }, 'Key or stimulus'),
+      this.filter,
+      h('label', { for: 'log-level' }, 'Level'),
+      this.level,
+    );
+    this.element = h(
+      'div',
+      {},
+      fields,
+      section('Transitions', this.story.element),
+      section('Log of the scheduler', this.lines.element),
+    );
+    const refresh = async (): Promise<void> => {
+      this.show(
+        await get<Answer>('/api/log', { filter: this.filter.value, level: this.level.value }),
+      );
+    };
+    for (const field of [this.filter, this.level]) on(field, { input: () => void refresh() });
+    this.stop = poll(around, 2000, refresh);
+  }
+
+  leave(): void {
+    this.stop();
+  }
+
+  private show({ lines, story }: Answer): void {
+    this.story.show(
+      story.map(({ atMs, key, start, finish, stimulusId }, k) => ({
+        key: `${k} ${key} ${atMs}`,
+        cells: [preciseClock(atMs), taskLink(this.around, key), start, finish, stimulusId],
+      })),
+    );
+    this.lines.show(
+      lines.map(({ atMs = 0, level = '', message = '' }, k) => ({
+        key: `${k} ${atMs}`,
+        cells: [preciseClock(atMs), level, message],
+      })),
+    );
+  }
+}

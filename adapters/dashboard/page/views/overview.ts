@@ -1,0 +1,234 @@
+import { Bar, legend } from '../bar.ts';
+import { Chart } from '../chart.ts';
+import { MEMORY, prefixColour, STATES } from '../colours.ts';
+import { type Cell, h, section, setText, Table } from '../dom.ts';
+import { bytes, clock, count, seconds } from '../format.ts';
+import type { Row } from '../link.ts';
+import { taskLink, viewLink } from '../task-link.ts';
+import type { Around, View } from '../view.ts';
+
+/** Columns of a prefix, by the state that they count. */
+const COLUMN: Readonly<Record<string, number>> = {
+  released: 2,
+  waiting: 3,
+  'no-worker': 4,
+  queued: 5,
+  processing: 6,
+  memory: 7,
+  erred: 8,
+};
+
+/** What the cluster does, why it waits, and what failed. */
+export class Overview implements View {
+  private readonly tiles = new Map<string, HTMLElement>();
+  private readonly waiting = h('ul', { class: 'sentences', 'aria-live': 'polite' });
+  private readonly failures = h('ul', { class: 'sentences' });
+  private readonly failed = section('What failed first', this.failures);
+  private readonly prefixes = new Table(
+    'Tasks by prefix',
+    ['prefix', 'now', 'computed', 'one takes', 'results'],
+    'No tasks yet.',
+  );
+  private readonly workers = new Table(
+    'Workers',
+    ['worker', 'status', 'tasks / threads', 'work ahead', 'CPU', 'memory'],
+    'No worker is connected: start one with yardmaster worker and the address of this scheduler.',
+  );
+  private readonly bars = new Map<string, Bar>();
+  private readonly marks = new Map<string, HTMLElement>();
+  private readonly rate = new Chart(
+    'Tasks finished each second',
+    [{ label: 'tasks/s', colour: '#009e73' }],
+    count,
+  );
+  private readonly load = new Chart(
+    'Tasks on workers and waiting',
+    [
+      { label: 'processing', colour: '#009e73' },
+      { label: 'waiting', colour: '#e69f00' },
+    ],
+    count,
+  );
+  private last: { readonly atS: number; readonly finished: number } | undefined;
+  readonly element: HTMLElement;
+
+  constructor(private readonly around: Around) {
+    const names = [
+      'tasks/s',
+      'processing',
+      'waiting',
+      'in memory',
+      'failed',
+      'workers',
+      'threads',
+      'clients',
+    ];
+    const tiles = names.map((name) => {
+      const value = h('strong', {}, '–');
+      this.tiles.set(name, value);
+      return h('div', { class: 'tile' }, value, h('span', {}, name));
+    });
+    this.element = h(
+      'div',
+      {},
+      h('div', { class: 'tiles' }, ...tiles),
+      section('What waits, and why', this.waiting),
+      this.failed,
+      section('Progress', legend(STATES), this.prefixes.element),
+      h(
+        'div',
+        { class: 'columns' },
+        section('Throughput', this.rate.element),
+        section('Tasks on workers and waiting', this.load.element),
+      ),
+      section('Workers', legend(MEMORY), this.workers.element),
+    );
+  }
+
+  update(): void {
+    const { state } = this.around.link;
+    this.showTotals();
+    const waiting = state.waiting.length === 0 ? ['Nothing waits.'] : state.waiting;
+    if (this.waiting.textContent !== waiting.join('')) {
+      this.waiting.replaceChildren(...waiting.map((text) => h('li', {}, text)));
+    }
+    this.showFailures();
+    this.prefixes.show(
+      [...state.prefixes.values()].map((row) => ({ key: row[0], cells: this.prefixCells(row) })),
+    );
+    this.workers.show(
+      [...state.workers.values()].map((row) => ({ key: row[0], cells: this.workerCells(row) })),
+    );
+  }
+
+  private showTotals(): void {
+    const { state } = this.around.link;
+    const { totals, nowS } = state;
+    const sum = (name: string): number => {
+      let total = 0;
+      for (const row of state.prefixes.values()) total += Number(row[COLUMN[name] ?? 0]);
+      return total;
+    };
+    const { finished = 0 } = totals;
+    const { last } = this;
+    if (last === undefined || nowS - last.atS >= 0.9) {
+      const rate = last === undefined ? 0 : (finished - last.finished) / (nowS - last.atS);
+      this.last = { atS: nowS, finished };
+      this.rate.add(nowS, [Math.max(0, rate)]);
+      this.load.add(nowS, [sum('processing'), sum('waiting') + sum('queued') + sum('no-worker')]);
+      this.tile('tasks/s', count(Math.max(0, rate)));
+    }
+    this.tile('processing', count(sum('processing')));
+    this.tile('waiting', count(sum('waiting') + sum('queued') + sum('no-worker')));
+    this.tile('in memory', count(sum('memory')));
+    this.tile('failed', count(sum('erred')));
+    this.tile('workers', count(totals['workers'] ?? 0));
+    this.tile('threads', count(totals['threads'] ?? 0));
+    this.tile('clients', count(totals['clients'] ?? 0));
+  }
+
+  private tile(name: string, text: string): void {
+    const element = this.tiles.get(name);
+    if (element !== undefined) setText(element, text);
+  }
+
+  private showFailures(): void {
+    const { first, count: all } = this.around.link.state.failures;
+    this.failed.hidden = first.length === 0;
+    if (this.failures.dataset['count'] === String(all)) return;
+    this.failures.dataset['count'] = String(all);
+    const items = first.slice(0, 5).map(([key, text, atMs]) => {
+      return h('li', {}, `${clock(atMs / 1000)} `, taskLink(this.around, key), ` ${text}`);
+    });
+    const more = all - items.length;
+    if (more > 0) items.push(h('li', {}, `and ${count(more)} more, which failed of their own`));
+    this.failures.replaceChildren(...items);
+  }
+
+  private prefixCells(row: Row): Cell[] {
+    const [name, number, ...rest] = row;
+    const known = STATES.map(([state]) => Number(row[COLUMN[state] ?? 0]));
+    const total = known.reduce((sum, n) => sum + n, 0);
+    const words = STATES.flatMap(([, , text], k) =>
+      known[k] === 0 ? [] : [`${count(known[k] ?? 0)} ${text}`],
+    );
+    const bar = this.bar(`prefix ${name}`);
+    bar.show(
+      STATES.map(([state, colour], k) => ({
+        name: state,
+        colour,
+        share: total === 0 ? 0 : (known[k] ?? 0) / total,
+      })),
+      words.length === 0 ? 'none left' : words.join(', '),
+    );
+    return [
+      this.mark(name, Number(number)),
+      bar.element,
+      count(Number(rest[7])),
+      seconds(Number(rest[8])),
+      bytes(Number(rest[9])),
+    ];
+  }
+
+  private workerCells(row: Row): Cell[] {
+    const [
+      address,
+      name,
+      status,
+      threads,
+      processing,
+      ,
+      cpu,
+      managed,
+      old,
+      recent,
+      spilled,
+      limit,
+      occupancyS,
+    ] = row;
+    const parts = [managed, old, recent, spilled].map(Number);
+    const sum = parts.reduce((total, part) => total + part, 0);
+    const scale = Number(limit) > 0 ? Math.max(Number(limit), sum) : sum;
+    const bar = this.bar(`worker ${address}`);
+    const words = MEMORY.map(([, , text], k) => `${bytes(parts[k] ?? 0)} ${text}`).join(', ');
+    const of = Number(limit) > 0 ? ` of ${bytes(Number(limit))}` : '';
+    bar.show(
+      MEMORY.map(([kind, colour], k) => ({
+        name: kind,
+        colour,
+        share: scale === 0 ? 0 : (parts[k] ?? 0) / scale,
+      })),
+      `${bytes(sum)}${of}: ${words}`,
+    );
+    let link = this.marks.get(`worker ${address}`);
+    if (link === undefined) {
+      link = viewLink(this.around, `/workers?worker=${encodeURIComponent(address)}`, String(name));
+      this.marks.set(`worker ${address}`, link);
+    }
+    const used = Number(cpu) < 0 ? '–' : `${cpu} %`;
+    return [
+      link,
+      String(status),
+      `${processing} / ${threads}`,
+      seconds(Number(occupancyS)),
+      used,
+      bar.element,
+    ];
+  }
+
+  private bar(key: string): Bar {
+    let bar = this.bars.get(key);
+    if (bar === undefined) this.bars.set(key, (bar = new Bar()));
+    return bar;
+  }
+
+  private mark(name: string, number: number): HTMLElement {
+    let element = this.marks.get(name);
+    if (element === undefined) {
+      const colour = h('span', { class: 'mark', 'aria-hidden': 'true' });
+      colour.style.background = prefixColour(number);
+      this.marks.set(name, (element = h('span', {}, colour, name)));
+    }
+    return element;
+  }
+}

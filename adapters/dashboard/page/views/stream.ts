@@ -1,0 +1,382 @@
+import { ACTION_COLOURS, prefixColour, themed } from '../colours.ts';
+import { button, h, on, section, setText, Table } from '../dom.ts';
+import { clock, count, seconds } from '../format.ts';
+import type { Span, StreamWindow } from '../link.ts';
+import { poll } from '../task-link.ts';
+import type { Around, View } from '../view.ts';
+
+const LIVE_S = 30;
+const AXIS = 22;
+const LEFT = 110;
+
+/** What every thread did, over time. */
+export class Stream implements View {
+  private readonly canvas = h('canvas', {
+    ...{ tabindex: 0, role: 'img', 'aria-label': 'Task stream' },
+    'aria-describedby': 'stream-help',
+  });
+  private readonly tip = h('div', { class: 'tip', hidden: true });
+  private readonly note = h('p', { class: 'note', role: 'status' });
+  private readonly live = button('Live', () => this.goLive(), { 'aria-pressed': 'true' });
+  private readonly table = new Table(
+    'Work in this window',
+    ['prefix', 'tasks', 'busy'],
+    'Nothing ran in this window.',
+  );
+  private readonly key = h('ul', { class: 'legend' });
+  private window = { fromS: 0, toS: 0 };
+  private shown: StreamWindow | undefined;
+  private isLive = true;
+  private wantedAt = 0;
+  private readonly stop: () => void;
+  private readonly resized = new ResizeObserver(() => this.draw());
+  readonly element: HTMLElement;
+
+  constructor(private readonly around: Around) {
+    const bar = h(
+      'div',
+      { class: 'toolbar', role: 'toolbar', 'aria-label': 'Time window' },
+      this.live,
+      button('All', () => this.showAll()),
+      button('Zoom in', () => this.zoom(0.5)),
+      button('Zoom out', () => this.zoom(2)),
+      button('Earlier', () => this.pan(-0.3)),
+      button('Later', () => this.pan(0.3)),
+    );
+    const help =
+      'Wheel or + and − zoom, drag or arrows move, L follows, Home shows all. Click a task for its story.';
+    this.element = section(
+      'Task stream',
+      bar,
+      h('p', { id: 'stream-help', class: 'note' }, help),
+      this.key,
+      h('div', { class: 'plot' }, this.canvas, this.tip),
+      this.note,
+      this.table.element,
+    );
+    this.listen();
+    this.resized.observe(this.canvas);
+    this.stop = poll(around, 500, () => this.refresh());
+  }
+
+  leave(): void {
+    this.stop();
+    this.resized.disconnect();
+  }
+
+  private listen(): void {
+    let drag: { x: number; fromS: number; toS: number; moved: boolean } | undefined;
+    on(this.canvas, {
+      wheel: (event) => {
+        event.preventDefault();
+        const { deltaY, offsetX } = event as WheelEvent;
+        this.zoom(deltaY > 0 ? 1.25 : 0.8, this.timeAt(offsetX));
+      },
+      pointerdown: (event) => {
+        const { clientX, pointerId } = event as PointerEvent;
+        this.canvas.setPointerCapture(pointerId);
+        drag = { x: clientX, ...this.window, moved: false };
+      },
+      pointermove: (event) => {
+        const { clientX } = event as PointerEvent;
+        if (drag === undefined) this.hover(event as PointerEvent);
+        else if (drag.moved || Math.abs(clientX - drag.x) > 4) {
+          drag.moved = true;
+          const shift = ((drag.x - clientX) / this.plotWidth) * (drag.toS - drag.fromS);
+          this.look(drag.fromS + shift, drag.toS + shift);
+        }
+      },
+      pointerup: (event) => {
+        const span = drag?.moved === false ? this.spanAt(event as PointerEvent) : undefined;
+        drag = undefined;
+        if (span !== undefined) this.around.showTask(span[6]);
+      },
+      pointerleave: () => (this.tip.hidden = true),
+      keydown: (event) => this.press(event as KeyboardEvent),
+    });
+  }
+
+  private press(event: KeyboardEvent): void {
+    const actions: Readonly<Record<string, () => void>> = {
+      ArrowLeft: () => this.pan(-0.2),
+      ArrowRight: () => this.pan(0.2),
+      '+': () => this.zoom(0.5),
+      '=': () => this.zoom(0.5),
+      '-': () => this.zoom(2),
+      l: () => this.goLive(),
+      Home: () => this.showAll(),
+    };
+    const action = actions[event.key];
+    if (action === undefined) return;
+    event.preventDefault();
+    action();
+  }
+
+  private get plotWidth(): number {
+    return Math.max(50, this.canvas.clientWidth - LEFT);
+  }
+
+  private timeAt(x: number): number {
+    const { fromS, toS } = this.window;
+    return fromS + ((x - LEFT) / this.plotWidth) * (toS - fromS);
+  }
+
+  private goLive(): void {
+    this.isLive = true;
+    this.live.setAttribute('aria-pressed', 'true');
+    this.wantedAt = 0;
+  }
+
+  private showAll(): void {
+    const range = this.shown?.range ?? undefined;
+    if (range !== undefined) this.look(range[0] - 0.01, range[1] + 0.01);
+  }
+
+  private pan(share: number): void {
+    const { fromS, toS } = this.window;
+    const shift = share * (toS - fromS);
+    this.look(fromS + shift, toS + shift);
+  }
+
+  private zoom(factor: number, aroundS = (this.window.fromS + this.window.toS) / 2): void {
+    const { fromS, toS } = this.window;
+    if ((toS - fromS) * factor < 0.0005) return;
+    this.look(aroundS - (aroundS - fromS) * factor, aroundS + (toS - aroundS) * factor);
+  }
+
+  private look(fromS: number, toS: number): void {
+    this.isLive = false;
+    this.live.setAttribute('aria-pressed', 'false');
+    this.window = { fromS, toS };
+    this.draw();
+    const at = ++this.wantedAt;
+    setTimeout(() => {
+      if (at === this.wantedAt) void this.refresh();
+    }, 60);
+  }
+
+  private async refresh(): Promise<void> {
+    const { link } = this.around;
+    const { nowS } = link.state;
+    if (nowS === 0 || this.canvas.clientWidth === 0) return;
+    if (this.isLive) this.window = this.liveWindow(nowS);
+    const { fromS, toS } = this.window;
+    const answer = await Promise.race([
+      link.stream(fromS, toS, this.plotWidth),
+      new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), 5000)),
+    ]);
+    if (answer === undefined) return;
+    this.shown = answer;
+    this.draw();
+    this.describe(answer);
+  }
+
+  /** The last half minute; when nothing ran in it, the time in which something did. */
+  private liveWindow(nowS: number): { fromS: number; toS: number } {
+    const range = this.shown?.range ?? undefined;
+    const endS = range !== undefined && range[1] < nowS - LIVE_S / 2 ? range[1] + 1 : nowS;
+    return { fromS: endS - LIVE_S, toS: endS };
+  }
+
+  private describe({ since, count: spans, dropped, bins, spans: all = [] }: StreamWindow): void {
+    const parts = [`Recording since ${clock(since)}; ${count(spans)} actions in this window.`];
+    if (bins !== undefined)
+      parts.push('Each pixel shows the longest of its tasks: zoom in to see each one.');
+    if (dropped > 0)
+      parts.push(
+        `The oldest ${count(dropped)} are not remembered any more: see the option history.`,
+      );
+    setText(this.note, parts.join(' '));
+    const names = this.names();
+    const sums = new Map<number, { tasks: number; ms: number }>();
+    for (const [, prefix, action, start, stop] of all) {
+      const sum = sums.get(prefix) ?? { tasks: 0, ms: 0 };
+      sums.set(prefix, sum);
+      if (action !== 0) continue;
+      sum.tasks++;
+      sum.ms += stop - start;
+    }
+    for (const [, , prefix, percent] of bins ?? []) {
+      const sum = sums.get(prefix) ?? { tasks: 0, ms: 0 };
+      sums.set(prefix, sum);
+      sum.ms += (percent / 100) * (this.shown?.binMs ?? 0);
+    }
+    const rows = [...sums].toSorted(([a], [b]) => a - b);
+    this.table.show(
+      rows.map(([prefix, { tasks, ms }]) => ({
+        key: String(prefix),
+        cells: [
+          names.get(prefix) ?? String(prefix),
+          bins === undefined ? tasks : '–',
+          seconds(ms / 1000),
+        ],
+      })),
+    );
+    const shownKey = [...rows.map(([prefix]) => String(prefix)), 'transfer', 'disk'].join();
+    if (this.key.dataset['shown'] === shownKey) return;
+    this.key.dataset['shown'] = shownKey;
+    this.key.replaceChildren(
+      ...rows.map(([prefix]) => this.entry(prefixColour(prefix), names.get(prefix) ?? '')),
+      this.entry(ACTION_COLOURS['transfer'] ?? '', 'transfer (thin)'),
+      this.entry(ACTION_COLOURS['disk-read'] ?? '', 'disk (thin)'),
+    );
+  }
+
+  private entry(colour: string, text: string): HTMLElement {
+    const mark = h('span', { class: 'mark', 'aria-hidden': 'true' });
+    mark.style.background = colour;
+    return h('li', {}, mark, text);
+  }
+
+  private names(): Map<number, string> {
+    return new Map(
+      [...this.around.link.state.prefixes.values()].map(([name, number]) => [Number(number), name]),
+    );
+  }
+
+  /** Rows by worker, then by thread. */
+  private get order(): readonly number[] {
+    const rows = this.shown?.rows ?? [];
+    return rows
+      .map((_, k) => k)
+      .toSorted((a, b) => {
+        const [left, right] = [rows[a], rows[b]];
+        return left === undefined || right === undefined
+          ? 0
+          : left[0].localeCompare(right[0]) || left[1] - right[1];
+      });
+  }
+
+  private get rowHeight(): number {
+    const rows = this.shown?.rows.length ?? 0;
+    return Math.max(3, Math.min(24, Math.floor(520 / Math.max(1, rows))));
+  }
+
+  private draw(): void {
+    const { canvas, shown } = this;
+    const context = canvas.getContext('2d');
+    if (context === null) return;
+    const { order, rowHeight } = this;
+    const [width, height] = [canvas.clientWidth, Math.max(120, order.length * rowHeight + AXIS)];
+    const scale = devicePixelRatio;
+    canvas.style.height = `${height}px`;
+    canvas.width = Math.round(width * scale);
+    canvas.height = Math.round(height * scale);
+    context.scale(scale, scale);
+    context.clearRect(0, 0, width, height);
+    this.drawAxes(context, width, height);
+    if (shown === undefined) return;
+    const place = new Map(order.map((row, index) => [row, index]));
+    context.save();
+    context.beginPath();
+    context.rect(LEFT, 0, width - LEFT, height);
+    context.clip();
+    const { fromS, toS } = this.window;
+    const x = (ms: number): number =>
+      LEFT + ((shown.fromS - fromS + ms / 1000) / (toS - fromS)) * (width - LEFT);
+    for (const span of shown.spans ?? []) {
+      const top = (place.get(span[0]) ?? 0) * rowHeight;
+      this.drawSpan(context, span, { left: x(span[3]), right: x(span[4]), top, height: rowHeight });
+    }
+    for (const [row, bin, prefix, percent, isError] of shown.bins ?? []) {
+      const binMs = shown.binMs ?? 0;
+      const top = (place.get(row) ?? 0) * rowHeight;
+      const filled = Math.max(1, ((rowHeight - 1) * percent) / 100);
+      context.fillStyle = isError === 1 ? '#d55e00' : prefixColour(prefix);
+      const left = x(bin * binMs);
+      context.fillRect(
+        left,
+        top + rowHeight - 1 - filled,
+        Math.max(1, x((bin + 1) * binMs) - left),
+        filled,
+      );
+    }
+    context.restore();
+  }
+
+  private drawSpan(
+    context: CanvasRenderingContext2D,
+    span: Span,
+    { left, right, top, height }: { left: number; right: number; top: number; height: number },
+  ): void {
+    const [, prefix, action, , , isError] = span;
+    const wide = Math.max(1, right - left - (right - left > 4 ? 1 : 0));
+    if (action !== 0) {
+      const name = this.shown?.actions[action] ?? 'other';
+      context.fillStyle = ACTION_COLOURS[name] ?? '#7f7f7f';
+      const thin = Math.max(1, Math.floor(height / 3));
+      context.fillRect(left, top + height - 1 - thin, wide, thin);
+      return;
+    }
+    context.fillStyle = prefixColour(prefix);
+    context.fillRect(left, top, wide, height - 1);
+    if (isError === 0) return;
+    context.strokeStyle = themed('text');
+    context.lineWidth = 2;
+    context.strokeRect(left + 1, top + 1, Math.max(2, wide - 2), Math.max(1, height - 3));
+  }
+
+  private drawAxes(context: CanvasRenderingContext2D, width: number, height: number): void {
+    const { fromS, toS } = this.window;
+    context.font = '11px system-ui, sans-serif';
+    context.fillStyle = themed('muted');
+    context.strokeStyle = themed('line');
+    context.textBaseline = 'middle';
+    const spanS = toS - fromS;
+    if (spanS > 0) {
+      const rough = spanS / Math.max(2, Math.floor((width - LEFT) / 110));
+      const power = 10 ** Math.floor(Math.log10(rough));
+      const step = [1, 2, 5, 10].map((k) => k * power).find((k) => k >= rough) ?? rough;
+      for (let at = Math.ceil(fromS / step) * step; at < toS; at += step) {
+        const x = LEFT + ((at - fromS) / spanS) * (width - LEFT);
+        context.beginPath();
+        context.moveTo(x, 0);
+        context.lineTo(x, height - AXIS);
+        context.stroke();
+        const fraction =
+          step < 1 ? (at % 1).toFixed(Math.min(4, Math.ceil(-Math.log10(step)))).slice(1) : '';
+        context.textAlign = x > width - 40 ? 'right' : 'center';
+        context.fillText(`${clock(at)}${fraction}`, x, height - AXIS / 2);
+      }
+    }
+    context.textAlign = 'left';
+    const names = new Map(
+      [...this.around.link.state.workers.values()].map((row) => [row[0], String(row[1])]),
+    );
+    const { rowHeight } = this;
+    let last = '';
+    this.order.forEach((row, index) => {
+      const worker = this.shown?.rows[row]?.[0] ?? '';
+      if (worker === last) return;
+      last = worker;
+      context.fillText(
+        (names.get(worker) ?? worker).slice(-17),
+        2,
+        index * rowHeight + Math.max(6, rowHeight / 2),
+      );
+    });
+  }
+
+  private spanAt({ offsetX, offsetY }: PointerEvent): Span | undefined {
+    const { shown } = this;
+    if (shown?.spans === undefined || offsetX < LEFT) return undefined;
+    const row = this.order[Math.floor(offsetY / this.rowHeight)];
+    const ms = (this.timeAt(offsetX) - shown.fromS) * 1000;
+    const slack = ((this.window.toS - this.window.fromS) * 2000) / this.plotWidth;
+    return shown.spans.findLast(
+      (span) => span[0] === row && span[3] - slack <= ms && ms <= span[4] + slack && span[2] === 0,
+    );
+  }
+
+  private hover(event: PointerEvent): void {
+    const span = this.spanAt(event);
+    this.tip.hidden = span === undefined;
+    if (span === undefined) return;
+    setText(
+      this.tip,
+      `${span[6]} · ${seconds((span[4] - span[3]) / 1000)}${span[5] === 1 ? ' · failed' : ''}`,
+    );
+    this.tip.style.left = `${Math.min(event.offsetX + 12, this.canvas.clientWidth - 220)}px`;
+    this.tip.style.top = `${event.offsetY + 14}px`;
+  }
+}

@@ -1,0 +1,226 @@
+import { button, h, on, section, setText, Table } from '../dom.ts';
+import { bytes, clock, seconds } from '../format.ts';
+import { get, post } from '../link.ts';
+import { poll, taskLink, viewLink } from '../task-link.ts';
+import type { Around, View } from '../view.ts';
+
+interface Details {
+  readonly address: string;
+  readonly name: string;
+  readonly host: string;
+  readonly status: string;
+  readonly language: string;
+  readonly resources: readonly (readonly [string, number])[];
+  readonly processing: readonly string[];
+  readonly processingCount: number;
+  readonly results: number;
+  readonly nbytes: number;
+}
+
+interface LogLine {
+  readonly atMs?: number;
+  readonly level?: string;
+  readonly message?: string;
+}
+
+/** All workers, or one of them. */
+export class Workers implements View {
+  private readonly table = new Table(
+    'Workers',
+    [
+      'worker',
+      'address',
+      'status',
+      'tasks / threads',
+      'results',
+      'CPU',
+      'memory',
+      'work ahead',
+      'last heard of',
+    ],
+    'No worker is connected.',
+  );
+  private readonly filter = h('input', {
+    id: 'worker-filter',
+    type: 'search',
+    autocomplete: 'off',
+  });
+  private readonly detail = h('div');
+  private readonly links = new Map<string, HTMLElement>();
+  private stop: () => void = () => undefined;
+  readonly element: HTMLElement;
+
+  constructor(
+    private readonly around: Around,
+    worker: string | undefined,
+  ) {
+    on(this.filter, { input: () => this.update() });
+    const label = h('label', { for: 'worker-filter' }, 'Filter');
+    this.element = h(
+      'div',
+      {},
+      section('Workers', h('p', {}, label, this.filter), this.table.element),
+      this.detail,
+    );
+    if (worker !== undefined) this.open(worker);
+  }
+
+  leave(): void {
+    this.stop();
+  }
+
+  update(): void {
+    const wanted = this.filter.value.toLowerCase();
+    const rows = [...this.around.link.state.workers.values()];
+    this.table.show(
+      rows
+        .filter(([address, name, status]) =>
+          `${address} ${name} ${status}`.toLowerCase().includes(wanted),
+        )
+        .map((row) => {
+          const [
+            address,
+            name,
+            status,
+            threads,
+            processing,
+            results,
+            cpu,
+            managed,
+            old,
+            recent,
+            ,
+            limit,
+            occupancyS,
+            silentS,
+          ] = row;
+          let link = this.links.get(address);
+          if (link === undefined) {
+            link = viewLink(
+              this.around,
+              `/workers?worker=${encodeURIComponent(address)}`,
+              String(name),
+            );
+            this.links.set(address, link);
+          }
+          const used = Number(managed) + Number(old) + Number(recent);
+          const of = Number(limit) > 0 ? ` of ${bytes(Number(limit))}` : '';
+          const heard = Number(silentS) < 2 ? 'now' : `${silentS} s ago`;
+          return {
+            key: address,
+            cells: [
+              link,
+              address,
+              String(status),
+              `${processing} / ${threads}`,
+              Number(results),
+              Number(cpu) < 0 ? '–' : `${cpu} %`,
+              bytes(used) + of,
+              seconds(Number(occupancyS)),
+              heard,
+            ],
+          };
+        }),
+    );
+  }
+
+  private open(worker: string): void {
+    const facts = h('dl');
+    const tasks = new Table('Tasks on this worker', ['task'], 'It has no tasks.');
+    const note = h('p', { class: 'note', role: 'status' });
+    const output = h('pre', { tabindex: 0, 'aria-label': 'Answer of the worker' });
+    output.hidden = true;
+    const ask = (path: string, format: (answer: unknown) => string) => () => {
+      get<unknown>(path, { worker }).then(
+        (answer) => {
+          output.hidden = false;
+          output.textContent = format(answer);
+        },
+        (error: unknown) =>
+          this.around.say(error instanceof Error ? error.message : String(error), true),
+      );
+    };
+    const act = (path: string, question: string, done: string) => () => {
+      if (!confirm(question)) return;
+      post(path, { worker }).then(
+        () => this.around.say(done),
+        (error: unknown) =>
+          this.around.say(error instanceof Error ? error.message : String(error), true),
+      );
+    };
+    const bar = h(
+      'div',
+      { class: 'toolbar', role: 'toolbar', 'aria-label': 'Worker' },
+      button(
+        'Call stacks',
+        ask('/api/stacks', (answer) => JSON.stringify(answer, undefined, 2)),
+      ),
+      button(
+        'Log',
+        ask('/api/logs', (answer) => logText(answer, worker)),
+      ),
+      button(
+        'Retire',
+        act(
+          '/api/retire',
+          `Take ${worker} out of service? What it holds moves to others first.`,
+          'It is being retired.',
+        ),
+      ),
+      button(
+        'Restart',
+        act(
+          '/api/restart',
+          `Restart ${worker}? Its tasks are computed again elsewhere.`,
+          'It is being restarted.',
+        ),
+      ),
+    );
+    const title = h('h2', { id: 'h-worker' }, worker);
+    this.detail.replaceChildren(
+      h(
+        'section',
+        { 'aria-labelledby': 'h-worker' },
+        title,
+        bar,
+        facts,
+        tasks.element,
+        note,
+        output,
+      ),
+    );
+    this.stop = poll(this.around, 1000, async () => {
+      const details = await get<Details>('/api/worker', { worker });
+      setText(title, details.name);
+      const entries: readonly (readonly [string, string])[] = [
+        ['address', details.address],
+        ['status', details.status],
+        ['tasks of', details.language],
+        [
+          'resources',
+          details.resources.map(([name, amount]) => `${name}=${amount}`).join(' ') || 'none',
+        ],
+        ['results', `${details.results}, ${bytes(details.nbytes)}`],
+      ];
+      facts.replaceChildren(
+        ...entries.flatMap(([term, text]) => [h('dt', {}, term), h('dd', {}, text)]),
+      );
+      tasks.show(details.processing.map((key) => ({ key, cells: [taskLink(this.around, key)] })));
+      const more = details.processingCount - details.processing.length;
+      setText(note, more > 0 ? `and ${more} more` : '');
+    });
+  }
+}
+
+/** Lines of a log, oldest first. */
+function logText(answer: unknown, worker: string): string {
+  const { workers = [] } = answer as { workers?: readonly (readonly [string, unknown])[] };
+  const [, found] = workers.find(([address]) => address === worker) ?? ['', {}];
+  const { lines = [] } = found as { lines?: readonly LogLine[] };
+  return lines.length === 0 ? 'It has written nothing.' : lines.map(lineText).join('\n');
+}
+
+/** One line of a log. */
+export function lineText({ atMs = 0, level = '', message = '' }: LogLine): string {
+  return `${clock(atMs / 1000)} ${level} ${message}`;
+}

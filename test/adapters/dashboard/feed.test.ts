@@ -1,0 +1,195 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import type { LocalCluster } from '../../../adapters/app/local-cluster.ts';
+import { PrefixNumbers } from '../../../adapters/dashboard/feed/prefix-numbers.ts';
+import { streamWindow } from '../../../adapters/dashboard/feed/stream-window.ts';
+import { TableDelta } from '../../../adapters/dashboard/feed/table-delta.ts';
+import { TaskRecorder } from '../../../adapters/dashboard/feed/task-recorder.ts';
+import type { Client } from '../../../adapters/client/index.ts';
+import { ask, startCluster } from './bench.ts';
+import { fail, spin } from './fixtures/tasks.mjs';
+import { TestViewer } from './viewer.ts';
+
+describe('the feed of the pages', () => {
+  let cluster: LocalCluster;
+  let client: Client;
+  let at: string;
+  beforeAll(async () => {
+    ({ cluster, at } = await startCluster());
+    client = await cluster.client();
+  }, 60_000);
+  afterAll(() => cluster.close());
+
+  const hookCalls = (): number => {
+    const plugin = cluster.scheduler.plugins.find(({ name }) => name === 'dashboard');
+    return plugin?.hooks.find(({ hook }) => hook === 'taskTransition')?.calls ?? 0;
+  };
+
+  it('has no hook and no timer before a page is opened', async () => {
+    await client.with({ key: 'early-1' }).submit(spin, 0).result();
+    expect(hookCalls()).toBe(0);
+  });
+
+  it('sends the whole state once, and then only the rows that changed', async () => {
+    const viewer = await TestViewer.open(at);
+    await expect.poll(() => viewer.frames.length).toBeGreaterThan(1);
+    expect(viewer.frames[0]).toMatchObject({ isWhole: true, totals: { workers: 2, clients: 1 } });
+    expect(viewer.frames[0]?.workers.changed).toHaveLength(2);
+    const before = viewer.frames.length;
+    const future = client.with({ key: 'late-1' }).submit(spin, 5);
+    await future.result();
+    const names = (): string[] =>
+      viewer.frames.slice(before).flatMap((frame) => frame.prefixes.changed.map(([name]) => name));
+    await expect.poll(names).toContain('late');
+    expect(names()).not.toContain('early');
+    expect(viewer.frames.slice(before).every(({ isWhole }) => isWhole === undefined)).toBe(true);
+    viewer.close();
+  });
+
+  it('shows what ran on which thread in the window that is asked for', async () => {
+    const viewer = await TestViewer.open(at);
+    await expect.poll(() => viewer.frames.length).toBeGreaterThan(0);
+    await client.with({ key: 'seen-1' }).submit(spin, 20).result();
+    const nowS = Date.now() / 1000;
+    viewer.send({ type: 'stream', id: 1, fromS: nowS - 60, toS: nowS + 60, width: 800 });
+    await expect.poll(() => viewer.streams.length).toBe(1);
+    const [answer] = viewer.streams;
+    const span = answer?.spans?.find(([, , , , , , key]) => key === 'seen-1');
+    expect((span?.[4] ?? 0) - (span?.[3] ?? 0)).toBeGreaterThanOrEqual(19);
+    expect(answer?.rows[span?.[0] ?? -1]?.[0]).toMatch(/^inmemory:/);
+    viewer.close();
+  });
+
+  it('says why tasks wait, and which one failed first', async () => {
+    const viewer = await TestViewer.open(at);
+    const impossible = client.with({ key: 'gpu-1', resources: { GPU: 1 } }).submit(spin, 0);
+    const failed = client.with({ key: 'broken-1' }).submit(fail, '<i>no</i>');
+    await expect(failed.result()).rejects.toThrow('<i>no</i>');
+    await expect
+      .poll(() => viewer.frames.at(-1)?.waiting)
+      .toContain('No worker may run 1 task, such as gpu-1: it asks for GPU=1.');
+    await expect
+      .poll(() => viewer.frames.at(-1)?.failures.first[0]?.slice(0, 2))
+      .toEqual(['broken-1', expect.stringContaining('<i>no</i>')]);
+    impossible.release();
+    viewer.close();
+  });
+
+  it('sends no second frame to a viewer that has not acknowledged the first', async () => {
+    const silent = await TestViewer.open(at, false);
+    const viewer = await TestViewer.open(at);
+    await expect.poll(() => viewer.frames.length).toBeGreaterThan(3);
+    expect(silent.frames).toHaveLength(1);
+    silent.send({ type: 'ack', n: silent.frames[0]?.n });
+    await expect.poll(() => silent.frames.length).toBe(2);
+    expect(silent.frames[1]?.isWhole).toBe(true);
+    silent.close();
+    viewer.close();
+  });
+
+  it('drops a viewer that sends something else', async () => {
+    for (const text of ['{', '[]', '{"type":"stream","id":1}', '{"type":"ack","n":"1"}', 'null']) {
+      const viewer = await TestViewer.open(at);
+      viewer.send(text);
+      await expect.poll(() => viewer.isClosed).toBe(true);
+    }
+  });
+
+  it('refuses a page of another site', async () => {
+    const { host } = new URL(at);
+    const upgrade = { connection: 'upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' };
+    const key = { 'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==' };
+    const origin = 'http://attacker.example';
+    const asked = await ask(`${at}/feed`, { host, origin, ...upgrade, ...key });
+    expect(asked.status).toBe(403);
+  });
+
+  it('changes nothing without the token of a page', async () => {
+    const body = JSON.stringify({ slot: 'queuing', use: 'direct' });
+    const plain = { 'content-type': 'application/json' };
+    const url = `${at}/api/policy`;
+    const refused = await fetch(url, { method: 'POST', headers: plain, body });
+    expect(refused.status).toBe(403);
+    expect(cluster.scheduler.policies.current.queuing).toBe('root-ish');
+    const page = await (await fetch(at)).text();
+    const token = /name="change-token" content="([^"]+)"/.exec(page)?.[1] ?? '';
+    const headers = { ...plain, 'x-yardmaster-change': token };
+    expect((await fetch(url, { method: 'POST', headers, body })).status).toBe(200);
+    expect(cluster.scheduler.policies.current.queuing).toBe('direct');
+    const unknown = JSON.stringify({ slot: 'queuing', use: './mine.js' });
+    const answer = await fetch(url, { method: 'POST', headers, body: unknown });
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject({ code: 'ERR_PLUGIN_LOAD' });
+  });
+});
+
+describe('the task recorder', () => {
+  const timing = (startS: number, stopS: number) => [{ action: 'compute', startS, stopS }];
+
+  it('keeps the newest, and puts tasks that overlap into different rows', () => {
+    const recorder = new TaskRecorder(4, new PrefixNumbers());
+    const add = (key: string, startS: number, stopS: number): void =>
+      recorder.add(key, 'x', { worker: 'a', timings: timing(startS, stopS), isError: false });
+    add('x-1', 0, 1);
+    add('x-2', 0.5, 1.5);
+    add('x-3', 1, 2);
+    add('x-4', 1.5, 2.5);
+    add('x-5', 2, 3);
+    const { spans, rows, count } = streamWindow(recorder, { fromS: 0, toS: 10, width: 100 });
+    expect(count).toBe(4);
+    expect(spans?.map(([row, , , , , , key]) => [row, key])).toEqual([
+      [1, 'x-2'],
+      [0, 'x-3'],
+      [1, 'x-4'],
+      [0, 'x-5'],
+    ]);
+    expect(rows).toEqual([
+      ['a', 0],
+      ['a', 1],
+    ]);
+  });
+
+  it('sums a window with too many tasks by pixel', () => {
+    const recorder = new TaskRecorder(10_000, new PrefixNumbers());
+    for (let k = 0; k < 6000; k++) {
+      const timings = timing(k / 100, (k + 0.5) / 100);
+      recorder.add(`x-${k}`, 'x', { worker: 'a', timings, isError: k === 5 });
+    }
+    const { spans, bins } = streamWindow(recorder, { fromS: 0, toS: 60, width: 60 });
+    expect(spans).toBeUndefined();
+    expect(bins).toHaveLength(60);
+    expect(bins?.[0]).toEqual([0, 0, 0, 50, 1]);
+    expect(bins?.[1]).toEqual([0, 1, 0, 50, 0]);
+  });
+});
+
+describe('a table of the feed', () => {
+  it('tells which rows changed and which are gone', () => {
+    const table = new TableDelta();
+    expect(
+      table.next([
+        ['a', 1],
+        ['b', 2],
+      ]),
+    ).toEqual({
+      changed: [
+        ['a', 1],
+        ['b', 2],
+      ],
+      gone: [],
+    });
+    expect(
+      table.next([
+        ['b', 2],
+        ['c', 3],
+      ]),
+    ).toEqual({ changed: [['c', 3]], gone: ['a'] });
+    expect(table.all()).toEqual({
+      changed: [
+        ['b', 2],
+        ['c', 3],
+      ],
+      gone: [],
+    });
+  });
+});

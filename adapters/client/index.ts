@@ -56,6 +56,8 @@ export type {
   GraphArgument,
   GraphArgumentsOf,
 } from './submission/types.ts';
+export { progress, type Progress, type ProgressCounts, type ProgressOptions } from './progress.ts';
+export { showProgress, type ShowProgressOptions } from './show-progress.ts';
 export { asCompleted, wait, type WaitOptions, type WaitResult } from './wait.ts';
 export { workerClient } from './worker-client.ts';
 export type { BenchmarkOptions, HardwareFigures } from './access/hardware.ts';

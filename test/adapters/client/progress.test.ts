@@ -1,0 +1,57 @@
+import { PassThrough } from 'node:stream';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import type { LocalCluster } from '../../../adapters/app/local-cluster.ts';
+import { type Client, progress, showProgress } from '../../../adapters/client/index.ts';
+import { startCluster } from '../dashboard/bench.ts';
+import { fail, spin } from '../dashboard/fixtures/tasks.mjs';
+
+describe('the progress of futures', () => {
+  let cluster: LocalCluster;
+  let client: Client;
+  beforeAll(async () => {
+    ({ cluster } = await startCluster());
+    client = await cluster.client();
+  }, 60_000);
+  afterAll(() => cluster.close(), 60_000);
+
+  const some = (round: string) => [
+    ...[1, 2, 3].map((k) => client.with({ key: `good-${round}-${k}` }).submit(spin, 1)),
+    client.with({ key: `bad-${round}` }).submit(fail, 'no'),
+    client.with({ key: `never-${round}`, resources: { GPU: 1 } }).submit(spin, 1),
+  ];
+
+  it('tells those that are finished, failed and cancelled apart, and ends with the last', async () => {
+    const futures = some('a');
+    const seen: number[] = [];
+    let last: unknown;
+    for await (const counts of progress(futures, { intervalMs: 1 })) {
+      seen.push(counts.pending);
+      last = counts;
+      if (counts.pending === 1) futures.at(-1)?.cancel();
+    }
+    expect(seen[0]).toBe(5);
+    expect(seen).toEqual(seen.toSorted((a, b) => b - a));
+    expect(last).toMatchObject({ total: 5, finished: 3, failed: 1, cancelled: 1, pending: 0 });
+    expect((last as { prefixes: Map<string, unknown> }).prefixes.get('good-a')).toMatchObject({
+      total: 3,
+      finished: 3,
+    });
+  });
+
+  it('reports once when there are no futures', async () => {
+    const seen = [];
+    for await (const counts of progress([])) seen.push(counts.total);
+    expect(seen).toEqual([0]);
+  });
+
+  it('is written as lines where there is no terminal', async () => {
+    const futures = some('b').slice(0, 4);
+    const stream = new PassThrough().setEncoding('utf8');
+    let text = '';
+    stream.on('data', (part: string) => (text += part));
+    const end = await showProgress(futures, { stream: stream as unknown as NodeJS.WriteStream });
+    expect(end).toMatchObject({ total: 4, finished: 3, failed: 1 });
+    await expect.poll(() => text).toMatch(/4 of 4 tasks are done, 1 failed\n$/);
+  });
+});

@@ -124,12 +124,8 @@ export class Workers implements View {
     );
   }
 
-  private open(worker: string): void {
-    const facts = h('dl');
-    const tasks = new Table('Tasks on this worker', ['task'], 'It has no tasks.');
-    const note = h('p', { class: 'note', role: 'status' });
-    const output = h('pre', { tabindex: 0, 'aria-label': 'Answer of the worker' });
-    output.hidden = true;
+  /** What can be asked of a worker, and done with it. */
+  private tools(worker: string, output: HTMLElement): HTMLElement {
     const ask = (path: string, format: (answer: unknown) => string) => () => {
       get<unknown>(path, { worker }).then(
         (answer) => {
@@ -148,7 +144,7 @@ export class Workers implements View {
           this.around.say(error instanceof Error ? error.message : String(error), true),
       );
     };
-    const bar = h(
+    return h(
       'div',
       { class: 'toolbar', role: 'toolbar', 'aria-label': 'Worker' },
       button(
@@ -176,6 +172,15 @@ export class Workers implements View {
         ),
       ),
     );
+  }
+
+  private open(worker: string): void {
+    const facts = h('dl');
+    const tasks = new Table('Tasks on this worker', ['task'], 'It has no tasks.');
+    const note = h('p', { class: 'note', role: 'status' });
+    const output = h('pre', { tabindex: 0, 'aria-label': 'Answer of the worker' });
+    output.hidden = true;
+    const bar = this.tools(worker, output);
     const title = h('h2', { id: 'h-worker' }, worker);
     this.detail.replaceChildren(
       h(

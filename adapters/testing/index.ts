@@ -25,6 +25,16 @@ export {
   type ZeroWorkers,
   type ZeroWorkersOptions,
 } from '../zero-worker/index.ts';
+export type {
+  FramePlace,
+  LogCheck,
+  LoggedPolicies,
+  LoggedPolicy,
+  LogFrame,
+  LogHeader,
+} from '../../core/log/format.ts';
+export type { ReplayDifference, ReplayFrame, ReplayProgress } from '../../core/log/replay.ts';
+export type { GivenPolicies } from '../../core/plugin-host/recorded-policies.ts';
 export {
   readRecording,
   replayRecording,

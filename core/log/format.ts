@@ -26,8 +26,9 @@ export const BODY_HEADER_BYTES = 20;
 /** A longer frame is a damaged length: 1 GiB. */
 export const FRAME_BYTES_MAX = 2 ** 30;
 
-/** What a frame holds; the number is written. */
+/** What a frame holds, by the number that is written. */
 export const FRAME_KINDS = ['header', 'stimulus', 'policies', 'check', 'end'] as const;
+/** What a frame holds. */
 export type FrameKind = (typeof FRAME_KINDS)[number];
 
 /** The first frame: what the kernel was made of. */
@@ -46,6 +47,7 @@ export interface LogHeader {
 /** Who is in charge of each slot from here on. */
 export type LoggedPolicies = Readonly<Record<string, LoggedPolicy>>;
 
+/** A policy as a log names it. */
 export interface LoggedPolicy {
   readonly name: string;
   /** How it was configured; absent for what is built in by default, and for what was given as an object. */
@@ -54,7 +56,7 @@ export interface LoggedPolicy {
 
 /** What the kernel has done up to here, so that a replay can be compared. */
 export interface LogCheck {
-  /** {@link Digest} of all transitions and messages since the start. */
+  /** A hash of all transitions and messages since the start. */
   readonly decisions: string;
   /** Transitions since the start. */
   readonly transitions: number;
@@ -71,6 +73,7 @@ export type LogFrame = FramePlace &
     | { readonly kind: 'check' | 'end'; readonly payload: LogCheck }
   );
 
+/** Where a frame is, and when it was written. */
 export interface FramePlace {
   /** Where it begins, in bytes from the start of the file. */
   readonly offset: number;

@@ -5,6 +5,7 @@
 export * from '../../../core/api/transport.ts';
 export { Channel, type ChannelHandlers, type RequestHandler } from '../../../core/api/channel.ts';
 export type { Clock, Timer } from '../../../core/api/clock.ts';
+export type { Role } from '../../../core/messages/protocol.ts';
 export { RemoteError, YardmasterError } from '../../../core/api/errors.ts';
 export type { TransportInput } from '../../../core/host/transport-table.ts';
 export { MsgpackCodec } from '../../codecs/msgpack/index.ts';

@@ -21,7 +21,7 @@ export interface ReplayOptions {
   readonly until?: number;
   /** Checks every invariant after each stimulus; slow. Default false. */
   readonly validate?: boolean;
-  /** Keep this many of the newest decisions and transitions, for {@link SchedulerKernel.insight}. Default 1000. */
+  /** Keep this many of the newest decisions and transitions, for `kernel.insight`. Default 1000. */
   readonly storyLength?: number;
   /** Called after each frame that the kernel was handed. */
   readonly onFrame?: (frame: ReplayFrame, kernel: SchedulerKernel) => void;

@@ -4,8 +4,9 @@
 
 Prints one line of JSON for each case: {"family", "case", "seconds", "mark"} with "value", or with "error"
 (type and text), or with "skipped" (why). WORD: only cases whose family or name has it. --quick leaves out
-cases that are marked as slow; --brief plays only those that are marked as brief. Needs two workers with two threads each, named `alice` and `bob`; `alice` has two
-of the resource `GPU`. A case that takes longer than CASE_LIMIT seconds (environment; default 60) fails.
+cases that are marked as slow; --brief plays only those that are marked as brief. Needs two workers with
+two threads each, named `alice` and `bob`; `alice` has two of the resource `GPU`. A case that takes
+longer than CASE_LIMIT seconds (environment; default 60) fails.
 """
 
 import gc

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { isMainThread } from 'node:worker_threads';
 import { type Clock, type Logger, YardmasterError } from '../../core/api/index.ts';
 import { inBackground } from '../../core/shared/background.ts';
@@ -87,6 +88,13 @@ export class LocalCluster {
     const { scheduler } = this;
     if (!scheduler.plugins.some(({ name }) => name === 'dashboard')) return undefined;
     return scheduler.command('dashboard.url') as string;
+  }
+
+  [inspect.custom](): string {
+    const dashboard = this.closing === undefined ? this.dashboardUrl : undefined;
+    const shown = dashboard === undefined ? '' : `, dashboard ${dashboard}`;
+    const state = this.closing === undefined ? `${this.workerCount} workers` : 'closed';
+    return `<LocalCluster ${this.address} ${state}${shown}>`;
   }
 
   /** Workers that were started and have not ended; one whose process is being replaced counts. */

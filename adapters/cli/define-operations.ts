@@ -13,6 +13,7 @@ import {
 import type { ReplaceFlags } from './commands/policy.ts';
 import type { RetireFlags } from './commands/retire.ts';
 import type { TasksFlags } from './commands/tasks.ts';
+import type { TopFlags } from './commands/top.ts';
 import type { ClientFlags } from './with-client.ts';
 
 type With<Flags> = CommonOptions & Flags;
@@ -21,6 +22,7 @@ type With<Flags> = CommonOptions & Flags;
 export function defineOperations(program: Command): void {
   defineWorkers(program);
   defineTasks(program);
+  defineTop(program);
   defineRetire(program);
   defineAmm(program);
   definePolicy(program);
@@ -65,6 +67,18 @@ function defineTasks(program: Command): void {
     .action(async (keys: readonly string[], options: With<TasksFlags>) => {
       const { tasksCommand } = await import('./commands/tasks.ts');
       await run(options, () => tasksCommand(keys, options));
+    });
+}
+
+function defineTop(program: Command): void {
+  asking(program.command('top'))
+    .description('Show workers, prefixes, throughput and what waits, again and again. q ends it.')
+    .option('--interval <time>', 'pause between two looks, as 2s (default: 1s)', time)
+    .option('--once', 'one look, without clearing the screen (default where there is no terminal)')
+    .addHelpText('after', examples('top -s tcp://127.0.0.1:8786'))
+    .action(async (options: With<TopFlags>) => {
+      const { topCommand } = await import('./commands/top.ts');
+      await run(options, () => topCommand(options));
     });
 }
 

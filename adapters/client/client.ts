@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import type { Clock, Transport } from '../../core/api/index.ts';
 import { type OnSchedulerLost, RECONNECT_TIMEOUT_MS } from '../../core/shared/reconnect.ts';
 import { SystemClock } from '../clocks/index.ts';
@@ -127,6 +128,11 @@ export class Client extends CoordinationAccess {
   /** Whether there is a connection at present; a client that reconnects may be without for a while. */
   get isConnected(): boolean {
     return this.session.isConnected;
+  }
+
+  [inspect.custom](): string {
+    const state = this.isClosed ? 'closed' : this.isConnected ? 'connected' : 'not connected';
+    return `<Client ${this.id} ${state}>`;
   }
 
   /** The same client with options for what is submitted: `client.with({ retries: 2 }).submit(…)`. */

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { ACTIVE_MEMORY_MANAGER, type ActiveMemoryManager } from '../api/amm-manager.ts';
 import type { YardmasterError } from '../api/errors.ts';
 import { token, type Token } from '../api/plugin.ts';
@@ -44,6 +45,13 @@ export class RunningScheduler implements Scheduler {
     @inject(LOADING) private readonly loading: Loading,
     @inject(SHUTDOWN) private readonly shutdown: Shutdown,
   ) {}
+
+  [inspect.custom](): string {
+    const { workersByRank, tasks, clients } = this.cluster;
+    const lines = Object.entries(this.policies.current).map(([slot, name]) => `  ${slot}: ${name}`);
+    const counts = `${workersByRank.length} workers, ${clients.size} clients, ${tasks.size} tasks`;
+    return [`<Scheduler ${counts}>`, ...lines].join('\n');
+  }
 
   get cluster(): ClusterState {
     return this.kernel.cluster;

@@ -37,7 +37,7 @@ export const BUILTIN_PARAMETERS = {
   'has-what': NO_PARAMETERS,
   nbytes: SOME_KEYS,
   tasks: SOME_KEYS,
-  'task-counts': NO_PARAMETERS,
+  'task-counts': parameters({}, { withPast: FLAG }),
   'list-tasks': parameters(
     {},
     {

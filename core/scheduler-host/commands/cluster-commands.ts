@@ -43,7 +43,7 @@ export class ClusterCommands {
       builtin('has-what', () => this.perWorker(({ hasWhat }) => keysOf(hasWhat))),
       builtin('nbytes', ({ keys = [] }) => this.nbytes(keys)),
       builtin('tasks', ({ keys = [] }) => this.tasks(keys)),
-      builtin('task-counts', () => countTasks(cluster)),
+      builtin('task-counts', (given) => countTasks(cluster, given)),
       builtin('list-tasks', (given) => listTasks(cluster, given).map(summaryOf)),
       builtin('executing', ({ workers = [] }) => this.executing(workers)),
       builtin('idle-since', () => idleWatch.look()),

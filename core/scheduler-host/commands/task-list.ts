@@ -10,17 +10,26 @@ export interface PrefixCounts {
   readonly prefix: string;
   /** Without states of which there are none. */
   readonly states: Readonly<Partial<Record<TaskStateName, number>>>;
+  /** How often tasks of it have come to a result, and have failed, since the scheduler started; on request. */
+  readonly ever?: { readonly done: number; readonly failed: number };
 }
 
-/** Counts of the tasks that exist, by prefix, in the order in which prefixes came. O(prefixes). */
-export function countTasks({ prefixes }: ClusterState): readonly PrefixCounts[] {
+/**
+ * Counts of the tasks that exist, by prefix, in the order in which prefixes came. O(groups).
+ * @param withPast - also what has ever been done, and prefixes of which there are no tasks any more
+ */
+export function countTasks(
+  { prefixes }: ClusterState,
+  { withPast = false }: Given<'task-counts'>,
+): readonly PrefixCounts[] {
   const counts: PrefixCounts[] = [];
-  for (const { name, states } of prefixes.values()) {
+  for (const { name, states, stateCounts } of prefixes.values()) {
     const present = TASK_STATE_NAMES.filter((state) => state !== 'forgotten' && states[state] > 0);
-    if (present.length === 0) continue;
+    if (present.length === 0 && !withPast) continue;
     counts.push({
       prefix: name,
       states: Object.fromEntries(present.map((state) => [state, states[state]])),
+      ...(withPast ? { ever: { done: stateCounts.memory, failed: stateCounts.erred } } : {}),
     });
   }
   return counts;

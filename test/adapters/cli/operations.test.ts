@@ -88,6 +88,16 @@ describe('yardmaster tasks', () => {
   });
 });
 
+describe('yardmaster top', () => {
+  test('looks once where there is no terminal', async () => {
+    const { out, code } = await cli('top');
+    expect(code).toBe(0);
+    expect(out).toMatch(/^tcp:.*: 3 workers, 3 threads$/m);
+    expect(out).toMatch(/^square +1 +0 +3 +0 +3 *$/m);
+    expect(out).toMatch(new RegExp(`^1 tasks wait for a worker\n  ${failed.key}: .`, 'm'));
+  });
+});
+
 describe('yardmaster amm', () => {
   test('stops, starts, and runs one round', async () => {
     expect((await cli('amm', 'stop')).out).toMatch(

@@ -1,0 +1,59 @@
+import { expect, it } from 'vitest';
+import { type Look, topText } from '../../../adapters/cli/commands/top.ts';
+
+function worker(name: string, processingCount: number): Look['workers'][number] {
+  return {
+    name,
+    address: `tcp://${name}:1`,
+    status: 'running',
+    threadCount: 2,
+    processingCount,
+    resultCount: 3,
+    nbytes: 2048,
+    memoryLimitBytes: 0,
+    metrics: { memoryBytes: 1024 },
+  } as unknown as Look['workers'][number];
+}
+
+function look(atMs: number, done: number): Look {
+  return {
+    atMs,
+    workers: [worker('ann', 1), worker('bob', 4)],
+    prefixes: [
+      { prefix: 'load', states: {}, ever: { done: 5, failed: 0 } },
+      { prefix: 'sum', states: { processing: 2, memory: 7 }, ever: { done, failed: 1 } },
+      { prefix: 'train', states: { 'no-worker': 1 }, ever: { done: 0, failed: 0 } },
+    ],
+    waiting: [{ key: 'train-1', why: 'no worker offers GPU' }],
+  };
+}
+
+it('the first look has no speed', () => {
+  expect(topText('tcp://s:1', look(0, 10), undefined).split('\n')).toEqual([
+    'tcp://s:1: 2 workers, 4 threads',
+    '',
+    'worker  status   threads  tasks  results  stored   memory',
+    'bob     running        2      4        3  2.0 KiB  1.0 KiB',
+    'ann     running        2      1        3  2.0 KiB  1.0 KiB',
+    '',
+    'prefix  waiting  running  stored  failed  done  done/s',
+    'sum           0        2       7       0    10',
+    'train         1        0       0       0     0',
+    '',
+    '1 tasks wait for a worker',
+    '  train-1: no worker offers GPU',
+  ]);
+});
+
+it('what is done a second is measured between two looks', () => {
+  const text = topText('tcp://s:1', look(2000, 50), look(0, 10));
+  expect(text).toContain('2 workers, 4 threads, 20 tasks done a second');
+  expect(text).toMatch(/^sum .* 50 +20$/m);
+});
+
+it('what does not fit on the screen is counted', () => {
+  const text = topText('tcp://s:1', look(0, 10), undefined, 1);
+  expect(text).toContain('and 1 more workers');
+  expect(text).toContain('and 1 more prefixes');
+  expect(text).not.toContain('ann');
+});

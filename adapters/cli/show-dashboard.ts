@@ -13,11 +13,11 @@ export async function showDashboard(
   flags: SchedulerFlags,
   log: Logger,
 ): Promise<void> {
-  const { dashboard, dashboardAddress, dask } = flags;
-  const isConfigured = scheduler.plugins.some(({ name }) => name === 'dashboard');
-  if (dashboard === false || isConfigured) return;
+  const { dashboard, dashboardAddress } = flags;
+  const names = new Set(scheduler.plugins.map(({ name }) => name));
+  if (dashboard === false || names.has('dashboard')) return;
   try {
-    if (dask === true) logUrl(scheduler, log);
+    if (names.has('dask')) logUrl(scheduler, log);
     else await addDashboard(scheduler, flags);
   } catch (error) {
     // It may have been idle for too long in the meantime.

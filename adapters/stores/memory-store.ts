@@ -1,5 +1,5 @@
 import type { DataStore } from '../../core/api/index.ts';
-import { SteadyMap } from '../../core/util/steady-map.ts';
+import { SteadyMap } from '../../core/util/collections/steady-map.ts';
 
 /** Keeps all results in memory. */
 export class MemoryStore implements DataStore {

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import type { Clock } from '../api/clock.ts';
 import type { Logger } from '../api/plugin.ts';
 import type { LogLine } from '../messages/protocol.ts';
-import { nextInRing } from '../util/ring.ts';
+import { nextInRing } from '../util/collections/ring.ts';
 
 /** Lines that are kept. */
 const LINES_MAX = 1000;

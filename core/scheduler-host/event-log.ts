@@ -2,7 +2,7 @@ import { token, type Token } from '../api/plugin.ts';
 import type { Config } from '../config/types.ts';
 import { inject } from '../plugin-host/injection/di.ts';
 import { CONFIG } from '../plugin-host/injection/tokens.ts';
-import { nextInRing } from '../util/ring.ts';
+import { nextInRing } from '../util/collections/ring.ts';
 
 export const EVENT_LOG: Token<EventLog> = token('event-log');
 

@@ -1,4 +1,4 @@
-import { SmallSet } from '../util/small-set.ts';
+import { SmallSet } from '../util/collections/small-set.ts';
 
 /** The pseudo-client that stops wanting a task when the task reaches memory or fails. */
 export const FIRE_AND_FORGET = 'fire-and-forget';

@@ -1,5 +1,5 @@
-import { RankedHeap } from '../util/ranked-heap.ts';
-import { RankedSet } from '../util/ranked-set.ts';
+import { RankedHeap } from '../util/collections/ranked-heap.ts';
+import { RankedSet } from '../util/collections/ranked-set.ts';
 import { FIRE_AND_FORGET, GenericClient } from './client.ts';
 import type { CostModel } from './cost-model.ts';
 import { TaskGroup, TaskPrefix } from './groups.ts';
@@ -8,7 +8,7 @@ import { RecentGroups } from './recent-groups.ts';
 import { RunTable } from './run-table.ts';
 import { TaskQueue } from './task-queue.ts';
 import { TaskState, type ClientState, type WorkerState } from './task.ts';
-import { SteadyMap } from '../util/steady-map.ts';
+import { SteadyMap } from '../util/collections/steady-map.ts';
 
 /** A failure for the history that people look at. */
 interface ErredTask {

@@ -1,5 +1,5 @@
 import type { CostModel } from './cost-model.ts';
-import { Tally } from '../util/tally.ts';
+import { Tally } from '../util/collections/tally.ts';
 import { SlotSharing } from './slot-sharing.ts';
 import { StateCounts, TASK_STATE_NAMES } from './task-state-name.ts';
 

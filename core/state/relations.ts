@@ -3,7 +3,7 @@
  * and of the sums that follow from them. Every function keeps both sides and the sums in step.
  */
 import { append } from '../util/append.ts';
-import type { SmallSet } from '../util/small-set.ts';
+import type { SmallSet } from '../util/collections/small-set.ts';
 import type { ClusterState } from './cluster.ts';
 import type { TaskPrefix } from './groups.ts';
 import type { ClientState, Steal, TaskState, WorkerState } from './task.ts';

@@ -1,5 +1,5 @@
-import { emptyList } from '../util/empty-list.ts';
-import { SmallSet } from '../util/small-set.ts';
+import { emptyList } from '../util/collections/empty-list.ts';
+import { SmallSet } from '../util/collections/small-set.ts';
 import type { GenericClient } from './client.ts';
 import type { TaskGroup, TaskPrefix } from './groups.ts';
 import { isActive, type TaskStateName } from './task-state-name.ts';

@@ -1,7 +1,7 @@
 import type { Amount, Integer, Name, Positive } from '../util/value-types.ts';
-import { LazySet } from '../util/lazy-set.ts';
-import { SmallSet } from '../util/small-set.ts';
-import { Tally } from '../util/tally.ts';
+import { LazySet } from '../util/collections/lazy-set.ts';
+import { SmallSet } from '../util/collections/small-set.ts';
+import { Tally } from '../util/collections/tally.ts';
 import type { CostModel } from './cost-model.ts';
 import type { TaskPrefix } from './groups.ts';
 import { MemoryState, UnmanagedHistory } from './memory.ts';

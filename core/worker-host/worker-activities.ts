@@ -22,7 +22,7 @@ import { EXECUTOR, WORKER_IDENTITY } from './tokens.ts';
 import { WORKER_INBOX, type WorkerInbox } from './worker-inbox.ts';
 import { WORKER_LINK, type WorkerLink } from './scheduler/worker-link.ts';
 import { WORKER_MEMORY, type WorkerMemory } from './memory/worker-memory.ts';
-import { SteadyMap } from '../util/steady-map.ts';
+import { SteadyMap } from '../util/collections/steady-map.ts';
 
 export const WORKER_ACTIVITIES: Token<WorkerActivities> = token('worker-activities');
 

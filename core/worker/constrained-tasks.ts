@@ -1,4 +1,4 @@
-import { IndexedHeap } from '../util/indexed-heap.ts';
+import { IndexedHeap } from '../util/collections/indexed-heap.ts';
 import type { WorkerTask } from './worker-task.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { IndexedHeap } from '../util/indexed-heap.ts';
+import { IndexedHeap } from '../util/collections/indexed-heap.ts';
 import { byWorkerPriority, type FetchEntry, type WorkerTask } from './worker-task.ts';
 
 /** What is on its way from a peer. */

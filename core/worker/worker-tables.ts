@@ -1,5 +1,5 @@
-import { IndexedHeap } from '../util/indexed-heap.ts';
-import { SteadyMap, SteadySet } from '../util/steady-map.ts';
+import { IndexedHeap } from '../util/collections/indexed-heap.ts';
+import { SteadyMap, SteadySet } from '../util/collections/steady-map.ts';
 import { ConstrainedTasks } from './constrained-tasks.ts';
 import { MemoryQuota } from './memory/memory-quota.ts';
 import { Peer } from './peer.ts';

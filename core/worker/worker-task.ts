@@ -1,6 +1,6 @@
 import { EVENT_LOOP_RESOURCE } from '../util/event-loop.ts';
-import type { IndexedHeap } from '../util/indexed-heap.ts';
-import { LazySet } from '../util/lazy-set.ts';
+import type { IndexedHeap } from '../util/collections/indexed-heap.ts';
+import { LazySet } from '../util/collections/lazy-set.ts';
 import type { ActionTiming } from '../state/groups.ts';
 import type { TaskFailure } from '../state/task.ts';
 import type { WorkerTaskStateName } from '../state/worker-task-state-name.ts';

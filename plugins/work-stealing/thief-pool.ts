@@ -1,4 +1,4 @@
-import { MinHeap } from '../../core/util/min-heap.ts';
+import { MinHeap } from '../../core/util/collections/min-heap.ts';
 import type { Load } from './loads.ts';
 
 /** Members that are examined for a task that only some workers may run. */

@@ -1,5 +1,5 @@
 import type { ClusterView, TaskView } from '../../core/api/index.ts';
-import { MinHeap } from '../../core/util/min-heap.ts';
+import { MinHeap } from '../../core/util/collections/min-heap.ts';
 import { LEVEL_COUNT } from './cost-levels.ts';
 import type { Load } from './loads.ts';
 import type { RoundRules, TaskOrder } from './rules.ts';

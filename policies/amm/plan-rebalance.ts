@@ -1,5 +1,5 @@
 import type { MemoryMeasure, TaskView, WorkerView } from '../../core/api/index.ts';
-import { MinHeap } from '../../core/util/min-heap.ts';
+import { MinHeap } from '../../core/util/collections/min-heap.ts';
 
 /** How a rebalance is planned. Fractions are of the memory limit of each worker. */
 export interface RebalanceRules {

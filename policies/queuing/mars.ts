@@ -5,7 +5,7 @@ import {
   type TaskView,
   type WorkerView,
 } from '../../core/api/index.ts';
-import { MinHeap } from '../../core/util/min-heap.ts';
+import { MinHeap } from '../../core/util/collections/min-heap.ts';
 
 /** Inputs with more copies than this are everywhere, and say nothing about where a task should run. */
 const COMMON_COPIES = 32;

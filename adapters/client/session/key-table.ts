@@ -8,7 +8,7 @@ import {
   type ToClientMessage,
   YardmasterError,
 } from '../../../core/api/index.ts';
-import { SteadyMap } from '../../../core/util/steady-map.ts';
+import { SteadyMap } from '../../../core/util/collections/steady-map.ts';
 import { Definitions, duplicateKey } from './definitions.ts';
 import { KeyEntry } from './entry.ts';
 import type { CancelOptions } from '../future.ts';

@@ -15,7 +15,7 @@ import type {
 import { GenericClient } from '../../state/client.ts';
 import { addWant } from '../../state/relations.ts';
 import type { TaskState, ClientState } from '../../state/task.ts';
-import { SteadySet } from '../../util/steady-map.ts';
+import { SteadySet } from '../../util/collections/steady-map.ts';
 import { reportState } from '../transitions/client-reports.ts';
 import { dropIntakes } from '../graph/graph-intake.ts';
 import { isAllButForgotten } from '../transitions/deferred-releases.ts';

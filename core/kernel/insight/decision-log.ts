@@ -1,5 +1,5 @@
 import type { Decision } from '../../api/insight.ts';
-import { nextInRing } from '../../util/ring.ts';
+import { nextInRing } from '../../util/collections/ring.ts';
 import type { KernelScope } from '../scope.ts';
 import { explainPlacement } from './explain-placement.ts';
 import type { PlacementEvent, Watcher } from './watcher.ts';

@@ -1,5 +1,5 @@
 import type { TaskStateName } from '../../state/task-state-name.ts';
-import { nextInRing } from '../../util/ring.ts';
+import { nextInRing } from '../../util/collections/ring.ts';
 
 /** One executed transition. */
 export interface TransitionRecord {

@@ -1,7 +1,7 @@
 /** Where results are, for messages. */
 import type { ReplicaLocations } from '../../messages/to-worker.ts';
 import type { TaskState, WorkerState } from '../../state/task.ts';
-import type { SmallSet } from '../../util/small-set.ts';
+import type { SmallSet } from '../../util/collections/small-set.ts';
 
 const NO_LOCATIONS: ReplicaLocations = { keys: [], nbytes: [], whoHas: [] };
 

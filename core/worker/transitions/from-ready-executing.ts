@@ -2,7 +2,7 @@ import type { TaskFailure } from '../../state/task.ts';
 import { localFailure } from './failure.ts';
 import { enterMemory, reportFinished } from './from-memory-released.ts';
 import { enterReleased, releaseUnneeded, stopWaiting, unlinkDependencies } from './release.ts';
-import type { LazySet } from '../../util/lazy-set.ts';
+import type { LazySet } from '../../util/collections/lazy-set.ts';
 import type { WorkerScope } from '../worker-scope.ts';
 import type { WorkerTask } from '../worker-task.ts';
 

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { IndexedHeap } from '../../../core/util/indexed-heap.ts';
-import { RankedHeap } from '../../../core/util/ranked-heap.ts';
-import { RankedSet } from '../../../core/util/ranked-set.ts';
-import { SmallSet } from '../../../core/util/small-set.ts';
+import { IndexedHeap } from '../../../core/util/collections/indexed-heap.ts';
+import { RankedHeap } from '../../../core/util/collections/ranked-heap.ts';
+import { RankedSet } from '../../../core/util/collections/ranked-set.ts';
+import { SmallSet } from '../../../core/util/collections/small-set.ts';
 
 interface Item {
   readonly id: number;

@@ -3,6 +3,29 @@ import { type Command, Option } from 'commander';
 import { collect, common, type CommonOptions, idleTime, port, run } from './command-line.ts';
 import type { SchedulerFlags } from './scheduler-flags.ts';
 
+const HELP = `
+Examples:
+  $ yardmaster scheduler
+  tcp://127.0.0.1:8786
+  $ yardmaster scheduler --host 0.0.0.0 --port 9000
+  tls://10.0.0.5:9000
+  $ yardmaster scheduler --dask
+  tcp://127.0.0.1:8786
+  tcp://127.0.0.1:8785
+
+With --dask the first line is the address for Dask, and the port of the other one keeps out of its way.
+
+Dask's address can be encrypted (--tls-ca-file, --tls-cert, --tls-key, or Dask's own configuration). Then it is
+the only one.
+
+Beyond this machine (--host), and with --access, the scheduler listens at tls://... and lets only those in who
+have keys of its access file, which it writes to ~/.yardmaster/access unless --access names one. Workers, clients
+and commands of the same user find it; elsewhere they are given one: "yardmaster access show --role worker".
+--insecure listens without encryption and keys: everybody who reaches it can run code.
+
+With --dask the flags of \`dask scheduler\` are accepted, and Dask's own configuration (YAML files and
+DASK_DISTRIBUTED__SCHEDULER__... variables) has effect; \`yardmaster check-config --dask\` shows which.`;
+
 /** Adds the command `scheduler`. */
 export function defineScheduler(program: Command): void {
   withDaskFlags(withDashboardFlags(common(program.command('scheduler'))))
@@ -44,31 +67,7 @@ export function defineScheduler(program: Command): void {
     )
     .option('--record <file>', 'record all that happens to the scheduler, for `yardmaster replay`')
     .option('--pid-file <file>', 'file for the process id; it is deleted at the end')
-    .addHelpText(
-      'after',
-      `
-Examples:
-  $ yardmaster scheduler
-  tcp://127.0.0.1:8786
-  $ yardmaster scheduler --host 0.0.0.0 --port 9000
-  tls://10.0.0.5:9000
-  $ yardmaster scheduler --dask
-  tcp://127.0.0.1:8786
-  tcp://127.0.0.1:8785
-
-With --dask the first line is the address for Dask, and the port of the other one keeps out of its way.
-
-Dask's address can be encrypted (--tls-ca-file, --tls-cert, --tls-key, or Dask's own configuration). Then it is
-the only one.
-
-Beyond this machine (--host), and with --access, the scheduler listens at tls://... and lets only those in who
-have keys of its access file, which it writes to ~/.yardmaster/access unless --access names one. Workers, clients
-and commands of the same user find it; elsewhere they are given one: "yardmaster access show --role worker".
---insecure listens without encryption and keys: everybody who reaches it can run code.
-
-With --dask the flags of \`dask scheduler\` are accepted, and Dask's own configuration (YAML files and
-DASK_DISTRIBUTED__SCHEDULER__... variables) has effect; \`yardmaster check-config --dask\` shows which.`,
-    )
+    .addHelpText('after', HELP)
     .action(async (options: CommonOptions & SchedulerFlags) => {
       const { schedulerCommand } = await import('./commands/scheduler.ts');
       await run(options, () => schedulerCommand(options));

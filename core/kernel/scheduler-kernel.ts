@@ -60,6 +60,35 @@ import { validateCluster } from './validation/validate.ts';
 /** What comes with the name of a client. */
 type ClientStimulus = Extract<Stimulus, { readonly client: string }>;
 
+/** What a worker says of itself, and of what it holds. */
+type WorkerStimulus = Extract<
+  Stimulus,
+  {
+    readonly op:
+      | 'add-keys'
+      | 'request-refresh-who-has'
+      | 'release-worker-data'
+      | 'worker-status-change'
+      | 'register-worker'
+      | 'heartbeat-worker'
+      | 'remove-worker';
+  }
+>;
+
+/** What plugins ask for: the Active Memory Manager, work stealing, and others. */
+type PluginStimulus = Extract<
+  Stimulus,
+  {
+    readonly op:
+      | 'move-replicas'
+      | 'want-replicas'
+      | 'set-worker-status'
+      | 'steal-tasks'
+      | 'set-restrictions'
+      | 'release-tasks';
+  }
+>;
+
 /** Stimuli of the host itself: a timer, or a continuation. */
 type HostStimulus = Extract<
   Stimulus,
@@ -213,38 +242,27 @@ export class SchedulerKernel {
         return onLongRunning(scope, stimulus);
       case 'runs-over':
         return onRunsOver(scope, stimulus);
-      case 'add-keys':
-        return onAddKeys(scope, stimulus);
-      case 'request-refresh-who-has':
-        return onRequestRefreshWhoHas(scope, stimulus);
-      case 'release-worker-data':
-        return onReleaseWorkerData(scope, stimulus);
-      case 'move-replicas':
-        return onMoveReplicas(scope, stimulus);
-      case 'want-replicas':
-        return onWantReplicas(scope, stimulus);
-      case 'set-worker-status':
-        return onSetWorkerStatus(scope, stimulus);
-      case 'steal-tasks':
-        return onStealTasks(scope, stimulus);
       case 'steal-response':
         return onStealResponse(scope, stimulus);
-      case 'set-restrictions':
-        return onSetRestrictions(scope, stimulus);
-      case 'release-tasks':
-        return onReleaseTasks(scope, stimulus);
+      case 'add-keys':
+      case 'request-refresh-who-has':
+      case 'release-worker-data':
       case 'worker-status-change':
-        return onStatusChange(scope, stimulus);
       case 'register-worker':
-        return onRegisterWorker(scope, stimulus);
       case 'heartbeat-worker':
-        return onHeartbeat(scope, stimulus);
       case 'remove-worker':
-        return onRemoveWorker(scope, stimulus);
+        return this.dispatchOfWorker(stimulus);
       case 'log-event':
         return stimulus.topics.forEach((topic) => scope.outbox.event(topic, stimulus.message));
       case 'keep-alive':
         return;
+      case 'move-replicas':
+      case 'want-replicas':
+      case 'set-worker-status':
+      case 'steal-tasks':
+      case 'set-restrictions':
+      case 'release-tasks':
+        return this.dispatchOfPlugin(stimulus);
       case 'register-client':
       case 'remove-client':
       case 'heartbeat-client':
@@ -266,6 +284,48 @@ export class SchedulerKernel {
       case 'continue-settling':
       case 'restart':
         return this.dispatchOfHost(stimulus);
+      default:
+        return unreachable(stimulus);
+    }
+  }
+
+  private dispatchOfWorker(stimulus: WorkerStimulus): void {
+    const { scope } = this;
+    switch (stimulus.op) {
+      case 'add-keys':
+        return onAddKeys(scope, stimulus);
+      case 'request-refresh-who-has':
+        return onRequestRefreshWhoHas(scope, stimulus);
+      case 'release-worker-data':
+        return onReleaseWorkerData(scope, stimulus);
+      case 'worker-status-change':
+        return onStatusChange(scope, stimulus);
+      case 'register-worker':
+        return onRegisterWorker(scope, stimulus);
+      case 'heartbeat-worker':
+        return onHeartbeat(scope, stimulus);
+      case 'remove-worker':
+        return onRemoveWorker(scope, stimulus);
+      default:
+        return unreachable(stimulus);
+    }
+  }
+
+  private dispatchOfPlugin(stimulus: PluginStimulus): void {
+    const { scope } = this;
+    switch (stimulus.op) {
+      case 'move-replicas':
+        return onMoveReplicas(scope, stimulus);
+      case 'want-replicas':
+        return onWantReplicas(scope, stimulus);
+      case 'set-worker-status':
+        return onSetWorkerStatus(scope, stimulus);
+      case 'steal-tasks':
+        return onStealTasks(scope, stimulus);
+      case 'set-restrictions':
+        return onSetRestrictions(scope, stimulus);
+      case 'release-tasks':
+        return onReleaseTasks(scope, stimulus);
       default:
         return unreachable(stimulus);
     }

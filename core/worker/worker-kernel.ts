@@ -18,6 +18,14 @@ import type { WorkerTarget, WorkerTask, WorkerTaskStateName } from './worker-tas
 export type WorkerKernelSettings = Pick<WorkerKernelOptions, 'address' | 'threadCount'> &
   Partial<WorkerKernelOptions>;
 
+/** How a transfer from another worker ended. */
+type TransferEvent = Extract<
+  WorkerEvent,
+  { readonly op: 'gather-success' | 'gather-busy' | 'gather-network-failure' | 'gather-failure' }
+>;
+
+const PACES = { pause: 'paused', unpause: 'running', crawl: 'crawling' } as const;
+
 const TABLE: Readonly<Record<WorkerTaskStateName, WorkerTableRow>> = WORKER_TRANSITIONS;
 
 /**
@@ -113,13 +121,10 @@ export class WorkerKernel {
       case 'execute-rejoin':
         return onExecuteRejoin(scope, event);
       case 'gather-success':
-        return activity.onGatherSuccess(scope, event);
       case 'gather-busy':
-        return activity.onGatherBusy(scope, event);
       case 'gather-network-failure':
-        return activity.onGatherNetworkFailure(scope, event);
       case 'gather-failure':
-        return activity.onGatherFailure(scope, event);
+        return this.dispatchOfTransfer(event);
       case 'find-missing':
         return activity.onFindMissing(scope, event);
       case 'retry-busy-worker':
@@ -131,14 +136,26 @@ export class WorkerKernel {
       case 'data-lost':
         return activity.onDataLost(scope, event);
       case 'pause':
-        tables.pace = 'paused';
-        return;
       case 'unpause':
-        tables.pace = 'running';
-        return;
       case 'crawl':
-        tables.pace = 'crawling';
+        tables.pace = PACES[event.op];
         return;
+      default:
+        return unreachable(event);
+    }
+  }
+
+  private dispatchOfTransfer(event: TransferEvent): void {
+    const { scope } = this;
+    switch (event.op) {
+      case 'gather-success':
+        return activity.onGatherSuccess(scope, event);
+      case 'gather-busy':
+        return activity.onGatherBusy(scope, event);
+      case 'gather-network-failure':
+        return activity.onGatherNetworkFailure(scope, event);
+      case 'gather-failure':
+        return activity.onGatherFailure(scope, event);
       default:
         return unreachable(event);
     }

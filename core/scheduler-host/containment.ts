@@ -1,7 +1,8 @@
-import { toErrorPayload, YardmasterError } from '../api/errors.ts';
+import { YardmasterError } from '../api/errors.ts';
 import type { NewStimulus } from '../api/plugin.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
+import { failureReport } from './failure-report.ts';
 import type { Sessions } from './sessions/sessions.ts';
 
 /** What the failure of one stimulus leaves to do, when the state around it is sound. */
@@ -41,17 +42,5 @@ export function blame(sessions: Sessions, stimulus: Stimulus, cause: unknown): C
 /** A task whose worker has reported its end would otherwise be processing for ever. */
 function insteadOf(stimulus: Stimulus, error: YardmasterError): NewStimulus | undefined {
   if (stimulus.op !== 'task-finished') return undefined;
-  const { worker, key, runId } = stimulus;
-  return {
-    op: 'task-erred',
-    worker,
-    key,
-    runId,
-    failure: {
-      exception: toErrorPayload(error),
-      traceback: undefined,
-      exceptionText: error.message,
-      tracebackText: error.stack ?? '',
-    },
-  };
+  return failureReport(stimulus.worker, stimulus, error);
 }

@@ -1,15 +1,15 @@
 import type { Clock } from '../api/clock.ts';
-import { toErrorPayload, YardmasterError } from '../api/errors.ts';
-import { type NewStimulus, token, type Token } from '../api/plugin.ts';
+import { YardmasterError } from '../api/errors.ts';
+import { token, type Token } from '../api/plugin.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type { LoggedEvent, Outbox } from '../kernel/outbox.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { ToClientMessage } from '../messages/to-client.ts';
-import type { ComputeTask } from '../messages/to-worker.ts';
 import { EVENT_BUS, type EventBus } from '../plugin-host/event-bus.ts';
 import { inject } from '../plugin-host/injection/di.ts';
 import { CLOCK } from '../plugin-host/injection/tokens.ts';
 import { EVENT_LOG, type EventLog } from './event-log.ts';
+import { failureReport } from './failure-report.ts';
 import { FreedKeys, isMereFreeing } from './freed-keys.ts';
 import { PORTS, type PortsCompiler } from './kernel-ports.ts';
 import { ERROR_REPORTS, type ErrorReports } from './life/error-reports.ts';
@@ -56,7 +56,7 @@ export class Delivery {
       if (!freed.isEmpty) freed.sendTo(session, cause);
       const failed = this.trySend(session, message);
       if (failed !== undefined && message.op === 'compute-task') {
-        this.stimuli.accept(undeliverable(worker.address, message, failed));
+        this.stimuli.accept(failureReport(worker.address, message, failed));
       }
       if (message.op === 'close') session.end();
     }
@@ -95,24 +95,4 @@ function withValue(message: ToClientMessage, cause: Stimulus): ToClientMessage {
   // Not by copying the message: to add to a copy costs a microsecond.
   const size = nbytes === undefined ? undefined : { nbytes };
   return { op, key, ...(type === undefined ? undefined : { type }), ...size, workers, value };
-}
-
-/** A task that cannot be sent to any worker fails, and says why. */
-function undeliverable(
-  worker: string,
-  { key, runId }: ComputeTask,
-  error: YardmasterError,
-): NewStimulus {
-  return {
-    op: 'task-erred',
-    worker,
-    key,
-    runId,
-    failure: {
-      exception: toErrorPayload(error),
-      traceback: undefined,
-      exceptionText: error.message,
-      tracebackText: error.stack ?? '',
-    },
-  };
 }

@@ -79,7 +79,7 @@ export default tseslint.config(
     },
   },
   {
-    files: ['**/*.cjs', '**/*.js'],
+    files: ['**/*.cjs', '**/*.js', '.ci/*.mjs'],
     languageOptions: {
       globals: {
         module: 'writable',

@@ -1,12 +1,12 @@
 /** How `.ci/run` counts: a run that tested nothing must not look like one that passed. */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { expect, it } from 'vitest';
 import { ROOT } from './source-files.ts';
 
 /** The counts after some calls, in an environment. */
 function countsAfter(calls: string, environment: Readonly<Record<string, string>> = {}): string {
   const script = `source .ci/counts.sh; { ${calls}; } >/dev/null; echo "$passed $failed $skipped"`;
-  const env = { ...process.env, CI: '', CI_ALLOW_MISSING: '', ...environment };
+  const env = { ...process.env, CI: '', CI_ALLOW_MISSING: '', FAILURES: '', ...environment };
   return execFileSync('bash', ['-c', script], { cwd: ROOT, env, encoding: 'utf8' }).trim();
 }
 
@@ -22,6 +22,19 @@ it.each(["''", "'0 passed, 0 failed'", "'0 passed, 0 failed, 0 skipped'"])(
     expect(countsAfter(`add_counts ${line}`)).toBe('0 1 0');
   },
 );
+
+it('what failed is named before the counts, which are alone on the last line', () => {
+  const calls = "failure 'the demo'; add_counts '3 passed, 1 failed' cases; finish";
+  const script = `FAILURES=$(mktemp); source .ci/counts.sh; ${calls}`;
+  const { stdout, status } = spawnSync('bash', ['-c', script], { cwd: ROOT, encoding: 'utf8' });
+  expect(stdout.trimEnd().split('\n')).toEqual([
+    '=== what failed',
+    '  the demo',
+    '  cases: 3 passed, 1 failed',
+    '3 passed, 2 failed, 0 skipped',
+  ]);
+  expect(status).toBe(1);
+});
 
 it('what cannot run on a machine of a developer is counted as skipped', () => {
   expect(countsAfter("missing shared 'no cases'")).toBe('0 0 1');

@@ -63,8 +63,9 @@ export class Link {
   private requests = 0;
 
   connect(): void {
-    const { protocol, host } = location;
-    const socket = new WebSocket(`${protocol === 'https:' ? 'wss' : 'ws'}://${host}/feed`);
+    const feed = new URL('feed', location.href);
+    feed.protocol = feed.protocol === 'https:' ? 'wss:' : 'ws:';
+    const socket = new WebSocket(feed);
     this.socket = socket;
     socket.addEventListener('open', () => this.onConnection(true));
     socket.addEventListener('message', ({ data }) => this.receive(String(data)));

@@ -1,3 +1,4 @@
+import { isSingle, type PageName, pageAt, PAGES } from '../paths.ts';
 import { button, h, on, setText } from './dom.ts';
 import { Link } from './link.ts';
 import { TaskPanel } from './task-panel.ts';
@@ -13,31 +14,21 @@ import { Workers } from './views/workers.ts';
 import 'uplot/dist/uPlot.min.css';
 import './style.css';
 
-/** Views by their path; the names after them are those of Dask's single plots. */
-const VIEWS: readonly (readonly [path: string, title: string, make: (around: Around) => View])[] = [
-  ['/status', 'Overview', (around) => new Overview(around)],
-  ['/tasks', 'Task stream', (around) => new Stream(around)],
-  ['/graph', 'Graph', (around) => new Graph(around)],
-  ['/memory', 'Memory', (around) => new Memory(around)],
-  ['/decisions', 'Decisions', (around) => new Decisions(around)],
-  [
-    '/workers',
-    'Workers',
-    (around) =>
-      new Workers(around, new URLSearchParams(location.search).get('worker') ?? undefined),
-  ],
-  ['/log', 'Log', (around) => new Log(around)],
-];
-
-const ALIASES: Readonly<Record<string, string>> = {
-  '/': '/status',
-  '/info/main/workers.html': '/workers',
-  '/individual-progress': '/status',
-  '/individual-task-stream': '/tasks',
-  '/individual-graph': '/graph',
-  '/individual-workers-memory': '/memory',
-  '/individual-workers': '/workers',
-};
+/** In the order of their links. */
+const VIEWS: Readonly<Record<PageName, readonly [title: string, make: (around: Around) => View]>> =
+  {
+    status: ['Overview', (around) => new Overview(around)],
+    tasks: ['Task stream', (around) => new Stream(around)],
+    graph: ['Graph', (around) => new Graph(around)],
+    memory: ['Memory', (around) => new Memory(around)],
+    decisions: ['Decisions', (around) => new Decisions(around)],
+    workers: [
+      'Workers',
+      (around) =>
+        new Workers(around, new URLSearchParams(location.search).get('worker') ?? undefined),
+    ],
+    log: ['Log', (around) => new Log(around)],
+  };
 
 class App implements Around {
   readonly link = new Link();
@@ -49,9 +40,8 @@ class App implements Around {
   private view: View | undefined;
 
   start(): void {
-    const isSingle = location.pathname.startsWith('/individual-');
     const skip = h('a', { href: '#main', class: 'skip' }, 'Skip to the content');
-    if (!isSingle) document.body.append(skip, this.header());
+    if (!isSingle(location.pathname)) document.body.append(skip, this.header());
     document.body.append(this.message, this.main, this.panel.element);
     addEventListener('popstate', () => this.open());
     this.link.onState = () => this.view?.update?.();
@@ -86,10 +76,8 @@ class App implements Around {
 
   private open(): void {
     this.view?.leave?.();
-    const path = ALIASES[location.pathname] ?? location.pathname;
-    const found = VIEWS.find(([one]) => one === path) ?? VIEWS[0];
-    if (found === undefined) return;
-    const [wanted, title, make] = found;
+    const wanted = pageAt(location.pathname) ?? 'status';
+    const [title, make] = VIEWS[wanted];
     for (const [one, link] of this.links) {
       if (one === wanted) link.setAttribute('aria-current', 'page');
       else link.removeAttribute('aria-current');
@@ -101,7 +89,8 @@ class App implements Around {
   }
 
   private header(): HTMLElement {
-    const links = VIEWS.map(([path, title]) => {
+    const links = PAGES.map((path) => {
+      const [title] = VIEWS[path];
       const link = on(h('a', { href: path }, title), {
         click: (event) => {
           const { ctrlKey, metaKey } = event as MouseEvent;

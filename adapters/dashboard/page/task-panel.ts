@@ -57,7 +57,7 @@ export class TaskPanel {
 
   async show(key: string): Promise<void> {
     try {
-      const answer = await get<Answer>('/api/task', { key });
+      const answer = await get<Answer>('api/task', { key });
       this.element.replaceChildren(...this.content(answer));
       if (!this.element.open) this.element.showModal();
     } catch (error) {

@@ -5,23 +5,25 @@ import type { FastifyInstance } from 'fastify';
 
 import type { PluginContext } from '../../../core/api/index.ts';
 import type { Access } from '../access.ts';
+import { pagePaths, plotsForJupyter } from '../paths.ts';
 import { plainPage } from './plain-page.ts';
 
-/** Where people find the dashboard: its own addresses, and those that Dask's tools link to. */
-const PAGES = [
-  ...['/', '/status', '/tasks', '/graph', '/memory', '/decisions', '/workers', '/log'],
-  ...['/info/main/workers.html', '/individual-progress', '/individual-task-stream'],
-  ...['/individual-graph', '/individual-workers-memory', '/individual-workers'],
-] as const;
-
-/** Single plots by the names that the extension of JupyterLab shows. */
-const PLOTS = {
-  Progress: '/individual-progress',
-  'Task Stream': '/individual-task-stream',
-  Graph: '/individual-graph',
-  'Workers Memory': '/individual-workers-memory',
-  Workers: '/individual-workers',
-} as const;
+/**
+ * Paths of Dask's pages about one worker or task, and those in folders, with the page that they lead to. Relative, because a
+ * proxy may put the dashboard below another path; the pages themselves have one level for the same reason.
+ */
+const REDIRECTS: readonly (readonly [from: string, to: (name: string) => string])[] = [
+  ['/info', () => 'workers'],
+  ['/info/main/workers.html', () => '../../workers'],
+  ['/info/main/exceptions.html', () => '../../status'],
+  ['/info/main/logs.html', () => '../../log'],
+  ['/info/worker/*', (worker) => `../../workers?worker=${worker}`],
+  ['/info/logs/*', (worker) => `../../workers?worker=${worker}`],
+  ['/info/call-stacks/*', (worker) => `../../workers?worker=${worker}`],
+  ['/info/task/*', (key) => `../../status?task=${key}`],
+  ['/info/call-stack/*', (key) => `../../status?task=${key}`],
+  ['/statics/individual-cluster-map.html', () => '../individual-cluster-map'],
+];
 
 /** Adds the pages for people. */
 export async function addPages(
@@ -30,8 +32,13 @@ export async function addPages(
   access: Access,
 ): Promise<void> {
   const [page, script, style] = await Promise.all(['index.html', 'app.js', 'app.css'].map(asset));
-  for (const path of PAGES) {
-    app.get(path, { config: { need: 'figures' } }, ({ headers, query }, reply) => {
+  const figures = { config: { need: 'figures' } } as const;
+  for (const path of pagePaths()) {
+    app.get(path, figures, ({ headers, query, url }, reply) => {
+      const [at = '/', rest] = url.split('?');
+      if (at.length > 1 && at.endsWith('/')) {
+        return reply.redirect(`..${path}${rest === undefined ? '' : `?${rest}`}`);
+      }
       void reply.type('text/html; charset=utf-8');
       const refusal = access.refusal('read', headers, query as { token?: unknown });
       if (page === undefined || refusal !== undefined) {
@@ -41,7 +48,14 @@ export async function addPages(
       return reply.send(page.replace('CHANGE_TOKEN', access.changeToken));
     });
   }
-  app.get('/individual-plots.json', { config: { need: 'figures' } }, () => PLOTS);
+  for (const [from, to] of REDIRECTS) {
+    app.get(from, figures, ({ params }, reply) => {
+      const { '*': name = '' } = params as { '*'?: string };
+      return reply.redirect(to(encodeURIComponent(name.replace(/\.html$/, ''))));
+    });
+  }
+  app.get('/individual-plots.json', figures, () => plotsForJupyter());
+  app.get('/sitemap.json', figures, () => ({ paths: pagePaths() }));
   const open = { config: { need: 'nothing' } } as const;
   app.get('/assets/app.js', open, (_request, reply) =>
     reply.type('text/javascript; charset=utf-8').send(script ?? ''),

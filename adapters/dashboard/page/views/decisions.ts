@@ -1,3 +1,4 @@
+import { isConfirmed } from '../confirm.ts';
 import { button, h, on, section, Table } from '../dom.ts';
 import { bytes, count, seconds } from '../format.ts';
 import { get, post } from '../link.ts';
@@ -59,10 +60,10 @@ export class Decisions implements View {
       'p',
       {},
       button('Record the newest 10,000 decisions', () =>
-        this.change('/api/record', { keep: 10_000 }, 'Decisions are recorded.'),
+        this.change('api/record', { keep: 10_000 }, 'Decisions are recorded.'),
       ),
       button('Record none', () =>
-        this.change('/api/record', { keep: 0 }, 'Decisions are not recorded.'),
+        this.change('api/record', { keep: 0 }, 'Decisions are not recorded.'),
       ),
     );
     this.element = h(
@@ -73,7 +74,7 @@ export class Decisions implements View {
       section('One decision', form, record),
     );
     this.refresh = async () => {
-      this.show(await get<Answer>('/api/policies'));
+      this.show(await get<Answer>('api/policies'));
     };
     this.stop = poll(around, 2000, () => this.refresh());
   }
@@ -115,14 +116,17 @@ export class Decisions implements View {
       const use = select.value;
       if (
         use !== name &&
-        confirm(`Put ${use} in charge of ${slot}, in the place of ${name}? No task is lost.`)
+        isConfirmed(
+          this.around,
+          `Put ${use} in charge of ${slot}, in the place of ${name}? No task is lost.`,
+        )
       ) {
-        this.change('/api/policy', { slot, use }, `${use} is in charge of ${slot}.`);
+        this.change('api/policy', { slot, use }, `${use} is in charge of ${slot}.`);
       }
     });
     const restore = button('Restore', () => {
-      if (confirm(`Put the configured policy of ${slot} back in charge?`)) {
-        this.change('/api/policy', { slot }, `The configured policy is in charge of ${slot}.`);
+      if (isConfirmed(this.around, `Put the configured policy of ${slot} back in charge?`)) {
+        this.change('api/policy', { slot }, `The configured policy is in charge of ${slot}.`);
       }
     });
     return h(

@@ -46,7 +46,7 @@ export class Graph implements View {
     this.listen();
     this.resized.observe(this.canvas);
     this.stop = poll(around, 1000, async () => {
-      this.show(await get<Answer>('/api/graph'));
+      this.show(await get<Answer>('api/graph'));
     });
   }
 

@@ -64,7 +64,7 @@ export class Log implements View {
     );
     const refresh = async (): Promise<void> => {
       this.show(
-        await get<Answer>('/api/log', { filter: this.filter.value, level: this.level.value }),
+        await get<Answer>('api/log', { filter: this.filter.value, level: this.level.value }),
       );
     };
     for (const field of [this.filter, this.level]) on(field, { input: () => void refresh() });

@@ -48,7 +48,7 @@ export class Memory implements View {
       section('Active Memory Manager', this.amm),
     );
     this.stop = poll(around, 2000, async () => {
-      this.show(await get<Answer>('/api/memory'));
+      this.show(await get<Answer>('api/memory'));
     });
   }
 

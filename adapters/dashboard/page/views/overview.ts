@@ -202,7 +202,7 @@ export class Overview implements View {
     );
     let link = this.marks.get(`worker ${address}`);
     if (link === undefined) {
-      link = viewLink(this.around, `/workers?worker=${encodeURIComponent(address)}`, String(name));
+      link = viewLink(this.around, `workers?worker=${encodeURIComponent(address)}`, String(name));
       this.marks.set(`worker ${address}`, link);
     }
     const used = Number(cpu) < 0 ? '–' : `${cpu} %`;

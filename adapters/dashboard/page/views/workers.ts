@@ -1,3 +1,4 @@
+import { isConfirmed } from '../confirm.ts';
 import { button, h, on, section, setText, Table } from '../dom.ts';
 import { bytes, clock, seconds } from '../format.ts';
 import { get, post } from '../link.ts';
@@ -98,7 +99,7 @@ export class Workers implements View {
           if (link === undefined) {
             link = viewLink(
               this.around,
-              `/workers?worker=${encodeURIComponent(address)}`,
+              `workers?worker=${encodeURIComponent(address)}`,
               String(name),
             );
             this.links.set(address, link);
@@ -137,7 +138,7 @@ export class Workers implements View {
       );
     };
     const act = (path: string, question: string, done: string) => () => {
-      if (!confirm(question)) return;
+      if (!isConfirmed(this.around, question)) return;
       post(path, { worker }).then(
         () => this.around.say(done),
         (error: unknown) =>
@@ -149,16 +150,16 @@ export class Workers implements View {
       { class: 'toolbar', role: 'toolbar', 'aria-label': 'Worker' },
       button(
         'Call stacks',
-        ask('/api/stacks', (answer) => JSON.stringify(answer, undefined, 2)),
+        ask('api/stacks', (answer) => JSON.stringify(answer, undefined, 2)),
       ),
       button(
         'Log',
-        ask('/api/logs', (answer) => logText(answer, worker)),
+        ask('api/logs', (answer) => logText(answer, worker)),
       ),
       button(
         'Retire',
         act(
-          '/api/retire',
+          'api/retire',
           `Take ${worker} out of service? What it holds moves to others first.`,
           'It is being retired.',
         ),
@@ -166,7 +167,7 @@ export class Workers implements View {
       button(
         'Restart',
         act(
-          '/api/restart',
+          'api/restart',
           `Restart ${worker}? Its tasks are computed again elsewhere.`,
           'It is being restarted.',
         ),
@@ -195,7 +196,7 @@ export class Workers implements View {
       ),
     );
     this.stop = poll(this.around, 1000, async () => {
-      const details = await get<Details>('/api/worker', { worker });
+      const details = await get<Details>('api/worker', { worker });
       setText(title, details.name);
       const entries: readonly (readonly [string, string])[] = [
         ['address', details.address],

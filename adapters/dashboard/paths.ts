@@ -1,0 +1,107 @@
+/** The pages of the dashboard. */
+export const PAGES = ['status', 'tasks', 'graph', 'memory', 'decisions', 'workers', 'log'] as const;
+
+export type PageName = (typeof PAGES)[number];
+
+/** Pages of Dask's dashboard without an equal name here, and the page that answers the same question. */
+export const DASK_PAGES: Readonly<Record<string, PageName>> = {
+  profile: 'tasks',
+  'profile-server': 'tasks',
+  shuffle: 'tasks',
+  groups: 'graph',
+  stealing: 'decisions',
+  system: 'workers',
+  hardware: 'workers',
+  gpu: 'workers',
+  exceptions: 'status',
+  events: 'log',
+  counters: 'status',
+};
+
+/** Single plots of Dask's dashboard, by the part of their path after `individual-`. Ours are shown without the header. */
+export const SINGLE_PAGES: Readonly<Record<string, PageName>> = {
+  progress: 'status',
+  'task-stream': 'tasks',
+  graph: 'graph',
+  'workers-memory': 'memory',
+  workers: 'workers',
+  decisions: 'decisions',
+  log: 'log',
+  groups: 'graph',
+  'group-progress': 'status',
+  'cluster-memory': 'memory',
+  'memory-by-key': 'memory',
+  'workers-memory-timeseries': 'memory',
+  'workers-transfer-bytes': 'workers',
+  cpu: 'workers',
+  nprocessing: 'workers',
+  occupancy: 'workers',
+  'workers-network': 'workers',
+  'workers-disk': 'workers',
+  'workers-network-timeseries': 'workers',
+  'workers-cpu-timeseries': 'workers',
+  'workers-disk-timeseries': 'workers',
+  'bandwidth-types': 'workers',
+  'bandwidth-workers': 'workers',
+  'gpu-memory': 'workers',
+  'gpu-utilization': 'workers',
+  'rmm-memory': 'workers',
+  'scheduler-system': 'status',
+  exceptions: 'status',
+  contention: 'status',
+  'fine-performance-metrics': 'tasks',
+  'compute-time-per-key': 'tasks',
+  'aggregate-time-per-action': 'tasks',
+  profile: 'tasks',
+  'profile-server': 'tasks',
+  'cluster-map': 'graph',
+};
+
+/** How many of {@link SINGLE_PAGES}, from the first on, are listed for JupyterLab: one for each page. */
+const LISTED = 7;
+
+const SINGLE = 'individual-';
+
+/**
+ * The page that a path leads to. Only its last part counts: a proxy may put the dashboard below another path.
+ * @returns undefined when there is no such page
+ */
+export function pageAt(path: string): PageName | undefined {
+  const name = path.slice(path.lastIndexOf('/') + 1);
+  if (name === '') return 'status';
+  if (isSingle(path)) return ownValue(SINGLE_PAGES, name.slice(SINGLE.length));
+  return PAGES.find((page) => page === name) ?? ownValue(DASK_PAGES, name);
+}
+
+/** Whether the page at this path is to be shown without the header, as in a frame of JupyterLab. */
+export function isSingle(path: string): boolean {
+  return path.slice(path.lastIndexOf('/') + 1).startsWith(SINGLE);
+}
+
+/** Every path at which there is a page. */
+export function pagePaths(): readonly string[] {
+  const names = [...PAGES, ...Object.keys(DASK_PAGES), ...Object.keys(SINGLE_PAGES).map(single)];
+  return ['/', ...names.map((name) => `/${name}`)];
+}
+
+/** `/individual-plots.json`: paths by the names that JupyterLab's extension shows, after `Individual`. */
+export function plotsForJupyter(): Readonly<Record<string, string>> {
+  const names = Object.keys(SINGLE_PAGES).slice(0, LISTED);
+  return Object.fromEntries(names.map((name) => [title(single(name)), `/${single(name)}`]));
+}
+
+function single(name: string): string {
+  return SINGLE + name;
+}
+
+/** `workers-memory` → `Workers Memory` */
+function title(name: string): string {
+  return name
+    .split('-')
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join(' ');
+}
+
+function ownValue<T>(values: Readonly<Record<string, T>>, name: string): T | undefined {
+  return Object.hasOwn(values, name) ? values[name] : undefined;
+}

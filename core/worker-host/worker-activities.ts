@@ -13,6 +13,7 @@ import { fetchData } from '../shared/fetch-data.ts';
 import { type Logger, token, type Token } from '../api/plugin.ts';
 import { inject } from '../plugin-host/injection/di.ts';
 import { CLOCK, LOGGER } from '../plugin-host/injection/tokens.ts';
+import type { ActionTiming } from '../state/groups.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import type { AbortExecution, Execute, Gather, WorkerEvent } from '../worker/events/events.ts';
 import { localFailure, toTaskFailure } from '../worker/transitions/failure.ts';
@@ -292,10 +293,10 @@ export class WorkerActivities {
     if (this.isClosed) return;
     const error = stoppedBy === undefined ? undefined : toErrorPayload(stoppedBy);
     const end: ExecutionResult = error === undefined ? result : { kind: 'failure', error };
-    this.inbox.feedSoon(this.runEnd(key, end));
+    this.inbox.feedSoon(this.runEnd(key, end, run?.startedMs));
   }
 
-  private runEnd(key: string, result: ExecutionResult): WorkerEvent {
+  private runEnd(key: string, result: ExecutionResult, startedMs?: number): WorkerEvent {
     if (result.kind === 'reschedule') {
       return { op: 'execute-reschedule', key, stimulusId: this.link.nameEvent('reschedule') };
     }
@@ -305,7 +306,9 @@ export class WorkerActivities {
     if (result.kind === 'failure') {
       this.actors.delete(key); // There is none.
       const failure = toTaskFailure(result.error);
-      return { op: 'execute-failure', key, failure, stimulusId: this.link.nameEvent('task-erred') };
+      const stimulusId = this.link.nameEvent('task-erred');
+      const timings = startedMs === undefined ? [] : [this.timing('compute', startedMs)];
+      return { op: 'execute-failure', key, failure, timings, stimulusId };
     }
     try {
       this.store.set(key, result.value);
@@ -328,6 +331,13 @@ export class WorkerActivities {
     };
   }
 
+  /** Of an action that ends now, in the scheduler's clock. */
+  private timing(action: string, startMs: number): ActionTiming {
+    const offsetMs = this.link.clockOffsetMs;
+    const stopS = (this.clock.nowMs() + offsetMs) / 1000;
+    return { action, startS: (startMs + offsetMs) / 1000, stopS };
+  }
+
   private async fetch(worker: string, keys: readonly string[]): Promise<WorkerEvent> {
     const { peers, clock, store, memory } = this;
     const channel = await peers.to(worker);
@@ -345,12 +355,13 @@ export class WorkerActivities {
       return { op: 'gather-busy', worker, stimulusId: this.link.nameEvent('gather-busy') };
     this.transferSeconds += (clock.nowMs() - startMs) / 1000;
     if (this.isClosed) throw new YardmasterError('ERR_CLOSED', 'this worker closes');
-    return this.storeReceived(worker, values);
+    return this.storeReceived(worker, values, this.timing('transfer', startMs));
   }
 
   private storeReceived(
     worker: string,
     received: ReadonlyMap<string, Uint8Array | Arrival>,
+    timing: ActionTiming,
   ): WorkerEvent {
     const { store } = this;
     const stored: string[] = [];
@@ -375,7 +386,7 @@ export class WorkerActivities {
       };
     }
     const stimulusId = this.link.nameEvent('gather-success');
-    return { op: 'gather-success', worker, keys: stored, nbytes, stimulusId };
+    return { op: 'gather-success', worker, keys: stored, nbytes, timing, stimulusId };
   }
 }
 

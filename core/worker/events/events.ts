@@ -38,6 +38,8 @@ export interface ExecuteFailure extends Caused {
   readonly op: 'execute-failure';
   readonly key: string;
   readonly failure: TaskFailure;
+  /** In the scheduler's clock. */
+  readonly timings?: readonly ActionTiming[];
 }
 
 /** A run gave its task back, or could not begin because an input was lost. */
@@ -72,6 +74,8 @@ export interface GatherSuccess extends Caused {
   readonly worker: string;
   readonly keys: readonly string[];
   readonly nbytes: readonly number[];
+  /** In the scheduler's clock. */
+  readonly timing?: ActionTiming;
 }
 
 /** The peer has too much to send at present. */

@@ -33,7 +33,7 @@ export function onExecuteSuccess(scope: WorkerScope, event: ExecuteSuccess): voi
   scope.tables.quota?.learn(task, event.nbytes);
   task.arrivedNbytes = event.nbytes;
   task.type = event.type;
-  task.timings = event.timings;
+  task.timings = withTransfers(task, event.timings);
   if (event.nbytes <= task.sendAlongBytes) task.value = event.value;
   scope.recommend(task, 'memory');
 }
@@ -45,7 +45,16 @@ export function onExecuteFailure(scope: WorkerScope, event: ExecuteFailure): voi
     return;
   }
   task.failure = event.failure;
+  task.timings = withTransfers(task, event.timings ?? NO_TIMINGS);
   scope.recommend(task, 'error');
+}
+
+/** Transfers of its inputs come before the run itself. */
+function withTransfers(
+  { timings }: WorkerTask,
+  ofRun: readonly ActionTiming[],
+): readonly ActionTiming[] {
+  return timings.length === 0 ? ofRun : [...timings, ...ofRun];
 }
 
 export function onExecuteReschedule(scope: WorkerScope, event: ExecuteReschedule): void {
@@ -75,7 +84,9 @@ function endRun(scope: WorkerScope, key: string): WorkerTask {
 /** What did not come the peer does not hold. */
 export function onGatherSuccess(scope: WorkerScope, event: GatherSuccess): void {
   const arrived = new Map(event.keys.map((key, index) => [key, event.nbytes[index] ?? 0]));
-  for (const task of endTransfer(scope, event.worker)) {
+  const tasks = endTransfer(scope, event.worker);
+  if (event.timing !== undefined) addTransfer(tasks, event.timing);
+  for (const task of tasks) {
     const nbytes = arrived.get(task.key);
     if (nbytes === undefined) scope.tables.removeHolder(task, event.worker);
     if (task.state !== 'flight') {
@@ -107,6 +118,16 @@ export function onGatherBusy(scope: WorkerScope, event: GatherBusy): void {
   if (stuck.length === 0) return;
   const { stimulusId } = event;
   scope.report({ op: 'request-refresh-who-has', keys: stuck, stimulusId });
+}
+
+/** As with Dask, a transfer counts for the first task that waits for it, and once. */
+function addTransfer(tasks: readonly WorkerTask[], timing: ActionTiming): void {
+  for (const { waiters } of tasks) {
+    for (const waiter of waiters) {
+      waiter.timings = [...waiter.timings, timing];
+      return;
+    }
+  }
 }
 
 function hasOnlyBusyHolders({ tables }: WorkerScope, task: WorkerTask): boolean {

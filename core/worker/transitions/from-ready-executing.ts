@@ -83,8 +83,10 @@ export function executingToError(scope: WorkerScope, task: WorkerTask): void {
   const failure = task.failure ?? localFailure('ERR_TASK', `"${task.key}" failed without a reason`);
   task.state = 'error';
   unlinkDependencies(scope, task);
-  const { key, runId } = task;
-  scope.report({ op: 'task-erred', key, runId, failure, stimulusId: scope.stimulusId });
+  const { key, runId, timings } = task;
+  const measured = timings.length === 0 ? undefined : { timings };
+  const { stimulusId } = scope;
+  scope.report({ op: 'task-erred', key, runId, failure, ...measured, stimulusId });
   // A copy elsewhere may still serve those that wait for it here.
   if (task.waiters.size > 0) scope.recommend(task, 'fetch');
 }

@@ -5,7 +5,7 @@
  * asks `register-worker`, a client `register-client`, and both send their reports as plain messages.
  * A peer (a worker or a client that fetches data) asks `get-data` of a worker.
  */
-import type { Amount, Count, Integer, Name, Positive, Size } from '../util/value-types.ts';
+import type { Amount, Count, Integer, Name, Positive, Secret, Size } from '../util/value-types.ts';
 import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
 
 /** Both sides must agree on it exactly. */
@@ -47,6 +47,11 @@ export interface RegisterWorkerRequest {
   readonly metrics?: WorkerMetrics;
   /** It was here before, and comes back to the same scheduler with these. */
   readonly held?: HeldResults;
+  /**
+   * With the same secret it may take the place of its former connection. Default none: the address and the
+   * name are free again when that connection has ended.
+   */
+  readonly secret?: Secret;
 }
 
 /** A plugin of workers as it travels: named, never code. */
@@ -75,9 +80,12 @@ export interface RegisterClientRequest {
   readonly client: Name;
   /**
    * When its connection breaks, it comes back under the same key within this time, or not at all.
-   * Milliseconds. Before it closes in good order it says so: `close-client`. Default 0.
+   * Milliseconds. Before it closes in good order it says so: `close-client`. Default 0; without a secret
+   * always 0.
    */
   readonly returnWithinMs?: Amount;
+  /** With the same secret it takes its place again when it comes back. Default none. */
+  readonly secret?: Secret;
   readonly versions?: Readonly<Record<string, string>>;
 }
 

@@ -10,6 +10,12 @@
 export type Name = string;
 
 /**
+ * What only its sender knows: at least 128 random bits as text.
+ * @minLength 22
+ */
+export type Secret = string;
+
+/**
  * A whole number.
  * @integer
  */

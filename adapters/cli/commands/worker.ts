@@ -7,6 +7,7 @@ import { inBackground } from '../../../core/shared/background.ts';
 import { type RunningWorker, startWorker } from '../../app/start-worker.ts';
 import { readSettings, settingsOf, type WorkerSettings } from '../../app/worker-settings.ts';
 import { SystemClock } from '../../clocks/index.ts';
+import { openChannelTo } from '../../peers/open-channel.ts';
 import { type LastWords, NannyLink } from '../../nanny/index.ts';
 import { type LogFlags, stderrLogger } from '../logger.ts';
 import type { WorkerFlags } from '../worker-flags.ts';
@@ -14,6 +15,7 @@ import { nannyCommand } from './nanny.ts';
 import { untilStopped } from '../until-stopped.ts';
 
 const RETIRE_MS = 10_000;
+const PROBE_MS = 2000;
 
 /** `yardmaster worker`. Runs until it is stopped, or the scheduler is gone. */
 export async function workerCommand(
@@ -60,8 +62,34 @@ async function supervisedCommand(
   });
   link.registered(worker);
   const end = await worker.ended;
-  await link.ends(lastWords(end, signal));
+  const isEvicted =
+    YardmasterError.is(end.error, 'ERR_CLOSED') && (await answers(scheduler, settings));
+  await link.ends(isEvicted ? { kind: 'restart', reason: end.reason } : lastWords(end, signal));
   return end.error === undefined ? 0 : 1;
+}
+
+/**
+ * Whether the scheduler takes connections: then it has only dropped this worker (which was silent for too long, or
+ * whose connection broke), and is not gone.
+ */
+async function answers(scheduler: string, settings: WorkerSettings): Promise<boolean> {
+  const network = {
+    clock: new SystemClock(),
+    transports: await configuredTransports(settings),
+    timeoutMs: PROBE_MS,
+  };
+  const ignored = {
+    onMessage: () => undefined,
+    onRequest: () => undefined,
+    onClose: () => undefined,
+  };
+  try {
+    const channel = await openChannelTo(scheduler, 'worker', network, ignored);
+    await channel.close();
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** A signal to the process itself is for this process, not for the worker, which the nanny keeps. */

@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto';
+
 import {
   type Channel,
   type ClientReport,
@@ -10,6 +12,8 @@ import {
 } from '../../../core/api/index.ts';
 import { comeBack, type ReconnectRules } from '../../../core/shared/reconnect.ts';
 import { type Network, openChannelTo } from '../../peers/open-channel.ts';
+
+const SECRET_BYTES = 32;
 
 /** How a client is connected. */
 interface LinkOptions {
@@ -52,6 +56,8 @@ export class SchedulerLink {
   private heartbeat: Timer | undefined;
   /** The end of an absence; undefined while it is connected. */
   private returning: Promise<void> | undefined;
+  /** Proves to the scheduler that a new connection is of the same client. */
+  private readonly secret = randomBytes(SECRET_BYTES).toString('base64url');
   private readonly ending = new AbortController();
   private lastMessageBytesMax = Infinity;
 
@@ -128,7 +134,9 @@ export class SchedulerLink {
         {
           client,
           versions: { node: process.versions.node },
-          ...(reconnect === undefined ? {} : { returnWithinMs: finite(reconnect.timeoutMs) }),
+          ...(reconnect === undefined
+            ? {}
+            : { returnWithinMs: finite(reconnect.timeoutMs), secret: this.secret }),
         },
         network.timeoutMs,
       );

@@ -5,8 +5,8 @@ import type {
   RegisterWorkerReply,
   RegisterWorkerRequest,
 } from '../../messages/protocol.ts';
-import type { WorkerIdentity } from '../../state/worker.ts';
 import { heartbeatIntervalMs } from '../../util/heartbeat.ts';
+import type { SessionSecret } from './session-secret.ts';
 import type { SessionServices } from './session-services.ts';
 import type { Peer } from './sessions.ts';
 
@@ -20,14 +20,16 @@ import type { Peer } from './sessions.ts';
 const CLIENT_HEARTBEAT_FACTOR = 10;
 
 /** @throws YardmasterError `ERR_REGISTRATION` when its address or its name is taken */
-export function admitWorker(host: SessionServices, identity: WorkerIdentity): void {
-  const { address, name, serverId } = identity;
+export function admitWorker(
+  host: SessionServices,
+  { identity, secret }: RegisterWorkerRequest,
+): void {
+  const { address, name } = identity;
   const { workers, aliases } = host.cluster;
   // One that is to be removed at the end of this turn may be the former self of this one.
   host.losses.flush();
   // A worker that comes back may have noticed before us that its connection was lost.
-  if (workers.get(address)?.identity.serverId === serverId) {
-    unseat(host.sessions.workers, address);
+  if (workers.has(address) && unseat(host.sessions.workers, address, secret)) {
     host.stimuli.accept({
       op: 'remove-worker',
       worker: address,
@@ -79,11 +81,12 @@ export function workerLeft(host: SessionServices, address: string, error: Error 
  */
 export function admitClient(
   host: SessionServices,
-  { client, returnWithinMs = 0 }: RegisterClientRequest,
+  { client, returnWithinMs = 0, secret }: RegisterClientRequest,
 ): { readonly isBack: boolean } {
   const { sessions, reconnectGrace } = host;
   const isBack =
-    returnWithinMs > 0 && (unseat(sessions.clients, client) || reconnectGrace.end(client));
+    returnWithinMs > 0 &&
+    (unseat(sessions.clients, client, secret) || reconnectGrace.end(client, secret));
   if (!host.cluster.clients.has(client) || isBack) return { isBack };
   throw new YardmasterError(
     'ERR_REGISTRATION',
@@ -117,16 +120,24 @@ export function enterClient(
 }
 
 /** @param returnWithinMs - milliseconds within which it said that it may come back */
-export function clientLeft(host: SessionServices, client: string, returnWithinMs: number): void {
-  host.reconnectGrace.begin(client, returnWithinMs, () => {
+export function clientLeft(
+  host: SessionServices,
+  client: string,
+  returnWithinMs: number,
+  secret: SessionSecret | undefined,
+): void {
+  host.reconnectGrace.begin(client, returnWithinMs, secret, () => {
     host.stimuli.accept({ op: 'remove-client', client });
   });
 }
 
-/** Ends the connection that a peer had before. Its seat goes first: so its end says nothing of the peer. */
-function unseat(seats: Map<string, Peer>, name: string): boolean {
+/**
+ * Ends the connection that a peer had before, if it proves to be the same peer. Its seat goes first: so its end
+ * says nothing of the peer.
+ */
+function unseat(seats: Map<string, Peer>, name: string, secret: string | undefined): boolean {
   const lost = seats.get(name);
-  if (lost === undefined) return false;
+  if (lost?.secret?.matches(secret) !== true) return false;
   seats.delete(name);
   lost.channel.abort(new YardmasterError('ERR_CLOSED', `${name} has connected anew`));
   return true;

@@ -40,7 +40,7 @@ export function compilerOf(
     strict: false,
     validateSchema: false,
     validateFormats: false,
-    // The only minimal length is 1, for which characters need no counting. Deprecated: hence no logger.
+    // Minimal lengths count UTF-16 units, which is faster. Deprecated: hence no logger.
     unicode: false,
     logger: false,
     code,

@@ -80,8 +80,10 @@ function validate(kind: Kind, op: unknown, value: unknown, sort: Kind = kind): v
   }
   const allowed = (error.params as { allowedValues?: readonly string[] }).allowedValues;
   const what = allowed === undefined ? error.message : `must be one of ${allowed.join(', ')}`;
+  // Errors are logged and shown, secrets are not.
+  const isSecret = path.at(-1) === 'secret';
   const got = path.reduce<unknown>((part, at) => (part as WireMessage)[at], value);
-  throw broken(name, pathText(path), what ?? 'is wrong', got);
+  throw broken(name, pathText(path), what ?? 'is wrong', isSecret ? undefined : got);
 }
 
 /** @throws YardmasterError `ERR_PROTOCOL` when there is no such message */

@@ -37,6 +37,7 @@ import {
 } from './membership.ts';
 import { checkHello, checkQuestion, checkReport } from './permissions.ts';
 import { PartsRelay } from '../results/parts-relay.ts';
+import { SessionSecret } from './session-secret.ts';
 import type { SessionServices } from './session-services.ts';
 import type { Peer } from './sessions.ts';
 import { SlowReader } from './slow-reader.ts';
@@ -57,6 +58,7 @@ export class Session implements Peer, ChannelHandlers {
   private role: Role | undefined;
   /** Address of the worker or key of the client, once registered. */
   private sender: string | undefined;
+  secret: SessionSecret | undefined;
   /** Set while the answer to the registration has not left; messages have to come after it. */
   private held: WireMessage[] | undefined;
   /** Milliseconds within which a client whose connection broke may come back. */
@@ -203,7 +205,7 @@ export class Session implements Peer, ChannelHandlers {
     if (seats.get(sender) !== this) return; // It has connected anew.
     seats.delete(sender);
     if (this.role === 'worker') workerLeft(host, sender, error);
-    else clientLeft(host, sender, this.returnWithinMs);
+    else clientLeft(host, sender, this.returnWithinMs, this.secret);
   }
 
   private caller(): Caller {
@@ -270,7 +272,8 @@ export class Session implements Peer, ChannelHandlers {
 
   private registerWorker(request: RegisterWorkerRequest): RegisterWorkerReply {
     const { host } = this;
-    admitWorker(host, request.identity);
+    admitWorker(host, request);
+    this.keepSecret(request.secret);
     this.bindPeer(host.sessions.workers, request.identity.address);
     return enterWorker(host, request);
   }
@@ -279,8 +282,13 @@ export class Session implements Peer, ChannelHandlers {
     const { host } = this;
     const admitted = admitClient(host, request);
     this.returnWithinMs = request.returnWithinMs ?? 0;
+    this.keepSecret(request.secret);
     this.bindPeer(host.sessions.clients, request.client);
     return enterClient(host, request, admitted);
+  }
+
+  private keepSecret(secret: string | undefined): void {
+    if (secret !== undefined) this.secret = new SessionSecret(secret);
   }
 
   /** The channel sends the answer when the handler returns; what is caused by it comes after. */

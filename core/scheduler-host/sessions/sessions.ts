@@ -1,12 +1,15 @@
 import type { Channel } from '../../api/channel.ts';
 import { token, type Token } from '../../api/plugin.ts';
 import type { WireMessage } from '../../api/transport.ts';
+import type { SessionSecret } from './session-secret.ts';
 
 export const SESSIONS: Token<Sessions> = token('sessions');
 
 /** A connection to the scheduler, as everything but its session sees it. */
 export interface Peer {
   readonly channel: Channel;
+  /** Of the peer, once it is registered. Undefined: nothing can take the place of its connection. */
+  readonly secret: SessionSecret | undefined;
   send(message: WireMessage): void;
   /** Sends what is queued, then closes. */
   end(): void;

@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto';
+
 import type { Channel } from '../../api/channel.ts';
 import { token, type Token } from '../../api/plugin.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
@@ -21,6 +23,7 @@ import type { WorkerHostOptions } from '../worker-options.ts';
 export const WORKER_LINK: Token<WorkerLink> = token('worker-link');
 
 const KEEP_ALIVE_MS = 60_000;
+const SECRET_BYTES = 32;
 
 /** A report without its id, which the link gives it. */
 type UnnamedReport = WorkerReport extends infer R
@@ -54,6 +57,8 @@ export class WorkerLink {
   private isRegistered = false;
   /** Of the scheduler process that it is, or was, registered with. */
   private serverId: string | undefined;
+  /** Proves to the scheduler that a new connection is of the same worker. */
+  private readonly secret = randomBytes(SECRET_BYTES).toString('base64url');
   private readonly ending = new AbortController();
   private readonly timers: Timer[] = [];
   private offsetMs = 0;
@@ -126,6 +131,7 @@ export class WorkerLink {
       identity: this.identity,
       status: worker.status(),
       metrics: worker.metrics(),
+      secret: this.secret,
       ...(isBack ? { held: worker.held() } : {}),
     };
     // What is reported from now on arrives after the request.

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { Client } from '../../../adapters/client/index.ts';
+import { SocketProxy } from '../../../adapters/testing/socket-proxy.ts';
 import { Runs } from '../../kit/runs.ts';
 import { processId, square } from './fixtures/tasks.js';
 
@@ -178,6 +179,23 @@ describe('scheduler and worker', () => {
     worker.child.kill('SIGKILL');
     await worker.exit;
     while (isAlive(again)) await new Promise((resolve) => setTimeout(resolve, 10));
+  });
+
+  test('find together again: a nanny replaces a worker that the scheduler has dropped', async () => {
+    const scheduler = runs.yardmaster('scheduler', '--port', '0');
+    const port = Number(new URL(await scheduler.firstLine()).port);
+    const at = { host: '127.0.0.1', port: 0 };
+    const proxy = await SocketProxy.start({ host: '127.0.0.1', port }, at);
+    const address = `tcp://127.0.0.1:${proxy.port}`;
+    await runs.yardmaster('worker', address, '-t', '1', '-n', 'w1').firstLine();
+    const client = await Client.connect(await scheduler.firstLine());
+    const before = await client.submit(processId).result();
+    proxy.cut();
+    const after = await client.with({ pure: false }).submit(processId).result();
+    expect(after).not.toBe(before);
+    expect((await client.identity()).workers).toMatchObject([{ name: 'w1', pid: after }]);
+    await client.close();
+    await proxy.close();
   });
 
   test('end together when the scheduler is asked to', async () => {

@@ -6,6 +6,10 @@ import {
   type CreateSchedulerOptions,
   type Scheduler,
 } from '../../../core/scheduler-host/create-scheduler.ts';
+import type {
+  RegisterClientRequest,
+  RegisterWorkerRequest,
+} from '../../../core/messages/protocol.ts';
 import type { WorkerIdentity } from '../../../core/state/worker.ts';
 import { builtins } from '../../../adapters/app/builtin-extensions.ts';
 
@@ -152,18 +156,27 @@ export class TestHost {
     return new RawPeer(this.transport, this.clock).connect(this.address);
   }
 
-  async worker(address: string, more: Partial<WorkerIdentity> = {}): Promise<RawPeer> {
+  /** @param more - of its registration besides its identity */
+  async worker(
+    address: string,
+    identity: Partial<WorkerIdentity> = {},
+    more: Partial<RegisterWorkerRequest> = {},
+  ): Promise<RawPeer> {
     const peer = await this.peer();
     await peer.hello('worker');
-    const identity = identityOf(address, more);
-    await peer.request('register-worker', { identity, status: 'running' });
+    await peer.request('register-worker', {
+      identity: identityOf(address, identity),
+      status: 'running',
+      ...more,
+    });
     return peer;
   }
 
-  async client(client = 'client-1'): Promise<RawPeer> {
+  /** @param more - of its registration besides its name */
+  async client(client = 'client-1', more: Partial<RegisterClientRequest> = {}): Promise<RawPeer> {
     const peer = await this.peer();
     await peer.hello('client');
-    await peer.request('register-client', { client });
+    await peer.request('register-client', { client, ...more });
     return peer;
   }
 

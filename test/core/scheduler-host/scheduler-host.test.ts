@@ -150,10 +150,11 @@ describe('the conversation', () => {
 
   it('a worker that has connected anew takes the place of its lost connection', async () => {
     const host = await start();
-    const lost = await host.worker('inmemory://w1', { name: 'one' });
+    const secret = 'a secret of one worker';
+    const lost = await host.worker('inmemory://w1', { name: 'one' }, { secret });
     const client = await host.client('c');
     await client.send(graphOf('x'));
-    const again = await host.worker('inmemory://w1', { name: 'one' });
+    const again = await host.worker('inmemory://w1', { name: 'one' }, { secret });
     expect(lost.closedWith).toBeInstanceOf(Error);
     expect([...host.scheduler.cluster.workers.keys()]).toEqual(['inmemory://w1']);
     expect(again.ops()).toEqual(['compute-task']);

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { setAwakeTimer } from '../../../core/shared/awake-timer.ts';
 import { ReconnectGrace } from '../../../core/scheduler-host/sessions/reconnect-grace.ts';
+import { SessionSecret } from '../../../core/scheduler-host/sessions/session-secret.ts';
 import type { Config } from '../../../core/config/types.ts';
 import { Budget } from '../../../plugins/coordination/budget.ts';
 import { DisconnectCleanup } from '../../../plugins/coordination/disconnect-cleanup.ts';
@@ -54,12 +55,13 @@ it('a client that wants to come back is waited for as long as the scheduler can 
   const absences = new ReconnectGrace(clock.clock, {
     scheduler: { clientGrace: 30_000 },
   } as Config);
+  const secret = new SessionSecret('s');
   let isGone = false;
-  absences.begin('c', 10_000, () => (isGone = true));
+  absences.begin('c', 10_000, secret, () => (isGone = true));
   clock.stall(60_000);
   clock.advance(9000);
-  expect([isGone, absences.end('c')]).toEqual([false, true]);
-  absences.begin('c', 10_000, () => (isGone = true));
+  expect([isGone, absences.end('c', 's')]).toEqual([false, true]);
+  absences.begin('c', 10_000, secret, () => (isGone = true));
   clock.advance(10_000);
   expect(isGone).toBe(true);
 });

@@ -10,4 +10,4 @@ const COPIED = [
   'adapters/workloads/recorded',
 ];
 for (const path of COPIED) cpSync(join(root, path), join(root, 'dist', path), { recursive: true });
-chmodSync(join(root, 'dist/adapters/cli/main.js'), 0o755);
+chmodSync(join(root, 'dist/bundle/cli.js'), 0o755);

@@ -1,8 +1,11 @@
-import { type LevelWithSilent, pino } from 'pino';
+import { createRequire } from 'node:module';
+import type * as Pino from 'pino';
 import { type Logger, YardmasterError } from '../../core/api/index.ts';
 import { LOG_LEVELS, type LogLevel, textLogger } from '../app/text-log.ts';
 
 export { LOG_LEVELS };
+
+const require = createRequire(import.meta.url);
 
 /** What the flags say about logs. */
 export interface LogFlags {
@@ -15,7 +18,9 @@ export interface LogFlags {
 export function stderrLogger({ logLevel, logFormat }: LogFlags, name: string): Logger {
   const format = logFormat ?? (process.stderr.isTTY ? 'text' : 'json');
   if (format === 'text') return textLogger(name, logLevel);
-  const level: LevelWithSilent = logLevel;
+  // Loaded here: it would take a tenth of the start of a worker process that logs text.
+  const { pino } = require('pino') as typeof Pino;
+  const level: Pino.LevelWithSilent = logLevel;
   const serializers = { err: (error: unknown) => errorFields(error, logLevel === 'debug') };
   // Synchronous: the last lines before an exit are the ones that matter.
   const formatters = { log: withoutOwnNames };

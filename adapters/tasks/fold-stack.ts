@@ -2,7 +2,7 @@
 const PACKAGE = new URL('../../', import.meta.url).href;
 const PACKAGE_PATH = decodeURIComponent(new URL(PACKAGE).pathname);
 /** Folders of the package whose frames say nothing about a task. */
-const INTERNAL = /^(?:dist\/)?(?:core|adapters)\//;
+const INTERNAL = /^(?:dist\/)?(?:core|adapters|bundle)\//;
 const FRAME = /^\s+at /;
 
 /**

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { workerClient } from '../../adapters/client/index.ts';
 import { concurrent, defineTasks } from '../../adapters/tasks/index.ts';
 
-export const { leaf, parent, fetchPage, parentOfFetch, nothing } = defineTasks(import.meta.url, {
+export const { leaf, parent, fetchPage, parentOfFetch } = defineTasks(import.meta.url, {
   async leaf(index: number): Promise<number> {
     await sleep(20);
     return index;
@@ -20,5 +20,4 @@ export const { leaf, parent, fetchPage, parentOfFetch, nothing } = defineTasks(i
     const client = await workerClient();
     return client.submit(fetchPage, index, 20).result();
   },
-  nothing: (): number => 0,
 });

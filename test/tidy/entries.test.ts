@@ -12,7 +12,7 @@ const INTERNALS = ['yardmaster/scheduler-host', 'yardmaster/worker-host'];
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 const { exports } = JSON.parse(read('package.json')) as {
-  exports: Readonly<Record<string, string | { readonly default: string }>>;
+  exports: Readonly<Record<string, string | { readonly types: string }>>;
 };
 
 /** Name for an import, and source, of each entry with code. */
@@ -22,7 +22,7 @@ const ENTRIES = Object.entries(exports).flatMap(([path, target]) =>
     : [
         {
           name: posix.join('yardmaster', path),
-          source: target.default.replace('./dist/', '').replace(/\.js$/, '.ts'),
+          source: target.types.replace('./dist/', '').replace(/\.d\.ts$/, '.ts'),
         },
       ],
 );

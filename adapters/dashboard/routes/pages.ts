@@ -68,8 +68,8 @@ export async function addPages(
 /** A file that the build made; undefined when it did not. */
 async function asset(name: string): Promise<string | undefined> {
   try {
-    const cli = createRequire(import.meta.url).resolve('#cli');
-    return await readFile(join(dirname(cli), '../dashboard/assets', name), 'utf8');
+    const root = dirname(createRequire(import.meta.url).resolve('yardmaster/package.json'));
+    return await readFile(join(root, 'dist/adapters/dashboard/assets', name), 'utf8');
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'MODULE_NOT_FOUND') return undefined;

@@ -176,10 +176,10 @@ class Inspection {
 
 /** Neither Node's own nor what runs tasks. */
 function isOfTask(url: string): boolean {
-  return url !== '' && !url.startsWith('node:') && !url.startsWith(adaptersFolder());
+  return url !== '' && !url.startsWith('node:') && !url.startsWith(bundleFolder());
 }
 
-function adaptersFolder(): string {
+function bundleFolder(): string {
   const entry = createRequire(import.meta.url).resolve('#thread-main');
-  return new URL('../../', pathToFileURL(entry)).href;
+  return new URL('./', pathToFileURL(entry)).href;
 }

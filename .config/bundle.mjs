@@ -1,0 +1,114 @@
+/**
+ * Bundles the entries of the package, the command and what threads run into a few files of `dist/bundle`, so that a
+ * start reads three files instead of four hundred. All of it is bundled at once: each class exists once in a process,
+ * whichever entries are imported.
+ */
+import { rmSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { rolldown } from 'rolldown';
+
+const root = join(import.meta.dirname, '..');
+const dist = join(root, 'dist');
+const folder = join(dist, 'bundle');
+const built = (path) => join(dist, `${path}.js`);
+
+/** Run as they are: the command, threads, and modules of tasks, which workers import by their URL. */
+const PROGRAMS = {
+  cli: built('adapters/cli/main'),
+  'thread-main': built('adapters/executors/threads/thread-main'),
+  'hardware-tasks': built('adapters/peers/hardware-tasks'),
+  'demo-tasks': built('adapters/demo/tasks'),
+};
+
+/** What a local cluster with the default configuration imports when it starts. */
+const STARTED = [
+  'adapters/app/start-local',
+  'adapters/dask/interop/tcp',
+  'adapters/executors/threads/index',
+  'policies/worker-selection/earliest-start',
+  'policies/queuing/root-ish',
+  'policies/ordering/baselines/depth-first',
+  'policies/fairness/fifo',
+  'policies/stealing/dask',
+  'policies/amm/reduce-replicas',
+  'plugins/active-memory-manager',
+  'plugins/coordination',
+  'plugins/work-stealing',
+].map(built);
+
+/** Packages that are many small files, or needed in every thread. */
+const BUNDLED = /^(tsyringe|tslib|reflect-metadata|eventemitter3|fastest-levenshtein)(\/|$)/;
+const IN_CLUSTER = /node_modules\/(tsyringe|tslib|reflect-metadata|eventemitter3)\//;
+const IN_COMMON = /node_modules\/fastest-levenshtein\/|rolldown\/runtime/;
+
+/** Sources of the entries of the package, by name. Their types are next to what the compiler has made of them. */
+async function entries() {
+  const { exports } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
+  const found = {};
+  for (const [path, { types }] of Object.entries(exports)) {
+    if (types === undefined) continue;
+    const name = path === '.' ? 'index' : path.slice('./'.length);
+    found[name] = join(root, types.replace(/\.d\.ts$/, '.js'));
+  }
+  return found;
+}
+
+/** Two chunks beside those that follow from the entries: what every thread loads, and what a start loads. */
+const common = new Set();
+const cluster = new Set();
+const chunks = {
+  name: 'chunks',
+  // Modules keep the URL that they have without a bundle: some find files by it.
+  transform(code, id) {
+    if (!code.includes('import.meta.url') || id.endsWith('tasks.js')) return undefined;
+    const path = JSON.stringify(relative(folder, id));
+    return code.replaceAll('import.meta.url', `new URL(${path}, import.meta.url).href`);
+  },
+  buildEnd() {
+    const add = (ids, to) => {
+      for (const id of ids) {
+        if (to.has(id)) continue;
+        to.add(id);
+        add(this.getModuleInfo(id)?.importedIds ?? [], to);
+      }
+    };
+    add([built('adapters/app/index'), PROGRAMS['thread-main']], common);
+    add(STARTED, cluster);
+  },
+};
+const isProgram = (id) => Object.values(PROGRAMS).includes(id);
+
+rmSync(folder, { recursive: true, force: true });
+const bundle = await rolldown({
+  input: { ...(await entries()), ...PROGRAMS },
+  platform: 'node',
+  // Modules that are imported for nothing but what they do stay.
+  treeshake: { moduleSideEffects: true },
+  external: (id) => !id.startsWith('.') && !id.startsWith('/') && !BUNDLED.test(id),
+  checks: { ineffectiveDynamicImport: false },
+  preserveEntrySignatures: 'allow-extension',
+  plugins: [chunks],
+});
+await bundle.write({
+  dir: folder,
+  format: 'esm',
+  entryFileNames: '[name].js',
+  chunkFileNames: '[name]-[hash].js',
+  codeSplitting: {
+    includeDependenciesRecursively: false,
+    groups: [
+      {
+        name: 'common',
+        test: (id) => (common.has(id) && !isProgram(id)) || IN_COMMON.test(id),
+        priority: 2,
+      },
+      {
+        name: 'cluster',
+        test: (id) => (cluster.has(id) && !isProgram(id)) || IN_CLUSTER.test(id),
+        priority: 1,
+      },
+    ],
+  },
+});
+await bundle.close();

@@ -1,0 +1,2 @@
+/** What a thread of piscina loads for `first-result.ts`. */
+export default (): number => 0;

@@ -23,12 +23,15 @@ try {
   const { devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const packed = JSON.parse(run('npm', ['pack', '--json', '--pack-destination', project], root));
   const list = Array.isArray(packed) ? packed : Object.values(packed);
+  const tests = list[0].files.map(({ path }) => path).filter((path) => /(^|\/)test\//.test(path));
+  if (tests.length > 0)
+    throw new Error(`the package contains tests: ${tests.slice(0, 5).join(', ')}`);
   const tarball = join(project, list[0].filename);
   cpSync(fileURLToPath(new URL('project', import.meta.url)), project, { recursive: true });
   const wanted = [tarball, `vitest@${devDependencies.vitest}`];
   run('npm', ['install', '--no-audit', '--no-fund', ...wanted], project);
   writeFileSync(join(project, 'counting.ts'), exampleOf('docs/transports.md'));
-  execFileSync('npx', ['vitest', 'run', '--testTimeout=30000'], { cwd: project, stdio: 'inherit' });
+  execFileSync('npx', ['vitest', 'run', '--testTimeout=60000'], { cwd: project, stdio: 'inherit' });
   const examples = ['--config', '.config/vitest.config.ts', 'test/adapters/cli/docs.test.ts'];
   const env = { ...process.env, YARDMASTER_PACKAGE: join(project, 'node_modules/yardmaster') };
   execFileSync('npx', ['vitest', 'run', ...examples], { cwd: root, stdio: 'inherit', env });

@@ -1,5 +1,7 @@
 import {
   closeSync,
+  constants,
+  fstatSync,
   mkdirSync,
   mkdtempSync,
   openSync,
@@ -17,6 +19,7 @@ import { type SpillArea, type ValueReader, YardmasterError } from '../../core/ap
 
 const PREFIX = 'yardmaster-spill-';
 const OWNER_FILE = 'owner.json';
+const OWNER_BYTES_MAX = 4096;
 
 /** Distinguishes this process from an earlier one with the same id, as happens in containers. */
 const PROCESS_MARK = `${process.pid}-${Math.round(performance.timeOrigin)}`;
@@ -189,7 +192,12 @@ function makeFolder(parent: string): string {
   mkdirSync(parent, { recursive: true });
   const folder = mkdtempSync(join(parent, PREFIX)); // Only this user may read it.
   const owner: Owner = { pid: process.pid, host: hostname(), mark: PROCESS_MARK };
-  writeFileSync(join(folder, OWNER_FILE), JSON.stringify(owner));
+  try {
+    writeFileSync(join(folder, OWNER_FILE), JSON.stringify(owner));
+  } catch (error) {
+    removeQuietly(folder); // On a full disk each attempt would leave another one.
+    throw error;
+  }
   open.add(folder);
   if (!cleansUpAtExit) process.once('exit', removeAll);
   cleansUpAtExit = true;
@@ -204,7 +212,7 @@ function removeAll(): void {
 function isAbandoned(folder: string): boolean {
   let owner: Partial<Owner>;
   try {
-    owner = JSON.parse(readFileSync(join(folder, OWNER_FILE), 'utf8')) as Partial<Owner>;
+    owner = JSON.parse(readOwnerFile(join(folder, OWNER_FILE))) as Partial<Owner>;
   } catch {
     return false; // Being made at this moment, or not ours.
   }
@@ -216,6 +224,24 @@ function isAbandoned(folder: string): boolean {
     return false;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ESRCH';
+  }
+}
+
+/**
+ * Reads a small file, and nothing else: in a folder that others can write to the name may stand for a
+ * pipe, whose reader would wait for ever, for a link or for a device.
+ */
+function readOwnerFile(path: string): string {
+  const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW } = constants;
+  // The last two are undefined on Windows, and then count as 0.
+  const file = openSync(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
+  try {
+    const found = fstatSync(file);
+    if (!found.isFile() || found.size > OWNER_BYTES_MAX)
+      throw new Error(`${path} is no owner file`);
+    return readFileSync(file, 'utf8');
+  } finally {
+    closeSync(file);
   }
 }
 

@@ -41,6 +41,9 @@ interface MemoryFigures {
 /** Milliseconds between two warnings that it pauses; a worker at its limit may do so often. */
 const WARNING_INTERVAL_MS = 10_000;
 
+/** Milliseconds between two reports that results cannot be spilled and fill the worker. */
+const BLOCKED_REPORT_MS = 60_000;
+
 /**
  * The memory of a worker: its results, where they are, and what is done when they become too many.
  * Without a limit it does nothing but measure.
@@ -53,6 +56,7 @@ export class WorkerMemory {
   private readonly tiers: TieredStore | undefined;
   private readonly governor: MemoryGovernor | undefined;
   private mode: MemoryMode = 'running';
+  private blockedReportAtMs = -Infinity;
   private warnedAtMs = -Infinity;
   private garbageBytes = 0;
   private isClosed = false;
@@ -148,6 +152,7 @@ export class WorkerMemory {
       garbageBytes: this.garbageBytes,
       ramBytes: this.ramBytes,
       canSpill: tiers?.canSpill === true,
+      isSpillFailing: tiers?.isSpillFailing === true,
       isIdle: owner?.isIdle ?? true,
     });
     if (verdict.terminate) {
@@ -156,6 +161,7 @@ export class WorkerMemory {
     }
     tiers?.spill(verdict.spillBytes);
     if (verdict.collect) this.collect(governor);
+    if (verdict.isBlockedByDisk) this.reportBlocked(processBytes);
     if (verdict.mode === this.mode) return;
     this.tellMode(verdict.mode, processBytes);
     this.mode = verdict.mode;
@@ -267,6 +273,17 @@ export class WorkerMemory {
     if (isDue) this.warnedAtMs = clock.nowMs();
     if (isDue) log.warn(facts, text);
     else log.info(facts, text);
+  }
+
+  private reportBlocked(processBytes: number): void {
+    const { log, address, limitBytes, ramBytes, clock } = this;
+    if (clock.nowMs() < this.blockedReportAtMs) return;
+    this.blockedReportAtMs = clock.nowMs() + BLOCKED_REPORT_MS;
+    const facts = { worker: address, processBytes, limitBytes, managedBytes: ramBytes };
+    log.error(
+      facts,
+      `worker pauses until its disk takes results again: it occupies ${processBytes} of ${limitBytes} bytes, ${ramBytes} of them results that cannot be spilled; free disk space, release results, or start more workers`,
+    );
   }
 
   private onLost(key: string, err: unknown): void {

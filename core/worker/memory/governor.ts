@@ -26,8 +26,10 @@ export interface MemorySample {
   readonly garbageBytes: number;
   /** Results in memory. */
   readonly ramBytes: number;
-  /** Whether results can be spilled. */
+  /** Whether an attempt to spill could succeed now. */
   readonly canSpill: boolean;
+  /** The last attempt to spill failed: the disk is full or broken. Default false. */
+  readonly isSpillFailing?: boolean;
   /** Nothing runs and nothing is on its way. */
   readonly isIdle: boolean;
 }
@@ -43,6 +45,8 @@ export interface MemoryVerdict {
   readonly collect: boolean;
   /** The worker shall close for lack of memory. */
   readonly terminate: boolean;
+  /** It pauses instead of closing, because its results fill it and cannot be spilled. */
+  readonly isBlockedByDisk: boolean;
 }
 
 /**
@@ -78,7 +82,9 @@ export class MemoryGovernor {
     if (spillBytes > 0) this.needsCollection = true;
     this.mode = this.nextMode(sample);
     const isTooMuch = this.isBeyond(this.thresholds.terminate, sample);
-    const terminate = isTooMuch && this.isHopeless(sample);
+    const isBlocked = isTooMuch && this.isBlockedByDisk(sample);
+    if (isBlocked) this.mode = this.pause();
+    const terminate = isTooMuch && !isBlocked && this.isHopeless(sample);
     if (!isTooMuch) this.tooMuchSinceMs = undefined;
     if (!isTooMuch) this.lastCollections = 0;
     const isFull = isTooMuch || this.isBeyond(this.thresholds.pause, sample);
@@ -92,7 +98,7 @@ export class MemoryGovernor {
     const collect = wantsCollection && sample.nowMs >= this.nextCollectionMs;
     if (collect && isTooMuch) this.lastCollections++;
     if (collect && isFull) this.hasTidied = true;
-    return { spillBytes, mode: this.mode, collect, terminate };
+    return { spillBytes, mode: this.mode, collect, terminate, isBlockedByDisk: isBlocked };
   }
 
   /** Records a collection of garbage and its duration. */
@@ -109,6 +115,16 @@ export class MemoryGovernor {
 
   private isBeyond(threshold: number, { processBytes }: MemorySample): boolean {
     return threshold > 0 && processBytes > threshold * this.limitBytes;
+  }
+
+  /**
+   * Whether results that cannot be spilled are what fills the worker. Closing would not help then: the
+   * results would be computed again, and fill the worker that replaces it.
+   */
+  private isBlockedByDisk(sample: MemorySample): boolean {
+    const { isSpillFailing = false, processBytes, ramBytes } = sample;
+    const otherBytes = processBytes - ramBytes;
+    return isSpillFailing && otherBytes <= this.thresholds.terminate * this.limitBytes;
   }
 
   /** Threads collect when they get round to it, and the system takes memory back when it likes. */

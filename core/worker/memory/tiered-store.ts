@@ -90,6 +90,11 @@ export class TieredStore implements DataStore {
     return this.options.clock.nowMs() >= this.retryAtMs;
   }
 
+  /** Whether the last attempt to spill failed. */
+  get isSpillFailing(): boolean {
+    return this.trouble !== undefined;
+  }
+
   has(key: string): boolean {
     return this.residency.has(key);
   }

@@ -118,6 +118,35 @@ it('a full disk is reported, and every result is still there', async () => {
   }
 }, 60_000);
 
+it('workers whose disk takes nothing pause when results fill them, and continue when some are released', async () => {
+  const spillFolder = join(folder, 'no-folder');
+  writeFileSync(spillFolder, '');
+  const worker = { memoryLimit: 200 * MB, threads: 1, memory: { spillFolder } };
+  const cluster = await LocalCluster.start({
+    mode: 'processes',
+    workers: 1,
+    config: { worker },
+    log,
+  });
+  try {
+    const client = await cluster.client();
+    const pids = [...cluster.pids];
+    const blocks = Array.from({ length: 50 }, (_, seed) => client.submit(block, seed, 4 * MB));
+    const [own] = cluster.scheduler.cluster.workers.values();
+    while ((own!.metrics?.memoryBytes ?? 0) < 0.95 * 200 * MB) {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    await new Promise((resolve) => setTimeout(resolve, 4000)); // Beyond its last chance.
+    expect(own!.status).toBe('paused');
+    for (const future of blocks.slice(0, 30)) future.release();
+    const values = await client.gather(blocks.slice(30));
+    expect(values).toHaveLength(20);
+    expect(cluster.pids).toEqual(pids);
+  } finally {
+    await cluster.close();
+  }
+}, 60_000);
+
 it('a task that takes memory without end is stopped and reported with its size; its worker continues', async () => {
   const limit = 200 * MB;
   const config: ConfigInput = { worker: { memoryLimit: limit, threads: 1 } };

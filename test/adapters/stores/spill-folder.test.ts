@@ -7,6 +7,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
@@ -125,6 +126,31 @@ describe('the folder', () => {
     expect(existsSync(area.path!)).toBe(true);
     area.close();
     expect(removeAbandoned(join(parent, 'nowhere'))).toEqual([]);
+  });
+
+  it('with a pipe, a link or a folder in the place of the file of its owner stays, and is not waited for', () => {
+    const make = (name: string): string => {
+      const folder = join(parent, `yardmaster-spill-${name}`);
+      mkdirSync(folder);
+      return join(folder, 'owner.json');
+    };
+    spawnSync('mkfifo', [make('pipe'), join(parent, 'yardmaster-spill-fifo')]);
+    symlinkSync('/dev/zero', make('device'));
+    mkdirSync(make('folder'));
+    writeFileSync(make('large'), ' '.repeat(5000));
+    expect(removeAbandoned(parent)).toEqual([]);
+  });
+
+  it('is not left behind when a full disk refuses the file of its owner', () => {
+    const store = new URL('../../../dist/adapters/stores/index.js', import.meta.url).href;
+    const script = `import { SpillFolder } from ${JSON.stringify(store)};
+      process.on('SIGXFSZ', () => {});
+      const area = new SpillFolder(${JSON.stringify(parent)});
+      for (let i = 0; i < 3; i++) try { area.write('a', new Uint8Array(10)); } catch (e) { console.log(e.code); }`;
+    const command = 'ulimit -f 0; exec "$0" --input-type=module -e "$1"';
+    const { stdout } = spawnSync('bash', ['-c', command, process.execPath, script]);
+    expect(String(stdout)).toBe('EFBIG\nEFBIG\nEFBIG\n');
+    expect(readdirSync(parent)).toEqual([]);
   });
 
   it('of an earlier process with the id of this one is abandoned', () => {

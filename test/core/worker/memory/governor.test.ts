@@ -42,7 +42,13 @@ class Watch {
 
 describe('spilling', () => {
   it('below the threshold nothing is done', () => {
-    const idle = { spillBytes: 0, mode: 'running', collect: false, terminate: false };
+    const idle = {
+      spillBytes: 0,
+      mode: 'running',
+      collect: false,
+      terminate: false,
+      isBlockedByDisk: false,
+    };
     expect(new Watch().look(700)).toEqual(idle);
   });
 
@@ -80,6 +86,25 @@ describe('spilling', () => {
     const noSpill = new Watch({ spill: 0 });
     noSpill.look(790);
     expect(noSpill.look(790).spillBytes).toBe(0);
+  });
+});
+
+describe('a worker that results fill which cannot be spilled', () => {
+  const fills = { canSpill: false, isSpillFailing: true, ramBytes: 900, isIdle: true };
+
+  it('pauses instead of closing, for as long as the disk takes nothing', () => {
+    const watch = new Watch();
+    const verdicts = Array.from({ length: 100 }, () => watch.look(980, fills));
+    expect(verdicts.some(({ terminate }) => terminate)).toBe(false);
+    expect(new Set(verdicts.map(({ mode }) => mode))).toEqual(new Set(['paused']));
+    expect(watch.look(980, fills).isBlockedByDisk).toBe(true);
+    expect(watch.modes([700, 700], fills)).toEqual(['running', 'running']);
+  });
+
+  it('closes all the same when something else than results fills it', () => {
+    const watch = new Watch();
+    const looks = Array.from({ length: 100 }, () => watch.look(980, { ...fills, ramBytes: 10 }));
+    expect(looks.some(({ terminate }) => terminate)).toBe(true);
   });
 });
 

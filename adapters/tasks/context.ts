@@ -165,7 +165,11 @@ const NO_SLOT: RunSlot = { secede: () => undefined, rejoin: () => Promise.resolv
 
 /** Whether this was thrown by `reschedule()`. */
 export function isReschedule(thrown: unknown): boolean {
-  return typeof thrown === 'object' && thrown !== null && RESCHEDULE in thrown;
+  try {
+    return typeof thrown === 'object' && thrown !== null && RESCHEDULE in thrown;
+  } catch {
+    return false; // A proxy whose handler throws, or that was revoked.
+  }
 }
 
 class RescheduleRequest extends Error {

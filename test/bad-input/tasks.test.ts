@@ -30,6 +30,13 @@ describe.each(MODES)('with %s, a task', (mode) => {
     });
   });
 
+  test('that throws a revoked proxy fails, and the next task runs', async () => {
+    await expect(client.submit(bad.throwRevoked).result()).rejects.toMatchObject({
+      message: expect.stringContaining('cannot be described') as string,
+    });
+    expect(await client.submit(bad.echo, mode).result()).toBe(mode);
+  });
+
   test('whose result cannot travel fails with the path of what is in the way', async () => {
     await expect(client.submit(bad.returnFunction).result()).rejects.toMatchObject({
       code: 'ERR_NOT_SERIALISABLE',

@@ -28,6 +28,12 @@ export type WorkerOrder = (a: WorkerState, b: WorkerState) => number;
 /** The default: in the order of registration. */
 export const byRegistration: WorkerOrder = (a, b) => a.sequence - b.sequence;
 
+/** Prefixes without tasks that are kept, with the durations that they have learnt. */
+export const UNUSED_PREFIXES_MAX = 10_000;
+
+/** Name of the prefix that sums up those that were dropped. */
+export const OTHER_PREFIXES = '(others)';
+
 /**
  * Every container of the scheduler (Dask `SchedulerState`). It holds data and finds things; what
  * changes when is decided in `core/kernel`, and links with two sides are written in `relations.ts`.
@@ -94,6 +100,8 @@ export class ClusterState {
   /** Since when there has been work and no running worker; undefined when that is not so. */
   noWorkersSinceMs: number | undefined = undefined;
 
+  /** Prefixes without tasks, in the order in which they lost their last one. */
+  private readonly unusedPrefixes = new Set<TaskPrefix>();
   private readonly recentGroups = new RecentGroups();
   private nextTaskId = 0;
   private readonly freeTaskIds: number[] = [];
@@ -150,8 +158,32 @@ export class ClusterState {
     const { group } = task;
     if (group.states.forgotten < group.size) return;
     this.groups.delete(group.name);
-    group.prefix.groups.delete(group);
+    const { prefix } = group;
+    prefix.groups.delete(group);
+    if (prefix.groups.size === 0) this.keepUnused(prefix);
     this.recentGroups.clear();
+  }
+
+  /** Forgets all prefixes and what they have learnt. Only when there are no tasks. */
+  clearPrefixes(): void {
+    this.prefixes.clear();
+    this.unusedPrefixes.clear();
+  }
+
+  /**
+   * Keeps what was learnt about the tasks of a prefix that has none at present. Beyond a bound, the prefix
+   * that has been unused for longest is summed up under {@link OTHER_PREFIXES}.
+   */
+  private keepUnused(prefix: TaskPrefix): void {
+    if (prefix.name === OTHER_PREFIXES) return;
+    this.unusedPrefixes.add(prefix);
+    if (this.unusedPrefixes.size <= UNUSED_PREFIXES_MAX) return;
+    for (const oldest of this.unusedPrefixes) {
+      this.unusedPrefixes.delete(oldest);
+      this.prefixes.delete(oldest.name);
+      this.prefixFor(OTHER_PREFIXES).absorb(oldest);
+      return;
+    }
   }
 
   /**
@@ -277,14 +309,15 @@ export class ClusterState {
   }
 
   private newGroup(name: string, prefixName: string): TaskGroup {
-    const prefix = getOrMake(
-      this.prefixes,
-      prefixName,
-      () => new TaskPrefix(prefixName, this.costs),
-    );
+    const prefix = this.prefixFor(prefixName);
+    this.unusedPrefixes.delete(prefix);
     const group = new TaskGroup(name, prefix);
     this.groups.set(name, group);
     return group;
+  }
+
+  private prefixFor(name: string): TaskPrefix {
+    return getOrMake(this.prefixes, name, () => new TaskPrefix(name, this.costs));
   }
 
   private giveRank(worker: WorkerState): void {

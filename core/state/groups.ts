@@ -73,6 +73,12 @@ export class TaskPrefix {
     this.durationEstimateS = this.estimate();
   }
 
+  /** Adds the counts of a prefix that is dropped, so that sums over all prefixes never fall. */
+  absorb({ suspicious, stateCounts }: TaskPrefix): void {
+    this.suspicious += suspicious;
+    for (const state of TASK_STATE_NAMES) this.stateCounts.change(state, stateCounts[state]);
+  }
+
   private estimate(): number {
     if (this.durationAverageS >= 0) return this.durationAverageS;
     if (this.maxExecTimeS > 0) return 2 * this.maxExecTimeS;

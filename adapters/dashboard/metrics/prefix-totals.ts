@@ -75,16 +75,21 @@ export class PrefixTotals {
     }
     for (const [name, { view, computeS, transferS }] of before) {
       if (this.groups.get(name)?.view === view) continue;
-      const sum = this.gone.get(view.prefix.name) ?? { computeS: 0, transferS: 0 };
+      const prefix = this.nameOf(view.prefix.name);
+      const sum = this.gone.get(prefix) ?? { computeS: 0, transferS: 0 };
       sum.computeS += computeS;
       sum.transferS += transferS;
-      this.gone.set(view.prefix.name, sum);
+      this.gone.set(prefix, sum);
     }
   }
 
-  private totalsOf(prefix: string): Totals {
+  private nameOf(prefix: string): string {
     if (this.named.size < PREFIXES_MAX) this.named.add(prefix);
-    const name = this.named.has(prefix) ? prefix : OTHERS;
+    return this.named.has(prefix) ? prefix : OTHERS;
+  }
+
+  private totalsOf(prefix: string): Totals {
+    const name = this.nameOf(prefix);
     const found = this.current.get(name);
     if (found !== undefined) return found;
     const states = new Map<string, number>();

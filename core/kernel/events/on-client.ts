@@ -180,7 +180,7 @@ export function onRestart(scope: KernelScope): void {
   }
   settle(scope);
   settleDeferredReleases(scope);
-  cluster.prefixes.clear();
+  cluster.clearPrefixes();
   cluster.erredTasks.length = 0;
   for (const client of cluster.clients.values()) scope.outbox.toClient(client, { op: 'restart' });
   for (const hook of scope.ports.hooks.restarted) hook(scope.stimulusId);

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { OTHER_PREFIXES, UNUSED_PREFIXES_MAX } from '../../../../core/state/cluster.ts';
 import { SchedulerEnv } from '../../../kit/env.ts';
 
 function cluster(workers = 1): SchedulerEnv {
@@ -8,6 +9,22 @@ function cluster(workers = 1): SchedulerEnv {
   env.client('d');
   return env;
 }
+
+it('prefixes without tasks are bounded, and those that are dropped are summed up', () => {
+  const env = cluster();
+  const { prefixes } = env.cluster;
+  for (let index = 0; index < UNUSED_PREFIXES_MAX + 3; index++) {
+    const name = `p${index}`.replace(/\d/g, (digit) => 'abcdefghij'[Number(digit)]!);
+    env.submit({ [name]: [] });
+    env.send({ op: 'client-releases-keys', client: 'c', keys: [name] });
+  }
+  env.ignoreMessages();
+  expect(prefixes.size).toBe(UNUSED_PREFIXES_MAX + 1);
+  expect(prefixes.has('pa')).toBe(false);
+  expect(prefixes.get(OTHER_PREFIXES)!.stateCounts.forgotten).toBe(3);
+  env.submit({ pd: [] });
+  expect(prefixes.get('pd')!.stateCounts.released).toBe(3);
+});
 
 it('a client that registers twice keeps what it wants', () => {
   const env = cluster();

@@ -91,6 +91,8 @@ export interface StartWorkerOptions {
   readonly onSchedulerLost?: OnSchedulerLost;
   /** Milliseconds for coming back; Infinity: for ever. Default 60 000. */
   readonly reconnectTimeoutMs?: number;
+  /** Milliseconds without an answer after which the scheduler counts as gone; Infinity: never. Default 300 000. */
+  readonly schedulerTtlMs?: number;
   /** Checks every invariant after each event; slow, for tests. Default false. */
   readonly validate?: boolean;
 }
@@ -217,8 +219,13 @@ function hostOptions(
 function reconnection({
   onSchedulerLost = 'close',
   reconnectTimeoutMs: timeoutMs = RECONNECT_TIMEOUT_MS,
-}: StartWorkerOptions): Pick<WorkerHostOptions, 'onSchedulerLost' | 'reconnect'> {
-  return { onSchedulerLost, reconnect: { timeoutMs } };
+  schedulerTtlMs,
+}: StartWorkerOptions): Pick<
+  WorkerHostOptions,
+  'onSchedulerLost' | 'reconnect' | 'schedulerTtlMs'
+> {
+  const ttl = schedulerTtlMs === undefined ? {} : { schedulerTtlMs };
+  return { onSchedulerLost, reconnect: { timeoutMs }, ...ttl };
 }
 
 /** A guest does not close for lack of memory: that would hardly free what its process occupies. */

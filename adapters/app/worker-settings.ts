@@ -13,11 +13,13 @@ export interface WorkerSettings {
 
 /** What a worker takes from its configuration as it is. */
 export function settingsOf({ worker, folder }: WorkerSettings): Partial<StartWorkerOptions> {
-  const { onSchedulerLost, reconnectTimeout, plugins, preload, lifetime, retireTimeout } = worker;
+  const { onSchedulerLost, reconnectTimeout, schedulerTtl, plugins, preload } = worker;
+  const { lifetime, retireTimeout } = worker;
   return {
     folder,
     ...(onSchedulerLost === undefined ? {} : { onSchedulerLost }),
     ...(reconnectTimeout === undefined ? {} : { reconnectTimeoutMs: reconnectTimeout }),
+    ...(schedulerTtl === undefined ? {} : { schedulerTtlMs: schedulerTtl }),
     ...(plugins === undefined ? {} : { plugins }),
     ...(preload === undefined ? {} : { preload }),
     ...(lifetime === undefined || !Number.isFinite(lifetime)
@@ -44,6 +46,7 @@ export function settingsText(
   const worker: ConfigInput['worker'] = {
     onSchedulerLost: config.onSchedulerLost,
     reconnectTimeout: timeText(config.reconnectTimeout),
+    schedulerTtl: timeText(config.schedulerTtl),
     lifetime: timeText(config.lifetime),
     lifetimeStagger: timeText(config.lifetimeStagger),
     lifetimeRestart: config.lifetimeRestart,

@@ -17,6 +17,7 @@ import {
 import { type ScatterOptions, Scatterer } from './submission/scatter.ts';
 import { type Reconnected, Session, type SessionOptions } from './session/session.ts';
 import { asFutureList, entriesIn, futuresIn, replaceFutures } from './submission/structure.ts';
+import { SCHEDULER_TTL_MS } from '../../core/shared/watch-answers.ts';
 import { type ComputedFutures, Submitter } from './submission/submitter.ts';
 import type { Argument, ArgumentsOf, ColumnsOf, Gathered } from './submission/types.ts';
 
@@ -41,6 +42,12 @@ export interface ConnectOptions {
   readonly onSchedulerLost?: OnSchedulerLost;
   /** With `reconnect`: milliseconds after which it gives up and closes. Default 60 000. */
   readonly reconnectTimeoutMs?: number;
+  /**
+   * Milliseconds without an answer after which the scheduler counts as gone; Infinity: never. Default 300 000.
+   */
+  readonly schedulerTtlMs?: number;
+  /** Called when the scheduler has not answered for so many milliseconds, before it counts as gone. */
+  readonly onSchedulerSilent?: (silentMs: number) => void;
   /** With `reconnect`: called each time it is back, with the keys that were lost. */
   readonly onReconnected?: (event: Reconnected) => void;
 }
@@ -59,6 +66,8 @@ const CONNECT_OPTIONS: readonly (keyof ConnectOptions)[] = [
   'timeoutMs',
   'onSchedulerLost',
   'reconnectTimeoutMs',
+  'schedulerTtlMs',
+  'onSchedulerSilent',
   'onReconnected',
 ];
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -362,9 +371,12 @@ function prioritiesIn(given: ReadonlyMap<Future<unknown>, number>): Map<KeyEntry
 
 function sessionOptions(options: ConnectOptions): SessionOptions {
   const { onSchedulerLost, reconnectTimeoutMs: timeoutMs = RECONNECT_TIMEOUT_MS } = options;
-  if (onSchedulerLost !== 'reconnect') return {};
-  const { onReconnected } = options;
+  const { onReconnected, onSchedulerSilent: onSilent, schedulerTtlMs } = options;
+  const ttlMs = schedulerTtlMs ?? SCHEDULER_TTL_MS;
+  const answers = { ttlMs, ...(onSilent === undefined ? {} : { onSilent }) };
+  if (onSchedulerLost !== 'reconnect') return { answers };
   return {
+    answers,
     reconnect: { timeoutMs },
     ...(onReconnected === undefined ? {} : { onReconnected }),
   };

@@ -176,6 +176,9 @@ export interface CommandRequest {
   readonly parameters?: unknown;
 }
 
+/** Served by the scheduler at once, whatever else is waiting: a sign of life. */
+export type PingRequest = Readonly<Record<string, unknown>>;
+
 /** What may be asked of the scheduler: parameters by method. */
 export interface SchedulerRequests {
   readonly hello: HelloRequest;
@@ -185,6 +188,7 @@ export interface SchedulerRequests {
   readonly gather: GatherRequest;
   readonly 'get-part': GetPartRequest;
   readonly command: CommandRequest;
+  readonly ping: PingRequest;
 }
 
 /** A line of a log, as it is sent to clients. */

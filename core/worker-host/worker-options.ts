@@ -94,6 +94,11 @@ export interface WorkerHostOptions {
   readonly provide?: readonly Provider[];
   /** What it does when its scheduler is gone. Default `close`. */
   readonly onSchedulerLost?: OnSchedulerLost;
+  /**
+   * Milliseconds without an answer after which the scheduler counts as gone; Infinity: never. Default: five
+   * minutes.
+   */
+  readonly schedulerTtlMs?: number;
   /** With `reconnect`: for how long and how often it tries. Default: a minute. */
   readonly reconnect?: ReconnectRules;
   /** Check every invariant after each event; slow, for tests. Default false. */

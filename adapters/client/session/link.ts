@@ -11,6 +11,7 @@ import {
   YardmasterError,
 } from '../../../core/api/index.ts';
 import { comeBack, type ReconnectRules } from '../../../core/shared/reconnect.ts';
+import { type AnswerRules, watchAnswers } from '../../../core/shared/watch-answers.ts';
 import { type Network, openChannelTo } from '../../peers/open-channel.ts';
 
 const SECRET_BYTES = 32;
@@ -24,6 +25,8 @@ interface LinkOptions {
   readonly network: Network;
   /** How to come back when the connection is lost. Default: it does not. */
   readonly reconnect?: ReconnectRules | undefined;
+  /** When a scheduler that does not answer counts as gone. */
+  readonly answers: AnswerRules;
 }
 
 /** Callbacks to the owner of a link. */
@@ -54,6 +57,7 @@ interface Registered {
 export class SchedulerLink {
   private channel: Channel | undefined;
   private heartbeat: Timer | undefined;
+  private answerWatch: Timer | undefined;
   /** The end of an absence; undefined while it is connected. */
   private returning: Promise<void> | undefined;
   /** Proves to the scheduler that a new connection is of the same client. */
@@ -111,7 +115,7 @@ export class SchedulerLink {
   /** Sends what is queued, then closes. No more attempts to come back. */
   async close(): Promise<void> {
     this.ending.abort();
-    this.heartbeat?.cancel();
+    this.stopTimers();
     if (this.options.reconnect !== undefined) this.channel?.send({ op: 'close-client' });
     await this.channel?.close();
   }
@@ -158,6 +162,7 @@ export class SchedulerLink {
     const { heartbeatIntervalMs, messageBytesMax = Infinity } = reply;
     this.lastMessageBytesMax = Math.min(channel.messageBytesMax, messageBytesMax);
     this.heartbeat = every(this.clock, heartbeatIntervalMs, () => this.owner.onHeartbeat());
+    this.answerWatch = watchAnswers(channel, this.clock, this.options.answers);
     // Between the answer and now.
     if (channel.isClosed) this.onClose(channel, undefined);
   }
@@ -167,10 +172,12 @@ export class SchedulerLink {
     if (channel === undefined || this.channel !== channel || this.isAway) return;
     const { reconnect, address } = this.options;
     this.channel = undefined;
-    this.heartbeat?.cancel();
+    this.stopTimers();
     const gone = new YardmasterError(
       'ERR_CLOSED',
-      `the scheduler at ${address} closed the connection`,
+      YardmasterError.is(error, 'ERR_TIMEOUT')
+        ? `the connection to the scheduler was given up: ${error.message}`
+        : `the scheduler at ${address} closed the connection`,
       { scheduler: address },
       error === undefined ? {} : { cause: error },
     );
@@ -181,6 +188,11 @@ export class SchedulerLink {
     this.returning = this.comeBack(gone, reconnect);
     this.returning.catch(() => undefined); // Its users handle the rejection.
     this.owner.onAway();
+  }
+
+  private stopTimers(): void {
+    this.heartbeat?.cancel();
+    this.answerWatch?.cancel();
   }
 
   private async comeBack(gone: YardmasterError, rules: ReconnectRules): Promise<void> {

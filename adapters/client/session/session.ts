@@ -7,6 +7,7 @@ import {
   YardmasterError,
 } from '../../../core/api/index.ts';
 import type { ReconnectRules } from '../../../core/shared/reconnect.ts';
+import { type AnswerRules, SCHEDULER_TTL_MS } from '../../../core/shared/watch-answers.ts';
 import { readResult } from '../../tasks/index.ts';
 import type { Network } from '../../peers/open-channel.ts';
 import type { KeyEntry } from './entry.ts';
@@ -38,6 +39,8 @@ export interface Reconnected {
 export interface SessionOptions {
   /** How to come back. Default: it ends. */
   readonly reconnect?: ReconnectRules;
+  /** When a scheduler that does not answer counts as gone. Default: after five minutes. */
+  readonly answers?: AnswerRules;
   readonly onReconnected?: (event: Reconnected) => void;
 }
 
@@ -71,8 +74,8 @@ export class Session implements FutureOwner, LinkOwner {
   ) {
     this.clock = network.clock;
     this.peers = new Peers(network);
-    const { reconnect } = options;
-    this.link = new SchedulerLink({ address, client: id, network, reconnect }, this);
+    const { reconnect, answers = { ttlMs: SCHEDULER_TTL_MS } } = options;
+    this.link = new SchedulerLink({ address, client: id, network, reconnect, answers }, this);
     this.outgoing = new Outgoing(
       id.slice(-12),
       (reports) => this.link.send(reports),

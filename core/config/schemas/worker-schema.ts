@@ -120,6 +120,11 @@ export const WORKER_SCHEMA = section('Workers', 'Of the workers that are started
     'How long a worker that reconnects tries to before it closes. inf: for ever.',
     { default: '60s', infinite: true },
   ),
+  schedulerTtl: duration(
+    'Time to live of the scheduler',
+    'Time without an answer of the scheduler after which it counts as gone. inf: never.',
+    { default: '5m', minimum: 1000, infinite: true },
+  ),
   lifetime: duration(
     'Lifetime',
     'After this a worker gives its results away and closes. inf: it has no end.',

@@ -184,6 +184,7 @@ export class Session implements Peer, ChannelHandlers {
       queueMicrotask(() => this.refuse(error)); // After the answer, which says the same.
       throw error;
     }
+    if (method === 'ping') return {};
     checkQuestion(this.connection.peerRole, method, parameters);
     // A question comes after all that was said before it.
     const settled = this.host.clientQueues.settled(this.sender ?? '');

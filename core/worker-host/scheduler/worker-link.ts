@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 
 import type { Channel } from '../../api/channel.ts';
-import { token, type Token } from '../../api/plugin.ts';
+import { type Logger, token, type Token } from '../../api/plugin.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
+import { LOGGER } from '../../plugin-host/injection/tokens.ts';
 import { every, type Timer } from '../../api/clock.ts';
 import { YardmasterError } from '../../api/errors.ts';
 import { type CameBack, comeBack, type ReconnectRules } from '../../shared/reconnect.ts';
@@ -15,6 +16,7 @@ import type {
 import type { WorkerReport } from '../../messages/stimulus.ts';
 import type { ToWorkerMessage } from '../../messages/to-worker.ts';
 import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../../state/worker.ts';
+import { SCHEDULER_TTL_MS, watchAnswers } from '../../shared/watch-answers.ts';
 import { openChannel } from '../../shared/open-channel.ts';
 import { NETWORK, type Network, transportFor } from '../peer-channels.ts';
 import { WORKER_IDENTITY, WORKER_OPTIONS } from '../tokens.ts';
@@ -65,14 +67,17 @@ export class WorkerLink {
   private eventCount = 0;
 
   private readonly schedulerAddress: string;
+  private readonly schedulerTtlMs: number;
   private worker!: LinkedWorker;
 
   constructor(
     @inject(NETWORK) private readonly network: Network,
-    @inject(WORKER_OPTIONS) { schedulerAddress }: WorkerHostOptions,
+    @inject(WORKER_OPTIONS) options: WorkerHostOptions,
     @inject(WORKER_IDENTITY) private readonly identity: WorkerIdentity,
+    @inject(LOGGER) private readonly log: Logger,
   ) {
-    this.schedulerAddress = schedulerAddress;
+    this.schedulerAddress = options.schedulerAddress;
+    this.schedulerTtlMs = options.schedulerTtlMs ?? SCHEDULER_TTL_MS;
   }
 
   /** Sets what the scheduler speaks to; before {@link register}. */
@@ -144,6 +149,10 @@ export class WorkerLink {
     this.timers.push(
       every(clock, reply.heartbeatIntervalMs, () => this.heartbeat()),
       every(clock, KEEP_ALIVE_MS, () => this.report({ op: 'keep-alive' })),
+      watchAnswers(channel, clock, {
+        ttlMs: this.schedulerTtlMs,
+        onSilent: (silentMs) => this.warnOfSilence(silentMs),
+      }),
     );
     return reply;
   }
@@ -229,6 +238,14 @@ export class WorkerLink {
     this.isRegistered = false;
     this.stopTimers();
     this.worker.onGone(error);
+  }
+
+  private warnOfSilence(silentMs: number): void {
+    const { schedulerAddress: scheduler, identity, schedulerTtlMs } = this;
+    this.log.warn(
+      { scheduler, worker: identity.address, silentMs },
+      `the scheduler ${scheduler} has not answered for ${silentMs / 1000} s; after ${schedulerTtlMs / 1000} s (worker.schedulerTtl) it counts as gone`,
+    );
   }
 
   private stopTimers(): void {

@@ -55,6 +55,39 @@ test('a scheduler that stands still for several times to live loses no worker, n
   await lease.release();
 }, 90_000);
 
+test('a client and a worker notice a scheduler that does not answer, and do as they are configured', async () => {
+  const scheduler = runs.yardmaster('scheduler', '--port', '0');
+  const address = await scheduler.firstLine();
+  const config = join(folder, 'worker.yaml');
+  writeFileSync(config, 'worker: { schedulerTtl: 3s, nanny: false, threads: 1 }');
+  const worker = runs.yardmaster('worker', address, '--config', config);
+  await worker.firstLine();
+  const silent: number[] = [];
+  const patient = await Client.connect(address, {
+    onSchedulerLost: 'reconnect',
+    schedulerTtlMs: 2000,
+    onSchedulerSilent: (silentMs) => silent.push(silentMs),
+  });
+  stops.push(() => patient.close());
+  const client = await Client.connect(address, { schedulerTtlMs: 3000 });
+  expect(await patient.submit(slowSquare, 1, 3).result()).toBe(9);
+  const open = client.submit(slowSquare, 60_000, 1);
+  const pid = scheduler.child.pid!;
+  stops.push(() => process.kill(pid, 'SIGCONT'));
+  process.kill(pid, 'SIGSTOP');
+  await expect(open.result()).rejects.toMatchObject({
+    code: 'ERR_CLOSED',
+    message: expect.stringContaining('has not answered for 3 s') as string,
+  });
+  expect(await worker.exit).toBe(1);
+  expect(worker.stderr).toContain('has not answered for 1 s; after 3 s (worker.schedulerTtl)');
+  while (patient.isConnected) await passed(20);
+  expect(silent.length).toBeGreaterThan(0);
+  process.kill(pid, 'SIGCONT');
+  while (!patient.isConnected) await passed(20);
+  expect((await patient.identity()).workers).toEqual([]);
+}, 60_000);
+
 test('workers that all stand still for several times to live come back, and their tasks count one death', async () => {
   const config = { scheduler: { workerTtl: '1s', allowedFailures: 1 } };
   const log = new MemoryLog();

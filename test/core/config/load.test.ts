@@ -45,6 +45,7 @@ const WORKER_PROCESS = {
   retireTimeout: 10_000,
   onSchedulerLost: 'close',
   reconnectTimeout: 60_000,
+  schedulerTtl: 300_000,
   lifetime: Infinity,
   lifetimeStagger: 0,
   lifetimeRestart: false,

@@ -133,7 +133,7 @@ it('workers whose disk takes nothing pause when results fill them, and continue 
     const pids = [...cluster.pids];
     const blocks = Array.from({ length: 50 }, (_, seed) => client.submit(block, seed, 4 * MB));
     const [own] = cluster.scheduler.cluster.workers.values();
-    while ((own!.metrics?.memoryBytes ?? 0) < 0.95 * 200 * MB) {
+    while (own!.metrics.memoryBytes < 0.95 * 200 * MB) {
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
     await new Promise((resolve) => setTimeout(resolve, 4000)); // Beyond its last chance.

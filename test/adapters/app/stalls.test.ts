@@ -81,10 +81,11 @@ test('a client and a worker notice a scheduler that does not answer, and do as t
   });
   expect(await worker.exit).toBe(1);
   expect(worker.stderr).toContain('has not answered for 1 s; after 3 s (worker.schedulerTtl)');
-  while (patient.isConnected) await passed(20);
+  const isConnected = (): boolean => patient.isConnected;
+  while (isConnected()) await passed(20);
   expect(silent.length).toBeGreaterThan(0);
   process.kill(pid, 'SIGCONT');
-  while (!patient.isConnected) await passed(20);
+  while (!isConnected()) await passed(20);
   expect((await patient.identity()).workers).toEqual([]);
 }, 60_000);
 

@@ -1,11 +1,14 @@
-// Builds the pages of the dashboard into one script and one style sheet.
+// Builds the pages of the dashboard into one script and one style sheet, and the script of performance reports.
 import { copyFileSync } from 'node:fs';
 import { build } from 'esbuild';
 
 const root = `${import.meta.dirname}/../`;
 const outdir = `${root}dist/adapters/dashboard/assets`;
 await build({
-  entryPoints: { app: `${root}adapters/dashboard/page/main.ts` },
+  entryPoints: {
+    app: `${root}adapters/dashboard/page/main.ts`,
+    'performance-report': `${root}adapters/dashboard/page/performance-report.ts`,
+  },
   outdir,
   bundle: true,
   format: 'esm',

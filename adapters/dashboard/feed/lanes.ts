@@ -36,6 +36,17 @@ export class Lanes {
     return best.row;
   }
 
+  /** The row of a thread that is known by its number. */
+  rowOf(worker: string, lane: number): number {
+    let lanes = this.workers.get(worker);
+    if (lanes === undefined) this.workers.set(worker, (lanes = []));
+    while (lanes.length <= lane) {
+      const row = this.rows.push({ worker, lane: lanes.length }) - 1;
+      lanes.push({ row, stopS: 0 });
+    }
+    return lanes[lane]?.row ?? 0;
+  }
+
   /** A worker of the same address gets new rows. */
   forget(worker: string): void {
     this.workers.delete(worker);

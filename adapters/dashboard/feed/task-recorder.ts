@@ -54,14 +54,19 @@ export class TaskRecorder {
     prefix: string,
     done: {
       readonly worker: string;
+      /** Number of the thread, if the worker says it. */
+      readonly lane?: number;
       readonly timings: readonly ActionTiming[];
       readonly isError: boolean;
     },
   ): void {
-    const { worker, timings, isError } = done;
+    const { worker, lane, timings, isError } = done;
     const main = timings.find(({ action }) => action === 'compute') ?? timings[0];
     if (main === undefined) return;
-    const row = this.lanes.rowFor(worker, main.startS, main.stopS);
+    const row =
+      lane === undefined
+        ? this.lanes.rowFor(worker, main.startS, main.stopS)
+        : this.lanes.rowOf(worker, lane);
     const number = this.numbers.of(prefix);
     for (const { action, startS, stopS } of timings) {
       const slot = this.count++ % this.capacity;

@@ -50,8 +50,15 @@ interface Frame extends Omit<State, 'prefixes' | 'workers'> {
 
 const RETRY_MS = 1000;
 
+/** Where views read what they show. */
+export interface Source {
+  readonly state: State;
+  /** A part of the task stream; never answered when the connection breaks meanwhile. */
+  stream(fromS: number, toS: number, width: number): Promise<StreamWindow>;
+}
+
 /** The connection to the scheduler. It acknowledges each frame after it was shown. */
-export class Link {
+export class Link implements Source {
   readonly state: State = {
     ...{ nowS: 0, totals: {}, waiting: [], failures: { first: [], newest: [], count: 0 } },
     ...{ prefixes: new Map<string, Row>(), workers: new Map<string, Row>() },
@@ -76,7 +83,6 @@ export class Link {
     });
   }
 
-  /** A part of the task stream; never answered when the connection breaks meanwhile. */
   stream(fromS: number, toS: number, width: number): Promise<StreamWindow> {
     const id = ++this.requests;
     this.send({ type: 'stream', id, fromS, toS, width });

@@ -1,8 +1,8 @@
-import type { Link } from './link.ts';
+import type { Source } from './link.ts';
 
 /** What views can do. */
 export interface Around {
-  readonly link: Link;
+  readonly link: Source;
   /** Opens the story of a task. */
   showTask(key: string): void;
   /** Opens another view. */

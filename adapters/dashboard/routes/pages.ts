@@ -1,10 +1,8 @@
-import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 
 import type { PluginContext } from '../../../core/api/index.ts';
 import type { Access } from '../access.ts';
+import { asset } from '../asset.ts';
 import { pagePaths, plotsForJupyter } from '../paths.ts';
 import { plainPage } from './plain-page.ts';
 
@@ -63,16 +61,4 @@ export async function addPages(
   app.get('/assets/app.css', open, (_request, reply) =>
     reply.type('text/css; charset=utf-8').send(style ?? ''),
   );
-}
-
-/** A file that the build made; undefined when it did not. */
-async function asset(name: string): Promise<string | undefined> {
-  try {
-    const root = dirname(createRequire(import.meta.url).resolve('yardmaster/package.json'));
-    return await readFile(join(root, 'dist/adapters/dashboard/assets', name), 'utf8');
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'MODULE_NOT_FOUND') return undefined;
-    throw error;
-  }
 }

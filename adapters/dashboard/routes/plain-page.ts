@@ -29,6 +29,7 @@ function table(titles: readonly string[], rows: readonly (readonly (string | num
   return `<table><tr>${head}</tr>\n${body}</table>`;
 }
 
-function escape(text: string): string {
+/** Text as it can stand in markup and attributes. */
+export function escape(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

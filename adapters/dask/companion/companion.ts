@@ -270,7 +270,6 @@ export function makeCompanion(host: CompanionHost, companion: Companion): DaskEx
       unregister_scheduler_plugin: ({ name }) => {
         return companion.ask('unregister', { name }, 'unregister_scheduler_plugin');
       },
-      performance_report: (request) => companion.ask('report', request, 'performance_report'),
     },
     hooks: companion.feed.hooks,
     restarted: () => companion.feed.restarted(),

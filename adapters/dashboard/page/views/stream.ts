@@ -29,22 +29,33 @@ export class Stream implements View {
   private isLive = true;
   private wantedAt = 0;
   private readonly stop: () => void;
-  private readonly resized = new ResizeObserver(() => this.draw());
+  private readonly resized = new ResizeObserver(() => this.resize());
   readonly element: HTMLElement;
 
-  constructor(private readonly around: Around) {
+  /** @param past - the time that is shown first of work that is over; default: live */
+  constructor(
+    private readonly around: Around,
+    past?: { readonly fromS: number; readonly toS: number },
+  ) {
+    if (past !== undefined) {
+      this.isLive = false;
+      this.window = { ...past };
+    }
     const bar = h(
       'div',
       { class: 'toolbar', role: 'toolbar', 'aria-label': 'Time window' },
-      this.live,
+      past === undefined && this.live,
       button('All', () => this.showAll()),
       button('Zoom in', () => this.zoom(0.5)),
       button('Zoom out', () => this.zoom(2)),
       button('Earlier', () => this.pan(-0.3)),
       button('Later', () => this.pan(0.3)),
     );
+    const keys = 'Wheel or + and − zoom, drag or arrows move';
     const help =
-      'Wheel or + and − zoom, drag or arrows move, L follows, Home shows all. Click a task for its story.';
+      past === undefined
+        ? `${keys}, L follows, Home shows all. Click a task for its story.`
+        : `${keys}, Home shows all.`;
     this.element = section(
       'Task stream',
       bar,
@@ -56,7 +67,7 @@ export class Stream implements View {
     );
     this.listen();
     this.resized.observe(this.canvas);
-    this.stop = poll(around, 500, () => this.refresh());
+    this.stop = poll(around, past === undefined ? 500 : 60_000, () => this.refresh());
   }
 
   leave(): void {
@@ -250,6 +261,11 @@ export class Stream implements View {
   private get rowHeight(): number {
     const rows = this.shown?.rows.length ?? 0;
     return Math.max(3, Math.min(24, Math.floor(520 / Math.max(1, rows))));
+  }
+
+  private resize(): void {
+    if (this.shown === undefined) void this.refresh();
+    else this.draw();
   }
 
   private draw(): void {

@@ -80,7 +80,6 @@ class Service:
             "run": self.run_function,
             "register": self.register,
             "unregister": self.unregister,
-            "report": self.performance_report,
             "handle": self.handle,
             "upload": self.upload,
             "close": self.close,
@@ -171,11 +170,6 @@ class Service:
 
     async def unregister(self, name):
         await self.scheduler.unregister_scheduler_plugin(name)
-
-    async def performance_report(self, **fields):
-        from distributed.scheduler import Scheduler
-
-        return await Scheduler.performance_report(self.scheduler, **fields)
 
     async def handle(self, handler, fields):
         return await self.scheduler._handle_request(handler, dict(fields))

@@ -52,7 +52,7 @@ interface Line {
 const LEVELS: Readonly<Record<string, string>> = { info: 'INFO', warn: 'WARNING', error: 'ERROR' };
 
 /** The newest first. @param request - `start` in seconds since 1970, `n` lines at most, `timestamps` */
-async function logs(request: Fields, { plugin }: DaskContext): Promise<unknown[]> {
+export async function logs(request: Fields, { plugin }: DaskContext): Promise<unknown[]> {
   const count = numberIn(request, 'n') ?? 0;
   const startMs = 1000 * (numberIn(request, 'start') ?? 0);
   const { scheduler } = (await plugin.run('logs')) as { scheduler: readonly Line[] };
@@ -102,7 +102,8 @@ function processingFor(
   return found;
 }
 
-async function profile(request: Fields, context: DaskContext): Promise<unknown> {
+/** Merged from the workers that are asked, unless `merge_workers` is false. */
+export async function profile(request: Fields, context: DaskContext): Promise<unknown> {
   if (request['scheduler'] === true) return mergeProfiles([]);
   const workers = workersIn(context, request['workers']);
   const { start = null, stop = null, key = null, server = false } = request;

@@ -5,6 +5,7 @@ import { toNumber } from '../../codec/index.ts';
 import { PythonException } from '../py-errors.ts';
 import { cancellationIn } from '../../bridge/translate-client.ts';
 import { asList, entriesOf, isFields, numberIn } from '../../codec/values.ts';
+import { performanceReport } from '../../report/index.ts';
 import { pauseMs } from '../workers/calls.ts';
 import { hasTimes, type TaskOutcome, TaskOutcomes } from './task-outcomes.ts';
 
@@ -14,6 +15,9 @@ const LOOK_MS = 20;
 
 /** Entries of the task stream that are kept. */
 const STREAM_MAX = 100_000;
+
+/** Moments at which clients began to look that are kept. */
+const MARKS_MAX = 100;
 
 /** Cancelling, retrying, and collecting what happened to tasks. */
 export function makeTasks(context: DaskContext): DaskExtension {
@@ -39,6 +43,8 @@ export function makeTasks(context: DaskContext): DaskExtension {
       },
       get_task_stream: (request) => stream.collect(request),
       get_task_stream_index: () => stream.index(),
+      performance_report: (request, context) =>
+        performanceReport(context, stream.since(numberIn(request, 'start') ?? 0), request),
       start_task_metadata: ({ name }) => {
         const same = collectors.get(String(name)) ?? [];
         collectors.set(String(name), [...same, new Collector(context, outcomes)]);
@@ -106,6 +112,8 @@ class TaskStream {
   private isOn = false;
   /** Ever recorded. */
   private count = 0;
+  /** When clients began to look, and what had been recorded until then. */
+  private readonly marks: { readonly atS: number; readonly index: number }[] = [];
 
   constructor(
     private readonly context: DaskContext,
@@ -121,11 +129,27 @@ class TaskStream {
         ? this.position(request['start'])
         : Math.max(0, index - (this.count - entries.length));
     const stop = this.position(request['stop']);
+    if (toNumber(request['start']) === 0 && toNumber(request['stop']) === 0) this.mark();
     const count = numberIn(request, 'count');
     if (count === undefined) return entries.slice(start ?? 0, stop ?? entries.length);
     if (start !== undefined && stop === undefined) return entries.slice(start, start + count);
     const end = stop ?? entries.length;
     return entries.slice(Math.max(0, start ?? end - count), end);
+  }
+
+  /**
+   * What was recorded since a client began to look, by its clock. Performance reports ask for nothing (`start=0`,
+   * `stop=0`) when they begin; that moment counts, as clocks of workers differ from that of the client.
+   */
+  since(startS: number): readonly Fields[] {
+    const found = this.marks.find(({ atS }) => atS >= startS);
+    if (found === undefined) return this.collect({ start: startS });
+    return this.collect({ start_index: found.index });
+  }
+
+  private mark(): void {
+    this.marks.push({ atS: this.context.nowS(), index: this.count });
+    if (this.marks.length > MARKS_MAX) this.marks.shift();
   }
 
   /** A mark: `start_index` asks for what came after it. */

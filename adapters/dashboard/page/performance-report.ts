@@ -1,0 +1,63 @@
+import { PrefixNumbers } from '../feed/prefix-numbers.ts';
+import { streamWindow } from '../feed/stream-window.ts';
+import { TaskRecorder } from '../feed/task-recorder.ts';
+import type { Row, State } from './link.ts';
+import { Stream } from './views/stream.ts';
+
+/** What the report brings: key, prefix, numbers of the worker and of its thread, 1 for an error, then action, start and stop in milliseconds. */
+type Task = readonly [string, string, number, number, 0 | 1, ...(string | number)[]];
+
+interface Data {
+  readonly startS: number;
+  readonly stopS: number;
+  readonly workers: readonly (readonly [address: string, name: string])[];
+  readonly tasks: readonly Task[];
+}
+
+/** Margin around all tasks, as a share of their time. */
+const MARGIN = 0.02;
+
+function show(): void {
+  const data = JSON.parse(document.getElementById('data')?.textContent ?? '{}') as Data;
+  const { startS, stopS, workers, tasks } = data;
+  if (tasks.length === 0) return;
+  const numbers = new PrefixNumbers();
+  const spans = tasks.reduce((sum, task) => sum + (task.length - 5) / 3, 0);
+  const recorder = new TaskRecorder(Math.max(1, spans), numbers);
+  for (const [key, prefix, worker, lane, isError, ...rest] of tasks) {
+    const timings = [];
+    for (let k = 0; k < rest.length; k += 3) {
+      const [startMs, stopMs] = [Number(rest[k + 1]), Number(rest[k + 2])];
+      const action = String(rest[k]);
+      timings.push({ action, startS: startS + startMs / 1000, stopS: startS + stopMs / 1000 });
+    }
+    const [address = ''] = workers[worker] ?? [];
+    recorder.add(key, prefix, { worker: address, lane, timings, isError: isError === 1 });
+  }
+  const state: State = {
+    ...{ nowS: stopS, totals: {}, waiting: [], failures: { first: [], newest: [], count: 0 } },
+    prefixes: new Map<string, Row>(numbers.names.map((name, k) => [name, [name, k]])),
+    workers: new Map<string, Row>(workers.map(([address, name]) => [address, [address, name]])),
+  };
+  const [fromS, toS] = recorder.range() ?? [startS, stopS];
+  const margin = MARGIN * (toS - fromS) + 0.001;
+  const stream = new Stream(
+    {
+      link: {
+        state,
+        stream: (from, to, width) =>
+          Promise.resolve({
+            since: startS,
+            ...streamWindow(recorder, { fromS: from, toS: to, width }),
+          }),
+      },
+      showTask: () => undefined,
+      go: () => undefined,
+      say: () => undefined,
+    },
+    { fromS: fromS - margin, toS: toS + margin },
+  );
+  document.getElementById('stream')?.replaceWith(stream.element);
+}
+
+show();

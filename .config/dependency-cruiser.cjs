@@ -85,7 +85,7 @@ module.exports = {
     ),
     no(
       'adapters-see-api',
-      '^adapters/(?!app/|cli/|testing/)',
+      '^adapters/(?!app/|cli/|testing/|simulator/)',
       '^(plugins|policies|test|core/(?!(api|shared|util)/))',
       'An adapter touches the world, not the machinery.',
     ),
@@ -97,7 +97,7 @@ module.exports = {
     ),
     no(
       'adapters-below-app',
-      '^adapters/(?!app/|cli/|testing/)',
+      '^adapters/(?!app/|cli/|testing/|simulator/)',
       '^adapters/(app|cli|testing)/',
       'Only the programs know the composition of all parts.',
     ),

@@ -19,6 +19,7 @@ import { defineAccess } from './define-access.ts';
 import { defineOperations } from './define-operations.ts';
 import { defineRecordings } from './define-recordings.ts';
 import { defineScheduler } from './define-scheduler.ts';
+import { defineSimulator } from './define-simulator.ts';
 import type { ZeroWorkersFlags } from './commands/zero-workers.ts';
 import type { WorkerFlags } from './worker-flags.ts';
 
@@ -149,6 +150,7 @@ the configuration. Exit code 1 when the scheduler does not know the key.`,
 
 defineOperations(program);
 defineRecordings(program);
+defineSimulator(program);
 
 common(program.command('zero-workers'))
   .description('Start workers that compute nothing, to measure a scheduler alone.')

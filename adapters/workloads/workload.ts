@@ -56,10 +56,15 @@ export class WorkloadBuilder {
   private longestPath = 0;
 
   /** `needs` are numbers of tasks that were added before. Returns the number of this one. */
-  add(key: string, needs: readonly number[], cost: TaskCost): number {
+  add(
+    key: string,
+    needs: readonly number[],
+    cost: TaskCost,
+    kind: Pick<GraphTask, 'prefix' | 'group'> = {},
+  ): number {
     const number = this.tasks.length;
     const dependencies = needs.map((need) => this.keyOf(need));
-    this.tasks.push({ key, dependencies, runSpec: `${RUN_SPEC}${number % 10}` });
+    this.tasks.push({ key, dependencies, runSpec: `${RUN_SPEC}${number % 10}`, ...kind });
     let depth = 0;
     for (const need of needs) depth = Math.max(depth, (this.depths[need] ?? 0) + 1);
     this.depths.push(depth);

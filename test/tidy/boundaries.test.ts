@@ -71,6 +71,7 @@ const FINE: readonly (readonly [path: string, code: string])[] = [
   ['plugins/uses-policy.ts', "import '../policies/x/target.ts';"],
   ['adapters/x/uses-node.ts', "import 'node:net';\nimport '../../core/api/target.ts';"],
   ['adapters/app/uses-host.ts', "import '../../core/scheduler-host/target.ts';"],
+  ['adapters/simulator/uses-worker.ts', "import '../../core/worker-host/target.ts';"],
   ['test/uses-all.ts', "import '../core/kernel/target.ts';\nimport '../plugins/target.ts';"],
 ];
 

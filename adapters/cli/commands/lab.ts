@@ -1,0 +1,39 @@
+import { comparePolicies, loadWorkload, policyVariant } from '../../simulator/index.ts';
+import { cells, COLUMNS, htmlPage } from '../../simulator/lab/render.ts';
+import { type ClusterFlags, clusterOptions } from '../simulator-flags.ts';
+import { textTable } from '../text-table.ts';
+
+/** Flags of `lab compare`. */
+export interface CompareFlags extends ClusterFlags {
+  readonly policies: string;
+  readonly seeds: number;
+  readonly format: 'table' | 'json' | 'html';
+}
+
+const FAILED_CODE = 1;
+
+/** `yardmaster lab compare`. */
+export async function compareCommand(
+  names: readonly string[],
+  flags: CompareFlags,
+): Promise<number> {
+  const variants = flags.policies.split(',').map(policyVariant);
+  const workloads = [];
+  for (const name of names) workloads.push(await loadWorkload(name));
+  const { seeds, format } = flags;
+  const comparison = await comparePolicies(workloads, variants, {
+    ...clusterOptions(flags),
+    seeds,
+    onRun: ({ workload, policies }) => process.stderr.write(`${workload} ${policies}\n`),
+  });
+  const { runs } = comparison;
+  if (format === 'json') process.stdout.write(`${JSON.stringify(comparison, undefined, 2)}\n`);
+  else if (format === 'html') process.stdout.write(htmlPage(comparison));
+  else process.stdout.write(`${textTable(COLUMNS, runs.map(padded))}\n`);
+  return runs.every(({ figures }) => figures !== undefined) ? 0 : FAILED_CODE;
+}
+
+function padded(run: Parameters<typeof cells>[0]): string[] {
+  const shown = cells(run);
+  return COLUMNS.map((_, index) => shown[index] ?? '');
+}

@@ -1,0 +1,49 @@
+import {
+  loadWorkload,
+  policyVariant,
+  simulate,
+  type SimulationReport,
+} from '../../simulator/index.ts';
+import { type ClusterFlags, clusterOptions } from '../simulator-flags.ts';
+import { sizeText } from '../text-table.ts';
+
+/** Flags of `simulate`. */
+export interface SimulateFlags extends ClusterFlags {
+  readonly config?: string;
+  readonly policies?: string;
+  readonly seed: number;
+  readonly json?: boolean;
+}
+
+/** `yardmaster simulate`. */
+export async function simulateCommand(name: string, flags: SimulateFlags): Promise<number> {
+  const { config, policies, seed, json } = flags;
+  const variant = policies === undefined ? undefined : policyVariant(policies);
+  const workload = await loadWorkload(name);
+  const begunMs = performance.now();
+  const report = await simulate(workload, {
+    ...(config === undefined ? {} : { config }),
+    ...variant,
+    ...clusterOptions(flags),
+    seed,
+  });
+  const tookS = (performance.now() - begunMs) / 1000;
+  const text = json === true ? JSON.stringify(report, undefined, 2) : reportText(report, tookS);
+  process.stdout.write(`${text}\n`);
+  return report.failed === 0 ? 0 : 1;
+}
+
+function reportText(report: SimulationReport, tookS: number): string {
+  const { failed, firstFailure = '' } = report;
+  return [
+    `${report.workload}: ${report.tasks} tasks, ${report.runs} runs, seed ${report.seed}`,
+    `makespan          ${report.makespanS.toFixed(3)} s, simulated in ${tookS.toFixed(1)} s`,
+    `idle              ${(100 * report.idleShare).toFixed(1)} %`,
+    `moved             ${sizeText(report.movedBytes)} in ${report.transfers} transfers`,
+    `peak of a worker  ${sizeText(report.peakWorkerBytes)}`,
+    `spilled           ${sizeText(report.spilledBytes)}`,
+    `decisions         ${report.decisions}, ${report.transitions} transitions`,
+    `trace             ${report.traceHash}`,
+    ...(failed === 0 ? [] : [`failed            ${failed} keys, first ${firstFailure}`]),
+  ].join('\n');
+}

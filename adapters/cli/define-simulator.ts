@@ -1,0 +1,64 @@
+import { type Command, Option } from 'commander';
+import { type CommonOptions, count, positive, run } from './command-line.ts';
+import type { CompareFlags } from './commands/lab.ts';
+import type { SimulateFlags } from './commands/simulate.ts';
+import { clusterFlags } from './simulator-flags.ts';
+
+const WORKLOADS =
+  'such as numpy-50K-50, tree:8@100ms,10MB, a recording (.ylog), an instance of WfCommons (.json), or a module (.js)';
+
+/** Adds the commands that run workloads on simulated clusters. */
+export function defineSimulator(program: Command): void {
+  defineSimulate(program);
+  const lab = program.command('lab').description('Compare policies on simulated clusters.');
+  defineCompare(lab);
+}
+
+function defineSimulate(program: Command): void {
+  clusterFlags(program.command('simulate'))
+    .description('Run a workload on a simulated cluster, with the scheduler of production.')
+    .argument('<workload>', WORKLOADS)
+    .option('-c, --config <file>', 'configuration of the scheduler')
+    .option('-p, --policies <names>', 'built-in policies, such as balanced+ordering/dask')
+    .option('--seed <n>', 'all that is drawn depends on it', count, 1)
+    .option('--json', 'as JSON')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ yardmaster simulate numpy-50K-50 --workers 100 --threads 4
+  $ yardmaster simulate shuffle:30@200ms,20MB --workers 10 --memory 1GB --policies balanced
+  $ yardmaster simulate run.ylog --workers 20      what would it have been on twenty workers?`,
+    )
+    .action(async (workload: string, options: CommonOptions & SimulateFlags) => {
+      const { simulateCommand } = await import('./commands/simulate.ts');
+      await run(options, () => simulateCommand(workload, options));
+    });
+}
+
+function defineCompare(lab: Command): void {
+  clusterFlags(lab.command('compare'))
+    .description('Run workloads under several policies, and print what differs.')
+    .argument('<workload...>', WORKLOADS)
+    .requiredOption(
+      '-p, --policies <a,b,c>',
+      'default, built-in policies, several joined by +, or configurations; the first is what others are compared with',
+    )
+    .option('--seeds <n>', 'runs of each workload under each of them', positive, 5)
+    .addOption(
+      new Option('-f, --format <format>', 'how')
+        .choices(['table', 'json', 'html'])
+        .default('table'),
+    )
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ yardmaster lab compare tree:8@100ms,10MB shuffle:20@100ms,5MB --policies default,balanced,locality-first
+  $ yardmaster lab compare run.ylog --policies default,mine.yaml --workers 20 --format html > compared.html`,
+    )
+    .action(async (workloads: string[], options: CommonOptions & CompareFlags) => {
+      const { compareCommand } = await import('./commands/lab.ts');
+      await run(options, () => compareCommand(workloads, options));
+    });
+}

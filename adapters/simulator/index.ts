@@ -1,0 +1,41 @@
+/**
+ * `yardmaster/simulator`: runs workloads on clusters in virtual time, with the scheduler of production and models of
+ * workers, network and faults. See `docs/simulator.md`.
+ */
+export { Draw } from './draw.ts';
+export type {
+  DelayFault,
+  Fault,
+  JoinFault,
+  KillFault,
+  PauseFault,
+  StraggleFault,
+} from './faults.ts';
+export type {
+  DurationModel,
+  Evaluate,
+  MakeKernel,
+  NetworkModel,
+  Outcome,
+  SimulationOptions,
+  WorkerModel,
+} from './options.ts';
+export type { SimulationReport } from './report.ts';
+export {
+  type RunOptions,
+  simulate,
+  type SimulatedWorkload,
+  Simulation,
+  type SubmitOptions,
+} from './simulation.ts';
+export { recordedWorkload } from './recorded-workload.ts';
+export { loadWorkload } from './load-workload.ts';
+export {
+  type ComparedRun,
+  type CompareOptions,
+  type Comparison,
+  comparePolicies,
+  type Figure,
+  type FigureName,
+} from './lab/compare.ts';
+export { BUILTIN_POLICIES, policyVariant, type PolicyVariant } from './lab/policy-variant.ts';

@@ -1,0 +1,70 @@
+import { extname } from 'node:path';
+import { SLOT_NAMES, type SlotName, YardmasterError } from '../../../core/api/index.ts';
+import { hint } from '../../../core/config/errors.ts';
+import type { ConfigInput } from '../../../core/config/types.ts';
+
+/** The policies that are built in, the default of each slot first. */
+export const BUILTIN_POLICIES: Readonly<Record<SlotName, readonly string[]>> = {
+  workerSelection: ['earliest-start', 'balanced', 'locality-first'],
+  queuing: ['root-ish', 'co-assign', 'family', 'direct', 'mars'],
+  ordering: ['depth-first', 'dask', 'mars', 'fifo', 'best'],
+  fairness: ['fifo', 'weighted-fair-share'],
+  stealing: ['dask', 'calm'],
+};
+
+/** Policies that are compared with others. */
+export interface PolicyVariant {
+  readonly name: string;
+  /** Path of a configuration. */
+  readonly config?: string;
+  readonly overrides?: ConfigInput;
+}
+
+const CONFIG_FILES = ['.yaml', '.yml', '.json', '.js', '.mjs', '.ts'];
+
+/**
+ * What one part of `--policies a,b,c` means: `default`; a built-in policy (`balanced`), with its slot where several
+ * have one of this name (`ordering/dask`); several of them (`balanced+ordering/dask`); or the path of a configuration.
+ *
+ * @throws YardmasterError `ERR_SLOT` for a name that no slot or several slots know
+ */
+export function policyVariant(text: string): PolicyVariant {
+  if (CONFIG_FILES.includes(extname(text))) return { name: text, config: text };
+  if (text === 'default') return { name: text };
+  const policies: Partial<Record<SlotName, { readonly use: string }>> = {};
+  for (const part of text.split('+')) {
+    const { slot, policy } = readPart(part);
+    policies[slot] = { use: policy };
+  }
+  return { name: text, overrides: { scheduler: { policies } } };
+}
+
+function readPart(part: string): { readonly slot: SlotName; readonly policy: string } {
+  const separator = part.indexOf('/');
+  const wantedSlot = separator < 0 ? undefined : part.slice(0, separator);
+  const policy = part.slice(separator + 1);
+  const slots = SLOT_NAMES.filter(
+    (slot) =>
+      (wantedSlot === undefined || slot === wantedSlot) && BUILTIN_POLICIES[slot].includes(policy),
+  );
+  const [slot, ...others] = slots;
+  if (slot === undefined) {
+    const known = SLOT_NAMES.flatMap((name) =>
+      BUILTIN_POLICIES[name].map((one) => `${name}/${one}`),
+    );
+    throw new YardmasterError(
+      'ERR_SLOT',
+      `"${part}" is no built-in policy${hint(part, known) || '.'} Write default, the path of a configuration, or one of ${known.join(', ')}`,
+      { policy: part },
+    );
+  }
+  if (others.length > 0) {
+    const choices = slots.map((name) => `${name}/${policy}`);
+    throw new YardmasterError(
+      'ERR_SLOT',
+      `"${part}" is a policy of several slots; write ${choices.join(' or ')}`,
+      { policy: part },
+    );
+  }
+  return { slot, policy };
+}

@@ -1,0 +1,132 @@
+import { readFile } from 'node:fs/promises';
+import { extname, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { YardmasterError } from '../../core/api/index.ts';
+import { hint } from '../../core/config/errors.ts';
+import { parseBytes, parseDurationMs } from '../../core/util/units.ts';
+import * as graphs from '../workloads/index.ts';
+import type { Workload } from '../workloads/index.ts';
+import { recordedWorkload } from './recorded-workload.ts';
+import type { SimulatedWorkload } from './simulation.ts';
+
+/** Graphs in any size, with the number of sizes that each takes. */
+const SIZED: Readonly<Record<string, { make: (...sizes: number[]) => Workload; sizes: number }>> = {
+  merge: { make: (leaves) => graphs.merge(leaves), sizes: 1 },
+  merge_slow: { make: (leaves) => graphs.mergeSlow(leaves), sizes: 1 },
+  map: { make: (tasks) => graphs.map(tasks), sizes: 1 },
+  tree: { make: (levels) => graphs.tree(levels), sizes: 1 },
+  chains: { make: (count, length) => graphs.chains(count, length), sizes: 2 },
+  shuffle: { make: (partitions) => graphs.shuffle(partitions), sizes: 1 },
+  overlap: { make: (width, steps) => graphs.overlap(width, steps), sizes: 2 },
+  vectorizer: { make: (batches) => graphs.vectorizer(batches), sizes: 1 },
+  wordbag: { make: (batches) => graphs.wordbag(batches), sizes: 1 },
+  mapreduce: { make: (mappers) => graphs.mapreduce(mappers), sizes: 1 },
+  crossv: { make: (candidates) => graphs.crossv(candidates), sizes: 1 },
+};
+
+/**
+ * A workload by what names it on the command line: one of the literature (`numpy-50K-50`), a shape with its size
+ * (`tree:8`, `chains:10,20`) and, after `@`, what each task costs (`tree:8@100ms,10MB`), a recording (`run.ylog`), an
+ * instance of WfCommons (`montage.json`), or a module whose default export is a workload or makes one (`graph.js`).
+ *
+ * @throws YardmasterError `ERR_GRAPH_INVALID`, `ERR_GRAPH_CYCLE`, `ERR_LOG`
+ */
+export async function loadWorkload(text: string): Promise<SimulatedWorkload> {
+  const extension = extname(text);
+  if (extension === '.ylog') return recordedWorkload(text);
+  if (extension === '.json') return graphs.wfcommonsWorkload(await read(text), text);
+  if (['.js', '.mjs', '.ts'].includes(extension)) return fromModule(text);
+  const [name = '', cost] = text.split('@');
+  const workload = named(name);
+  return cost === undefined ? workload : withCost(workload, text, cost);
+}
+
+function named(name: string): SimulatedWorkload {
+  const [shape = '', sizesText] = name.split(':');
+  if (sizesText === undefined && graphs.WORKLOADS.includes(name)) return graphs.workload(name);
+  const sized = Object.hasOwn(SIZED, shape) ? SIZED[shape] : undefined;
+  if (sized === undefined) {
+    const known = [...graphs.WORKLOADS, ...Object.keys(SIZED)];
+    throw invalid(
+      name,
+      `is no workload${hint(name, known) || '.'} Choose one of ${graphs.WORKLOADS.join(', ')}; a shape with its size, such as tree:8, of ${Object.keys(SIZED).join(', ')}; or a file (.ylog, .json, .js)`,
+    );
+  }
+  const sizes = (sizesText ?? '').split(',').map(Number);
+  if (
+    sizes.length !== sized.sizes ||
+    !sizes.every((size) => Number.isSafeInteger(size) && size > 0)
+  ) {
+    const example = sized.sizes === 1 ? `${shape}:10` : `${shape}:10,20`;
+    throw invalid(name, `needs ${sized.sizes} whole number(s), 1 or more, as in ${example}`);
+  }
+  return { ...sized.make(...sizes), name };
+}
+
+function withCost(workload: SimulatedWorkload, text: string, cost: string): SimulatedWorkload {
+  const [duration = '', size] = cost.split(',');
+  const ms = parseDurationMs(duration);
+  const bytes = size === undefined ? undefined : parseBytes(size);
+  if (
+    ms === undefined ||
+    !(ms >= 0) ||
+    !Number.isFinite(ms) ||
+    (size !== undefined && bytes === undefined)
+  ) {
+    throw invalid(
+      text,
+      'has a wrong cost: write a duration and a size after the @, as in tree:8@100ms,10MB',
+    );
+  }
+  return {
+    ...workload,
+    name: text,
+    durationsS: workload.durationsS.map(() => ms / 1000),
+    ...(bytes === undefined ? {} : { nbytes: workload.nbytes.map(() => bytes) }),
+  };
+}
+
+async function fromModule(file: string): Promise<SimulatedWorkload> {
+  const module = (await import(pathToFileURL(resolve(file)).href)) as { default?: unknown };
+  const made: unknown =
+    typeof module.default === 'function'
+      ? await (module.default as () => unknown)()
+      : module.default;
+  const {
+    tasks,
+    keys,
+    durationsS,
+    nbytes,
+    name = file,
+  } = (made ?? {}) as Partial<SimulatedWorkload>;
+  if (
+    !Array.isArray(tasks) ||
+    !Array.isArray(keys) ||
+    durationsS === undefined ||
+    nbytes === undefined
+  ) {
+    throw invalid(
+      file,
+      "has no workload as its default export; make one with graphWorkload of 'yardmaster/workloads'",
+    );
+  }
+  return { name, tasks, keys, durationsS, nbytes };
+}
+
+async function read(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (cause) {
+    const why = (cause as Error).message;
+    throw new YardmasterError(
+      'ERR_GRAPH_INVALID',
+      `${file} cannot be read: ${why}`,
+      { file },
+      { cause },
+    );
+  }
+}
+
+function invalid(name: string, what: string): YardmasterError {
+  return new YardmasterError('ERR_GRAPH_INVALID', `"${name}" ${what}`, { workload: name });
+}

@@ -1,0 +1,119 @@
+import type { Logger } from '../../core/api/index.ts';
+import type { Config, ConfigInput } from '../../core/config/types.ts';
+import type { KernelOptions } from '../../core/kernel/options.ts';
+import type { KernelPorts } from '../../core/kernel/ports.ts';
+import type { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
+import type { KernelLog } from '../../core/log/recording-kernel.ts';
+import type { Fault } from './faults.ts';
+
+/** One simulated worker. */
+export interface WorkerModel {
+  /** Tasks that it runs at once. Default 1. */
+  readonly threads?: number;
+  /** Bytes; 0, the default: unlimited. Then nothing is spilled. */
+  readonly memoryLimitBytes?: number;
+  /** A worker of speed 2 computes in half of the time. Default 1. */
+  readonly speed?: number;
+  /** Bytes per second of its link, in each direction. Default: that of the network. */
+  readonly bandwidth?: number;
+  /** Amounts that tasks may occupy. Default none. */
+  readonly resources?: Readonly<Record<string, number>>;
+}
+
+/** How results travel between workers, and messages between all. */
+export interface NetworkModel {
+  /** Bytes per second of the link of each worker, in each direction. Default 125 MB/s (1 Gbit/s). */
+  readonly bandwidth: number;
+  /** Bytes per second of all transfers together. Default Infinity. */
+  readonly backbone: number;
+  /** Milliseconds for each message, and before the first byte of a transfer. Default 0.5. */
+  readonly latencyMs: number;
+  /** Milliseconds by which a message is later at most, drawn for each. Default 0. */
+  readonly jitterMs: number;
+  /**
+   * `max-min`: transfers share links so that none can be faster without making a slower one slower. `none`: each
+   * transfer has the whole link, which is faster to simulate. Default `max-min`.
+   */
+  readonly sharing: 'max-min' | 'none';
+}
+
+/** How long tasks take. */
+export interface DurationModel {
+  /** Standard deviation of the logarithm of a factor that is drawn for each run. Default 0: as the workload says. */
+  readonly spread: number;
+  /** The same for the speed of each worker. Default 0: all are equally fast. */
+  readonly speedSpread: number;
+  /** Milliseconds that a worker needs for each task besides. Default 0. */
+  readonly overheadMs: number;
+  /** Milliseconds that the scheduler is busy with each message. Default 0. */
+  readonly schedulerMs: number;
+}
+
+/** Values of tasks, to check results: the same inputs give the same number. */
+export type Evaluate = (key: string, inputs: readonly number[]) => number;
+
+/** How a run ends, by its key and the number of runs of this key before. */
+export type Outcome = (key: string, attempt: number) => 'success' | 'failure' | 'reschedule';
+
+/** What is simulated. Everything has a default. */
+export interface SimulationOptions {
+  /** How many, or which. Default 4. */
+  readonly workers?: number | readonly WorkerModel[];
+  /** What the workers are, where `workers` is a number or leaves it open. */
+  readonly worker?: WorkerModel;
+  /** The configuration of scheduler and workers, or the path of its file. Default: all defaults. */
+  readonly config?: ConfigInput | string;
+  /** Above the configuration: these win, key by key. */
+  readonly overrides?: ConfigInput;
+  /** All that is drawn depends on it. Default 1. */
+  readonly seed?: number;
+  readonly network?: Partial<NetworkModel>;
+  readonly durations?: Partial<DurationModel>;
+  /** Bytes per second that spilled results are written and read with. Default 500 MB/s. */
+  readonly diskBandwidth?: number;
+  readonly faults?: readonly Fault[];
+  /** Check every invariant of scheduler and workers after each event; slow. Default false. */
+  readonly validate?: boolean;
+  /** Default: warnings and errors are kept in `Simulation.logged`. */
+  readonly log?: Logger;
+  readonly evaluate?: Evaluate;
+  readonly outcome?: Outcome;
+  /** Receives what the kernel is handed, in order; with a writer of recordings the run can be replayed. */
+  readonly kernelLog?: (config: Config) => KernelLog;
+  /** Makes the kernel in the place of the usual one. */
+  readonly makeKernel?: MakeKernel;
+}
+
+/** Makes a kernel. */
+export type MakeKernel = (
+  options: Partial<KernelOptions>,
+  ports: KernelPorts,
+  nowMs: number,
+) => SchedulerKernel;
+
+export const DEFAULT_WORKERS = 4;
+export const DEFAULT_DISK_BANDWIDTH = 500e6;
+
+export const DEFAULT_NETWORK: NetworkModel = {
+  bandwidth: 125e6,
+  backbone: Infinity,
+  latencyMs: 0.5,
+  jitterMs: 0,
+  sharing: 'max-min',
+};
+
+export const DEFAULT_DURATIONS: DurationModel = {
+  spread: 0,
+  speedSpread: 0,
+  overheadMs: 0,
+  schedulerMs: 0,
+};
+
+/** The workers that options describe. */
+export function workerModels({ workers, worker = {} }: SimulationOptions): WorkerModel[] {
+  if (Array.isArray(workers)) {
+    return (workers as readonly WorkerModel[]).map((model) => ({ ...worker, ...model }));
+  }
+  const count = (workers as number | undefined) ?? DEFAULT_WORKERS;
+  return Array.from({ length: count }, () => worker);
+}

@@ -1,0 +1,78 @@
+import { type GraphTask, YardmasterError } from '../../core/api/index.ts';
+import type { LogFrame } from '../../core/log/format.ts';
+import type { TaskFinished } from '../../core/messages/stimulus.ts';
+import { readRecording } from '../app/recording/replay-recording.ts';
+import { type CostedTask, graphWorkload, type Workload } from '../workloads/index.ts';
+
+type RecordedTask = Pick<GraphTask, 'key' | 'dependencies' | 'prefix'>;
+
+/** What a recording says about the cost of tasks. */
+class RecordedCosts {
+  readonly tasks = new Map<string, RecordedTask>();
+  readonly wanted = new Set<string>();
+  private readonly durationsS = new Map<string, number>();
+  private readonly sizes = new Map<string, number>();
+
+  add(frame: LogFrame): void {
+    if (frame.kind !== 'stimulus') return;
+    const { payload } = frame;
+    if (payload.op === 'update-graph') {
+      for (const task of payload.tasks) {
+        if (!this.tasks.has(task.key)) this.tasks.set(task.key, task);
+      }
+      for (const key of payload.keys) this.wanted.add(key);
+    } else if (payload.op === 'update-data') {
+      for (const { key, nbytes = 0 } of payload.items) {
+        if (!this.tasks.has(key)) this.tasks.set(key, { key, dependencies: [] });
+        this.durationsS.set(key, 0);
+        this.sizes.set(key, nbytes);
+      }
+    } else if (payload.op === 'task-finished') this.addFinished(payload);
+  }
+
+  private addFinished({ key, nbytes, timings }: TaskFinished): void {
+    let seconds = 0;
+    for (const { action, startS, stopS } of timings) {
+      if (action === 'compute') seconds += Math.max(0, stopS - startS);
+    }
+    this.durationsS.set(key, seconds);
+    if (nbytes !== undefined) this.sizes.set(key, nbytes);
+  }
+
+  /** Tasks that did not finish in the recording take the mean of all others. */
+  costed(): CostedTask[] {
+    const meanS = mean(this.durationsS);
+    const meanBytes = mean(this.sizes);
+    return [...this.tasks.values()].map(({ key, dependencies, prefix }) => ({
+      key,
+      // What the cluster knew before the recording began is not part of the graph.
+      needs: dependencies.filter((need) => this.tasks.has(need)),
+      durationS: this.durationsS.get(key) ?? meanS,
+      nbytes: this.sizes.get(key) ?? meanBytes,
+      ...(prefix === undefined ? {} : { prefix }),
+    }));
+  }
+}
+
+/**
+ * The graphs that clients submitted in a recording as one workload, with the durations and sizes that workers reported.
+ * @param file - path, made by `yardmaster scheduler --record`
+ * @throws YardmasterError `ERR_LOG` when it cannot be read; `ERR_GRAPH_INVALID` when no graph was submitted
+ */
+export async function recordedWorkload(file: string): Promise<Workload> {
+  const costs = new RecordedCosts();
+  for await (const frame of readRecording(file)) costs.add(frame);
+  const { tasks, wanted } = costs;
+  if (tasks.size === 0) {
+    const message = `${file}: no graph was submitted while this was recorded`;
+    throw new YardmasterError('ERR_GRAPH_INVALID', message, { file });
+  }
+  const keys = [...wanted].filter((key) => tasks.has(key));
+  return graphWorkload(file, costs.costed(), { wanted: keys, source: file });
+}
+
+function mean(values: ReadonlyMap<string, number>): number {
+  let sum = 0;
+  for (const value of values.values()) sum += value;
+  return values.size === 0 ? 0 : sum / values.size;
+}

@@ -1,0 +1,31 @@
+/** What a simulation shows. */
+export interface SimulationReport {
+  /** Names of the workloads, joined by `+`. */
+  readonly workload: string;
+  readonly seed: number;
+  /** Seconds from the first submission until the clients know about all results. */
+  readonly makespanS: number;
+  readonly tasks: number;
+  /** Runs that began; more than there are tasks when results were lost. */
+  readonly runs: number;
+  /** Keys that clients wanted and that failed. */
+  readonly failed: number;
+  /** Why the first of them did. */
+  readonly firstFailure?: string;
+  /** Bytes of results that went from one worker to another. */
+  readonly movedBytes: number;
+  readonly transfers: number;
+  /** The most that one worker had in memory. */
+  readonly peakWorkerBytes: number;
+  /** Bytes that workers wrote to their disks. */
+  readonly spilledBytes: number;
+  /** The part of the time of all threads in which nothing ran. */
+  readonly idleShare: number;
+  /** How often the scheduler sent a task to a worker. */
+  readonly decisions: number;
+  /** Stimuli that the scheduler handled, and transitions that its tasks made. */
+  readonly stimuli: number;
+  readonly transitions: number;
+  /** A hash of all that happened, and when: equal options give equal hashes. */
+  readonly traceHash: string;
+}

@@ -1,0 +1,325 @@
+import { type Logger, YardmasterError } from '../../core/api/index.ts';
+import type { Clock, Timer } from '../../core/api/index.ts';
+import { DecisionDigest } from '../../core/log/decision-digest.ts';
+import { RecordingKernel } from '../../core/log/recording-kernel.ts';
+import { digestOfState } from '../../core/log/state-digest.ts';
+import type { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
+import type { ToClientMessage } from '../../core/messages/to-client.ts';
+import type { ToWorkerMessage } from '../../core/messages/to-worker.ts';
+import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
+import type { IncomingStimulus } from '../../core/scheduler-host/stimulus-queue.ts';
+import type { Workload } from '../workloads/index.ts';
+import { VirtualClock } from '../clocks/virtual-clock.ts';
+import { SimulatedClient } from './client.ts';
+import type { SimulationOptions } from './options.ts';
+import type { SimulationReport } from './report.ts';
+import { type SimulatedScheduler, startSimulatedScheduler } from './scheduler.ts';
+import { SimulatedWorld } from './world.ts';
+
+/** What of a workload is simulated. */
+export type SimulatedWorkload = Pick<Workload, 'name' | 'tasks' | 'keys' | 'durationsS' | 'nbytes'>;
+
+/** How a graph is submitted. */
+export interface SubmitOptions {
+  /** Name of the client. Default `client`. */
+  readonly client?: string;
+  /** When, in milliseconds of virtual time. Default: now. */
+  readonly atMs?: number;
+}
+
+/** How far a simulation runs. */
+export interface RunOptions {
+  /** Virtual milliseconds that may pass. Default: a year. */
+  readonly maxMs?: number;
+}
+
+/** Virtual milliseconds without a run, a transfer or a transition, after which nothing more is expected. */
+const STALL_MS = 600_000;
+const YEAR_MS = 365 * 24 * 3_600_000;
+/** Events between two looks at whether anything still happens. */
+const EVENTS_PER_LOOK = 10_000;
+const CLIENT = 'client';
+
+/** The clock of the scheduler and its plugins: what their timers promise is awaited. */
+class PluginClock implements Clock {
+  hasRun = false;
+
+  constructor(private readonly clock: VirtualClock) {}
+
+  nowMs(): number {
+    return this.clock.nowMs();
+  }
+
+  setTimer(delayMs: number, callback: () => void): Timer {
+    return this.clock.setTimer(delayMs, () => {
+      this.hasRun = true;
+      callback();
+    });
+  }
+}
+
+/**
+ * A cluster in virtual time: the scheduler of production with its policies and plugins, the state machines of real
+ * workers, and models of all around them. Equal options give equal runs.
+ */
+export class Simulation {
+  readonly clock = new VirtualClock();
+  /** Warnings and errors, one line each, unless a `log` was given. */
+  readonly logged: string[] = [];
+  readonly clients = new Map<string, SimulatedClient>();
+  private readonly pluginClock = new PluginClock(this.clock);
+  private scheduled!: SimulatedScheduler;
+  private world!: SimulatedWorld;
+  private readonly workloads: string[] = [];
+  /** Costs of all tasks, by the number that is their `runSpec`. */
+  private readonly durationsMs: number[] = [];
+  private readonly sizes: number[] = [];
+  private pendingSubmissions = 0;
+  private firstSubmitMs: number | undefined;
+  private openClients = 0;
+  private settledMs = 0;
+  private decisions = 0;
+
+  private constructor(private readonly options: SimulationOptions) {}
+
+  /** @throws YardmasterError `ERR_CONFIG`, `ERR_PLUGIN_LOAD`, `ERR_PLUGIN_SETUP`, `ERR_SLOT` */
+  static async start(options: SimulationOptions = {}): Promise<Simulation> {
+    const simulation = new Simulation(options);
+    const { pluginClock, clock } = simulation;
+    const log = options.log ?? collecting(simulation.logged);
+    simulation.scheduled = await startSimulatedScheduler(options, pluginClock, log, {
+      toWorker: (address, message) => simulation.toWorker(address, message),
+      toClient: (client, message) => simulation.toClient(client, message),
+    });
+    const end = {
+      knows: (address: string) => simulation.kernel.cluster.workers.has(address),
+      accept: (stimulus: IncomingStimulus) => simulation.scheduled.accept(stimulus),
+    };
+    const costs = {
+      durationMs: (runSpec: unknown) => simulation.durationsMs[runSpec as number] ?? 0,
+      nbytes: (runSpec: unknown) => simulation.sizes[runSpec as number] ?? 0,
+    };
+    simulation.world = new SimulatedWorld(clock, end, costs, options);
+    simulation.world.start(options.faults ?? []);
+    // Workers are there before work comes.
+    const { latencyMs = 0.5, jitterMs = 0 } = options.network ?? {};
+    clock.advance(latencyMs + jitterMs);
+    return simulation;
+  }
+
+  get scheduler(): Scheduler {
+    return this.scheduled.scheduler;
+  }
+
+  get kernel(): SchedulerKernel {
+    return this.scheduled.kernel;
+  }
+
+  get nowMs(): number {
+    return this.clock.nowMs();
+  }
+
+  /** Whether clients know about all results that they want. */
+  get isSettled(): boolean {
+    return this.openClients === 0 && this.pendingSubmissions === 0;
+  }
+
+  /** Has a client submit a graph. */
+  submit(workload: SimulatedWorkload, { client = CLIENT, atMs }: SubmitOptions = {}): void {
+    const first = this.durationsMs.length;
+    workload.tasks.forEach((_, index) => {
+      this.durationsMs.push(1000 * (workload.durationsS[index] ?? 0));
+      this.sizes.push(workload.nbytes[index] ?? 0);
+    });
+    this.workloads.push(workload.name);
+    this.pendingSubmissions++;
+    const delayMs = atMs === undefined ? 0 : Math.max(0, atMs - this.nowMs);
+    this.clock.setTimer(delayMs, () => this.send(workload, client, first));
+  }
+
+  /**
+   * Lets time pass until clients know about all results.
+   * @throws YardmasterError `ERR_TIMEOUT` when nothing happens any more, or the time is over
+   */
+  async run({ maxMs = YEAR_MS }: RunOptions = {}): Promise<void> {
+    const { clock, pluginClock } = this;
+    const untilMs = this.nowMs + maxMs;
+    let transitions = -1;
+    let aliveMs = this.nowMs;
+    for (let events = 0; !this.isSettled; events++) {
+      if (events % EVENTS_PER_LOOK === 0) {
+        if (this.isBusy || transitions !== this.kernel.transitionCounter) aliveMs = this.nowMs;
+        transitions = this.kernel.transitionCounter;
+        if (this.nowMs - aliveMs > STALL_MS) throw this.stuck('nothing happens any more');
+      }
+      if ((clock.nextTimerMs ?? Infinity) > untilMs) throw this.stuck(`${maxMs} ms are over`);
+      clock.runNext();
+      this.checkCrash();
+      if (pluginClock.hasRun) await this.settlePromises();
+    }
+  }
+
+  /** Lets this time pass, whatever happens. */
+  async pass(durationMs: number): Promise<void> {
+    const { clock, pluginClock } = this;
+    const untilMs = this.nowMs + durationMs;
+    while ((clock.nextTimerMs ?? Infinity) <= untilMs) {
+      clock.runNext();
+      this.checkCrash();
+      if (pluginClock.hasRun) await this.settlePromises();
+    }
+    clock.advanceTo(untilMs);
+  }
+
+  /** What a client wants, as it is on a worker: see `SimulationOptions.evaluate`. Undefined: it is on none. */
+  valueOf(key: string): number | undefined {
+    for (const { address } of this.kernel.cluster.tasks.get(key)?.whoHas ?? []) {
+      const item = this.world.workers.get(address)?.store.items.get(key);
+      if (item !== undefined) return item.value;
+    }
+    return undefined;
+  }
+
+  report(): SimulationReport {
+    const { world, scheduled, kernel } = this;
+    const endMs = this.isSettled ? this.settledMs : this.nowMs;
+    const startMs = this.firstSubmitMs ?? 0;
+    const workers = world.everyWorker;
+    const clients = [...this.clients.values()];
+    const firstFailure = clients.find((client) => client.firstFailure)?.firstFailure;
+    return {
+      workload: this.workloads.join('+'),
+      seed: this.options.seed ?? 1,
+      makespanS: (endMs - startMs) / 1000,
+      tasks: this.durationsMs.length,
+      runs: world.runCount,
+      failed: clients.reduce((sum, client) => sum + client.failedCount, 0),
+      ...(firstFailure === undefined ? {} : { firstFailure }),
+      movedBytes: world.network.movedBytes,
+      transfers: world.network.transferCount,
+      peakWorkerBytes: workers.reduce((peak, { store }) => Math.max(peak, store.peakBytes), 0),
+      spilledBytes: workers.reduce((sum, { store }) => sum + store.spilledBytes, 0),
+      idleShare: this.idleShare(startMs, endMs),
+      decisions: this.decisions,
+      stimuli: scheduled.stimulusCount,
+      transitions: kernel.transitionCounter,
+      traceHash: this.traceHash(),
+    };
+  }
+
+  async close(): Promise<void> {
+    await this.scheduler.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  private get isBusy(): boolean {
+    const { activeRuns, pendingFaults, network } = this.world;
+    return activeRuns + pendingFaults + network.activeCount + this.pendingSubmissions > 0;
+  }
+
+  private send(workload: SimulatedWorkload, name: string, first: number): void {
+    this.firstSubmitMs ??= this.nowMs;
+    let client = this.clients.get(name);
+    if (client === undefined) {
+      client = new SimulatedClient(name, (isSettled) => this.noteSettled(isSettled));
+      this.clients.set(name, client);
+      this.scheduled.accept({ op: 'register-client', client: name });
+    }
+    client.want(workload.keys);
+    this.pendingSubmissions--;
+    const tasks = workload.tasks.map((task, index) => ({ ...task, runSpec: first + index }));
+    const { keys } = workload;
+    this.clock.setTimer(this.world.messageMs(name), () => {
+      this.world.atScheduler(() => {
+        this.scheduled.accept({ op: 'update-graph', client: name, tasks, keys });
+      });
+    });
+  }
+
+  private noteSettled(isSettled: boolean): void {
+    this.openClients += isSettled ? -1 : 1;
+    if (isSettled) this.settledMs = this.nowMs;
+  }
+
+  private toWorker(address: string, message: ToWorkerMessage): void {
+    if (message.op === 'compute-task') this.decisions++;
+    this.world.toWorker(address, message);
+  }
+
+  private toClient(name: string, message: ToClientMessage): void {
+    this.clock.setTimer(this.world.messageMs(name), () => this.clients.get(name)?.take(message));
+  }
+
+  private idleShare(startMs: number, endMs: number): number {
+    let busyMs = 0;
+    let threadMs = 0;
+    for (const worker of this.world.everyWorker) {
+      busyMs += worker.runs.busyMs;
+      const livedMs = Math.min(worker.diedMs, endMs) - Math.max(worker.bornMs, startMs);
+      threadMs += worker.threadCount * Math.max(0, livedMs);
+    }
+    return threadMs === 0 ? 0 : Math.max(0, 1 - busyMs / threadMs);
+  }
+
+  private traceHash(): string {
+    const { kernel, world } = this;
+    const decided =
+      kernel instanceof RecordingKernel ? kernel.checkNow(false).decisions : new DecisionDigest();
+    return `${world.trace.toString()}${String(decided)}${digestOfState(kernel.cluster)}`;
+  }
+
+  private checkCrash(): void {
+    const { crash } = this.scheduler;
+    if (crash !== undefined) throw crash;
+  }
+
+  /** Jobs of promises that a timer of a plugin has begun. */
+  private settlePromises(): Promise<void> {
+    this.pluginClock.hasRun = false;
+    return new Promise((resolve) => {
+      setImmediate(resolve);
+    });
+  }
+
+  private stuck(why: string): YardmasterError {
+    const open = [...this.clients.values()].reduce((sum, client) => sum + client.openCount, 0);
+    const { workers, queued, unrunnable } = this.kernel.cluster;
+    const message = `the simulation does not end: ${why} at ${this.nowMs} ms, and clients wait for ${open} keys (${workers.size} workers, ${queued.size} tasks queued, ${unrunnable.size} without a worker)`;
+    const data = { nowMs: this.nowMs, open, workers: workers.size };
+    return new YardmasterError('ERR_TIMEOUT', message, data);
+  }
+}
+
+/**
+ * Runs a workload on a simulated cluster.
+ * @throws YardmasterError as {@link Simulation.start} and {@link Simulation.run}
+ */
+export async function simulate(
+  workload: SimulatedWorkload,
+  options: SimulationOptions & RunOptions = {},
+): Promise<SimulationReport> {
+  const simulation = await Simulation.start(options);
+  try {
+    simulation.submit(workload);
+    await simulation.run(options);
+    return simulation.report();
+  } finally {
+    await simulation.close();
+  }
+}
+
+function collecting(lines: string[]): Logger {
+  const add = (level: string, fields: object, message?: string): void => {
+    const { err } = fields as { err?: unknown };
+    lines.push(`${level}: ${message ?? (err instanceof Error ? err.message : '')}`);
+  };
+  return {
+    debug: () => undefined,
+    info: () => undefined,
+    warn: (fields, message) => add('warning', fields, message),
+    error: (fields, message) => add('error', fields, message),
+  };
+}

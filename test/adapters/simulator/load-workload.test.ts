@@ -1,0 +1,82 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { builtins } from '../../../adapters/app/builtin-extensions.ts';
+import {
+  BUILTIN_POLICIES,
+  loadWorkload,
+  policyVariant,
+  simulate,
+} from '../../../adapters/simulator/index.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'yardmaster-workloads-'));
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+const HISTORIES = new URL('../../histories', import.meta.url).pathname;
+
+describe('a workload on the command line', () => {
+  it('is one of the literature, or a shape with its size and costs', async () => {
+    expect((await loadWorkload('xarray-25')).tasks).toHaveLength(552);
+    expect((await loadWorkload('chains:3,4')).tasks).toHaveLength(12);
+    const { durationsS, nbytes } = await loadWorkload('tree:3@100ms,10MB');
+    expect([...durationsS]).toEqual(Array.from({ length: 7 }, () => 0.1));
+    expect(new Set(nbytes)).toEqual(new Set([10e6]));
+  });
+
+  it('is a recording, with what workers reported', async () => {
+    const workload = await loadWorkload(join(HISTORIES, 'tree-whose-worker-dies.ylog'));
+    expect(workload.tasks).toHaveLength(63);
+    const report = await simulate(workload, { workers: 4, validate: true });
+    expect(report).toMatchObject({ tasks: 63, failed: 0 });
+    expect(report.makespanS).toBeGreaterThan(1);
+  });
+
+  it('is a module that makes one', async () => {
+    const file = join(folder, 'graph.mjs');
+    writeFileSync(
+      file,
+      "export default () => ({ tasks: [{ key: 'a', dependencies: [], runSpec: 1 }], keys: ['a'], durationsS: [1], nbytes: [1] });",
+    );
+    const report = await simulate(await loadWorkload(file));
+    expect(report.makespanS).toBeCloseTo(1, 2);
+  });
+
+  it.each([
+    ['tre:8', '"tre:8" is no workload; did you mean "tree"? Choose one of merge-10K'],
+    ['tree:0', '"tree:0" needs 1 whole number(s), 1 or more, as in tree:10'],
+    ['chains:3', '"chains:3" needs 2 whole number(s)'],
+    ['tree:3@fast', 'has a wrong cost'],
+    ['missing.json', 'missing.json cannot be read'],
+  ])('that is wrong is refused: %s', async (text, message) => {
+    await expect(loadWorkload(text)).rejects.toThrow(message);
+  });
+});
+
+describe('policies on the command line', () => {
+  it('are all that is built in', async () => {
+    const found: string[] = [];
+    for (const load of Object.values(builtins)) {
+      const { kind, slot, name } = (await load()) as {
+        kind?: string;
+        slot?: string;
+        name?: string;
+      };
+      if (kind === 'policy') found.push(`${slot}/${name}`);
+    }
+    const known = Object.entries(BUILTIN_POLICIES).flatMap(([slot, names]) =>
+      names.map((name) => `${slot}/${name}`),
+    );
+    expect(found.sort()).toEqual(known.sort());
+  });
+
+  it('are named alone, with their slot, and together', () => {
+    expect(policyVariant('balanced+ordering/dask').overrides).toEqual({
+      scheduler: { policies: { workerSelection: { use: 'balanced' }, ordering: { use: 'dask' } } },
+    });
+    expect(policyVariant('mine.yaml')).toEqual({ name: 'mine.yaml', config: 'mine.yaml' });
+    expect(() => policyVariant('mars')).toThrow('write queuing/mars or ordering/mars');
+    expect(() => policyVariant('ballanced')).toThrow('no built-in policy');
+  });
+});

@@ -1,0 +1,86 @@
+import { describe, expect, it } from 'vitest';
+import { simulate, Simulation } from '../../../adapters/simulator/index.ts';
+import { chains, map, shuffle, tree } from '../../../adapters/workloads/index.ts';
+
+it('tasks of ten milliseconds on two workers of one thread take half of the time of one', async () => {
+  const one = await simulate(map(100), { workers: 1 });
+  const two = await simulate(map(100), { workers: 2 });
+  expect(one.makespanS).toBeGreaterThan(1);
+  expect(one.makespanS).toBeLessThan(1.1);
+  expect(two.makespanS / one.makespanS).toBeCloseTo(0.5, 1);
+  expect(one).toMatchObject({ tasks: 100, runs: 100, failed: 0, movedBytes: 0 });
+  expect(one.idleShare).toBeLessThan(0.1);
+});
+
+it('a shuffle moves results between workers, and validates', async () => {
+  const report = await simulate(shuffle(6), { workers: 3, validate: true });
+  expect(report).toMatchObject({ tasks: 48, runs: 48, failed: 0 });
+  expect(report.movedBytes).toBeGreaterThan(0);
+});
+
+describe('the same seed', () => {
+  const options = {
+    workers: 3,
+    worker: { threads: 2 },
+    durations: { spread: 0.5, speedSpread: 0.2, overheadMs: 0.3, schedulerMs: 0.05 },
+    network: { jitterMs: 2 },
+    faults: [
+      { kind: 'kill', worker: 1, atMs: 40, restartAfterMs: 50 },
+      { kind: 'straggle', worker: 0, atMs: 0, forMs: 100, factor: 5 },
+    ],
+  } as const;
+
+  it('gives the same trace hash twice, and another seed another one', async () => {
+    const first = await simulate(shuffle(8), { ...options, seed: 7 });
+    const second = await simulate(shuffle(8), { ...options, seed: 7 });
+    const third = await simulate(shuffle(8), { ...options, seed: 8 });
+    expect(second).toEqual(first);
+    expect(third.traceHash).not.toBe(first.traceHash);
+  });
+});
+
+it('results that are lost with a worker are computed again, and all are right', async () => {
+  const evaluate = (key: string, inputs: readonly number[]): number =>
+    inputs.reduce((sum, value) => (sum * 31 + value) % 1_000_003, key.length);
+  const workload = tree(7);
+  const expected = new Map<string, number>();
+  for (const { key, dependencies } of workload.tasks) {
+    expected.set(
+      key,
+      evaluate(
+        key,
+        dependencies.map((input) => expected.get(input)!),
+      ),
+    );
+  }
+  const simulation = await Simulation.start({
+    workers: 3,
+    durations: { overheadMs: 5 },
+    validate: true,
+    evaluate,
+    faults: [{ kind: 'kill', worker: 2, atMs: 60 }],
+  });
+  simulation.submit(workload);
+  await simulation.run();
+  expect(simulation.report().runs).toBeGreaterThan(workload.tasks.length);
+  const [wanted] = workload.keys;
+  expect(simulation.valueOf(wanted!)).toBe(expected.get(wanted!));
+  expect(simulation.logged).toEqual([]);
+  await simulation.close();
+});
+
+it('a worker whose results do not fit into its memory spills', async () => {
+  const workload = chains(8, 3);
+  const nbytes = workload.nbytes.map(() => 30e6);
+  const options = { workers: 1, worker: { memoryLimitBytes: 200e6 } };
+  const report = await simulate({ ...workload, nbytes }, options);
+  expect(report.spilledBytes).toBeGreaterThan(0);
+  expect(report.peakWorkerBytes).toBeLessThan(240e6);
+});
+
+it('a simulation that cannot end says why', async () => {
+  await expect(simulate(map(3), { workers: 0 })).rejects.toMatchObject({
+    code: 'ERR_TIMEOUT',
+    message: expect.stringContaining('nothing happens any more') as string,
+  });
+});

@@ -9,6 +9,7 @@ import type {
 import { type LocalEntry, LocalPlugins } from '../../core/plugin-host/local-plugins.ts';
 import { PluginResolver } from '../../core/plugin-host/loading/plugin-resolver.ts';
 import { Preloads } from '../../core/plugin-host/loading/preloads.ts';
+import type { ModuleLimit } from '../../core/shared/module-limit.ts';
 import { RemotePlugins } from '../../core/plugin-host/remote-plugins.ts';
 
 /** What a nanny is given by its configuration. */
@@ -19,6 +20,8 @@ interface NannyPluginsOptions {
   readonly preload: readonly UseEntry[];
   /** What their paths are relative to. */
   readonly folder: string;
+  /** Where the modules of those may be that clients register. Default: everywhere. */
+  readonly modules?: ModuleLimit;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -65,6 +68,7 @@ export class NannyPlugins {
     const plugins = new LocalPlugins<NannyPluginContext, NannyHooks>({
       kind: 'nanny-plugin',
       resolver,
+      modules: options.modules,
       clock,
       log,
       context: (base) => ({ ...base, worker, restart: () => made.self?.nanny?.restart() }),

@@ -2,6 +2,7 @@ import { dirname, resolve } from 'node:path';
 import { type Clock, type Transport, YardmasterError } from '../../core/api/index.ts';
 import type { Config, WorkerMemoryConfig } from '../../core/config/types.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
+import { AllowedModules } from '../tasks/index.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { Nanny } from '../nanny/index.ts';
 import { InMemoryTransport } from '../transports/memory/index.ts';
@@ -184,12 +185,15 @@ function processStarter(
     ...(shape.ready === 'priority' ? [] : ['--ready', shape.ready]),
     ...['--settings', settingsText(running.scheduler.config, folderOf(options))],
   ];
-  const { nannyPlugins, nannyPreload } = running.scheduler.config.worker;
+  const { nannyPlugins, nannyPreload, allowModules } = running.scheduler.config.worker;
   const log = options.log ?? textLogger('cluster');
   return async (name) => {
     const plugins = await NannyPlugins.start({
       ...{ name, plugins: nannyPlugins, preload: nannyPreload },
       ...{ folder: folderOf(options), clock, log },
+      ...(allowModules === undefined
+        ? {}
+        : { modules: AllowedModules.of(allowModules, folderOf(options)) }),
     });
     const nanny = new Nanny({
       name,

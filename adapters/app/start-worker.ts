@@ -21,7 +21,7 @@ import type { WorkerMemoryConfig } from '../../core/config/types.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { collectGarbage, collectYoungGarbage } from '../executors/collect-garbage.ts';
 import { MemoryStore, removeAbandoned, SpillFolder } from '../stores/index.ts';
-import type { ClusterReach } from '../tasks/index.ts';
+import { AllowedModules, type ClusterReach } from '../tasks/index.ts';
 import { type Lifetime, limitLifetime } from './lifetime.ts';
 import { textLogger } from './text-log.ts';
 import { byScheme } from '../../core/host/transport-table.ts';
@@ -83,6 +83,11 @@ export interface StartWorkerOptions {
   readonly preload?: readonly UseEntry[];
   /** What the paths of both are relative to. Default: the current folder. */
   readonly folder?: string;
+  /**
+   * Where the modules may be that clients name, of tasks and plugins: folders and files, which start with `.` or `/`,
+   * or packages; `*` permits every file. Default: the project of the current folder. `isGuest`: everywhere.
+   */
+  readonly allowModules?: readonly string[];
   /** Replaces collaborators of the worker (`yardmaster/worker-host`). Default none. */
   readonly provide?: WorkerHostOptions['provide'];
   /** After which it retires and closes. Default: none. */
@@ -132,10 +137,12 @@ export async function startWorker(
   await preloads?.setUp();
   let executor: Executor | undefined;
   try {
-    const cluster = { scheduler, transports: [...transports.values()] };
+    const modules = allowedModules(options);
+    const cluster = { scheduler, transports: [...transports.values()], modules };
     executor = await makeExecutor(options, clock, log, cluster);
     const host = await createWorker({
       ...hostOptions(scheduler, options, log),
+      ...(modules === undefined ? {} : { modules }),
       transports,
       executor,
       clock,
@@ -226,6 +233,16 @@ function reconnection({
 > {
   const ttl = schedulerTtlMs === undefined ? {} : { schedulerTtlMs };
   return { onSchedulerLost, reconnect: { timeoutMs }, ...ttl };
+}
+
+/** The program around a guest runs whatever it likes. */
+function allowedModules({
+  allowModules,
+  folder = process.cwd(),
+  isGuest = false,
+}: StartWorkerOptions): AllowedModules | undefined {
+  if (isGuest && allowModules === undefined) return undefined;
+  return AllowedModules.of(allowModules, folder);
 }
 
 /** A guest does not close for lack of memory: that would hardly free what its process occupies. */

@@ -14,9 +14,10 @@ export interface WorkerSettings {
 /** What a worker takes from its configuration as it is. */
 export function settingsOf({ worker, folder }: WorkerSettings): Partial<StartWorkerOptions> {
   const { onSchedulerLost, reconnectTimeout, schedulerTtl, plugins, preload } = worker;
-  const { lifetime, retireTimeout } = worker;
+  const { lifetime, retireTimeout, allowModules } = worker;
   return {
     folder,
+    ...(allowModules === undefined ? {} : { allowModules }),
     ...(onSchedulerLost === undefined ? {} : { onSchedulerLost }),
     ...(reconnectTimeout === undefined ? {} : { reconnectTimeoutMs: reconnectTimeout }),
     ...(schedulerTtl === undefined ? {} : { schedulerTtlMs: schedulerTtl }),
@@ -51,6 +52,9 @@ export function settingsText(
     lifetimeStagger: timeText(config.lifetimeStagger),
     lifetimeRestart: config.lifetimeRestart,
     retireTimeout: timeText(config.retireTimeout),
+    // The program that starts a cluster runs whatever it likes.
+    allowModules: config.allowModules ?? ['*'],
+    ...(config.env === undefined ? {} : { env: config.env }),
     plugins: named(config.plugins, 'worker.plugins'),
     preload: named(config.preload, 'worker.preload'),
   };

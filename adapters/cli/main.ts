@@ -2,6 +2,7 @@
 import { Command, Option } from 'commander';
 import { VERSION } from '../../core/api/version.ts';
 import {
+  collect,
   common,
   type CommonOptions,
   count,
@@ -61,6 +62,16 @@ common(program.command('worker'))
   .option('--host <host>', 'host under which other workers reach this one (default: 127.0.0.1)')
   .option('--insecure', 'listen beyond this machine without encryption or credentials')
   .option('--kill-grace <time>', 'how long an aborted task may continue, as 5s (default: 5s)', time)
+  .option(
+    '--allow-modules <place>',
+    'folder, file or package from which clients may name modules; * for all (repeatable; default: this project)',
+    collect,
+  )
+  .option(
+    '--env <name>',
+    'variable of the environment that the worker keeps (repeatable; default: all)',
+    collect,
+  )
   .option('--nanny', 'replace the process when it dies or is stuck (default)')
   .option('--no-nanny', 'run the worker in this very process')
   .addOption(new Option('--supervised').hideHelp())

@@ -11,6 +11,10 @@ export interface WorkerFlags {
   readonly host?: string;
   readonly killGrace?: number;
   readonly nanny?: boolean;
+  /** Relative to the current folder. */
+  readonly allowModules?: readonly string[];
+  /** Variables of the environment that the worker keeps. */
+  readonly env?: readonly string[];
   /** Set by a nanny for the process that it looks after. */
   readonly supervised?: boolean;
   /** Set by a local cluster: the rest of the configuration. */

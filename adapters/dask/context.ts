@@ -20,6 +20,8 @@ export type Fields = Readonly<Record<string, unknown>>;
 export interface DaskClient {
   readonly id: string;
   readonly dialect: Dialect;
+  /** Of the connection with its stream. */
+  readonly peerAddress: string;
   /** Puts messages on its stream. */
   send(...messages: readonly Fields[]): void;
 }
@@ -70,10 +72,10 @@ export interface DaskContext {
   readonly services: Fields;
   /** Seconds between the heartbeats of a worker. */
   heartbeatIntervalS(): number;
-  /** What the configuration says about leases and adaptive clusters. */
+  /** What the configuration says about leases, adaptive clusters and dumps. */
   readonly options: Pick<
     DaskOptions,
-    'leaseTimeoutMs' | 'leaseCheckIntervalMs' | 'targetDurationMs'
+    'leaseTimeoutMs' | 'leaseCheckIntervalMs' | 'targetDurationMs' | 'dumpFolder'
   >;
   /** Seconds since 1970, as Python's `time()`. */
   nowS(): number;

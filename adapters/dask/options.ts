@@ -48,6 +48,11 @@ export interface DaskOptions {
   readonly statusToken?: string;
   /** Operations that are refused, by Dask's names, such as `run_function`. */
   readonly blockedHandlers: readonly string[];
+  /**
+   * Where clients may have the state of the cluster written (`dump_cluster_state` to an URL), with the folders below.
+   * Default: the current folder of the scheduler.
+   */
+  readonly dumpFolder?: string;
   /** Milliseconds for which a lease of a client lives that does not say it (before 2024.9). */
   readonly leaseTimeoutMs: number;
   /** Milliseconds between two looks for leases that have timed out. */
@@ -91,6 +96,7 @@ export const DASK_OPTIONS_SCHEMA = {
     statusPort: { type: 'integer', minimum: -1, maximum: 65_535 },
     statusHost: text,
     statusToken: { type: 'string', minLength: 16 },
+    dumpFolder: text,
     blockedHandlers: { type: 'array', items: text, default: [] },
     leaseTimeoutMs: milliseconds(100, 30_000),
     leaseCheckIntervalMs: milliseconds(10, 1_000),

@@ -1,5 +1,6 @@
 /** What the tasks of a worker reach: the cluster that they run on. */
 import type { Clock, Transport } from '../../core/api/index.ts';
+import type { ModuleLimit } from '../../core/shared/module-limit.ts';
 import type { ActorCaller, RunContext, TaskSurroundings } from '../tasks/index.ts';
 import type { TaskActors } from './task-actors.ts';
 
@@ -12,6 +13,7 @@ export class Reach implements TaskSurroundings {
     readonly scheduler: string,
     readonly transports: readonly Transport[],
     readonly clock: Clock,
+    readonly modules?: ModuleLimit,
   ) {}
 
   onClose(close: () => void): void {

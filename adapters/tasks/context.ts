@@ -6,6 +6,7 @@ import {
   type Transport,
   YardmasterError,
 } from '../../core/api/index.ts';
+import type { ModuleLimit } from '../../core/shared/module-limit.ts';
 import type { ActorCaller } from './actors/handle.ts';
 
 /** What a running task can ask and do. */
@@ -36,6 +37,8 @@ export interface ClusterReach {
   readonly scheduler: string;
   /** Of the worker. */
   readonly transports: readonly Transport[];
+  /** Which modules its tasks may be in. Default: all. */
+  readonly modules?: ModuleLimit | undefined;
 }
 
 /** How the tasks of a worker reach the cluster that they run on. One for each thread. */

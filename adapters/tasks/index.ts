@@ -34,6 +34,7 @@ export {
   taskOf,
 } from './define-tasks.ts';
 export type { AnyFunction, TaskFunction, TaskFunctionOf } from './task-function.ts';
+export { AllowedModules } from './allowed-modules.ts';
 export { importingTaskModule, loadFunction } from './load-function.ts';
 export { describeFailure } from './failure.ts';
 export { foldStack } from './fold-stack.ts';

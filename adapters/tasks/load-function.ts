@@ -1,9 +1,15 @@
 import { closest } from 'fastest-levenshtein';
 
 import { type ExecutableTask, type FunctionSpec, YardmasterError } from '../../core/api/index.ts';
+import type { ModuleLimit } from '../../core/shared/module-limit.ts';
 import { isTaskFunction, registeredFunction, registeredNames } from './define-tasks.ts';
 import { sourceVersion } from './source-version.ts';
 import type { AnyFunction } from './task-function.ts';
+
+/** What limits the modules. */
+interface Reach {
+  readonly modules?: ModuleLimit | undefined;
+}
 
 interface LoadedFunction {
   readonly fn: AnyFunction;
@@ -12,6 +18,9 @@ interface LoadedFunction {
 
 /** By module, then by name. Two lookups per task. */
 const loaded = new Map<string, Map<string, LoadedFunction>>();
+
+/** Begins the names of modules of Python, which are refused with advice. */
+const PYTHON = 'python:';
 
 const IMPORTING = Symbol.for('yardmaster.importingTaskModule');
 
@@ -28,18 +37,23 @@ export function importingTaskModule(): string | undefined {
  * Finds the function that a task names, importing its module when it is new here. Returns a promise
  * only in that case.
  *
+ * @param reach - says which modules may be imported. Default: all
  * @throws YardmasterError `ERR_FUNCTION_MISSING` when the module cannot be imported or has no such
- * function, `ERR_FUNCTION_VERSION` when its source is another one than the client's
+ * function, `ERR_FUNCTION_VERSION` when its source is another one than the client's, `ERR_MODULE_REFUSED`
  */
-export function loadFunction(spec: FunctionSpec): AnyFunction | Promise<AnyFunction> {
+export function loadFunction(
+  spec: FunctionSpec,
+  reach?: Reach,
+): AnyFunction | Promise<AnyFunction> {
   const known = loaded.get(spec.module)?.get(spec.name);
   if (known !== undefined) return checkVersion(spec, known);
   const registered = registeredFunction(spec.module, spec.name) as AnyFunction | undefined;
   if (registered !== undefined) return remember(spec, registered);
-  return importFunction(spec);
+  return importFunction(spec, reach);
 }
 
-async function importFunction(spec: FunctionSpec): Promise<AnyFunction> {
+async function importFunction(spec: FunctionSpec, reach: Reach | undefined): Promise<AnyFunction> {
+  if (!spec.module.startsWith(PYTHON)) reach?.modules?.check(spec.module);
   // Before the import, so that a change of the file in between is not mistaken for this version.
   const version = sourceVersion(spec.module);
   const exports = await importModule(spec.module);
@@ -58,7 +72,7 @@ async function importModule(module: string): Promise<Record<string, unknown>> {
   try {
     return (await import(module)) as Record<string, unknown>;
   } catch (cause) {
-    if (module.startsWith('python:')) throw notJavaScript(module);
+    if (module.startsWith(PYTHON)) throw notJavaScript(module);
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new YardmasterError(
       'ERR_FUNCTION_MISSING',

@@ -22,7 +22,7 @@ export async function withRetries<T>(
       return await call();
     } catch (thrown) {
       if (attempt > rules.times || signal.aborted || isReschedule(thrown)) throw thrown;
-      if (!(await isWorthRetry(rules, thrown))) throw thrown;
+      if (!(await isWorthRetry(rules, thrown, context))) throw thrown;
       const isAborted = await parkedFor(retryDelayMs(rules, context.key, attempt), context);
       if (isAborted) throw thrown;
     }
@@ -41,9 +41,13 @@ export function retryDelayMs(
   return fullMs * (1 - (jitter * digest.readUInt32BE(0)) / 2 ** 32);
 }
 
-async function isWorthRetry({ retryIf }: RetrySpec, thrown: unknown): Promise<boolean> {
+async function isWorthRetry(
+  { retryIf }: RetrySpec,
+  thrown: unknown,
+  { surroundings }: RunContext,
+): Promise<boolean> {
   if (retryIf === undefined) return true;
-  const decide = await loadFunction({ ...retryIf, args: NO_ARGUMENTS });
+  const decide = await loadFunction({ ...retryIf, args: NO_ARGUMENTS }, surroundings);
   return (await decide(thrown as never)) === true;
 }
 

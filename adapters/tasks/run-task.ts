@@ -40,7 +40,7 @@ export function startTask(
   };
   try {
     const spec = functionSpec(task);
-    const fn = loadFunction(spec);
+    const fn = loadFunction(spec, options.surroundings);
     const call: Call = { task, spec, context, nowMs: options.nowMs };
     const result =
       typeof fn === 'function'

@@ -23,6 +23,7 @@ export const ERROR_CODES = {
   ERR_LOG: 'A log or recording is damaged, foreign or cannot be written.',
   ERR_LOST: 'The scheduler does not know the task any more: it was away, or another one has come.',
   ERR_LOST_DEPENDENCY: 'A dependency is gone and cannot be computed again.',
+  ERR_MODULE_REFUSED: 'The worker does not permit the module that a client names.',
   ERR_NO_WORKER: 'No worker came in time.',
   ERR_NOT_PORTABLE: 'A value cannot pass from one language to another.',
   ERR_NOT_SERIALISABLE: 'A value cannot be serialised.',

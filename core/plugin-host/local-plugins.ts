@@ -5,6 +5,7 @@ import type { Logger, UseEntry } from '../api/plugin.ts';
 import { IN_CODE } from '../config/errors.ts';
 import type { OnError } from '../config/types.ts';
 import type { HookCalls } from '../kernel/ports.ts';
+import type { ModuleLimit } from '../shared/module-limit.ts';
 import { HookRegistry } from './hook-table.ts';
 import { HostedPlugin } from './hosted-plugin.ts';
 import type { PluginKind } from './hook-names.ts';
@@ -27,6 +28,8 @@ export interface LocalEntry extends UseEntry {
 interface LocalPluginsParts<Context> {
   readonly kind: Exclude<PluginKind, 'plugin'>;
   readonly resolver: PluginResolver;
+  /** Where the modules of those may be that clients add. Default: everywhere. */
+  readonly modules?: ModuleLimit | undefined;
   readonly clock: Clock;
   readonly log: Logger;
   /** Adds what is special to the kind. */
@@ -81,12 +84,12 @@ export class LocalPlugins<Context extends LocalPluginContext, Hooks extends obje
   }
 
   /**
-   * Sets a plugin up. One of the same name is closed before.
+   * Sets up a plugin that a client has named. One of the same name is closed before.
    * @returns its name
-   * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`, `ERR_PLUGIN_SETUP`, `ERR_CLOSED`
+   * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`, `ERR_PLUGIN_SETUP`, `ERR_CLOSED`, `ERR_MODULE_REFUSED`
    */
   add(entry: LocalEntry): Promise<string> {
-    return this.host.change(() => this.setUp(entry));
+    return this.host.change(() => this.setUp(entry, undefined, this.parts.modules));
   }
 
   /**
@@ -141,9 +144,10 @@ export class LocalPlugins<Context extends LocalPluginContext, Hooks extends obje
   private async setUp(
     { use, options, onError = 'log', name }: LocalEntry,
     checkName?: (name: string, source: string) => void,
+    modules?: ModuleLimit,
   ): Promise<string> {
     const { resolver, kind } = this.parts;
-    const resolved = await resolver.resolve(use, kind);
+    const resolved = await resolver.resolve(use, kind, undefined, modules);
     const given = options === undefined ? {} : { options };
     const found = blueprintOf(resolved, { kind, onError, place: AT_RUN_TIME, ...given });
     const blueprint = { ...found, name: name ?? found.name };

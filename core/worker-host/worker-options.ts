@@ -7,6 +7,7 @@ import type { Clock } from '../api/clock.ts';
 import type { DataStore, Executor, SpillArea } from '../api/executor.ts';
 import type { Logger } from '../api/plugin.ts';
 import type { Provider } from '../api/token.ts';
+import type { ModuleLimit } from '../shared/module-limit.ts';
 import type { OnSchedulerLost, ReconnectRules } from '../shared/reconnect.ts';
 import type { Transport } from '../api/transport.ts';
 import { EVENT_LOOP_RESOURCE } from '../util/event-loop.ts';
@@ -90,6 +91,8 @@ export interface WorkerHostOptions {
   readonly plugins?: readonly LocalEntry[];
   /** What their paths are relative to. Default: the current folder. */
   readonly folder?: string;
+  /** Where the modules of plugins may be that clients register. Default: everywhere. */
+  readonly modules?: ModuleLimit;
   /** Replaces collaborators of the worker; takes precedence over its plugins. Default none. */
   readonly provide?: readonly Provider[];
   /** What it does when its scheduler is gone. Default `close`. */

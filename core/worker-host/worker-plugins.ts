@@ -24,7 +24,7 @@ export class WorkerPlugins {
   private readonly remote: RemotePlugins;
 
   constructor(
-    @inject(WORKER_OPTIONS) { folder = process.cwd() }: WorkerHostOptions,
+    @inject(WORKER_OPTIONS) { folder = process.cwd(), modules }: WorkerHostOptions,
     @inject(WORKER_IDENTITY) worker: WorkerIdentity,
     @inject(WORKER_KERNEL) private readonly kernel: WorkerKernel,
     @inject(WORKER_LINK) link: WorkerLink,
@@ -39,6 +39,7 @@ export class WorkerPlugins {
     this.plugins = new LocalPlugins({
       kind: 'worker-plugin',
       resolver: new PluginResolver({}, folder),
+      modules,
       clock,
       log,
       context: (base) => ({ ...base, worker, results, logEvent }),

@@ -1,8 +1,10 @@
+import { AllowedModules } from '../../tasks/index.ts';
 import { NannyPlugins } from '../../app/nanny-plugins.ts';
 import type { WorkerSettings } from '../../app/worker-settings.ts';
 import { SystemClock } from '../../clocks/index.ts';
 import { Nanny } from '../../nanny/index.ts';
 import { type LogFlags, stderrLogger } from '../logger.ts';
+import { fromHere } from '../dask-flags.ts';
 import type { WorkerFlags } from '../worker-flags.ts';
 import { untilStopped } from '../until-stopped.ts';
 
@@ -21,6 +23,7 @@ export async function nannyCommand(
   const log = stderrLogger(flags, `nanny of ${name}`);
   const plugins = await NannyPlugins.start({
     ...{ name, plugins: nannyPlugins, preload: nannyPreload, folder, clock, log },
+    modules: AllowedModules.of(flags.allowModules?.map(fromHere) ?? worker.allowModules, folder),
   });
   const nanny = new Nanny({
     name,

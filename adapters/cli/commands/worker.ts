@@ -10,6 +10,8 @@ import { SystemClock } from '../../clocks/index.ts';
 import { openChannelTo } from '../../peers/open-channel.ts';
 import { type LastWords, NannyLink } from '../../nanny/index.ts';
 import { type LogFlags, stderrLogger } from '../logger.ts';
+import { fromHere } from '../dask-flags.ts';
+import { limitEnvironment } from '../limit-environment.ts';
 import type { WorkerFlags } from '../worker-flags.ts';
 import { nannyCommand } from './nanny.ts';
 import { untilStopped } from '../until-stopped.ts';
@@ -23,6 +25,7 @@ export async function workerCommand(
   flags: WorkerFlags & LogFlags,
 ): Promise<number> {
   const settings = await settingsFrom(flags);
+  limitEnvironment(flags.env ?? settings.worker.env);
   const { nanny = true, retireTimeout = RETIRE_MS } = { ...settings.worker, ...flags };
   if (flags.supervised === true) return supervisedCommand(scheduler, flags, settings);
   if (nanny) return nannyCommand(scheduler, flags, settings);
@@ -116,6 +119,7 @@ async function start(
     ...settingsOf(settings),
     transports: await configuredTransports(settings),
     memory,
+    ...(flags.allowModules === undefined ? {} : { allowModules: flags.allowModules.map(fromHere) }),
     log: stderrLogger(flags, name ?? 'worker'),
     ...(threads === undefined ? {} : { threads }),
     ...(name === undefined ? {} : { name }),

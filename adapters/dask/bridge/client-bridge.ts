@@ -51,6 +51,10 @@ export class ClientBridge implements BridgedClient, ChannelHandlers {
     await bridge.register();
   }
 
+  get peerAddress(): string {
+    return this.comm.peerAddress;
+  }
+
   send(...messages: readonly Fields[]): void {
     this.comm.send(...messages);
   }

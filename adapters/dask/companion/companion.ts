@@ -13,6 +13,7 @@ import type {
 import type { UploadedFile } from '../graph/index.ts';
 import type { DaskOptions } from '../options.ts';
 import type { AddedOperations, Operations } from '../rpc/operations.ts';
+import { requireClient } from '../rpc/known-peers.ts';
 import { PythonError, PythonException } from '../rpc/py-errors.ts';
 import { asList, isFields } from '../codec/values.ts';
 import { CompanionProcess } from './companion-process.ts';
@@ -263,10 +264,14 @@ export function makeCompanion(host: CompanionHost, companion: Companion): DaskEx
   host.taskObservers.add(companion.feed.onReport);
   return {
     rpc: {
-      run_function: async (request) => {
+      run_function: async (request, _context, comm) => {
+        requireClient(host, comm, 'run_on_scheduler');
         return companion.ask('run', request, 'run_on_scheduler');
       },
-      register_scheduler_plugin: (request) => registerPlugin(request, host, companion),
+      register_scheduler_plugin: async (request, _context, comm) => {
+        requireClient(host, comm, 'register_scheduler_plugin');
+        return registerPlugin(request, host, companion);
+      },
       unregister_scheduler_plugin: ({ name }) => {
         return companion.ask('unregister', { name }, 'unregister_scheduler_plugin');
       },

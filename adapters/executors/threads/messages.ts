@@ -11,6 +11,8 @@ export interface ThreadData {
     readonly scheduler: string;
     /** Of the transports of the worker. */
     readonly schemes: readonly string[];
+    /** Folders that its tasks may be in; undefined: all. */
+    readonly moduleFolders?: readonly string[];
   };
   /** Bytes that its tasks may leave behind before it collects them. Default: the engine does as it likes. */
   readonly tidyBytes?: number;

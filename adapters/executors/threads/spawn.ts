@@ -31,6 +31,7 @@ export function spawnThread(
       cluster: {
         scheduler: cluster.scheduler,
         schemes: cluster.transports.map(({ scheme }) => scheme),
+        ...(cluster.modules === undefined ? {} : { moduleFolders: cluster.modules.folders }),
       },
     }),
   };

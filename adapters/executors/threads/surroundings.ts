@@ -1,6 +1,6 @@
 import { SystemClock } from '../../clocks/index.ts';
 import { Reach } from '../../peers/task-reach.ts';
-import type { TaskSurroundings } from '../../tasks/index.ts';
+import { AllowedModules, type TaskSurroundings } from '../../tasks/index.ts';
 import { type TunnelRequest, TunnelTransport } from '../../transports/tunnel/index.ts';
 import type { ThreadData } from './messages.ts';
 
@@ -14,5 +14,7 @@ export function surroundingsOfThread(
 ): TaskSurroundings | undefined {
   if (cluster === undefined) return undefined;
   const transports = cluster.schemes.map((scheme) => new TunnelTransport(scheme, open));
-  return new Reach(cluster.scheduler, transports, new SystemClock());
+  const { scheduler, moduleFolders } = cluster;
+  const modules = moduleFolders && new AllowedModules(moduleFolders);
+  return new Reach(scheduler, transports, new SystemClock(), modules);
 }

@@ -40,7 +40,7 @@ export class ActorHost {
     const startMs = nowMs();
     try {
       const spec = functionSpec(task);
-      const found = loadFunction(spec);
+      const found = loadFunction(spec, surroundings);
       const made: unknown = typeof found === 'function' ? found : await found;
       if (!isClass(made)) throw notClass(spec.name, spec.module);
       const callerFor = callerIn(context);

@@ -144,6 +144,20 @@ export const WORKER_SCHEMA = section('Workers', 'Of the workers that are started
   preload: preload('Modules preloaded by workers', 'worker'),
   nannyPlugins: plugins('Plugins of nannies', 'nanny plugin', 'nanny'),
   nannyPreload: preload('Modules preloaded by nannies', 'nanny'),
+  allowModules: {
+    title: 'Modules that clients may name',
+    description:
+      'Folders and files, which start with . or /, or packages, of tasks and of plugins that clients register; * permits every file. Default: the project of the folder in which the worker is started.',
+    type: 'array',
+    items: { type: 'string', minLength: 1 },
+  } as object as Setting<readonly string[], readonly string[], false>,
+  env: {
+    title: 'Environment of tasks',
+    description:
+      'Variables that the worker process keeps, besides those that Node and Yardmaster need. Default: all.',
+    type: 'array',
+    items: { type: 'string', minLength: 1 },
+  } as object as Setting<readonly string[], readonly string[], false>,
   retireTimeout: duration(
     'Time to retire',
     'How long a worker that is asked to end may give its results away before it closes.',

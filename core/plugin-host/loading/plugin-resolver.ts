@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { YardmasterError } from '../../api/errors.ts';
 import { type Builtins, token, type Token } from '../../api/plugin.ts';
 import { hint, show } from '../../config/errors.ts';
+import type { ModuleLimit } from '../../shared/module-limit.ts';
 import { inject } from '../injection/di.ts';
 import { resolvePackage } from './package-resolution.ts';
 import { BUILTINS, CONFIG_FOLDER } from '../injection/tokens.ts';
@@ -34,9 +35,15 @@ export class PluginResolver {
   /**
    * @param what - what it is expected to be, for messages: `plugin`, `policy`
    * @param slot - the policy slot that it is for: built-in names are looked up as `slot/name` first
-   * @throws YardmasterError `ERR_PLUGIN_LOAD`
+   * @param modules - where it may be, when a client names it. Default: everywhere
+   * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_MODULE_REFUSED`
    */
-  async resolve(use: unknown, what: string, slot?: string): Promise<Resolved> {
+  async resolve(
+    use: unknown,
+    what: string,
+    slot?: string,
+    modules?: ModuleLimit,
+  ): Promise<Resolved> {
     if (typeof use !== 'string') return { exported: use, source: `${describe(use)} given in code` };
     const { module, name } = splitUse(use);
     if (Object.hasOwn(this.builtins, `${slot ?? ''}/${module}`) && name === undefined) {
@@ -49,6 +56,7 @@ export class PluginResolver {
       return { exported: await this.loadBuiltin(module), source: `built-in ${module}` };
     }
     const path = this.locate(module, what);
+    modules?.check(path);
     const namespace = await importModule(path, use, what);
     return { exported: pickExport(namespace, name, use, what), source: this.sourceOf(path, use) };
   }

@@ -26,6 +26,10 @@ describe('requests', () => {
 
   it('for Python beside the scheduler are refused when the operator does not allow it', async () => {
     const strict = await DaskBench.start({}, undefined, { schedulerPython: false });
+    await expect(strict.call('run_function', { function: new Uint8Array() })).rejects.toThrow(
+      /none is registered from 127\.0\.0\.1/,
+    );
+    await strict.client();
     const refused = /run_on_scheduler.*switched off.*--no-scheduler-python/;
     await expect(strict.call('run_function', { function: new Uint8Array() })).rejects.toThrow(
       refused,

@@ -5,6 +5,7 @@ import type { DaskContext, DaskExtension, Fields } from '../../context.ts';
 import { durationMs } from '../../graph/unpacked.ts';
 import { NO_REPLY } from '../../connection/no-reply.ts';
 import { failureForClient } from '../py-failure.ts';
+import { requireClient } from '../known-peers.ts';
 import { PythonException } from '../py-errors.ts';
 import { pauseMs } from '../workers/calls.ts';
 import { Progress } from '../tasks/progress.ts';
@@ -23,6 +24,7 @@ export function makeFeeds(context: DaskContext): DaskExtension {
   return {
     rpc: {
       feed: async (request, _context, comm) => {
+        requireClient(context, comm, 'a feed');
         const progress = await progressFor(context, request, comm);
         if (progress === undefined) return NO_REPLY;
         active.add(progress);

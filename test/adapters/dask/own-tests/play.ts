@@ -93,6 +93,8 @@ async function pytest(
     .filter((name) => existsSync(name));
   if (modules.length === 0) return;
   const options = ['-c', join(HERE, 'pytest.ini'), '--rootdir', folder, '-p', 'own_tests'];
+  // The scheduler writes dumps below its current folder only.
+  options.push('--basetemp', join(cwd, 'pytest'));
   const expression = selection.expression === undefined ? [] : ['-k', selection.expression];
   const child = spawn(python, ['-m', 'pytest', ...options, ...expression, ...modules], {
     stdio: ['ignore', 'ignore', 'inherit'],

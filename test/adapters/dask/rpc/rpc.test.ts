@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -176,6 +176,10 @@ describe('looks into the cluster', () => {
 
   it('are dumped to files in both formats', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'yardmaster-dump-'));
+    await bench.close();
+    bench = await DaskBench.start({ workStealing: { start: false } }, undefined, {
+      dumpFolder: folder,
+    });
     try {
       const client = await bench.client();
       client.submit('inc-1');
@@ -194,6 +198,12 @@ describe('looks into the cluster', () => {
       }
       const elsewhere = { url: 's3://bucket/dump', format: 'yaml' };
       await expect(bench.call('dump_cluster_state_to_url', elsewhere)).rejects.toThrow(/fsspec/);
+      await symlink(join(tmpdir(), 'nothing.yaml'), join(folder, 'link.yaml'));
+      for (const url of ['/tmp/dump', '../dump', `file://${folder}/../dump`, 'link']) {
+        await expect(
+          bench.call('dump_cluster_state_to_url', { url, format: 'yaml' }),
+        ).rejects.toThrow(/dumpFolder/);
+      }
     } finally {
       await rm(folder, { recursive: true });
     }

@@ -1,0 +1,92 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+import { afterAll, expect, it } from 'vitest';
+
+import { AllowedModules } from '../../../adapters/tasks/allowed-modules.ts';
+
+const home = realpathSync(mkdtempSync(join(tmpdir(), 'yardmaster-modules-')));
+const [inside, outside] = [join(home, 'project'), join(home, 'elsewhere')];
+for (const folder of [inside, outside, join(inside, 'node_modules'), join(outside, 'parcel')]) {
+  mkdirSync(folder, { recursive: true });
+}
+for (const folder of [inside, outside, join(outside, 'parcel')]) {
+  writeFileSync(join(folder, 'tasks.js'), '');
+}
+symlinkSync(outside, join(inside, 'way-out'));
+symlinkSync(join(inside, 'tasks.js'), join(outside, 'way-in.js'));
+symlinkSync(join(outside, 'parcel'), join(inside, 'node_modules', 'parcel'));
+
+afterAll(() => {
+  rmSync(home, { recursive: true });
+});
+
+/** Whether a module is refused. */
+function isRefused(allowed: AllowedModules, module: string): boolean {
+  try {
+    allowed.check(module);
+    return false;
+  } catch (error) {
+    expect(error).toMatchObject({ code: 'ERR_MODULE_REFUSED' });
+    return true;
+  }
+}
+
+const url = (...parts: string[]): string => pathToFileURL(join(...parts)).href;
+
+it('modules of a folder that is permitted may be loaded, by path and by URL, and no others', () => {
+  const allowed = AllowedModules.of(['./project'], home);
+  expect(isRefused(allowed, url(inside, 'tasks.js'))).toBe(false);
+  expect(isRefused(allowed, join(inside, 'tasks.js'))).toBe(false);
+  expect(isRefused(allowed, `${url(inside, 'tasks.js')}?fresh`)).toBe(false);
+  expect(isRefused(allowed, url(outside, 'tasks.js'))).toBe(true);
+  expect(isRefused(allowed, url(home, 'project-two', 'tasks.js'))).toBe(true);
+  expect(isRefused(allowed, `file://${inside}/../elsewhere/tasks.js`)).toBe(true);
+  expect(isRefused(allowed, `file://${inside}/%2e%2e/elsewhere/tasks.js`)).toBe(true);
+});
+
+it('a symbolic link leads to no other folder, and its target is what counts', () => {
+  const allowed = AllowedModules.of(['./project'], home);
+  expect(isRefused(allowed, url(inside, 'way-out', 'tasks.js'))).toBe(true);
+  expect(isRefused(allowed, url(inside, 'way-out', 'missing.js'))).toBe(true);
+  expect(isRefused(allowed, url(outside, 'way-in.js'))).toBe(false);
+});
+
+it('only files are permitted, whatever else is', () => {
+  const everything = AllowedModules.of(['*'], home);
+  expect(isRefused(everything, url(outside, 'tasks.js'))).toBe(false);
+  for (const module of [
+    'data:text/javascript,export const f = () => 1',
+    'http://127.0.0.1/tasks.js',
+    'node:child_process',
+    'blob:nodedata:1',
+    'file://elsewhere/tasks.js',
+    'fs',
+  ]) {
+    expect([module, isRefused(everything, module)]).toEqual([module, true]);
+  }
+});
+
+it('a package or a file can be permitted alone', () => {
+  const parcel = AllowedModules.of(['parcel'], inside);
+  expect(isRefused(parcel, url(inside, 'node_modules', 'parcel', 'tasks.js'))).toBe(false);
+  expect(isRefused(parcel, url(outside, 'tasks.js'))).toBe(true);
+  const file = AllowedModules.of(['./tasks.js'], outside);
+  expect(isRefused(file, url(outside, 'tasks.js'))).toBe(false);
+  expect(isRefused(file, url(outside, 'parcel', 'tasks.js'))).toBe(true);
+  for (const missing of ['./nothing', 'no-such-package']) {
+    expect(() => AllowedModules.of([missing], home)).toThrow('worker.allowModules names');
+  }
+});
+
+it('by default the project of the current folder is permitted, and Yardmaster itself always', () => {
+  const byDefault = AllowedModules.of(undefined, home);
+  expect(isRefused(byDefault, import.meta.url)).toBe(false);
+  expect(isRefused(byDefault, url(inside, 'tasks.js'))).toBe(true);
+  const other = AllowedModules.of(['./project'], home);
+  expect(isRefused(other, new URL('../../../adapters/tasks/index.ts', import.meta.url).href)).toBe(
+    false,
+  );
+});

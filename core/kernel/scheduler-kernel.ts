@@ -7,6 +7,7 @@ import {
   onCancelKeys,
   onClientDesiresKeys,
   onClientReleasesKeys,
+  onContinueSettling,
   onHeartbeatClient,
   onRegisterClient,
   onRemoveClient,
@@ -54,7 +55,7 @@ import type { KernelPorts } from './ports.ts';
 import { refillFromQueue } from './placement/queue.ts';
 import { KernelScope } from './scope.ts';
 import type { TransitionRecord } from './insight/story.ts';
-import { settle, settleDeferredReleases, settleUnproven } from './transitions/transition-loop.ts';
+import { settle, settleUnproven } from './transitions/transition-loop.ts';
 import { validateCluster } from './validation/validate.ts';
 
 /** What comes with the name of a client. */
@@ -148,7 +149,8 @@ export class SchedulerKernel {
 
   /** Whether a stimulus has left work to `continue-settling`. */
   get isUnsettled(): boolean {
-    return this.scope.isRefillLeft || !this.scope.recommendations.deferredReleases.isEmpty;
+    const { isRefillLeft, recommendations, continuations } = this.scope;
+    return isRefillLeft || !recommendations.deferredReleases.isEmpty || continuations.length > 0;
   }
 
   /** Transitions executed so far. */
@@ -377,7 +379,7 @@ export class SchedulerKernel {
       case 'continue-graph':
         return onContinueGraph(scope);
       case 'continue-settling':
-        return settleDeferredReleases(scope);
+        return onContinueSettling(scope);
       case 'restart':
         return onRestart(scope);
       default:

@@ -52,6 +52,9 @@ export class KernelScope {
   /** Large graphs that are being submitted, the oldest first; only that one advances. */
   readonly intakes: PendingIntake[] = [];
 
+  /** What long stimuli have left to later ones, the oldest first: each advances to its next pause. */
+  readonly continuations: Generator<void, void>[] = [];
+
   /** Tasks that started before they were needed; their dependents may still start, or fail. */
   readonly unproven: TaskState[] = [];
 

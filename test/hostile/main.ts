@@ -1,37 +1,12 @@
-/** `npm run hostile -- --minutes N`: attacks a scheduler for as long, and prints figures. */
-import { Client } from '../../adapters/client/index.ts';
-import { Runs } from '../kit/runs.ts';
-import { attack, type Attacker, residentBytes } from './attack.ts';
+/** `npm run hostile`: what is done to a cluster for hours, and the figures of it. */
+const MODES: Readonly<Record<string, (count: number) => Promise<void>>> = {
+  '--minutes': async (minutes) => (await import('./wires.ts')).attackFor(minutes),
+  '--dependents': async (count) => (await import('./dependents.ts')).printDependents(count),
+};
 
-const ATTACKERS: readonly Attacker[] = ['stranger', 'client', 'worker'];
-const FRAMES_OF_ROUND = 2000;
-const MIB = 1024 * 1024;
-
-const flag = process.argv.indexOf('--minutes');
-const minutes = flag < 0 ? 1 : Number(process.argv[flag + 1]);
-const runs = new Runs();
-try {
-  const scheduler = runs.yardmaster('scheduler', '--port', '0', '--log-level', 'silent');
-  const address = await scheduler.firstLine();
-  await runs.yardmaster('worker', address, '--threads', '1', '--no-nanny').firstLine();
-  const client = await Client.connect(address);
-  const idle = residentBytes(scheduler.child.pid!);
-  const endMs = performance.now() + minutes * 60_000;
-  const total = { frames: 0, connections: 0, blockedMs: 0, peak: idle };
-  for (let seed = 1; performance.now() < endMs; seed++) {
-    for (const attacker of ATTACKERS) {
-      const done = await attack(address, attacker, FRAMES_OF_ROUND, seed);
-      total.frames += done.frames;
-      total.connections += done.connections;
-      total.blockedMs = Math.max(total.blockedMs, done.blockedMs);
-      total.peak = Math.max(total.peak, residentBytes(scheduler.child.pid!));
-      await client.identity();
-    }
-    process.stdout.write(
-      `seed ${seed}: ${total.frames} frames on ${total.connections} connections, slowest answer ${Math.round(total.blockedMs)} ms, memory ${Math.round((total.peak - idle) / MIB)} MiB above idle\n`,
-    );
-  }
-  await client.close();
-} finally {
-  await runs.end('SIGKILL');
-}
+const [mode = '--minutes', count = '1'] = process.argv.slice(2);
+const run = MODES[mode];
+if (run === undefined || !(Number(count) > 0)) {
+  process.stderr.write(`usage: npm run hostile -- ${Object.keys(MODES).join(' N | ')} N\n`);
+  process.exitCode = 2;
+} else await run(Number(count));

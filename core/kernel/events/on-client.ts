@@ -13,11 +13,13 @@ import type {
   Retry,
 } from '../../messages/stimulus.ts';
 import { GenericClient } from '../../state/client.ts';
+import { knownTasks } from './known-tasks.ts';
 import { addWant } from '../../state/relations.ts';
 import type { TaskState, ClientState } from '../../state/task.ts';
 import { SteadySet } from '../../util/collections/steady-map.ts';
 import { reportState } from '../transitions/client-reports.ts';
 import { dropIntakes } from '../graph/graph-intake.ts';
+import { cancelKeys } from './cancel-keys.ts';
 import { isAllButForgotten } from '../transitions/deferred-releases.ts';
 import { dropFireAndForget, releaseWants } from '../transitions/task-effects.ts';
 import type { KernelScope } from '../scope.ts';
@@ -94,49 +96,20 @@ export function onClientReleasesKeys(scope: KernelScope, stimulus: ClientRelease
  * result is not needed.
  */
 export function onCancelKeys(scope: KernelScope, stimulus: CancelKeys): void {
-  const { cluster } = scope;
-  const client = cluster.clients.get(stimulus.client);
+  const client = scope.cluster.clients.get(stimulus.client);
   if (client === undefined) return;
   scope.killTimeoutMs = stimulus.killTimeoutMs;
-  const cancelled = new Set<TaskState>();
-  for (const task of knownTasks(scope, stimulus.keys)) {
-    collectCancelled(task, client, stimulus.force, cancelled);
-  }
-  const { reason = 'cancelled', message } = stimulus;
-  const why = { reason, ...(message === undefined ? {} : { message }) };
-  if (stimulus.force) for (const intake of scope.intakes) intake.cancel(cancelled, why);
-  const affected = stimulus.force ? [...cluster.clients.values()] : [client];
-  for (const other of affected) {
-    const wanted = [...cancelled].filter((task) => other.wantsWhat.has(task));
-    if (wanted.length === 0) continue;
-    const keys = wanted.map((task) => task.key);
-    scope.outbox.toClient(other, { op: 'cancelled-keys', keys, ...why });
-    releaseWants(scope, other, wanted);
-  }
+  const cancellation = cancelKeys(scope, stimulus, client);
+  if (cancellation.next().done !== true) scope.continuations.push(cancellation);
 }
 
-/**
- * Dependents first. For a task that other clients want as well, only the caller's want ends. An
- * intermediate result that no client wants does not prevent the cancellation of tasks after it.
- */
-function collectCancelled(
-  start: TaskState,
-  client: ClientState,
-  force: boolean,
-  cancelled: Set<TaskState>,
-): void {
-  const stack = [start];
-  const order: TaskState[] = [];
-  const seen = new Set<TaskState>();
-  for (let task = stack.pop(); task !== undefined; task = stack.pop()) {
-    if (seen.has(task)) continue;
-    seen.add(task);
-    order.push(task);
-    const isOnlyOurs = task.whoWants.size === 1 && task.whoWants.has(client);
-    if (!force && !isOnlyOurs) continue;
-    for (const dependent of task.dependents) stack.push(dependent);
-  }
-  for (const task of order.reverse()) cancelled.add(task);
+/** Continues what earlier stimuli have left: releases, then the oldest cancellation. */
+export function onContinueSettling(scope: KernelScope): void {
+  settleDeferredReleases(scope);
+  if (scope.isSliceOver) return;
+  // One that throws is over.
+  const oldest = scope.continuations.shift();
+  if (oldest !== undefined && oldest.next().done !== true) scope.continuations.unshift(oldest);
 }
 
 /** Failed tasks without a failed dependency start again, and what failed with them follows. */
@@ -175,6 +148,7 @@ export function onRestart(scope: KernelScope): void {
   // Nothing may be left for later: what comes next is a new beginning.
   scope.sliceEnd = Infinity;
   dropIntakes(scope);
+  scope.continuations.length = 0;
   for (const client of cluster.clients.values()) {
     releaseWants(scope, client, [...client.wantsWhat]);
   }
@@ -198,10 +172,4 @@ export function clientOnDemand(scope: KernelScope, key: string): ClientState {
     clients.set(key, client);
   }
   return client;
-}
-
-function knownTasks({ cluster }: KernelScope, keys: readonly string[]): TaskState[] {
-  return keys
-    .map((key) => cluster.tasks.get(key))
-    .filter((task): task is TaskState => task !== undefined);
 }

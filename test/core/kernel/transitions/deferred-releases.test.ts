@@ -177,3 +177,26 @@ describe('open slots', () => {
     expect(run(8)).toEqual(run(Infinity));
   });
 });
+
+it('a cancellation with very many dependents is done in slices, to the same end as at once', () => {
+  const run = (sliceTransitions: number): { readonly left: unknown; readonly keys: string[] } => {
+    const env = environment(sliceTransitions);
+    const dependents = Array.from({ length: 30 }, (_, index) => `d-${index}`);
+    const graph = Object.fromEntries(dependents.map((name) => [name, ['root']]));
+    env.client('c');
+    env.client('other');
+    env.submit({ root: [], ...graph }, { keys: ['root', ...dependents] });
+    env.submit({ 'd-7': ['root'] }, { client: 'other' });
+    env.ignoreMessages();
+    env.send({ op: 'cancel-keys', client: 'c', keys: ['root'], force: false });
+    const slices = continueSettling(env);
+    expect(slices > 10).toBe(sliceTransitions < 30);
+    const cancelled = env.takeClient('c').flatMap((line) => line.match(/(root|d-\d+)/g) ?? []);
+    env.ignoreMessages();
+    return { left: env.states, keys: cancelled.sort() };
+  };
+  const sliced = run(2);
+  expect(sliced).toEqual(run(Infinity));
+  expect(sliced.keys).toHaveLength(31);
+  expect(sliced.left).toEqual({ root: 'processing w1', 'd-7': 'waiting' });
+});

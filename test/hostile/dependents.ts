@@ -1,0 +1,141 @@
+import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
+import type { GraphTask } from '../../core/messages/stimulus.ts';
+import type { Unnamed } from '../kit/env.ts';
+import { makePorts } from '../kit/ports.ts';
+
+/** What one step cost: how long the kernel was blocked at most, and in how many stimuli it was done. */
+export interface StepCost {
+  readonly step: string;
+  /** CPU time of the longest stimulus, garbage collection included: other processes do not count. */
+  readonly longestMs: number;
+  readonly stimuli: number;
+}
+
+const SLICE = 1000;
+const WORKERS = 4;
+const ROOT = 'root';
+
+/**
+ * One task with very many dependents, to which everything is done that a client or a worker can do. Slices are
+ * those of a scheduler's host.
+ */
+class ManyDependents {
+  readonly costs: StepCost[] = [];
+  private readonly kernel: SchedulerKernel;
+  private stimuli = 0;
+  private nowMs = 0;
+  private readonly keys: readonly string[];
+
+  constructor(count: number) {
+    this.kernel = new SchedulerKernel({ sliceTransitions: SLICE }, makePorts(), 0);
+    this.keys = Array.from({ length: count }, (_, index) => `d-${index}`);
+    for (let rank = 0; rank < WORKERS; rank++) this.addWorker(rank);
+    this.handle({ op: 'register-client', client: 'c' });
+  }
+
+  /** The root fails, is retried, finishes; then another way to end. */
+  run(end: 'cancel' | 'release' | 'leave'): void {
+    this.submit();
+    this.step('fail', [this.report('task-erred')]);
+    this.step('retry', [{ op: 'retry', client: 'c', keys: [ROOT] }]);
+    if (end === 'release') this.step('finish', [this.report('task-finished')]);
+    if (end === 'cancel')
+      this.step('cancel', [{ op: 'cancel-keys', client: 'c', keys: [ROOT], force: false }]);
+    if (end === 'leave')
+      this.step('leave', [...this.releases(), { op: 'remove-client', client: 'c' }]);
+    if (end !== 'leave') this.step('release', this.releases());
+    const { size } = this.kernel.cluster.tasks;
+    if (size > 0) throw new Error(`${size} tasks are left after ${end}`);
+  }
+
+  private submit(): void {
+    const of = (key: string, dependencies: string[]): GraphTask => ({
+      key,
+      runSpec: null,
+      dependencies,
+    });
+    const tasks = [of(ROOT, []), ...this.keys.map((key) => of(key, [ROOT]))];
+    const keys = [ROOT, ...this.keys];
+    const stimulusId = `graph-${++this.stimuli}`;
+    this.step('submit', [
+      { op: 'update-graph', client: 'c', tasks, keys, sliceTasks: SLICE, stimulusId } as never,
+    ]);
+  }
+
+  private step(step: string, stimuli: readonly Unnamed[]): void {
+    const first = this.stimuli;
+    let longestMs = 0;
+    const timed = (stimulus: Unnamed): void => {
+      const before = process.cpuUsage();
+      this.handle(stimulus);
+      const { user, system } = process.cpuUsage(before);
+      longestMs = Math.max(longestMs, (user + system) / 1000);
+    };
+    for (const stimulus of stimuli) timed(stimulus);
+    for (let { intake } = this.kernel; intake !== undefined; { intake } = this.kernel) {
+      timed({ op: 'continue-graph', stimulusId: intake.stimulusId } as never);
+    }
+    while (this.kernel.isUnsettled) timed({ op: 'continue-settling' });
+    this.costs.push({ step, longestMs, stimuli: this.stimuli - first });
+  }
+
+  private handle(stimulus: Unnamed): void {
+    const stimulusId = `${stimulus.op}-${++this.stimuli}`;
+    this.kernel.handle({ stimulusId, ...stimulus }, (this.nowMs += 0.01));
+  }
+
+  private report(op: 'task-erred' | 'task-finished'): Unnamed {
+    const root = this.kernel.cluster.tasks.get(ROOT)!;
+    const common = { key: ROOT, worker: root.processingOn!.address, runId: root.runId };
+    return op === 'task-erred'
+      ? {
+          ...common,
+          op,
+          failure: { exception: null, exceptionText: 'boom', traceback: null, tracebackText: '' },
+        }
+      : { ...common, op, nbytes: 1, type: 'number', timings: [] };
+  }
+
+  private releases(): Unnamed[] {
+    const stimuli: Unnamed[] = [];
+    const all = [ROOT, ...this.keys];
+    for (let from = 0; from < all.length; from += SLICE) {
+      const keys = all.slice(from, from + SLICE);
+      stimuli.push({ op: 'client-releases-keys', client: 'c', keys });
+    }
+    return stimuli;
+  }
+
+  private addWorker(rank: number): void {
+    this.handle({
+      op: 'register-worker',
+      identity: {
+        address: `tcp://w${rank}:1`,
+        serverId: `w${rank}`,
+        name: `w${rank}`,
+        host: `w${rank}`,
+        threadCount: 4,
+        memoryLimitBytes: 0,
+        resources: {},
+      },
+      status: 'running',
+    });
+  }
+}
+
+/** Cancels, releases, fails and retries a task with so many dependents. */
+export function measureDependents(count: number): readonly StepCost[] {
+  return (['cancel', 'release', 'leave'] as const).flatMap((end) => {
+    const many = new ManyDependents(count);
+    many.run(end);
+    return many.costs.map((cost) => ({ ...cost, step: `${cost.step} (${end})` }));
+  });
+}
+
+/** Prints what {@link measureDependents} finds. */
+export function printDependents(count: number): void {
+  for (const { step, longestMs, stimuli } of measureDependents(count)) {
+    const ms = longestMs.toFixed(1).padStart(8);
+    process.stdout.write(`${step.padEnd(20)} ${ms} ms at most, ${stimuli} stimuli\n`);
+  }
+}

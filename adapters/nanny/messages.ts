@@ -24,6 +24,8 @@ export type FromWorkerProcess =
 export type ToWorkerProcess =
   /** Close in good order; before that, give away what only this worker holds, if there is time. */
   | { readonly op: 'close'; readonly retireMs: number }
+  /** Close in good order, with nothing given away; another process takes its place. */
+  | { readonly op: 'restart' }
   /** The answer to `registered`, when this process replaces another one. */
   | { readonly op: 'replaces'; readonly event: RestartEvent }
   /** The answer to `nanny-plugin`. */

@@ -142,7 +142,7 @@ export class Nanny {
 
   /** Ends the process in good order; another one takes its place. */
   restart(): void {
-    this.process?.terminate();
+    this.process?.restart();
   }
 
   private begin(): void {

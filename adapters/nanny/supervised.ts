@@ -36,6 +36,7 @@ type PluginAnswer = Extract<ToWorkerProcess, { readonly op: 'nanny-plugin-answer
 export class NannyLink {
   private readonly timer: Timer;
   private worker: SupervisedWorker | undefined;
+  private request: 'close' | 'restart' | undefined;
   private readonly asked = new Map<number, Asked>();
   private askedCount = 0;
 
@@ -51,6 +52,11 @@ export class NannyLink {
     });
     // A worker that no nanny looks after must not stay, however its end went.
     process.on('disconnect', () => inBackground(this.onAbandoned(), () => process.exit(1)));
+  }
+
+  /** What the nanny has asked for; undefined: nothing yet. */
+  get requested(): 'close' | 'restart' | undefined {
+    return this.request;
   }
 
   /** The worker is there. */
@@ -108,7 +114,11 @@ export class NannyLink {
     const { worker } = this;
     if (worker === undefined) return;
     if (message.op === 'close') {
+      this.request = 'close';
       if (message.retireMs > 0) await worker.retire(message.retireMs);
+      await worker.close();
+    } else if (message.op === 'restart') {
+      this.request = 'restart';
       await worker.close();
     } else {
       const event: RestartEvent = message.event;

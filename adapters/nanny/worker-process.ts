@@ -122,9 +122,10 @@ export class WorkerProcess {
     else this.child.kill('SIGTERM');
   }
 
-  /** Ends it in good order, with nothing given away. */
-  terminate(): void {
-    this.child.kill('SIGTERM');
+  /** Ends it in good order, with nothing given away, so that another one takes its place. */
+  restart(): void {
+    if (this.hasRegistered) this.send({ op: 'restart' });
+    else this.child.kill('SIGTERM');
   }
 
   /** Ends it at once, as a crash would. */

@@ -77,9 +77,11 @@ export class Runs {
   /** @param env - variables of all of them, besides those of this process */
   constructor(private readonly env: NodeJS.ProcessEnv = {}) {}
 
-  start(program: string, args: readonly string[]): Run {
+  /** @param group - whether it and its children are a group of processes, which a signal to `-pid` reaches */
+  start(program: string, args: readonly string[], group = false): Run {
     const run = new Run(
       spawn(program, args, {
+        detached: group,
         stdio: ['ignore', 'pipe', 'pipe'],
         env: { ...process.env, ...this.env },
       }),
@@ -93,6 +95,11 @@ export class Runs {
   /** Our command line. */
   yardmaster(...args: string[]): Run {
     return this.start(process.execPath, [CLI, ...args]);
+  }
+
+  /** Our command line, as a group of processes. */
+  group(...args: string[]): Run {
+    return this.start(process.execPath, [CLI, ...args], true);
   }
 
   /** Ends all that still runs, the newest first. */

@@ -18,6 +18,8 @@ import { untilStopped } from '../until-stopped.ts';
 
 const RETIRE_MS = 10_000;
 const PROBE_MS = 2000;
+/** How much later than the worker the nanny may act on a signal that both got, in milliseconds. */
+const GROUP_SIGNAL_MS = 500;
 
 /** `yardmaster worker`. Runs until it is stopped, or the scheduler is gone. */
 export async function workerCommand(
@@ -56,18 +58,30 @@ async function supervisedCommand(
   flags: WorkerFlags & LogFlags,
   settings: WorkerSettings,
 ): Promise<number> {
-  const link = new NannyLink(new SystemClock());
+  const clock = new SystemClock();
+  const link = new NannyLink(clock);
   const worker = await start(scheduler, flags, settings, link);
-  let signal: string | undefined;
+  let restart: string | undefined;
   process.on('SIGTERM', () => {
-    signal = 'SIGTERM';
-    inBackground(worker.close(), 'the worker could not close in good order');
+    clock.setTimer(GROUP_SIGNAL_MS, () => {
+      // A signal to the whole group of processes has reached the nanny, too, and the nanny says what is to be done.
+      if (link.requested !== undefined) return;
+      restart = 'it got SIGTERM';
+      inBackground(worker.close(), 'the worker could not close in good order');
+    });
   });
   link.registered(worker);
   const end = await worker.ended;
   const isEvicted =
     YardmasterError.is(end.error, 'ERR_CLOSED') && (await answers(scheduler, settings));
-  await link.ends(isEvicted ? { kind: 'restart', reason: end.reason } : lastWords(end, signal));
+  await link.ends(
+    isEvicted
+      ? { kind: 'restart', reason: end.reason }
+      : lastWords(
+          end,
+          link.requested === 'restart' ? 'its nanny was asked to restart it' : restart,
+        ),
+  );
   return end.error === undefined ? 0 : 1;
 }
 
@@ -96,12 +110,12 @@ async function answers(scheduler: string, settings: WorkerSettings): Promise<boo
 }
 
 /** A signal to the process itself is for this process, not for the worker, which the nanny keeps. */
-function lastWords({ reason, error, restart }: WorkerEnd, signal: string | undefined): LastWords {
+function lastWords({ reason, error, restart }: WorkerEnd, why: string | undefined): LastWords {
   if (error !== undefined) {
     const code = YardmasterError.is(error) ? error.code : 'ERR_INVARIANT';
     return { kind: 'failed', reason, code };
   }
-  if (signal !== undefined) return { kind: 'restart', reason: `it got ${signal}` };
+  if (why !== undefined) return { kind: 'restart', reason: why };
   return { kind: restart === true ? 'restart' : 'done', reason };
 }
 

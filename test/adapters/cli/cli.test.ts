@@ -152,6 +152,22 @@ describe('scheduler and worker', () => {
     await client.close();
   });
 
+  test('keep what is known when the signal reaches worker and nanny, as from systemd or SLURM', async () => {
+    const scheduler = runs.yardmaster('scheduler', '--port', '0');
+    const address = await scheduler.firstLine();
+    const leaver = runs.group('worker', address, '-t', '1', '-n', 'leaver');
+    const stayer = runs.yardmaster('worker', address, '-t', '1', '-n', 'stayer', '--no-nanny');
+    await Promise.all([leaver.firstLine(), stayer.firstLine()]);
+    const client = await Client.connect(address);
+    const options = { workers: ['leaver'], allowOtherWorkers: true };
+    const future = client.with(options).submit(processId);
+    await future.settled();
+    process.kill(-leaver.child.pid!, 'SIGTERM');
+    expect(await leaver.exit).toBe(0);
+    expect(await future.result()).not.toBe(stayer.child.pid);
+    await client.close();
+  });
+
   test('are whole again when the process of the worker is killed, and end without a rest', async () => {
     const scheduler = runs.yardmaster('scheduler', '--port', '0');
     const address = await scheduler.firstLine();

@@ -42,7 +42,7 @@ test('a plugin of a nanny gives its processes variables, restarts them, and sees
     'setup for worker-0',
     'starting 1',
     'registered 1',
-    expect.stringContaining('ended: was asked to restart: it got SIGTERM'),
+    expect.stringContaining('ended: was asked to restart: its nanny was asked to restart it'),
     'starting 2',
     'registered 2',
     expect.stringContaining('ended: '),

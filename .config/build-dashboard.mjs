@@ -8,6 +8,7 @@ await build({
   entryPoints: {
     app: `${root}adapters/dashboard/page/main.ts`,
     'performance-report': `${root}adapters/dashboard/page/performance-report.ts`,
+    report: `${root}adapters/dashboard/page/report/main.ts`,
   },
   outdir,
   bundle: true,

@@ -1,11 +1,13 @@
 import { type Command, Option } from 'commander';
 import { common, type CommonOptions, count, run } from './command-line.ts';
 import type { ExportFlags, LogFlags } from './commands/log.ts';
+import type { ReportFlags } from './commands/report.ts';
 import type { ReplayFlags } from './commands/replay.ts';
 
 /** Adds the commands that read recordings. */
 export function defineRecordings(program: Command): void {
   defineReplay(program);
+  defineReport(program);
   const log = program.command('log').description('Look into a recording.');
   defineInspect(log);
   defineVerify(log);
@@ -33,6 +35,28 @@ Exit code 1 when the replay differs, or the recording is damaged.`,
     .action(async (file: string, options: CommonOptions & ReplayFlags) => {
       const { replayCommand } = await import('./commands/replay.ts');
       await run(options, () => replayCommand(file, options));
+    });
+}
+
+function defineReport(program: Command): void {
+  common(program.command('report'))
+    .description(
+      'Say what a recorded piece of work cost, and what could be better, in one HTML file.',
+    )
+    .argument('<file>', 'made by `yardmaster scheduler --record`')
+    .option('-o, --output <file>', 'page to write (default: that of the recording, with .html)')
+    .option('--json', 'figures and findings as JSON, to standard output')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ yardmaster report run.ylog                         writes run.html
+  $ yardmaster report run.ylog -o report.html
+  $ yardmaster report run.ylog --json`,
+    )
+    .action(async (file: string, options: CommonOptions & ReportFlags) => {
+      const { reportCommand } = await import('./commands/report.ts');
+      await run(options, () => reportCommand(file, options));
     });
 }
 

@@ -1,4 +1,5 @@
-import { YardmasterError } from '../../../core/api/index.ts';
+import { HOOK_NAMES, type SchedulerHooks, YardmasterError } from '../../../core/api/index.ts';
+import type { HookCalls } from '../../../core/kernel/ports.ts';
 import type { Config } from '../../../core/config/types.ts';
 import type { LogFrame, LogHeader } from '../../../core/log/format.ts';
 import { LogReader } from '../../../core/log/log-reader.ts';
@@ -23,6 +24,10 @@ export interface ReplayOptions {
   readonly validate?: boolean;
   /** Keep this many of the newest decisions and transitions, for `kernel.insight`. Default 1000. */
   readonly storyLength?: number;
+  /** Observers of what the kernel does. */
+  readonly hooks?: Partial<SchedulerHooks>;
+  /** Called before each frame that the kernel is handed. */
+  readonly beforeFrame?: (frame: ReplayFrame) => void;
   /** Called after each frame that the kernel was handed. */
   readonly onFrame?: (frame: ReplayFrame, kernel: SchedulerKernel) => void;
 }
@@ -90,8 +95,9 @@ class Player {
       return;
     }
     if (frame.kind === 'policies') {
-      const ports = await this.policies?.ports(frame.payload);
-      if (ports === undefined) return;
+      const bare = await this.policies?.ports(frame.payload);
+      if (bare === undefined) return;
+      const ports = { ...bare, hooks: hookCalls(this.options.hooks ?? {}) };
       if (this.replay === undefined) {
         this.replay = new Replay(this.kernelOptions(), ports, frame.timeMs);
         const { storyLength } = this.options;
@@ -99,9 +105,11 @@ class Player {
       } else this.replay.replacePorts(ports);
       return;
     }
-    this.replay?.play(frame);
     const { replay } = this;
-    if (replay !== undefined) this.options.onFrame?.(frame, replay.kernel);
+    if (replay === undefined) return;
+    this.options.beforeFrame?.(frame);
+    replay.play(frame);
+    this.options.onFrame?.(frame, replay.kernel);
   }
 
   private kernelOptions(): ReturnType<typeof kernelOptions> {
@@ -113,4 +121,9 @@ class Player {
       ...(storyLength === undefined ? {} : { transitionLogLength: storyLength }),
     };
   }
+}
+
+function hookCalls(hooks: Partial<SchedulerHooks>): HookCalls {
+  const calls = HOOK_NAMES.map((name) => [name, hooks[name] === undefined ? [] : [hooks[name]]]);
+  return Object.fromEntries(calls) as HookCalls;
 }

@@ -12,12 +12,18 @@ export interface Series {
   readonly colour: string;
 }
 
+function timeOf(atS: number, isFine: boolean): string {
+  const text = new Date(atS * 1000).toLocaleTimeString('en-GB');
+  return isFine ? `${text}${(atS % 1).toFixed(1).slice(1)}` : text;
+}
+
 /** Lines over the last five minutes. */
 export class Chart {
   readonly element = h('div', { class: 'chart' });
   private readonly times: number[] = [];
   private readonly values: number[][];
   private plot: uPlot | undefined;
+  private isWhole = false;
 
   constructor(
     private readonly title: string,
@@ -44,10 +50,22 @@ export class Chart {
     this.element.setAttribute('aria-label', `${this.title}: ${now.join(', ')}`);
   }
 
+  /** Shows these points, and no others. */
+  showAll(times: readonly number[], lines: readonly (readonly number[])[]): void {
+    this.isWhole = true;
+    this.times.push(...times);
+    lines.forEach((line, k) => this.values[k]?.push(...line));
+    this.plot ??= this.make();
+    const peaks = this.series.map(({ label }, k) => {
+      return `${label} ${this.format(Math.max(0, ...(lines[k] ?? [])))}`;
+    });
+    this.element.setAttribute('aria-label', `${this.title}, at most: ${peaks.join(', ')}`);
+  }
+
   /** For another theme. */
   redraw(): void {
     this.plot?.destroy();
-    this.plot = undefined;
+    this.plot = this.isWhole ? this.make() : undefined;
   }
 
   private make(): uPlot | undefined {
@@ -67,15 +85,14 @@ export class Chart {
           {
             ...axis,
             values: (_u, marks) =>
-              marks.map((at) => new Date(at * 1000).toLocaleTimeString('en-GB')),
+              marks.map((at) => timeOf(at, (marks[1] ?? at + 1) - (marks[0] ?? at) < 1)),
             space: 80,
           },
           { ...axis, values: (_u, marks) => marks.map((mark) => this.format(mark)), size: 62 },
         ],
         series: [
           {
-            value: (_u, at) =>
-              !Number.isFinite(at) ? '' : new Date(at * 1000).toLocaleTimeString('en-GB'),
+            value: (_u, at) => (!Number.isFinite(at) ? '' : timeOf(at, this.isWhole)),
           },
           ...this.series.map(({ label, colour }) => ({
             ...{ label, stroke: colour, width: 2, points: { show: false }, fill: `${colour}22` },

@@ -71,6 +71,7 @@ export class Table {
     caption: string,
     titles: readonly string[],
     private readonly empty: string,
+    private readonly hint = '; use the filter',
   ) {
     const head = h('tr', {}, ...titles.map((title) => h('th', { scope: 'col' }, title)));
     const table = h(
@@ -109,7 +110,7 @@ export class Table {
     const more = rows.length - shown.length;
     setText(
       this.note,
-      rows.length === 0 ? this.empty : more > 0 ? `${more} more are not shown; use the filter` : '',
+      rows.length === 0 ? this.empty : more > 0 ? `${more} more are not shown${this.hint}` : '',
     );
   }
 }

@@ -2,6 +2,7 @@ import { isSingle, type PageName, pageAt, PAGES } from '../paths.ts';
 import { button, h, on, setText } from './dom.ts';
 import { Link } from './link.ts';
 import { TaskPanel } from './task-panel.ts';
+import { switchTheme } from './theme.ts';
 import type { Around, View } from './view.ts';
 import { Decisions } from './views/decisions.ts';
 import { Graph } from './views/graph.ts';
@@ -114,15 +115,6 @@ class App implements Around {
       theme,
     );
   }
-}
-
-function switchTheme(): void {
-  const { classList } = document.documentElement;
-  const isDark =
-    classList.contains('dark') ||
-    (!classList.contains('light') && matchMedia('(prefers-color-scheme: dark)').matches);
-  classList.toggle('dark', !isDark);
-  classList.toggle('light', isDark);
 }
 
 new App().start();

@@ -268,7 +268,8 @@ export class Stream implements View {
     else this.draw();
   }
 
-  private draw(): void {
+  /** Again, for another theme. */
+  draw(): void {
     const { canvas, shown } = this;
     const context = canvas.getContext('2d');
     if (context === null) return;

@@ -1,0 +1,61 @@
+import { button, h, on } from '../dom.ts';
+import { switchTheme } from '../theme.ts';
+import type { Around } from '../view.ts';
+import { Stream } from '../views/stream.ts';
+import { loadReport } from './load-report.ts';
+import { RecordedLink } from './recorded-link.ts';
+import { RunPanel } from './run-panel.ts';
+import { loadCharts } from './sections/charts.ts';
+import { pathSection } from './sections/path.ts';
+import { prefixSection, timeSection } from './sections/time.ts';
+import { workerSection } from './sections/workers.ts';
+
+import 'uplot/dist/uPlot.min.css';
+import '../style.css';
+import './report.css';
+
+const data = await loadReport();
+const link = new RecordedLink(data);
+const panel = new RunPanel(link.history);
+const around: Around = {
+  link,
+  showTask: (key) => panel.show(key),
+  go: () => undefined,
+  say: () => undefined,
+};
+const stream = new Stream(around, link.range);
+const charts = loadCharts(data);
+const left =
+  data.shorterRuns === 0
+    ? undefined
+    : h(
+        'p',
+        { class: 'note' },
+        `The stream shows the ${link.history.runs.length.toLocaleString('en')} longest runs; ${data.shorterRuns.toLocaleString('en')} shorter ones are in the figures, and not in the stream.`,
+      );
+const views = document.getElementById('views');
+views?.replaceChildren(
+  timeSection(data),
+  stream.element,
+  h('p', { class: 'note' }, 'A click on a task shows its runs.'),
+  ...(left === undefined ? [] : [left]),
+  h('div', { class: 'columns' }, ...charts.map(({ element }) => element)),
+  prefixSection(data),
+  pathSection(data, around),
+  workerSection(data),
+);
+document.body.append(panel.element);
+const theme = button('Theme', () => {
+  switchTheme();
+  redraw();
+});
+theme.setAttribute('aria-label', 'Theme: light or dark');
+document.querySelector('header.top')?.append(theme);
+for (const one of charts) one.show();
+on(matchMedia('(prefers-color-scheme: dark)'), { change: redraw });
+document.documentElement.dataset['shown'] = 'true';
+
+function redraw(): void {
+  for (const { chart } of charts) chart.redraw();
+  stream.draw();
+}

@@ -1,0 +1,20 @@
+import { type Analysis, analyse } from './analysis/analyse.ts';
+import { type Finding, findingsOf, summaryOf } from './analysis/findings.ts';
+import type { History } from './history.ts';
+
+/** What is to be said about a piece of work. */
+export interface Report {
+  readonly history: History;
+  readonly analysis: Analysis;
+  /** In sentences. */
+  readonly summary: readonly string[];
+  /** The heaviest first. */
+  readonly findings: readonly Finding[];
+}
+
+/** O(n log n) in the runs of the history. */
+export function reportOf(history: History): Report {
+  const analysis = analyse(history);
+  const summary = summaryOf(history, analysis);
+  return { history, analysis, summary, findings: findingsOf(history, analysis) };
+}

@@ -1,0 +1,215 @@
+import type {
+  ClusterView,
+  HookTable,
+  SchedulerHooks,
+  TaskStateName,
+  TaskView,
+  TransitionDetails,
+  WorkerLoss,
+  WorkerView,
+} from '../../core/api/index.ts';
+import type { History, HistoryFailure, HistoryWorker, Run } from './history.ts';
+import { MemoryTrack } from './memory-track.ts';
+
+/** Failures that are kept with their text. */
+const FAILURES_MAX = 20;
+const TEXT_LENGTH_MAX = 300;
+
+/** A task that has not ended. */
+interface Pending {
+  readonly readyS: number;
+  assignedS: number;
+  movedBytes: number;
+}
+
+type KnownWorker = { -readonly [Name in keyof HistoryWorker]: HistoryWorker[Name] };
+
+/** Makes a {@link History} of what its hooks are shown, live or in a replay. */
+export class RunCollector {
+  private beganS: number | undefined;
+  private readonly runs: Run[] = [];
+  private readonly workers: KnownWorker[] = [];
+  private readonly workerNumbers = new Map<string, number>();
+  /** How many had each name: one takes the place of another. */
+  private readonly names = new Map<string, number>();
+  private readonly prefixes: string[] = [];
+  private readonly prefixNumbers = new Map<string, number>();
+  private readonly pending = new Map<string, Pending>();
+  /** Number of the newest run of each task. */
+  private readonly newest = new Map<string, number>();
+  private readonly memory = new MemoryTrack();
+  private readonly failures: HistoryFailure[] = [];
+  private failureCount = 0;
+  private blamelessCount = 0;
+  private omittedRuns = 0;
+
+  /** @param runsMax - further runs are only counted */
+  constructor(
+    private readonly nowMs: () => number,
+    private readonly runsMax = Infinity,
+  ) {}
+
+  readonly hooks = {
+    taskTransition: (task, start, finish, _stimulusId, details) => {
+      this.observe(task, start, finish, details);
+    },
+    workerAdded: (worker) => this.addWorker(worker),
+    workerRemoved: (worker, _stimulusId, loss) => this.removeWorker(worker, loss),
+    restarted: () => this.pending.clear(),
+  } satisfies HookTable as Partial<SchedulerHooks>;
+
+  /** To be called at the beginning, and now and then. O(workers) */
+  sample(cluster: ClusterView): void {
+    const { workers, workerNumbers } = this;
+    for (const worker of cluster.workers.values()) {
+      if (!workerNumbers.has(worker.address)) this.addWorker(worker);
+    }
+    const numberOf = ({ address }: WorkerView): number | undefined => workerNumbers.get(address);
+    this.memory.sample(cluster, this.nowS, numberOf);
+    for (const worker of cluster.workers.values()) {
+      const known = workers[numberOf(worker) ?? -1];
+      if (known === undefined) continue;
+      known.peakBytes = Math.max(known.peakBytes, worker.memory.process);
+      known.peakSpilledBytes = Math.max(known.peakSpilledBytes, worker.memory.spilled);
+    }
+  }
+
+  /** What was collected up to now. */
+  finish(cluster: ClusterView): History {
+    this.sample(cluster);
+    const { fromS, prefixes, workers, runs, omittedRuns, memory, failures } = this;
+    const { failureCount, blamelessCount } = this;
+    return {
+      ...{ fromS, toS: this.nowS, prefixes, workers, runs, omittedRuns, failures },
+      ...{ memory: memory.samples, failureCount, blamelessCount },
+    };
+  }
+
+  private get nowS(): number {
+    const nowS = this.nowMs() / 1000;
+    this.beganS ??= nowS;
+    return nowS;
+  }
+
+  private get fromS(): number {
+    return this.beganS ?? this.nowS;
+  }
+
+  private observe(
+    task: TaskView,
+    start: TaskStateName,
+    finish: TaskStateName,
+    details: TransitionDetails,
+  ): void {
+    const { key } = task;
+    if (start === 'processing' && (finish === 'memory' || finish === 'erred')) {
+      this.addRun(task, finish === 'erred', details);
+    } else if (finish === 'erred') this.addFailure(task, details);
+    if (finish === 'processing') this.assign(task);
+    else if (finish === 'queued' || finish === 'no-worker') this.pend(key);
+    else if (finish === 'forgotten') {
+      this.newest.delete(key);
+      this.pending.delete(key);
+    }
+  }
+
+  private pend(key: string): Pending {
+    const known = this.pending.get(key);
+    if (known !== undefined) return known;
+    const { nowS } = this;
+    const pending = { readyS: nowS, assignedS: nowS, movedBytes: 0 };
+    this.pending.set(key, pending);
+    return pending;
+  }
+
+  /** O(inputs) */
+  private assign({ key, processingOn, dependencies }: TaskView): void {
+    const pending = this.pend(key);
+    pending.assignedS = this.nowS;
+    if (processingOn === undefined) return;
+    pending.movedBytes = 0;
+    for (const { whoHas, nbytes } of dependencies) {
+      if (!whoHas.has(processingOn)) pending.movedBytes += Math.max(0, nbytes);
+    }
+  }
+
+  /** O(inputs) */
+  private addRun(task: TaskView, isError: boolean, details: TransitionDetails): void {
+    const { key, dependencies, nbytes } = task;
+    if (isError) this.addFailure(task, details);
+    const pending = this.pend(key);
+    this.pending.delete(key);
+    const { worker: address = '', timings = [] } = details;
+    const worker = this.workerNumbers.get(address);
+    if (worker === undefined || timings.length === 0) return;
+    if (this.runs.length >= this.runsMax) {
+      this.omittedRuns++;
+      return;
+    }
+    let lastInput = -1;
+    for (const dependency of dependencies) {
+      const number = this.newest.get(dependency.key) ?? -1;
+      const at = this.runs[number]?.finishedS ?? -Infinity;
+      if (number >= 0 && at >= (this.runs[lastInput]?.finishedS ?? -Infinity)) lastInput = number;
+    }
+    const prefix = this.prefixNumber(task.prefix.name);
+    const { movedBytes } = pending;
+    // A task that was sent to its worker before the collector began.
+    const firstS = Math.min(...timings.map(({ startS }) => startS));
+    const assignedS = Math.max(this.fromS, Math.min(pending.assignedS, firstS));
+    const number = this.runs.push({
+      ...{ key, prefix, worker, readyS: Math.min(pending.readyS, assignedS), assignedS },
+      ...{ finishedS: this.nowS, timings, movedBytes, isError, lastInput },
+      nbytes: Math.max(0, nbytes),
+    });
+    if (!isError) this.newest.set(key, number - 1);
+  }
+
+  private addFailure(
+    { key, exceptionBlame }: TaskView,
+    { failure, cause }: TransitionDetails,
+  ): void {
+    const blamed = cause ?? exceptionBlame?.key;
+    if (blamed !== undefined && blamed !== key) {
+      this.blamelessCount++;
+      return;
+    }
+    this.failureCount++;
+    if (this.failures.length >= FAILURES_MAX) return;
+    const text = (failure?.exceptionText ?? '').slice(0, TEXT_LENGTH_MAX);
+    this.failures.push({ key, text, atS: this.nowS });
+  }
+
+  private addWorker({ address, name, threadCount, memoryLimitBytes, memory }: WorkerView): void {
+    const before = this.names.get(name) ?? 0;
+    this.names.set(name, before + 1);
+    this.workerNumbers.set(address, this.workers.length);
+    this.workers.push({
+      ...{
+        address,
+        name: before === 0 ? name : `${name} #${before + 1}`,
+        threads: threadCount,
+        memoryLimitBytes,
+        fromS: this.nowS,
+      },
+      ...{ peakBytes: memory.process, peakSpilledBytes: memory.spilled },
+    });
+  }
+
+  private removeWorker({ address }: WorkerView, loss: WorkerLoss): void {
+    const known = this.workers[this.workerNumbers.get(address) ?? -1];
+    this.workerNumbers.delete(address);
+    if (known === undefined) return;
+    known.toS = this.nowS;
+    if (loss.expected) return;
+    const { recomputed, processing } = loss;
+    known.lost = { recomputed: recomputed.length, restarted: processing.length };
+  }
+
+  private prefixNumber(name: string): number {
+    const known = this.prefixNumbers.get(name);
+    if (known !== undefined) return known;
+    this.prefixNumbers.set(name, this.prefixes.length);
+    return this.prefixes.push(name) - 1;
+  }
+}

@@ -1,0 +1,214 @@
+import { describe, expect, it } from 'vitest';
+
+import { recordingHistory } from '../../../adapters/app/recording/recording-history.ts';
+import { analyse } from '../../../adapters/report/analysis/analyse.ts';
+import { type Finding, findingsOf } from '../../../adapters/report/analysis/findings.ts';
+import { packHistory, unpackHistory, type History } from '../../../adapters/report/history.ts';
+import { reportOf } from '../../../adapters/report/report.ts';
+import { historyOf, workerOf } from './synthetic.ts';
+
+const HISTORIES = new URL('../../histories/', import.meta.url);
+
+function ruleIn(history: History, rule: string): Finding | undefined {
+  return findingsOf(history, analyse(history)).find((finding) => finding.rule === rule);
+}
+
+describe('the figures of a piece of work', () => {
+  it('the critical path goes back from the last run over the inputs that came last', () => {
+    const { path } = analyse(
+      historyOf([
+        { key: 'load-0', startS: 0, stopS: 1 },
+        { key: 'load-1', startS: 0, stopS: 3 },
+        { key: 'sum-0', startS: 3.5, stopS: 4, readyS: 3, assignedS: 3, lastInput: 1 },
+        { key: 'other-0', startS: 0, stopS: 2 },
+      ]),
+    );
+    expect(path.runs).toEqual([1, 2]);
+    expect([path.lengthS, path.time.runS, path.leastS]).toEqual([4, 3.5, 3.5]);
+    expect(path.time.waitedS).toBeCloseTo(0.5);
+  });
+
+  it('idle is what threads did not compute while there was work, and a pause is none', () => {
+    const { workers, idleShare, makespanS, activeS } = analyse(
+      historyOf(
+        [
+          { key: 'a-0', startS: 0, stopS: 4 },
+          { key: 'a-1', startS: 0, stopS: 1, worker: 1 },
+          { key: 'a-2', startS: 100, stopS: 104 },
+        ],
+        2,
+      ),
+    );
+    expect([makespanS, activeS]).toEqual([104, 8]);
+    expect(workers.map((worker) => worker.idleShare)).toEqual([0, 0.875]);
+    expect(idleShare).toBeCloseTo(7 / 16);
+  });
+
+  it('the time of a task is divided into queue, transfer, waiting and run', () => {
+    const { time } = analyse(
+      historyOf([
+        { key: 'a-0', startS: 5, stopS: 8, transferS: 2, readyS: 0, assignedS: 2.5, finishedS: 9 },
+      ]),
+    );
+    expect(time).toEqual({
+      ...{ runS: 3, transferS: 2, diskS: 0, otherS: 0, queuedS: 2.5, waitedS: 1.5 },
+    });
+  });
+
+  it('of nothing there is nothing to say', () => {
+    const { summary, findings } = reportOf(historyOf([], 0));
+    expect(summary).toEqual(['No task was computed in this time.']);
+    expect(findings).toEqual([]);
+  });
+
+  it('survives being packed into columns', () => {
+    const history = historyOf([
+      { key: 'a-0', startS: 1, stopS: 2, transferS: 0.5 },
+      { key: 'b-0', startS: 2, stopS: 4, isError: true, lastInput: 0 },
+    ]);
+    const packed = JSON.parse(JSON.stringify(packHistory(history))) as ReturnType<
+      typeof packHistory
+    >;
+    expect(unpackHistory(packed)).toEqual(history);
+  });
+});
+
+describe('what could be better', () => {
+  const even = (count: number, length: number, key = 'a'): Parameters<typeof historyOf>[0] =>
+    Array.from({ length: count }, (_, k) => {
+      return { key: `${key}-${k}`, startS: k * length, stopS: (k + 1) * length };
+    });
+
+  it('nothing, when everything is even and busy', () => {
+    expect(reportOf(historyOf(even(10, 1))).findings).toEqual([]);
+  });
+
+  it('a failure comes first, with its key and text', () => {
+    const failures = [{ key: 'parse-7', text: 'Error: no number', atS: 2 }];
+    const finding = ruleIn(
+      historyOf(even(3, 1), 1, { failures, failureCount: 1, blamelessCount: 4 }),
+      'failures',
+    );
+    expect(finding?.title).toBe('1 task failed');
+    expect(finding?.text).toBe(
+      'The first was parse-7, after 2 s: Error: no number. 4 tasks failed with it.',
+    );
+  });
+
+  it('a worker that was lost, with what had to be done again', () => {
+    const lost = workerOf(1, { toS: 2, lost: { recomputed: 5, restarted: 1 }, peakBytes: 2 ** 20 });
+    const finding = ruleIn(
+      historyOf(even(3, 1), 2, { workers: [workerOf(0), lost] }),
+      'lost-workers',
+    );
+    expect(finding?.text).toContain('w1 was the first, after 2 s; its memory had reached 1.0 MiB');
+    expect(finding?.text).toContain('1 task had to be started again, and 5 results computed again');
+  });
+
+  it('tasks that are too small, with how many to put together', () => {
+    const runs = even(200, 0.01).map((run) => ({
+      ...run,
+      stopS: run.startS + 0.002,
+      finishedS: run.stopS,
+    }));
+    const finding = ruleIn(historyOf(runs), 'small-tasks');
+    expect(finding?.text).toContain('busy for only 20 %');
+    expect(finding?.remedy).toContain('what 50 do now');
+  });
+
+  it('a critical path that no worker can shorten', () => {
+    const chain = even(5, 2).map((run, k) => ({ ...run, lastInput: k - 1 }));
+    const finding = ruleIn(historyOf(chain, 3), 'critical-path');
+    expect(finding?.text).toContain('5 tasks that need each other take 100 % of the time');
+    expect(finding?.text).toContain('idle for 67 %');
+  });
+
+  it('a worker with little to do beside busy ones', () => {
+    const busy = even(20, 1);
+    const idle = { key: 'a-99', startS: 0, stopS: 1, worker: 2 };
+    const finding = ruleIn(
+      historyOf([...busy, ...busy.map((run) => ({ ...run, worker: 1 })), idle], 3),
+      'idle-worker',
+    );
+    expect(finding?.title).toBe('w2 had little to do');
+    expect(finding?.text).toContain('idle for 95 % of the time and ran 1 task');
+  });
+
+  it('transfers that cost as much as the work', () => {
+    const runs = even(10, 2).map((run) => ({
+      ...run,
+      startS: run.startS + 1,
+      transferS: 1,
+      movedBytes: 2 ** 20,
+    }));
+    const finding = ruleIn(historyOf(runs), 'transfers');
+    expect(finding?.text).toContain('fetched inputs for 10 s, and computed for 10 s. 10.0 MiB');
+  });
+
+  it('results that were spilled', () => {
+    const workers = [workerOf(0, { peakSpilledBytes: 3 * 2 ** 20, memoryLimitBytes: 2 ** 30 })];
+    const finding = ruleIn(historyOf(even(3, 1), 1, { workers }), 'spills');
+    expect(finding?.text).toContain('w0 most: 3.0 MiB, with a limit of 1.0 GiB');
+  });
+
+  it('a straggler, by its key', () => {
+    const runs = [...even(10, 1), { key: 'a-99', startS: 10, stopS: 18 }];
+    const finding = ruleIn(historyOf(runs), 'straggler');
+    expect(finding?.text).toBe(
+      'a-99 ran for 8 s on w0; half of the 11 tasks of a took 1 s or less.',
+    );
+  });
+
+  it('a worker that takes longer than others for the same', () => {
+    const runs = [0, 1, 2].flatMap((worker) =>
+      even(10, worker === 1 ? 2 : 1).map((run) => ({ ...run, worker })),
+    );
+    expect(ruleIn(historyOf(runs, 3), 'slow-worker')?.title).toBe('w1 is slow');
+  });
+
+  it('a prefix that takes most of the time', () => {
+    const runs = [...even(10, 1, 'cheap'), ...even(10, 5, 'dear')];
+    expect(ruleIn(historyOf(runs, 2), 'dominant-prefix')?.text).toContain('83 % of all computing');
+  });
+
+  it('too few threads for what waits', () => {
+    const runs = even(10, 1).map((run) => ({ ...run, readyS: 0, assignedS: run.startS }));
+    expect(ruleIn(historyOf(runs), 'more-threads')?.remedy).toContain('up to 10 threads');
+  });
+
+  it('results that were computed twice, with no worker to blame', () => {
+    const runs = even(20, 1).map((run, k) => ({ ...run, key: `a-${k % 10}` }));
+    expect(ruleIn(historyOf(runs), 'repetitions')?.text).toContain('10 of 20 runs repeated');
+  });
+
+  it('never more than five', () => {
+    const failures = [{ key: 'x-1', text: 'Error', atS: 2 }];
+    const workers = [
+      workerOf(0, { peakSpilledBytes: 5, toS: 50, lost: { recomputed: 1, restarted: 1 } }),
+      workerOf(1),
+      workerOf(2),
+    ];
+    const runs = [
+      ...even(10, 1).map((run) => ({ ...run, startS: run.startS + 0.5, transferS: 0.5 })),
+      ...even(10, 5, 'dear'),
+      { key: 'a-99', startS: 0, stopS: 45, worker: 1 },
+    ];
+    const history = historyOf(runs, 3, { failures, failureCount: 1, workers });
+    expect(findingsOf(history, analyse(history))).toHaveLength(5);
+  });
+});
+
+describe('the history of a recording', () => {
+  it('has the runs, the worker that died, and the path to the last result', async () => {
+    const file = new URL('tree-whose-worker-dies.ylog', HISTORIES).pathname;
+    const { history, difference } = await recordingHistory(file);
+    expect(difference).toBeUndefined();
+    const { analysis, findings } = reportOf(history);
+    expect([analysis.taskCount, analysis.runCount]).toEqual([63, 64]);
+    expect(history.workers.map(({ lost }) => lost?.recomputed)).toEqual([undefined, 1, undefined]);
+    const path = analysis.path.runs.map((number) => history.runs[number]?.key);
+    expect(path).toHaveLength(6);
+    expect(path.at(-1)).toBe(history.runs.at(-1)?.key);
+    expect(findings[0]?.rule).toBe('lost-workers');
+  });
+});

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import { type CommonOptions, count, positive, run } from './command-line.ts';
 import type { CompareFlags } from './commands/lab.ts';
 import type { SimulateFlags } from './commands/simulate.ts';
-import { clusterFlags } from './simulator-flags.ts';
+import { clusterFlags } from './flags/simulator-flags.ts';
 
 const WORKLOADS =
   'such as numpy-50K-50, tree:8@100ms,10MB, a recording (.ylog), an instance of WfCommons (.json), or a module (.js)';

@@ -10,7 +10,7 @@ import {
   preloadsOf,
   protocolOf,
   statusOptionsOf,
-} from './dask-flags.ts';
+} from './flags/dask-flags.ts';
 import type { LogFlags } from './logger.ts';
 
 /** Flags of `scheduler`. */

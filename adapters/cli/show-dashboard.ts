@@ -1,6 +1,6 @@
 import { type Logger, YardmasterError } from '../../core/api/index.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
-import { statusOptionsOf } from './dask-flags.ts';
+import { statusOptionsOf } from './flags/dask-flags.ts';
 import type { SchedulerFlags } from './scheduler-flags.ts';
 
 /**

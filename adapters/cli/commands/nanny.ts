@@ -4,7 +4,7 @@ import type { WorkerSettings } from '../../app/worker-settings.ts';
 import { SystemClock } from '../../clocks/index.ts';
 import { Nanny } from '../../nanny/index.ts';
 import { type LogFlags, stderrLogger } from '../logger.ts';
-import { fromHere } from '../dask-flags.ts';
+import { fromHere } from '../flags/dask-flags.ts';
 import type { WorkerFlags } from '../worker-flags.ts';
 import { untilStopped } from '../until-stopped.ts';
 

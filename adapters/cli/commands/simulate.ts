@@ -4,7 +4,7 @@ import {
   simulate,
   type SimulationReport,
 } from '../../simulator/index.ts';
-import { type ClusterFlags, clusterOptions } from '../simulator-flags.ts';
+import { type ClusterFlags, clusterOptions } from '../flags/simulator-flags.ts';
 import { sizeText } from '../text-table.ts';
 
 /** Flags of `simulate`. */

@@ -10,7 +10,7 @@ import { SystemClock } from '../../clocks/index.ts';
 import { openChannelTo } from '../../peers/open-channel.ts';
 import { type LastWords, NannyLink } from '../../nanny/index.ts';
 import { type LogFlags, stderrLogger } from '../logger.ts';
-import { fromHere } from '../dask-flags.ts';
+import { fromHere } from '../flags/dask-flags.ts';
 import { limitEnvironment } from '../limit-environment.ts';
 import type { WorkerFlags } from '../worker-flags.ts';
 import { nannyCommand } from './nanny.ts';

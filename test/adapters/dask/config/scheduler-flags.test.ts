@@ -11,7 +11,7 @@ import {
   checkDaskFlags,
   listeningOf,
   statusOptionsOf,
-} from '../../../../adapters/cli/dask-flags.ts';
+} from '../../../../adapters/cli/flags/dask-flags.ts';
 import { writePidFile } from '../../../../adapters/cli/pid-file.ts';
 import { Runs } from '../../../kit/runs.ts';
 import { DaskBench } from '../peers.ts';

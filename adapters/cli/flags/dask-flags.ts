@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 
-import { YardmasterError } from '../../core/api/index.ts';
-import { hostOfInterface } from '../dask/connection/network-interface.ts';
+import { YardmasterError } from '../../../core/api/index.ts';
+import { hostOfInterface } from '../../dask/connection/network-interface.ts';
 
 /** The flags of `dask scheduler` that only have an effect with `--dask`. */
 export interface DaskFlags {

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import type { SimulationOptions } from '../simulator/index.ts';
-import { common, count, positive, size } from './command-line.ts';
+import type { SimulationOptions } from '../../simulator/index.ts';
+import { common, count, positive, size } from '../command-line.ts';
 
 /** Flags that say what cluster is simulated. */
 export interface ClusterFlags {

@@ -8,6 +8,7 @@ import { SystemClock } from '../clocks/index.ts';
 import type { Adaptive, AdaptiveCluster, AdaptOptions } from './adaptive.ts';
 import { importingTaskModule } from '../tasks/index.ts';
 import type { LocalClusterOptions } from './local-cluster-options.ts';
+import { keptError, type KeptWorker, retireSurplus, surplusOf } from './retire-surplus.ts';
 import type { LocalParts } from './start-local.ts';
 import type { RunningScheduler } from './start-scheduler.ts';
 import type { ClusterWorker, WorkerStarter } from './cluster-workers.ts';
@@ -118,10 +119,12 @@ export class LocalCluster {
   }
 
   /**
-   * Starts or stops workers until there are `count`. The youngest are stopped first; results that
-   * only they hold are computed again when they are needed. Ends {@link adapt}.
+   * Starts or retires workers until there are `count`. The youngest leave first; what only they hold moves
+   * to others before. What no other worker takes is computed again when it is needed. A worker stays when
+   * it holds an actor, or data that cannot be computed again and that no other worker takes. Ends
+   * {@link adapt}.
    *
-   * @throws YardmasterError as {@link start}
+   * @throws YardmasterError as {@link start}; `ERR_RETIRE` when workers stay, which it names
    */
   async scaleTo(count: number): Promise<void> {
     await this.stopAdapting();
@@ -191,14 +194,36 @@ export class LocalCluster {
     if (!Number.isInteger(count) || count < 0) {
       throw new YardmasterError('ERR_CONFIG', `a cluster cannot have ${count} workers`, { count });
     }
-    const surplus = this.workers.splice(count);
-    await Promise.all(surplus.map((worker) => worker.close()));
+    const kept = await this.shrink(count);
     const missing = Math.max(0, count - this.workers.length);
     const started = await Promise.allSettled(
       Array.from({ length: missing }, () => this.startWorker()),
     );
     const failed = started.find((outcome) => outcome.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
+    if (kept.length > 0) throw keptError(kept, count);
+  }
+
+  /** Ends at once when the cluster closes. */
+  private async shrink(count: number): Promise<readonly KeptWorker[]> {
+    if (this.workers.length <= count) return [];
+    const surplus = surplusOf(this.workers, count, this.scheduler);
+    return this.untilStopped(retireSurplus(surplus, this.scheduler));
+  }
+
+  /** @throws YardmasterError `ERR_CLOSED` when the cluster closes before */
+  private async untilStopped<T>(work: Promise<T>): Promise<T> {
+    const { signal } = this.stop;
+    let onStop = (): void => undefined;
+    const stopped = new Promise<never>((_, reject) => {
+      onStop = () => reject(closedError());
+      signal.addEventListener('abort', onStop);
+    });
+    try {
+      return await Promise.race([work, stopped]);
+    } finally {
+      signal.removeEventListener('abort', onStop);
+    }
   }
 
   private async startWorker(): Promise<void> {

@@ -231,7 +231,12 @@ test('an actor is called by way of the scheduler when its worker cannot be reach
     1,
   ]);
   await expect(counter.fails('behind')).rejects.toMatchObject({ name: 'RangeError' });
-  await cluster.scaleTo(0);
+  await expect(cluster.scaleTo(0)).rejects.toMatchObject({ code: 'ERR_RETIRE' });
+  expect(await counter.increment()).toBe(2);
+  const { scheduler } = cluster;
+  for (const worker of scheduler.cluster.workers.keys()) {
+    scheduler.enqueue({ op: 'remove-worker', worker, expected: true, close: true });
+  }
   await expect(counter.increment()).rejects.toMatchObject({ code: 'ERR_ACTOR_LOST' });
 }, 30_000);
 

@@ -5,7 +5,7 @@ import type { Transport, TransportDefinition } from '../api/transport.ts';
 import { hint, show } from '../config/errors.ts';
 import { created } from '../plugin-host/injection/construct.ts';
 import { checkKind, notOfKind } from '../plugin-host/loading/extension-kinds.ts';
-import { checkOptions, type Place } from '../plugin-host/loading/extension-options.ts';
+import { checkOptions, noOptions, type Place } from '../plugin-host/loading/extension-options.ts';
 import type { PluginResolver } from '../plugin-host/loading/plugin-resolver.ts';
 
 /** A transport, or what makes one. */
@@ -111,7 +111,10 @@ export async function loadTransport(
       { source },
     );
   }
-  if (isTransport(exported)) return exported;
+  if (isTransport(exported)) {
+    noOptions(entry.options, place, source);
+    return exported;
+  }
   throw notOfKind('transport', source);
 }
 

@@ -112,12 +112,14 @@ function daskComplaint(ours: string): string {
   return `; that is Dask's name for it: did you mean "${ours}"?`;
 }
 
-function isMisspelt(simple: string, hook: string): boolean {
+/** Whether a name is near enough to a known one to be meant as it; both simplified. */
+export function isMisspelt(simple: string, hook: string): boolean {
   const allowed = hook.length < LONG_NAME ? 1 : Math.max(2, Math.floor(hook.length / 5));
   return distance(simple, hook) <= allowed;
 }
 
-function simplify(name: string): string {
+/** Case, dashes, underscores and dollar signs are no difference. */
+export function simplify(name: string): string {
   return name.toLowerCase().replaceAll(/[-_$]/g, '');
 }
 

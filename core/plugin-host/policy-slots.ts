@@ -3,6 +3,7 @@ import { token, type Token } from '../api/plugin.ts';
 import type { UseEntry } from '../api/plugin.ts';
 import { type KernelSlots, type PolicySlots, SLOT_NAMES, type SlotName } from '../api/policies.ts';
 import type { Named } from '../kernel/ports.ts';
+import { checkPolicyNames } from './policy-names.ts';
 
 export const SLOTS: Token<PolicySlotTable> = token('policy-slots');
 
@@ -118,9 +119,10 @@ export class PolicySlotTable {
   }
 }
 
-/** @throws YardmasterError `ERR_SLOT` when it lacks a method of the slot */
+/** @throws YardmasterError `ERR_SLOT` when it lacks a method of the slot, or has a misspelt one */
 export function checkPolicy(slot: SlotName, policy: unknown, source: string): void {
   const methods = (policy ?? {}) as Record<string, unknown>;
+  checkPolicyNames(slot, methods, source);
   for (const names of REQUIRED[slot]) {
     const present = names.filter((name) => typeof methods[name] === 'function');
     if (present.length === 1) continue;

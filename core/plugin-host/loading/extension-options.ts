@@ -13,8 +13,8 @@ export interface Place {
 export const AT_RUN_TIME: Place = { origin: IN_CODE, optionsAt: ['options'] };
 
 /**
- * Options with defaults filled in and units turned into numbers. Without a schema they pass as they
- * are.
+ * Options with defaults filled in and units turned into numbers. Without a schema the constructor of a class
+ * gets them as they are, and a definition takes none.
  * @param source - whose options they are: `counter from ./plugins/counter.js`
  * @throws YardmasterError `ERR_CONFIG` with all problems; `ERR_PLUGIN_LOAD` for a bad schema
  */
@@ -23,8 +23,12 @@ export function checkOptions(
   options: Readonly<Record<string, unknown>> | undefined,
   { origin, optionsAt }: Place,
   source: string,
+  owner: 'class' | 'definition' = 'definition',
 ): Readonly<Record<string, unknown>> {
-  if (schema === undefined) return options ?? {};
+  if (schema === undefined) {
+    if (owner === 'class') return options ?? {};
+    return noOptions(options, { origin, optionsAt }, source);
+  }
   let checked;
   try {
     checked = check(schema, options ?? {}, optionsAt);
@@ -44,4 +48,19 @@ export function checkOptions(
     throw configError(problems, origin);
   }
   return deepFreeze(checked.value) as Readonly<Record<string, unknown>>;
+}
+
+/** @throws YardmasterError `ERR_CONFIG` when there are options that nothing describes */
+export function noOptions(
+  options: Readonly<Record<string, unknown>> | undefined,
+  { origin, optionsAt }: Place,
+  source: string,
+): Readonly<Record<string, unknown>> {
+  const problems = Object.keys(options ?? {}).map((key) => ({
+    at: [...optionsAt, key],
+    message: `is not a known key: ${source} declares no options (no optionsSchema)`,
+    aboutKey: true,
+  }));
+  if (problems.length > 0) throw configError(problems, origin);
+  return {};
 }

@@ -24,7 +24,8 @@ export async function loadExtension(
   const { exported, source } = await resolver.resolve(entry.use, 'extension');
   const { name, optionsSchema } = (exported ?? {}) as { name?: unknown; optionsSchema?: object };
   const shown = typeof name === 'string' && name !== '' ? `${name} from ${source}` : source;
-  const options = checkOptions(optionsSchema, entry.options, place, shown);
+  const owner = typeof exported === 'function' ? 'class' : 'definition';
+  const options = checkOptions(optionsSchema, entry.options, place, shown, owner);
   return {
     exported,
     options,

@@ -9,7 +9,7 @@ import type { Provider } from '../../api/token.ts';
 import type { OnError } from '../../config/types.ts';
 import { construct } from '../injection/construct.ts';
 import { checkKind, hasAnyName, notOfKind, nounOf } from './extension-kinds.ts';
-import { checkOptions, type Place } from './extension-options.ts';
+import { checkOptions, noOptions, type Place } from './extension-options.ts';
 import { checkHookNames } from '../hook-check.ts';
 import type { PluginKind } from '../hook-names.ts';
 import { extensionLoader } from './load-extension.ts';
@@ -56,12 +56,13 @@ export function blueprintOf({ exported, source }: Resolved, request: PluginReque
   if (typeof exported === 'function' && isClass(exported)) {
     const Class = exported as unknown as PluginClass;
     const shown = `${Class.name} from ${source}`;
-    const checked = checkOptions(Class.optionsSchema, options, place, shown);
+    const checked = checkOptions(Class.optionsSchema, options, place, shown, 'class');
     const instance = construct(Class, checked, shown) as object;
     checkKind(instance, kind, shown);
     return fromInstance(instance, common, kind);
   }
   if (typeof exported === 'object' && exported !== null && !Array.isArray(exported)) {
+    noOptions(options, place, source);
     return fromInstance(exported, common, kind);
   }
   throw notOfKind(kind, source);

@@ -4,7 +4,7 @@ import type { UseEntry } from '../../api/plugin.ts';
 import type { Named } from '../../kernel/ports.ts';
 import { construct, created } from '../injection/construct.ts';
 import { checkKind, notOfKind } from './extension-kinds.ts';
-import { checkOptions, type Place } from './extension-options.ts';
+import { checkOptions, noOptions, type Place } from './extension-options.ts';
 import type { PluginResolver } from './plugin-resolver.ts';
 import { checkPolicy } from '../policy-slots.ts';
 
@@ -33,8 +33,10 @@ function make(
   place: Place,
   source: string,
 ): { name: string; policy: unknown } {
+  const isClass = typeof exported === 'function';
+  const owner = isClass ? 'class' : 'definition';
   const optionsOf = (schema: object | undefined, name: string): never =>
-    checkOptions(schema, entry.options, place, `${name} from ${source}`) as never;
+    checkOptions(schema, entry.options, place, `${name} from ${source}`, owner) as never;
 
   checkKind(exported, 'policy', source);
   if (isDefinition(exported)) {
@@ -49,7 +51,7 @@ function make(
     const options = optionsOf(optionsSchema, name);
     return { name, policy: created(() => exported.create(options), `${name} from ${source}`) };
   }
-  if (typeof exported === 'function') {
+  if (isClass) {
     const Class = exported as unknown as PolicyClass;
     const { name } = Class;
     const options = optionsOf(Class.optionsSchema, name);
@@ -57,7 +59,9 @@ function make(
   }
   if (typeof exported !== 'object' || exported === null) throw notOfKind('policy', source);
   const { name = exported.constructor.name } = exported as { name?: string };
-  return { name: name === 'Object' ? source : name, policy: exported };
+  const shown = name === 'Object' ? source : name;
+  noOptions(entry.options, place, shown);
+  return { name: shown, policy: exported };
 }
 
 interface PolicyClass {

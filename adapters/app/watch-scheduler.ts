@@ -84,7 +84,8 @@ interface Waiting {
 }
 
 /** Tasks that wait for something that may never come. */
-function findWaiting({ workers, unrunnable, queued }: ClusterView): Waiting | undefined {
+function findWaiting(cluster: ClusterView): Waiting | undefined {
+  const { workers, unrunnable, queued } = cluster;
   if (workers.size === 0) {
     const waiting = unrunnable.size + queued.size;
     if (waiting === 0) return undefined;
@@ -94,16 +95,24 @@ function findWaiting({ workers, unrunnable, queued }: ClusterView): Waiting | un
   let refused: TaskView | undefined;
   for (const task of unrunnable.keys()) {
     const demand = demandOf(task);
-    if (demand === undefined) refused = task;
+    if (demand === undefined) refused ??= task;
     else {
       const text = `no worker may run ${task.key}: it asks for ${demand}; start one like that, or set scheduler.noWorkersTimeout to have such tasks fail`;
       return { why: 'no such worker', text };
     }
   }
+  if (refused === undefined) return undefined;
+  // Without restrictions only its language keeps a task from every worker.
+  const all = [...workers.values()];
+  if (all.every((worker) => cluster.suits(refused, worker) === 'no')) {
+    const spoken = [...new Set(all.map(({ language }) => language))].join(', ');
+    const text = `no worker may run ${refused.key}: its language is not that of the workers (${spoken}); start a worker of its language`;
+    return { why: 'no such worker', text };
+  }
   // The task is offered to the policy again when a worker has less to do. When all workers are
   // idle, that never happens.
-  const isIdle = [...workers.values()].every(({ processing }) => processing.size === 0);
-  if (refused === undefined || !isIdle) return undefined;
+  const isIdle = all.every(({ processing }) => processing.size === 0);
+  if (!isIdle) return undefined;
   const text = `the policy workerSelection gives ${refused.key} to no worker, although all of them are idle; it may wait for ever`;
   return { why: 'policy', text };
 }

@@ -27,14 +27,15 @@ export function defineAccess(program: Command): void {
     .description('Print an access file that has the keys of one role only.')
     .argument('[file]', 'default: the newest one that a scheduler of this user has left')
     .addOption(new Option('--role <role>', 'whose keys').choices(ROLES).makeOptionMandatory())
+    .option('-o, --output <file>', 'write it there, for its owner alone, and print the path')
     .addHelpText(
       'after',
-      '\nExample:\n  $ yardmaster access show --role worker > worker-access.json',
+      '\nExample:\n  $ yardmaster access show --role worker --output worker-access.json',
     )
     .action(
       async (
         file: string | undefined,
-        options: CommonOptions & { role: (typeof ROLES)[number] },
+        options: CommonOptions & { role: (typeof ROLES)[number]; output?: string },
       ) => {
         const { showAccess } = await import('./commands/access.ts');
         await run(options, () => Promise.resolve(showAccess(file, options)));

@@ -29,7 +29,7 @@ try {
   const tarball = join(project, list[0].filename);
   cpSync(fileURLToPath(new URL('project', import.meta.url)), project, { recursive: true });
   const wanted = [tarball, `vitest@${devDependencies.vitest}`];
-  run('npm', ['install', '--no-audit', '--no-fund', ...wanted], project);
+  run('npm', ['install', '--engine-strict', '--no-audit', '--no-fund', ...wanted], project);
   writeFileSync(join(project, 'counting.ts'), exampleOf('docs/transports.md'));
   execFileSync('npx', ['vitest', 'run', '--testTimeout=60000'], { cwd: project, stdio: 'inherit' });
   const examples = ['--config', '.config/vitest.config.ts', 'test/adapters/cli/docs.test.ts'];

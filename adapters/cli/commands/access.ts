@@ -8,6 +8,7 @@ import {
   accessOfRole,
   type ACCESS_ROLES,
   formatAccess,
+  KEY_NAMES,
   newAccess,
 } from '../../transports/tls/index.ts';
 
@@ -28,18 +29,28 @@ export function newAccessFile(path: string): number {
 /** `yardmaster access rotate`: new keys. Listeners use them at once; open connections stay. */
 export function rotateAccess(given: string | undefined): number {
   const file = existing(given);
-  const { address } = file.read();
+  const { address, keys } = file.read();
+  const names = Object.keys(keys);
+  if (KEY_NAMES.some((name) => !names.includes(name))) {
+    throw new YardmasterError(
+      'ERR_ACCESS',
+      `${file.path} has the keys of ${names.join(' and ')} only, so that new ones would fit no cluster; rotate the file of the scheduler, and cut it down anew with "yardmaster access show"`,
+      { file: file.path, keys: names },
+    );
+  }
   file.write(newAccess(address));
   process.stdout.write(`${file.path}\n`);
   return 0;
 }
 
-/** `yardmaster access show`: what may be given to the holder of a role. */
+/** `yardmaster access show`: what may be given to the holder of a role, on stdout or in a file that only its owner can read. */
 export function showAccess(
   given: string | undefined,
-  { role }: { readonly role: (typeof ACCESS_ROLES)[number] },
+  { role, output }: { readonly role: (typeof ACCESS_ROLES)[number]; readonly output?: string },
 ): number {
-  process.stdout.write(formatAccess(accessOfRole(existing(given).read(), role)));
+  const access = accessOfRole(existing(given).read(), role);
+  if (output !== undefined) new AccessFile(output).write(access);
+  process.stdout.write(output === undefined ? formatAccess(access) : `${output}\n`);
   return 0;
 }
 

@@ -15,7 +15,7 @@ export class Definitions {
   private readonly known = new Map<string, { definition: string; leases: number }>();
   private readonly leasesByKey = new Map<string, GraphLease[]>();
 
-  /** @throws YardmasterError `ERR_GRAPH_INVALID` when the key computes something else already */
+  /** @throws YardmasterError `ERR_KEY_TAKEN` when the key computes something else already */
   check(key: string, definition: string): void {
     if (this.known.size === 0) return;
     const other = this.known.get(key);
@@ -72,8 +72,8 @@ export class Definitions {
 /** The error for a key that is taken. */
 export function duplicateKey(key: string): YardmasterError {
   return new YardmasterError(
-    'ERR_GRAPH_INVALID',
-    `the key "${key}" is taken by a task with another function or other arguments; choose another key, or release the futures of the first`,
+    'ERR_KEY_TAKEN',
+    `the key "${key}" stands for another value, or for another function or other arguments; choose another key, or release the futures of the first`,
     { key },
   );
 }

@@ -46,7 +46,7 @@ export class KeyTable {
 
   /**
    * @returns the entry of the key, if it is held
-   * @throws YardmasterError `ERR_GRAPH_INVALID` when the key computes something else already
+   * @throws YardmasterError `ERR_KEY_TAKEN` when the key computes something else already
    */
   check(key: string, definition: string): KeyEntry | undefined {
     const entry = this.entries.get(key);

@@ -53,7 +53,7 @@ export class AccessFile {
     if (process.platform !== 'win32' && (stats.mode & OTHERS) !== 0) {
       throw new YardmasterError(
         'ERR_ACCESS',
-        `every user of this machine can read ${this.path}, so that its keys are no secrets; run "chmod 600 ${this.path}" and then "yardmaster access rotate ${this.path}"`,
+        `every user of this machine can read ${this.path}, so that its keys are no secrets; run "chmod 600 ${this.path}" if no other user could have read it, else replace the keys where the scheduler runs ("yardmaster access rotate") and copy the file anew`,
         { file: this.path },
       );
     }

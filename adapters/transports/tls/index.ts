@@ -21,7 +21,7 @@ import { SOCKET_OPTIONS, type SocketLayer } from '../tcp/socket-layer.ts';
 import type { Access } from './access.ts';
 import { type AccessFile, accessFileFor } from './access-file.ts';
 
-export { type Access, ACCESS_ROLES, accessOfRole, formatAccess, newAccess } from './access.ts';
+export { type Access, ACCESS_ROLES, accessOfRole, formatAccess, KEY_NAMES, newAccess } from './access.ts';
 export { AccessFile, accessFileFor, accessFolder } from './access-file.ts';
 
 /** Options of the encrypted transport. */

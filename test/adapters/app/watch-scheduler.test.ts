@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { openScheduler } from '../../../adapters/app/start-scheduler.ts';
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
+import { definePlugin } from '../../../core/api/index.ts';
 import { MemoryLog } from '../../bad-input/memory-log.ts';
 
 /** What is logged when a task has no worker. */
@@ -20,4 +21,34 @@ it('a task without a worker is warned of', async () => {
 
 it('a task without a worker is no news when the workers leave on purpose', async () => {
   expect(await warnings(true)).toEqual([]);
+});
+
+it('a task whose language no worker speaks is warned of with that reason', async () => {
+  const log = new MemoryLog();
+  const plugin = definePlugin({
+    name: 'languages',
+    apiVersion: 1,
+    setup: (context) => context.tellLanguages(() => 'javascript'),
+  });
+  const config = { scheduler: { plugins: [{ use: plugin }] } };
+  const { scheduler, close } = await openScheduler({ log, config, clock: new VirtualClock() });
+  const identity = {
+    address: 'tcp://w:1',
+    serverId: 's',
+    name: 'w',
+    host: 'w',
+    threadCount: 1,
+    memoryLimitBytes: 0,
+    resources: {},
+    language: 'python',
+  };
+  scheduler.enqueue({ op: 'register-worker', identity, status: 'running' });
+  const tasks = [{ key: 'a', dependencies: [], runSpec: 'a' }];
+  scheduler.enqueue({ op: 'update-graph', client: 'c', tasks, keys: ['a'] });
+  await close();
+  expect(log.lines).toContainEqual(
+    expect.stringMatching(
+      /no worker may run a: its language is not that of the workers \(python\)/,
+    ),
+  );
 });

@@ -29,14 +29,26 @@ async function addressOf(run: Run): Promise<string> {
   }
 }
 
-/** A file with the keys of one role, as `access show` prints it. */
+/** A file with the keys of one role. */
 async function cutDown(access: string, role: string): Promise<string> {
-  const run = runs.yardmaster('access', 'show', access, '--role', role);
-  expect(await run.exit).toBe(0);
   const file = path(`${role}.json`);
-  writeFileSync(file, run.stdout, { mode: 0o600 });
+  const run = runs.yardmaster('access', 'show', access, '--role', role, '--output', file);
+  expect(await run.exit).toBe(0);
+  expect(run.stdout).toBe(`${file}\n`);
   return file;
 }
+
+test('the keys of a role are written to a file of its owner, whose keys are not replaced alone', async () => {
+  const access = path('whole.json');
+  await runs.yardmaster('access', 'new', access).exit;
+  const worker = await cutDown(access, 'worker');
+  expect(statSync(worker).mode & 0o777).toBe(0o600);
+  const before = readFileSync(worker, 'utf8');
+  const rotate = runs.yardmaster('access', 'rotate', worker);
+  expect(await rotate.exit).toBe(1);
+  expect(rotate.stderr).toMatch(/ERR_ACCESS: .* has the keys of worker and data only/);
+  expect(readFileSync(worker, 'utf8')).toBe(before);
+});
 
 test('processes with an access file make a cluster, and a process without one is refused', async () => {
   const access = path('cluster.json');

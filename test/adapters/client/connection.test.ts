@@ -113,7 +113,7 @@ describe('a client', () => {
     const first = mine.submit(inc, 1);
     expect(mine.submit(inc, 1).key).toBe('mine');
     expect(() => mine.submit(inc, 2)).toThrow(
-      expect.objectContaining({ code: 'ERR_GRAPH_INVALID', data: { key: 'mine' } }),
+      expect.objectContaining({ code: 'ERR_KEY_TAKEN', data: { key: 'mine' } }),
     );
     first.release();
   });

@@ -8,6 +8,8 @@ export class SimulatedClient {
   /** Wanted keys without a result or an error. */
   openCount = 0;
   failedCount = 0;
+  /** When the message that was sent last arrives. */
+  lastNewsMs = 0;
   /** Why a key failed first, for people. */
   firstFailure: string | undefined;
   private readonly keys = new Map<string, KeyStatus>();

@@ -250,7 +250,12 @@ export class Simulation {
   }
 
   private toClient(name: string, message: ToClientMessage): void {
-    this.clock.setTimer(this.world.messageMs(name), () => this.clients.get(name)?.take(message));
+    const client = this.clients.get(name);
+    if (client === undefined) return;
+    const { nowMs } = this;
+    // In the order in which they were sent, as on a connection.
+    client.lastNewsMs = Math.max(nowMs + this.world.messageMs(name), client.lastNewsMs);
+    this.clock.setTimer(client.lastNewsMs - nowMs, () => client.take(message));
   }
 
   private idleShare(startMs: number, endMs: number): number {

@@ -163,9 +163,10 @@ export const inMemory: TransportDefinition<InMemoryOptions> = defineTransport<In
       delayMs: { type: 'number', minimum: 0, description: 'Time that messages take. Default 0.' },
       frameBytesMax: {
         type: 'integer',
-        minimum: 1024,
+        minimum: 2 * 1024 * 1024,
         maximum: 2 ** 32 - 1,
-        description: 'Largest message in bytes. Default 1 GiB.',
+        description:
+          'Largest message in bytes. Default 1 GiB; at least 2 MiB, since an answer with results may have 1 MiB.',
       },
       highWaterBytes: {
         type: 'integer',

@@ -301,9 +301,10 @@ export const tcp: TransportDefinition<TcpOptions> = defineTransport<TcpOptions>(
     properties: {
       frameBytesMax: {
         type: 'integer',
-        minimum: 1024,
+        minimum: 2 * 1024 * 1024,
         maximum: 2 ** 32 - 1,
-        description: 'Largest frame in bytes, both directions. Default 1 GiB.',
+        description:
+          'Largest frame in bytes, both directions. Default 1 GiB; at least 2 MiB, since an answer with results may have 1 MiB.',
       },
       valuesMax: {
         type: 'integer',

@@ -44,9 +44,18 @@ const UDS = { use: MODULE, options: { folder } };
 
 describe('a local cluster uses the transport of its configuration', () => {
   it.each(['inline', 'threads'] as const)('in memory with options, %s', async (mode) => {
-    const transport = { use: 'inmemory', options: { delayMs: 1, frameBytesMax: 1_000_000 } };
+    const transport = { use: 'inmemory', options: { delayMs: 1, frameBytesMax: 4_000_000 } };
     const cluster = await computes({ mode, config: { scheduler: { transport } } });
     expect(cluster.address).toMatch(/^inmemory:/);
+  });
+
+  it.each(['tcp', 'inmemory'])('%s, and refuses messages that hold no results', async (use) => {
+    const transport = { use, options: { frameBytesMax: 1_000_000 } };
+    const start = LocalCluster.start({ mode: 'inline', config: { scheduler: { transport } } });
+    await expect(start).rejects.toMatchObject({
+      code: 'ERR_CONFIG',
+      message: expect.stringMatching(/frameBytesMax.*2097152/s) as string,
+    });
   });
 
   it('TCP with options, for workers in this process', async () => {

@@ -92,6 +92,8 @@ export interface RegisterClientRequest {
 /** How often the client shall report that it lives, and what it may send. */
 export interface RegisterClientReply {
   readonly heartbeatIntervalMs: number;
+  /** The key of the client is that of a viewer: whatever changes the cluster is refused. Default false. */
+  readonly onlyLooks?: boolean;
   /**
    * Largest message in bytes that passes between the scheduler and all its peers: a larger argument
    * could reach the scheduler and no worker. Default: no limit.

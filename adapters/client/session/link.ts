@@ -63,6 +63,7 @@ export class SchedulerLink {
   /** Proves to the scheduler that a new connection is of the same client. */
   private readonly secret = randomBytes(SECRET_BYTES).toString('base64url');
   private readonly ending = new AbortController();
+  private onlyLooks = false;
   private lastMessageBytesMax = Infinity;
 
   constructor(
@@ -91,10 +92,12 @@ export class SchedulerLink {
 
   /**
    * All or none are sent. Lost when the connection is.
-   * @throws YardmasterError `ERR_NOT_SERIALISABLE`, `ERR_FRAME` when one of them cannot be sent
+   * @throws YardmasterError `ERR_NOT_SERIALISABLE`, `ERR_FRAME` when one of them cannot be sent, `ERR_ACCESS` when the key
+   *   of this client does not permit it
    */
   send(reports: readonly ClientReport[]): void {
-    this.channel?.sendAll(reports);
+    if (!this.onlyLooks) this.channel?.sendAll(reports);
+    else this.channel?.sendAll(reports.filter(isOfViewer));
   }
 
   /** @throws YardmasterError `ERR_CLOSED`; RemoteError what the scheduler answers */
@@ -159,7 +162,8 @@ export class SchedulerLink {
 
   private adopt({ channel, reply }: Registered): void {
     this.channel = channel;
-    const { heartbeatIntervalMs, messageBytesMax = Infinity } = reply;
+    const { heartbeatIntervalMs, messageBytesMax = Infinity, onlyLooks = false } = reply;
+    this.onlyLooks = onlyLooks;
     this.lastMessageBytesMax = Math.min(channel.messageBytesMax, messageBytesMax);
     this.heartbeat = every(this.clock, heartbeatIntervalMs, () => this.owner.onHeartbeat());
     this.answerWatch = watchAnswers(channel, this.clock, this.options.answers);
@@ -240,4 +244,18 @@ function finite(ms: number): number {
 function notBack(gone: YardmasterError, cause: unknown): YardmasterError {
   const why = cause instanceof Error ? cause.message : String(cause);
   return new YardmasterError('ERR_CLOSED', `${gone.message}, and ${why}`, gone.data, { cause });
+}
+
+/**
+ * Whether the scheduler takes the report from a viewer, to whom it never gave a key that could be released.
+ * @throws YardmasterError `ERR_ACCESS`
+ */
+function isOfViewer({ op }: ClientReport): boolean {
+  if (op === 'heartbeat-client') return true;
+  if (op === 'client-releases-keys') return false;
+  throw new YardmasterError(
+    'ERR_ACCESS',
+    `the key of a viewer does not permit to send "${op}"; use the access file of another role`,
+    { role: 'viewer' },
+  );
 }

@@ -285,7 +285,8 @@ export class Session implements Peer, ChannelHandlers {
     this.returnWithinMs = request.returnWithinMs ?? 0;
     this.keepSecret(request.secret);
     this.bindPeer(host.sessions.clients, request.client);
-    return enterClient(host, request, admitted);
+    const reply = enterClient(host, request, admitted);
+    return this.connection.peerRole === 'viewer' ? { ...reply, onlyLooks: true } : reply;
   }
 
   private keepSecret(secret: string | undefined): void {

@@ -179,7 +179,11 @@ describe('a role', () => {
     await expect(viewer.command('claim-keys', { keys: ['x'] })).rejects.toMatchObject({
       code: 'ERR_ACCESS',
     });
-    await expect(viewer.submit(square, 1).result()).rejects.toThrow();
+    const refused = { code: 'ERR_ACCESS' };
+    await expect(viewer.submit(square, 1).result()).rejects.toMatchObject(refused);
+    await expect(viewer.scatter([1])).rejects.toMatchObject(refused);
+    // It still looks.
+    expect(await viewer.command('task-counts')).toBeDefined();
     await viewer.close();
   });
 

@@ -230,7 +230,7 @@ describe('the code in', () => {
       const end = `import { count } from './counting.js';
 await client.variable('n').set(0);
 const impure = client.with({ pure: false });
-const counts = Array.from({ length: 5 }, () => impure.submit(count, '${cluster.address}', 'n'));
+const counts = Array.from({ length: 5 }, () => impure.submit(count, 'n'));
 console.log((await client.gather(counts)).sort().join(' '));
 await Promise.all([client.close(), other.close()]);
 `;

@@ -115,7 +115,7 @@ def changes_scheduler(name) -> bool:
         return True
     from distributed.scheduler import Scheduler
 
-    return any(
+    return isinstance(getattr(Scheduler, name, None), property) or any(
         name in vars(each).get("__annotations__", {})
         or name in getattr(vars(each).get("__init__"), "__code__", NOTHING).co_names
         for each in Scheduler.__mro__

@@ -4,6 +4,7 @@ import { type OnSchedulerLost, RECONNECT_TIMEOUT_MS } from '../../core/shared/re
 import { SystemClock } from '../clocks/index.ts';
 import type { ActorClass, ActorHandle, TaskFunction } from '../tasks/index.ts';
 import { CoordinationAccess } from './coordination/access.ts';
+import { progress, type Progress, type ProgressOptions } from './progress.ts';
 import type { KeyEntry } from './session/entry.ts';
 import type { FetchOptions } from './session/fetcher.ts';
 import { type CancelOptions, type Future, holdingOfFuture } from './future.ts';
@@ -142,6 +143,15 @@ export class Client extends CoordinationAccess {
   [inspect.custom](): string {
     const state = this.isClosed ? 'closed' : this.isConnected ? 'connected' : 'not connected';
     return `<Client ${this.id} ${state}>`;
+  }
+
+  /**
+   * How far futures are: at once, after changes, and when all have come to an end; with those that finished, failed and
+   * were cancelled apart. Fetches nothing and never rejects.
+   * @param futures - also within arrays, objects, Maps and Sets
+   */
+  progress(futures: unknown, options?: ProgressOptions): AsyncGenerator<Progress, void, undefined> {
+    return progress(futuresIn(futures), options);
   }
 
   /** The same client with options for what is submitted: `client.with({ retries: 2 }).submit(…)`. */

@@ -1,18 +1,21 @@
-import type { ClusterView, TaskView } from '../../../core/api/index.ts';
+import type { ClusterView, TaskView, WorkerView } from '../../../core/api/index.ts';
 
-/** Tasks without a worker that are looked at for what they ask for. */
+/** Tasks that are looked at for what they ask for, or wait for. */
 const LOOKED_AT = 100;
 
+/** A sentence, and keys of tasks in it. */
+export type Sentence = readonly [text: string, ...keys: string[]];
+
 /** What waits, and why: one sentence each, the most urgent first. O(workers + prefixes). */
-export function waitingIn(cluster: ClusterView): readonly string[] {
+export function waitingIn(cluster: ClusterView): readonly Sentence[] {
   return [...withoutWorker(cluster), ...impairedWorkers(cluster), ...inLine(cluster)];
 }
 
-function* withoutWorker({ workers, unrunnable, queued }: ClusterView): Iterable<string> {
+function* withoutWorker({ workers, unrunnable, queued }: ClusterView): Iterable<Sentence> {
   if (workers.size === 0) {
     const waiting = unrunnable.size + queued.size;
     if (waiting > 0)
-      yield `${count(waiting, 'task waits', 'tasks wait')} for the first worker: start one.`;
+      yield [`${count(waiting, 'task waits', 'tasks wait')} for the first worker: start one.`];
     return;
   }
   const demands = new Map<string, { readonly example: TaskView; tasks: number }>();
@@ -27,11 +30,15 @@ function* withoutWorker({ workers, unrunnable, queued }: ClusterView): Iterable<
   for (const [demand, { example, tasks }] of demands) {
     const more = unrunnable.size > LOOKED_AT ? ' at least' : '';
     const why = demand === '' ? 'the policy gives it to no worker' : `it asks for ${demand}`;
-    yield `No worker may run${more} ${count(tasks, 'task', 'tasks')}, such as ${example.key}: ${why}.`;
+    const { key } = example;
+    yield [
+      `No worker may run${more} ${count(tasks, 'task', 'tasks')}, such as ${key}: ${why}.`,
+      key,
+    ];
   }
 }
 
-function* impairedWorkers({ workers }: ClusterView): Iterable<string> {
+function* impairedWorkers({ workers }: ClusterView): Iterable<Sentence> {
   let paused = 0;
   let first = '';
   for (const { name, status, memory, memoryLimitBytes } of workers.values()) {
@@ -40,10 +47,11 @@ function* impairedWorkers({ workers }: ClusterView): Iterable<string> {
     const share = Math.round((100 * memory.process) / memoryLimitBytes);
     first = memoryLimitBytes > 0 ? `${name} uses ${share} % of its memory` : `${name} was paused`;
   }
-  if (paused > 0) yield `${count(paused, 'worker takes', 'workers take')} no new tasks: ${first}.`;
+  if (paused > 0)
+    yield [`${count(paused, 'worker takes', 'workers take')} no new tasks: ${first}.`];
 }
 
-function* inLine(cluster: ClusterView): Iterable<string> {
+function* inLine(cluster: ClusterView): Iterable<Sentence> {
   const { queued, totalThreads, prefixes, workers } = cluster;
   let [waiting, processing] = [0, 0];
   for (const { states } of prefixes.values()) {
@@ -53,12 +61,37 @@ function* inLine(cluster: ClusterView): Iterable<string> {
   if (queued.size > 0 && workers.size > 0) {
     const next = queued.peek();
     const first = next === undefined ? '' : `, ${next.key} first`;
-    yield `${count(queued.size, 'task is', 'tasks are')} queued until one of ${count(totalThreads, 'thread', 'threads')} is free${first}.`;
+    yield [
+      `${count(queued.size, 'task is', 'tasks are')} queued until one of ${count(totalThreads, 'thread', 'threads')} is free${first}.`,
+      ...(next === undefined ? [] : [next.key]),
+    ];
   }
   const behind = processing - totalThreads;
   if (behind > 0)
-    yield `${count(behind, 'task waits', 'tasks wait')} on the workers behind those that run.`;
-  if (waiting > 0) yield `${count(waiting, 'task waits', 'tasks wait')} for the results of others.`;
+    yield [`${count(behind, 'task waits', 'tasks wait')} on the workers behind those that run.`];
+  if (waiting === 0) return;
+  const pair = waitingPair(workers.values());
+  const wait = `${count(waiting, 'task waits', 'tasks wait')} for the results of others`;
+  yield pair === undefined
+    ? [`${wait}.`]
+    : [`${wait}, such as ${pair[0]} for ${pair[1]}.`, ...pair];
+}
+
+/** A task that waits for one that is being processed, and that one, if it is found soon. */
+function waitingPair(
+  workers: Iterable<WorkerView>,
+): readonly [waiting: string, input: string] | undefined {
+  let looked = 0;
+  for (const { processing } of workers) {
+    for (const input of processing) {
+      for (const { state, key } of input.dependents) {
+        if (state === 'waiting') return [key, input.key];
+        if (looked++ >= LOOKED_AT) return undefined;
+      }
+      if (looked++ >= LOOKED_AT) return undefined;
+    }
+  }
+  return undefined;
 }
 
 /** '' when it asks for nothing. */

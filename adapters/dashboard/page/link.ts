@@ -5,7 +5,8 @@ export type Row = readonly [key: string, ...cells: (string | number)[]];
 export interface State {
   nowS: number;
   totals: Readonly<Record<string, number>>;
-  waiting: readonly string[];
+  /** Sentences, each with the keys of tasks in it. */
+  waiting: readonly (readonly [text: string, ...keys: string[]])[];
   failures: {
     readonly first: readonly Failure[];
     readonly newest: readonly Failure[];

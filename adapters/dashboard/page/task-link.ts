@@ -1,4 +1,4 @@
-import { h, on } from './dom.ts';
+import { type Child, h, on } from './dom.ts';
 import type { Around } from './view.ts';
 
 /** The key of a task, which opens its story. */
@@ -10,6 +10,19 @@ export function taskLink(around: Around, key: string): HTMLElement {
       around.showTask(key);
     },
   });
+}
+
+/** A sentence in which these keys, in their order, open the stories of their tasks. */
+export function linked(around: Around, text: string, keys: readonly string[]): Child[] {
+  const parts: Child[] = [];
+  let rest = text;
+  for (const key of keys) {
+    const at = rest.indexOf(key);
+    if (at < 0) continue;
+    parts.push(rest.slice(0, at), taskLink(around, key));
+    rest = rest.slice(at + key.length);
+  }
+  return [...parts, rest];
 }
 
 /** A link to another view. */

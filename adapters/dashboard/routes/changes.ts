@@ -15,6 +15,12 @@ export function addChanges(app: FastifyInstance, context: PluginContext): void {
     context.log.warn({ slot, use }, `the dashboard changed the policy of ${slot}`);
     return {};
   });
+  app.post('/api/shadow', CHANGE, async (request) => {
+    const slot = textIn(request, 'slot', request.body);
+    const use = textIn(request, 'use', request.body);
+    await context.run('start-shadow', { slot, use });
+    return {};
+  });
   app.post('/api/record', CHANGE, (request) => {
     const { keep } = (request.body ?? {}) as { keep?: unknown };
     context.run('record-decisions', { keep });

@@ -39,6 +39,15 @@ describe('the progress of futures', () => {
     });
   });
 
+  it('is a method of the client, which finds the futures in any structure', async () => {
+    const [first, ...others] = some('c').slice(0, 4);
+    const seen = [];
+    for await (const { finished, failed, pending, total } of client.progress({ first, others })) {
+      seen.push([finished, failed, pending, total]);
+    }
+    expect(seen.at(-1)).toEqual([3, 1, 0, 4]);
+  });
+
   it('reports once when there are no futures', async () => {
     const seen = [];
     for await (const counts of progress([])) seen.push(counts.total);

@@ -67,7 +67,7 @@ describe('the feed of the pages', () => {
     await expect(failed.result()).rejects.toThrow('<i>no</i>');
     await expect
       .poll(() => viewer.frames.at(-1)?.waiting)
-      .toContain('No worker may run 1 task, such as gpu-1: it asks for GPU=1.');
+      .toContainEqual(['No worker may run 1 task, such as gpu-1: it asks for GPU=1.', 'gpu-1']);
     await expect
       .poll(() => viewer.frames.at(-1)?.failures.first[0]?.slice(0, 2))
       .toEqual(['broken-1', expect.stringContaining('<i>no</i>')]);

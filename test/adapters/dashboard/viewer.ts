@@ -14,7 +14,7 @@ export interface Frame {
   readonly totals: Readonly<Record<string, number>>;
   readonly prefixes: Change;
   readonly workers: Change;
-  readonly waiting: readonly string[];
+  readonly waiting: readonly (readonly [text: string, ...keys: string[]])[];
   readonly failures: { readonly first: readonly (readonly [string, string, number])[] };
 }
 

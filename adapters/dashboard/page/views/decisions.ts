@@ -1,4 +1,4 @@
-import { isConfirmed } from '../confirm.ts';
+import { canChange, isConfirmed } from '../confirm.ts';
 import { button, h, on, section, Table } from '../dom.ts';
 import { bytes, count, seconds } from '../format.ts';
 import { get, post } from '../link.ts';
@@ -124,6 +124,10 @@ export class Decisions implements View {
         this.change('api/policy', { slot, use }, `${use} is in charge of ${slot}.`);
       }
     });
+    const compare = button('Compare', () => {
+      const use = select.value;
+      this.change('api/shadow', { slot, use }, `${use} is compared with ${name} from now on.`);
+    });
     const restore = button('Restore', () => {
       if (isConfirmed(this.around, `Put the configured policy of ${slot} back in charge?`)) {
         this.change('api/policy', { slot }, `The configured policy is in charge of ${slot}.`);
@@ -137,12 +141,14 @@ export class Decisions implements View {
       h('label', { for: id }, 'Another policy'),
       select,
       replace,
+      slot === 'stealing' ? undefined : compare,
       restore,
     );
   }
 
   private change(path: string, body: object, done: string): void {
     const { around } = this;
+    if (!canChange(around)) return;
     post(path, body).then(
       () => {
         around.say(done);

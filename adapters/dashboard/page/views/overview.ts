@@ -4,7 +4,7 @@ import { MEMORY, prefixColour, STATES } from '../colours.ts';
 import { type Cell, h, section, setText, Table } from '../dom.ts';
 import { bytes, clock, count, seconds } from '../format.ts';
 import type { Row } from '../link.ts';
-import { taskLink, viewLink } from '../task-link.ts';
+import { linked, taskLink, viewLink } from '../task-link.ts';
 import type { Around, View } from '../view.ts';
 
 /** Columns of a prefix, by the state that they count. */
@@ -88,9 +88,11 @@ export class Overview implements View {
   update(): void {
     const { state } = this.around.link;
     this.showTotals();
-    const waiting = state.waiting.length === 0 ? ['Nothing waits.'] : state.waiting;
-    if (this.waiting.textContent !== waiting.join('')) {
-      this.waiting.replaceChildren(...waiting.map((text) => h('li', {}, text)));
+    const waiting = state.waiting.length === 0 ? [['Nothing waits.'] as const] : state.waiting;
+    if (this.waiting.textContent !== waiting.map(([text]) => text).join('')) {
+      this.waiting.replaceChildren(
+        ...waiting.map(([text, ...keys]) => h('li', {}, ...linked(this.around, text, keys))),
+      );
     }
     this.showFailures();
     this.prefixes.show(

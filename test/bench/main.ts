@@ -34,6 +34,7 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   large: { file: 'large-result', measures: 'memory and time of one large result' },
   'thread-results': { file: 'thread-results', measures: 'large results between threads' },
   'over-limit': { file: 'over-limit', measures: 'peak memory with more data than the limit' },
+  viewers: { file: 'viewers', measures: 'what open pages of the dashboard cost the scheduler' },
   suite: SUITE,
   dask: { file: 'dask', measures: "Dask's workers under this scheduler and under Dask's own" },
 };

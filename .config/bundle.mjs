@@ -35,6 +35,7 @@ const STARTED = [
   'plugins/active-memory-manager',
   'plugins/coordination',
   'plugins/work-stealing',
+  'adapters/report/plugin',
 ].map(built);
 
 /** Packages that are many small files, or needed in every thread. */

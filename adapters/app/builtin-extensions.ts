@@ -35,6 +35,7 @@ export const builtins: Builtins = {
   dashboard: async () => (await import('../dashboard/index.ts')).default,
   dask: async () => (await import('../dask/index.ts')).default,
   coordination: async () => (await import('../../plugins/coordination.ts')).default,
+  report: async () => (await import('../report/plugin.ts')).default,
   'work-stealing': async () => (await import('../../plugins/work-stealing.ts')).default,
 
   // Policies of the Active Memory Manager.

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { type LogLine, VERSION } from '../../../core/api/index.ts';
 import { ClusterAccess } from './cluster-access.ts';
+import type { PackedHistory } from '../../report/history.ts';
 import { checkNames } from '../submission/options.ts';
 
 /** Versions by the name of what has them: `yardmaster`, `node`. */
@@ -98,6 +99,49 @@ export class DiagnosticsAccess extends ClusterAccess {
     const dump = { scheduler, workers: Object.fromEntries(workers) };
     await writeFile(path, `${JSON.stringify(dump, infinityAsText, 1)}\n`);
     return workers.filter(([, answer]) => 'error' in answer).map(([address]) => address);
+  }
+
+  /**
+   * Runs `work`, and writes what the cluster did meanwhile into an HTML file of this machine: critical path, idle
+   * workers, where the time went, and what could be better. Tasks of other clients in that time are in it, too. The
+   * scheduler keeps the runs until the work has ended: 200 000 of them, and the number of those beyond.
+   *
+   * When the work fails, the report is written all the same.
+   *
+   * @returns what the work returns
+   * @throws what the work throws; RemoteError when the scheduler cannot collect; an error of the file
+   * @example
+   * const total = await client.report('report.html', async () => client.gather(client.reduce(add, parts)));
+   */
+  async report<T>(
+    path: string,
+    work: () => T | Promise<T>,
+    options: { readonly title?: string } = {},
+  ): Promise<T> {
+    checkNames(options, ['title']);
+    const id = await this.command<number>('report.start');
+    let result: T;
+    try {
+      result = await work();
+    } catch (error) {
+      // What the work has thrown is what matters.
+      await this.writeReport(path, id, options).catch(() => undefined);
+      throw error;
+    }
+    await this.writeReport(path, id, options);
+    return result;
+  }
+
+  private async writeReport(
+    path: string,
+    id: number,
+    { title = path.replace(/^.*[/\\]/, '') }: { readonly title?: string },
+  ): Promise<void> {
+    const packed = await this.command<PackedHistory>('report.stop', { id });
+    const { reportOf, unpackHistory } = await import('../../report/index.ts');
+    const { html } = await import('../../report/report-html.ts');
+    const report = reportOf(unpackHistory(packed));
+    await writeFile(path, await html(report, { title, createdAtMs: Date.now() }));
   }
 }
 

@@ -35,6 +35,8 @@ const WORK_STEALING = 'work-stealing';
 
 /** Built-in name of the plugin that the section `scheduler.coordination` is for. */
 const COORDINATION = 'coordination';
+/** Built-in name of the plugin that collects what a report is about. */
+const REPORT = 'report';
 
 /** Who fills a slot that the configuration, or a call at run time, names a policy for. */
 export const CONFIGURATION = 'the configuration';
@@ -166,6 +168,7 @@ function wantedPlugins({ config, origin }: LoadedConfig, builtins: Builtins): Wa
     const { leaseTimeout: leaseTimeoutMs, memoryLimit: memoryLimitBytes } = coordination;
     addBuiltin(COORDINATION, 'coordination', { leaseTimeoutMs, memoryLimitBytes });
   }
+  addBuiltin(REPORT, 'plugins');
   plugins.forEach((entry, index) => {
     const at = ['scheduler', 'plugins', index];
     const place = { origin, optionsAt: [...at, 'options'] };

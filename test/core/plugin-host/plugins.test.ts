@@ -116,6 +116,7 @@ describe('the life of a plugin', () => {
       'amm: built-in amm',
       'work-stealing: built-in work-stealing',
       'coordination: built-in coordination',
+      'report: built-in report',
       'counter: ./counter.mjs',
       'Greeter: ./counter.mjs',
     ]);
@@ -202,6 +203,7 @@ describe('the life of a plugin', () => {
       'amm',
       'work-stealing',
       'coordination',
+      'report',
     ]);
   });
 
@@ -225,6 +227,7 @@ describe('the life of a plugin', () => {
       'amm',
       'work-stealing',
       'coordination',
+      'report',
     ]);
   });
 
@@ -292,7 +295,7 @@ describe('the life of a plugin', () => {
       'no plugin provides the service "answer"; list the plugin that does before the one that asks',
     );
     await expect(host.scheduler.removePlugin('ticker')).rejects.toThrow(
-      'there is no plugin "ticker" to remove; there are amm, work-stealing, coordination, reader',
+      'there is no plugin "ticker" to remove; there are amm, work-stealing, coordination, report, reader',
     );
   });
 
@@ -373,6 +376,7 @@ describe('the life of a plugin', () => {
       'amm',
       'work-stealing',
       'coordination',
+      'report',
       'first',
     ]);
   });
@@ -437,6 +441,7 @@ describe('plugins at run time', () => {
       'amm',
       'work-stealing',
       'coordination',
+      'report',
       'a',
       'b',
     ]);
@@ -769,6 +774,7 @@ describe('checkConfig', () => {
       '    policies[0]: ReduceReplicas from built-in reduce-replicas',
       '- work-stealing (built-in work-stealing)',
       '- coordination (built-in coordination)',
+      '- report (built-in report)',
       '- a (a given in code)',
     ]);
   });

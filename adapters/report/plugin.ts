@@ -1,0 +1,80 @@
+import { NO_PARAMETERS } from '../../core/api/command-parameters.ts';
+import {
+  definePlugin,
+  PLUGIN_API_VERSION,
+  type Timer,
+  YardmasterError,
+} from '../../core/api/index.ts';
+import { packHistory } from './history.ts';
+import { RunCollector } from './run-collector.ts';
+
+/** Runs that are kept for one report; further ones are counted. */
+const RUNS_MAX = 200_000;
+
+/** Reports at one time. */
+const REPORTS_MAX = 16;
+
+/** Between two looks at the memory of workers. */
+const SAMPLE_MS = 200;
+
+/** What is being collected, and for which client. */
+interface Collecting {
+  readonly collector: RunCollector;
+  readonly client: string | undefined;
+  readonly timer: Timer;
+  stopObserving(): void;
+}
+
+/**
+ * Collects the runs of a piece of work for clients that want a report about it. `report.start` begins and returns a
+ * number, `report.stop` ends and returns what was collected. In between there is a hook and a timer, otherwise neither.
+ */
+export default definePlugin({
+  name: 'report',
+  apiVersion: PLUGIN_API_VERSION,
+  setup(context) {
+    const { cluster, clock } = context;
+    const open = new Map<number, Collecting>();
+    let count = 0;
+    const end = (id: number): Collecting | undefined => {
+      const found = open.get(id);
+      found?.stopObserving();
+      found?.timer.cancel();
+      open.delete(id);
+      return found;
+    };
+    context.command('start', NO_PARAMETERS, (_, { client }) => {
+      if (open.size >= REPORTS_MAX) {
+        throw new YardmasterError(
+          'ERR_PROTOCOL',
+          `${REPORTS_MAX} reports are being collected already; wait for one of them to end`,
+          { limit: REPORTS_MAX },
+        );
+      }
+      const collector = new RunCollector(() => clock.nowMs(), RUNS_MAX);
+      collector.sample(cluster);
+      const stopObserving = context.observe(collector.hooks);
+      const timer = context.every(SAMPLE_MS, () => collector.sample(cluster));
+      const id = ++count;
+      open.set(id, { collector, client, timer, stopObserving });
+      return id;
+    });
+    context.command('stop', (parameters) => {
+      const { id } = (parameters ?? {}) as { readonly id?: unknown };
+      const found = typeof id === 'number' ? end(id) : undefined;
+      if (found === undefined) {
+        throw new YardmasterError(
+          'ERR_PROTOCOL',
+          `there is no report ${String(id)}: it has ended, or the scheduler is another one`,
+          { id },
+        );
+      }
+      return packHistory(found.collector.finish(cluster));
+    });
+    return {
+      clientRemoved: ({ key }) => {
+        for (const [id, { client }] of open) if (client === key) end(id);
+      },
+    };
+  },
+});

@@ -1,0 +1,60 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+
+import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
+import type { Client } from '../../../adapters/client/index.ts';
+import { add, fail, spin } from '../dashboard/fixtures/tasks.mjs';
+
+const folder = mkdtempSync(join(tmpdir(), 'yardmaster-report-'));
+let cluster: LocalCluster;
+let client: Client;
+
+beforeAll(async () => {
+  cluster = await LocalCluster.start({ mode: 'inline', workers: 2 });
+  client = await cluster.client();
+});
+afterAll(async () => {
+  await cluster.close();
+  rmSync(folder, { recursive: true });
+});
+
+it('a client writes a report about a piece of work, and gets what the work returns', async () => {
+  await client.submit(spin, 2).result();
+  const file = join(folder, 'report.html');
+  const total = await client.report(file, () =>
+    client.submit(add, client.map(spin, [1, 3, 4])).result(),
+  );
+  expect(total).toBe(8);
+  const text = readFileSync(file, 'utf8');
+  expect(text).toContain('<h1>report.html</h1>');
+  expect(text).toContain('4 tasks took');
+  expect(text).toContain('The critical path has 2 tasks');
+});
+
+it('the report is written when the work fails, and the error is that of the work', async () => {
+  const file = join(folder, 'failed.html');
+  const work = (): Promise<never> => client.with({ key: 'bad-1' }).submit(fail, '<b>no').result();
+  await expect(client.report(file, work, { title: 'A & B' })).rejects.toThrow('<b>no');
+  const text = readFileSync(file, 'utf8');
+  expect(text).toContain('<h1>A &#38; B</h1>');
+  expect(text).toContain('The first was bad-1');
+  expect(text).not.toContain('<b>no');
+});
+
+it('the scheduler collects nothing any more for a client that has left', async () => {
+  const other = await cluster.client();
+  const id = await other.command<number>('report.start');
+  await other.close();
+  await expect(client.command('report.stop', { id })).rejects.toMatchObject({
+    code: 'ERR_PROTOCOL',
+    message: expect.stringContaining(`there is no report ${id}`) as string,
+  });
+});
+
+it('a file that cannot be written is an error', async () => {
+  const file = join(folder, 'nowhere', 'report.html');
+  await expect(client.report(file, () => 1)).rejects.toMatchObject({ code: 'ENOENT' });
+  expect(existsSync(file)).toBe(false);
+});

@@ -101,6 +101,9 @@ common(program.command('demo'))
   .option('--limit-files <n>', 'files to index, spread evenly over all', positive, 6000)
   .option('--chaos [kills]', 'kill workers at random moments, so often (default: 10)', positive)
   .option('--seed <n>', 'of the moments (default: by the clock)', count)
+  .option('--no-kill', 'let all workers live; otherwise one is killed at half time')
+  .option('--report <file>', 'page about how it went (default: in the folder for temporary files)')
+  .option('--record <file>', 'write a recording, for `yardmaster replay`')
   .addHelpText(
     'after',
     `

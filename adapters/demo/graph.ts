@@ -27,6 +27,8 @@ export interface DemoGraph {
   readonly answer: string;
   readonly digests: readonly string[];
   readonly taskCount: number;
+  /** Tasks of each stage. */
+  readonly stages: ReadonlyMap<string, number>;
 }
 
 /**
@@ -58,7 +60,16 @@ export function demoGraph(paths: readonly string[], question: Question, cut: Cut
   const allTerms = terms.map((key) => ref<Weighted<string>[]>(key));
   add(graph, 'match-documents', task(matchDocuments, allScores, question));
   add(graph, 'answer', task(answer, allTerms, matching, question));
-  return { graph, answer: 'answer', digests, taskCount: Object.keys(graph).length };
+  const keys = Object.keys(graph);
+  const stages = new Map<string, number>();
+  for (const key of keys) stages.set(stageOf(key), (stages.get(stageOf(key)) ?? 0) + 1);
+  return { graph, answer: 'answer', digests, taskCount: keys.length, stages };
+}
+
+/** What a task is for: to index files, to merge indexes, or to answer the question. */
+export function stageOf(key: string): string {
+  if (key.includes('index-files')) return 'index files';
+  return key.includes('merge-') ? 'merge' : 'answer';
 }
 
 function addMergeTree(

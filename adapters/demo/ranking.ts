@@ -1,4 +1,5 @@
 import type { Postings } from './inverted-index.ts';
+import { isStopWord } from './stop-words.ts';
 
 /** What one word of the query contributes to the documents that hold it. */
 export interface WordScores {
@@ -55,7 +56,8 @@ export function bestDocuments(scored: readonly WordScores[], limit: number): Wei
 }
 
 /**
- * The most characteristic terms of these documents: those with the largest sum of weights there.
+ * The most characteristic terms of these documents: those with the largest sum of weights there. Words that stand in
+ * every text are none.
  */
 export function tellingTerms(
   entries: Entries,
@@ -66,6 +68,7 @@ export function tellingTerms(
   const matching = new Set(documents);
   const all: Weighted<string>[] = [];
   for (const [term, postings] of entries) {
+    if (isStopWord(term)) continue;
     let weight = 0;
     for (let at = 0; at < postings.documents.length; at++) {
       if (!matching.has(postings.documents[at] as number)) continue;

@@ -1,18 +1,27 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
 import { performance } from 'node:perf_hooks';
+import { pathToFileURL } from 'node:url';
 import { YardmasterError } from '../../../core/api/index.ts';
 import { LocalCluster } from '../../app/local-cluster.ts';
+import { textLogger } from '../../app/text-log.ts';
+import type { Client } from '../../client/index.ts';
 import {
   type Answer,
   type Corpus,
   type Cut,
+  type DemoGraph,
   demoGraph,
   findCorpus,
   type Question,
-  singlePass,
+  stageOf,
 } from '../../demo/index.ts';
 import { Chaos } from '../demo/chaos.ts';
-import { startProgress } from '../demo/progress.ts';
+import { type LiveView, startLiveView } from '../demo/live-view.ts';
+import { checkOutcome, type Outcome, outcomeLines } from '../demo/outcome.ts';
 import { DemoStats } from '../demo/stats.ts';
+import { PASTE, whyLine } from '../demo/take-away.ts';
 import { untilStopped } from '../until-stopped.ts';
 
 /**
@@ -24,15 +33,10 @@ const DOCUMENT_LIMIT = 50;
 const TERM_LIMIT = 10;
 /** Of `--chaos` without a number. */
 const KILLS = 10;
-const SHOWN_DOCUMENTS = 5;
-
-/** What the cluster came to, and what it took. */
-interface Outcome {
-  readonly answer: Answer;
-  readonly digests: readonly string[];
-  readonly taskCount: number;
-  readonly seconds: number;
-}
+/** Share of the work after which a worker is killed, unless there is chaos. */
+const HALF = 0.5;
+/** Decisions that are recorded, to say why. */
+const DECISIONS = 100;
 
 /** Flags of `demo`. */
 export interface DemoFlags {
@@ -45,6 +49,12 @@ export interface DemoFlags {
   /** Kills; true: a few. */
   readonly chaos?: number | true;
   readonly seed?: number;
+  /** False: no worker is killed at half time. */
+  readonly kill?: boolean;
+  /** Path of the report. */
+  readonly report?: string;
+  /** Path of a recording. */
+  readonly record?: string;
 }
 
 /** `yardmaster demo`. Returns the exit code: 1 when the check fails. */
@@ -57,14 +67,17 @@ export async function demoCommand(flags: DemoFlags): Promise<number> {
     termLimit: TERM_LIMIT,
   };
   print(`Text       ${corpus.paths.length} of ${corpus.found} files in ${corpus.folder}`);
+  const report = await reportPath(flags);
   const stats = new DemoStats();
+  const voice: Voice = { say: (text) => void process.stderr.write(text) };
   let cluster: LocalCluster | undefined;
   let outcome: Outcome | undefined;
   let isInterrupted = false;
   const compute = async (): Promise<void> => {
     try {
-      cluster = await startCluster(flags);
-      if (!isInterrupted) outcome = await computeOn(cluster, { corpus, question, stats, flags });
+      cluster = await startCluster(flags, voice);
+      if (isInterrupted) return;
+      outcome = await computeOn(cluster, { corpus, question, stats, flags, report, voice });
     } catch (error) {
       if (!isInterrupted) throw error; // What is cut off fails, as it should.
     } finally {
@@ -78,17 +91,50 @@ export async function demoCommand(flags: DemoFlags): Promise<number> {
       await cluster?.close();
     },
   });
-  if (outcome === undefined) return code;
-  printOutcome(outcome, stats, corpus, flags);
-  return check(outcome, corpus, question) ? code : 1;
+  if (outcome === undefined) {
+    if (flags.report === undefined) await rm(dirname(report), { recursive: true, force: true });
+    return code;
+  }
+  for (const line of outcomeLines(outcome, stats, corpus, flags.query)) print(line);
+  print(`\nWhy        ${outcome.why}`);
+  print(`Report     ${pathToFileURL(report).href}`);
+  if (flags.record !== undefined) {
+    print(`Recording  ${resolve(flags.record)}: yardmaster replay ${flags.record}`);
+  }
+  print(
+    `\nTen lines of your own, as squares.mjs in a folder with yardmaster installed:\n\n${PASTE}\n`,
+  );
+  const { isPassed, line } = checkOutcome(outcome, corpus, question, CUT.ranges);
+  print(line);
+  return isPassed ? code : 1;
 }
 
-function startCluster({ workers, threads, config, chaos }: DemoFlags): Promise<LocalCluster> {
+/** In a new folder for temporary files, so that nothing of the reader's is overwritten. */
+async function reportPath({ report }: DemoFlags): Promise<string> {
+  if (report !== undefined) return resolve(report);
+  return join(await mkdtemp(join(tmpdir(), 'yardmaster-demo-')), 'report.html');
+}
+
+/** Where warnings of the cluster go: between the bars, while there are any. */
+interface Voice {
+  say: (text: string) => void;
+}
+
+function startCluster(
+  { workers, threads, config, chaos, record }: DemoFlags,
+  voice: Voice,
+): Promise<LocalCluster> {
   // A task is not to blame for the deaths of its workers, of which there will be many.
   const scheduler = { allowedFailures: killsOf(chaos) };
   const from =
     config !== undefined ? { config } : chaos === undefined ? {} : { config: { scheduler } };
-  return LocalCluster.start({ mode: 'processes', workers, threads, ...from });
+  const recorded = record === undefined ? {} : { record };
+  const log = process.stderr.isTTY
+    ? { log: textLogger('cluster', 'warn', (text) => voice.say(text)) }
+    : {};
+  return LocalCluster.start({
+    ...{ mode: 'processes', workers, threads, dashboard: true, ...from, ...recorded, ...log },
+  });
 }
 
 interface Work {
@@ -96,98 +142,93 @@ interface Work {
   readonly question: Question;
   readonly stats: DemoStats;
   readonly flags: DemoFlags;
+  readonly report: string;
+  readonly voice: Voice;
 }
 
 async function computeOn(
   cluster: LocalCluster,
-  { corpus, question, stats, flags }: Work,
+  { corpus, question, stats, flags, report, voice }: Work,
 ): Promise<Outcome> {
   await cluster.scheduler.addPlugin(stats);
   const client = await cluster.client();
   const work = demoGraph(corpus.paths, question, CUT);
+  print(`Dashboard  ${cluster.dashboardUrl ?? ''}`);
   print(`Cluster    scheduler at ${cluster.address}, worker processes ${cluster.pids.join(', ')}`);
   print(`Graph      ${work.taskCount} tasks`);
-  const progress = startProgress(work.taskCount, process.stderr);
-  const chaos = chaosIn(cluster, work.taskCount, flags);
-  stats.onProgress = (done) => {
-    progress.update(Math.min(done, work.taskCount));
-    chaos?.onProgress(done);
+  await client.policies.recordDecisions(DECISIONS);
+  const view = startLiveView(work.stages, process.stderr, print);
+  const direct = voice.say;
+  voice.say = (text) => view.print(text.trimEnd());
+  const chaos = chaosIn(cluster, work.taskCount, flags, view);
+  stats.onDone = (key, worker) => {
+    view.done(stageOf(key), worker);
+    chaos?.onProgress(stats.tasksDone);
   };
   try {
-    const startMs = performance.now();
-    const futures = client.compute(work.graph, [work.answer, ...work.digests]);
-    const [answer, ...digests] = await client.gather(futures);
-    const seconds = (performance.now() - startMs) / 1000;
-    if (chaos !== undefined) tellChaos(chaos, stats.tasksDone - work.taskCount, flags);
-    return {
-      answer: answer as Answer,
-      digests: digests as string[],
-      taskCount: work.taskCount,
-      seconds,
-    };
+    const title = `index of ${corpus.paths.length} files`;
+    const outcome = await client.report(report, () => compute(client, work), { title });
+    if (flags.chaos !== undefined && chaos !== undefined) {
+      const recomputed = stats.tasksDone - work.taskCount;
+      view.print(
+        `Chaos      ${chaos.killCount} of ${killsOf(flags.chaos)} kills, ${recomputed} tasks computed once more`,
+      );
+    }
+    return outcome;
   } finally {
-    progress.stop();
+    voice.say = direct;
+    view.stop();
   }
+}
+
+async function compute(client: Client, work: DemoGraph): Promise<Outcome> {
+  const startMs = performance.now();
+  const futures = client.compute(work.graph, [work.answer, ...work.digests]);
+  const [answer, ...digests] = await client.gather(futures);
+  const seconds = (performance.now() - startMs) / 1000;
+  const { workers } = await client.identity();
+  const stories = await Promise.all(futures.map((future) => client.why(future)));
+  const names = new Map(workers.map(({ address, name }) => [address, name]));
+  return {
+    answer: answer as Answer,
+    digests: digests as string[],
+    taskCount: work.taskCount,
+    seconds,
+    why: whyLine(stories, (address) => names.get(address) ?? address),
+  };
 }
 
 function killsOf(chaos: DemoFlags['chaos']): number {
   return typeof chaos === 'number' ? chaos : KILLS;
 }
 
-function chaosIn(cluster: LocalCluster, taskCount: number, flags: DemoFlags): Chaos | undefined {
-  if (flags.chaos === undefined) return undefined;
-  const { seed = Date.now() % 1_000_000 } = flags;
+function chaosIn(
+  cluster: LocalCluster,
+  taskCount: number,
+  flags: DemoFlags,
+  view: LiveView,
+): Chaos | undefined {
+  const { seed = Date.now() % 1_000_000, kill = true } = flags;
+  const common = { seed, taskCount, cluster: cluster.scheduler.cluster };
+  if (flags.chaos === undefined) {
+    if (!kill) return undefined;
+    return new Chaos({
+      ...{ ...common, kills: 1, moments: [HALF] },
+      onKill: (worker, pid, done) =>
+        view.print(
+          `Kill       ${worker}, process ${pid}, after ${done} tasks: what it held is computed again`,
+        ),
+    });
+  }
   const kills = killsOf(flags.chaos);
-  print(`Chaos      ${kills} times a worker will be killed; --seed ${seed} gives the same moments`);
-  return new Chaos({ kills, seed, taskCount, cluster: cluster.scheduler.cluster, print });
-}
-
-function tellChaos({ killCount }: Chaos, recomputed: number, { chaos }: DemoFlags): void {
-  print(
-    `Chaos      ${killCount} of ${killsOf(chaos)} kills, ${recomputed} tasks computed once more`,
+  view.print(
+    `Chaos      ${kills} times a worker will be killed; --seed ${seed} gives the same moments`,
   );
-}
-
-function printOutcome(
-  { answer, taskCount, seconds }: Outcome,
-  stats: DemoStats,
-  corpus: Corpus,
-  { query }: DemoFlags,
-): void {
-  print(
-    `\nThe most characteristic terms of the ${answer.documents.length} documents nearest to "${query}":`,
-  );
-  for (const [index, { item, weight }] of answer.terms.entries()) {
-    print(ranked(index, weight, item));
-  }
-  print('\nThe nearest documents:');
-  for (const [index, { item, weight }] of answer.documents.slice(0, SHOWN_DOCUMENTS).entries()) {
-    print(ranked(index, weight, corpus.paths[item] ?? ''));
-  }
-  const peaks = [...stats.peakBytes].sort(([a], [b]) => (a < b ? -1 : 1));
-  print(
-    `\n${taskCount} tasks in ${seconds.toFixed(1)} s: ${(taskCount / seconds).toFixed(0)} tasks per second`,
-  );
-  print(`${mebibytes(stats.movedBytes)} moved between workers`);
-  for (const [name, bytes] of peaks) print(`${mebibytes(bytes)} at most in the memory of ${name}`);
-}
-
-/** Compares the whole index and the answer with what a plain pass comes to. */
-function check({ answer, digests }: Outcome, corpus: Corpus, question: Question): boolean {
-  const startMs = performance.now();
-  const plain = singlePass(corpus.paths, question, CUT.ranges);
-  const seconds = ((performance.now() - startMs) / 1000).toFixed(1);
-  const isSameIndex = JSON.stringify(plain.digests) === JSON.stringify(digests);
-  const isSameAnswer = JSON.stringify(plain.answer) === JSON.stringify(answer);
-  if (isSameIndex && isSameAnswer) {
-    print(
-      `Check      passed: one thread, in ${seconds} s, comes to the same index of ${plain.termCount} terms and to the same answer`,
-    );
-    return true;
-  }
-  const what = isSameIndex ? 'answer' : 'index';
-  print(`Check      FAILED: the ${what} is not the one that a single thread comes to`);
-  return false;
+  return new Chaos({
+    ...{ ...common, kills },
+    onKill: (worker, pid, done) =>
+      view.print(`Chaos      killed ${worker}, process ${pid}, after ${done} tasks`),
+  });
 }
 
 function wordsOfQuery(query: string): string[] {
@@ -198,14 +239,6 @@ function wordsOfQuery(query: string): string[] {
     `"${query}" has no word of three letters or more to ask for; try --query 'socket address'`,
     { query },
   );
-}
-
-function ranked(index: number, weight: number, what: string): string {
-  return `${String(index + 1).padStart(4)}  ${weight.toFixed(2).padStart(8)}  ${what}`;
-}
-
-function mebibytes(bytes: number): string {
-  return `${(bytes / 2 ** 20).toFixed(1)} MiB`.padStart(10);
 }
 
 function print(line: string): void {

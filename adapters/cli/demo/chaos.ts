@@ -12,8 +12,11 @@ interface ChaosOptions {
   /** The same seed gives the same moments, counted in tasks, and the same choices among workers. */
   readonly seed: number;
   readonly taskCount: number;
+  /** Shares of the work after which it kills. Default: by the seed. */
+  readonly moments?: readonly number[];
   readonly cluster: ClusterView;
-  readonly print: (line: string) => void;
+  /** Called with what was killed. */
+  readonly onKill: (worker: string, pid: number, done: number) => void;
 }
 
 /** Kills worker processes while a graph is computed, as a crash of the machine would. */
@@ -26,11 +29,11 @@ export class Chaos {
   private readonly killed = new Set<number>();
 
   constructor(private readonly options: ChaosOptions) {
-    const { seed, kills, taskCount } = options;
+    const { seed, kills, taskCount, moments } = options;
     this.random = randomFrom(seed);
-    this.moments = Array.from({ length: kills }, () => {
-      return Math.ceil(taskCount * (FROM + (TO - FROM) * this.random()));
-    }).sort((a, b) => b - a);
+    const shares =
+      moments ?? Array.from({ length: kills }, () => FROM + (TO - FROM) * this.random());
+    this.moments = shares.map((share) => Math.ceil(taskCount * share)).sort((a, b) => b - a);
   }
 
   /** How many it has killed so far. */
@@ -55,7 +58,7 @@ export class Chaos {
     this.moments.pop();
     this.killed.add(pid);
     this.deaths.set(victim.name, (this.deaths.get(victim.name) ?? 0) + 1);
-    this.options.print(`Chaos      killed ${victim.name}, process ${pid}, after ${done} tasks`);
+    this.options.onKill(victim.name, pid, done);
   }
 }
 

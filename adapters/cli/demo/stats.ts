@@ -3,6 +3,7 @@ import type {
   SchedulerPlugin,
   TaskStateName,
   TaskView,
+  TransitionDetails,
   WorkerView,
 } from '../../../core/api/index.ts';
 
@@ -16,12 +17,14 @@ export class DemoStats implements SchedulerPlugin {
   movedBytes = 0;
   /** Largest resident set of each worker, by name, according to its heartbeats. */
   readonly peakBytes = new Map<string, number>();
-  /** Called after each finished task. */
-  onProgress: (tasksDone: number) => void = () => undefined;
+  /** Called after each finished task, with the name of its worker. */
+  onDone: (key: string, worker: string) => void = () => undefined;
+  private nameOf: (address: string) => string = (address) => address;
   /** What was counted as moved: each result goes to a worker once. */
   private readonly moved = new Map<WorkerView, Set<string>>();
 
   setup({ every, cluster }: Pick<PluginContext, 'every' | 'cluster'>): void {
+    this.nameOf = (address) => cluster.workers.get(address)?.name ?? address;
     every(SAMPLE_INTERVAL_MS, () => {
       for (const { name, metrics } of cluster.workers.values()) {
         this.peakBytes.set(name, Math.max(this.peakBytes.get(name) ?? 0, metrics.memoryBytes));
@@ -29,12 +32,18 @@ export class DemoStats implements SchedulerPlugin {
     });
   }
 
-  taskTransition(task: TaskView, start: TaskStateName, finish: TaskStateName): void {
+  taskTransition(
+    task: TaskView,
+    start: TaskStateName,
+    finish: TaskStateName,
+    _stimulusId: string,
+    details: TransitionDetails,
+  ): void {
     if (finish === 'processing' && task.processingOn !== undefined) {
       for (const input of task.dependencies) this.countMove(input, task.processingOn);
     } else if (start === 'processing' && finish === 'memory') {
       this.tasksDone++;
-      this.onProgress(this.tasksDone);
+      this.onDone(task.key, this.nameOf(details.worker ?? ''));
     }
   }
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
@@ -235,9 +235,19 @@ describe('demo', () => {
     const policies =
       'policies: { queuing: family, workerSelection: balanced, fairness: weighted-fair-share }';
     const config = file('policies.yaml', `scheduler:\n  ${policies}\n`);
-    const run = runs.yardmaster('demo', '--path', folder, '--query', 'crane', '--config', config);
+    const [report, record] = [join(folder, 'demo.html'), join(folder, 'demo.ylog')];
+    const written = ['--report', report, '--record', record];
+    const asked = ['--path', folder, '--query', 'crane', '--config', config];
+    const run = runs.yardmaster('demo', ...asked, ...written);
     expect(await run.exit).toBe(0);
-    expect(run.stdout).toContain('Check      passed');
+    expect(run.stdout).toMatch(/^Dashboard {2}http:\/\/127\.0\.0\.1:\d+\/status$/m);
+    expect(run.stdout).toMatch(/^Kill {7}worker-\d, process \d+, after \d+ tasks/m);
+    expect(run.stdout).toMatch(/^Why {8}\S.* ran on worker-\d: .+$/m);
+    expect(run.stdout).toMatch(/\nCheck {6}passed: .*\n$/);
+    expect(readFileSync(report, 'utf8')).toContain('The critical path has');
+    const replay = runs.yardmaster('replay', record);
+    expect(await replay.exit).toBe(0);
+    expect(replay.stdout).toMatch(/^identical: /m);
     expect(run.stdout).toMatch(/ +1 +\d+\.\d\d +crane\n/);
     expect(run.stdout).toMatch(/\d+ tasks in [\d.]+ s: \d+ tasks per second/);
     expect(run.stderr).toMatch(/(\d+) of \1 tasks are done/);

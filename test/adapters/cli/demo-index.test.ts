@@ -1,7 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { promisify } from 'node:util';
 import { afterAll, describe, expect, test } from 'vitest';
 import { findCorpus, readWords } from '../../../adapters/demo/documents.ts';
 import {
@@ -13,6 +15,8 @@ import {
 } from '../../../adapters/demo/inverted-index.ts';
 import { bestDocuments, scoreWords, tellingTerms } from '../../../adapters/demo/ranking.ts';
 import { singlePass } from '../../../adapters/demo/single-pass.ts';
+import { PASTE } from '../../../adapters/cli/demo/take-away.ts';
+import { ROOT } from '../../tidy/source-files.ts';
 import { stripRoff, textOf } from '../../../adapters/demo/text.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-demo-'));
@@ -96,6 +100,26 @@ describe('the demo', () => {
     expect(first.paths.map((path) => path.slice(-8))).toEqual(['doc0.txt', 'doc2.txt']);
     expect(findCorpus(folder, 2)).toEqual(first);
     expect(first.found).toBe(4);
+  });
+
+  test('takes words that stand in every text for no characteristic terms', () => {
+    const texts = ['the harbour and the crane', 'the crane', 'and then the fog'];
+    const part = indexDocuments(texts.map((text, index) => [index, text.split(' ')] as const));
+    const terms = tellingTerms(entriesOf(part), [0, 1], 3, 10).map(({ item }) => item);
+    expect(terms).toEqual(['harbour', 'crane']);
+  });
+
+  test('gives a program to paste that runs as it stands', async () => {
+    const own = mkdtempSync(join(ROOT, 'dist', 'pasted-'));
+    try {
+      expect(PASTE.split('\n')).toHaveLength(10);
+      writeFileSync(join(own, 'squares.mjs'), PASTE);
+      const { stdout } = await promisify(execFile)('node', ['squares.mjs'], { cwd: own });
+      expect(stdout).toBe('30\n');
+      expect(existsSync(join(own, 'report.html'))).toBe(true);
+    } finally {
+      rmSync(own, { recursive: true });
+    }
   });
 
   test('says so when there is nothing to index', () => {

@@ -1,0 +1,106 @@
+import { MultiBar, type SingleBar } from 'cli-progress';
+
+/** Shows how far the work is: bars on a terminal, now and then a line elsewhere. */
+export interface LiveView {
+  /** A task of this stage has ended on this worker. */
+  done(stage: string, worker: string): void;
+  /** A line of text, without tearing the bars. */
+  print(line: string): void;
+  stop(): void;
+}
+
+/** Lines that are printed when the output is not a terminal. */
+const LINES = 10;
+
+/**
+ * @param stages - tasks of each stage of the work
+ * @param stream - where people look; results go elsewhere
+ * @param print - where lines go that stay
+ */
+export function startLiveView(
+  stages: ReadonlyMap<string, number>,
+  stream: NodeJS.WriteStream,
+  print: (line: string) => void,
+): LiveView {
+  return stream.isTTY ? new Bars(stages, stream) : new Lines(stages, stream, print);
+}
+
+/** A bar for each stage and for each worker. */
+class Bars implements LiveView {
+  private readonly all: MultiBar;
+  private readonly stages: ReadonlyMap<string, SingleBar>;
+  private readonly workers = new Map<string, SingleBar>();
+  private readonly total: number;
+
+  constructor(stages: ReadonlyMap<string, number>, stream: NodeJS.WriteStream) {
+    this.total = totalOf(stages);
+    this.all = new MultiBar({
+      format: '{name} {bar} {value}/{total}',
+      ...{ stream, barsize: 40, hideCursor: true, clearOnComplete: false, autopadding: true },
+      barCompleteChar: '█',
+      barIncompleteChar: '░',
+    });
+    const widest = Math.max(8, ...[...stages.keys()].map(({ length }) => length));
+    this.stages = new Map(
+      [...stages].map(([name, total]) => [
+        name,
+        this.all.create(total, 0, { name: name.padEnd(widest) }),
+      ]),
+    );
+    this.width = widest;
+  }
+
+  private readonly width: number;
+
+  done(stage: string, worker: string): void {
+    const bar = this.stages.get(stage);
+    // What a worker has lost is computed again.
+    if (bar !== undefined) bar.increment(bar.getProgress() < 1 ? 1 : 0);
+    let own = this.workers.get(worker);
+    if (own === undefined) {
+      own = this.all.create(this.total, 0, { name: worker.padEnd(this.width) });
+      this.workers.set(worker, own);
+    }
+    own.increment(own.getProgress() < 1 ? 1 : 0);
+  }
+
+  print(line: string): void {
+    this.all.log(`${line}\n`);
+  }
+
+  stop(): void {
+    this.all.stop();
+  }
+}
+
+class Lines implements LiveView {
+  private readonly total: number;
+  private ended = 0;
+  private printed = 0;
+
+  constructor(
+    stages: ReadonlyMap<string, number>,
+    private readonly stream: NodeJS.WritableStream,
+    readonly print: (line: string) => void,
+  ) {
+    this.total = totalOf(stages);
+  }
+
+  done(): void {
+    this.ended = Math.min(this.total, this.ended + 1);
+    const step = Math.floor((this.ended * LINES) / this.total);
+    if (step <= this.printed) return;
+    this.printed = step;
+    this.stream.write(`${this.ended} of ${this.total} tasks are done\n`);
+  }
+
+  stop(): void {
+    // Each line stands for itself.
+  }
+}
+
+function totalOf(stages: ReadonlyMap<string, number>): number {
+  let total = 0;
+  for (const count of stages.values()) total += count;
+  return total;
+}

@@ -15,7 +15,9 @@ import {
   refuseOption,
   type SubmitOptions,
 } from './submission/options.ts';
+import { type ResultStoreOption, storeSpec } from './submission/result-store-option.ts';
 import { type ScatterOptions, Scatterer } from './submission/scatter.ts';
+import { forgetKept } from './session/kept-results.ts';
 import { type Reconnected, Session, type SessionOptions } from './session/session.ts';
 import { asFutureList, entriesIn, futuresIn, replaceFutures } from './submission/structure.ts';
 import { SCHEDULER_TTL_MS } from '../../core/shared/watch-answers.ts';
@@ -51,6 +53,8 @@ export interface ConnectOptions {
   readonly onSchedulerSilent?: (silentMs: number) => void;
   /** With `reconnect`: called each time it is back, with the keys that were lost. */
   readonly onReconnected?: (event: Reconnected) => void;
+  /** Where results are kept that `persist` asks for, unless a submission names another store. Default: nowhere. */
+  readonly resultStore?: ResultStoreOption;
 }
 
 /** How to gather. */
@@ -70,6 +74,7 @@ const CONNECT_OPTIONS: readonly (keyof ConnectOptions)[] = [
   'schedulerTtlMs',
   'onSchedulerSilent',
   'onReconnected',
+  'resultStore',
 ];
 const CONNECT_TIMEOUT_MS = 10_000;
 
@@ -102,9 +107,10 @@ export class Client extends CoordinationAccess {
     session: Session,
     /** Its connection serves others after it. */
     private readonly isLent = false,
+    private readonly resultStore?: ResultStoreOption,
   ) {
     super(session);
-    this.submitter = new Submitter(session);
+    this.submitter = new Submitter(session, resultStore === undefined ? {} : { resultStore });
     this.scatterer = new Scatterer(session, () => this.identity());
   }
 
@@ -118,7 +124,8 @@ export class Client extends CoordinationAccess {
     const { timeoutMs = CONNECT_TIMEOUT_MS } = options;
     const transports = await transportsFor(address, options, clock);
     const network = { clock, transports, timeoutMs };
-    return new Client(await Session.open(address, name, network, sessionOptions(options)));
+    const session = await Session.open(address, name, network, sessionOptions(options));
+    return new Client(session, false, options.resultStore);
   }
 
   /** @internal The client of a task, over a connection that outlives it. */
@@ -308,6 +315,21 @@ export class Client extends CoordinationAccess {
   /** Cancels tasks and their dependents. Callers that wait for one of them get `ERR_CANCELLED`. */
   cancel(futures: unknown, options: CancelOptions = {}): void {
     this.session.cancelEntries(entriesIn(futures), options);
+  }
+
+  /**
+   * Removes the kept results of futures from the client's store, so that they are computed when they are submitted the
+   * next time. Futures that were submitted without `persist` have none.
+   *
+   * @throws YardmasterError `ERR_GRAPH_INVALID` when the client has no `resultStore`
+   */
+  async forgetResults(futures: unknown): Promise<void> {
+    const { resultStore } = this;
+    if (resultStore === undefined) refuseOption('resultStore', undefined, 'given when connecting');
+    await forgetKept(
+      storeSpec(resultStore),
+      entriesIn(futures).flatMap(({ contentKey = [] }) => contentKey),
+    );
   }
 
   /** Computes failed tasks, and what failed with them, once more. */

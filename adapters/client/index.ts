@@ -44,6 +44,7 @@ export { all } from './submission/all.ts';
 export { Ref, ref } from './submission/ref.ts';
 export type { PolicyControl } from './access/policy-control.ts';
 export type { SubmitOptions, TaskOptions } from './submission/options.ts';
+export type { ResultStoreOption } from './submission/result-store-option.ts';
 export type { RetryRules } from './submission/retry-rules.ts';
 export type { ScatterOptions } from './submission/scatter.ts';
 export type { Reconnected } from './session/session.ts';

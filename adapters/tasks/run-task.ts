@@ -14,6 +14,7 @@ import {
 import type { AnyFunction } from './task-function.ts';
 import { describeFailure } from './failure.ts';
 import { functionSpec, loadFunction } from './load-function.ts';
+import { keepResult, readKept } from './kept-result.ts';
 import { withRetries } from './retries.ts';
 import { serialise, typeName } from './serialise.ts';
 
@@ -64,11 +65,17 @@ interface Call {
   readonly nowMs: () => number;
 }
 
-/** Or several times, when its description says so. */
+/** Or several times, or from a store, when its description says so. */
 function callByRules(fn: AnyFunction, call: Call): ExecutionResult | Promise<ExecutionResult> {
-  const { retry } = call.spec;
-  if (retry === undefined) return callTask(fn, call);
-  return withRetries(async () => callTask(fn, call), retry, call.context);
+  const { retry, persist } = call.spec;
+  if (retry === undefined && persist === undefined) return callTask(fn, call);
+  const { key } = call.task;
+  if (persist?.isKept === true) return readKept(persist, key, call.nowMs);
+  const result =
+    retry === undefined
+      ? callTask(fn, call)
+      : withRetries(async () => callTask(fn, call), retry, call.context);
+  return persist === undefined ? result : keepResult(result, persist, key);
 }
 
 function callTask(fn: AnyFunction, call: Call): ExecutionResult | Promise<ExecutionResult> {

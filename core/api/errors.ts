@@ -37,6 +37,7 @@ export const ERROR_CODES = {
   ERR_PROVIDER: 'A collaborator of a host cannot be provided as asked.',
   ERR_REGISTRATION: 'The scheduler refused a worker or a client.',
   ERR_REPLAY: 'A recording cannot be replayed, or its replay decides otherwise.',
+  ERR_RESULT_STORE: 'Results cannot be kept, or one that was kept is gone.',
   ERR_RETIRE: 'A worker stays, because what it holds would be lost.',
   ERR_SLOT: 'A policy slot has no provider, or more than one.',
   ERR_TASK: 'A task threw.',

@@ -15,6 +15,7 @@ export * from './insight.ts';
 export * from './local-plugins.ts';
 export * from './plugin.ts';
 export * from './policies.ts';
+export * from './result-store.ts';
 export * from './stealing.ts';
 export * from './transport.ts';
 export * from './version.ts';

@@ -26,7 +26,23 @@ export interface FunctionSpec {
   readonly args: Uint8Array;
   /** When it is tried again, by the thread that runs it. Default: never. */
   readonly retry?: RetrySpec;
+  /** Where its result is kept beyond the life of the cluster. Default: nowhere. */
+  readonly persist?: PersistSpec;
 }
+
+/** Where a result is kept. */
+export interface PersistSpec {
+  readonly store: StoreSpec;
+  /** Hash of what the result follows from: function, arguments, and the same of each input. */
+  readonly key: string;
+  /** The store has it: it is read, and the function is not called. Default false. */
+  readonly isKept?: boolean;
+}
+
+/** A store of results: a folder, or what the `createResultStore` of a module makes. */
+export type StoreSpec =
+  | { readonly folder: string; readonly maxBytes?: number }
+  | { readonly module: string; readonly options?: unknown };
 
 /** When a function that has failed is called again. */
 export interface RetrySpec {
@@ -38,5 +54,5 @@ export interface RetrySpec {
   /** From 0 to 1: the share of a wait by which it may be shorter; the key and the attempt decide. */
   readonly jitter: number;
   /** Says of an error whether it is worth another call. Default: each is. */
-  readonly retryIf?: Omit<FunctionSpec, 'args' | 'retry'>;
+  readonly retryIf?: Omit<FunctionSpec, 'args' | 'retry' | 'persist'>;
 }

@@ -3,9 +3,11 @@
  * that start such a worker. Guide: `docs/executors.md`.
  */
 export * from '../../../core/api/executor.ts';
+export * from '../../../core/api/result-store.ts';
 export type { ErrorPayload } from '../../../core/messages/payload.ts';
 export { type RunningWorker, startWorker, type StartWorkerOptions } from '../start-worker.ts';
 export { InlineExecutor, type InlineExecutorOptions } from '../../executors/inline/index.ts';
+export type { ResultStoreOption } from '../../client/index.ts';
 export type { ClusterReach } from '../../tasks/index.ts';
 export type { Lifetime } from '../lifetime.ts';
 export type { WorkerEnd } from '../../../core/worker-host/worker-options.ts';

@@ -3,7 +3,13 @@
  * Reference: `docs/plugin-types.md`.
  */
 export * from '../../../core/api/views.ts';
-export type { ErrorPayload, FunctionSpec, RetrySpec } from '../../../core/messages/payload.ts';
+export type {
+  ErrorPayload,
+  FunctionSpec,
+  PersistSpec,
+  RetrySpec,
+  StoreSpec,
+} from '../../../core/messages/payload.ts';
 export type { ActionTiming } from '../../../core/state/groups.ts';
 export { groupOfKey, prefixOfKey } from '../../../core/state/key-names.ts';
 export { MEMORY_MEASURES, type MemoryMeasure, MemoryState } from '../../../core/state/memory.ts';

@@ -21,6 +21,8 @@ export interface Submission {
   readonly nbytes: number;
   /** Key of the task that submits them, if one does. */
   readonly submittingTask?: string | undefined;
+  /** Whether a store may have results of them. */
+  readonly mayBeKept?: boolean;
 }
 
 interface OpenGraph {
@@ -47,6 +49,10 @@ export class Outgoing {
   private release: OpenRelease | undefined;
   private isScheduled = false;
   private isHeld = false;
+  /** A queued graph has tasks whose results may be in a store. */
+  private mustLookUp = false;
+  /** Set while stores are asked: what comes meanwhile waits. */
+  private lookUp: Promise<void> | undefined;
   private sequence = 0;
 
   /**
@@ -62,7 +68,9 @@ export class Outgoing {
     private readonly messageBytesMax: () => number = () => Infinity,
   ) {}
 
-  submit({ tasks, keys, fifoTimeoutMs, nbytes, submittingTask }: Submission): void {
+  submit(submission: Submission): void {
+    const { tasks, keys, fifoTimeoutMs, nbytes, submittingTask, mayBeKept = false } = submission;
+    this.mustLookUp ||= mayBeKept;
     let graph = this.graph;
     if (
       graph?.fifoTimeoutMs !== fifoTimeoutMs ||
@@ -106,8 +114,41 @@ export class Outgoing {
 
   /** Sends what is queued now. Never throws: it is called where no caller could catch. */
   flush(): void {
+    if (this.lookUp !== undefined || this.queue.length === 0 || this.isHeld) return;
+    if (!this.mustLookUp) {
+      this.send();
+      return;
+    }
+    this.mustLookUp = false;
+    this.graph = undefined;
+    const queue = [...this.queue];
+    const asked = lookUpIn(queue).catch((error: unknown) => {
+      process.emitWarning(
+        `stores of results could not be asked: ${String(error)}`,
+        'YardmasterClient',
+      );
+    });
+    this.lookUp = asked.then(() => this.sendFirst(queue.length));
+  }
+
+  /** Resolves when all that was queued before is sent; undefined: it is. */
+  get whenSent(): Promise<void> | undefined {
+    return this.lookUp;
+  }
+
+  /** What came during a look-up may need one of its own, and shall not keep these waiting. */
+  private sendFirst(count: number): Promise<void> | undefined {
+    this.lookUp = undefined;
+    if (this.isHeld) return undefined;
+    const later = this.queue.splice(count);
+    this.send();
+    this.queue = later;
+    this.flush();
+    return this.lookUp;
+  }
+
+  private send(): void {
     const queue = this.queue;
-    if (queue.length === 0 || this.isHeld) return;
     this.queue = [];
     this.graph = undefined;
     this.release = undefined;
@@ -149,5 +190,13 @@ export class Outgoing {
         this.flush();
       });
     });
+  }
+}
+
+/** Leaves out what stores have, and what is not needed because of that. */
+async function lookUpIn(queue: readonly NewReport[]): Promise<void> {
+  const { pruneKept } = await import('./kept-results.ts');
+  for (const report of queue) {
+    if (report.op === 'update-graph') await pruneKept(report as OpenGraph);
   }
 }

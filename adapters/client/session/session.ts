@@ -138,7 +138,9 @@ export class Session implements FutureOwner, LinkOwner {
   request<T>(method: string, parameters: WireMessage): Promise<T> {
     if (this.closedBy !== undefined) return Promise.reject(this.closedError());
     this.outgoing.flush();
-    return this.link.request<T>(method, parameters);
+    const { whenSent } = this.outgoing;
+    if (whenSent === undefined) return this.link.request<T>(method, parameters);
+    return whenSent.then(() => this.link.request<T>(method, parameters));
   }
 
   resultOf(entry: KeyEntry, options: FetchOptions = {}): Promise<unknown> {
@@ -320,6 +322,7 @@ export class Session implements FutureOwner, LinkOwner {
 
   /** Futures of what was to be submitted fail; there is no future for anything else. */
   private onUnsendable(report: NewReport, error: YardmasterError): void {
+    if (this.isClosed) return;
     if (report.op === 'update-graph' || report.op === 'client-desires-keys') {
       this.table.fail(report.keys, error);
     } else process.emitWarning(`"${report.op}" was not sent: ${error.message}`, 'YardmasterClient');

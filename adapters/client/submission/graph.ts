@@ -56,6 +56,10 @@ export interface PackedTask {
   readonly definition: string;
   /** Bytes of its arguments. */
   readonly nbytes: number;
+  /** Whether its result is kept in a store. */
+  readonly persist?: boolean | 'graph-outputs' | undefined;
+  /** Whether the same definition with the same inputs gives the same result. */
+  readonly isReproducible: boolean;
 }
 
 /** What packing a graph needs to know of its client. */
@@ -184,12 +188,14 @@ interface TaskParts {
   readonly fn: TaskFunction;
   readonly args: { readonly bytes: Uint8Array; readonly dependencies: readonly string[] };
   readonly options: TaskOptions;
+  /** Whether the result depends on the arguments alone. Default true. */
+  readonly isPure?: boolean;
   /** The key, or how it follows from the hash of what the task computes. */
   readonly key: string | ((hash: string) => string);
 }
 
 /** One task as it travels. */
-export function packTask({ fn, args, options, key }: TaskParts): PackedTask {
+export function packTask({ fn, args, options, key, isPure = true }: TaskParts): PackedTask {
   const { module, name, version } = fn;
   const retry = retrySpec(options.retries);
   const call = { module, name, version, args: args.bytes };
@@ -205,6 +211,9 @@ export function packTask({ fn, args, options, key }: TaskParts): PackedTask {
     },
     definition,
     nbytes: args.bytes.byteLength,
+    persist: options.persist,
+    // The source of a function of another language is not known here.
+    isReproducible: isPure && version !== '' && !isActorClass(fn),
   };
 }
 

@@ -4,6 +4,7 @@ import { checkKey } from './keys.ts';
 import { checkNames, refuseOption } from './option-checks.ts';
 import { checkRetries, type RetryRules } from './retry-rules.ts';
 import { copyOfPlain } from '../plain-data.ts';
+import { type ResultStoreOption, storeSpec } from './result-store-option.ts';
 
 export { checkNames, refuseOption } from './option-checks.ts';
 
@@ -32,6 +33,12 @@ export interface TaskOptions {
    * that come later. Default 1, and more only while they are read.
    */
   readonly replicas?: number;
+  /**
+   * Keeps the result in a store (`resultStore`), by what it follows from: source and name of the function, arguments,
+   * and the same of each input. Submitted again, also to another cluster, it is read instead of computed.
+   * `graph-outputs`: only the requested results of a graph. Default false.
+   */
+  readonly persist?: boolean | 'graph-outputs';
   /** For plugins and policies; plain data. */
   readonly annotations?: Readonly<Record<string, unknown>>;
 }
@@ -50,6 +57,8 @@ export interface SubmitOptions extends TaskOptions {
    * cluster; for `compute`. A `ref` means a name in the same namespace.
    */
   readonly namespace?: string;
+  /** Where results are kept that `persist` asks for. Default: of the client. */
+  readonly resultStore?: ResultStoreOption;
   /** Aborting cancels what was submitted. */
   readonly signal?: AbortSignal;
   /**
@@ -100,6 +109,8 @@ const OPTIONS: Readonly<Record<keyof SubmitOptions, true>> = {
   resources: true,
   replicas: true,
   annotations: true,
+  persist: true,
+  resultStore: true,
   signal: true,
   fifoTimeoutMs: true,
 };
@@ -150,6 +161,11 @@ function checkValues(options: SubmitOptions): void {
       refuseOption(flag, value, 'true or false');
     }
   }
+  const { persist, resultStore } = options;
+  if (![undefined, true, false, 'graph-outputs'].includes(persist)) {
+    refuseOption('persist', persist, 'true, false or graph-outputs');
+  }
+  if (resultStore !== undefined) storeSpec(resultStore);
   checkAmounts(options.resources);
   checkReplicas('replicas', options.replicas);
   if (!isFields(options.annotations ?? {})) {

@@ -110,6 +110,7 @@ export class Scatterer {
       const held = table.get(item.key);
       const isKnown = held?.definition === item.definition;
       const entry = held ?? table.add(item.key, item.definition);
+      if (held === undefined) entry.contentKey = item.definition;
       if ((!isKnown || asksForCopies) && !toPut.has(item.key)) {
         toPut.set(item.key, { item, entry, isNew: held === undefined });
       }

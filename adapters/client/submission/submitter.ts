@@ -1,11 +1,9 @@
-import { inspect } from 'node:util';
 import { YardmasterError } from '../../../core/api/index.ts';
 import {
   type ActorClass,
   actorBehind,
   type ActorHandle,
   isActorClass,
-  isTaskFunction,
   type TaskFunction,
 } from '../../tasks/index.ts';
 import type { KeyEntry } from '../session/entry.ts';
@@ -23,10 +21,13 @@ import { uniqueKey } from './keys.ts';
 import { callSite } from './call-site.ts';
 import { checkNames, refuseOption } from './option-checks.ts';
 import { checkOptions, type SubmitOptions } from './options.ts';
+import { type Persisted, withPersistence } from './persistence.ts';
+import { storeSpec } from './result-store-option.ts';
 import { reduceTree } from './reduce-tree.ts';
 import { isStream, rowsOf } from './rows.ts';
 import { IN_FLIGHT, type Items, resultsInOrder, type StreamOptions } from './streams.ts';
 import type { Session } from '../session/session.ts';
+import { bytesOf, checkFunction, refuseFuture, textOf } from './submission-checks.ts';
 import type { Argument, ArgumentsOf, ColumnsOf } from './types.ts';
 
 /**
@@ -245,22 +246,30 @@ export class Submitter {
       this.session.messageBytesMax,
     );
     const item = packTask({
+      isPure: this.options.pure ?? true,
       key: givenKey ?? ((hash) => this.keyFor(fn, hash)),
       fn,
       args: packed,
       options: this.options,
     });
     const { key } = item.task;
+    const kept = this.persisted([item], [key]);
     const known = table.check(key, item.definition);
-    if (known !== undefined) return new Future(this.session, known);
+    if (known !== undefined) {
+      known.contentKey ??= kept?.contentKeys.get(key);
+      return new Future(this.session, known);
+    }
     outgoing.submit({
-      tasks: [item.task],
+      tasks: [kept?.packed[0]?.task ?? item.task],
       keys: [key],
       fifoTimeoutMs: this.options.fifoTimeoutMs ?? SUBMIT_FIFO_MS,
       nbytes: item.nbytes,
       submittingTask: this.session.submittingTask,
+      mayBeKept: kept !== undefined,
     });
-    return new Future(this.session, table.add(key, item.definition));
+    const entry = table.add(key, item.definition);
+    entry.contentKey = kept?.contentKeys.get(key);
+    return new Future(this.session, entry);
   }
 
   private submitGraph(
@@ -281,18 +290,33 @@ export class Submitter {
       keyOfName,
     });
     for (const { task, definition } of packed) table.check(task.key, definition);
+    const kept = this.persisted(packed, keys);
     outgoing.submit({
-      tasks: packed.map(({ task }) => task),
+      tasks: (kept?.packed ?? packed).map(({ task }) => task),
       keys: [...new Set(keys)],
       fifoTimeoutMs: this.options.fifoTimeoutMs ?? COMPUTE_FIFO_MS,
       nbytes: bytesOf(packed),
       submittingTask: this.session.submittingTask,
+      mayBeKept: kept !== undefined,
     });
     const definitions = new Map(packed.map(({ task, definition }) => [task.key, definition]));
     table.definitions.add(definitions, [...new Set(keys)]);
-    return keys.map(
-      (key) => new Future(this.session, table.get(key) ?? table.add(key, definitions.get(key))),
-    );
+    return keys.map((key) => {
+      const entry = table.get(key) ?? table.add(key, definitions.get(key));
+      entry.contentKey ??= kept?.contentKeys.get(key);
+      return new Future(this.session, entry);
+    });
+  }
+
+  /** Undefined when no result of these is to be kept. */
+  private persisted(packed: readonly PackedTask[], keys: readonly string[]): Persisted | undefined {
+    if (!packed.some(({ persist = false }) => persist !== false)) return undefined;
+    const { resultStore } = this.options;
+    return withPersistence(packed, {
+      store: resultStore === undefined ? undefined : storeSpec(resultStore),
+      outputs: new Set(keys),
+      contentKeyOf: (key) => this.session.table.get(key)?.contentKey,
+    });
   }
 
   /** Every actor gets a unique key. */
@@ -363,31 +387,4 @@ export class Submitter {
       });
     }
   }
-}
-
-/** Whatever a signal was aborted with, as text that can be sent. Never throws. */
-function textOf(reason: unknown): string {
-  const text = reason instanceof Error ? `${reason.name}: ${reason.message}` : inspect(reason);
-  return text.replace(/\p{Surrogate}/gu, '\uFFFD');
-}
-
-function checkFunction(fn: unknown): void {
-  if (isTaskFunction(fn)) return;
-  const what = typeof fn === 'function' ? `the function ${fn.name || '(anonymous)'}` : String(fn);
-  throw new YardmasterError(
-    'ERR_FUNCTION_MISSING',
-    `${what} is not known to workers; define it in a separate module with defineTasks(import.meta.url, { … })`,
-  );
-}
-
-function refuseFuture(key: string, why: string): never {
-  throw new YardmasterError(
-    'ERR_GRAPH_INVALID',
-    `the future of "${key}" ${why} and cannot be an argument`,
-    { key },
-  );
-}
-
-function bytesOf(packed: readonly PackedTask[]): number {
-  return packed.reduce((sum, { nbytes }) => sum + nbytes, 0);
 }

@@ -194,12 +194,13 @@ type FunctionOfRuns = Omit<PackableSpec, 'args'>;
 
 function packableSpec({ runSpec, inputs }: ExecutableTask): PackableSpec | undefined {
   if (inputs.size > 0 || typeof runSpec !== 'object' || runSpec === null) return undefined;
-  const { module, name, version, args, retry } = runSpec as Partial<FunctionSpec>;
+  const { module, name, version, args, retry, persist } = runSpec as Partial<FunctionSpec>;
   const isPackable =
     typeof module === 'string' &&
     typeof name === 'string' &&
     typeof version === 'string' &&
     retry === undefined &&
+    persist === undefined &&
     args instanceof Uint8Array &&
     args.byteLength <= PACKED_BYTES_MAX;
   return isPackable ? (runSpec as PackableSpec) : undefined;

@@ -11,7 +11,7 @@ import { SystemClock } from '../../../adapters/clocks/index.ts';
 const ROOT = new URL('../../..', import.meta.url).pathname;
 /** Where the package is: this project, or what was packed and installed from it (`test/consumer`). */
 const PACKAGE = process.env['YARDMASTER_PACKAGE'] ?? ROOT;
-const CLI = join(PACKAGE, 'dist/adapters/cli/main.js');
+const CLI = join(PACKAGE, 'dist/bundle/cli.js');
 const run = promisify(execFile);
 const root = mkdtempSync(join(tmpdir(), 'yardmaster-docs-'));
 afterAll(() => {
@@ -114,6 +114,17 @@ describe('the code in', () => {
       '- fairness: by-day 30',
       '- stealing: long-tasks 30',
     ]);
+  });
+
+  test('the guide to results that outlive the cluster runs, and the second time reads them', async () => {
+    const { files } = codeOf('docs/persistence.md');
+    const cwd = install('persistence', files);
+    for (const time of ['first', 'second']) {
+      const { stdout, stderr } = await run(process.execPath, ['main.js'], { cwd });
+      expect([time, stdout, stderr]).toEqual([time, '30\n', '']);
+    }
+    const other = await run(process.execPath, ['other.js'], { cwd });
+    expect([other.stdout, other.stderr]).toEqual(['25\n', '']);
   });
 
   test('the guide to executors runs', async () => {

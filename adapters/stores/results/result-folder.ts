@@ -1,0 +1,138 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ResultStore, StoredResult } from '../../../core/api/index.ts';
+import { headOf, isWhole, readResult } from './result-file.ts';
+
+/** Share of the limit that may be written before all files are counted again: others write as well. */
+const COUNT_AGAIN = 1 / 16;
+/** Share of the limit that is left when old results were removed. */
+const KEPT = 0.9;
+/** Milliseconds after which a file that was never finished is taken to be left by a killed process. */
+const ABANDONED_MS = 24 * 60 * 60 * 1000;
+const UNFINISHED = '.part';
+
+interface KeptFile {
+  readonly path: string;
+  readonly nbytes: number;
+  readonly usedMs: number;
+}
+
+/**
+ * Results in a folder, one file for each, which processes on any machine may share that sees the folder. A file gets
+ * its name when it is complete. With a limit, the results that were not used for longest are removed.
+ */
+export class ResultFolder implements ResultStore {
+  /** Bytes that may be written until the folder is counted again. */
+  private allowance = 0;
+
+  /** @param maxBytes - about as many bytes are kept. Default: no limit */
+  constructor(
+    readonly folder: string,
+    private readonly maxBytes = Infinity,
+  ) {}
+
+  async has(key: string): Promise<boolean> {
+    const path = this.pathOf(key);
+    const found = await ifThere(isWhole(path));
+    if (found === false) await this.dropDamaged(path);
+    if (found === true) await this.used(path);
+    return found === true;
+  }
+
+  async read(key: string): Promise<StoredResult | undefined> {
+    const path = this.pathOf(key);
+    const found = await ifThere(readResult(path));
+    if (found === 'damaged') {
+      await this.dropDamaged(path);
+      return undefined;
+    }
+    if (found !== undefined) await this.used(path);
+    return found;
+  }
+
+  async write(key: string, result: StoredResult): Promise<void> {
+    const path = this.pathOf(key);
+    const unfinished = `${path}-${randomUUID()}${UNFINISHED}`;
+    await mkdir(join(path, '..'), { recursive: true, mode: 0o700 });
+    try {
+      const file = await open(unfinished, 'wx', 0o600);
+      try {
+        await file.writeFile(headOf(result));
+        await file.writeFile(result.value);
+      } finally {
+        await file.close();
+      }
+      await rename(unfinished, path);
+    } catch (error) {
+      await rm(unfinished, { force: true });
+      throw error;
+    }
+    this.allowance -= result.value.byteLength;
+    if (this.allowance < 0) await this.makeRoom();
+  }
+
+  async delete(key: string): Promise<void> {
+    await rm(this.pathOf(key), { force: true });
+  }
+
+  /** Removes what was not used for longest, if there is too much. */
+  private async makeRoom(): Promise<void> {
+    if (this.maxBytes === Infinity) {
+      this.allowance = Infinity;
+      return;
+    }
+    this.allowance = this.maxBytes * COUNT_AGAIN;
+    const files = (await this.files()).sort((a, b) => a.usedMs - b.usedMs);
+    let total = files.reduce((sum, { nbytes }) => sum + nbytes, 0);
+    if (total <= this.maxBytes) return;
+    for (const { path, nbytes } of files) {
+      if (total <= this.maxBytes * KEPT) return;
+      await rm(path, { force: true });
+      total -= nbytes;
+    }
+  }
+
+  private async files(): Promise<KeptFile[]> {
+    const found: KeptFile[] = [];
+    for (const folder of await readdir(this.folder)) {
+      for (const name of (await ifThere(readdir(join(this.folder, folder)))) ?? []) {
+        const path = join(this.folder, folder, name);
+        const about = await ifThere(stat(path));
+        if (about === undefined) continue;
+        const { size: nbytes, mtimeMs: usedMs } = about;
+        if (!name.endsWith(UNFINISHED)) found.push({ path, nbytes, usedMs });
+        else if (Date.now() - usedMs > ABANDONED_MS) await rm(path, { force: true });
+      }
+    }
+    return found;
+  }
+
+  private async used(path: string): Promise<void> {
+    const now = new Date();
+    await ifThere(utimes(path, now, now));
+  }
+
+  private async dropDamaged(path: string): Promise<void> {
+    process.emitWarning(
+      `${path} is damaged and was removed; what it held is computed again`,
+      'YardmasterResultStore',
+    );
+    await rm(path, { force: true });
+  }
+
+  private pathOf(key: string): string {
+    return join(this.folder, key.slice(0, 2), key);
+  }
+}
+
+/** Undefined when the file or folder does not exist (any more). */
+async function ifThere<T>(work: Promise<T>): Promise<T | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,52 @@
+/** Results that outlive the cluster: what a run does with its store. */
+import {
+  type ExecutionResult,
+  type PersistSpec,
+  type ResultStore,
+  type StoreSpec,
+  YardmasterError,
+} from '../../core/api/index.ts';
+
+/**
+ * What the store has, as the result of a task that is not run.
+ * @throws YardmasterError `ERR_RESULT_STORE` when it is not there any more
+ */
+export async function readKept(
+  { store, key }: PersistSpec,
+  task: string,
+  nowMs: () => number,
+): Promise<ExecutionResult> {
+  const startMs = nowMs();
+  const found = await (await opened(store)).read(key);
+  if (found !== undefined) return { kind: 'success', ...found, startMs, stopMs: nowMs() };
+  throw new YardmasterError(
+    'ERR_RESULT_STORE',
+    `the kept result of "${task}" was there when it was submitted and is gone now; submit it again, and it is computed`,
+    { key: task },
+  );
+}
+
+/** Keeps the result of a run. One that cannot be kept is a result all the same. */
+export async function keepResult(
+  running: ExecutionResult | Promise<ExecutionResult>,
+  { store, key }: PersistSpec,
+  task: string,
+): Promise<ExecutionResult> {
+  const result = await running;
+  if (result.kind !== 'success') return result;
+  try {
+    await (await opened(store)).write(key, result);
+  } catch (error) {
+    process.emitWarning(
+      `the result of "${task}" was not kept: ${(error as Error).message}`,
+      'YardmasterResultStore',
+    );
+  }
+  return result;
+}
+
+/** Loaded when it is needed, because every thread loads this file. */
+async function opened(store: StoreSpec): Promise<ResultStore> {
+  const { openResultStore } = await import('../stores/results/open-result-store.ts');
+  return openResultStore(store);
+}

@@ -1,0 +1,31 @@
+/** A result as a store keeps it. */
+export interface StoredResult {
+  /** Name of its type, for people. */
+  readonly type: string;
+  /** As the worker has serialised it. */
+  readonly value: Uint8Array;
+}
+
+/**
+ * Keeps results beyond the life of a cluster. Clients ask it before they submit, the threads of workers read and write
+ * it: many instances in many processes share what is behind it.
+ *
+ * A key is the hash of what a result follows from, so what is kept under it never changes. A result that is missing is
+ * computed again; one that is damaged has to count as missing.
+ */
+export interface ResultStore {
+  /**
+   * Whether the result is there and whole. The task is then read instead of computed, so a store that removes old
+   * results takes this one to be used now.
+   */
+  has(key: string): Promise<boolean>;
+  /** Undefined when it is missing or damaged. */
+  read(key: string): Promise<StoredResult | undefined>;
+  /** Seen by others whole or not at all, also when the process is killed meanwhile. */
+  write(key: string, result: StoredResult): Promise<void>;
+  /** No-op when it is not there. */
+  delete(key: string): Promise<void>;
+}
+
+/** What the module of a store exports as `createResultStore`: called once in each thread that uses the store. */
+export type CreateResultStore = (options: unknown) => ResultStore | Promise<ResultStore>;

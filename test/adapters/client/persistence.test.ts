@@ -1,0 +1,168 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
+import { type Client, ref, type ResultStoreOption, task } from '../../../adapters/client/index.ts';
+import type { TaskFunction } from '../../../adapters/tasks/index.ts';
+
+type Tasks = Record<'load' | 'double', TaskFunction<[log: string, value: number], number>> & {
+  readonly sum: TaskFunction<[log: string, ...values: number[]], number>;
+};
+const { load, double, sum } = (await import(
+  new URL('./fixtures/kept-tasks.mjs', import.meta.url).href
+)) as Tasks;
+
+let folder: string;
+let log: string;
+let store: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'yardmaster-kept-'));
+  log = join(folder, 'log');
+  store = join(folder, 'store');
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+  rmSync(folder, { recursive: true });
+});
+
+/** What was run since the last call, sorted. */
+function taken(): string[] {
+  const lines = existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n') : [];
+  rmSync(log, { force: true });
+  return lines.sort();
+}
+
+/** Runs with a client of a new cluster. */
+async function inCluster<T>(
+  run: (client: Client) => Promise<T>,
+  resultStore: ResultStoreOption = store,
+): Promise<T> {
+  await using cluster = await LocalCluster.start({ mode: 'inline', workers: 2 });
+  return await run(await cluster.client({ resultStore }));
+}
+
+/** 2 × 3 + 2 × 4. */
+const graph = () => ({
+  a: task(load, log, 3),
+  b: task(load, log, 4),
+  a2: task(double, log, ref<number>('a')),
+  b2: task(double, log, ref<number>('b')),
+  all: task(sum, log, ref<number>('a2'), ref<number>('b2')),
+});
+const wholeGraph = ['double 3', 'double 4', 'load 3', 'load 4', 'sum'];
+
+/** The files of the store. */
+const files = (): string[] =>
+  readdirSync(store, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+
+describe('a result that persists', () => {
+  test('is read by another cluster, with nothing that it was computed of', async () => {
+    const compute = (client: Client): Promise<number> =>
+      client.with({ persist: true }).compute(graph(), 'all').result();
+    expect(await inCluster(compute)).toBe(14);
+    expect(taken()).toEqual(wholeGraph);
+    expect(await inCluster(compute)).toBe(14);
+    expect(taken()).toEqual([]);
+    expect(files()).toHaveLength(5);
+  });
+
+  test('is computed again from what else persists when it alone is forgotten', async () => {
+    await inCluster(async (client) => {
+      const future = client.with({ persist: true }).compute(graph(), 'all');
+      await future.result();
+      await client.forgetResults(future);
+    });
+    taken();
+    await inCluster((client) => client.with({ persist: true }).compute(graph(), 'all').result());
+    expect(taken()).toEqual(['sum']);
+  });
+
+  test('is one of the requested results alone with graph-outputs', async () => {
+    const compute = (client: Client): Promise<readonly number[]> =>
+      client.gather(client.with({ persist: 'graph-outputs' }).compute(graph(), ['a2', 'all']));
+    expect(await inCluster(compute)).toEqual([6, 14]);
+    expect(files()).toHaveLength(2);
+    taken();
+    expect(await inCluster(compute)).toEqual([6, 14]);
+    expect(taken()).toEqual([]);
+  });
+
+  test('may be that of one task of a graph', async () => {
+    const marked = () => ({ ...graph(), a2: graph().a2.with({ persist: true }) });
+    const compute = (client: Client): Promise<number> => client.compute(marked(), 'all').result();
+    await inCluster(compute);
+    taken();
+    expect(await inCluster(compute)).toBe(14);
+    expect(taken()).toEqual(['double 4', 'load 4', 'sum']);
+  });
+
+  test('is found for tasks that were submitted one by one, and computed for other arguments', async () => {
+    const submit = async (client: Client, value: number): Promise<number> => {
+      const kept = client.with({ persist: true });
+      return kept.submit(double, log, kept.submit(load, log, value)).result();
+    };
+    await inCluster((client) => submit(client, 5));
+    taken();
+    expect(await inCluster((client) => submit(client, 5))).toBe(10);
+    expect(taken()).toEqual([]);
+    expect(await inCluster((client) => submit(client, 6))).toBe(12);
+    expect(taken()).toEqual(['double 6', 'load 6']);
+  });
+
+  test('may follow from scattered values, not from futures that do not persist', async () => {
+    await inCluster(async (client) => {
+      const kept = client.with({ persist: true });
+      const [seven] = await client.scatter([7]);
+      expect(await kept.submit(double, log, seven as never).result()).toBe(14);
+      const loose = client.submit(load, log, 8);
+      expect(() => kept.submit(double, log, loose)).toThrow(
+        `its input "${loose.key}" may be another one next time`,
+      );
+      expect(() => client.with({ persist: true, pure: false }).submit(load, log, 9)).toThrow(
+        'cannot be kept: it is an actor, not pure',
+      );
+    });
+  });
+
+  test('is computed again when its file is damaged, which is said', async () => {
+    const submit = (client: Client): Promise<number> =>
+      client.with({ persist: true }).submit(load, log, 1).result();
+    await inCluster(submit);
+    taken();
+    const [file = ''] = files();
+    const bytes = readFileSync(file);
+    bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1;
+    writeFileSync(file, bytes);
+    const warned = vi.spyOn(process, 'emitWarning').mockReturnValue();
+    expect(await inCluster(submit)).toBe(1);
+    expect(taken()).toEqual(['load 1']);
+    expect(warned).toHaveBeenCalledWith(
+      `${file} is damaged and was removed; what it held is computed again`,
+      'YardmasterResultStore',
+    );
+    expect(await inCluster(submit)).toBe(1);
+    expect(taken()).toEqual([]);
+  });
+
+  test('may be in a store of another kind', async () => {
+    const module = new URL('./fixtures/memory-results.mjs', import.meta.url).href;
+    const submit = (client: Client): Promise<number> =>
+      client.with({ persist: true }).submit(load, log, 2).result();
+    const other = { module, options: { name: store } };
+    await inCluster(submit, other);
+    expect(taken()).toEqual(['load 2']);
+    expect(await inCluster(submit, other)).toBe(2);
+    expect(taken()).toEqual([]);
+  });
+
+  test('needs a store', async () => {
+    await using cluster = await LocalCluster.start({ mode: 'inline', workers: 1 });
+    const client = await cluster.client();
+    expect(() => client.with({ persist: true }).submit(load, log, 1)).toThrow(
+      'the option persist must be given with resultStore',
+    );
+  });
+});

@@ -1,8 +1,13 @@
 import { inspect } from 'node:util';
-import type { Clock, Transport } from '../../core/api/index.ts';
-import { type OnSchedulerLost, RECONNECT_TIMEOUT_MS } from '../../core/shared/reconnect.ts';
 import { SystemClock } from '../clocks/index.ts';
 import type { ActorClass, ActorHandle, TaskFunction } from '../tasks/index.ts';
+import {
+  CONNECT_OPTIONS,
+  CONNECT_TIMEOUT_MS,
+  type ConnectOptions,
+  sessionOptions,
+  transportsFor,
+} from './connect-options.ts';
 import { CoordinationAccess } from './coordination/access.ts';
 import { progress, type Progress, type ProgressOptions } from './progress.ts';
 import type { KeyEntry } from './session/entry.ts';
@@ -18,77 +23,15 @@ import {
 import { type ResultStoreOption, storeSpec } from './submission/result-store-option.ts';
 import { type ScatterOptions, Scatterer } from './submission/scatter.ts';
 import { forgetKept } from './session/kept-results.ts';
-import { type Reconnected, Session, type SessionOptions } from './session/session.ts';
+import { Session } from './session/session.ts';
 import { asFutureList, entriesIn, futuresIn, replaceFutures } from './submission/structure.ts';
-import { SCHEDULER_TTL_MS } from '../../core/shared/watch-answers.ts';
 import { type ComputedFutures, Submitter } from './submission/submitter.ts';
 import type { Argument, ArgumentsOf, ColumnsOf, Gathered } from './submission/types.ts';
-
-/** How to connect. */
-export interface ConnectOptions {
-  /**
-   * Path of the access file, for a scheduler at `tls://…`. Default: `YARDMASTER_ACCESS`, else what the
-   * scheduler left on this machine.
-   */
-  readonly access?: string;
-  /** Ways to reach others besides `tcp` and `tls`. */
-  readonly transports?: readonly Transport[];
-  readonly clock?: Clock;
-  /** For people; part of the client's key. Default `client`. */
-  readonly name?: string;
-  /** Milliseconds for the connection to stand. Default 10 000. */
-  readonly timeoutMs?: number;
-  /**
-   * When the scheduler is gone: `close` fails all that is open with `ERR_CLOSED`; `reconnect` tries to
-   * come back, and fails what the scheduler then does not know with `ERR_LOST`. Default `close`.
-   */
-  readonly onSchedulerLost?: OnSchedulerLost;
-  /** With `reconnect`: milliseconds after which it gives up and closes. Default 60 000. */
-  readonly reconnectTimeoutMs?: number;
-  /**
-   * Milliseconds without an answer after which the scheduler counts as gone; Infinity: never. Default 300 000.
-   */
-  readonly schedulerTtlMs?: number;
-  /** Called when the scheduler has not answered for so many milliseconds, before it counts as gone. */
-  readonly onSchedulerSilent?: (silentMs: number) => void;
-  /** With `reconnect`: called each time it is back, with the keys that were lost. */
-  readonly onReconnected?: (event: Reconnected) => void;
-  /** Where results are kept that `persist` asks for, unless a submission names another store. Default: nowhere. */
-  readonly resultStore?: ResultStoreOption;
-}
 
 /** How to gather. */
 export interface GatherOptions extends FetchOptions {
   /** `skip` leaves futures that failed out of arrays and Sets. Default `raise`. */
   readonly errors?: 'raise' | 'skip';
-}
-
-const CONNECT_OPTIONS: readonly (keyof ConnectOptions)[] = [
-  'access',
-  'transports',
-  'clock',
-  'name',
-  'timeoutMs',
-  'onSchedulerLost',
-  'reconnectTimeoutMs',
-  'schedulerTtlMs',
-  'onSchedulerSilent',
-  'onReconnected',
-  'resultStore',
-];
-const CONNECT_TIMEOUT_MS = 10_000;
-
-/** Results are fetched from workers with the keys by which the scheduler is found. */
-async function transportsFor(
-  scheduler: string,
-  { transports = [], access }: ConnectOptions,
-  clock: Clock,
-): Promise<readonly Transport[]> {
-  const isGiven = transports.some(({ scheme }) => scheme === 'tls');
-  if (isGiven || !scheduler.startsWith('tls:')) return transports;
-  const { TlsTransport } = await import('../transports/tls/index.ts');
-  const file = access === undefined ? {} : { access };
-  return [...transports, new TlsTransport(clock, { scheduler, ...file })];
 }
 
 /** Replaces a result that failed. */
@@ -399,17 +342,4 @@ function prioritiesIn(given: ReadonlyMap<Future<unknown>, number>): Map<KeyEntry
     return [holdingOfFuture(future).entry, checkPriority(priority)] as const;
   });
   return new Map(pairs);
-}
-
-function sessionOptions(options: ConnectOptions): SessionOptions {
-  const { onSchedulerLost, reconnectTimeoutMs: timeoutMs = RECONNECT_TIMEOUT_MS } = options;
-  const { onReconnected, onSchedulerSilent: onSilent, schedulerTtlMs } = options;
-  const ttlMs = schedulerTtlMs ?? SCHEDULER_TTL_MS;
-  const answers = { ttlMs, ...(onSilent === undefined ? {} : { onSilent }) };
-  if (onSchedulerLost !== 'reconnect') return { answers };
-  return {
-    answers,
-    reconnect: { timeoutMs },
-    ...(onReconnected === undefined ? {} : { onReconnected }),
-  };
 }

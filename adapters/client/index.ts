@@ -1,5 +1,6 @@
 /** The client: everything a user of a cluster needs. */
-export { Client, type ConnectOptions, type GatherOptions } from './client.ts';
+export { Client, type GatherOptions } from './client.ts';
+export type { ConnectOptions } from './connect-options.ts';
 export type { AmmControl } from './amm-control.ts';
 export {
   ClusterAccess,

@@ -1,0 +1,82 @@
+import type { Clock, Transport } from '../../core/api/index.ts';
+import { type OnSchedulerLost, RECONNECT_TIMEOUT_MS } from '../../core/shared/reconnect.ts';
+import { SCHEDULER_TTL_MS } from '../../core/shared/watch-answers.ts';
+import type { Reconnected, SessionOptions } from './session/session.ts';
+import type { ResultStoreOption } from './submission/result-store-option.ts';
+
+/** How to connect. */
+export interface ConnectOptions {
+  /**
+   * Path of the access file, for a scheduler at `tls://…`. Default: `YARDMASTER_ACCESS`, else what the
+   * scheduler left on this machine.
+   */
+  readonly access?: string;
+  /** Ways to reach others besides `tcp` and `tls`. */
+  readonly transports?: readonly Transport[];
+  readonly clock?: Clock;
+  /** For people; part of the client's key. Default `client`. */
+  readonly name?: string;
+  /** Milliseconds for the connection to stand. Default 10 000. */
+  readonly timeoutMs?: number;
+  /**
+   * When the scheduler is gone: `close` fails all that is open with `ERR_CLOSED`; `reconnect` tries to
+   * come back, and fails what the scheduler then does not know with `ERR_LOST`. Default `close`.
+   */
+  readonly onSchedulerLost?: OnSchedulerLost;
+  /** With `reconnect`: milliseconds after which it gives up and closes. Default 60 000. */
+  readonly reconnectTimeoutMs?: number;
+  /**
+   * Milliseconds without an answer after which the scheduler counts as gone; Infinity: never. Default 300 000.
+   */
+  readonly schedulerTtlMs?: number;
+  /** Called when the scheduler has not answered for so many milliseconds, before it counts as gone. */
+  readonly onSchedulerSilent?: (silentMs: number) => void;
+  /** With `reconnect`: called each time it is back, with the keys that were lost. */
+  readonly onReconnected?: (event: Reconnected) => void;
+  /** Where results are kept that `persist` asks for, unless a submission names another store. Default: nowhere. */
+  readonly resultStore?: ResultStoreOption;
+}
+
+/** Names of the options. */
+export const CONNECT_OPTIONS: readonly (keyof ConnectOptions)[] = [
+  'access',
+  'transports',
+  'clock',
+  'name',
+  'timeoutMs',
+  'onSchedulerLost',
+  'reconnectTimeoutMs',
+  'schedulerTtlMs',
+  'onSchedulerSilent',
+  'onReconnected',
+  'resultStore',
+];
+/** Default of `timeoutMs`. */
+export const CONNECT_TIMEOUT_MS = 10_000;
+
+/** Results are fetched from workers with the keys by which the scheduler is found. */
+export async function transportsFor(
+  scheduler: string,
+  { transports = [], access }: ConnectOptions,
+  clock: Clock,
+): Promise<readonly Transport[]> {
+  const isGiven = transports.some(({ scheme }) => scheme === 'tls');
+  if (isGiven || !scheduler.startsWith('tls:')) return transports;
+  const { TlsTransport } = await import('../transports/tls/index.ts');
+  const file = access === undefined ? {} : { access };
+  return [...transports, new TlsTransport(clock, { scheduler, ...file })];
+}
+
+/** What they mean for the session. */
+export function sessionOptions(options: ConnectOptions): SessionOptions {
+  const { onSchedulerLost, reconnectTimeoutMs: timeoutMs = RECONNECT_TIMEOUT_MS } = options;
+  const { onReconnected, onSchedulerSilent: onSilent, schedulerTtlMs } = options;
+  const ttlMs = schedulerTtlMs ?? SCHEDULER_TTL_MS;
+  const answers = { ttlMs, ...(onSilent === undefined ? {} : { onSilent }) };
+  if (onSchedulerLost !== 'reconnect') return { answers };
+  return {
+    answers,
+    reconnect: { timeoutMs },
+    ...(onReconnected === undefined ? {} : { onReconnected }),
+  };
+}

@@ -39,9 +39,10 @@ const STARTED = [
 ].map(built);
 
 /** Packages that are many small files, or needed in every thread. */
-const BUNDLED = /^(tsyringe|tslib|reflect-metadata|eventemitter3|fastest-levenshtein)(\/|$)/;
-const IN_CLUSTER = /node_modules\/(tsyringe|tslib|reflect-metadata|eventemitter3)\//;
-const IN_COMMON = /node_modules\/fastest-levenshtein\/|rolldown\/runtime/;
+const BUNDLED =
+  /^(tsyringe|tslib|reflect-metadata|eventemitter3|fastest-levenshtein|es-module-lexer|fast-deep-equal|ajv\/dist\/runtime|ajv-formats\/dist)(\/|$)/;
+const IN_CLUSTER = /node_modules\/(?!fastest-|es-module-)|\.cjs$/;
+const IN_COMMON = /node_modules\/(fastest-levenshtein|es-module-lexer)\/|rolldown\/runtime/;
 
 /** Sources of the entries of the package, by name. Their types are next to what the compiler has made of them. */
 async function entries() {
@@ -60,11 +61,18 @@ const common = new Set();
 const cluster = new Set();
 const chunks = {
   name: 'chunks',
-  // Modules keep the URL that they have without a bundle: some find files by it.
   transform(code, id) {
-    if (!code.includes('import.meta.url') || id.endsWith('tasks.js')) return undefined;
+    // What the build has compiled becomes part of the bundle; compilers stay where they are.
+    const inlined = code.includes("require('./compiled-")
+      ? code
+          .replace('const require =', 'const load =')
+          .replaceAll("require('ajv", "load('ajv")
+          .replace("require('../", "load('../")
+      : code;
+    // Modules keep the URL that they have without a bundle: some find files by it. Programs are next to the bundle.
+    if (!inlined.includes('import.meta.url') || isOfBundle(id, inlined)) return inlined;
     const path = JSON.stringify(relative(folder, id));
-    return code.replaceAll('import.meta.url', `new URL(${path}, import.meta.url).href`);
+    return inlined.replaceAll('import.meta.url', `new URL(${path}, import.meta.url).href`);
   },
   buildEnd() {
     const add = (ids, to) => {
@@ -78,6 +86,8 @@ const chunks = {
     add(STARTED, cluster);
   },
 };
+/** Whether its URL is that of the file of the bundle. */
+const isOfBundle = (id, code) => id.endsWith('tasks.js') || code.includes("resolve('#");
 const isProgram = (id) => Object.values(PROGRAMS).includes(id);
 
 rmSync(folder, { recursive: true, force: true });

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
-import { type Clock, every, type Timer } from '../../core/api/index.ts';
+import { type Clock, every, type Timer, YardmasterError } from '../../core/api/index.ts';
 import {
   ALIVE_MS,
   type FromWorkerProcess,
@@ -81,8 +81,7 @@ export class WorkerProcess {
 
   constructor(private readonly options: WorkerProcessOptions) {
     const { clock, args, nodeArgs = [] } = options;
-    // The compiled command, also when this file itself runs uncompiled.
-    const program = options.program ?? createRequire(import.meta.url).resolve('#cli');
+    const program = options.program ?? commandFile();
     this.child = spawn(process.execPath, [...nodeArgs, program, ...args], {
       env: { ...ENVIRONMENT, ...process.env, ...options.environment },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
@@ -191,4 +190,18 @@ function keepTrackOf(child: ChildProcess): void {
   process.once('exit', () => {
     for (const left of running) left.kill('SIGKILL');
   });
+}
+
+/** The compiled command, also when this file itself runs uncompiled. */
+function commandFile(): string {
+  try {
+    return createRequire(import.meta.url).resolve('#cli');
+  } catch (cause) {
+    throw new YardmasterError(
+      'ERR_CONFIG',
+      'worker processes run the command of the package, which is not in this bundle: leave yardmaster out of the bundle, or use threads',
+      {},
+      { cause },
+    );
+  }
 }

@@ -6,6 +6,12 @@ import {
   type StoreSpec,
   YardmasterError,
 } from '../../core/api/index.ts';
+import type { RunContext } from './context.ts';
+
+interface KeptRun {
+  readonly context: RunContext;
+  readonly nowMs: () => number;
+}
 
 /**
  * What the store has, as the result of a task that is not run.
@@ -14,10 +20,10 @@ import {
 export async function readKept(
   { store, key }: PersistSpec,
   task: string,
-  nowMs: () => number,
+  { nowMs, context }: KeptRun,
 ): Promise<ExecutionResult> {
   const startMs = nowMs();
-  const found = await (await opened(store)).read(key);
+  const found = await (await opened(store, context)).read(key);
   if (found !== undefined) return { kind: 'success', ...found, startMs, stopMs: nowMs() };
   throw new YardmasterError(
     'ERR_RESULT_STORE',
@@ -31,11 +37,12 @@ export async function keepResult(
   running: ExecutionResult | Promise<ExecutionResult>,
   { store, key }: PersistSpec,
   task: string,
+  { context }: KeptRun,
 ): Promise<ExecutionResult> {
   const result = await running;
   if (result.kind !== 'success') return result;
   try {
-    await (await opened(store)).write(key, result);
+    await (await opened(store, context)).write(key, result);
   } catch (error) {
     process.emitWarning(
       `the result of "${task}" was not kept: ${(error as Error).message}`,
@@ -46,7 +53,8 @@ export async function keepResult(
 }
 
 /** Loaded when it is needed, because every thread loads this file. */
-async function opened(store: StoreSpec): Promise<ResultStore> {
+async function opened(store: StoreSpec, { surroundings }: RunContext): Promise<ResultStore> {
+  if ('module' in store) surroundings?.modules?.check(store.module);
   const { openResultStore } = await import('../stores/results/open-result-store.ts');
   return openResultStore(store);
 }

@@ -73,7 +73,11 @@ async function importModule(module: string): Promise<Record<string, unknown>> {
     return (await import(module)) as Record<string, unknown>;
   } catch (cause) {
     if (module.startsWith(PYTHON)) throw notJavaScript(module);
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = isUntranslated(cause)
+      ? `Node ${process.versions.node} cannot load TypeScript; run workers with Node 22.18 or newer, or compile it first`
+      : cause instanceof Error
+        ? cause.message
+        : String(cause);
     throw new YardmasterError(
       'ERR_FUNCTION_MISSING',
       `the module ${module} could not be imported: ${reason}`,
@@ -83,6 +87,12 @@ async function importModule(module: string): Promise<Record<string, unknown>> {
   } finally {
     holder[IMPORTING] = outer;
   }
+}
+
+/** Node does not strip types: it is too old, or was started without. */
+function isUntranslated(cause: unknown): boolean {
+  const { code, message } = cause as { readonly code?: unknown; readonly message?: string };
+  return code === 'ERR_UNKNOWN_FILE_EXTENSION' && /"\.[mc]?ts"/.test(message ?? '');
 }
 
 function remember(spec: FunctionSpec, fn: AnyFunction): AnyFunction {

@@ -70,12 +70,12 @@ function callByRules(fn: AnyFunction, call: Call): ExecutionResult | Promise<Exe
   const { retry, persist } = call.spec;
   if (retry === undefined && persist === undefined) return callTask(fn, call);
   const { key } = call.task;
-  if (persist?.isKept === true) return readKept(persist, key, call.nowMs);
+  if (persist?.isKept === true) return readKept(persist, key, call);
   const result =
     retry === undefined
       ? callTask(fn, call)
       : withRetries(async () => callTask(fn, call), retry, call.context);
-  return persist === undefined ? result : keepResult(result, persist, key);
+  return persist === undefined ? result : keepResult(result, persist, key, call);
 }
 
 function callTask(fn: AnyFunction, call: Call): ExecutionResult | Promise<ExecutionResult> {

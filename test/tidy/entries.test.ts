@@ -17,7 +17,8 @@ const { exports } = JSON.parse(read('package.json')) as {
 
 /** Name for an import, and source, of each entry with code. */
 const ENTRIES = Object.entries(exports).flatMap(([path, target]) =>
-  typeof target === 'string'
+  // A program, of which nothing is imported.
+  typeof target === 'string' || path === './thread-main'
     ? []
     : [
         {

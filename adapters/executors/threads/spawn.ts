@@ -1,7 +1,7 @@
-import { createRequire } from 'node:module';
 import { Worker } from 'node:worker_threads';
 import type { ClusterReach } from '../../tasks/index.ts';
 import type { ThreadData } from './messages.ts';
+import { threadEntry } from './thread-entry.ts';
 
 /** What a thread is started with. */
 export interface SpawnSettings {
@@ -22,8 +22,6 @@ export function spawnThread(
   { heapLimitMb, tidyBytes, cluster }: SpawnSettings,
   begun?: SharedArrayBuffer,
 ): Worker {
-  // The compiled file, also when this one runs uncompiled: threads cannot load TypeScript.
-  const entry = createRequire(import.meta.url).resolve('#thread-main');
   const workerData: ThreadData = {
     ...(begun && { begun }),
     ...(tidyBytes === undefined ? {} : { tidyBytes }),
@@ -35,7 +33,7 @@ export function spawnThread(
       },
     }),
   };
-  return new Worker(entry, {
+  return new Worker(threadEntry(), {
     name,
     workerData,
     ...(heapLimitMb === undefined

@@ -1,7 +1,7 @@
 import type { Session } from 'node:inspector';
-import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import type { StackFrame } from '../../../core/api/index.ts';
+import { threadEntry } from './thread-entry.ts';
 
 /** A thread that computes usually stops within this. */
 const USUAL_STOP_MS = 250;
@@ -180,6 +180,5 @@ function isOfTask(url: string): boolean {
 }
 
 function bundleFolder(): string {
-  const entry = createRequire(import.meta.url).resolve('#thread-main');
-  return new URL('./', pathToFileURL(entry)).href;
+  return new URL('./', pathToFileURL(threadEntry())).href;
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ResultStore, StoredResult } from '../../../core/api/index.ts';
+import { type ResultStore, type StoredResult, YardmasterError } from '../../../core/api/index.ts';
 import { headOf, isWhole, readResult } from './result-file.ts';
 
 /** Share of the limit that may be written before all files are counted again: others write as well. */
@@ -121,7 +121,11 @@ export class ResultFolder implements ResultStore {
     await rm(path, { force: true });
   }
 
+  /** @throws YardmasterError `ERR_RESULT_STORE` for what could lead out of the folder */
   private pathOf(key: string): string {
+    if (!/^[0-9a-f]{64}$/.test(key)) {
+      throw new YardmasterError('ERR_RESULT_STORE', `"${key}" is not the key of a result`, { key });
+    }
     return join(this.folder, key.slice(0, 2), key);
   }
 }

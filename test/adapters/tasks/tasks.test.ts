@@ -1,6 +1,6 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, expectTypeOf, it } from 'vitest';
@@ -42,9 +42,10 @@ async function failure(runSpec: unknown): Promise<RemoteError> {
   return new RemoteError(structuredClone(result.error));
 }
 
-function moduleFile(name: string, source: string): string {
+function moduleFile(name: string, source?: string): string {
   const file = join(folder, name);
-  writeFileSync(file, source);
+  mkdirSync(dirname(file), { recursive: true });
+  if (source !== undefined) writeFileSync(file, source);
   return pathToFileURL(file).href;
 }
 
@@ -67,7 +68,36 @@ describe('defineTasks', () => {
     expect(() => taskOf('data:,x', () => 1)).toThrow(/has no name/);
   });
 
-  it('the version of a file is the hash of its source, and of that alone', () => {
+  it('the version of a module changes with what it imports, however far away, and not with its path', () => {
+    const versionOf = (deep: string, folder: string): string => {
+      moduleFile(`${folder}/deep.mjs`, deep);
+      moduleFile(`${folder}/near.mjs`, "export { a } from './deep.mjs'; import './main.mjs';");
+      return sourceVersion(moduleFile(`${folder}/main.mjs`, "import { a } from './near.mjs';"));
+    };
+    expect(versionOf('export const a = 1;', 'one')).toBe(versionOf('export const a = 1;', 'two'));
+    expect(versionOf('export const a = 2;', 'three')).not.toBe(
+      sourceVersion(moduleFile('one/main.mjs')),
+    );
+  });
+
+  it('the version of a module counts packages with their version', () => {
+    const versionOf = (version: string): string => {
+      const folder = `with-${version}`;
+      moduleFile(`${folder}/node_modules/@x/y/package.json`, JSON.stringify({ version }));
+      return sourceVersion(moduleFile(`${folder}/main.mjs`, "import y from '@x/y/sub.js';"));
+    };
+    expect(versionOf('1.0.0')).not.toBe(versionOf('1.0.1'));
+  });
+
+  it('the version of a module ignores imports that do not exist, and text that is not JavaScript', () => {
+    const [missing, broken] = ["import './gone.mjs'; import 'gone';", 'import { from'] as const;
+    for (const [index, source] of [missing, broken].entries()) {
+      const version = sourceVersion(moduleFile(`odd-${index}.mjs`, source));
+      expect(version).toBe(createHash('sha256').update(source).digest('hex'));
+    }
+  });
+
+  it('the version of a module without imports is the hash of its source', () => {
     const source = 'export const a = 1;';
     expect(sourceVersion(moduleFile('hash.mjs', source))).toBe(
       createHash('sha256').update(source).digest('hex'),

@@ -1,0 +1,111 @@
+import { execFile } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { build } from 'esbuild';
+import { rolldown } from 'rolldown';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+const run = promisify(execFile);
+const ROOT = new URL('../../..', import.meta.url).pathname;
+
+const TASKS = `import { currentTask, defineTasks } from 'yardmaster';
+import { square } from './square.js';
+export const tasks = defineTasks(import.meta.url, {
+  square: (n) => square(n),
+  key: () => currentTask().key,
+});
+`;
+const APP = `import { LocalCluster } from 'yardmaster';
+import { tasks } from './tasks.js';
+const cluster = await LocalCluster.start();
+const client = await cluster.client();
+const squares = await client.gather(client.map(tasks.square, [1, 2, 3]));
+const key = await client.submit(tasks.key).result();
+console.log(squares.join(' '), key.startsWith('key-'));
+const failed = await client.submit(tasks.square, 'no number').error();
+console.log(failed.name, failed.message);
+await cluster.close();
+`;
+const SQUARE = `export function square(n) {
+  if (typeof n !== 'number') throw new RangeError(n);
+  return n * n;
+}
+`;
+const PRINTED = '1 4 9 true\nRangeError no number\n';
+
+let folder: string;
+let project: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'yardmaster-bundles-'));
+  project = join(folder, 'project');
+  mkdirSync(join(project, 'node_modules'), { recursive: true });
+  symlinkSync(ROOT, join(project, 'node_modules/yardmaster'));
+  writeFileSync(join(project, 'package.json'), '{ "type": "module" }');
+  for (const [name, code] of Object.entries({ app: APP, tasks: TASKS, square: SQUARE })) {
+    writeFileSync(join(project, `${name}.js`), code);
+  }
+});
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+/** Runs a bundle where no package is installed. */
+async function runAlone(name: string): Promise<string> {
+  const alone = join(folder, name);
+  cpSync(join(project, name), alone, { recursive: true });
+  writeFileSync(join(alone, 'package.json'), '{ "type": "module" }');
+  const { stdout, stderr } = await run(process.execPath, [join(alone, 'app.js')]);
+  return stderr + stdout;
+}
+
+describe('an application with Yardmaster inside, its tasks in threads, runs alone when bundled by', () => {
+  test('esbuild', async () => {
+    await build({
+      entryPoints: {
+        app: join(project, 'app.js'),
+        tasks: join(project, 'tasks.js'),
+        'thread-main': 'yardmaster/thread-main',
+      },
+      ...{ absWorkingDir: project, outdir: join(project, 'esbuild'), logLevel: 'error' },
+      ...{ bundle: true, splitting: true, format: 'esm', platform: 'node' },
+    });
+    expect(await runAlone('esbuild')).toBe(PRINTED);
+  });
+
+  test('rolldown, with the options of rollup', async () => {
+    const bundle = await rolldown({
+      input: {
+        app: join(project, 'app.js'),
+        tasks: join(project, 'tasks.js'),
+        'thread-main': 'yardmaster/thread-main',
+      },
+      ...{ cwd: project, platform: 'node', logLevel: 'silent' },
+    });
+    await bundle.write({ dir: join(project, 'rolldown'), format: 'esm' });
+    await bundle.close();
+    expect(await runAlone('rolldown')).toBe(PRINTED);
+  });
+});
+
+test('an application that is bundled without Yardmaster runs beside its packages', async () => {
+  await build({
+    entryPoints: { app: join(project, 'app.js'), tasks: join(project, 'tasks.js') },
+    ...{ absWorkingDir: project, outdir: join(project, 'beside'), logLevel: 'error' },
+    ...{ bundle: true, splitting: true, format: 'esm', platform: 'node', packages: 'external' },
+  });
+  const { stdout } = await run(process.execPath, [join(project, 'beside/app.js')]);
+  expect(stdout).toBe(PRINTED);
+});
+
+test('a bundle without what threads run says what is missing', async () => {
+  await build({
+    entryPoints: { app: join(project, 'app.js'), tasks: join(project, 'tasks.js') },
+    ...{ absWorkingDir: project, outdir: join(project, 'without'), logLevel: 'error' },
+    ...{ bundle: true, splitting: true, format: 'esm', platform: 'node' },
+  });
+  await expect(runAlone('without')).rejects.toThrow(
+    /thread-main\.js, which does not exist: give the bundler yardmaster\/thread-main/,
+  );
+});

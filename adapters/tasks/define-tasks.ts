@@ -7,7 +7,7 @@ import {
 } from './actors/actor-class.ts';
 import { localActor } from './actors/local-actor.ts';
 import { concurrencyOf } from './concurrent.ts';
-import { sourceVersion } from './source-version.ts';
+import { sourceVersion } from './modules/source-version.ts';
 import type { AnyFunction, TaskFunction, TaskFunctionOf } from './task-function.ts';
 
 /** The handle of what `defineTasks` is given under one name. */

@@ -34,7 +34,7 @@ export {
   taskOf,
 } from './define-tasks.ts';
 export type { AnyFunction, TaskFunction, TaskFunctionOf } from './task-function.ts';
-export { AllowedModules } from './allowed-modules.ts';
+export { AllowedModules } from './modules/allowed-modules.ts';
 export { importingTaskModule, loadFunction } from './load-function.ts';
 export { describeFailure } from './failure.ts';
 export { foldStack } from './fold-stack.ts';
@@ -42,4 +42,4 @@ export { type RunOptions, runTask, startTask } from './run-task.ts';
 export { ScatteredValue } from './scattered-value.ts';
 export { refusalBytes } from './refusal.ts';
 export { deserialise, serialise, typeName } from './serialise.ts';
-export { sourceVersion } from './source-version.ts';
+export { sourceVersion } from './modules/source-version.ts';

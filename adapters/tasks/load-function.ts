@@ -3,7 +3,7 @@ import { closest } from 'fastest-levenshtein';
 import { type ExecutableTask, type FunctionSpec, YardmasterError } from '../../core/api/index.ts';
 import type { ModuleLimit } from '../../core/shared/module-limit.ts';
 import { isTaskFunction, registeredFunction, registeredNames } from './define-tasks.ts';
-import { sourceVersion } from './source-version.ts';
+import { sourceVersion } from './modules/source-version.ts';
 import type { AnyFunction } from './task-function.ts';
 
 /** What limits the modules. */

@@ -1,7 +1,7 @@
 import type { Session } from 'node:inspector';
 import { pathToFileURL } from 'node:url';
 import type { StackFrame } from '../../../core/api/index.ts';
-import { threadEntry } from './thread-entry.ts';
+import { threadEntry } from './spawn.ts';
 
 /** A thread that computes usually stops within this. */
 const USUAL_STOP_MS = 250;

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { initSync, parse } from 'es-module-lexer';
 
 /** Where this package is: its own files are no part of a module that imports them. */
-const PACKAGE = fileURLToPath(new URL('../../', import.meta.url)).replace(/dist\/$/, '');
+const PACKAGE = fileURLToPath(new URL('../../../', import.meta.url)).replace(/dist\/$/, '');
 const OWN = /^(?:dist\/)?(?:core|adapters|bundle|plugins|policies)\//;
 
 /**

@@ -2,8 +2,8 @@ import { existsSync, realpathSync } from 'node:fs';
 import { dirname, isAbsolute, join, parse, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import { YardmasterError } from '../../core/api/index.ts';
-import type { ModuleLimit } from '../../core/shared/module-limit.ts';
+import { YardmasterError } from '../../../core/api/index.ts';
+import type { ModuleLimit } from '../../../core/shared/module-limit.ts';
 
 /** Permits every file. */
 const ALL = '*';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-import { YardmasterError } from '../../core/api/index.ts';
+import { YardmasterError } from '../../../core/api/index.ts';
 import { importedSources } from './imported-sources.ts';
 
 /** Versions as they were when a module was first asked for; a running process keeps its modules too. */

@@ -1,0 +1,43 @@
+import { execFile } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+const run = promisify(execFile);
+const ROOT = new URL('../..', import.meta.url).pathname;
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'yardmaster-crawl-'));
+  cpSync(join(ROOT, 'docs/examples/crawl'), folder, { recursive: true });
+  mkdirSync(join(folder, 'node_modules'));
+  symlinkSync(ROOT, join(folder, 'node_modules/yardmaster'));
+});
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+test('the crawl fetches each page once, is polite, and fetches nothing when it is started again', async () => {
+  const port = String(await freePort());
+  const crawl = async (): Promise<string[]> => {
+    const { stdout } = await run(process.execPath, ['main.js', '--port', port], { cwd: folder });
+    return stdout.trim().split('\n');
+  };
+  const [pages, figures = ''] = await crawl();
+  expect(pages).toBe('40 pages, nearest: signals 20');
+  // Fourteen pages are busy at first.
+  expect(figures).toMatch(/^54 requests, 40 served, [1-4] at once$/);
+  expect(await crawl()).toEqual([pages, '0 requests, 0 served, 0 at once']);
+}, 60_000);

@@ -76,6 +76,8 @@ export async function demoCommand(flags: DemoFlags): Promise<number> {
   const compute = async (): Promise<void> => {
     try {
       cluster = await startCluster(flags, voice);
+      print(`Dashboard  ${cluster.dashboardUrl ?? ''}`);
+      await cluster.scaleTo(flags.workers);
       if (isInterrupted) return;
       outcome = await computeOn(cluster, { corpus, question, stats, flags, report, voice });
     } catch (error) {
@@ -120,8 +122,9 @@ interface Voice {
   say: (text: string) => void;
 }
 
+/** Without workers, so that the dashboard can be opened before they are there. */
 function startCluster(
-  { workers, threads, config, chaos, record }: DemoFlags,
+  { threads, config, chaos, record }: DemoFlags,
   voice: Voice,
 ): Promise<LocalCluster> {
   // A task is not to blame for the deaths of its workers, of which there will be many.
@@ -133,7 +136,7 @@ function startCluster(
     ? { log: textLogger('cluster', 'warn', (text) => voice.say(text)) }
     : {};
   return LocalCluster.start({
-    ...{ mode: 'processes', workers, threads, dashboard: true, ...from, ...recorded, ...log },
+    ...{ mode: 'processes', workers: 0, threads, dashboard: true, ...from, ...recorded, ...log },
   });
 }
 
@@ -153,7 +156,6 @@ async function computeOn(
   await cluster.scheduler.addPlugin(stats);
   const client = await cluster.client();
   const work = demoGraph(corpus.paths, question, CUT);
-  print(`Dashboard  ${cluster.dashboardUrl ?? ''}`);
   print(`Cluster    scheduler at ${cluster.address}, worker processes ${cluster.pids.join(', ')}`);
   print(`Graph      ${work.taskCount} tasks`);
   await client.policies.recordDecisions(DECISIONS);

@@ -54,12 +54,18 @@ function failures({
   };
 }
 
-function lostWorkers({ workers, fromS }: History): Found | undefined {
+function lostWorkers(
+  { workers, fromS }: History,
+  { runCount, taskCount }: Analysis,
+): Found | undefined {
   const lost = workers.filter((worker) => worker.lost !== undefined);
   const [first] = lost;
   if (first === undefined) return undefined;
   const recomputed = sumOf(lost, (worker) => worker.lost?.recomputed ?? 0);
   const restarted = sumOf(lost, (worker) => worker.lost?.restarted ?? 0);
+  const again = runCount - taskCount;
+  const inputs =
+    again > recomputed ? `; with inputs that were gone, ${countOf(again, 'run')} in all` : '';
   const { name, toS = fromS, peakBytes, memoryLimitBytes } = first;
   const memory =
     peakBytes === 0
@@ -68,7 +74,7 @@ function lostWorkers({ workers, fromS }: History): Found | undefined {
   return {
     weight: 1.5,
     title: `${countOf(lost.length, 'worker')} ${lost.length === 1 ? 'was' : 'were'} lost`,
-    text: `${name} was the first, after ${seconds(toS - fromS)}${memory}. ${tasks(restarted)} had to be started again, and ${countOf(recomputed, 'result')} computed again.`,
+    text: `${name} was the first, after ${seconds(toS - fromS)}${memory}. ${tasks(restarted)} had to be started again, and ${countOf(recomputed, 'result')} computed again${inputs}.`,
     remedy:
       'Read the last lines of its log. When the system killed it for its memory, give workers a memory limit, or fewer threads each.',
   };

@@ -1,5 +1,6 @@
 import type { Clock, Logger, Transport } from '../../core/api/index.ts';
 import type { ConfigInput } from '../../core/config/types.ts';
+import type { JournalOptions } from './journal/journal-options.ts';
 import type { AdaptOptions } from './adaptive.ts';
 
 /** Where the workers of a local cluster live. */
@@ -34,6 +35,8 @@ export interface LocalClusterOptions {
   readonly nanny?: boolean;
   /** Path of a file for a recording of all that happens to the scheduler, for `yardmaster replay`. */
   readonly record?: string;
+  /** Folder of a journal, from which the scheduler continues when it is started again; or how to keep one. */
+  readonly journal?: string | JournalOptions;
   /** Connects scheduler, workers and clients. Default: in memory, and TCP for `processes`. */
   readonly transport?: Transport;
   /**

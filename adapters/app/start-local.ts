@@ -29,7 +29,7 @@ export interface LocalParts {
  * transport of the options, else that of the configuration, else the default of the mode.
  */
 export async function startLocal(options: LocalClusterOptions): Promise<LocalParts> {
-  const { mode = 'threads', clock = new SystemClock(), config, log, record } = options;
+  const { mode = 'threads', clock = new SystemClock(), config, log, record, journal } = options;
   const within = new InMemoryTransport(clock, { byReference: true });
   const chosen = options.transport ?? (mode === 'processes' ? undefined : within);
   checkGiven(options);
@@ -40,6 +40,7 @@ export async function startLocal(options: LocalClusterOptions): Promise<LocalPar
     ...(config === undefined ? {} : { config }),
     ...(log === undefined ? {} : { log }),
     ...(record === undefined ? {} : { record }),
+    ...(journal === undefined ? {} : { journal }),
   });
   try {
     const { scheduler } = open;

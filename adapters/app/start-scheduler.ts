@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/api/index.ts';
+import type { Clock, Logger } from '../../core/api/index.ts';
 import {
   checkConfig as checkBareConfig,
   createScheduler as createBareScheduler,
@@ -6,6 +6,8 @@ import {
 import type { CreateSchedulerOptions, Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { builtins } from './builtin-extensions.ts';
 import { SystemClock } from '../clocks/index.ts';
+import { Journal } from './journal/journal.ts';
+import type { JournalOptions } from './journal/journal-options.ts';
 import { Recorder } from './recording/recorder.ts';
 import { ForeignCallers } from './foreign-callers.ts';
 import { textLogger } from './text-log.ts';
@@ -46,6 +48,11 @@ export function checkConfig(options: SchedulerOptions): Promise<string> {
 export type OpenSchedulerOptions = SchedulerOptions & {
   /** Path of a file for a recording of all that the kernel is handed; it must not exist yet. */
   readonly record?: string;
+  /**
+   * Folder of a journal, or how to keep one: a scheduler that is started with it again continues where this one
+   * ended. Default: none.
+   */
+  readonly journal?: string | JournalOptions;
 };
 
 /** A scheduler that runs. */
@@ -66,22 +73,28 @@ export interface RunningScheduler extends OpenScheduler {
 
 /**
  * Starts a scheduler that does not listen: `scheduler.listen` opens its address.
- * @throws YardmasterError as {@link createScheduler}; `ERR_LOG` when the recording cannot be made
+ * @throws YardmasterError as {@link createScheduler}; `ERR_LOG` when the recording cannot be made, `ERR_JOURNAL`
  */
 export async function openScheduler({
   record,
+  journal: journalOptions,
   ...options
 }: OpenSchedulerOptions = {}): Promise<OpenScheduler> {
   const log = options.log ?? textLogger('scheduler');
   const recorder = record === undefined ? undefined : await Recorder.open(record, log);
-  const provide = [
-    ...(options.provide ?? []),
-    ...(recorder === undefined ? [] : [recorder.provider]),
-  ];
+  let journal: Journal | undefined;
   let scheduler: Scheduler;
   try {
+    journal = openJournal(journalOptions, log);
+    const provide = [
+      ...(options.provide ?? []),
+      ...(recorder === undefined ? [] : [recorder.provider]),
+      ...(journal?.providers ?? []),
+    ];
     scheduler = await createScheduler({ ...options, log, provide });
+    await startJournal(journal, scheduler);
   } catch (error) {
+    journal?.close();
     await recorder?.discard();
     throw error;
   }
@@ -90,6 +103,7 @@ export async function openScheduler({
     scheduler.events.once('closed', () => resolve());
   }).then(async () => {
     await recorder?.close();
+    journal?.close();
     if (scheduler.crash !== undefined) throw scheduler.crash;
   });
   closed.catch(() => undefined); // Callers that await it receive the error.
@@ -98,6 +112,24 @@ export async function openScheduler({
     await closed.catch(() => undefined);
   };
   return { scheduler, closed, expectEnd, close };
+}
+
+function openJournal(
+  options: string | JournalOptions | undefined,
+  log: Logger,
+): Journal | undefined {
+  if (options === undefined) return undefined;
+  return Journal.open(typeof options === 'string' ? { folder: options } : options, log);
+}
+
+/** Before it listens: nothing else may happen to it first. */
+async function startJournal(journal: Journal | undefined, scheduler: Scheduler): Promise<void> {
+  try {
+    await journal?.start(scheduler);
+  } catch (error) {
+    await scheduler.close();
+    throw error;
+  }
 }
 
 /**

@@ -12,6 +12,7 @@ export function defineRecordings(program: Command): void {
   defineInspect(log);
   defineVerify(log);
   defineExport(log);
+  defineRepair(log);
 }
 
 function defineReplay(program: Command): void {
@@ -79,6 +80,16 @@ function defineVerify(log: Command): void {
     .action(async (file: string, options: CommonOptions & LogFlags) => {
       const { verifyCommand } = await import('./commands/log.ts');
       await run(options, () => verifyCommand(file, options));
+    });
+}
+
+function defineRepair(log: Command): void {
+  common(log.command('repair'))
+    .description('Cut a recording or a segment of a journal before its first damaged frame.')
+    .argument('<file>')
+    .action(async (file: string, options: CommonOptions) => {
+      const { repairCommand } = await import('./commands/log.ts');
+      await run(options, () => repairCommand(file));
     });
 }
 

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 
-import { collect, common, type CommonOptions, idleTime, port, run } from './command-line.ts';
+import { collect, common, type CommonOptions, idleTime, port, run, time } from './command-line.ts';
 import type { SchedulerFlags } from './scheduler-flags.ts';
 
 const HELP = `
@@ -28,7 +28,7 @@ DASK_DISTRIBUTED__SCHEDULER__... variables) has effect; \`yardmaster check-confi
 
 /** Adds the command `scheduler`. */
 export function defineScheduler(program: Command): void {
-  withDaskFlags(withDashboardFlags(common(program.command('scheduler'))))
+  withJournalFlags(withDaskFlags(withDashboardFlags(common(program.command('scheduler')))))
     .description('Start a scheduler. Prints its address as one line once it listens.')
     .option('-c, --config <file>', 'configuration file (YAML, JSON or a JavaScript module)')
     .option(
@@ -72,6 +72,29 @@ export function defineScheduler(program: Command): void {
       const { schedulerCommand } = await import('./commands/scheduler.ts');
       await run(options, () => schedulerCommand(options));
     });
+}
+
+function withJournalFlags(command: Command): Command {
+  return command
+    .option(
+      '--journal <folder>',
+      'keep a journal, from which a scheduler that is started again continues',
+    )
+    .option(
+      '--durability <how>',
+      'when what clients submit counts as written: commit, interval=50ms or none (default: commit)',
+    )
+    .addOption(
+      new Option(
+        '--on-journal-error <action>',
+        'when the disk is full or fails (default: stop)',
+      ).choices(['stop', 'continue']),
+    )
+    .option(
+      '--journal-wait <time>',
+      'how long to wait for the workers of the journal (default: 30s)',
+      time,
+    );
 }
 
 function withDashboardFlags(command: Command): Command {

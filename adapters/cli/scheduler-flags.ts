@@ -28,6 +28,12 @@ export interface SchedulerFlags extends LogFlags, DaskFlags {
   readonly pidFile?: string;
   /** File for a recording; it must not exist yet. */
   readonly record?: string;
+  /** Folder of a journal. */
+  readonly journal?: string;
+  readonly durability?: string;
+  readonly onJournalError?: 'stop' | 'continue';
+  /** Milliseconds that a scheduler which starts again waits for its workers. */
+  readonly journalWait?: number;
   /** Also listen for Dask. */
   readonly dask?: boolean;
   readonly daskPort?: number;

@@ -318,6 +318,16 @@ export class Client extends CoordinationAccess {
   }
 
   /**
+   * Resolves when all that this client has submitted, cancelled or retried is in the journal of the scheduler, as
+   * its durability says.
+   * @throws YardmasterError `ERR_JOURNAL` when the scheduler has none, `ERR_CLOSED`
+   */
+  async committed(): Promise<void> {
+    await this.session.connected();
+    await this.session.outgoing.whenCommitted();
+  }
+
+  /**
    * Releases everything and disconnects. What is still open fails with `ERR_CLOSED`. The client of a
    * task releases everything, and may be used until the task ends.
    */

@@ -18,6 +18,8 @@ export const ERROR_CODES = {
   ERR_GRAPH_INVALID: 'The graph is not well formed.',
   ERR_HOOK_ASYNC: 'A hook of a plugin returned a promise; hooks are synchronous.',
   ERR_INVARIANT: 'The state of the scheduler is inconsistent. This is a bug.',
+  ERR_JOURNAL:
+    'The journal of a scheduler is in use, damaged, or cannot be written; or there is none.',
   ERR_KEY_TAKEN: 'The key stands for another value or computation already.',
   ERR_KILLED_WORKER: 'Workers died again and again while they processed the task.',
   ERR_LOG: 'A log or recording is damaged, foreign or cannot be written.',

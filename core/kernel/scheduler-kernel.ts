@@ -1,6 +1,7 @@
 import { unreachable } from '../util/assert.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import type { ClusterState } from '../state/cluster.ts';
+import type { WorkerState } from '../state/task.ts';
 import { Insight } from './insight/insight.ts';
 import { checkIdleSaturated } from './placement/occupancy.ts';
 import {
@@ -49,6 +50,13 @@ import {
 import { DEFAULT_KERNEL_OPTIONS, type KernelOptions } from './options.ts';
 import { offerAll, offerRefused } from './placement/offer-refused.ts';
 import type { Outbox } from './outbox.ts';
+import { isDeferredUntilRecovered, onRecovery } from './events/on-recovery.ts';
+import type {
+  ClientStimulus,
+  HostStimulus,
+  PluginStimulus,
+  WorkerStimulus,
+} from './events/stimulus-kinds.ts';
 import { slotLimitOf } from './placement/placement.ts';
 import { showKnownTasks } from './graph/prepare.ts';
 import type { KernelPorts } from './ports.ts';
@@ -57,54 +65,6 @@ import { KernelScope } from './scope.ts';
 import type { TransitionRecord } from './insight/story.ts';
 import { settle, settleUnproven } from './transitions/transition-loop.ts';
 import { validateCluster } from './validation/validate.ts';
-
-/** What comes with the name of a client. */
-type ClientStimulus = Extract<Stimulus, { readonly client: string }>;
-
-/** What a worker says of itself, and of what it holds. */
-type WorkerStimulus = Extract<
-  Stimulus,
-  {
-    readonly op:
-      | 'add-keys'
-      | 'request-refresh-who-has'
-      | 'release-worker-data'
-      | 'worker-status-change'
-      | 'register-worker'
-      | 'heartbeat-worker'
-      | 'remove-worker';
-  }
->;
-
-/** What plugins ask for: the Active Memory Manager, work stealing, and others. */
-type PluginStimulus = Extract<
-  Stimulus,
-  {
-    readonly op:
-      | 'move-replicas'
-      | 'want-replicas'
-      | 'set-worker-status'
-      | 'steal-tasks'
-      | 'set-restrictions'
-      | 'release-tasks';
-  }
->;
-
-/** Stimuli of the host itself: a timer, or a continuation. */
-type HostStimulus = Extract<
-  Stimulus,
-  {
-    readonly op:
-      | 'policies-replaced'
-      | 'workers-lost'
-      | 'scheduler-stalled'
-      | 'check-worker-ttl'
-      | 'check-no-workers-timeout'
-      | 'continue-graph'
-      | 'continue-settling'
-      | 'restart';
-  }
->;
 
 /**
  * The scheduler as a function: a stimulus goes in, messages come out.
@@ -153,6 +113,16 @@ export class SchedulerKernel {
     return isRefillLeft || !recommendations.deferredReleases.isEmpty || continuations.length > 0;
   }
 
+  /** No run has this id or a later one. */
+  get nextRunId(): number {
+    return this.scope.nextRunId;
+  }
+
+  /** Workers that a journal knows and that are not back yet; undefined when no recovery is under way. */
+  get awaitedWorkers(): ReadonlySet<WorkerState> | undefined {
+    return this.scope.recovery?.awaited;
+  }
+
   /** Transitions executed so far. */
   get transitionCounter(): number {
     return this.scope.transitionCounter;
@@ -177,7 +147,9 @@ export class SchedulerKernel {
     scope.holdsQueue = false;
     scope.isRefillLeft = false;
     scope.sliceEnd = scope.transitionCounter + scope.options.sliceTransitions;
-    this.dispatch(stimulus);
+    if (scope.recovery === undefined || !isDeferredUntilRecovered(scope, stimulus)) {
+      this.dispatch(stimulus);
+    }
     this.finish();
     if (scope.options.validate) validateCluster(scope);
     return scope.outbox;
@@ -241,11 +213,8 @@ export class SchedulerKernel {
       case 'reschedule':
         return onReschedule(scope, stimulus);
       case 'long-running':
-        return onLongRunning(scope, stimulus);
       case 'runs-over':
-        return onRunsOver(scope, stimulus);
       case 'steal-response':
-        return onStealResponse(scope, stimulus);
       case 'add-keys':
       case 'request-refresh-who-has':
       case 'release-worker-data':
@@ -286,6 +255,10 @@ export class SchedulerKernel {
       case 'continue-settling':
       case 'restart':
         return this.dispatchOfHost(stimulus);
+      case 'begin-recovery':
+      case 'end-recovery':
+      case 'restore-tasks':
+        return onRecovery(scope, stimulus);
       default:
         return unreachable(stimulus);
     }
@@ -294,6 +267,12 @@ export class SchedulerKernel {
   private dispatchOfWorker(stimulus: WorkerStimulus): void {
     const { scope } = this;
     switch (stimulus.op) {
+      case 'long-running':
+        return onLongRunning(scope, stimulus);
+      case 'runs-over':
+        return onRunsOver(scope, stimulus);
+      case 'steal-response':
+        return onStealResponse(scope, stimulus);
       case 'add-keys':
         return onAddKeys(scope, stimulus);
       case 'request-refresh-who-has':

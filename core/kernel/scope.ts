@@ -11,6 +11,7 @@ import { OutboxWriter } from './outbox.ts';
 import type { KernelPorts } from './ports.ts';
 import { RecommendationStack } from './transitions/recommendations.ts';
 import { Story } from './insight/story.ts';
+import type { Recovery } from './recovery.ts';
 
 /** Why keys were cancelled: shortly for programs, and for people. */
 export type CancellationCause = Pick<CancelledKeys, 'reason' | 'message'>;
@@ -68,6 +69,8 @@ export class KernelScope {
   readonly refused = new RefusedTasks();
   /** The queuing policy left a slot open in this stimulus although tasks are queued. */
   isQueueRefused = false;
+  /** Set while workers are awaited that a journal knows. */
+  recovery: Recovery | undefined = undefined;
   /** Open slots are kept for tasks that start at a later stimulus. */
   holdsQueue = false;
 

@@ -27,7 +27,15 @@ export const BODY_HEADER_BYTES = 20;
 export const FRAME_BYTES_MAX = 2 ** 30;
 
 /** What a frame holds, by the number that is written. */
-export const FRAME_KINDS = ['header', 'stimulus', 'policies', 'check', 'end'] as const;
+export const FRAME_KINDS = [
+  'header',
+  'stimulus',
+  'policies',
+  'check',
+  'end',
+  'entry',
+  'checkpoint',
+] as const;
 /** What a frame holds. */
 export type FrameKind = (typeof FRAME_KINDS)[number];
 
@@ -42,6 +50,8 @@ export interface LogHeader {
   readonly config: Readonly<Record<string, unknown>>;
   /** Folder that relative paths of the configuration are resolved from. */
   readonly folder: string;
+  /** Number of the segment, when this is one of a journal and not a recording. */
+  readonly segment?: number;
 }
 
 /** Who is in charge of each slot from here on. */
@@ -64,6 +74,11 @@ export interface LogCheck {
   readonly state?: string;
 }
 
+/** The entries before it, from the first frame on, are all that was known at that moment. */
+export interface LogCheckpoint {
+  readonly entries: number;
+}
+
 /** One frame, decoded. */
 export type LogFrame = FramePlace &
   (
@@ -71,6 +86,8 @@ export type LogFrame = FramePlace &
     | { readonly kind: 'stimulus'; readonly payload: Stimulus }
     | { readonly kind: 'policies'; readonly payload: LoggedPolicies }
     | { readonly kind: 'check' | 'end'; readonly payload: LogCheck }
+    | { readonly kind: 'entry'; readonly payload: Stimulus }
+    | { readonly kind: 'checkpoint'; readonly payload: LogCheckpoint }
   );
 
 /** Where a frame is, and when it was written. */

@@ -22,9 +22,11 @@ export class LogWriter {
   private length = 0;
   private sequence = 0;
 
+  /** @param isShared - the sink has used the bytes when it returns: they are overwritten then */
   constructor(
     private readonly codec: PayloadCodec,
     private readonly sink: LogSink,
+    private readonly isShared = false,
   ) {
     const head = Buffer.alloc(FILE_HEADER_BYTES);
     head.set(MAGIC);
@@ -68,7 +70,9 @@ export class LogWriter {
   flush(): void {
     if (this.length === 0) return;
     this.sink(this.chunk.subarray(0, this.length));
-    this.chunk = Buffer.allocUnsafe(CHUNK_BYTES);
+    if (!this.isShared || this.chunk.length > CHUNK_BYTES) {
+      this.chunk = Buffer.allocUnsafe(CHUNK_BYTES);
+    }
     this.length = 0;
   }
 }

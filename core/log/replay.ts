@@ -8,7 +8,7 @@ import type { LogCheck, LogFrame } from './format.ts';
 import { RecordingKernel } from './recording-kernel.ts';
 
 /** A frame that the kernel is handed, or compared with. */
-export type ReplayFrame = Exclude<LogFrame, { kind: 'header' | 'policies' }>;
+export type ReplayFrame = Extract<LogFrame, { kind: 'stimulus' | 'check' | 'end' }>;
 
 /** Where a replay decides otherwise than the recording. */
 export interface ReplayDifference {

@@ -1,10 +1,21 @@
 /** Messages from clients to the scheduler. */
-import type { Amount, Copies, Count, Finite, Name, Positive, Size } from '../util/value-types.ts';
+import type {
+  Amount,
+  Copies,
+  Count,
+  Finite,
+  Integer,
+  Name,
+  Positive,
+  Size,
+} from '../util/value-types.ts';
 import type { FromClient, Unstamped } from './cause.ts';
 
 /** A client has come. */
 export interface RegisterClient extends FromClient {
   readonly op: 'register-client';
+  /** With a journal: hash of the secret with which it may come back. */
+  readonly secretHash?: string;
   readonly versions?: Readonly<Record<string, string>>;
 }
 
@@ -58,6 +69,11 @@ export interface UpdateGraph extends FromClient {
    * at once.
    */
   readonly sliceTasks?: Positive;
+  /**
+   * Read from a journal: ids that runs of these tasks have at least; parallel to `tasks`, or one for all.
+   * Earlier runs under their keys were of other tasks.
+   */
+  readonly firstRunIds?: readonly Integer[];
 }
 
 /** A client wants results of tasks that exist. */
@@ -148,12 +164,12 @@ export type ClientStimulus =
  * Some tasks of a graph that is too large for one message, and some of the requested keys. Parts come in
  * their order, right before the `update-graph` with the rest.
  */
-export type GraphPart = Omit<UpdateGraph, 'op' | 'client' | 'sliceTasks'> & {
+export type GraphPart = Omit<UpdateGraph, 'op' | 'client' | 'sliceTasks' | 'firstRunIds'> & {
   readonly op: 'graph-part';
 };
 
 /** A graph as clients submit it. */
-export type SubmittedGraph = Omit<UpdateGraph, 'client' | 'sliceTasks'> & {
+export type SubmittedGraph = Omit<UpdateGraph, 'client' | 'sliceTasks' | 'firstRunIds'> & {
   /** Parts that came before. Default 0. */
   readonly parts?: Count;
 };

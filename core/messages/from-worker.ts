@@ -4,7 +4,7 @@ import type { TaskFailure } from '../state/task.ts';
 import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
 import type { Amount, Integer, Name, Size } from '../util/value-types.ts';
 import type { Caused, FromWorker, Unstamped } from './cause.ts';
-import type { HeldResults } from './protocol.ts';
+import type { HeldResults, HeldRuns } from './protocol.ts';
 
 // ---- on the stream ---------------------------------------------------------------------------
 
@@ -112,11 +112,15 @@ export interface KeepAlive extends FromWorker {
 /** A worker has come. */
 export interface RegisterWorker extends Caused {
   readonly op: 'register-worker';
+  /** With a journal: hash of the secret with which it may come back. */
+  readonly secretHash?: string;
   readonly identity: WorkerIdentity;
   readonly status: WorkerStatus;
   readonly metrics?: WorkerMetrics;
   /** It comes back after its connection was lost, with these. */
   readonly held?: HeldResults;
+  /** With `held`: what it is still running. */
+  readonly runs?: HeldRuns;
 }
 
 /** A heartbeat of a worker, with its measurements. */

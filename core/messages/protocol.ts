@@ -40,6 +40,14 @@ export interface HeldResults {
   readonly types: readonly string[];
 }
 
+/** Runs that continue on a worker that comes back; parallel arrays. */
+export interface HeldRuns {
+  readonly keys: readonly Name[];
+  readonly runIds: readonly Integer[];
+  /** Whether each continues without a thread of the worker. */
+  readonly seceded: readonly boolean[];
+}
+
 /** A worker introduces itself. */
 export interface RegisterWorkerRequest {
   readonly identity: WorkerIdentity;
@@ -52,6 +60,8 @@ export interface RegisterWorkerRequest {
    * name are free again when that connection has ended.
    */
   readonly secret?: Secret;
+  /** With `held`, when the scheduler keeps runs: those that continue. */
+  readonly runs?: HeldRuns;
 }
 
 /** A plugin of workers as it travels: named, never code. */
@@ -68,6 +78,11 @@ export interface RegisterWorkerReply {
   readonly heartbeatIntervalMs: number;
   /** The scheduler's clock, in milliseconds. */
   readonly nowMs: number;
+  /**
+   * The scheduler has a journal: when the connection breaks, the worker keeps its copies and continues its
+   * runs, because the same scheduler may come back. Default false.
+   */
+  readonly keepsRuns?: boolean;
   /** What clients have registered for all workers. Default none. */
   readonly workerPlugins?: readonly RemotePlugin[];
   /** What they have registered for the nannies of all workers. Default none. */
@@ -86,6 +101,8 @@ export interface RegisterClientRequest {
   readonly returnWithinMs?: Amount;
   /** With the same secret it takes its place again when it comes back. Default none. */
   readonly secret?: Secret;
+  /** With a journal, the scheduler says up to which report it has written: `committed`. Default false. */
+  readonly wantsCommits?: boolean;
   readonly versions?: Readonly<Record<string, string>>;
 }
 
@@ -99,6 +116,14 @@ export interface RegisterClientReply {
    * could reach the scheduler and no worker. Default: no limit.
    */
   readonly messageBytesMax?: number;
+  /** The scheduler has a journal: the number of the last report of this client in it, 0 for none. */
+  readonly committed?: number;
+}
+
+/** Sent to clients that want it: their reports up to this number are in the journal, and on the disk. */
+export interface Committed {
+  readonly op: 'committed';
+  readonly upTo: number;
 }
 
 /** Served by workers. Keys that the worker does not hold are left out of the answer. */

@@ -5,7 +5,8 @@
  * timers and plugins bring the rest. Each carries the `stimulusId` under which its consequences can
  * be found in the story.
  */
-import type { Copies, Finite, Name, Size } from '../util/value-types.ts';
+import type { TaskFailure } from '../state/task.ts';
+import type { Copies, Count, Finite, Integer, Name, Size } from '../util/value-types.ts';
 import type { Caused, FromWorker } from './cause.ts';
 import type { ClientStimulus } from './from-client.ts';
 import type { WorkerStimulus } from './from-worker.ts';
@@ -154,6 +155,49 @@ export interface CheckNoWorkersTimeout extends Caused {
   readonly op: 'check-no-workers-timeout';
 }
 
+// ---- from a journal --------------------------------------------------------------------------
+
+/**
+ * The state was read from a journal. Known workers are awaited, and nothing begins before
+ * `end-recovery`, because they may have results and runs of these tasks.
+ */
+export interface BeginRecovery extends Caused {
+  readonly op: 'begin-recovery';
+  /** No earlier run has this id or a later one. */
+  readonly nextRunId: Count;
+}
+
+/** All workers that were awaited are back, or count as lost from now on. */
+export interface EndRecovery extends Caused {
+  readonly op: 'end-recovery';
+}
+
+/** Ends of tasks that a journal has recorded. */
+export interface RestoreTasks extends Caused {
+  readonly op: 'restore-tasks';
+  readonly failures?: readonly {
+    readonly key: Name;
+    readonly failure: TaskFailure;
+    /** Address of the worker that reported it. */
+    readonly worker?: string;
+  }[];
+  /** Actors, which live on one worker and cannot be made again unnoticed. */
+  readonly actors?: readonly {
+    readonly key: Name;
+    readonly worker: Name;
+    readonly runId: Integer;
+    readonly nbytes: Size;
+    readonly type: string;
+  }[];
+  /** Data of clients that is gone from all workers. */
+  readonly lostData?: readonly Name[];
+  /** With `lostData`: runs that compute these from now on have at least this id. */
+  readonly firstRunId?: Integer;
+}
+
+/** What happens when a scheduler starts from a journal. */
+export type RecoveryStimulus = BeginRecovery | EndRecovery | RestoreTasks;
+
 // ---- for the whole cluster --------------------------------------------------------------------
 
 /** Forgets all tasks of all clients. Workers are restarted by their host. */
@@ -178,4 +222,5 @@ export type Stimulus =
   | WorkersLost
   | SchedulerStalled
   | CheckWorkerTtl
-  | CheckNoWorkersTimeout;
+  | CheckNoWorkersTimeout
+  | RecoveryStimulus;

@@ -28,6 +28,7 @@ import {
 import { WORKER_COMMANDS, WorkerCommands } from './commands/worker-commands.ts';
 import { Delivery, DELIVERY } from './delivery.ts';
 import { EVENT_LOG, EventLog } from './event-log.ts';
+import { JOURNAL, NO_JOURNAL } from './journal.ts';
 import { kernelOptions } from './kernel-options.ts';
 import { PORTS, PORTS_REPLACEMENT, PortsCompiler, PortsReplacement } from './kernel-ports.ts';
 import { ERROR_REPORTS, ErrorReports } from './life/error-reports.ts';
@@ -68,6 +69,7 @@ export const LOADING_MODULE: readonly Provider[] = [
 /** What a scheduler is made of, in the order in which a reader meets it. Each is made once, when it is first needed. */
 export const SCHEDULER_MODULE: readonly Provider[] = [
   // The kernel: policies and hooks are compiled into plain functions, and injection ends.
+  byFactory(SERVER_ID, () => `scheduler-${randomUUID()}`),
   byClass(PORTS, PortsCompiler),
   byFactory(KERNEL, (services) => {
     const options = kernelOptions(services.get(given.CONFIG));
@@ -79,6 +81,7 @@ export const SCHEDULER_MODULE: readonly Provider[] = [
   byClass(PORTS_REPLACEMENT, PortsReplacement),
 
   // The life of a stimulus.
+  byValue(JOURNAL, NO_JOURNAL),
   byClass(STIMULUS_QUEUE, StimulusQueue),
   byClass(CLIENT_QUEUES, ClientQueues),
   byFactory(STIMULI, (services) => services.get(CLIENT_QUEUES)),
@@ -149,7 +152,6 @@ export function givenProviders(
     byValue(given.CONFIG, loaded.config),
     byValue(given.CONFIG_FOLDER, loaded.folder),
     byValue(LOG_BOOK, logBook),
-    byValue(SERVER_ID, `scheduler-${randomUUID()}`),
     byValue(ON_CRASH, onCrash ?? (() => undefined)),
     byValue(TRANSPORTS, new TransportTable(clock, builtins, transports, fallbackTransports)),
   ];

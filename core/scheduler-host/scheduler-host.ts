@@ -10,6 +10,7 @@ import { inject } from '../plugin-host/injection/di.ts';
 import { CLOCK } from '../plugin-host/injection/tokens.ts';
 import { blame } from './containment.ts';
 import { DELIVERY, type Delivery } from './delivery.ts';
+import { JOURNAL, type SchedulerJournal } from './journal.ts';
 import { ERROR_REPORTS, type ErrorReports } from './life/error-reports.ts';
 import { SHUTDOWN, type Shutdown } from './life/shutdown.ts';
 import { SESSIONS, type Sessions } from './sessions/sessions.ts';
@@ -39,6 +40,7 @@ export class SchedulerHost {
     @inject(SHUTDOWN) private readonly shutdown: Shutdown,
     @inject(SESSIONS) private readonly sessions: Sessions,
     @inject(ERROR_REPORTS) private readonly errors: ErrorReports,
+    @inject(JOURNAL) private readonly journal: SchedulerJournal,
   ) {
     queue.consume((stimulus) => this.handle(stimulus));
   }
@@ -49,11 +51,13 @@ export class SchedulerHost {
     const nowMs = this.clock.nowMs();
     let outbox: Outbox | undefined;
     try {
+      this.journal.before(stimulus);
       outbox = this.kernel.handle(stimulus, nowMs);
     } catch (cause) {
       outbox = this.contain(stimulus, cause);
     }
     try {
+      this.journal.after();
       if (outbox !== undefined) this.delivery.deliver(outbox, stimulus);
     } catch (cause) {
       this.stop(stimulus, cause);

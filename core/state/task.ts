@@ -111,7 +111,10 @@ export class TaskState {
 
   /** The worker it was sent to; set exactly in state `processing`. */
   processingOn: WorkerState | undefined = undefined;
-  /** Id of the latest assignment; an answer with another id is stale. -1 before the first. */
+  /**
+   * Id of the latest assignment; an answer with another id is stale. -1 before the first; less for a task from a
+   * journal (`unassignedSince`).
+   */
   runId = -1;
   /**
    * Where the task is in the list that its state puts it into: the queue, what its worker is processing,

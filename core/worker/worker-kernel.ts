@@ -107,7 +107,7 @@ export class WorkerKernel {
       case 'remove-worker':
         return scheduler.onPeerRemoved(scope, event);
       case 'scheduler-lost':
-        return scheduler.onSchedulerLost(scope);
+        return scheduler.onSchedulerLost(scope, event.keepsRuns === true);
       case 'execute-success':
         return activity.onExecuteSuccess(scope, event);
       case 'execute-failure':

@@ -105,6 +105,7 @@ class Player {
       } else this.replay.replacePorts(ports);
       return;
     }
+    if (frame.kind === 'entry' || frame.kind === 'checkpoint') return;
     const { replay } = this;
     if (replay === undefined) return;
     this.options.beforeFrame?.(frame);

@@ -5,6 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { YardmasterError } from '../../../core/api/index.ts';
 import type { LogHeader } from '../../../core/log/format.ts';
 import { chromeTrace, ndjson } from '../../app/recording/export-recording.ts';
+import { repairLog } from '../../log/repair-segment.ts';
 import { readRecording } from '../../app/recording/replay-recording.ts';
 import { sizeText, textTable } from '../text-table.ts';
 
@@ -50,6 +51,17 @@ export async function verifyCommand(file: string, flags: LogFlags): Promise<numb
   return codeOf(summary);
 }
 
+/** `yardmaster log repair`. */
+export async function repairCommand(file: string): Promise<number> {
+  const { keptBytes, copy } = await repairLog(file);
+  const text =
+    keptBytes === undefined
+      ? `${file} is readable to its end; nothing was changed`
+      : `${file} was cut to its first ${keptBytes} bytes; it is kept as it was in ${String(copy)}`;
+  process.stdout.write(`${text}\n`);
+  return 0;
+}
+
 /** `yardmaster log export`. */
 export async function exportCommand(
   file: string,
@@ -77,7 +89,7 @@ async function summarise(file: string): Promise<Summary> {
       endMs = frame.timeMs;
       isClosed = frame.kind === 'end';
       if (frame.kind === 'header') header = frame.payload;
-      if (frame.kind !== 'stimulus') continue;
+      if (frame.kind !== 'stimulus' && frame.kind !== 'entry') continue;
       const { op } = frame.payload;
       stimuli[op] = (stimuli[op] ?? 0) + 1;
     }

@@ -1,4 +1,5 @@
 import { YardmasterError } from '../../../core/api/index.ts';
+import { durabilityOf, type JournalOptions } from '../../app/journal/journal-options.ts';
 import { openScheduler } from '../../app/start-scheduler.ts';
 import { tuneEngine } from '../engine-flags.ts';
 import { stderrLogger } from '../logger.ts';
@@ -21,6 +22,7 @@ export async function schedulerCommand(flags: SchedulerFlags): Promise<number> {
     layers,
     ...(config === undefined ? {} : { config }),
     ...(record === undefined ? {} : { record }),
+    ...journalOf(flags),
   });
   const stopped = untilStopped(running);
   stopped.catch(() => undefined); // Awaited below, once it listens.
@@ -37,4 +39,25 @@ export async function schedulerCommand(flags: SchedulerFlags): Promise<number> {
   // Written last, because a script may send a signal as soon as it reads them.
   for (const address of addresses) process.stdout.write(`${address}\n`);
   return stopped;
+}
+
+/** @throws YardmasterError `ERR_CONFIG` when a flag needs another one */
+function journalOf({ journal: folder, ...flags }: SchedulerFlags): { journal?: JournalOptions } {
+  const { durability, onJournalError, journalWait } = flags;
+  if (folder !== undefined) {
+    const journal = {
+      folder,
+      ...(durability === undefined ? {} : { durability: durabilityOf(durability) }),
+      ...(onJournalError === undefined ? {} : { onJournalError }),
+      ...(journalWait === undefined ? {} : { workerWaitMs: journalWait }),
+    };
+    return { journal };
+  }
+  if (durability ?? onJournalError ?? journalWait) {
+    throw new YardmasterError(
+      'ERR_CONFIG',
+      '--durability, --on-journal-error and --journal-wait need --journal with a folder',
+    );
+  }
+  return {};
 }

@@ -32,6 +32,11 @@ interface LinkOptions {
 /** Callbacks to the owner of a link. */
 export interface LinkOwner {
   onMessage(message: WireMessage): void;
+  /**
+   * The link is registered, for the first time or again.
+   * @param committed - number of the last report that is in the journal of the scheduler; undefined: it has none
+   */
+  onRegistered(committed: number | undefined): void;
   /** Time for a sign of life. */
   onHeartbeat(): void;
   /** The connection is lost; the link tries to come back. */
@@ -144,9 +149,11 @@ export class SchedulerLink {
           ...(reconnect === undefined
             ? {}
             : { returnWithinMs: finite(reconnect.timeoutMs), secret: this.secret }),
+          wantsCommits: true,
         },
         network.timeoutMs,
       );
+      this.owner.onRegistered(reply.committed);
       return { channel, reply };
     } catch (error) {
       channel.abort(error as Error);

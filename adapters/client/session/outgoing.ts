@@ -1,5 +1,6 @@
 import { type ClientReport, type GraphTask, YardmasterError } from '../../../core/api/index.ts';
 import { inParts } from './graph-parts.ts';
+import { noJournal, UncommittedReports } from './uncommitted-reports.ts';
 
 /** Tasks that travel in one message unless one graph alone has more bytes of arguments. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
@@ -54,6 +55,8 @@ export class Outgoing {
   /** Set while stores are asked: what comes meanwhile waits. */
   private lookUp: Promise<void> | undefined;
   private sequence = 0;
+  /** Undefined: the scheduler has no journal. */
+  private uncommitted: UncommittedReports | undefined;
 
   /**
    * @param sender - makes the ids of stimuli unique among all clients
@@ -99,6 +102,41 @@ export class Outgoing {
 
   report(report: NewReport): void {
     this.push(report);
+  }
+
+  /** The scheduler has a journal, with the reports of this client up to this number; undefined: it has none. */
+  begin(committed: number | undefined): void {
+    if (committed === undefined) {
+      this.uncommitted?.fail(noJournal());
+      this.uncommitted = undefined;
+    } else {
+      this.uncommitted ??= new UncommittedReports();
+      this.uncommitted.commit(committed);
+    }
+  }
+
+  /** Nothing is sent any more. */
+  end(error: Error): void {
+    this.uncommitted?.fail(error);
+    this.uncommitted = undefined;
+  }
+
+  /** The scheduler has written the reports up to this number. */
+  commit(upTo: number): void {
+    this.uncommitted?.commit(upTo);
+  }
+
+  /** Sends once more what the scheduler has not written, over a new connection. */
+  sendAgain(): void {
+    if (this.uncommitted === undefined) return;
+    for (const reports of this.uncommitted.all()) this.deliver(reports);
+  }
+
+  /** @throws YardmasterError `ERR_JOURNAL` when the scheduler has no journal */
+  whenCommitted(): Promise<void> {
+    this.flush();
+    if (this.uncommitted === undefined) return Promise.reject(noJournal());
+    return this.uncommitted.whenAll(this.sequence);
   }
 
   /** From now on everything waits. */
@@ -162,7 +200,17 @@ export class Outgoing {
   /** @returns the reason if the reports could not be sent */
   private tryDeliver(reports: readonly NewReport[]): YardmasterError | undefined {
     try {
-      this.deliver(reports.flatMap((report) => this.named(report)));
+      const { uncommitted } = this;
+      if (uncommitted === undefined) {
+        this.deliver(reports.flatMap((report) => this.named(report)));
+        return undefined;
+      }
+      const named = reports.map((report) => ({
+        number: this.sequence + 1,
+        all: this.named(report),
+      }));
+      this.deliver(named.flatMap(({ all }) => all));
+      for (const { number, all } of named) uncommitted.add(number, all);
       return undefined;
     } catch (thrown) {
       if (YardmasterError.is(thrown)) return thrown;

@@ -266,9 +266,17 @@ export class Session implements FutureOwner, LinkOwner {
   // ---- called by the link -----------------------------------------------------------------------
 
   onMessage(message: WireMessage): void {
+    if (message['op'] === 'committed') {
+      this.outgoing.commit(message['upTo'] as number);
+      return;
+    }
     const typed = message as unknown as ToClientMessage;
     this.table.handle(typed);
     if (typed.op === 'task-erred') this.actors.onErred(typed.key);
+  }
+
+  onRegistered(committed: number | undefined): void {
+    this.outgoing.begin(committed);
   }
 
   onHeartbeat(): void {
@@ -282,6 +290,7 @@ export class Session implements FutureOwner, LinkOwner {
   /** Says what was held back and what the client still holds; hears what the scheduler knows of that. */
   async restore(ask: (method: string, parameters: WireMessage) => Promise<unknown>): Promise<void> {
     const keys = this.table.expectLosses();
+    this.outgoing.sendAgain();
     if (keys.length > 0) this.outgoing.report({ op: 'client-desires-keys', keys });
     this.outgoing.resume();
     try {
@@ -351,6 +360,7 @@ export class Session implements FutureOwner, LinkOwner {
 
   private end(why: Error): void {
     this.closedBy ??= why;
+    this.outgoing.end(this.closedError());
     this.table.close((key) => this.closedError(key));
     this.ending.abort(this.closedError());
   }

@@ -16,7 +16,7 @@ import { heartbeatIntervalMs } from '../../util/heartbeat.ts';
 import { describeRestrictions, unsatisfied } from '../placement/describe-restrictions.ts';
 import { schedulerFailure } from '../errors.ts';
 import { checkIdleSaturated } from '../placement/occupancy.ts';
-import { takeBack } from './on-return.ts';
+import { onAwaitedReturn, onReturn } from './on-return.ts';
 import { slotLimitOf } from '../placement/placement.ts';
 import { isLoose, validWorkers } from '../placement/restrictions.ts';
 import type { KernelScope } from '../scope.ts';
@@ -28,7 +28,8 @@ const HEARTBEATS_FORGIVEN = 10;
 /** The host refuses addresses and names that are taken before it comes to this. O(workers). */
 export function onRegisterWorker(scope: KernelScope, stimulus: RegisterWorker): void {
   const { cluster, ports } = scope;
-  const { identity, status, metrics } = stimulus;
+  const { identity, metrics } = stimulus;
+  if (isAwaited(scope, stimulus)) return;
   if (cluster.workers.has(identity.address) || cluster.aliases.has(identity.name)) return;
   const worker = new GenericWorker<TaskState>(
     identity,
@@ -36,6 +37,7 @@ export function onRegisterWorker(scope: KernelScope, stimulus: RegisterWorker): 
     cluster.costs,
     scope.nowMs,
   );
+  const status = scope.recovery?.admit(worker, stimulus.status) ?? stimulus.status;
   worker.status = status;
   worker.slotLimit = slotLimitOf(scope, worker);
   cluster.addWorker(worker);
@@ -43,8 +45,22 @@ export function onRegisterWorker(scope: KernelScope, stimulus: RegisterWorker): 
   if (status === 'running') cluster.running.add(worker);
   checkIdleSaturated(scope, worker);
   for (const hook of ports.hooks.workerAdded) hook(worker, scope.stimulusId);
-  if (stimulus.held !== undefined) takeBack(scope, worker, stimulus.held);
+  onReturn(scope, worker, stimulus);
   if (status === 'running') recommendUnrunnable(scope, worker);
+}
+
+/** A worker that the journal knows is back. Returns false for any other one. */
+function isAwaited(scope: KernelScope, stimulus: RegisterWorker): boolean {
+  const { cluster, recovery } = scope;
+  const { identity, status, metrics } = stimulus;
+  const worker = cluster.workers.get(identity.address);
+  if (worker === undefined || recovery?.awaited.has(worker) !== true) return false;
+  if (worker.serverId !== identity.serverId) return false;
+  const admitted = recovery.admit(worker, status);
+  if (worker.status !== admitted) setWorkerStatus(scope, worker, admitted);
+  if (metrics !== undefined) takeMetrics(scope, worker, metrics);
+  onAwaitedReturn(scope, worker, stimulus);
+  return true;
 }
 
 /** O(running tasks of the worker). */
@@ -89,7 +105,11 @@ export function onSetWorkerStatus(scope: KernelScope, stimulus: SetWorkerStatus)
   setWorkerStatus(scope, worker, status);
 }
 
-function setWorkerStatus(scope: KernelScope, worker: WorkerState, status: WorkerStatus): void {
+export function setWorkerStatus(
+  scope: KernelScope,
+  worker: WorkerState,
+  status: WorkerStatus,
+): void {
   const { cluster, ports } = scope;
   const before = worker.status;
   worker.status = status;

@@ -53,7 +53,8 @@ export function onReleaseWorkerData(
   }
 }
 
-function loseCopy(scope: KernelScope, task: TaskState, worker: WorkerState): void {
+/** A copy is gone. The result is computed again if it was the last one and is needed. */
+export function loseCopy(scope: KernelScope, task: TaskState, worker: WorkerState): void {
   removeReplica(scope.cluster, task, worker);
   // What others have of an actor are handles to it.
   if (worker.actors.delete(task)) scope.recommend(task, 'erred');

@@ -24,6 +24,17 @@ export function assignToWorker(scope: KernelScope, task: TaskState, worker: Work
   send(scope, task, worker);
 }
 
+/** The worker runs the task already, as the run that the task has the id of: books its load there. */
+export function keepRun(scope: KernelScope, task: TaskState, worker: WorkerState): void {
+  const { cluster } = scope;
+  book(scope, task, worker);
+  setTaskState(task, 'processing');
+  cluster.runs.add(task);
+  checkIdleSaturated(scope, worker);
+  cluster.assignedCount++;
+  if (task.isActor) worker.actors.add(task);
+}
+
 /**
  * The task, which its worker has given up, goes to another one with all that is booked for it. Both
  * are judged afterwards, when the sum over all workers is what it was. Returns the worker that had it.

@@ -157,7 +157,11 @@ export function freeReplicas(scope: KernelScope, task: TaskState): void {
 }
 
 /** The run of a task is taken back. It occupies a thread until the worker says otherwise. */
-export function takeBackRun(scope: KernelScope, task: TaskState, worker: WorkerState): void {
+export function takeBackRun(
+  scope: KernelScope,
+  task: Pick<TaskState, 'key' | 'runId'>,
+  worker: WorkerState,
+): void {
   if (worker.identity.tellsRunEnds !== true) {
     sendFreeKeys(scope, task, worker);
     return;
@@ -177,7 +181,11 @@ export function takeBackRun(scope: KernelScope, task: TaskState, worker: WorkerS
   scope.outbox.toWorker(worker, message);
 }
 
-export function sendFreeKeys(scope: KernelScope, task: TaskState, worker: WorkerState): void {
+export function sendFreeKeys(
+  scope: KernelScope,
+  task: Pick<TaskState, 'key'>,
+  worker: WorkerState,
+): void {
   const { stimulusId, killTimeoutMs } = scope;
   const keys = [task.key];
   scope.outbox.toWorker(

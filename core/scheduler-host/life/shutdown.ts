@@ -79,9 +79,11 @@ export function closedError(): YardmasterError {
   return new YardmasterError('ERR_CLOSED', 'the scheduler is closed');
 }
 
-/** `ERR_PLUGIN_HOOK` when a hook of a plugin caused it, else `ERR_INVARIANT`. */
+/** `ERR_PLUGIN_HOOK` when a hook of a plugin caused it, `ERR_JOURNAL` when a disk did, else `ERR_INVARIANT`. */
 function crashError(what: string, cause: unknown): YardmasterError {
   const message = cause instanceof Error ? cause.message : String(cause);
-  const code = YardmasterError.is(cause, 'ERR_PLUGIN_HOOK') ? cause.code : 'ERR_INVARIANT';
+  const isOther =
+    YardmasterError.is(cause, 'ERR_PLUGIN_HOOK') || YardmasterError.is(cause, 'ERR_JOURNAL');
+  const code = isOther ? cause.code : 'ERR_INVARIANT';
   return new YardmasterError(code, `the scheduler closes: ${what}: ${message}`, {}, { cause });
 }

@@ -6,7 +6,8 @@ import type {
   RegisterWorkerRequest,
 } from '../../messages/protocol.ts';
 import { heartbeatIntervalMs } from '../../util/heartbeat.ts';
-import type { SessionSecret } from './session-secret.ts';
+import { SessionSecret } from './session-secret.ts';
+import type { WorkerIdentity } from '../../state/worker.ts';
 import type { SessionServices } from './session-services.ts';
 import type { Peer } from './sessions.ts';
 
@@ -26,9 +27,11 @@ export function admitWorker(
 ): void {
   const { address, name } = identity;
   const { workers, aliases } = host.cluster;
+  dropAwaited(host, identity, secret);
   // One that is to be removed at the end of this turn may be the former self of this one.
   host.losses.flush();
   // A worker that comes back may have noticed before us that its connection was lost.
+  if (host.journal.mayReturn(address, secret)) return;
   if (workers.has(address) && unseat(host.sessions.workers, address, secret)) {
     host.stimuli.accept({
       op: 'remove-worker',
@@ -41,10 +44,23 @@ export function admitWorker(
   if (aliases.has(name)) refuseWorker('name', name, address);
 }
 
+/** A worker of the journal whose address or name another one has now does not come back. */
+function dropAwaited(
+  { cluster, journal, stimuli }: SessionServices,
+  { address, name }: WorkerIdentity,
+  secret: string | undefined,
+): void {
+  for (const taken of new Set([address, cluster.aliases.get(name) ?? address])) {
+    if (!journal.isAwaited(taken)) continue;
+    if (taken === address && journal.mayReturn(address, secret)) continue;
+    stimuli.accept({ op: 'remove-worker', worker: taken, expected: true, close: false });
+  }
+}
+
 /** Enqueues the registration, and returns the answer to the worker. */
 export function enterWorker(
   host: SessionServices,
-  { identity, status, metrics, held }: RegisterWorkerRequest,
+  { identity, status, metrics, held, runs, secret }: RegisterWorkerRequest,
 ): RegisterWorkerReply {
   host.stimuli.accept({
     op: 'register-worker',
@@ -52,12 +68,15 @@ export function enterWorker(
     status,
     ...(metrics === undefined ? {} : { metrics }),
     ...(held === undefined ? {} : { held }),
+    ...(runs === undefined ? {} : { runs }),
+    ...hashOf(host, secret),
   });
   const workerPlugins = host.workerPlugins.all;
   const nannyPlugins = identity.nanny === undefined ? [] : host.nannyPlugins.all;
   return {
     heartbeatIntervalMs: heartbeatIntervalMs(host.cluster.workers.size),
     nowMs: host.clock.nowMs(),
+    ...(host.journal.isOn ? { keepsRuns: true } : {}),
     ...(workerPlugins.length === 0 ? {} : { workerPlugins }),
     ...(nannyPlugins.length === 0 ? {} : { nannyPlugins }),
   };
@@ -100,7 +119,7 @@ export function admitClient(
  */
 export function enterClient(
   host: SessionServices,
-  { client, versions }: RegisterClientRequest,
+  { client, versions, secret }: RegisterClientRequest,
   { isBack }: { readonly isBack: boolean },
 ): RegisterClientReply {
   if (!isBack) {
@@ -108,6 +127,7 @@ export function enterClient(
       op: 'register-client',
       client,
       ...(versions === undefined ? {} : { versions }),
+      ...hashOf(host, secret),
     });
   }
   const { clients, messageBytesMax } = host.sessions;
@@ -116,6 +136,7 @@ export function enterClient(
   return {
     heartbeatIntervalMs: CLIENT_HEARTBEAT_FACTOR * heartbeatIntervalMs(clients.size),
     ...(bytesMax === Infinity ? {} : { messageBytesMax: bytesMax }),
+    ...(host.journal.isOn ? { committed: host.journal.committedOf(client) } : {}),
   };
 }
 
@@ -149,4 +170,13 @@ function refuseWorker(field: 'address' | 'name', value: string, address: string)
     `there is a worker with the ${field} "${value}" already; stop it, or choose another ${field}`,
     { field, value, worker: address },
   );
+}
+
+/** What a journal needs to know the peer again. */
+function hashOf(
+  { journal }: SessionServices,
+  secret: string | undefined,
+): { readonly secretHash?: string } {
+  if (!journal.isOn || secret === undefined) return {};
+  return { secretHash: new SessionSecret(secret).toString() };
 }

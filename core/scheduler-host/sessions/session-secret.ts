@@ -7,8 +7,18 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 export class SessionSecret {
   private readonly hash: Buffer;
 
-  constructor(secret: string) {
-    this.hash = hashOf(secret);
+  constructor(secret: string, hash = hashOf(secret)) {
+    this.hash = hash;
+  }
+
+  /** The reverse of {@link toString}. */
+  static ofHash(hash: string): SessionSecret {
+    return new SessionSecret('', Buffer.from(hash, 'base64url'));
+  }
+
+  /** The hash, as text. */
+  toString(): string {
+    return this.hash.toString('base64url');
   }
 
   /** Takes the same time whether the secret is nearly right or not at all. */

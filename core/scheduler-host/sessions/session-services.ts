@@ -9,6 +9,7 @@ import {
   type RemotePluginRegistry,
   WORKER_PLUGIN_REGISTRY,
 } from '../commands/remote-plugin-registry.ts';
+import { JOURNAL, type SchedulerJournal } from '../journal.ts';
 import { ERROR_REPORTS, type ErrorReports } from '../life/error-reports.ts';
 import { type Gatherer, GATHERER } from '../results/gatherer.ts';
 import { type Stimuli, STIMULI, STIMULUS_QUEUE, type StimulusQueue } from '../stimulus-queue.ts';
@@ -37,5 +38,6 @@ export class SessionServices {
     @inject(COMMANDS) readonly commands: Commands,
     @inject(GATHERER) readonly gatherer: Gatherer,
     @inject(ERROR_REPORTS) readonly errors: ErrorReports,
+    @inject(JOURNAL) readonly journal: SchedulerJournal,
   ) {}
 }

@@ -4,6 +4,7 @@ import type { Connection, ConnectionHandlers, WireMessage } from '../../api/tran
 import { VERSION } from '../../api/version.ts';
 import {
   type CommandRequest,
+  type Committed,
   type GatherReply,
   type GatherRequest,
   type GetPartRequest,
@@ -63,6 +64,8 @@ export class Session implements Peer, ChannelHandlers {
   private held: WireMessage[] | undefined;
   /** Milliseconds within which a client whose connection broke may come back. */
   private returnWithinMs = 0;
+  /** A client wants to know which of its reports are in the journal. */
+  private wantsCommits = false;
   private isOver = false;
   /** The channel has closed the connection; nothing that came before its end counts. */
   private isBroken = false;
@@ -112,6 +115,10 @@ export class Session implements Peer, ChannelHandlers {
     // Memory may be freed with the next task; a write for it alone would delay that.
     else if (message['op'] === 'free-keys') this.channel.sendLater(message);
     else if (this.role === 'worker' || this.slowReader.admits()) this.connection.send(message);
+  }
+
+  commit(upTo: number): void {
+    if (this.wantsCommits) this.send({ op: 'committed', upTo } satisfies Committed);
   }
 
   /** Sends what is queued, then closes. */
@@ -284,6 +291,7 @@ export class Session implements Peer, ChannelHandlers {
     const admitted = admitClient(host, request);
     this.returnWithinMs = request.returnWithinMs ?? 0;
     this.keepSecret(request.secret);
+    this.wantsCommits = host.journal.isOn && request.wantsCommits === true;
     this.bindPeer(host.sessions.clients, request.client);
     const reply = enterClient(host, request, admitted);
     return this.connection.peerRole === 'viewer' ? { ...reply, onlyLooks: true } : reply;

@@ -13,6 +13,8 @@ export interface Peer {
   send(message: WireMessage): void;
   /** Sends what is queued, then closes. */
   end(): void;
+  /** Tells a client that wants to know it that its reports up to this number are in the journal. */
+  commit?(upTo: number): void;
 }
 
 /** The connections to a scheduler. */

@@ -3,12 +3,12 @@ import { type Logger, token, type Token } from '../../api/plugin.ts';
 import { inBackground } from '../../shared/background.ts';
 import { RECONNECT_TIMEOUT_MS } from '../../shared/reconnect.ts';
 import type { WireMessage } from '../../api/transport.ts';
-import type { HeldResults } from '../../messages/protocol.ts';
+import type { HeldResults, HeldRuns } from '../../messages/protocol.ts';
 import type { ToWorkerMessage } from '../../messages/to-worker.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
 import { LOGGER } from '../../plugin-host/injection/tokens.ts';
 import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../../state/worker.ts';
-import { heldResults } from '../../worker/events/on-scheduler.ts';
+import { failedKeys, heldResults, heldRuns } from '../../worker/events/on-scheduler.ts';
 import type { WorkerKernel } from '../../worker/worker-kernel.ts';
 import { PEER_CHANNELS, type PeerChannels } from '../peer-channels.ts';
 import { WORKER_IDENTITY, WORKER_KERNEL, WORKER_OPTIONS } from '../tokens.ts';
@@ -57,8 +57,14 @@ export class SchedulerMessages implements LinkedWorker {
     return this.activities.executing();
   }
 
-  held(): HeldResults {
-    return heldResults(this.kernel.tables);
+  held(keepsRuns: boolean): { readonly held: HeldResults; readonly runs?: HeldRuns } {
+    const { tables } = this.kernel;
+    if (!keepsRuns) return { held: heldResults(tables) };
+    // A failure that was not heard is found again by the next run.
+    const keys = failedKeys(tables);
+    const stimulusId = this.link.nameEvent('scheduler-back');
+    if (keys.length > 0) this.inbox.feed({ op: 'free-keys', keys, stimulusId });
+    return { held: heldResults(tables, true), runs: heldRuns(tables) };
   }
 
   onMessage(message: ToWorkerMessage): void {
@@ -122,7 +128,7 @@ export class SchedulerMessages implements LinkedWorker {
     return this.options.onSchedulerLost === 'reconnect';
   }
 
-  /** Tasks are given up, results are kept for the scheduler. */
+  /** Results are kept for the scheduler, and runs if it keeps a journal. Other tasks are given up. */
   private async comeBack(gone: YardmasterError): Promise<void> {
     const { reconnect: rules = { timeoutMs: RECONNECT_TIMEOUT_MS } } = this.options;
     const { link, log, plugins } = this;
@@ -130,7 +136,8 @@ export class SchedulerMessages implements LinkedWorker {
     log.warn({ err: gone, address }, `${gone.message}; the worker tries to come back`);
     const stimulusId = link.nameEvent('scheduler-lost');
     this.tracker.want('running', stimulusId);
-    this.inbox.feed({ op: 'scheduler-lost', stimulusId });
+    const { keepsRuns } = link;
+    this.inbox.feed({ op: 'scheduler-lost', keepsRuns, stimulusId });
     plugins.call('schedulerLost');
     try {
       const { value, attempts, afterMs } = await link.reconnect(rules);

@@ -10,6 +10,7 @@ import { type CameBack, comeBack, type ReconnectRules } from '../../shared/recon
 import type { WireMessage } from '../../api/transport.ts';
 import type {
   HeldResults,
+  HeldRuns,
   RegisterWorkerReply,
   RegisterWorkerRequest,
 } from '../../messages/protocol.ts';
@@ -46,8 +47,11 @@ export interface LinkedWorker {
   onBatchEnd(): void;
   /** The connection ended. */
   onGone(error: Error | undefined): void;
-  /** Its own results, which the scheduler that it comes back to may know. */
-  held(): HeldResults;
+  /**
+   * Its results, which the scheduler that it comes back to may know.
+   * @param keepsRuns - that scheduler keeps a journal: copies and runs count, too
+   */
+  held(keepsRuns: boolean): { readonly held: HeldResults; readonly runs?: HeldRuns };
   /** It reconnects to a different scheduler, which does not know its results. */
   onOtherScheduler(): void;
 }
@@ -61,6 +65,8 @@ export class WorkerLink {
   private serverId: string | undefined;
   /** Proves to the scheduler that a new connection is of the same worker. */
   private readonly secret = randomBytes(SECRET_BYTES).toString('base64url');
+  /** The scheduler keeps a journal: what it knew before it was lost, it knows when it is back. */
+  keepsRuns = false;
   private readonly ending = new AbortController();
   private readonly timers: Timer[] = [];
   private offsetMs = 0;
@@ -137,7 +143,7 @@ export class WorkerLink {
       status: worker.status(),
       metrics: worker.metrics(),
       secret: this.secret,
-      ...(isBack ? { held: worker.held() } : {}),
+      ...(isBack ? worker.held(this.keepsRuns) : {}),
     };
     // What is reported from now on arrives after the request.
     this.channel = channel;
@@ -145,6 +151,7 @@ export class WorkerLink {
     const reply = await this.ask<RegisterWorkerReply>(channel, { ...request }, timeoutMs);
     this.checkOpen(channel);
     this.isRegistered = true;
+    this.keepsRuns = reply.keepsRuns === true;
     this.offsetMs = reply.nowMs - (askedMs + clock.nowMs()) / 2;
     this.timers.push(
       every(clock, reply.heartbeatIntervalMs, () => this.heartbeat()),

@@ -127,6 +127,8 @@ interface Crawl extends Caused {
  */
 interface SchedulerLost extends Caused {
   readonly op: 'scheduler-lost';
+  /** It may come back with all that it knows: runs continue, and copies stay. Default false. */
+  readonly keepsRuns?: boolean;
 }
 
 /** The store has lost these results. */

@@ -12,7 +12,7 @@ import type {
   SetTaskPriorities,
   StealRequest,
 } from '../../messages/to-worker.ts';
-import type { HeldResults } from '../../messages/protocol.ts';
+import type { HeldResults, HeldRuns } from '../../messages/protocol.ts';
 import { reportFinished } from '../transitions/from-memory-released.ts';
 import { unlinkDependencies } from '../transitions/release.ts';
 import type { WorkerScope } from '../worker-scope.ts';
@@ -176,20 +176,42 @@ export function forgetPeer(scope: WorkerScope, address: string): void {
 
 /**
  * What was to be done is given up. Results that were computed here stay, for the scheduler may come
- * back and know them; copies of others' results go. O(tasks).
+ * back and know them; runs and copies of others' results stay only if it keeps a journal. O(tasks).
  */
-export function onSchedulerLost(scope: WorkerScope): void {
+export function onSchedulerLost(scope: WorkerScope, keepsRuns: boolean): void {
   for (const task of scope.tables.tasks.values()) {
     task.isReplicaWanted = false;
-    if (!isOwnResult(task)) scope.recommend(task, 'released');
+    const isKept = keepsRuns ? isResultOrRun(task) : isOwnResult(task);
+    if (!isKept) scope.recommend(task, 'released');
   }
+}
+
+function isResultOrRun({ state }: WorkerTask): boolean {
+  return state === 'memory' || state === 'executing';
+}
+
+/** Runs that continue, for the report to a scheduler that has come back. O(runs). */
+export function heldRuns({ executing, seceded }: WorkerTables): HeldRuns {
+  const running = [...executing].filter(({ state }) => state === 'executing');
+  return {
+    keys: running.map(({ key }) => key),
+    runIds: running.map(({ runId }) => runId),
+    seceded: running.map((task) => seceded.has(task)),
+  };
+}
+
+/** Keys of tasks that failed while the scheduler could not hear of it. O(tasks). */
+export function failedKeys({ tasks }: WorkerTables): readonly string[] {
+  return [...tasks.values()].filter(({ state }) => state === 'error').map(({ key }) => key);
 }
 
 /**
  * The results that were computed here, for the report to a scheduler that has come back. O(tasks).
+ * @param withCopies - also results of others, and data
  */
-export function heldResults(tables: WorkerTables): HeldResults {
-  const own = [...tables.tasks.values()].filter(isOwnResult);
+export function heldResults(tables: WorkerTables, withCopies = false): HeldResults {
+  const isHeld = withCopies ? ({ state }: WorkerTask) => state === 'memory' : isOwnResult;
+  const own = [...tables.tasks.values()].filter(isHeld);
   return {
     keys: own.map(({ key }) => key),
     runIds: own.map(({ runId }) => runId),

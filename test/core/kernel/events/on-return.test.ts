@@ -110,3 +110,18 @@ it('a result whose size a returning worker does not report is freed and computed
   env.send({ op: 'register-worker', identity, status: 'running', held });
   expect(env.takeWorker('w1')).toEqual(['free-keys x', 'compute-task x']);
 });
+
+it('a task is not started because of its input when the result that needed it is back, too', () => {
+  const env = new SchedulerEnv();
+  env.addWorker('w1');
+  env.submit({ z: [], e: ['z'], r: ['e'] }, { keys: ['r', 'z'] });
+  const runIds: Record<string, number> = {};
+  for (const key of ['z', 'e', 'r']) {
+    runIds[key] = env.task(key).runId;
+    env.finish(key);
+  }
+  env.removeWorker('w1');
+  env.ignoreMessages();
+  env.addWorker('w1', { held: { r: runIds['r']!, z: runIds['z']! } });
+  expect(env.states).toEqual({ z: 'memory w1', e: 'released', r: 'memory w1' });
+});

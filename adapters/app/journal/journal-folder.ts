@@ -1,0 +1,103 @@
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { YardmasterError } from '../../../core/api/index.ts';
+import type { Stimulus } from '../../../core/messages/stimulus.ts';
+import { FolderLock } from '../../log/folder-lock.ts';
+import { readSegment, type Segment } from '../../log/read-segment.ts';
+
+const NAME = /^(\d{8,})\.ylog$/;
+
+/** What was read from the folder of a journal. */
+export interface Contents {
+  /** Id of the scheduler whose journal it is; undefined: it is new. */
+  readonly schedulerId: string | undefined;
+  readonly entries: readonly Stimulus[];
+  /** Sentences for the log: what was cut. */
+  readonly notes: readonly string[];
+  /** The number of the next segment. */
+  readonly next: number;
+}
+
+/** The files of one journal. Each segment begins with all that was known then, so the newest one counts. */
+export class JournalFolder {
+  private constructor(
+    readonly path: string,
+    private readonly lock: FolderLock,
+  ) {}
+
+  /** @throws YardmasterError `ERR_JOURNAL` when it is in use, or cannot be used */
+  static open(path: string): JournalFolder {
+    try {
+      mkdirSync(path, { recursive: true, mode: 0o700 });
+      return new JournalFolder(path, FolderLock.take(path));
+    } catch (error) {
+      throw asJournalError(error, `the journal ${path} cannot be used`);
+    }
+  }
+
+  pathOf(segment: number): string {
+    return join(this.path, `${String(segment).padStart(8, '0')}.ylog`);
+  }
+
+  /** @throws YardmasterError `ERR_JOURNAL` when it is damaged */
+  read(): Contents {
+    const numbers = segmentsOf(this.path);
+    const next = (numbers.at(-1) ?? 0) + 1;
+    const notes: string[] = [];
+    for (const number of numbers.reverse()) {
+      const path = this.pathOf(number);
+      const segment = readSegment(path);
+      const { header, entries, isComplete, torn } = segment;
+      if (!isComplete) {
+        if (number === 1 || numbers.length > 1) {
+          notes.push(`${path} is left out: the scheduler ended before its beginning was written`);
+          continue;
+        }
+        throw incomplete(segment);
+      }
+      if (torn !== undefined) {
+        notes.push(
+          `the last ${torn.nbytes} bytes of ${path} were not written completely, and are left out (from byte ${torn.offset})`,
+        );
+      }
+      return { schedulerId: header?.schedulerId, entries, notes, next };
+    }
+    return { schedulerId: undefined, entries: [], notes, next };
+  }
+
+  /** The segment has everything that those before it had. @throws Error of the file system */
+  dropBefore(segment: number): void {
+    for (const number of segmentsOf(this.path)) {
+      if (number < segment) rmSync(this.pathOf(number), { force: true });
+    }
+  }
+
+  /** Another scheduler may use the folder. */
+  release(): void {
+    this.lock.release();
+  }
+}
+
+/** Numbers of the segments in a folder, ascending. */
+export function segmentsOf(folder: string): number[] {
+  return readdirSync(folder)
+    .flatMap((name) => {
+      const number = NAME.exec(name)?.[1];
+      return number === undefined ? [] : [Number(number)];
+    })
+    .sort((a, b) => a - b);
+}
+
+export function asJournalError(error: unknown, what: string): YardmasterError {
+  if (YardmasterError.is(error, 'ERR_JOURNAL')) return error;
+  const reason = error instanceof Error ? error.message : String(error);
+  return new YardmasterError('ERR_JOURNAL', `${what}: ${reason}`, {}, { cause: error });
+}
+
+function incomplete({ path, torn }: Segment): YardmasterError {
+  return new YardmasterError(
+    'ERR_JOURNAL',
+    `the journal cannot be read: ${path} ends within its first part, at byte ${torn?.offset ?? 0}, and there is no older segment. Restore it from a copy; or move the folder away, to start without the tasks that were in it`,
+    { file: path, offset: torn?.offset ?? 0 },
+  );
+}

@@ -1,0 +1,145 @@
+import { VERSION } from '../../../core/api/version.ts';
+import type { LogHeader } from '../../../core/log/format.ts';
+import { LogWriter } from '../../../core/log/log-writer.ts';
+import type { Stimulus } from '../../../core/messages/stimulus.ts';
+import { MsgpackCodec } from '../../codecs/msgpack/index.ts';
+import { SegmentFile } from '../../log/segment-file.ts';
+import type { Durability } from './journal-options.ts';
+
+/** How a segment is written. */
+interface WriterOptions {
+  readonly durability: Durability;
+  readonly header: Pick<LogHeader, 'schedulerId' | 'segment'>;
+  readonly nowMs: number;
+  /** The reports of a client up to this number are written, as the durability says. */
+  readonly onCommit: (client: string, upTo: number) => void;
+  /** The file cannot be put on the disk. */
+  readonly onError: (error: Error) => void;
+}
+
+/**
+ * Writes one segment. All that is written in one turn of the event loop is put on the disk at once, while the
+ * next turns are already being written.
+ */
+export class JournalWriter {
+  private readonly log: LogWriter;
+  private acknowledgements = new Map<string, number>();
+  private isDue = false;
+  private isSyncing = false;
+  private isOver = false;
+  private timer: NodeJS.Timeout | undefined;
+
+  private constructor(
+    private readonly file: SegmentFile,
+    private readonly options: WriterOptions,
+  ) {
+    this.log = new LogWriter(new MsgpackCodec(), (bytes) => file.write(bytes), true);
+  }
+
+  /** @throws Error of the file system */
+  static create(path: string, options: WriterOptions): JournalWriter {
+    const writer = new JournalWriter(SegmentFile.create(path), options);
+    const { header, nowMs, durability } = options;
+    const config = {};
+    const payload = { version: VERSION, createdAtMs: Date.now(), config, folder: '', ...header };
+    writer.log.append('header', nowMs, payload satisfies LogHeader);
+    if (typeof durability === 'object') {
+      writer.timer = setInterval(() => writer.syncInBackground(), durability.intervalMs).unref();
+    }
+    return writer;
+  }
+
+  get nbytes(): number {
+    return this.file.nbytes;
+  }
+
+  /** Nothing is being put on the disk. */
+  get isIdle(): boolean {
+    return !this.isSyncing;
+  }
+
+  /** @throws Error of the file system */
+  checkpoint(entries: Iterable<Stimulus>, nowMs: number): void {
+    let count = 0;
+    for (const entry of entries) {
+      this.log.append('entry', nowMs, entry);
+      count++;
+    }
+    this.log.append('checkpoint', nowMs, { entries: count });
+    this.log.flush();
+    this.file.syncNow();
+  }
+
+  /**
+   * The operating system has it when this returns.
+   * @throws Error of the file system; YardmasterError `ERR_NOT_SERIALISABLE`, `ERR_FRAME`: nothing is written then
+   */
+  write(entry: Stimulus, nowMs: number): void {
+    this.log.append('entry', nowMs, entry);
+    this.log.flush();
+    this.schedule();
+  }
+
+  /** Says so to the client when all that was written until now is on the disk. */
+  acknowledge(client: string, upTo: number): void {
+    this.acknowledgements.set(client, upTo);
+    this.schedule();
+  }
+
+  /** @throws Error of the file system */
+  close(): void {
+    this.stop();
+    this.file.syncNow();
+    this.file.close();
+    this.commit(this.acknowledgements);
+  }
+
+  /** Closes the file without a promise that anything of it is on the disk. */
+  abandon(): void {
+    this.stop();
+    this.file.close();
+  }
+
+  private stop(): void {
+    this.isOver = true;
+    clearInterval(this.timer);
+  }
+
+  /** Once a turn of the event loop. */
+  private schedule(): void {
+    if (this.isDue) return;
+    this.isDue = true;
+    setImmediate(() => {
+      this.isDue = false;
+      this.endGroup();
+    });
+  }
+
+  private endGroup(): void {
+    if (this.isOver || this.isSyncing) return;
+    if (this.options.durability === 'commit') {
+      this.syncInBackground();
+      return;
+    }
+    const { acknowledgements } = this;
+    this.acknowledgements = new Map();
+    this.commit(acknowledgements);
+  }
+
+  private syncInBackground(): void {
+    if (this.isSyncing || this.file.isSynced) return;
+    const { acknowledgements } = this;
+    this.acknowledgements = new Map();
+    this.isSyncing = true;
+    this.file.sync((error) => {
+      this.isSyncing = false;
+      if (error !== null) this.options.onError(error);
+      else this.commit(acknowledgements);
+      if (!this.isOver && !this.file.isSynced) this.schedule();
+    });
+  }
+
+  private commit(acknowledgements: ReadonlyMap<string, number>): void {
+    for (const [client, upTo] of acknowledgements) this.options.onCommit(client, upTo);
+  }
+}

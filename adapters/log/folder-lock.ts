@@ -1,0 +1,133 @@
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { YardmasterError } from '../../core/api/index.ts';
+
+const NAME = /^lock\.(\d+)$/;
+
+/** The process that has a lock. A lock that was given back has no `pid`. */
+interface Owner {
+  readonly pid?: number;
+  /** Distinguishes processes that had the same id one after the other. */
+  readonly startedAt?: string;
+  readonly host?: string;
+  readonly boot?: string;
+}
+
+/**
+ * Makes sure that one process at a time uses a folder. Files `lock.1`, `lock.2`, … name their owners; the
+ * highest number counts. A number is made once (`O_EXCL`), so of several processes that find a lock whose
+ * owner has died, one gets the next number.
+ */
+export class FolderLock {
+  private constructor(private readonly path: string) {}
+
+  /** @throws YardmasterError `ERR_JOURNAL` when a living process has the folder; errors of the file system */
+  static take(folder: string): FolderLock {
+    for (;;) {
+      const last = highest(folder);
+      if (last > 0) checkFree(folder, join(folder, `lock.${last}`));
+      const path = join(folder, `lock.${last + 1}`);
+      try {
+        writeFileSync(path, JSON.stringify(thisProcess()), { flag: 'wx' });
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'EEXIST') continue;
+        throw error;
+      }
+      if (highest(folder) !== last + 1) {
+        rmSync(path, { force: true }); // It was made after a look at a number that is gone by now.
+        continue;
+      }
+      for (const number of numbers(folder)) {
+        if (number <= last) rmSync(join(folder, `lock.${number}`), { force: true });
+      }
+      return new FolderLock(path);
+    }
+  }
+
+  /** The next process may use the folder. Never throws. */
+  release(): void {
+    try {
+      writeFileSync(this.path, '{}');
+    } catch {
+      // The next one finds that this process has ended.
+    }
+  }
+}
+
+function numbers(folder: string): number[] {
+  return readdirSync(folder).flatMap((name) => {
+    const number = NAME.exec(name)?.[1];
+    return number === undefined ? [] : [Number(number)];
+  });
+}
+
+function highest(folder: string): number {
+  return Math.max(0, ...numbers(folder));
+}
+
+/** @throws YardmasterError `ERR_JOURNAL` */
+function checkFree(folder: string, path: string): void {
+  const owner = readOwner(path);
+  const { pid, host, boot, startedAt } = owner;
+  if (pid === undefined) return;
+  const here = thisProcess();
+  if (host === here.host) {
+    if (boot !== here.boot || startOf(pid) !== startedAt || !isAlive(pid)) return;
+    throw new YardmasterError(
+      'ERR_JOURNAL',
+      `the journal ${folder} is in use by process ${pid}; stop that scheduler, or give this one another folder`,
+      { folder, pid },
+    );
+  }
+  throw new YardmasterError(
+    'ERR_JOURNAL',
+    `the journal ${folder} was locked by process ${pid} of ${String(host)}, and ${String(here.host)} cannot see whether that is still alive; when it is not, delete ${path}`,
+    { folder, pid, host },
+  );
+}
+
+/** A lock that is not readable was being made when its process was killed. */
+function readOwner(path: string): Owner {
+  try {
+    const owner: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    return typeof owner === 'object' && owner !== null ? owner : {};
+  } catch {
+    return {};
+  }
+}
+
+function thisProcess(): Owner {
+  const startedAt = startOf(process.pid);
+  const boot = textOf('/proc/sys/kernel/random/boot_id');
+  return {
+    pid: process.pid,
+    host: hostname(),
+    ...(boot === undefined ? {} : { boot: boot.trim() }),
+    ...(startedAt === undefined ? {} : { startedAt }),
+  };
+}
+
+/** When the process was started, in ticks since the machine was; undefined where the system does not say it. */
+function startOf(pid: number): string | undefined {
+  const stat = textOf(`/proc/${pid}/stat`);
+  // The name of the program, in brackets, may have spaces.
+  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+}
+
+function textOf(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

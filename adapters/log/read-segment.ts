@@ -1,0 +1,142 @@
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { YardmasterError } from '../../core/api/index.ts';
+import { crc32c } from '../../core/log/crc32c.ts';
+import {
+  BODY_HEADER_BYTES,
+  FRAME_HEADER_BYTES,
+  FRAME_KINDS,
+  type LogHeader,
+} from '../../core/log/format.ts';
+import { LogReader } from '../../core/log/log-reader.ts';
+import type { Stimulus } from '../../core/messages/stimulus.ts';
+import { MsgpackCodec } from '../codecs/msgpack/index.ts';
+
+const CHUNK_BYTES = 2 ** 20;
+
+/** What a segment of a journal holds. */
+export interface Segment {
+  readonly path: string;
+  readonly header: LogHeader | undefined;
+  readonly entries: readonly Stimulus[];
+  /** Whether all that was known when it began is in it. */
+  readonly isComplete: boolean;
+  /** A last frame that was not written to its end: where it begins, and how much of it there is. */
+  readonly torn: { readonly offset: number; readonly nbytes: number } | undefined;
+}
+
+/**
+ * Reads one segment. What was not written to its end is left out; a group of frames that a power failure has
+ * garbled counts as that, too.
+ * @throws YardmasterError `ERR_JOURNAL` when it cannot be read, or when readable frames follow on a damaged one
+ */
+export function readSegment(path: string): Segment {
+  const fd = openFile(path);
+  try {
+    return read(path, fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Not through a symbolic link, which could lead to a file of another journal. */
+function openFile(path: string): number {
+  try {
+    return openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  } catch (cause) {
+    const isLink = (cause as NodeJS.ErrnoException).code === 'ELOOP';
+    throw new YardmasterError(
+      'ERR_JOURNAL',
+      `the segment ${path} cannot be read: ${isLink ? 'it is a symbolic link' : (cause as Error).message}`,
+      { file: path },
+      { cause },
+    );
+  }
+}
+
+function read(path: string, fd: number): Segment {
+  const reader = new LogReader(new MsgpackCodec(), path);
+  const entries: Stimulus[] = [];
+  let header: LogHeader | undefined;
+  let isComplete = false;
+  let torn: Segment['torn'];
+  try {
+    for (const bytes of chunks(fd)) {
+      for (const frame of reader.read(bytes)) {
+        if (frame.kind === 'header') header = frame.payload;
+        else if (frame.kind === 'entry') entries.push(frame.payload);
+        else if (frame.kind === 'checkpoint') isComplete = true;
+      }
+    }
+    reader.end();
+  } catch (error) {
+    if (!YardmasterError.is(error, 'ERR_LOG')) throw error;
+    torn = tearOf(path, fd, error);
+  }
+  if (header !== undefined && header.segment === undefined) {
+    throw new YardmasterError('ERR_JOURNAL', `${path} is a recording, not a segment of a journal`, {
+      file: path,
+    });
+  }
+  return { path, header, entries, isComplete, torn };
+}
+
+/** @throws YardmasterError `ERR_JOURNAL` when the end of the file is not all that is wrong */
+function tearOf(path: string, fd: number, error: YardmasterError): Segment['torn'] {
+  const {
+    offset = 0,
+    frame = 0,
+    damage,
+  } = error.data as {
+    readonly offset?: number;
+    readonly frame?: number;
+    readonly damage?: string;
+  };
+  const rest = readRest(fd, offset);
+  if (damage === 'foreign' || hasFrameAfter(rest, frame)) {
+    const remedy =
+      damage === 'foreign'
+        ? ''
+        : `; "yardmaster log repair ${path}" keeps what is before that place`;
+    throw new YardmasterError(
+      'ERR_JOURNAL',
+      `${error.message}${remedy}`,
+      { file: path, offset, damage },
+      { cause: error },
+    );
+  }
+  return { offset, nbytes: rest.length };
+}
+
+/** Whether any later byte begins a frame that was written after the damaged one. */
+function hasFrameAfter(bytes: Buffer, frame: number): boolean {
+  const least = FRAME_HEADER_BYTES + BODY_HEADER_BYTES;
+  for (let at = 1; at + least <= bytes.length; at++) {
+    const length = bytes.readUInt32LE(at);
+    if (length < BODY_HEADER_BYTES || at + FRAME_HEADER_BYTES + length > bytes.length) continue;
+    const body = at + FRAME_HEADER_BYTES;
+    if (bytes.readUInt8(body) >= FRAME_KINDS.length) continue;
+    const sequence = bytes.readUInt32LE(body + 4) + 2 ** 32 * bytes.readUInt32LE(body + 8);
+    if (sequence <= frame || sequence > frame + bytes.length) continue;
+    if (crc32c(bytes.subarray(body, body + length)) === bytes.readUInt32LE(at + 4)) return true;
+  }
+  return false;
+}
+
+function* chunks(fd: number): Generator<Uint8Array, void, undefined> {
+  for (let at = 0; ;) {
+    const bytes = Buffer.allocUnsafe(CHUNK_BYTES);
+    const nbytes = readSync(fd, bytes, 0, CHUNK_BYTES, at);
+    if (nbytes === 0) return;
+    at += nbytes;
+    yield bytes.subarray(0, nbytes);
+  }
+}
+
+function readRest(fd: number, offset: number): Buffer {
+  const bytes = Buffer.alloc(Math.max(0, fstatSync(fd).size - offset));
+  let length = 0;
+  for (let nbytes = -1; nbytes !== 0; length += nbytes) {
+    nbytes = readSync(fd, bytes, length, bytes.length - length, offset + length);
+  }
+  return bytes.subarray(0, length);
+}

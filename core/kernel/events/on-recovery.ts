@@ -1,0 +1,174 @@
+/** A scheduler starts from a journal, and waits for the workers that it had. */
+import type { RecoveryStimulus, RestoreTasks, Stimulus } from '../../messages/stimulus.ts';
+import type { TaskState, WorkerState } from '../../state/task.ts';
+import { unreachable } from '../../util/assert.ts';
+import { becomeInactive, addToMemory } from '../transitions/task-effects.ts';
+import { addReplica, removeReplica, setNbytes } from '../../state/relations.ts';
+import { Recovery } from '../recovery.ts';
+import type { KernelScope } from '../scope.ts';
+import { settle, transition } from '../transitions/transition-loop.ts';
+import { onWorkersLost, setWorkerStatus } from './on-membership.ts';
+import { loseCopy } from './on-replicas.ts';
+import { adoptRun, freeKeys, takeBack, unassignedSince } from './on-return.ts';
+
+export function onRecovery(scope: KernelScope, stimulus: RecoveryStimulus): void {
+  switch (stimulus.op) {
+    case 'begin-recovery':
+      return begin(scope, stimulus.nextRunId);
+    case 'end-recovery':
+      return end(scope);
+    case 'restore-tasks':
+      return onRestoreTasks(scope, stimulus);
+    default:
+      return unreachable(stimulus);
+  }
+}
+
+/** O(workers). All of them are paused: nothing was sent since they registered. */
+function begin(scope: KernelScope, nextRunId: number): void {
+  scope.nextRunId = Math.max(scope.nextRunId, nextRunId);
+  const recovery = new Recovery();
+  for (const worker of scope.cluster.workersByRank) recovery.awaited.add(worker);
+  scope.recovery = recovery;
+}
+
+/** O(tasks that wait for a worker + what the workers have reported). */
+function end(scope: KernelScope): void {
+  const { cluster, recovery, nowMs } = scope;
+  if (recovery === undefined) return;
+  const lost = Array.from(recovery.awaited, ({ address }) => address);
+  if (lost.length > 0) {
+    onWorkersLost(scope, { op: 'workers-lost', workers: lost, stimulusId: scope.stimulusId });
+  }
+  scope.recovery = undefined;
+  const isHere = (worker: WorkerState): boolean => cluster.isRegistered(worker);
+  for (const [worker, results] of recovery.unclaimed) {
+    if (!isHere(worker)) continue;
+    for (const held of results) freeKeys(scope, worker, takeBack(scope, worker, held).keys);
+  }
+  for (const [worker, tasks] of recovery.missing) {
+    for (const task of tasks) if (worker.hasWhat.has(task)) loseCopy(scope, task, worker);
+  }
+  settle(scope);
+  for (const [worker, runs] of recovery.runs) {
+    if (!isHere(worker)) continue;
+    for (const [key, { runId, isSeceded }] of runs) adoptRun(scope, worker, key, runId, isSeceded);
+  }
+  settle(scope);
+  // The time in which nothing could begin does not count.
+  for (const task of cluster.unrunnable.keys()) cluster.unrunnable.set(task, nowMs);
+  cluster.noWorkersSinceMs = undefined;
+  for (const [worker, status] of recovery.statuses) {
+    worker.lastSeenMs = nowMs;
+    if (isHere(worker) && worker.status !== status) setWorkerStatus(scope, worker, status);
+  }
+}
+
+/**
+ * Whether the stimulus has had its effect, or has none before the end: what runs have come to that are not
+ * processing yet, the status of workers, and complaints about what cannot begin. O(1).
+ */
+export function isDeferredUntilRecovered(scope: KernelScope, stimulus: Stimulus): boolean {
+  const { op } = stimulus;
+  if (
+    op === 'task-finished' ||
+    op === 'task-erred' ||
+    op === 'long-running' ||
+    op === 'reschedule'
+  ) {
+    return isOfAwaitedRun(scope, stimulus);
+  }
+  if (op === 'worker-status-change' || op === 'set-worker-status') {
+    const worker = scope.cluster.workers.get(stimulus.worker);
+    if (worker === undefined || scope.recovery?.statuses.has(worker) !== true) return false;
+    scope.recovery.statuses.set(worker, stimulus.status);
+    return stimulus.status === 'running';
+  }
+  return op === 'check-worker-ttl' || op === 'check-no-workers-timeout';
+}
+
+type RunReport = Extract<
+  Stimulus,
+  { readonly op: 'task-finished' | 'task-erred' | 'long-running' | 'reschedule' }
+>;
+
+function isOfAwaitedRun(scope: KernelScope, report: RunReport): boolean {
+  const { recovery, cluster } = scope;
+  const { key, worker: address = '' } = report;
+  const worker = cluster.workers.get(address);
+  if (recovery === undefined || worker === undefined) return false;
+  const runId = report.op === 'reschedule' ? undefined : report.runId;
+  const run = recovery.takeRun(worker, key, runId);
+  if (run === undefined) return false;
+  if (report.op === 'task-finished') {
+    const { nbytes = 0, type } = report;
+    const held = { keys: [key], runIds: [run.runId], nbytes: [nbytes], types: [type] };
+    freeKeys(scope, worker, takeBack(scope, worker, held).keys);
+  } else if (report.op === 'long-running') {
+    run.isSeceded = true;
+    recovery.runs.get(worker)?.set(key, run);
+  } else if (report.op === 'task-erred') {
+    // The task is run again: what it has left of its retries is not known.
+    freeKeys(scope, worker, [key]);
+  }
+  return true;
+}
+
+/** No-op for unknown tasks, and for those that have ended otherwise. */
+function onRestoreTasks(scope: KernelScope, stimulus: RestoreTasks): void {
+  const { cluster } = scope;
+  const { failures = [], actors = [], lostData = [], firstRunId = 0 } = stimulus;
+  for (const key of lostData) restoreLoss(scope, cluster.tasks.get(key), firstRunId);
+  for (const { key, failure, worker } of failures) {
+    const task = cluster.tasks.get(key);
+    if (task === undefined || task.state === 'memory' || task.state === 'erred') continue;
+    task.failure = failure;
+    task.exceptionBlame = task;
+    if (worker !== undefined) task.erredOn = new Set([worker]);
+    transition(scope, task, 'erred', { cause: key, failure });
+    settle(scope);
+  }
+  for (const { key, worker: address, runId, nbytes, type } of actors) {
+    const worker = cluster.workers.get(address);
+    const task = cluster.tasks.get(key);
+    if (worker === undefined || task === undefined) continue;
+    if (task.isActor && task.state === 'memory') moveActor(scope, task, worker, runId);
+    if (!isToBeComputed(task)) continue;
+    transition(scope, task, 'released');
+    scope.recommendations.withdraw(task);
+    becomeInactive(scope, task);
+    task.runId = runId;
+    setNbytes(cluster, task, nbytes);
+    worker.actors.add(task);
+    addToMemory(scope, task, worker, type);
+    settle(scope);
+  }
+}
+
+/** It was made again. */
+function moveActor(
+  { cluster }: KernelScope,
+  task: TaskState,
+  worker: WorkerState,
+  runId: number,
+): void {
+  task.runId = runId;
+  addReplica(cluster, task, worker);
+  worker.actors.add(task);
+  for (const other of [...task.whoHas.items]) {
+    if (other === worker) continue;
+    other.actors.delete(task);
+    removeReplica(cluster, task, other);
+  }
+}
+
+function restoreLoss(scope: KernelScope, task: TaskState | undefined, firstRunId: number): void {
+  if (task?.runId !== -1) return;
+  for (const worker of [...task.whoHas.items]) loseCopy(scope, task, worker);
+  if (task.runSpec !== undefined) task.runId = unassignedSince(firstRunId);
+  settle(scope);
+}
+
+function isToBeComputed({ state }: TaskState): boolean {
+  return state === 'waiting' || state === 'queued' || state === 'no-worker';
+}

@@ -1,0 +1,189 @@
+/** The files of a journal: torn, damaged, foreign, in use, and on a disk that fails. */
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { JournalFolder } from '../../../../adapters/app/journal/journal-folder.ts';
+import { openScheduler, startScheduler } from '../../../../adapters/app/start-scheduler.ts';
+import { FolderLock } from '../../../../adapters/log/folder-lock.ts';
+import { readSegment } from '../../../../adapters/log/read-segment.ts';
+import { repairLog } from '../../../../adapters/log/repair-segment.ts';
+import { MemoryLog } from '../../../bad-input/memory-log.ts';
+import { useLive } from '../../../kit/live.ts';
+
+const { folder } = useLive('journal-files');
+const log = new MemoryLog();
+
+/** A folder of a journal with so many graphs of one task each, and what is in its segment. */
+async function written(name: string, graphs: number): Promise<{ path: string; file: string }> {
+  const path = join(folder, name);
+  const { scheduler, close } = await openScheduler({ journal: path, log });
+  scheduler.enqueue({ op: 'register-client', client: 'alice' });
+  for (let index = 0; index < graphs; index++) {
+    const key = `task-${index}`;
+    const tasks = [{ key, dependencies: [], runSpec: `${'x'.repeat(600)}${index}` }];
+    scheduler.enqueue({ op: 'update-graph', client: 'alice', tasks, keys: [key] });
+  }
+  await close();
+  const [segment = ''] = readdirSync(path).filter((file) => file.endsWith('.ylog'));
+  return { path, file: join(path, segment) };
+}
+
+async function tasksOf(journal: string): Promise<number> {
+  const { scheduler, close } = await openScheduler({ journal, log });
+  const { size } = scheduler.kernel.cluster.tasks;
+  await close();
+  return size;
+}
+
+it('a scheduler that is started again has its tasks, also a second and a third time', async () => {
+  const { path } = await written('again', 20);
+  for (let time = 0; time < 3; time++) expect(await tasksOf(path)).toBe(20);
+  expect(readdirSync(path).filter((file) => file.endsWith('.ylog'))).toHaveLength(1);
+});
+
+it('a journal that is cut at any byte gives a prefix of its entries', async () => {
+  const { file } = await written('cut', 110);
+  const bytes = readFileSync(file);
+  const whole = readSegment(file).entries.map((entry) => entry.stimulusId);
+  const copy = join(folder, 'cut.ylog');
+  const last = bytes.length - 64 * 1024;
+  // All of them take half a minute.
+  const step = process.env['YARDMASTER_RUNS'] === undefined ? 97 : 1;
+  for (let length = bytes.length; length > last; length -= length > bytes.length - 800 ? 1 : step) {
+    writeFileSync(copy, bytes.subarray(0, length));
+    const { entries, isComplete, torn } = readSegment(copy);
+    expect(isComplete).toBe(true);
+    expect(entries.map(({ stimulusId }) => stimulusId)).toEqual(whole.slice(0, entries.length));
+    expect(torn === undefined ? length : torn.offset + torn.nbytes).toBe(length);
+  }
+});
+
+it('a bit that is flipped is found, or lies in the last frames and is left out', async () => {
+  const { file } = await written('flipped', 30);
+  const bytes = readFileSync(file);
+  const whole = readSegment(file).entries.map((entry) => entry.stimulusId);
+  const copy = join(folder, 'flipped.ylog');
+  for (let flip = 0; flip < 1000; flip++) {
+    const at = Math.floor((flip * bytes.length) / 1000);
+    bytes[at] = (bytes[at] as number) ^ (1 << (flip % 8));
+    writeFileSync(copy, bytes);
+    bytes[at] = (bytes[at] as number) ^ (1 << (flip % 8));
+    try {
+      const { entries } = readSegment(copy);
+      const ids = entries.map(({ stimulusId }) => stimulusId);
+      // The last four bytes of the file header mean nothing.
+      expect(at >= 12 && at < 16 ? whole : whole.slice(0, ids.length)).toEqual(ids);
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'ERR_JOURNAL', data: { file: copy } });
+    }
+  }
+});
+
+it('a damaged frame is refused with its place, and the repair keeps what is before it', async () => {
+  const { path, file } = await written('damaged', 30);
+  const bytes = readFileSync(file);
+  const at = Math.floor(bytes.length / 2);
+  bytes[at] = (bytes[at] as number) ^ 1;
+  writeFileSync(file, bytes);
+  await expect(openScheduler({ journal: path, log })).rejects.toThrow(
+    new RegExp(`wrong checksum, at byte \\d+ .*"yardmaster log repair ${file}"`),
+  );
+  const { keptBytes, copy } = await repairLog(file);
+  expect(keptBytes).toBeLessThanOrEqual(at);
+  expect(readFileSync(copy!).length).toBe(bytes.length);
+  const count = await tasksOf(path);
+  expect(count).toBeGreaterThan(5);
+  expect(count).toBeLessThan(30);
+});
+
+describe('a folder that cannot be used', () => {
+  it('is refused while another scheduler has it, and free when that has ended', async () => {
+    const path = join(folder, 'shared');
+    const first = await openScheduler({ journal: path, log });
+    await expect(openScheduler({ journal: path, log })).rejects.toThrow(
+      `the journal ${path} is in use by process ${process.pid}; stop that scheduler, or give this one another folder`,
+    );
+    await first.close();
+    await (await openScheduler({ journal: path, log })).close();
+  });
+
+  it('is taken over from a process that has died, and from one whose id another has now', () => {
+    for (const owner of [{ pid: 2 ** 22 - 1 }, { pid: process.pid, startedAt: '1' }]) {
+      const path = join(folder, `stale-${owner.pid}`);
+      mkdirSync(path);
+      FolderLock.take(path).release();
+      const [name = ''] = readdirSync(path);
+      FolderLock.take(path);
+      const taken = readdirSync(path)[0]!;
+      expect(taken).not.toBe(name);
+      const here = JSON.parse(readFileSync(join(path, taken), 'utf8')) as object;
+      writeFileSync(join(path, taken), JSON.stringify({ ...here, ...owner }));
+      FolderLock.take(path).release();
+    }
+  });
+
+  it('is refused when it belongs to a scheduler of another machine', () => {
+    const path = join(folder, 'elsewhere');
+    mkdirSync(path);
+    writeFileSync(join(path, 'lock.1'), JSON.stringify({ pid: 1, host: 'elsewhere.example' }));
+    expect(() => FolderLock.take(path)).toThrow(/locked by process 1 of elsewhere\.example/);
+  });
+
+  it('is refused without rights, as a file, and with a segment that is a link or a recording', async () => {
+    const file = join(folder, 'a-file');
+    writeFileSync(file, '');
+    await expect(openScheduler({ journal: file, log })).rejects.toMatchObject({
+      code: 'ERR_JOURNAL',
+    });
+    if (process.getuid?.() !== 0) {
+      const closed = join(folder, 'closed');
+      mkdirSync(closed);
+      chmodSync(closed, 0);
+      await expect(openScheduler({ journal: closed, log })).rejects.toThrow('EACCES');
+      chmodSync(closed, 0o700);
+    }
+    const { path, file: segment } = await written('linked', 1);
+    renameSync(segment, join(folder, 'moved.ylog'));
+    symlinkSync(join(folder, 'moved.ylog'), segment);
+    await expect(openScheduler({ journal: path, log })).rejects.toThrow('it is a symbolic link');
+    const recording = join(folder, 'run.ylog');
+    await (await openScheduler({ record: recording, log })).close();
+    const other = join(folder, 'recorded');
+    mkdirSync(other);
+    copyFileSync(recording, join(other, '00000001.ylog'));
+    await expect(openScheduler({ journal: other, log })).rejects.toThrow('is a recording');
+  });
+
+  it('is refused in another version of the format', async () => {
+    const { path, file } = await written('version', 1);
+    const bytes = readFileSync(file);
+    bytes[8] = 9;
+    writeFileSync(file, bytes);
+    await expect(openScheduler({ journal: path, log })).rejects.toThrow(/has the format 9/);
+  });
+
+  it('begins empty when its first segment was being made', async () => {
+    const { path, file } = await written('first', 3);
+    writeFileSync(join(path, '00000001.ylog'), readFileSync(file).subarray(0, 40));
+    if (!file.endsWith('00000001.ylog')) renameSync(file, join(folder, 'away.ylog'));
+    expect(JournalFolder.open(path).read().entries).toEqual([]);
+  });
+});
+
+it('a scheduler without a journal says so to a client that asks for a commitment', async () => {
+  const { Client } = await import('../../../../adapters/client/index.ts');
+  const running = await startScheduler({ log }, 'tcp://127.0.0.1:0');
+  const client = await Client.connect(running.address);
+  await expect(client.committed()).rejects.toMatchObject({ code: 'ERR_JOURNAL' });
+  await client.close();
+  await running.close();
+});

@@ -1,0 +1,207 @@
+/** A kernel is rebuilt from its journal, and its workers come back. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { MsgpackCodec } from '../../../adapters/codecs/msgpack/index.ts';
+import { actorOf, checkpointOf, failureOf, isData } from '../../../core/log/checkpoint.ts';
+import { entryOf } from '../../../core/log/journal-entries.ts';
+import type { Outbox } from '../../../core/kernel/outbox.ts';
+import type { KernelPorts } from '../../../core/kernel/ports.ts';
+import { SchedulerKernel } from '../../../core/kernel/scheduler-kernel.ts';
+import type { HeldResults, HeldRuns } from '../../../core/messages/protocol.ts';
+import type { NewStimulus } from '../../../core/api/index.ts';
+import type { Stimulus } from '../../../core/messages/stimulus.ts';
+import type { TaskState, WorkerState } from '../../../core/state/task.ts';
+import { FIRE_AND_FORGET } from '../../../core/state/client.ts';
+import { makePorts } from '../../kit/ports.ts';
+import { scenario, type Scenario } from '../../kit/random-scenario.ts';
+import { play } from '../../kit/random-world.ts';
+
+const codec = new MsgpackCodec();
+
+const NO_MEMORY = { committedOf: () => 0, secretHashOf: () => undefined };
+
+/** `YARDMASTER_SEED=… YARDMASTER_RUNS=5000` looks elsewhere, and harder. */
+function effort(numRuns: number): fc.Parameters<unknown> {
+  const { YARDMASTER_SEED: seed = 1, YARDMASTER_RUNS: runs } = process.env;
+  if (runs !== undefined) return { numRuns: Number(runs), seed: Number(seed) };
+  return { numRuns, seed: Number(seed), plugins: [fc.interruptAfterTimeLimit(4000)] };
+}
+
+/** A kernel that keeps its journal in memory, as bytes would bring it back. */
+class JournalledKernel extends SchedulerKernel {
+  readonly entries: Stimulus[] = [];
+  private readonly later: Stimulus[];
+  private readonly lost: string[];
+  private readonly ports: KernelPorts;
+
+  constructor({ options, saturation }: Scenario) {
+    const later: Stimulus[] = [];
+    const lost: string[] = [];
+    const stimulusId = 'journal';
+    const hooks = {
+      taskTransition: [
+        (given: unknown, start: string) => {
+          const task = given as TaskState;
+          if (start === 'memory' && isData(task) && task.state !== 'memory') lost.push(task.key);
+          const failure = failureOf(task);
+          if (failure) later.push({ op: 'restore-tasks', failures: [failure], stimulusId });
+          const actor = actorOf(task);
+          if (actor) later.push({ op: 'restore-tasks', actors: [actor], stimulusId });
+        },
+      ],
+      workerAdded: [
+        ({ identity }: { identity?: unknown }) => {
+          const worker = identity as WorkerState['identity'];
+          later.push({ op: 'register-worker', identity: worker, status: 'paused', stimulusId });
+        },
+      ],
+      workerRemoved: [
+        ({ address }: { address: string }) => {
+          const op = 'remove-worker';
+          later.push({ op, worker: address, expected: true, close: false, stimulusId });
+        },
+      ],
+    };
+    const ports = makePorts({ queuing: { workerSaturation: saturation }, hooks: hooks });
+    super({ ...options, validate: true }, ports, 0);
+    this.later = later;
+    this.lost = lost;
+    this.ports = ports;
+  }
+
+  override replacePorts(ports: KernelPorts): void {
+    super.replacePorts({ ...ports, hooks: this.ports.hooks });
+  }
+
+  override handle(stimulus: Stimulus, nowMs: number): Outbox {
+    const entry = entryOf(stimulus, this.nextRunId);
+    if (entry !== undefined) this.entries.push(codec.decode(codec.encode(entry)) as Stimulus);
+    const outbox = super.handle(stimulus, nowMs);
+    this.entries.push(...this.later.splice(0));
+    const lostData = this.lost.splice(0);
+    const ends = { op: 'restore-tasks', lostData, firstRunId: this.nextRunId } as const;
+    if (lostData.length > 0) this.entries.push({ ...ends, stimulusId: 'journal' });
+    return outbox;
+  }
+}
+
+/** A second kernel that reads the journal of the first one; `say` hands it a stimulus. */
+class Restarted {
+  readonly kernel: SchedulerKernel;
+  private count = 0;
+
+  constructor(
+    entries: Iterable<Stimulus>,
+    { options, saturation }: Scenario,
+    readonly nextRunId: number,
+  ) {
+    const ports = makePorts({ queuing: { workerSaturation: saturation } });
+    this.kernel = new SchedulerKernel({ ...options, validate: true }, ports, 0);
+    for (const entry of entries) {
+      if (entry.op === 'begin-recovery') continue;
+      this.say(entry);
+      while (this.kernel.isUnsettled) this.say({ op: 'continue-settling' });
+    }
+    this.say({ op: 'begin-recovery', nextRunId });
+  }
+
+  say(stimulus: NewStimulus): Outbox {
+    const stimulusId = `again-${++this.count}`;
+    return this.kernel.handle({ stimulusId, ...stimulus }, 1e6 + this.count);
+  }
+
+  /** The worker comes back as the first kernel knew it. */
+  return(worker: WorkerState): Outbox {
+    const { identity } = worker;
+    const held = heldBy(worker);
+    return this.say({
+      op: 'register-worker',
+      identity,
+      status: 'running',
+      held,
+      runs: runsOn(worker),
+    });
+  }
+
+  end(): void {
+    this.say({ op: 'end-recovery' });
+    while (this.kernel.isUnsettled) this.say({ op: 'continue-settling' });
+  }
+}
+
+function heldBy({ hasWhat }: WorkerState): HeldResults {
+  const tasks = [...hasWhat];
+  return {
+    keys: tasks.map(({ key }) => key),
+    runIds: tasks.map(({ runId }) => runId),
+    nbytes: tasks.map(({ nbytes }) => Math.max(0, nbytes)),
+    types: tasks.map(({ type }) => type ?? 'unknown'),
+  };
+}
+
+function runsOn({ processing, longRunning }: WorkerState): HeldRuns {
+  const tasks = [...processing];
+  return {
+    keys: tasks.map(({ key }) => key),
+    runIds: tasks.map(({ runId }) => runId),
+    seceded: tasks.map((task) => longRunning.has(task)),
+  };
+}
+
+function played(given: Scenario): JournalledKernel {
+  const kernel = new JournalledKernel(given);
+  play(given, kernel);
+  while (kernel.isUnsettled) {
+    kernel.handle({ op: 'continue-settling', stimulusId: 'last' }, 1e6);
+  }
+  return kernel;
+}
+
+function wantsOf({ cluster }: SchedulerKernel): Record<string, string[]> {
+  const wants = [...cluster.clients.values()]
+    .filter(({ key, wantsWhat }) => key !== FIRE_AND_FORGET && wantsWhat.size > 0)
+    .map(({ key, wantsWhat }) => [key, Array.from(wantsWhat, (task) => task.key).sort()] as const);
+  return Object.fromEntries(wants);
+}
+
+function inMemory({ cluster }: SchedulerKernel): string[] {
+  const tasks = [...cluster.tasks.values()];
+  return tasks.filter((task) => task.state === 'memory' && task.isNeeded).map(({ key }) => key);
+}
+
+describe.each([
+  ['its journal', ({ entries }: JournalledKernel) => entries],
+  ['a checkpoint of it', (kernel: JournalledKernel) => [...checkpointOf(kernel, NO_MEMORY)]],
+])('a kernel that is read from %s', (_, entriesOf) => {
+  it('has all results again when its workers are back, and clients want what they wanted', () => {
+    fc.assert(
+      fc.property(scenario, (given) => {
+        const before = played(given);
+        const { cluster, nextRunId } = before;
+        if (before.intake !== undefined) return;
+        const after = new Restarted(entriesOf(before), given, nextRunId + 100);
+        for (const worker of cluster.workersByRank) after.return(worker);
+        expect(after.kernel.awaitedWorkers?.size).toBe(0);
+        after.end();
+        const lost = inMemory(before).filter(
+          (key) => after.kernel.cluster.tasks.get(key)?.state !== 'memory',
+        );
+        expect(lost).toEqual([]);
+        expect(wantsOf(after.kernel)).toEqual(wantsOf(before));
+      }),
+      effort(150),
+    );
+  });
+
+  it('is sound when its workers do not come back', () => {
+    fc.assert(
+      fc.property(scenario, (given) => {
+        const before = played(given);
+        const after = new Restarted(entriesOf(before), given, before.nextRunId + 100);
+        after.end();
+        expect(after.kernel.cluster.workersByRank).toEqual([]);
+      }),
+      effort(100),
+    );
+  });
+});

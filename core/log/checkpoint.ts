@@ -13,9 +13,9 @@ const ENTRY_TASKS = 10_000;
 /** What a journal knows of clients and workers, and the kernel does not. */
 export interface PeerMemory {
   /** Number of the last report of a client that is written; 0: none. */
-  committedOf(client: string): number;
+  readonly committedOf: (client: string) => number;
   /** Of the secret with which the client or worker may come back. */
-  secretHashOf(peer: string): string | undefined;
+  readonly secretHashOf: (peer: string) => string | undefined;
 }
 
 function hashField(secretHash: string | undefined): { readonly secretHash?: string } {

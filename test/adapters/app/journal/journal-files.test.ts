@@ -16,6 +16,7 @@ import { openScheduler, startScheduler } from '../../../../adapters/app/start-sc
 import { FolderLock } from '../../../../adapters/log/folder-lock.ts';
 import { readSegment } from '../../../../adapters/log/read-segment.ts';
 import { repairLog } from '../../../../adapters/log/repair-segment.ts';
+import { SessionSecret } from '../../../../core/scheduler-host/sessions/session-secret.ts';
 import { MemoryLog } from '../../../bad-input/memory-log.ts';
 import { useLive } from '../../../kit/live.ts';
 
@@ -26,7 +27,8 @@ const log = new MemoryLog();
 async function written(name: string, graphs: number): Promise<{ path: string; file: string }> {
   const path = join(folder, name);
   const { scheduler, close } = await openScheduler({ journal: path, log });
-  scheduler.enqueue({ op: 'register-client', client: 'alice' });
+  const secretHash = new SessionSecret('so that alice may come back').toString();
+  scheduler.enqueue({ op: 'register-client', client: 'alice', secretHash });
   for (let index = 0; index < graphs; index++) {
     const key = `task-${index}`;
     const tasks = [{ key, dependencies: [], runSpec: `${'x'.repeat(600)}${index}` }];
@@ -76,7 +78,7 @@ it('a bit that is flipped is found, or lies in the last frames and is left out',
     const at = Math.floor((flip * bytes.length) / 1000);
     bytes[at] = (bytes[at] as number) ^ (1 << (flip % 8));
     writeFileSync(copy, bytes);
-    bytes[at] = (bytes[at] as number) ^ (1 << (flip % 8));
+    bytes[at] = bytes[at] ^ (1 << (flip % 8));
     try {
       const { entries } = readSegment(copy);
       const ids = entries.map(({ stimulusId }) => stimulusId);

@@ -1,13 +1,16 @@
 /** Schedulers that are killed and started again with their journal, over real sockets and processes. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { Client, type Reconnected } from '../../../../adapters/client/index.ts';
 import type { Run } from '../../../kit/runs.ts';
 import { useLive } from '../../../kit/live.ts';
 import { failing, leaf, sum } from './fixtures/tasks.js';
 
 const { folder, runs, stops } = useLive('journal');
+
+/** Processes start slowly on a machine that is busy. */
+vi.setConfig({ testTimeout: 90_000 });
 
 /** A scheduler that can be killed, and started again at its address. */
 class Killable {

@@ -308,7 +308,8 @@ export class Journal implements SchedulerJournal {
       this.writer?.write(entry, this.host.clock.nowMs());
     } catch (error) {
       if (isUnserialisable(error)) throw error;
-      throw this.fail(error);
+      const failure = this.fail(error);
+      if (this.stopsOnError) throw failure;
     }
   }
 
@@ -355,16 +356,19 @@ export class Journal implements SchedulerJournal {
     this.takeRunIds();
   }
 
+  private get stopsOnError(): boolean {
+    return this.options.onJournalError !== 'continue';
+  }
+
   /** Once: what comes later is not written. */
   private fail(cause: unknown): Error {
     const { path } = this.folder;
     const error = asJournalError(cause, `the journal ${path} cannot be written`);
     if (this.hasFailed) return error;
     this.hasFailed = true;
-    const stops = this.options.onJournalError !== 'continue';
     this.writer?.abandon();
     this.writer = undefined;
-    if (stops) this.host.shutdown.stopBecause('its journal failed', error);
+    if (this.stopsOnError) this.host.shutdown.stopBecause('its journal failed', error);
     else {
       const what = `${error.message}. The scheduler continues without it: what is submitted from now on is lost when it ends`;
       this.log.error({ err: error, journal: path }, what);

@@ -2,7 +2,7 @@ import type { PluginContext, Timer } from '../../../core/api/index.ts';
 import { Failures } from './failures.ts';
 import { PrefixNumbers } from './prefix-numbers.ts';
 import { prefixRows, totalsOf, workerRows } from './snapshot.ts';
-import { streamWindow } from './stream-window.ts';
+import { type StreamRequest, streamWindow } from './stream-window.ts';
 import { TableDelta } from './table-delta.ts';
 import { TaskRecorder } from './task-recorder.ts';
 import { readViewerMessage, Viewer, type ViewerSocket } from './viewer.ts';
@@ -43,6 +43,9 @@ export class Feed {
   private timer: Timer | undefined;
   private stopRecording: (() => void) | undefined;
   private recordingSinceMs = 0;
+  /** The part of the task stream that was made last. */
+  private latest:
+    { readonly asked: string; readonly atMs: number; readonly text: string } | undefined;
 
   constructor(
     private readonly context: PluginContext,
@@ -76,10 +79,21 @@ export class Feed {
     if (message === undefined) this.drop(viewer);
     else if (message.type === 'ack') viewer.acknowledge(message.n);
     else {
-      const { id } = message;
-      const since = Math.round(this.recordingSinceMs) / 1000;
-      viewer.send({ type: 'stream', id, since, ...streamWindow(this.recorder, message) });
+      viewer.send(`{"type":"stream","id":${message.id},${this.windowFor(message).slice(1)}`);
     }
+  }
+
+  /** Made once for pages that follow the same frame. */
+  private windowFor({ fromS, toS, width }: StreamRequest): string {
+    const asked = `${fromS} ${toS} ${width}`;
+    const nowMs = this.context.clock.nowMs();
+    if (this.latest?.asked === asked && nowMs - this.latest.atMs < FRAME_MS)
+      return this.latest.text;
+    const since = Math.round(this.recordingSinceMs) / 1000;
+    const window = streamWindow(this.recorder, { fromS, toS, width });
+    const text = JSON.stringify({ since, ...window });
+    this.latest = { asked, atMs: nowMs, text };
+    return text;
   }
 
   /** A page was closed. */

@@ -43,8 +43,8 @@ export class Viewer {
     if (n === this.sent) this.base = n;
   }
 
-  send(message: object): void {
-    this.socket.send(JSON.stringify(message));
+  send(text: string): void {
+    this.socket.send(text);
   }
 
   drop(): void {

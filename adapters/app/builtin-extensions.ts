@@ -34,6 +34,7 @@ export const builtins: Builtins = {
   amm: async () => (await import('../../plugins/active-memory-manager.ts')).default,
   dashboard: async () => (await import('../dashboard/index.ts')).default,
   dask: async () => (await import('../dask/index.ts')).default,
+  opentelemetry: async () => (await import('../opentelemetry/index.ts')).default,
   coordination: async () => (await import('../../plugins/coordination.ts')).default,
   report: async () => (await import('../report/plugin.ts')).default,
   'work-stealing': async () => (await import('../../plugins/work-stealing.ts')).default,

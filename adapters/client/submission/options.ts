@@ -5,6 +5,7 @@ import { checkNames, refuseOption } from './option-checks.ts';
 import { checkRetries, type RetryRules } from './retry-rules.ts';
 import { copyOfPlain } from '../plain-data.ts';
 import { type ResultStoreOption, storeSpec } from './result-store-option.ts';
+import { traceParent } from './trace-parent.ts';
 
 export { checkNames, refuseOption } from './option-checks.ts';
 
@@ -80,12 +81,15 @@ export interface SubmitOptions extends TaskOptions {
 export function taskFields(options: TaskOptions): Partial<GraphTask> {
   const { retries, priority, workers, allowOtherWorkers, resources, replicas } = options;
   const { timeoutMs } = options;
+  const traceparent = traceParent();
   const named = {
     ...(replicas === undefined ? {} : { replicas }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   };
-  const isNamed = replicas !== undefined || timeoutMs !== undefined;
-  const annotations = isNamed ? { ...options.annotations, ...named } : options.annotations;
+  const isNamed = replicas !== undefined || timeoutMs !== undefined || traceparent !== undefined;
+  const annotations = isNamed
+    ? { ...(traceparent === undefined ? {} : { traceparent }), ...options.annotations, ...named }
+    : options.annotations;
   return {
     ...(priority === undefined ? {} : { userPriority: priority }),
     ...(typeof retries === 'number' ? { retries } : {}),

@@ -69,6 +69,8 @@ export interface SimulationOptions {
   readonly seed?: number;
   readonly network?: Partial<NetworkModel>;
   readonly durations?: Partial<DurationModel>;
+  /** Milliseconds between two heartbeats of a worker; Infinity: none. Default: as in production, by the number of workers. */
+  readonly heartbeatMs?: number;
   /** Bytes per second that spilled results are written and read with. Default 500 MB/s. */
   readonly diskBandwidth?: number;
   readonly faults?: readonly Fault[];

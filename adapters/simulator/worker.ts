@@ -78,6 +78,7 @@ export class SimulatedWorker implements RunOwner, TransferOwner {
       resources: this.resources,
       shortRunS: SHORT_RUN_S,
       incomingBytesMax: memoryLimitBytes > 0 ? memoryLimitBytes * TRANSFER_FRACTION : Infinity,
+      isOneOfMany: true,
       validate: options.validate,
       transitionLogLength: options.validate ? 1000 : STORY_LENGTH,
     });

@@ -64,6 +64,7 @@ export class SimulatedWorld implements WorkerWorld {
   private readonly models: WorkerModel[];
   private readonly runsOfKey = new Map<string, number>();
   private readonly slowdowns = new Map<string, number>();
+  private readonly heartbeatMs: number | undefined;
   private readonly net: NetworkModel;
   private readonly durations: DurationModel;
   private messageCount = 0;
@@ -87,6 +88,7 @@ export class SimulatedWorld implements WorkerWorld {
     this.network = new SimulatedNetwork(clock, this.net);
     this.draw = new Draw(options.seed ?? 1);
     this.models = workerModels(options);
+    this.heartbeatMs = options.heartbeatMs;
   }
 
   /** Starts the workers, and arms the faults. */
@@ -188,7 +190,9 @@ export class SimulatedWorld implements WorkerWorld {
   }
 
   private beat(worker: SimulatedWorker, part: number): void {
-    worker.later(part * heartbeatIntervalMs(this.workers.size), () => {
+    const intervalMs = this.heartbeatMs ?? heartbeatIntervalMs(this.workers.size);
+    if (intervalMs === Infinity) return;
+    worker.later(part * intervalMs, () => {
       worker.heartbeat();
       this.beat(worker, 1);
     });

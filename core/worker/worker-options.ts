@@ -32,6 +32,11 @@ export interface WorkerKernelOptions {
   readonly messageBytesMax: number;
   /** Admits tasks by what they are expected to use. Default undefined: by threads and resources alone. */
   readonly memoryQuota: MemoryQuotaOptions | undefined;
+  /**
+   * Thousands of workers live in this process, as in a simulation: their tables do without the ballast of
+   * `SteadyMap`. Default false.
+   */
+  readonly isOneOfMany: boolean;
   /** Check every invariant after each event; slow, for tests. Default false. */
   readonly validate: boolean;
   /** Records of the transition log. Default 1000. */
@@ -49,6 +54,7 @@ export const DEFAULT_WORKER_OPTIONS: Omit<WorkerKernelOptions, 'address' | 'thre
   incomingBytesMax: Infinity,
   messageBytesMax: 50_000_000,
   memoryQuota: undefined,
+  isOneOfMany: false,
   validate: false,
   transitionLogLength: 1000,
   transitionCounterMax: Infinity,

@@ -14,14 +14,14 @@ const UNITS_PER_THREAD = 256;
  * the methods here alone.
  */
 export class WorkerTables {
-  readonly tasks = new SteadyMap<string, WorkerTask>();
+  readonly tasks: Map<string, WorkerTask>;
   readonly peers = new Map<string, Peer>();
   readonly ready: IndexedHeap<WorkerTask>;
   readonly constrained: ConstrainedTasks;
   /** Order of what is ready. */
   readonly compareReady: (a: WorkerTask, b: WorkerTask) => number;
   /** Tasks that run, cancelled ones included. */
-  readonly executing = new SteadySet<WorkerTask>();
+  readonly executing: Set<WorkerTask>;
   /** The part of `executing` that continues without a thread of the worker. */
   readonly seceded = new Set<WorkerTask>();
   /** The part of `seceded` that waits for a thread, in the order in which it asked. */
@@ -52,6 +52,8 @@ export class WorkerTables {
   executedCount = 0;
 
   constructor(readonly options: WorkerKernelOptions) {
+    this.tasks = options.isOneOfMany ? new Map<string, WorkerTask>() : new SteadyMap();
+    this.executing = options.isOneOfMany ? new Set<WorkerTask>() : new SteadySet();
     this.compareReady = options.ready === 'lifo' ? byLatestReady : byWorkerPriority;
     this.ready = new IndexedHeap(this.compareReady);
     this.constrained = new ConstrainedTasks(this.compareReady);

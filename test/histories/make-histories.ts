@@ -15,7 +15,6 @@ import { KernelLogWriter } from '../../core/log/kernel-log-writer.ts';
 import { RecordingKernel } from '../../core/log/recording-kernel.ts';
 import { RecordedPolicies } from '../../core/plugin-host/recorded-policies.ts';
 import { kernelOptions } from '../../core/scheduler-host/kernel-options.ts';
-import { addressOf } from '../kit/in-short.ts';
 import { scenario } from '../kit/random-scenario.ts';
 import { RandomWorld } from '../kit/random-world.ts';
 import { SimulatedCluster } from '../kit/simulated-cluster.ts';
@@ -83,7 +82,7 @@ export async function makeHistories(): Promise<void> {
     cluster.run(500);
     cluster.stimulate({
       op: 'remove-worker',
-      worker: addressOf('w2'),
+      worker: 'sim://w2',
       expected: false,
       close: false,
     });

@@ -31,6 +31,9 @@ export interface StreamWindow {
 const SPANS_MAX = 4000;
 const BINS_MAX = 4096;
 
+/** Bins of all rows together: clusters with very many threads get wider ones. */
+const BINS_IN_ALL = 30_000;
+
 /** O(spans that are remembered). */
 export function streamWindow(recorder: TaskRecorder, request: StreamRequest): StreamWindow {
   const { fromS, toS } = request;
@@ -45,7 +48,8 @@ export function streamWindow(recorder: TaskRecorder, request: StreamRequest): St
     dropped: Math.max(0, count - capacity),
   };
   if (slots.length <= SPANS_MAX) return { ...common, spans: spansOf(recorder, slots, fromS) };
-  const binCount = Math.max(1, Math.min(BINS_MAX, Math.round(request.width)));
+  const eachRow = Math.ceil(BINS_IN_ALL / Math.max(1, rows.length));
+  const binCount = Math.max(1, Math.min(BINS_MAX, eachRow, Math.round(request.width)));
   const binS = (toS - fromS) / binCount;
   return {
     ...common,

@@ -161,6 +161,19 @@ describe('the task recorder', () => {
     expect(bins?.[0]).toEqual([0, 0, 0, 50, 1]);
     expect(bins?.[1]).toEqual([0, 1, 0, 50, 0]);
   });
+
+  it('stays small when there are very many threads', () => {
+    const recorder = new TaskRecorder(20_000, new PrefixNumbers());
+    for (let k = 0; k < 20_000; k++) {
+      const startS = Math.floor(k / 1000);
+      const timings = [{ action: 'compute', startS, stopS: startS + 1 }];
+      recorder.add(`x-${k}`, 'x', { worker: `w-${k % 1000}`, timings, isError: false });
+    }
+    const { rows, bins = [] } = streamWindow(recorder, { fromS: 0, toS: 20, width: 1100 });
+    expect(rows).toHaveLength(1000);
+    expect(bins.length).toBeLessThanOrEqual(30_000);
+    expect(new Set(bins.map(([row]) => row)).size).toBe(1000);
+  });
 });
 
 describe('a table of the feed', () => {

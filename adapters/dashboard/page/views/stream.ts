@@ -2,12 +2,16 @@ import { ACTION_COLOURS, prefixColour, themed } from '../colours.ts';
 import { button, h, on, section, setText, Table } from '../dom.ts';
 import { clock, count, seconds } from '../format.ts';
 import type { Span, StreamWindow } from '../link.ts';
+import { orderOf, pause, sizeOf } from '../stream-answer.ts';
 import { poll } from '../task-link.ts';
 import type { Around, View } from '../view.ts';
 
 const LIVE_S = 30;
 const AXIS = 22;
 const LEFT = 110;
+
+/** Bytes each millisecond that a live page asks for, at most. */
+const RATE_MAX = 150;
 
 /** What every thread did, over time. */
 export class Stream implements View {
@@ -25,6 +29,8 @@ export class Stream implements View {
   );
   private readonly key = h('ul', { class: 'legend' });
   private window = { fromS: 0, toS: 0 };
+  /** Numbers of the rows as they are drawn, from top to bottom. */
+  private order: readonly number[] = [];
   private shown: StreamWindow | undefined;
   private isLive = true;
   private wantedAt = 0;
@@ -178,8 +184,10 @@ export class Stream implements View {
     ]);
     if (answer === undefined) return;
     this.shown = answer;
+    this.order = orderOf(answer);
     this.draw();
     this.describe(answer);
+    if (this.isLive) await pause(sizeOf(answer) / RATE_MAX);
   }
 
   /** The last half minute; when nothing ran in it, the time in which something did. */
@@ -243,19 +251,6 @@ export class Stream implements View {
     return new Map(
       [...this.around.link.state.prefixes.values()].map(([name, number]) => [Number(number), name]),
     );
-  }
-
-  /** Rows by worker, then by thread. */
-  private get order(): readonly number[] {
-    const rows = this.shown?.rows ?? [];
-    return rows
-      .map((_, k) => k)
-      .toSorted((a, b) => {
-        const [left, right] = [rows[a], rows[b]];
-        return left === undefined || right === undefined
-          ? 0
-          : left[0].localeCompare(right[0]) || left[1] - right[1];
-      });
   }
 
   private get rowHeight(): number {

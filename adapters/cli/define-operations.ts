@@ -42,7 +42,7 @@ function examples(...lines: readonly string[]): string {
 function defineWorkers(program: Command): void {
   asking(program.command('workers'))
     .description('List the workers of a cluster.')
-    .addHelpText('after', examples('workers -s tcp://127.0.0.1:8786'))
+    .addHelpText('after', examples('workers -s tls://127.0.0.1:8786'))
     .action(async (options: With<ClientFlags>) => {
       const { workersCommand } = await import('./commands/workers.ts');
       await run(options, () => workersCommand(options));
@@ -59,9 +59,9 @@ function defineTasks(program: Command): void {
     .addHelpText(
       'after',
       `${examples(
-        'tasks -s tcp://127.0.0.1:8786',
-        'tasks -s tcp://127.0.0.1:8786 --state erred --limit 20',
-        'tasks -s tcp://127.0.0.1:8786 sum-12 --json',
+        'tasks -s tls://127.0.0.1:8786',
+        'tasks -s tls://127.0.0.1:8786 --state erred --limit 20',
+        'tasks -s tls://127.0.0.1:8786 sum-12 --json',
       )}\n\nExit code 1 when the scheduler does not know one of the keys.`,
     )
     .action(async (keys: readonly string[], options: With<TasksFlags>) => {
@@ -75,7 +75,7 @@ function defineTop(program: Command): void {
     .description('Show workers, prefixes, throughput and what waits, again and again. q ends it.')
     .option('--interval <time>', 'pause between two looks, as 2s (default: 1s)', time)
     .option('--once', 'one look, without clearing the screen (default where there is no terminal)')
-    .addHelpText('after', examples('top -s tcp://127.0.0.1:8786'))
+    .addHelpText('after', examples('top -s tls://127.0.0.1:8786'))
     .action(async (options: With<TopFlags>) => {
       const { topCommand } = await import('./commands/top.ts');
       await run(options, () => topCommand(options));
@@ -92,8 +92,8 @@ function defineRetire(program: Command): void {
     .addHelpText(
       'after',
       `${examples(
-        'retire -s tcp://127.0.0.1:8786 alice bob',
-        'retire -s tcp://127.0.0.1:8786 --count 2',
+        'retire -s tls://127.0.0.1:8786 alice bob',
+        'retire -s tls://127.0.0.1:8786 --count 2',
       )}\n\nExit code 1 when one of them was kept; the reason is printed.`,
     )
     .action(async (workers: readonly string[], { close, ...options }: With<RetireFlags>) => {
@@ -114,7 +114,7 @@ function defineAmm(program: Command): void {
   ] as const) {
     asking(amm.command(action, { isDefault: action === 'status' }))
       .description(text)
-      .addHelpText('after', examples(`amm ${action} -s tcp://127.0.0.1:8786`))
+      .addHelpText('after', examples(`amm ${action} -s tls://127.0.0.1:8786`))
       .action(async (options: With<AmmFlags>) => {
         const { ammCommand } = await import('./commands/amm.ts');
         await run(options, () => ammCommand(action, options));
@@ -142,7 +142,7 @@ function defineAmmPolicies(amm: Command): void {
     .description('Add a policy, from the next round on.')
     .argument('<policy>', 'a built-in one, or one that the configuration names')
     .option('--options <json>', 'options of the policy', jsonObject)
-    .addHelpText('after', examples('amm add balance-memory -s tcp://127.0.0.1:8786'))
+    .addHelpText('after', examples('amm add balance-memory -s tls://127.0.0.1:8786'))
     .action(async (policy: string, options: With<AmmFlags>) => {
       const { addAmmPolicy } = await import('./commands/amm.ts');
       await run(options, () => addAmmPolicy(policy, options));
@@ -174,8 +174,8 @@ function definePolicy(program: Command): void {
     .addHelpText(
       'after',
       examples(
-        'policy replace queuing family -s tcp://127.0.0.1:8786',
-        `policy replace queuing root-ish -s tcp://127.0.0.1:8786 --options '{"workerSaturation": 2}'`,
+        'policy replace queuing family -s tls://127.0.0.1:8786',
+        `policy replace queuing root-ish -s tls://127.0.0.1:8786 --options '{"workerSaturation": 2}'`,
       ),
     )
     .action(async (slot: string, use: string, options: With<ReplaceFlags>) => {
@@ -185,7 +185,7 @@ function definePolicy(program: Command): void {
   asking(policy.command('restore'))
     .description('Put the configured policy of a slot back in charge.')
     .argument('<slot>', 'such as queuing')
-    .addHelpText('after', examples('policy restore queuing -s tcp://127.0.0.1:8786'))
+    .addHelpText('after', examples('policy restore queuing -s tls://127.0.0.1:8786'))
     .action(async (slot: string, options: With<ClientFlags>) => {
       const { restorePolicy } = await import('./commands/policy.ts');
       await run(options, () => restorePolicy(slot, options));

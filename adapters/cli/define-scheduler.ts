@@ -6,7 +6,7 @@ import type { SchedulerFlags } from './scheduler-flags.ts';
 const HELP = `
 Examples:
   $ yardmaster scheduler
-  tcp://127.0.0.1:8786
+  tls://127.0.0.1:8786
   $ yardmaster scheduler --host 0.0.0.0 --port 9000
   tls://10.0.0.5:9000
   $ yardmaster scheduler --dask
@@ -18,10 +18,11 @@ With --dask the first line is the address for Dask, and the port of the other on
 Dask's address can be encrypted (--tls-ca-file, --tls-cert, --tls-key, or Dask's own configuration). Then it is
 the only one.
 
-Beyond this machine (--host), and with --access, the scheduler listens at tls://... and lets only those in who
+The scheduler listens at tls://... and lets only those in who
 have keys of its access file, which it writes to ~/.yardmaster/access unless --access names one. Workers, clients
 and commands of the same user find it; elsewhere they are given one: "yardmaster access show --role worker".
---insecure listens without encryption and keys: everybody who reaches it can run code.
+--insecure listens without encryption and keys: everybody who reaches it can run code. Beside a plain port for
+Dask the own address on this machine is plain, too.
 
 With --dask the flags of \`dask scheduler\` are accepted, and Dask's own configuration (YAML files and
 DASK_DISTRIBUTED__SCHEDULER__... variables) has effect; \`yardmaster check-config --dask\` shows which.`;
@@ -35,7 +36,7 @@ export function defineScheduler(program: Command): void {
       '--host <host>',
       'host to listen on, or a URI; 0.0.0.0 for all (default: of the configuration)',
     )
-    .option('--insecure', 'listen beyond this machine without encryption or credentials')
+    .option('--insecure', 'listen without encryption or credentials, also beyond this machine')
     .option('--interface <name>', 'network interface to listen on, such as eth0')
     .option(
       '-p, --port <port>',

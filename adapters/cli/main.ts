@@ -34,7 +34,7 @@ const program = new Command('yardmaster')
 Examples:
   $ yardmaster demo                                    index real text on two worker processes
   $ yardmaster scheduler --port 8786                   start a scheduler on this machine
-  $ yardmaster worker tcp://127.0.0.1:8786             start a worker for it
+  $ yardmaster worker tls://127.0.0.1:8786             start a worker for it
   $ yardmaster check-config cluster.yaml               see what a configuration would start
 
 Results go to stdout, logs and progress to stderr. Ctrl-C closes in good order; a second one does not wait.`,
@@ -45,7 +45,7 @@ defineAccess(program);
 
 common(program.command('worker'))
   .description('Start a worker that computes for a scheduler.')
-  .argument('<address>', 'address of the scheduler, such as tcp://127.0.0.1:8786')
+  .argument('<address>', 'address of the scheduler, such as tls://127.0.0.1:8786')
   .option('-c, --config <file>', 'configuration file; flags win over it')
   .option('-t, --threads <n>', 'tasks at once (default: number of processors)', positive)
   .option('-n, --name <name>', 'name for people and for restrictions (default: the address)')
@@ -80,8 +80,8 @@ common(program.command('worker'))
     'after',
     `
 Examples:
-  $ yardmaster worker tcp://127.0.0.1:8786 --threads 4
-  $ yardmaster worker tcp://127.0.0.1:8786 --name gpu-1 --resources 'GPU=1' --memory-limit 8GiB`,
+  $ yardmaster worker tls://127.0.0.1:8786 --threads 4
+  $ yardmaster worker tls://127.0.0.1:8786 --name gpu-1 --resources 'GPU=1' --memory-limit 8GiB`,
   )
   .action(async (address: string, options: CommonOptions & WorkerFlags) => {
     const { workerCommand } = await import('./commands/worker.ts');
@@ -151,8 +151,8 @@ common(program.command('why'))
     'after',
     `
 Examples:
-  $ yardmaster why sum-12 --scheduler tcp://127.0.0.1:8786
-  $ yardmaster why sum-12 --scheduler tcp://127.0.0.1:8786 --record 10000
+  $ yardmaster why sum-12 --scheduler tls://127.0.0.1:8786
+  $ yardmaster why sum-12 --scheduler tls://127.0.0.1:8786 --record 10000
 
 Candidates are shown for decisions that were recorded: with --record, or scheduler.decisionLogLength in
 the configuration. Exit code 1 when the scheduler does not know the key.`,
@@ -168,7 +168,7 @@ defineSimulator(program);
 
 common(program.command('zero-workers'))
   .description('Start workers that compute nothing, to measure a scheduler alone.')
-  .argument('<address>', 'address of the scheduler, such as tcp://127.0.0.1:8786')
+  .argument('<address>', 'address of the scheduler, such as tls://127.0.0.1:8786')
   .option('-w, --workers <n>', 'how many', positive, 100)
   .option('-t, --threads <n>', 'tasks at once for each', positive, 1)
   .option('-c, --config <file>', 'configuration file; its transport reaches the scheduler')
@@ -177,7 +177,7 @@ common(program.command('zero-workers'))
     'after',
     `
 Example:
-  $ yardmaster zero-workers tcp://127.0.0.1:8786 --workers 1000
+  $ yardmaster zero-workers tls://127.0.0.1:8786 --workers 1000
 
 They report each task as finished at once and claim every replica. They have no results: clients can
 wait for tasks, and not gather them.`,

@@ -1,11 +1,27 @@
 import { type Logger, YardmasterError } from '../../core/api/index.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
+import { DEFAULT_ADDRESS } from '../../core/config/schemas/scheduler-schema.ts';
 import { readDaskTlsConfig } from '../dask/connection/tls-config.ts';
 import { isLoopback } from '../transports/tcp/socket-layer.ts';
 import { namesCertificates, type SchedulerCommand } from './scheduler-flags.ts';
 
 /** Where Dask's schedulers listen. */
 const DASK_PORT = 8786;
+
+/**
+ * The address of the configuration, plain with `--insecure`. The default is also plain when the configuration names `tcp`
+ * as transport, and beside a port for Dask: a peer that is refused at an address with keys would go through that port.
+ */
+function configuredAddress(
+  scheduler: Scheduler,
+  { isInsecure }: SchedulerCommand,
+  hasDask: boolean,
+): string {
+  const { address } = scheduler.config.scheduler;
+  const isTcp = scheduler.transport?.scheme === 'tcp';
+  const isPlain = isInsecure || ((hasDask || isTcp) && address === DEFAULT_ADDRESS);
+  return isPlain ? address.replace(/^tls:/, 'tcp:') : address;
+}
 
 /**
  * Opens the addresses of the scheduler. When the address for Dask is encrypted, nothing else listens:
@@ -18,7 +34,7 @@ export async function listen(
   log: Logger,
 ): Promise<readonly string[]> {
   const dask = await daskAddressOf(scheduler, flags, log);
-  const configured = scheduler.config.scheduler.address;
+  const configured = configuredAddress(scheduler, flags, dask !== undefined);
   if (dask?.startsWith('tls:') === true && configured.startsWith('tcp:') && !flags.isSecure) {
     const isAsked = flags.port !== undefined && flags.daskPort !== undefined;
     if (isAsked) {

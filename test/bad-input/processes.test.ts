@@ -33,7 +33,7 @@ function talk(address: string, bytes: Uint8Array | string, end = false): Promise
 const HELLO = Buffer.from('yardmaster-tcp/1\n');
 
 test('a scheduler survives peers that talk nonsense, and says what they said', async () => {
-  const scheduler = await start('scheduler', '--port', '0', '--log-format', 'text');
+  const scheduler = await start('scheduler', '--port', '0', '--insecure', '--log-format', 'text');
   const { address } = scheduler;
   await talk(address, 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
   await talk(address, Buffer.concat([HELLO, Buffer.from([255, 255, 255, 255])]));

@@ -12,7 +12,14 @@ let pid: number;
 let client: Client;
 
 beforeAll(async () => {
-  const scheduler = runs.yardmaster('scheduler', '--port', '0', '--log-level', 'silent');
+  const scheduler = runs.yardmaster(
+    'scheduler',
+    '--port',
+    '0',
+    '--insecure',
+    '--log-level',
+    'silent',
+  );
   address = await scheduler.firstLine();
   pid = scheduler.child.pid!;
   await runs.yardmaster('worker', address, '--threads', '1', '--no-nanny').firstLine();

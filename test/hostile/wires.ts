@@ -10,7 +10,14 @@ const MIB = 1024 * 1024;
 export async function attackFor(minutes: number): Promise<void> {
   const runs = new Runs();
   try {
-    const scheduler = runs.yardmaster('scheduler', '--port', '0', '--log-level', 'silent');
+    const scheduler = runs.yardmaster(
+      'scheduler',
+      '--port',
+      '0',
+      '--insecure',
+      '--log-level',
+      'silent',
+    );
     const address = await scheduler.firstLine();
     await runs.yardmaster('worker', address, '--threads', '1', '--no-nanny').firstLine();
     const client = await Client.connect(address);

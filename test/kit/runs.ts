@@ -1,10 +1,21 @@
 /** Real processes of a test or benchmark, none of which outlives it. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 
 const CLI = createRequire(import.meta.url).resolve('#cli');
 /** A process that has not ended this long after it was asked to is killed. */
 const GRACE_MS = 10_000;
+
+/** Where schedulers of this test leave their access files. */
+function ownHome(): void {
+  if (process.env['YARDMASTER_HOME'] !== undefined) return;
+  const home = mkdtempSync(join(tmpdir(), 'yardmaster-home-'));
+  process.env['YARDMASTER_HOME'] = home;
+  process.once('exit', () => rmSync(home, { recursive: true, force: true }));
+}
 
 /** One process, whose output is collected. */
 export class Run {
@@ -55,7 +66,7 @@ export class Run {
   /** The addresses that it prints first, on one stream after the other. */
   async addresses(count: number): Promise<readonly string[]> {
     for (;;) {
-      const found = `${this.stdout}${this.stderr}`.match(/tcp:\/\/[\d.]+:\d+(?=\s)/g) ?? [];
+      const found = `${this.stdout}${this.stderr}`.match(/t(?:cp|ls):\/\/[\d.]+:\d+(?=\s)/g) ?? [];
       if (found.length >= count) return found.slice(0, count);
       await this.output();
     }
@@ -75,7 +86,9 @@ export class Runs {
   private readonly runs = new Set<Run>();
 
   /** @param env - variables of all of them, besides those of this process */
-  constructor(private readonly env: NodeJS.ProcessEnv = {}) {}
+  constructor(private readonly env: NodeJS.ProcessEnv = {}) {
+    ownHome();
+  }
 
   /** @param group - whether it and its children are a group of processes, which a signal to `-pid` reaches */
   start(program: string, args: readonly string[], group = false): Run {

@@ -127,7 +127,7 @@ export class TcpTransport implements Transport {
       // One connection could not be accepted (too many open files, say); the next one may.
       process.emitWarning(`${address}: a connection was not accepted: ${cause.message}`);
     });
-    const listener = new TcpListener(server, this.contactHost, this.services.codec, layer.scheme);
+    const listener = new TcpListener(server, this.contactHost, this.services.codec, layer);
     layer.listening?.(listener.address);
     return listener;
   }
@@ -276,18 +276,19 @@ class TcpListener implements Listener {
     private readonly server: Server,
     contactHost: string | undefined,
     { messageBytesMax }: MsgpackCodec,
-    scheme: string,
+    private readonly layer: SocketLayer,
   ) {
     this.messageBytesMax = messageBytesMax;
     const bound = server.address();
     if (bound === null || typeof bound === 'string') throw new Error('the server has no port');
     const host = contactHost ?? reachableHost(bound.address);
-    this.address = formatAddress({ host, port: bound.port }, scheme);
+    this.address = formatAddress({ host, port: bound.port }, layer.scheme);
   }
 
   /** The port is free when it returns. Does not wait for the connections, which stay. */
   close(): Promise<void> {
     this.server.close();
+    this.layer.closed?.();
     return Promise.resolve();
   }
 }

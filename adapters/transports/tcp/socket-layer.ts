@@ -29,6 +29,8 @@ export interface SocketLayer {
   ): Server;
   /** The server listens, and peers reach it at this address. */
   listening?(address: string): void;
+  /** The server listens no more. */
+  closed?(): void;
   /** @throws YardmasterError `ERR_ACCESS` when it has no key */
   connect(target: HostAndPort, address: string, role: Role): Socket;
 }

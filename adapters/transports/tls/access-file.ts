@@ -3,6 +3,7 @@ import {
   mkdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   type Stats,
   statSync,
   writeFileSync,
@@ -62,12 +63,26 @@ export class AccessFile {
     return access;
   }
 
-  /** Replaces the file in one step. */
+  /** Replaces the file in one step. @throws YardmasterError `ERR_ACCESS` */
   write(access: Access): void {
-    mkdirSync(dirname(this.path), { recursive: true, mode: FOLDER_MODE });
-    const draft = `${this.path}.${process.pid}.tmp`;
-    writeFileSync(draft, formatAccess(access), { mode: FILE_MODE, flag: 'w' });
-    renameSync(draft, this.path);
+    try {
+      mkdirSync(dirname(this.path), { recursive: true, mode: FOLDER_MODE });
+      const draft = `${this.path}.${process.pid}.tmp`;
+      writeFileSync(draft, formatAccess(access), { mode: FILE_MODE, flag: 'w' });
+      renameSync(draft, this.path);
+    } catch (cause) {
+      throw new YardmasterError(
+        'ERR_ACCESS',
+        `the keys of the cluster cannot be written to ${this.path}: ${(cause as Error).message}; name another file (--access FILE) or folder (YARDMASTER_HOME), or listen without keys (--insecure)`,
+        { file: this.path },
+        { cause },
+      );
+    }
+  }
+
+  /** Deletes it. */
+  remove(): void {
+    rmSync(this.path, { force: true });
   }
 
   /** Its keys; a file that does not exist is made with new ones. @throws YardmasterError `ERR_ACCESS` */
@@ -76,10 +91,12 @@ export class AccessFile {
     return this.read();
   }
 
-  /** Notes where the scheduler listens, if the file says otherwise. */
-  announce(address: string): void {
+  /** Notes where the scheduler listens. Returns what the file said before, if that was another address. */
+  announce(address: string): string | undefined {
     const access = this.read();
-    if (access.address !== address) this.write({ ...access, address });
+    if (access.address === address) return undefined;
+    this.write({ ...access, address });
+    return access.address;
   }
 
   private stats(): Stats {

@@ -1,5 +1,6 @@
 import { constants } from 'node:crypto';
 import type { Server, Socket } from 'node:net';
+import { dirname } from 'node:path';
 import {
   connect as connectTls,
   createServer as createTlsServer,
@@ -19,7 +20,7 @@ import type { HostAndPort } from '../tcp/address.ts';
 import { tcp, type TcpOptions, TcpTransport } from '../tcp/index.ts';
 import { SOCKET_OPTIONS, type SocketLayer } from '../tcp/socket-layer.ts';
 import type { Access } from './access.ts';
-import { type AccessFile, accessFileFor } from './access-file.ts';
+import { type AccessFile, accessFileFor, accessFolder } from './access-file.ts';
 
 export { type Access, ACCESS_ROLES, accessOfRole, formatAccess, KEY_NAMES, newAccess } from './access.ts';
 export { AccessFile, accessFileFor, accessFolder } from './access-file.ts';
@@ -74,15 +75,18 @@ class TlsLayer implements SocketLayer {
   readonly scheme = 'tls';
   readonly readyEvent = 'secureConnect';
   private served: AccessFile | undefined;
+  /** The access file ends with the listener. */
+  private isTemporary = false;
 
   constructor(private readonly options: TlsTransportOptions) {}
 
   createServer(
     address: string,
-    _target: HostAndPort,
+    { port }: HostAndPort,
     onSocket: (socket: Socket, role: PeerRole | undefined) => void,
   ): Server {
     const { serves = 'scheduler', scheduler = address, access } = this.options;
+    this.isTemporary = serves === 'scheduler' && port === 0;
     const file = this.fileToServe(address, scheduler, access);
     const roles = new WeakMap<object, PeerRole>();
     const options: TlsOptions & { readonly noDelay: boolean; readonly keepAlive: boolean } = {
@@ -112,9 +116,20 @@ class TlsLayer implements SocketLayer {
   listening(address: string): void {
     if (this.options.serves === 'data') return;
     const file = this.served ?? accessFileFor(address, this.options.access);
+    // Nothing finds the file of a port that the system has chosen when the scheduler is gone.
+    this.isTemporary &&= !file.exists && dirname(file.path) === accessFolder();
     file.ensure();
-    file.announce(address);
+    const before = file.announce(address);
+    if (before !== undefined) {
+      process.emitWarning(
+        `${file.path} was of a scheduler at ${before}; that of ${address} uses the same keys, and commands without an address find ${address}`,
+      );
+    }
     this.served = file;
+  }
+
+  closed(): void {
+    if (this.isTemporary) this.served?.remove();
   }
 
   connect(target: HostAndPort, address: string, role: Role): Socket {

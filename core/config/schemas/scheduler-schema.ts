@@ -111,12 +111,15 @@ const coordination = section(
   },
 );
 
+/** With keys, which processes of the same user find. */
+export const DEFAULT_ADDRESS = 'tls://127.0.0.1:8786';
+
 /** The section `scheduler`. */
 export const SCHEDULER_SCHEMA = section('Scheduler', 'What a scheduler does, and by which rules.', {
   address: text(
     'Address to listen on',
-    'scheme://host:port; port 0 chooses a free one. The scheme names the transport.',
-    { pattern: '^[a-z][a-z0-9+.-]*://', default: 'tcp://127.0.0.1:8786' },
+    'scheme://host:port; port 0 chooses a free one. The scheme names the transport: tls asks for keys, tcp does not.',
+    { pattern: '^[a-z][a-z0-9+.-]*://', default: DEFAULT_ADDRESS },
   ),
   transport: entry('transport', {
     title: 'Transport',

@@ -77,11 +77,15 @@ export function checkReport(key: PeerRole | undefined, op: string): void {
   if (key === 'viewer' && !OF_VIEWER.includes(op)) throw forbidden(key, `send "${op}"`);
 }
 
-/** @throws YardmasterError `ERR_ACCESS` */
+/**
+ * @param sender - address of the worker or key of the client that asks
+ * @throws YardmasterError `ERR_ACCESS`
+ */
 export function checkQuestion(
   key: PeerRole | undefined,
   method: string,
-  parameters: { readonly command?: unknown },
+  parameters: { readonly command?: unknown; readonly parameters?: unknown },
+  sender: string | undefined,
 ): void {
   if (key === undefined || key === 'admin') return;
   if (method !== 'command') {
@@ -89,11 +93,21 @@ export function checkQuestion(
     return;
   }
   const command = String(parameters.command);
+  if (key === 'worker' && command === 'amm.retireWorkers' && isAlone(parameters, sender)) return;
   const [plugin = ''] = command.split('.', 1);
   const isOperating = OPERATING.has(command) || OPERATING_PLUGINS.includes(plugin);
   if (key === 'viewer' ? !LOOKING.has(command) : isOperating) {
     throw forbidden(key, `run the command "${command.slice(0, 60)}"`);
   }
+}
+
+/** Whether a worker asks for itself: before it closes, what only it holds moves to others. */
+function isAlone(
+  { parameters }: { readonly parameters?: unknown },
+  sender: string | undefined,
+): boolean {
+  const { workers } = (parameters ?? {}) as { readonly workers?: unknown };
+  return Array.isArray(workers) && workers.length === 1 && workers[0] === sender;
 }
 
 function forbidden(key: PeerRole, what: string): YardmasterError {

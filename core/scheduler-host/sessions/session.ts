@@ -192,7 +192,7 @@ export class Session implements Peer, ChannelHandlers {
       throw error;
     }
     if (method === 'ping') return {};
-    checkQuestion(this.connection.peerRole, method, parameters);
+    checkQuestion(this.connection.peerRole, method, parameters, this.sender);
     // A question comes after all that was said before it.
     const settled = this.host.clientQueues.settled(this.sender ?? '');
     if (settled === undefined) return this.answer(method, parameters);

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -129,4 +129,58 @@ test('a scheduler that other machines reach has keys by default', async () => {
   expect(address).toMatch(/^tls:/);
   const port = new URL(address).port;
   expect(statSync(path(`access/${port}.json`)).mode & 0o777).toBe(0o600);
+}, 60_000);
+
+test('on one machine scheduler, worker, client and commands find the keys by themselves, and other users do not', async () => {
+  const scheduler = runs.yardmaster('scheduler', '--port', '0');
+  const address = await addressOf(scheduler);
+  expect(address).toMatch(/^tls:\/\/127\.0\.0\.1:/);
+  const file = path(`access/${new URL(address).port}.json`);
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  await addressOf(runs.yardmaster('worker', address, '--threads', '1'));
+  const client = await Client.connect(address);
+  expect(await client.submit(square, 7).result()).toBe(49);
+  await client.close();
+  const listed = runs.yardmaster('workers', '-s', address);
+  expect([await listed.exit, listed.stderr]).toEqual([0, '']);
+  const others = new Runs({ YARDMASTER_HOME: path('of-another-user') });
+  for (const command of [
+    ['workers', '-s', address],
+    ['worker', address, '--no-nanny'],
+  ]) {
+    const stranger = others.yardmaster(...command);
+    expect(await stranger.exit).toBe(1);
+    expect(stranger.stderr).toContain('ERR_ACCESS: there are no keys for the cluster');
+  }
+  scheduler.child.kill('SIGTERM');
+  expect(await scheduler.exit).toBe(0);
+  // Nothing would find the file of a port that the system has chosen.
+  expect(existsSync(file)).toBe(false);
+}, 60_000);
+
+test('two schedulers of one machine keep their own keys, and those of one port share them and say so', async () => {
+  const first = await addressOf(runs.yardmaster('scheduler', '--port', '0', '--no-dashboard'));
+  const { port } = new URL(first);
+  const keysOf = (name: string): unknown =>
+    (JSON.parse(readFileSync(path(`access/${name}.json`), 'utf8')) as { keys: unknown }).keys;
+  const keys = keysOf(port);
+  const second = await addressOf(runs.yardmaster('scheduler', '--port', '0', '--no-dashboard'));
+  expect(keysOf(new URL(second).port)).not.toEqual(keys);
+  const flags = ['--host', '127.0.0.2', '--port', port, '--no-dashboard', '--access'];
+  const same = runs.yardmaster('scheduler', ...flags, path(`access/${port}.json`));
+  await addressOf(same);
+  expect(keysOf(port)).toEqual(keys);
+  while (!same.stderr.includes(`was of a scheduler at ${first}`)) await same.output();
+  for (const address of [first, second]) await (await Client.connect(address)).close();
+}, 60_000);
+
+test('--insecure listens without keys, and a scheduler that cannot write its keys says what to do', async () => {
+  const plain = await addressOf(runs.yardmaster('scheduler', '--port', '0', '--insecure'));
+  expect(plain).toMatch(/^tcp:\/\/127\.0\.0\.1:/);
+  writeFileSync(path('no-folder'), '');
+  const homeless = new Runs({ YARDMASTER_HOME: path('no-folder') });
+  const failing = homeless.yardmaster('scheduler', '--port', '0');
+  expect(await failing.exit).toBe(1);
+  expect(failing.stderr).toContain('ERR_ACCESS: the keys of the cluster cannot be written to');
+  expect(failing.stderr).toContain('--insecure');
 }, 60_000);

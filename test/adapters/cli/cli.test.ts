@@ -92,14 +92,13 @@ describe('check-config', () => {
 
 describe('scheduler and worker', () => {
   test('compute for a client, and end in good order', async () => {
-    const config = file('cluster.yaml', 'scheduler:\n  address: tcp://127.0.0.1:1\n');
-    const scheduler = runs.yardmaster('scheduler', '--config', config, '--port', '0');
+    const scheduler = runs.yardmaster('scheduler', '--port', '0');
     const address = await scheduler.firstLine();
-    expect(address).toMatch(/^tcp:\/\/127\.0\.0\.1:\d+$/);
+    expect(address).toMatch(/^tls:\/\/127\.0\.0\.1:\d+$/);
     const worker = runs.yardmaster(
       ...['worker', address, '--name', 'w1', '--threads', '1', '--resources', 'GPU=2'],
     );
-    expect(await worker.firstLine()).toMatch(/^tcp:\/\/127\.0\.0\.1:\d+$/);
+    expect(await worker.firstLine()).toMatch(/^tls:\/\/127\.0\.0\.1:\d+$/);
 
     const client = await Client.connect(address);
     expect(await client.submit(square, 12).result()).toBe(144);
@@ -198,7 +197,7 @@ describe('scheduler and worker', () => {
   });
 
   test('find together again: a nanny replaces a worker that the scheduler has dropped', async () => {
-    const scheduler = runs.yardmaster('scheduler', '--port', '0');
+    const scheduler = runs.yardmaster('scheduler', '--port', '0', '--insecure');
     const port = Number(new URL(await scheduler.firstLine()).port);
     const at = { host: '127.0.0.1', port: 0 };
     const proxy = await SocketProxy.start({ host: '127.0.0.1', port }, at);

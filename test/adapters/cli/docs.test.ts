@@ -210,7 +210,7 @@ describe('the code in', () => {
     const transport = new TcpTransport(new SystemClock());
     const cluster = await LocalCluster.start({ workers: 2, transport });
     try {
-      const main = rest.join('\n').replaceAll('tcp://127.0.0.1:8786', cluster.address);
+      const main = rest.join('\n').replaceAll('tls://127.0.0.1:8786', cluster.address);
       const end = 'console.log(await both[0].result(), await both[1].result(), await c.result());';
       files.set('main.js', `${main}\n${end}\nawait client.close();\n`);
       const cwd = install('client', files);
@@ -237,7 +237,7 @@ describe('the code in', () => {
     const cluster = await LocalCluster.start({ workers: 1, transport });
     try {
       files.set('tasks.js', SQUARE);
-      const main = rest.join('\n').replaceAll('tcp://127.0.0.1:8786', cluster.address);
+      const main = rest.join('\n').replaceAll('tls://127.0.0.1:8786', cluster.address);
       const end = `import { count } from './counting.js';
 await client.variable('n').set(0);
 const impure = client.with({ pure: false });

@@ -54,7 +54,7 @@ describe('yardmaster workers', () => {
     const [{ code, out }, workers] = await Promise.all([cli('workers'), json('workers')]);
     expect(code).toBe(0);
     expect(out).toMatch(/^name +address +status +threads +tasks +results +stored +memory\n/);
-    expect(out).toMatch(/\nann +tcp:\S+ +running +1 +0 +\d+ +\d+ B +[\d.]+ MiB\n/);
+    expect(out).toMatch(/\nann +tls:\S+ +running +1 +0 +\d+ +\d+ B +[\d.]+ MiB\n/);
     const names = (workers as { name: string }[]).map(({ name }) => name);
     expect(names.sort()).toEqual(['ann', 'bob', 'cid']);
   });
@@ -92,7 +92,7 @@ describe('yardmaster top', () => {
   test('looks once where there is no terminal', async () => {
     const { out, code } = await cli('top');
     expect(code).toBe(0);
-    expect(out).toMatch(/^tcp:.*: 3 workers, 3 threads$/m);
+    expect(out).toMatch(/^tls:.*: 3 workers, 3 threads$/m);
     expect(out).toMatch(/^square +1 +0 +3 +0 +3 *$/m);
     expect(out).toMatch(new RegExp(`^1 tasks wait for a worker\n  ${failed.key}: .`, 'm'));
   });
@@ -189,7 +189,7 @@ describe('yardmaster retire', () => {
   test('retires workers by name and by number, and keeps their results', async () => {
     const named = await cli('retire', 'ann');
     expect([named.code, named.err]).toEqual([0, '']);
-    expect(named.out).toMatch(/^retired ann \(tcp:\S+\)\n$/);
+    expect(named.out).toMatch(/^retired ann \(tls:\S+\)\n$/);
     expect(await json('retire', '--count', '1')).toMatchObject({ retired: [{}], kept: [] });
     expect((await client.identity()).workers).toHaveLength(1);
     expect(await client.gather(held)).toEqual([1, 4, 9]);

@@ -57,7 +57,7 @@ test('a replay says why a task was where it was', async () => {
   );
   expect(code).toBe(0);
   expect(out).toContain(`${key} is processing`);
-  expect(out).toMatch(/placement by root-ish: tcp:/);
+  expect(out).toMatch(/placement by root-ish: tls:/);
 });
 
 interface Frame {

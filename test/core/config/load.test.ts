@@ -71,7 +71,7 @@ describe('a valid configuration', () => {
     const { config } = loadConfigObject({});
     expect(config).toEqual({
       scheduler: {
-        address: 'tcp://127.0.0.1:8786',
+        address: 'tls://127.0.0.1:8786',
         validate: false,
         allowedFailures: 3,
         bandwidth: 100_000_000,
@@ -308,7 +308,7 @@ worker:
     [
       'an address without a scheme',
       { scheduler: { address: 'localhost:8786' } },
-      'scheduler.address must match pattern "^[a-z][a-z0-9+.-]*://", as "tcp://127.0.0.1:8786" does (got "localhost:8786")',
+      'scheduler.address must match pattern "^[a-z][a-z0-9+.-]*://", as "tls://127.0.0.1:8786" does (got "localhost:8786")',
     ],
     [
       'class next to use',

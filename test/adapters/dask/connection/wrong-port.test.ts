@@ -50,7 +50,7 @@ describe.skipIf(found === undefined)(
     });
 
     it('without an address for Dask the error says how to open one', async () => {
-      const run = runs.yardmaster('scheduler', '--port', '0');
+      const run = runs.yardmaster('scheduler', '--port', '0', '--insecure');
       const [own] = (await run.addresses(1)) as [string];
       const client = runs.script('-c', CLIENT, own);
       expect(await client.exit).not.toBe(0);

@@ -22,6 +22,7 @@ import { SystemClock } from '../clocks/index.ts';
 import { collectGarbage, collectYoungGarbage } from '../executors/collect-garbage.ts';
 import { MemoryStore, removeAbandoned, SpillFolder } from '../stores/index.ts';
 import { AllowedModules, type ClusterReach } from '../tasks/index.ts';
+import type { CertificateFiles } from '../transports/tls/index.ts';
 import { type Lifetime, limitLifetime } from './lifetime.ts';
 import { textLogger } from './text-log.ts';
 import { byScheme } from '../../core/host/transport-table.ts';
@@ -72,6 +73,8 @@ export interface StartWorkerOptions {
    * scheduler left on this machine.
    */
   readonly access?: string;
+  /** Paths of certificates of one's own (PEM) in the place of an access file. */
+  readonly tls?: CertificateFiles;
   /** Ways to reach others besides `tcp` and `tls`. */
   readonly transports?: readonly Transport[];
   readonly clock?: Clock;
@@ -287,14 +290,17 @@ function schemeOf(address: string): string {
 
 async function transportsFor(
   scheduler: string,
-  { transports: given = [], access }: StartWorkerOptions,
+  { transports: given = [], access, tls }: StartWorkerOptions,
   clock: Clock,
 ): Promise<Map<string, Transport>> {
   const scheme = schemeOf(scheduler);
   const transports = byScheme(given);
   if (scheme === 'tls' && !transports.has(scheme)) {
     const { TlsTransport } = await import('../transports/tls/index.ts');
-    const file = access === undefined ? {} : { access };
+    const file = {
+      ...(access === undefined ? {} : { access }),
+      ...(tls === undefined ? {} : { certificates: tls }),
+    };
     transports.set(scheme, new TlsTransport(clock, { serves: 'data', scheduler, ...file }));
   }
   if (scheme === 'tcp' && !transports.has(scheme)) {

@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 
 import { parseBytes, parseDurationMs } from '../../core/util/units.ts';
+import { CERTIFICATE_VARIABLES } from '../transports/tls/variables.ts';
 import { permitInsecure } from '../transports/tcp/socket-layer.ts';
 import { LOG_LEVELS, type LogFlags } from './logger.ts';
 import { errorText } from './report-error.ts';
@@ -15,6 +16,11 @@ export interface CommonOptions extends LogFlags {
   readonly verbose?: boolean;
   /** Path of the access file. */
   readonly access?: string;
+  /** Certificates in the place of an access file; with `--dask` they are for Dask's address. */
+  readonly tlsCaFile?: string;
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
+  readonly dask?: boolean;
   /** Plain listeners beyond this machine are permitted; where a command has the flag. */
   readonly insecure?: boolean;
 }
@@ -23,6 +29,12 @@ export function common(command: Command): Command {
   return command
     .option('-v, --verbose', 'errors with their stack')
     .option('--access <file>', 'access file of the cluster (default: what its scheduler left here)')
+    .option(
+      '--tls-ca-file <file>',
+      "authority of certificates of one's own, in the place of an access file; with --dask for Dask",
+    )
+    .option('--tls-cert <file>', 'own certificate (PEM)')
+    .option('--tls-key <file>', 'its key (PEM)')
     .addOption(new Option('--log-level <level>', 'what to log').choices(LOG_LEVELS).default('warn'))
     .addOption(
       new Option(
@@ -38,6 +50,7 @@ export async function run(options: CommonOptions, command: () => Promise<number>
   try {
     // Processes that this one starts belong to the same cluster.
     if (options.access !== undefined) process.env['YARDMASTER_ACCESS'] = resolve(options.access);
+    if (options.dask !== true) nameCertificates(options);
     if (options.insecure === true) permitInsecure();
     code = await command();
   } catch (error) {
@@ -46,6 +59,14 @@ export async function run(options: CommonOptions, command: () => Promise<number>
   // Pipes may still hold output; exit only when they took it.
   await Promise.all([flushed(process.stdout), flushed(process.stderr)]);
   process.exit(code);
+}
+
+/** For this process and those that it starts. */
+function nameCertificates({ tlsCaFile: ca, tlsCert: cert, tlsKey: key }: CommonOptions): void {
+  for (const [what, file] of Object.entries({ ca, cert, key })) {
+    const name = CERTIFICATE_VARIABLES[what as keyof typeof CERTIFICATE_VARIABLES];
+    if (file !== undefined) process.env[name] = resolve(file);
+  }
 }
 
 function flushed(stream: NodeJS.WriteStream): Promise<void> {

@@ -15,8 +15,8 @@ Examples:
 
 With --dask the first line is the address for Dask, and the port of the other one keeps out of its way.
 
-Dask's address can be encrypted (--tls-ca-file, --tls-cert, --tls-key, or Dask's own configuration). Then it is
-the only one.
+Dask's address can be encrypted (--dask with --tls-ca-file, --tls-cert, --tls-key, or Dask's own configuration). Then
+it is the only one.
 
 The scheduler listens at tls://... and lets only those in who
 have keys of its access file, which it writes to ~/.yardmaster/access unless --access names one. Workers, clients
@@ -54,12 +54,6 @@ export function defineScheduler(program: Command): void {
       '--no-scheduler-python',
       'refuse run_on_scheduler, scheduler plugins and performance_report of Dask clients',
     )
-    .option(
-      '--tls-ca-file <file>',
-      "authority of Dask's certificates; Dask's address becomes tls://",
-    )
-    .option('--tls-cert <file>', "the scheduler's certificate for Dask (PEM)")
-    .option('--tls-key <file>', 'its key (PEM)')
     .option('--idle-timeout <time>', 'close when there was nothing to do for this long', idleTime)
     .option(
       '--preload <module>',

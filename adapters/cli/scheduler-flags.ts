@@ -66,13 +66,8 @@ export interface SchedulerCommand extends Listening {
 export function prepareCommand(flags: SchedulerFlags, log: Logger): SchedulerCommand {
   const { dask = false, daskPort, python, schedulerFile, contactAddress } = flags;
   for (const line of checkDaskFlags(flags, dask)) log.warn({}, line);
-  const tls = tlsFilesOf(flags);
-  if (!dask && namesCertificates({ tls })) {
-    throw new YardmasterError(
-      'ERR_CONFIG',
-      "--tls-ca-file, --tls-cert and --tls-key encrypt the address for Dask; add --dask. Yardmaster's own protocol has no encryption yet",
-    );
-  }
+  // Without --dask they are for our own address, which takes them from the environment.
+  const tls = dask ? tlsFilesOf(flags) : {};
   const settings = dask ? readDaskSettings(process.env, python) : undefined;
   if (settings !== undefined) reportSettings(settings, log);
   const { protocol: scheme, ...options } = settings?.options ?? {};
@@ -89,7 +84,7 @@ export function prepareCommand(flags: SchedulerFlags, log: Logger): SchedulerCom
     ...listening,
     dask,
     tls,
-    isSecure: flags.access !== undefined,
+    isSecure: flags.access !== undefined || (!dask && flags.tlsCert !== undefined),
     isInsecure: flags.insecure === true,
     ...(daskPort === undefined ? {} : { daskPort }),
     ...(python === undefined ? {} : { python }),

@@ -1,6 +1,7 @@
 import type { Clock, Transport } from '../../core/api/index.ts';
 import { type OnSchedulerLost, RECONNECT_TIMEOUT_MS } from '../../core/shared/reconnect.ts';
 import { SCHEDULER_TTL_MS } from '../../core/shared/watch-answers.ts';
+import type { CertificateFiles } from '../transports/tls/index.ts';
 import type { Reconnected, SessionOptions } from './session/session.ts';
 import type { ResultStoreOption } from './submission/result-store-option.ts';
 
@@ -11,6 +12,8 @@ export interface ConnectOptions {
    * scheduler left on this machine.
    */
   readonly access?: string;
+  /** Paths of certificates of one's own (PEM) in the place of an access file. */
+  readonly tls?: CertificateFiles;
   /** Ways to reach others besides `tcp` and `tls`. */
   readonly transports?: readonly Transport[];
   readonly clock?: Clock;
@@ -40,6 +43,7 @@ export interface ConnectOptions {
 /** Names of the options. */
 export const CONNECT_OPTIONS: readonly (keyof ConnectOptions)[] = [
   'access',
+  'tls',
   'transports',
   'clock',
   'name',
@@ -57,13 +61,16 @@ export const CONNECT_TIMEOUT_MS = 10_000;
 /** Results are fetched from workers with the keys by which the scheduler is found. */
 export async function transportsFor(
   scheduler: string,
-  { transports = [], access }: ConnectOptions,
+  { transports = [], access, tls }: ConnectOptions,
   clock: Clock,
 ): Promise<readonly Transport[]> {
   const isGiven = transports.some(({ scheme }) => scheme === 'tls');
   if (isGiven || !scheduler.startsWith('tls:')) return transports;
   const { TlsTransport } = await import('../transports/tls/index.ts');
-  const file = access === undefined ? {} : { access };
+  const file = {
+    ...(access === undefined ? {} : { access }),
+    ...(tls === undefined ? {} : { certificates: tls }),
+  };
   return [...transports, new TlsTransport(clock, { scheduler, ...file })];
 }
 

@@ -29,6 +29,7 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   },
   e2e: { file: 'end-to-end', measures: 'tasks per second and latency of a whole cluster' },
   apps: { file: 'apps', measures: 'tasks that wait, waits for the network, the first result' },
+  tls: { file: 'tls', measures: 'the price of keys and encryption' },
   zero: { file: 'zero', measures: 'a scheduler over TCP with workers that compute nothing' },
   worker: { file: 'worker', measures: 'fetching, spilling, and threads beside pools of threads' },
   large: { file: 'large-result', measures: 'memory and time of one large result' },

@@ -2,6 +2,7 @@
 const MODES: Readonly<Record<string, (count: number) => Promise<void>>> = {
   '--minutes': async (minutes) => (await import('./wires.ts')).attackFor(minutes),
   '--dependents': async (count) => (await import('./dependents.ts')).printDependents(count),
+  '--strangers': async (count) => (await import('./strangers.ts')).printStrangers(count),
 };
 
 const [mode = '--minutes', count = '1'] = process.argv.slice(2);

@@ -21,16 +21,31 @@ import { tcp, type TcpOptions, TcpTransport } from '../tcp/index.ts';
 import { SOCKET_OPTIONS, type SocketLayer } from '../tcp/socket-layer.ts';
 import type { Access } from './access.ts';
 import { type AccessFile, accessFileFor, accessFolder } from './access-file.ts';
+import { certificateFiles, type CertificateFiles, CertificateLayer } from './certificate-layer.ts';
+import { HANDSHAKE_TIMEOUT_MS, KEYS_OF, OPENED_BY, type Serves } from './roles.ts';
 
-export { type Access, ACCESS_ROLES, accessOfRole, formatAccess, KEY_NAMES, newAccess } from './access.ts';
+export {
+  type Access,
+  ACCESS_ROLES,
+  accessOfRole,
+  formatAccess,
+  KEY_NAMES,
+  newAccess,
+} from './access.ts';
 export { AccessFile, accessFileFor, accessFolder } from './access-file.ts';
+export type { CertificateFiles } from './certificate-layer.ts';
 
 /** Options of the encrypted transport. */
 export interface TlsTransportOptions extends TcpOptions {
   /** Path of the access file. Default: of the environment, else what a scheduler left for the port. */
   readonly access?: string;
   /** What listens: a scheduler, which makes the access file if there is none, or the data port of a worker. */
-  readonly serves?: 'scheduler' | 'data';
+  readonly serves?: Serves;
+  /**
+   * Certificates of one's own in the place of an access file. Default: of the environment
+   * (`YARDMASTER_TLS_CA_FILE`, `YARDMASTER_TLS_CERT`, `YARDMASTER_TLS_KEY`), else an access file.
+   */
+  readonly certificates?: CertificateFiles;
   /** Address of the scheduler, by which a worker finds its access file. */
   readonly scheduler?: string;
 }
@@ -48,26 +63,15 @@ const SECURITY = {
   secureOptions: constants.SSL_OP_NO_TICKET,
 } as const;
 
-/** Time for a peer to prove who it is. */
-const HANDSHAKE_TIMEOUT_MS = 5000;
-
-/** Keys that open each kind of listener. */
-const OPENED_BY: Readonly<Record<'scheduler' | 'data', readonly PeerRole[]>> = {
-  scheduler: ['worker', 'client', 'admin', 'viewer'],
-  data: ['data'],
-};
-
-/** Keys that a connecting side uses, the most powerful one that it has first. */
-const KEYS_OF: Readonly<Record<Role, readonly PeerRole[]>> = {
-  worker: ['worker'],
-  client: ['admin', 'client', 'viewer'],
-  peer: ['data'],
-};
-
-/** Messages over TLS, between peers that have keys of the same access file. */
+/** Messages over TLS, between peers that have keys of the same access file, or certificates of the same authority. */
 export class TlsTransport extends TcpTransport {
   constructor(clock: Clock, options: TlsTransportOptions = {}) {
-    super(clock, options, {}, new TlsLayer(options));
+    const files = certificateFiles(options.certificates);
+    const layer =
+      files === undefined
+        ? new TlsLayer(options)
+        : new CertificateLayer(files, options.serves ?? 'scheduler');
+    super(clock, options, {}, layer);
   }
 }
 
@@ -194,6 +198,17 @@ export const tls: TransportDefinition<TlsTransportOptions> = defineTransport<Tls
         type: 'string',
         minLength: 1,
         description: 'Path of the access file. Default: what the scheduler left for its port.',
+      },
+      certificates: {
+        type: 'object',
+        required: ['ca', 'cert', 'key'],
+        additionalProperties: false,
+        properties: {
+          ca: { type: 'string', minLength: 1 },
+          cert: { type: 'string', minLength: 1 },
+          key: { type: 'string', minLength: 1 },
+        },
+        description: 'Paths of certificates (PEM) in the place of an access file.',
       },
     },
   },

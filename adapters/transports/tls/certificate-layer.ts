@@ -1,0 +1,172 @@
+import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { Server, Socket } from 'node:net';
+import {
+  connect as connectTls,
+  createServer as createTlsServer,
+  type PeerCertificate,
+  type SecureContextOptions,
+} from 'node:tls';
+
+import { type PeerRole, type Role, YardmasterError } from '../../../core/api/index.ts';
+import type { HostAndPort } from '../tcp/address.ts';
+import { SOCKET_OPTIONS, type SocketLayer } from '../tcp/socket-layer.ts';
+import { CERTIFICATE_VARIABLES } from './variables.ts';
+import { HANDSHAKE_TIMEOUT_MS, KEYS_OF, OPENED_BY, type Serves } from './roles.ts';
+
+/** Paths of certificates (PEM), which take the place of an access file. */
+export interface CertificateFiles {
+  /** Of the authority that has signed those of all peers. */
+  readonly ca: string;
+  /** Own certificate. The organisational units (OU) of its subject are its roles. */
+  readonly cert: string;
+  /** Its private key. */
+  readonly key: string;
+}
+
+/** Roles in certificates that may fetch and give data. Those of schedulers and viewers may not. */
+const MAY_HAVE_DATA = ['worker', 'client', 'admin'];
+
+/** Roles in the certificate of what listens. */
+const SERVED_AS: Readonly<Record<Serves, string>> = { scheduler: 'scheduler', data: 'worker' };
+
+/**
+ * The files that are given, else those of the environment; undefined when none is named.
+ * @throws YardmasterError `ERR_CONFIG` when one of them is missing
+ */
+export function certificateFiles(
+  given: CertificateFiles | undefined,
+): CertificateFiles | undefined {
+  if (given !== undefined) return given;
+  const { env } = process;
+  const {
+    ca = '',
+    cert = '',
+    key = '',
+  } = {
+    ca: env[CERTIFICATE_VARIABLES.ca],
+    cert: env[CERTIFICATE_VARIABLES.cert],
+    key: env[CERTIFICATE_VARIABLES.key],
+  };
+  if (ca === '' && cert === '' && key === '') return undefined;
+  if (ca !== '' && cert !== '' && key !== '') return { ca, cert, key };
+  throw new YardmasterError(
+    'ERR_CONFIG',
+    'certificates need three files: --tls-ca-file, --tls-cert and --tls-key (YARDMASTER_TLS_CA_FILE, YARDMASTER_TLS_CERT, YARDMASTER_TLS_KEY)',
+  );
+}
+
+/**
+ * TLS with certificates of one's own on both sides. The connecting side names its role in the handshake (ALPN), and its
+ * certificate must have that role. Names of hosts are not checked: the role is what counts.
+ */
+export class CertificateLayer implements SocketLayer {
+  readonly scheme = 'tls';
+  readonly readyEvent = 'secureConnect';
+
+  constructor(
+    private readonly files: CertificateFiles,
+    private readonly serves: Serves,
+  ) {}
+
+  createServer(
+    _address: string,
+    _target: HostAndPort,
+    onSocket: (socket: Socket, role: PeerRole | undefined) => void,
+  ): Server {
+    const { files, serves } = this;
+    const context = readFiles(files);
+    checkRole(rolesIn(context.cert), SERVED_AS[serves], files.cert);
+    const roles = OPENED_BY[serves];
+    const server = createTlsServer(
+      {
+        ...context,
+        ...SOCKET_OPTIONS,
+        requestCert: true,
+        rejectUnauthorized: true,
+        minVersion: 'TLSv1.2',
+        handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+        ALPNProtocols: [...roles],
+      },
+      (socket) => {
+        const role = roles.find((name) => name === socket.alpnProtocol);
+        if (role !== undefined && hasRole(unitsOf(socket.getPeerCertificate()), role)) {
+          onSocket(socket, role);
+        } else socket.destroy();
+      },
+    );
+    server.on('tlsClientError', (_, socket) => {
+      socket.destroy();
+    });
+    return server;
+  }
+
+  connect(target: HostAndPort, _address: string, role: Role): Socket {
+    const { files } = this;
+    const context = readFiles(files);
+    const own = rolesIn(context.cert);
+    const wanted = KEYS_OF[role];
+    const used = wanted.find((name) => hasRole(own, name));
+    if (used === undefined) {
+      throw new YardmasterError(
+        'ERR_ACCESS',
+        `the certificate ${files.cert} does not permit to connect as ${role}: its subject has OU ${own.join(', ') || 'none'}, and needs one of ${wanted.join(', ')}`,
+        { file: files.cert, role },
+      );
+    }
+    const serving = SERVED_AS[role === 'peer' ? 'data' : 'scheduler'];
+    return connectTls({
+      ...target,
+      ...context,
+      ...SOCKET_OPTIONS,
+      minVersion: 'TLSv1.2',
+      ALPNProtocols: [used],
+      checkServerIdentity: (_, certificate) => {
+        if (unitsOf(certificate).includes(serving)) return undefined;
+        return new Error(`its certificate is none of a ${serving} (OU of the subject)`);
+      },
+    });
+  }
+}
+
+function hasRole(units: readonly string[], role: PeerRole): boolean {
+  return role === 'data'
+    ? units.some((unit) => MAY_HAVE_DATA.includes(unit))
+    : units.includes(role);
+}
+
+function checkRole(units: readonly string[], role: string, file: string): void {
+  if (units.includes(role)) return;
+  throw new YardmasterError(
+    'ERR_ACCESS',
+    `the certificate ${file} is none of a ${role}: its subject has OU ${units.join(', ') || 'none'}, and needs OU ${role}`,
+    { file, role },
+  );
+}
+
+function unitsOf({ subject }: PeerCertificate): readonly string[] {
+  // Several units are an array, which the types of Node do not know.
+  return [(subject as { readonly OU?: string | readonly string[] } | undefined)?.OU ?? []].flat();
+}
+
+function rolesIn(pem: Buffer): readonly string[] {
+  const { subject } = new X509Certificate(pem);
+  return [...subject.matchAll(/^OU=(.*)$/gm)].map(([, unit]) => unit as string);
+}
+
+/** @throws YardmasterError `ERR_ACCESS` */
+function readFiles(files: CertificateFiles): SecureContextOptions & { readonly cert: Buffer } {
+  const read = (file: string): Buffer => {
+    try {
+      return readFileSync(file);
+    } catch (cause) {
+      throw new YardmasterError(
+        'ERR_ACCESS',
+        `the certificate file ${file} cannot be read: ${(cause as Error).message}`,
+        { file },
+        { cause },
+      );
+    }
+  };
+  return { ca: read(files.ca), cert: read(files.cert), key: read(files.key) };
+}

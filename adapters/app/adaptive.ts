@@ -1,5 +1,6 @@
 import { isReported } from '../../core/util/failure-count.ts';
 import { type Clock, type Logger, type Timer, YardmasterError } from '../../core/api/index.ts';
+import { ANY, checkCallOptions, type OptionRules } from '../../core/config/call-options.ts';
 import { AdaptivePlan } from '../../policies/scaling/adaptive-plan.ts';
 
 /** How a cluster adapts to its work. */
@@ -90,13 +91,16 @@ export class Adaptive {
   }
 }
 
-const KNOWN = ['minimum', 'maximum', 'intervalMs', 'targetDurationMs', 'waitCount'];
+const ADAPT_RULES: OptionRules<AdaptOptions> = {
+  minimum: ANY,
+  maximum: ANY,
+  intervalMs: ANY,
+  targetDurationMs: ANY,
+  waitCount: ANY,
+};
 
 function checkedOptions(options: AdaptOptions): Required<AdaptOptions> {
-  for (const name of Object.keys(options)) {
-    if (!KNOWN.includes(name))
-      refuse(`there is no option "${name}"; there are ${KNOWN.join(', ')}`);
-  }
+  checkCallOptions('adapt', options, ADAPT_RULES);
   const { minimum = 0, maximum = Infinity, waitCount = 3 } = options;
   const { intervalMs = 1000, targetDurationMs = 5000 } = options;
   if (!Number.isInteger(minimum) || minimum < 0) {

@@ -1,4 +1,19 @@
 import type { Clock, Logger, Transport } from '../../core/api/index.ts';
+import {
+  AMOUNTS,
+  BYTES,
+  CLOCK,
+  DURATION,
+  either,
+  FIELDS,
+  FLAG,
+  LOG,
+  oneOf,
+  type OptionRules,
+  TEXT,
+  TRANSPORT,
+  wholeNumber,
+} from '../../core/config/call-options.ts';
 import type { ConfigInput } from '../../core/config/types.ts';
 import type { JournalOptions } from './journal/journal-options.ts';
 import type { AdaptOptions } from './adaptive.ts';
@@ -50,3 +65,28 @@ export interface LocalClusterOptions {
   /** Milliseconds for all workers to be there. Default 30 000. */
   readonly timeoutMs?: number;
 }
+
+/** What each option has to be, also for a cluster in virtual time. */
+export const CLUSTER_RULES: OptionRules<
+  Omit<LocalClusterOptions, 'clock' | 'mode' | 'nanny' | 'transport'>
+> = {
+  workers: wholeNumber(0),
+  adapt: FIELDS,
+  threads: wholeNumber(1),
+  config: either(TEXT, FIELDS),
+  resources: AMOUNTS,
+  memoryLimitBytes: BYTES,
+  record: TEXT,
+  journal: either(TEXT, FIELDS),
+  dashboard: either(FLAG, FIELDS),
+  log: LOG,
+  timeoutMs: DURATION,
+};
+
+export const LOCAL_CLUSTER_RULES: OptionRules<LocalClusterOptions> = {
+  ...CLUSTER_RULES,
+  mode: oneOf('inline', 'threads', 'processes'),
+  nanny: FLAG,
+  transport: TRANSPORT,
+  clock: CLOCK,
+};

@@ -1,5 +1,6 @@
 import { dirname, resolve } from 'node:path';
 import { type Clock, type Transport, YardmasterError } from '../../core/api/index.ts';
+import { checkCallOptions } from '../../core/config/call-options.ts';
 import type { Config, WorkerMemoryConfig } from '../../core/config/types.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { AllowedModules } from '../tasks/index.ts';
@@ -7,7 +8,7 @@ import { SystemClock } from '../clocks/index.ts';
 import { Nanny } from '../nanny/index.ts';
 import { InMemoryTransport } from '../transports/memory/index.ts';
 import type { ClusterWorker, WorkerStarter } from './cluster-workers.ts';
-import type { LocalClusterOptions } from './local-cluster-options.ts';
+import { LOCAL_CLUSTER_RULES, type LocalClusterOptions } from './local-cluster-options.ts';
 import { NannyPlugins } from './nanny-plugins.ts';
 import { openScheduler, type RunningScheduler } from './start-scheduler.ts';
 import { startWorker } from './start-worker.ts';
@@ -29,6 +30,7 @@ export interface LocalParts {
  * transport of the options, else that of the configuration, else the default of the mode.
  */
 export async function startLocal(options: LocalClusterOptions): Promise<LocalParts> {
+  checkCallOptions('LocalCluster.start', options, LOCAL_CLUSTER_RULES);
   const { mode = 'threads', clock = new SystemClock(), config, log, record, journal } = options;
   const within = new InMemoryTransport(clock, { byReference: true });
   const chosen = options.transport ?? (mode === 'processes' ? undefined : within);

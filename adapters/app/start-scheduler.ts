@@ -3,6 +3,17 @@ import {
   checkConfig as checkBareConfig,
   createScheduler as createBareScheduler,
 } from '../../core/scheduler-host/create-scheduler.ts';
+import {
+  checkCallOptions,
+  CLOCK,
+  either,
+  FIELDS,
+  FUNCTION,
+  LIST,
+  LOG,
+  type OptionRules,
+  TEXT,
+} from '../../core/config/call-options.ts';
 import type { CreateSchedulerOptions, Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { builtins } from './builtin-extensions.ts';
 import { SystemClock } from '../clocks/index.ts';
@@ -19,11 +30,24 @@ export type SchedulerOptions = Omit<CreateSchedulerOptions, 'builtins' | 'clock'
   readonly clock?: Clock;
 };
 
+const SCHEDULER_RULES: OptionRules<SchedulerOptions> = {
+  config: either(TEXT, FIELDS),
+  configFile: TEXT,
+  layers: FIELDS,
+  clock: CLOCK,
+  transports: LIST,
+  fallbackTransports: LIST,
+  log: LOG,
+  provide: LIST,
+  onCrash: FUNCTION,
+};
+
 /**
  * Makes a scheduler that knows what is built in. It does not listen yet.
  * @throws YardmasterError `ERR_CONFIG`, `ERR_PLUGIN_LOAD`, `ERR_PLUGIN_SETUP`, `ERR_SLOT`
  */
 export async function createScheduler(options: SchedulerOptions = {}): Promise<Scheduler> {
+  checkCallOptions('createScheduler', options, SCHEDULER_RULES);
   const { log = textLogger('scheduler'), clock = new SystemClock() } = options;
   const callers = new ForeignCallers(clock, log);
   const scheduler = await createBareScheduler({

@@ -18,6 +18,7 @@ import {
 } from '../../core/worker-host/create-worker.ts';
 import type { WorkerMemoryOptions } from '../../core/worker-host/worker-options.ts';
 import type { WorkerMemoryConfig } from '../../core/config/types.ts';
+import { checkCallOptions } from '../../core/config/call-options.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { collectGarbage, collectYoungGarbage } from '../executors/collect-garbage.ts';
 import { MemoryStore, removeAbandoned, SpillFolder } from '../stores/index.ts';
@@ -25,6 +26,7 @@ import { AllowedModules, type ClusterReach } from '../tasks/index.ts';
 import type { CertificateFiles } from '../transports/tls/index.ts';
 import { type Lifetime, limitLifetime } from './lifetime.ts';
 import { textLogger } from './text-log.ts';
+import { WORKER_RULES } from './worker-option-rules.ts';
 import { byScheme } from '../../core/host/transport-table.ts';
 
 /** Part of the memory limit that tasks may leave behind in a thread before it collects that. */
@@ -127,12 +129,13 @@ export interface RunningWorker {
  * Starts a worker and registers it.
  *
  * @param scheduler - address of the scheduler
- * @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`, `ERR_REGISTRATION`
+ * @throws YardmasterError `ERR_CONFIG`, `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`, `ERR_REGISTRATION`
  */
 export async function startWorker(
   scheduler: string,
   options: StartWorkerOptions = {},
 ): Promise<RunningWorker> {
+  checkCallOptions('startWorker', options, WORKER_RULES);
   const { clock = new SystemClock(), name, lifetime } = options;
   const { log = textLogger(name ?? 'worker') } = options;
   const transports = await transportsFor(scheduler, options, clock);

@@ -1,8 +1,10 @@
 import { inspect } from 'node:util';
+import { YardmasterError } from '../../core/api/index.ts';
+import { isPlainObject } from '../../core/util/plain-object.ts';
 import { SystemClock } from '../clocks/index.ts';
 import type { ActorClass, ActorHandle, TaskFunction } from '../tasks/index.ts';
 import {
-  CONNECT_OPTIONS,
+  checkConnection,
   CONNECT_TIMEOUT_MS,
   type ConnectOptions,
   sessionOptions,
@@ -59,10 +61,10 @@ export class Client extends CoordinationAccess {
 
   /**
    * @param address - of the scheduler: `tcp://127.0.0.1:8786`
-   * @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`, `ERR_REGISTRATION`
+   * @throws YardmasterError `ERR_CONFIG`, `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`, `ERR_REGISTRATION`
    */
   static async connect(address: string, options: ConnectOptions = {}): Promise<Client> {
-    checkNames(options, CONNECT_OPTIONS);
+    checkConnection(address, options);
     const { clock = new SystemClock(), name = 'client' } = options;
     const { timeoutMs = CONNECT_TIMEOUT_MS } = options;
     const transports = await transportsFor(address, options, clock);
@@ -252,7 +254,11 @@ export class Client extends CoordinationAccess {
   ): Promise<unknown> {
     this.session.checkOpen();
     if (Array.isArray(values)) return this.scatterer.scatterList(values, options);
-    return this.scatterer.scatterNamed(values as Readonly<Record<string, unknown>>, options);
+    if (isPlainObject(values)) return this.scatterer.scatterNamed(values, options);
+    throw new YardmasterError(
+      'ERR_GRAPH_INVALID',
+      `scatter wants an array of values, or a plain object with a value for each key, got ${inspect(values, { depth: 0 })}`,
+    );
   }
 
   /** Cancels tasks and their dependents. Callers that wait for one of them get `ERR_CANCELLED`. */
@@ -307,6 +313,9 @@ export class Client extends CoordinationAccess {
   ): void {
     this.session.checkOpen();
     const isForAll = typeof priority === 'number';
+    if (!isForAll && !(futures instanceof Map)) {
+      refuseOption('priority', priority, 'a finite number, or come in a Map of futures');
+    }
     const given = (isForAll ? options : priority) ?? {};
     checkNames(given, ['inputs']);
     const { inputs = 'raise' } = given;

@@ -1,4 +1,17 @@
-import type { Clock, Transport } from '../../core/api/index.ts';
+import { inspect } from 'node:util';
+import { type Clock, type Transport, YardmasterError } from '../../core/api/index.ts';
+import {
+  checkCallOptions,
+  CLOCK,
+  DURATION,
+  either,
+  FIELDS,
+  FUNCTION,
+  LIST,
+  oneOf,
+  type OptionRules,
+  TEXT,
+} from '../../core/config/call-options.ts';
 import { type OnSchedulerLost, RECONNECT_TIMEOUT_MS } from '../../core/shared/reconnect.ts';
 import { SCHEDULER_TTL_MS } from '../../core/shared/watch-answers.ts';
 import type { CertificateFiles } from '../transports/tls/index.ts';
@@ -40,23 +53,33 @@ export interface ConnectOptions {
   readonly resultStore?: ResultStoreOption;
 }
 
-/** Names of the options. */
-export const CONNECT_OPTIONS: readonly (keyof ConnectOptions)[] = [
-  'access',
-  'tls',
-  'transports',
-  'clock',
-  'name',
-  'timeoutMs',
-  'onSchedulerLost',
-  'reconnectTimeoutMs',
-  'schedulerTtlMs',
-  'onSchedulerSilent',
-  'onReconnected',
-  'resultStore',
-];
+const CONNECT_RULES: OptionRules<ConnectOptions> = {
+  access: TEXT,
+  tls: FIELDS,
+  transports: LIST,
+  clock: CLOCK,
+  name: TEXT,
+  timeoutMs: DURATION,
+  onSchedulerLost: oneOf('close', 'reconnect'),
+  reconnectTimeoutMs: DURATION,
+  schedulerTtlMs: DURATION,
+  onSchedulerSilent: FUNCTION,
+  onReconnected: FUNCTION,
+  resultStore: either(TEXT, FIELDS),
+};
+
 /** Default of `timeoutMs`. */
 export const CONNECT_TIMEOUT_MS = 10_000;
+
+/** @throws YardmasterError `ERR_CONFIG`, `ERR_CONNECT` */
+export function checkConnection(address: unknown, options: ConnectOptions): void {
+  checkCallOptions('Client.connect', options, CONNECT_RULES);
+  if (typeof address === 'string' && address !== '') return;
+  throw new YardmasterError(
+    'ERR_CONNECT',
+    `Client.connect wants the address of a scheduler, such as tcp://127.0.0.1:8786, got ${inspect(address, { depth: 0 })}`,
+  );
+}
 
 /** Results are fetched from workers with the keys by which the scheduler is found. */
 export async function transportsFor(

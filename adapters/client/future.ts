@@ -55,11 +55,12 @@ export class Future<T> {
   #released = false;
 
   static {
-    holdingOf = (future) => ({
-      owner: future.#owner,
-      entry: future.#entry,
-      isReleased: future.#released,
-    });
+    holdingOf = (future) => {
+      const value: unknown = future;
+      if (typeof value !== 'object' || value === null || !(#owner in value))
+        throw notAFuture(future);
+      return { owner: future.#owner, entry: future.#entry, isReleased: future.#released };
+    };
   }
 
   /** @internal Clients make futures. */
@@ -132,6 +133,24 @@ export class Future<T> {
   [inspect.custom](): string {
     return this.toString();
   }
+}
+
+function notAFuture(value: unknown): YardmasterError {
+  const got = inspect(value, { depth: 0 });
+  return new YardmasterError('ERR_GRAPH_INVALID', `a future is wanted here, got ${got}`);
+}
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID` when it is not iterable, or has something else */
+export function listOfFutures<F extends Future<unknown>>(call: string, futures: Iterable<F>): F[] {
+  const isIterable =
+    typeof futures === 'object' && (futures as unknown) !== null && Symbol.iterator in futures;
+  if (isIterable) {
+    const list = [...futures];
+    for (const future of list) holdingOf(future);
+    return list;
+  }
+  const got = inspect(futures, { depth: 0 });
+  throw new YardmasterError('ERR_GRAPH_INVALID', `${call} wants a list of futures, got ${got}`);
 }
 
 /** What is behind a future, for the client alone. */

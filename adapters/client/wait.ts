@@ -1,6 +1,6 @@
 import { type Clock, type Timer, YardmasterError } from '../../core/api/index.ts';
 import { SystemClock } from '../clocks/index.ts';
-import { type Future, holdingOfFuture } from './future.ts';
+import { type Future, holdingOfFuture, listOfFutures } from './future.ts';
 import { checkNames, refuseOption } from './submission/options.ts';
 
 /** How to wait. */
@@ -31,7 +31,7 @@ export async function wait<F extends Future<unknown>>(
   if (!['all', 'first'].includes(returnWhen)) {
     refuseOption('returnWhen', returnWhen, 'all or first');
   }
-  const waiting = [...futures];
+  const waiting = listOfFutures('wait', futures);
   let left = returnWhen === 'all' ? waiting.length : Math.min(1, waiting.length);
   let timer: Timer | undefined;
   let onDone: (() => void) | undefined;
@@ -91,7 +91,7 @@ export async function* asCompleted<F extends Future<unknown>>(
   let wake: () => void = () => undefined;
   // Keeps the futures alive until they are handed out, and no longer.
   const waiting = new Map<F, () => void>();
-  for (const future of new Set(futures)) {
+  for (const future of new Set(listOfFutures('asCompleted', futures))) {
     const onDone = (): void => {
       done.push(future);
       wake();

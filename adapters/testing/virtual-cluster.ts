@@ -12,8 +12,10 @@ import '../../policies/queuing/root-ish.ts';
 import '../../policies/stealing/dask.ts';
 import '../../policies/worker-selection/earliest-start.ts';
 import type { Logger } from '../../core/api/index.ts';
+import { checkCallOptions, DURATION, type OptionRules } from '../../core/config/call-options.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { LocalCluster, type LocalClusterOptions } from '../app/local-cluster.ts';
+import { CLUSTER_RULES } from '../app/local-cluster-options.ts';
 import { type RunningWorker, startWorker, type StartWorkerOptions } from '../app/start-worker.ts';
 import type { Client, ConnectOptions } from '../client/index.ts';
 import { VirtualClock } from '../clocks/virtual-clock.ts';
@@ -31,6 +33,12 @@ export interface VirtualClusterOptions extends Omit<
   /** Where time starts. Default 0. */
   readonly nowMs?: number;
 }
+
+const RULES: OptionRules<VirtualClusterOptions> = {
+  ...CLUSTER_RULES,
+  delayMs: DURATION,
+  nowMs: DURATION,
+};
 
 /**
  * A whole cluster in one thread and in virtual time: scheduler, workers and clients, over a network
@@ -52,21 +60,20 @@ export class VirtualCluster {
   private local!: LocalCluster;
   private readonly workers: RunningWorker[] = [];
 
-  private constructor({ delayMs = 0, nowMs = 0 }: VirtualClusterOptions) {
+  private constructor(delayMs: number, nowMs: number) {
     this.clock = new VirtualClock(nowMs);
     this.transport = new FaultyTransport(new InMemoryTransport(this.clock, { delayMs }));
   }
 
   /** @throws YardmasterError as `LocalCluster.start` */
   static async start(options: VirtualClusterOptions = {}): Promise<VirtualCluster> {
-    const cluster = new VirtualCluster(options);
-    const { clock, transport, logged } = cluster;
-    const rest: LocalClusterOptions & VirtualClusterOptions = {
-      log: collecting(logged),
-      ...options,
-    };
+    checkCallOptions('VirtualCluster.start', options, RULES);
+    const { delayMs = 0, nowMs = 0, ...rest } = options;
+    const cluster = new VirtualCluster(delayMs, nowMs);
+    const { clock, transport } = cluster;
+    const log = collecting(cluster.logged);
     cluster.local = await cluster.drive(
-      LocalCluster.start({ ...rest, mode: 'inline', clock, transport }),
+      LocalCluster.start({ log, ...rest, mode: 'inline', clock, transport }),
     );
     return cluster;
   }

@@ -2,6 +2,7 @@ import { YardmasterError } from '../api/errors.ts';
 import { token, type Token } from '../api/plugin.ts';
 import type { UseEntry } from '../api/plugin.ts';
 import { type KernelSlots, type PolicySlots, SLOT_NAMES, type SlotName } from '../api/policies.ts';
+import { hint } from '../config/errors.ts';
 import type { Named } from '../kernel/ports.ts';
 import { checkPolicyNames } from './policy-names.ts';
 
@@ -51,13 +52,7 @@ export class PolicySlotTable {
     policy: Named<PolicySlots[Slot]>,
     owner: string,
   ): void {
-    if (!SLOT_NAMES.includes(slot)) {
-      throw new YardmasterError(
-        'ERR_SLOT',
-        `${owner} fills the slot "${slot}", which does not exist; there are ${SLOT_NAMES.join(', ')}`,
-        { slot, owner },
-      );
-    }
+    checkSlot(slot, owner);
     const other = this.providers.get(slot);
     if (other !== undefined && other.owner !== owner) {
       throw new YardmasterError(
@@ -117,6 +112,24 @@ export class PolicySlotTable {
     if (this.builtin !== undefined) return this.builtin;
     throw new YardmasterError('ERR_SLOT', 'there are no built-in policies to fall back on');
   }
+}
+
+/**
+ * @param owner - that fills the slot, for the message
+ * @throws YardmasterError `ERR_SLOT` when there is no such slot
+ */
+export function checkSlot(slot: unknown, owner?: string): asserts slot is SlotName {
+  if (SLOT_NAMES.includes(slot as SlotName)) return;
+  const name = String(slot);
+  const what =
+    owner === undefined
+      ? `there is no policy slot "${name}"`
+      : `${owner} fills the slot "${name}", which does not exist`;
+  throw new YardmasterError(
+    'ERR_SLOT',
+    `${what}${hint(name, SLOT_NAMES)}; there are ${SLOT_NAMES.join(', ')}`,
+    { slot: name, ...(owner === undefined ? {} : { owner }) },
+  );
 }
 
 /** @throws YardmasterError `ERR_SLOT` when it lacks a method of the slot, or has a misspelt one */

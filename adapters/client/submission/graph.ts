@@ -1,4 +1,6 @@
+import { inspect } from 'node:util';
 import { type FunctionSpec, type GraphTask, YardmasterError } from '../../../core/api/index.ts';
+import { isPlainObject } from '../../../core/util/plain-object.ts';
 import { EVENT_LOOP_RESOURCE, eventLoopShare } from '../../../core/util/event-loop.ts';
 import { isActorClass, packArguments, type TaskFunction } from '../../tasks/index.ts';
 import type { Future } from '../future.ts';
@@ -268,4 +270,23 @@ function cycleError(path: readonly string[], key: string): YardmasterError {
   return new YardmasterError('ERR_GRAPH_CYCLE', `the graph has a cycle: ${cycle.join(' -> ')}`, {
     cycle,
   });
+}
+
+/**
+ * The names that are asked for of a graph.
+ * @throws YardmasterError `ERR_GRAPH_INVALID`
+ */
+export function requestedKeys(graph: unknown, keys: unknown): readonly string[] {
+  if (!isPlainObject(graph)) {
+    throw new YardmasterError(
+      'ERR_GRAPH_INVALID',
+      `compute wants a graph: an object with a task(…) for each name, got ${inspect(graph, { depth: 0 })}`,
+    );
+  }
+  const list: unknown = typeof keys === 'string' ? [keys] : keys;
+  if (Array.isArray(list) && list.every((key) => typeof key === 'string')) return list;
+  throw new YardmasterError(
+    'ERR_GRAPH_INVALID',
+    `compute wants the name of a task of the graph whose result is needed, or a list of them, got ${inspect(keys, { depth: 0 })}`,
+  );
 }

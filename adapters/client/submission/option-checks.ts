@@ -3,9 +3,16 @@ import { YardmasterError } from '../../../core/api/index.ts';
 
 /**
  * @param known - the options that there are
- * @throws YardmasterError `ERR_GRAPH_INVALID` naming an option that is not one of them
+ * @throws YardmasterError `ERR_GRAPH_INVALID` when they are no object, or naming an option that is not known
  */
-export function checkNames(options: object, known: readonly string[]): void {
+export function checkNames(options: unknown, known: readonly string[]): void {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    const got = inspect(options, { depth: 0 });
+    throw new YardmasterError(
+      'ERR_GRAPH_INVALID',
+      `an object with the options ${known.join(', ')} is wanted here, got ${got}`,
+    );
+  }
   for (const option of Object.keys(options)) {
     if (known.includes(option)) continue;
     throw new YardmasterError(

@@ -1,3 +1,5 @@
+import { inspect } from 'node:util';
+import { YardmasterError } from '../../../core/api/index.ts';
 import { isPlainObject } from '../../../core/util/plain-object.ts';
 import type { KeyEntry } from '../session/entry.ts';
 import { Future, holdingOfFuture } from '../future.ts';
@@ -28,8 +30,18 @@ export function asFutureList(structure: unknown): readonly Future<unknown>[] | u
   return structure as readonly Future<unknown>[];
 }
 
-/** What the client knows of each future inside a structure. */
+/**
+ * What the client knows of each future inside a structure.
+ * @throws YardmasterError `ERR_GRAPH_INVALID` when it can hold no futures
+ */
 export function entriesIn(structure: unknown): KeyEntry[] {
+  if (typeof structure !== 'object' || structure === null) {
+    const got = inspect(structure, { depth: 0 });
+    throw new YardmasterError(
+      'ERR_GRAPH_INVALID',
+      `a future, or a structure that holds futures, is wanted here, got ${got}`,
+    );
+  }
   return futuresIn(structure).map((future) => holdingOfFuture(future).entry);
 }
 

@@ -14,6 +14,7 @@ import {
   packTask,
   packTaskArguments,
   type PackedTask,
+  requestedKeys,
   type ResultIn,
   TaskNode,
 } from './graph.ts';
@@ -24,7 +25,7 @@ import { checkOptions, type SubmitOptions } from './options.ts';
 import { type Persisted, withPersistence } from './persistence.ts';
 import { storeSpec } from './result-store-option.ts';
 import { reduceTree } from './reduce-tree.ts';
-import { isStream, rowsOf } from './rows.ts';
+import { checkSequence, isStream, rowsOf } from './rows.ts';
 import { IN_FLIGHT, type Items, resultsInOrder, type StreamOptions } from './streams.ts';
 import type { Session } from '../session/session.ts';
 import { bytesOf, checkFunction, refuseFuture, textOf } from './submission-checks.ts';
@@ -56,6 +57,7 @@ export class Submitter {
 
   /** The same with further options. */
   with(options: SubmitOptions): Submitter {
+    checkOptions(options);
     return new Submitter(this.session, { ...this.options, ...options });
   }
 
@@ -141,6 +143,7 @@ export class Submitter {
     items: Iterable<Argument<Item>> | AsyncIterable<Argument<Item>>,
     options: { readonly inFlight?: number } = {},
   ): Promise<number> {
+    checkSequence('forEach', items);
     let count = 0;
     const ends = this.stream(fn, items, options, async (future) => {
       const error = await future.error();
@@ -163,6 +166,7 @@ export class Submitter {
     options: { readonly fanIn?: number } = {},
   ): Future<Part> {
     this.checkSignal();
+    checkSequence('reduce', parts);
     const root = reduceTree([...parts], options, (group) => this.submitOne(fn, [group], undefined));
     this.watchEnds([root]);
     return root as Future<Part>;
@@ -206,7 +210,7 @@ export class Submitter {
     this.session.checkOpen();
     this.checkSignal();
     const { namespace = '' } = this.options;
-    const requested = (typeof keys === 'string' ? [keys] : keys).map((key) => namespace + key);
+    const requested = requestedKeys(graph, keys).map((key) => namespace + key);
     const futures = this.submitGraph(graph, requested);
     this.watchEnds(futures);
     return typeof keys === 'string' ? futures[0] : futures;

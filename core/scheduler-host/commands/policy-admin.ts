@@ -1,12 +1,7 @@
 import { YardmasterError } from '../../api/errors.ts';
 import type { ShadowReport, Why } from '../../api/insight.ts';
 import { type Builtins, token, type Token } from '../../api/plugin.ts';
-import {
-  KERNEL_SLOT_NAMES,
-  type KernelSlotName,
-  SLOT_NAMES,
-  type SlotName,
-} from '../../api/policies.ts';
+import { KERNEL_SLOT_NAMES, type KernelSlotName, type SlotName } from '../../api/policies.ts';
 import { hint } from '../../config/errors.ts';
 import type { Config } from '../../config/types.ts';
 import type { Insight } from '../../kernel/insight/insight.ts';
@@ -18,7 +13,7 @@ import { EXTENSIONS, type Extensions } from '../plugins/extensions.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
 import { BUILTINS, CONFIG } from '../../plugin-host/injection/tokens.ts';
 import { DEFAULT_POLICIES } from '../../plugin-host/loading/load-extensions.ts';
-import { type PolicySlotTable, SLOTS } from '../../plugin-host/policy-slots.ts';
+import { checkSlot, type PolicySlotTable, SLOTS } from '../../plugin-host/policy-slots.ts';
 import { STIMULUS_QUEUE, type StimulusQueue } from '../stimulus-queue.ts';
 import { INSIGHT } from '../tokens.ts';
 import { builtin, type BuiltinCommand, type Given } from './builtin-parameters.ts';
@@ -231,16 +226,6 @@ interface PolicySource {
 function known(slot: string): SlotName {
   checkSlot(slot);
   return slot;
-}
-
-function checkSlot(slot: unknown): asserts slot is SlotName {
-  if (SLOT_NAMES.includes(slot as SlotName)) return;
-  const name = String(slot);
-  throw new YardmasterError(
-    'ERR_SLOT',
-    `there is no policy slot "${name}"${hint(name, SLOT_NAMES)}; there are ${SLOT_NAMES.join(', ')}`,
-    { slot: name },
-  );
 }
 
 function canShadow(slot: SlotName): slot is KernelSlotName {

@@ -2,6 +2,13 @@ import type { Clock } from '../../api/clock.ts';
 import type { YardmasterError } from '../../api/errors.ts';
 import { type Logger, token, type Token } from '../../api/plugin.ts';
 import type { PolicySlots, SlotName } from '../../api/policies.ts';
+import {
+  checkCallOptions,
+  FIELDS,
+  FLAG,
+  oneOf,
+  type OptionRules,
+} from '../../config/call-options.ts';
 import type { Named } from '../../kernel/ports.ts';
 import { EVENT_BUS, type EventBus } from '../../plugin-host/event-bus.ts';
 import { type HookRegistry, HOOKS } from '../../plugin-host/hook-table.ts';
@@ -15,7 +22,7 @@ import { type PluginResolver, RESOLVER } from '../../plugin-host/loading/plugin-
 import { loadPolicy } from '../../plugin-host/loading/policy-loader.ts';
 import { PluginHost } from '../../plugin-host/plugin-host.ts';
 import type { AddPluginOptions } from '../../plugin-host/plugin-info.ts';
-import { type PolicySlotTable, SLOTS } from '../../plugin-host/policy-slots.ts';
+import { checkSlot, type PolicySlotTable, SLOTS } from '../../plugin-host/policy-slots.ts';
 import { PORTS_REPLACEMENT, type PortsReplacement } from '../kernel-ports.ts';
 import { ERROR_REPORTS, type ErrorReports } from '../life/error-reports.ts';
 import { SHUTDOWN, type Shutdown } from '../life/shutdown.ts';
@@ -26,6 +33,12 @@ import { PLUGIN_SERVICES, type PluginServices } from './plugin-services.ts';
 import { PLUGINS, type PluginTable } from './plugin-table.ts';
 
 export const EXTENSIONS: Token<Extensions> = token('extensions');
+
+const ADD_PLUGIN_RULES: OptionRules<AddPluginOptions> = {
+  idempotent: FLAG,
+  options: FIELDS,
+  onError: oneOf('log', 'disable', 'crash'),
+};
 
 type Options = Readonly<Record<string, unknown>>;
 
@@ -83,10 +96,9 @@ export class Extensions {
     return blueprint && { name: blueprint.name, isConfigured: this.configured.has(blueprint) };
   }
 
-  addPlugin(
-    plugin: string | object,
-    { idempotent = false, options, onError = 'log' }: AddPluginOptions,
-  ): Promise<string> {
+  async addPlugin(plugin: string | object, request: AddPluginOptions): Promise<string> {
+    checkCallOptions('addPlugin', request, ADD_PLUGIN_RULES);
+    const { idempotent = false, options, onError = 'log' } = request;
     return this.host.change(async () => {
       const resolved = await this.resolver.resolve(plugin, 'plugin');
       const given = options === undefined ? {} : { options };
@@ -109,6 +121,7 @@ export class Extensions {
   }
 
   async replacePolicy(slot: SlotName, policy: string | object, options?: Options): Promise<void> {
+    checkSlot(slot);
     await this.host.change(async () => {
       const named = await this.load(slot, policy, options);
       this.slots.provide(slot, named, CONFIGURATION);

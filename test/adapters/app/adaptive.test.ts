@@ -99,7 +99,7 @@ describe('a cluster that adapts', () => {
     [{ waitCount: 0 }, 'waitCount must be'],
     [{ intervalMs: 0 }, 'intervalMs must be above 0'],
     [{ targetDurationMs: Infinity }, 'targetDurationMs must be above 0 and finite'],
-    [{ max: 3 }, 'there is no option "max"; there are minimum, maximum'],
+    [{ max: 3 }, 'there is no option "max"; did you mean "maximum"?; there are minimum, maximum'],
   ])('refuses %o', async (adapt, message) => {
     const cluster = await start({ workers: 0 });
     await expect(cluster.local.adapt(adapt)).rejects.toMatchObject({

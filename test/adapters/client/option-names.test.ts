@@ -59,7 +59,7 @@ describe('a misspelt option is refused, not ignored:', () => {
       error = thrown;
     }
     expect(String(error)).toMatch(/there is no|has no parameter|did you mean/);
-    expect((error as { code: string }).code).toMatch(/^ERR_(GRAPH_INVALID|PROTOCOL)$/);
+    expect((error as { code: string }).code).toMatch(/^ERR_(CONFIG|GRAPH_INVALID|PROTOCOL)$/);
   });
 
   test.each<[string, () => unknown]>([

@@ -1,11 +1,15 @@
 import { YardmasterError } from '../../core/api/index.ts';
 import type { VirtualClock } from '../clocks/virtual-clock.ts';
+import { isRealWorkPending, watchRealWork } from './real-work.ts';
 
 /** How far {@link drive} goes. */
 export interface DriveOptions {
   /** Virtual milliseconds that may pass. Default 1 000 000. */
   readonly maxMs?: number;
-  /** Real milliseconds for which nothing may happen when no timer is left. Default 5000. */
+  /**
+   * Real milliseconds for which nothing may happen when no timer is left, and for which virtual time stands
+   * still while tasks wait in real time. Default 5000.
+   */
   readonly idleMs?: number;
 }
 
@@ -14,7 +18,8 @@ const IDLE_MS = 5000;
 
 /**
  * Lets virtual time pass, timer by timer, until a promise is settled, and returns what it resolves to. Real
- * time passes as well where something takes it: modules that are imported, files, sockets.
+ * time passes as well where something takes it: modules that are imported, files, sockets. While a task waits
+ * for a timer, file or connection of its own, virtual time stands still, for `idleMs` at most.
  *
  * @throws what the promise rejects with; YardmasterError `ERR_TIMEOUT` when the time is over, or when no
  *   timer is left and nothing happens any more
@@ -40,29 +45,53 @@ export async function drive<T>(
 export async function driveUntil(
   clock: VirtualClock,
   holds: () => boolean,
-  { maxMs = MAX_MS, idleMs = IDLE_MS }: DriveOptions = {},
+  options: DriveOptions = {},
+): Promise<void> {
+  const stopWatching = watchRealWork();
+  try {
+    await passUntil(clock, holds, options);
+  } finally {
+    stopWatching();
+  }
+}
+
+async function passUntil(
+  clock: VirtualClock,
+  holds: () => boolean,
+  { maxMs = MAX_MS, idleMs = IDLE_MS }: DriveOptions,
 ): Promise<void> {
   const limitMs = clock.nowMs() + maxMs;
   let idleSinceMs: number | undefined;
+  let standingSinceMs: number | undefined;
   for (;;) {
     await new Promise((resolve) => setImmediate(resolve));
     if (holds()) return;
+    if (isRealWorkPending()) {
+      standingSinceMs ??= performance.now();
+      if (performance.now() - standingSinceMs <= idleMs) {
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        continue;
+      }
+    } else standingSinceMs = undefined;
     const { nextTimerMs } = clock;
     if (nextTimerMs === undefined) {
       idleSinceMs ??= performance.now();
-      if (performance.now() - idleSinceMs > idleMs) throw stuck('no timer is left', clock);
+      if (performance.now() - idleSinceMs > idleMs) throw stuck('no timer is left', clock, idleMs);
       continue;
     }
     idleSinceMs = undefined;
-    if (nextTimerMs > limitMs) throw stuck(`${maxMs} ms of virtual time are over`, clock);
+    if (nextTimerMs > limitMs) throw stuck(`${maxMs} ms of virtual time are over`, clock, idleMs);
     await clock.advanceToAsync(nextTimerMs);
   }
 }
 
-function stuck(why: string, clock: VirtualClock): YardmasterError {
+function stuck(why: string, clock: VirtualClock, idleMs: number): YardmasterError {
+  const advice = isRealWorkPending()
+    ? `; a task waits for a timer, file or connection for more than ${idleMs} ms of real time: give a larger idleMs`
+    : '';
   return new YardmasterError(
     'ERR_TIMEOUT',
-    `what drive waits for did not happen: ${why}; the virtual clock stands at ${clock.nowMs()} ms`,
+    `what drive waits for did not happen: ${why}; the virtual clock stands at ${clock.nowMs()} ms${advice}`,
     { nowMs: clock.nowMs() },
   );
 }

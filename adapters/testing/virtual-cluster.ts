@@ -22,6 +22,7 @@ import { VirtualClock } from '../clocks/virtual-clock.ts';
 import { InMemoryTransport } from '../transports/memory/index.ts';
 import { drive, driveUntil, type DriveOptions } from './drive.ts';
 import { FaultyTransport } from './faulty-transport.ts';
+import { watchRealWork } from './real-work.ts';
 
 /** What to start. Everything has a default; tasks run inline. */
 export interface VirtualClusterOptions extends Omit<
@@ -58,6 +59,7 @@ export class VirtualCluster {
   /** Warnings and errors, one line each, unless a `log` was given. */
   readonly logged: string[] = [];
   private local!: LocalCluster;
+  private readonly stopWatching = watchRealWork();
   private readonly workers: RunningWorker[] = [];
 
   private constructor(delayMs: number, nowMs: number) {
@@ -72,9 +74,14 @@ export class VirtualCluster {
     const cluster = new VirtualCluster(delayMs, nowMs);
     const { clock, transport } = cluster;
     const log = collecting(cluster.logged);
-    cluster.local = await cluster.drive(
-      LocalCluster.start({ log, ...rest, mode: 'inline', clock, transport }),
-    );
+    try {
+      cluster.local = await cluster.drive(
+        LocalCluster.start({ log, ...rest, mode: 'inline', clock, transport }),
+      );
+    } catch (error) {
+      cluster.stopWatching();
+      throw error;
+    }
     return cluster;
   }
 
@@ -131,6 +138,7 @@ export class VirtualCluster {
     this.transport.restore();
     await this.drive(Promise.all(this.workers.splice(0).map((worker) => worker.close())));
     await this.drive(this.local.close());
+    this.stopWatching();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

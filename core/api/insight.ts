@@ -137,4 +137,6 @@ export interface Why {
     readonly stimulusId: string;
     readonly atMs: number;
   }[];
+  /** Whether older transitions of the task are no longer remembered (`scheduler.transitionLogLength`). */
+  readonly isStoryCut: boolean;
 }

@@ -37,6 +37,11 @@ export function whyText(why: Why): string {
     story.push(`${clock(atMs, startMs)}  ${key}: ${start} -> ${finish}  (${stimulusId})`);
   }
   for (const decision of left) story.push(...decisionLines(decision, startMs));
+  if (why.isStoryCut) {
+    story.unshift(
+      'older transitions are no longer remembered; scheduler.transitionLogLength says how many are, of all tasks together',
+    );
+  }
   if (story.length > 0) lines.push('', 'Story', ...story.map((line) => `  ${line}`));
   if (!why.isRecording) {
     lines.push('', 'Decisions are not being recorded; --record 10000 records them from now on.');

@@ -36,6 +36,9 @@ export class Insight {
   why(key: string): Why {
     const { scope, isRecording } = this;
     const task = scope.cluster.tasks.get(key);
+    const story = scope.story.about([key]);
+    // Data has no transitions when it comes.
+    const isComputed = task?.runSpec !== undefined;
     return {
       key,
       state: task?.state ?? 'unknown',
@@ -47,7 +50,8 @@ export class Insight {
           : explainState(scope, task),
       decisions: this.log?.about(key) ?? [],
       isRecording,
-      story: scope.story.about([key]),
+      story,
+      isStoryCut: isComputed && story.find((record) => record.key === key)?.start !== 'released',
     };
   }
 

@@ -182,6 +182,22 @@ test('why reads as a text: the present, then decisions and transitions in their 
   expect(whyText(await cluster.passing(client.why('nothing')))).toMatch(/^nothing is unknown\n/);
 });
 
+test('why says when transitions are no longer remembered', async () => {
+  const cluster = await start({ transitionLogLength: 12 });
+  const { client } = cluster;
+  const first = client.submit(inc, 1);
+  await cluster.passing(first.result());
+  const [data] = await cluster.passing(client.scatter([5]));
+  const textOf = async (key: unknown): Promise<string> =>
+    whyText(await cluster.passing(client.why(key as typeof first)));
+  expect(await textOf(first)).not.toContain('remembered');
+  expect(await textOf(data)).not.toContain('remembered');
+  await cluster.passing(client.gather(client.map(inc, [2, 3, 4, 5, 6, 7])));
+  expect(await textOf(first)).toContain(
+    'Story\n  older transitions are no longer remembered; scheduler.transitionLogLength says how many are',
+  );
+});
+
 test('what plugins decide is explained as well: copies, and tasks that change workers', async () => {
   const cluster = await start({
     decisionLogLength: 1000,

@@ -9,6 +9,7 @@ import {
   type VirtualClusterOptions,
 } from '../../../adapters/testing/index.ts';
 import { definePlugin } from '../../../core/api/index.ts';
+import { never, slow } from '../client/tasks.ts';
 import { bad } from '../../bad-input/fixtures/bad-tasks.js';
 
 const clusters: VirtualCluster[] = [];
@@ -44,6 +45,40 @@ describe('a cluster in virtual time', () => {
     expect(ticks).toBeGreaterThanOrEqual(60);
     expect(cluster.scheduler.cluster.workers.size).toBe(3);
     expect(cluster.logged).toEqual([]);
+  });
+
+  it('stands still while tasks take real time', async () => {
+    const cluster = await start({ workers: 2 });
+    const client = await cluster.client();
+    const startMs = cluster.clock.nowMs();
+    const futures = client.map(slow, [600, 300], [1, 2]);
+    expect(await cluster.drive(client.gather(futures))).toEqual([1, 2]);
+    expect(cluster.clock.nowMs() - startMs).toBeLessThan(1000);
+  });
+
+  it('says which tasks take too much real time', async () => {
+    const cluster = await start({ workers: 1 });
+    const client = await cluster.client();
+    const future = client.submit(slow, 1500, 1);
+    const waiting = cluster.drive(future.result(), { idleMs: 10, maxMs: 2000 });
+    await expect(waiting).rejects.toMatchObject({
+      code: 'ERR_TIMEOUT',
+      message: expect.stringContaining(
+        'a task waits for a timer, file or connection for more than 10 ms',
+      ) as string,
+    });
+    expect(await cluster.drive(future.result())).toBe(1);
+  });
+
+  it('gives up a task that waits for nothing real without waiting for real time', async () => {
+    const cluster = await start({ workers: 1 });
+    const client = await cluster.client();
+    const future = client.with({ deadlineMs: 60_000 }).submit(never, 'in virtual time');
+    const startMs = performance.now();
+    await expect(cluster.drive(future.result())).rejects.toMatchObject({
+      code: 'ERR_TASK_TIMEOUT',
+    });
+    expect(performance.now() - startMs).toBeLessThan(5000);
   });
 
   it('is the same run every time', async () => {

@@ -142,6 +142,8 @@ export interface GetDataRequest {
 export interface GetDataReply {
   readonly keys: readonly string[];
   readonly values: readonly Uint8Array[];
+  /** Of the runs that computed them, parallel to `keys`; -1 where no run did. Only workers say it. */
+  readonly runIds?: readonly number[];
   /** Nothing is in the answer because too much is being sent at present. */
   readonly busy?: boolean;
   /** Further results, to be asked for part by part; each counts as being sent until it has ended. */
@@ -152,6 +154,8 @@ export interface GetDataReply {
 export interface OfferedParts {
   readonly key: string;
   readonly nbytes: number;
+  /** As in {@link GetDataReply.runIds}. */
+  readonly runId?: number;
   /** What `get-part` calls it, on this connection. */
   readonly handle: number;
 }

@@ -41,6 +41,8 @@ interface FetchedData<Target extends PartsTarget = Uint8Array> {
   readonly isBusy: boolean;
   /** Serialised results; those that the peer does not have are left out. */
   readonly values: ReadonlyMap<string, Uint8Array | Target>;
+  /** Of the runs that computed the results, as far as the peer says it. */
+  readonly runIds: ReadonlyMap<string, number>;
   /** Keys of results that the peer offered, but could not give to the end. */
   readonly lost: ReadonlySet<string>;
 }
@@ -66,18 +68,21 @@ export async function fetchData<Target extends PartsTarget = Uint8Array>(
   checkReply(channel, reply);
   const values = new Map<string, Uint8Array | Target>();
   const lost = new Set<string>();
-  if (reply.busy === true) return { isBusy: true, values, lost };
+  const runIds = new Map<string, number>();
+  if (reply.busy === true) return { isBusy: true, values, runIds, lost };
   const wanted = new Set(keys);
   for (const [index, key] of reply.keys.entries()) {
     const value = reply.values[index];
     if (wanted.has(key) && value !== undefined) values.set(key, value);
+    runIds.set(key, reply.runIds?.[index] ?? -1);
   }
-  if (reply.parts === undefined) return { isBusy: false, values, lost };
-  for (const { key } of reply.parts) {
+  if (reply.parts === undefined) return { isBusy: false, values, runIds, lost };
+  for (const { key, runId = -1 } of reply.parts) {
+    runIds.set(key, runId);
     if (!wanted.has(key)) throw nonsense(channel, `offered "${key}", which was not requested`);
   }
   await new PartsFetch(channel, options, { values, lost }).fetch(reply.parts);
-  return { isBusy: false, values, lost };
+  return { isBusy: false, values, runIds, lost };
 }
 
 /** One transfer of results that come in parts. */

@@ -348,14 +348,16 @@ export class WorkerActivities {
       timeoutMs: ANSWER_TIMEOUT_MS,
       allocate: (_: string, nbytes: number) => arrivals.expect(nbytes),
     };
-    const { isBusy, values } = await fetchData(channel, keys, options).finally(() =>
+    const { isBusy, values, runIds } = await fetchData(channel, keys, options).finally(() =>
       arrivals.end(),
     );
     if (isBusy)
       return { op: 'gather-busy', worker, stimulusId: this.link.nameEvent('gather-busy') };
     this.transferSeconds += (clock.nowMs() - startMs) / 1000;
     if (this.isClosed) throw new YardmasterError('ERR_CLOSED', 'this worker closes');
-    return this.storeReceived(worker, values, this.timing('transfer', startMs));
+    const event = this.storeReceived(worker, values, this.timing('transfer', startMs));
+    if (event.op !== 'gather-success') return event;
+    return { ...event, runIds: event.keys.map((key) => runIds.get(key) ?? -1) };
   }
 
   private storeReceived(

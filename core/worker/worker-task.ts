@@ -34,6 +34,8 @@ export class WorkerTask {
   state: WorkerTaskStateName = 'released';
   /** Id of the latest assignment, repeated in the report. -1: never asked to compute it. */
   runId = -1;
+  /** A copy: id of the run elsewhere that computed it; -1: it is no copy, or that is not known. */
+  copiedRunId = -1;
   /** Opaque. */
   runSpec: unknown = undefined;
   annotations: Readonly<Record<string, unknown>> | undefined = undefined;
@@ -123,6 +125,11 @@ export class WorkerTask {
     const activity = this.previous === undefined ? '' : `(${this.previous}→${this.next ?? 'end'})`;
     return `<WorkerTask ${this.key} ${this.state}${activity}>`;
   }
+}
+
+/** Id of the run that computed the result which is here; -1: data of a client. */
+export function resultRunId({ runId, copiedRunId }: WorkerTask): number {
+  return copiedRunId >= 0 ? copiedRunId : runId;
 }
 
 /** By priority, then by key: a total order. */

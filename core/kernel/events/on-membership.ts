@@ -157,6 +157,7 @@ function removeWorkers(
     worker.status = 'closed';
     cluster.openSlots.delete(worker);
     cluster.removeWorker(worker);
+    scope.recovery?.awaited.delete(worker);
   }
   const { expected } = departure;
   const losses = leaving.map((worker): WorkerLoss => {

@@ -34,6 +34,8 @@ const SENT_BYTES_MAX = 128 * 1024 * 1024;
 export interface ServedWorker {
   /** Answers to workers under way, beyond which these are asked to come back. */
   outgoingMax(peerAddress: string): number;
+  /** Of the run that computed the result; -1: no run did. */
+  runIdOf(key: string): number;
   /** Takes in what a client has sent. @throws YardmasterError when it refuses */
   putData(keys: readonly string[], values: readonly Uint8Array[]): void;
   identity(): WireMessage;
@@ -166,7 +168,8 @@ export class DataServer {
       const { nbytes } = reader;
       if (nbytes > roomBytes) {
         transfer.begin();
-        parts.push({ key, nbytes, handle: guest.parts.offer(reader, transfer.end) });
+        const runId = this.runIdOf(key);
+        parts.push({ key, nbytes, runId, handle: guest.parts.offer(reader, transfer.end) });
         continue;
       }
       const value = readAll(reader);
@@ -177,7 +180,12 @@ export class DataServer {
     }
     // The channel sends the answer when this returns; it counts until it has left.
     queueMicrotask(() => void guest.channel.drained().then(transfer.end, transfer.end));
-    return { keys: found, values, ...(parts.length === 0 ? {} : { parts }) };
+    const runIds = found.map((key) => this.runIdOf(key));
+    return { keys: found, values, runIds, ...(parts.length === 0 ? {} : { parts }) };
+  }
+
+  private runIdOf(key: string): number {
+    return this.worker?.runIdOf(key) ?? -1;
   }
 
   private getPart(guest: Guest, parameters: WireMessage): GetPartReply {

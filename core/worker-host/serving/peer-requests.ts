@@ -4,6 +4,7 @@ import { inject } from '../../plugin-host/injection/di.ts';
 import type { WorkerIdentity } from '../../state/worker.ts';
 import { hostOf } from '../../worker/peer.ts';
 import type { WorkerKernel } from '../../worker/worker-kernel.ts';
+import { resultRunId } from '../../worker/worker-task.ts';
 import { DATA_SERVER, type DataServer, type ServedWorker } from './data-server.ts';
 import { WORKER_IDENTITY, WORKER_KERNEL, WORKER_OPTIONS } from '../tokens.ts';
 import { WORKER_DESCRIPTION, type WorkerDescription } from './worker-description.ts';
@@ -43,6 +44,11 @@ export class PeerRequests implements ServedWorker {
     if (isShortOfMemory || status === 'paused') return 1;
     const max = this.options.outgoingTransfersMax ?? OUTGOING_TRANSFERS_MAX;
     return hostOf(peerAddress) === this.worker.host ? 2 * max : max;
+  }
+
+  runIdOf(key: string): number {
+    const task = this.kernel.tables.tasks.get(key);
+    return task === undefined ? -1 : resultRunId(task);
   }
 
   putData(keys: readonly string[], values: readonly Uint8Array[]): void {

@@ -74,6 +74,8 @@ export interface GatherSuccess extends Caused {
   readonly worker: string;
   readonly keys: readonly string[];
   readonly nbytes: readonly number[];
+  /** Of the runs that computed them; -1 where the peer does not say it. */
+  readonly runIds?: readonly number[];
   /** In the scheduler's clock. */
   readonly timing?: ActionTiming;
 }

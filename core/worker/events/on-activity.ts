@@ -84,6 +84,7 @@ function endRun(scope: WorkerScope, key: string): WorkerTask {
 /** What did not come the peer does not hold. */
 export function onGatherSuccess(scope: WorkerScope, event: GatherSuccess): void {
   const arrived = new Map(event.keys.map((key, index) => [key, event.nbytes[index] ?? 0]));
+  const runIds = new Map(event.keys.map((key, index) => [key, event.runIds?.[index] ?? -1]));
   const tasks = endTransfer(scope, event.worker);
   if (event.timing !== undefined) addTransfer(tasks, event.timing);
   for (const task of tasks) {
@@ -96,6 +97,7 @@ export function onGatherSuccess(scope: WorkerScope, event: GatherSuccess): void 
       scope.recommend(task, 'fetch');
     } else {
       task.arrivedNbytes = nbytes;
+      task.copiedRunId = runIds.get(task.key) ?? -1;
       scope.recommend(task, 'memory');
     }
   }

@@ -20,6 +20,7 @@ import type { WorkerTables } from '../worker-tables.ts';
 import {
   comparePriorities,
   REPLICA_PRIORITY,
+  resultRunId,
   type WorkerPriority,
   type WorkerTask,
 } from '../worker-task.ts';
@@ -214,7 +215,7 @@ export function heldResults(tables: WorkerTables, withCopies = false): HeldResul
   const own = [...tables.tasks.values()].filter(isHeld);
   return {
     keys: own.map(({ key }) => key),
-    runIds: own.map(({ runId }) => runId),
+    runIds: own.map((task) => (withCopies ? resultRunId(task) : task.runId)),
     nbytes: own.map(({ nbytes }) => nbytes),
     types: own.map(({ type }) => type ?? 'unknown'),
   };

@@ -78,6 +78,7 @@ export function reportFinished(scope: WorkerScope, task: WorkerTask): void {
 export function memoryToReleased(scope: WorkerScope, task: WorkerTask): void {
   const { tables } = scope;
   tables.nbytes -= task.nbytes;
+  task.copiedRunId = -1;
   scope.emit({ kind: 'drop-data', key: task.key });
   scope.reportReleased(task.key);
   enterReleased(scope, task);

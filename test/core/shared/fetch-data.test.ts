@@ -57,7 +57,12 @@ async function serve(
 ): Promise<DataServer> {
   const memory = { store, noteGarbage: nothing };
   const server = new DataServer('peer', clock, memory, { threadCount: 1 } as Executor);
-  server.connect({ outgoingMax: () => outgoingMax, putData: nothing, identity: () => ({}) });
+  server.connect({
+    outgoingMax: () => outgoingMax,
+    runIdOf: () => -1,
+    putData: nothing,
+    identity: () => ({}),
+  });
   await settle(
     transport.listen(ADDRESS, (connection) => {
       const watched: Connection = Object.create(connection, {

@@ -15,9 +15,8 @@ export interface CostedTask {
 }
 
 /**
- * Makes a workload of any graph. The tasks may come in any order.
- * @param source - for messages: a file, or what else the graph is from
- * @param wanted - keys whose results a client asks for. Default: those that no task needs
+ * Makes a workload of any graph. The tasks may come in any order. `wanted` are the keys whose results a client asks
+ * for, by default those that no task needs; `source` is what messages name, a file for example.
  * @throws YardmasterError `ERR_GRAPH_INVALID`, `ERR_GRAPH_CYCLE` with source and task
  */
 export function graphWorkload(

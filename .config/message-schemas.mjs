@@ -5,7 +5,7 @@
  * - A field is required unless it is optional, of the type `unknown`, or the `stimulusId`, which the
  *   host adds.
  * - Fields that a type does not list are allowed, because a newer peer may send more.
- * - `@integer`, `@finite`, `@minimum`, `@maximum` and `@minLength` in the comment of an alias
+ * - `@integer`, `@minimum`, `@maximum` and `@minLength` in the comment of an alias
  *   (`core/util/value-types.ts`) bound the values of the fields of this type.
  */
 import { fileURLToPath, URL } from 'node:url';
@@ -30,7 +30,6 @@ const KEYWORDS = {
 
 const TAGS = {
   integer: () => ({ type: 'integer' }),
-  finite: () => ({ minimum: -Number.MAX_VALUE, maximum: Number.MAX_VALUE }),
   minimum: (text) => ({ minimum: Number(text) }),
   maximum: (text) => ({ maximum: Number(text) }),
   minLength: (text) => ({ minLength: Number(text) }),

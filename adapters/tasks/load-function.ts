@@ -117,14 +117,22 @@ function versionMismatch(spec: FunctionSpec, actual: string): YardmasterError {
   );
 }
 
+/** A longer name is not compared with those that exist. */
+const NAME_LENGTH_MAX = 100;
+
 function missingFunction(spec: FunctionSpec, exports: Record<string, unknown>): YardmasterError {
   const { module, name } = spec;
   const exported = Object.keys(exports).filter((key) => typeof exports[key] === 'function');
   const names = [...new Set([...registeredNames(module), ...exported])];
-  const nearest = names.length === 0 ? undefined : closest(name, names);
+  // The time that the search takes grows with the length of the name, which a client chooses.
+  const nearest =
+    names.length === 0 || name.length > NAME_LENGTH_MAX ? undefined : closest(name, names);
   const found = Object.hasOwn(exports, name) && !isTaskFunction(exports[name]);
-  const what = found ? `exports "${name}", but not as a function` : `has no function "${name}"`;
-  const hint = nearest === undefined ? 'it has no functions at all' : `did you mean "${nearest}"?`;
+  const shown = name.length > NAME_LENGTH_MAX ? `${name.slice(0, NAME_LENGTH_MAX)}…` : name;
+  const what = found ? `exports "${shown}", but not as a function` : `has no function "${shown}"`;
+  const none =
+    names.length === 0 ? 'it has no functions at all' : `it has ${names.length} functions`;
+  const hint = nearest === undefined ? none : `did you mean "${nearest}"?`;
   return new YardmasterError('ERR_FUNCTION_MISSING', `${module} ${what}; ${hint}`, {
     module,
     name,

@@ -7,6 +7,9 @@ import type { Connection, ConnectionHandlers, WireMessage } from './transport.ts
 /** Messages that one call takes. */
 const SLICE_MESSAGES = 1000;
 
+/** Requests of a peer that may wait for their answers at the same time. */
+const OPEN_ANSWERS_MAX = 100_000;
+
 /** Answers the requests of a peer. What it throws reaches the peer as an error of its request. */
 export type RequestHandler = (method: string, parameters: WireMessage) => unknown;
 
@@ -39,6 +42,8 @@ export class Channel implements ConnectionHandlers {
   private nextId = 0;
   private readonly pending = new Map<number, PendingRequest>();
   private closed = false;
+  /** Requests of the peer that have no answer yet. */
+  private openAnswers = 0;
 
   constructor(
     private readonly connection: Connection,
@@ -146,6 +151,10 @@ export class Channel implements ConnectionHandlers {
       this.breach('a request without id, method or parameters');
       return;
     }
+    if (this.openAnswers >= OPEN_ANSWERS_MAX) {
+      this.breach(`more than ${OPEN_ANSWERS_MAX} requests without waiting for an answer`);
+      return;
+    }
     const succeed = (value: unknown): void => {
       this.connection.send({ op: 'reply', id, ok: true, value });
     };
@@ -155,8 +164,14 @@ export class Channel implements ConnectionHandlers {
     try {
       const value = this.handlers.onRequest(method, parameters);
       // An answer that cannot travel makes `succeed` throw, which is then the answer.
-      if (isPromise(value)) Promise.resolve(value).then(succeed).catch(fail);
-      else succeed(value);
+      if (!isPromise(value)) succeed(value);
+      else {
+        this.openAnswers++;
+        const over = (): void => {
+          this.openAnswers--;
+        };
+        Promise.resolve(value).then(succeed).catch(fail).then(over, over);
+      }
     } catch (thrown) {
       fail(thrown);
     }

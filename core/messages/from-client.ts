@@ -1,10 +1,10 @@
 /** Messages from clients to the scheduler. */
 import type {
-  Amount,
   Copies,
   Count,
   Finite,
   Integer,
+  Limit,
   Name,
   Positive,
   Size,
@@ -36,7 +36,7 @@ export interface GraphTask {
   /** Opaque; undefined only for a key that the cluster knows already. */
   readonly runSpec: unknown;
   /** Position in the static order of the graph; without one the ordering policy gives it. */
-  readonly rank?: number;
+  readonly rank?: Finite;
   /** Higher runs earlier. Default 0. */
   readonly userPriority?: Finite;
   readonly retries?: Count;
@@ -44,7 +44,7 @@ export interface GraphTask {
   readonly workers?: readonly string[];
   readonly hosts?: readonly string[];
   readonly allowOtherWorkers?: boolean;
-  readonly resources?: Readonly<Record<string, Amount>>;
+  readonly resources?: Readonly<Record<string, Size>>;
   readonly actor?: boolean;
   /** It loads or makes data: root-ish for the built-in policies, whatever its group looks like. */
   readonly dataProducer?: boolean;
@@ -61,7 +61,7 @@ export interface UpdateGraph extends FromClient {
   /** Keys whose results the client wants. */
   readonly keys: readonly Name[];
   /** Submissions closer together than this share a generation. Default 0. */
-  readonly fifoTimeoutMs?: Amount;
+  readonly fifoTimeoutMs?: Limit;
   /** The task from inside which this graph was submitted. */
   readonly submittingTask?: Name;
   /**
@@ -102,7 +102,7 @@ export interface CancelKeys extends FromClient {
    * Milliseconds that a run has to stop before its thread is ended, where threads are ended at all.
    * Default: of the worker.
    */
-  readonly killTimeoutMs?: Amount;
+  readonly killTimeoutMs?: Limit;
 }
 
 /** Computes failed tasks, and what failed with them, once more. */

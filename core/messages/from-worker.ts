@@ -2,7 +2,7 @@
 import type { ActionTiming } from '../state/groups.ts';
 import type { TaskFailure } from '../state/task.ts';
 import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
-import type { Amount, Integer, Name, Size } from '../util/value-types.ts';
+import type { Finite, Integer, Name, Size } from '../util/value-types.ts';
 import type { Caused, FromWorker, Unstamped } from './cause.ts';
 import type { HeldResults, HeldRuns } from './protocol.ts';
 
@@ -47,7 +47,7 @@ export interface LongRunning extends FromWorker {
   readonly key: Name;
   readonly runId: Integer;
   /** Seconds computed until it seceded; undefined when it seceded before. */
-  readonly computeDurationS?: Amount;
+  readonly computeDurationS?: Size;
 }
 
 /** Runs that were taken back from the worker occupy no thread there (any more). */
@@ -128,10 +128,10 @@ export interface HeartbeatWorker extends FromWorker {
   readonly op: 'heartbeat-worker';
   readonly metrics: WorkerMetrics;
   /** Seconds for which each key has been running. */
-  readonly executing: readonly (readonly [key: Name, seconds: Amount])[];
+  readonly executing: readonly (readonly [key: Name, seconds: Size])[];
   /** The worker's clock in milliseconds. */
-  readonly workerNowMs: number;
-  readonly resources?: Readonly<Record<string, Amount>>;
+  readonly workerNowMs: Finite;
+  readonly resources?: Readonly<Record<string, Size>>;
 }
 
 /** The worker is gone, or shall go. */

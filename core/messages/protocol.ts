@@ -5,7 +5,7 @@
  * asks `register-worker`, a client `register-client`, and both send their reports as plain messages.
  * A peer (a worker or a client that fetches data) asks `get-data` of a worker.
  */
-import type { Amount, Count, Integer, Name, Positive, Secret, Size } from '../util/value-types.ts';
+import type { Count, Integer, Limit, Name, Positive, Secret, Size } from '../util/value-types.ts';
 import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
 
 /** Both sides must agree on it exactly. */
@@ -98,7 +98,7 @@ export interface RegisterClientRequest {
    * Milliseconds. Before it closes in good order it says so: `close-client`. Default 0; without a secret
    * always 0.
    */
-  readonly returnWithinMs?: Amount;
+  readonly returnWithinMs?: Limit;
   /** With the same secret it takes its place again when it comes back. Default none. */
   readonly secret?: Secret;
   /** With a journal, the scheduler says up to which report it has written: `committed`. Default false. */

@@ -1,4 +1,5 @@
 import type { CostModel } from './cost-model.ts';
+import type { Finite } from '../util/value-types.ts';
 import { Tally } from '../util/collections/tally.ts';
 import { SlotSharing } from './slot-sharing.ts';
 import { StateCounts, TASK_STATE_NAMES } from './task-state-name.ts';
@@ -6,8 +7,8 @@ import { StateCounts, TASK_STATE_NAMES } from './task-state-name.ts';
 /** One measured action of a task: `compute`, `transfer`, `disk-read`, … in seconds. */
 export interface ActionTiming {
   readonly action: string;
-  readonly startS: number;
-  readonly stopS: number;
+  readonly startS: Finite;
+  readonly stopS: Finite;
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { Amount, Integer, Name, Positive } from '../util/value-types.ts';
+import type { Integer, Name, Positive, Size } from '../util/value-types.ts';
 import { LazySet } from '../util/collections/lazy-set.ts';
 import { SmallSet } from '../util/collections/small-set.ts';
 import { Tally } from '../util/collections/tally.ts';
@@ -22,8 +22,8 @@ export interface WorkerIdentity {
   /** Tasks that it runs at once. */
   readonly threadCount: Positive;
   /** 0 = unlimited. */
-  readonly memoryLimitBytes: Amount;
-  readonly resources: Readonly<Record<string, Amount>>;
+  readonly memoryLimitBytes: Size;
+  readonly resources: Readonly<Record<string, Size>>;
   /** Language of the tasks that it computes. Default `javascript`. */
   readonly language?: Name;
   readonly pid?: Integer;
@@ -39,14 +39,14 @@ export interface WorkerIdentity {
 /** What a heartbeat reports. */
 export interface WorkerMetrics {
   /** Resident set of the worker's process in bytes. */
-  readonly memoryBytes: Amount;
+  readonly memoryBytes: Size;
   /** Spilled results: their size in memory and on disk. */
-  readonly spilledMemoryBytes: Amount;
-  readonly spilledDiskBytes: Amount;
-  readonly managedBytes: Amount;
+  readonly spilledMemoryBytes: Size;
+  readonly spilledDiskBytes: Size;
+  readonly managedBytes: Size;
   /** Bytes per second of the transfers since the last heartbeat, if there were any. */
-  readonly bandwidth?: Amount;
-  readonly cpuPercent?: Amount;
+  readonly bandwidth?: Size;
+  readonly cpuPercent?: Size;
 }
 
 const NO_METRICS: WorkerMetrics = {

@@ -18,6 +18,8 @@ export type Secret = string;
 /**
  * A whole number.
  * @integer
+ * @minimum -9007199254740991
+ * @maximum 9007199254740991
  */
 export type Integer = number;
 
@@ -25,6 +27,7 @@ export type Integer = number;
  * A whole number, at least 0.
  * @integer
  * @minimum 0
+ * @maximum 9007199254740991
  */
 export type Count = number;
 
@@ -43,20 +46,22 @@ export type Positive = number;
 export type Copies = number;
 
 /**
- * A number, at least 0; may be Infinity.
+ * A time or another bound, at least 0; may be Infinity. Never part of a sum.
  * @minimum 0
  */
-export type Amount = number;
+export type Limit = number;
 
 /**
- * A number that is not NaN, Infinity or -Infinity.
- * @finite
+ * A number whose sums and differences remain numbers: neither NaN nor infinite, nor so large that it has
+ * no digit after the decimal point.
+ * @minimum -9007199254740991
+ * @maximum 9007199254740991
  */
 export type Finite = number;
 
 /**
- * A finite number, at least 0: sums of sizes remain numbers.
- * @finite
+ * A size, a duration or an amount, at least 0: its sums remain numbers.
  * @minimum 0
+ * @maximum 9007199254740991
  */
 export type Size = number;

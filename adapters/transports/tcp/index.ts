@@ -25,6 +25,7 @@ import {
   SILENT_PROTOCOL,
   tellApart,
 } from './foreign-peers.ts';
+import { defaultConnectionsMax, limitConnections } from './connection-limit.ts';
 import { PlainLayer, type SocketLayer } from './socket-layer.ts';
 
 export type { ForeignCaller, ForeignListener, ForeignPeers } from './foreign-peers.ts';
@@ -37,6 +38,11 @@ export interface TcpOptions {
    * four. Default 4 000 000, which takes about 100 MB when it is decoded.
    */
   readonly valuesMax?: number;
+  /**
+   * Connections that a listener has at once; further ones are closed at once. Default: what the open files of
+   * the process allow, at most 65 536.
+   */
+  readonly connectionsMax?: number;
   /** Time for a connection to be made and for the peer to introduce itself. Default 10 000. */
   readonly connectTimeoutMs?: number;
   /** A connection that closes is ended when the peer stands still for this long. Default 5000. */
@@ -73,6 +79,7 @@ export class TcpTransport implements Transport {
   private readonly host: string;
   private readonly valuesMax: number;
   private readonly contactHost: string | undefined;
+  private readonly connectionsMax: number;
 
   /**
    * @param clock - for time-outs only
@@ -98,6 +105,7 @@ export class TcpTransport implements Transport {
     this.valuesMax = options.valuesMax ?? VALUES_MAX;
     this.host = options.host ?? '127.0.0.1';
     this.contactHost = options.contactHost;
+    this.connectionsMax = options.connectionsMax ?? defaultConnectionsMax();
   }
 
   async listen(
@@ -123,10 +131,7 @@ export class TcpTransport implements Transport {
       server.listen(target, resolve);
     });
     server.removeAllListeners('error');
-    server.on('error', (cause) => {
-      // One connection could not be accepted (too many open files, say); the next one may.
-      process.emitWarning(`${address}: a connection was not accepted: ${cause.message}`);
-    });
+    limitConnections(server, address, this.connectionsMax);
     const listener = new TcpListener(server, this.contactHost, this.services.codec, layer);
     layer.listening?.(listener.address);
     return listener;
@@ -311,6 +316,12 @@ export const tcp: TransportDefinition<TcpOptions> = defineTransport<TcpOptions>(
         type: 'integer',
         minimum: 1024,
         description: 'Values in a frame that a listener takes. Default 4 000 000.',
+      },
+      connectionsMax: {
+        type: 'integer',
+        minimum: 1,
+        description:
+          'Connections of a listener at once. Default: by the open files, at most 65536.',
       },
       connectTimeoutMs: {
         type: 'number',

@@ -12,6 +12,11 @@ export class GraphParts {
   private keys: string[] = [];
   private count = 0;
 
+  /** Tasks of the parts that have come so far. */
+  get taskCount(): number {
+    return this.tasks.length;
+  }
+
   add({ tasks, keys }: Pick<GraphPart, 'tasks' | 'keys'>): void {
     for (const task of tasks) this.tasks.push(task);
     for (const key of keys) this.keys.push(key);

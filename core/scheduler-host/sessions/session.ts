@@ -1,4 +1,5 @@
 import { Channel, type ChannelHandlers } from '../../api/channel.ts';
+import type { Timer } from '../../api/clock.ts';
 import type { Caller, NewStimulus } from '../../api/plugin.ts';
 import type { Connection, ConnectionHandlers, WireMessage } from '../../api/transport.ts';
 import { VERSION } from '../../api/version.ts';
@@ -20,6 +21,7 @@ import {
 } from '../../messages/protocol.ts';
 import type { GraphPart, SubmittedGraph } from '../../messages/stimulus.ts';
 import type { Handshakes } from '../../host/handshakes.ts';
+import { setAwakeTimer } from '../../shared/awake-timer.ts';
 import { closedOn, isBreach, otherProtocol, violation } from './protocol-errors.ts';
 import { GraphParts } from './graph-parts.ts';
 import {
@@ -41,7 +43,13 @@ import { PartsRelay } from '../results/parts-relay.ts';
 import { SessionSecret } from './session-secret.ts';
 import type { SessionServices } from './session-services.ts';
 import type { Peer } from './sessions.ts';
-import { SlowReader } from './slow-reader.ts';
+import { SlowReader } from '../../host/slow-reader.ts';
+
+/** Tasks of a graph whose parts a client may send before it is complete: some gigabytes. */
+const GRAPH_TASKS_MAX = 10_000_000;
+
+/** Time for a peer that has said hello to register. */
+const REGISTRATION_MS = 60_000;
 
 /** The fields that a session writes into a message. */
 interface Stamped {
@@ -67,6 +75,9 @@ export class Session implements Peer, ChannelHandlers {
   /** A client wants to know which of its reports are in the journal. */
   private wantsCommits = false;
   private isOver = false;
+  /** Closes a connection that is of no use: without a registration, and without a request. */
+  private registrationTimer: Timer | undefined;
+  private hasAsked = false;
   /** The channel has closed the connection; nothing that came before its end counts. */
   private isBroken = false;
   private readonly relay = new PartsRelay();
@@ -114,7 +125,7 @@ export class Session implements Peer, ChannelHandlers {
     if (this.held !== undefined) this.held.push(message);
     // Memory may be freed with the next task; a write for it alone would delay that.
     else if (message['op'] === 'free-keys') this.channel.sendLater(message);
-    else if (this.role === 'worker' || this.slowReader.admits()) this.connection.send(message);
+    else if (this.slowReader.admits()) this.connection.send(message);
   }
 
   commit(upTo: number): void {
@@ -154,6 +165,9 @@ export class Session implements Peer, ChannelHandlers {
   private takeReport(message: WireMessage, client: string): void {
     if (message['op'] === 'graph-part') {
       this.parts.add(message as unknown as GraphPart);
+      if (this.parts.taskCount > GRAPH_TASKS_MAX) {
+        throw violation(`the parts of a graph of more than ${GRAPH_TASKS_MAX} tasks`);
+      }
       return;
     }
     if (message['op'] !== 'update-graph') {
@@ -192,6 +206,7 @@ export class Session implements Peer, ChannelHandlers {
       throw error;
     }
     if (method === 'ping') return {};
+    this.hasAsked ||= method !== 'hello';
     checkQuestion(this.connection.peerRole, method, parameters, this.sender);
     // A question comes after all that was said before it.
     const settled = this.host.clientQueues.settled(this.sender ?? '');
@@ -204,6 +219,7 @@ export class Session implements Peer, ChannelHandlers {
     if (!this.isOver && isBreach(error)) this.host.errors.report(error);
     this.isOver = true;
     this.handshakes?.end(this.connection);
+    this.registrationTimer?.cancel();
     this.slowReader.close();
     this.relay.close();
     const { host, sender } = this;
@@ -275,7 +291,17 @@ export class Session implements Peer, ChannelHandlers {
     }
     this.role = role;
     this.handshakes?.succeed(this.connection);
+    if (role !== 'peer') this.awaitRegistration();
     return { protocol: PROTOCOL, version: VERSION, serverId: this.host.serverId };
+  }
+
+  /** Otherwise a connection that says hello and nothing else would stay open for ever. */
+  private awaitRegistration(): void {
+    this.registrationTimer = setAwakeTimer(this.host.clock, REGISTRATION_MS, () => {
+      if (this.sender === undefined && !this.hasAsked) {
+        this.refuse(violation(`nothing for ${REGISTRATION_MS / 1000} s after its hello`));
+      }
+    });
   }
 
   private registerWorker(request: RegisterWorkerRequest): RegisterWorkerReply {
@@ -304,6 +330,7 @@ export class Session implements Peer, ChannelHandlers {
   /** The channel sends the answer when the handler returns; what is caused by it comes after. */
   private bindPeer(seats: Map<string, Peer>, name: string): void {
     this.sender = name;
+    this.registrationTimer?.cancel();
     seats.set(name, this);
     this.held = [];
     queueMicrotask(() => {

@@ -17,6 +17,7 @@ import {
 import { VERSION } from '../../api/version.ts';
 import { BytesReader } from '../../util/bytes-reader.ts';
 import { Handshakes } from '../../host/handshakes.ts';
+import { SlowReader } from '../../host/slow-reader.ts';
 import { OutgoingParts } from '../../host/outgoing-parts.ts';
 import { answerActorCall } from './actor-calls.ts';
 import { EXECUTOR, SERVER_ID } from '../tokens.ts';
@@ -94,10 +95,22 @@ export class DataServer {
         parts.close();
       },
     };
-    const guest = { channel: new Channel(connection, this.clock, handlers), parts };
+    const channel = new Channel(connection, this.clock, handlers);
+    const guest = { channel, parts };
+    const reader = new SlowReader(connection, this.clock, (message) => {
+      channel.onMessages([message]);
+    });
     this.guests.add(guest);
     this.handshakes.begin(connection);
-    return guest.channel;
+    return {
+      onMessages: (batch) => {
+        reader.take(batch);
+      },
+      onClose: (error) => {
+        reader.close();
+        channel.onClose(error);
+      },
+    };
   }
 
   /** Connections that are open, and answers with results that have not left. */

@@ -36,7 +36,22 @@ it('a peer that does not introduce itself within five seconds is disconnected', 
 it('of very many peers that do not introduce themselves, the oldest is disconnected', () => {
   const handshakes = new Handshakes(new VirtualClock());
   const all = Array.from({ length: 1025 }, () => new Accepted());
+  for (const [index, { connection }] of all.entries()) {
+    Object.assign(connection, { peerAddress: `tcp://host-${index}:1` });
+  }
   for (const { connection } of all) handshakes.begin(connection);
   expect(all.filter(({ reason }) => reason !== undefined)).toEqual([all[0]]);
   expect(handshakes.count).toBe(1024);
+});
+
+it('peers of one host that do not introduce themselves leave room for other hosts', () => {
+  const handshakes = new Handshakes(new VirtualClock());
+  const other = new Accepted();
+  Object.assign(other.connection, { peerAddress: 'tcp://other:1' });
+  handshakes.begin(other.connection);
+  const flood = Array.from({ length: 2000 }, () => new Accepted());
+  for (const { connection } of flood) handshakes.begin(connection);
+  expect(handshakes.count).toBe(513);
+  expect(other.reason).toBeUndefined();
+  expect(flood[0]!.reason?.message).toContain('the oldest of 512 of its host');
 });

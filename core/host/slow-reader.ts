@@ -1,8 +1,8 @@
-import type { Clock, Timer } from '../../api/clock.ts';
-import { YardmasterError } from '../../api/errors.ts';
-import type { Connection, WireMessage } from '../../api/transport.ts';
-import { setAwakeTimer } from '../../shared/awake-timer.ts';
-import { inBackground } from '../../shared/background.ts';
+import type { Clock, Timer } from '../api/clock.ts';
+import { YardmasterError } from '../api/errors.ts';
+import type { Connection, WireMessage } from '../api/transport.ts';
+import { setAwakeTimer } from '../shared/awake-timer.ts';
+import { inBackground } from '../shared/background.ts';
 
 /** While more than this waits to be read by a client, its next messages are not handled. */
 const ANSWERS_BYTES_MAX = 64 * 1024 * 1024;

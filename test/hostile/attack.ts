@@ -19,7 +19,7 @@ export type Attacker = 'stranger' | 'client' | 'worker';
 export interface Attack {
   frames: number;
   connections: number;
-  /** Longest time in which the scheduler did not answer an innocent request. */
+  /** Longest time for which an innocent request found the process busy. */
   blockedMs: number;
 }
 
@@ -34,15 +34,21 @@ function messagesOf(attacker: Attacker): readonly string[] {
   return names.filter((name) => ['request', ...kinds].some((kind) => name.startsWith(`${kind} `)));
 }
 
+/** What hostile values are made with. */
+export function toolsOf(seed: number): { readonly random: Random; readonly values: SchemaValues } {
+  const random = new Random(seed);
+  return { random, values: new SchemaValues(definitions, random) };
+}
+
 /** Sends hostile frames to a scheduler, one connection after the other. */
 export async function attack(
   address: string,
   attacker: Attacker,
   frames: number,
   seed: number,
+  answer: () => Promise<number>,
 ): Promise<Attack> {
-  const random = new Random(seed);
-  const values = new SchemaValues(definitions, random);
+  const { random, values } = toolsOf(seed);
   const names = messagesOf(attacker);
   const done: Attack = { frames: 0, connections: 0, blockedMs: 0 };
   const commands = await commandsOf(address);
@@ -55,7 +61,7 @@ export async function attack(
       peer.write(frameOf(messageOf(random.one(names), values, random, commands), random));
       if (random.chance(4)) await turn();
     }
-    done.blockedMs = Math.max(done.blockedMs, await answerMs(address));
+    done.blockedMs = Math.max(done.blockedMs, await answer());
     peer.socket.destroy();
   }
   return done;
@@ -119,7 +125,7 @@ async function commandsOf(address: string): Promise<readonly string[]> {
 }
 
 /** Milliseconds for an innocent question. */
-async function answerMs(address: string): Promise<number> {
+export async function answerMs(address: string): Promise<number> {
   const startMs = performance.now();
   const peer = await WirePeer.connect(address);
   const reply = await peer.request('hello', { protocol: PROTOCOL, role: 'client', version: '0' });
@@ -131,6 +137,27 @@ async function answerMs(address: string): Promise<number> {
 /** Lets the event loop read. */
 function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
+}
+
+/**
+ * How long the process was busy at most while it was asked: neither longer than the answer took, nor than its
+ * first thread has computed since it was last asked. So other processes of the machine do not count.
+ */
+export function busyMs(pid: number, ask: () => Promise<number>): () => Promise<number> {
+  let before = computedMs(pid);
+  return async () => {
+    const tookMs = await ask();
+    const now = computedMs(pid);
+    const ranMs = now - before;
+    before = now;
+    return Math.min(tookMs, ranMs);
+  };
+}
+
+/** Milliseconds for which the first thread of a process has run. */
+function computedMs(pid: number): number {
+  const [nanoseconds = '0'] = readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ');
+  return Number(nanoseconds) / 1e6;
 }
 
 /** Resident memory of a process in bytes. */

@@ -1,50 +1,45 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
-import { Client } from '../../adapters/client/index.ts';
 import { square } from '../adapters/cli/fixtures/tasks.js';
 import { Runs } from '../kit/runs.ts';
-import { attack, type Attacker, residentBytes } from './attack.ts';
+import { residentBytes } from './attack.ts';
+import { openPorts, type Ports } from './wires.ts';
 
 const MIB = 1024 * 1024;
+const FRAMES = 1000;
 const runs = new Runs();
-let address: string;
-let pid: number;
-let client: Client;
+let ports: Ports;
 
 beforeAll(async () => {
-  const scheduler = runs.yardmaster(
-    'scheduler',
-    '--port',
-    '0',
-    '--insecure',
-    '--log-level',
-    'silent',
-  );
-  address = await scheduler.firstLine();
-  pid = scheduler.child.pid!;
-  await runs.yardmaster('worker', address, '--threads', '1', '--no-nanny').firstLine();
-  client = await Client.connect(address);
-  expect(await client.submit(square, 3).result()).toBe(9);
+  ports = await openPorts(runs);
+  expect(await ports.client.submit(square, 3).result()).toBe(9);
 }, 60_000);
 
 afterAll(async () => {
-  await client.close();
+  await ports.client.close();
   await runs.end('SIGKILL');
 });
 
-it.each<[Attacker, number]>([
-  ['stranger', 1500],
-  ['client', 1500],
-  ['worker', 1500],
+it.each([
+  'own wire, stranger',
+  'own wire, client',
+  'own wire, worker',
+  "Dask's wire, stranger",
+  "Dask's wire, caller",
+  "Dask's wire, client",
+  "Dask's wire, worker",
+  'data port of a worker',
+  'dashboard',
 ])(
-  'hostile frames of a %s end no scheduler, take no memory and spoil no result',
-  async (attacker, frames) => {
+  'hostile frames to the %s end no process, take no memory and spoil no result',
+  async (name) => {
     const seed = Number(process.env['HOSTILE_SEED'] ?? 1 + (Date.now() % 1_000_000));
-    const before = residentBytes(pid);
-    const done = await attack(address, attacker, frames, seed);
-    expect(await client.submit(square, 12).result(), `seed ${seed}`).toBe(144);
+    const wire = ports.wires.find((each) => each.name === name)!;
+    const before = residentBytes(wire.pid);
+    const done = await wire.attack(FRAMES, seed);
+    expect(await ports.client.submit(square, 12).result(), `seed ${seed}`).toBe(144);
     expect(done.blockedMs, `seed ${seed}`).toBeLessThan(2000);
-    expect(residentBytes(pid) - before, `seed ${seed}`).toBeLessThan(300 * MIB);
+    expect(residentBytes(wire.pid) - before, `seed ${seed}`).toBeLessThan(300 * MIB);
   },
   120_000,
 );

@@ -1,6 +1,8 @@
 /** `npm run hostile`: what is done to a cluster for hours, and the figures of it. */
 const MODES: Readonly<Record<string, (count: number) => Promise<void>>> = {
   '--minutes': async (minutes) => (await import('./wires.ts')).attackFor(minutes),
+  '--frames': async (frames) => (await import('./wires.ts')).attackWith(frames),
+  '--kernel': async (stimuli) => (await import('./kernel.ts')).fuzzKernel(stimuli),
   '--dependents': async (count) => (await import('./dependents.ts')).printDependents(count),
   '--strangers': async (count) => (await import('./strangers.ts')).printStrangers(count),
 };

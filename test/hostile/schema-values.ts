@@ -96,6 +96,28 @@ export class SchemaValues {
     return message;
   }
 
+  /** What some field may well expect. */
+  plausible(): unknown {
+    const { random } = this;
+    const name = (): string => random.one(NAMES);
+    switch (random.below(8)) {
+      case 0:
+        return random.below(5);
+      case 1:
+        return random.chance(2);
+      case 2:
+        return [name(), name()];
+      case 3:
+        return { [`k-${name()}`]: random.below(9) };
+      case 4:
+        return { [`k-${name()}`]: [name()] };
+      case 5:
+        return new Uint8Array(random.below(50));
+      default:
+        return name();
+    }
+  }
+
   garbage(): unknown {
     return this.random.one(HOSTILE)();
   }

@@ -3,6 +3,7 @@ const MODES: Readonly<Record<string, (count: number) => Promise<void>>> = {
   '--minutes': async (minutes) => (await import('./wires.ts')).attackFor(minutes),
   '--frames': async (frames) => (await import('./wires.ts')).attackWith(frames),
   '--kernel': async (stimuli) => (await import('./kernel.ts')).fuzzKernel(stimuli),
+  '--kills': async (count) => (await import('./disturbances.ts')).printDisturbances(count),
   '--dependents': async (count) => (await import('./dependents.ts')).printDependents(count),
   '--strangers': async (count) => (await import('./strangers.ts')).printStrangers(count),
 };

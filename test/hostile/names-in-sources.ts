@@ -2,7 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 
-const ROOT = dirname(createRequire(import.meta.url).resolve('yardmaster/package.json'));
+/** The folder of the project: this file runs from the sources and from what is built of them. */
+export const ROOT = dirname(createRequire(import.meta.url).resolve('yardmaster/package.json'));
 
 /**
  * What a pattern finds in the sources of a folder: operations, fields and routes are attacked as soon as they

@@ -36,7 +36,17 @@ export async function openPorts(runs: Runs): Promise<Ports> {
   const quiet = ['--log-level', 'silent'];
   const port = await freePort();
   const scheduler = runs.yardmaster(
-    ...['scheduler', '--dask', '--dask-port', '0', '--port', '0', '--dashboard', String(port)],
+    ...[
+      'scheduler',
+      '--dask',
+      '--dask-port',
+      '0',
+      '--port',
+      '0',
+      '--dashboard',
+      String(port),
+      '--no-scheduler-python',
+    ],
     ...quiet,
   );
   const [dask = '', own = ''] = await scheduler.addresses(2);

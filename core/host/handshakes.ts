@@ -9,11 +9,11 @@ const LIMITS: IncomingLimits = { frameBytesMax: 64 * 1024, valuesMax: 512 };
 /** Time for a peer to introduce itself. */
 const HELLO_TIMEOUT_MS = 5000;
 
-/** Connections without a hello; one more ends the oldest, which is the least likely to be in order. */
+/**
+ * Connections without a hello; one more ends the oldest of the host that has the most of them, which is the least
+ * likely to be in order.
+ */
 const OPEN_MAX = 1024;
-
-/** Of these, connections from one host; one more ends the oldest of that host. */
-const OPEN_OF_HOST_MAX = 512;
 
 /** The connections whose peers have not introduced themselves: few, short-lived, and tightly limited. */
 export class Handshakes {
@@ -34,10 +34,8 @@ export class Handshakes {
       this.refuse(connection, `did not introduce itself within ${HELLO_TIMEOUT_MS} ms`);
     });
     this.timers.set(connection, timer);
-    const ofHost = this.ofHost(connection);
-    ofHost.add(connection);
-    if (ofHost.size > OPEN_OF_HOST_MAX) this.refuseOldest(ofHost, OPEN_OF_HOST_MAX, ' of its host');
-    if (this.timers.size > OPEN_MAX) this.refuseOldest(this.timers.keys(), OPEN_MAX, '');
+    this.ofHost(connection).add(connection);
+    if (this.timers.size > OPEN_MAX) this.refuseOldest();
   }
 
   /** The peer has introduced itself. */
@@ -62,11 +60,16 @@ export class Handshakes {
     return known;
   }
 
-  private refuseOldest(connections: Iterable<Connection>, max: number, where: string): void {
-    for (const oldest of connections) {
-      this.refuse(oldest, `was the oldest of ${max}${where} that had not introduced themselves`);
-      return;
-    }
+  /** O(hosts). */
+  private refuseOldest(): void {
+    let most: ReadonlySet<Connection> = new Set();
+    for (const ofHost of this.byHost.values()) if (ofHost.size > most.size) most = ofHost;
+    const [oldest] = most;
+    if (oldest === undefined) return;
+    this.refuse(
+      oldest,
+      `was the oldest of its host, and ${OPEN_MAX} had not introduced themselves`,
+    );
   }
 
   private refuse(connection: Connection, why: string): void {

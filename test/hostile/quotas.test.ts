@@ -30,7 +30,7 @@ describe('a scheduler', () => {
       script,
       process.execPath,
       CLI,
-      ...['scheduler', '--port', '0', '--no-dashboard'],
+      ...['scheduler', '--port', '0', '--insecure', '--no-dashboard'],
     ]);
     const address = await scheduler.firstLine();
     const port = Number(new URL(address.replace('tcp:', 'http:')).port);

@@ -39,6 +39,7 @@ export async function openPorts(runs: Runs): Promise<Ports> {
     ...[
       'scheduler',
       '--dask',
+      '--insecure',
       '--dask-port',
       '0',
       '--port',

@@ -1,6 +1,6 @@
 import { isReported } from '../../core/util/failure-count.ts';
 import { type Clock, type Logger, type Timer, YardmasterError } from '../../core/api/index.ts';
-import { ANY, checkCallOptions, type OptionRules } from '../../core/config/call-options.ts';
+import { ANY, checkCallOptions, type OptionRules } from '../../core/shared/call-options.ts';
 import { AdaptivePlan } from '../../policies/scaling/adaptive-plan.ts';
 
 /** How a cluster adapts to its work. */

@@ -13,7 +13,7 @@ import {
   TEXT,
   TRANSPORT,
   wholeNumber,
-} from '../../core/config/call-options.ts';
+} from '../../core/shared/call-options.ts';
 import type { ConfigInput } from '../../core/config/types.ts';
 import type { JournalOptions } from './journal/journal-options.ts';
 import type { AdaptOptions } from './adaptive.ts';

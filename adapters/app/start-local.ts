@@ -1,6 +1,6 @@
 import { dirname, resolve } from 'node:path';
 import { type Clock, type Transport, YardmasterError } from '../../core/api/index.ts';
-import { checkCallOptions } from '../../core/config/call-options.ts';
+import { checkCallOptions } from '../../core/shared/call-options.ts';
 import type { Config, WorkerMemoryConfig } from '../../core/config/types.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { AllowedModules } from '../tasks/index.ts';

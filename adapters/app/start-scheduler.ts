@@ -13,7 +13,7 @@ import {
   LOG,
   type OptionRules,
   TEXT,
-} from '../../core/config/call-options.ts';
+} from '../../core/shared/call-options.ts';
 import type { CreateSchedulerOptions, Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { builtins } from './builtin-extensions.ts';
 import { SystemClock } from '../clocks/index.ts';

@@ -3,11 +3,9 @@ import {
   type Executor,
   type Logger,
   type Transport,
-  type UseEntry,
   YardmasterError,
 } from '../../core/api/index.ts';
-import { type OnSchedulerLost, RECONNECT_TIMEOUT_MS } from '../../core/shared/reconnect.ts';
-import type { LocalEntry } from '../../core/plugin-host/local-plugins.ts';
+import { RECONNECT_TIMEOUT_MS } from '../../core/shared/reconnect.ts';
 import { PluginResolver } from '../../core/plugin-host/loading/plugin-resolver.ts';
 import { Preloads } from '../../core/plugin-host/loading/preloads.ts';
 import {
@@ -17,95 +15,18 @@ import {
   type WorkerHostOptions,
 } from '../../core/worker-host/create-worker.ts';
 import type { WorkerMemoryOptions } from '../../core/worker-host/worker-options.ts';
-import type { WorkerMemoryConfig } from '../../core/config/types.ts';
-import { checkCallOptions } from '../../core/config/call-options.ts';
+import { checkCallOptions } from '../../core/shared/call-options.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { collectGarbage, collectYoungGarbage } from '../executors/collect-garbage.ts';
 import { MemoryStore, removeAbandoned, SpillFolder } from '../stores/index.ts';
 import { AllowedModules, type ClusterReach } from '../tasks/index.ts';
-import type { CertificateFiles } from '../transports/tls/index.ts';
-import { type Lifetime, limitLifetime } from './lifetime.ts';
+import { limitLifetime } from './lifetime.ts';
 import { textLogger } from './text-log.ts';
-import { WORKER_RULES } from './worker-option-rules.ts';
+import { type StartWorkerOptions, WORKER_RULES } from './start-worker-options.ts';
 import { byScheme } from '../../core/host/transport-table.ts';
 
 /** Part of the memory limit that tasks may leave behind in a thread before it collects that. */
 const TIDY_RATIO = 0.03;
-
-/** How to start a worker. Everything has a default. */
-export interface StartWorkerOptions {
-  /** Default: its address. */
-  readonly name?: string;
-  /** Tasks at once. Default: the number of processors; 1 for `inline`. */
-  readonly threads?: number;
-  /**
-   * Where tasks run: in threads, in the thread of the worker, or in an executor of your own, which says
-   * how many tasks it takes at once. The worker closes it. Default `threads`.
-   */
-  readonly executor?: 'threads' | 'inline' | Executor;
-  readonly resources?: Readonly<Record<string, number>>;
-  /**
-   * What runs first of the tasks that are ready: `priority`, as the scheduler says, or `lifo`, what
-   * became ready last. Default `priority`.
-   */
-  readonly ready?: 'priority' | 'lifo';
-  /** Bytes; 0: unlimited. Default 0. */
-  readonly memoryLimitBytes?: number;
-  /** How it keeps that limit. */
-  readonly memory?: Partial<WorkerMemoryConfig>;
-  /**
-   * Milliseconds that an aborted task may continue before its thread is terminated and replaced;
-   * Infinity: without limit. For `threads`. Default 5000.
-   */
-  readonly killGraceMs?: number;
-  /** Under which others reach it. Default 127.0.0.1, or `local` in memory. */
-  readonly host?: string;
-  /** Name of what starts another worker in its place when it restarts. Default: nothing does. */
-  readonly nanny?: string;
-  /** The plugins of its nanny, which clients can register. Default: it has none. */
-  readonly nannyPlugins?: WorkerHostOptions['nannyPlugins'];
-  /** Addresses of other services of its process by name, for `client.identity()`. Default none. */
-  readonly services?: Readonly<Record<string, string>>;
-  /** Further properties for `client.identity()`; plain data. Default none. */
-  readonly extra?: Readonly<Record<string, unknown>>;
-  /** Shares its process with other workers: what it holds counts as its memory. Default false. */
-  readonly isGuest?: boolean;
-  /**
-   * Path of the access file, for a scheduler at `tls://…`. Default: `YARDMASTER_ACCESS`, else what the
-   * scheduler left on this machine.
-   */
-  readonly access?: string;
-  /** Paths of certificates of one's own (PEM) in the place of an access file. */
-  readonly tls?: CertificateFiles;
-  /** Ways to reach others besides `tcp` and `tls`. */
-  readonly transports?: readonly Transport[];
-  readonly clock?: Clock;
-  /** Default: warnings and errors on the error stream. */
-  readonly log?: Logger;
-  /** Plugins that are set up before its first task. Default none. */
-  readonly plugins?: readonly LocalEntry[];
-  /** Modules that are loaded before anything else. Default none. */
-  readonly preload?: readonly UseEntry[];
-  /** What the paths of both are relative to. Default: the current folder. */
-  readonly folder?: string;
-  /**
-   * Where the modules may be that clients name, of tasks and plugins: folders and files, which start with `.` or `/`,
-   * or packages; `*` permits every file. Default: the project of the current folder. `isGuest`: everywhere.
-   */
-  readonly allowModules?: readonly string[];
-  /** Replaces collaborators of the worker (`yardmaster/worker-host`). Default none. */
-  readonly provide?: WorkerHostOptions['provide'];
-  /** After which it retires and closes. Default: none. */
-  readonly lifetime?: Lifetime;
-  /** When the scheduler is gone: say so and close, or try to come back. Default `close`. */
-  readonly onSchedulerLost?: OnSchedulerLost;
-  /** Milliseconds for coming back; Infinity: for ever. Default 60 000. */
-  readonly reconnectTimeoutMs?: number;
-  /** Milliseconds without an answer after which the scheduler counts as gone; Infinity: never. Default 300 000. */
-  readonly schedulerTtlMs?: number;
-  /** Checks every invariant after each event; slow, for tests. Default false. */
-  readonly validate?: boolean;
-}
 
 /** A worker that is registered. */
 export interface RunningWorker {

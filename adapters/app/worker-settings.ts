@@ -1,7 +1,7 @@
 import { type UseEntry, YardmasterError } from '../../core/api/index.ts';
 import { loadConfigObject } from '../../core/config/load.ts';
 import type { Config, ConfigInput, PluginEntry, WorkerConfig } from '../../core/config/types.ts';
-import type { StartWorkerOptions } from './start-worker.ts';
+import type { StartWorkerOptions } from './start-worker-options.ts';
 
 /** The part of a configuration that workers take as it is, and what its paths are relative to. */
 export interface WorkerSettings {

@@ -11,7 +11,7 @@ import {
   oneOf,
   type OptionRules,
   TEXT,
-} from '../../core/config/call-options.ts';
+} from '../../core/shared/call-options.ts';
 import { type OnSchedulerLost, RECONNECT_TIMEOUT_MS } from '../../core/shared/reconnect.ts';
 import { SCHEDULER_TTL_MS } from '../../core/shared/watch-answers.ts';
 import type { CertificateFiles } from '../transports/tls/index.ts';

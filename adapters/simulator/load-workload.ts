@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { extname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { YardmasterError } from '../../core/api/index.ts';
-import { hint } from '../../core/config/errors.ts';
+import { hint } from '../../core/shared/words.ts';
 import { parseBytes, parseDurationMs } from '../../core/util/units.ts';
 import * as graphs from '../workloads/index.ts';
 import type { Workload } from '../workloads/index.ts';

@@ -9,7 +9,8 @@ export { inMemory, type InMemoryOptions, InMemoryTransport } from '../transports
 export { drive, driveUntil, type DriveOptions } from './drive.ts';
 export { type AddressFilter, FaultyTransport, type MessageFilter } from './faulty-transport.ts';
 export { VirtualCluster, type VirtualClusterOptions } from './virtual-cluster.ts';
-export { type RunningWorker, startWorker, type StartWorkerOptions } from '../app/start-worker.ts';
+export { type RunningWorker, startWorker } from '../app/start-worker.ts';
+export type { StartWorkerOptions } from '../app/start-worker-options.ts';
 export type { Lifetime } from '../app/lifetime.ts';
 export type { LocalEntry } from '../../core/plugin-host/local-plugins.ts';
 export type { WorkerEnd } from '../../core/worker-host/create-worker.ts';

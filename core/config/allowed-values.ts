@@ -1,5 +1,5 @@
 /** Puts into words which values a JSON schema allows. */
-import { show } from './errors.ts';
+import { show } from '../shared/words.ts';
 
 interface ValueSchema {
   readonly type?: string | readonly string[];

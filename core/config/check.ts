@@ -1,7 +1,8 @@
 import type { ErrorObject, ValidateFunction } from 'ajv';
 import { allowedValues } from './allowed-values.ts';
 import { compileSchema } from './compile-schema.ts';
-import { hint, type Problem, type Segment, show } from './errors.ts';
+import { type Problem, type Segment } from './errors.ts';
+import { hint, show } from '../shared/words.ts';
 import { isPlainObject } from '../util/plain-object.ts';
 import { prepare, type SchemaNode } from './prepare.ts';
 

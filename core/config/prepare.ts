@@ -1,5 +1,6 @@
 import { allowedValues } from './allowed-values.ts';
-import { type Problem, type Segment, show } from './errors.ts';
+import { type Problem, type Segment } from './errors.ts';
+import { show } from '../shared/words.ts';
 import { isPlainObject } from '../util/plain-object.ts';
 import { parseBytes, parseDurationMs, parseShareOrBytes } from '../util/units.ts';
 

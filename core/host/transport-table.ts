@@ -2,7 +2,7 @@ import type { Clock } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { Builtins, UseEntry } from '../api/plugin.ts';
 import type { Transport, TransportDefinition } from '../api/transport.ts';
-import { hint, show } from '../config/errors.ts';
+import { hint, show } from '../shared/words.ts';
 import { created } from '../plugin-host/injection/construct.ts';
 import { checkKind, notOfKind } from '../plugin-host/loading/extension-kinds.ts';
 import { checkOptions, noOptions, type Place } from '../plugin-host/loading/extension-options.ts';

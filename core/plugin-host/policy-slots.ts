@@ -2,7 +2,7 @@ import { YardmasterError } from '../api/errors.ts';
 import { token, type Token } from '../api/plugin.ts';
 import type { UseEntry } from '../api/plugin.ts';
 import { type KernelSlots, type PolicySlots, SLOT_NAMES, type SlotName } from '../api/policies.ts';
-import { hint } from '../config/errors.ts';
+import { hint } from '../shared/words.ts';
 import type { Named } from '../kernel/ports.ts';
 import { checkPolicyNames } from './policy-names.ts';
 

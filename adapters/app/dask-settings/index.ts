@@ -1,5 +1,5 @@
 import { YardmasterError } from '../../../core/api/index.ts';
-import { hint, show } from '../../../core/config/errors.ts';
+import { hint, show } from '../../../core/shared/words.ts';
 import { loadConfigObject } from '../../../core/config/load.ts';
 import type { ConfigInput } from '../../../core/config/types.ts';
 import { DaskConfig, type Environment } from '../../dask/config/index.ts';

@@ -1,5 +1,6 @@
 import { YardmasterError } from '../../../core/api/index.ts';
-import { pathText, type Segment, show } from '../../../core/config/errors.ts';
+import { pathText, type Segment } from '../../../core/config/errors.ts';
+import { show } from '../../../core/shared/words.ts';
 import type { ConfigInput } from '../../../core/config/types.ts';
 import type { DaskEntry } from '../../dask/config/index.ts';
 import { type ReadValue, UnusableValue } from './values.ts';

@@ -5,7 +5,8 @@
 export * from '../../../core/api/executor.ts';
 export * from '../../../core/api/result-store.ts';
 export type { ErrorPayload } from '../../../core/messages/payload.ts';
-export { type RunningWorker, startWorker, type StartWorkerOptions } from '../start-worker.ts';
+export { type RunningWorker, startWorker } from '../start-worker.ts';
+export type { StartWorkerOptions } from '../start-worker-options.ts';
 export { InlineExecutor, type InlineExecutorOptions } from '../../executors/inline/index.ts';
 export type { ResultStoreOption } from '../../client/index.ts';
 export type { ClusterReach } from '../../tasks/index.ts';

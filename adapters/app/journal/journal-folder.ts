@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { YardmasterError } from '../../../core/api/index.ts';
 import type { Stimulus } from '../../../core/messages/stimulus.ts';
 import { FolderLock } from '../../log/folder-lock.ts';
-import { readSegment, type Segment } from '../../log/read-segment.ts';
+import { readSegment, type Segment } from './read-segment.ts';
 
 const NAME = /^(\d{8,})\.ylog$/;
 

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { YardmasterError } from '../../../core/api/index.ts';
 import type { LogHeader } from '../../../core/log/format.ts';
 import { chromeTrace, ndjson } from '../../app/recording/export-recording.ts';
-import { repairLog } from '../../log/repair-segment.ts';
+import { repairLog } from '../../app/journal/repair-segment.ts';
 import { readRecording } from '../../app/recording/replay-recording.ts';
 import { sizeText, textTable } from '../text-table.ts';
 

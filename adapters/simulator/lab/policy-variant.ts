@@ -1,6 +1,6 @@
 import { extname } from 'node:path';
 import { SLOT_NAMES, type SlotName, YardmasterError } from '../../../core/api/index.ts';
-import { hint } from '../../../core/config/errors.ts';
+import { hint } from '../../../core/shared/words.ts';
 import type { ConfigInput } from '../../../core/config/types.ts';
 
 /** The policies that are built in, the default of each slot first. */

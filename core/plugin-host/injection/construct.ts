@@ -1,5 +1,5 @@
 import { YardmasterError } from '../../api/errors.ts';
-import { show } from '../../config/errors.ts';
+import { show } from '../../shared/words.ts';
 
 /**
  * Makes an instance of a class that an extension is, with its options.

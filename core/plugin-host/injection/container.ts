@@ -1,6 +1,6 @@
 import { YardmasterError } from '../../api/errors.ts';
 import type { Injectable, Provider, Services, Token } from '../../api/token.ts';
-import { show } from '../../config/errors.ts';
+import { show } from '../../shared/words.ts';
 import { declaredTokens, inject, injectable, libraryContainer } from './di.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { Provider } from '../../api/token.ts';
-import { hint } from '../../config/errors.ts';
+import { hint } from '../../shared/words.ts';
 import { type Container, nameOf, providerError } from './container.ts';
 
 /** What may be replaced in a host. */

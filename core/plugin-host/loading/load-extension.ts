@@ -5,7 +5,8 @@ import type {
   UseEntry,
   WantedExtensions,
 } from '../../api/plugin.ts';
-import { pathText, show } from '../../config/errors.ts';
+import { pathText } from '../../config/errors.ts';
+import { show } from '../../shared/words.ts';
 import { construct } from '../injection/construct.ts';
 import { insteadText } from './extension-kinds.ts';
 import { checkOptions, type Place } from './extension-options.ts';

@@ -3,7 +3,7 @@ import { isAbsolute, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { YardmasterError } from '../../api/errors.ts';
 import { type Builtins, token, type Token } from '../../api/plugin.ts';
-import { hint, show } from '../../config/errors.ts';
+import { hint, show } from '../../shared/words.ts';
 import type { ModuleLimit } from '../../shared/module-limit.ts';
 import { inject } from '../injection/di.ts';
 import { resolvePackage } from './package-resolution.ts';

@@ -1,6 +1,6 @@
 import { YardmasterError } from '../../api/errors.ts';
 import type { WireMessage } from '../../api/transport.ts';
-import { hint } from '../../config/errors.ts';
+import { hint } from '../../shared/words.ts';
 import type { ClusterState } from '../../state/cluster.ts';
 import type { WorkerState } from '../../state/task.ts';
 import type { Sessions } from '../sessions/sessions.ts';

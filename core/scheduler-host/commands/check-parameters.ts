@@ -1,7 +1,8 @@
 import type { ParametersSchema } from '../../api/command-parameters.ts';
 import { YardmasterError } from '../../api/errors.ts';
 import { problemsOf } from '../../config/check.ts';
-import { hint, pathText, show } from '../../config/errors.ts';
+import { pathText } from '../../config/errors.ts';
+import { hint, show } from '../../shared/words.ts';
 import { isPlainObject } from '../../util/plain-object.ts';
 
 /**

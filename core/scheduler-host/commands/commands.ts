@@ -1,6 +1,6 @@
 import { YardmasterError } from '../../api/errors.ts';
 import { type Caller, type CommandHandler, token, type Token } from '../../api/plugin.ts';
-import { hint, show } from '../../config/errors.ts';
+import { hint, show } from '../../shared/words.ts';
 import { PendingAnswers } from '../../host/pending-answers.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
 import type { LoadedPlugin } from '../plugins/loaded-plugin.ts';

@@ -2,7 +2,7 @@ import { YardmasterError } from '../../api/errors.ts';
 import type { ShadowReport, Why } from '../../api/insight.ts';
 import { type Builtins, token, type Token } from '../../api/plugin.ts';
 import { KERNEL_SLOT_NAMES, type KernelSlotName, type SlotName } from '../../api/policies.ts';
-import { hint } from '../../config/errors.ts';
+import { hint } from '../../shared/words.ts';
 import type { Config } from '../../config/types.ts';
 import type { Insight } from '../../kernel/insight/insight.ts';
 import {

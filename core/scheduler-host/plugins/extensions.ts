@@ -8,7 +8,7 @@ import {
   FLAG,
   oneOf,
   type OptionRules,
-} from '../../config/call-options.ts';
+} from '../../shared/call-options.ts';
 import type { Named } from '../../kernel/ports.ts';
 import { EVENT_BUS, type EventBus } from '../../plugin-host/event-bus.ts';
 import { type HookRegistry, HOOKS } from '../../plugin-host/hook-table.ts';

@@ -1,7 +1,8 @@
 import type { ErrorObject, ValidateFunction } from 'ajv';
 import { YardmasterError } from '../../api/errors.ts';
 import type { WireMessage } from '../../api/transport.ts';
-import { hint, pathText, show } from '../../config/errors.ts';
+import { pathText } from '../../config/errors.ts';
+import { hint, show } from '../../shared/words.ts';
 import { isPlainObject } from '../../util/plain-object.ts';
 import { messageCheck, messageNames } from './message-checks.ts';
 import { violation } from './protocol-errors.ts';

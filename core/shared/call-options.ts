@@ -1,6 +1,6 @@
 import { YardmasterError } from '../api/errors.ts';
 import { isPlainObject } from '../util/plain-object.ts';
-import { hint, show } from './errors.ts';
+import { hint, show } from './words.ts';
 
 /** What an option of a call has to be. */
 export interface OptionRule {

@@ -1,15 +1,15 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
-import { YardmasterError } from '../../core/api/index.ts';
-import { crc32c } from '../../core/log/crc32c.ts';
+import { YardmasterError } from '../../../core/api/index.ts';
+import { crc32c } from '../../../core/log/crc32c.ts';
 import {
   BODY_HEADER_BYTES,
   FRAME_HEADER_BYTES,
   FRAME_KINDS,
   type LogHeader,
-} from '../../core/log/format.ts';
-import { LogReader } from '../../core/log/log-reader.ts';
-import type { Stimulus } from '../../core/messages/stimulus.ts';
-import { MsgpackCodec } from '../codecs/msgpack/index.ts';
+} from '../../../core/log/format.ts';
+import { LogReader } from '../../../core/log/log-reader.ts';
+import type { Stimulus } from '../../../core/messages/stimulus.ts';
+import { MsgpackCodec } from '../../codecs/msgpack/index.ts';
 
 const CHUNK_BYTES = 2 ** 20;
 

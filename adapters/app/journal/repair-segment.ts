@@ -1,8 +1,8 @@
 import { copyFileSync, constants, truncateSync } from 'node:fs';
-import { YardmasterError } from '../../core/api/index.ts';
-import { LogReader } from '../../core/log/log-reader.ts';
-import { MsgpackCodec } from '../codecs/msgpack/index.ts';
-import { readBytes } from './read-log.ts';
+import { YardmasterError } from '../../../core/api/index.ts';
+import { LogReader } from '../../../core/log/log-reader.ts';
+import { MsgpackCodec } from '../../codecs/msgpack/index.ts';
+import { readBytes } from '../../log/read-log.ts';
 
 /** What was done to a file. */
 export interface Repair {

@@ -37,5 +37,6 @@ export {
   comparePolicies,
   type Figure,
   type FigureName,
+  FIGURES,
 } from './lab/compare.ts';
 export { BUILTIN_POLICIES, policyVariant, type PolicyVariant } from './lab/policy-variant.ts';

@@ -19,13 +19,19 @@ export function productFiles(): SourceFile[] {
   return PRODUCT.flatMap((folder) => filesIn(folder, '.ts'));
 }
 
+/** Where `npm run docs` writes. */
+const GENERATED = join(ROOT, 'docs/api');
+
+/** What stands there, and is not made by a tool. */
 export function filesIn(folder: string, ending: string): SourceFile[] {
   return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith(ending))
-    .map((entry) => {
-      const absolute = join(entry.parentPath, entry.name);
-      return { path: relative(ROOT, absolute), text: readFileSync(absolute, 'utf8') };
-    });
+    .map((entry) => join(entry.parentPath, entry.name))
+    .filter((absolute) => !absolute.startsWith(GENERATED))
+    .map((absolute) => ({
+      path: relative(ROOT, absolute),
+      text: readFileSync(absolute, 'utf8'),
+    }));
 }
 
 export function parse({ path, text }: SourceFile): ts.SourceFile {

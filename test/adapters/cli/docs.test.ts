@@ -223,7 +223,7 @@ describe('the code in', () => {
         '1',
         '4',
         '9',
-        '3 0 3',
+        '3 of 3, 0 failed, 0 cancelled',
         '6 9 25',
       ]);
     } finally {

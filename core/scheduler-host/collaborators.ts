@@ -44,7 +44,8 @@ import { SESSIONS } from './sessions/sessions.ts';
 import { WORKER_LOSSES } from './sessions/worker-losses.ts';
 import { SLOW_STIMULI } from './slow-stimulus-monitor.ts';
 import { STIMULI, STIMULUS_QUEUE } from './stimulus-queue.ts';
-import { CLUSTER, INSIGHT, KERNEL, TRANSPORTS } from './tokens.ts';
+import { JOURNAL } from './journal.ts';
+import { CLUSTER, INSIGHT, KERNEL, SERVER_ID, TRANSPORTS } from './tokens.ts';
 
 export {
   byClass,
@@ -119,6 +120,8 @@ export const tokens = {
   DELIVERY,
   EVENT_LOG,
   SLOW_STIMULI,
+  JOURNAL,
+  SERVER_ID,
   SESSIONS,
   SESSION_SERVICES,
   LISTENERS,

@@ -73,7 +73,7 @@ export class Definitions {
 export function duplicateKey(key: string): YardmasterError {
   return new YardmasterError(
     'ERR_KEY_TAKEN',
-    `the key "${key}" stands for another value, or for another function or other arguments; choose another key, or release the futures of the first`,
+    `the key "${key}" is taken by another value, or by a task with another function or other arguments; choose another key, or release the futures of the first`,
     { key },
   );
 }

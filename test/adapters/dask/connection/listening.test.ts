@@ -96,7 +96,7 @@ describe.skipIf(!hasOpenssl || !hasProc)('a scheduler whose address for Dask is 
   test('is not started by certificates alone', async () => {
     const run = runs.yardmaster('scheduler', '--port', '0', ...flags);
     expect(await run.exit).toBe(1);
-    expect(run.stderr).toContain('add --dask');
+    expect(run.stderr).toContain('needs OU scheduler');
   });
 
   test('is found by the configuration of Dask, too', async () => {

@@ -10,6 +10,7 @@ import { makeAjv, schemaId } from '../dist/core/config/compile-schema.js';
 import { CONFIG_SCHEMA } from '../dist/core/config/schemas/schema.js';
 import { BUILTIN_PARAMETERS } from '../dist/core/scheduler-host/commands/builtin-parameters.js';
 import { compilerOf } from '../dist/core/scheduler-host/sessions/message-checks.js';
+import { REPORT_PARAMETERS } from '../dist/adapters/report/plugin.js';
 import { builtins } from '../dist/adapters/app/builtin-extensions.js';
 import { MOVEMENT_PARAMETERS } from '../dist/plugins/amm/commands.js';
 import { MANAGER_PARAMETERS } from '../dist/plugins/amm/manager-commands.js';
@@ -45,6 +46,7 @@ const commands = [
   MOVEMENT_PARAMETERS,
   MANAGER_PARAMETERS,
   COORDINATION_PARAMETERS,
+  REPORT_PARAMETERS,
 ].flatMap((declared) => Object.values(declared));
 for (const schema of [CONFIG_SCHEMA, ...(await optionSchemas()), ...commands].map(forAjv)) {
   const id = schemaId(schema);

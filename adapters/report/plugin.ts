@@ -17,6 +17,16 @@ const REPORTS_MAX = 16;
 /** Between two looks at the memory of workers. */
 const SAMPLE_MS = 200;
 
+/** Parameters of the commands that have some. */
+export const REPORT_PARAMETERS = {
+  stop: {
+    type: 'object',
+    properties: { id: { type: 'integer' } },
+    required: ['id'],
+    additionalProperties: false,
+  },
+} as const;
+
 /** What is being collected, and for which client. */
 interface Collecting {
   readonly collector: RunCollector;
@@ -59,9 +69,8 @@ export default definePlugin({
       open.set(id, { collector, client, timer, stopObserving });
       return id;
     });
-    context.command('stop', (parameters) => {
-      const { id } = (parameters ?? {}) as { readonly id?: unknown };
-      const found = typeof id === 'number' ? end(id) : undefined;
+    context.command('stop', REPORT_PARAMETERS.stop, ({ id }) => {
+      const found = end(id);
       if (found === undefined) {
         throw new YardmasterError(
           'ERR_PROTOCOL',

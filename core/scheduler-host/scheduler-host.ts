@@ -51,13 +51,13 @@ export class SchedulerHost {
     const nowMs = this.clock.nowMs();
     let outbox: Outbox | undefined;
     try {
-      this.journal.before(stimulus);
+      if (this.journal.isOn) this.journal.before(stimulus);
       outbox = this.kernel.handle(stimulus, nowMs);
     } catch (cause) {
       outbox = this.contain(stimulus, cause);
     }
     try {
-      this.journal.after();
+      if (this.journal.isOn) this.journal.after();
       if (outbox !== undefined) this.delivery.deliver(outbox, stimulus);
     } catch (cause) {
       this.stop(stimulus, cause);

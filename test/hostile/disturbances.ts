@@ -82,7 +82,10 @@ export async function disturb(
       await allBack(cluster);
       await passed(random.below(300));
       const { pids } = cluster;
+      const before = outcome.removedWorkers;
       process.kill(random.one(pids), 'SIGKILL');
+      // Until the scheduler knows, its books name copies that are gone: the next kill could take the last one.
+      while (outcome.removedWorkers === before) await passed(5);
       await done('kill');
     }
     for (let count = 0; count < stops; count++) {

@@ -124,6 +124,8 @@ export interface RegisterClientReply {
 export interface Committed {
   readonly op: 'committed';
   readonly upTo: number;
+  /** The journal cannot be written any more: later reports are in none. Default false. */
+  readonly isOver?: boolean;
 }
 
 /** Served by workers. Keys that the worker does not hold are left out of the answer. */

@@ -372,6 +372,7 @@ export class Journal implements SchedulerJournal {
     else {
       const what = `${error.message}. The scheduler continues without it: what is submitted from now on is lost when it ends`;
       this.log.error({ err: error, journal: path }, what);
+      for (const client of this.host.sessions.clients.values()) client.endCommits?.();
     }
     return error;
   }

@@ -267,7 +267,8 @@ export class Session implements FutureOwner, LinkOwner {
 
   onMessage(message: WireMessage): void {
     if (message['op'] === 'committed') {
-      this.outgoing.commit(message['upTo'] as number);
+      if (message['isOver'] === true) this.outgoing.begin(undefined);
+      else this.outgoing.commit(message['upTo'] as number);
       return;
     }
     const typed = message as unknown as ToClientMessage;

@@ -67,6 +67,6 @@ export class UncommittedReports {
 export function noJournal(): YardmasterError {
   return new YardmasterError(
     'ERR_JOURNAL',
-    'the scheduler has no journal, so nothing that is submitted outlives it; start it with --journal',
+    'the scheduler has no journal, or cannot write it any more, so nothing that is submitted outlives it; start it with --journal',
   );
 }

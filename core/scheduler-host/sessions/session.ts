@@ -132,6 +132,12 @@ export class Session implements Peer, ChannelHandlers {
     if (this.wantsCommits) this.send({ op: 'committed', upTo } satisfies Committed);
   }
 
+  endCommits(): void {
+    if (!this.wantsCommits) return;
+    this.send({ op: 'committed', upTo: 0, isOver: true } satisfies Committed);
+    this.wantsCommits = false;
+  }
+
   /** Sends what is queued, then closes. */
   end(): void {
     queueMicrotask(() => {

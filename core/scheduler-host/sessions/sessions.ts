@@ -15,6 +15,8 @@ export interface Peer {
   end(): void;
   /** Tells a client that wants to know it that its reports up to this number are in the journal. */
   commit?(upTo: number): void;
+  /** Tells such a client that its later reports will be in no journal. */
+  endCommits?(): void;
 }
 
 /** The connections to a scheduler. */

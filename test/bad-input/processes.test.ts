@@ -33,7 +33,15 @@ function talk(address: string, bytes: Uint8Array | string, end = false): Promise
 const HELLO = Buffer.from('yardmaster-tcp/1\n');
 
 test('a scheduler survives peers that talk nonsense, and says what they said', async () => {
-  const scheduler = await start('scheduler', '--port', '0', '--insecure', '--log-format', 'text');
+  const scheduler = await start(
+    'scheduler',
+    '--port',
+    '0',
+    '--no-dashboard',
+    '--insecure',
+    '--log-format',
+    'text',
+  );
   const { address } = scheduler;
   await talk(address, 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
   await talk(address, Buffer.concat([HELLO, Buffer.from([255, 255, 255, 255])]));
@@ -55,7 +63,7 @@ test('a scheduler survives peers that talk nonsense, and says what they said', a
 });
 
 test('a worker whose name is taken is refused with the name', async () => {
-  const { address } = await start('scheduler', '--port', '0');
+  const { address } = await start('scheduler', '--port', '0', '--no-dashboard');
   await start('worker', address, '--name', 'left', '--threads', '1');
   await expect(start('worker', address, '--name', 'left', '--threads', '1')).rejects.toThrow(
     'ERR_REGISTRATION: there is a worker with the name "left" already; stop it, or choose another',
@@ -63,7 +71,7 @@ test('a worker whose name is taken is refused with the name', async () => {
 });
 
 test('when the scheduler dies, all that a client has open fails', async () => {
-  const scheduler = await start('scheduler', '--port', '0');
+  const scheduler = await start('scheduler', '--port', '0', '--no-dashboard');
   const client = await Client.connect(scheduler.address);
   const open = [
     client.submit(bad.echo, 1).result(), // No worker: it would wait for ever.
@@ -79,7 +87,7 @@ test('when the scheduler dies, all that a client has open fails', async () => {
 });
 
 test('a scheduler without workers says that tasks wait', async () => {
-  const scheduler = await start('scheduler', '--port', '0');
+  const scheduler = await start('scheduler', '--port', '0', '--no-dashboard');
   const client = await Client.connect(scheduler.address);
   const result = client.submit(bad.echo, 5).result();
   while (!scheduler.run.stderr.includes('\n')) await new Promise(setImmediate);

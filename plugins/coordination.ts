@@ -29,7 +29,7 @@ export default definePlugin<CoordinationOptions>({
     type: 'object',
     additionalProperties: false,
     properties: {
-      leaseTimeoutMs: { type: 'number', minimum: 100, default: 30_000 },
+      leaseTimeoutMs: { type: 'number', minimum: 10, default: 30_000 },
       memoryLimitBytes: { type: 'number', minimum: 0, default: 268_435_456 },
     },
   },

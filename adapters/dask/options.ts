@@ -98,7 +98,7 @@ export const DASK_OPTIONS_SCHEMA = {
     statusToken: { type: 'string', minLength: 16 },
     dumpFolder: text,
     blockedHandlers: { type: 'array', items: text, default: [] },
-    leaseTimeoutMs: milliseconds(100, 30_000),
+    leaseTimeoutMs: milliseconds(10, 30_000),
     leaseCheckIntervalMs: milliseconds(10, 1_000),
     targetDurationMs: milliseconds(1, 5_000),
     socketBacklog: { type: 'integer', minimum: 1, maximum: 1_000_000, default: 2048 },

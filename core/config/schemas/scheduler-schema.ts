@@ -101,7 +101,7 @@ const coordination = section(
     leaseTimeout: duration(
       'Life of a lease',
       'Time after which a lock or lease that its holder has not renewed is given to the next waiting client.',
-      { default: '30s', minimum: 100 },
+      { default: '30s', minimum: 10 },
     ),
     memoryLimit: bytes(
       'Memory',

@@ -326,7 +326,7 @@ array: {chunk-size: 128MiB}
       'distributed.scheduler.worker-saturation must be a number above 0, or inf (got 0)',
       'distributed.scheduler.work-stealing must be true or false (got "maybe")',
       'distributed.scheduler.active-memory-manager.measure must be one of',
-      'distributed.scheduler.locks.lease-timeout must be >= 100 ms',
+      'distributed.scheduler.locks.lease-timeout must be >= 10 ms',
     ]) {
       expect(read).toThrow(part);
     }

@@ -1,4 +1,4 @@
-import { type Logger, YardmasterError } from '../../core/api/index.ts';
+import { YardmasterError } from '../../core/api/index.ts';
 import type { Clock, Timer } from '../../core/api/index.ts';
 import { DecisionDigest } from '../../core/log/decision-digest.ts';
 import { RecordingKernel } from '../../core/log/recording-kernel.ts';
@@ -15,6 +15,7 @@ import type { SimulationOptions } from './options.ts';
 import type { SimulationReport } from './report.ts';
 import { type SimulatedScheduler, startSimulatedScheduler } from './scheduler.ts';
 import { SimulatedWorld } from './world.ts';
+import { lineLog } from '../testing/line-log.ts';
 
 /** What of a workload is simulated. */
 export type SimulatedWorkload = Pick<Workload, 'name' | 'tasks' | 'keys' | 'durationsS' | 'nbytes'>;
@@ -86,7 +87,7 @@ export class Simulation {
   static async start(options: SimulationOptions = {}): Promise<Simulation> {
     const simulation = new Simulation(options);
     const { pluginClock, clock } = simulation;
-    const log = options.log ?? collecting(simulation.logged);
+    const log = options.log ?? lineLog(simulation.logged);
     simulation.scheduled = await startSimulatedScheduler(options, pluginClock, log, {
       toWorker: (address, message) => simulation.toWorker(address, message),
       toClient: (client, message) => simulation.toClient(client, message),
@@ -314,17 +315,4 @@ export async function simulate(
   } finally {
     await simulation.close();
   }
-}
-
-function collecting(lines: string[]): Logger {
-  const add = (level: string, fields: object, message?: string): void => {
-    const { err } = fields as { err?: unknown };
-    lines.push(`${level}: ${message ?? (err instanceof Error ? err.message : '')}`);
-  };
-  return {
-    debug: () => undefined,
-    info: () => undefined,
-    warn: (fields, message) => add('warning', fields, message),
-    error: (fields, message) => add('error', fields, message),
-  };
 }

@@ -11,7 +11,6 @@ import '../../policies/ordering/baselines/depth-first.ts';
 import '../../policies/queuing/root-ish.ts';
 import '../../policies/stealing/dask.ts';
 import '../../policies/worker-selection/earliest-start.ts';
-import type { Logger } from '../../core/api/index.ts';
 import { checkCallOptions, DURATION, type OptionRules } from '../../core/shared/call-options.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { LocalCluster, type LocalClusterOptions } from '../app/local-cluster.ts';
@@ -24,6 +23,7 @@ import { InMemoryTransport } from '../transports/memory/index.ts';
 import { drive, driveUntil, type DriveOptions } from './drive.ts';
 import { FaultyTransport } from './faulty-transport.ts';
 import { watchRealWork } from './real-work.ts';
+import { lineLog } from './line-log.ts';
 
 /** What to start. Everything has a default; tasks run inline. */
 export interface VirtualClusterOptions extends Omit<
@@ -74,7 +74,7 @@ export class VirtualCluster {
     const { delayMs = 0, nowMs = 0, ...rest } = options;
     const cluster = new VirtualCluster(delayMs, nowMs);
     const { clock, transport } = cluster;
-    const log = collecting(cluster.logged);
+    const log = lineLog(cluster.logged);
     try {
       cluster.local = await cluster.drive(
         LocalCluster.start({ log, ...rest, mode: 'inline', clock, transport }),
@@ -110,7 +110,7 @@ export class VirtualCluster {
       startWorker(this.address, {
         executor: 'inline',
         isGuest: true,
-        log: collecting(this.logged),
+        log: lineLog(this.logged),
         transports: [this.transport],
         ...options,
         clock: this.clock,
@@ -145,17 +145,4 @@ export class VirtualCluster {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
-}
-
-function collecting(lines: string[]): Logger {
-  const add = (level: string, fields: object, message?: string): void => {
-    const { err } = fields as { err?: unknown };
-    lines.push(`${level}: ${message ?? (err instanceof Error ? err.message : '')}`);
-  };
-  return {
-    debug: () => undefined,
-    info: () => undefined,
-    warn: (fields, message) => add('warning', fields, message),
-    error: (fields, message) => add('error', fields, message),
-  };
 }

@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url';
 
 import { LocalCluster } from '../../adapters/app/local-cluster.ts';
 import type { Client } from '../../adapters/client/index.ts';
+import { RESTART_RULES } from '../../adapters/nanny/index.ts';
 import type * as Tasks from '../adapters/cli/fixtures/tasks.js';
 import { ROOT } from './names-in-sources.ts';
 import { Random } from './schema-values.ts';
@@ -72,6 +73,7 @@ export async function disturb(
     const client = await cluster.client();
     const held = await client.scatter(DATA, { broadcast: true });
     const isOver = { value: false };
+    const lived = new Lifetimes();
     const work = computeUntil(client, isOver, outcome);
     const done = async (what: string): Promise<void> => {
       outcome.disturbances++;
@@ -81,9 +83,9 @@ export async function disturb(
     for (let count = 0; count < kills; count++) {
       await allBack(cluster);
       await passed(random.below(300));
-      const { pids } = cluster;
+      const pid = random.one(await lived.forLong(cluster));
       const before = outcome.removedWorkers;
-      process.kill(random.one(pids), 'SIGKILL');
+      process.kill(pid, 'SIGKILL');
       // Until the scheduler knows, its books name copies that are gone: the next kill could take the last one.
       while (outcome.removedWorkers === before) await passed(5);
       await done('kill');
@@ -128,6 +130,29 @@ async function computeUntil(
     if (sum !== expected) throw new Error(`round ${round} gave ${sum} instead of ${expected}`);
     for (const future of squares) future.release();
     outcome.rounds++;
+  }
+}
+
+/** Since when each worker's process has been seen. */
+class Lifetimes {
+  readonly #sinceMs = new Map<number, number>();
+
+  /**
+   * Waits for processes that their nannies no longer count as started a moment ago: the next start of one that dies early
+   * is delayed, twice as long each time, and a hundred kills would take hours.
+   */
+  async forLong(cluster: LocalCluster): Promise<number[]> {
+    for (;;) {
+      const nowMs = performance.now();
+      for (const pid of cluster.pids) {
+        if (!this.#sinceMs.has(pid)) this.#sinceMs.set(pid, nowMs);
+      }
+      const old = cluster.pids.filter((pid) => {
+        return nowMs - (this.#sinceMs.get(pid) ?? nowMs) > 1.1 * RESTART_RULES.stableAfterMs;
+      });
+      if (old.length > 0) return old;
+      await passed(50);
+    }
   }
 }
 

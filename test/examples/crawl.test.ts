@@ -1,21 +1,15 @@
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { exampleProject } from './example-project.ts';
 
 const run = promisify(execFile);
-const ROOT = new URL('../..', import.meta.url).pathname;
-
 let folder: string;
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'yardmaster-crawl-'));
-  cpSync(join(ROOT, 'docs/examples/crawl'), folder, { recursive: true });
-  mkdirSync(join(folder, 'node_modules'));
-  symlinkSync(ROOT, join(folder, 'node_modules/yardmaster'));
+  folder = exampleProject('crawl');
 });
 afterAll(() => {
   rmSync(folder, { recursive: true });

@@ -5,10 +5,12 @@ import type { Config, WorkerMemoryConfig } from '../../core/config/types.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { AllowedModules } from '../tasks/index.ts';
 import { SystemClock } from '../clocks/index.ts';
+import { DEFAULT_ADDRESS } from '../../core/config/schemas/scheduler-schema.ts';
 import { Nanny } from '../nanny/index.ts';
 import { InMemoryTransport } from '../transports/memory/index.ts';
 import type { ClusterWorker, WorkerStarter } from './cluster-workers.ts';
 import { LOCAL_CLUSTER_RULES, type LocalClusterOptions } from './local-cluster-options.ts';
+import { localKeys } from './local-keys.ts';
 import { NannyPlugins } from './nanny-plugins.ts';
 import { openScheduler, type RunningScheduler } from './start-scheduler.ts';
 import { startWorker } from './start-worker.ts';
@@ -35,10 +37,11 @@ export async function startLocal(options: LocalClusterOptions): Promise<LocalPar
   const within = new InMemoryTransport(clock, { byReference: true });
   const chosen = options.transport ?? (mode === 'processes' ? undefined : within);
   checkGiven(options);
+  const keys = mode === 'processes' ? await localKeys(clock) : undefined;
   const open = await openScheduler({
     clock,
     transports: options.transport === undefined ? [] : [options.transport],
-    fallbackTransports: [within],
+    fallbackTransports: keys === undefined ? [within] : [within, keys.transport],
     ...(config === undefined ? {} : { config }),
     ...(log === undefined ? {} : { log }),
     ...(record === undefined ? {} : { record }),
@@ -48,13 +51,16 @@ export async function startLocal(options: LocalClusterOptions): Promise<LocalPar
     const { scheduler } = open;
     await addDashboard(scheduler, options);
     const configured = options.transport === undefined ? scheduler.transport : undefined;
-    const transport = configured ?? chosen ?? (await defaultTcp(clock));
+    const used = (await hasPlainDask(scheduler)) ? undefined : keys;
+    const transport = configured ?? chosen ?? used?.transport ?? (await defaultTcp(clock));
     if (mode === 'processes') checkReach(transport, configured);
     const address = await scheduler.listen(listenAddress(transport, scheduler.config));
+    const access = transport === used?.transport ? used.fileFor(address) : undefined;
+    if (access !== undefined) scheduler.events.once('closed', () => used?.remove());
     const running = { ...open, address };
     const starter =
       mode === 'processes'
-        ? processStarter(running, options, clock)
+        ? processStarter(running, options, clock, access)
         : guestStarter(running, { ...options, mode }, { clock, transport });
     // Workers of other processes are far; clients of this one are not, unless a transport was chosen.
     const isWithin = mode === 'processes' && configured === undefined && chosen === undefined;
@@ -99,11 +105,19 @@ function checkReach({ scheme }: Transport, configured: Transport | undefined): v
   );
 }
 
-/** The configured address if it is one of that transport; TCP takes a free port. */
+/** The configured address if it is one of that transport; TCP, and TLS by default, take a free port. */
 function listenAddress({ scheme }: Transport, { scheduler }: Config): string {
-  if (scheme === 'tcp') return 'tcp://127.0.0.1:0';
   const { address } = scheduler;
+  if (scheme === 'tcp' || (scheme === 'tls' && address === DEFAULT_ADDRESS)) {
+    return `${scheme}://127.0.0.1:0`;
+  }
   return address.startsWith(`${scheme}://`) ? address : `${scheme}://local:0`;
+}
+
+/** A peer that is refused at an address with keys would go through Dask's port. */
+async function hasPlainDask(scheduler: Scheduler): Promise<boolean> {
+  if (!scheduler.plugins.some(({ name }) => name === 'dask')) return false;
+  return !String(await scheduler.command('dask.address')).startsWith('tls:');
 }
 
 async function defaultTcp(clock: Clock): Promise<Transport> {
@@ -174,6 +188,7 @@ function processStarter(
   running: RunningScheduler,
   options: LocalClusterOptions,
   clock: Clock,
+  access: string | undefined,
 ): WorkerStarter {
   const shape = workerShape(running, options);
   const { stuckAfter, nanny: isConfigured } = running.scheduler.config.worker;
@@ -181,6 +196,8 @@ function processStarter(
   const list = Object.entries(shape.resources).map(([name, amount]) => `${name}=${amount}`);
   const args = [
     ...['worker', running.address, '--threads', String(shape.threads)],
+    // The path is no secret; only this user can read the file.
+    ...(access === undefined ? [] : ['--access', access]),
     // Its log is for the terminal in which the cluster was started.
     ...['--log-format', 'text', '--kill-grace', timeText(shape.killGraceMs)],
     ...(list.length === 0 ? [] : ['--resources', list.join(' ')]),

@@ -219,13 +219,17 @@ async function transportsFor(
 ): Promise<Map<string, Transport>> {
   const scheme = schemeOf(scheduler);
   const transports = byScheme(given);
-  if (scheme === 'tls' && !transports.has(scheme)) {
+  if (scheme === 'tls') {
     const { TlsTransport } = await import('../transports/tls/index.ts');
+    const known = transports.get(scheme);
+    if (known instanceof TlsTransport) transports.set(scheme, known.forWorker(scheduler));
     const file = {
       ...(access === undefined ? {} : { access }),
       ...(tls === undefined ? {} : { certificates: tls }),
     };
-    transports.set(scheme, new TlsTransport(clock, { serves: 'data', scheduler, ...file }));
+    if (known === undefined) {
+      transports.set(scheme, new TlsTransport(clock, { serves: 'data', scheduler, ...file }));
+    }
   }
   if (scheme === 'tcp' && !transports.has(scheme)) {
     const { tcp } = await import('../dask/interop/tcp.ts');

@@ -49,7 +49,7 @@ export async function run(options: CommonOptions, command: () => Promise<number>
   let code = FAILURE_CODE;
   try {
     // Processes that this one starts belong to the same cluster.
-    if (options.access !== undefined) process.env['YARDMASTER_ACCESS'] = resolve(options.access);
+    if (options.access !== undefined) nameAccess(options.access);
     if (options.dask !== true) nameCertificates(options);
     if (options.insecure === true) permitInsecure();
     code = await command();
@@ -59,6 +59,13 @@ export async function run(options: CommonOptions, command: () => Promise<number>
   // Pipes may still hold output; exit only when they took it.
   await Promise.all([flushed(process.stdout), flushed(process.stderr)]);
   process.exit(code);
+}
+
+/** For this process and those that it starts. Certificates that the environment names do not count then. */
+function nameAccess(file: string): void {
+  process.env['YARDMASTER_ACCESS'] = resolve(file);
+  for (const name of Object.values(CERTIFICATE_VARIABLES))
+    Reflect.deleteProperty(process.env, name);
 }
 
 /** For this process and those that it starts. */

@@ -87,7 +87,7 @@ export class TcpTransport implements Transport {
    * @param layer - makes the sockets. Default: plain ones
    */
   constructor(
-    private readonly clock: Clock,
+    protected readonly clock: Clock,
     options: TcpOptions = {},
     private readonly foreign: ForeignPeers = {},
     private readonly layer: SocketLayer = new PlainLayer(options.insecure),
@@ -133,7 +133,12 @@ export class TcpTransport implements Transport {
     server.removeAllListeners('error');
     limitConnections(server, address, this.connectionsMax);
     const listener = new TcpListener(server, this.contactHost, this.services.codec, layer);
-    layer.listening?.(listener.address);
+    try {
+      layer.listening?.(listener.address);
+    } catch (error) {
+      await listener.close();
+      throw error;
+    }
     return listener;
   }
 

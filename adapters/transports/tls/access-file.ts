@@ -1,6 +1,8 @@
+import { randomBytes } from 'node:crypto';
 import {
   existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -8,7 +10,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { homedir } from 'node:os';
+import { homedir, hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 
 import { YardmasterError } from '../../../core/api/index.ts';
@@ -28,12 +30,20 @@ export function accessFolder(): string {
 /**
  * The access file for an address: the given one, else that of the environment (`YARDMASTER_ACCESS`), else the
  * one that a scheduler of this user has left for the port.
+ * @param asksEnvironment - false: what the environment names does not count
  */
-export function accessFileFor(address: string, given?: string): AccessFile {
-  const file = given ?? process.env['YARDMASTER_ACCESS'];
+export function accessFileFor(address: string, given?: string, asksEnvironment = true): AccessFile {
+  const file = given ?? (asksEnvironment ? process.env['YARDMASTER_ACCESS'] : undefined);
   if (file !== undefined && file !== '') return new AccessFile(file);
   const port = /:(\d+)\/?$/.exec(address)?.[1] ?? '0';
   return new AccessFile(join(accessFolder(), `${port}.json`));
+}
+
+/** Files that end with this process. */
+const temporary = new Set<AccessFile>();
+
+function removeTemporary(): void {
+  for (const file of temporary) file.remove();
 }
 
 /** A file with the keys of a cluster. It is read again when it has changed, so that keys can be rotated. */
@@ -67,8 +77,9 @@ export class AccessFile {
   write(access: Access): void {
     try {
       mkdirSync(dirname(this.path), { recursive: true, mode: FOLDER_MODE });
-      const draft = `${this.path}.${process.pid}.tmp`;
-      writeFileSync(draft, formatAccess(access), { mode: FILE_MODE, flag: 'w' });
+      // In a folder of all users another one could have made a file of that name, which it reads.
+      const draft = `${this.path}.${randomBytes(8).toString('hex')}.tmp`;
+      writeFileSync(draft, formatAccess(access), { mode: FILE_MODE, flag: 'wx' });
       renameSync(draft, this.path);
     } catch (cause) {
       throw new YardmasterError(
@@ -82,7 +93,16 @@ export class AccessFile {
 
   /** Deletes it. */
   remove(): void {
+    if (temporary.delete(this) && temporary.size === 0) process.off('exit', removeTemporary);
     rmSync(this.path, { force: true });
+  }
+
+  /** Makes it for as long as this process lives, and deletes those of processes that were killed. */
+  makeTemporary(): void {
+    this.write({ ...newAccess(), owner: { pid: process.pid, host: hostname() } });
+    removeAbandoned(dirname(this.path));
+    if (temporary.size === 0) process.once('exit', removeTemporary);
+    temporary.add(this);
   }
 
   /** Its keys; a file that does not exist is made with new ones. @throws YardmasterError `ERR_ACCESS` */
@@ -110,5 +130,31 @@ export class AccessFile {
         { cause },
       );
     }
+  }
+}
+
+/** Deletes the files of processes of this machine that are no more. */
+function removeAbandoned(folder: string): void {
+  for (const name of readdirSync(folder)) {
+    const file = new AccessFile(join(folder, name));
+    const owner = name.endsWith('.json') ? ownerOf(file) : undefined;
+    if (owner?.host === hostname() && !isAlive(owner.pid)) file.remove();
+  }
+}
+
+function ownerOf(file: AccessFile): Access['owner'] {
+  try {
+    return file.read().owner;
+  } catch {
+    return undefined; // Not one that this user can use; it stays.
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }

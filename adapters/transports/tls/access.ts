@@ -16,6 +16,14 @@ export interface Access {
   /** Of the scheduler; a hint for people, and for commands without an address. */
   readonly address?: string;
   readonly keys: Readonly<Partial<Record<PeerRole, string>>>;
+  /** The process with which the file ends. */
+  readonly owner?: Owner;
+}
+
+/** A process, on a machine. */
+interface Owner {
+  readonly pid: number;
+  readonly host: string;
 }
 
 /** What each role has to know. Each knows the keys of its own doors only, so that no role can act as another. */
@@ -41,12 +49,13 @@ export function newAccess(address?: string): Access {
 export function accessOfRole(access: Access, role: Exclude<PeerRole, 'data'>): Access {
   const names = KEYS_OF_ROLE[role];
   const keys = Object.entries(access.keys).filter(([name]) => names.includes(name as PeerRole));
-  return { ...access, keys: Object.fromEntries(keys) };
+  const { address } = access;
+  return { ...(address === undefined ? {} : { address }), keys: Object.fromEntries(keys) };
 }
 
 /** As an access file has it. */
-export function formatAccess({ address, keys }: Access): string {
-  return `${JSON.stringify({ yardmaster: FORM, address, keys }, undefined, 2)}\n`;
+export function formatAccess({ address, keys, owner }: Access): string {
+  return `${JSON.stringify({ yardmaster: FORM, address, owner, keys }, undefined, 2)}\n`;
 }
 
 /**
@@ -55,7 +64,7 @@ export function formatAccess({ address, keys }: Access): string {
  * @throws YardmasterError `ERR_ACCESS`
  */
 export function parseAccess(text: string, file: string): Access {
-  const { yardmaster, address, keys } = fieldsOf(text);
+  const { yardmaster, address, keys, owner } = fieldsOf(text);
   if (yardmaster !== FORM) throw notAccess(file, `it has no field "yardmaster" with "${FORM}"`);
   if (address !== undefined && typeof address !== 'string') {
     throw notAccess(file, 'its address is not a text');
@@ -70,7 +79,16 @@ export function parseAccess(text: string, file: string): Access {
     found.push([name, key]);
   }
   if (found.length === 0) throw notAccess(file, 'it has no keys');
-  return { ...(address === undefined ? {} : { address }), keys: Object.fromEntries(found) };
+  return {
+    ...(address === undefined ? {} : { address }),
+    ...(isOwner(owner) ? { owner } : {}),
+    keys: Object.fromEntries(found),
+  };
+}
+
+function isOwner(value: unknown): value is Owner {
+  const { pid, host } = (value ?? {}) as Partial<Record<string, unknown>>;
+  return Number.isSafeInteger(pid) && (pid as number) > 0 && typeof host === 'string';
 }
 
 function fieldsOf(text: string): Readonly<Record<string, unknown>> {

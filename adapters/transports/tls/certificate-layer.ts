@@ -31,13 +31,10 @@ const MAY_HAVE_DATA = ['worker', 'client', 'admin'];
 const SERVED_AS: Readonly<Record<Serves, string>> = { scheduler: 'scheduler', data: 'worker' };
 
 /**
- * The files that are given, else those of the environment; undefined when none is named.
+ * The files that the environment names; undefined when it names none.
  * @throws YardmasterError `ERR_CONFIG` when one of them is missing
  */
-export function certificateFiles(
-  given: CertificateFiles | undefined,
-): CertificateFiles | undefined {
-  if (given !== undefined) return given;
+export function certificatesOfEnvironment(): CertificateFiles | undefined {
   const { env } = process;
   const {
     ca = '',

@@ -21,7 +21,11 @@ import { tcp, type TcpOptions, TcpTransport } from '../tcp/index.ts';
 import { SOCKET_OPTIONS, type SocketLayer } from '../tcp/socket-layer.ts';
 import type { Access } from './access.ts';
 import { type AccessFile, accessFileFor, accessFolder } from './access-file.ts';
-import { certificateFiles, type CertificateFiles, CertificateLayer } from './certificate-layer.ts';
+import {
+  type CertificateFiles,
+  CertificateLayer,
+  certificatesOfEnvironment,
+} from './certificate-layer.ts';
 import { HANDSHAKE_TIMEOUT_MS, KEYS_OF, OPENED_BY, type Serves } from './roles.ts';
 
 export {
@@ -39,11 +43,13 @@ export type { CertificateFiles } from './certificate-layer.ts';
 export interface TlsTransportOptions extends TcpOptions {
   /** Path of the access file. Default: of the environment, else what a scheduler left for the port. */
   readonly access?: string;
+  /** Whether the environment may name other keys (`YARDMASTER_ACCESS`, `YARDMASTER_TLS_…`). Default true. */
+  readonly environment?: boolean;
   /** What listens: a scheduler, which makes the access file if there is none, or the data port of a worker. */
   readonly serves?: Serves;
   /**
-   * Certificates of one's own in the place of an access file. Default: of the environment
-   * (`YARDMASTER_TLS_CA_FILE`, `YARDMASTER_TLS_CERT`, `YARDMASTER_TLS_KEY`), else an access file.
+   * Certificates of one's own in the place of an access file. Default: of the environment (`YARDMASTER_TLS_CA_FILE`,
+   * `YARDMASTER_TLS_CERT`, `YARDMASTER_TLS_KEY`) unless `access` is given, else an access file.
    */
   readonly certificates?: CertificateFiles;
   /** Address of the scheduler, by which a worker finds its access file. */
@@ -65,13 +71,23 @@ const SECURITY = {
 
 /** Messages over TLS, between peers that have keys of the same access file, or certificates of the same authority. */
 export class TlsTransport extends TcpTransport {
-  constructor(clock: Clock, options: TlsTransportOptions = {}) {
-    const files = certificateFiles(options.certificates);
+  constructor(
+    clock: Clock,
+    private readonly options: TlsTransportOptions = {},
+  ) {
+    const { certificates, access, environment = true } = options;
+    const isNamed = certificates !== undefined || access !== undefined || !environment;
+    const files = isNamed ? certificates : certificatesOfEnvironment();
     const layer =
       files === undefined
         ? new TlsLayer(options)
         : new CertificateLayer(files, options.serves ?? 'scheduler');
     super(clock, options, {}, layer);
+  }
+
+  /** The same for a worker, whose listener is a data port. @param scheduler - by whose address it finds its keys */
+  forWorker(scheduler: string): TlsTransport {
+    return new TlsTransport(this.clock, { ...this.options, serves: 'data', scheduler });
   }
 }
 
@@ -89,9 +105,9 @@ class TlsLayer implements SocketLayer {
     { port }: HostAndPort,
     onSocket: (socket: Socket, role: PeerRole | undefined) => void,
   ): Server {
-    const { serves = 'scheduler', scheduler = address, access } = this.options;
+    const { serves = 'scheduler', scheduler = address } = this.options;
     this.isTemporary = serves === 'scheduler' && port === 0;
-    const file = this.fileToServe(address, scheduler, access);
+    const file = this.fileToServe(address, scheduler);
     const roles = new WeakMap<object, PeerRole>();
     const options: TlsOptions & { readonly noDelay: boolean; readonly keepAlive: boolean } = {
       ...SOCKET_OPTIONS,
@@ -119,10 +135,11 @@ class TlsLayer implements SocketLayer {
 
   listening(address: string): void {
     if (this.options.serves === 'data') return;
-    const file = this.served ?? accessFileFor(address, this.options.access);
+    const file = this.served ?? this.fileFor(address);
     // Nothing finds the file of a port that the system has chosen when the scheduler is gone.
     this.isTemporary &&= !file.exists && dirname(file.path) === accessFolder();
-    file.ensure();
+    if (this.isTemporary) file.makeTemporary();
+    else file.ensure();
     const before = file.announce(address);
     if (before !== undefined) {
       process.emitWarning(
@@ -137,8 +154,7 @@ class TlsLayer implements SocketLayer {
   }
 
   connect(target: HostAndPort, address: string, role: Role): Socket {
-    const { access, scheduler = address } = this.options;
-    const file = this.served ?? accessFileFor(scheduler, access);
+    const file = this.served ?? this.fileFor(this.options.scheduler ?? address);
     const [identity, key] = firstKey(file, KEYS_OF[role], role);
     return connectTls({
       ...target,
@@ -151,9 +167,9 @@ class TlsLayer implements SocketLayer {
   }
 
   /** With port 0 the file of a scheduler has its name only when the port is known. */
-  private fileToServe(address: string, scheduler: string, given: string | undefined): () => Access {
+  private fileToServe(address: string, scheduler: string): () => Access {
     if (this.options.serves === 'data') {
-      const file = accessFileFor(scheduler, given);
+      const file = this.fileFor(scheduler);
       file.read();
       return () => file.read();
     }
@@ -162,6 +178,11 @@ class TlsLayer implements SocketLayer {
       if (file === undefined) throw new Error(`${address} has no access file yet`);
       return file.read();
     };
+  }
+
+  private fileFor(address: string): AccessFile {
+    const { access, environment = true } = this.options;
+    return accessFileFor(address, access, environment);
   }
 }
 

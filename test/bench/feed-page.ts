@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { WebSocket } from 'ws';
 
 /** Milliseconds in which a page shows a frame before it acknowledges it. */
@@ -7,28 +8,25 @@ const SHOWING_MS = 16;
 const ASKING_MS = 500;
 const WINDOW_S = 30;
 
-/** What an open page says, without a browser. It runs in this process: its own CPU is a part of the price. */
+/** What an open page says, without a browser. */
 export class FeedPage {
   bytes = 0;
+  /** Settled when it is connected. */
+  readonly opened: Promise<unknown>;
   private nowS = 0;
   private readonly socket: WebSocket;
-  private readonly timer: NodeJS.Timeout | undefined;
 
   /** @param showsStream - whether it shows the task stream */
   constructor(at: string, showsStream: boolean) {
     this.socket = new WebSocket(`${at.replace('http', 'ws')}/feed`);
+    this.opened = once(this.socket, 'open');
     this.socket.on('message', (data: Buffer) => this.receive(data));
     if (!showsStream) return;
-    this.timer = setInterval(() => {
+    setInterval(() => {
       const { nowS } = this;
       if (nowS === 0) return;
       this.send({ type: 'stream', id: 1, fromS: nowS - WINDOW_S, toS: nowS, width: 1100 });
     }, ASKING_MS);
-  }
-
-  close(): void {
-    clearInterval(this.timer);
-    this.socket.close();
   }
 
   private receive(data: Buffer): void {

@@ -11,6 +11,12 @@ import { waitingIn } from './waiting.ts';
 /** Between two frames, at least. */
 const FRAME_MS = 250;
 
+/** With more viewers than this, frames become rarer, so that all of them together cost no more. */
+const VIEWERS_AT_FULL_RATE = 4;
+
+/** Between two frames, however many viewers there are. */
+const FRAME_MAX_MS = 1000;
+
 /** A viewer that does not acknowledge a frame within this is dropped. */
 const SILENCE_MAX_MS = 30_000;
 
@@ -132,10 +138,18 @@ export class Feed {
     }
     if (nowMs < this.nextMs || ![...this.viewers].some(({ isReady }) => isReady)) return;
     const bytes = this.sendFrames(nowMs);
-    this.nextMs = nowMs + Math.max(FRAME_MS, (1000 * bytes) / RATE_MAX) - FRAME_MS / 4;
+    this.nextMs = nowMs + Math.max(this.frameMs, (1000 * bytes) / RATE_MAX) - FRAME_MS / 4;
   }
 
-  /** @returns length of what most viewers got */
+  private get frameMs(): number {
+    const crowding = Math.max(1, this.viewers.size / VIEWERS_AT_FULL_RATE);
+    return Math.min(FRAME_MAX_MS, FRAME_MS * crowding);
+  }
+
+  /**
+   * Each frame is encoded once, and all viewers are sent the same bytes.
+   * @returns length of what most viewers got
+   */
   private sendFrames(nowMs: number): number {
     const { cluster } = this.context;
     const before = this.frame++;
@@ -147,22 +161,22 @@ export class Feed {
     };
     const prefixes = this.prefixes.next(prefixRows(cluster, this.numbers));
     const workers = this.workers.next(workerRows(cluster, nowMs));
-    const change = JSON.stringify({ ...common, prefixes, workers });
-    let whole: string | undefined;
+    const change = Buffer.from(JSON.stringify({ ...common, prefixes, workers }));
+    let whole: Buffer | undefined;
     for (const viewer of this.viewers) {
       if (!viewer.isReady) continue;
       if (viewer.base === before && before > 0) viewer.sendFrame(n, change, nowMs);
       else {
-        whole ??= JSON.stringify({
-          ...common,
-          isWhole: true,
-          prefixes: this.prefixes.all(),
-          workers: this.workers.all(),
-        });
+        whole ??= this.wholeFrame(common);
         viewer.sendFrame(n, whole, nowMs);
       }
     }
     return change.length;
+  }
+
+  private wholeFrame(common: object): Buffer {
+    const all = { prefixes: this.prefixes.all(), workers: this.workers.all() };
+    return Buffer.from(JSON.stringify({ ...common, isWhole: true, ...all }));
   }
 
   private rest(nowMs: number): void {

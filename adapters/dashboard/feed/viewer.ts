@@ -8,7 +8,8 @@ export type ViewerMessage =
 
 /** What the feed needs of a WebSocket. */
 export interface ViewerSocket {
-  send(text: string): void;
+  /** @param text - a string, or its bytes in UTF-8 */
+  send(text: string | Buffer): void;
   terminate(): void;
 }
 
@@ -33,7 +34,7 @@ export class Viewer {
     return this.isReady ? 0 : nowMs - this.sentMs;
   }
 
-  sendFrame(n: number, text: string, nowMs: number): void {
+  sendFrame(n: number, text: Buffer, nowMs: number): void {
     this.sent = n;
     this.sentMs = nowMs;
     this.socket.send(text);

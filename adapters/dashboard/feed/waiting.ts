@@ -105,6 +105,9 @@ function demandOf({ restrictions }: TaskView): string {
   ].join(', ');
 }
 
+/** Kept: making one takes longer than all else of a sentence. */
+const NUMBERS = new Intl.NumberFormat('en');
+
 function count(amount: number, one: string, many: string): string {
-  return `${amount.toLocaleString('en')} ${amount === 1 ? one : many}`;
+  return `${NUMBERS.format(amount)} ${amount === 1 ? one : many}`;
 }

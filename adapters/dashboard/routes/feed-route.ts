@@ -6,7 +6,7 @@ import type { Feed } from '../feed/feed.ts';
 export function addFeed(app: FastifyInstance, feed: Feed): void {
   app.get('/feed', { websocket: true }, (socket) => {
     const viewer = feed.open({
-      send: (text) => socket.send(text),
+      send: (text) => socket.send(text, { binary: false }),
       terminate: () => socket.terminate(),
     });
     socket.on('message', (data: Buffer) => feed.receive(viewer, data.toString()));

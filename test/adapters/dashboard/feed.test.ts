@@ -87,6 +87,22 @@ describe('the feed of the pages', () => {
     viewer.close();
   });
 
+  it('sends ten viewers the same frames, and fewer of them than it sends one', async () => {
+    const viewers = await Promise.all(Array.from({ length: 10 }, () => TestViewer.open(at)));
+    const numbers = viewers.map(
+      ({ frames }) =>
+        () =>
+          frames.map(({ n }) => n),
+    );
+    await expect.poll(() => Math.min(...numbers.map((of) => of().length))).toBeGreaterThan(3);
+    const [first] = viewers;
+    const timesS = (first?.frames ?? []).slice(1, 4).map(({ nowS }) => nowS);
+    const gapsS = timesS.slice(1).map((atS, k) => atS - (timesS[k] ?? 0));
+    expect(Math.min(...gapsS)).toBeGreaterThan(0.5);
+    for (const of of numbers.slice(1)) expect(of()).toContain(first?.frames[2]?.n);
+    for (const viewer of viewers) viewer.close();
+  });
+
   it('drops a viewer that sends something else', async () => {
     for (const text of ['{', '[]', '{"type":"stream","id":1}', '{"type":"ack","n":"1"}', 'null']) {
       const viewer = await TestViewer.open(at);

@@ -10,6 +10,7 @@ interface Change {
 export interface Frame {
   readonly type: 'state';
   readonly n: number;
+  readonly nowS: number;
   readonly isWhole?: true;
   readonly totals: Readonly<Record<string, number>>;
   readonly prefixes: Change;

@@ -14,7 +14,7 @@ import {
   time,
 } from './command-line.ts';
 import type { CheckConfigFlags } from './commands/check-config.ts';
-import type { DemoFlags } from './commands/demo.ts';
+import type { DemoFlags } from './demo/demo-flags.ts';
 import type { WhyFlags } from './commands/why.ts';
 import { defineAccess } from './define-access.ts';
 import { defineOperations } from './define-operations.ts';
@@ -100,8 +100,13 @@ common(program.command('demo'))
   .option('-q, --query <words>', 'what to ask', 'schedule process priority')
   .option('--limit-files <n>', 'files to index, spread evenly over all', positive, 6000)
   .option('--chaos [kills]', 'kill workers at random moments, so often (default: 10)', positive)
+  .option(
+    '--chaos-scheduler [kills]',
+    'kill the scheduler, which keeps a journal, and workers besides (default: 20)',
+    positive,
+  )
   .option('--seed <n>', 'of the moments (default: by the clock)', count)
-  .option('--no-kill', 'let all workers live; otherwise one is killed at half time')
+  .option('--no-kill', 'let all workers live, which are killed otherwise: one at half time')
   .option('--report <file>', 'page about how it went (default: in the folder for temporary files)')
   .option('--record <file>', 'write a recording, for `yardmaster replay`')
   .addHelpText(
@@ -112,6 +117,7 @@ Examples:
   $ yardmaster demo --query 'socket address' --workers 4
   $ yardmaster demo --path ~/notes --limit-files 500
   $ yardmaster demo --chaos --seed 7                   kill a worker ten times meanwhile
+  $ yardmaster demo --chaos-scheduler 20 --seed 7      kill the scheduler twenty times, and workers
   $ yardmaster demo --config cluster.yaml              see what other policies make of it
 
 Exit code 1 when the result differs from that of a plain pass in one thread.`,

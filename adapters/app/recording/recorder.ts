@@ -72,6 +72,7 @@ export class Recorder {
     this.timer = setInterval(() => log.flush(), FLUSH_MS).unref();
     const ports = services.get(PORTS).compile();
     this.kernel = new RecordingKernel(kernelOptions(config), ports, nowMs, log);
+    log.flush(); // A scheduler that is killed in its first second leaves a recording that can be read.
     return this.kernel;
   }
 }

@@ -3,34 +3,26 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { pathToFileURL } from 'node:url';
-import { YardmasterError } from '../../../core/api/index.ts';
 import { LocalCluster } from '../../app/local-cluster.ts';
 import { textLogger } from '../../app/text-log.ts';
 import type { Client } from '../../client/index.ts';
 import {
   type Answer,
   type Corpus,
-  type Cut,
   type DemoGraph,
   demoGraph,
-  findCorpus,
   type Question,
   stageOf,
 } from '../../demo/index.ts';
 import { Chaos } from '../demo/chaos.ts';
+import { CUT, type DemoFlags, findWork, print } from '../demo/demo-flags.ts';
 import { type LiveView, startLiveView } from '../demo/live-view.ts';
 import { checkOutcome, type Outcome, outcomeLines } from '../demo/outcome.ts';
 import { DemoStats } from '../demo/stats.ts';
+import { schedulerChaosCommand } from '../demo/scheduler-chaos.ts';
 import { PASTE, whyLine } from '../demo/take-away.ts';
 import { untilStopped } from '../until-stopped.ts';
 
-/**
- * A few milliseconds of work for each of hundreds of tasks. With fewer files the indexes that tasks hand
- * over, and merge level by level, cost more than making them: with 3 twice as much CPU as one thread needs.
- */
-const CUT: Cut = { filesPerTask: 12, fanIn: 8, ranges: 4 };
-const DOCUMENT_LIMIT = 50;
-const TERM_LIMIT = 10;
 /** Of `--chaos` without a number. */
 const KILLS = 10;
 /** Share of the work after which a worker is killed, unless there is chaos. */
@@ -38,40 +30,15 @@ const HALF = 0.5;
 /** Decisions that are recorded, to say why. */
 const DECISIONS = 100;
 
-/** Flags of `demo`. */
-export interface DemoFlags {
-  readonly config?: string;
-  readonly path?: string;
-  readonly workers: number;
-  readonly threads: number;
-  readonly query: string;
-  readonly limitFiles: number;
-  /** Kills; true: a few. */
-  readonly chaos?: number | true;
-  readonly seed?: number;
-  /** False: no worker is killed at half time. */
-  readonly kill?: boolean;
-  /** Path of the report. */
-  readonly report?: string;
-  /** Path of a recording. */
-  readonly record?: string;
-}
-
 /** `yardmaster demo`. Returns the exit code: 1 when the check fails. */
 export async function demoCommand(flags: DemoFlags): Promise<number> {
-  const corpus = findCorpus(flags.path, flags.limitFiles);
-  const question: Question = {
-    words: wordsOfQuery(flags.query),
-    documentCount: corpus.paths.length,
-    documentLimit: DOCUMENT_LIMIT,
-    termLimit: TERM_LIMIT,
-  };
-  print(`Text       ${corpus.paths.length} of ${corpus.found} files in ${corpus.folder}`);
+  if (flags.chaosScheduler !== undefined) return schedulerChaosCommand(flags);
+  const { corpus, question } = findWork(flags);
   const report = await reportPath(flags);
   const stats = new DemoStats();
   const voice: Voice = { say: (text) => void process.stderr.write(text) };
   let cluster: LocalCluster | undefined;
-  let outcome: Outcome | undefined;
+  let outcome: ExplainedOutcome | undefined;
   let isInterrupted = false;
   const compute = async (): Promise<void> => {
     try {
@@ -149,10 +116,16 @@ interface Work {
   readonly voice: Voice;
 }
 
+/** What the cluster came to, and why. */
+interface ExplainedOutcome extends Outcome {
+  /** Why one of its tasks ran where it did. */
+  readonly why: string;
+}
+
 async function computeOn(
   cluster: LocalCluster,
   { corpus, question, stats, flags, report, voice }: Work,
-): Promise<Outcome> {
+): Promise<ExplainedOutcome> {
   await cluster.scheduler.addPlugin(stats);
   const client = await cluster.client();
   const work = demoGraph(corpus.paths, question, CUT);
@@ -183,7 +156,7 @@ async function computeOn(
   }
 }
 
-async function compute(client: Client, work: DemoGraph): Promise<Outcome> {
+async function compute(client: Client, work: DemoGraph): Promise<ExplainedOutcome> {
   const startMs = performance.now();
   const futures = client.compute(work.graph, [work.answer, ...work.digests]);
   const [answer, ...digests] = await client.gather(futures);
@@ -231,18 +204,4 @@ function chaosIn(
     onKill: (worker, pid, done) =>
       view.print(`Chaos      killed ${worker}, process ${pid}, after ${done} tasks`),
   });
-}
-
-function wordsOfQuery(query: string): string[] {
-  const words = [...new Set(query.toLowerCase().match(/[a-z][a-z0-9]{2,24}/g) ?? [])];
-  if (words.length > 0) return words;
-  throw new YardmasterError(
-    'ERR_CONFIG',
-    `"${query}" has no word of three letters or more to ask for; try --query 'socket address'`,
-    { query },
-  );
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`);
 }

@@ -5,6 +5,8 @@ const KILLS_PER_WORKER_MAX = 10;
 /** Parts of the work between which kills happen: workers have something to lose, and time to recover. */
 const FROM = 0.02;
 const TO = 0.95;
+/** A Weyl sequence steps by this: 2^32 divided by the golden ratio. */
+const STEP = 0x9e3779b9;
 
 /** What to destroy, and when. */
 interface ChaosOptions {
@@ -31,9 +33,9 @@ export class Chaos {
   constructor(private readonly options: ChaosOptions) {
     const { seed, kills, taskCount, moments } = options;
     this.random = randomFrom(seed);
-    const shares =
-      moments ?? Array.from({ length: kills }, () => FROM + (TO - FROM) * this.random());
-    this.moments = shares.map((share) => Math.ceil(taskCount * share)).sort((a, b) => b - a);
+    this.moments = (moments ?? momentsOf(kills, this.random))
+      .map((share) => Math.ceil(taskCount * share))
+      .sort((a, b) => b - a);
   }
 
   /** How many it has killed so far. */
@@ -71,11 +73,16 @@ function kill(pid: number): boolean {
   }
 }
 
+/** Shares of the work after which something is killed. */
+export function momentsOf(kills: number, random: () => number): number[] {
+  return Array.from({ length: kills }, () => FROM + (TO - FROM) * random());
+}
+
 /** Numbers from 0 to 1, the same for each seed: a Weyl sequence whose bits are mixed. */
-function randomFrom(seed: number): () => number {
+export function randomFrom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
-    state = (state + 0x9e3779b9) >>> 0;
+    state = (state + STEP) >>> 0;
     let mixed = Math.imul(state ^ (state >>> 16), 0x21f0aaad);
     mixed = Math.imul(mixed ^ (mixed >>> 15), 0x735a2d97);
     return ((mixed ^ (mixed >>> 15)) >>> 0) / 2 ** 32;

@@ -2,8 +2,8 @@ import { MultiBar, type SingleBar } from 'cli-progress';
 
 /** Shows how far the work is: bars on a terminal, now and then a line elsewhere. */
 export interface LiveView {
-  /** A task of this stage has ended on this worker. */
-  done(stage: string, worker: string): void;
+  /** A task of this stage has ended on this worker, where that is known. */
+  done(stage: string, worker?: string): void;
   /** A line of text, without tearing the bars. */
   print(line: string): void;
   stop(): void;
@@ -52,10 +52,11 @@ class Bars implements LiveView {
 
   private readonly width: number;
 
-  done(stage: string, worker: string): void {
+  done(stage: string, worker?: string): void {
     const bar = this.stages.get(stage);
     // What a worker has lost is computed again.
     if (bar !== undefined) bar.increment(bar.getProgress() < 1 ? 1 : 0);
+    if (worker === undefined) return;
     let own = this.workers.get(worker);
     if (own === undefined) {
       own = this.all.create(this.total, 0, { name: worker.padEnd(this.width) });

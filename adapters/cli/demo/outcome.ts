@@ -8,21 +8,21 @@ export interface Outcome {
   readonly digests: readonly string[];
   readonly taskCount: number;
   readonly seconds: number;
-  /** Why one of its tasks ran where it did. */
-  readonly why: string;
 }
 
 const SHOWN_DOCUMENTS = 5;
 
-/** What was found, and what it took, in lines. */
+/**
+ * What was found, and what it took, in lines.
+ * @param stats - undefined: the scheduler in which they were collected is gone
+ */
 export function outcomeLines(
   { answer, taskCount, seconds }: Outcome,
-  stats: DemoStats,
+  stats: Pick<DemoStats, 'movedBytes' | 'peakBytes'> | undefined,
   { paths }: Corpus,
   query: string,
 ): string[] {
   const { documents, terms } = answer;
-  const peaks = [...stats.peakBytes].sort(([a], [b]) => (a < b ? -1 : 1));
   return [
     '',
     `The most characteristic terms of the ${documents.length} documents nearest to "${query}":`,
@@ -34,7 +34,17 @@ export function outcomeLines(
       .map(({ item, weight }, index) => ranked(index, weight, paths[item] ?? '')),
     '',
     `${taskCount} tasks in ${seconds.toFixed(1)} s: ${(taskCount / seconds).toFixed(0)} tasks per second`,
-    `${mebibytes(stats.movedBytes)} moved between workers`,
+    ...(stats === undefined ? [] : memoryLines(stats)),
+  ];
+}
+
+function memoryLines({
+  movedBytes,
+  peakBytes,
+}: Pick<DemoStats, 'movedBytes' | 'peakBytes'>): string[] {
+  const peaks = [...peakBytes].sort(([a], [b]) => (a < b ? -1 : 1));
+  return [
+    `${mebibytes(movedBytes)} moved between workers`,
     ...peaks.map(([name, bytes]) => `${mebibytes(bytes)} at most in the memory of ${name}`),
   ];
 }

@@ -48,9 +48,9 @@ async function expected(): Promise<string> {
     from parsed, percentile, read_csv('${data}/customers.csv') as customers
     where amount <= most and parsed.customer = customers.customer
     group by region order by region`);
-  const [lines = [], [most] = []] = result.getColumnsJS();
+  const [lines, [most]] = result.getColumnsJS() as [string[], [number]];
   connection.closeSync();
-  return [...lines, `99 % of the amounts are at most ${String(most)}`, ''].join('\n');
+  return [...lines, `99 % of the amounts are at most ${most}`, ''].join('\n');
 }
 
 async function killAll(group: ChildProcess): Promise<void> {

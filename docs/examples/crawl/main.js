@@ -1,4 +1,4 @@
-/** `node main.js [--port 8123] [--store results]`: crawls a site, and says which page is nearest to a question. */
+/** `node main.js [--pages 40] [--port 8123] [--store results]`: crawls a site, and says which page is nearest to a question. */
 import { resolve } from 'node:path';
 import process from 'node:process';
 import { parseArgs } from 'node:util';
@@ -6,18 +6,23 @@ import { LocalCluster } from 'yardmaster';
 import { startSite } from './site.js';
 import { tasks } from './tasks.js';
 
-const { port, store } = parseArgs({
+const {
+  pages: pageCount,
+  port,
+  store,
+} = parseArgs({
   options: {
+    pages: { type: 'string', default: '40' },
     port: { type: 'string', default: '8123' },
     store: { type: 'string', default: 'results' },
   },
 }).values;
-const site = await startSite({ pageCount: 40, port: Number(port) });
+const site = await startSite({ pageCount: Number(pageCount), port: Number(port) });
 const cluster = await LocalCluster.start({ workers: 2 });
 try {
   const client = await cluster.client();
   const day = new Date().toISOString().slice(0, 10);
-  const options = { day, depthMax: 5, resultStore: resolve(store) };
+  const options = { day, depthMax: 20, resultStore: resolve(store) };
   const pages = await client.submit(tasks.crawl, site.url, options).result();
   const question = tasks.embed({ text: 'When do signals switch freight trains?' });
   const nearness = ({ vector }) =>

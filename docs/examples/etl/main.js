@@ -15,6 +15,7 @@ const options = parseArgs({
     rows: { type: 'string', default: '20000' },
     store: { type: 'string', default: 'results' },
     out: { type: 'string', default: 'regions.parquet' },
+    mode: { type: 'string', default: 'processes' },
     workers: { type: 'string', default: '2' },
     memory: { type: 'string', default: '512' },
   },
@@ -26,7 +27,7 @@ const { orders, customers } = await generate(resolve(options.data), {
 const changedMs = async (path) => (await stat(path)).mtimeMs;
 
 const cluster = await LocalCluster.start({
-  mode: 'processes',
+  mode: options.mode,
   workers: Number(options.workers),
   memoryLimitBytes: Number(options.memory) * 1e6,
 });

@@ -1,4 +1,4 @@
-/** What `bench -- apps` runs. */
+/** What `bench -- waits` runs. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { workerClient } from '../../adapters/client/index.ts';
 import { concurrent, defineTasks } from '../../adapters/tasks/index.ts';

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { LocalCluster } from '../../adapters/app/local-cluster.ts';
 import { all, type Client, type Future } from '../../adapters/client/index.ts';
-import { fetchPage, leaf, parent, parentOfFetch } from './app-tasks.ts';
+import { fetchPage, leaf, parent, parentOfFetch } from './wait-tasks.ts';
 import type { FirstResult } from './first-result.ts';
 
 interface Round {
@@ -19,8 +19,10 @@ interface Round {
 const { values } = parseArgs({ options: { rounds: { type: 'string', default: '5' } } });
 const rounds = Number(values.rounds);
 
-await compare('50 tasks that await tasks of 20 ms, 2 threads', 2, (client, indices) =>
-  client.map(parent, indices(50)),
+await compare(
+  '50 tasks that await tasks of 20 ms, 2 threads (500 ms of waits)',
+  2,
+  (client, indices) => client.map(parent, indices(50)),
 );
 await compare('the same with concurrent(50) tasks of 20 ms', 2, (client, indices) =>
   client.map(parentOfFetch, indices(50)),

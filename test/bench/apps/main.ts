@@ -1,0 +1,83 @@
+/**
+ * Applications side by side: wall, CPU and peak memory of each way to write them, medians of rounds in which the ways take
+ * turns, and their lines of code.
+ */
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Command } from 'commander';
+import { type Cost, costOf } from './process-tree.ts';
+import { APPLICATIONS, type Application, type Program } from './programs.ts';
+
+const MB = 1_000_000;
+
+const command = new Command('npm run bench -- apps')
+  .description(
+    'Applications written with Yardmaster, and with what an engineer would otherwise take.',
+  )
+  .argument('[names...]', Object.keys(APPLICATIONS).join(', '), Object.keys(APPLICATIONS))
+  .option('--size <number>', 'of the data; 1 takes about a minute', '1')
+  .option('--rounds <number>', 'runs of each', '5')
+  .option('--data <folder>', 'where data is made and kept', join(tmpdir(), 'yardmaster-bench'))
+  .parse();
+const options = command.opts<{ size: string; rounds: string; data: string }>();
+
+for (const name of command.processedArgs[0] as string[]) {
+  const make = APPLICATIONS[name];
+  if (make === undefined) {
+    throw new Error(`no application "${name}": ${Object.keys(APPLICATIONS).join(', ')}`);
+  }
+  const folder = join(options.data, `${name}-${options.size}`);
+  mkdirSync(folder, { recursive: true });
+  const application = make(Number(options.size), folder);
+  await application.generate();
+  print(name, await compare(application));
+}
+
+async function compare({ programs }: Application): Promise<Map<Program, Cost[]>> {
+  const taken = new Map<Program, Cost[]>(programs.map((program) => [program, []]));
+  for (let round = 0; round < Number(options.rounds); round++) {
+    for (const [program, costs] of taken) {
+      rmSync(program.cwd, { recursive: true, force: true });
+      mkdirSync(program.cwd);
+      costs.push(await costOf(program.args, program.cwd));
+    }
+  }
+  return taken;
+}
+
+function print(name: string, taken: ReadonlyMap<Program, readonly Cost[]>): void {
+  const rows = [...taken].map(([program, costs]) => [
+    program.name,
+    (median(costs, 'wallMs') / 1000).toFixed(1),
+    (median(costs, 'cpuMs') / 1000).toFixed(1),
+    (median(costs, 'peakBytes') / MB).toFixed(0),
+    String(linesOf(program)),
+  ]);
+  const table = [[name, 'wall s', 'CPU s', 'peak MB', 'lines'], ...rows];
+  const widths = [0, 1, 2, 3, 4].map((at) => Math.max(...table.map((row) => row[at]?.length ?? 0)));
+  for (const row of table) {
+    const cells = row.map((cell, at) =>
+      at === 0 ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0),
+    );
+    process.stdout.write(`${cells.join('  ')}\n`);
+  }
+  // All have to say the same; some say more.
+  const [lines] = [...taken.values()].map(([cost]) => cost?.output.split('\n')[0]);
+  for (const [program, costs] of taken) {
+    for (const { output } of costs) {
+      if (output.split('\n')[0] !== lines) process.stdout.write(`${program.name}: ${output}\n`);
+    }
+  }
+}
+
+function median(costs: readonly Cost[], field: 'wallMs' | 'cpuMs' | 'peakBytes'): number {
+  const sorted = costs.map((cost) => cost[field]).sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+}
+
+/** Lines of code, without comments and empty ones. */
+function linesOf({ files }: Program): number {
+  const lines = files.flatMap((file) => readFileSync(file, 'utf8').split('\n'));
+  return lines.filter((line) => !/^\s*(\/\/.*|\/?\*.*)?$/.test(line)).length;
+}

@@ -1,0 +1,63 @@
+/** What a program and the processes that it starts cost, as Linux says. */
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { text } from 'node:stream/consumers';
+
+const SAMPLE_MS = 50;
+const KIB = 1024;
+/** Of the clock in which `/proc` counts. */
+const TICK_MS = 10;
+
+/** Of one run. */
+export interface Cost {
+  readonly wallMs: number;
+  /** User and system, of all processes. */
+  readonly cpuMs: number;
+  /** The most of all processes at one time; what they share counts once. */
+  readonly peakBytes: number;
+  readonly output: string;
+}
+
+/** Runs a program of Node to its end. */
+export async function costOf(args: readonly string[], cwd: string): Promise<Cost> {
+  const startMs = performance.now();
+  const cpuMs = childrenCpuMs();
+  const child = spawn(process.execPath, args, { cwd, stdio: ['ignore', 'pipe', 'inherit'] });
+  const { pid } = child;
+  let peakBytes = 0;
+  const sample = setInterval(() => {
+    if (pid !== undefined) peakBytes = Math.max(peakBytes, treeBytes(pid));
+  }, SAMPLE_MS);
+  const ended = new Promise<number | null>((resolve, reject) => {
+    child.on('exit', resolve);
+    child.on('error', reject);
+  });
+  try {
+    const [output, code] = await Promise.all([text(child.stdout), ended]);
+    if (code !== 0) throw new Error(`${args.join(' ')} ended with code ${code ?? 'none'}`);
+    const wallMs = performance.now() - startMs;
+    return { wallMs, cpuMs: childrenCpuMs() - cpuMs, peakBytes, output };
+  } finally {
+    clearInterval(sample);
+  }
+}
+
+/** CPU of the children of this process that have ended, and of theirs. */
+function childrenCpuMs(): number {
+  const stat = readFileSync('/proc/self/stat', 'utf8');
+  // The name of the program is in parentheses and may contain spaces; `cutime` and `cstime` are the 14th and 15th after it.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[13]) + Number(fields[14])) * TICK_MS;
+}
+
+function treeBytes(pid: number): number {
+  try {
+    const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+    const own = Number(/^Pss:\s+(\d+) kB$/m.exec(rollup)?.[1] ?? 0) * KIB;
+    const others = children === '' ? [] : children.split(' ').map(Number);
+    return own + others.reduce((sum, child) => sum + treeBytes(child), 0);
+  } catch {
+    return 0; // it has ended meanwhile
+  }
+}

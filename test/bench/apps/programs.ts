@@ -1,0 +1,134 @@
+/** The applications, each written with Yardmaster and with what an engineer would otherwise take. */
+import { cpSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** One way to write an application. */
+export interface Program {
+  readonly name: string;
+  /** Of Node, without Node itself. */
+  readonly args: readonly string[];
+  /** Where it runs; empty before each run. */
+  readonly cwd: string;
+  /** Its source. */
+  readonly files: readonly string[];
+}
+
+export interface Application {
+  /** Makes what the programs read. */
+  generate(): Promise<void>;
+  readonly programs: readonly Program[];
+}
+
+/** How much data; 1 is for a minute on two cores. */
+export type Size = number;
+
+/** Where sources are: neither examples nor the other programs are compiled. */
+const ROOT = new URL('../../../..', import.meta.url).pathname;
+const OTHERS = join(ROOT, 'test/bench/apps');
+const EXAMPLES = join(ROOT, 'docs/examples');
+
+export const APPLICATIONS: Readonly<Record<string, (size: Size, folder: string) => Application>> = {
+  etl,
+  images,
+  crawl,
+};
+
+function etl(size: Size, folder: string): Application {
+  const data = join(folder, 'data');
+  const amount = { parts: Math.ceil(16 * size), rows: 100_000 };
+  const example = exampleIn(folder, 'etl');
+  const others = join(OTHERS, 'etl');
+  const cwd = join(folder, 'run');
+  const of = (name: string, mode: string): Program => ({
+    name,
+    args: [
+      join(example, 'main.js'),
+      ...['--data', data, '--parts', String(amount.parts), '--rows', String(amount.rows)],
+      ...['--mode', mode],
+    ],
+    cwd,
+    files: ['main.js', 'tasks.js', 'duckdb.js'].map((file) => join(EXAMPLES, 'etl', file)),
+  });
+  const inputs = [join(data, `orders-*-${amount.rows}.csv`), join(data, 'customers.csv')];
+  const other = (name: string, files: readonly string[]): Program => ({
+    name,
+    args: [join(others, files[0] ?? ''), ...inputs, 'out.parquet'],
+    cwd,
+    files: files.map((file) => join(others, file)),
+  });
+  return {
+    async generate() {
+      const path = join(EXAMPLES, 'etl/generate.js');
+      const { generate } = (await import(path)) as {
+        generate: (folder: string, options: typeof amount) => Promise<unknown>;
+      };
+      await generate(data, amount);
+    },
+    programs: [
+      of('yardmaster, processes, resumes', 'processes'),
+      of('yardmaster, threads, resumes', 'threads'),
+      other('piscina and files', ['piscina.js', 'piscina-worker.js']),
+      other('DuckDB alone', ['duckdb.js']),
+    ],
+  };
+}
+
+function images(size: Size, folder: string): Application {
+  const data = join(folder, 'pictures');
+  const others = join(OTHERS, 'images');
+  const cwd = join(folder, 'run');
+  const of = (name: string, files: readonly string[]): Program => ({
+    name,
+    args: [join(others, files[0] ?? ''), data, '.'],
+    cwd,
+    files: files.map((file) => join(others, file)),
+  });
+  return {
+    async generate() {
+      const path = join(others, 'generate.js');
+      const { generate } = (await import(path)) as {
+        generate: (folder: string, count: number) => Promise<unknown>;
+      };
+      await generate(data, Math.ceil(200 * size));
+    },
+    programs: [
+      of('yardmaster, threads', ['yardmaster.js', 'tasks.js']),
+      of('p-queue and sharp', ['p-queue.js']),
+    ],
+  };
+}
+
+function crawl(size: Size, folder: string): Application {
+  const pages = String(Math.ceil(200 * size));
+  const example = exampleIn(folder, 'crawl');
+  const others = join(OTHERS, 'crawl');
+  const cwd = join(folder, 'run');
+  return {
+    generate: () => Promise.resolve(),
+    programs: [
+      {
+        name: 'yardmaster, threads, resumes',
+        args: [join(example, 'main.js'), '--pages', pages, '--port', '0'],
+        cwd,
+        files: ['main.js', 'tasks.js'].map((file) => join(EXAMPLES, 'crawl', file)),
+      },
+      {
+        name: 'p-queue and piscina',
+        args: [join(others, 'p-queue.js'), pages],
+        cwd,
+        files: ['p-queue.js', 'p-queue-worker.js'].map((file) => join(others, file)),
+      },
+    ],
+  };
+}
+
+/** An example in a folder where it finds the packages that it uses. */
+function exampleIn(folder: string, name: string): string {
+  const path = join(folder, name);
+  rmSync(path, { recursive: true, force: true });
+  cpSync(join(EXAMPLES, name), path, { recursive: true });
+  mkdirSync(join(path, 'node_modules'));
+  symlinkSync(ROOT, join(path, 'node_modules/yardmaster'));
+  symlinkSync(join(ROOT, 'node_modules/@duckdb'), join(path, 'node_modules/@duckdb'));
+  return path;
+}

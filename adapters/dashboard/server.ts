@@ -1,10 +1,14 @@
 import type { Server as HttpServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Server as TlsServer } from 'node:tls';
 import websocket from '@fastify/websocket';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 
 import { YardmasterError } from '../../core/api/index.ts';
 import type { Access, Need } from './access.ts';
+import { limitConnections } from '../transports/tcp/connection-limit.ts';
+import type { RenewedFiles } from '../transports/tls/renewed-files.ts';
+import { HANDSHAKE_TIMEOUT_MS } from '../transports/tls/roles.ts';
 import { PORTS_TRIED } from './options.ts';
 
 declare module 'fastify' {
@@ -14,12 +18,17 @@ declare module 'fastify' {
   }
 }
 
-/** Certificates of the server; readers show one of the same authority. */
-export interface ServerCertificates {
-  readonly ca: string;
-  readonly cert: string;
-  readonly key: string;
-}
+/** Certificates of the server, as they are at present; readers show one of the same authority. */
+export type ServerCertificates = Pick<
+  RenewedFiles<{ readonly ca: string; readonly cert: string; readonly key: string }>,
+  'current' | 'renew'
+>;
+
+/** Browsers keep a handful each. */
+const CONNECTIONS_MAX = 1024;
+
+/** Time for a request to arrive as a whole. */
+const REQUEST_TIMEOUT_MS = 10_000;
 
 const SECURITY_HEADERS = {
   'content-security-policy':
@@ -36,10 +45,20 @@ export async function createServer(
   access: Access,
   certificates: ServerCertificates | undefined,
 ): Promise<FastifyInstance> {
-  const options = { bodyLimit: 65_536, routerOptions: { ignoreTrailingSlash: true } };
-  const https = { ...certificates, requestCert: true, rejectUnauthorized: true };
+  const options = {
+    bodyLimit: 65_536,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    routerOptions: { ignoreTrailingSlash: true },
+  };
+  const https = {
+    ...certificates?.current,
+    requestCert: true,
+    rejectUnauthorized: true,
+    handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+  };
   const app: FastifyInstance =
     certificates === undefined ? fastify(options) : fastify({ ...options, https });
+  if (app.server instanceof TlsServer) certificates?.renew(app.server);
   app.addHook('onRequest', async (request, reply) => {
     void reply.headers(SECURITY_HEADERS);
     return check(access, request, reply);
@@ -89,7 +108,9 @@ export async function listenFrom(server: HttpServer, host: string, port: number)
   const wanted = port === 0 ? [] : Array.from({ length: PORTS_TRIED }, (_, k) => port + k);
   for (const candidate of [...wanted.filter((one) => one <= 65_535), 0]) {
     const found = await tryPort(server, host, candidate);
-    if (found !== undefined) return found;
+    if (found === undefined) continue;
+    limitConnections(server, `the dashboard at ${host}:${found}`, CONNECTIONS_MAX);
+    return found;
   }
   throw new YardmasterError('ERR_CONNECT', `no port of ${host} is free for the dashboard`, {
     host,

@@ -28,7 +28,7 @@ import type {
 } from './context.ts';
 import { defaultMemoryBytes, GraphUnpacker, type PythonCommand } from './graph/index.ts';
 import { KeyTable } from './bridge/key-table.ts';
-import { DaskListener } from './connection/listener.ts';
+import { DaskListener, refusalsTo } from './connection/listener.ts';
 import { NannyStarts } from './bridge/nanny-starts.ts';
 import { contactAddressOf } from './connection/network-interface.ts';
 import { type TlsCredentials, withTls } from './connection/open-socket.ts';
@@ -168,7 +168,7 @@ export class Front implements BridgeHost, CompanionHost {
       options.listenAddress,
       {
         clock,
-        onRefused: (error) => log.warn({ err: error }, error.message),
+        onRefused: refusalsTo(log),
         backlog: options.socketBacklog,
         ...withTls(options.tls),
       },

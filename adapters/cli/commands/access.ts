@@ -29,8 +29,8 @@ export function newAccessFile(path: string): number {
 /** `yardmaster access rotate`: new keys. Listeners use them at once; open connections stay. */
 export function rotateAccess(given: string | undefined): number {
   const file = existing(given);
-  const { address, keys } = file.read();
-  const names = Object.keys(keys);
+  const access = file.read();
+  const names = Object.keys(access.keys);
   if (KEY_NAMES.some((name) => !names.includes(name))) {
     throw new YardmasterError(
       'ERR_ACCESS',
@@ -38,7 +38,7 @@ export function rotateAccess(given: string | undefined): number {
       { file: file.path, keys: names },
     );
   }
-  file.write(newAccess(address));
+  file.write({ ...access, keys: newAccess().keys });
   process.stdout.write(`${file.path}\n`);
   return 0;
 }

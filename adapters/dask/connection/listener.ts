@@ -6,10 +6,13 @@ import {
 } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 
-import { YardmasterError } from '../../../core/api/index.ts';
+import { type Logger, YardmasterError } from '../../../core/api/index.ts';
+import { countText, FailureCount, isReported } from '../../../core/util/failure-count.ts';
 import { reachableHost } from '../../transports/tcp/address.ts';
 import { asError, listenError } from '../../transports/tcp/errors.ts';
+import { defaultConnectionsMax, limitConnections } from '../../transports/tcp/connection-limit.ts';
 import { checkPlainListener } from '../../transports/tcp/socket-layer.ts';
+import { HANDSHAKE_TIMEOUT_MS } from '../../transports/tls/roles.ts';
 import { formatDaskAddress, parseDaskAddress } from './address.ts';
 import { Comm, type CommOptions } from './comm.ts';
 import type { TlsCredentials } from './open-socket.ts';
@@ -20,8 +23,20 @@ export interface ListenOptions extends CommOptions {
   readonly tls?: TlsCredentials;
   /** Connections that wait to be accepted. Default 2048. */
   readonly backlog?: number;
+  /** Further connections are closed at once. Default: what the open files of the process allow. */
+  readonly connectionsMax?: number;
   /** A caller that is no Dask process, or left before it said so. */
   onRefused?(error: Error): void;
+}
+
+/** Warns of refused callers: of each kind of error of the 1st, 2nd, 4th, 8th and so on. */
+export function refusalsTo(log: Logger): (error: Error) => void {
+  const failures = new FailureCount();
+  return (error) => {
+    const count = failures.add(YardmasterError.is(error) ? error.code : error.name);
+    if (!isReported(count)) return;
+    log.warn({ err: error }, `${error.message}${countText(count, 'kind')}`);
+  };
 }
 
 /** Listens for Dask workers, nannies and clients. */
@@ -62,10 +77,10 @@ export class DaskListener {
     server.on('connection', (socket: Socket) => {
       listener.track(socket);
     });
-    server.on('error', (cause) => {
-      options.onRefused?.(cause);
-    });
-    server.on('tlsClientError', (cause: Error) => {
+    limitConnections(server, address, options.connectionsMax ?? defaultConnectionsMax());
+    server.on('tlsClientError', (cause: Error, socket: Socket) => {
+      // Node leaves one open that says nothing.
+      socket.destroy();
       options.onRefused?.(
         new YardmasterError(
           'ERR_PROTOCOL',
@@ -106,7 +121,14 @@ function tlsServer(address: string, { tls }: ListenOptions): Server {
       { address },
     );
   }
-  return createTlsServer({ ...tls, requestCert: true, rejectUnauthorized: true });
+  const server = createTlsServer({
+    ...tls.current,
+    requestCert: true,
+    rejectUnauthorized: true,
+    handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+  });
+  tls.renew(server);
+  return server;
 }
 
 function started(

@@ -3,10 +3,14 @@ import { connect as connectTls } from 'node:tls';
 
 import { type Clock, YardmasterError } from '../../../core/api/index.ts';
 import { connectError } from '../../transports/tcp/errors.ts';
+import type { RenewedFiles } from '../../transports/tls/renewed-files.ts';
 import { formatDaskAddress, parseDaskAddress } from './address.ts';
 
+/** Certificates, as their files have them at present. */
+export type TlsCredentials = RenewedFiles<PemCredentials>;
+
 /** Certificates, as PEM. Both sides show one, and both check that of the other. */
-export interface TlsCredentials {
+interface PemCredentials {
   /** The certificates of the authorities that signed the peers' certificates. */
   readonly ca: string;
   /** Our own certificate, with its chain. */
@@ -92,7 +96,7 @@ function startSocket(address: string, { tls }: SocketOptions): { socket: Socket;
       { address },
     );
   }
-  const socket = connectTls({ ...where, ...tls, checkServerIdentity: () => undefined });
+  const socket = connectTls({ ...where, ...tls.current, checkServerIdentity: () => undefined });
   return { socket, event: 'secureConnect' };
 }
 

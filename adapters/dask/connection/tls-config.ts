@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 
 import { YardmasterError } from '../../../core/api/index.ts';
+import { RenewedFiles } from '../../transports/tls/renewed-files.ts';
 import { DaskConfig, type Environment } from '../config/index.ts';
 import { parseDaskAddress } from './address.ts';
 import type { TlsCredentials } from './open-socket.ts';
@@ -47,7 +48,7 @@ export function readDaskTlsConfig(env: Environment): TlsConfig {
 }
 
 /**
- * Reads the certificates that are named; undefined when none are.
+ * Reads the certificates that are named, and again when the files have changed; undefined when none are.
  * @throws YardmasterError `ERR_CONFIG` when some are missing or cannot be read
  */
 export function loadCredentials(files: TlsFiles): TlsCredentials | undefined {
@@ -63,14 +64,14 @@ export function loadCredentials(files: TlsFiles): TlsCredentials | undefined {
   }
   const min = versionOf(minVersion, 'tls.min-version');
   const max = versionOf(maxVersion, 'tls.max-version');
-  return {
+  return new RenewedFiles([caFile, cert, key], () => ({
     ca: readPem(caFile, 'tls.ca-file'),
     cert: readPem(cert, 'tls.scheduler.cert'),
     key: readPem(key, 'tls.scheduler.key'),
     ...(ciphers === undefined ? {} : { ciphers }),
     ...(min === undefined ? {} : { minVersion: min }),
     ...(max === undefined ? {} : { maxVersion: max }),
-  };
+  }));
 }
 
 /**

@@ -11,6 +11,7 @@ import {
 import { type PeerRole, type Role, YardmasterError } from '../../../core/api/index.ts';
 import type { HostAndPort } from '../tcp/address.ts';
 import { SOCKET_OPTIONS, type SocketLayer } from '../tcp/socket-layer.ts';
+import { RenewedFiles } from './renewed-files.ts';
 import { CERTIFICATE_VARIABLES } from './variables.ts';
 import { HANDSHAKE_TIMEOUT_MS, KEYS_OF, OPENED_BY, type Serves } from './roles.ts';
 
@@ -72,16 +73,18 @@ export class CertificateLayer implements SocketLayer {
     onSocket: (socket: Socket, role: PeerRole | undefined) => void,
   ): Server {
     const { files, serves } = this;
-    const context = readFiles(files);
-    checkRole(rolesIn(context.cert), SERVED_AS[serves], files.cert);
+    const renewed = new RenewedFiles([files.ca, files.cert, files.key], () => {
+      const context = readFiles(files);
+      checkRole(rolesIn(context.cert), SERVED_AS[serves], files.cert);
+      return { ...context, minVersion: 'TLSv1.2' } as const;
+    });
     const roles = OPENED_BY[serves];
     const server = createTlsServer(
       {
-        ...context,
+        ...renewed.current,
         ...SOCKET_OPTIONS,
         requestCert: true,
         rejectUnauthorized: true,
-        minVersion: 'TLSv1.2',
         handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
         ALPNProtocols: [...roles],
       },
@@ -95,6 +98,7 @@ export class CertificateLayer implements SocketLayer {
     server.on('tlsClientError', (_, socket) => {
       socket.destroy();
     });
+    renewed.renew(server);
     return server;
   }
 

@@ -1,4 +1,12 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -172,6 +180,42 @@ test('two schedulers of one machine keep their own keys, and those of one port s
   expect(keysOf(port)).toEqual(keys);
   while (!same.stderr.includes(`was of a scheduler at ${first}`)) await same.output();
   for (const address of [first, second]) await (await Client.connect(address)).close();
+}, 60_000);
+
+test('keys are rotated while the cluster runs: connections stay, old keys are refused, and data moves between old and new workers', async () => {
+  const scheduler = runs.yardmaster('scheduler', '--port', '0', '--no-dashboard');
+  const address = await addressOf(scheduler);
+  const work = (name: string): Promise<string> =>
+    addressOf(runs.yardmaster('worker', address, '--threads', '1', '--name', name));
+  await work('old');
+  const early = await Client.connect(address);
+  const first = early.with({ workers: ['old'] }).submit(square, 3);
+  expect(await first.result()).toBe(9);
+  const old = path('before-rotation.json');
+  copyFileSync(path(`access/${new URL(address).port}.json`), old);
+
+  expect(await runs.yardmaster('access', 'rotate').exit).toBe(0);
+  await work('new');
+  expect(
+    await early
+      .with({ workers: ['new'] })
+      .submit(square, first)
+      .result(),
+  ).toBe(81);
+  const late = await Client.connect(address);
+  expect(
+    await late
+      .with({ workers: ['old'] })
+      .submit(square, 5)
+      .result(),
+  ).toBe(25);
+  await expect(Client.connect(address, { access: old })).rejects.toMatchObject({
+    code: 'ERR_CONNECT',
+  });
+  const refused = runs.yardmaster('worker', address, '--no-nanny', '--access', old);
+  expect(await refused.exit).toBe(1);
+  await early.close();
+  await late.close();
 }, 60_000);
 
 test('--insecure listens without keys, and a scheduler that cannot write its keys says what to do', async () => {

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -71,6 +71,54 @@ describe.skipIf(!hasOpenssl)('certificates of one’s own', () => {
       });
     }
     await expect(Client.connect(address, { timeoutMs: 3000 })).rejects.toThrow();
+  }, 120_000);
+
+  test('are replaced while the cluster runs, and files that cannot be used are left alone', async () => {
+    const own = join(folder, 'renewed');
+    mkdirSync(own);
+    const put = (from: Certificates, name: string): Certificates => {
+      const copied = { ca: '', cert: '', key: '' };
+      for (const what of ['ca', 'cert', 'key'] as const) {
+        copied[what] = join(own, `${name}-${what}.pem`);
+        copyFileSync(from[what], `${copied[what]}.tmp`);
+        renameSync(`${copied[what]}.tmp`, copied[what]);
+      }
+      return copied;
+    };
+    const flags = ({ ca, cert, key }: Certificates): string[] => {
+      return ['--tls-ca-file', ca, '--tls-cert', cert, '--tls-key', key];
+    };
+    const serving = put(files['scheduler']!, 'scheduler');
+    const scheduler = runs.yardmaster('scheduler', '--port', '0', ...flags(serving));
+    const address = await scheduler.firstLine();
+    const working = put(files['worker']!, 'worker');
+    const worker = runs.yardmaster('worker', address, '--threads', '1', ...flags(working));
+    await worker.firstLine();
+    const early = await Client.connect(address, { tls: files['client']! });
+    expect(await early.submit(square, 3).result()).toBe(9);
+
+    writeFileSync(serving.cert, 'this is no certificate');
+    const still = await Client.connect(address, { tls: files['client']! });
+    await still.close();
+    await expect.poll(() => scheduler.stderr).toContain('the certificates before stay');
+
+    const authority = makeAuthority(folder, 'later');
+    for (const role of ['scheduler', 'worker']) {
+      put(makeSigned(folder, `later-${role}`, authority, [role]), role);
+    }
+    const late = makeSigned(folder, 'later-client', authority, ['client']);
+    await expect(Client.connect(address, { tls: files['client']! })).rejects.toMatchObject({
+      code: 'ERR_CONNECT',
+    });
+    const client = await Client.connect(address, { tls: late });
+    // The worker shows its new certificate to the client that fetches the result.
+    const [big] = await client.scatter([new Uint8Array(1_000_000)]);
+    expect((await big!.result()) as Uint8Array).toHaveLength(1_000_000);
+    expect(await client.submit(square, 5).result()).toBe(25);
+    // Connections that are open stay.
+    expect(await early.submit(square, 6).result()).toBe(36);
+    await early.close();
+    await client.close();
   }, 120_000);
 
   test('of another role do not make a scheduler, neither here nor for those that connect', async () => {

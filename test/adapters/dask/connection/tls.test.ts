@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -50,6 +51,53 @@ describe.skipIf(OURS === undefined)('tls', () => {
     listeners.push(listener);
     return listener.address;
   }
+
+  test('certificates that are replaced count for the next connection', async () => {
+    const [first, second] = [makeCertificates(folder, 'first'), makeCertificates(folder, 'second')];
+    const used = { ca: '', cert: '', key: '' };
+    const put = (from: Certificates): void => {
+      for (const what of ['ca', 'cert', 'key'] as const) {
+        used[what] = join(folder, `used-${what}.pem`);
+        copyFileSync(from[what], used[what]);
+      }
+    };
+    put(first);
+    const renewed = credentials(used);
+    const listener = await DaskListener.listen(
+      'tls://127.0.0.1:0',
+      { clock, tls: renewed },
+      (comm) => {
+        const echo = comm.read().then((message) => comm.write(message));
+        echo.catch(() => undefined); // One of them says nothing.
+      },
+    );
+    listeners.push(listener);
+    const speaks = async (certificates: Certificates): Promise<void> => {
+      const comm = await Comm.connect(listener.address, { clock, tls: credentials(certificates) });
+      await comm.call('x', {});
+      await comm.close();
+    };
+    await speaks(first);
+    put(second);
+    await speaks(second);
+    await expect(speaks(first)).rejects.toThrow();
+    // The same files are read for connections to others.
+    const comm = await Comm.connect(listener.address, { clock, tls: renewed });
+    await comm.close();
+  });
+
+  test('a caller that breaks the handshake of TLS is disconnected', async () => {
+    const refused: Error[] = [];
+    const address = await listen(
+      () => undefined,
+      (error) => refused.push(error),
+    );
+    const socket = connect(Number(new URL(address).port), '127.0.0.1');
+    socket.on('error', () => undefined).resume();
+    socket.write('GET / HTTP/1.1\r\n\r\n');
+    await new Promise((resolve) => socket.once('close', resolve));
+    expect(refused[0]?.message).toContain('failed to encrypt');
+  });
 
   test('both sides speak when one authority signed for both', async () => {
     const address = await listen((comm) => {
@@ -165,6 +213,6 @@ describe("Dask's configuration of certificates", () => {
   test.skipIf(OURS === undefined)('one file may hold certificate and key', () => {
     const both = join(folder, 'both.pem');
     writeFileSync(both, readFileSync(OURS!.cert, 'utf8') + readFileSync(OURS!.key, 'utf8'));
-    expect(loadCredentials({ caFile: OURS!.ca, cert: both })?.key).toContain('PRIVATE KEY');
+    expect(loadCredentials({ caFile: OURS!.ca, cert: both })?.current.key).toContain('PRIVATE KEY');
   });
 });

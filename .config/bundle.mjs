@@ -72,7 +72,9 @@ const chunks = {
     // Modules keep the URL that they have without a bundle: some find files by it. Programs are next to the bundle.
     if (!inlined.includes('import.meta.url') || isOfBundle(id, inlined)) return inlined;
     const path = JSON.stringify(relative(folder, id));
-    return inlined.replaceAll('import.meta.url', `new URL(${path}, import.meta.url).href`);
+    // Not where a message shows how tasks are defined.
+    const own = /(?<!defineTasks\()import\.meta\.url/g;
+    return inlined.replace(own, `new URL(${path}, import.meta.url).href`);
   },
   buildEnd() {
     const add = (ids, to) => {

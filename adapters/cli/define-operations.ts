@@ -1,5 +1,7 @@
 import type { Command } from 'commander';
 
+import { hint } from '../../core/shared/words.ts';
+
 import type { AmmFlags } from './commands/amm.ts';
 import {
   common,
@@ -115,7 +117,9 @@ function defineAmm(program: Command): void {
     asking(amm.command(action, { isDefault: action === 'status' }))
       .description(text)
       .addHelpText('after', examples(`amm ${action} -s tls://127.0.0.1:8786`))
-      .action(async (options: With<AmmFlags>) => {
+      .allowExcessArguments()
+      .action(async (options: With<AmmFlags>, command: Command) => {
+        refuseUnknown(amm, command.args);
         const { ammCommand } = await import('./commands/amm.ts');
         await run(options, () => ammCommand(action, options));
       });
@@ -135,6 +139,15 @@ function defineAmm(program: Command): void {
       await run(options, () => runAmm(options));
     });
   defineAmmPolicies(amm);
+}
+
+/** "status" is run without its name, and would be given a misspelt name as an argument. */
+function refuseUnknown(parent: Command, [word]: readonly string[]): void {
+  if (word === undefined) return;
+  const names = parent.commands.map((each) => each.name());
+  parent.error(
+    `error: unknown command '${parent.name()} ${word}'${hint(word, names)}; there are ${names.join(', ')}`,
+  );
 }
 
 function defineAmmPolicies(amm: Command): void {

@@ -1,4 +1,5 @@
 import { YardmasterError } from '../../core/api/index.ts';
+import { show } from '../../core/shared/words.ts';
 import {
   type ActorClassOf,
   type AnyClass,
@@ -7,6 +8,7 @@ import {
 } from './actors/actor-class.ts';
 import { localActor } from './actors/local-actor.ts';
 import { concurrencyOf } from './concurrent.ts';
+import { moduleUrl } from './modules/module-url.ts';
 import { sourceVersion } from './modules/source-version.ts';
 import type { AnyFunction, TaskFunction, TaskFunctionOf } from './task-function.ts';
 
@@ -40,21 +42,23 @@ function registry(): Registry {
  * });
  * ```
  *
- * @param module - `import.meta.url` of that module
+ * @param module - `import.meta.url` of that module; in CommonJS `__filename`
  * @param functions - by name; they are called without `this`. A class makes actors
- * @throws YardmasterError `ERR_FUNCTION_MISSING` when something is not a function
+ * @throws YardmasterError `ERR_FUNCTION_MISSING` when something is not a function, or the module is no URL
  */
 export function defineTasks<Functions extends Record<string, AnyFunction | AnyClass>>(
-  module: string,
+  module: string | URL,
   functions: Functions,
 ): { readonly [Name in keyof Functions]: DefinedTask<Functions[Name]> } {
-  const registered = registry().get(module) ?? new Map<string, Definition>();
-  registry().set(module, registered);
+  const url = moduleUrl('defineTasks', module);
+  checkFunctions(functions, url);
+  const registered = registry().get(url) ?? new Map<string, Definition>();
+  registry().set(url, registered);
   const handles: Record<string, unknown> = {};
   for (const [name, fn] of Object.entries(functions)) {
-    checkFunction(fn, name, module);
+    checkFunction(fn, name, url);
     registered.set(name, fn);
-    handles[name] = makeHandle(module, name, fn);
+    handles[name] = makeHandle(url, name, fn);
   }
   return handles as { readonly [Name in keyof Functions]: DefinedTask<Functions[Name]> };
 }
@@ -62,24 +66,26 @@ export function defineTasks<Functions extends Record<string, AnyFunction | AnyCl
 /**
  * The handle of a function that a module exports.
  *
- * @param module - URL of the module that exports it
+ * @param module - URL of the module that exports it, or its absolute path
  * @param name - of the export; default: the name of the function
  * @throws YardmasterError `ERR_FUNCTION_MISSING` when it has no name or is not a function
  */
 export function taskOf<F extends AnyFunction>(
-  module: string,
+  module: string | URL,
   fn: F,
-  name: string = fn.name,
+  name?: string,
 ): TaskFunctionOf<F> {
-  checkFunction(fn, name, module);
-  if (name === '') {
+  const url = moduleUrl('taskOf', module);
+  checkFunction(fn, name ?? 'fn', url);
+  const exported = name ?? fn.name;
+  if (exported === '') {
     throw new YardmasterError(
       'ERR_FUNCTION_MISSING',
-      `a function of ${module} has no name: give the name under which it is exported`,
-      { module },
+      `a function of ${url} has no name: give the name under which it is exported`,
+      { module: url },
     );
   }
-  return makeHandle(module, name, fn) as TaskFunctionOf<F>;
+  return makeHandle(url, exported, fn) as TaskFunctionOf<F>;
 }
 
 /** Whether a value is what `defineTasks` or `taskOf` gave, also by another copy of this package. */
@@ -144,6 +150,15 @@ function classHandle(made: AnyClass): AnyFunction {
   };
   markAsActorClass(handle, made);
   return handle;
+}
+
+function checkFunctions(functions: unknown, module: string): void {
+  if (typeof functions === 'object' && functions !== null) return;
+  throw new YardmasterError(
+    'ERR_FUNCTION_MISSING',
+    `defineTasks wants an object with the functions of ${module}, such as { parse, merge }, got ${show(functions)}`,
+    { module },
+  );
 }
 
 function checkFunction(fn: unknown, name: string, module: string): void {

@@ -1,4 +1,5 @@
 import { YardmasterError } from '../../core/api/index.ts';
+import { show } from '../../core/shared/words.ts';
 import type { VirtualClock } from '../clocks/virtual-clock.ts';
 import { isRealWorkPending, watchRealWork } from './real-work.ts';
 
@@ -21,7 +22,7 @@ const IDLE_MS = 5000;
  * time passes as well where something takes it: modules that are imported, files, sockets. While a task waits
  * for a timer, file or connection of its own, virtual time stands still, for `idleMs` at most.
  *
- * @throws what the promise rejects with; YardmasterError `ERR_TIMEOUT` when the time is over, or when no
+ * @throws what the promise rejects with; YardmasterError `ERR_CONFIG` when it is none, `ERR_TIMEOUT` when the time is over, or when no
  *   timer is left and nothing happens any more
  */
 export async function drive<T>(
@@ -33,6 +34,7 @@ export async function drive<T>(
   const settle = (): void => {
     isSettled = true;
   };
+  checkPromise(promise);
   promise.then(settle, settle);
   await driveUntil(clock, () => isSettled, options);
   return promise;
@@ -83,6 +85,14 @@ async function passUntil(
     if (nextTimerMs > limitMs) throw stuck(`${maxMs} ms of virtual time are over`, clock, idleMs);
     await clock.advanceToAsync(nextTimerMs);
   }
+}
+
+function checkPromise(promise: unknown): void {
+  if (typeof (promise as Partial<PromiseLike<unknown>> | undefined)?.then === 'function') return;
+  throw new YardmasterError(
+    'ERR_CONFIG',
+    `drive wants the promise that virtual time shall settle, such as future.result(), got ${show(promise)}`,
+  );
 }
 
 function stuck(why: string, clock: VirtualClock, idleMs: number): YardmasterError {

@@ -1,3 +1,4 @@
+import { YardmasterError } from '../../core/api/index.ts';
 import { ADDRESSES_CLAUSES } from './conformance/addresses.ts';
 import { Bench, type Clauses, type TransportHarness } from './conformance/bench.ts';
 import { DATA_CLAUSES } from './conformance/data.ts';
@@ -30,12 +31,14 @@ export interface TestRunner {
  *     transportConformance('my-quic', () => ({ transport, listenAddress, vacantAddress }), { describe, it });
  *
  * @param makeHarness - called for each clause
+ * @throws YardmasterError `ERR_CONFIG` when it is no function, or the runner is missing
  */
 export function transportConformance(
   name: string,
   makeHarness: () => TransportHarness | Promise<TransportHarness>,
   runner: TestRunner,
 ): void {
+  checkUse(makeHarness, runner);
   runner.describe(`${name} keeps the contract of a transport`, () => {
     for (const [clause, check] of Object.entries(CLAUSES)) {
       runner.it(clause, async () => {
@@ -55,6 +58,17 @@ export function transportConformance(
       });
     }
   });
+}
+
+function checkUse(makeHarness: unknown, runner: Partial<TestRunner> | undefined): void {
+  const isRunner = typeof runner?.describe === 'function' && typeof runner.it === 'function';
+  if (isRunner && typeof makeHarness === 'function') return;
+  throw new YardmasterError(
+    'ERR_CONFIG',
+    `transportConformance wants ${
+      isRunner ? 'a function that makes the harness' : 'the functions of a test runner'
+    }: transportConformance('quic', () => ({ transport, listenAddress, vacantAddress }), { describe, it })`,
+  );
 }
 
 function asError(thrown: unknown): Error {

@@ -132,7 +132,7 @@ export interface PluginContext {
   /**
    * Loads what a `use` of the plugin's own options names (a policy class, say) and checks the options
    * that go with it against its `optionsSchema`.
-   * @param at - where the entry stands in the plugin's options, for messages: `['policies', 0]`
+   * @param at - where the entry stands in the plugin's options, for messages: `['policies', 0]`. Default: a call at run time named it
    * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG`
    */
   load(entry: UseEntry, at?: readonly (string | number)[]): Promise<LoadedExtension>;

@@ -10,6 +10,12 @@ export interface Source {
   readonly origin: ConfigOrigin;
 }
 
+/** What the parser objects to, and where. */
+interface Problem {
+  readonly message: string;
+  readonly offset: number;
+}
+
 /**
  * Reads a configuration in YAML or JSON.
  * @param file - its name in messages
@@ -36,16 +42,33 @@ export async function readSource(file: string, path: string): Promise<Source> {
   };
   if (document.errors.length > 0) {
     const problems = document.errors.map(({ message, pos }) => ({ message, offset: pos[0] }));
-    throw syntaxError(file, lines, problems);
+    const broken = path.endsWith('.json') ? jsonProblem(text) : undefined;
+    throw syntaxError(file, lines, broken === undefined ? problems : [broken]);
   }
   return { value: document.toJS() as unknown, origin };
+}
+
+/** What is wrong with a file of JSON, in words of JSON instead of YAML; undefined when it is valid. */
+function jsonProblem(text: string): Problem | undefined {
+  try {
+    JSON.parse(text);
+    return undefined;
+  } catch (error) {
+    const { message } = error as Error;
+    const position = / at position (\d+)/.exec(message)?.[1];
+    const what = message.replace(/(?: in JSON)? at position .*/, '');
+    return {
+      message: `not valid JSON: ${what}`,
+      offset: Number(position ?? text.trimEnd().length),
+    };
+  }
 }
 
 /** Unlike other problems these have an offset and no path. */
 function syntaxError(
   file: string,
   lines: LineCounter,
-  problems: readonly { readonly message: string; readonly offset: number }[],
+  problems: readonly Problem[],
 ): YardmasterError {
   // What follows from an error at the same place explains nothing.
   const first = problems.filter(

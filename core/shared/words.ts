@@ -1,5 +1,5 @@
 /** Words and values as messages show them. */
-import { closest, distance } from 'fastest-levenshtein';
+import { distance } from 'fastest-levenshtein';
 
 /** Longer words are no misspelt names, and comparing them takes time that grows with their length. */
 const WORD_LENGTH_MAX = 100;
@@ -8,12 +8,17 @@ const WORD_LENGTH_MAX = 100;
 export function nearest(word: string, known: readonly string[]): string | undefined {
   if (known.length === 0 || word.length > WORD_LENGTH_MAX) return undefined;
   const simple = simplify(word);
-  const candidates = known.map(simplify);
-  const index = candidates.indexOf(closest(simple, candidates));
-  const found = known[index];
-  if (found === undefined) return undefined;
-  const isNear = distance(simple, simplify(found)) <= Math.max(2, Math.floor(simple.length / 3));
-  return isNear ? found : undefined;
+  let found: string | undefined;
+  let least = Math.max(2, Math.floor(simple.length / 3)) + 1;
+  for (const candidate of known) {
+    const other = simplify(candidate);
+    // Of two that are as near, the one with the same first letter: that is rarely the wrong one.
+    const far = distance(simple, other) + (other.startsWith(simple.slice(0, 1)) ? 0 : 0.5);
+    if (far >= least) continue;
+    least = far;
+    found = candidate;
+  }
+  return found;
 }
 
 /** `; did you mean "x"?`, or nothing. */

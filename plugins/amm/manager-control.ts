@@ -137,7 +137,7 @@ export class ManagerControl implements ActiveMemoryManager {
     options?: Options,
   ): Promise<AmmPolicyInfo> {
     const entry = options === undefined ? { use: policy } : { use: policy, options };
-    const loaded = await this.context.load(entry, ['policies', 'added']);
+    const loaded = await this.context.load(entry);
     return this.adopt(makePolicy(loaded), policy, loaded.options);
   }
 

@@ -35,6 +35,8 @@ export interface ReplayOptions {
 /** The end of a replay. */
 export interface ReplayResult extends ReplayProgress {
   readonly header: LogHeader;
+  /** Sequence number of the last frame that was read. */
+  readonly lastFrame: number;
   /** The kernel as it was at the end, to be asked why. */
   readonly kernel: SchedulerKernel;
   /** What is wrong with the file after the last frame that was replayed: `ERR_LOG`. */
@@ -62,9 +64,11 @@ export async function replayRecording(
 ): Promise<ReplayResult> {
   const player = new Player(options);
   let damage: YardmasterError | undefined;
+  let lastFrame = 0;
   try {
     for await (const frame of readRecording(file)) {
       await player.play(frame);
+      lastFrame = frame.sequence;
       if (frame.sequence >= (options.until ?? Infinity)) break;
     }
   } catch (error) {
@@ -77,7 +81,7 @@ export async function replayRecording(
       file,
     });
   }
-  return { ...replay.progress, header, kernel: replay.kernel, damage };
+  return { ...replay.progress, header, lastFrame, kernel: replay.kernel, damage };
 }
 
 /** Makes the kernel of a recording, and plays its frames. */

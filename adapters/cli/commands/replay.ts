@@ -27,7 +27,10 @@ export async function replayCommand(file: string, flags: ReplayFlags): Promise<n
   process.stdout.write(
     json === true ? jsonText(result, explained) : resultText(result, explained, until),
   );
-  return result.difference === undefined && result.damage === undefined ? 0 : DIFFERS_CODE;
+  const isUnknown = explained?.state === 'unknown';
+  return result.difference === undefined && result.damage === undefined && !isUnknown
+    ? 0
+    : DIFFERS_CODE;
 }
 
 function resultText(result: ReplayResult, why: Why | undefined, until: number | undefined): string {
@@ -45,6 +48,9 @@ function resultText(result: ReplayResult, why: Why | undefined, until: number | 
   if (damage !== undefined) lines.push(`${damage.message}; what comes before it was replayed`);
   else if (!result.isComplete && until === undefined) {
     lines.push('the recording was not closed: the scheduler was killed, or is running');
+  }
+  if (until !== undefined && until > result.lastFrame) {
+    lines.push(`there is no frame ${until}: the last one of the recording is ${result.lastFrame}`);
   }
   return `${lines.join('\n')}\n${why === undefined ? '' : `\n${whyText(why)}`}`;
 }

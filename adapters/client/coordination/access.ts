@@ -1,3 +1,5 @@
+import { YardmasterError } from '../../../core/api/index.ts';
+import { show } from '../../../core/shared/words.ts';
 import type { Session } from '../session/session.ts';
 import { WorkerAccess } from '../access/worker-access.ts';
 import { EventFlag } from './event-flag.ts';
@@ -98,6 +100,14 @@ export class CoordinationAccess extends WorkerAccess {
    */
   async logEvent(topic: string | readonly string[], message: unknown): Promise<void> {
     const topics = typeof topic === 'string' ? [topic] : topic;
+    const areTopics = Array.isArray(topics) && topics.every((each) => typeof each === 'string');
+    if (!areTopics || message === undefined) {
+      const got = areTopics ? 'no message' : `the topic ${show(topic)}`;
+      throw new YardmasterError(
+        'ERR_GRAPH_INVALID',
+        `logEvent wants a topic, or a list of them, and a message, got ${got}`,
+      );
+    }
     await this.coordinator.call('logEvent', { topics, message });
   }
 

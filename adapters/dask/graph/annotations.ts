@@ -1,5 +1,6 @@
 /** What Dask's annotations of a task mean to the scheduler. */
-import type { GraphTask } from '../../../core/api/index.ts';
+import { type GraphTask, YardmasterError } from '../../../core/api/index.ts';
+import { show } from '../../../core/shared/words.ts';
 import { isRecord, itemsOf, numberOf, type GraphContext } from './unpacked.ts';
 
 /** Fields of a task that come from its annotations. */
@@ -17,6 +18,8 @@ export type Annotated = Pick<
 /**
  * Reads the annotations that have a meaning to the scheduler; all of them stay with the task, because
  * workers and plugins see them. What cannot be meant (`retries="x"`) is only kept.
+ *
+ * @throws YardmasterError `ERR_GRAPH_INVALID` when resources are no numbers by name
  */
 export function readAnnotations(
   annotations: Readonly<Record<string, unknown>>,
@@ -32,15 +35,24 @@ export function readAnnotations(
   const isLoose = annotations['allow_other_workers'] ?? annotations['loose_restrictions'];
   if (typeof isLoose === 'boolean') read.allowOtherWorkers = isLoose;
   const amounts = annotations['resources'];
-  if (isRecord(amounts)) {
-    const resources: Record<string, number> = {};
-    for (const [name, amount] of Object.entries(amounts)) {
-      const value = numberOf(amount);
-      if (value !== undefined) resources[name] = value;
-    }
-    read.resources = resources;
-  }
+  if (amounts !== undefined && amounts !== null) read.resources = readResources(amounts);
   return read;
+}
+
+/** @throws YardmasterError `ERR_GRAPH_INVALID`: a task that ignored them would run where it must not */
+function readResources(amounts: unknown): Readonly<Record<string, number>> {
+  const resources: Record<string, number> = {};
+  for (const [name, amount] of Object.entries(isRecord(amounts) ? amounts : { '': amounts })) {
+    const value = numberOf(amount);
+    if (value !== undefined && name !== '') resources[name] = value;
+    else {
+      throw new YardmasterError(
+        'ERR_GRAPH_INVALID',
+        `resources of a task are numbers by name, such as {"GPU": 1}, not ${show(amounts)}`,
+      );
+    }
+  }
+  return resources;
 }
 
 /** An entry is an address, the name of a worker (also a number), or else a host. */

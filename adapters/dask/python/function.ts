@@ -1,4 +1,5 @@
 import { type FunctionSpec, YardmasterError } from '../../../core/api/index.ts';
+import { show } from '../../../core/shared/words.ts';
 import { type AnyFunction, foreignFunction, type TaskFunctionOf } from '../../tasks/index.ts';
 
 /** What the modules of functions of Python begin with, as their tasks name them. */
@@ -22,11 +23,11 @@ const DOTTED = /^[\p{L}_][\p{L}\p{N}_]*(\.[\p{L}_][\p{L}\p{N}_]*)*$/u;
 export function python<F extends AnyFunction = (...args: readonly unknown[]) => unknown>(
   path: string,
 ): TaskFunctionOf<F> {
-  const [module = '', name = '', ...rest] = path.split(':');
+  const [module = '', name = '', ...rest] = typeof path === 'string' ? path.split(':') : [];
   if (!DOTTED.test(module) || !DOTTED.test(name) || rest.length > 0) {
     throw new YardmasterError(
       'ERR_FUNCTION_MISSING',
-      `${JSON.stringify(path)} does not name a function of Python; write "module:name", as in "math:sqrt"`,
+      `${show(path)} does not name a function of Python; write "module:name", as in "math:sqrt"`,
       { path },
     );
   }

@@ -7,6 +7,7 @@ import type {
   Transport,
   WireMessage,
 } from '../../../core/api/index.ts';
+import { show } from '../../../core/shared/words.ts';
 import { SystemClock } from '../../clocks/index.ts';
 
 /** A transport and what the clauses need to know about it. */
@@ -70,6 +71,8 @@ export type Clauses = Readonly<Record<string, (bench: Bench) => Promise<void>>>;
 /** vitest gives a test five seconds, mocha two: with mocha, set `clauseMs`. */
 const CLAUSE_MS = 4000;
 const CLOSE_MS = 500;
+/** Messages of one end that a failed clause shows. */
+const SHOWN_MAX = 5;
 
 interface ProxiedPair {
   readonly client: End;
@@ -207,8 +210,33 @@ export class Bench {
     }
   }
 
-  until(predicate: () => boolean): Promise<void> {
-    return this.harness.until?.(predicate) ?? this.realTimeUntil(predicate);
+  async until(predicate: () => boolean): Promise<void> {
+    try {
+      await (this.harness.until?.(predicate) ?? this.realTimeUntil(predicate));
+    } catch (cause) {
+      const { message } = cause as Error;
+      const text = `${message}\nwaited for: ${predicate.toString()}\nuntil then: ${this.seen()}`;
+      throw new Error(text, { cause });
+    }
+  }
+
+  /** What each end has seen so far, for the message of a clause that fails. */
+  private seen(): string {
+    if (this.opened.length === 0) return 'no connection';
+    const ends = this.opened.map((end) => {
+      const side = this.accepted.includes(end) ? 'the end that accepted' : 'the end that connected';
+      const { messages, closes } = end;
+      const shown = messages.slice(-SHOWN_MAX).map((message) => show(message));
+      const last = messages.length > SHOWN_MAX ? `, the last ${SHOWN_MAX}` : '';
+      const got =
+        messages.length === 0
+          ? 'no message'
+          : `${messages.length} messages${last}: ${shown.join(' ')}`;
+      const [error] = closes;
+      const reason = error === undefined ? 'in good order' : `with ${error.message}`;
+      return `${side} got ${got}${closes.length === 0 ? '' : `, and was closed ${reason}`}`;
+    });
+    return ends.join('; ');
   }
 
   /** Awaits it while time passes. */
@@ -257,8 +285,7 @@ export class Bench {
       const look = (): void => {
         if (predicate()) resolve();
         else if (this.clock.nowMs() > this.deadlineMs) {
-          const text = `did not come to hold within ${this.clauseMs} ms: ${predicate.toString()}`;
-          reject(new Error(text));
+          reject(new Error(`what the clause waits for did not happen within ${this.clauseMs} ms`));
         } else this.clock.setTimer(0, look);
       };
       look();

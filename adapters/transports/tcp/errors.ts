@@ -36,13 +36,21 @@ export function stuckError(peer: string, timeoutMs: number, nbytes: number): Yar
 /** `connect` failed before the peer was known to be one of ours. */
 export function connectError(address: string, cause: Error): YardmasterError {
   const code = systemCode(cause);
-  const [reason, advice] = CONNECT_FAILURES.get(code) ?? [cause.message, 'check host and port'];
+  const [reason, advice] = CONNECT_FAILURES.get(code) ?? [cause.message, adviceAt(address, code)];
   return new YardmasterError(
     'ERR_CONNECT',
     `cannot connect to ${address}: ${reason}${codeText(code)}; ${advice}`,
     { address, cause: code },
     { cause },
   );
+}
+
+/** A listener with TLS closes what does not begin with a handshake. */
+function adviceAt(address: string, code: string | undefined): string {
+  const mayBeTls = code === 'ERR_CLOSED' && address.startsWith('tcp:');
+  return mayBeTls
+    ? `check host and port; if it listens with encryption, connect to ${address.replace('tcp:', 'tls:')}`
+    : 'check host and port';
 }
 
 /** The error of an attempt to connect without an answer in time. */

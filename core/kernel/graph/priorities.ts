@@ -1,8 +1,9 @@
 /** Who comes first. Source: Dask's `update_graph`. */
 import type { Submission } from '../../api/policies.ts';
 import type { UpdateGraph } from '../../messages/stimulus.ts';
+import { isPromise } from '../../util/is-promise.ts';
 import { byPriority, type TaskState } from '../../state/task.ts';
-import { askPolicy, type Question } from '../placement/ask-policy.ts';
+import { askPolicy, nameAnswer, type Question } from '../placement/ask-policy.ts';
 import type { KernelScope } from '../scope.ts';
 
 /** How much earlier than its parent a task that was submitted from inside a task is. */
@@ -88,6 +89,9 @@ function refuseGenerations(
 ): string | undefined {
   if (typeof generations === 'number') {
     return Number.isFinite(generations) ? undefined : `gave the generation ${generations}`;
+  }
+  if (typeof generations !== 'object' || isPromise(generations)) {
+    return `gave ${nameAnswer(generations)} instead of the number of a generation`;
   }
   if (count === 0) return 'gave a list of generations, and does not say that it isPerTask';
   if (generations.length !== count) {

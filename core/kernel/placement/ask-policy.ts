@@ -1,5 +1,6 @@
 import { toErrorPayload, YardmasterError } from '../../api/errors.ts';
 import type { KernelSlotName, KernelSlots, SlotName } from '../../api/policies.ts';
+import { isPromise } from '../../util/is-promise.ts';
 import { invariantError } from '../errors.ts';
 import type { KernelScope } from '../scope.ts';
 
@@ -45,6 +46,17 @@ export function askPolicy<Slot extends KernelSlotName, Subject, Answer, Detail =
     throw invariantError(`the built-in policy of ${slot} ${refusal}`, { slot });
   }
   return answer;
+}
+
+/** An answer of a policy that is not of the expected kind, for a message. */
+export function nameAnswer(answer: unknown): string {
+  if (isPromise(answer)) return 'a promise (policies answer at once)';
+  if (answer === null) return 'null';
+  if (typeof answer === 'string') return JSON.stringify(answer.slice(0, 60));
+  if (typeof answer === 'object') return `an object of the class ${answer.constructor.name}`;
+  return typeof answer === 'number' || typeof answer === 'boolean'
+    ? `the ${typeof answer} ${answer}`
+    : `a value of the type ${typeof answer}`;
 }
 
 /** @param what - what the policy did, in words that follow its name: `threw: …`, `chose …` */

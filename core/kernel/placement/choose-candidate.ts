@@ -2,7 +2,7 @@
 import type { WorkerPool, WorkerSelection } from '../../api/policies.ts';
 import type { WorkerView } from '../../api/views.ts';
 import type { TaskState, WorkerState } from '../../state/task.ts';
-import { askPolicy, type Question } from './ask-policy.ts';
+import { askPolicy, nameAnswer, type Question } from './ask-policy.ts';
 import { isLoose, validWorkers } from './restrictions.ts';
 import type { KernelScope } from '../scope.ts';
 
@@ -174,8 +174,12 @@ export function refuseWorker(
   task: TaskState,
 ): string | undefined {
   if (answer === undefined) return undefined;
-  if (cluster.workersByRank[answer.rank] !== answer) {
-    return `chose ${answer.address} for ${task.key}, which is not a registered worker`;
+  // It may be anything: policies are not checked before.
+  const given = answer as Partial<WorkerView> | null;
+  if (cluster.workersByRank[given?.rank as number] !== answer) {
+    return typeof given?.address === 'string'
+      ? `chose ${given.address} for ${task.key}, which is not a registered worker`
+      : `chose ${nameAnswer(answer)} for ${task.key}, instead of one of the workers that it was given`;
   }
   if (answer.status === 'running') return undefined;
   return `chose ${answer.address} for ${task.key}, which is ${answer.status}`;

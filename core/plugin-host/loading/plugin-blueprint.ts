@@ -6,6 +6,7 @@ import {
   type PluginInstance,
 } from '../../api/plugin.ts';
 import type { Provider } from '../../api/token.ts';
+import { nearest } from '../../shared/words.ts';
 import type { OnError } from '../../config/types.ts';
 import { construct } from '../injection/construct.ts';
 import { checkKind, hasAnyName, notOfKind, nounOf } from './extension-kinds.ts';
@@ -96,6 +97,15 @@ function fromDefinition(
   options: Readonly<Record<string, unknown>> | undefined,
 ): Blueprint {
   const { name, apiVersion, optionsSchema, requires = [], provide = [] } = definition;
+  if (!('name' in definition)) {
+    const misspelt = nearest('name', Object.keys(definition));
+    const found = misspelt === undefined ? '' : `, but "${misspelt}"`;
+    throw new YardmasterError(
+      'ERR_PLUGIN_LOAD',
+      `${common.source} has no "name"${found}; a definition has a name, such as { name: 'counter', … }`,
+      { source: common.source },
+    );
+  }
   if (typeof name !== 'string' || !/^[a-z][\w-]*$/i.test(name)) {
     throw new YardmasterError(
       'ERR_PLUGIN_LOAD',

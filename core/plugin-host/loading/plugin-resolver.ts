@@ -84,7 +84,7 @@ export class PluginResolver {
       const path = resolve(this.folder, module);
       if (existsSync(path)) return path;
       throw loadError(
-        `the ${what} "${module}" does not exist: there is no file ${path}; paths are relative to the configuration file`,
+        `the ${what} "${module}" does not exist: there is no file ${path}; paths are relative to the configuration file, or to the current folder if there is none`,
         module,
       );
     }

@@ -19,6 +19,7 @@ import { EVENT_BUS, type EventBus } from '../../plugin-host/event-bus.ts';
 import { type HookRegistry, HOOKS, Observer } from '../../plugin-host/hook-table.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
 import { CLOCK, LOGGER } from '../../plugin-host/injection/tokens.ts';
+import { AT_RUN_TIME } from '../../plugin-host/loading/extension-options.ts';
 import { loadExtension } from '../../plugin-host/loading/load-extension.ts';
 import { type PluginResolver, RESOLVER } from '../../plugin-host/loading/plugin-resolver.ts';
 import { type PolicySlotTable, SLOTS } from '../../plugin-host/policy-slots.ts';
@@ -166,9 +167,12 @@ export class PluginContexts {
   private load(
     { blueprint: { place } }: LoadedPlugin,
     entry: UseEntry,
-    at: readonly (string | number)[] = [],
+    at?: readonly (string | number)[],
   ): Promise<LoadedExtension> {
-    const inner = { ...place, optionsAt: [...place.optionsAt, ...at, 'options'] };
+    const inner =
+      at === undefined
+        ? AT_RUN_TIME
+        : { ...place, optionsAt: [...place.optionsAt, ...at, 'options'] };
     return loadExtension(this.resolver, entry, inner);
   }
 

@@ -42,6 +42,8 @@ class Hooks:
 
         self.scheduler = scheduler
         self.running = set()
+        #: Number of failures by name of the plugin and hook.
+        self.failures = {}
         self.transition_names = parameters_of(SchedulerPlugin.transition)
         self.update_names = parameters_of(SchedulerPlugin.update_graph)
 
@@ -72,13 +74,20 @@ class Hooks:
                 self.running.add(task)
                 task.add_done_callback(self.running.discard)
         except Exception:
-            logger.exception("%s of the scheduler plugin %s failed", hook, name)
+            self.failed(name, hook)
 
     async def watch(self, hook, name, result) -> None:
         try:
             await result
         except Exception:
-            logger.exception("%s of the scheduler plugin %s failed", hook, name)
+            self.failed(name, hook)
+
+    def failed(self, name, hook) -> None:
+        """Logs the exception if it is the 1st, 2nd, 4th, 8th … of this hook, so that a log is not flooded."""
+        count = self.failures[name, hook] = self.failures.get((name, hook), 0) + 1
+        if count & (count - 1) == 0:
+            shown = f" (failure {count} of this hook)" if count > 2 else ""
+            logger.exception("%s of the scheduler plugin %s failed%s", hook, name, shown)
 
     def on_transition(self, key, start, finish, stimulus_id, task, details) -> None:
         self.scheduler._remember_task(key, task)

@@ -190,7 +190,7 @@ describe('use', () => {
     ],
     [
       './plugins/none.js',
-      'the policy "./plugins/none.js" does not exist: there is no file FOLDER/plugins/none.js; paths are relative to the configuration file',
+      'the policy "./plugins/none.js" does not exist: there is no file FOLDER/plugins/none.js; paths are relative to the configuration file, or to the current folder if there is none',
     ],
     [
       './plugins/named-only.mjs',

@@ -1,6 +1,8 @@
 import { type Command, Option } from 'commander';
-import { type CommonOptions, count, positive, run } from './command-line.ts';
-import type { CompareFlags } from './commands/lab.ts';
+import { common, type CommonOptions, count, positive, run } from './command-line.ts';
+import type { CalibrateFlags } from './commands/lab/calibrate.ts';
+import type { CompareFlags } from './commands/lab/compare.ts';
+import type { WorstCaseFlags } from './commands/lab/worst-case.ts';
 import type { SimulateFlags } from './commands/simulate.ts';
 import { clusterFlags } from './flags/simulator-flags.ts';
 
@@ -12,6 +14,8 @@ export function defineSimulator(program: Command): void {
   defineSimulate(program);
   const lab = program.command('lab').description('Compare policies on simulated clusters.');
   defineCompare(lab);
+  defineWorstCase(lab);
+  defineCalibrate(lab);
 }
 
 function defineSimulate(program: Command): void {
@@ -58,7 +62,42 @@ Examples:
   $ yardmaster lab compare run.ylog --policies default,mine.yaml --workers 20 --format html > compared.html`,
     )
     .action(async (workloads: string[], options: CommonOptions & CompareFlags) => {
-      const { compareCommand } = await import('./commands/lab.ts');
+      const { compareCommand } = await import('./commands/lab/compare.ts');
       await run(options, () => compareCommand(workloads, options));
+    });
+}
+
+function defineWorstCase(lab: Command): void {
+  clusterFlags(lab.command('worst-case'))
+    .description(
+      'Look for a graph and a network on which one choice of policies is worst beside another.',
+    )
+    .argument('<policies>', 'those that shall lose: default, built-in ones, or a configuration')
+    .argument('<others>', 'those that they are compared with')
+    .option('--steps <n>', 'graphs that are tried', positive, 400)
+    .option('--tasks <n>', 'tasks of a graph at most', positive, 16)
+    .option('--seed <n>', 'another seed looks elsewhere', count, 1)
+    .option('-o, --output <file>', 'write the graph as a module (.js)')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ yardmaster lab worst-case default balanced
+  $ yardmaster lab worst-case mine.yaml default --workers 3 --steps 2000 -o worst.js`,
+    )
+    .action(async (first: string, second: string, options: CommonOptions & WorstCaseFlags) => {
+      const { worstCaseCommand } = await import('./commands/lab/worst-case.ts');
+      await run(options, () => worstCaseCommand(first, second, options));
+    });
+}
+
+function defineCalibrate(lab: Command): void {
+  common(lab.command('calibrate'))
+    .description('Fit the models of the simulator to a recording, and compare the makespans.')
+    .argument('<recording>', 'a recording (.ylog)')
+    .option('--json', 'as JSON')
+    .action(async (file: string, options: CalibrateFlags & CommonOptions) => {
+      const { calibrateCommand } = await import('./commands/lab/calibrate.ts');
+      await run(options, () => calibrateCommand(file, options));
     });
 }

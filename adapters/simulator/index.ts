@@ -40,3 +40,6 @@ export {
   FIGURES,
 } from './lab/compare.ts';
 export { BUILTIN_POLICIES, policyVariant, type PolicyVariant } from './lab/policy-variant.ts';
+export type { Instance, InstanceLimits } from './lab/instance.ts';
+export { type WorstCase, worstCase, type WorstCaseOptions } from './lab/worst-case.ts';
+export { calibrate, type Calibration, type FittedModels } from './lab/calibrate.ts';

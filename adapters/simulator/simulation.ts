@@ -130,7 +130,8 @@ export class Simulation {
     const first = this.durationsMs.length;
     workload.tasks.forEach((_, index) => {
       this.durationsMs.push(1000 * (workload.durationsS[index] ?? 0));
-      this.sizes.push(workload.nbytes[index] ?? 0);
+      // Whole bytes, as workers report them: sums of fractions would drift.
+      this.sizes.push(Math.round(workload.nbytes[index] ?? 0));
     });
     this.workloads.push(workload.name);
     this.pendingSubmissions++;

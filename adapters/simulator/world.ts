@@ -130,6 +130,10 @@ export class SimulatedWorld implements WorkerWorld {
     return this.workers.get(address)?.transfers;
   }
 
+  get overheadMs(): number {
+    return this.durations.overheadMs;
+  }
+
   countRun(key: string): number {
     this.runCount++;
     if (this.durations.spread === 0 && this.options.outcome === undefined) return 0;

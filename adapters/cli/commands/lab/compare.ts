@@ -1,7 +1,7 @@
-import { comparePolicies, loadWorkload, policyVariant } from '../../simulator/index.ts';
-import { cells, COLUMNS, htmlPage } from '../../simulator/lab/render.ts';
-import { type ClusterFlags, clusterOptions } from '../flags/simulator-flags.ts';
-import { textTable } from '../text-table.ts';
+import { comparePolicies, loadWorkload, policyVariant } from '../../../simulator/index.ts';
+import { cells, COLUMNS, htmlPage } from '../../../simulator/lab/render.ts';
+import { type ClusterFlags, clusterOptions } from '../../flags/simulator-flags.ts';
+import { textTable } from '../../text-table.ts';
 
 /** Flags of `lab compare`. */
 export interface CompareFlags extends ClusterFlags {

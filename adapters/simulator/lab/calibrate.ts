@@ -1,0 +1,139 @@
+import { YardmasterError } from '../../../core/api/index.ts';
+import { DEFAULT_NETWORK, type SimulationOptions } from '../options.ts';
+import { recordedWorkload } from '../recorded-workload.ts';
+import { simulate } from '../simulation.ts';
+import { RecordedCluster, type RecordedRun } from './recorded-run.ts';
+
+/** Models of a cluster that are fitted to a recording of it. */
+export interface FittedModels {
+  /** Threads of each worker. */
+  readonly threads: readonly number[];
+  /** Bytes per second of a link: what workers measured; undefined when they measured no transfer. */
+  readonly bandwidth?: number;
+  /** Milliseconds that a message takes; undefined when no task showed it. */
+  readonly latencyMs?: number;
+  /** Milliseconds that a worker needs for each task besides. */
+  readonly overheadMs: number;
+  /** Milliseconds from the first graph until the first task begins, messages apart: threads start, modules are loaded. */
+  readonly startMs: number;
+  /** The options of a simulation with these models. */
+  readonly options: SimulationOptions;
+}
+
+/** How well the models tell what really happened. */
+export interface Calibration {
+  readonly fitted: FittedModels;
+  /** Graphs that were submitted; they are simulated as one. */
+  readonly graphs: number;
+  readonly tasks: number;
+  readonly realS: number;
+  /** With `startMs`. */
+  readonly simulatedS: number;
+  /** By how much the simulated makespan is longer than the real one: 0.05 is 5 %. */
+  readonly error: number;
+}
+
+/**
+ * Fits the models of the simulator to a recording, and compares the makespans. Only what can be read off single tasks
+ * is fitted, never the makespan itself: the comparison says something.
+ *
+ * @param file - path, made by `yardmaster scheduler --record`
+ * @throws YardmasterError `ERR_LOG` when it cannot be read; `ERR_GRAPH_INVALID` when no task of it was computed
+ */
+export async function calibrate(file: string): Promise<Calibration> {
+  const workload = await recordedWorkload(file);
+  const cluster = await RecordedCluster.read(file);
+  if (cluster.runs.length === 0) {
+    const message = `${file}: no task was computed while this was recorded`;
+    throw new YardmasterError('ERR_GRAPH_INVALID', message, { file });
+  }
+  const fitted = fit(cluster);
+  const { makespanS, tasks } = await simulate(workload, fitted.options);
+  const simulatedS = makespanS + fitted.startMs / 1000;
+  const realS = cluster.makespanS;
+  const error = simulatedS / realS - 1;
+  return { fitted, graphs: cluster.graphCount, tasks, realS, simulatedS, error };
+}
+
+function fit(cluster: RecordedCluster): FittedModels {
+  const { gapsMs, turnaroundsMs } = waits(cluster);
+  // The next task was often not there yet: the shorter gaps are those of the worker alone.
+  const overheadMs = Math.max(0, quantile(gapsMs, 0.25) ?? 0);
+  const turnaroundMs = quantile(turnaroundsMs, 0.5);
+  // There and back: the report of the last input, and the message with the task.
+  const latencyMs =
+    turnaroundMs === undefined ? undefined : Math.max(0, (turnaroundMs - overheadMs) / 2);
+  const bandwidth = quantile(cluster.bandwidths, 0.5);
+  const workers = [...cluster.workers.values()];
+  const network = {
+    bandwidth: bandwidth ?? DEFAULT_NETWORK.bandwidth,
+    latencyMs: latencyMs ?? DEFAULT_NETWORK.latencyMs,
+  };
+  return {
+    threads: workers.map(({ threads = 1 }) => threads),
+    ...(bandwidth === undefined ? {} : { bandwidth }),
+    ...(latencyMs === undefined ? {} : { latencyMs }),
+    overheadMs,
+    startMs: Math.max(0, cluster.startMs - network.latencyMs - overheadMs),
+    options: { workers, config: cluster.config, network, durations: { overheadMs } },
+  };
+}
+
+/** How long threads and tasks waited, where only one thing can have been the reason. */
+interface Waits {
+  /** Between two runs of one thread, of which the second could have begun before. */
+  readonly gapsMs: number[];
+  /** Between the end of the last input and the start of a task, where nothing was fetched and the thread was free. */
+  readonly turnaroundsMs: number[];
+}
+
+/** O(n log n) for n runs. */
+function waits({ runs, workers, dependencies }: RecordedCluster): Waits {
+  const found: Waits = { gapsMs: [], turnaroundsMs: [] };
+  const ended = new Map(runs.map((run) => [run.key, run]));
+  const freeFromS = new Map(
+    [...workers].map(([address, { threads = 1 }]) => [address, Array<number>(threads).fill(0)]),
+  );
+  for (const run of runs.toSorted((one, other) => one.startS - other.startS)) {
+    const threads = freeFromS.get(run.worker);
+    if (threads === undefined) continue;
+    const thread = firstFree(threads);
+    const freeS = threads[thread] ?? 0;
+    threads[thread] = run.stopS;
+    if (run.fetched) continue;
+    const readyS = lastInputS(run, dependencies, ended);
+    if (readyS === undefined || readyS > run.startS) continue;
+    if (readyS < freeS) found.gapsMs.push(1000 * (run.startS - freeS));
+    else if (readyS > 0) found.turnaroundsMs.push(1000 * (run.startS - readyS));
+  }
+  return found;
+}
+
+/** Threads that are free take runs in the order in which they became free. */
+function firstFree(threads: readonly number[]): number {
+  return threads.reduce(
+    (first, freeS, thread) => (freeS < (threads[first] ?? 0) ? thread : first),
+    0,
+  );
+}
+
+/** When the last input of a run was computed, 0 when it has none; undefined when another worker computed one. */
+function lastInputS(
+  { key, worker }: RecordedRun,
+  dependencies: ReadonlyMap<string, readonly string[]>,
+  ended: ReadonlyMap<string, RecordedRun>,
+): number | undefined {
+  let lastS = 0;
+  for (const need of dependencies.get(key) ?? []) {
+    const input = ended.get(need);
+    if (input?.worker !== worker) return undefined;
+    lastS = Math.max(lastS, input.stopS);
+  }
+  return lastS;
+}
+
+/** The value below which this share of all values lies; undefined when there are none. */
+function quantile(values: readonly number[], share: number): number | undefined {
+  const sorted = values.toSorted((one, other) => one - other);
+  return sorted[Math.floor(share * sorted.length)];
+}

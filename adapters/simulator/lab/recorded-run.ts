@@ -1,0 +1,95 @@
+import { type LogFrame, type LogHeader } from '../../../core/log/format.ts';
+import type { RegisterWorker } from '../../../core/messages/from-worker.ts';
+import type { TaskFinished, UpdateGraph } from '../../../core/messages/stimulus.ts';
+import type { ConfigInput } from '../../../core/config/types.ts';
+import { readRecording } from '../../app/recording/replay-recording.ts';
+import type { WorkerModel } from '../options.ts';
+
+/** One computation of a task. */
+export interface RecordedRun {
+  readonly key: string;
+  readonly worker: string;
+  readonly startS: number;
+  readonly stopS: number;
+  /** Whether inputs were fetched for it. */
+  readonly fetched: boolean;
+}
+
+/** What a recording says about a cluster, apart from the graph and its costs. */
+export class RecordedCluster {
+  readonly workers = new Map<string, WorkerModel>();
+  readonly runs: RecordedRun[] = [];
+  readonly dependencies = new Map<string, readonly string[]>();
+  /** Bytes per second, as workers measured them. */
+  readonly bandwidths: number[] = [];
+  graphCount = 0;
+  /** What decides, as it was configured. */
+  config: ConfigInput = {};
+  private firstMs: number | undefined;
+  private lastMs = 0;
+
+  /**
+   * @param file - path, made by `yardmaster scheduler --record`
+   * @throws YardmasterError `ERR_LOG` when it cannot be read
+   */
+  static async read(file: string): Promise<RecordedCluster> {
+    const cluster = new RecordedCluster();
+    for await (const frame of readRecording(file)) cluster.add(frame);
+    return cluster;
+  }
+
+  /** Seconds from the first graph until the last task was finished. */
+  get makespanS(): number {
+    return Math.max(0, this.lastMs - (this.firstMs ?? this.lastMs)) / 1000;
+  }
+
+  /** Milliseconds from the first graph until the first task begins. */
+  get startMs(): number {
+    const firstS = this.runs.reduce((least, { startS }) => Math.min(least, startS), Infinity);
+    return Math.max(0, 1000 * firstS - (this.firstMs ?? 0));
+  }
+
+  private add(frame: LogFrame): void {
+    if (frame.kind === 'header') this.config = decidingConfig(frame.payload);
+    if (frame.kind !== 'stimulus') return;
+    const { payload, timeMs } = frame;
+    if (payload.op === 'register-worker') this.addWorker(payload);
+    else if (payload.op === 'update-graph') this.addGraph(payload, timeMs);
+    else if (payload.op === 'task-finished') this.addRun(payload, timeMs);
+    else if (payload.op === 'heartbeat-worker') {
+      const { bandwidth } = payload.metrics;
+      if (bandwidth !== undefined && bandwidth > 0) this.bandwidths.push(bandwidth);
+    }
+  }
+
+  private addWorker({ identity }: RegisterWorker): void {
+    const { address, threadCount, memoryLimitBytes } = identity;
+    this.workers.set(address, { threads: threadCount, memoryLimitBytes });
+  }
+
+  private addGraph({ tasks }: UpdateGraph, timeMs: number): void {
+    this.firstMs ??= timeMs;
+    this.graphCount++;
+    for (const { key, dependencies } of tasks) this.dependencies.set(key, dependencies);
+  }
+
+  private addRun({ key, worker, timings }: TaskFinished, timeMs: number): void {
+    this.lastMs = timeMs;
+    const compute = timings.find(({ action }) => action === 'compute');
+    if (compute === undefined) return;
+    const { startS, stopS } = compute;
+    const fetched = timings.some(({ action }) => action === 'transfer');
+    this.runs.push({ key, worker, startS, stopS, fetched });
+  }
+}
+
+/** The part of a configuration that decides; addresses, plugins and files are left out. */
+function decidingConfig({ config }: LogHeader): ConfigInput {
+  const { scheduler = {}, worker = {} } = config as Record<string, Record<string, unknown>>;
+  const { policies, workStealing, activeMemoryManager, bandwidth, slotWork } = scheduler;
+  const { memory, memoryAdmission, ready } = worker;
+  return {
+    scheduler: { policies, workStealing, activeMemoryManager, bandwidth, slotWork },
+    worker: { memory, memoryAdmission, ready },
+  } as ConfigInput;
+}

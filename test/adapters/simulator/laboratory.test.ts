@@ -1,0 +1,163 @@
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, expect, it } from 'vitest';
+import { MsgpackCodec } from '../../../adapters/codecs/msgpack/index.ts';
+import {
+  calibrate,
+  comparePolicies,
+  policyVariant,
+  Simulation,
+  worstCase,
+} from '../../../adapters/simulator/index.ts';
+import { graphWorkload, type Workload } from '../../../adapters/workloads/index.ts';
+import { KernelLogWriter } from '../../../core/log/kernel-log-writer.ts';
+import { RecordingKernel } from '../../../core/log/recording-kernel.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'yardmaster-laboratory-'));
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+const ROOT = new URL('../../..', import.meta.url).pathname;
+const HISTORIES = join(ROOT, 'test/histories');
+const CLI = createRequire(import.meta.url).resolve('#cli');
+const run = promisify(execFile);
+
+async function lab(...args: readonly string[]): Promise<string> {
+  return (await run(process.execPath, [CLI, 'lab', ...args], { cwd: folder })).stdout;
+}
+
+const FIRST = policyVariant('balanced');
+const SECOND = policyVariant('default');
+const SEARCH = { workers: 3, steps: 60, limits: { fewestTasks: 3, mostTasks: 10 }, seed: 5 };
+
+/** Chains on one worker each, whose ends are fetched by others. */
+function chainsAndPairs(): Workload {
+  const chain = Array.from({ length: 24 }, (_, index) => index);
+  const cost = { durationS: 0.08, nbytes: 3e6 };
+  return graphWorkload('chains and pairs', [
+    ...chain.map((index) => ({ key: `a-${index}`, ...cost })),
+    ...chain.map((index) => ({ key: `b-${index}`, needs: [`a-${index}`], ...cost })),
+    ...chain.map((index) => ({ key: `c-${index}`, needs: [`b-${index}`], ...cost })),
+    ...chain.map((index) => {
+      return { key: `pair-${index}`, needs: [`c-${index}`, `c-${(index + 7) % 24}`], ...cost };
+    }),
+  ]);
+}
+
+it('a search for the worst case ends with one that is worse than where it began', async () => {
+  const found: number[] = [];
+  const start = await worstCase(FIRST, SECOND, { ...SEARCH, steps: 1 });
+  const worst = await worstCase(FIRST, SECOND, {
+    ...SEARCH,
+    onWorse: ({ ratio }) => found.push(ratio),
+  });
+  expect(worst.ratio).toBeGreaterThan(start.ratio);
+  expect(worst.ratio).toBeGreaterThan(1.05);
+  expect(found).toEqual(found.toSorted((one, other) => one - other));
+  expect(found.at(-1)).toBe(worst.ratio);
+});
+
+it('the same seed finds the same worst case, and another one a different one', async () => {
+  const search = { ...SEARCH, steps: 20 };
+  const worst = await worstCase(FIRST, SECOND, search);
+  expect(await worstCase(FIRST, SECOND, search)).toEqual(worst);
+  expect(await worstCase(FIRST, SECOND, { ...search, seed: 6 })).not.toEqual(worst);
+});
+
+it('the worst case is as bad when it is compared again', async () => {
+  const { instance, ratio, firstS } = await worstCase(FIRST, SECOND, { ...SEARCH, steps: 30 });
+  const { tasks, bandwidth } = instance;
+  const { runs } = await comparePolicies([graphWorkload('worst', tasks)], [SECOND, FIRST], {
+    workers: 3,
+    seeds: 1,
+    network: { bandwidth },
+    durations: { spread: 0 },
+  });
+  expect(runs[1]?.figures?.makespanS.mean).toBeCloseTo(firstS, 9);
+  expect(runs[1]?.figures?.makespanS.relative).toBeCloseTo(ratio, 9);
+});
+
+it('the models of a recorded cluster are found again', async () => {
+  const file = join(folder, 'run.ylog');
+  const parts: Uint8Array[] = [];
+  let writer: KernelLogWriter | undefined;
+  await using simulation = await Simulation.start({
+    workers: 3,
+    worker: { threads: 2 },
+    network: { bandwidth: 40e6, latencyMs: 3 },
+    durations: { overheadMs: 7 },
+    heartbeatMs: 200,
+    kernelLog: (config) => {
+      const header = {
+        version: 'test',
+        schedulerId: 'laboratory',
+        createdAtMs: 0,
+        config: config as unknown as Readonly<Record<string, unknown>>,
+        folder: '/',
+      };
+      writer = new KernelLogWriter(
+        new MsgpackCodec(),
+        (bytes) => parts.push(bytes.slice()),
+        header,
+        0,
+      );
+      return writer;
+    },
+  });
+  simulation.submit(chainsAndPairs());
+  await simulation.run();
+  const real = simulation.report();
+  const { kernel } = simulation;
+  if (!(kernel instanceof RecordingKernel)) throw new Error('nothing was recorded');
+  writer?.end(kernel.checkNow(true), simulation.nowMs);
+  writeFileSync(file, Buffer.concat(parts));
+  const { fitted, tasks, realS, error } = await calibrate(file);
+  expect(tasks).toBe(real.tasks);
+  expect(realS).toBeCloseTo(real.makespanS, 1);
+  expect(fitted.threads).toEqual([2, 2, 2]);
+  expect(fitted.overheadMs).toBeCloseTo(7, 0);
+  expect(fitted.latencyMs).toBeCloseTo(3, 0);
+  expect(fitted.bandwidth).toBeGreaterThan(20e6);
+  expect(fitted.bandwidth).toBeLessThan(60e6);
+  expect(Math.abs(error)).toBeLessThan(0.05);
+});
+
+it('a recording in which nothing was computed cannot be calibrated', async () => {
+  const file = join(folder, 'short.ylog');
+  const whole = readFileSync(join(HISTORIES, 'tree-whose-worker-dies.ylog'));
+  writeFileSync(file, whole.subarray(0, 16));
+  await expect(calibrate(file)).rejects.toThrow(/ERR_|no graph|header/);
+});
+
+it('the worst case that the command writes can be compared again as it says', async () => {
+  symlinkSync(
+    ROOT,
+    join(mkdirSync(join(folder, 'node_modules'), { recursive: true })!, 'yardmaster'),
+  );
+  const search = [
+    'worst-case',
+    'balanced',
+    'default',
+    '--steps',
+    '30',
+    '--tasks',
+    '8',
+    '-o',
+    'worst.mjs',
+  ];
+  const found = await lab(...search);
+  const [, ratio] = /: ([\d.]+) times as long/.exec(found)!;
+  const [, command] = /yardmaster lab (compare .*)$/m.exec(found)!;
+  const compared = await lab(...command!.split(' '));
+  expect(compared).toMatch(new RegExp(`balanced +[\\d.]+ s \\(${ratio!.replace('.', '\\.')}\\)`));
+});
+
+it('the command says how well a recording is simulated', async () => {
+  const printed = await lab('calibrate', join(HISTORIES, 'shuffle-in-the-order-of-dask.ylog'));
+  expect(printed).toMatch(/^real makespan +[\d.]+ s$/m);
+  expect(printed).toMatch(/^simulated +[\d.]+ s, [+-][\d.]+ %$/m);
+});

@@ -6,6 +6,7 @@ import { pauseOf } from '../peers/location-pause.ts';
 import { Session } from './session/session.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
+const LEFT_BADLY = 'the client of a task could not leave what it shared';
 
 /** Connections that no task uses at present, by the thread that they belong to. */
 const idle = new WeakMap<TaskSurroundings, Session[]>();
@@ -67,8 +68,21 @@ function putBack(surroundings: TaskSurroundings, session: Session): void {
   if (session.isClosed) return;
   session.reset();
   // Objects that are bound to a client, such as locks, end with it.
-  if (session.hasBonds) closeSession(session);
+  if (session.bonds > 0) closeSession(session);
+  else if (session.hasCoordinated) inBackground(leave(surroundings, session), LEFT_BADLY);
   else poolOf(surroundings).push(session);
+}
+
+/** Queues and semaphores exist for the clients that have used them: this one does no more. */
+async function leave(surroundings: TaskSurroundings, session: Session): Promise<void> {
+  session.hasCoordinated = false;
+  try {
+    await session.request('command', { command: 'coordination.leave', parameters: {} });
+  } catch (error) {
+    closeSession(session);
+    throw error;
+  }
+  poolOf(surroundings).push(session);
 }
 
 function closeSession(session: Session): void {

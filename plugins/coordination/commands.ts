@@ -78,6 +78,7 @@ export const COORDINATION_PARAMETERS = {
   subscribe: NAMED,
   unsubscribe: NAMED,
   nextEvents: NO_PARAMETERS,
+  leave: NO_PARAMETERS,
 };
 
 type Declared = typeof COORDINATION_PARAMETERS;
@@ -98,6 +99,8 @@ export function addCommands({ command }: Pick<PluginContext, 'command'>, parts: 
   addLeaseCommands(offer, parts);
   addFlagCommands(offer, parts);
   addTopicCommands(offer, parts);
+  // As if the client had gone, of which the connection serves another task from now on.
+  offer('leave', (_given, caller) => parts.scope.departures.leave(clientOf(caller)));
 }
 
 function addValueCommands(offer: Offer, { scope, variables, dataSets }: Parts): void {

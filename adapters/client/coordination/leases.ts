@@ -73,15 +73,30 @@ export class LeaseKeeper {
   private isWatching = false;
   /** When the last renewal that was granted had been asked for. */
   private renewedMs = 0;
+  private readonly onSessionEnd = (): void => {
+    this.loseAll(this.coordinator.session.signal.reason as Error);
+  };
 
   constructor(private readonly coordinator: Coordinator) {
     this.clock = coordinator.session.clock;
   }
 
-  take({ lease: id, leaseTimeoutMs }: GrantedLease, name: string): Lease {
+  /** The session is bound from the question on, without a gap between answer and lease. */
+  async acquire(name: string, ask: () => Promise<GrantedLease>): Promise<Lease> {
+    const { session } = this.coordinator;
+    session.bonds++;
+    try {
+      return this.take(await ask(), name);
+    } finally {
+      session.bonds--;
+    }
+  }
+
+  private take({ lease: id, leaseTimeoutMs }: GrantedLease, name: string): Lease {
     this.coordinator.session.checkOpen();
     const lease = new Lease(id, name, this);
     this.held.set(id, lease);
+    this.coordinator.session.bonds++;
     this.lifeMs = leaseTimeoutMs;
     this.watchSession();
     if (this.timer === undefined) {
@@ -99,12 +114,11 @@ export class LeaseKeeper {
     await this.coordinator.call('release', { lease: id });
   }
 
-  /** From the first lease on: the connection of most clients of tasks serves many, and none of them has a lease. */
+  /** While there are leases: the connection of most clients of tasks serves many. */
   private watchSession(): void {
     if (this.isWatching) return;
     this.isWatching = true;
-    const { signal } = this.coordinator.session;
-    signal.addEventListener('abort', () => this.loseAll(signal.reason as Error));
+    this.coordinator.session.signal.addEventListener('abort', this.onSessionEnd);
   }
 
   private async renew(): Promise<void> {
@@ -127,18 +141,21 @@ export class LeaseKeeper {
 
   private loseAll(reason: Error): void {
     for (const lease of this.held.values()) lease.lose(reason);
+    this.coordinator.session.bonds -= this.held.size;
     this.held.clear();
     this.stop();
   }
 
   private drop(id: number): void {
-    this.held.delete(id);
+    if (this.held.delete(id)) this.coordinator.session.bonds--;
     if (this.held.size === 0) this.stop();
   }
 
   private stop(): void {
     this.timer?.cancel();
     this.timer = undefined;
+    this.isWatching = false;
+    this.coordinator.session.signal.removeEventListener('abort', this.onSessionEnd);
   }
 }
 

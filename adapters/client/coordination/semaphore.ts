@@ -38,8 +38,8 @@ abstract class Leased {
    * @throws RemoteError `ERR_TIMEOUT`
    */
   async acquire(limit: WaitLimit = {}): Promise<Lease> {
-    const granted = await this.ask(waitParameters(limit));
-    const lease = this.keeper.take(granted, this.name);
+    const parameters = waitParameters(limit);
+    const lease = await this.keeper.acquire(this.name, () => this.ask(parameters));
     this.forgetReleased();
     this.mine.push(lease);
     return lease;

@@ -35,11 +35,17 @@ export class Coordinator {
   /** Calls a command of the plugin `coordination`. */
   call<T = unknown>(command: string, parameters: Readonly<Record<string, unknown>>): Promise<T> {
     const { session } = this;
-    session.hasBonds = true;
+    session.hasCoordinated = true;
+    session.bonds++;
     const answer = session.request<T>('command', {
       command: `coordination.${command}`,
       parameters,
     });
+    // A subscription stays.
+    const end = (): void => {
+      session.bonds--;
+    };
+    if (command !== 'subscribe') answer.then(end, end);
     return MAY_WAIT.has(command) ? session.waiting(answer) : answer;
   }
 

@@ -63,8 +63,10 @@ export class Session implements FutureOwner, LinkOwner {
   submittingTask: string | undefined;
   /** What the task does while it waits. */
   pause: Pause | undefined;
-  /** Something is bound to the client that ends with it alone: a lease, a subscription. */
-  hasBonds = false;
+  /** Has used coordination: the scheduler may have noted that. */
+  hasCoordinated = false;
+  /** Calls of coordination that are under way, leases, subscriptions: what ends with the connection alone. */
+  bonds = 0;
 
   private constructor(
     readonly id: string,

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ResultStore, type StoredResult, YardmasterError } from '../../../core/api/index.ts';
 import { headOf, isWhole, readResult } from './result-file.ts';
@@ -54,9 +54,8 @@ export class ResultFolder implements ResultStore {
   async write(key: string, result: StoredResult): Promise<void> {
     const path = this.pathOf(key);
     const unfinished = `${path}-${randomUUID()}${UNFINISHED}`;
-    await mkdir(join(path, '..'), { recursive: true, mode: 0o700 });
     try {
-      const file = await open(unfinished, 'wx', 0o600);
+      const file = await create(unfinished);
       try {
         await file.writeFile(headOf(result));
         await file.writeFile(result.value);
@@ -128,6 +127,14 @@ export class ResultFolder implements ResultStore {
     }
     return join(this.folder, key.slice(0, 2), key);
   }
+}
+
+/** Its folder is there for nearly all files. */
+async function create(path: string): Promise<FileHandle> {
+  const file = await ifThere(open(path, 'wx', 0o600));
+  if (file !== undefined) return file;
+  await mkdir(join(path, '..'), { recursive: true, mode: 0o700 });
+  return open(path, 'wx', 0o600);
 }
 
 /** Undefined when the file or folder does not exist (any more). */

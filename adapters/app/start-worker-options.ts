@@ -84,6 +84,11 @@ export interface StartWorkerOptions {
    * or packages; `*` permits every file. Default: the project of the current folder. `isGuest`: everywhere.
    */
   readonly allowModules?: readonly string[];
+  /**
+   * The project in which modules of tasks are looked for that clients name relative to theirs. Default: the project of
+   * the current folder (the nearest folder with a `package.json`).
+   */
+  readonly codeRoot?: string;
   /** Replaces collaborators of the worker (`yardmaster/worker-host`). Default none. */
   readonly provide?: WorkerHostOptions['provide'];
   /** After which it retires and closes. Default: none. */
@@ -123,6 +128,7 @@ export const WORKER_RULES: OptionRules<StartWorkerOptions> = {
   preload: LIST,
   folder: TEXT,
   allowModules: LIST,
+  codeRoot: TEXT,
   provide: LIST,
   lifetime: FIELDS,
   onSchedulerLost: oneOf('close', 'reconnect'),

@@ -165,11 +165,12 @@ function reconnection({
 /** The program around a guest runs whatever it likes. */
 function allowedModules({
   allowModules,
+  codeRoot,
   folder = process.cwd(),
   isGuest = false,
 }: StartWorkerOptions): AllowedModules | undefined {
   if (isGuest && allowModules === undefined) return undefined;
-  return AllowedModules.of(allowModules, folder);
+  return AllowedModules.of(allowModules, folder, codeRoot);
 }
 
 /** A guest does not close for lack of memory: that would hardly free what its process occupies. */

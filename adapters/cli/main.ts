@@ -68,6 +68,10 @@ common(program.command('worker'))
     collect,
   )
   .option(
+    '--code-root <folder>',
+    'project in which modules are looked for that clients name relative to theirs (default: this project)',
+  )
+  .option(
     '--env <name>',
     'variable of the environment that the worker keeps (repeatable; default: all)',
     collect,

@@ -13,6 +13,7 @@ export interface WorkerFlags {
   readonly nanny?: boolean;
   /** Relative to the current folder. */
   readonly allowModules?: readonly string[];
+  readonly codeRoot?: string;
   /** Variables of the environment that the worker keeps. */
   readonly env?: readonly string[];
   /** Set by a nanny for the process that it looks after. */

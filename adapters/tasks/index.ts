@@ -35,6 +35,7 @@ export {
 } from './define-tasks.ts';
 export type { AnyFunction, TaskFunction, TaskFunctionOf } from './task-function.ts';
 export { AllowedModules } from './modules/allowed-modules.ts';
+export { commonName, travellingName } from './modules/travelling-name.ts';
 export { importingTaskModule, loadFunction } from './load-function.ts';
 export { describeFailure } from './failure.ts';
 export { foldStack } from './fold-stack.ts';

@@ -4,6 +4,7 @@ import { type ExecutableTask, type FunctionSpec, YardmasterError } from '../../c
 import type { ModuleLimit } from '../../core/shared/module-limit.ts';
 import { isTaskFunction, registeredFunction, registeredNames } from './define-tasks.ts';
 import { sourceVersion } from './modules/source-version.ts';
+import { placesOf, urlOf } from './modules/travelling-name.ts';
 import type { AnyFunction } from './task-function.ts';
 
 /** What limits the modules. */
@@ -47,22 +48,50 @@ export function loadFunction(
 ): AnyFunction | Promise<AnyFunction> {
   const known = loaded.get(spec.module)?.get(spec.name);
   if (known !== undefined) return checkVersion(spec, known);
-  const registered = registeredFunction(spec.module, spec.name) as AnyFunction | undefined;
-  if (registered !== undefined) return remember(spec, registered);
+  const url = urlOf(spec.module);
+  const registered = registeredFunction(url, spec.name) as AnyFunction | undefined;
+  if (registered !== undefined) return remember(spec, registered, url);
   return importFunction(spec, reach);
 }
 
 async function importFunction(spec: FunctionSpec, reach: Reach | undefined): Promise<AnyFunction> {
-  if (!spec.module.startsWith(PYTHON)) reach?.modules?.check(spec.module);
+  const url = locate(spec, reach?.modules);
   // Before the import, so that a change of the file in between is not mistaken for this version.
-  const version = sourceVersion(spec.module);
-  const exports = await importModule(spec.module);
-  if (version !== spec.version) throw versionMismatch(spec, version);
-  const registered = registeredFunction(spec.module, spec.name) as AnyFunction | undefined;
-  if (registered !== undefined) return remember(spec, registered);
+  const version = sourceVersion(url);
+  const exports = await importModule(url);
+  if (version !== spec.version) throw versionMismatch({ ...spec, module: url }, version);
+  const registered = registeredFunction(url, spec.name) as AnyFunction | undefined;
+  if (registered !== undefined) return remember(spec, registered, url);
   const exported = Object.hasOwn(exports, spec.name) ? exports[spec.name] : undefined;
-  if (typeof exported === 'function') return remember(spec, exported as AnyFunction);
-  throw missingFunction(spec, exports);
+  if (typeof exported === 'function') return remember(spec, exported as AnyFunction, url);
+  throw missingFunction({ ...spec, module: url }, exports);
+}
+
+/**
+ * The URL that the module has here: in the project of this worker, else where it is in that of the client. Of several,
+ * the first of the right version.
+ * @throws YardmasterError `ERR_MODULE_REFUSED`, `ERR_FUNCTION_MISSING`
+ */
+function locate({ module, version }: FunctionSpec, modules: ModuleLimit | undefined): string {
+  const plain = urlOf(module);
+  if (plain.startsWith(PYTHON)) return plain;
+  const places = plain === module ? [] : placesOf(module, modules?.codeRoot);
+  const permitted = places.filter((url) => isPermitted(url, modules));
+  const [found] = permitted;
+  if (found !== undefined) {
+    return permitted.find((url) => sourceVersion(url) === version) ?? found;
+  }
+  modules?.check(plain);
+  return plain;
+}
+
+function isPermitted(url: string, modules: ModuleLimit | undefined): boolean {
+  try {
+    modules?.check(url);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 async function importModule(module: string): Promise<Record<string, unknown>> {
@@ -95,8 +124,8 @@ function isUntranslated(cause: unknown): boolean {
   return code === 'ERR_UNKNOWN_FILE_EXTENSION' && /"\.[mc]?ts"/.test(message ?? '');
 }
 
-function remember(spec: FunctionSpec, fn: AnyFunction): AnyFunction {
-  const entry: LoadedFunction = { fn, version: sourceVersion(spec.module) };
+function remember(spec: FunctionSpec, fn: AnyFunction, url: string): AnyFunction {
+  const entry: LoadedFunction = { fn, version: sourceVersion(url) };
   const ofModule = loaded.get(spec.module) ?? new Map<string, LoadedFunction>();
   loaded.set(spec.module, ofModule.set(spec.name, entry));
   return checkVersion(spec, entry);

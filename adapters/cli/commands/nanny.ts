@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { AllowedModules } from '../../tasks/index.ts';
 import { NannyPlugins } from '../../app/nanny-plugins.ts';
 import type { WorkerSettings } from '../../app/worker-settings.ts';
@@ -23,7 +24,11 @@ export async function nannyCommand(
   const log = stderrLogger(flags, `nanny of ${name}`);
   const plugins = await NannyPlugins.start({
     ...{ name, plugins: nannyPlugins, preload: nannyPreload, folder, clock, log },
-    modules: AllowedModules.of(flags.allowModules?.map(fromHere) ?? worker.allowModules, folder),
+    modules: AllowedModules.of(
+      flags.allowModules?.map(fromHere) ?? worker.allowModules,
+      folder,
+      flags.codeRoot === undefined ? undefined : resolve(flags.codeRoot),
+    ),
   });
   const nanny = new Nanny({
     name,

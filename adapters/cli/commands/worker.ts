@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { loadConfigFile, loadConfigObject } from '../../../core/config/load.ts';
 import type { WorkerMemoryConfig } from '../../../core/config/types.ts';
 import type { WorkerEnd } from '../../../core/worker-host/worker-options.ts';
@@ -134,6 +135,7 @@ async function start(
     transports: await configuredTransports(settings),
     memory,
     ...(flags.allowModules === undefined ? {} : { allowModules: flags.allowModules.map(fromHere) }),
+    ...(flags.codeRoot === undefined ? {} : { codeRoot: resolve(flags.codeRoot) }),
     log: stderrLogger(flags, name ?? 'worker'),
     ...(threads === undefined ? {} : { threads }),
     ...(name === undefined ? {} : { name }),

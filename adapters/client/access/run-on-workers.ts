@@ -4,7 +4,12 @@ import {
   RemoteError,
   YardmasterError,
 } from '../../../core/api/index.ts';
-import { deserialise, isTaskFunction, type TaskFunction } from '../../tasks/index.ts';
+import {
+  deserialise,
+  isTaskFunction,
+  type TaskFunction,
+  travellingName,
+} from '../../tasks/index.ts';
 import { packTaskArguments } from '../submission/graph.ts';
 import { uniqueKey } from '../submission/keys.ts';
 import { checkNames, refuseOption } from '../submission/options.ts';
@@ -74,7 +79,8 @@ export class WorkerRunner<
     const { workers, place = 'worker', errors = 'raise', timeoutMs } = this.options;
     const { module, name, version } = fn;
     const packed = packTaskArguments(name, args, () => undefined);
-    const runSpec: FunctionSpec = { module, name, version, args: packed.bytes };
+    const called = { module: travellingName(module), name, version };
+    const runSpec: FunctionSpec = { ...called, args: packed.bytes };
     const answers = await this.command<readonly (readonly [string, RunReply])[]>('broadcast', {
       method: 'run',
       parameters: { key: uniqueKey(name), runSpec, place },

@@ -2,7 +2,12 @@ import { inspect } from 'node:util';
 import { type FunctionSpec, type GraphTask, YardmasterError } from '../../../core/api/index.ts';
 import { isPlainObject } from '../../../core/util/plain-object.ts';
 import { EVENT_LOOP_RESOURCE, eventLoopShare } from '../../../core/util/event-loop.ts';
-import { isActorClass, packArguments, type TaskFunction } from '../../tasks/index.ts';
+import {
+  isActorClass,
+  packArguments,
+  type TaskFunction,
+  travellingName,
+} from '../../tasks/index.ts';
 import type { Future } from '../future.ts';
 import { checkKey, hashOf } from './keys.ts';
 import { allocateWithin, checkFits } from '../message-limit.ts';
@@ -200,7 +205,7 @@ interface TaskParts {
 export function packTask({ fn, args, options, key, isPure = true }: TaskParts): PackedTask {
   const { module, name, version } = fn;
   const retry = retrySpec(options.retries);
-  const call = { module, name, version, args: args.bytes };
+  const call = { module: travellingName(module), name, version, args: args.bytes };
   const runSpec: FunctionSpec = retry === undefined ? call : { ...call, retry };
   const definition = hashOf(runSpec);
   return {

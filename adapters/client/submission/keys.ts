@@ -1,5 +1,6 @@
 import { createHash, hash, randomUUID } from 'node:crypto';
 import { YardmasterError } from '../../../core/api/index.ts';
+import { commonName } from '../../tasks/index.ts';
 import { isWellFormed } from '../../codecs/msgpack/index.ts';
 
 /** Hex digits of a hash in a key: 128 bits. */
@@ -46,7 +47,8 @@ function hashOfFunction(module: string, name: string, version: string): Uint8Arr
   }
   const known = ofModule.get(name);
   if (known?.version === version) return known.bytes;
-  const bytes = createHash('sha256').update(`${module}\0${name}\0${version}\0`).digest();
+  const place = commonName(module);
+  const bytes = createHash('sha256').update(`${place}\0${name}\0${version}\0`).digest();
   ofModule.set(name, { version, bytes });
   return bytes;
 }

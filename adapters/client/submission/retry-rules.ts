@@ -1,5 +1,5 @@
 import { YardmasterError, type RetrySpec } from '../../../core/api/index.ts';
-import { isTaskFunction, type TaskFunction } from '../../tasks/index.ts';
+import { isTaskFunction, type TaskFunction, travellingName } from '../../tasks/index.ts';
 import { checkNames, refuseOption } from './option-checks.ts';
 
 /** When a task that has failed is tried again, on the thread where it failed. */
@@ -52,7 +52,13 @@ export function retrySpec(retries: number | RetryRules | undefined): RetrySpec |
   const { times, backoffMs = BACKOFF_MS, factor = FACTOR, jitter = 0, retryIf } = retries;
   if (retryIf === undefined) return { times, backoffMs, factor, jitter };
   const { module, name, version } = retryIf;
-  return { times, backoffMs, factor, jitter, retryIf: { module, name, version } };
+  return {
+    times,
+    backoffMs,
+    factor,
+    jitter,
+    retryIf: { module: travellingName(module), name, version },
+  };
 }
 
 function isCount(value: unknown): boolean {

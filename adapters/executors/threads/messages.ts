@@ -13,6 +13,8 @@ export interface ThreadData {
     readonly schemes: readonly string[];
     /** Folders that its tasks may be in; undefined: all. */
     readonly moduleFolders?: readonly string[];
+    /** The project in which modules are looked for; see `ModuleLimit`. */
+    readonly codeRoot?: string;
   };
   /** Bytes that its tasks may leave behind before it collects them. Default: the engine does as it likes. */
   readonly tidyBytes?: number;

@@ -32,7 +32,9 @@ export function spawnThread(
       cluster: {
         scheduler: cluster.scheduler,
         schemes: cluster.transports.map(({ scheme }) => scheme),
-        ...(cluster.modules === undefined ? {} : { moduleFolders: cluster.modules.folders }),
+        ...(cluster.modules === undefined
+          ? {}
+          : { moduleFolders: cluster.modules.folders, codeRoot: cluster.modules.codeRoot }),
       },
     }),
   };

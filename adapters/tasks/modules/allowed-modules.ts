@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 
 import { YardmasterError } from '../../../core/api/index.ts';
 import type { ModuleLimit } from '../../../core/shared/module-limit.ts';
+import { ancestors, projectOf } from './folders.ts';
 
 /** Permits every file. */
 const ALL = '*';
@@ -13,20 +14,31 @@ const ALL = '*';
  * link leads nowhere else. Modules of Yardmaster itself are always permitted.
  */
 export class AllowedModules implements ModuleLimit {
-  /** @param folders - real paths; a file permits itself */
-  constructor(readonly folders: readonly string[]) {}
+  /**
+   * @param folders - real paths; a file permits itself
+   * @param codeRoot - the project in which modules are looked for that clients name relative to theirs
+   */
+  constructor(
+    readonly folders: readonly string[],
+    readonly codeRoot = projectOf(process.cwd()),
+  ) {}
 
   /**
    * @param entries - folders and files, which start with `.` or `/`, or names of packages as they are seen from
-   *   the folder; `*` permits every file. Default: the project of the current folder
+   *   the folder; `*` permits every file. Default: the project in which modules are looked for
+   * @param codeRoot - that project. Default: the project of the current folder
    * @throws YardmasterError `ERR_CONFIG` when there is no such folder or package
    */
-  static of(entries: readonly string[] | undefined, folder: string): AllowedModules {
+  static of(
+    entries: readonly string[] | undefined,
+    folder: string,
+    codeRoot?: string,
+  ): AllowedModules {
     const own = projectOf(import.meta.dirname);
-    if (entries === undefined)
-      return new AllowedModules(unlessRoot([own, projectOf(process.cwd())]));
+    const root = codeRoot === undefined ? projectOf(process.cwd()) : rootAt(codeRoot);
+    if (entries === undefined) return new AllowedModules(unlessRoot([own, root]), root);
     const places = entries.map((entry) => placeOf(entry, folder));
-    return new AllowedModules([...unlessRoot([own]), ...places]);
+    return new AllowedModules([...unlessRoot([own]), ...places], root);
   }
 
   /**
@@ -74,6 +86,15 @@ function realPath(path: string): string {
   }
 }
 
+function rootAt(folder: string): string {
+  if (existsSync(folder)) return realpathSync(folder);
+  throw new YardmasterError(
+    'ERR_CONFIG',
+    `worker.codeRoot (--code-root) names ${folder}, which does not exist`,
+    { folder },
+  );
+}
+
 function placeOf(entry: string, folder: string): string {
   if (entry === ALL) return parse(resolve(folder)).root;
   const isPath = entry.startsWith('.') || isAbsolute(entry);
@@ -94,20 +115,9 @@ function packageOf(name: string, folder: string): string | undefined {
     .find((place) => existsSync(place));
 }
 
-/** The nearest folder with a `package.json`, else the folder itself. */
-function projectOf(folder: string): string {
-  const project = ancestors(folder).find((ancestor) => existsSync(join(ancestor, 'package.json')));
-  return realpathSync(project ?? folder);
-}
-
 /** A process that was started in `/` has no project: nothing would be refused. */
 function unlessRoot(folders: readonly string[]): readonly string[] {
   return folders.filter((folder) => folder !== parse(folder).root);
-}
-
-function ancestors(folder: string): readonly string[] {
-  const parent = dirname(folder);
-  return parent === folder ? [folder] : [folder, ...ancestors(parent)];
 }
 
 function withEnd(folder: string): string {

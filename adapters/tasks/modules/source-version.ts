@@ -45,7 +45,7 @@ function read(module: string): { readonly path: string; readonly source: Uint8Ar
   } catch (cause) {
     throw new YardmasterError(
       'ERR_FUNCTION_MISSING',
-      `the module ${module} cannot be read: deploy it under this path wherever tasks are submitted or run`,
+      `the module ${module} cannot be read: deploy it to the project of each worker (--code-root), or under this path`,
       { module },
       { cause },
     );

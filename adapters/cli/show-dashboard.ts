@@ -15,10 +15,10 @@ export async function showDashboard(
 ): Promise<void> {
   const { dashboard, dashboardAddress } = flags;
   const names = new Set(scheduler.plugins.map(({ name }) => name));
-  if (dashboard === false || names.has('dashboard')) return;
+  if (dashboard === false) return;
   try {
-    if (names.has('dask')) logUrl(scheduler, log);
-    else await addDashboard(scheduler, flags);
+    if (!names.has('dashboard') && !names.has('dask')) await addDashboard(scheduler, flags);
+    logUrl(scheduler, log, names.has('dask') ? 'dask.dashboard' : 'dashboard.url');
   } catch (error) {
     // It may have been idle for too long in the meantime.
     if (YardmasterError.is(error, 'ERR_CLOSED')) return;
@@ -27,8 +27,9 @@ export async function showDashboard(
   }
 }
 
-function logUrl(scheduler: Scheduler, log: Logger): void {
-  const url = scheduler.command('dask.dashboard');
+/** With its token, which is therefore not in the log that clients may read. */
+function logUrl(scheduler: Scheduler, log: Logger, command: string): void {
+  const url = scheduler.command(command);
   if (typeof url === 'string') log.info({ url }, `dashboard: ${url}`);
 }
 

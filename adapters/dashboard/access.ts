@@ -7,8 +7,8 @@ const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8);
 LOOPBACK.addAddress('::1', 'ipv6');
 
-/** The name of the cookie that keeps the token of a browser. */
-const COOKIE = 'yardmaster-token';
+/** Begins the name of the cookie that keeps the token of a browser. Browsers do not tell ports apart, so the port follows. */
+const COOKIE = 'yardmaster-token-';
 
 /** What a request asks for, by what it needs. */
 export type Need =
@@ -41,8 +41,13 @@ export interface AccessOptions {
  * make a browser send requests to this machine under a name of its own (DNS rebinding).
  */
 export class Access {
-  /** Has to come with each change; only pages of the dashboard itself can read it. */
-  readonly changeToken = randomBytes(24).toString('base64url');
+  /** Has to come with each change; only pages of the dashboard that were opened with the token have it. */
+  private readonly changeToken = randomBytes(24).toString('base64url');
+  /**
+   * What each request has to carry if an option names a token. Otherwise each page from which something is to be
+   * changed: on loopback every user of the machine may look.
+   */
+  readonly token: string;
   private readonly names: ReadonlySet<string>;
   private readonly isOpen: boolean;
 
@@ -50,6 +55,7 @@ export class Access {
     const { host, hosts, token, hasCertificates } = options;
     this.names = new Set(['localhost', hostname(), host, ...hosts].map((one) => one.toLowerCase()));
     this.isOpen = isLoopback(host) || token !== undefined || hasCertificates;
+    this.token = token ?? randomBytes(24).toString('base64url');
   }
 
   /** Undefined when the request may be answered. */
@@ -68,7 +74,7 @@ export class Access {
     if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`) {
       return forbidden('requests from pages of other sites are refused');
     }
-    if (!this.hasToken(headers, query)) {
+    if (this.options.token !== undefined && !this.hasToken(headers, query)) {
       return { status: 401, text: 'open the address with ?token=…, or send Authorization: Bearer' };
     }
     if (need === 'figures') return undefined;
@@ -78,26 +84,34 @@ export class Access {
       );
     }
     if (need === 'change' && !matches(headers['x-yardmaster-change'], this.changeToken)) {
-      return forbidden('a change needs the token of the page; reload it');
+      return forbidden(
+        'to change something, open the address with ?token=… that the scheduler logs at its start (--log-level info), or give the plugin dashboard a token',
+      );
     }
     return undefined;
   }
 
+  /** What a page sends along with changes; empty for a reader who may only look. */
+  changeTokenFor(headers: IncomingHttpHeaders, query: { token?: unknown }): string {
+    const mayChange = this.options.hasCertificates || this.hasToken(headers, query);
+    return mayChange ? this.changeToken : '';
+  }
+
   /** The cookie for a browser that came with the token in its address. */
-  cookieFor(query: { token?: unknown }): string | undefined {
-    const { token } = this.options;
-    if (token === undefined || !matches(query.token, token)) return undefined;
-    return `${COOKIE}=${encodeURIComponent(token)}; Path=/; HttpOnly; SameSite=Strict`;
+  cookieFor({ host }: IncomingHttpHeaders, query: { token?: unknown }): string | undefined {
+    const { token } = this;
+    if (!matches(query.token, token)) return undefined;
+    return `${cookieName(host)}=${encodeURIComponent(token)}; Path=/; HttpOnly; SameSite=Strict`;
   }
 
   private hasToken(headers: IncomingHttpHeaders, query: { token?: unknown }): boolean {
-    const { token } = this.options;
-    if (token === undefined) return true;
-    const { authorization = '', cookie = '' } = headers;
+    const { token } = this;
+    const { authorization = '', cookie = '', host } = headers;
+    const name = `${cookieName(host)}=`;
     const kept = cookie
       .split(/;\s*/)
-      .find((pair) => pair.startsWith(`${COOKIE}=`))
-      ?.slice(COOKIE.length + 1);
+      .find((pair) => pair.startsWith(name))
+      ?.slice(name.length);
     return (
       matches(query.token, token) ||
       matches(authorization.replace(/^Bearer /, ''), token) ||
@@ -113,6 +127,10 @@ export class Access {
       .toLowerCase();
     return isIP(name) !== 0 || this.names.has(name);
   }
+}
+
+function cookieName(host = ''): string {
+  return `${COOKIE}${/:(\d+)$/.exec(host)?.[1] ?? 'none'}`;
 }
 
 /** Whether only processes of this machine reach it. */

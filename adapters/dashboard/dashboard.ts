@@ -61,8 +61,11 @@ export class Dashboard {
       );
     }
     const scheme = certificates === undefined ? 'http' : 'https';
-    const query = token === undefined ? '' : `?token=${encodeURIComponent(token)}`;
-    const url = `${scheme}://${shownHost(host)}:${port}/status${query}`;
+    const address = `${scheme}://${shownHost(host)}:${port}/status`;
+    const isEnough = token === undefined && (certificates !== undefined || !isLoopback(host));
+    const url = isEnough ? address : `${address}?token=${encodeURIComponent(access.token)}`;
+    // Clients may read the log, so that the token is not in it.
+    context.log.info({ url: address }, `dashboard: ${address}`);
     return new Dashboard(app, sockets, feed, metrics, url, port);
   }
 

@@ -19,7 +19,6 @@ export default definePlugin<DashboardOptions>({
     return {
       start: async () => {
         dashboard = await openDashboard(context, options);
-        context.log.info({ url: dashboard.url }, `dashboard: ${dashboard.url}`);
       },
       close: () => dashboard?.close(),
     };

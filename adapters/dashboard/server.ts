@@ -95,7 +95,7 @@ async function check(
   if (refusal !== undefined) {
     return reply.code(refusal.status).type('text/plain; charset=utf-8').send(refusal.text);
   }
-  const cookie = access.cookieFor(query);
+  const cookie = access.cookieFor(headers, query);
   if (cookie !== undefined) void reply.header('set-cookie', cookie);
   return undefined;
 }

@@ -43,7 +43,9 @@ export async function addPages(
         const note = refusal?.text ?? 'The pages of the dashboard were not built.';
         return reply.send(plainPage(cluster, note));
       }
-      return reply.send(page.replace('CHANGE_TOKEN', access.changeToken));
+      return reply.send(
+        page.replace('CHANGE_TOKEN', access.changeTokenFor(headers, query as { token?: unknown })),
+      );
     });
   }
   for (const [from, to] of REDIRECTS) {

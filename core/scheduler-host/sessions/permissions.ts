@@ -54,14 +54,20 @@ const OPERATING: ReadonlySet<string> = new Set<BuiltinName>([
   'restart',
 ]);
 
-/** Plugins whose commands act on the cluster as a whole. */
-const OPERATING_PLUGINS = ['amm'];
+/** Plugins whose commands act on the cluster as a whole, and show secrets of those who operate it. */
+const OPERATING_PLUGINS = ['amm', 'dashboard', 'dask', 'work-stealing'];
+
+/** Commands of these plugins that say nothing which is not for all clients. */
+const OPEN_COMMANDS: ReadonlySet<string> = new Set(['dask.address', 'dask.identity']);
 
 /** Messages that a viewer may send. */
 const OF_VIEWER = ['heartbeat-client', 'close-client'];
 
 /** Requests that a viewer may make besides commands. */
 const ASKED_BY_VIEWER = ['hello', 'register-client', 'who-has'];
+
+/** Requests that a worker may make besides the command by which it retires. */
+const ASKED_BY_WORKER = ['hello', 'register-worker'];
 
 /**
  * @param key - undefined: the connection is within the process, or not authenticated
@@ -89,16 +95,27 @@ export function checkQuestion(
 ): void {
   if (key === undefined || key === 'admin') return;
   if (method !== 'command') {
-    if (key === 'viewer' && !ASKED_BY_VIEWER.includes(method)) throw forbidden(key, method);
+    const isAsked = key === 'viewer' ? ASKED_BY_VIEWER : ASKED_BY_WORKER;
+    if (key !== 'client' && !isAsked.includes(method)) throw forbidden(key, method);
     return;
   }
   const command = String(parameters.command);
-  if (key === 'worker' && command === 'amm.retireWorkers' && isAlone(parameters, sender)) return;
-  const [plugin = ''] = command.split('.', 1);
-  const isOperating = OPERATING.has(command) || OPERATING_PLUGINS.includes(plugin);
-  if (key === 'viewer' ? !LOOKING.has(command) : isOperating) {
+  if (!mayCommand(key, command, parameters, sender)) {
     throw forbidden(key, `run the command "${command.slice(0, 60)}"`);
   }
+}
+
+function mayCommand(
+  key: PeerRole,
+  command: string,
+  parameters: { readonly parameters?: unknown },
+  sender: string | undefined,
+): boolean {
+  if (key === 'worker') return command === 'amm.retireWorkers' && isAlone(parameters, sender);
+  if (key === 'viewer') return LOOKING.has(command);
+  const [plugin = ''] = command.split('.', 1);
+  if (OPEN_COMMANDS.has(command)) return true;
+  return !OPERATING.has(command) && !OPERATING_PLUGINS.includes(plugin);
 }
 
 /** Whether a worker asks for itself: before it closes, what only it holds moves to others. */

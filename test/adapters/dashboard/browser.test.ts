@@ -92,7 +92,8 @@ describe.skipIf(!existsSync(CHROMIUM))('the dashboard in a browser', () => {
   }, 60_000);
 
   it('replaces a policy after a confirmation', async () => {
-    await page.goto(`${at}/decisions`);
+    // With the token that permits changes.
+    await page.goto((cluster.dashboardUrl ?? '').replace('/status', '/decisions'));
     const card = page.locator('.card', { hasText: 'queuing' });
     await card.getByLabel('Another policy').selectOption('direct');
     page.once('dialog', (dialog) => void dialog.accept());

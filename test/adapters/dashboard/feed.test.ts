@@ -120,16 +120,29 @@ describe('the feed of the pages', () => {
     expect(asked.status).toBe(403);
   });
 
-  it('changes nothing without the token of a page', async () => {
+  it('changes nothing without the token of a page that was opened with the token of its address', async () => {
     const body = JSON.stringify({ slot: 'queuing', use: 'direct' });
     const plain = { 'content-type': 'application/json' };
     const url = `${at}/api/policy`;
     const refused = await fetch(url, { method: 'POST', headers: plain, body });
     expect(refused.status).toBe(403);
     expect(cluster.scheduler.policies.current.queuing).toBe('root-ish');
-    const page = await (await fetch(at)).text();
-    const token = /name="change-token" content="([^"]+)"/.exec(page)?.[1] ?? '';
-    const headers = { ...plain, 'x-yardmaster-change': token };
+    const headersOf = async (address: string): Promise<Record<string, string>> => {
+      const page = await (await fetch(address)).text();
+      const token = /name="change-token" content="([^"]*)"/.exec(page)?.[1];
+      return { ...plain, 'x-yardmaster-change': token! };
+    };
+    // Another user of this machine may look.
+    for (const address of [`${at}/status`, `${at}/status?token=wrong`]) {
+      const headers = await headersOf(address);
+      expect(headers['x-yardmaster-change']).toBe('');
+      const looking = await fetch(url, { method: 'POST', headers, body });
+      expect([looking.status, await looking.text()]).toEqual([
+        403,
+        expect.stringContaining('--log-level info'),
+      ]);
+    }
+    const headers = await headersOf(cluster.dashboardUrl ?? '');
     expect((await fetch(url, { method: 'POST', headers, body })).status).toBe(200);
     expect(cluster.scheduler.policies.current.queuing).toBe('direct');
     const unknown = JSON.stringify({ slot: 'queuing', use: './mine.js' });

@@ -19,13 +19,12 @@ describe.skipIf(!existsSync(CHROMIUM))(
     let cluster: LocalCluster;
     let browser: Browser;
     let page: Page;
-    let at: string;
     let client: Client;
     let clicks = 0;
     const held: Future<unknown>[] = [];
 
     beforeAll(async () => {
-      ({ cluster, at } = await startCluster(
+      ({ cluster } = await startCluster(
         { recordsAlways: true },
         { config: { scheduler: { decisionLogLength: 1000 } } },
       ));
@@ -48,7 +47,7 @@ describe.skipIf(!existsSync(CHROMIUM))(
       page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
       page.setDefaultTimeout(20_000);
       clicks = 0;
-      await page.goto(`${at}/status`);
+      await page.goto(cluster.dashboardUrl ?? '');
       await page.getByText('live', { exact: true }).waitFor();
     });
     afterEach(async () => {

@@ -173,6 +173,27 @@ describe('a role', () => {
     await admin.close();
   });
 
+  it('of a client cannot have plugins of workers or nannies added by a request to a worker', async () => {
+    const client = await Client.connect(scheduler.address, { access: of('client') });
+    const add = { action: 'add', plugin: { name: 'evil', use: '/tmp/evil.js' } };
+    for (const method of ['worker-plugin', 'nanny-plugin']) {
+      await expect(client.proxy('alice', method, add)).rejects.toMatchObject({
+        code: 'ERR_PROTOCOL',
+      });
+      await expect(client.broadcast(method, add)).rejects.toMatchObject({ code: 'ERR_PROTOCOL' });
+    }
+    await client.close();
+  });
+
+  it('of a worker runs nothing on other workers', async () => {
+    const channel = await hello(of('worker'), 'worker');
+    const parameters = { method: 'inspect', parameters: { what: 'state' } };
+    await expect(
+      channel.request('command', { command: 'broadcast', parameters }),
+    ).rejects.toMatchObject({ code: 'ERR_ACCESS' });
+    channel.abort(new Error('over'));
+  });
+
   it('of a viewer looks, and does nothing else', async () => {
     const viewer = await Client.connect(scheduler.address, { access: of('viewer') });
     expect(await viewer.command('task-counts')).toBeDefined();

@@ -22,3 +22,34 @@ it('a client may not take workers out of service, and an admin may', () => {
   }).toThrow('the key of a client does not permit');
   checkQuestion('admin', 'command', retire(['tls://w:1']), 'c');
 });
+
+it.each([
+  ['broadcast', { method: 'run', parameters: {} }],
+  ['proxy', { worker: 'tls://w:2', method: 'run' }],
+  ['reserve-data', { keys: [], fingerprints: [] }],
+  ['coordination.setVariable', { name: 'x' }],
+  ['report.start', {}],
+])('a worker cannot act as a client by the command "%s"', (command, parameters) => {
+  expect(() => {
+    checkQuestion('worker', 'command', { command, parameters }, 'tls://w:1');
+  }).toThrow('the key of a worker does not permit');
+  checkQuestion('client', 'command', { command, parameters }, 'c');
+});
+
+it('a worker cannot read the results of clients through the scheduler', () => {
+  for (const method of ['gather', 'get-part', 'who-has', 'register-client']) {
+    expect(() => {
+      checkQuestion('worker', method, {}, 'tls://w:1');
+    }).toThrow('the key of a worker does not permit');
+  }
+});
+
+it.each(['dashboard.url', 'dask.dashboard', 'work-stealing.stop', 'amm.stop', 'restart'])(
+  'a client cannot operate the cluster by the command "%s"',
+  (command) => {
+    expect(() => {
+      checkQuestion('client', 'command', { command }, 'c');
+    }).toThrow('the key of a client does not permit');
+    checkQuestion('admin', 'command', { command }, 'c');
+  },
+);

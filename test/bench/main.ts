@@ -35,6 +35,7 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   worker: { file: 'worker', measures: 'fetching, spilling, and threads beside pools of threads' },
   large: { file: 'large-result', measures: 'memory and time of one large result' },
   'thread-results': { file: 'thread-results', measures: 'large results between threads' },
+  journal: { file: 'journal', measures: 'what a journal and a recording cost, and what survives' },
   'over-limit': { file: 'over-limit', measures: 'peak memory with more data than the limit' },
   viewers: { file: 'viewers', measures: 'what open pages of the dashboard cost the scheduler' },
   dashboard: { file: 'dashboard', measures: 'the dashboard in a browser, with very many tasks' },

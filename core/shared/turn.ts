@@ -85,6 +85,19 @@ export class TurnBudget {
   }
 }
 
+/** What is called before anything leaves at the end of a turn. */
+const beforeSending = new Set<() => void>();
+
+/**
+ * From now on calls back whenever peers are about to be sent what a turn has caused, so that something can be
+ * written before. The callback must not throw.
+ * @returns ends it
+ */
+export function beforeTurnsEnd(callback: () => void): () => void {
+  beforeSending.add(callback);
+  return () => void beforeSending.delete(callback);
+}
+
 /**
  * Calls back at the end of this turn of the event loop, when all that can be read now has been
  * handled: what many stimuli caused for one peer leaves in one frame. One `setImmediate` serves all
@@ -99,6 +112,7 @@ export class TurnEnd {
       setImmediate(() => {
         const { callbacks } = this;
         this.callbacks = [];
+        for (const each of beforeSending) each();
         for (const each of callbacks) each();
       });
     }

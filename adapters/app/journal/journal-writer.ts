@@ -2,6 +2,7 @@ import { VERSION } from '../../../core/api/version.ts';
 import type { LogHeader } from '../../../core/log/format.ts';
 import { LogWriter } from '../../../core/log/log-writer.ts';
 import type { Stimulus } from '../../../core/messages/stimulus.ts';
+import { beforeTurnsEnd } from '../../../core/shared/turn.ts';
 import { MsgpackCodec } from '../../codecs/msgpack/index.ts';
 import { SegmentFile } from '../../log/segment-file.ts';
 import type { Durability } from './journal-options.ts';
@@ -18,8 +19,8 @@ interface WriterOptions {
 }
 
 /**
- * Writes one segment. All that is written in one turn of the event loop is put on the disk at once, while the
- * next turns are already being written.
+ * Writes one segment. The entries of one turn of the event loop are written at once, before anything is sent to
+ * peers, and put on the disk at once, while those of the next turns are already gathered.
  */
 export class JournalWriter {
   private readonly log: LogWriter;
@@ -28,6 +29,7 @@ export class JournalWriter {
   private isSyncing = false;
   private isOver = false;
   private timer: NodeJS.Timeout | undefined;
+  private readonly stopFlushing = beforeTurnsEnd(() => this.flush());
 
   private constructor(
     private readonly file: SegmentFile,
@@ -71,12 +73,11 @@ export class JournalWriter {
   }
 
   /**
-   * The operating system has it when this returns.
+   * The operating system has it before anything is sent at the end of this turn of the event loop.
    * @throws Error of the file system; YardmasterError `ERR_NOT_SERIALISABLE`, `ERR_FRAME`: nothing is written then
    */
   write(entry: Stimulus, nowMs: number): void {
     this.log.append('entry', nowMs, entry);
-    this.log.flush();
     this.schedule();
   }
 
@@ -89,6 +90,7 @@ export class JournalWriter {
   /** @throws Error of the file system */
   close(): void {
     this.stop();
+    this.log.flush();
     this.file.syncNow();
     this.file.close();
     this.commit(this.acknowledgements);
@@ -102,7 +104,17 @@ export class JournalWriter {
 
   private stop(): void {
     this.isOver = true;
+    this.stopFlushing();
     clearInterval(this.timer);
+  }
+
+  private flush(): void {
+    if (this.isOver) return;
+    try {
+      this.log.flush();
+    } catch (error) {
+      this.options.onError(error as Error);
+    }
   }
 
   /** Once a turn of the event loop. */
@@ -116,6 +128,7 @@ export class JournalWriter {
   }
 
   private endGroup(): void {
+    this.flush();
     if (this.isOver || this.isSyncing) return;
     if (this.options.durability === 'commit') {
       this.syncInBackground();

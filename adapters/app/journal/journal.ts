@@ -44,8 +44,8 @@ interface Host {
 }
 
 /**
- * The journal of one scheduler. An entry is in the hands of the operating system before the kernel handles
- * what it says, so nothing ever leaves the process that a restart would not know.
+ * The journal of one scheduler. An entry is in the hands of the operating system before what follows from it is
+ * sent, so nothing ever leaves the process that a restart would not know.
  */
 export class Journal implements SchedulerJournal {
   readonly providers: readonly Provider[];

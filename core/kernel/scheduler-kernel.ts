@@ -109,8 +109,9 @@ export class SchedulerKernel {
 
   /** Whether a stimulus has left work to `continue-settling`. */
   get isUnsettled(): boolean {
-    const { isRefillLeft, recommendations, continuations } = this.scope;
-    return isRefillLeft || !recommendations.deferredReleases.isEmpty || continuations.length > 0;
+    const { isRefillLeft, recommendations, visits, continuations } = this.scope;
+    if (isRefillLeft || !recommendations.deferredReleases.isEmpty) return true;
+    return !visits.isEmpty || continuations.length > 0;
   }
 
   /** No run has this id or a later one. */
@@ -180,6 +181,7 @@ export class SchedulerKernel {
     // Downstream tasks of this stimulus are placed by now, so queued tasks come after them.
     if (scope.cluster.queued.size > 0) refillFromQueue(scope);
     if (scope.refused.size > 0) offerRefused(scope);
+    scope.visits.forgetFailures();
     const { running, noWorkersSinceMs } = scope.cluster;
     if (running.size === 0 || noWorkersSinceMs !== undefined) refreshNoWorkersClock(scope);
   }

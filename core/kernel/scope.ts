@@ -9,12 +9,16 @@ import { InputLocations } from './placement/replica-locations.ts';
 import type { KernelOptions } from './options.ts';
 import { OutboxWriter } from './outbox.ts';
 import type { KernelPorts } from './ports.ts';
+import { DeferredVisits } from './transitions/deferred-visits.ts';
 import { RecommendationStack } from './transitions/recommendations.ts';
 import { Story } from './insight/story.ts';
 import type { Recovery } from './recovery.ts';
 
 /** Why keys were cancelled: shortly for programs, and for people. */
 export type CancellationCause = Pick<CancelledKeys, 'reason' | 'message'>;
+
+/** Transitions of a task that fails or starts again: it is released in between. */
+const STEPS_OF_DEPENDENT = 2;
 
 /** A large graph that is submitted in slices, as the rest of the kernel sees it. */
 export interface PendingIntake {
@@ -36,6 +40,8 @@ export class KernelScope {
   readonly cluster: ClusterState;
   readonly outbox = new OutboxWriter();
   readonly recommendations = new RecommendationStack();
+  /** Dependents that fail or start again at later stimuli. */
+  readonly visits = new DeferredVisits<KernelScope>();
   readonly story: Story;
   /** Inputs of the task that is being placed. */
   readonly inputs = new InputTable();
@@ -114,6 +120,14 @@ export class KernelScope {
   deferRelease(task: TaskState, target: 'released' | 'forgotten'): void {
     this.story.note(task.key, target);
     this.recommendations.deferRelease(task, target);
+  }
+
+  /** How many of these dependents fail or start again in this slice. They count from now on. */
+  shareOf(dependentCount: number): number {
+    const room = Math.floor((this.sliceEnd - this.transitionCounter) / STEPS_OF_DEPENDENT);
+    const share = Math.max(0, Math.min(dependentCount, room));
+    this.sliceEnd -= STEPS_OF_DEPENDENT * share;
+    return share;
   }
 
   /** Whether this stimulus has done its share: what can wait is left to `continue-settling`. */

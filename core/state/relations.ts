@@ -8,6 +8,7 @@ import type { ClusterState } from './cluster.ts';
 import type { TaskPrefix } from './groups.ts';
 import type { ClientState, Steal, TaskState, WorkerState } from './task.ts';
 import { NO_TASKS } from './task.ts';
+import { dropForgotten } from './sweep.ts';
 import type { TaskStateName } from './task-state-name.ts';
 
 /** Moves a task to another state and keeps the counters of its group in step. */
@@ -62,9 +63,7 @@ export function dropDependent(dependency: TaskState, forgotten: TaskState): void
   if (forgotten.countsAsWaiter && dependency.waiterCount > 0) dependency.waiterCount--;
   const { dependentsWithForgotten: all, dependentCount } = dependency;
   if (dependentCount === 0) dependency.dependentsWithForgotten = NO_TASKS;
-  else if (all.length > 2 * dependentCount + 16) {
-    dependency.dependentsWithForgotten = all.filter((task) => task.state !== 'forgotten');
-  }
+  else if (all.length > 2 * dependentCount + 16) dropForgotten(dependency);
 }
 
 /** A dependency was forgotten under a task that lives on. O(dependencies). */

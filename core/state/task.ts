@@ -44,6 +44,15 @@ export type Priority = readonly [negatedUserPriority: number, generation: number
 export const NO_TASKS: TaskState[] = emptyList();
 const NO_ADDRESSES: ReadonlySet<string> = new Set();
 
+/** How far a long list of dependents has been swept of forgotten ones. */
+interface Sweep {
+  readonly list: readonly TaskState[];
+  /** Places before this one have been seen. */
+  seen: number;
+  /** Places before this one hold what was not forgotten. */
+  kept: number;
+}
+
 /** Fields of which most tasks have none: apart, so that they cost a million tasks one word each. */
 class RareFields {
   restrictions: Restrictions | undefined = undefined;
@@ -58,6 +67,9 @@ class RareFields {
   isQueueable = true;
   replicas = 1;
   failure: TaskFailure | undefined = undefined;
+  isFailureOver = false;
+  sweep: Sweep | undefined = undefined;
+  failedAt = 0;
   erredOn: ReadonlySet<string> = NO_ADDRESSES;
   steal: Steal | undefined = undefined;
   fingerprint: string | undefined = undefined;
@@ -97,8 +109,7 @@ export class TaskState {
   whoWants: SmallSet<ClientState> = SmallSet.empty();
   /**
    * Tasks that depend on this one, in the order of submission. May still hold forgotten tasks, which
-   * readers skip; {@link dependentCount} counts the others. Never changed in place: a list of one is
-   * shared.
+   * readers skip; {@link dependentCount} counts the others. A list of one is shared, and never changed.
    */
   dependentsWithForgotten: TaskState[] = NO_TASKS;
   /**
@@ -260,7 +271,36 @@ export class TaskState {
     return this.optionalFields?.failure;
   }
   set failure(failure: TaskFailure | undefined) {
-    if (failure !== this.failure) this.rareFields.failure = failure;
+    if (failure === undefined && this.failure === undefined) return;
+    this.rareFields.failure = failure;
+    this.rareFields.isFailureOver = false;
+  }
+
+  /**
+   * The task was retried, and something that failed because of it was not yet: the failure is kept for that. Written
+   * by `DeferredVisits` alone.
+   */
+  get isFailureOver(): boolean {
+    return this.optionalFields?.isFailureOver ?? false;
+  }
+  set isFailureOver(isOver: boolean) {
+    if (isOver !== this.isFailureOver) this.rareFields.isFailureOver = isOver;
+  }
+
+  /** Set while a long list of dependents is being swept. Written in `relations.ts`. */
+  get sweep(): Sweep | undefined {
+    return this.optionalFields?.sweep;
+  }
+  set sweep(sweep: Sweep | undefined) {
+    if (sweep !== this.sweep) this.rareFields.sweep = sweep;
+  }
+
+  /** `DeferredVisits.epoch` when it failed: what fails after a retry has begun is not retried by it. */
+  get failedAt(): number {
+    return this.optionalFields?.failedAt ?? 0;
+  }
+  set failedAt(epoch: number) {
+    if (epoch !== this.failedAt) this.rareFields.failedAt = epoch;
   }
 
   /** Addresses that reported the failure; each keeps a tombstone that a retry frees. */

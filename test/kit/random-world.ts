@@ -65,6 +65,8 @@ export class RandomWorld {
   private readonly desired = new Set<string>();
   /** The clients whose graphs are not submitted completely yet, by the id of the stimulus. */
   private readonly submitters = new Map<string, string>();
+  /** Clients that have cancelled keys since they last said something: a key may return with another meaning. */
+  private readonly cancelling = new Set<string>();
   private nowMs = 0;
   private count = 0;
 
@@ -81,7 +83,10 @@ export class RandomWorld {
   take(next: Step): void {
     this.nowMs += 1 + (next.seed % 7);
     const choice = this.choose(next);
-    if (SAID_BY_CLIENTS.has(next.what)) this.settle(choice.client);
+    if (SAID_BY_CLIENTS.has(next.what)) {
+      this.settle(choice.client);
+      if (this.cancelling.delete(choice.client)) this.continueSettling(Infinity);
+    }
     this.acts[next.what](choice);
   }
 
@@ -145,8 +150,10 @@ export class RandomWorld {
     desire: ({ client, keys }) => this.desire(client, keys),
     'fire-and-forget': ({ key }) => this.fireAndForget(key),
     release: ({ client, keys }) => this.release(client, keys),
-    cancel: ({ client, keys, seed }) =>
-      this.send({ op: 'cancel-keys', client, keys, force: seed % 4 === 0 }),
+    cancel: ({ client, keys, seed }) => {
+      this.send({ op: 'cancel-keys', client, keys, force: seed % 4 === 0 });
+      this.cancelling.add(client);
+    },
     retry: ({ client, keys }) => this.send({ op: 'retry', client, keys }),
     'set-priority': ({ client, keys, seed }) =>
       this.send({

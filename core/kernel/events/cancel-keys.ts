@@ -1,8 +1,9 @@
 import type { CancelKeys } from '../../messages/stimulus.ts';
 import type { ClientState, TaskState } from '../../state/task.ts';
-import type { KernelScope } from '../scope.ts';
+import { IdSet } from '../../util/collections/id-set.ts';
+import type { CancellationCause, KernelScope } from '../scope.ts';
 import { releaseWants } from '../transitions/task-effects.ts';
-import { knownTasks } from './known-tasks.ts';
+import { Pace } from './pace.ts';
 
 /**
  * Cancels keys and their dependents, `sliceTransitions` of them before each pause. The stimulus runs it to
@@ -15,81 +16,78 @@ export function* cancelKeys(
 ): Generator<void, void> {
   const { force, killTimeoutMs, keys, reason = 'cancelled', message } = stimulus;
   const why = { reason, ...(message === undefined ? {} : { message }) };
-  const cancelled = new Set<TaskState>();
-  for (const task of knownTasks(scope, keys)) {
-    yield* collectCancelled(scope, { start: task, client, force, cancelled });
+  const pace = new Pace(scope.options.sliceTransitions);
+  const collection: Collection = { client, force, pace, seen: new IdSet(), cancelled: [] };
+  for (const key of keys) {
+    const task = scope.cluster.tasks.get(key);
+    if (task !== undefined) yield* collectCancelled(collection, task);
+    else if (pace.isPauseDue()) yield;
   }
+  const { cancelled } = collection;
   if (force) for (const intake of scope.intakes) intake.cancel(cancelled, why);
   const affected = force ? [...scope.cluster.clients.values()] : [client];
   for (const other of affected) {
-    for (const wanted of wantedSlices(scope, other, cancelled)) {
+    let wanted: TaskState[] = [];
+    const end = (): void => {
       // Of the stimulus that continues it, too.
       scope.killTimeoutMs = killTimeoutMs;
-      if (wanted.length > 0) {
-        const of = wanted.map(({ key }) => key);
-        scope.outbox.toClient(other, { op: 'cancelled-keys', keys: of, ...why });
-        releaseWants(scope, other, wanted);
-      }
-      if (wanted.length >= scope.options.sliceTransitions) yield;
+      endWants(scope, other, wanted, why);
+      wanted = [];
+    };
+    for (const task of cancelled) {
+      if (other.wantsWhat.has(task)) wanted.push(task);
+      if (!pace.isPauseDue()) continue;
+      end();
+      yield;
     }
+    end();
   }
 }
 
 interface Collection {
-  readonly start: TaskState;
   readonly client: ClientState;
   readonly force: boolean;
-  readonly cancelled: Set<TaskState>;
+  readonly pace: Pace;
+  /** Ids: a task that gets the id of one that was forgotten meanwhile is not what was cancelled. */
+  readonly seen: IdSet;
+  readonly cancelled: TaskState[];
 }
 
 /**
  * Dependents first. For a task that other clients want as well, only the caller's want ends. An
  * intermediate result that no client wants does not prevent the cancellation of tasks after it.
  */
-function* collectCancelled(
-  { options }: KernelScope,
-  { start, client, force, cancelled }: Collection,
-): Generator<void, void> {
-  // What is yet to be visited, each list from its end.
-  const stack: TaskState[][] = [[start]];
+function* collectCancelled(collection: Collection, start: TaskState): Generator<void, void> {
+  const { client, force, pace, seen, cancelled } = collection;
+  // What is yet to be visited, each list from its end; never copied, because it may be very long.
+  const stack: { readonly tasks: readonly TaskState[]; left: number }[] = [
+    { tasks: [start], left: 1 },
+  ];
   const order: TaskState[] = [];
-  const seen = new Set<TaskState>();
-  let untilPause = options.sliceTransitions;
   for (let list = stack.at(-1); list !== undefined; list = stack.at(-1)) {
-    const task = list.pop();
-    if (task === undefined) stack.pop();
-    if (task === undefined || seen.has(task)) continue;
-    seen.add(task);
+    if (pace.isPauseDue()) yield;
+    const task = list.tasks[--list.left];
+    if (list.left <= 0) stack.pop();
+    if (task === undefined || task.state === 'forgotten' || !seen.add(task.id)) continue;
     order.push(task);
-    if (--untilPause <= 0) {
-      yield;
-      untilPause = options.sliceTransitions;
-    }
     const isOnlyOurs = task.whoWants.size === 1 && task.whoWants.has(client);
-    if (!force && !isOnlyOurs) continue;
-    stack.push([...task.dependents]);
+    const tasks = task.dependentsWithForgotten;
+    if (force || isOnlyOurs) stack.push({ tasks, left: tasks.length });
   }
   for (let index = order.length - 1; index >= 0; index--) {
-    cancelled.add(order[index] as TaskState);
-    if (--untilPause > 0) continue;
-    yield;
-    untilPause = options.sliceTransitions;
+    cancelled.push(order[index] as TaskState);
+    if (pace.isPauseDue()) yield;
   }
 }
 
-/** Those that the client wants when their turn comes, at most `sliceTransitions` at once. */
-function* wantedSlices(
-  { options }: KernelScope,
+function endWants(
+  scope: KernelScope,
   client: ClientState,
-  cancelled: Iterable<TaskState>,
-): Generator<readonly TaskState[], void> {
-  let wanted: TaskState[] = [];
-  for (const task of cancelled) {
-    if (!client.wantsWhat.has(task)) continue;
-    wanted.push(task);
-    if (wanted.length < options.sliceTransitions) continue;
-    yield wanted;
-    wanted = [];
-  }
-  yield wanted;
+  wanted: readonly TaskState[],
+  why: CancellationCause,
+): void {
+  if (wanted.length === 0) return;
+  const keys = wanted.map(({ key }) => key);
+  scope.outbox.toClient(client, { op: 'cancelled-keys', keys, ...why });
+  releaseWants(scope, client, wanted);
 }

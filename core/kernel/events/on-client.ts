@@ -20,10 +20,11 @@ import { SteadySet } from '../../util/collections/steady-map.ts';
 import { reportState } from '../transitions/client-reports.ts';
 import { dropIntakes } from '../graph/graph-intake.ts';
 import { cancelKeys } from './cancel-keys.ts';
+import { retryKeys } from './retry-keys.ts';
 import { isAllButForgotten } from '../transitions/deferred-releases.ts';
 import { dropFireAndForget, releaseWants } from '../transitions/task-effects.ts';
 import type { KernelScope } from '../scope.ts';
-import { settle, settleDeferredReleases } from '../transitions/transition-loop.ts';
+import { settle, settleDeferredReleases, settleVisits } from '../transitions/transition-loop.ts';
 
 export function onRegisterClient(scope: KernelScope, stimulus: RegisterClient): void {
   if (scope.cluster.clients.has(stimulus.client)) return;
@@ -99,34 +100,29 @@ export function onCancelKeys(scope: KernelScope, stimulus: CancelKeys): void {
   const client = scope.cluster.clients.get(stimulus.client);
   if (client === undefined) return;
   scope.killTimeoutMs = stimulus.killTimeoutMs;
-  const cancellation = cancelKeys(scope, stimulus, client);
-  if (cancellation.next().done !== true) scope.continuations.push(cancellation);
+  begin(scope, cancelKeys(scope, stimulus, client));
 }
 
-/** Continues what earlier stimuli have left: releases, then the oldest cancellation. */
+/** Runs it to its first pause. */
+function begin({ continuations }: KernelScope, work: Generator<void, void>): void {
+  if (work.next().done !== true) continuations.push(work);
+}
+
+/** Continues what earlier stimuli have left: failures and retries, releases, then the oldest cancellation or retry. */
 export function onContinueSettling(scope: KernelScope): void {
+  settleVisits(scope);
   settleDeferredReleases(scope);
-  if (scope.isSliceOver) return;
+  if (scope.isSliceOver || !scope.visits.isEmpty) return;
   // One that throws is over.
   const oldest = scope.continuations.shift();
   if (oldest !== undefined && oldest.next().done !== true) scope.continuations.unshift(oldest);
 }
 
-/** Failed tasks without a failed dependency start again, and what failed with them follows. */
+/** A failure that has not reached all its dependents does so first: the retry is for them, too. */
 export function onRetry(scope: KernelScope, stimulus: Retry): void {
-  const stack = [...knownTasks(scope, stimulus.keys)];
-  const seen = new Set<TaskState>(stack);
-  const roots: TaskState[] = [];
-  for (let task = stack.pop(); task !== undefined; task = stack.pop()) {
-    const erred = task.dependencies.filter((dependency) => dependency.state === 'erred');
-    if (erred.length === 0 && task.state === 'erred') roots.push(task);
-    for (const dependency of erred) {
-      if (seen.has(dependency)) continue;
-      seen.add(dependency);
-      stack.push(dependency);
-    }
-  }
-  for (const task of roots) scope.recommend(task, 'waiting');
+  const retry = retryKeys(scope, stimulus);
+  if (scope.visits.isEmpty) begin(scope, retry);
+  else scope.continuations.push(retry);
 }
 
 export function onReportKey(scope: KernelScope, stimulus: ReportKey): void {
@@ -149,6 +145,7 @@ export function onRestart(scope: KernelScope): void {
   scope.sliceEnd = Infinity;
   dropIntakes(scope);
   scope.continuations.length = 0;
+  scope.visits.clear();
   for (const client of cluster.clients.values()) {
     releaseWants(scope, client, [...client.wantsWhat]);
   }

@@ -1,6 +1,6 @@
 import { setTaskState } from '../../state/relations.ts';
 import type { TaskState } from '../../state/task.ts';
-import { sendFreeKeys } from './task-effects.ts';
+import { sendFreeKeys, visitDependents } from './task-effects.ts';
 import { recover } from './recovery.ts';
 import type { KernelScope } from '../scope.ts';
 
@@ -12,12 +12,10 @@ const NOWHERE: ReadonlySet<string> = new Set();
 export function erredToReleased(scope: KernelScope, task: TaskState): void {
   const { erredOn } = task;
   task.exceptionBlame = undefined;
-  task.failure = undefined;
+  scope.visits.keepFailure(task);
   task.erredOn = NOWHERE;
   setTaskState(task, 'released');
-  for (const dependent of task.dependentsWithForgotten) {
-    if (dependent.state === 'erred') recover(scope, dependent);
-  }
+  visitDependents(scope, task, recoverDependent);
   for (const address of erredOn) {
     const worker = scope.cluster.workers.get(address);
     if (worker !== undefined) sendFreeKeys(scope, task, worker);
@@ -25,4 +23,14 @@ export function erredToReleased(scope: KernelScope, task: TaskState): void {
   for (const client of task.whoWants.items) {
     scope.outbox.toClient(client, { op: 'task-retried', key: task.key });
   }
+}
+
+/** What has failed since was not to be retried. */
+function recoverDependent(
+  scope: KernelScope,
+  _: TaskState,
+  dependent: TaskState,
+  epoch: number,
+): void {
+  if (dependent.state === 'erred' && dependent.failedAt < epoch) recover(scope, dependent);
 }

@@ -4,8 +4,10 @@ import { nothingToBlame, reportErred } from './client-reports.ts';
 import {
   dropFireAndForget,
   becomeInactive,
+  noteFailing,
   propagateForgotten,
   removeKey,
+  visitDependents,
 } from './task-effects.ts';
 import { blameAnother } from './recovery.ts';
 import type { KernelScope } from '../scope.ts';
@@ -46,16 +48,21 @@ function erredDependency(task: TaskState): TaskState | undefined {
 export function releasedToErred(scope: KernelScope, task: TaskState): void {
   if (task.exceptionBlame === undefined) throw nothingToBlame(scope, task);
   setTaskState(task, 'erred');
-  for (const dependent of task.dependentsWithForgotten) {
-    if (dependent.state === 'forgotten' || dependent.whoHas.size > 0) continue;
-    if (dependent.state === 'erred') blameAnother(dependent);
-    else dependent.exceptionBlame = task.exceptionBlame;
-    scope.recommend(dependent, 'erred');
-  }
+  noteFailing(scope, task);
+  const isWhole = visitDependents(scope, task, failDependent);
   becomeInactive(scope, task);
-  task.waiterCount = 0;
+  if (isWhole) task.waiterCount = 0;
   reportErred(scope, task);
   dropFireAndForget(scope, task);
+}
+
+function failDependent(scope: KernelScope, task: TaskState, dependent: TaskState): void {
+  // It may have been retried meanwhile.
+  if (task.state !== 'erred' || dependent.state === 'forgotten' || dependent.whoHas.size > 0)
+    return;
+  if (dependent.state === 'erred') blameAnother(dependent);
+  else dependent.exceptionBlame = task.exceptionBlame;
+  scope.recommend(dependent, 'erred');
 }
 
 /** The task is not needed, or it can never be computed again. */

@@ -14,7 +14,8 @@ export function waitingToReleased(scope: KernelScope, task: TaskState): void {
   becomeInactive(scope, task);
   if (task.hasLostDependencies) scope.recommend(task, 'forgotten');
   else if (task.exceptionBlame === undefined && task.isNeeded) scope.recommend(task, 'waiting');
-  else task.waiterCount = 0;
+  // Its failure needs to know its waiters.
+  else if (task.exceptionBlame === undefined) task.waiterCount = 0;
 }
 
 /** All inputs are there: a worker is chosen. */

@@ -27,5 +27,6 @@ export function blameAnother(start: TaskState): void {
 }
 
 function hasLiveBlame({ state, exceptionBlame }: TaskState): boolean {
-  return state === 'erred' && exceptionBlame?.failure !== undefined;
+  if (state !== 'erred' || exceptionBlame?.failure === undefined) return false;
+  return !exceptionBlame.isFailureOver;
 }

@@ -27,6 +27,7 @@ import { reportTaskOver } from '../graph/priorities.ts';
 import { checkIdleSaturated } from '../placement/occupancy.ts';
 import { leaveUnrunnable } from '../placement/parked.ts';
 import type { KernelScope } from '../scope.ts';
+import type { Visit } from './deferred-visits.ts';
 
 /** The task no longer needs its dependencies; those that no other task needs are released. */
 export function becomeInactive(scope: KernelScope, task: TaskState): void {
@@ -34,7 +35,9 @@ export function becomeInactive(scope: KernelScope, task: TaskState): void {
   if (scope.ports.fairness.policy.taskOver !== undefined) reportTaskOver(scope, task);
   for (const dependency of task.dependencies) {
     if (!removeWaiter(dependency)) continue;
-    if (dependency.state !== 'released') scope.deferRelease(dependency, 'released');
+    const { state } = dependency;
+    // A failure stays known; its waiters are those that have not failed with it yet.
+    if (state !== 'released' && state !== 'erred') scope.deferRelease(dependency, 'released');
   }
 }
 
@@ -108,16 +111,46 @@ export function propagateErred(
   if (details.cause !== undefined) {
     task.exceptionBlame = scope.cluster.tasks.get(details.cause) ?? task;
   }
+  noteFailing(scope, task);
   rememberErred(scope, task);
-  for (const dependent of task.dependentsWithForgotten) {
-    if (!dependent.countsAsWaiter || dependent.state === 'forgotten') continue;
-    dependent.exceptionBlame = task.exceptionBlame;
-    scope.recommend(dependent, 'erred');
-  }
+  const isWhole = visitDependents(scope, task, failWaiter);
   becomeInactive(scope, task);
-  task.waiterCount = 0;
+  if (isWhole) task.waiterCount = 0;
   reportErred(scope, task);
   dropFireAndForget(scope, task);
+}
+
+/** What fails because of another task has failed when that one did, however late that reaches it. */
+export function noteFailing({ visits }: KernelScope, task: TaskState): void {
+  const { exceptionBlame: blame } = task;
+  task.failedAt = blame === undefined || blame === task ? visits.epoch : blame.failedAt;
+}
+
+function failWaiter(scope: KernelScope, task: TaskState, dependent: TaskState): void {
+  // It may have been retried meanwhile.
+  if (task.state !== 'erred' || !dependent.countsAsWaiter || dependent.state === 'forgotten')
+    return;
+  dependent.exceptionBlame = task.exceptionBlame;
+  scope.recommend(dependent, 'erred');
+}
+
+/**
+ * Visits the dependents that this slice has room for, the last of them, and leaves the others to later stimuli.
+ * @returns whether there were no others
+ */
+export function visitDependents(
+  scope: KernelScope,
+  task: TaskState,
+  visit: Visit<KernelScope>,
+): boolean {
+  const { dependentsWithForgotten: dependents } = task;
+  const { length } = dependents;
+  const left = length - scope.shareOf(length);
+  if (left > 0) scope.visits.add(task, dependents, left, visit);
+  for (let index = left; index < length; index++) {
+    visit(scope, task, dependents[index] as TaskState, Infinity);
+  }
+  return left === 0;
 }
 
 /** The task leaves the tables, and everything that cannot be computed without it follows. */

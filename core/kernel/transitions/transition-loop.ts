@@ -27,6 +27,16 @@ function follow(scope: KernelScope, task: TaskState, target: TaskStateName): voi
   scope.story.endStep();
 }
 
+/** Visits dependents that earlier stimuli have deferred, each with all that follows, as long as the slice lasts. */
+export function settleVisits(scope: KernelScope): void {
+  const { visits, options } = scope;
+  // Visits of dependents that have moved meanwhile cause no transition.
+  for (let count = 0; count < options.sliceTransitions && !scope.isSliceOver; count++) {
+    if (!visits.visitNext(scope)) return;
+    settle(scope);
+  }
+}
+
 /** Follows what earlier stimuli have deferred, the newest first, as long as the slice lasts. */
 export function settleDeferredReleases(scope: KernelScope): void {
   const { deferredReleases } = scope.recommendations;

@@ -9,7 +9,15 @@ import { isInLine } from '../graph/pending-starts.ts';
 /** Throws when the condition does not hold. */
 export type Check = (condition: boolean, complaint: string) => void;
 
-export function validateTask(cluster: ClusterState, task: TaskState, check: Check): void {
+/** Dependents that a failed task has not taken along yet, by the failed task. */
+export type Unvisited = ReadonlyMap<TaskState, ReadonlySet<TaskState>>;
+
+export function validateTask(
+  cluster: ClusterState,
+  task: TaskState,
+  unvisited: Unvisited,
+  check: Check,
+): void {
   validateLinks(cluster, task, check);
   const { state } = task;
   check((task.processingOn !== undefined) === (state === 'processing'), 'has a worker, or not');
@@ -29,22 +37,22 @@ export function validateTask(cluster: ClusterState, task: TaskState, check: Chec
       return;
     case 'waiting':
       check(task.missingDependencyCount > 0, 'waits for nothing');
-      return validateInPlay(task, check);
+      return validateInPlay(task, unvisited, check);
     case 'queued':
       check(task.restrictions === undefined, 'is queued with restrictions');
       check(!task.isActor, 'is queued although it is an actor');
-      return validateInPlay(task, check);
+      return validateInPlay(task, unvisited, check);
     case 'no-worker':
-      return validateInPlay(task, check);
+      return validateInPlay(task, unvisited, check);
     case 'processing':
       check(task.processingOn?.processing.has(task) === true, 'is not listed by its worker');
       check(!task.isActor || task.processingOn?.actors.has(task) === true, 'is an unlisted actor');
-      return validateInPlay(task, check);
+      return validateInPlay(task, unvisited, check);
     case 'memory':
       return validateMemory(cluster, task, check);
     case 'erred':
       check(task.exceptionBlame?.failure !== undefined, 'blames nothing');
-      check(task.waiterCount === 0, 'failed under its waiters');
+      check(task.waiterCount === 0 || unvisited.has(task), 'failed under its waiters');
       return;
     case 'forgotten':
       check(false, 'is forgotten and still in the tables');
@@ -66,7 +74,7 @@ function validateLinks(cluster: ClusterState, task: TaskState, check: Check): vo
     );
     if (dependent.countsAsWaiter) waiters++;
   }
-  if (task.state !== 'erred') check(waiters === task.waiterCount, 'counts its waiters wrongly');
+  check(waiters === task.waiterCount, 'counts its waiters wrongly');
   for (const dependency of task.dependencies) {
     check(dependency.dependents.includes(task), `is unknown to its dependency ${dependency.key}`);
     check(cluster.tasks.get(dependency.key) === dependency, `depends on lost ${dependency.key}`);
@@ -81,7 +89,7 @@ function validateLinks(cluster: ClusterState, task: TaskState, check: Check): vo
   }
 }
 
-function validateInPlay(task: TaskState, check: Check): void {
+function validateInPlay(task: TaskState, unvisited: Unvisited, check: Check): void {
   check(task.exceptionBlame === undefined, 'is in play and blames a failure');
   check(!task.hasLostDependencies, 'is in play and lost dependencies');
   check(task.isNeeded || isDeferred(task), 'is in play although it is not needed');
@@ -93,7 +101,8 @@ function validateInPlay(task: TaskState, check: Check): void {
       dependency.state !== 'released' || isInLine(dependency),
       `waits for ${dependency.key}, which is released`,
     );
-    check(dependency.state !== 'erred', `waits for ${dependency.key}, which erred`);
+    const isToFail = task.state === 'waiting' && unvisited.get(dependency)?.has(task) === true;
+    check(dependency.state !== 'erred' || isToFail, `waits for ${dependency.key}, which erred`);
   }
   check(missing === task.missingDependencyCount, `counts ${task.missingDependencyCount} missing`);
 }

@@ -23,10 +23,14 @@ const SLICE_KEYS = 1000;
 /** Small stimuli of one client that are handled without a pause. */
 const BURST = 100;
 
-/** After these a key may be submitted with another meaning: it has to be forgotten by then. */
-const GIVING_UP: ReadonlySet<string> = new Set([
+/**
+ * What a client says after these waits until they are done. A key that it gave up may be submitted with another
+ * meaning, and has to be forgotten by then; what it retried it may give up.
+ */
+const COMPLETED_FIRST: ReadonlySet<string> = new Set([
   'client-releases-keys',
   'cancel-keys',
+  'retry',
   'remove-client',
 ]);
 
@@ -70,9 +74,9 @@ export class ClientQueues implements Stimuli {
   /** The stimulus has been handled, and has left work that later turns continue. */
   continueLater(stimulus: IncomingStimulus): void {
     if (this.queue.isStopped) return;
-    if (GIVING_UP.has(stimulus.op) && 'client' in stimulus) {
+    if (COMPLETED_FIRST.has(stimulus.op) && 'client' in stimulus) {
       const line = this.clientQueues.get(stimulus.client) ?? new Line();
-      line.isLettingGo = true;
+      line.isCompleting = true;
       this.clientQueues.set(stimulus.client, line);
     }
     this.schedule();
@@ -144,8 +148,8 @@ export class ClientQueues implements Stimuli {
     const [first] = this.clientQueues;
     if (first !== undefined) {
       const [client, line] = first;
-      line.isLettingGo &&= this.isUnsettled;
-      if (!line.isLettingGo) this.step(line);
+      line.isCompleting &&= this.isUnsettled;
+      if (!line.isCompleting) this.step(line);
       // Whatever was handled may have ended it.
       if (line.isOver && this.clientQueues.get(client) === line) this.end(client);
     }
@@ -194,12 +198,12 @@ class Line {
   readonly waiters: (() => void)[] = [];
   /** Stimulus of the graph that is being submitted. */
   graph: string | undefined;
-  /** Whether tasks that the client gave up have not been released yet. */
-  isLettingGo = false;
+  /** Whether something that the client said is not done yet, and has to be before what it said next. */
+  isCompleting = false;
   private handled = 0;
 
   get isOver(): boolean {
-    return this.graph === undefined && !this.isLettingGo && this.handled === this.stimuli.length;
+    return this.graph === undefined && !this.isCompleting && this.handled === this.stimuli.length;
   }
 
   next(): IncomingStimulus | undefined {

@@ -11,6 +11,7 @@ const KEPT = 0.9;
 /** Milliseconds after which a file that was never finished is taken to be left by a killed process. */
 const ABANDONED_MS = 24 * 60 * 60 * 1000;
 const UNFINISHED = '.part';
+const COPIED_BYTES_MAX = 64 * 1024;
 
 interface KeptFile {
   readonly path: string;
@@ -57,8 +58,14 @@ export class ResultFolder implements ResultStore {
     try {
       const file = await create(unfinished);
       try {
-        await file.writeFile(headOf(result));
-        await file.writeFile(result.value);
+        const head = headOf(result);
+        // Each write is a round trip to a thread of Node, which costs more than to copy a small value.
+        if (result.value.byteLength <= COPIED_BYTES_MAX) {
+          await file.writeFile(Buffer.concat([head, result.value]));
+        } else {
+          await file.writeFile(head);
+          await file.writeFile(result.value);
+        }
       } finally {
         await file.close();
       }

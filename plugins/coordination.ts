@@ -6,6 +6,7 @@ import { Leases } from './coordination/leases.ts';
 import { Queues } from './coordination/queues.ts';
 import { failAll, makeScope } from './coordination/scope.ts';
 import { Semaphores } from './coordination/semaphores.ts';
+import { PublishedTopics } from './coordination/published-topics.ts';
 import { Topics } from './coordination/topics.ts';
 import { Variables } from './coordination/variables.ts';
 
@@ -41,6 +42,7 @@ export default definePlugin<CoordinationOptions>({
       scope,
       leases,
       topics,
+      published: new PublishedTopics(scope),
       variables: new Variables(scope),
       queues: new Queues(scope),
       locks: new Semaphores(scope, leases, 'lock'),

@@ -156,10 +156,11 @@ export class Channel implements ConnectionHandlers {
       return;
     }
     const succeed = (value: unknown): void => {
-      this.connection.send({ op: 'reply', id, ok: true, value });
+      if (!this.closed) this.connection.send({ op: 'reply', id, ok: true, value });
     };
     const fail = (thrown: unknown): void => {
-      this.sendFailure(id, thrown);
+      // A peer that is gone may have left very many, and to describe an error is not cheap.
+      if (!this.closed) this.sendFailure(id, thrown);
     };
     try {
       const value = this.handlers.onRequest(method, parameters);

@@ -37,6 +37,7 @@ export const ERROR_CODES = {
   ERR_POLICY: 'A policy threw or gave an answer that cannot be used.',
   ERR_PROTOCOL: 'The peer speaks another protocol or broke it.',
   ERR_PROVIDER: 'A collaborator of a host cannot be provided as asked.',
+  ERR_QUOTA: 'One peer wants more than it may take.',
   ERR_REGISTRATION: 'The scheduler refused a worker or a client.',
   ERR_REPLAY: 'A recording cannot be replayed, or its replay decides otherwise.',
   ERR_RESULT_STORE: 'Results cannot be kept, or one that was kept is gone.',

@@ -8,6 +8,8 @@ import type { ToClientMessage } from '../messages/to-client.ts';
 import { EVENT_BUS, type EventBus } from '../plugin-host/event-bus.ts';
 import { inject } from '../plugin-host/injection/di.ts';
 import { CLOCK } from '../plugin-host/injection/tokens.ts';
+import { EVENT_BYTES_MAX } from '../shared/event-limit.ts';
+import { approximateBytes } from '../util/approximate-bytes.ts';
 import { EVENT_LOG, type EventLog } from './event-log.ts';
 import { failureReport } from './failure-report.ts';
 import { FreedKeys, isMereFreeing } from './freed-keys.ts';
@@ -40,7 +42,7 @@ export class Delivery {
       const session = clients.get(client.key);
       if (session !== undefined) this.trySend(session, withValue(message, cause));
     }
-    for (const event of events) this.publish(event);
+    for (const event of events) this.publish(event, cause);
   }
 
   private deliverToWorkers(messages: Outbox['toWorkers'], cause: Stimulus): void {
@@ -63,7 +65,8 @@ export class Delivery {
     if (!freed.isEmpty) freed.sendAll(cause);
   }
 
-  private publish({ topic, message }: LoggedEvent): void {
+  private publish({ topic, message: logged }: LoggedEvent, cause: Stimulus): void {
+    const message = cause.op === 'log-event' ? withinLimit(logged) : logged;
     this.eventLog.publish(topic, message, this.clock.nowMs());
     this.bus.emit('event', topic, message);
     for (const hook of this.ports.current.hooks.eventLogged) hook(topic, message);
@@ -95,4 +98,11 @@ function withValue(message: ToClientMessage, cause: Stimulus): ToClientMessage {
   // Not by copying the message: to add to a copy costs a microsecond.
   const size = nbytes === undefined ? undefined : { nbytes };
   return { op, key, ...(type === undefined ? undefined : { type }), ...size, workers, value };
+}
+
+/** An event of a peer that is too large is published without what it says. */
+function withinLimit(message: unknown): unknown {
+  if (approximateBytes(message, EVENT_BYTES_MAX) <= EVENT_BYTES_MAX) return message;
+  const reason = `an event of more than ${EVENT_BYTES_MAX} bytes was left out`;
+  return { action: 'event-left-out', reason };
 }

@@ -67,7 +67,7 @@ export class SchedulerHost {
     const durationMs = this.clock.nowMs() - nowMs;
     if (durationMs >= SLOW_MS) this.slowStimuli.report(stimulus, durationMs);
     if (this.kernel.isUnsettled) this.clientQueues.continueLater(stimulus);
-    if ('client' in stimulus) this.reservations.handled(stimulus);
+    if ('client' in stimulus || stimulus.op === 'restart') this.reservations.handled(stimulus);
   }
 
   /**

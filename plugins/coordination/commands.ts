@@ -23,6 +23,7 @@ import type { Leases } from './leases.ts';
 import type { Queues } from './queues.ts';
 import type { CoordinationScope } from './scope.ts';
 import type { Semaphores } from './semaphores.ts';
+import type { PublishedTopics } from './published-topics.ts';
 import type { Topics } from './topics.ts';
 import type { Value } from './values.ts';
 import type { Variables } from './variables.ts';
@@ -38,6 +39,7 @@ export interface Parts {
   readonly flags: Flags;
   readonly dataSets: DataSets;
   readonly topics: Topics;
+  readonly published: PublishedTopics;
   readonly enqueue: (stimulus: NewStimulus) => void;
 }
 
@@ -159,8 +161,9 @@ function addFlagCommands(offer: Offer, { flags }: Parts): void {
   });
 }
 
-function addTopicCommands(offer: Offer, { topics, enqueue }: Parts): void {
-  offer('logEvent', ({ topics: names = [], message }) => {
+function addTopicCommands(offer: Offer, { topics, published, enqueue }: Parts): void {
+  offer('logEvent', ({ topics: names = [], message }, caller) => {
+    published.check(clientOf(caller), names, message);
     enqueue({ op: 'log-event', topics: names, message });
   });
   offer('subscribe', ({ name }, caller) => topics.subscribe(clientOf(caller), name));

@@ -1,11 +1,12 @@
+import { YardmasterError } from '../../core/api/index.ts';
 import { LinkedQueue } from './linked-queue.ts';
 
 /** What is to be taken back when a client goes: its waiting calls, leases and so on, oldest first. */
 export class DisconnectCleanup {
-  private readonly byClient = new Map<string, LinkedQueue<() => void>>();
+  private readonly byClient = new Map<string, LinkedQueue<(gone: YardmasterError) => void>>();
 
-  /** Returns what withdraws it. */
-  add(client: string, onLeave: () => void): () => void {
+  /** Returns what withdraws it. @param onLeave - called with what to fail its calls with */
+  add(client: string, onLeave: (gone: YardmasterError) => void): () => void {
     let line = this.byClient.get(client);
     if (line === undefined) {
       line = new LinkedQueue();
@@ -23,6 +24,8 @@ export class DisconnectCleanup {
 
   /** The client is gone. What it is given meanwhile (it may be next in a line) is taken back, too. */
   leave(client: string): void {
+    // One for all: a client may have left very many calls.
+    const gone = new YardmasterError('ERR_CLOSED', `the client ${client} is gone`, { client });
     for (
       let line = this.byClient.get(client);
       line !== undefined;
@@ -30,7 +33,7 @@ export class DisconnectCleanup {
     ) {
       const onLeave = line.shift();
       if (line.size === 0) this.byClient.delete(client);
-      onLeave?.();
+      onLeave?.(gone);
     }
   }
 }

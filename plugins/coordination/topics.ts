@@ -1,4 +1,5 @@
 import type { Clock, EventSource } from '../../core/api/index.ts';
+import { approximateBytes } from '../../core/util/approximate-bytes.ts';
 import { type Budget, entryBytes } from './budget.ts';
 import type { DisconnectCleanup } from './disconnect-cleanup.ts';
 import { refused } from './errors.ts';
@@ -7,6 +8,8 @@ import { WaitQueue, type WaitScope } from './wait-queue.ts';
 
 /** Events that are kept for a client which does not fetch them; older ones are dropped, and counted. */
 const KEPT_MAX = 10_000;
+/** What they may occupy, roughly. */
+const KEPT_BYTES_MAX = 64 * 1024 * 1024;
 /** Events in one answer. */
 const BATCH_MAX = 500;
 
@@ -27,16 +30,23 @@ interface EventBatch {
   readonly done: boolean;
 }
 
+interface KeptEvent {
+  readonly event: TopicEvent;
+  readonly nbytes: number;
+}
+
 interface Subscriber {
   readonly topics: Set<string>;
-  readonly events: LinkedQueue<TopicEvent>;
+  readonly events: LinkedQueue<KeptEvent>;
+  /** What they occupy. */
+  nbytes: number;
   missed: number;
   readonly line: WaitQueue<EventBatch>;
   readonly withdraw: () => void;
 }
 
 /** What topics need. */
-interface TopicScope extends WaitScope {
+export interface TopicScope extends WaitScope {
   readonly clock: Clock;
   readonly budget: Budget;
   readonly departures: DisconnectCleanup;
@@ -93,10 +103,12 @@ export class Topics {
     const subscribers = this.byTopic.get(topic);
     if (subscribers === undefined) return;
     const event = { topic, message, atMs: this.scope.clock.nowMs() };
+    const nbytes = approximateBytes(message, KEPT_BYTES_MAX);
     for (const subscriber of subscribers) {
-      subscriber.events.push(event);
-      if (subscriber.events.size > KEPT_MAX) {
-        subscriber.events.shift();
+      subscriber.events.push({ event, nbytes });
+      subscriber.nbytes += nbytes;
+      while (subscriber.events.size > KEPT_MAX || subscriber.nbytes > KEPT_BYTES_MAX) {
+        take(subscriber);
         subscriber.missed++;
       }
       if (subscriber.line.size > 0) subscriber.line.serve(() => takeBatch(subscriber));
@@ -109,6 +121,7 @@ export class Topics {
     const subscriber: Subscriber = {
       topics: new Set(),
       events: new LinkedQueue(),
+      nbytes: 0,
       missed: 0,
       line: new WaitQueue(this.scope, () => undefined),
       withdraw: this.scope.departures.add(client, () => this.remove(client, subscriber)),
@@ -135,10 +148,17 @@ export class Topics {
   }
 }
 
+/** Its oldest event. */
+function take(subscriber: Subscriber): TopicEvent | undefined {
+  const kept = subscriber.events.shift();
+  subscriber.nbytes -= kept?.nbytes ?? 0;
+  return kept?.event;
+}
+
 function takeBatch(subscriber: Subscriber): EventBatch {
   const events: TopicEvent[] = [];
   while (events.length < BATCH_MAX) {
-    const event = subscriber.events.shift();
+    const event = take(subscriber);
     if (event === undefined) break;
     events.push(event);
   }

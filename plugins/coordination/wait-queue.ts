@@ -76,9 +76,7 @@ export class WaitQueue<T, Detail = undefined> {
       const timer = Number.isFinite(timeoutMs)
         ? clock.setTimer(timeoutMs, () => leave(late()))
         : undefined;
-      const withdraw = departures.add(client, () =>
-        leave(new YardmasterError('ERR_CLOSED', `the client ${client} is gone`, { client })),
-      );
+      const withdraw = departures.add(client, leave);
       const waiting = { client, detail, resolve, reject, timer, withdraw, nbytes };
       const place: Place<Waiting<T, Detail>> = this.line.push(waiting);
       this.scope.busyLines.add(this);

@@ -5,10 +5,12 @@ import { setTimeout as passed } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { startScheduler } from '../../adapters/app/start-scheduler.ts';
+import { startWorker } from '../../adapters/app/start-worker.ts';
 import { Client } from '../../adapters/client/index.ts';
 import { Channel, PROTOCOL } from '../../core/api/index.ts';
 import { MemoryLog } from '../core/scheduler-host/kit.ts';
 import { square } from '../adapters/cli/fixtures/tasks.js';
+import { bad } from '../bad-input/fixtures/bad-tasks.js';
 import { Runs } from '../kit/runs.ts';
 import { residentBytes } from './attack.ts';
 import { WirePeer } from './wire-peer.ts';
@@ -73,6 +75,95 @@ describe('a worker', () => {
     expect(await client.submit(square, 4).result()).toBe(16);
     expect(residentBytes(child.child.pid!) - before).toBeLessThan(400 * MIB);
     peer.socket.destroy();
+  }, 60_000);
+});
+
+describe('a client', () => {
+  const open = async (limits: object): Promise<{ client: Client; address: string }> => {
+    const scheduler = await startScheduler(
+      { log: new MemoryLog(), config: { scheduler: { limits } } },
+      'tcp://127.0.0.1:0',
+    );
+    stops.push(() => scheduler.close());
+    const worker = await startWorker(scheduler.address, { executor: 'inline', isGuest: true });
+    stops.push(() => worker.close());
+    const client = await Client.connect(scheduler.address);
+    stops.push(() => client.close());
+    return { client, address: scheduler.address };
+  };
+
+  it('scatters no more than its quota, keeps what it has, and may scatter again what it has released', async () => {
+    const { client, address } = await open({ scattered: '3 MiB' });
+    const [first] = await client.scatter([new Uint8Array(2 * MIB)]);
+    const more = client.scatter([new Uint8Array(MIB).fill(1), new Uint8Array(MIB).fill(2)]);
+    await expect(more).rejects.toMatchObject({
+      code: 'ERR_QUOTA',
+      message: expect.stringContaining('raise scheduler.limits.scattered') as string,
+    });
+    // The same value again is no further one.
+    const [again] = await client.scatter([new Uint8Array(2 * MIB)]);
+    expect(((await first!.result()) as Uint8Array).byteLength).toBe(2 * MIB);
+    const other = await Client.connect(address);
+    stops.push(() => other.close());
+    await other.scatter([new Uint8Array(2 * MIB).fill(3)]);
+    await expect(client.scatter([new Uint8Array(2 * MIB).fill(4)])).rejects.toMatchObject({
+      code: 'ERR_QUOTA',
+    });
+    first!.release();
+    again!.release();
+    await client.scatter([new Uint8Array(2 * MIB).fill(4)]);
+  });
+
+  it('gets an error for an event that is too large, and for very many topics, and others go on logging', async () => {
+    const { client, address } = await open({});
+    await expect(client.logEvent('large', new Uint8Array(2 * MIB))).rejects.toMatchObject({
+      code: 'ERR_QUOTA',
+    });
+    const topics = Array.from({ length: 1000 }, (_, index) => `topic-${index}`);
+    await client.logEvent(topics, 'first');
+    await client.logEvent(topics, 'again');
+    await expect(client.logEvent('one-more', 1)).rejects.toMatchObject({
+      code: 'ERR_QUOTA',
+      message: expect.stringContaining('1000 topics') as string,
+    });
+    const other = await Client.connect(address);
+    stops.push(() => other.close());
+    await other.logEvent('one-more', 2);
+    expect(await other.command('events', { topic: 'one-more' })).toMatchObject([{ message: 2 }]);
+  });
+
+  it('gets an error for the futures of a graph that is too large, and may submit another one', async () => {
+    const { client } = await open({ graph: '1 MiB' });
+    const texts = Array.from({ length: 5000 }, (_, index) => `${index} `.repeat(100));
+    const futures = client.map(bad.echo, texts);
+    const outcomes = await Promise.allSettled(futures.map((future) => future.result()));
+    for (const outcome of outcomes) {
+      expect(outcome).toMatchObject({
+        status: 'rejected',
+        reason: { message: expect.stringContaining('raise scheduler.limits.graph') as string },
+      });
+    }
+    expect(
+      await client.gather(
+        client.map(
+          bad.echo,
+          texts.slice(0, 1500).map((_, k) => k),
+        ),
+      ),
+    ).toHaveLength(1500);
+  }, 60_000);
+
+  it('that waits for very many answers loses its connection, and the others do not', async () => {
+    const { client, address } = await open({});
+    const holder = await client.lock('taken').acquire();
+    const peer = await (await WirePeer.connect(address)).enter('impatient');
+    const parameters = { command: 'coordination.acquireLock', parameters: { name: 'taken' } };
+    for (let id = 1000; id < 101_002; id++) {
+      peer.send({ op: 'request', id, method: 'command', parameters });
+    }
+    await peer.closed();
+    expect(await client.submit(square, 4).result()).toBe(16);
+    await holder.release();
   }, 60_000);
 });
 

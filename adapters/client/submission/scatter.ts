@@ -163,7 +163,8 @@ export class Scatterer {
   private async reserve(items: readonly Item[]): Promise<void> {
     const keys = items.map(({ key }) => key);
     const fingerprints = items.map(({ definition }) => definition);
-    const parameters = { keys, fingerprints };
+    const nbytes = items.map(({ bytes }) => bytes.byteLength);
+    const parameters = { keys, fingerprints, nbytes };
     await this.session.request('command', { command: 'reserve-data', parameters });
   }
 

@@ -111,6 +111,22 @@ const coordination = section(
   },
 );
 
+const limits = section('Limits', 'What one peer may take of the scheduler and of the workers.', {
+  scattered: bytes(
+    'Scattered data',
+    'What each client may have put on workers. inf: what they have space for.',
+    { default: 'inf', infinite: true },
+  ),
+  graph: bytes('Graphs under way', 'What the parts of a graph of each client may occupy.', {
+    default: '4 GiB',
+  }),
+  events: bytes(
+    'Events',
+    'What the log of events remembers. The topic that occupies most forgets first.',
+    { default: '64 MiB' },
+  ),
+});
+
 /** With keys, which processes of the same user find. */
 export const DEFAULT_ADDRESS = 'tls://127.0.0.1:8786';
 
@@ -218,6 +234,7 @@ export const SCHEDULER_SCHEMA = section('Scheduler', 'What a scheduler does, and
   recentToOldTime: RECENT_TO_OLD_SCHEMA,
   workStealing,
   coordination,
+  limits,
   plugins: plugins('Plugins', 'plugin', 'scheduler'),
   preload: preload('Preloaded modules', 'scheduler'),
 });

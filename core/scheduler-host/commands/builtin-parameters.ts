@@ -54,7 +54,10 @@ export const BUILTIN_PARAMETERS = {
   'cancel-timeout': NO_PARAMETERS,
   'claim-keys': KEYS,
   'unclaim-keys': KEYS,
-  'reserve-data': parameters({ keys: TEXTS, fingerprints: TEXTS }),
+  'reserve-data': parameters(
+    { keys: TEXTS, fingerprints: TEXTS },
+    { nbytes: { type: 'array', items: COUNT } },
+  ),
   'release-data': KEYS,
   policies: NO_PARAMETERS,
   'replace-policy': POLICY,

@@ -3,9 +3,12 @@ import { type Caller, token, type Token } from '../../api/plugin.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
 import { isOtherData } from '../../kernel/events/on-data.ts';
 import type { Stimulus } from '../../messages/stimulus.ts';
+import type { Config } from '../../config/types.ts';
+import { CONFIG } from '../../plugin-host/injection/tokens.ts';
 import type { ClusterState } from '../../state/cluster.ts';
 import { builtin, type BuiltinCommand, type Given } from '../commands/builtin-parameters.ts';
 import { CLUSTER } from '../tokens.ts';
+import { ScatteredData } from './scattered-data.ts';
 import { SESSIONS, type Sessions } from './sessions.ts';
 
 export const DATA_RESERVATIONS: Token<DataReservations> = token('data-reservations');
@@ -21,11 +24,14 @@ export class DataReservations {
   /** Fingerprint by client, by key. */
   private readonly byKey = new Map<string, Map<string, string>>();
   private readonly keysOf = new Map<string, Set<string>>();
+  private readonly scattered: ScatteredData;
 
   constructor(
+    @inject(CONFIG) { scheduler }: Config,
     @inject(CLUSTER) private readonly cluster: ClusterState,
     @inject(SESSIONS) private readonly sessions: Sessions,
   ) {
+    this.scattered = new ScatteredData(scheduler.limits.scattered);
     this.commands = [
       builtin('reserve-data', (given, caller) => this.reserve(given, caller)),
       builtin('release-data', ({ keys }, { client = '' }) => this.giveUp(client, keys)),
@@ -36,15 +42,27 @@ export class DataReservations {
   handled(stimulus: Stimulus): void {
     if (stimulus.op === 'update-data') {
       for (const { key } of stimulus.items) this.end(stimulus.client, key);
-    } else if (stimulus.op === 'remove-client') {
+    } else if (stimulus.op === 'client-releases-keys') {
+      this.scattered.release(stimulus.client, stimulus.keys);
+    } else if (stimulus.op === 'restart') this.scattered.clear();
+    else if (stimulus.op === 'remove-client') {
+      this.scattered.leave(stimulus.client);
       this.giveUp(stimulus.client, [...(this.keysOf.get(stimulus.client) ?? [])]);
     }
   }
 
-  /** All or none. @throws YardmasterError `ERR_KEY_TAKEN` naming the first key that stands for other data */
-  private reserve({ keys, fingerprints }: Given<'reserve-data'>, { client }: Caller): void {
+  /**
+   * All or none.
+   * @throws YardmasterError `ERR_KEY_TAKEN` naming the first key that stands for other data; `ERR_QUOTA`
+   */
+  private reserve(
+    { keys, fingerprints, nbytes = [] }: Given<'reserve-data'>,
+    caller: Caller,
+  ): void {
+    const { client } = caller;
     if (client === undefined) return;
     keys.forEach((key, index) => this.check(key, fingerprints[index] ?? '', client));
+    this.scattered.reserve(client, keys, fingerprints, nbytes);
     const own = this.keysOf.get(client) ?? new Set();
     this.keysOf.set(client, own);
     keys.forEach((key, index) => {
@@ -68,6 +86,7 @@ export class DataReservations {
 
   private giveUp(client: string, keys: readonly string[]): void {
     const { cluster, sessions } = this;
+    this.scattered.release(client, keys);
     const ended = keys.filter((key) => this.end(client, key) && !this.byKey.has(key));
     // What is in memory is the same data: other data was refused.
     const left = ended.filter((key) => cluster.tasks.get(key)?.state !== 'memory');

@@ -1,7 +1,8 @@
 import { token, type Token } from '../../api/plugin.ts';
 import type { Clock } from '../../api/clock.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
-import { CLOCK } from '../../plugin-host/injection/tokens.ts';
+import { CLOCK, CONFIG } from '../../plugin-host/injection/tokens.ts';
+import type { Config } from '../../config/types.ts';
 import type { ClusterState } from '../../state/cluster.ts';
 import { COMMANDS, type Commands } from '../commands/commands.ts';
 import {
@@ -39,5 +40,6 @@ export class SessionServices {
     @inject(GATHERER) readonly gatherer: Gatherer,
     @inject(ERROR_REPORTS) readonly errors: ErrorReports,
     @inject(JOURNAL) readonly journal: SchedulerJournal,
+    @inject(CONFIG) readonly config: Config,
   ) {}
 }

@@ -45,9 +45,6 @@ import type { SessionServices } from './session-services.ts';
 import type { Peer } from './sessions.ts';
 import { SlowReader } from '../../host/slow-reader.ts';
 
-/** Tasks of a graph whose parts a client may send before it is complete: some gigabytes. */
-const GRAPH_TASKS_MAX = 10_000_000;
-
 /** Time for a peer that has said hello to register. */
 const REGISTRATION_MS = 60_000;
 
@@ -81,7 +78,7 @@ export class Session implements Peer, ChannelHandlers {
   /** The channel has closed the connection; nothing that came before its end counts. */
   private isBroken = false;
   private readonly relay = new PartsRelay();
-  private readonly parts = new GraphParts();
+  private readonly parts: GraphParts;
   private readonly slowReader: SlowReader;
 
   /** @param handshakes - limits the peer until its hello; undefined within the process */
@@ -91,6 +88,7 @@ export class Session implements Peer, ChannelHandlers {
     private readonly handshakes?: Handshakes,
   ) {
     this.channel = new Channel(connection, host.clock, this);
+    this.parts = new GraphParts(host.config.scheduler.limits.graph);
     this.slowReader = new SlowReader(connection, host.clock, (message) => this.receive(message));
     host.sessions.all.add(this);
     handshakes?.begin(connection);
@@ -170,10 +168,8 @@ export class Session implements Peer, ChannelHandlers {
 
   private takeReport(message: WireMessage, client: string): void {
     if (message['op'] === 'graph-part') {
-      this.parts.add(message as unknown as GraphPart);
-      if (this.parts.taskCount > GRAPH_TASKS_MAX) {
-        throw violation(`the parts of a graph of more than ${GRAPH_TASKS_MAX} tasks`);
-      }
+      const refused = this.parts.add(message as unknown as GraphPart);
+      if (refused.length > 0) this.refuseKeys(client, refused, this.parts.tooLarge);
       return;
     }
     if (message['op'] !== 'update-graph') {
@@ -181,14 +177,15 @@ export class Session implements Peer, ChannelHandlers {
       return;
     }
     const graph = message as unknown as SubmittedGraph;
-    const { tasks, keys, isWhole } = this.parts.end(graph);
+    const { tasks, keys, refusal } = this.parts.end(graph);
+    if (refusal !== undefined) this.refuseKeys(client, keys, refusal);
     // What came in one piece is not copied: it may be one of very many small graphs.
-    if (isWhole) this.take(tasks === graph.tasks ? message : { ...message, tasks, keys });
-    else {
-      const reason = 'parts of its graph were lost with a connection; submit it again';
-      this.host.stimuli.accept({ op: 'client-releases-keys', client, keys });
-      this.send({ op: 'cancelled-keys', keys, reason });
-    }
+    else this.take(tasks === graph.tasks ? message : { ...message, tasks, keys });
+  }
+
+  private refuseKeys(client: string, keys: readonly string[], reason: string): void {
+    this.host.stimuli.accept({ op: 'client-releases-keys', client, keys });
+    this.send({ op: 'cancelled-keys', keys, reason });
   }
 
   private take(message: WireMessage): void {

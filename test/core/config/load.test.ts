@@ -111,6 +111,7 @@ describe('a valid configuration', () => {
           spare: ['rechunk-split', 'split-shuffle', 'split-taskshuffle', 'split-stage'],
         },
         coordination: { enabled: true, leaseTimeout: 30_000, memoryLimit: 2 ** 28 },
+        limits: { scattered: Infinity, graph: 2 ** 32, events: 2 ** 26 },
         plugins: [],
         preload: [],
       },

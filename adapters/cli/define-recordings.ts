@@ -1,13 +1,15 @@
 import { type Command, Option } from 'commander';
-import { common, type CommonOptions, count, run } from './command-line.ts';
+import { common, type CommonOptions, count, port, run } from './command-line.ts';
 import type { ExportFlags, LogFlags } from './commands/log.ts';
 import type { ReportFlags } from './commands/report.ts';
+import type { DashboardFlags } from './commands/dashboard.ts';
 import type { ReplayFlags } from './commands/replay.ts';
 
 /** Adds the commands that read recordings. */
 export function defineRecordings(program: Command): void {
   defineReplay(program);
   defineReport(program);
+  defineDashboard(program);
   const log = program.command('log').description('Look into a recording.');
   defineInspect(log);
   defineVerify(log);
@@ -58,6 +60,27 @@ Examples:
     .action(async (file: string, options: CommonOptions & ReportFlags) => {
       const { reportCommand } = await import('./commands/report.ts');
       await run(options, () => reportCommand(file, options));
+    });
+}
+
+function defineDashboard(program: Command): void {
+  common(program.command('dashboard'))
+    .description('Open the pages of the dashboard over a recording or a journal.')
+    .argument('<path>', 'a recording, or the folder of a journal')
+    .option('--port <port>', 'where to serve it (default: 8787, or the next free one)', port)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ yardmaster scheduler --record run.ylog             record a scheduler
+  $ yardmaster dashboard run.ylog                      what was there at any moment, and why
+  $ yardmaster dashboard /var/lib/yardmaster           what a journal knows
+
+It is served on this machine only, and changes nothing. A slider goes to any moment.`,
+    )
+    .action(async (path: string, options: CommonOptions & DashboardFlags) => {
+      const { dashboardCommand } = await import('./commands/dashboard.ts');
+      await run(options, () => dashboardCommand(path, options));
     });
 }
 

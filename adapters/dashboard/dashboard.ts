@@ -1,4 +1,3 @@
-import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 
 import { type PluginContext, YardmasterError } from '../../core/api/index.ts';
@@ -11,7 +10,13 @@ import { addApi } from './routes/api.ts';
 import { addChanges } from './routes/changes.ts';
 import { addFeed } from './routes/feed-route.ts';
 import { addPages } from './routes/pages.ts';
-import { createServer, listenFrom, type ServerCertificates } from './server.ts';
+import {
+  createServer,
+  type Listening,
+  type ServerCertificates,
+  startServer,
+  urlOf,
+} from './server.ts';
 
 /** What the dashboard needs beside the options of its plugin. */
 export interface DashboardParts extends DashboardOptions {
@@ -22,14 +27,16 @@ export interface DashboardParts extends DashboardOptions {
 /** The pages, figures and metrics of a scheduler over HTTP. */
 export class Dashboard {
   private constructor(
-    private readonly app: FastifyInstance,
-    private readonly sockets: ReadonlySet<Socket>,
+    private readonly server: Listening,
     private readonly feed: Feed,
     private readonly metrics: Metrics,
     /** What a browser opens. */
     readonly url: string,
-    readonly port: number,
   ) {}
+
+  get port(): number {
+    return this.server.port;
+  }
 
   /** @throws Error when the host cannot be listened at */
   static async open(context: PluginContext, parts: DashboardParts): Promise<Dashboard> {
@@ -39,18 +46,12 @@ export class Dashboard {
     const feed = new Feed(context, parts);
     const metrics = new Metrics(context, () => feed.viewerCount);
     addFigures(app, context, metrics);
-    await addPages(app, context, access);
+    await addPages(app, context.cluster, access);
     addFeed(app, feed);
-    addApi(app, context);
+    addApi(app, () => context);
     addChanges(app, context);
-    // A refused upgrade is none of the server's connections any more, and would keep it open.
-    const sockets = new Set<Socket>();
-    app.server.on('connection', (socket: Socket) => {
-      sockets.add(socket);
-      socket.once('close', () => sockets.delete(socket));
-    });
-    await app.ready();
-    const port = await listenFrom(app.server, host, wanted);
+    const server = await startServer(app, host, wanted);
+    const { port } = server;
     if (port !== wanted && wanted !== 0) {
       context.log.warn({ wanted, port }, `port ${wanted} is taken; the dashboard is at ${port}`);
     }
@@ -61,22 +62,18 @@ export class Dashboard {
       );
     }
     const scheme = certificates === undefined ? 'http' : 'https';
-    const address = `${scheme}://${shownHost(host)}:${port}/status`;
+    const address = urlOf(scheme, host, port);
     const isEnough = token === undefined && (certificates !== undefined || !isLoopback(host));
     const url = isEnough ? address : `${address}?token=${encodeURIComponent(access.token)}`;
     // Clients may read the log, so that the token is not in it.
     context.log.info({ url: address }, `dashboard: ${address}`);
-    return new Dashboard(app, sockets, feed, metrics, url, port);
+    return new Dashboard(server, feed, metrics, url);
   }
 
   async close(): Promise<void> {
     this.feed.close();
     this.metrics.close();
-    for (const socket of this.sockets) socket.destroy();
-    await this.app.close();
-    await new Promise<void>((resolve) => {
-      this.app.server.close(() => resolve());
-    });
+    await this.server.close();
   }
 }
 
@@ -103,10 +100,4 @@ function identityOf(context: PluginContext): unknown {
     if (!YardmasterError.is(error, 'ERR_PROTOCOL')) throw error;
     return context.run('identity');
   }
-}
-
-/** As a browser of this machine finds it. */
-function shownHost(host: string): string {
-  if (host === '0.0.0.0' || host === '::' || host === '') return '127.0.0.1';
-  return host.includes(':') ? `[${host}]` : host;
 }

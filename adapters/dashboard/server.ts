@@ -1,5 +1,5 @@
 import type { Server as HttpServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { Server as TlsServer } from 'node:tls';
 import websocket from '@fastify/websocket';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
@@ -100,11 +100,58 @@ async function check(
   return undefined;
 }
 
+/** A server that listens. */
+export interface Listening {
+  readonly port: number;
+  /** Ends all connections. */
+  close(): Promise<void>;
+}
+
+/**
+ * Lets a server listen, at the first free port from the wanted one on.
+ * @throws Error when the host cannot be listened at
+ */
+export async function startServer(
+  app: FastifyInstance,
+  host: string,
+  wanted: number,
+): Promise<Listening> {
+  // A refused upgrade is none of the server's connections any more, and would keep it open.
+  const sockets = new Set<Socket>();
+  app.server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  await app.ready();
+  const port = await listenFrom(app.server, host, wanted);
+  return {
+    port,
+    close: async () => {
+      for (const socket of sockets) socket.destroy();
+      await app.close();
+      await new Promise<void>((resolve) => {
+        app.server.close(() => resolve());
+      });
+    },
+  };
+}
+
+/** What a browser of this machine opens. */
+export function urlOf(scheme: string, host: string, port: number): string {
+  return `${scheme}://${shownHost(host)}:${port}/status`;
+}
+
+/** As a browser of this machine finds it. */
+function shownHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::' || host === '') return '127.0.0.1';
+  return host.includes(':') ? `[${host}]` : host;
+}
+
 /**
  * Listens at the first free port from the wanted one on, and at any when none of them is.
  * @throws Error when the host cannot be listened at
  */
-export async function listenFrom(server: HttpServer, host: string, port: number): Promise<number> {
+async function listenFrom(server: HttpServer, host: string, port: number): Promise<number> {
   const wanted = port === 0 ? [] : Array.from({ length: PORTS_TRIED }, (_, k) => port + k);
   for (const candidate of [...wanted.filter((one) => one <= 65_535), 0]) {
     const found = await tryPort(server, host, candidate);

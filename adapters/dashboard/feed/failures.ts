@@ -12,8 +12,11 @@ export class Failures {
   readonly newest: Failure[] = [];
   count = 0;
 
-  constructor(events: EventSource, nowMs: () => number) {
-    events.on('task-erred', (task) => this.add(task, nowMs()));
+  /** Collects those of a scheduler that runs. */
+  static of(events: EventSource, nowMs: () => number): Failures {
+    const failures = new Failures();
+    events.on('task-erred', (task) => failures.add(task, nowMs()));
+    return failures;
   }
 
   /** All of it, as data. */
@@ -22,7 +25,8 @@ export class Failures {
     return { first, newest, count };
   }
 
-  private add({ key, failure, exceptionBlame }: TaskView, atMs: number): void {
+  /** A task failed. Of one that failed because of another one nothing is kept. */
+  add({ key, failure, exceptionBlame }: TaskView, atMs: number): void {
     if (exceptionBlame !== undefined && exceptionBlame.key !== key) return;
     const entry = [key, (failure?.exceptionText ?? '').slice(0, 300), Math.round(atMs)] as const;
     this.count++;

@@ -58,7 +58,7 @@ export class Feed {
     { history, recordsAlways }: FeedOptions,
   ) {
     this.recorder = new TaskRecorder(history, this.numbers);
-    this.failures = new Failures(context.events, () => context.clock.nowMs());
+    this.failures = Failures.of(context.events, () => context.clock.nowMs());
     if (recordsAlways) this.record();
     this.recordsAlways = recordsAlways;
   }
@@ -82,7 +82,7 @@ export class Feed {
   /** What a page sent. */
   receive(viewer: Viewer, text: string): void {
     const message = readViewerMessage(text);
-    if (message === undefined) this.drop(viewer);
+    if (message === undefined || message.type === 'at') this.drop(viewer);
     else if (message.type === 'ack') viewer.acknowledge(message.n);
     else {
       viewer.send(`{"type":"stream","id":${message.id},${this.windowFor(message).slice(1)}`);

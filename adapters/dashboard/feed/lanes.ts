@@ -8,6 +8,8 @@ const TOLERANCE_S = 0.0005;
 export interface Lane {
   readonly worker: string;
   readonly lane: number;
+  /** Name of the worker, when no table has it: it has left. */
+  name?: string;
 }
 
 /**
@@ -48,7 +50,15 @@ export class Lanes {
   }
 
   /** A worker of the same address gets new rows. */
-  forget(worker: string): void {
+  forget(worker: string, name: string): void {
+    this.nameRows(worker, name);
     this.workers.delete(worker);
+  }
+
+  nameRows(worker: string, name: string): void {
+    for (const { row } of this.workers.get(worker) ?? []) {
+      const lane = this.rows[row];
+      if (lane !== undefined) lane.name = name;
+    }
   }
 }

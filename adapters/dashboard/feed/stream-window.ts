@@ -14,7 +14,8 @@ export interface StreamWindow {
   readonly toS: number;
   /** Of all that is remembered. */
   readonly range: readonly [fromS: number, toS: number] | null;
-  readonly rows: readonly (readonly [worker: string, lane: number])[];
+  /** With the name of a worker that has left. */
+  readonly rows: readonly (readonly [worker: string, lane: number, name?: string])[];
   readonly actions: readonly string[];
   /** Row, prefix, action, start and stop in milliseconds from `fromS`, 1 for an error, key. */
   readonly spans?: readonly (readonly [number, number, number, number, number, 0 | 1, string])[];
@@ -39,7 +40,9 @@ export function streamWindow(recorder: TaskRecorder, request: StreamRequest): St
   const { fromS, toS } = request;
   const slots: number[] = [];
   recorder.within(fromS, toS, (slot) => slots.push(slot));
-  const rows = recorder.lanes.rows.map(({ worker, lane }) => [worker, lane] as const);
+  const rows = recorder.lanes.rows.map(({ worker, lane, name }) =>
+    name === undefined ? ([worker, lane] as const) : ([worker, lane, name] as const),
+  );
   const { count, capacity } = recorder;
   const common = {
     ...{ fromS, toS, rows, actions: ACTIONS },

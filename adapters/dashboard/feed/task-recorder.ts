@@ -1,4 +1,10 @@
-import type { ActionTiming, HookTable } from '../../../core/api/index.ts';
+import type {
+  ActionTiming,
+  HookTable,
+  TaskStateName,
+  TaskView,
+  TransitionDetails,
+} from '../../../core/api/index.ts';
 import { Lanes } from './lanes.ts';
 import type { PrefixNumbers } from './prefix-numbers.ts';
 
@@ -42,12 +48,22 @@ export class TaskRecorder {
 
   /** Records what workers report with the end of a task. */
   readonly hooks: HookTable = {
-    taskTransition: (task, start, finish, _stimulusId, { timings, worker }) => {
-      if (start !== 'processing' || timings === undefined || worker === undefined) return;
-      this.add(task.key, task.prefix.name, { worker, timings, isError: finish === 'erred' });
+    taskTransition: (task, start, finish, _stimulusId, details) => {
+      this.record(task, start, finish, details);
     },
-    workerRemoved: ({ address }) => this.lanes.forget(address),
+    workerRemoved: ({ address, name }) => this.lanes.forget(address, name),
   };
+
+  /** What a transition says about a run. */
+  record(
+    { key, prefix }: TaskView,
+    start: TaskStateName,
+    finish: TaskStateName,
+    { timings, worker }: TransitionDetails,
+  ): void {
+    if (start !== 'processing' || timings === undefined || worker === undefined) return;
+    this.add(key, prefix.name, { worker, timings, isError: finish === 'erred' });
+  }
 
   add(
     key: string,

@@ -4,6 +4,8 @@ import type { StreamRequest } from './stream-window.ts';
 export type ViewerMessage =
   /** It has shown the frame: it can take another one. */
   | { readonly type: 'ack'; readonly n: number }
+  /** It wants to see another moment of what is over. */
+  | { readonly type: 'at'; readonly atS: number }
   | ({ readonly type: 'stream'; readonly id: number } & StreamRequest);
 
 /** What the feed needs of a WebSocket. */
@@ -62,8 +64,9 @@ export function readViewerMessage(text: string): ViewerMessage | undefined {
     return undefined;
   }
   const given = (value ?? {}) as Readonly<Record<string, unknown>>;
-  const { type, n, id, fromS, toS, width } = given;
+  const { type, n, id, atS, fromS, toS, width } = given;
   if (type === 'ack' && isNumber(n)) return { type, n };
+  if (type === 'at' && isNumber(atS)) return { type, atS };
   const isWindow = isNumber(fromS) && isNumber(toS) && fromS < toS && isNumber(width);
   if (type === 'stream' && isNumber(id) && isWindow) return { type, id, fromS, toS, width };
   return undefined;

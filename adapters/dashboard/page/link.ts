@@ -24,7 +24,7 @@ export interface StreamWindow {
   readonly toS: number;
   readonly since: number;
   readonly range: readonly [number, number] | null;
-  readonly rows: readonly (readonly [worker: string, lane: number])[];
+  readonly rows: readonly (readonly [worker: string, lane: number, name?: string])[];
   readonly actions: readonly string[];
   readonly spans?: readonly Span[];
   readonly bins?: readonly (readonly [number, number, number, number, 0 | 1])[];
@@ -51,12 +51,18 @@ interface Frame extends Omit<State, 'prefixes' | 'workers'> {
 
 const RETRY_MS = 1000;
 
+/** The event of the window after another moment is shown. */
+export const MOMENT = 'yardmaster-moment';
+
 /** Where views read what they show. */
 export interface Source {
   readonly state: State;
   /** A part of the task stream; never answered when the connection breaks meanwhile. */
   stream(fromS: number, toS: number, width: number): Promise<StreamWindow>;
 }
+
+/** The moment that the pages show of a scheduler that is gone; requests ask about the same one. */
+let momentS: number | undefined;
 
 /** The connection to the scheduler. It acknowledges each frame after it was shown. */
 export class Link implements Source {
@@ -70,12 +76,25 @@ export class Link implements Source {
   private readonly asked = new Map<number, (answer: StreamWindow) => void>();
   private requests = 0;
 
+  /** @param startS - the scheduler is gone: the moment that is shown first */
+  constructor(startS?: number) {
+    momentS = startS;
+  }
+
+  /** Asks for another moment. */
+  moveTo(atS: number): void {
+    this.send({ type: 'at', atS });
+  }
+
   connect(): void {
     const feed = new URL('feed', location.href);
     feed.protocol = feed.protocol === 'https:' ? 'wss:' : 'ws:';
     const socket = new WebSocket(feed);
     this.socket = socket;
-    socket.addEventListener('open', () => this.onConnection(true));
+    socket.addEventListener('open', () => {
+      this.onConnection(true);
+      if (momentS !== undefined) this.moveTo(momentS);
+    });
     socket.addEventListener('message', ({ data }) => this.receive(String(data)));
     socket.addEventListener('close', () => {
       this.onConnection(false);
@@ -101,9 +120,11 @@ export class Link implements Source {
     Object.assign(this.state, rest);
     apply(this.state.prefixes, prefixes, isWhole);
     apply(this.state.workers, workers, isWhole);
+    if (momentS !== undefined) momentS = this.state.nowS;
     // A page in the background gets no animation frames, and so it is sent no others.
     requestAnimationFrame(() => {
       this.onState();
+      if (momentS !== undefined) window.dispatchEvent(new Event(MOMENT));
       this.send({ type: 'ack', n });
     });
   }
@@ -124,7 +145,8 @@ export async function get<T>(
   path: string,
   query: Readonly<Record<string, string>> = {},
 ): Promise<T> {
-  const text = new URLSearchParams(query).toString();
+  const at = momentS === undefined ? {} : { at: String(momentS) };
+  const text = new URLSearchParams({ ...query, ...at }).toString();
   return read(await fetch(text === '' ? path : `${path}?${text}`));
 }
 

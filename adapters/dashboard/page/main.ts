@@ -1,6 +1,7 @@
 import { isSingle, type PageName, pageAt, PAGES } from '../paths.ts';
 import { button, h, on, setText } from './dom.ts';
 import { Link } from './link.ts';
+import { MomentBar, readPast } from './past.ts';
 import { TaskPanel } from './task-panel.ts';
 import { switchTheme } from './theme.ts';
 import type { Around, View } from './view.ts';
@@ -19,7 +20,7 @@ import './style.css';
 const VIEWS: Readonly<Record<PageName, readonly [title: string, make: (around: Around) => View]>> =
   {
     status: ['Overview', (around) => new Overview(around)],
-    tasks: ['Task stream', (around) => new Stream(around)],
+    tasks: ['Task stream', (around) => new Stream(around, around.past?.stream)],
     graph: ['Graph', (around) => new Graph(around)],
     memory: ['Memory', (around) => new Memory(around)],
     decisions: ['Decisions', (around) => new Decisions(around)],
@@ -32,7 +33,8 @@ const VIEWS: Readonly<Record<PageName, readonly [title: string, make: (around: A
   };
 
 class App implements Around {
-  readonly link = new Link();
+  readonly past = readPast();
+  readonly link = new Link(this.past?.startS);
   private readonly main = h('main', { id: 'main', tabindex: -1 });
   private readonly status = h('span', { class: 'connection', role: 'status' }, 'connecting');
   private readonly message = h('div', { class: 'message', role: 'alert', hidden: true });
@@ -45,9 +47,14 @@ class App implements Around {
     if (!isSingle(location.pathname)) document.body.append(skip, this.header());
     document.body.append(this.message, this.main, this.panel.element);
     addEventListener('popstate', () => this.open());
-    this.link.onState = () => this.view?.update?.();
+    const moment = this.momentBar();
+    this.link.onState = () => {
+      moment?.show(this.link.state.nowS);
+      this.view?.update?.();
+    };
     this.link.onConnection = (isOpen) => {
-      setText(this.status, isOpen ? 'live' : 'no connection, retrying');
+      const kind = this.past?.kind ?? 'live';
+      setText(this.status, isOpen ? kind : 'no connection, retrying');
       this.status.classList.toggle('broken', !isOpen);
     };
     this.link.connect();
@@ -73,6 +80,14 @@ class App implements Around {
       h('span', {}, text),
       button('Dismiss', () => (this.message.hidden = true)),
     );
+  }
+
+  /** Chooses the moment of a scheduler that is gone. */
+  private momentBar(): MomentBar | undefined {
+    if (this.past === undefined) return undefined;
+    const bar = new MomentBar(this.past, (atS) => this.link.moveTo(atS));
+    this.message.before(bar.element);
+    return bar;
   }
 
   private open(): void {

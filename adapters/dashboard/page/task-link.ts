@@ -1,4 +1,5 @@
 import { type Child, h, on } from './dom.ts';
+import { MOMENT } from './link.ts';
 import type { Around } from './view.ts';
 
 /** The key of a task, which opens its story. */
@@ -35,11 +36,15 @@ export function viewLink(around: Around, path: string, text: string): HTMLElemen
   });
 }
 
-/** Calls now and at an interval; failures are said once. @returns what ends it */
+/**
+ * Calls now and at an interval; of what is over, once for each moment that is shown. Failures are said once.
+ * @returns what ends it
+ */
 export function poll(around: Around, intervalMs: number, run: () => Promise<void>): () => void {
   let isOver = false;
   let timer = 0;
   let failed = '';
+  if (around.past !== undefined) return eachMoment(around, run);
   const turn = async (): Promise<void> => {
     try {
       await run();
@@ -56,4 +61,28 @@ export function poll(around: Around, intervalMs: number, run: () => Promise<void
     isOver = true;
     clearTimeout(timer);
   };
+}
+
+/** One call at a time; moments that come meanwhile are one. */
+function eachMoment(around: Around, run: () => Promise<void>): () => void {
+  let isRunning = false;
+  let isDue = false;
+  const turn = async (): Promise<void> => {
+    isDue = true;
+    if (isRunning) return;
+    isRunning = true;
+    while (isDue) {
+      isDue = false;
+      try {
+        await run();
+      } catch (error) {
+        around.say(error instanceof Error ? error.message : String(error), true);
+      }
+    }
+    isRunning = false;
+  };
+  const listener = (): void => void turn();
+  window.addEventListener(MOMENT, listener);
+  listener();
+  return () => window.removeEventListener(MOMENT, listener);
 }

@@ -75,13 +75,13 @@ export class TaskPanel {
     parts.push(...this.decisions(why));
     const story = new Table(
       'Transitions',
-      ['time', 'from', 'to', 'because of'],
+      ['time', 'task', 'from', 'to', 'because of'],
       'Nothing is remembered of it.',
     );
     story.show(
-      why.story.map(({ atMs, start, finish, stimulusId }, k) => ({
+      why.story.map(({ atMs, key, start, finish, stimulusId }, k) => ({
         key: String(k),
-        cells: [preciseClock(atMs), start, finish, stimulusId],
+        cells: [preciseClock(atMs), key, start, finish, stimulusId],
       })),
     );
     parts.push(h('h3', {}, 'Story'), story.element);

@@ -1,8 +1,11 @@
 import type { Source } from './link.ts';
+import type { Past } from './past.ts';
 
 /** What views can do. */
 export interface Around {
   readonly link: Source;
+  /** What the pages show is over: nothing can be changed or asked of workers. */
+  readonly past?: Past | undefined;
   /** Opens the story of a task. */
   showTask(key: string): void;
   /** Opens another view. */

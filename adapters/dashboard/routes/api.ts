@@ -30,25 +30,35 @@ interface Transition {
   readonly atMs: number;
 }
 
-/** Adds what the pages ask for now and then, beside the feed. */
-export function addApi(app: FastifyInstance, context: PluginContext): void {
-  const { cluster } = context;
-  app.get('/api/task', (request) => taskOf(context, textIn(request, 'key')));
-  app.get('/api/graph', () => graphOf(cluster));
-  app.get('/api/memory', () => ({
-    ...largestResults(cluster),
-    replicated: cluster.replicated.size,
-    amm: orNull(() => context.run('amm.status')),
+/** The scheduler that pages ask about: a live one, or one of the past at a moment. */
+export type ApiSource = Pick<PluginContext, 'cluster' | 'run'>;
+
+/**
+ * Adds what the pages ask for now and then, beside the feed.
+ * @param sourceOf - the scheduler that a request is about
+ */
+export function addApi(
+  app: FastifyInstance,
+  sourceOf: (request: FastifyRequest) => ApiSource | Promise<ApiSource>,
+): void {
+  const answer = (path: string, of: (source: ApiSource, request: FastifyRequest) => unknown) =>
+    app.get(path, async (request) => of(await sourceOf(request), request));
+  answer('/api/task', (source, request) => taskOf(source, textIn(request, 'key')));
+  answer('/api/graph', ({ cluster }) => graphOf(cluster));
+  answer('/api/memory', (source) => ({
+    ...largestResults(source.cluster),
+    replicated: source.cluster.replicated.size,
+    amm: orNull(() => source.run('amm.status')),
   }));
-  app.get('/api/policies', () => policiesOf(context));
-  app.get('/api/worker', (request) => workerOf(context, textIn(request, 'worker')));
-  app.get('/api/stacks', (request) =>
-    context.run('call-stacks', { workers: [textIn(request, 'worker')] }),
+  answer('/api/policies', (source) => policiesOf(source));
+  answer('/api/worker', (source, request) => workerOf(source, textIn(request, 'worker')));
+  answer('/api/stacks', (source, request) =>
+    source.run('call-stacks', { workers: [textIn(request, 'worker')] }),
   );
-  app.get('/api/logs', (request) =>
-    context.run('logs', { workers: [textIn(request, 'worker')], count: LINES_MAX }),
+  answer('/api/logs', (source, request) =>
+    source.run('logs', { workers: [textIn(request, 'worker')], count: LINES_MAX }),
   );
-  app.get('/api/log', (request) => logOf(context, request));
+  answer('/api/log', (source, request) => logOf(source, request));
 }
 
 /** @throws YardmasterError `ERR_PROTOCOL` when it is missing */
@@ -62,7 +72,7 @@ export function textIn(
   throw new YardmasterError('ERR_PROTOCOL', `${request.url} needs ${name}, a text`, { name });
 }
 
-function taskOf(context: PluginContext, key: string): object {
+function taskOf(context: ApiSource, key: string): object {
   const why = context.run('why', { key });
   const task = context.cluster.tasks.get(key);
   if (task === undefined) return { why, task: null };
@@ -76,7 +86,7 @@ function taskOf(context: PluginContext, key: string): object {
   };
 }
 
-function policiesOf(context: PluginContext): object {
+function policiesOf(context: ApiSource): object {
   const policies = context.run('policies') as Readonly<Record<SlotName, string>>;
   const shadows = (Object.keys(policies) as SlotName[]).flatMap((slot) => {
     const report = orNull(() => context.run('shadow', { slot }));
@@ -85,7 +95,7 @@ function policiesOf(context: PluginContext): object {
   return { policies, shadows, known: POLICIES };
 }
 
-function workerOf({ cluster }: PluginContext, address: string): object {
+function workerOf({ cluster }: ApiSource, address: string): object {
   const worker = cluster.workers.get(address);
   if (worker === undefined) {
     throw new YardmasterError('ERR_NO_WORKER', `there is no worker ${address} any more`, {
@@ -102,7 +112,7 @@ function workerOf({ cluster }: PluginContext, address: string): object {
   };
 }
 
-async function logOf(context: PluginContext, request: FastifyRequest): Promise<object> {
+async function logOf(context: ApiSource, request: FastifyRequest): Promise<object> {
   const { filter = '', level = 'info' } = request.query as { filter?: string; level?: string };
   const keys = filter === '' ? {} : { keys: [filter] };
   const story = context.run('story', keys) as readonly Transition[];

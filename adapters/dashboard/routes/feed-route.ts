@@ -1,9 +1,19 @@
 import type { FastifyInstance } from 'fastify';
 
-import type { Feed } from '../feed/feed.ts';
+import type { Viewer, ViewerSocket } from '../feed/viewer.ts';
+
+/** What open pages are sent. */
+export interface PageFeed {
+  /** A page was opened. */
+  open(socket: ViewerSocket): Viewer;
+  /** What a page sent. */
+  receive(viewer: Viewer, text: string): void;
+  /** A page was closed. */
+  leave(viewer: Viewer): void;
+}
 
 /** Adds the WebSocket of the pages. */
-export function addFeed(app: FastifyInstance, feed: Feed): void {
+export function addFeed(app: FastifyInstance, feed: PageFeed): void {
   app.get('/feed', { websocket: true }, (socket) => {
     const viewer = feed.open({
       send: (text) => socket.send(text, { binary: false }),

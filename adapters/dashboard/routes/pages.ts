@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 
-import type { PluginContext } from '../../../core/api/index.ts';
+import type { ClusterView } from '../../../core/api/index.ts';
 import type { Access } from '../access.ts';
 import { asset } from '../asset.ts';
 import { pagePaths, plotsForJupyter } from '../paths.ts';
-import { plainPage } from './plain-page.ts';
+import { escape, plainPage } from './plain-page.ts';
 
 /**
  * Paths of Dask's pages about one worker or task, and those in folders, with the page that they lead to. Relative, because a
@@ -23,11 +23,15 @@ const REDIRECTS: readonly (readonly [from: string, to: (name: string) => string]
   ['/statics/individual-cluster-map.html', () => '../individual-cluster-map'],
 ];
 
-/** Adds the pages for people. */
+/**
+ * Adds the pages for people.
+ * @param past - what the pages have to know when they show a scheduler that is gone; undefined: a live one
+ */
 export async function addPages(
   app: FastifyInstance,
-  { cluster }: PluginContext,
+  cluster: ClusterView,
   access: Access,
+  past?: object,
 ): Promise<void> {
   const [page, script, style] = await Promise.all(['index.html', 'app.js', 'app.css'].map(asset));
   const figures = { config: { need: 'figures' } } as const;
@@ -44,7 +48,11 @@ export async function addPages(
         return reply.send(plainPage(cluster, note));
       }
       return reply.send(
-        page.replace('CHANGE_TOKEN', access.changeTokenFor(headers, query as { token?: unknown })),
+        page
+          .replace('CHANGE_TOKEN', () =>
+            access.changeTokenFor(headers, query as { token?: unknown }),
+          )
+          .replace('PAST', () => (past === undefined ? '' : escape(JSON.stringify(past)))),
       );
     });
   }

@@ -1,29 +1,20 @@
-import { existsSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import type { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import type { Future } from '../../../adapters/client/index.ts';
 import { startCluster } from './bench.ts';
+import { hasBrowser, misdeedsOf, startBrowser, violationsIn } from './browser.ts';
 import { add, fail, spin } from './fixtures/tasks.mjs';
-
-/** Debian's; `.ci/run` installs it. */
-const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
-
-interface Violation {
-  readonly id: string;
-  readonly nodes: readonly { readonly html: string }[];
-}
 
 const PAGES = ['status', 'tasks', 'graph', 'memory', 'decisions', 'workers', 'log'];
 
-describe.skipIf(!existsSync(CHROMIUM))('the dashboard in a browser', () => {
+describe.skipIf(!hasBrowser)('the dashboard in a browser', () => {
   let cluster: LocalCluster;
   let browser: Browser;
   let page: Page;
   let at: string;
-  const errors: string[] = [];
+  let misdeeds: readonly string[];
   /** Keeps their tasks: what is garbage is released. */
   const held: Future<unknown>[] = [];
 
@@ -37,17 +28,9 @@ describe.skipIf(!existsSync(CHROMIUM))('the dashboard in a browser', () => {
     held.push(...loads, total, failed, bold);
     await Promise.all(held.map((future) => future.settled()));
     expect(failed.status).toBe('error');
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+    browser = await startBrowser();
     page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
-    page.on('console', (message) => {
-      if (message.type() === 'error') errors.push(message.text());
-    });
-    page.on('pageerror', (error) => errors.push(error.message));
-    page.on('request', (request) => {
-      if (new URL(request.url()).origin !== at && !request.url().startsWith('data:')) {
-        errors.push(`it fetched ${request.url()}`);
-      }
-    });
+    misdeeds = misdeedsOf(page, at);
   }, 120_000);
   afterAll(async () => {
     await browser.close();
@@ -109,11 +92,7 @@ describe.skipIf(!existsSync(CHROMIUM))('the dashboard in a browser', () => {
         await page.emulateMedia({ colorScheme });
         await page.goto(`${at}/${path}`);
         await page.getByText('live', { exact: true }).waitFor();
-        await page.evaluate(readAxe());
-        const violations = await page.evaluate<readonly Violation[]>(
-          'axe.run().then(({ violations }) => violations)',
-        );
-        expect(violations.map(({ id, nodes }) => [id, nodes[0]?.html])).toEqual([]);
+        expect(await violationsIn(page)).toEqual([]);
       }
     },
     90_000,
@@ -129,12 +108,6 @@ describe.skipIf(!existsSync(CHROMIUM))('the dashboard in a browser', () => {
   }, 60_000);
 
   it('has written no error, and fetched nothing from elsewhere', () => {
-    expect(errors).toEqual([]);
+    expect(misdeeds).toEqual([]);
   });
 });
-
-/** The checker of accessibility rules, as text: a script tag would break the policy of the page. */
-function readAxe(): string {
-  const { source } = createRequire(import.meta.url)('axe-core') as { readonly source: string };
-  return source;
-}

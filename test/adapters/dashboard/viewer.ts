@@ -23,7 +23,7 @@ export interface Frame {
 export interface StreamAnswer {
   readonly type: 'stream';
   readonly range: readonly [number, number] | null;
-  readonly rows: readonly (readonly [string, number])[];
+  readonly rows: readonly (readonly [string, number, string?])[];
   readonly spans?: readonly (readonly [number, number, number, number, number, number, string])[];
   readonly bins?: readonly (readonly [number, number, number, number, number])[];
   readonly count: number;

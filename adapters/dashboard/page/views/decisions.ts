@@ -70,8 +70,8 @@ export class Decisions implements View {
       'div',
       {},
       section('Policies in charge', this.slots),
-      section('Shadows', this.shadows.element),
-      section('One decision', form, record),
+      around.past === undefined && section('Shadows', this.shadows.element),
+      section('One decision', form, around.past === undefined && record),
     );
     this.refresh = async () => {
       this.show(await get<Answer>('api/policies'));
@@ -107,6 +107,9 @@ export class Decisions implements View {
   }
 
   private card(slot: string, name: string, { known }: Answer): HTMLElement {
+    if (this.around.past !== undefined) {
+      return h('div', { class: 'card' }, h('h3', {}, slot), h('strong', {}, name));
+    }
     const id = `policy-${slot}`;
     const options = [...new Set([name, ...(known[slot] ?? [])])].map((one) =>
       h('option', { value: one, selected: one === name }, one),

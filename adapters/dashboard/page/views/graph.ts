@@ -7,6 +7,9 @@ import { get } from '../link.ts';
 import { poll } from '../task-link.ts';
 import type { Around, View } from '../view.ts';
 
+/** Pixels between two neighbours of a graph that is fitted, at most. */
+const FIT_MAX = 24;
+
 interface Answer {
   readonly kind: 'tasks' | 'groups' | 'prefixes';
   readonly total: number;
@@ -68,7 +71,11 @@ export class Graph implements View {
       kind === 'tasks'
         ? `${count(total)} tasks and what they need.`
         : `${count(total)} tasks, drawn as ${count(nodes.length)} ${kind}: a circle is as large as it has tasks.`;
-    setText(this.note, total === 0 ? 'There are no tasks now.' : what);
+    const none =
+      this.around.past === undefined
+        ? 'There are no tasks now.'
+        : 'There are no tasks at this moment: move the slider.';
+    setText(this.note, total === 0 ? none : what);
     this.draw();
   }
 
@@ -76,7 +83,7 @@ export class Graph implements View {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     const right = Math.max(1, ...this.points.map(({ x }) => x));
     const bottom = Math.max(1, ...this.points.map(({ y }) => y));
-    const scale = Math.min(3, (width - 60) / (right + 1), (height - 40) / (bottom + 1));
+    const scale = Math.min(FIT_MAX, (width - 60) / (right + 1), (height - 40) / (bottom + 1));
     this.view = { scale, x: 30, y: (height - bottom * scale) / 2 };
     this.isFitted = this.points.length > 0 && width > 0;
     this.draw();

@@ -52,15 +52,15 @@ export class Log implements View {
       { class: 'toolbar' },
       h('label', { for: 'log-filter' }, 'Key or stimulus'),
       this.filter,
-      h('label', { for: 'log-level' }, 'Level'),
-      this.level,
+      around.past === undefined && h('label', { for: 'log-level' }, 'Level'),
+      around.past === undefined && this.level,
     );
     this.element = h(
       'div',
       {},
       fields,
       section('Transitions', this.story.element),
-      section('Log of the scheduler', this.lines.element),
+      around.past === undefined && section('Log of the scheduler', this.lines.element),
     );
     const refresh = async (): Promise<void> => {
       this.show(

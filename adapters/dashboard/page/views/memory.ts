@@ -28,7 +28,7 @@ export class Memory implements View {
   );
   private readonly prefixes = new Table(
     'Results by prefix',
-    ['prefix', 'results', 'bytes'],
+    ['prefix', 'results now', 'bytes produced in all'],
     'No results are held.',
   );
   private readonly amm = h('div');
@@ -45,7 +45,7 @@ export class Memory implements View {
       section('Memory of the workers', legend(MEMORY), this.workers.element),
       section('Results by prefix', this.prefixes.element),
       section('The largest results', this.note, this.results.element),
-      section('Active Memory Manager', this.amm),
+      around.past === undefined && section('Active Memory Manager', this.amm),
     );
     this.stop = poll(around, 2000, async () => {
       this.show(await get<Answer>('api/memory'));

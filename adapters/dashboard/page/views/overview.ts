@@ -3,7 +3,7 @@ import { Chart } from '../chart.ts';
 import { MEMORY, prefixColour, STATES } from '../colours.ts';
 import { type Cell, h, section, setText, Table } from '../dom.ts';
 import { bytes, clock, count, seconds } from '../format.ts';
-import type { Row } from '../link.ts';
+import { get, type Row } from '../link.ts';
 import { linked, taskLink, viewLink } from '../task-link.ts';
 import type { Around, View } from '../view.ts';
 
@@ -18,6 +18,14 @@ const COLUMN: Readonly<Record<string, number>> = {
   erred: 8,
 };
 
+/** Figures over the whole time of a scheduler that is gone. */
+interface History {
+  readonly timesS: readonly number[];
+  readonly finishedPerS: readonly number[];
+  readonly processing: readonly number[];
+  readonly waiting: readonly number[];
+}
+
 /** What the cluster does, why it waits, and what failed. */
 export class Overview implements View {
   private readonly tiles = new Map<string, HTMLElement>();
@@ -26,7 +34,7 @@ export class Overview implements View {
   private readonly failed = section('What failed first', this.failures);
   private readonly prefixes = new Table(
     'Tasks by prefix',
-    ['prefix', 'now', 'computed', 'one takes', 'results'],
+    ['prefix', 'now', 'computed', 'one takes', 'bytes produced'],
     'No tasks yet.',
   );
   private readonly workers = new Table(
@@ -49,6 +57,8 @@ export class Overview implements View {
     ],
     count,
   );
+  private hasHistory = false;
+  private history: History | undefined;
   private last: { readonly atS: number; readonly finished: number } | undefined;
   readonly element: HTMLElement;
 
@@ -113,7 +123,8 @@ export class Overview implements View {
     };
     const { finished = 0 } = totals;
     const { last } = this;
-    if (last === undefined || nowS - last.atS >= 0.9) {
+    if (this.around.past !== undefined) this.showHistory(nowS);
+    else if (last === undefined || nowS - last.atS >= 0.9) {
       const rate = last === undefined ? 0 : (finished - last.finished) / (nowS - last.atS);
       this.last = { atS: nowS, finished };
       this.rate.add(nowS, [Math.max(0, rate)]);
@@ -127,6 +138,27 @@ export class Overview implements View {
     this.tile('workers', count(totals['workers'] ?? 0));
     this.tile('threads', count(totals['threads'] ?? 0));
     this.tile('clients', count(totals['clients'] ?? 0));
+  }
+
+  /** The charts show the whole time, and the tiles the moment. */
+  private showHistory(nowS: number): void {
+    const { history } = this;
+    if (history !== undefined) {
+      const k = history.timesS.findLastIndex((atS) => atS <= nowS);
+      this.tile('tasks/s', count(history.finishedPerS[Math.max(0, k)] ?? 0));
+    }
+    if (this.hasHistory || nowS === 0) return;
+    this.hasHistory = true;
+    get<History>('api/history').then(
+      (found) => {
+        this.history = found;
+        this.rate.showAll(found.timesS, [found.finishedPerS]);
+        this.load.showAll(found.timesS, [found.processing, found.waiting]);
+        this.showHistory(nowS);
+      },
+      (error: unknown) =>
+        this.around.say(error instanceof Error ? error.message : String(error), true),
+    );
   }
 
   private tile(name: string, text: string): void {

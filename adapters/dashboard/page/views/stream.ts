@@ -2,13 +2,12 @@ import { ACTION_COLOURS, prefixColour, themed } from '../colours.ts';
 import { button, h, on, section, setText, Table } from '../dom.ts';
 import { clock, count, seconds } from '../format.ts';
 import type { Span, StreamWindow } from '../link.ts';
+import { AXIS, drawMoment, drawTimes, LEFT } from '../stream-axes.ts';
 import { orderOf, pause, sizeOf } from '../stream-answer.ts';
 import { poll } from '../task-link.ts';
 import type { Around, View } from '../view.ts';
 
 const LIVE_S = 30;
-const AXIS = 22;
-const LEFT = 110;
 
 /** Bytes each millisecond that a live page asks for, at most. */
 const RATE_MAX = 150;
@@ -61,7 +60,7 @@ export class Stream implements View {
     const help =
       past === undefined
         ? `${keys}, L follows, Home shows all. Click a task for its story.`
-        : `${keys}, Home shows all.`;
+        : `${keys}, Home shows all.${around.past === undefined ? '' : ' Click a task for its story.'}`;
     this.element = section(
       'Task stream',
       bar,
@@ -276,7 +275,10 @@ export class Stream implements View {
     canvas.height = Math.round(height * scale);
     context.scale(scale, scale);
     context.clearRect(0, 0, width, height);
-    this.drawAxes(context, width, height);
+    const plot = { context, width, height, ...this.window };
+    drawTimes(plot);
+    if (this.around.past !== undefined) drawMoment(plot, this.around.link.state.nowS);
+    this.drawNames(context);
     if (shown === undefined) return;
     const place = new Map(order.map((row, index) => [row, index]));
     context.save();
@@ -328,29 +330,8 @@ export class Stream implements View {
     context.strokeRect(left + 1, top + 1, Math.max(2, wide - 2), Math.max(1, height - 3));
   }
 
-  private drawAxes(context: CanvasRenderingContext2D, width: number, height: number): void {
-    const { fromS, toS } = this.window;
-    context.font = '11px system-ui, sans-serif';
+  private drawNames(context: CanvasRenderingContext2D): void {
     context.fillStyle = themed('muted');
-    context.strokeStyle = themed('line');
-    context.textBaseline = 'middle';
-    const spanS = toS - fromS;
-    if (spanS > 0) {
-      const rough = spanS / Math.max(2, Math.floor((width - LEFT) / 110));
-      const power = 10 ** Math.floor(Math.log10(rough));
-      const step = [1, 2, 5, 10].map((k) => k * power).find((k) => k >= rough) ?? rough;
-      for (let at = Math.ceil(fromS / step) * step; at < toS; at += step) {
-        const x = LEFT + ((at - fromS) / spanS) * (width - LEFT);
-        context.beginPath();
-        context.moveTo(x, 0);
-        context.lineTo(x, height - AXIS);
-        context.stroke();
-        const fraction =
-          step < 1 ? (at % 1).toFixed(Math.min(4, Math.ceil(-Math.log10(step)))).slice(1) : '';
-        context.textAlign = x > width - 40 ? 'right' : 'center';
-        context.fillText(`${clock(at)}${fraction}`, x, height - AXIS / 2);
-      }
-    }
     context.textAlign = 'left';
     const names = new Map(
       [...this.around.link.state.workers.values()].map((row) => [row[0], String(row[1])]),
@@ -358,11 +339,11 @@ export class Stream implements View {
     const { rowHeight } = this;
     let last = '';
     this.order.forEach((row, index) => {
-      const worker = this.shown?.rows[row]?.[0] ?? '';
+      const [worker = '', , leftAs = ''] = this.shown?.rows[row] ?? [];
       if (worker === last) return;
       last = worker;
       context.fillText(
-        (names.get(worker) ?? worker).slice(-17),
+        (names.get(worker) ?? (leftAs || worker)).slice(-17),
         2,
         index * rowHeight + Math.max(6, rowHeight / 2),
       );

@@ -188,7 +188,7 @@ export class Workers implements View {
         'section',
         { 'aria-labelledby': 'h-worker' },
         title,
-        bar,
+        this.around.past === undefined && bar,
         facts,
         tasks.element,
         note,

@@ -1,0 +1,32 @@
+import { openPast } from '../../app/recording/open-past.ts';
+import { printable } from '../../app/printable.ts';
+import { untilStopped } from '../until-stopped.ts';
+
+/** Flags of `dashboard`. */
+export interface DashboardFlags {
+  readonly port?: number;
+}
+
+/** Where the pages over a log are served. */
+const HOST = '127.0.0.1';
+
+/** `yardmaster dashboard`. */
+export async function dashboardCommand(
+  path: string,
+  { port = 8787 }: DashboardFlags,
+): Promise<number> {
+  const past = await openPast(path);
+  const { openPastDashboard } = await import('../../dashboard/past/past-dashboard.ts');
+  const dashboard = await openPastDashboard(past, { host: HOST, port });
+  const { fromS, toS } = past.samples.range;
+  const lines = [
+    `${past.kind} ${printable(past.title)}: ${past.samples.recorder.count.toLocaleString('en')} actions of tasks in ${(toS - fromS).toFixed(1)} s`,
+    ...past.notes.map((note) => printable(note)),
+    `dashboard: ${dashboard.url}`,
+    'Ctrl-C ends it.',
+  ];
+  process.stdout.write(`${lines.join('\n')}\n`);
+  let end: () => void = () => undefined;
+  const closed = new Promise<void>((resolve) => (end = resolve));
+  return untilStopped({ closed, close: () => dashboard.close().then(end) });
+}

@@ -1,0 +1,146 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { openPast } from '../../../adapters/app/recording/open-past.ts';
+import {
+  openPastDashboard,
+  type Past,
+  type PastDashboard,
+} from '../../../adapters/dashboard/past/past-dashboard.ts';
+import { startCluster } from './bench.ts';
+import { fail, hang, spin } from './fixtures/tasks.mjs';
+import { recordSimulation } from './simulated-recording.ts';
+import { TestViewer } from './viewer.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'yardmaster-past-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const here = { host: '127.0.0.1', port: 0 };
+
+interface Story {
+  readonly why: {
+    readonly state: string;
+    readonly decisions: readonly { readonly candidates: readonly object[] }[];
+  };
+}
+
+describe('the dashboard over a recording', () => {
+  const file = join(folder, 'run.ylog');
+  let past: Past;
+  let dashboard: PastDashboard;
+  let at: string;
+
+  beforeAll(async () => {
+    await recordSimulation(file);
+    past = await openPast(file);
+    dashboard = await openPastDashboard(past, here);
+    at = new URL(dashboard.url).origin;
+  }, 60_000);
+  afterAll(() => dashboard.close());
+
+  it('is of a run that is the same each time', async () => {
+    const again = join(folder, 'again.ylog');
+    await recordSimulation(again);
+    expect(readFileSync(again).equals(readFileSync(file))).toBe(true);
+    expect(past).toMatchObject({ kind: 'recording', title: 'run.ylog', notes: [] });
+  });
+
+  it('shows the moment that is asked for, first the last one with tasks', async () => {
+    const viewer = await TestViewer.open(at);
+    await expect.poll(() => viewer.frames.length).toBe(1);
+    expect(viewer.frames[0]?.totals['tasks']).toBeGreaterThan(0);
+    viewer.send({ type: 'at', atS: 1.7 });
+    await expect.poll(() => viewer.frames.length).toBe(2);
+    const [, frame] = viewer.frames;
+    expect(frame?.nowS).toBeLessThanOrEqual(1.7);
+    expect(frame?.nowS).toBeGreaterThan(1.5);
+    expect(frame?.totals).toMatchObject({ workers: 3, threads: 6 });
+    expect(frame?.failures.first[0]?.[0]).toBe('parse-header');
+    viewer.send({ type: 'at', atS: 0 });
+    await expect.poll(() => viewer.frames.length).toBe(3);
+    expect(viewer.frames[2]?.failures.first).toEqual([]);
+    viewer.close();
+  });
+
+  it('shows what ran in any time, also on a worker that has died', async () => {
+    const viewer = await TestViewer.open(at);
+    viewer.send({ type: 'stream', id: 1, fromS: 0, toS: 60, width: 800 });
+    await expect.poll(() => viewer.streams.length).toBe(1);
+    const [answer] = viewer.streams;
+    const keys = new Set(answer?.spans?.map(([, , , , , , key]) => key));
+    expect(keys).toContain('total');
+    expect(answer?.rows.filter(([, , name]) => name === 'w3')).toHaveLength(2);
+    viewer.close();
+  });
+
+  it('tells the story of a task up to the moment, with candidates, forwards and backwards', async () => {
+    const story = async (key: string, atS: number): Promise<Story['why']> => {
+      const answer = await fetch(`${at}/api/task?key=${key}&at=${atS}`);
+      return ((await answer.json()) as Story).why;
+    };
+    expect((await story('merge-0', 0.1)).state).toBe('waiting');
+    const late = await story('load-3', 1);
+    expect(late.state).toBe('released');
+    expect(late.decisions[0]?.candidates.length).toBeGreaterThan(1);
+    expect((await story('load-3', 0.05)).state).toBe('processing');
+    const states = await Promise.all([0.05, 1, 0.05].map((atS) => story('load-3', atS)));
+    expect(states.map(({ state }) => state)).toEqual(['processing', 'released', 'processing']);
+  });
+
+  it('draws the graph of the moment', async () => {
+    const answer = await fetch(`${at}/api/graph?at=1`);
+    const { total, nodes } = (await answer.json()) as {
+      readonly total: number;
+      readonly nodes: readonly (readonly [string, Readonly<Record<string, number>>])[];
+    };
+    expect(total).toBe(81);
+    expect(nodes.find(([key]) => key === 'total')?.[1]).toEqual({ waiting: 1 });
+  });
+
+  it('has no way to change anything, and nothing to ask of workers', async () => {
+    const changed = await fetch(`${at}/api/restart`, { method: 'POST' });
+    expect(changed.status).toBe(405);
+    const stacks = await fetch(`${at}/api/stacks?worker=a`);
+    expect(stacks.status).toBe(400);
+    expect(await stacks.text()).toContain('this one is gone');
+    expect((await fetch(`${at}/api/graph?at=soon`)).status).toBe(400);
+  });
+
+  it('says what is missing in a file that is torn, and shows the rest', async () => {
+    const torn = join(folder, 'torn.ylog');
+    const bytes = readFileSync(file);
+    writeFileSync(torn, bytes.subarray(0, bytes.length - 200));
+    const { notes, samples } = await openPast(torn);
+    expect(notes).toEqual([expect.stringMatching(/torn\.ylog.*; what comes before it is shown\./)]);
+    expect(samples.recorder.count).toBeGreaterThan(50);
+  });
+});
+
+it('what a killed scheduler knew is read from its journal, and what it lacks is said', async () => {
+  const journal = join(folder, 'journal');
+  const { cluster } = await startCluster({}, { journal });
+  const client = await cluster.client();
+  const done = client.with({ key: 'done-1' }).submit(spin, 0);
+  const failed = client.with({ key: 'broken-1' }).submit(fail, 'no such file');
+  await Promise.all([done, failed].map((future) => future.settled()));
+  client.with({ key: 'slow-1' }).submit(hang);
+  await client.committed();
+  // Read as it is on the disk while the scheduler runs: a kill leaves the same.
+  const past = await openPast(journal);
+  await cluster.close();
+  expect(past.kind).toBe('journal');
+  expect(past.notes[0]).toContain('not what ran');
+  const { cluster: known } = past;
+  expect(known.tasks.get('broken-1')?.state).toBe('erred');
+  expect(known.tasks.has('slow-1')).toBe(true);
+  expect(past.samples.failures.first[0]?.[0]).toBe('broken-1');
+}, 60_000);
+
+it('a folder without a journal is refused with what to give', async () => {
+  await expect(openPast(folder)).rejects.toMatchObject({
+    code: 'ERR_JOURNAL',
+    message: expect.stringContaining('holds no journal') as string,
+  });
+});

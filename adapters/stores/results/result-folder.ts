@@ -11,6 +11,11 @@ const KEPT = 0.9;
 /** Milliseconds after which a file that was never finished is taken to be left by a killed process. */
 const ABANDONED_MS = 24 * 60 * 60 * 1000;
 const UNFINISHED = '.part';
+/** Names of results, and of files that become results when they are complete. */
+const KEY = /^[0-9a-f]{64}$/;
+const OWN_FILE = /^[0-9a-f]{64}(-[0-9a-f-]{36}\.part)?$/;
+/** Names of the folders in which they are: how a key begins. */
+const PART_FOLDER = /^[0-9a-f]{2}$/;
 const COPIED_BYTES_MAX = 64 * 1024;
 
 interface KeptFile {
@@ -99,10 +104,13 @@ export class ResultFolder implements ResultStore {
     }
   }
 
+  /** Nothing but results: clients name the folder, and there may be files of others in it. */
   private async files(): Promise<KeptFile[]> {
     const found: KeptFile[] = [];
     for (const folder of await readdir(this.folder)) {
+      if (!PART_FOLDER.test(folder)) continue;
       for (const name of (await ifThere(readdir(join(this.folder, folder)))) ?? []) {
+        if (!OWN_FILE.test(name) || !name.startsWith(folder)) continue;
         const path = join(this.folder, folder, name);
         const about = await ifThere(stat(path));
         if (about === undefined) continue;
@@ -129,7 +137,7 @@ export class ResultFolder implements ResultStore {
 
   /** @throws YardmasterError `ERR_RESULT_STORE` for what could lead out of the folder */
   private pathOf(key: string): string {
-    if (!/^[0-9a-f]{64}$/.test(key)) {
+    if (!KEY.test(key)) {
       throw new YardmasterError('ERR_RESULT_STORE', `"${key}" is not the key of a result`, { key });
     }
     return join(this.folder, key.slice(0, 2), key);

@@ -1,6 +1,16 @@
-import { mkdtempSync, readdirSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ResultFolder } from '../../../adapters/stores/results/result-folder.ts';
 
@@ -27,6 +37,25 @@ describe('a folder of results', () => {
       expect(found?.type).toBe('Größe');
       expect(Buffer.compare(Buffer.from(found?.value ?? []), Buffer.from(value))).toBe(0);
     }
+  });
+
+  test('with a limit removes no file that is not of its own, whatever folder it is given', async () => {
+    const others = ['notes.txt', 'old.part', `${keyOf(3)}.txt`, keyOf(4)].map((name) =>
+      join(folder, 'documents', name),
+    );
+    others.push(join(folder, '00', 'readme'));
+    const longAgo = new Date(Date.now() - 48 * 60 * 60 * 1000);
+    for (const path of others) {
+      mkdirSync(join(path, '..'), { recursive: true });
+      writeFileSync(path, 'x'.repeat(10_000));
+      utimesSync(path, longAgo, longAgo);
+    }
+    const results = new ResultFolder(folder, 5000);
+    for (const index of [1, 2]) {
+      await results.write(keyOf(index), { type: 'x', value: new Uint8Array(4000) });
+    }
+    expect(others.filter((path) => !existsSync(path))).toEqual([]);
+    expect([await results.has(keyOf(1)), await results.has(keyOf(2))]).toEqual([false, true]);
   });
 
   test('has nothing under a key that was not written, or was deleted', async () => {
@@ -77,13 +106,11 @@ describe('a folder of results', () => {
   test('removes what a killed process has left, after a day', async () => {
     const results = new ResultFolder(folder, 1000);
     await results.write(keyOf(1), { type: 'x', value: new Uint8Array(1) });
-    const [old, young] = ['old.part', 'young.part'].map((name) => join(folder, '00', name)) as [
-      string,
-      string,
-    ];
+    const unfinished = (): string => `${pathOf(keyOf(3))}-${randomUUID()}.part`;
+    const [old, young] = [unfinished(), unfinished()];
     for (const path of [old, young]) writeFileSync(path, '');
     utimesSync(old, 1, 1);
     await results.write(keyOf(2), { type: 'x', value: new Uint8Array(100) });
-    expect(readdirSync(join(folder, '00'))).toEqual([keyOf(1), keyOf(2), 'young.part']);
+    expect(readdirSync(join(folder, '00'))).toEqual([keyOf(1), keyOf(2), basename(young)]);
   });
 });

@@ -7,6 +7,7 @@ import {
   either,
   FIELDS,
   FLAG,
+  LIST,
   LOG,
   oneOf,
   type OptionRules,
@@ -48,6 +49,13 @@ export interface LocalClusterOptions {
    * same name. Default: of the configuration, which is true.
    */
   readonly nanny?: boolean;
+  /** For `processes`: arguments of Node for each worker, such as `--max-old-space-size=8192`. Default none. */
+  readonly execArgv?: readonly string[];
+  /**
+   * For `processes`: a debugger can attach to each worker, on this machine, at this port and the ones that follow; `true`
+   * or 0: at any free ports. The error stream says where. Default: none.
+   */
+  readonly inspect?: boolean | number;
   /** Path of a file for a recording of all that happens to the scheduler, for `yardmaster replay`. */
   readonly record?: string;
   /** Folder of a journal, from which the scheduler continues when it is started again; or how to keep one. */
@@ -68,7 +76,7 @@ export interface LocalClusterOptions {
 
 /** What each option has to be, also for a cluster in virtual time. */
 export const CLUSTER_RULES: OptionRules<
-  Omit<LocalClusterOptions, 'clock' | 'mode' | 'nanny' | 'transport'>
+  Omit<LocalClusterOptions, 'clock' | 'mode' | 'nanny' | 'transport' | 'execArgv' | 'inspect'>
 > = {
   workers: wholeNumber(0),
   adapt: FIELDS,
@@ -87,6 +95,8 @@ export const LOCAL_CLUSTER_RULES: OptionRules<LocalClusterOptions> = {
   ...CLUSTER_RULES,
   mode: oneOf('inline', 'threads', 'processes'),
   nanny: FLAG,
+  execArgv: LIST,
+  inspect: either(FLAG, wholeNumber(0)),
   transport: TRANSPORT,
   clock: CLOCK,
 };

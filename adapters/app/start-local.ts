@@ -6,6 +6,7 @@ import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { AllowedModules } from '../tasks/index.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { DEFAULT_ADDRESS } from '../../core/config/schemas/scheduler-schema.ts';
+import { inspectArgument } from '../nanny/inspect-argument.ts';
 import { Nanny } from '../nanny/index.ts';
 import { InMemoryTransport } from '../transports/memory/index.ts';
 import type { ClusterWorker, WorkerStarter } from './cluster-workers.ts';
@@ -207,7 +208,10 @@ function processStarter(
   ];
   const { nannyPlugins, nannyPreload, allowModules } = running.scheduler.config.worker;
   const log = options.log ?? textLogger('cluster');
+  const { execArgv = [] } = options;
+  const debuggerOf = debuggers(options.inspect);
   return async (name) => {
+    const attach = debuggerOf();
     const plugins = await NannyPlugins.start({
       ...{ name, plugins: nannyPlugins, preload: nannyPreload },
       ...{ folder: folderOf(options), clock, log },
@@ -220,7 +224,10 @@ function processStarter(
       args: [...args, '--name', name],
       clock,
       log,
-      stuckAfterMs: stuckAfter,
+      // A worker that stands at a breakpoint is not stuck.
+      stuckAfterMs: attach.length === 0 ? stuckAfter : Infinity,
+      nodeArgs: [...execArgv, ...attach],
+      ...(attach.length === 0 ? {} : { onStderr: (text) => void process.stderr.write(text) }),
       hooks: plugins.hooks,
       plugins: plugins.remote,
       ...(isReplaced ? {} : { rules: { attemptsMax: 0 } }),
@@ -237,6 +244,13 @@ function processStarter(
       close: () => nanny.close(0),
     };
   };
+}
+
+/** The arguments of Node by which a debugger can attach to the next worker. */
+function debuggers(inspect: boolean | number = false): () => readonly string[] {
+  if (inspect === false) return () => [];
+  let port = Number(inspect) > 1 ? Number(inspect) : 0;
+  return () => [inspectArgument(port === 0 ? 0 : port++)];
 }
 
 /** What relative paths of the configuration are relative to. */

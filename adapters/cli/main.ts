@@ -6,6 +6,7 @@ import {
   common,
   type CommonOptions,
   count,
+  port as inspectPort,
   positive,
   resources,
   run,
@@ -78,6 +79,11 @@ common(program.command('worker'))
   )
   .option('--nanny', 'replace the process when it dies or is stuck (default)')
   .option('--no-nanny', 'run the worker in this very process')
+  .option(
+    '--inspect [port]',
+    'have a debugger attach to the worker, on this machine only (default port: 9229; 0: any)',
+    inspectPort,
+  )
   .addOption(new Option('--supervised').hideHelp())
   .addOption(new Option('--settings <json>').hideHelp())
   .addHelpText(

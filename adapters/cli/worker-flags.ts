@@ -11,6 +11,8 @@ export interface WorkerFlags {
   readonly host?: string;
   readonly killGrace?: number;
   readonly nanny?: boolean;
+  /** True: at Node's own port. */
+  readonly inspect?: number | true;
   /** Relative to the current folder. */
   readonly allowModules?: readonly string[];
   readonly codeRoot?: string;

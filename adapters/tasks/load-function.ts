@@ -99,7 +99,10 @@ async function importModule(module: string): Promise<Record<string, unknown>> {
   const outer = holder[IMPORTING];
   holder[IMPORTING] = module;
   try {
-    return (await import(module)) as Record<string, unknown>;
+    return (await import(/* @vite-ignore */ /* webpackIgnore: true */ module)) as Record<
+      string,
+      unknown
+    >;
   } catch (cause) {
     if (module.startsWith(PYTHON)) throw notJavaScript(module);
     const reason = isUntranslated(cause)

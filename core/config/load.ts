@@ -133,7 +133,9 @@ async function readText(file: string, path: string): Promise<Source> {
 async function importSource(file: string, path: string): Promise<Source> {
   let module: { readonly default?: unknown };
   try {
-    module = (await import(/* @vite-ignore */ pathToFileURL(path).href)) as typeof module;
+    module = (await import(
+      /* @vite-ignore */ /* webpackIgnore: true */ pathToFileURL(path).href
+    )) as typeof module;
   } catch (cause) {
     const { code, message } = cause as { code?: unknown; message?: unknown };
     const advice =

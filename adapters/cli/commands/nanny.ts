@@ -6,6 +6,7 @@ import { SystemClock } from '../../clocks/index.ts';
 import { Nanny } from '../../nanny/index.ts';
 import { type LogFlags, stderrLogger } from '../logger.ts';
 import { fromHere } from '../flags/dask-flags.ts';
+import { inspectArgument } from '../../nanny/inspect-argument.ts';
 import type { WorkerFlags } from '../worker-flags.ts';
 import { untilStopped } from '../until-stopped.ts';
 
@@ -30,15 +31,19 @@ export async function nannyCommand(
       flags.codeRoot === undefined ? undefined : resolve(flags.codeRoot),
     ),
   });
+  const { inspect } = flags;
   const nanny = new Nanny({
     name,
     args: [...process.argv.slice(2), '--log-format', format],
-    nodeArgs: process.execArgv,
+    nodeArgs:
+      inspect === undefined ? process.execArgv : [...process.execArgv, inspectArgument(inspect)],
     clock,
     log,
     hooks: plugins.hooks,
     plugins: plugins.remote,
     ...(stuckAfter === undefined ? {} : { stuckAfterMs: stuckAfter }),
+    // A worker that stands at a breakpoint is not stuck.
+    ...(inspect === undefined ? {} : { stuckAfterMs: Infinity }),
     onStderr: (text) => void process.stderr.write(text),
     onRegistered: (address) => {
       if (!hasComeUp) process.stdout.write(`${address}\n`);

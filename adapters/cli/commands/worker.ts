@@ -13,6 +13,7 @@ import { type LastWords, NannyLink } from '../../nanny/index.ts';
 import { type LogFlags, stderrLogger } from '../logger.ts';
 import { fromHere } from '../flags/dask-flags.ts';
 import { limitEnvironment } from '../limit-environment.ts';
+import { INSPECT_PORT } from '../../nanny/inspect-argument.ts';
 import type { WorkerFlags } from '../worker-flags.ts';
 import { nannyCommand } from './nanny.ts';
 import { untilStopped } from '../until-stopped.ts';
@@ -32,6 +33,7 @@ export async function workerCommand(
   const { nanny = true, retireTimeout = RETIRE_MS } = { ...settings.worker, ...flags };
   if (flags.supervised === true) return supervisedCommand(scheduler, flags, settings);
   if (nanny) return nannyCommand(scheduler, flags, settings);
+  if (flags.inspect !== undefined) await listenForDebugger(flags.inspect);
   const worker = await start(scheduler, flags, settings);
   const stopped = untilStopped({
     closed: worker.closed,
@@ -43,6 +45,12 @@ export async function workerCommand(
   // Printed last, because a parent process that waits for this line may send a signal at once.
   process.stdout.write(`${worker.address}\n`);
   return stopped;
+}
+
+/** As `node --inspect` does, which says on the error stream where it listens. */
+async function listenForDebugger(port: number | true): Promise<void> {
+  const { open } = await import('node:inspector');
+  open(port === true ? INSPECT_PORT : port, '127.0.0.1');
 }
 
 async function settingsFrom({ config, settings }: WorkerFlags): Promise<WorkerSettings> {

@@ -29,7 +29,10 @@ async function make(spec: StoreSpec): Promise<ResultStore> {
   if ('folder' in spec) return new ResultFolder(spec.folder, spec.maxBytes);
   const { module, options } = spec;
   try {
-    const exported = (await import(/* @vite-ignore */ module)) as Record<string, unknown>;
+    const exported = (await import(/* @vite-ignore */ /* webpackIgnore: true */ module)) as Record<
+      string,
+      unknown
+    >;
     const create = exported['createResultStore'];
     if (typeof create !== 'function') throw new Error('it exports no function createResultStore');
     return await (create as CreateResultStore)(options);

@@ -125,7 +125,9 @@ async function importModule(
   what: string,
 ): Promise<Readonly<Record<string, unknown>>> {
   try {
-    return (await import(/* @vite-ignore */ pathToFileURL(path).href)) as Record<string, unknown>;
+    return (await import(
+      /* @vite-ignore */ /* webpackIgnore: true */ pathToFileURL(path).href
+    )) as Record<string, unknown>;
   } catch (cause) {
     const why = `${messageOf(cause)}${adviceOn(cause, path)}`;
     throw loadError(`the ${what} "${use}" cannot be loaded: ${why}`, use, cause);

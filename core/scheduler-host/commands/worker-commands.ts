@@ -25,6 +25,12 @@ interface Named {
   readonly name: string;
 }
 
+/** A worker whose process ends so that another one takes its place. */
+interface Renewed extends Named {
+  readonly nanny: string | undefined;
+  readonly host: string;
+}
+
 /** Commands that have workers do something: run functions, tell of themselves, start anew. */
 export class WorkerCommands implements Asked {
   readonly commands: readonly BuiltinCommand[];
@@ -130,19 +136,18 @@ export class WorkerCommands implements Asked {
     wait: boolean | undefined,
     timeoutMs: number,
   ): Promise<Readonly<Record<'restarted' | 'kept' | 'missing', readonly Named[]>>> {
-    const { restarted, kept, serverIds } = this.renew(workers);
+    const { renewed, restarted, kept, serverIds } = this.renew(workers);
     if (wait === false) return { restarted, kept, missing: [] };
     const missing = (): readonly Named[] =>
-      restarted.filter(({ name }) => {
-        const address = this.cluster.aliases.get(name);
-        const worker = address === undefined ? undefined : this.cluster.workers.get(address);
-        return worker === undefined || serverIds.has(worker.identity.serverId);
-      });
+      renewed
+        .filter((each) => successorOf(this.cluster, each, serverIds) === undefined)
+        .map(({ address, name }) => ({ address, name }));
     await until(this.clock, timeoutMs, () => this.queue.isStopped || missing().length === 0);
     return { restarted, kept, missing: missing() };
   }
 
   private renew(workers: readonly WorkerState[]): {
+    readonly renewed: readonly Renewed[];
     readonly restarted: readonly Named[];
     readonly kept: readonly Named[];
     /** Of the processes that end. */
@@ -152,13 +157,36 @@ export class WorkerCommands implements Asked {
     const renewed = workers.filter(({ identity }) => identity.nanny !== undefined);
     const kept = workers.filter(({ identity }) => identity.nanny === undefined).map(name);
     const restarted = renewed.map(name);
+    const what = renewed.map((each): Renewed => {
+      const { nanny, host } = each.identity;
+      return { ...name(each), nanny, host };
+    });
     const serverIds = new Set(renewed.map(({ identity }) => identity.serverId));
     for (const { address: worker } of restarted) {
       const how = { expected: true, close: true, restart: true };
       this.stimuli.accept({ op: 'remove-worker', worker, ...how });
     }
-    return { restarted, kept, serverIds };
+    return { renewed: what, restarted, kept, serverIds };
   }
+}
+
+/**
+ * The process that has taken the place of a worker: it has its name. A worker without one is named by its address, which
+ * changes; its successor has the same nanny.
+ */
+function successorOf(
+  { aliases, workers, workersByRank }: ClusterState,
+  { name, address, nanny, host }: Renewed,
+  former: ReadonlySet<string>,
+): WorkerState | undefined {
+  const isNew = ({ identity }: WorkerState): boolean => !former.has(identity.serverId);
+  if (name === address) {
+    return workersByRank.find(
+      (each) => each.identity.nanny === nanny && each.identity.host === host && isNew(each),
+    );
+  }
+  const found = workers.get(aliases.get(name) ?? '');
+  return found !== undefined && isNew(found) ? found : undefined;
 }
 
 function isKnown({ workersByRank }: ClusterState, name: string): boolean {

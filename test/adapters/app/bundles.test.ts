@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { rolldown } from 'rolldown';
+import webpack from 'webpack';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 const run = promisify(execFile);
@@ -88,6 +89,33 @@ describe('an application with Yardmaster inside, its tasks in threads, runs alon
     expect(await runAlone('rolldown')).toBe(PRINTED);
   });
 });
+
+test('an application with Yardmaster inside runs alone when bundled by webpack', async () => {
+  const compiler = webpack({
+    ...{ context: project, mode: 'none', target: 'node20' },
+    entry: {
+      app: './app.js',
+      tasks: { import: './tasks.js', library: { type: 'module' } },
+      'thread-main': 'yardmaster/thread-main',
+    },
+    externals: [
+      ({ request, contextInfo }, done) => {
+        const isTasks = contextInfo.issuer !== '' && request.endsWith('/tasks.js');
+        if (isTasks) done(undefined, 'module ./tasks.js');
+        else done();
+      },
+    ],
+    experiments: { outputModule: true },
+    output: {
+      ...{ path: join(project, 'webpack'), module: true, chunkFormat: 'module' },
+      ...{ filename: '[name].js', chunkFilename: '[name].js' },
+    },
+    module: { parser: { javascript: { importMeta: false, url: false, createRequire: false } } },
+  });
+  const stats = await promisify(compiler.run.bind(compiler))();
+  expect(stats?.toJson({ all: false, errors: true }).errors).toEqual([]);
+  expect(await runAlone('webpack')).toBe(PRINTED);
+}, 60_000);
 
 test('an application that is bundled without Yardmaster runs beside its packages', async () => {
   await build({

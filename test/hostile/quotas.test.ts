@@ -167,6 +167,18 @@ describe('a client', () => {
   }, 60_000);
 });
 
+it('an event of a worker that is too large is published without what it says', async () => {
+  const scheduler = await startScheduler({ log: new MemoryLog() }, 'tcp://127.0.0.1:0');
+  stops.push(() => scheduler.close());
+  const worker = await startWorker(scheduler.address, { executor: 'inline', isGuest: true });
+  stops.push(() => worker.close());
+  const client = await Client.connect(scheduler.address);
+  stops.push(() => client.close());
+  worker.logEvent(['large'], 'x'.repeat(2 * MIB));
+  const events = (): Promise<unknown> => client.command('events', { topic: 'large' });
+  await expect.poll(events).toMatchObject([{ message: { action: 'event-left-out' } }]);
+});
+
 it('a peer that waits for very many answers at once loses its connection', () => {
   let reason: Error | undefined;
   const connection = {

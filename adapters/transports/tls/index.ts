@@ -16,6 +16,7 @@ import {
   type TransportDefinition,
   YardmasterError,
 } from '../../../core/api/index.ts';
+import { FailureCount, isReported } from '../../../core/util/failure-count.ts';
 import type { HostAndPort } from '../tcp/address.ts';
 import { tcp, type TcpOptions, TcpTransport } from '../tcp/index.ts';
 import { SOCKET_OPTIONS, type SocketLayer } from '../tcp/socket-layer.ts';
@@ -97,6 +98,7 @@ class TlsLayer implements SocketLayer {
   private served: AccessFile | undefined;
   /** The access file ends with the listener. */
   private isTemporary = false;
+  private readonly failures = new FailureCount();
 
   constructor(private readonly options: TlsTransportOptions) {}
 
@@ -115,7 +117,7 @@ class TlsLayer implements SocketLayer {
       handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
       pskCallback: (socket: TLSSocket, identity: string) => {
         const role = OPENED_BY[serves].find((name) => name === identity);
-        const key = role === undefined ? undefined : keyOf(file(), role);
+        const key = role === undefined ? undefined : this.keyFrom(file, role, address);
         if (role === undefined || key === undefined) return null;
         roles.set(socket, role);
         return key;
@@ -178,6 +180,19 @@ class TlsLayer implements SocketLayer {
       if (file === undefined) throw new Error(`${address} has no access file yet`);
       return file.read();
     };
+  }
+
+  /** Undefined, with a warning for the 1st, 2nd, 4th, 8th and so on, when the file cannot be used at present. */
+  private keyFrom(file: () => Access, role: PeerRole, address: string): Buffer | undefined {
+    try {
+      return keyOf(file(), role);
+    } catch (error) {
+      const { message } = error as Error;
+      if (isReported(this.failures.add(message))) {
+        process.emitWarning(`a peer could not connect to ${address}: ${message}`);
+      }
+      return undefined;
+    }
   }
 
   private fileFor(address: string): AccessFile {

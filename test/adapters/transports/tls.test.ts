@@ -239,6 +239,22 @@ describe('an access file', () => {
     expect(() => new AccessFile(path).read()).toThrow(/is not an access file/);
   });
 
+  it('that cannot be used while the scheduler runs lets in no peer, which is said', async () => {
+    const access = fileWith('kept', file.read());
+    const written = readFileSync(file.path);
+    const warned = new Promise<Error>((resolve) => process.once('warning', resolve));
+    writeFileSync(file.path, 'half of a file');
+    await expect(Client.connect(scheduler.address, { access })).rejects.toMatchObject({
+      code: 'ERR_CONNECT',
+    });
+    expect((await warned).message).toMatch(
+      /a peer could not connect to tls:.* is not an access file/,
+    );
+    writeFileSync(file.path, written);
+    const client = await Client.connect(scheduler.address, { access });
+    await client.close();
+  });
+
   it('that is rotated lets the old keys in no more, without a restart', async () => {
     const old = fileWith('old', file.read());
     const { address } = file.read();

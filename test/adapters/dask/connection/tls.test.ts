@@ -99,6 +99,23 @@ describe.skipIf(OURS === undefined)('tls', () => {
     expect(refused[0]?.message).toContain('failed to encrypt');
   });
 
+  test('callers beyond the limit of connections are closed at once, and one that says nothing after a while', async () => {
+    const options = { clock, tls, connectionsMax: 2 };
+    const listener = await DaskListener.listen('tls://127.0.0.1:0', options, () => undefined);
+    listeners.push(listener);
+    const port = Number(new URL(listener.address).port);
+    const closed: number[] = [];
+    const sockets = [0, 1, 2].map((index) => {
+      const socket = connect(port, '127.0.0.1');
+      socket.on('error', () => undefined).on('close', () => closed.push(index));
+      return socket.resume();
+    });
+    await expect.poll(() => closed.length, { timeout: 4000 }).toBe(1);
+    // None of them begins the handshake of TLS, for which there are five seconds.
+    await expect.poll(() => closed.length, { timeout: 9000 }).toBe(3);
+    for (const socket of sockets) socket.destroy();
+  }, 30_000);
+
   test('both sides speak when one authority signed for both', async () => {
     const address = await listen((comm) => {
       void comm.read().then((message) => comm.write(message));

@@ -153,6 +153,25 @@ describe('a client', () => {
     ).toHaveLength(1500);
   }, 60_000);
 
+  it.each([
+    ['claim-keys', (keys: string[]) => ({ keys })],
+    ['reserve-data', (keys: string[]) => ({ keys, fingerprints: keys.map(() => 'f') })],
+  ])(
+    'cannot have endless names remembered by "%s"',
+    async (command, parametersOf) => {
+      const { client } = await open({});
+      const names = (round: number): string[] =>
+        Array.from({ length: 10 }, (_, k) => `${round}-${k}-${'n'.repeat(2 * MIB)}`);
+      for (const round of [0, 1, 2]) await client.command(command, parametersOf(names(round)));
+      await expect(client.command(command, parametersOf(names(3)))).rejects.toMatchObject({
+        code: 'ERR_QUOTA',
+      });
+      // What it has already costs nothing more.
+      await client.command(command, parametersOf(names(2)));
+    },
+    60_000,
+  );
+
   it('that waits for very many answers loses its connection, and the others do not', async () => {
     const { client, address } = await open({});
     const holder = await client.lock('taken').acquire();

@@ -1,7 +1,5 @@
 import { YardmasterError } from '../../api/errors.ts';
-
-/** What the keys and fingerprints of one client may occupy. */
-const NAMES_BYTES_MAX = 64 * 1024 * 1024;
+import { NAMES_BYTES_MAX, tooManyNames } from './names-limit.ts';
 
 interface Share {
   /** Bytes by key. */
@@ -40,7 +38,9 @@ export class ScatteredData {
       namesBytes += key.length + (fingerprints[index] ?? '').length;
     });
     if (share.nbytes + nbytes > this.bytesMax) throw tooMuch(client, share, nbytes, this.bytesMax);
-    if (share.namesBytes + namesBytes > NAMES_BYTES_MAX) throw tooManyNames(client);
+    if (share.namesBytes + namesBytes > NAMES_BYTES_MAX) {
+      throw tooManyNames(client, 'of data that was scattered');
+    }
     if (added.size === 0) return;
     this.shares.set(client, share);
     for (const [key, size] of added) share.sizes.set(key, size);
@@ -80,13 +80,5 @@ function tooMuch(
     'ERR_QUOTA',
     `the client ${client} cannot put another ${nbytes} bytes on workers: it has ${usedBytes} of ${limitBytes} bytes there; release what is not needed, have tasks load the data, or raise scheduler.limits.scattered`,
     { client, nbytes, usedBytes, limitBytes },
-  );
-}
-
-function tooManyNames(client: string): YardmasterError {
-  return new YardmasterError(
-    'ERR_QUOTA',
-    `the names of what the client ${client} has scattered occupy more than ${NAMES_BYTES_MAX} bytes; release what is not needed, or scatter fewer and larger values`,
-    { client, limitBytes: NAMES_BYTES_MAX },
   );
 }

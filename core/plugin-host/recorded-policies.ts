@@ -1,6 +1,11 @@
 import { YardmasterError } from '../api/errors.ts';
 import type { Builtins, UseEntry } from '../api/plugin.ts';
-import { KERNEL_SLOT_NAMES, type KernelSlotName, type KernelSlots } from '../api/policies.ts';
+import {
+  KERNEL_SLOT_NAMES,
+  type KernelSlotName,
+  type KernelSlots,
+  type PolicyDefinition,
+} from '../api/policies.ts';
 import { HOOK_NAMES } from '../api/hooks.ts';
 import type { HookCalls, KernelPorts, Named } from '../kernel/ports.ts';
 import { AT_RUN_TIME } from './loading/extension-options.ts';
@@ -10,8 +15,10 @@ import { PluginResolver } from './loading/plugin-resolver.ts';
 
 type SlotPolicy = Named<KernelSlots[KernelSlotName]>;
 
-/** Policies for slots whose recorded ones were given as objects in code. */
-export type GivenPolicies = Readonly<Partial<KernelSlots>>;
+/** Policies for slots whose recorded ones were given as objects in code: their definitions, or instances of them. */
+export type GivenPolicies = Readonly<{
+  [Slot in KernelSlotName]?: KernelSlots[Slot] | PolicyDefinition<Slot, never>;
+}>;
 
 /** A policy that a recording names. */
 export interface RecordedPolicy {
@@ -62,8 +69,10 @@ export class RecordedPolicies {
     if (before?.name === name && isSame(before.entry, entry)) return before;
     const given = this.given[slot];
     let policy: SlotPolicy;
-    if (given !== undefined) policy = { name, policy: given };
-    else if (entry === undefined) throw missing(slot, `the policy "${name}", an object in code`);
+    if (given !== undefined) {
+      const { policy: made } = await loadPolicy(this.resolver, slot, { use: given }, AT_RUN_TIME);
+      policy = { name, policy: made };
+    } else if (entry === undefined) throw missing(slot, `the policy "${name}", an object in code`);
     else policy = await loadPolicy(this.resolver, slot, entry, AT_RUN_TIME);
     this.loaded.set(slot, policy);
     return policy;

@@ -85,8 +85,13 @@ describe('a recording of a cluster', () => {
       code: 'ERR_REPLAY',
       message: expect.stringContaining('give it to the replay as policies.ordering') as string,
     });
-    const result = await replay(record, { policies: { ordering: fifo.create({}) } });
-    expect(result.difference).toBeUndefined();
+    for (const ordering of [fifo, fifo.create({})]) {
+      const result = await replay(record, { policies: { ordering } });
+      expect(result.difference).toBeUndefined();
+    }
+    await expect(
+      replay(record, { policies: { ordering: { sort: () => [] } as never } }),
+    ).rejects.toMatchObject({ code: 'ERR_SLOT' });
   });
 
   it('can be stopped at any frame, and asked why', async () => {

@@ -22,6 +22,7 @@ function defineReplay(program: Command): void {
     .description('Run a recording through the scheduler again, and compare every decision.')
     .argument('<file>', 'made by `yardmaster scheduler --record`')
     .option('--until <frame>', 'stop after this frame', count)
+    .option('--step', 'show each stimulus and what it caused; with --until from that frame on')
     .option('--why <key>', 'say why the task is where it is at that moment')
     .option('--validate', 'check every invariant after each stimulus (slow)')
     .option('--json', 'as JSON')
@@ -32,6 +33,7 @@ Examples:
   $ yardmaster scheduler --record run.ylog             record a scheduler
   $ yardmaster replay run.ylog                         is every decision the same here?
   $ yardmaster replay run.ylog --until 4200 --why sum-3
+  $ yardmaster replay run.ylog --until 4200 --step     from there on stimulus by stimulus
 
 Exit code 1 when the replay differs, or the recording is damaged.`,
     )

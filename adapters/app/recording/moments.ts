@@ -7,7 +7,7 @@ export interface LogPlayer {
   /** Undefined before the first frames were played. */
   readonly kernel: SchedulerKernel | undefined;
   readonly policyNames: Readonly<Record<string, string>>;
-  play(frame: LogFrame): Promise<void>;
+  play(frame: LogFrame): Promise<unknown>;
 }
 
 type Source = Pick<PluginContext, 'cluster' | 'run'>;

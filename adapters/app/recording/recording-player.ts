@@ -27,6 +27,8 @@ export interface ReplayOptions {
   readonly beforeFrame?: (frame: ReplayFrame) => void;
   /** Called after each frame that the kernel was handed. */
   readonly onFrame?: (frame: ReplayFrame, kernel: SchedulerKernel) => void;
+  /** As `onFrame`, and the replay waits for it: false ends it. */
+  readonly onStep?: (frame: ReplayFrame, kernel: SchedulerKernel) => Promise<boolean>;
 }
 
 /** Makes the kernel of a recording, and plays its frames. */
@@ -43,15 +45,16 @@ export class RecordingPlayer {
     return this.replay?.kernel;
   }
 
-  async play(frame: LogFrame): Promise<void> {
+  /** Resolves with false when the replay is to end after this frame. */
+  async play(frame: LogFrame): Promise<boolean> {
     if (frame.kind === 'header') {
       this.header = frame.payload;
       this.policies = new RecordedPolicies(builtins, frame.payload.folder, this.options.policies);
-      return;
+      return true;
     }
     if (frame.kind === 'policies') {
       const bare = await this.policies?.ports(frame.payload);
-      if (bare === undefined) return;
+      if (bare === undefined) return true;
       this.policyNames = namesOf(frame.payload);
       const ports = { ...bare, hooks: hookCalls(this.options.hooks ?? {}) };
       if (this.replay === undefined) {
@@ -59,14 +62,16 @@ export class RecordingPlayer {
         const { storyLength } = this.options;
         if (storyLength !== undefined) this.replay.kernel.insight.recordDecisions(storyLength);
       } else this.replay.replacePorts(ports);
-      return;
+      return true;
     }
-    if (frame.kind === 'entry' || frame.kind === 'checkpoint') return;
+    if (frame.kind === 'entry' || frame.kind === 'checkpoint') return true;
     const { replay } = this;
-    if (replay === undefined) return;
+    if (replay === undefined) return true;
     this.options.beforeFrame?.(frame);
     replay.play(frame);
-    this.options.onFrame?.(frame, replay.kernel);
+    const { onFrame, onStep } = this.options;
+    onFrame?.(frame, replay.kernel);
+    return onStep === undefined || (await onStep(frame, replay.kernel));
   }
 
   private kernelOptions(): ReturnType<typeof kernelOptions> {

@@ -44,9 +44,9 @@ export async function replayRecording(
   let lastFrame = 0;
   try {
     for await (const frame of readRecording(file)) {
-      await player.play(frame);
+      const mayContinue = await player.play(frame);
       lastFrame = frame.sequence;
-      if (frame.sequence >= (options.until ?? Infinity)) break;
+      if (!mayContinue || frame.sequence >= (options.until ?? Infinity)) break;
     }
   } catch (error) {
     if (!YardmasterError.is(error, 'ERR_LOG') || player.replay === undefined) throw error;

@@ -1,11 +1,14 @@
 import type { Why } from '../../../core/api/index.ts';
 import type { ReplayDifference } from '../../../core/log/replay.ts';
 import { type ReplayResult, replayRecording } from '../../app/recording/replay-recording.ts';
+import { ReplaySteps } from '../replay-steps.ts';
 import { whyText } from './why.ts';
 
 /** Flags of `replay`. */
 export interface ReplayFlags {
   readonly until?: number;
+  /** Stimulus by stimulus, from the frame `until` on. */
+  readonly step?: boolean;
   readonly why?: string;
   readonly validate?: boolean;
   readonly json?: boolean;
@@ -17,6 +20,7 @@ const DIFFERS_CODE = 1;
 
 /** `yardmaster replay`. */
 export async function replayCommand(file: string, flags: ReplayFlags): Promise<number> {
+  if (flags.step === true) return stepCommand(file, flags);
   const { until, why, validate, json } = flags;
   const result = await replayRecording(file, {
     ...(until === undefined ? {} : { until }),
@@ -28,9 +32,27 @@ export async function replayCommand(file: string, flags: ReplayFlags): Promise<n
     json === true ? jsonText(result, explained) : resultText(result, explained, until),
   );
   const isUnknown = explained?.state === 'unknown';
-  return result.difference === undefined && result.damage === undefined && !isUnknown
-    ? 0
-    : DIFFERS_CODE;
+  return isUnknown ? DIFFERS_CODE : codeOf(result);
+}
+
+/** Reads what to do from standard input. */
+async function stepCommand(file: string, { until, validate }: ReplayFlags): Promise<number> {
+  const steps = new ReplaySteps(process.stdin, process.stdout, until);
+  try {
+    const result = await replayRecording(file, {
+      ...(validate === undefined ? {} : { validate }),
+      storyLength: STORY_LENGTH,
+      onStep: (frame, kernel) => steps.after(frame, kernel),
+    });
+    process.stdout.write(`\n${resultText(result, undefined, steps.hasQuit ? 0 : undefined)}`);
+    return codeOf(result);
+  } finally {
+    steps.close();
+  }
+}
+
+function codeOf({ difference, damage }: ReplayResult): number {
+  return difference === undefined && damage === undefined ? 0 : DIFFERS_CODE;
 }
 
 function resultText(result: ReplayResult, why: Why | undefined, until: number | undefined): string {

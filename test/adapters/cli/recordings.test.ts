@@ -1,5 +1,7 @@
 /** Recording a scheduler process, and what reads its recording. */
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -58,6 +60,26 @@ test('a replay says why a task was where it was', async () => {
   expect(code).toBe(0);
   expect(out).toContain(`${key} is processing`);
   expect(out).toMatch(/placement by root-ish: tls:/);
+});
+
+test('a replay by steps shows what each stimulus caused, and goes where it is asked to', async () => {
+  const { out: lines } = await cli('log', 'export', record);
+  const frames = lines
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Frame);
+  const [first, second] = frames.filter(({ payload }) => payload.op === 'task-finished');
+  const program = createRequire(import.meta.url).resolve('#cli');
+  const out = execFileSync(
+    process.execPath,
+    [program, 'replay', record, '--step', '--until', String(first!.sequence)],
+    { encoding: 'utf8', input: `why ${second!.payload.key}\n1\n${second!.sequence}\nquit\n` },
+  );
+  expect(out).toMatch(new RegExp(`^${first!.sequence}  [\\d.]+ s  task-finished of `, 'm'));
+  expect(out).toContain(`    ${first!.payload.key}: processing -> memory\n`);
+  expect(out).toContain('> frame 1 is over; start again with --step --until 1\n');
+  expect(out).toContain(`    ${second!.payload.key}: processing -> memory\n`);
+  expect(out).toMatch(/^identical: /m);
 });
 
 interface Frame {

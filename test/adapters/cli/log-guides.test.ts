@@ -1,0 +1,111 @@
+/** What the guides to logs, journals and recordings show runs, and prints what they say. */
+import { execFile } from 'node:child_process';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, describe, expect, test, vi } from 'vitest';
+import { Runs } from '../../kit/runs.ts';
+
+/** Processes start slowly on a machine that is busy. */
+vi.setConfig({ testTimeout: 120_000 });
+
+const ROOT = new URL('../../..', import.meta.url).pathname;
+const run = promisify(execFile);
+const root = mkdtempSync(join(tmpdir(), 'yardmaster-log-guides-'));
+const runs = new Runs();
+afterAll(async () => {
+  await runs.end('SIGKILL');
+  rmSync(root, { recursive: true });
+});
+
+const TASKS = `import { defineTasks } from 'yardmaster';
+export const { square, work } = defineTasks(import.meta.url, { square: (x) => x * x, work: (x) => x + 1 });
+`;
+const POLICY = `import { definePolicy } from 'yardmaster/policy';
+export const lastFirst = definePolicy('ordering', {
+  name: 'last-first',
+  create: () => ({ order: (tasks) => tasks.map((_, index) => tasks.length - index) }),
+});
+`;
+
+/** A folder with the package and the named code of a guide. */
+function folderOf(guide: string, more: Readonly<Record<string, string>> = {}): string {
+  const folder = join(root, guide);
+  mkdirSync(join(folder, 'node_modules'), { recursive: true });
+  symlinkSync(ROOT, join(folder, 'node_modules', 'yardmaster'));
+  const text = readFileSync(join(ROOT, 'docs', guide), 'utf8');
+  const files = { 'package.json': '{ "type": "module" }', 'tasks.js': TASKS, ...more };
+  for (const [name, code] of Object.entries(files)) writeFileSync(join(folder, name), code);
+  for (const [, code = '', name = ''] of text.matchAll(
+    /^```(?:js|yaml)\n((?:\/\/|#) ([\w-]+\.\w+)\n.*?)^```$/gms,
+  )) {
+    writeFileSync(join(folder, name), code);
+  }
+  return folder;
+}
+
+describe('the guide to', () => {
+  test('recordings: a recording is replayed by the command and in code, with a policy given as an object', async () => {
+    const cwd = folderOf('recordings.md', { 'policy.js': POLICY });
+    expect((await run(process.execPath, ['record.js'], { cwd })).stdout).toBe('[ 1, 4, 9 ]\n');
+    expect((await run(process.execPath, ['replay.js'], { cwd })).stdout).toBe('identical true\n');
+  });
+
+  test('journals: what is committed survives a scheduler that is killed', async () => {
+    const cwd = folderOf('journal.md');
+    const flags = ['--journal', join(cwd, 'journal'), '--no-dashboard', '--log-level', 'error'];
+    const first = runs.yardmaster('scheduler', '--port', '0', ...flags);
+    const address = await first.firstLine();
+    const program = runs.start(process.execPath, [join(cwd, 'submit.js'), address]);
+    expect(await program.firstLine()).toBe('committed');
+    await first.end('SIGKILL');
+    const second = runs.yardmaster('scheduler', '--port', new URL(address).port, ...flags);
+    await second.firstLine();
+    runs.yardmaster(
+      'worker',
+      address,
+      '--no-nanny',
+      '--config',
+      join(cwd, 'worker.yaml'),
+      '--allow-modules',
+      cwd,
+    );
+    expect([await program.exit, program.stdout]).toEqual([0, 'committed\n43\n']);
+    await second.end();
+  });
+
+  test('the bytes of a log: thirty lines without the package read a recording and a journal', async () => {
+    const cwd = folderOf('log.md');
+    const [record, journal] = [join(cwd, 'run.ylog'), join(cwd, 'journal')];
+    const written = ['--record', record, '--journal', journal];
+    const scheduler = runs.yardmaster('scheduler', '--port', '0', '--no-dashboard', ...written);
+    await scheduler.firstLine();
+    await scheduler.end('SIGTERM');
+    const segment = join(
+      journal,
+      readdirSync(journal).find((name) => name.endsWith('.ylog'))!,
+    );
+    for (const file of [record, segment]) {
+      const { stdout } = await run(process.execPath, [join(cwd, 'frames.mjs'), file]);
+      const exported = runs.yardmaster('log', 'export', file);
+      expect(await exported.exit).toBe(0);
+      const frames = exported.stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line) as { readonly sequence: number; readonly kind: string });
+      expect(frames.length).toBeGreaterThan(2);
+      expect(stdout.trimEnd().split('\n')).toEqual(
+        frames.map(({ sequence, kind }) => `${sequence} ${kind}`),
+      );
+    }
+  });
+});

@@ -181,7 +181,7 @@ export class SchedulerKernel {
     // Downstream tasks of this stimulus are placed by now, so queued tasks come after them.
     if (scope.cluster.queued.size > 0) refillFromQueue(scope);
     if (scope.refused.size > 0) offerRefused(scope);
-    scope.visits.forgetFailures();
+    if (scope.visits.hasRetried) scope.visits.forgetFailures();
     const { running, noWorkersSinceMs } = scope.cluster;
     if (running.size === 0 || noWorkersSinceMs !== undefined) refreshNoWorkersClock(scope);
   }

@@ -62,6 +62,9 @@ export class KernelScope {
   /** What long stimuli have left to later ones, the oldest first: each advances to its next pause. */
   readonly continuations: Generator<void, void>[] = [];
 
+  /** Tasks whose result has come, and whose dependents count it as missing until a continuation starts them. */
+  readonly startingLater: TaskState[] = [];
+
   /** Tasks that started before they were needed; their dependents may still start, or fail. */
   readonly unproven: TaskState[] = [];
 

@@ -3,7 +3,7 @@ import type { ClientState, TaskState } from '../../state/task.ts';
 import { IdSet } from '../../util/collections/id-set.ts';
 import type { CancellationCause, KernelScope } from '../scope.ts';
 import { releaseWants } from '../transitions/task-effects.ts';
-import { Pace } from './pace.ts';
+import { Pace } from '../pace.ts';
 
 /**
  * Cancels keys and their dependents, `sliceTransitions` of them before each pause. The stimulus runs it to
@@ -24,23 +24,20 @@ export function* cancelKeys(
     else if (pace.isPauseDue()) yield;
   }
   const { cancelled } = collection;
-  if (force) for (const intake of scope.intakes) intake.cancel(cancelled, why);
   const affected = force ? [...scope.cluster.clients.values()] : [client];
   for (const other of affected) {
-    let wanted: TaskState[] = [];
-    const end = (): void => {
+    let from = 0;
+    for (let index = 1; index <= cancelled.length; index++) {
+      const isPauseDue = pace.isPauseDue();
+      if (!isPauseDue && index < cancelled.length) continue;
+      const slice = cancelled.slice(from, index);
+      from = index;
       // Of the stimulus that continues it, too.
       scope.killTimeoutMs = killTimeoutMs;
-      endWants(scope, other, wanted, why);
-      wanted = [];
-    };
-    for (const task of cancelled) {
-      if (other.wantsWhat.has(task)) wanted.push(task);
-      if (!pace.isPauseDue()) continue;
-      end();
-      yield;
+      if (force) cancelIntakes(scope, other, slice, why);
+      endWants(scope, other, slice, why);
+      if (isPauseDue) yield;
     }
-    end();
   }
 }
 
@@ -80,12 +77,23 @@ function* collectCancelled(collection: Collection, start: TaskState): Generator<
   }
 }
 
+/** Graphs that are being taken in do not get them, even those that came after the cancellation. */
+function cancelIntakes(
+  scope: KernelScope,
+  client: ClientState,
+  cancelled: readonly TaskState[],
+  why: CancellationCause,
+): void {
+  for (const intake of scope.intakes) if (intake.client === client) intake.cancel(cancelled, why);
+}
+
 function endWants(
   scope: KernelScope,
   client: ClientState,
-  wanted: readonly TaskState[],
+  cancelled: readonly TaskState[],
   why: CancellationCause,
 ): void {
+  const wanted = cancelled.filter((task) => client.wantsWhat.has(task));
   if (wanted.length === 0) return;
   const keys = wanted.map(({ key }) => key);
   scope.outbox.toClient(client, { op: 'cancelled-keys', keys, ...why });

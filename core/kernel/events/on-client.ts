@@ -108,7 +108,7 @@ function begin({ continuations }: KernelScope, work: Generator<void, void>): voi
   if (work.next().done !== true) continuations.push(work);
 }
 
-/** Continues what earlier stimuli have left: failures and retries, releases, then the oldest cancellation or retry. */
+/** Continues what earlier stimuli have left: failures and retries, releases, then the oldest cancellation, retry or start of dependents. */
 export function onContinueSettling(scope: KernelScope): void {
   settleVisits(scope);
   settleDeferredReleases(scope);
@@ -145,6 +145,7 @@ export function onRestart(scope: KernelScope): void {
   scope.sliceEnd = Infinity;
   dropIntakes(scope);
   scope.continuations.length = 0;
+  scope.startingLater.length = 0;
   scope.visits.clear();
   for (const client of cluster.clients.values()) {
     releaseWants(scope, client, [...client.wantsWhat]);

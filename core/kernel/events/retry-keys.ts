@@ -2,7 +2,7 @@ import type { Retry } from '../../messages/stimulus.ts';
 import type { TaskState } from '../../state/task.ts';
 import { IdSet } from '../../util/collections/id-set.ts';
 import type { KernelScope } from '../scope.ts';
-import { Pace } from './pace.ts';
+import { Pace } from '../pace.ts';
 
 /**
  * Failed tasks without a failed dependency start again, and what failed with them follows. Pauses like a

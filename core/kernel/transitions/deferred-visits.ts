@@ -32,6 +32,8 @@ export class DeferredVisits<Scope> {
   private readonly rests: Rest<Scope>[] = [];
   /** Tasks that were retried, and keep their failure for what has failed because of them and is still to be visited. */
   private readonly retried: TaskState[] = [];
+  /** Whether tasks keep a failure that is over. A field, because it is read after each stimulus. */
+  hasRetried = false;
   /** Tells what fails from now on from what has failed before. Raised when a retry begins, and when visits are deferred. */
   epoch = 0;
 
@@ -67,13 +69,15 @@ export class DeferredVisits<Scope> {
     if (task.failure === undefined || task.isFailureOver) return;
     task.isFailureOver = true;
     this.retried.push(task);
+    this.hasRetried = true;
   }
 
   /** Called after each stimulus. */
   forgetFailures(): void {
-    if (this.retried.length === 0 || !this.isEmpty) return;
+    if (!this.isEmpty) return;
     for (const task of this.retried) if (task.isFailureOver) task.failure = undefined;
     this.retried.length = 0;
+    this.hasRetried = false;
   }
 
   clear(): void {

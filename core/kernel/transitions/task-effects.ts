@@ -15,17 +15,12 @@ import {
   stopWaiting,
   takeTranslations,
 } from '../../state/relations.ts';
-import {
-  NO_TASKS,
-  byPriority,
-  type TaskState,
-  type ClientState,
-  type WorkerState,
-} from '../../state/task.ts';
+import { NO_TASKS, type TaskState, type ClientState, type WorkerState } from '../../state/task.ts';
 import { nothingToBlame, reportErred, reportInMemory } from './client-reports.ts';
 import { reportTaskOver } from '../graph/priorities.ts';
 import { checkIdleSaturated } from '../placement/occupancy.ts';
 import { leaveUnrunnable } from '../placement/parked.ts';
+import { recommendReadyDependents } from './ready-dependents.ts';
 import type { KernelScope } from '../scope.ts';
 import type { Visit } from './deferred-visits.ts';
 
@@ -62,24 +57,6 @@ export function addToMemory(
   if (task.isNeeded) reportInMemory(scope, task);
   else scope.deferRelease(task, 'released');
   dropFireAndForget(scope, task);
-}
-
-/** The dependents for which this result was the last one missing, the best one to be sent first. */
-export function recommendReadyDependents(scope: KernelScope, task: TaskState): void {
-  let ready: TaskState | undefined;
-  let others: TaskState[] | undefined;
-  for (const dependent of task.dependentsWithForgotten) {
-    if (dependent.state !== 'waiting' || --dependent.missingDependencyCount > 0) continue;
-    if (ready === undefined) ready = dependent;
-    else (others ??= [ready]).push(dependent);
-  }
-  if (others !== undefined) {
-    // The last recommendation is followed first: descending order dispatches the best one first.
-    others.sort((a, b) => byPriority(b, a));
-    for (const dependent of others) scope.recommend(dependent, 'processing');
-  } else if (ready !== undefined) {
-    scope.recommend(ready, 'processing');
-  }
 }
 
 /** The task is no longer open. If it is still needed, it starts again. */

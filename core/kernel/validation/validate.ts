@@ -29,7 +29,7 @@ export function checkReady(scope: KernelScope, task: TaskState): void {
 /** Checks everything. O(tasks + dependencies + workers). */
 export function validateCluster(scope: KernelScope): void {
   const { cluster } = scope;
-  const unvisited = scope.visits.pending();
+  const left = { unvisited: scope.visits.pending(), startingLater: new Set(scope.startingLater) };
   for (const [key, task] of cluster.tasks) {
     const check = checker(scope, task);
     check(task.key === key, `is stored under ${key}`);
@@ -37,7 +37,7 @@ export function validateCluster(scope: KernelScope): void {
     check(task.pendingIndex < 0, 'has a recommendation that was not followed');
     check(isDeferred === task.deferredIndex >= 0, 'has a wrong position among deferred releases');
     check(!isDeferred || task.startIndex < 0, 'starts and is released later');
-    validateTask(cluster, task, unvisited, check);
+    validateTask(cluster, task, left, check);
   }
   if (NO_TASKS.length > 0) throw invariantError('the shared empty list was written to', {});
   for (const worker of cluster.workersByRank) validateWorker(scope, worker);

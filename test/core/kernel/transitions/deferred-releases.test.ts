@@ -63,6 +63,7 @@ describe('a task that is not needed', () => {
           state.includes('processing'),
         );
         if (next !== undefined) env.finish(next[0]);
+        continueSettling(env);
       }
       env.ignoreMessages();
       env.release(...keys);

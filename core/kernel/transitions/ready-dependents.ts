@@ -1,0 +1,73 @@
+/** Dependents start when the last of their inputs is in memory. */
+import { byPriority, type TaskState } from '../../state/task.ts';
+import { sortInSlices } from '../../util/sort-in-slices.ts';
+import { Pace } from '../pace.ts';
+import type { KernelScope } from '../scope.ts';
+
+/** Dependents that are collected, or compared, in the time of one transition. */
+const LOOKED_AT = 4;
+
+/**
+ * The dependents for which this result was the last one missing, the best one to be sent first. More than one
+ * slice of them start at later stimuli: until its turn comes, a dependent counts the result as missing.
+ */
+export function recommendReadyDependents(scope: KernelScope, task: TaskState): void {
+  const { dependentsWithForgotten: dependents } = task;
+  const { length } = dependents;
+  // Most have one at most: the options need not be looked at then.
+  if (length > 1 && length > scope.options.sliceTransitions) {
+    scope.startingLater.push(task);
+    scope.continuations.push(startLater(scope, task, dependents.slice()));
+    return;
+  }
+  let ready: TaskState | undefined;
+  let others: TaskState[] | undefined;
+  for (const dependent of dependents) {
+    if (dependent.state !== 'waiting' || --dependent.missingDependencyCount > 0) continue;
+    if (ready === undefined) ready = dependent;
+    else (others ??= [ready]).push(dependent);
+  }
+  if (others !== undefined) {
+    // The last recommendation is followed first: descending order dispatches the best one first.
+    others.sort((a, b) => byPriority(b, a));
+    for (const dependent of others) scope.recommend(dependent, 'processing');
+  } else if (ready !== undefined) {
+    scope.recommend(ready, 'processing');
+  }
+}
+
+/** @param dependents - a copy: the list may change meanwhile */
+function* startLater(
+  scope: KernelScope,
+  task: TaskState,
+  dependents: readonly TaskState[],
+): Generator<void, void> {
+  const slice = LOOKED_AT * scope.options.sliceTransitions;
+  const pace = new Pace(slice);
+  const waiting: TaskState[] = [];
+  let isSorted = true;
+  for (const dependent of dependents) {
+    if (pace.isPauseDue()) yield;
+    if (dependent.state !== 'waiting') continue;
+    const last = waiting.at(-1);
+    isSorted &&= last === undefined || byPriority(last, dependent) < 0;
+    waiting.push(dependent);
+  }
+  const sorted = isSorted ? waiting : yield* sortInSlices(waiting, byPriority, slice);
+  for (let next = 0; next < sorted.length;) {
+    const end = next + Math.max(1, scope.shareOf(sorted.length - next));
+    for (let index = end - 1; index >= next; index--) startIfReady(scope, sorted[index]);
+    next = end;
+    if (next < sorted.length) yield;
+  }
+  scope.startingLater.splice(scope.startingLater.indexOf(task), 1);
+}
+
+/** The result may be lost again by now, and others may have come. */
+function startIfReady(scope: KernelScope, task: TaskState | undefined): void {
+  if (task?.state !== 'waiting') return;
+  let missing = 0;
+  for (const dependency of task.dependencies) if (dependency.whoHas.size === 0) missing++;
+  task.missingDependencyCount = missing;
+  if (missing === 0) scope.recommend(task, 'processing');
+}

@@ -21,13 +21,18 @@ export class Moments {
   private frames: AsyncIterator<LogFrame> | undefined;
   /** Read, and later than the present moment. */
   private next: LogFrame | undefined;
-  private playedMs = Infinity;
+  private playedMs: number;
   private last: Promise<unknown> = Promise.resolve();
 
+  /** @param ended - one that has played all frames: the end costs nothing then */
   constructor(
     private readonly read: () => AsyncIterable<LogFrame>,
     private readonly makePlayer: () => LogPlayer,
-  ) {}
+    ended?: { readonly player: LogPlayer; readonly atMs: number },
+  ) {
+    this.player = ended?.player;
+    this.playedMs = ended?.atMs ?? Infinity;
+  }
 
   /**
    * The scheduler as it was then. It is valid until the next turn of the event loop.

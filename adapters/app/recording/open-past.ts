@@ -65,13 +65,16 @@ async function readPast(file: string): Promise<PastFile> {
         ]),
     ...(damage === undefined ? [] : [`${damage.message}; what comes before it is shown.`]),
   ];
-  const moments = new Moments(
-    () => readRecording(file),
-    () => playerFor(isJournal, {}),
-  );
+  const read = (): AsyncIterable<LogFrame> => readRecording(file);
+  const ended = { player, atMs: 1000 * samples.range.toS };
+  const moments = new Moments(read, () => playerFor(isJournal, {}, false), ended);
+  const explained = new Moments(read, () => playerFor(isJournal, {}, true));
   const past: Past = {
     ...{ kind: isJournal ? 'journal' : 'recording', title: basename(file), notes, samples },
-    ...{ cluster: kernel.cluster, at: (atMs) => moments.at(atMs) },
+    ...{
+      cluster: kernel.cluster,
+      at: (atMs, isExplained) => (isExplained ? explained : moments).at(atMs),
+    },
   };
   return { past, hasCheckpoint };
 }
@@ -88,7 +91,7 @@ async function readWhole(file: string, samples: PastSamples): Promise<WholeLog> 
   let hasCheckpoint = false;
   try {
     for await (const frame of readRecording(file)) {
-      player ??= playerFor(isOfJournal(frame), samples.hooks);
+      player ??= playerFor(isOfJournal(frame), samples.hooks, false);
       samples.setTime(frame.timeMs);
       await player.play(frame);
       hasCheckpoint ||= frame.kind === 'checkpoint';
@@ -98,7 +101,7 @@ async function readWhole(file: string, samples: PastSamples): Promise<WholeLog> 
     if (!YardmasterError.is(error, 'ERR_LOG') || player?.kernel === undefined) throw error;
     damage = error;
   }
-  return { player: player ?? playerFor(false, {}), damage, hasCheckpoint };
+  return { player: player ?? playerFor(false, {}, false), damage, hasCheckpoint };
 }
 
 function isOfJournal(frame: LogFrame): boolean {
@@ -108,8 +111,9 @@ function isOfJournal(frame: LogFrame): boolean {
 function playerFor(
   isJournal: boolean,
   hooks: Partial<SchedulerHooks>,
+  recordsDecisions: boolean,
 ): (RecordingPlayer | JournalPlayer) & LogPlayer {
   return isJournal
     ? new JournalPlayer(hooks)
-    : new RecordingPlayer({ hooks, storyLength: STORY_LENGTH });
+    : new RecordingPlayer({ hooks, storyLength: STORY_LENGTH, recordsDecisions });
 }

@@ -21,6 +21,8 @@ export interface ReplayOptions {
   readonly validate?: boolean;
   /** Keep this many of the newest decisions and transitions, for `kernel.insight`. Default 1000. */
   readonly storyLength?: number;
+  /** With `false` the story has transitions only: candidates cost more than all else of a replay. Default true. */
+  readonly recordsDecisions?: boolean;
   /** Observers of what the kernel does. */
   readonly hooks?: Partial<SchedulerHooks>;
   /** Called before each frame that the kernel is handed. */
@@ -59,8 +61,10 @@ export class RecordingPlayer {
       const ports = { ...bare, hooks: hookCalls(this.options.hooks ?? {}) };
       if (this.replay === undefined) {
         this.replay = new Replay(this.kernelOptions(), ports, frame.timeMs);
-        const { storyLength } = this.options;
-        if (storyLength !== undefined) this.replay.kernel.insight.recordDecisions(storyLength);
+        const { storyLength, recordsDecisions = true } = this.options;
+        if (storyLength !== undefined && recordsDecisions) {
+          this.replay.kernel.insight.recordDecisions(storyLength);
+        }
       } else this.replay.replacePorts(ports);
       return true;
     }

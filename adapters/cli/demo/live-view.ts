@@ -37,6 +37,8 @@ class Bars implements LiveView {
     this.all = new MultiBar({
       format: '{name} {bar} {value}/{total}',
       ...{ stream, barsize: 40, hideCursor: true, clearOnComplete: false, autopadding: true },
+      // A line of text goes where the first bar was: those below it move, also when nothing changed.
+      forceRedraw: true,
       barCompleteChar: '█',
       barIncompleteChar: '░',
     });

@@ -17,8 +17,11 @@ export interface Past {
   readonly samples: PastSamples;
   /** The cluster at its end. */
   readonly cluster: ClusterView;
-  /** The scheduler as it was at a moment, until another one is asked for. */
-  at(atMs: number): Promise<ApiSource>;
+  /**
+   * The scheduler as it was at a moment, until another one is asked for.
+   * @param isExplained - with the candidates of decisions, which takes several times as long
+   */
+  at(atMs: number, isExplained: boolean): Promise<ApiSource>;
 }
 
 /** Where it is served. */
@@ -52,10 +55,10 @@ export async function openPastDashboard(
   const stream = { fromS: fromS - 0.01, toS: toS + 0.01 };
   await addPages(app, cluster, access, { kind, title, notes, ...range, startS, stream });
   addFeed(app, new PastFeed(samples));
-  addApi(app, ({ query, url }) => {
+  addApi(app, ({ query, url, routeOptions }) => {
     const { at } = query as { at?: string };
     const atS = Number(at ?? startS);
-    if (Number.isFinite(atS)) return past.at(atS * 1000);
+    if (Number.isFinite(atS)) return past.at(atS * 1000, routeOptions.url === '/api/task');
     throw new YardmasterError('ERR_PROTOCOL', `${url} needs at, seconds since 1970`, { at });
   });
   app.get('/api/history', () => samples.series());

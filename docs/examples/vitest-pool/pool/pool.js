@@ -33,6 +33,7 @@ class Pool {
   constructor(vitest, options) {
     this.root = vitest.config.root;
     this.host = options.host;
+    this.isLocal = options.scheduler === undefined;
     this.durations = new Durations(this.root);
     this.isReady = this.#start(options);
     vitest.onClose(() => this.#close());

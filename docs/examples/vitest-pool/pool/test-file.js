@@ -23,6 +23,8 @@ export class TestFile {
   constructor(pool, options) {
     this.#pool = pool;
     this.#options = options;
+    // Vitest writes transformed modules to files instead of sending them, where processes can read these.
+    this.cacheFs = pool.isLocal;
   }
 
   on(event, listener) {

@@ -5,6 +5,8 @@ import { deserialise, serialise } from './serialise.ts';
 /** Arguments on their way to a task. */
 export interface PackedArguments {
   readonly bytes: Uint8Array;
+  /** What the bytes are of, with the containers that the arguments have. */
+  readonly content: unknown;
   /** Keys of the tasks whose results belong into the arguments, each once, in the order found. */
   readonly dependencies: string[];
 }
@@ -44,13 +46,13 @@ export function packArguments(
   allocate?: Allocate,
 ): PackedArguments {
   if (!mentionsResult(args, keyOf)) {
-    return {
-      bytes: serialiseArguments({ args: [...args], dependencies: [], holes: [] }, allocate),
-      dependencies: [],
-    };
+    const content = [...args];
+    const bytes = serialiseArguments({ args: content, dependencies: [], holes: [] }, allocate);
+    return { bytes, content, dependencies: [] };
   }
   const packed = new Packer(keyOf).pack(args);
-  return { bytes: serialiseArguments(packed, allocate), dependencies: packed.dependencies };
+  const bytes = serialiseArguments(packed, allocate);
+  return { bytes, content: packed, dependencies: packed.dependencies };
 }
 
 /**

@@ -15,6 +15,7 @@ export {
   readResult,
 } from './actors/handle.ts';
 export { type PackedArguments, packArguments, unpackArguments, unpackWith } from './arguments.ts';
+export { ContentHash } from './content-hash.ts';
 export { concurrent } from './concurrent.ts';
 export {
   callingRun,
@@ -42,5 +43,5 @@ export { foldStack } from './fold-stack.ts';
 export { type RunOptions, runTask, startTask } from './run-task.ts';
 export { ScatteredValue } from './scattered-value.ts';
 export { refusalBytes } from './refusal.ts';
-export { deserialise, serialise, typeName } from './serialise.ts';
+export { deserialise, isCanonical, serialise, typeName } from './serialise.ts';
 export { sourceVersion } from './modules/source-version.ts';

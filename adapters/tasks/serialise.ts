@@ -36,6 +36,14 @@ export function serialise(value: unknown, what = 'value', allocate = newBytes): 
 }
 
 /**
+ * Whether equal values always have these bytes. The bytes of larger values show how the engine holds them: hash the
+ * value itself then, with `ContentHash`.
+ */
+export function isCanonical(bytes: Uint8Array): boolean {
+  return isSmall(bytes);
+}
+
+/**
  * The value behind the bytes of {@link serialise}. It shares no memory with the bytes, so it may be
  * changed. The parts that a {@link ScatteredValue} has collected become part of the value, and must
  * not be used otherwise afterwards.

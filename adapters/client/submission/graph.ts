@@ -3,6 +3,7 @@ import { type FunctionSpec, type GraphTask, YardmasterError } from '../../../cor
 import { isPlainObject } from '../../../core/util/plain-object.ts';
 import { EVENT_LOOP_RESOURCE, eventLoopShare } from '../../../core/util/event-loop.ts';
 import {
+  type PackedArguments,
   isActorClass,
   packArguments,
   type TaskFunction,
@@ -193,7 +194,7 @@ export function packTaskArguments(
 /** What a task is made of. */
 interface TaskParts {
   readonly fn: TaskFunction;
-  readonly args: { readonly bytes: Uint8Array; readonly dependencies: readonly string[] };
+  readonly args: PackedArguments;
   readonly options: TaskOptions;
   /** Whether the result depends on the arguments alone. Default true. */
   readonly isPure?: boolean;
@@ -207,7 +208,7 @@ export function packTask({ fn, args, options, key, isPure = true }: TaskParts): 
   const retry = retrySpec(options.retries);
   const call = { module: travellingName(module), name, version, args: args.bytes };
   const runSpec: FunctionSpec = retry === undefined ? call : { ...call, retry };
-  const definition = hashOf(runSpec);
+  const definition = hashOf({ ...call, content: args.content });
   return {
     task: {
       key: typeof key === 'string' ? key : key(definition),

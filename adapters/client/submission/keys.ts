@@ -2,11 +2,11 @@ import { createHash, hash, randomUUID } from 'node:crypto';
 import { YardmasterError } from '../../../core/api/index.ts';
 import { commonName } from '../../tasks/index.ts';
 import { isWellFormed } from '../../codecs/msgpack/index.ts';
+import { ContentHash, isCanonical } from '../../tasks/index.ts';
 
 /** Hex digits of a hash in a key: 128 bits. */
 const HASH_DIGITS = 32;
-/** Bytes that are hashed with one call: above 2 GiB Node refuses, or hashes a part only. */
-const HASHED_BYTES_MAX = 2 ** 30;
+const NO_PREFIX = new Uint8Array(0);
 /** A longer key is surely a mistake: data instead of a name. */
 const KEY_LENGTH_MAX = 8192;
 
@@ -16,13 +16,15 @@ export interface Definition {
   readonly name: string;
   readonly version: string;
   readonly args: Uint8Array;
+  /** What `args` are the bytes of. */
+  readonly content: unknown;
 }
 
 /** Equal exactly when the same source is called with the same arguments. */
-export function hashOf({ module, name, version, args }: Definition): string {
+export function hashOf({ module, name, version, args, content }: Definition): string {
   const prefix = hashOfFunction(module, name, version);
+  if (!isCanonical(args)) return hashOfContent(prefix, content, args);
   const length = prefix.byteLength + args.byteLength;
-  if (length > scratch.byteLength) return digestOf(prefix, args);
   const bytes = scratch.subarray(0, length);
   bytes.set(prefix);
   bytes.set(args, prefix.byteLength);
@@ -36,7 +38,7 @@ interface FunctionHash {
 
 /** So that a task is hashed in one go, without the text that all tasks of a function share. */
 const functionHashes = new Map<string, Map<string, FunctionHash>>();
-/** For the bytes of a task that is hashed. */
+/** For the bytes of a task that is hashed: canonical ones are few. */
 const scratch = new Uint8Array(1024);
 
 function hashOfFunction(module: string, name: string, version: string): Uint8Array {
@@ -53,19 +55,21 @@ function hashOfFunction(module: string, name: string, version: string): Uint8Arr
   return bytes;
 }
 
-/** Hash of a value that is given to the cluster as it is. */
-export function hashOfBytes(bytes: Uint8Array): string {
-  return digestOf(bytes);
+/** Hash of a value that is given to the cluster as it is. Equal values have equal hashes. */
+export function hashOfValue(value: unknown, bytes: Uint8Array): string {
+  return hashOfContent(NO_PREFIX, value, bytes);
 }
 
-function digestOf(...parts: readonly Uint8Array[]): string {
-  const hashing = createHash('sha256');
-  for (const part of parts) {
-    for (let at = 0; at < part.byteLength; at += HASHED_BYTES_MAX) {
-      hashing.update(part.subarray(at, at + HASHED_BYTES_MAX));
-    }
+/** @param bytes - those of the content, which count if it is nested too deeply to be looked through */
+function hashOfContent(prefix: Uint8Array, content: unknown, bytes: Uint8Array): string {
+  const hashing = new ContentHash(prefix);
+  try {
+    hashing.add(content);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    hashing.add(bytes);
   }
-  return hashing.digest('hex').slice(0, HASH_DIGITS);
+  return hashing.digest().slice(0, HASH_DIGITS);
 }
 
 /** A key that no other task has. */

@@ -3,7 +3,7 @@ import { serialise, typeName } from '../../tasks/index.ts';
 import type { SchedulerIdentity } from '../access/cluster-access.ts';
 import type { KeyEntry } from '../session/entry.ts';
 import { Future } from '../future.ts';
-import { checkKey, hashOfBytes, uniqueKey } from './keys.ts';
+import { checkKey, hashOfValue, uniqueKey } from './keys.ts';
 import { allocateWithin, checkFits } from '../message-limit.ts';
 import { checkNames, checkTime, checkWorkers, refuseOption } from './options.ts';
 import { type Item, putItems } from '../put-items.ts';
@@ -70,7 +70,7 @@ export class Scatterer {
     const items = values.map((value, index) => {
       const bytes = this.serialised(value, `values[${index}]`);
       const type = typeName(value);
-      const definition = hashOfBytes(bytes);
+      const definition = hashOfValue(value, bytes);
       const key = hash ? `${type}-${definition}` : uniqueKey(type);
       return { key, bytes, type, definition, workers: [] };
     });
@@ -85,7 +85,13 @@ export class Scatterer {
     const items = Object.entries(values).map(([name, value]) => {
       const bytes = this.serialised(value, name);
       const key = checkKey(name);
-      return { key, bytes, type: typeName(value), definition: hashOfBytes(bytes), workers: [] };
+      return {
+        key,
+        bytes,
+        type: typeName(value),
+        definition: hashOfValue(value, bytes),
+        workers: [],
+      };
     });
     for (const { key, definition } of items) this.session.table.check(key, definition);
     const futures = await this.place(items, options);

@@ -84,6 +84,18 @@ describe('a client', () => {
     expect(running.scheduler.cluster.tasks.size).toBe(4);
   });
 
+  test('has the same key however the engine holds its arguments', async () => {
+    const { connect } = await start();
+    const client = await connect();
+    const computed = new Float64Array([7])[0]!;
+    const keys = [
+      client.submit(total, [7, 0, 0, 0]),
+      client.submit(total, [computed, 0, 0, 0]),
+      client.submit(total, Object.assign(new Array<number>(4).fill(0), [computed])),
+    ].map(({ key }) => key);
+    expect(new Set(keys).size).toBe(1);
+  });
+
   test('is not mistaken for a promise when it returns a future', async () => {
     const { connect } = await start();
     const client = await connect();

@@ -39,9 +39,23 @@ export interface PersistSpec {
   readonly isKept?: boolean;
 }
 
-/** A store of results: a folder, or what the `createResultStore` of a module makes. */
+/** A part of a bucket of S3, or of what speaks its protocol. */
+export interface BucketSpec {
+  readonly bucket: string;
+  /** What the names of objects begin with, such as `results/`. Default: nothing. */
+  readonly prefix?: string;
+  /** Default: of the environment of each process (`AWS_REGION`). */
+  readonly region?: string;
+  /** URL of a server other than that of AWS. */
+  readonly endpoint?: string;
+  /** The bucket is part of the path, not of the host: most other servers need it. Default false. */
+  readonly forcePathStyle?: boolean;
+}
+
+/** A store of results: a folder, a bucket, or what the `createResultStore` of a module makes. */
 export type StoreSpec =
   | { readonly folder: string; readonly maxBytes?: number }
+  | { readonly s3: BucketSpec }
   | { readonly module: string; readonly options?: unknown };
 
 /** When a function that has failed is called again. */

@@ -4,6 +4,7 @@
  */
 export * from '../../../core/api/views.ts';
 export type {
+  BucketSpec,
   ErrorPayload,
   FunctionSpec,
   PersistSpec,

@@ -27,6 +27,11 @@ export function openResultStore(spec: StoreSpec): Promise<ResultStore> {
 
 async function make(spec: StoreSpec): Promise<ResultStore> {
   if ('folder' in spec) return new ResultFolder(spec.folder, spec.maxBytes);
+  if ('s3' in spec) {
+    // Its package is large, and optional.
+    const { ResultBucket } = await import('./result-bucket.ts');
+    return ResultBucket.open(spec.s3);
+  }
   const { module, options } = spec;
   try {
     const exported = (await import(/* @vite-ignore */ /* webpackIgnore: true */ module)) as Record<

@@ -7,7 +7,7 @@ import type { StoredResult } from '../../../core/api/index.ts';
  * All numbers are little-endian.
  */
 const MARK = 0x31_52_4d_59; // "YMR1"
-const HEADER_BYTES = 20;
+export const HEADER_BYTES = 20;
 const TYPE_BYTES_MAX = 4096;
 /** Bytes that are read at a time when only the checksum is of interest. */
 const SLICE_BYTES = 1024 * 1024;
@@ -50,6 +50,23 @@ export async function readResult(path: string): Promise<StoredResult | 'damaged'
   }
 }
 
+/** The same for all bytes of a file. */
+export function parseResult(bytes: Uint8Array): StoredResult | 'damaged' {
+  const header = headerIn(bytes, bytes.byteLength);
+  if (header === undefined) return 'damaged';
+  const start = HEADER_BYTES + header.typeBytes;
+  const name = bytes.subarray(HEADER_BYTES, start);
+  const value = new Uint8Array(new SharedArrayBuffer(header.valueBytes));
+  value.set(bytes.subarray(start));
+  if (checksumOf(name, value) !== header.checksum) return 'damaged';
+  return { type: Buffer.from(name).toString(), value };
+}
+
+/** Whether these bytes begin a file of this size that is a result. Its value is not looked at. */
+export function isHeadOf(head: Uint8Array, size: number): boolean {
+  return headerIn(head, size) !== undefined;
+}
+
 /** Whether a file is what was written, without holding all of it. @throws the system's error */
 export async function isWhole(path: string): Promise<boolean> {
   const file = await open(path, 'r');
@@ -77,7 +94,13 @@ function checksumOf(name: Uint8Array, value: Uint8Array): number {
 async function readHeader(file: FileHandle): Promise<Header | undefined> {
   const { size } = await file.stat();
   if (size < HEADER_BYTES) return undefined;
-  const bytes = Buffer.from((await readFully(file, new Uint8Array(HEADER_BYTES))).buffer);
+  return headerIn(await readFully(file, new Uint8Array(HEADER_BYTES)), size);
+}
+
+/** Undefined unless it fits what has `size` bytes. */
+function headerIn(head: Uint8Array, size: number): Header | undefined {
+  if (head.byteLength < HEADER_BYTES) return undefined;
+  const bytes = Buffer.from(head.buffer, head.byteOffset, HEADER_BYTES);
   const header = {
     typeBytes: bytes.readUInt32LE(4),
     checksum: bytes.readUInt32LE(8),

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type ResultStore, type StoredResult, YardmasterError } from '../../../core/api/index.ts';
+import type { ResultStore, StoredResult } from '../../../core/api/index.ts';
+import { checkKey } from './result-key.ts';
 import { headOf, isWhole, readResult } from './result-file.ts';
 
 /** Share of the limit that may be written before all files are counted again: others write as well. */
@@ -12,7 +13,6 @@ const KEPT = 0.9;
 const ABANDONED_MS = 24 * 60 * 60 * 1000;
 const UNFINISHED = '.part';
 /** Names of results, and of files that become results when they are complete. */
-const KEY = /^[0-9a-f]{64}$/;
 const OWN_FILE = /^[0-9a-f]{64}(-[0-9a-f-]{36}\.part)?$/;
 /** Names of the folders in which they are: how a key begins. */
 const PART_FOLDER = /^[0-9a-f]{2}$/;
@@ -137,9 +137,7 @@ export class ResultFolder implements ResultStore {
 
   /** @throws YardmasterError `ERR_RESULT_STORE` for what could lead out of the folder */
   private pathOf(key: string): string {
-    if (!KEY.test(key)) {
-      throw new YardmasterError('ERR_RESULT_STORE', `"${key}" is not the key of a result`, { key });
-    }
+    checkKey(key);
     return join(this.folder, key.slice(0, 2), key);
   }
 }

@@ -5,21 +5,20 @@ import {
   mkdtempSync,
   readdirSync,
   rmSync,
-  truncateSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ResultFolder } from '../../../adapters/stores/results/result-folder.ts';
 
+// What a bucket has to do as well stands in result-stores.test.ts.
 let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'yardmaster-results-'));
 });
 afterEach(() => {
-  vi.restoreAllMocks();
   rmSync(folder, { recursive: true });
 });
 
@@ -27,18 +26,6 @@ const keyOf = (index: number): string => `${index}`.padStart(64, '0');
 const pathOf = (key: string): string => join(folder, key.slice(0, 2), key);
 
 describe('a folder of results', () => {
-  test('gives back what was written, of any size, also from shared memory', async () => {
-    const results = new ResultFolder(folder);
-    const large = new Uint8Array(new SharedArrayBuffer(3_000_001)).fill(7);
-    for (const [index, value] of [new Uint8Array(0), new Uint8Array([1, 2]), large].entries()) {
-      await results.write(keyOf(index), { type: 'Größe', value });
-      expect(await results.has(keyOf(index))).toBe(true);
-      const found = await new ResultFolder(folder).read(keyOf(index));
-      expect(found?.type).toBe('Größe');
-      expect(Buffer.compare(Buffer.from(found?.value ?? []), Buffer.from(value))).toBe(0);
-    }
-  });
-
   test('with a limit removes no file that is not of its own, whatever folder it is given', async () => {
     const others = ['notes.txt', 'old.part', `${keyOf(3)}.txt`, keyOf(4)].map((name) =>
       join(folder, 'documents', name),
@@ -56,33 +43,6 @@ describe('a folder of results', () => {
     }
     expect(others.filter((path) => !existsSync(path))).toEqual([]);
     expect([await results.has(keyOf(1)), await results.has(keyOf(2))]).toEqual([false, true]);
-  });
-
-  test('has nothing under a key that was not written, or was deleted', async () => {
-    const results = new ResultFolder(join(folder, 'not', 'there'));
-    expect(await results.has(keyOf(1))).toBe(false);
-    expect(await results.read(keyOf(1))).toBeUndefined();
-    await results.delete(keyOf(1));
-    await results.write(keyOf(1), { type: 'x', value: new Uint8Array(1) });
-    await results.delete(keyOf(1));
-    expect(await results.has(keyOf(1))).toBe(false);
-  });
-
-  test.each([
-    ['cut', (path: string) => truncateSync(path, 30)],
-    ['cut within its head', (path: string) => truncateSync(path, 5)],
-    ['empty', (path: string) => truncateSync(path, 0)],
-    ['something else', (path: string) => writeFileSync(path, 'x'.repeat(500))],
-  ])('removes a file that is %s', async (_, damage) => {
-    const warned = vi.spyOn(process, 'emitWarning').mockReturnValue();
-    const results = new ResultFolder(folder);
-    for (const look of ['has', 'read'] as const) {
-      await results.write(keyOf(1), { type: 'Uint8Array', value: new Uint8Array(100) });
-      damage(pathOf(keyOf(1)));
-      expect((await results[look](keyOf(1))) ?? false).toBe(false);
-      expect(readdirSync(join(folder, '00'))).toEqual([]);
-    }
-    expect(warned).toHaveBeenCalledTimes(2);
   });
 
   test('keeps about as much as its limit, and removes first what was not used for longest', async () => {

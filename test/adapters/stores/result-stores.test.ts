@@ -1,0 +1,202 @@
+/** What every store of results has to do. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  CreateBucketCommand,
+  DeleteObjectCommand,
+  GetObjectCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  S3Client,
+} from '@aws-sdk/client-s3';
+import S3rver from '@20minutes/s3rver';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
+import { storeSpec } from '../../../adapters/client/submission/result-store-option.ts';
+import { ResultBucket } from '../../../adapters/stores/results/result-bucket.ts';
+import { ResultFolder } from '../../../adapters/stores/results/result-folder.ts';
+import type { TaskFunction } from '../../../adapters/tasks/index.ts';
+import type { BucketSpec, ResultStore } from '../../../core/api/index.ts';
+
+const BUCKET = 'results';
+let server: Server;
+let storage: string;
+let s3: S3Client;
+let endpoint: string;
+
+beforeAll(async () => {
+  // What the SDK finds in the environment, here and in workers. It would warn on Node 20, and look for the machine.
+  vi.stubEnv('AWS_ACCESS_KEY_ID', 'S3RVER');
+  vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'S3RVER');
+  vi.stubEnv('AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED', 'true');
+  storage = mkdtempSync(join(tmpdir(), 'yardmaster-s3-'));
+  const app = new S3rver({ directory: storage, silent: true, allowMismatchedSignatures: true });
+  server = createServer(app.callback());
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  s3 = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true });
+  await s3.send(new CreateBucketCommand({ Bucket: BUCKET }));
+});
+afterAll(async () => {
+  s3.destroy();
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+  rmSync(storage, { recursive: true, force: true });
+  vi.unstubAllEnvs();
+});
+
+/** A store, and its files or objects. */
+interface Bench {
+  open(): Promise<ResultStore>;
+  get(key: string): Promise<Uint8Array>;
+  put(key: string, bytes: Uint8Array): Promise<void>;
+  close(): Promise<void>;
+}
+
+function folderBench(): Bench {
+  const folder = mkdtempSync(join(tmpdir(), 'yardmaster-results-'));
+  const pathOf = (key: string): string => join(folder, key.slice(0, 2), key);
+  return {
+    open: () => Promise.resolve(new ResultFolder(folder)),
+    get: async (key) => await readFile(pathOf(key)),
+    put: async (key, bytes) => writeFile(pathOf(key), bytes),
+    close: async () => rm(folder, { recursive: true }),
+  };
+}
+
+let tests = 0;
+function specOf(prefix: string): BucketSpec {
+  return { bucket: BUCKET, prefix, endpoint, region: 'us-east-1', forcePathStyle: true };
+}
+
+function bucketBench(): Bench {
+  const prefix = `test-${tests++}/`;
+  const at = (key: string) => ({ Bucket: BUCKET, Key: `${prefix}${key.slice(0, 2)}/${key}` });
+  return {
+    open: () => ResultBucket.open(specOf(prefix)),
+    get: async (key) => (await s3.send(new GetObjectCommand(at(key)))).Body!.transformToByteArray(),
+    put: async (key, bytes) => {
+      await s3.send(new PutObjectCommand({ ...at(key), Body: bytes }));
+    },
+    close: async () => {
+      const { Contents: all = [] } = await s3.send(
+        new ListObjectsV2Command({ Bucket: BUCKET, Prefix: prefix }),
+      );
+      for (const { Key } of all) await s3.send(new DeleteObjectCommand({ Bucket: BUCKET, Key }));
+    },
+  };
+}
+
+const keyOf = (index: number): string => `${index}`.padStart(64, '0');
+
+type Damage = (bytes: Uint8Array) => Uint8Array;
+const DAMAGES: Readonly<Record<string, Damage>> = {
+  cut: (bytes) => bytes.subarray(0, 30),
+  'cut within its head': (bytes) => bytes.subarray(0, 5),
+  'something else': () => new Uint8Array(500).fill(120),
+};
+
+describe.each([
+  ['folder of results', folderBench, { ...DAMAGES, empty: () => new Uint8Array(0) }],
+  // Asked for a part of an empty object, S3 refuses, but this server breaks the connection.
+  ['bucket of S3', bucketBench, DAMAGES],
+] as const)('a %s', (_, makeBench, damages) => {
+  let bench: Bench;
+  let results: ResultStore;
+  beforeEach(async () => {
+    bench = makeBench();
+    results = await bench.open();
+  });
+  afterEach(async () => {
+    vi.restoreAllMocks();
+    await bench.close();
+  });
+
+  test('gives back what was written, of any size, also from shared memory', async () => {
+    const large = new Uint8Array(new SharedArrayBuffer(3_000_001)).fill(7);
+    for (const [index, value] of [new Uint8Array(0), new Uint8Array([1, 2]), large].entries()) {
+      await results.write(keyOf(index), { type: 'Größe', value });
+      expect(await results.has(keyOf(index))).toBe(true);
+      const found = await (await bench.open()).read(keyOf(index));
+      expect(found?.type).toBe('Größe');
+      expect(Buffer.compare(Buffer.from(found?.value ?? []), Buffer.from(value))).toBe(0);
+    }
+  });
+
+  test('has nothing under a key that was not written, or was deleted', async () => {
+    expect(await results.has(keyOf(1))).toBe(false);
+    expect(await results.read(keyOf(1))).toBeUndefined();
+    await results.delete(keyOf(1));
+    await results.write(keyOf(1), { type: 'x', value: new Uint8Array(1) });
+    await results.delete(keyOf(1));
+    expect(await results.has(keyOf(1))).toBe(false);
+  });
+
+  test('has the newest of what was written under one key, and always all of it', async () => {
+    const write = (fill: number): Promise<void> =>
+      results.write(keyOf(1), { type: 'x', value: new Uint8Array(100_000).fill(fill) });
+    await Promise.all([1, 2, 3, 4].map(write));
+    const bytes = (await results.read(keyOf(1)))!.value;
+    expect(new Set(bytes).size).toBe(1);
+    await write(9);
+    expect((await results.read(keyOf(1)))!.value[0]).toBe(9);
+  });
+
+  test.each(Object.entries(damages))('removes what is %s', async (_, damage) => {
+    const warned = vi.spyOn(process, 'emitWarning').mockReturnValue();
+    for (const look of ['has', 'read'] as const) {
+      await results.write(keyOf(1), { type: 'Uint8Array', value: new Uint8Array(100) });
+      await bench.put(keyOf(1), damage(await bench.get(keyOf(1))));
+      expect((await results[look](keyOf(1))) ?? false).toBe(false);
+      await expect(bench.get(keyOf(1))).rejects.toThrow();
+    }
+    expect(warned).toHaveBeenCalledTimes(2);
+  });
+
+  test('never reads what was changed in one byte', async () => {
+    vi.spyOn(process, 'emitWarning').mockReturnValue();
+    await results.write(keyOf(1), { type: 'Uint8Array', value: new Uint8Array(100) });
+    const bytes = new Uint8Array(await bench.get(keyOf(1)));
+    bytes[60] = 1;
+    await bench.put(keyOf(1), bytes);
+    expect(await results.read(keyOf(1))).toBeUndefined();
+  });
+
+  test.each(['../x', '', 'A'.repeat(64)])('refuses the key "%s"', async (key) => {
+    const refused = { code: 'ERR_RESULT_STORE' };
+    await expect(results.has(key)).rejects.toMatchObject(refused);
+    await expect(results.write(key, { type: 'x', value: new Uint8Array(1) })).rejects.toMatchObject(
+      refused,
+    );
+  });
+});
+
+test('a bucket without a name is refused', () => {
+  expect(() => storeSpec({ s3: {} as BucketSpec })).toThrow(
+    /resultStore\.s3\.bucket must be a text/,
+  );
+});
+
+test('a bucket that is not there is an error, not an empty store', async () => {
+  const results = await ResultBucket.open({ ...specOf(''), bucket: 'not-there' });
+  await expect(results.has(keyOf(1))).rejects.toThrow(/bucket/i);
+});
+
+test('results in a bucket are read by the workers of the next cluster', async () => {
+  const { load, double } = (await import(
+    new URL('../client/fixtures/kept-tasks.mjs', import.meta.url).href
+  )) as Record<'load' | 'double', TaskFunction<[log: string, value: number], number>>;
+  const log = join(storage, 'log');
+  for (const mode of ['threads', 'inline'] as const) {
+    await using cluster = await LocalCluster.start({ mode, workers: 1 });
+    const client = await cluster.client({ resultStore: { s3: specOf('kept/') } });
+    const kept = client.with({ persist: true });
+    const loaded = kept.submit(load, log, 3);
+    expect(await kept.submit(double, log, loaded as never).result()).toBe(6);
+  }
+  expect(readFileSync(log, 'utf8').trim().split('\n').sort()).toEqual(['double 3', 'load 3']);
+});

@@ -18,6 +18,11 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
+/** What killed processes leave behind is removed with the folder. */
+function inFolder(): { cwd: string; env: NodeJS.ProcessEnv } {
+  return { cwd: folder, env: { ...process.env, TMPDIR: folder } };
+}
+
 function args(store: string): string[] {
   return ['main.js', '--rows', String(ROWS), '--store', store];
 }
@@ -60,11 +65,11 @@ async function killAll(group: ChildProcess): Promise<void> {
 }
 
 test('killed at half time with all its processes, the ETL continues, and finds what one query of DuckDB finds', async () => {
-  const first = spawn(process.execPath, args('results'), { cwd: folder, detached: true });
+  const first = spawn(process.execPath, args('results'), { ...inFolder(), detached: true });
   await vi.waitFor(() => expect(kept('results').size).toBeGreaterThan(8), { timeout: 30_000 });
   await killAll(first);
   const before = kept('results');
-  const { stdout } = await run(process.execPath, args('results'), { cwd: folder });
+  const { stdout } = await run(process.execPath, args('results'), inFolder());
   expect(stdout).toBe(await expected());
   const after = kept('results');
   expect(after.size).toBeGreaterThan(before.size);

@@ -72,8 +72,8 @@ const chunks = {
     // Modules keep the URL that they have without a bundle: some find files by it. Programs are next to the bundle.
     if (!inlined.includes('import.meta.url') || isOfBundle(id, inlined)) return inlined;
     const path = JSON.stringify(relative(folder, id));
-    // Not where a message shows how tasks are defined.
-    const own = /(?<!defineTasks\()import\.meta\.url/g;
+    // As the last argument of a call; messages that show how tasks are defined have it in other places.
+    const own = /import\.meta\.url(?=\))/g;
     return inlined.replace(own, `new URL(${path}, import.meta.url).href`);
   },
   buildEnd() {

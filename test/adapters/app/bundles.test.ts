@@ -1,5 +1,14 @@
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -125,6 +134,16 @@ test('an application that is bundled without Yardmaster runs beside its packages
   });
   const { stdout } = await run(process.execPath, [join(project, 'beside/app.js')]);
   expect(stdout).toBe(PRINTED);
+});
+
+test('messages of the package show import.meta.url as it is written, not a path of its own bundle', () => {
+  const folder = join(ROOT, 'dist/bundle');
+  const code = readdirSync(folder)
+    .filter((name) => name.endsWith('.js'))
+    .map((name) => readFileSync(join(folder, name), 'utf8'))
+    .join('\n');
+  expect(code).toContain('write import.meta.url, or __filename');
+  expect(code).not.toMatch(/(?:write |defineTasks\()new URL\(/);
 });
 
 test('a bundle without what threads run says what is missing', async () => {

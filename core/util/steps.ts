@@ -5,7 +5,8 @@ export type Steps<Result> = Generator<undefined, Result, undefined>;
 export function isSteps<Result extends object>(
   answer: Result | Steps<Result>,
 ): answer is Steps<Result> {
-  return 'next' in answer && typeof answer.next === 'function';
+  // An answer of a policy may be anything.
+  return typeof (answer as Partial<Steps<Result>> | null | undefined)?.next === 'function';
 }
 
 /** Does the work without pauses. */

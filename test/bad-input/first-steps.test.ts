@@ -80,6 +80,7 @@ test.each([
   ['a name', 'workerSelection', { select: (): unknown => 'w1' }, 'chose "w1" for'],
   ['a promise', 'workerSelection', { select: (): unknown => Promise.resolve() }, 'chose a promise (policies answer at once) for'],
   ['a word', 'fairness', { generations: (): unknown => 'a' }, 'gave "a" instead of the number of a generation'],
+  ['a number', 'ordering', { order: (): unknown => 5 }, 'gave the number 5 instead of ranks'],
 ] as const)('a policy that answers with %s is reported with what it gave', async (_, slot, policy, says) => {
   await cluster.scheduler.replacePolicy(slot, policy);
   await client.with({ pure: false }).submit(bad.echo, says).result();

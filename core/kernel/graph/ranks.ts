@@ -1,7 +1,7 @@
 /** The static order of a graph. Source: Dask's `update_graph`. */
 import type { GraphLinks } from '../../api/policies.ts';
 import type { GraphTask, UpdateGraph } from '../../messages/stimulus.ts';
-import { askPolicy, type Question } from '../placement/ask-policy.ts';
+import { askPolicy, nameAnswer, type Question } from '../placement/ask-policy.ts';
 import type { OrderSubject } from '../ports.ts';
 import type { GraphPlan } from './graph-walk.ts';
 import type { KernelScope } from '../scope.ts';
@@ -146,6 +146,9 @@ function positionsOf(indices: Int32Array, count: number): Int32Array {
 }
 
 function refuseNumbers(ranks: ArrayLike<number>, count: number): string | undefined {
+  const isList: boolean =
+    typeof (ranks as Partial<typeof ranks> | null | undefined)?.length === 'number';
+  if (!isList || typeof ranks === 'string') return `gave ${nameAnswer(ranks)} instead of ranks`;
   if (ranks.length !== count) return `ranked ${ranks.length} of ${count} tasks`;
   for (let index = 0; index < count; index++) {
     const rank = ranks[index] as number;

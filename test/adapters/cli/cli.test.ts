@@ -239,7 +239,7 @@ describe('demo', () => {
     const asked = ['--path', folder, '--query', 'crane', '--config', config];
     const run = runs.yardmaster('demo', ...asked, ...written);
     expect(await run.exit).toBe(0);
-    expect(run.stdout).toMatch(/^Dashboard {2}http:\/\/127\.0\.0\.1:\d+\/status$/m);
+    expect(run.stdout).toMatch(/^Dashboard {2}http:\/\/127\.0\.0\.1:\d+\/status(\?token=\S+)?$/m);
     expect(run.stdout).toMatch(/^Kill {7}worker-\d, process \d+, after \d+ tasks/m);
     expect(run.stdout).toMatch(/^Why {8}\S.* ran on worker-\d: .+$/m);
     expect(run.stdout).toMatch(/\nCheck {6}passed: .*\n$/);

@@ -16,7 +16,7 @@ export interface LocalKeys {
 
 /**
  * The access file is that of the scheduler's port, where other processes of the same user find it. Where the home
- * folder cannot be written, it is in a new folder for temporary files, and only the workers are told of it.
+ * folder cannot be written, it is in a new folder for temporary files, and only the workers get its path.
  */
 export async function localKeys(clock: Clock): Promise<LocalKeys> {
   const { accessFileFor, accessFolder, TlsTransport } = await import('../transports/tls/index.ts');

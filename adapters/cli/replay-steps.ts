@@ -5,7 +5,7 @@ import type { Stimulus } from '../../core/messages/stimulus.ts';
 import { whyText } from './commands/why.ts';
 
 const HELP = `  Enter      the next stimulus
-  FRAME      go on to this frame, which has to come
+  FRAME      continue to this frame, which has to come
   why KEY    why the task is where it is
   quit       end here
 `;

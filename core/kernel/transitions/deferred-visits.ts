@@ -41,7 +41,7 @@ export class DeferredVisits<Scope> {
     return this.rests.length === 0;
   }
 
-  /** Returns the new epoch: what has failed before is told from what fails from now on. */
+  /** Returns the new epoch: what has failed before is distinguished from what fails from now on. */
   begin(): number {
     return ++this.epoch;
   }

@@ -18,7 +18,7 @@ export const CLIENT_QUEUES: Token<ClientQueues> = token('client-queues');
 
 /** A graph with more tasks is submitted in slices of this many. */
 const SLICE_TASKS = 1000;
-/** More keys than this are released by and by. */
+/** More keys than this are wanted, or released, by and by. */
 const SLICE_KEYS = 1000;
 /** Small stimuli of one client that are handled without a pause. */
 const BURST = 100;
@@ -34,9 +34,15 @@ const COMPLETED_FIRST: ReadonlySet<string> = new Set([
   'remove-client',
 ]);
 
+/** Many keys in one of these are the same as a few in several, one after the other. */
+type KeysStimulus = Extract<
+  IncomingStimulus,
+  { readonly op: 'client-releases-keys' | 'client-desires-keys' }
+>;
+
 /**
  * What keeps the scheduler busy for long is done a slice at a time, and others have their turn in between:
- * large graphs, the release of very many keys, the leaving of a client that wants them, and what any
+ * large graphs, the wish for and the release of very many keys, the leaving of a client that wants them, and what any
  * stimulus has left to later ones. What the same client says after that waits in its line, so that
  * everything takes effect in the order in which it was said.
  */
@@ -104,33 +110,30 @@ export class ClientQueues implements Stimuli {
   private isLong(stimulus: IncomingStimulus): boolean {
     const { op } = stimulus;
     if (op === 'update-graph') return isLarge(stimulus);
-    if (op === 'client-releases-keys') return stimulus.keys.length > SLICE_KEYS;
+    if (isOfKeys(stimulus)) return stimulus.keys.length > SLICE_KEYS;
     return op === 'remove-client' && this.wantedBy(stimulus.client).size > SLICE_KEYS;
   }
 
   /** The same as several stimuli of the same id. */
   private *cut(stimulus: IncomingStimulus): Iterable<IncomingStimulus> {
-    const { op, stimulusId } = stimulus;
-    if (op === 'client-releases-keys') {
-      yield* this.releases(stimulus.client, stimulus.keys, stimulusId);
+    if (isOfKeys(stimulus) && this.isLong(stimulus)) {
+      yield* this.inSlices(stimulus);
       return;
     }
+    const { op, stimulusId } = stimulus;
     if (op === 'remove-client' && this.isLong(stimulus)) {
-      const keys = Array.from(this.wantedBy(stimulus.client), ({ key }) => key);
-      yield* this.releases(stimulus.client, keys, stimulusId);
+      const { client } = stimulus;
+      const keys = Array.from(this.wantedBy(client), ({ key }) => key);
+      const id = stimulusId === undefined ? {} : { stimulusId };
+      yield* this.inSlices({ op: 'client-releases-keys', client, keys, ...id });
     }
     yield stimulus;
   }
 
-  private *releases(
-    client: string,
-    keys: readonly string[],
-    id: string | undefined,
-  ): Iterable<IncomingStimulus> {
-    const op = 'client-releases-keys';
-    const stimulusId = id ?? this.queue.nextId(op);
+  private *inSlices(stimulus: KeysStimulus): Iterable<IncomingStimulus> {
+    const { op, keys, stimulusId = this.queue.nextId(op) } = stimulus;
     for (let from = 0; from < keys.length; from += SLICE_KEYS) {
-      yield { op, client, keys: keys.slice(from, from + SLICE_KEYS), stimulusId };
+      yield { ...stimulus, keys: keys.slice(from, from + SLICE_KEYS), stimulusId };
     }
   }
 
@@ -173,7 +176,7 @@ export class ClientQueues implements Stimuli {
         return;
       }
       queue.put(stimulus);
-      if (stimulus.op === 'client-releases-keys') return;
+      if (isOfKeys(stimulus)) return;
     }
   }
 
@@ -209,6 +212,10 @@ class Line {
   next(): IncomingStimulus | undefined {
     return this.handled === this.stimuli.length ? undefined : this.stimuli[this.handled++];
   }
+}
+
+function isOfKeys(stimulus: IncomingStimulus): stimulus is KeysStimulus {
+  return stimulus.op === 'client-releases-keys' || stimulus.op === 'client-desires-keys';
 }
 
 /**

@@ -122,6 +122,26 @@ describe('very many keys', () => {
     expect(story[last]?.finish).toBe('forgotten');
   });
 
+  it('are wanted by and by, and others are served meanwhile', async () => {
+    const host = await start();
+    const [client, admirer] = [await host.client(), await host.client('admirer')];
+    const other = await host.client('other');
+    const keys = await finished(host, client);
+    const { clients } = host.scheduler.cluster;
+    const wanted = (): number => clients.get('admirer')?.wantsWhat.size ?? 0;
+    let wantedThen: number | undefined;
+    await host.scheduler.addPlugin({
+      name: 'watch',
+      apiVersion: 1,
+      setup: () => ({ taskTransition: () => void (wantedThen ??= wanted()) }),
+    });
+    admirer.channel.send({ op: 'client-desires-keys', keys });
+    other.channel.send(graphOf('y', 1));
+    await settleFor(host);
+    expect(wantedThen).toBeLessThan(LARGE);
+    expect(wanted()).toBe(LARGE);
+  });
+
   it('are released gradually when their client leaves', async () => {
     const host = await start();
     const client = await host.client();

@@ -42,7 +42,7 @@ type KeysStimulus = Extract<
 
 /**
  * What keeps the scheduler busy for long is done a slice at a time, and others have their turn in between:
- * large graphs, the wish for and the release of very many keys, the leaving of a client that wants them, and what any
+ * large graphs, the demand for and the release of very many keys, the leaving of a client that wants them, and what any
  * stimulus has left to later ones. What the same client says after that waits in its line, so that
  * everything takes effect in the order in which it was said.
  */

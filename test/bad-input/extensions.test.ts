@@ -74,7 +74,7 @@ test('when a policy chooses a worker that is not there, the built-in one decides
 test.each<[what: string, fairness: object, says: string]>([
   ['throws', { generations: () => unknownFunction() }, 'unknownFunction is not defined'],
   ['numbers with NaN', { generations: () => NaN }, 'gave the generation NaN'],
-  ['answers a promise', { generations: () => Promise.resolve(1) }, 'generations'],
+  ['answers a promise', { generations: () => Promise.resolve(1) }, 'gave a promise'],
 ])('when a fairness policy %s, first come is first served, and the log says so', async (...row) => {
   const [, fairness, says] = row;
   const log = await logOf({ policies: { fairness: { use: fairness } } });

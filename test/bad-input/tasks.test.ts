@@ -122,7 +122,7 @@ test('a task that kills each worker is blamed in the end, and the others continu
       code: 'ERR_KILLED_WORKER',
     });
     const gone =
-      /worker worker-\d \(tcp:.*\) is gone without a goodbye; .* 1 task it had \(killWorker-/;
+      /worker worker-\d \(tls:.*\) is gone without a goodbye; .* 1 task it had \(killWorker-/;
     expect(log.lines.filter((line) => gone.test(line))).toHaveLength(2);
     expect(await client.submit(bad.echo, 5).result()).toBe(5);
   } finally {

@@ -11,8 +11,11 @@ import type { TaskState, ClientState, WorkerState } from '../../state/task.ts';
 import { reportState } from '../transitions/client-reports.ts';
 import { checkIdleSaturated } from '../placement/occupancy.ts';
 import { clientOnDemand } from './on-client.ts';
-import { recommendReadyDependents } from '../transitions/ready-dependents.ts';
-import { becomeInactive, sendFreeKeys } from '../transitions/task-effects.ts';
+import {
+  becomeInactive,
+  recommendReadyDependents,
+  sendFreeKeys,
+} from '../transitions/task-effects.ts';
 import type { KernelScope } from '../scope.ts';
 import { settle, transition } from '../transitions/transition-loop.ts';
 

@@ -32,14 +32,12 @@ export class DeferredVisits<Scope> {
   private readonly rests: Rest<Scope>[] = [];
   /** Tasks that were retried, and keep their failure for what has failed because of them and is still to be visited. */
   private readonly retried: TaskState[] = [];
-  /** Whether tasks keep a failure that is over. A field, because it is read after each stimulus. */
+  /** Whether nothing is to be visited. A field, as the next one, because it is read after each stimulus. */
+  isEmpty = true;
+  /** Whether tasks keep a failure that is over. */
   hasRetried = false;
   /** Tells what fails from now on from what has failed before. Raised when a retry begins, and when visits are deferred. */
   epoch = 0;
-
-  get isEmpty(): boolean {
-    return this.rests.length === 0;
-  }
 
   /** Returns the new epoch: what has failed before is distinguished from what fails from now on. */
   begin(): number {
@@ -48,6 +46,7 @@ export class DeferredVisits<Scope> {
 
   /** @param left - how many of the dependents are still to be visited; they are visited from the last to the first */
   add(task: TaskState, dependents: readonly TaskState[], left: number, visit: Visit<Scope>): void {
+    this.isEmpty = false;
     this.rests.push({ task, dependents, left, visit, epoch: this.begin() });
   }
 
@@ -57,7 +56,7 @@ export class DeferredVisits<Scope> {
     if (rest === undefined) return false;
     const dependent = rest.dependents[--rest.left];
     // First of all: a visit that throws is over.
-    if (rest.left <= 0) this.rests.pop();
+    if (rest.left <= 0) this.pop();
     if (dependent !== undefined && dependent.state !== 'forgotten') {
       rest.visit(scope, rest.task, dependent, rest.epoch);
     }
@@ -82,6 +81,7 @@ export class DeferredVisits<Scope> {
 
   clear(): void {
     this.rests.length = 0;
+    this.isEmpty = true;
   }
 
   /** Dependents that are still to be visited, by the task; for validation. O(visits). */
@@ -93,5 +93,10 @@ export class DeferredVisits<Scope> {
       pending.set(task, awaiting);
     }
     return pending;
+  }
+
+  private pop(): void {
+    this.rests.pop();
+    this.isEmpty = this.rests.length === 0;
   }
 }

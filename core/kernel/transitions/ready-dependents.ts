@@ -1,4 +1,4 @@
-/** Dependents start when the last of their inputs is in memory. */
+/** Dependents of a result that are too many to start at once. */
 import { byPriority, type TaskState } from '../../state/task.ts';
 import { sortInSlices } from '../../util/sort-in-slices.ts';
 import { Pace } from '../pace.ts';
@@ -7,37 +7,14 @@ import type { KernelScope } from '../scope.ts';
 /** Dependents that are collected, or compared, in the time of one transition. */
 const LOOKED_AT = 4;
 
-/**
- * The dependents for which this result was the last one missing, the best one to be sent first. More than one
- * slice of them start at later stimuli: until its turn comes, a dependent counts the result as missing.
- */
-export function recommendReadyDependents(scope: KernelScope, task: TaskState): void {
-  const { dependentsWithForgotten: dependents } = task;
-  const { length } = dependents;
-  // Most have one at most: the options need not be looked at then.
-  if (length > 1 && length > scope.options.sliceTransitions) {
-    scope.startingLater.push(task);
-    scope.continuations.push(startLater(scope, task, dependents.slice()));
-    return;
-  }
-  let ready: TaskState | undefined;
-  let others: TaskState[] | undefined;
-  for (const dependent of dependents) {
-    if (dependent.state !== 'waiting' || --dependent.missingDependencyCount > 0) continue;
-    if (ready === undefined) ready = dependent;
-    else (others ??= [ready]).push(dependent);
-  }
-  if (others !== undefined) {
-    // The last recommendation is followed first: descending order dispatches the best one first.
-    others.sort((a, b) => byPriority(b, a));
-    for (const dependent of others) scope.recommend(dependent, 'processing');
-  } else if (ready !== undefined) {
-    scope.recommend(ready, 'processing');
-  }
+/** From now on the dependents of the task count its result as missing, until continuations start them. */
+export function startLater(scope: KernelScope, task: TaskState): void {
+  scope.startingLater.push(task);
+  scope.continuations.push(startInSlices(scope, task, task.dependentsWithForgotten.slice()));
 }
 
 /** @param dependents - a copy: the list may change meanwhile */
-function* startLater(
+function* startInSlices(
   scope: KernelScope,
   task: TaskState,
   dependents: readonly TaskState[],

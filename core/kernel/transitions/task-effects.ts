@@ -15,12 +15,18 @@ import {
   stopWaiting,
   takeTranslations,
 } from '../../state/relations.ts';
-import { NO_TASKS, type TaskState, type ClientState, type WorkerState } from '../../state/task.ts';
+import {
+  NO_TASKS,
+  byPriority,
+  type TaskState,
+  type ClientState,
+  type WorkerState,
+} from '../../state/task.ts';
 import { nothingToBlame, reportErred, reportInMemory } from './client-reports.ts';
 import { reportTaskOver } from '../graph/priorities.ts';
 import { checkIdleSaturated } from '../placement/occupancy.ts';
 import { leaveUnrunnable } from '../placement/parked.ts';
-import { recommendReadyDependents } from './ready-dependents.ts';
+import { startLater } from './ready-dependents.ts';
 import type { KernelScope } from '../scope.ts';
 import type { Visit } from './deferred-visits.ts';
 
@@ -57,6 +63,34 @@ export function addToMemory(
   if (task.isNeeded) reportInMemory(scope, task);
   else scope.deferRelease(task, 'released');
   dropFireAndForget(scope, task);
+}
+
+/**
+ * The dependents for which this result was the last one missing, the best one to be sent first. More than one
+ * slice of them start at later stimuli: until its turn comes, a dependent counts the result as missing.
+ */
+export function recommendReadyDependents(scope: KernelScope, task: TaskState): void {
+  const { dependentsWithForgotten: dependents } = task;
+  const { length } = dependents;
+  // Most have one at most: the options need not be looked at then.
+  if (length > 1 && length > scope.options.sliceTransitions) {
+    startLater(scope, task);
+    return;
+  }
+  let ready: TaskState | undefined;
+  let others: TaskState[] | undefined;
+  for (const dependent of dependents) {
+    if (dependent.state !== 'waiting' || --dependent.missingDependencyCount > 0) continue;
+    if (ready === undefined) ready = dependent;
+    else (others ??= [ready]).push(dependent);
+  }
+  if (others !== undefined) {
+    // The last recommendation is followed first: descending order dispatches the best one first.
+    others.sort((a, b) => byPriority(b, a));
+    for (const dependent of others) scope.recommend(dependent, 'processing');
+  } else if (ready !== undefined) {
+    scope.recommend(ready, 'processing');
+  }
 }
 
 /** The task is no longer open. If it is still needed, it starts again. */

@@ -56,7 +56,7 @@ describe.skipIf(found === undefined)(
       const [port, daskPort] = [first.own, first.dask].map((url) => new URL(url).port);
       // Of two flags with the same name the last one counts.
       await runs.scheduler(...flags, '--port', port!, '--dask-port', daskPort!);
-      while (!client.stdout.includes('back')) await client.output();
+      while (!/back .*\n/.test(client.stdout)) await client.output();
       expect(client.stdout).toContain('back cancelled\n');
       expect(await worker.exit).toBe(0); // Dask's workers end with their scheduler.
       const tasks = runs.yardmaster('tasks', '--scheduler', first.own);

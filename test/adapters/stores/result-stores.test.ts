@@ -51,6 +51,8 @@ afterAll(async () => {
 
 /** A store, and its files or objects. */
 interface Bench {
+  /** Otherwise writes at the same time may leave a mixture, as this server does, which counts as damaged. */
+  readonly isAtomic: boolean;
   open(): Promise<ResultStore>;
   get(key: string): Promise<Uint8Array>;
   put(key: string, bytes: Uint8Array): Promise<void>;
@@ -61,6 +63,7 @@ function folderBench(): Bench {
   const folder = mkdtempSync(join(tmpdir(), 'yardmaster-results-'));
   const pathOf = (key: string): string => join(folder, key.slice(0, 2), key);
   return {
+    isAtomic: true,
     open: () => Promise.resolve(new ResultFolder(folder)),
     get: async (key) => await readFile(pathOf(key)),
     put: async (key, bytes) => writeFile(pathOf(key), bytes),
@@ -77,6 +80,7 @@ function bucketBench(): Bench {
   const prefix = `test-${tests++}/`;
   const at = (key: string) => ({ Bucket: BUCKET, Key: `${prefix}${key.slice(0, 2)}/${key}` });
   return {
+    isAtomic: false,
     open: () => ResultBucket.open(specOf(prefix)),
     get: async (key) => (await s3.send(new GetObjectCommand(at(key)))).Body!.transformToByteArray(),
     put: async (key, bytes) => {
@@ -140,8 +144,9 @@ describe.each([
     const write = (fill: number): Promise<void> =>
       results.write(keyOf(1), { type: 'x', value: new Uint8Array(100_000).fill(fill) });
     await Promise.all([1, 2, 3, 4].map(write));
-    const bytes = (await results.read(keyOf(1)))!.value;
-    expect(new Set(bytes).size).toBe(1);
+    const kept = await results.read(keyOf(1));
+    if (bench.isAtomic) expect(kept).toBeDefined();
+    expect(new Set(kept?.value ?? [0]).size).toBe(1);
     await write(9);
     expect((await results.read(keyOf(1)))!.value[0]).toBe(9);
   });

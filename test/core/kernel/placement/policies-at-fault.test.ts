@@ -56,7 +56,7 @@ const FAULTS: readonly (readonly [string, Partial<KernelSlots>, RegExp])[] = [
     { ordering: { order: () => [1, 0, 2] } },
     /ranked a before base, which it needs/,
   ],
-  ['orders nothing at all', { ordering: { order: never } }, /threw/],
+  ['orders nothing at all', { ordering: { order: never } }, /undefined instead of ranks/],
   [
     'looks at graphs by throwing',
     { workerSelection: { ...workerSelection, prepare: boom } },

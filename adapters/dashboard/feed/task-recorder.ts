@@ -49,7 +49,8 @@ export class TaskRecorder {
   /** Records what workers report with the end of a task. */
   readonly hooks: HookTable = {
     taskTransition: (task, start, finish, _stimulusId, details) => {
-      this.record(task, start, finish, details);
+      // Five of six transitions end no run.
+      if (start === 'processing') this.record(task, start, finish, details);
     },
     workerRemoved: ({ address, name }) => this.lanes.forget(address, name),
   };

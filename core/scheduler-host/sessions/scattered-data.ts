@@ -1,12 +1,17 @@
 import { YardmasterError } from '../../api/errors.ts';
 import { NAMES_BYTES_MAX, tooManyNames } from './names-limit.ts';
 
+interface Size {
+  /** Of the data. */
+  readonly nbytes: number;
+  /** Of its key and fingerprint. */
+  readonly namesBytes: number;
+}
+
+/** What one client has there, and the sums of that. */
 interface Share {
-  /** Bytes by key. */
-  readonly sizes: Map<string, number>;
-  /** Of all its data. */
+  readonly sizes: Map<string, Size>;
   nbytes: number;
-  /** Of all its keys and fingerprints. */
   namesBytes: number;
 }
 
@@ -28,14 +33,15 @@ export class ScatteredData {
     sizes: readonly number[],
   ): void {
     const share = this.shares.get(client) ?? { sizes: new Map(), nbytes: 0, namesBytes: 0 };
-    const added = new Map<string, number>();
+    const added = new Map<string, Size>();
     let [nbytes, namesBytes] = [0, 0];
     keys.forEach((key, index) => {
       if (share.sizes.has(key) || added.has(key)) return;
-      const size = sizes[index] ?? 0;
+      const fingerprint = fingerprints[index] ?? '';
+      const size = { nbytes: sizes[index] ?? 0, namesBytes: key.length + fingerprint.length };
       added.set(key, size);
-      nbytes += size;
-      namesBytes += key.length + (fingerprints[index] ?? '').length;
+      nbytes += size.nbytes;
+      namesBytes += size.namesBytes;
     });
     if (share.nbytes + nbytes > this.bytesMax) throw tooMuch(client, share, nbytes, this.bytesMax);
     if (share.namesBytes + namesBytes > NAMES_BYTES_MAX) {
@@ -53,7 +59,10 @@ export class ScatteredData {
     const share = this.shares.get(client);
     if (share === undefined) return;
     for (const key of keys) {
-      share.nbytes -= share.sizes.get(key) ?? 0;
+      const size = share.sizes.get(key);
+      if (size === undefined) continue;
+      share.nbytes -= size.nbytes;
+      share.namesBytes -= size.namesBytes;
       share.sizes.delete(key);
     }
     if (share.sizes.size === 0) this.shares.delete(client);

@@ -36,12 +36,13 @@ export {
 } from './define-tasks.ts';
 export type { AnyFunction, TaskFunction, TaskFunctionOf } from './task-function.ts';
 export { AllowedModules } from './modules/allowed-modules.ts';
-export { commonName, travellingName } from './modules/travelling-name.ts';
+export { commonName, travellingFunction } from './modules/travelling-name.ts';
 export { importingTaskModule, loadFunction } from './load-function.ts';
 export { describeFailure } from './failure.ts';
 export { foldStack } from './fold-stack.ts';
 export { type RunOptions, runTask, startTask } from './run-task.ts';
 export { ScatteredValue } from './scattered-value.ts';
 export { refusalBytes } from './refusal.ts';
-export { deserialise, isCanonical, serialise, typeName } from './serialise.ts';
+export { typeName } from '../../core/util/type-name.ts';
+export { deserialise, isCanonical, serialise } from './serialise.ts';
 export { sourceVersion } from './modules/source-version.ts';

@@ -16,7 +16,8 @@ import { describeFailure } from './failure.ts';
 import { functionSpec, loadFunction } from './load-function.ts';
 import { keepResult, readKept } from './kept-result.ts';
 import { withRetries } from './retries.ts';
-import { serialise, typeName } from './serialise.ts';
+import { typeName } from '../../core/util/type-name.ts';
+import { serialise } from './serialise.ts';
 
 /** What a task is run with. */
 export interface RunOptions extends TaskRun {

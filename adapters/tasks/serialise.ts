@@ -1,6 +1,7 @@
 import { types } from 'node:util';
 
 import { YardmasterError } from '../../core/api/index.ts';
+import { typeName } from '../../core/util/type-name.ts';
 import { PiecesReader, PiecesWriter } from './pieces.ts';
 import { checkRefusal } from './refusal.ts';
 import { isSmall, readSmall, writeSmall } from './small-values.ts';
@@ -70,22 +71,6 @@ export function deserialise(given: Uint8Array | ScatteredValue): unknown {
 
 function newBytes(nbytes: number): Uint8Array {
   return new Uint8Array(nbytes);
-}
-
-/** What people call the type of a value: `number`, `Array`, `Map`, the name of its class. */
-export function typeName(value: unknown): string {
-  if (value === null) return 'null';
-  if (typeof value !== 'object') return typeof value;
-  const prototype = Object.getPrototypeOf(value) as object | null;
-  if (prototype === null) return 'Object';
-  const maker: unknown = Object.getOwnPropertyDescriptor(prototype, 'constructor')?.value;
-  const name: unknown = typeof maker === 'function' ? maker.name : '';
-  return typeof name === 'string' && name !== '' ? wellFormed(name) : 'Object';
-}
-
-/** A class may have any name; it becomes part of keys, which are sent. */
-function wellFormed(name: string): string {
-  return name.replace(/\p{Surrogate}/gu, '\uFFFD');
 }
 
 function notSerialisable(value: unknown, what: string, cause: unknown): YardmasterError {

@@ -8,7 +8,7 @@ import {
   deserialise,
   isTaskFunction,
   type TaskFunction,
-  travellingName,
+  travellingFunction,
 } from '../../tasks/index.ts';
 import { packTaskArguments } from '../submission/graph.ts';
 import { uniqueKey } from '../submission/keys.ts';
@@ -77,10 +77,9 @@ export class WorkerRunner<
       );
     }
     const { workers, place = 'worker', errors = 'raise', timeoutMs } = this.options;
-    const { module, name, version } = fn;
+    const { name } = fn;
     const packed = packTaskArguments(name, args, () => undefined);
-    const called = { module: travellingName(module), name, version };
-    const runSpec: FunctionSpec = { ...called, args: packed.bytes };
+    const runSpec: FunctionSpec = { ...travellingFunction(fn), args: packed.bytes };
     const answers = await this.command<readonly (readonly [string, RunReply])[]>('broadcast', {
       method: 'run',
       parameters: { key: uniqueKey(name), runSpec, place },

@@ -7,7 +7,7 @@ import {
   isActorClass,
   packArguments,
   type TaskFunction,
-  travellingName,
+  travellingFunction,
 } from '../../tasks/index.ts';
 import type { Future } from '../future.ts';
 import { checkKey, hashOf } from './keys.ts';
@@ -204,9 +204,8 @@ interface TaskParts {
 
 /** One task as it travels. */
 export function packTask({ fn, args, options, key, isPure = true }: TaskParts): PackedTask {
-  const { module, name, version } = fn;
   const retry = retrySpec(options.retries);
-  const call = { module: travellingName(module), name, version, args: args.bytes };
+  const call = { ...travellingFunction(fn), args: args.bytes };
   const runSpec: FunctionSpec = retry === undefined ? call : { ...call, retry };
   const definition = hashOf({ ...call, content: args.content });
   return {
@@ -221,7 +220,7 @@ export function packTask({ fn, args, options, key, isPure = true }: TaskParts): 
     nbytes: args.bytes.byteLength,
     persist: options.persist,
     // The source of a function of another language is not known here.
-    isReproducible: isPure && version !== '' && !isActorClass(fn),
+    isReproducible: isPure && fn.version !== '' && !isActorClass(fn),
   };
 }
 

@@ -1,5 +1,5 @@
 import { YardmasterError, type RetrySpec } from '../../../core/api/index.ts';
-import { isTaskFunction, type TaskFunction, travellingName } from '../../tasks/index.ts';
+import { isTaskFunction, type TaskFunction, travellingFunction } from '../../tasks/index.ts';
 import { checkNames, refuseOption } from './option-checks.ts';
 
 /** When a task that has failed is tried again, on the thread where it failed. */
@@ -51,14 +51,7 @@ export function retrySpec(retries: number | RetryRules | undefined): RetrySpec |
   if (typeof retries !== 'object' || retries.times === 0) return undefined;
   const { times, backoffMs = BACKOFF_MS, factor = FACTOR, jitter = 0, retryIf } = retries;
   if (retryIf === undefined) return { times, backoffMs, factor, jitter };
-  const { module, name, version } = retryIf;
-  return {
-    times,
-    backoffMs,
-    factor,
-    jitter,
-    retryIf: { module: travellingName(module), name, version },
-  };
+  return { times, backoffMs, factor, jitter, retryIf: travellingFunction(retryIf) };
 }
 
 function isCount(value: unknown): boolean {

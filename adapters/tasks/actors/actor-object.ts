@@ -2,7 +2,8 @@ import { type ExecutionResult, YardmasterError } from '../../../core/api/index.t
 import { unpackWith } from '../arguments.ts';
 import { callInTask, type RunContext } from '../context.ts';
 import { describeFailure } from '../failure.ts';
-import { serialise, typeName } from '../serialise.ts';
+import { typeName } from '../../../core/util/type-name.ts';
+import { serialise } from '../serialise.ts';
 import { type ActorCaller, type ActorRequest, makeHandle } from './handle.ts';
 
 type Members = Readonly<Record<string, unknown>>;

@@ -3,6 +3,8 @@ import { existsSync } from 'node:fs';
 import { dirname, join, parse, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
+import type { FunctionSpec } from '../../../core/api/index.ts';
+import type { TaskFunction } from '../task-function.ts';
 import { ancestors, projectOf } from './folders.ts';
 
 /** As in rsync: what follows is the same on all machines, what precedes is not. */
@@ -23,6 +25,15 @@ export function travellingName(module: string): string {
   const name = markedName(module);
   names.set(module, name);
   return name;
+}
+
+/** What a worker needs to know to find a function. */
+export function travellingFunction({
+  module,
+  name,
+  version,
+}: TaskFunction): Pick<FunctionSpec, 'module' | 'name' | 'version'> {
+  return { module: travellingName(module), name, version };
 }
 
 function markedName(module: string): string {

@@ -1,6 +1,7 @@
 import { toErrorPayload, YardmasterError } from '../../api/errors.ts';
 import type { KernelSlotName, KernelSlots, SlotName } from '../../api/policies.ts';
 import { isPromise } from '../../util/is-promise.ts';
+import { typeName } from '../../util/type-name.ts';
 import { invariantError } from '../errors.ts';
 import type { KernelScope } from '../scope.ts';
 
@@ -53,7 +54,7 @@ export function nameAnswer(answer: unknown): string {
   if (isPromise(answer)) return 'a promise (policies answer at once)';
   if (answer === null) return 'null';
   if (typeof answer === 'string') return JSON.stringify(answer.slice(0, 60));
-  if (typeof answer === 'object') return `an object of the class ${answer.constructor.name}`;
+  if (typeof answer === 'object') return `an object of the class ${typeName(answer)}`;
   return typeof answer === 'number' || typeof answer === 'boolean'
     ? `the ${typeof answer} ${answer}`
     : `a value of the type ${typeof answer}`;

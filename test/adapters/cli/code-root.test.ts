@@ -8,7 +8,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { Client } from '../../../adapters/client/index.ts';
 import { hashOf } from '../../../adapters/client/submission/keys.ts';
-import { taskOf, travellingName } from '../../../adapters/tasks/index.ts';
+import { taskOf } from '../../../adapters/tasks/index.ts';
+import { travellingName } from '../../../adapters/tasks/modules/travelling-name.ts';
 import { Runs } from '../../kit/runs.ts';
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'yardmaster-root-')));

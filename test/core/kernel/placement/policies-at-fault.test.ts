@@ -34,6 +34,11 @@ const FAULTS: readonly (readonly [string, Partial<KernelSlots>, RegExp])[] = [
     /chose x for .*, which is not a registered worker/,
   ],
   [
+    'selects an object without a prototype',
+    { workerSelection: { select: () => Object.create(null) as WorkerView } },
+    /chose an object of the class Object for .*, instead of one of the workers/,
+  ],
+  [
     'is undecided about being root-ish',
     { queuing: { ...queuing, isRootish: never } },
     /isRootish with undefined/,

@@ -4,7 +4,12 @@ import { types } from 'node:util';
 const BLOCK_BYTES = 4096;
 /** Bytes that are hashed with one call: above 2 GiB Node refuses, or hashes a part only. */
 const HASHED_BYTES_MAX = 2 ** 30;
-const HOLE = 'hole';
+
+/** What is in a container, and how far it was added. */
+interface Members {
+  readonly list: readonly unknown[];
+  next: number;
+}
 
 /**
  * Hashes what a value is made of. The bytes of V8's serialisation would not do: they show how the engine holds a value at
@@ -24,17 +29,21 @@ export class ContentHash {
   }
 
   /**
-   * Adds a value that can be serialised. Objects count by their enumerable properties, in order. O(values and bytes).
-   * @throws RangeError when it is nested more deeply than the stack is
+   * Adds a value that can be serialised, however deeply it is nested. Objects count by their enumerable properties, in
+   * order. O(values and bytes).
    */
   add(value: unknown): void {
-    if (typeof value === 'number') this.addNumber(value);
-    else if (typeof value === 'string') this.addText('s', value);
-    else if (typeof value === 'bigint') this.addText('i', value.toString(16));
-    else if (typeof value === 'object' && value !== null) this.addObject(value);
-    else if (value === null) this.tag('0');
-    else if (value === undefined) this.tag('u');
-    else this.tag(value === true ? 't' : 'f');
+    const path: Members[] = [{ list: [value], next: 0 }];
+    for (let top = path.at(-1); top !== undefined; top = path.at(-1)) {
+      const { list } = top;
+      const index = top.next++;
+      if (index >= list.length) path.pop();
+      else if (list[index] === undefined && !Object.hasOwn(list, index)) this.tag('-');
+      else {
+        const members = this.begin(list[index]);
+        if (members !== undefined) path.push({ list: members, next: 0 });
+      }
+    }
   }
 
   /** Hexadecimal. */
@@ -43,66 +52,67 @@ export class ContentHash {
     return this.hashing.digest('hex');
   }
 
-  private addObject(value: object): void {
+  /** Adds what is not a container, or how a container begins, and returns what is in that. */
+  private begin(value: unknown): readonly unknown[] | undefined {
+    if (typeof value === 'object' && value !== null) return this.beginObject(value);
+    if (typeof value === 'number') this.addNumber(value);
+    else if (typeof value === 'string') this.addText('s', value);
+    else if (typeof value === 'bigint') this.addText('i', value.toString(16));
+    else if (value === null) this.tag('0');
+    else if (value === undefined) this.tag('u');
+    else this.tag(value === true ? 't' : 'f');
+    return undefined;
+  }
+
+  private beginObject(value: object): readonly unknown[] | undefined {
     const place = this.seen.get(value);
     if (place !== undefined) {
       this.addText('^', String(place));
-      return;
+      return undefined;
     }
     this.seen.set(value, this.seen.size);
-    if (Array.isArray(value)) this.addArray(value);
-    else if (ArrayBuffer.isView(value)) this.addView(value);
+    if (Array.isArray(value)) return this.beginArray(value);
+    if (value instanceof Map) return this.beginList('M', [...value].flat(1));
+    if (value instanceof Set) return this.beginList('S', [...value]);
+    if (types.isNativeError(value)) {
+      return this.beginList('E', [value.name, value.message, value.stack, value.cause]);
+    }
+    if (types.isBoxedPrimitive(value)) return this.beginList('B', [value.valueOf()]);
+    if (ArrayBuffer.isView(value)) this.addView(value);
     else if (types.isAnyArrayBuffer(value)) this.addBytes('A', new Uint8Array(value));
-    else if (value instanceof Map) this.addList('M', [...value].flat(1));
-    else if (value instanceof Set) this.addList('S', [...value]);
     else if (value instanceof Date) this.addText('D', String(value.getTime()));
     else if (value instanceof RegExp) this.addText('R', String(value));
-    else if (types.isNativeError(value)) this.addError(value);
-    else if (types.isBoxedPrimitive(value)) {
-      this.tag('B');
-      this.add(value.valueOf());
-    } else this.addProperties('o', value, Object.keys(value));
+    else return this.beginProperties('o', value, Object.keys(value));
+    return undefined;
   }
 
-  private addArray(array: readonly unknown[]): void {
+  private beginArray(array: readonly unknown[]): readonly unknown[] {
     const { length } = array;
     this.addText('a', String(length));
-    for (let index = 0; index < length; index++) {
-      if (array[index] === undefined && !Object.hasOwn(array, index)) this.addText('-', HOLE);
-      else this.add(array[index]);
-    }
+    // Indices come first.
     const names = Object.keys(array);
-    // Most arrays have nothing but items.
-    if (names.length === length && (length === 0 || names[length - 1] === String(length - 1)))
-      return;
-    const others = names.filter((name) => !(Number(name) < length));
-    if (others.length > 0) this.addProperties('p', array, others);
+    const others = names.slice(names.findLastIndex((name) => isIndex(name)) + 1);
+    if (others.length === 0) return array;
+    const rest = this.beginProperties('p', array, others);
+    // With the holes that it has.
+    return array.slice().concat(rest);
+  }
+
+  private beginProperties(tag: string, object: object, names: readonly string[]): unknown[] {
+    this.addText(tag, String(names.length));
+    for (const name of names) this.addText('k', name);
+    return names.map((name) => (object as Readonly<Record<string, unknown>>)[name]);
+  }
+
+  private beginList(tag: string, items: readonly unknown[]): readonly unknown[] {
+    this.addText(tag, String(items.length));
+    return items;
   }
 
   private addView(view: ArrayBufferView): void {
     const kind = view instanceof Buffer ? 'Buffer' : Object.prototype.toString.call(view);
     this.addText('v', kind);
     this.addBytes('V', new Uint8Array(view.buffer, view.byteOffset, view.byteLength));
-  }
-
-  private addError(error: Error): void {
-    this.addText('E', error.name);
-    this.add(error.message);
-    this.add(error.stack);
-    this.add(error.cause);
-  }
-
-  private addProperties(tag: string, object: object, names: readonly string[]): void {
-    this.addText(tag, String(names.length));
-    for (const name of names) {
-      this.addText('k', name);
-      this.add((object as Readonly<Record<string, unknown>>)[name]);
-    }
-  }
-
-  private addList(tag: string, items: readonly unknown[]): void {
-    this.addText(tag, String(items.length));
-    for (const item of items) this.add(item);
   }
 
   private addNumber(value: number): void {
@@ -147,4 +157,9 @@ export class ContentHash {
     if (this.end > 0) this.hashing.update(this.block.subarray(0, this.end));
     this.end = 0;
   }
+}
+
+/** Whether the name of a property of an array is that of an item. */
+function isIndex(name: string): boolean {
+  return String(Number(name) >>> 0) === name;
 }

@@ -1,8 +1,7 @@
 import { createHash, hash, randomUUID } from 'node:crypto';
 import { YardmasterError } from '../../../core/api/index.ts';
-import { commonName } from '../../tasks/index.ts';
 import { isWellFormed } from '../../codecs/msgpack/index.ts';
-import { ContentHash, isCanonical } from '../../tasks/index.ts';
+import { commonName, ContentHash, isCanonical } from '../../tasks/index.ts';
 
 /** Hex digits of a hash in a key: 128 bits. */
 const HASH_DIGITS = 32;
@@ -23,7 +22,7 @@ export interface Definition {
 /** Equal exactly when the same source is called with the same arguments. */
 export function hashOf({ module, name, version, args, content }: Definition): string {
   const prefix = hashOfFunction(module, name, version);
-  if (!isCanonical(args)) return hashOfContent(prefix, content, args);
+  if (!isCanonical(args)) return hashOfContent(prefix, content);
   const length = prefix.byteLength + args.byteLength;
   const bytes = scratch.subarray(0, length);
   bytes.set(prefix);
@@ -56,19 +55,13 @@ function hashOfFunction(module: string, name: string, version: string): Uint8Arr
 }
 
 /** Hash of a value that is given to the cluster as it is. Equal values have equal hashes. */
-export function hashOfValue(value: unknown, bytes: Uint8Array): string {
-  return hashOfContent(NO_PREFIX, value, bytes);
+export function hashOfValue(value: unknown): string {
+  return hashOfContent(NO_PREFIX, value);
 }
 
-/** @param bytes - those of the content, which count if it is nested too deeply to be looked through */
-function hashOfContent(prefix: Uint8Array, content: unknown, bytes: Uint8Array): string {
+function hashOfContent(prefix: Uint8Array, content: unknown): string {
   const hashing = new ContentHash(prefix);
-  try {
-    hashing.add(content);
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    hashing.add(bytes);
-  }
+  hashing.add(content);
   return hashing.digest().slice(0, HASH_DIGITS);
 }
 

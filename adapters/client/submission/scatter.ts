@@ -70,7 +70,7 @@ export class Scatterer {
     const items = values.map((value, index) => {
       const bytes = this.serialised(value, `values[${index}]`);
       const type = typeName(value);
-      const definition = hashOfValue(value, bytes);
+      const definition = hashOfValue(value);
       const key = hash ? `${type}-${definition}` : uniqueKey(type);
       return { key, bytes, type, definition, workers: [] };
     });
@@ -89,7 +89,7 @@ export class Scatterer {
         key,
         bytes,
         type: typeName(value),
-        definition: hashOfValue(value, bytes),
+        definition: hashOfValue(value),
         workers: [],
       };
     });

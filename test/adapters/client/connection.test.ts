@@ -96,6 +96,16 @@ describe('a client', () => {
     expect(new Set(keys).size).toBe(1);
   });
 
+  test('has the same key for deeply nested arguments, however deep the stack is', async () => {
+    const { connect } = await start();
+    const client = await connect();
+    let nested: unknown = [];
+    for (let depth = 0; depth < 1000; depth++) nested = [nested];
+    const submit = (depth: number): string =>
+      depth === 0 ? client.submit(inc, nested as number).key : submit(depth - 1);
+    expect(new Set([submit(0), submit(1000), submit(4000)]).size).toBe(1);
+  });
+
   test('is not mistaken for a promise when it returns a future', async () => {
     const { connect } = await start();
     const client = await connect();

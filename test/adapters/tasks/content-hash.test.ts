@@ -26,6 +26,11 @@ const VALUES: readonly unknown[] = [
     circle,
   ],
   ...[[shared, shared], [shared, { a: 1 }], Object.assign([1], { a: 2 }), new Error('a')],
+  ...[
+    Object.assign([1], { '-1': 2 }),
+    Object.assign([1], { '0.5': 2 }),
+    Object.assign([1], { '': 2 }),
+  ],
 ];
 
 describe('the hash of a content', () => {

@@ -33,3 +33,33 @@ export async function untilStopped(service: Service): Promise<number> {
     process.off('SIGTERM', onSignal).off('SIGINT', onSignal);
   }
 }
+
+/**
+ * Does work that a signal cuts off by closing what it needs, which is closed at its end as well.
+ *
+ * @param work - asks whether it was cut off; what it fails with then does not count
+ * @returns the exit code: 0, or 130 after Ctrl-C
+ * @throws what the work failed with
+ */
+export function untilDone(
+  work: (isCutOff: () => boolean) => Promise<void>,
+  close: () => Promise<void>,
+): Promise<number> {
+  let isCutOff = false;
+  const done = async (): Promise<void> => {
+    try {
+      await work(() => isCutOff);
+    } catch (error) {
+      if (!isCutOff) throw error;
+    } finally {
+      await close();
+    }
+  };
+  return untilStopped({
+    closed: done(),
+    close: () => {
+      isCutOff = true;
+      return close();
+    },
+  });
+}

@@ -6,10 +6,10 @@ import { type CostedTask, graphWorkload, type Workload } from '../workloads/inde
 
 type RecordedTask = Pick<GraphTask, 'key' | 'dependencies' | 'prefix'>;
 
-/** What a recording says about the cost of tasks. */
-class RecordedCosts {
-  readonly tasks = new Map<string, RecordedTask>();
-  readonly wanted = new Set<string>();
+/** What a recording says about the graphs of clients and the cost of tasks. */
+export class RecordedGraphs {
+  private readonly tasks = new Map<string, RecordedTask>();
+  private readonly wanted = new Set<string>();
   private readonly durationsS = new Map<string, number>();
   private readonly sizes = new Map<string, number>();
 
@@ -39,8 +39,23 @@ class RecordedCosts {
     if (nbytes !== undefined) this.sizes.set(key, nbytes);
   }
 
+  /**
+   * All graphs as one.
+   * @param file - the recording
+   * @throws YardmasterError `ERR_GRAPH_INVALID` when no graph was submitted
+   */
+  workload(file: string): Workload {
+    const { tasks, wanted } = this;
+    if (tasks.size === 0) {
+      const message = `${file}: no graph was submitted while this was recorded`;
+      throw new YardmasterError('ERR_GRAPH_INVALID', message, { file });
+    }
+    const keys = [...wanted].filter((key) => tasks.has(key));
+    return graphWorkload(file, this.costed(), { wanted: keys, source: file });
+  }
+
   /** Tasks that did not finish in the recording take the mean of all others. */
-  costed(): CostedTask[] {
+  private costed(): CostedTask[] {
     const meanS = mean(this.durationsS);
     const meanBytes = mean(this.sizes);
     return [...this.tasks.values()].map(({ key, dependencies, prefix }) => ({
@@ -60,15 +75,9 @@ class RecordedCosts {
  * @throws YardmasterError `ERR_LOG` when it cannot be read; `ERR_GRAPH_INVALID` when no graph was submitted
  */
 export async function recordedWorkload(file: string): Promise<Workload> {
-  const costs = new RecordedCosts();
-  for await (const frame of readRecording(file)) costs.add(frame);
-  const { tasks, wanted } = costs;
-  if (tasks.size === 0) {
-    const message = `${file}: no graph was submitted while this was recorded`;
-    throw new YardmasterError('ERR_GRAPH_INVALID', message, { file });
-  }
-  const keys = [...wanted].filter((key) => tasks.has(key));
-  return graphWorkload(file, costs.costed(), { wanted: keys, source: file });
+  const graphs = new RecordedGraphs();
+  for await (const frame of readRecording(file)) graphs.add(frame);
+  return graphs.workload(file);
 }
 
 function mean(values: ReadonlyMap<string, number>): number {

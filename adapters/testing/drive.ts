@@ -1,5 +1,6 @@
 import { YardmasterError } from '../../core/api/index.ts';
 import { show } from '../../core/shared/words.ts';
+import { isPromise } from '../../core/util/is-promise.ts';
 import type { VirtualClock } from '../clocks/virtual-clock.ts';
 import { isRealWorkPending, watchRealWork } from './real-work.ts';
 
@@ -88,7 +89,7 @@ async function passUntil(
 }
 
 function checkPromise(promise: unknown): void {
-  if (typeof (promise as Partial<PromiseLike<unknown>> | undefined)?.then === 'function') return;
+  if (isPromise(promise)) return;
   throw new YardmasterError(
     'ERR_CONFIG',
     `drive wants the promise that virtual time shall settle, such as future.result(), got ${show(promise)}`,

@@ -287,7 +287,7 @@ export class TaskState {
     if (isOver !== this.isFailureOver) this.rareFields.isFailureOver = isOver;
   }
 
-  /** Set while a long list of dependents is being swept. Written in `relations.ts`. */
+  /** Set while a long list of dependents is being swept. Written in `sweep.ts`. */
   get sweep(): Sweep | undefined {
     return this.optionalFields?.sweep;
   }

@@ -18,6 +18,11 @@ export interface Contents {
   readonly next: number;
 }
 
+/** Path of the segment of this number. */
+export function segmentPath(folder: string, segment: number): string {
+  return join(folder, `${String(segment).padStart(8, '0')}.ylog`);
+}
+
 /** The files of one journal. Each segment begins with all that was known then, so the newest one counts. */
 export class JournalFolder {
   private constructor(
@@ -36,7 +41,7 @@ export class JournalFolder {
   }
 
   pathOf(segment: number): string {
-    return join(this.path, `${String(segment).padStart(8, '0')}.ylog`);
+    return segmentPath(this.path, segment);
   }
 
   /** @throws YardmasterError `ERR_JOURNAL` when it is damaged */

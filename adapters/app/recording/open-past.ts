@@ -1,10 +1,10 @@
 import { statSync } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
 
 import { type SchedulerHooks, YardmasterError } from '../../../core/api/index.ts';
 import type { LogFrame } from '../../../core/log/format.ts';
 import { type Past, PastSamples } from '../../dashboard/past/index.ts';
-import { segmentsOf } from '../journal/journal-folder.ts';
+import { segmentPath, segmentsOf } from '../journal/journal-folder.ts';
 import { JournalPlayer } from './journal-player.ts';
 import { type LogPlayer, Moments } from './moments.ts';
 import { RecordingPlayer } from './recording-player.ts';
@@ -26,7 +26,7 @@ export async function openPast(path: string): Promise<Past> {
   const segments = segmentsOf(path).reverse();
   let found: PastFile | undefined;
   for (const number of segments) {
-    found = await readPast(join(path, `${String(number).padStart(8, '0')}.ylog`));
+    found = await readPast(segmentPath(path, number));
     // The newest segment may not have been begun completely; then the one before it has everything.
     if (found.hasCheckpoint) break;
   }

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { YardmasterError } from '../../../core/api/index.ts';
 import { pythonCommands, type PythonCommand } from '../../dask/graph/index.ts';
-import { untilStopped } from '../until-stopped.ts';
+import { untilDone } from '../until-stopped.ts';
 
 const PROGRAM = fileURLToPath(new URL('../main.js', import.meta.url));
 const SCRIPT = fileURLToPath(new URL('../../demo/dask/demo.py', import.meta.url));
@@ -25,23 +25,12 @@ export async function demoDaskCommand({ python }: DaskDemoFlags): Promise<number
   process.stdout.write(`Python     ${command.join(' ')} with distributed ${version}\n`);
   const family = new Family();
   let code = 1;
-  let isInterrupted = false;
-  const compute = async (): Promise<void> => {
-    try {
+  const stopped = await untilDone(
+    async () => {
       code = await computeWith(command, family);
-    } catch (error) {
-      if (!isInterrupted) throw error; // What is cut off fails, as it should.
-    } finally {
-      await family.end();
-    }
-  };
-  const stopped = await untilStopped({
-    closed: compute(),
-    close: () => {
-      isInterrupted = true;
-      return family.end();
     },
-  });
+    () => family.end(),
+  );
   return stopped === 0 ? code : stopped;
 }
 

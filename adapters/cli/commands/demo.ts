@@ -21,7 +21,7 @@ import { checkOutcome, type Outcome, outcomeLines } from '../demo/outcome.ts';
 import { DemoStats } from '../demo/stats.ts';
 import { schedulerChaosCommand } from '../demo/scheduler-chaos.ts';
 import { PASTE, whyLine } from '../demo/take-away.ts';
-import { untilStopped } from '../until-stopped.ts';
+import { untilDone } from '../until-stopped.ts';
 
 /** Of `--chaos` without a number. */
 const KILLS = 10;
@@ -39,27 +39,16 @@ export async function demoCommand(flags: DemoFlags): Promise<number> {
   const voice: Voice = { say: (text) => void process.stderr.write(text) };
   let cluster: LocalCluster | undefined;
   let outcome: ExplainedOutcome | undefined;
-  let isInterrupted = false;
-  const compute = async (): Promise<void> => {
-    try {
+  const code = await untilDone(
+    async (isCutOff) => {
       cluster = await startCluster(flags, voice);
       print(`Dashboard  ${cluster.dashboardUrl ?? ''}`);
       await cluster.scaleTo(flags.workers);
-      if (isInterrupted) return;
+      if (isCutOff()) return;
       outcome = await computeOn(cluster, { corpus, question, stats, flags, report, voice });
-    } catch (error) {
-      if (!isInterrupted) throw error; // What is cut off fails, as it should.
-    } finally {
-      await cluster?.close();
-    }
-  };
-  const code = await untilStopped({
-    closed: compute(),
-    close: async () => {
-      isInterrupted = true;
-      await cluster?.close();
     },
-  });
+    async () => cluster?.close(),
+  );
   if (outcome === undefined) {
     if (flags.report === undefined) await rm(dirname(report), { recursive: true, force: true });
     return code;

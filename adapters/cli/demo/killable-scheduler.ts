@@ -26,11 +26,10 @@ export class KillableScheduler {
   private url = '';
   private isClosing = false;
 
-  private constructor(
-    /** Arguments of the start with this number, from 0. */
-    private readonly args: (start: number) => readonly string[],
-    private starts = 0,
-  ) {
+  private starts = 0;
+
+  /** @param args - of the start with this number, from 0 */
+  private constructor(private readonly args: (start: number) => readonly string[]) {
     this.failed = new Promise((_, reject) => {
       this.fail = reject;
     });

@@ -9,7 +9,7 @@ import { Client } from '../../client/index.ts';
 import { SystemClock } from '../../clocks/index.ts';
 import { type Answer, demoGraph, type DemoGraph, stageOf } from '../../demo/index.ts';
 import { Nanny } from '../../nanny/index.ts';
-import { untilStopped } from '../until-stopped.ts';
+import { untilDone } from '../until-stopped.ts';
 import { CUT, type DemoFlags, findWork, print } from './demo-flags.ts';
 import { DoneCount, killPlan, type PlannedKill } from './kill-plan.ts';
 import { KillableScheduler } from './killable-scheduler.ts';
@@ -39,23 +39,12 @@ export async function schedulerChaosCommand(flags: DemoFlags): Promise<number> {
   const cluster = new KilledCluster(flags, folder);
   const work = demoGraph(corpus.paths, question, CUT);
   let outcome: Outcome | undefined;
-  let isInterrupted = false;
-  const compute = async (): Promise<void> => {
-    try {
+  const code = await untilDone(
+    async () => {
       outcome = await cluster.compute(work);
-    } catch (error) {
-      if (!isInterrupted) throw error; // What is cut off fails, as it should.
-    } finally {
-      await cluster.close();
-    }
-  };
-  const code = await untilStopped({
-    closed: compute(),
-    close: () => {
-      isInterrupted = true;
-      return cluster.close();
     },
-  });
+    () => cluster.close(),
+  );
   await rm(folder, { recursive: true, force: true });
   if (outcome === undefined) return code;
   for (const line of outcomeLines(outcome, undefined, corpus, flags.query)) print(line);

@@ -49,21 +49,23 @@ export class TaskRecorder {
   /** Records what workers report with the end of a task. */
   readonly hooks: HookTable = {
     taskTransition: (task, start, finish, _stimulusId, details) => {
-      // Five of six transitions end no run.
-      if (start === 'processing') this.record(task, start, finish, details);
+      this.record(task, start, finish, details);
     },
     workerRemoved: ({ address, name }) => this.lanes.forget(address, name),
   };
 
   /** What a transition says about a run. */
   record(
-    { key, prefix }: TaskView,
+    task: TaskView,
     start: TaskStateName,
     finish: TaskStateName,
-    { timings, worker }: TransitionDetails,
+    details: TransitionDetails,
   ): void {
-    if (start !== 'processing' || timings === undefined || worker === undefined) return;
-    this.add(key, prefix.name, { worker, timings, isError: finish === 'erred' });
+    // Five of six transitions end no run.
+    if (start !== 'processing') return;
+    const { timings, worker } = details;
+    if (timings === undefined || worker === undefined) return;
+    this.add(task.key, task.prefix.name, { worker, timings, isError: finish === 'erred' });
   }
 
   add(

@@ -1,6 +1,7 @@
 import { YardmasterError } from '../../../core/api/index.ts';
+import { readRecording } from '../../app/recording/replay-recording.ts';
 import { DEFAULT_NETWORK, type SimulationOptions } from '../options.ts';
-import { recordedWorkload } from '../recorded-workload.ts';
+import { RecordedGraphs } from '../recorded-workload.ts';
 import { simulate } from '../simulation.ts';
 import { RecordedCluster, type RecordedRun } from './recorded-run.ts';
 
@@ -41,8 +42,13 @@ export interface Calibration {
  * @throws YardmasterError `ERR_LOG` when it cannot be read; `ERR_GRAPH_INVALID` when no task of it was computed
  */
 export async function calibrate(file: string): Promise<Calibration> {
-  const workload = await recordedWorkload(file);
-  const cluster = await RecordedCluster.read(file);
+  const graphs = new RecordedGraphs();
+  const cluster = new RecordedCluster();
+  for await (const frame of readRecording(file)) {
+    graphs.add(frame);
+    cluster.add(frame);
+  }
+  const workload = graphs.workload(file);
   if (cluster.runs.length === 0) {
     const message = `${file}: no task was computed while this was recorded`;
     throw new YardmasterError('ERR_GRAPH_INVALID', message, { file });

@@ -1,5 +1,6 @@
 import { type CostedTask, graphWorkload, type Workload } from '../../workloads/index.ts';
 import type { Draw } from '../draw.ts';
+import { DEFAULT_NETWORK } from '../options.ts';
 
 /** A graph and the network that it runs on: what a search for bad cases changes, one thing at a time. */
 export interface Instance {
@@ -34,8 +35,9 @@ const CHANGES: readonly Change[] = [
     const nbytes = Math.round(between(RESULT_BYTES, draw.uniform('bytes', step)));
     return { ...rest, tasks: replaced(tasks, draw, step, (task) => ({ ...task, nbytes })) };
   },
-  (instance, draw, step) => toggledNeed(instance, draw, step),
-  (instance, draw, step) => toggledNeed(instance, draw, step),
+  // Twice as likely as the others: there are many pairs.
+  toggledNeed,
+  toggledNeed,
   (instance, draw, step) => ({
     ...instance,
     bandwidth: Math.round(between(BANDWIDTH, draw.uniform('bandwidth', step))),
@@ -54,7 +56,7 @@ export function firstInstance(draw: Draw, { fewestTasks, mostTasks }: InstanceLi
       .map(({ key }) => key);
     tasks.push({ ...newTask(draw, number, `t${number}`), needs });
   }
-  return { tasks, bandwidth: 125e6 };
+  return { tasks, bandwidth: DEFAULT_NETWORK.bandwidth };
 }
 
 /** The same instance with one change. `step` tells the changes of a search apart. */
@@ -144,6 +146,6 @@ function replaced(
 function between(
   { least, most }: { readonly least: number; readonly most: number },
   share: number,
-) {
+): number {
   return Number((least * (most / least) ** share).toPrecision(3));
 }

@@ -1,8 +1,7 @@
-import { type LogFrame, type LogHeader } from '../../../core/log/format.ts';
+import type { LogFrame, LogHeader } from '../../../core/log/format.ts';
 import type { RegisterWorker } from '../../../core/messages/from-worker.ts';
 import type { TaskFinished, UpdateGraph } from '../../../core/messages/stimulus.ts';
 import type { ConfigInput } from '../../../core/config/types.ts';
-import { readRecording } from '../../app/recording/replay-recording.ts';
 import type { WorkerModel } from '../options.ts';
 
 /** One computation of a task. */
@@ -28,16 +27,6 @@ export class RecordedCluster {
   private firstMs: number | undefined;
   private lastMs = 0;
 
-  /**
-   * @param file - path, made by `yardmaster scheduler --record`
-   * @throws YardmasterError `ERR_LOG` when it cannot be read
-   */
-  static async read(file: string): Promise<RecordedCluster> {
-    const cluster = new RecordedCluster();
-    for await (const frame of readRecording(file)) cluster.add(frame);
-    return cluster;
-  }
-
   /** Seconds from the first graph until the last task was finished. */
   get makespanS(): number {
     return Math.max(0, this.lastMs - (this.firstMs ?? this.lastMs)) / 1000;
@@ -49,7 +38,7 @@ export class RecordedCluster {
     return Math.max(0, 1000 * firstS - (this.firstMs ?? 0));
   }
 
-  private add(frame: LogFrame): void {
+  add(frame: LogFrame): void {
     if (frame.kind === 'header') this.config = decidingConfig(frame.payload);
     if (frame.kind !== 'stimulus') return;
     const { payload, timeMs } = frame;

@@ -14,6 +14,7 @@ import { homedir, hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 
 import { YardmasterError } from '../../../core/api/index.ts';
+import { isAlive } from '../../../core/shared/is-alive.ts';
 import { type Access, formatAccess, newAccess, parseAccess } from './access.ts';
 
 /** Only the owner reads and writes it. */
@@ -147,14 +148,5 @@ function ownerOf(file: AccessFile): Access['owner'] {
     return file.read().owner;
   } catch {
     return undefined; // Not one that this user can use; it stays.
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }

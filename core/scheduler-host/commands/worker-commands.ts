@@ -25,12 +25,6 @@ interface Named {
   readonly name: string;
 }
 
-/** A worker whose process ends so that another one takes its place. */
-interface Renewed extends Named {
-  readonly nanny: string | undefined;
-  readonly host: string;
-}
-
 /** Commands that have workers do something: run functions, tell of themselves, start anew. */
 export class WorkerCommands implements Asked {
   readonly commands: readonly BuiltinCommand[];
@@ -136,57 +130,44 @@ export class WorkerCommands implements Asked {
     wait: boolean | undefined,
     timeoutMs: number,
   ): Promise<Readonly<Record<'restarted' | 'kept' | 'missing', readonly Named[]>>> {
-    const { renewed, restarted, kept, serverIds } = this.renew(workers);
-    if (wait === false) return { restarted, kept, missing: [] };
-    const missing = (): readonly Named[] =>
-      renewed
-        .filter((each) => successorOf(this.cluster, each, serverIds) === undefined)
-        .map(({ address, name }) => ({ address, name }));
-    await until(this.clock, timeoutMs, () => this.queue.isStopped || missing().length === 0);
-    return { restarted, kept, missing: missing() };
-  }
-
-  private renew(workers: readonly WorkerState[]): {
-    readonly renewed: readonly Renewed[];
-    readonly restarted: readonly Named[];
-    readonly kept: readonly Named[];
-    /** Of the processes that end. */
-    readonly serverIds: ReadonlySet<string>;
-  } {
-    const name = ({ address, name: its }: WorkerState): Named => ({ address, name: its });
     const renewed = workers.filter(({ identity }) => identity.nanny !== undefined);
-    const kept = workers.filter(({ identity }) => identity.nanny === undefined).map(name);
-    const restarted = renewed.map(name);
-    const what = renewed.map((each): Renewed => {
-      const { nanny, host } = each.identity;
-      return { ...name(each), nanny, host };
-    });
+    const restarted = renewed.map(nameOf);
+    const kept = workers.filter(({ identity }) => identity.nanny === undefined).map(nameOf);
+    // Of the processes that end.
     const serverIds = new Set(renewed.map(({ identity }) => identity.serverId));
     for (const { address: worker } of restarted) {
       const how = { expected: true, close: true, restart: true };
       this.stimuli.accept({ op: 'remove-worker', worker, ...how });
     }
-    return { renewed: what, restarted, kept, serverIds };
+    if (wait === false) return { restarted, kept, missing: [] };
+    const missing = (): readonly Named[] =>
+      renewed.filter((each) => !isReplaced(this.cluster, each, serverIds)).map(nameOf);
+    await until(this.clock, timeoutMs, () => this.queue.isStopped || missing().length === 0);
+    return { restarted, kept, missing: missing() };
   }
 }
 
+function nameOf({ address, name }: WorkerState): Named {
+  return { address, name };
+}
+
 /**
- * The process that has taken the place of a worker: it has its name. A worker without one is named by its address, which
- * changes; its successor has the same nanny.
+ * Whether another process has taken the place of a worker: it has its name. A worker without one is named by its
+ * address, which changes; its successor has the same nanny.
  */
-function successorOf(
+function isReplaced(
   { aliases, workers, workersByRank }: ClusterState,
-  { name, address, nanny, host }: Renewed,
+  { name, address, identity: { nanny, host } }: WorkerState,
   former: ReadonlySet<string>,
-): WorkerState | undefined {
+): boolean {
   const isNew = ({ identity }: WorkerState): boolean => !former.has(identity.serverId);
   if (name === address) {
-    return workersByRank.find(
+    return workersByRank.some(
       (each) => each.identity.nanny === nanny && each.identity.host === host && isNew(each),
     );
   }
   const found = workers.get(aliases.get(name) ?? '');
-  return found !== undefined && isNew(found) ? found : undefined;
+  return found !== undefined && isNew(found);
 }
 
 function isKnown({ workersByRank }: ClusterState, name: string): boolean {

@@ -122,6 +122,11 @@ export class Channel implements ConnectionHandlers {
     this.connection.abort(reason);
   }
 
+  /** See {@link Connection.giveBack}. */
+  giveBack(bytes: Uint8Array): boolean {
+    return this.connection.giveBack?.(bytes) ?? false;
+  }
+
   drained(): Promise<void> {
     return this.connection.drained();
   }

@@ -69,6 +69,12 @@ export interface Connection {
    */
   sendLater?(...messages: readonly WireMessage[]): void;
   /**
+   * The receiver has copied a byte array of a message, and nothing refers to the array any more: its memory may hold
+   * what comes next. A transport without it leaves the memory to the garbage collector.
+   * @returns whether the memory will be used again
+   */
+  giveBack?(bytes: Uint8Array): boolean;
+  /**
    * Resolves when bulk data may be sent again because little is buffered, or when the connection is
    * over.
    */

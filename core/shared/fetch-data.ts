@@ -13,7 +13,7 @@ const PARTS_UNDER_WAY = 4;
 
 /** Where a result that comes in parts is collected; a `Uint8Array` is one. */
 export interface PartsTarget {
-  /** Takes some bytes of it. They come in their order. @throws Error when there is no memory for it */
+  /** Copies some bytes of it. They come in their order. @throws Error when there is no memory for it */
   set(bytes: Uint8Array, at: number): void;
 }
 
@@ -31,6 +31,8 @@ export interface FetchDataOptions<Target extends PartsTarget = Uint8Array> {
    * Default: a new `ArrayBuffer`. @throws Error when there is no memory
    */
   readonly allocate?: (key: string, nbytes: number) => Target;
+  /** Called with the number of bytes of received frames that nothing refers to any more. */
+  readonly onGarbage?: (nbytes: number) => void;
   /** What the request is called: `gather` asks a scheduler. Default `get-data`. */
   readonly method?: 'get-data' | 'gather';
 }
@@ -138,6 +140,7 @@ class PartsFetch<Target extends PartsTarget> {
           );
         }
         target.set(bytes, at);
+        if (!this.channel.giveBack(bytes)) this.options.onGarbage?.(nbytes);
       });
     asked.catch(() => undefined); // The first failure is reported, later ones are not.
     this.underWay.push(asked);

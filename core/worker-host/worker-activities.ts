@@ -17,7 +17,7 @@ import type { ActionTiming } from '../state/groups.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
 import type { AbortExecution, Execute, Gather, WorkerEvent } from '../worker/events/events.ts';
 import { localFailure, toTaskFailure } from '../worker/transitions/failure.ts';
-import { type Arrival, IncomingResults, compact } from './serving/incoming-results.ts';
+import { IncomingResults, compact } from './serving/incoming-results.ts';
 import { PEER_CHANNELS, type PeerChannels } from './peer-channels.ts';
 import { EXECUTOR, WORKER_IDENTITY } from './tokens.ts';
 import { WORKER_INBOX, type WorkerInbox } from './worker-inbox.ts';
@@ -342,11 +342,12 @@ export class WorkerActivities {
     const { peers, clock, store, memory } = this;
     const channel = await peers.to(worker);
     const startMs = clock.nowMs();
-    const arrivals = new IncomingResults(store, (nbytes) => memory.noteGarbage(nbytes));
+    const arrivals = new IncomingResults(store);
     const options = {
       mayBeBusy: true,
       timeoutMs: ANSWER_TIMEOUT_MS,
       allocate: (_: string, nbytes: number) => arrivals.expect(nbytes),
+      onGarbage: (nbytes: number) => memory.noteGarbage(nbytes),
     };
     const { isBusy, values, runIds } = await fetchData(channel, keys, options).finally(() =>
       arrivals.end(),
@@ -362,7 +363,7 @@ export class WorkerActivities {
 
   private storeReceived(
     worker: string,
-    received: ReadonlyMap<string, Uint8Array | Arrival>,
+    received: ReadonlyMap<string, Uint8Array>,
     timing: ActionTiming,
   ): WorkerEvent {
     const { store } = this;

@@ -1,9 +1,12 @@
+import { FrameMemory } from './frame-memory.ts';
 import { isPlainObject } from '../../../core/util/plain-object.ts';
 import { DEPTH_MAX, isUnsafeInteger, isWellFormed } from './plain-data.ts';
 
 /** Up to this length a loop over the characters is faster than a call into Node. */
 const SHORT_TEXT = 40;
 const INITIAL_BYTES = 4096;
+/** Room for the header of a frame, so that it is sent with what it announces. */
+export const HEADROOM_BYTES = 16;
 /** Lengths that fit into one byte. */
 const LENGTH_8_MAX = 0xff;
 /** Bytes that a code unit may take. */
@@ -18,8 +21,14 @@ export class MsgpackWriter {
   protected view = viewOf(this.bytes);
   protected at = 0;
 
-  /** @param bytesMax - beyond this it throws {@link TooLarge}, before memory is taken for it */
-  constructor(private readonly bytesMax = Infinity) {}
+  /**
+   * @param bytesMax - beyond this it throws {@link TooLarge}, before memory is taken for it
+   * @param growth - the memory that it grows into
+   */
+  constructor(
+    private readonly bytesMax = Infinity,
+    private readonly growth = new FrameMemory(),
+  ) {}
 
   /** Bytes as they are. */
   protected writeRaw(value: Uint8Array): void {
@@ -190,7 +199,10 @@ export class MsgpackWriter {
     const needed = this.at + nbytes;
     if (needed <= this.bytes.length) return;
     if (needed > this.bytesMax) throw new TooLarge();
-    const larger = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.bytes.length));
+    const { buffer, byteOffset, length } = this.growth.take(
+      Math.max(needed, 2 * this.bytes.length),
+    );
+    const larger = Buffer.from(buffer, byteOffset, length);
     larger.set(this.bytes.subarray(0, this.at));
     this.setMemory(larger);
   }
@@ -212,11 +224,15 @@ export class MsgpackWriter {
  * passes of checks, for a report of a finished task, and the decoder likewise.
  */
 export class Encoder extends MsgpackWriter {
-  /** @returns a view of shared memory; undefined when something in the value cannot travel */
+  /**
+   * @returns a view of shared memory, with {@link HEADROOM_BYTES} before it that are free; undefined when something in
+   *   the value cannot travel
+   */
   encode(value: unknown): Uint8Array | undefined {
-    this.at = 0;
+    this.at = HEADROOM_BYTES;
     if (!this.write(value, 0)) return undefined;
-    return new Uint8Array(this.bytes.buffer, this.bytes.byteOffset, this.at);
+    const { buffer, byteOffset } = this.bytes;
+    return new Uint8Array(buffer, byteOffset + HEADROOM_BYTES, this.at - HEADROOM_BYTES);
   }
 
   /** False: the value cannot travel. */

@@ -1,8 +1,10 @@
 import { type WireMessage, YardmasterError } from '../../../core/api/index.ts';
 import { Decoder, Unreadable } from './decoder.ts';
 import { Encoder, TooLarge } from './encoder.ts';
+import { FrameMemory } from './frame-memory.ts';
 import { findRefusal, pathText } from './plain-data.ts';
 
+export { HEADROOM_BYTES } from './encoder.ts';
 export { findRefusal, isWellFormed, pathText } from './plain-data.ts';
 
 /** Default limit of a frame, and so of a message, in bytes: 1 GiB. */
@@ -22,6 +24,8 @@ const KEPT_BYTES_MAX = 256 * 1024;
  * Holds reused memory, so each transport has its own. Not thread-safe, not re-entrant.
  */
 export class MsgpackCodec {
+  /** Of large frames, those that are sent and those that come. */
+  readonly memory = new FrameMemory();
   private encoder: Encoder;
   private readonly decoder = new Decoder();
 
@@ -45,7 +49,8 @@ export class MsgpackCodec {
   }
 
   /**
-   * As `encode`, but the result is valid only until the next call, unless `keep` is called for it.
+   * As `encode`, but the result is valid only until the next call, unless `keep` is called for it. Before it in its
+   * buffer are {@link HEADROOM_BYTES} for what the caller wants to send first.
    */
   encodeShared(value: unknown): Uint8Array {
     const encoded = this.encoded(value);
@@ -103,7 +108,7 @@ export class MsgpackCodec {
 
   /** It stops at about the limit of a frame, before memory is taken for more. */
   private makeEncoder(): Encoder {
-    return new Encoder(this.frameBytesMax + KEPT_BYTES_MAX);
+    return new Encoder(this.frameBytesMax + KEPT_BYTES_MAX, this.memory);
   }
 
   private tooLarge(nbytes: number, value: unknown): YardmasterError {

@@ -84,9 +84,14 @@ export class TcpConnection implements Connection {
   ) {
     this.handlers = firstHandlers;
     this.writer = new FrameWriter(services.codec);
-    this.queue = new WriteQueue(socket, () => {
-      this.onProgress();
-    });
+    const { memory } = services.codec;
+    this.queue = new WriteQueue(
+      socket,
+      () => {
+        this.onProgress();
+      },
+      (frame) => memory.giveBack(frame),
+    );
     const sink = {
       onPreamble,
       onBatch: (batch: readonly WireMessage[]): void => this.deliver(batch),
@@ -141,6 +146,10 @@ export class TcpConnection implements Connection {
     if (this.writer.nbytes >= EARLY_WRITE_BYTES) this.flush();
     // Not cancelled when something urgent leaves first: there will be more, and a timer has its cost.
     else this.companyTimer ??= this.services.clock.setTimer(COMPANY_MS, () => this.endWait());
+  }
+
+  giveBack(bytes: Uint8Array): boolean {
+    return this.services.codec.memory.giveBack(bytes);
   }
 
   drained(): Promise<void> {

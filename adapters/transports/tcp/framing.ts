@@ -67,7 +67,7 @@ export class FrameWriter {
     for (const bytes of encoded) this.append(bytes);
   }
 
-  /** Frames that are ready to be sent; the memory is the caller's. */
+  /** Frames that are ready to be sent. The memory is the caller's, who may give it to `codec.memory` in the end. */
   take(): Uint8Array[] {
     this.endBatch();
     const { frames } = this;
@@ -79,10 +79,7 @@ export class FrameWriter {
   private append(encoded: Uint8Array): void {
     if (encoded.length >= LARGE_MESSAGE_BYTES) {
       this.endBatch();
-      const header = new Uint8Array(HEADER_BYTES);
-      writeHeader(header, encoded.length, 1);
-      this.push(header);
-      this.push(this.codec.keep(encoded) ? encoded : encoded.slice());
+      this.push(this.ownFrame(encoded));
       return;
     }
     const bytesMax = Math.min(BATCH_BYTES_MAX, this.codec.frameBytesMax + LENGTH_BYTES);
@@ -91,6 +88,18 @@ export class FrameWriter {
     this.batch.set(encoded, this.batchBytes);
     this.batchBytes += encoded.length;
     this.batchCount++;
+  }
+
+  /** The frame of a large message, in one piece, for which a kept message has room before it. */
+  private ownFrame(encoded: Uint8Array): Uint8Array {
+    const nbytes = HEADER_BYTES + encoded.length;
+    const isKept = this.codec.keep(encoded);
+    const frame = isKept
+      ? new Uint8Array(encoded.buffer, encoded.byteOffset - HEADER_BYTES, nbytes)
+      : new Uint8Array(nbytes);
+    if (!isKept) frame.set(encoded, HEADER_BYTES);
+    writeHeader(frame, encoded.length, 1);
+    return frame;
   }
 
   private reserve(nbytes: number): void {
@@ -132,7 +141,7 @@ export class FrameReader {
   private preamble: Uint8Array = new Uint8Array(0);
   private length = 0;
   private lengthBytes = 0;
-  private payload = new Uint8Array(0);
+  private payload: Uint8Array<ArrayBuffer> = new Uint8Array(0);
   private payloadBytes = 0;
   private readonly ownLimits: IncomingLimits;
   private limits: IncomingLimits;
@@ -261,7 +270,7 @@ export class FrameReader {
   private reserve(nbytes: number): void {
     if (nbytes <= this.payload.length) return;
     const size = Math.min(this.length, Math.max(TRUSTED_BYTES, 2 * nbytes));
-    const larger = unsafeBytes(size);
+    const larger = this.codec.memory.take(size);
     larger.set(this.payload.subarray(0, this.payloadBytes));
     this.payload = larger;
   }
@@ -281,12 +290,6 @@ function writeHeader(target: Uint8Array, messageBytes: number, count: number): v
   view.setUint32(0, messageBytes + BATCH_HEADER_BYTES);
   view.setUint8(LENGTH_BYTES, 0xdd); // A msgpack array with a count of 32 bits.
   view.setUint32(LENGTH_BYTES + 1, count);
-}
-
-/** Not zeroed, because all of it is written before it is read; not from the pool that others share. */
-function unsafeBytes(nbytes: number): Uint8Array<ArrayBuffer> {
-  const buffer = Buffer.allocUnsafeSlow(nbytes);
-  return new Uint8Array(buffer.buffer, buffer.byteOffset, nbytes);
 }
 
 function truncated(nbytes: number, expected: number, what: string): YardmasterError {

@@ -1,10 +1,18 @@
 import type { Socket } from 'node:net';
 
 /** Largest piece that is given to the socket at once, in bytes. */
-const PIECE_BYTES = 256 * 1024;
+const PIECE_BYTES = 1024 * 1024;
 
 /** What the socket may hold before it gets more, in bytes: enough to keep the kernel's buffer full. */
 const SOCKET_BYTES_MAX = 1024 * 1024;
+
+/**
+ * A piece of this size waits until the socket has taken all that came before. An encrypted socket copies what it
+ * gets while it writes into one new buffer, which costs more than to encrypt it.
+ */
+const LARGE_PIECE_BYTES = 64 * 1024;
+
+const NO_BYTES = new Uint8Array(0);
 
 /**
  * Writes to a socket piece by piece, so that queued bytes and sent bytes can be distinguished and a
@@ -19,10 +27,14 @@ export class WriteQueue {
   private inSocketBytes = 0;
   private ending = false;
 
-  /** @param onProgress - some of it left, or the end was reached */
+  /**
+   * @param onProgress - some of it left, or the end was reached
+   * @param onWritten - a chunk is not needed any more
+   */
   constructor(
     private readonly socket: Socket,
     private readonly onProgress: () => void,
+    private readonly onWritten?: (chunk: Uint8Array) => unknown,
   ) {}
 
   /** Bytes that were pushed and that the kernel has not taken. */
@@ -39,7 +51,7 @@ export class WriteQueue {
   /** Gives to the socket what it can take. */
   pump(): void {
     if (this.socket.destroyed) return;
-    while (this.queuedBytes > 0 && this.inSocketBytes < SOCKET_BYTES_MAX) this.write(this.next());
+    while (this.queuedBytes > 0 && this.takesMore()) this.writeNext();
     if (this.ending && this.queuedBytes === 0) {
       this.ending = false;
       this.socket.end();
@@ -60,28 +72,38 @@ export class WriteQueue {
     this.ending = false;
   }
 
-  private write(piece: Uint8Array): void {
+  private takesMore(): boolean {
+    if (this.inSocketBytes === 0) return true;
+    const pieceBytes = this.first.length - this.headOffset;
+    return pieceBytes < LARGE_PIECE_BYTES && this.inSocketBytes < SOCKET_BYTES_MAX;
+  }
+
+  private get first(): Uint8Array {
+    return this.chunks[this.head] ?? NO_BYTES;
+  }
+
+  private writeNext(): void {
+    const chunk = this.first;
+    const end = Math.min(chunk.length, this.headOffset + PIECE_BYTES);
+    const piece = chunk.subarray(this.headOffset, end);
+    const isLast = end === chunk.length;
+    if (isLast) this.dropFirst();
+    else this.headOffset = end;
     this.inSocketBytes += piece.length;
     this.queuedBytes -= piece.length;
-    this.socket.write(piece, () => {
+    this.socket.write(piece, (error) => {
       this.inSocketBytes -= piece.length;
+      if (isLast && (error ?? undefined) === undefined) this.onWritten?.(chunk);
       this.pump();
       this.onProgress();
     });
   }
 
-  private next(): Uint8Array {
-    const chunk = this.chunks[this.head] ?? new Uint8Array(0);
-    const piece = chunk.subarray(this.headOffset, this.headOffset + PIECE_BYTES);
-    this.headOffset += piece.length;
-    if (this.headOffset === chunk.length) {
-      this.headOffset = 0;
-      this.head++;
-      if (this.head === this.chunks.length) {
-        this.chunks = [];
-        this.head = 0;
-      }
-    }
-    return piece;
+  private dropFirst(): void {
+    this.headOffset = 0;
+    this.head++;
+    if (this.head < this.chunks.length) return;
+    this.chunks = [];
+    this.head = 0;
   }
 }

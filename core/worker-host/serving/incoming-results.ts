@@ -1,42 +1,22 @@
 import type { DataStore } from '../../api/executor.ts';
-import type { PartsTarget } from '../../shared/fetch-data.ts';
 
 /** Results of this size lie in shared memory, which threads read without a copy. */
 const SHARED_BYTES_MIN = 64 * 1024;
-
-/** A large result on its way to this worker. */
-export class Arrival implements PartsTarget {
-  /** Where it will stay. */
-  readonly bytes: Uint8Array;
-
-  /** @param onGarbage - called with the number of bytes that were copied out of received frames */
-  constructor(
-    nbytes: number,
-    private readonly onGarbage: (nbytes: number) => void,
-  ) {
-    this.bytes = sharedBytes(nbytes);
-  }
-
-  set(part: Uint8Array, at: number): void {
-    this.bytes.set(part, at);
-    this.onGarbage(part.byteLength);
-  }
-}
 
 /** The results of one transfer, for which the store reserves space before they arrive. */
 export class IncomingResults {
   private readonly releases: (() => void)[] = [];
 
-  constructor(
-    private readonly store: DataStore,
-    private readonly onGarbage: (nbytes: number) => void,
-  ) {}
+  constructor(private readonly store: DataStore) {}
 
-  /** @throws RangeError when there is no memory for it */
-  expect(nbytes: number): Arrival {
+  /**
+   * Where a large result will stay.
+   * @throws RangeError when there is no memory for it
+   */
+  expect(nbytes: number): Uint8Array {
     const release = this.store.reserve?.(nbytes);
     if (release !== undefined) this.releases.push(release);
-    return new Arrival(nbytes, this.onGarbage);
+    return sharedBytes(nbytes);
   }
 
   /** All have come, or will not. */
@@ -49,8 +29,7 @@ export class IncomingResults {
  * A value in the form in which it is stored. A large value is in shared memory. A small value has
  * separate memory, because a view would keep alive the whole frame in which it arrived.
  */
-export function compact(value: Uint8Array | Arrival): Uint8Array {
-  if (value instanceof Arrival) return value.bytes;
+export function compact(value: Uint8Array): Uint8Array {
   const { buffer, byteLength } = value;
   if (buffer instanceof SharedArrayBuffer && buffer.byteLength === byteLength) return value;
   if (byteLength >= SHARED_BYTES_MIN) {

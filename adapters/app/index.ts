@@ -1,7 +1,9 @@
 /**
  * `yardmaster`: for users of a cluster: the client, tasks, local clusters and schedulers. Modules of tasks
  * import it in every thread of every worker, so it loads little: what makes a scheduler or a worker is
- * loaded when one is started. The entries for other roles are in `./entries`.
+ * loaded when one is started. Other roles have entries of their own.
+ *
+ * @module yardmaster
  */
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import type { SchedulerOptions } from './start-scheduler.ts';

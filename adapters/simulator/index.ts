@@ -1,6 +1,8 @@
 /**
  * `yardmaster/simulator`: runs workloads on clusters in virtual time, with the scheduler of production and models of
  * workers, network and faults. See `docs/simulator.md`.
+ *
+ * @module yardmaster/simulator
  */
 export { Draw } from './draw.ts';
 export type {

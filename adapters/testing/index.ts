@@ -1,6 +1,8 @@
 /**
  * `yardmaster/testing`: what authors of transports, plugins and policies need for their own tests.
  * Importing it needs no test runner.
+ *
+ * @module yardmaster/testing
  */
 export { SystemClock } from '../clocks/system-clock.ts';
 export { VirtualClock } from '../clocks/virtual-clock.ts';

@@ -1,6 +1,8 @@
 /**
  * `yardmaster/workloads`: the graphs by which schedulers are compared, in any size or as recorded from
  * real computations, with what their tasks cost. See `docs/benchmarks.md`.
+ *
+ * @module yardmaster/workloads
  */
 export { crossv, mapreduce, vectorizer, wordbag } from './applications.ts';
 export { chains, map, merge, mergeSlow, overlap, shuffle, tree } from './elementary.ts';

@@ -2,6 +2,8 @@
  * `yardmaster/client`: the parts of a client, with the options and answers of their calls, for programs that
  * name these types. The client itself comes from `yardmaster`. Guides: `docs/client.md`,
  * `docs/coordination.md`, `docs/insight.md`.
+ *
+ * @module yardmaster/client
  */
 export {
   type AmmControl,

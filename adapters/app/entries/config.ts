@@ -1,6 +1,8 @@
 /**
  * `yardmaster/config`: the types of a configuration that is written or read by a program. Guide:
  * `docs/config.md`.
+ *
+ * @module yardmaster/config
  */
 export {
   type AmmConfig,

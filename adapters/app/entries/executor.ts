@@ -1,6 +1,8 @@
 /**
  * `yardmaster/executor`: for authors of what runs tasks in a worker and keeps its results, and for programs
  * that start such a worker. Guide: `docs/executors.md`.
+ *
+ * @module yardmaster/executor
  */
 export * from '../../../core/api/executor.ts';
 export * from '../../../core/api/result-store.ts';

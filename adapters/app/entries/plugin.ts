@@ -1,6 +1,8 @@
 /**
  * `yardmaster/plugin`: for authors of scheduler plugins, and for programs that add plugins to a scheduler.
  * Guide: `docs/plugins.md`. Loads next to nothing.
+ *
+ * @module yardmaster/plugin
  */
 export {
   type Builtins,

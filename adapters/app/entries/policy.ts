@@ -1,6 +1,8 @@
 /**
  * `yardmaster/policy`: for authors of policies: those that fill a slot, and those of the Active Memory
  * Manager. Guide: `docs/policies.md`.
+ *
+ * @module yardmaster/policy
  */
 export * from '../../../core/api/policies.ts';
 export * from '../../../core/api/stealing.ts';

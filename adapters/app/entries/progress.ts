@@ -1,5 +1,7 @@
 /**
  * `yardmaster/progress`: how far futures are, as numbers and as bars in a terminal. Guide: `docs/client.md`.
+ *
+ * @module yardmaster/progress
  */
 export {
   progress,

@@ -1,6 +1,8 @@
 /**
  * `yardmaster/transport`: for authors of transports, and of peers that speak over a connection of their
  * own. Guide: `docs/transports.md`; the conformance suite is in `yardmaster/testing`.
+ *
+ * @module yardmaster/transport
  */
 export * from '../../../core/api/transport.ts';
 export { Channel, type ChannelHandlers, type RequestHandler } from '../../../core/api/channel.ts';

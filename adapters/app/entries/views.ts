@@ -1,6 +1,8 @@
 /**
  * `yardmaster/views`: what plugins and policies see of the cluster, with every type that appears there.
  * Reference: `docs/plugin-types.md`.
+ *
+ * @module yardmaster/views
  */
 export * from '../../../core/api/views.ts';
 export type {

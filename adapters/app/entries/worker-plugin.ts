@@ -1,6 +1,8 @@
 /**
  * `yardmaster/worker-plugin`: for authors of plugins that run in workers and nannies, and of modules that
  * are loaded before anything starts. Guide: `docs/worker-plugins.md`.
+ *
+ * @module yardmaster/worker-plugin
  */
 export * from '../../../core/api/local-plugins.ts';
 export { PLUGIN_API_VERSION } from '../../../core/api/plugin.ts';

@@ -53,8 +53,10 @@ export async function keepResult(
 }
 
 /** Loaded when it is needed, because every thread loads this file. */
+let stores: Promise<typeof import('../stores/results/open-result-store.ts')> | undefined;
+
 async function opened(store: StoreSpec, { surroundings }: RunContext): Promise<ResultStore> {
   if ('module' in store) surroundings?.modules?.check(store.module);
-  const { openResultStore } = await import('../stores/results/open-result-store.ts');
-  return openResultStore(store);
+  stores ??= import('../stores/results/open-result-store.ts');
+  return (await stores).openResultStore(store);
 }

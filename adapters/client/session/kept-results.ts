@@ -1,8 +1,16 @@
 /** What a client asks the stores of results that outlive clusters. */
-import type { FunctionSpec, GraphTask, PersistSpec, StoreSpec } from '../../../core/api/index.ts';
+import type {
+  FunctionSpec,
+  GraphTask,
+  PersistSpec,
+  ResultStore,
+  StoreSpec,
+} from '../../../core/api/index.ts';
 
 /** Look-ups at a store at the same time. */
 const LOOKUPS_AT_ONCE = 32;
+
+type OpenStore = (store: StoreSpec) => Promise<ResultStore>;
 
 /** A graph that is about to be sent. */
 export interface OpenTasks {
@@ -16,6 +24,7 @@ export interface OpenTasks {
  * that nothing needs any more are left out.
  */
 export async function pruneKept({ tasks, keys }: OpenTasks): Promise<void> {
+  const { openResultStore } = await import('../../stores/results/open-result-store.ts');
   const byKey = new Map(tasks.map((task) => [task.key, task]));
   const needed = new Set(keys);
   let level: readonly GraphTask[] = tasks.filter(({ key }) => needed.has(key));
@@ -23,7 +32,7 @@ export async function pruneKept({ tasks, keys }: OpenTasks): Promise<void> {
     const next: GraphTask[] = [];
     for (let at = 0; at < level.length; at += LOOKUPS_AT_ONCE) {
       const some = level.slice(at, at + LOOKUPS_AT_ONCE);
-      for (const task of await Promise.all(some.map(asKept))) {
+      for (const task of await Promise.all(some.map((open) => asKept(open, openResultStore)))) {
         byKey.set(task.key, task);
         for (const key of task.dependencies) {
           if (needed.has(key)) continue;
@@ -43,19 +52,22 @@ export async function pruneKept({ tasks, keys }: OpenTasks): Promise<void> {
 }
 
 /** The task as it is, or as one that is read. */
-async function asKept(task: GraphTask): Promise<GraphTask> {
+async function asKept(task: GraphTask, openStore: OpenStore): Promise<GraphTask> {
   const spec = task.runSpec as FunctionSpec;
   const { persist } = spec;
   if (persist === undefined || persist.isKept === true) return task;
-  if (!(await isKept(persist, task.key))) return task;
+  if (!(await isKept(persist, task.key, openStore))) return task;
   const runSpec: FunctionSpec = { ...spec, persist: { ...persist, isKept: true } };
   return { ...task, dependencies: [], runSpec };
 }
 
-async function isKept({ store, key }: PersistSpec, task: string): Promise<boolean> {
+async function isKept(
+  { store, key }: PersistSpec,
+  task: string,
+  openStore: OpenStore,
+): Promise<boolean> {
   try {
-    const { openResultStore } = await import('../../stores/results/open-result-store.ts');
-    return await (await openResultStore(store)).has(key);
+    return await (await openStore(store)).has(key);
   } catch (error) {
     process.emitWarning(
       `the store of results could not be asked for "${task}", which is computed: ${(error as Error).message}`,

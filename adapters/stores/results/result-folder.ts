@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { ResultStore, StoredResult } from '../../../core/api/index.ts';
 import { checkKey } from './result-key.ts';
 import { headOf, isWhole, readResult } from './result-file.ts';
+import { isPack, ResultPacks } from './result-packs.ts';
 
 /** Share of the limit that may be written before all files are counted again: others write as well. */
 const COUNT_AGAIN = 1 / 16;
@@ -16,7 +17,10 @@ const UNFINISHED = '.part';
 const OWN_FILE = /^[0-9a-f]{64}(-[0-9a-f-]{36}\.part)?$/;
 /** Names of the folders in which they are: how a key begins. */
 const PART_FOLDER = /^[0-9a-f]{2}$/;
-const COPIED_BYTES_MAX = 64 * 1024;
+/** Larger results have a file each. */
+const PACKED_BYTES_MAX = 64 * 1024;
+/** Share of the limit that a pack of results may have: packs are removed as a whole. */
+const PACK_SHARE = 1 / 16;
 
 interface KeptFile {
   readonly path: string;
@@ -25,21 +29,27 @@ interface KeptFile {
 }
 
 /**
- * Results in a folder, one file for each, which processes on any machine may share that sees the folder. A file gets
- * its name when it is complete. With a limit, the results that were not used for longest are removed.
+ * Results in a folder, which processes on any machine may share that sees the folder. Small results are packed; a large
+ * one has a file of its own, which gets its name when it is complete. With a limit, the files that were not used for
+ * longest are removed.
  */
 export class ResultFolder implements ResultStore {
   /** Bytes that may be written until the folder is counted again. */
   private allowance = 0;
+  private readonly packs: ResultPacks;
 
   /** @param maxBytes - about as many bytes are kept. Default: no limit */
   constructor(
     readonly folder: string,
     private readonly maxBytes = Infinity,
-  ) {}
+  ) {
+    this.packs = new ResultPacks(folder, maxBytes * PACK_SHARE);
+  }
 
   async has(key: string): Promise<boolean> {
     const path = this.pathOf(key);
+    if (await this.packs.has(key)) return true;
+    if (!this.packs.names.has(partOf(key))) return false;
     const found = await ifThere(isWhole(path));
     if (found === false) await this.dropDamaged(path);
     if (found === true) await this.used(path);
@@ -48,6 +58,8 @@ export class ResultFolder implements ResultStore {
 
   async read(key: string): Promise<StoredResult | undefined> {
     const path = this.pathOf(key);
+    const packed = await this.packs.read(key);
+    if (packed !== undefined || !this.packs.names.has(partOf(key))) return packed;
     const found = await ifThere(readResult(path));
     if (found === 'damaged') {
       await this.dropDamaged(path);
@@ -58,19 +70,28 @@ export class ResultFolder implements ResultStore {
   }
 
   async write(key: string, result: StoredResult): Promise<void> {
+    checkKey(key);
+    const { byteLength } = result.value;
+    if (byteLength <= PACKED_BYTES_MAX) this.packs.write(key, result);
+    else await this.writeFile(key, result);
+    this.allowance -= byteLength;
+    if (this.allowance < 0) await this.makeRoom();
+  }
+
+  async delete(key: string): Promise<void> {
+    const path = this.pathOf(key);
+    await this.packs.delete(key);
+    await rm(path, { force: true });
+  }
+
+  private async writeFile(key: string, result: StoredResult): Promise<void> {
     const path = this.pathOf(key);
     const unfinished = `${path}-${randomUUID()}${UNFINISHED}`;
     try {
       const file = await create(unfinished);
       try {
-        const head = headOf(result);
-        // Each write is a round trip to a thread of Node, which costs more than to copy a small value.
-        if (result.value.byteLength <= COPIED_BYTES_MAX) {
-          await file.writeFile(Buffer.concat([head, result.value]));
-        } else {
-          await file.writeFile(head);
-          await file.writeFile(result.value);
-        }
+        await file.writeFile(headOf(result));
+        await file.writeFile(result.value);
       } finally {
         await file.close();
       }
@@ -79,12 +100,6 @@ export class ResultFolder implements ResultStore {
       await rm(unfinished, { force: true });
       throw error;
     }
-    this.allowance -= result.value.byteLength;
-    if (this.allowance < 0) await this.makeRoom();
-  }
-
-  async delete(key: string): Promise<void> {
-    await rm(this.pathOf(key), { force: true });
   }
 
   /** Removes what was not used for longest, if there is too much. */
@@ -107,11 +122,13 @@ export class ResultFolder implements ResultStore {
   /** Nothing but results: clients name the folder, and there may be files of others in it. */
   private async files(): Promise<KeptFile[]> {
     const found: KeptFile[] = [];
-    for (const folder of await readdir(this.folder)) {
-      if (!PART_FOLDER.test(folder)) continue;
-      for (const name of (await ifThere(readdir(join(this.folder, folder)))) ?? []) {
-        if (!OWN_FILE.test(name) || !name.startsWith(folder)) continue;
-        const path = join(this.folder, folder, name);
+    for (const entry of await readdir(this.folder)) {
+      const isFolder = PART_FOLDER.test(entry);
+      const names = isFolder ? await ifThere(readdir(join(this.folder, entry))) : [entry];
+      for (const name of names ?? []) {
+        const isOwn = isFolder ? OWN_FILE.test(name) && name.startsWith(entry) : isPack(name);
+        if (!isOwn) continue;
+        const path = isFolder ? join(this.folder, entry, name) : join(this.folder, name);
         const about = await ifThere(stat(path));
         if (about === undefined) continue;
         const { size: nbytes, mtimeMs: usedMs } = about;
@@ -138,8 +155,13 @@ export class ResultFolder implements ResultStore {
   /** @throws YardmasterError `ERR_RESULT_STORE` for what could lead out of the folder */
   private pathOf(key: string): string {
     checkKey(key);
-    return join(this.folder, key.slice(0, 2), key);
+    return join(this.folder, partOf(key), key);
   }
+}
+
+/** The folder of its file. */
+function partOf(key: string): string {
+  return key.slice(0, 2);
 }
 
 /** Its folder is there for nearly all files. */

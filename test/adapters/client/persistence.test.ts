@@ -1,4 +1,12 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -52,11 +60,11 @@ const graph = () => ({
 });
 const wholeGraph = ['double 3', 'double 4', 'load 3', 'load 4', 'sum'];
 
-/** The files of the store. */
-const files = (): string[] =>
-  readdirSync(store, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name));
+/** The files of the store: small results are packed. */
+const files = (): string[] => readdirSync(store).map((name) => join(store, name));
+/** How many results the files have. */
+const keptCount = (): number =>
+  files().reduce((count, file) => count + readFileSync(file, 'latin1').split('YMP1').length - 1, 0);
 
 describe('a result that persists', () => {
   test('is read by another cluster, with nothing that it was computed of', async () => {
@@ -66,7 +74,7 @@ describe('a result that persists', () => {
     expect(taken()).toEqual(wholeGraph);
     expect(await inCluster(compute)).toBe(14);
     expect(taken()).toEqual([]);
-    expect(files()).toHaveLength(5);
+    expect(keptCount()).toBe(5);
   });
 
   test('is computed again from what else persists when it alone is forgotten', async () => {
@@ -84,7 +92,7 @@ describe('a result that persists', () => {
     const compute = (client: Client): Promise<readonly number[]> =>
       client.gather(client.with({ persist: 'graph-outputs' }).compute(graph(), ['a2', 'all']));
     expect(await inCluster(compute)).toEqual([6, 14]);
-    expect(files()).toHaveLength(2);
+    expect(keptCount()).toBe(2);
     taken();
     expect(await inCluster(compute)).toEqual([6, 14]);
     expect(taken()).toEqual([]);
@@ -136,11 +144,12 @@ describe('a result that persists', () => {
     const bytes = readFileSync(file);
     bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1;
     writeFileSync(file, bytes);
+    utimesSync(file, 1, 1); // Otherwise it may be one that is still being written.
     const warned = vi.spyOn(process, 'emitWarning').mockReturnValue();
     expect(await inCluster(submit)).toBe(1);
     expect(taken()).toEqual(['load 1']);
     expect(warned).toHaveBeenCalledWith(
-      `${file} is damaged and was removed; what it held is computed again`,
+      `${file} is damaged at byte 0; the result there was removed, and is computed again`,
       'YardmasterResultStore',
     );
     expect(await inCluster(submit)).toBe(1);

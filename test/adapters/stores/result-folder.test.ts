@@ -37,18 +37,18 @@ describe('a folder of results', () => {
       writeFileSync(path, 'x'.repeat(10_000));
       utimesSync(path, longAgo, longAgo);
     }
-    const results = new ResultFolder(folder, 5000);
+    const results = new ResultFolder(folder, 100_000);
     for (const index of [1, 2]) {
-      await results.write(keyOf(index), { type: 'x', value: new Uint8Array(4000) });
+      await results.write(keyOf(index), { type: 'x', value: new Uint8Array(80_000) });
     }
     expect(others.filter((path) => !existsSync(path))).toEqual([]);
     expect([await results.has(keyOf(1)), await results.has(keyOf(2))]).toEqual([false, true]);
   });
 
   test('keeps about as much as its limit, and removes first what was not used for longest', async () => {
-    const results = new ResultFolder(folder, 100_000);
+    const results = new ResultFolder(folder, 1_000_000);
     for (let index = 0; index < 30; index++) {
-      await results.write(keyOf(index), { type: 'Uint8Array', value: new Uint8Array(10_000) });
+      await results.write(keyOf(index), { type: 'Uint8Array', value: new Uint8Array(100_000) });
       // File systems tell times by the millisecond at best.
       utimesSync(pathOf(keyOf(index)), index, index);
       await results.has(keyOf(0));
@@ -64,13 +64,13 @@ describe('a folder of results', () => {
   });
 
   test('removes what a killed process has left, after a day', async () => {
-    const results = new ResultFolder(folder, 1000);
-    await results.write(keyOf(1), { type: 'x', value: new Uint8Array(1) });
+    const results = new ResultFolder(folder, 1_000_000);
+    await results.write(keyOf(1), { type: 'x', value: new Uint8Array(70_000) });
     const unfinished = (): string => `${pathOf(keyOf(3))}-${randomUUID()}.part`;
     const [old, young] = [unfinished(), unfinished()];
     for (const path of [old, young]) writeFileSync(path, '');
     utimesSync(old, 1, 1);
-    await results.write(keyOf(2), { type: 'x', value: new Uint8Array(100) });
+    await results.write(keyOf(2), { type: 'x', value: new Uint8Array(70_000) });
     expect(readdirSync(join(folder, '00'))).toEqual([keyOf(1), keyOf(2), basename(young)]);
   });
 });

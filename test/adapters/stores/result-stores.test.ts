@@ -154,7 +154,7 @@ describe.each([
   test.each(Object.entries(damages))('removes what is %s', async (_, damage) => {
     const warned = vi.spyOn(process, 'emitWarning').mockReturnValue();
     for (const look of ['has', 'read'] as const) {
-      await results.write(keyOf(1), { type: 'Uint8Array', value: new Uint8Array(100) });
+      await results.write(keyOf(1), { type: 'Uint8Array', value: new Uint8Array(100_000) });
       await bench.put(keyOf(1), damage(await bench.get(keyOf(1))));
       expect((await results[look](keyOf(1))) ?? false).toBe(false);
       await expect(bench.get(keyOf(1))).rejects.toThrow();
@@ -164,7 +164,7 @@ describe.each([
 
   test('never reads what was changed in one byte', async () => {
     vi.spyOn(process, 'emitWarning').mockReturnValue();
-    await results.write(keyOf(1), { type: 'Uint8Array', value: new Uint8Array(100) });
+    await results.write(keyOf(1), { type: 'Uint8Array', value: new Uint8Array(100_000) });
     const bytes = new Uint8Array(await bench.get(keyOf(1)));
     bytes[60] = 1;
     await bench.put(keyOf(1), bytes);

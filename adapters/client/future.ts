@@ -40,6 +40,7 @@ const abandoned = new LeakTracker<Holding>(({ owner, entry }) => {
 });
 
 let holdingOf: (future: Future<unknown>) => Holding & { readonly isReleased: boolean };
+let entryOf: (future: Future<unknown>) => KeyEntry;
 
 /**
  * The result of a task, wherever it is and whenever it comes.
@@ -55,6 +56,7 @@ export class Future<T> {
   #released = false;
 
   static {
+    entryOf = (future) => future.#entry;
     holdingOf = (future) => {
       const value: unknown = future;
       if (typeof value !== 'object' || value === null || !(#owner in value))
@@ -158,4 +160,9 @@ export function holdingOfFuture(
   future: Future<unknown>,
 ): Holding & { readonly isReleased: boolean } {
   return holdingOf(future);
+}
+
+/** Of a future that a client has made; allocates nothing. */
+export function entryOfFuture(future: Future<unknown>): KeyEntry {
+  return entryOf(future);
 }

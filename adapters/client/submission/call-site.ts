@@ -5,29 +5,33 @@ export interface CallSite {
   readonly stack?: string;
 }
 
-/** Submissions of one turn that remember their own place; the others take that of the last of them. */
-const SITES_PER_TURN = 100;
+/** Upper bound of the stacks that are captured in {@link WINDOW_MS}: each takes some microseconds. */
+const SITES_PER_WINDOW = 50;
+const WINDOW_MS = 100;
 /** Frames that are looked at, those of the client included. */
 const FRAMES_MAX = 12;
 const FRAMES_SHOWN = 4;
 
-let ofTurn = 0;
-let latest: CallSite = {};
+let captured = 0;
+/** The place that was captured last, by what was submitted there. */
+const latest = new WeakMap<object, CallSite>();
 
 /**
- * The place in the code of the user from which the client was called. A loop that submits a hundred thousand tasks in a turn costs no hundred
- * thousand stacks: after the first hundred they share one.
+ * The place in the code of the user from which the client was called. Beyond fifty in a tenth of a second,
+ * submissions of the same function share the place that was captured last for it.
+ * @param submitted - the function; or, of graphs, what submits them
  */
-export function callSite(): CallSite {
-  if (ofTurn >= SITES_PER_TURN) return latest;
-  if (ofTurn === 0) setImmediate(() => (ofTurn = 0)).unref();
-  ofTurn++;
+export function callSite(submitted: object): CallSite {
+  const before = captured < SITES_PER_WINDOW ? undefined : latest.get(submitted);
+  if (before !== undefined) return before;
+  if (captured === 0) setTimeout(() => (captured = 0), WINDOW_MS).unref();
+  captured++;
   const site: CallSite = {};
   const limit = Error.stackTraceLimit;
   Error.stackTraceLimit = FRAMES_MAX;
   Error.captureStackTrace(site, callSite);
   Error.stackTraceLimit = limit;
-  latest = site;
+  latest.set(submitted, site);
   return site;
 }
 

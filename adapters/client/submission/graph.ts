@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { type FunctionSpec, type GraphTask, YardmasterError } from '../../../core/api/index.ts';
+import { type GraphTask, YardmasterError } from '../../../core/api/index.ts';
 import { isPlainObject } from '../../../core/util/plain-object.ts';
 import { EVENT_LOOP_RESOURCE, eventLoopShare } from '../../../core/util/event-loop.ts';
 import {
@@ -202,25 +202,32 @@ interface TaskParts {
   readonly key: string | ((hash: string) => string);
 }
 
+const ACTOR = { actor: true } as const;
+
 /** One task as it travels. */
 export function packTask({ fn, args, options, key, isPure = true }: TaskParts): PackedTask {
   const retry = retrySpec(options.retries);
-  const call = { ...travellingFunction(fn), args: args.bytes };
-  const runSpec: FunctionSpec = retry === undefined ? call : { ...call, retry };
-  const definition = hashOf({ ...call, content: args.content });
+  const { module, name, version } = travellingFunction(fn);
+  const call = { module, name, version, args: args.bytes };
+  const definition = hashOf(call, args.content);
+  const isActor = isActorClass(fn);
+  const made: GraphTask = {
+    key: typeof key === 'string' ? key : key(definition),
+    dependencies: args.dependencies,
+    runSpec: retry === undefined ? call : { ...call, retry },
+  };
+  const fields = taskFields(optionsFor(fn, options));
   return {
-    task: {
-      key: typeof key === 'string' ? key : key(definition),
-      dependencies: args.dependencies,
-      runSpec,
-      ...(isActorClass(fn) ? { actor: true } : {}),
-      ...taskFields(optionsFor(fn, options)),
-    },
+    // To add to a copy costs a microsecond, and most tasks need no more.
+    task:
+      fields === undefined && !isActor
+        ? made
+        : { ...made, ...(isActor ? ACTOR : undefined), ...fields },
     definition,
     nbytes: args.bytes.byteLength,
     persist: options.persist,
     // The source of a function of another language is not known here.
-    isReproducible: isPure && fn.version !== '' && !isActorClass(fn),
+    isReproducible: isPure && version !== '' && !isActor,
   };
 }
 

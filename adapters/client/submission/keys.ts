@@ -1,5 +1,5 @@
 import { createHash, hash, randomUUID } from 'node:crypto';
-import { YardmasterError } from '../../../core/api/index.ts';
+import { type FunctionSpec, YardmasterError } from '../../../core/api/index.ts';
 import { isWellFormed } from '../../codecs/msgpack/index.ts';
 import { commonName, ContentHash, isCanonical } from '../../tasks/index.ts';
 
@@ -10,17 +10,13 @@ const NO_PREFIX = new Uint8Array(0);
 const KEY_LENGTH_MAX = 8192;
 
 /** What a task computes: a function of a module in one version, applied to these arguments. */
-export interface Definition {
-  readonly module: string;
-  readonly name: string;
-  readonly version: string;
-  readonly args: Uint8Array;
-  /** What `args` are the bytes of. */
-  readonly content: unknown;
-}
+export type Definition = Pick<FunctionSpec, 'module' | 'name' | 'version' | 'args'>;
 
-/** Equal exactly when the same source is called with the same arguments. */
-export function hashOf({ module, name, version, args, content }: Definition): string {
+/**
+ * Equal exactly when the same source is called with the same arguments.
+ * @param content - what `args` are the bytes of
+ */
+export function hashOf({ module, name, version, args }: Definition, content: unknown): string {
   const prefix = hashOfFunction(module, name, version);
   if (!isCanonical(args)) return hashOfContent(prefix, content);
   const length = prefix.byteLength + args.byteLength;

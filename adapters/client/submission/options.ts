@@ -75,13 +75,16 @@ export interface SubmitOptions extends TaskOptions {
 }
 
 /**
- * The part of a {@link GraphTask} that options decide.
+ * The part of a {@link GraphTask} that options decide; undefined when they decide nothing.
  * @throws YardmasterError `ERR_GRAPH_INVALID`
  */
-export function taskFields(options: TaskOptions): Partial<GraphTask> {
+export function taskFields(options: TaskOptions): Partial<GraphTask> | undefined {
   const { retries, priority, workers, allowOtherWorkers, resources, replicas } = options;
   const { timeoutMs } = options;
   const traceparent = traceParent();
+  if (traceparent === undefined && !TASK_OPTIONS.some((name) => options[name] !== undefined)) {
+    return undefined;
+  }
   const named = {
     ...(replicas === undefined ? {} : { replicas }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
@@ -99,6 +102,18 @@ export function taskFields(options: TaskOptions): Partial<GraphTask> {
     ...(annotations === undefined ? {} : { annotations }),
   };
 }
+
+/** Those that say something of the task itself. */
+const TASK_OPTIONS = [
+  'retries',
+  'timeoutMs',
+  'priority',
+  'workers',
+  'allowOtherWorkers',
+  'resources',
+  'replicas',
+  'annotations',
+] as const satisfies readonly (keyof TaskOptions)[];
 
 const OPTIONS: Readonly<Record<keyof SubmitOptions, true>> = {
   key: true,

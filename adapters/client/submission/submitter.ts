@@ -7,7 +7,7 @@ import {
   type TaskFunction,
 } from '../../tasks/index.ts';
 import type { KeyEntry } from '../session/entry.ts';
-import { Future, holdingOfFuture } from '../future.ts';
+import { entryOfFuture, Future, holdingOfFuture } from '../future.ts';
 import {
   type Graph,
   packGraph,
@@ -75,7 +75,7 @@ export class Submitter {
   ): Future<Awaited<Result>> {
     this.checkSignal();
     const future = this.submitOne(fn, args, this.options.key);
-    this.watchEnds([future]);
+    this.watchEnds([future], fn);
     return future as Future<Awaited<Result>>;
   }
 
@@ -128,7 +128,7 @@ export class Submitter {
     }
     const rows = rowsOf(columns);
     const futures = rows.map((row) => this.submitOne(fn, row, undefined));
-    this.watchEnds(futures);
+    this.watchEnds(futures, fn);
     return futures;
   }
 
@@ -168,7 +168,7 @@ export class Submitter {
     this.checkSignal();
     checkSequence('reduce', parts);
     const root = reduceTree([...parts], options, (group) => this.submitOne(fn, [group], undefined));
-    this.watchEnds([root]);
+    this.watchEnds([root], fn);
     return root as Future<Part>;
   }
 
@@ -186,7 +186,7 @@ export class Submitter {
     const submit = (item: unknown): Future<unknown> => {
       this.checkSignal();
       const future = this.submitOne(fn, [item], undefined);
-      this.watchEnds([future]);
+      this.watchEnds([future], fn);
       return future;
     };
     return resultsInOrder(items, submit, outcome, inFlight);
@@ -212,7 +212,7 @@ export class Submitter {
     const { namespace = '' } = this.options;
     const requested = requestedKeys(graph, keys).map((key) => namespace + key);
     const futures = this.submitGraph(graph, requested);
-    this.watchEnds(futures);
+    this.watchEnds(futures, this);
     return typeof keys === 'string' ? futures[0] : futures;
   }
 
@@ -371,11 +371,12 @@ export class Submitter {
     }
   }
 
-  private watchEnds(futures: readonly Future<unknown>[]): void {
+  private watchEnds(futures: readonly Future<unknown>[], submitted: object): void {
     const { signal, deadlineMs } = this.options;
-    const all = futures.map((future) => holdingOfFuture(future).entry);
-    const site = callSite();
-    for (const entry of all) entry.site ??= site;
+    const site = callSite(submitted);
+    for (const future of futures) entryOfFuture(future).site ??= site;
+    if (deadlineMs === undefined && signal === undefined) return;
+    const all = futures.map(entryOfFuture);
     if (deadlineMs !== undefined) this.limitTime(all, deadlineMs);
     if (signal === undefined) return;
     const entries = new Set<KeyEntry>(all);

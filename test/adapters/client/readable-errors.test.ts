@@ -53,6 +53,13 @@ describe('the error of a task', () => {
     expect(error.stack).toMatch(/in the task "add-[0-9a-f]+", because of "fail-[0-9a-f]+"/);
   });
 
+  test('shows a place of its own function, however many others were submitted before', async () => {
+    const others = Array.from({ length: 500 }, (_, item) => client.submit(add, item, 1));
+    const { stack = '' } = await errorOf(orderTea(client));
+    expect(stack.split('submitted at:')[1]).toMatch(/at orderTea .*readable-errors\.test\.ts/);
+    for (const other of others) other.release();
+  });
+
   test('that is no Error keeps what was thrown', async () => {
     expect(await errorOf(client.submit(throwText, 'just text').result())).toMatchObject({
       name: 'NonError',

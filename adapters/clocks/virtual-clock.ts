@@ -1,14 +1,22 @@
 import { type Clock, type Timer, YardmasterError } from '../../core/api/index.ts';
+import { TimerHeap } from './timer-heap.ts';
 
 /** Timers that may run at one instant before the clock says that time stands still. */
 const RUNS_PER_INSTANT_MAX = 1_000_000;
 
-interface VirtualTimer {
-  readonly dueMs: number;
-  /** Order of creation: ties of `dueMs` go to the older one. */
-  readonly sequence: number;
-  /** Undefined when cancelled; the heap drops it when it comes up. */
-  callback: (() => void) | undefined;
+/** A timer, and the handle to cancel it. */
+class VirtualTimer implements Timer {
+  constructor(
+    private readonly clock: { liveCount: number },
+    /** Undefined when it has fired or was cancelled; the heap drops it when it comes up. */
+    public callback: (() => void) | undefined,
+  ) {}
+
+  cancel(): void {
+    if (this.callback === undefined) return;
+    this.callback = undefined;
+    this.clock.liveCount--;
+  }
 }
 
 /**
@@ -19,9 +27,9 @@ interface VirtualTimer {
  * timer. They do not wait for sockets, threads or files.
  */
 export class VirtualClock implements Clock {
-  private readonly heap: VirtualTimer[] = [];
-  private sequence = 0;
-  private liveCount = 0;
+  private readonly timers = new TimerHeap<VirtualTimer>();
+  /** Timers that have not fired and were not cancelled. */
+  private readonly pending = { liveCount: 0 };
   private running = false;
   private runsThisInstant = 0;
 
@@ -38,33 +46,23 @@ export class VirtualClock implements Clock {
 
   /** Timers that have not fired and were not cancelled. */
   get timerCount(): number {
-    return this.liveCount;
+    return this.pending.liveCount;
   }
 
   /** When the next timer is due; undefined when there is none. */
   get nextTimerMs(): number | undefined {
     this.dropCancelled();
-    return this.heap[0]?.dueMs;
+    return this.timers.first === undefined ? undefined : this.timers.firstMs;
   }
 
   /** @param delayMs - below 0 counts as 0; Infinity never fires */
   setTimer(delayMs: number, callback: () => void): Timer {
     if (Number.isNaN(delayMs)) throw new RangeError('the delay of a timer is NaN');
     if (delayMs === Infinity) return { cancel: () => undefined };
-    const timer: VirtualTimer = {
-      dueMs: this.currentMs + Math.max(0, delayMs),
-      sequence: this.sequence++,
-      callback,
-    };
-    this.liveCount++;
-    siftUp(this.heap, timer);
-    return {
-      cancel: () => {
-        if (timer.callback === undefined) return;
-        timer.callback = undefined;
-        this.liveCount--;
-      },
-    };
+    const timer = new VirtualTimer(this.pending, callback);
+    this.pending.liveCount++;
+    this.timers.add(this.currentMs + Math.max(0, delayMs), timer);
+    return timer;
   }
 
   /** Runs the next timer, whenever it is due. False when there is none. */
@@ -132,13 +130,12 @@ export class VirtualClock implements Clock {
       );
     }
     this.dropCancelled();
-    const next = this.heap[0];
-    if (next === undefined || next.dueMs > timeMs) return false;
-    removeFirst(this.heap);
-    const { callback } = next;
-    next.callback = undefined;
-    this.liveCount--;
-    this.countRun(next.dueMs);
+    const { first, firstMs } = this.timers;
+    if (first === undefined || firstMs > timeMs) return false;
+    this.timers.removeFirst();
+    const { callback } = first;
+    first.cancel();
+    this.countRun(firstMs);
     this.running = true;
     try {
       callback?.();
@@ -165,9 +162,8 @@ export class VirtualClock implements Clock {
   }
 
   private dropCancelled(): void {
-    while (this.heap[0] !== undefined && this.heap[0].callback === undefined) {
-      removeFirst(this.heap);
-    }
+    const { timers } = this;
+    while (timers.first !== undefined && timers.first.callback === undefined) timers.removeFirst();
   }
 }
 
@@ -176,40 +172,4 @@ function settle(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });
-}
-
-function isBefore(a: VirtualTimer, b: VirtualTimer): boolean {
-  return a.dueMs < b.dueMs || (a.dueMs === b.dueMs && a.sequence < b.sequence);
-}
-
-function siftUp(heap: VirtualTimer[], timer: VirtualTimer): void {
-  let index = heap.length;
-  while (index > 0) {
-    const parentIndex = (index - 1) >> 1;
-    const parent = heap[parentIndex];
-    if (parent === undefined || !isBefore(timer, parent)) break;
-    heap[index] = parent;
-    index = parentIndex;
-  }
-  heap[index] = timer;
-}
-
-function removeFirst(heap: VirtualTimer[]): void {
-  const last = heap.pop();
-  if (last === undefined || heap.length === 0) return;
-  let index = 0;
-  for (;;) {
-    let childIndex = 2 * index + 1;
-    let child = heap[childIndex];
-    if (child === undefined) break;
-    const right = heap[childIndex + 1];
-    if (right !== undefined && isBefore(right, child)) {
-      child = right;
-      childIndex++;
-    }
-    if (!isBefore(child, last)) break;
-    heap[index] = child;
-    index = childIndex;
-  }
-  heap[index] = last;
 }

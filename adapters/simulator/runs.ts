@@ -8,6 +8,7 @@ import type { SimulatedStore } from './store.ts';
 export interface RunOwner {
   readonly name: string;
   readonly threadCount: number;
+  readonly speed: number;
   readonly store: SimulatedStore;
   later(ms: number, callback: () => void): void;
   take(event: WorkerEvent): void;
@@ -17,7 +18,11 @@ export interface RunOwner {
 export interface RunWorld {
   readonly overheadMs: number;
   readonly clock: Clock;
-  readonly options: { readonly evaluate?: Evaluate; readonly outcome?: Outcome };
+  readonly options: {
+    readonly validate: boolean;
+    readonly evaluate?: Evaluate;
+    readonly outcome?: Outcome;
+  };
   /** Runs under way on all workers. */
   activeRuns: number;
   /** @returns the number of runs of this key before */
@@ -26,6 +31,8 @@ export interface RunWorld {
   nbytesOf(runSpec: unknown): number;
   noteRunEnd(worker: RunOwner, key: string): void;
 }
+
+const NOTHING: readonly number[] = [];
 
 /** A run in line, or on a thread. */
 interface Run {
@@ -38,7 +45,8 @@ interface Run {
 export class SimulatedRuns {
   /** Thread milliseconds of runs that have ended. */
   private endedBusyMs = 0;
-  private readonly running = new Map<string, Run>();
+  /** In the order in which they began. A list, because most workers have few threads. */
+  private readonly running: Run[] = [];
   /** Short runs that wait for a thread. */
   private readonly inLine: Run[] = [];
 
@@ -51,26 +59,26 @@ export class SimulatedRuns {
   get busyMs(): number {
     let total = this.endedBusyMs;
     const nowMs = this.world.clock.nowMs();
-    for (const { startedMs } of this.running.values()) total += nowMs - startedMs;
+    for (const { startedMs } of this.running) total += nowMs - startedMs;
     return total;
   }
 
   /** Seconds for which each key has been running. */
   executing(): [key: string, seconds: number][] {
     const nowMs = this.world.clock.nowMs();
-    return Array.from(this.running, ([key, run]) => [key, (nowMs - run.startedMs) / 1000]);
+    return this.running.map((run) => [run.instruction.key, (nowMs - run.startedMs) / 1000]);
   }
 
   begin(instruction: Execute): void {
     const run: Run = { instruction, startedMs: 0, isAborted: false };
-    if (this.running.size < this.worker.threadCount || instruction.isConcurrent === true)
+    if (this.running.length < this.worker.threadCount || instruction.isConcurrent === true)
       this.start(run);
     else this.inLine.push(run);
   }
 
   /** What runs continues to its end, as on a thread that cannot be interrupted; what waits ends when its turn comes. */
   abort(key: string): void {
-    const run = this.running.get(key);
+    const run = this.running.find(({ instruction }) => instruction.key === key);
     if (run !== undefined) run.isAborted = true;
     for (const waiting of this.inLine) {
       if (waiting.instruction.key === key) waiting.isAborted = true;
@@ -80,8 +88,8 @@ export class SimulatedRuns {
   /** The worker has died. */
   end(): void {
     this.endedBusyMs = this.busyMs;
-    this.world.activeRuns -= this.running.size;
-    this.running.clear();
+    this.world.activeRuns -= this.running.length;
+    this.running.length = 0;
   }
 
   private start(run: Run): void {
@@ -89,9 +97,10 @@ export class SimulatedRuns {
     const { store } = worker;
     const { key, dependencies, runSpec } = run.instruction;
     run.startedMs = world.clock.nowMs();
-    this.running.set(key, run);
+    this.running.push(run);
     world.activeRuns++;
-    const values = dependencies.map((input) => this.valueOf(key, input));
+    const isValueNeeded = world.options.evaluate !== undefined || world.options.validate;
+    const values = isValueNeeded ? dependencies.map((input) => this.valueOf(key, input)) : NOTHING;
     const readMs = store.read(dependencies);
     const attempt = world.countRun(key);
     const outcome = world.options.outcome?.(key, attempt) ?? 'success';
@@ -104,7 +113,7 @@ export class SimulatedRuns {
     const { key, runSpec } = run.instruction;
     const nowMs = world.clock.nowMs();
     this.endedBusyMs += nowMs - run.startedMs;
-    running.delete(key);
+    running.splice(running.indexOf(run), 1);
     world.activeRuns--;
     world.noteRunEnd(worker, key);
     const next = this.inLine.shift();

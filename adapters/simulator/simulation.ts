@@ -234,11 +234,10 @@ export class Simulation {
     this.pendingSubmissions--;
     const tasks = workload.tasks.map((task, index) => ({ ...task, runSpec: first + index }));
     const { keys } = workload;
-    this.clock.setTimer(this.world.messageMs(name), () => {
-      this.world.atScheduler(() => {
-        this.scheduled.accept({ op: 'update-graph', client: name, tasks, keys });
-      });
+    const deliver = this.world.whenFree(() => {
+      this.scheduled.accept({ op: 'update-graph', client: name, tasks, keys });
     });
+    this.clock.setTimer(this.world.messageMs(name), deliver);
   }
 
   private noteSettled(isSettled: boolean): void {

@@ -81,7 +81,7 @@ export class SimulatedTransfers {
   }
 
   private failed(address: string, keys: readonly string[]): void {
-    const stimulusId = `lost-${keys.join('-')}`;
+    const stimulusId = `lost-${keys[0] ?? ''}`;
     this.worker.take({ op: 'gather-network-failure', worker: address, stimulusId });
   }
 
@@ -131,7 +131,7 @@ export class SimulatedTransfers {
     this.measuredMs += tookMs;
     const keys = found.map(({ key }) => key);
     const nbytes = found.map((item) => item.nbytes);
-    const stimulusId = `got-${keys.join('-')}`;
+    const stimulusId = `got-${keys[0] ?? ''}`;
     this.worker.take({ op: 'gather-success', worker: from, keys, nbytes, stimulusId });
   }
 }

@@ -14,14 +14,11 @@ import { SimulatedTransfers, type TransferOwner, type TransferWorld } from './tr
 
 /** What a worker needs of the world around. */
 export interface WorkerWorld extends RunWorld, TransferWorld {
-  readonly options: RunWorld['options'] & {
-    readonly validate: boolean;
-    readonly diskBandwidth: number;
-  };
+  readonly options: RunWorld['options'] & { readonly diskBandwidth: number };
   /** A message of this worker to the scheduler. */
   report(worker: SimulatedWorker, message: WorkerReport): void;
-  /** What the scheduler does when a message arrives there. */
-  atScheduler(deliver: () => void): void;
+  /** What has a message handled that arrives at the scheduler, as soon as it is free. */
+  whenFree(deliver: () => void): () => void;
   /** The worker dies. */
   kill(place: number): void;
   /** The worker closes because the scheduler wants it to. */
@@ -41,6 +38,8 @@ const STORY_LENGTH = 16;
  * spilling.
  */
 export class SimulatedWorker implements RunOwner, TransferOwner {
+  readonly address: string;
+  readonly threadCount: number;
   readonly kernel: WorkerKernel;
   readonly store: SimulatedStore;
   readonly runs: SimulatedRuns;
@@ -64,11 +63,15 @@ export class SimulatedWorker implements RunOwner, TransferOwner {
   constructor(
     readonly name: string,
     readonly model: WorkerModel,
+    /** How much faster it computes than the workload says. */
+    readonly speed: number,
     /** The number of its place; another worker may take it later. */
     readonly place: number,
     private readonly world: WorkerWorld,
   ) {
-    const { memoryLimitBytes = 0, bandwidth } = model;
+    const { memoryLimitBytes = 0, bandwidth, threads = 1 } = model;
+    this.address = `sim://${name}`;
+    this.threadCount = threads;
     const { clock, network, options } = world;
     this.bornMs = clock.nowMs();
     this.port = network.connect(bandwidth);
@@ -92,14 +95,6 @@ export class SimulatedWorker implements RunOwner, TransferOwner {
     );
     this.runs = new SimulatedRuns(this, world);
     this.transfers = new SimulatedTransfers(this, world);
-  }
-
-  get address(): string {
-    return `sim://${this.name}`;
-  }
-
-  get threadCount(): number {
-    return this.model.threads ?? 1;
   }
 
   get isAlive(): boolean {
@@ -162,7 +157,7 @@ export class SimulatedWorker implements RunOwner, TransferOwner {
   send(deliver: () => void): void {
     const { clock } = this.world;
     this.lastSentMs = Math.max(clock.nowMs() + this.messageMs(), this.lastSentMs);
-    clock.setTimer(this.lastSentMs - clock.nowMs(), () => this.world.atScheduler(deliver));
+    clock.setTimer(this.lastSentMs - clock.nowMs(), this.world.whenFree(deliver));
   }
 
   /** It is gone, with all it held. */

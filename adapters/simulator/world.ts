@@ -109,15 +109,8 @@ export class SimulatedWorld implements WorkerWorld {
     });
   }
 
-  atScheduler(deliver: () => void): void {
-    const { schedulerMs } = this.durations;
-    if (schedulerMs === 0) {
-      deliver();
-      return;
-    }
-    const nowMs = this.clock.nowMs();
-    this.schedulerFreeMs = Math.max(nowMs, this.schedulerFreeMs) + schedulerMs;
-    this.clock.setTimer(this.schedulerFreeMs - nowMs, deliver);
+  whenFree(deliver: () => void): () => void {
+    return this.durations.schedulerMs === 0 ? deliver : () => this.queueAtScheduler(deliver);
   }
 
   messageMs(worker: string): number {
@@ -142,10 +135,9 @@ export class SimulatedWorld implements WorkerWorld {
     return before;
   }
 
-  durationMs({ name }: RunOwner, key: string, runSpec: unknown, attempt: number): number {
+  durationMs(worker: RunOwner, key: string, runSpec: unknown, attempt: number): number {
     const { spread, overheadMs } = this.durations;
-    const worker = this.workers.get(`sim://${name}`);
-    const speed = this.speedOf(worker) / (this.slowdowns.get(name) ?? 1);
+    const speed = worker.speed / (this.slowdowns.get(worker.name) ?? 1);
     return (
       overheadMs + (this.costs.durationMs(runSpec) * this.draw.factor(spread, key, attempt)) / speed
     );
@@ -178,11 +170,18 @@ export class SimulatedWorld implements WorkerWorld {
     this.startWorker(this.places.length, model);
   }
 
+  private queueAtScheduler(deliver: () => void): void {
+    const { schedulerMs } = this.durations;
+    const nowMs = this.clock.nowMs();
+    this.schedulerFreeMs = Math.max(nowMs, this.schedulerFreeMs) + schedulerMs;
+    this.clock.setTimer(this.schedulerFreeMs - nowMs, deliver);
+  }
+
   private startWorker(place: number, model: WorkerModel): void {
     const before = this.startsOfPlace[place] ?? 0;
     this.startsOfPlace[place] = before + 1;
     const name = before === 0 ? `w${place + 1}` : `w${place + 1}-${before + 1}`;
-    const worker = new SimulatedWorker(name, model, place, this);
+    const worker = new SimulatedWorker(name, model, this.speedOf(name, model), place, this);
     this.places[place] = worker;
     this.everyWorker.push(worker);
     this.workers.set(worker.address, worker);
@@ -219,10 +218,9 @@ export class SimulatedWorld implements WorkerWorld {
     this.plan(this.clock.nowMs() + ms, () => this.startWorker(place, model));
   }
 
-  private speedOf(worker: SimulatedWorker | undefined): number {
+  private speedOf(name: string, { speed = 1 }: WorkerModel): number {
     const { speedSpread } = this.durations;
-    const name = worker?.name ?? '';
-    return (worker?.model.speed ?? 1) * this.draw.factor(speedSpread, `speed of ${name}`);
+    return speed * this.draw.factor(speedSpread, `speed of ${name}`);
   }
 
   /** What is still to happen, and so has to be waited for. */

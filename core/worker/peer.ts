@@ -1,4 +1,5 @@
 import { IndexedHeap } from '../util/collections/indexed-heap.ts';
+import { LazySet } from '../util/collections/lazy-set.ts';
 import { byWorkerPriority, type FetchEntry, type WorkerTask } from './worker-task.ts';
 
 /** What is on its way from a peer. */
@@ -8,12 +9,16 @@ export interface Transfer {
   readonly nbytes: number;
 }
 
+function byPriorityOfTask(a: FetchEntry, b: FetchEntry): number {
+  return byWorkerPriority(a.task, b.task);
+}
+
 /** Another worker, as long as it holds something of interest, sends something, or is busy. */
 export class Peer {
   /** Known tasks of which it holds a copy. */
-  readonly holds = new Set<WorkerTask>();
+  readonly holds = new LazySet<WorkerTask>();
   /** The part of `holds` that is in state `fetch`. */
-  readonly needed = new IndexedHeap<FetchEntry>((a, b) => byWorkerPriority(a.task, b.task));
+  readonly needed = new IndexedHeap(byPriorityOfTask);
   /** At most one transfer per peer, so that many small results share a message. */
   transfer: Transfer | undefined = undefined;
   /** It refused a transfer a moment ago. */

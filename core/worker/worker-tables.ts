@@ -2,9 +2,15 @@ import { IndexedHeap } from '../util/collections/indexed-heap.ts';
 import { SteadyMap, SteadySet } from '../util/collections/steady-map.ts';
 import { ConstrainedTasks } from './constrained-tasks.ts';
 import { MemoryQuota } from './memory/memory-quota.ts';
-import { Peer } from './peer.ts';
+import { hostOf, Peer } from './peer.ts';
 import type { WorkerKernelOptions } from './worker-options.ts';
-import { byLatestReady, byWorkerPriority, type WorkerPriority, WorkerTask } from './worker-task.ts';
+import {
+  byLatestReady,
+  byWorkerPriority,
+  NO_ENTRIES,
+  type WorkerPriority,
+  WorkerTask,
+} from './worker-task.ts';
 
 /** Parts of a thread. A run has all of them, unless it is short. */
 const UNITS_PER_THREAD = 256;
@@ -50,10 +56,13 @@ export class WorkerTables {
   batchCount = 0;
   /** Runs that ended, whatever their outcome. */
   executedCount = 0;
+  /** The host of this worker. */
+  readonly host: string;
 
   constructor(readonly options: WorkerKernelOptions) {
     this.tasks = options.isOneOfMany ? new Map<string, WorkerTask>() : new SteadyMap();
     this.executing = options.isOneOfMany ? new Set<WorkerTask>() : new SteadySet();
+    this.host = hostOf(options.address);
     this.compareReady = options.ready === 'lifo' ? byLatestReady : byWorkerPriority;
     this.ready = new IndexedHeap(this.compareReady);
     this.constrained = new ConstrainedTasks(this.compareReady);
@@ -150,8 +159,10 @@ export class WorkerTables {
   /** Replaces what is known about the holders of a task. Nothing is kept for a task in memory. */
   setHolders(task: WorkerTask, addresses: readonly string[]): void {
     if (task.state === 'memory') return;
-    for (const address of [...task.holders]) {
-      if (!addresses.includes(address)) this.removeHolder(task, address);
+    if (task.holders.size > 0) {
+      for (const address of [...task.holders]) {
+        if (!addresses.includes(address)) this.removeHolder(task, address);
+      }
     }
     for (const address of addresses) this.addHolder(task, address);
   }
@@ -160,14 +171,12 @@ export class WorkerTables {
     if (!task.holders.delete(address)) return;
     const peer = this.ensurePeer(address);
     peer.holds.delete(task);
-    const index = task.fetchEntries.findIndex((entry) => entry.heap === peer.needed);
-    if (index >= 0) {
-      for (const entry of task.fetchEntries.splice(index, 1)) peer.needed.delete(entry);
-    }
+    if (task.fetchEntries.length > 0) this.removeFetchEntry(task, peer);
     this.releasePeer(peer);
   }
 
   clearHolders(task: WorkerTask): void {
+    if (task.holders.size === 0) return;
     for (const address of [...task.holders]) this.removeHolder(task, address);
   }
 
@@ -180,7 +189,7 @@ export class WorkerTables {
   removeFetchEntries(task: WorkerTask): void {
     this.fetching.delete(task);
     for (const entry of task.fetchEntries) entry.heap.delete(entry);
-    task.fetchEntries = [];
+    task.fetchEntries = NO_ENTRIES;
   }
 
   setPriority(task: WorkerTask, priority: WorkerPriority): void {
@@ -193,14 +202,16 @@ export class WorkerTables {
   private acquireResources(task: WorkerTask): void {
     this.quota?.grant(task);
     task.heldResources = task.resources;
-    for (const [name, amount] of Object.entries(task.resources ?? {})) {
+    if (task.resources === undefined) return;
+    for (const [name, amount] of Object.entries(task.resources)) {
       this.availableResources.set(name, (this.availableResources.get(name) ?? 0) - amount);
     }
   }
 
   private releaseResources(task: WorkerTask): void {
     this.quota?.release(task);
-    for (const [name, amount] of Object.entries(task.heldResources ?? {})) {
+    if (task.heldResources === undefined) return;
+    for (const [name, amount] of Object.entries(task.heldResources)) {
       this.availableResources.set(name, (this.availableResources.get(name) ?? 0) + amount);
     }
     task.heldResources = undefined;
@@ -221,9 +232,17 @@ export class WorkerTables {
     if (task.state === 'fetch') this.addFetchEntry(task, peer);
   }
 
+  private removeFetchEntry(task: WorkerTask, peer: Peer): void {
+    const index = task.fetchEntries.findIndex((entry) => entry.heap === peer.needed);
+    if (index < 0) return;
+    for (const entry of task.fetchEntries.splice(index, 1)) peer.needed.delete(entry);
+  }
+
   private addFetchEntry(task: WorkerTask, peer: Peer): void {
     const entry = { task, heap: peer.needed, place: -1 };
-    task.fetchEntries.push(entry);
+    // As a rule there is one holder.
+    if (task.fetchEntries.length === 0) task.fetchEntries = [entry];
+    else task.fetchEntries.push(entry);
     peer.needed.add(entry);
   }
 }

@@ -20,6 +20,7 @@ export const REPLICA_PRIORITY: WorkerPriority = [1];
 const DEFAULT_NBYTES = 1024;
 
 const NO_RUNS: readonly number[] = [];
+export const NO_TIMINGS: readonly ActionTiming[] = [];
 
 /** A task that could be fetched from one peer; a task has one for each of its holders. */
 export interface FetchEntry {
@@ -28,6 +29,9 @@ export interface FetchEntry {
   readonly heap: IndexedHeap<FetchEntry>;
   place: number;
 }
+
+/** The entries of a task that is not to be fetched. Never written to. */
+export const NO_ENTRIES: FetchEntry[] = [];
 
 /** A task as a worker sees it. Invariants by state: `validate.ts`. */
 export class WorkerTask {
@@ -68,7 +72,7 @@ export class WorkerTask {
   /** Addresses of peers that hold a copy; never this worker. Empty in `memory`. */
   readonly holders = new LazySet<string>();
   /** One for each holder while in `fetch`. */
-  fetchEntries: FetchEntry[] = [];
+  fetchEntries: FetchEntry[] = NO_ENTRIES;
   /** The peer whose transfer includes this task: in `flight`, and after its cancellation. */
   comingFrom: string | undefined = undefined;
 
@@ -87,7 +91,7 @@ export class WorkerTask {
   value: Uint8Array | undefined = undefined;
   /** Type name of the result, when it was computed here. */
   type: string | undefined = undefined;
-  timings: readonly ActionTiming[] = [];
+  timings: readonly ActionTiming[] = NO_TIMINGS;
   failure: TaskFailure | undefined = undefined;
 
   /** Seconds that a run is expected to take; -1 while unknown. */

@@ -39,6 +39,7 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   'over-limit': { file: 'over-limit', measures: 'peak memory with more data than the limit' },
   viewers: { file: 'viewers', measures: 'what open pages of the dashboard cost the scheduler' },
   dashboard: { file: 'dashboard', measures: 'the dashboard in a browser, with very many tasks' },
+  simulator: { file: 'simulator', measures: 'CPU and memory of the simulator per task' },
   suite: SUITE,
   dask: { file: 'dask', measures: "Dask's workers under this scheduler and under Dask's own" },
 };

@@ -19,9 +19,7 @@ import type {
 } from './events.ts';
 import { forgetPeer } from './on-scheduler.ts';
 import type { WorkerScope } from '../worker-scope.ts';
-import type { WorkerTask } from '../worker-task.ts';
-
-const NO_TIMINGS: readonly ActionTiming[] = [];
+import { NO_TIMINGS, type WorkerTask } from '../worker-task.ts';
 
 export function onExecuteSuccess(scope: WorkerScope, event: ExecuteSuccess): void {
   const task = endRun(scope, event.key);

@@ -49,8 +49,9 @@ export function onComputeTask(scope: WorkerScope, event: ComputeTask): void {
   task.isReplicaWanted = false;
   tables.setPriority(task, priority);
   unlinkDependencies(scope, task);
-  for (const replica of replicas(event.dependencies)) {
-    const dependency = learn(scope, replica, priority);
+  const inputs = event.dependencies;
+  for (let index = 0; index < inputs.keys.length; index++) {
+    const dependency = learn(scope, inputs, index, priority);
     task.dependencies.add(dependency);
     dependency.dependents.add(task);
   }
@@ -144,8 +145,8 @@ export function onRemoveReplicas(scope: WorkerScope, event: RemoveReplicas): voi
 }
 
 export function onAcquireReplicas(scope: WorkerScope, event: AcquireReplicas): void {
-  for (const replica of replicas(event.replicas)) {
-    const task = learn(scope, replica, REPLICA_PRIORITY);
+  for (let index = 0; index < event.replicas.keys.length; index++) {
+    const task = learn(scope, event.replicas, index, REPLICA_PRIORITY);
     if (task.state === 'memory' || task.isComing) continue;
     task.isReplicaWanted = true;
     if (task.state !== 'fetch') scope.recommend(task, 'fetch');
@@ -154,10 +155,10 @@ export function onAcquireReplicas(scope: WorkerScope, event: AcquireReplicas): v
 
 /** The answer to `request-refresh-who-has`. */
 export function onRefreshWhoHas(scope: WorkerScope, event: RefreshWhoHas): void {
-  for (const { key, holders } of replicas(event.replicas)) {
-    const task = scope.tables.tasks.get(key);
-    if (task === undefined) continue;
-    locate(scope, task, holders);
+  const { keys, whoHas } = event.replicas;
+  for (let index = 0; index < keys.length; index++) {
+    const task = scope.tables.tasks.get(keys[index] as string);
+    if (task !== undefined) locate(scope, task, whoHas[index] ?? NO_HOLDERS);
   }
 }
 
@@ -230,35 +231,27 @@ function isOwnResult({ state, runId }: WorkerTask): boolean {
   return state === 'memory' && runId >= 0;
 }
 
-interface Replica {
-  readonly key: string;
-  readonly nbytes: number;
-  readonly holders: readonly string[];
-}
+const NO_HOLDERS: readonly string[] = [];
 
-function* replicas({ keys, nbytes, whoHas }: ReplicaLocations): Generator<Replica> {
-  for (let index = 0; index < keys.length; index++) {
-    yield {
-      key: keys[index] as string,
-      nbytes: nbytes[index] ?? -1,
-      holders: whoHas[index] ?? [],
-    };
-  }
-}
-
-/** Takes down where a result is, and that it is wanted. */
-function learn(scope: WorkerScope, replica: Replica, priority: WorkerPriority): WorkerTask {
+/** Takes down where the result at this index is, and that it is wanted. */
+function learn(
+  scope: WorkerScope,
+  replicas: ReplicaLocations,
+  index: number,
+  priority: WorkerPriority,
+): WorkerTask {
   const { tables } = scope;
-  const task = tables.ensureTask(replica.key);
+  const task = tables.ensureTask(replicas.keys[index] as string);
   if (task.state === 'memory') return task;
-  if (replica.nbytes >= 0) task.nbytes = replica.nbytes;
+  const nbytes = replicas.nbytes[index] ?? -1;
+  if (nbytes >= 0) task.nbytes = nbytes;
   // The most urgent dependent determines the priority. A task that is computed here has its own
   // priority.
   const isMoreUrgent =
     task.priority === undefined || comparePriorities(priority, task.priority) < 0;
   if (!task.isComing && (task.state === 'released' || isMoreUrgent))
     tables.setPriority(task, priority);
-  locate(scope, task, replica.holders);
+  locate(scope, task, replicas.whoHas[index] ?? NO_HOLDERS);
   return task;
 }
 

@@ -1,4 +1,4 @@
-import { hostOf, type Peer, type Transfer } from '../peer.ts';
+import type { Peer, Transfer } from '../peer.ts';
 import type { WorkerTables } from '../worker-tables.ts';
 import { comparePriorities, REPLICA_PRIORITY, type WorkerTask } from '../worker-task.ts';
 
@@ -27,11 +27,10 @@ function isThrottled({ options, pace, transferCount, incomingBytes }: WorkerTabl
 }
 
 function choosePeer(tables: WorkerTables): Peer | undefined {
-  const ownHost = hostOf(tables.options.address);
   let best: Peer | undefined;
   for (const peer of tables.peers.values()) {
     if (peer.needed.size === 0 || peer.transfer !== undefined || peer.isBusy) continue;
-    if (best === undefined || isBetterPeer(peer, best, ownHost)) best = peer;
+    if (best === undefined || isBetterPeer(peer, best, tables.host)) best = peer;
   }
   return best;
 }

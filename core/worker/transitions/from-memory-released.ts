@@ -6,6 +6,10 @@ import type { WorkerTask } from '../worker-task.ts';
 /** To be computed here: fetches what is neither here nor computed here. */
 export function releasedToWaiting(scope: WorkerScope, task: WorkerTask): void {
   task.state = 'waiting';
+  if (task.dependencies.size === 0) {
+    scope.recommend(task, 'ready');
+    return;
+  }
   for (const dependency of task.dependencies) {
     if (dependency.state === 'memory') continue;
     task.waitingForData.add(dependency);
@@ -47,6 +51,7 @@ export function enterMemory(scope: WorkerScope, task: WorkerTask): void {
   task.arrivedNbytes = -1;
   tables.nbytes += task.nbytes;
   unlinkDependencies(scope, task);
+  if (task.waiters.size === 0) return;
   for (const waiter of task.waiters) {
     waiter.waitingForData.delete(task);
     if (waiter.state === 'waiting' && waiter.waitingForData.size === 0) {
@@ -57,18 +62,15 @@ export function enterMemory(scope: WorkerScope, task: WorkerTask): void {
 }
 
 export function reportFinished(scope: WorkerScope, task: WorkerTask): void {
-  const { value } = task;
+  const { value, key, runId, nbytes, timings } = task;
+  const { stimulusId } = scope;
+  const type = task.type ?? 'unknown';
+  if (value === undefined) {
+    scope.report({ op: 'task-finished', key, runId, nbytes, type, timings, stimulusId });
+    return;
+  }
   task.value = undefined;
-  scope.report({
-    op: 'task-finished',
-    key: task.key,
-    runId: task.runId,
-    nbytes: task.nbytes,
-    type: task.type ?? 'unknown',
-    timings: task.timings,
-    ...(value === undefined ? undefined : { value }),
-    stimulusId: scope.stimulusId,
-  });
+  scope.report({ op: 'task-finished', key, runId, nbytes, type, timings, value, stimulusId });
 }
 
 /**
@@ -82,6 +84,7 @@ export function memoryToReleased(scope: WorkerScope, task: WorkerTask): void {
   scope.emit({ kind: 'drop-data', key: task.key });
   scope.reportReleased(task.key);
   enterReleased(scope, task);
+  if (task.dependents.size === 0) return;
   for (const dependent of task.dependents) {
     if (!dependent.isToBeComputed) continue;
     // Not by recommendation: that would override one that frees the dependent in the same event.

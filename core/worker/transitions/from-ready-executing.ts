@@ -3,6 +3,7 @@ import { localFailure } from './failure.ts';
 import { enterMemory, reportFinished } from './from-memory-released.ts';
 import { enterReleased, releaseUnneeded, stopWaiting, unlinkDependencies } from './release.ts';
 import type { LazySet } from '../../util/collections/lazy-set.ts';
+import type { Execute } from '../events/events.ts';
 import type { WorkerScope } from '../worker-scope.ts';
 import type { WorkerTask } from '../worker-task.ts';
 
@@ -60,17 +61,20 @@ export function readyToExecuting(scope: WorkerScope, task: WorkerTask): void {
   const isShort = !task.isConcurrent && tables.isShort(task);
   tables.beginRun(task);
   task.state = 'executing';
-  scope.emit({
-    kind: 'execute',
-    key: task.key,
-    runId: task.runId,
-    runSpec: task.runSpec,
-    dependencies: keysOf(task.dependencies),
-    isShort,
-    ...(task.annotations === undefined ? {} : { annotations: task.annotations }),
-    ...(task.isActor ? { actor: true } : {}),
-    ...(task.isConcurrent ? { isConcurrent: true } : {}),
-  });
+  const { key, runId, runSpec, annotations, isActor, isConcurrent } = task;
+  const dependencies = keysOf(task.dependencies);
+  const run: Execute = { kind: 'execute', key, runId, runSpec, dependencies, isShort };
+  const isPlain = annotations === undefined && !isActor && !isConcurrent;
+  scope.emit(
+    isPlain
+      ? run
+      : {
+          ...run,
+          ...(annotations === undefined ? {} : { annotations }),
+          ...(isActor ? { actor: true } : {}),
+          ...(isConcurrent ? { isConcurrent: true } : {}),
+        },
+  );
 }
 
 export function executingToMemory(scope: WorkerScope, task: WorkerTask): void {

@@ -1,8 +1,9 @@
 import type { WorkerScope } from '../worker-scope.ts';
-import type { WorkerTask } from '../worker-task.ts';
+import { NO_TIMINGS, type WorkerTask } from '../worker-task.ts';
 
 /** Unlinks a task from what it waits for. */
 export function stopWaiting(task: WorkerTask): void {
+  if (task.waitingForData.size === 0) return;
   for (const dependency of task.waitingForData) dependency.waiters.delete(task);
   task.waitingForData.clear();
 }
@@ -17,7 +18,7 @@ export function enterReleased(scope: WorkerScope, task: WorkerTask): void {
   task.previous = undefined;
   task.next = undefined;
   task.type = undefined;
-  task.timings = [];
+  task.timings = NO_TIMINGS;
   task.failure = undefined;
   releaseUnneeded(scope, task);
   if (task.waiters.size > 0) scope.recommend(task, 'fetch');
@@ -26,6 +27,7 @@ export function enterReleased(scope: WorkerScope, task: WorkerTask): void {
 
 /** Cancels the fetching of results that only this task needed. */
 export function releaseUnneeded(scope: WorkerScope, task: WorkerTask): void {
+  if (task.dependencies.size === 0) return;
   for (const dependency of task.dependencies) {
     if (isFetchedFor(dependency) && dependency.waiters.size === 0) {
       scope.recommend(dependency, 'released');
@@ -42,6 +44,7 @@ function isFetchedFor({ state, next, isReplicaWanted }: WorkerTask): boolean {
 
 /** A task out of play needs its inputs no more. */
 export function unlinkDependencies(scope: WorkerScope, task: WorkerTask): void {
+  if (task.dependencies.size === 0) return;
   for (const dependency of task.dependencies) {
     dependency.dependents.delete(task);
     if (dependency.state === 'released' && dependency.dependents.size === 0) {

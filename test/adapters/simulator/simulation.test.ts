@@ -18,6 +18,32 @@ it('a shuffle moves results between workers, and validates', async () => {
   expect(report.movedBytes).toBeGreaterThan(0);
 });
 
+it('each simulation takes the course that it took when these hashes were written down', async () => {
+  // A hash may change for a reason alone: another decision, another message, another moment of one.
+  const drawn = { spread: 0.4, speedSpread: 0.3, overheadMs: 0.2, schedulerMs: 0.01 };
+  const memory = { worker: { threads: 2, memoryLimitBytes: 100e6 } };
+  const bulky = { ...shuffle(12), nbytes: shuffle(12).nbytes.map(() => 5e6) };
+  const reports = [
+    await simulate(tree(9), { workers: 40 }),
+    await simulate(map(500), { workers: 7, durations: drawn, seed: 3 }),
+    await simulate(bulky, { workers: 5, ...memory, network: { jitterMs: 1 }, durations: drawn }),
+    await simulate(chains(9, 8), {
+      workers: 4,
+      durations: drawn,
+      faults: [
+        { kind: 'kill', worker: 1, atMs: 15, restartAfterMs: 20 },
+        { kind: 'pause', worker: 2, atMs: 10, forMs: 25 },
+      ],
+    }),
+  ];
+  expect(reports.map(({ traceHash }) => traceHash)).toEqual([
+    '56219627bcbeb659d2a6ccdf9463d8adc0e9f7543f68c5c2',
+    '05ec81d77f501f42497f36119691aa344c7e5e043202e624',
+    '3dfba4d9c6954d0a12663dbeb14af05c7a659acf46da28dd',
+    'ccc261cb69b287605e427393d2322080ab68717caf76c3c8',
+  ]);
+});
+
 describe('the same seed', () => {
   const options = {
     workers: 3,

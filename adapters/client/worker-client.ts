@@ -69,13 +69,13 @@ function putBack(surroundings: TaskSurroundings, session: Session): void {
   session.reset();
   // Objects that are bound to a client, such as locks, end with it.
   if (session.bonds > 0) closeSession(session);
-  else if (session.hasCoordinated) inBackground(leave(surroundings, session), LEFT_BADLY);
+  else if (session.mustLeave) inBackground(leave(surroundings, session), LEFT_BADLY);
   else poolOf(surroundings).push(session);
 }
 
-/** Queues and semaphores exist for the clients that have used them: this one does no more. */
+/** Queues exist for the clients that have used them: this one does no more. */
 async function leave(surroundings: TaskSurroundings, session: Session): Promise<void> {
-  session.hasCoordinated = false;
+  session.mustLeave = false;
   try {
     await session.request('command', { command: 'coordination.leave', parameters: {} });
   } catch (error) {

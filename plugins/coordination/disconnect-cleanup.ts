@@ -24,6 +24,7 @@ export class DisconnectCleanup {
 
   /** The client is gone. What it is given meanwhile (it may be next in a line) is taken back, too. */
   leave(client: string): void {
+    if (!this.byClient.has(client)) return;
     // One for all: a client may have left very many calls.
     const gone = new YardmasterError('ERR_CLOSED', `the client ${client} is gone`, { client });
     for (

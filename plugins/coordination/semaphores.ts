@@ -1,7 +1,6 @@
 import { entryBytes } from './budget.ts';
 import { refused } from './errors.ts';
 import type { GrantedLease, Leases } from './leases.ts';
-import { Members } from './members.ts';
 import type { CoordinationScope } from './scope.ts';
 import { WaitQueue, type WaitRequest } from './wait-queue.ts';
 
@@ -9,7 +8,7 @@ import { WaitQueue, type WaitRequest } from './wait-queue.ts';
 export interface SemaphoreState {
   readonly held: number;
   readonly waiting: number;
-  /** Undefined when there is no such semaphore, or no client has set the number. */
+  /** Undefined when there is no such semaphore. */
   readonly leases?: number;
 }
 
@@ -18,13 +17,11 @@ interface Semaphore {
   readonly leasesMax: number;
   held: number;
   readonly line: WaitQueue<GrantedLease>;
-  readonly members: Members;
 }
 
 /**
  * Named semaphores; a lock is one with a single lease. Waiting calls are served first come, first
- * served. A semaphore exists while one of its leases is held, or a client that has used it is
- * connected.
+ * served. A semaphore exists while one of its leases is held, or a call waits for one.
  */
 export class Semaphores {
   private readonly semaphores = new Map<string, Semaphore>();
@@ -43,12 +40,16 @@ export class Semaphores {
     request: Omit<WaitRequest, 'what'>,
   ): GrantedLease | Promise<GrantedLease> {
     const semaphore = this.open(name, leasesMax);
-    semaphore.members.add(request.client);
-    // Waiting calls come first, even if a lease is free.
-    if (semaphore.held < leasesMax && semaphore.line.size === 0) {
-      return this.grant(semaphore, request.client);
+    try {
+      // Waiting calls come first, even if a lease is free.
+      if (semaphore.held < leasesMax && semaphore.line.size === 0) {
+        return this.grant(semaphore, request.client);
+      }
+      return semaphore.line.wait({ ...request, what: this.describe(name) }, undefined);
+    } catch (error) {
+      this.dropUnused(semaphore);
+      throw error;
     }
-    return semaphore.line.wait({ ...request, what: this.describe(name) }, undefined);
   }
 
   state(name: string): SemaphoreState {
@@ -96,16 +97,15 @@ export class Semaphores {
       name,
       leasesMax,
       held: 0,
-      line: new WaitQueue(scope, () => undefined),
-      members: new Members(scope.departures, () => this.dropUnused(semaphore)),
+      line: new WaitQueue(scope, () => this.dropUnused(semaphore)),
     };
     this.semaphores.set(name, semaphore);
     return semaphore;
   }
 
   private dropUnused(semaphore: Semaphore): void {
-    const { name, held, members } = semaphore;
-    if (held > 0 || members.size > 0 || this.semaphores.get(name) !== semaphore) return;
+    const { name, held, line } = semaphore;
+    if (held > 0 || line.size > 0 || this.semaphores.get(name) !== semaphore) return;
     this.semaphores.delete(name);
     this.scope.budget.free(entryBytes(name));
   }

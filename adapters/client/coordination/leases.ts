@@ -16,7 +16,8 @@ export interface GrantedLease {
  * released; `await using` releases it at the end of the block.
  */
 export class Lease {
-  private readonly loss = new AbortController();
+  private loss: AbortController | undefined;
+  private lossReason: Error | undefined;
   private releasing: Promise<void> | undefined;
 
   /** @internal */
@@ -32,6 +33,10 @@ export class Lease {
    * connection has ended. Another client may hold the lease by now.
    */
   get signal(): AbortSignal {
+    if (this.loss === undefined) {
+      this.loss = new AbortController();
+      if (this.lossReason !== undefined) this.loss.abort(this.lossReason);
+    }
     return this.loss.signal;
   }
 
@@ -42,7 +47,7 @@ export class Lease {
 
   /** Whether it is held: neither released nor lost. */
   get isHeld(): boolean {
-    return this.releasing === undefined && !this.loss.signal.aborted;
+    return this.releasing === undefined && this.lossReason === undefined;
   }
 
   /**
@@ -50,7 +55,10 @@ export class Lease {
    * @throws YardmasterError `ERR_COORDINATION` when it was lost before; `ERR_CLOSED`
    */
   release(): Promise<void> {
-    this.releasing ??= this.keeper.release(this.id, this);
+    this.releasing ??=
+      this.lossReason === undefined
+        ? this.keeper.release(this.id)
+        : Promise.reject(this.lossReason);
     return this.releasing;
   }
 
@@ -60,7 +68,8 @@ export class Lease {
 
   /** @internal */
   lose(reason: Error): void {
-    this.loss.abort(reason);
+    this.lossReason ??= reason;
+    this.loss?.abort(reason);
   }
 }
 
@@ -108,8 +117,7 @@ export class LeaseKeeper {
     return lease;
   }
 
-  async release(id: number, lease: Lease): Promise<void> {
-    if (lease.signal.aborted) throw lease.signal.reason;
+  async release(id: number): Promise<void> {
     this.drop(id);
     await this.coordinator.call('release', { lease: id });
   }

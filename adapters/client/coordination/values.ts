@@ -28,6 +28,21 @@ const MAY_WAIT: ReadonlySet<string> = new Set([
   'waitForEvent',
 ]);
 
+/** Commands after which the scheduler remembers nothing of the client but leases that it holds and calls that wait. */
+const LEAVES_NOTHING: ReadonlySet<string> = new Set([
+  'acquireLease',
+  'acquireLock',
+  'release',
+  'renew',
+  'lockState',
+  'semaphoreState',
+  'setEvent',
+  'clearEvent',
+  'isEventSet',
+  'waitForEvent',
+  'logEvent',
+]);
+
 /** What the parts of coordination need: the session, and a way to call the scheduler. */
 export class Coordinator {
   constructor(readonly session: Session) {}
@@ -35,7 +50,7 @@ export class Coordinator {
   /** Calls a command of the plugin `coordination`. */
   call<T = unknown>(command: string, parameters: Readonly<Record<string, unknown>>): Promise<T> {
     const { session } = this;
-    session.hasCoordinated = true;
+    if (!LEAVES_NOTHING.has(command)) session.mustLeave = true;
     session.bonds++;
     const answer = session.request<T>('command', {
       command: `coordination.${command}`,

@@ -63,8 +63,8 @@ export class Session implements FutureOwner, LinkOwner {
   submittingTask: string | undefined;
   /** What the task does while it waits. */
   pause: Pause | undefined;
-  /** Has used coordination: the scheduler may have noted that. */
-  hasCoordinated = false;
+  /** Has used queues or topics: the scheduler has noted that. */
+  mustLeave = false;
   /** Calls of coordination that are under way, leases, subscriptions: what ends with the connection alone. */
   bonds = 0;
 

@@ -14,6 +14,7 @@ export type OutOfTunnel =
   | { readonly op: 'failed'; readonly error: ErrorPayload }
   /** Number of bytes that have left since the last report, or nearly. */
   | { readonly op: 'taken'; readonly nbytes: number }
-  | { readonly op: 'messages'; readonly messages: readonly Uint8Array[] }
+  /** @param taken - as `nbytes` of a report */
+  | { readonly op: 'messages'; readonly messages: readonly Uint8Array[]; readonly taken: number }
   /** It is over: nothing follows. */
   | { readonly op: 'closed'; readonly error?: ErrorPayload };

@@ -36,9 +36,17 @@ export function relayConnection(
   });
 }
 
+/** Bytes after which the other thread is sent a report at once. */
+const REPORTED_BYTES = 64 * 1024;
+/** Milliseconds for which fewer wait for a message that takes the report along, such as the answer to a request. */
+const REPORT_DELAY_MS = 20;
+
 class Relay {
   private readonly codec = new MsgpackCodec();
   private isOver = false;
+  /** Bytes that have left since the last report. */
+  private takenBytes = 0;
+  private reportTimer: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly connection: Connection,
@@ -51,7 +59,9 @@ class Relay {
 
   onMessages(batch: readonly WireMessage[]): void {
     const messages = batch.map((message) => this.codec.encode(message));
-    this.post({ op: 'messages', messages }, buffersOf(messages));
+    const taken = this.takenBytes;
+    this.takenBytes = 0;
+    this.post({ op: 'messages', messages, taken }, buffersOf(messages));
   }
 
   onClose(error?: Error): void {
@@ -74,9 +84,18 @@ class Relay {
     const nbytes = encoded.reduce((sum, bytes) => sum + bytes.byteLength, 0);
     connection.send(...encoded.map((bytes) => codec.decode(bytes, true) as WireMessage));
     const drained = connection.drained().then(() => {
-      if (!this.isOver) this.post({ op: 'taken', nbytes });
+      this.takenBytes += nbytes;
+      if (this.takenBytes >= REPORTED_BYTES) this.reportTaken();
+      else this.reportTimer ??= setTimeout(() => this.reportTaken(), REPORT_DELAY_MS).unref();
     });
     inBackground(drained, (error) => connection.abort(error));
+  }
+
+  private reportTaken(): void {
+    this.reportTimer = undefined;
+    const nbytes = this.takenBytes;
+    this.takenBytes = 0;
+    if (nbytes > 0 && !this.isOver) this.post({ op: 'taken', nbytes });
   }
 
   private onPortClosed(): void {

@@ -155,9 +155,9 @@ class TunnelConnection implements Connection {
       const { error } = message;
       this.finish(error === undefined ? undefined : this.cut(error.message));
     } else if (message.op === 'taken') {
-      this.underWayBytes -= message.nbytes;
-      if (this.underWayBytes <= HIGH_WATER_BYTES) this.releaseWaiters();
+      this.take(message.nbytes);
     } else if (message.op === 'messages') {
+      this.take(message.taken);
       try {
         const batch = message.messages.map(
           (bytes) => this.codec.decode(bytes, true) as WireMessage,
@@ -167,6 +167,11 @@ class TunnelConnection implements Connection {
         this.abort(thrown instanceof Error ? thrown : new Error(`thrown: ${String(thrown)}`));
       }
     }
+  }
+
+  private take(nbytes: number): void {
+    this.underWayBytes -= nbytes;
+    if (this.underWayBytes <= HIGH_WATER_BYTES) this.releaseWaiters();
   }
 
   private post(message: IntoTunnel, moved: ArrayBuffer[] = []): void {

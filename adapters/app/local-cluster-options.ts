@@ -56,6 +56,11 @@ export interface LocalClusterOptions {
    * or 0: at any free ports. The error stream says where. Default: none.
    */
   readonly inspect?: boolean | number;
+  /**
+   * The project of the modules of tasks, for clients of the cluster and for its workers: see `ConnectOptions`. Workers in
+   * processes load modules from it alone, unless `worker.allowModules` of the configuration says otherwise.
+   */
+  readonly codeRoot?: string;
   /** Path of a file for a recording of all that happens to the scheduler, for `yardmaster replay`. */
   readonly record?: string;
   /** Folder of a journal, from which the scheduler continues when it is started again; or how to keep one. */
@@ -84,6 +89,7 @@ export const CLUSTER_RULES: OptionRules<
   config: either(TEXT, FIELDS),
   resources: AMOUNTS,
   memoryLimitBytes: BYTES,
+  codeRoot: TEXT,
   record: TEXT,
   journal: either(TEXT, FIELDS),
   dashboard: either(FLAG, FIELDS),

@@ -38,6 +38,7 @@ export class LocalCluster {
   private readonly stop = new AbortController();
   private adaptive: Adaptive | undefined;
   private readonly log: Logger | undefined;
+  private readonly codeRoot: string | undefined;
 
   private readonly running: RunningScheduler;
   private readonly starter: WorkerStarter;
@@ -51,6 +52,7 @@ export class LocalCluster {
     this.clock = options.clock ?? new SystemClock();
     this.timeoutMs = options.timeoutMs ?? START_TIMEOUT_MS;
     this.log = options.log;
+    this.codeRoot = options.codeRoot;
   }
 
   /**
@@ -113,7 +115,8 @@ export class LocalCluster {
     this.checkOpen();
     const { transports, clientAddress } = this.parts;
     const { clock } = this;
-    const client = await Client.connect(clientAddress, { ...options, transports, clock });
+    const own = this.codeRoot === undefined ? {} : { codeRoot: this.codeRoot };
+    const client = await Client.connect(clientAddress, { ...own, ...options, transports, clock });
     this.clients.add(client);
     return client;
   }

@@ -21,7 +21,7 @@ interface NannyPluginsOptions {
   /** What their paths are relative to. */
   readonly folder: string;
   /** Where the modules of those may be that clients register. Default: everywhere. */
-  readonly modules?: ModuleLimit;
+  readonly modules?: ModuleLimit | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }

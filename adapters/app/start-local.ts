@@ -3,7 +3,7 @@ import { type Clock, type Transport, YardmasterError } from '../../core/api/inde
 import { checkCallOptions } from '../../core/shared/call-options.ts';
 import type { Config, WorkerMemoryConfig } from '../../core/config/types.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
-import { AllowedModules } from '../tasks/index.ts';
+import { AllowedModules, codeRootAt } from '../tasks/index.ts';
 import { SystemClock } from '../clocks/index.ts';
 import { DEFAULT_ADDRESS } from '../../core/config/schemas/scheduler-schema.ts';
 import { inspectArgument } from '../nanny/inspect-argument.ts';
@@ -155,7 +155,7 @@ function guestStarter(
   options: LocalClusterOptions,
   { clock, transport }: { readonly clock: Clock; readonly transport: Transport },
 ): WorkerStarter {
-  const { mode, log } = options;
+  const { mode, log, codeRoot } = options;
   const shape = workerShape(running, options);
   return async (name) => {
     const worker = await startWorker(running.address, {
@@ -164,6 +164,7 @@ function guestStarter(
       name,
       executor: mode === 'inline' ? 'inline' : 'threads',
       isGuest: true,
+      ...(codeRoot === undefined ? {} : { codeRoot }),
       transports: [transport],
       clock,
       validate: running.scheduler.config.scheduler.validate,
@@ -199,6 +200,7 @@ function processStarter(
     ...['worker', running.address, '--threads', String(shape.threads)],
     // The path is no secret; only this user can read the file.
     ...(access === undefined ? [] : ['--access', access]),
+    ...(options.codeRoot === undefined ? [] : ['--code-root', codeRootAt(options.codeRoot)]),
     // Its log is for the terminal in which the cluster was started.
     ...['--log-format', 'text', '--kill-grace', timeText(shape.killGraceMs)],
     ...(list.length === 0 ? [] : ['--resources', list.join(' ')]),
@@ -207,17 +209,15 @@ function processStarter(
     ...['--settings', settingsText(running.scheduler.config, folderOf(options))],
   ];
   const { nannyPlugins, nannyPreload, allowModules } = running.scheduler.config.worker;
+  const folder = folderOf(options);
+  const modules = allowModules && AllowedModules.of(allowModules, folder, options.codeRoot);
   const log = options.log ?? textLogger('cluster');
   const { execArgv = [] } = options;
   const debuggerOf = debuggers(options.inspect);
   return async (name) => {
     const attach = debuggerOf();
     const plugins = await NannyPlugins.start({
-      ...{ name, plugins: nannyPlugins, preload: nannyPreload },
-      ...{ folder: folderOf(options), clock, log },
-      ...(allowModules === undefined
-        ? {}
-        : { modules: AllowedModules.of(allowModules, folderOf(options)) }),
+      ...{ name, plugins: nannyPlugins, preload: nannyPreload, modules, folder, clock, log },
     });
     const nanny = new Nanny({
       name,

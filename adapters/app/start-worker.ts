@@ -169,8 +169,9 @@ function allowedModules({
   folder = process.cwd(),
   isGuest = false,
 }: StartWorkerOptions): AllowedModules | undefined {
-  if (isGuest && allowModules === undefined) return undefined;
-  return AllowedModules.of(allowModules, folder, codeRoot);
+  if (!isGuest) return AllowedModules.of(allowModules, folder, codeRoot);
+  if (allowModules === undefined && codeRoot === undefined) return undefined;
+  return AllowedModules.of(allowModules ?? ['*'], folder, codeRoot);
 }
 
 /** A guest does not close for lack of memory: that would hardly free what its process occupies. */

@@ -14,6 +14,7 @@ import {
 } from '../../core/shared/call-options.ts';
 import { type OnSchedulerLost, RECONNECT_TIMEOUT_MS } from '../../core/shared/reconnect.ts';
 import { SCHEDULER_TTL_MS } from '../../core/shared/watch-answers.ts';
+import { codeRootAt } from '../tasks/index.ts';
 import type { CertificateFiles } from '../transports/tls/index.ts';
 import type { Reconnected, SessionOptions } from './session/session.ts';
 import type { ResultStoreOption } from './submission/result-store-option.ts';
@@ -51,6 +52,12 @@ export interface ConnectOptions {
   readonly onReconnected?: (event: Reconnected) => void;
   /** Where results are kept that `persist` asks for, unless a submission names another store. Default: nowhere. */
   readonly resultStore?: ResultStoreOption;
+  /**
+   * The project of the modules of tasks: they are named by their path in it, and workers look for that path in theirs
+   * (`--code-root`). Default: the project of the current folder (the nearest folder with a `package.json`), if the module
+   * is in it, else that of the module.
+   */
+  readonly codeRoot?: string;
 }
 
 const CONNECT_RULES: OptionRules<ConnectOptions> = {
@@ -66,6 +73,7 @@ const CONNECT_RULES: OptionRules<ConnectOptions> = {
   onSchedulerSilent: FUNCTION,
   onReconnected: FUNCTION,
   resultStore: either(TEXT, FIELDS),
+  codeRoot: TEXT,
 };
 
 /** Default of `timeoutMs`. */
@@ -97,15 +105,17 @@ export async function transportsFor(
   return [...transports, new TlsTransport(clock, { scheduler, ...file })];
 }
 
-/** What they mean for the session. */
+/** What they mean for the session. @throws YardmasterError `ERR_CONFIG` when `codeRoot` does not exist */
 export function sessionOptions(options: ConnectOptions): SessionOptions {
   const { onSchedulerLost, reconnectTimeoutMs: timeoutMs = RECONNECT_TIMEOUT_MS } = options;
   const { onReconnected, onSchedulerSilent: onSilent, schedulerTtlMs } = options;
   const ttlMs = schedulerTtlMs ?? SCHEDULER_TTL_MS;
   const answers = { ttlMs, ...(onSilent === undefined ? {} : { onSilent }) };
-  if (onSchedulerLost !== 'reconnect') return { answers };
+  const root = options.codeRoot === undefined ? {} : { codeRoot: codeRootAt(options.codeRoot) };
+  if (onSchedulerLost !== 'reconnect') return { answers, ...root };
   return {
     answers,
+    ...root,
     reconnect: { timeoutMs },
     ...(onReconnected === undefined ? {} : { onReconnected }),
   };

@@ -60,8 +60,10 @@ async function lend(run: RunContext): Promise<Client> {
 async function takeSession(surroundings: TaskSurroundings): Promise<Session> {
   const known = poolOf(surroundings).pop();
   if (known !== undefined && !known.isClosed) return known;
-  const { scheduler, transports, clock } = surroundings;
-  return Session.open(scheduler, 'task', { clock, transports, timeoutMs: CONNECT_TIMEOUT_MS });
+  const { scheduler, transports, clock, modules } = surroundings;
+  const network = { clock, transports, timeoutMs: CONNECT_TIMEOUT_MS };
+  const { codeRoot } = modules ?? {};
+  return Session.open(scheduler, 'task', network, codeRoot === undefined ? {} : { codeRoot });
 }
 
 function putBack(surroundings: TaskSurroundings, session: Session): void {

@@ -36,6 +36,7 @@ export {
 } from './define-tasks.ts';
 export type { AnyFunction, TaskFunction, TaskFunctionOf } from './task-function.ts';
 export { AllowedModules } from './modules/allowed-modules.ts';
+export { codeRootAt } from './modules/folders.ts';
 export { commonName, travellingFunction } from './modules/travelling-name.ts';
 export { importingTaskModule, loadFunction } from './load-function.ts';
 export { describeFailure } from './failure.ts';

@@ -50,6 +50,7 @@ export class WorkerRunner<
   constructor(
     private readonly command: Command,
     private readonly options: RunOptions<Place, Errors>,
+    private readonly codeRoot?: string,
   ) {
     checkNames(options, ['workers', 'place', 'errors', 'timeoutMs']);
     if (!['worker', 'threads', undefined].includes(options.place)) {
@@ -79,7 +80,7 @@ export class WorkerRunner<
     const { workers, place = 'worker', errors = 'raise', timeoutMs } = this.options;
     const { name } = fn;
     const packed = packTaskArguments(name, args, () => undefined);
-    const runSpec: FunctionSpec = { ...travellingFunction(fn), args: packed.bytes };
+    const runSpec: FunctionSpec = { ...travellingFunction(fn, this.codeRoot), args: packed.bytes };
     const answers = await this.command<readonly (readonly [string, RunReply])[]>('broadcast', {
       method: 'run',
       parameters: { key: uniqueKey(name), runSpec, place },

@@ -88,7 +88,9 @@ export class WorkerAccess extends DiagnosticsAccess {
   on<Place extends 'worker' | 'threads' = 'worker', Errors extends 'raise' | 'return' = 'raise'>(
     options: RunOptions<Place, Errors> = {},
   ): WorkerRunner<Place, Errors> {
-    return new WorkerRunner((command, parameters) => this.command(command, parameters), options);
+    const command = <T>(name: string, parameters: Readonly<Record<string, unknown>>): Promise<T> =>
+      this.command(name, parameters);
+    return new WorkerRunner(command, options, this.session.codeRoot);
   }
 
   /** Runs a function once on every worker. See {@link WorkerRunner.run}. */

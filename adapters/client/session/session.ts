@@ -35,13 +35,15 @@ export interface Reconnected {
   readonly lost: readonly string[];
 }
 
-/** What a session does when its connection is lost. */
+/** What a session does when its connection is lost, and where its tasks come from. */
 export interface SessionOptions {
   /** How to come back. Default: it ends. */
   readonly reconnect?: ReconnectRules;
   /** When a scheduler that does not answer counts as gone. Default: after five minutes. */
   readonly answers?: AnswerRules;
   readonly onReconnected?: (event: Reconnected) => void;
+  /** The project to which names of modules of tasks are relative. Real path. Default: see `travellingName`. */
+  readonly codeRoot?: string;
 }
 
 /**
@@ -108,6 +110,11 @@ export class Session implements FutureOwner, LinkOwner {
 
   get isClosed(): boolean {
     return this.closedBy !== undefined;
+  }
+
+  /** The project to which names of modules of tasks are relative, if one was given. */
+  get codeRoot(): string | undefined {
+    return this.options.codeRoot;
   }
 
   /** Largest message in bytes that can be sent to the scheduler. */

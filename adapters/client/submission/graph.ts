@@ -77,6 +77,8 @@ interface GraphSurroundings {
   /** Whether the client holds a future of this key, so that a `ref` may name it. */
   readonly isKnown: (key: string) => boolean;
   readonly options: TaskOptions;
+  /** Of the client. */
+  readonly codeRoot?: string | undefined;
   /** Of the connection to the scheduler. Default: no limit. */
   readonly messageBytesMax?: number;
   /** Stands before the names of the graph, to make keys of them. Default: nothing. */
@@ -140,7 +142,8 @@ function packNode(key: string, node: unknown, surroundings: GraphSurroundings): 
     value instanceof Ref ? keyOfName(value.key, surroundings) : surroundings.keyOfFuture(value);
   const args = packTaskArguments(key, node.args, keyOf, surroundings.messageBytesMax);
   const options = { ...surroundings.options, ...node.options };
-  const packed = packTask({ key, fn: node.fn, args, options });
+  const { codeRoot } = surroundings;
+  const packed = packTask({ key, fn: node.fn, args, options, codeRoot });
   if (node.needs.length === 0 && namespace === undefined) return packed;
   const needs = node.needs.map((other) => keyOf(other) ?? refuseNeed(key));
   // What is called alike is taken to be alike, in whatever namespace it is.
@@ -198,6 +201,8 @@ interface TaskParts {
   readonly options: TaskOptions;
   /** Whether the result depends on the arguments alone. Default true. */
   readonly isPure?: boolean;
+  /** Of the client. */
+  readonly codeRoot: string | undefined;
   /** The key, or how it follows from the hash of what the task computes. */
   readonly key: string | ((hash: string) => string);
 }
@@ -205,9 +210,10 @@ interface TaskParts {
 const ACTOR = { actor: true } as const;
 
 /** One task as it travels. */
-export function packTask({ fn, args, options, key, isPure = true }: TaskParts): PackedTask {
-  const retry = retrySpec(options.retries);
-  const { module, name, version } = travellingFunction(fn);
+export function packTask(parts: TaskParts): PackedTask {
+  const { fn, args, options, key, codeRoot, isPure = true } = parts;
+  const retry = retrySpec(options.retries, codeRoot);
+  const { module, name, version } = travellingFunction(fn, codeRoot);
   const call = { module, name, version, args: args.bytes };
   const definition = hashOf(call, args.content);
   const isActor = isActorClass(fn);

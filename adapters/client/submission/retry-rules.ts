@@ -47,11 +47,14 @@ export function checkRetries(retries: number | RetryRules): void {
 }
 
 /** The rules as they travel; undefined when the scheduler alone counts the retries. */
-export function retrySpec(retries: number | RetryRules | undefined): RetrySpec | undefined {
+export function retrySpec(
+  retries: number | RetryRules | undefined,
+  codeRoot?: string,
+): RetrySpec | undefined {
   if (typeof retries !== 'object' || retries.times === 0) return undefined;
   const { times, backoffMs = BACKOFF_MS, factor = FACTOR, jitter = 0, retryIf } = retries;
   if (retryIf === undefined) return { times, backoffMs, factor, jitter };
-  return { times, backoffMs, factor, jitter, retryIf: travellingFunction(retryIf) };
+  return { times, backoffMs, factor, jitter, retryIf: travellingFunction(retryIf, codeRoot) };
 }
 
 function isCount(value: unknown): boolean {

@@ -255,6 +255,7 @@ export class Submitter {
       fn,
       args: packed,
       options: this.options,
+      codeRoot: this.session.codeRoot,
     });
     const { key } = item.task;
     const kept = this.persisted([item], [key]);
@@ -290,6 +291,7 @@ export class Submitter {
       isKnown: (key) => table.get(key) !== undefined,
       options: this.options,
       messageBytesMax: this.session.messageBytesMax,
+      codeRoot: this.session.codeRoot,
       namespace: this.options.namespace,
       keyOfName,
     });

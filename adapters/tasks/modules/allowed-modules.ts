@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 
 import { YardmasterError } from '../../../core/api/index.ts';
 import type { ModuleLimit } from '../../../core/shared/module-limit.ts';
-import { ancestors, projectOf } from './folders.ts';
+import { ancestors, codeRootAt, projectOf } from './folders.ts';
 
 /** Permits every file. */
 const ALL = '*';
@@ -35,7 +35,7 @@ export class AllowedModules implements ModuleLimit {
     codeRoot?: string,
   ): AllowedModules {
     const own = projectOf(import.meta.dirname);
-    const root = codeRoot === undefined ? projectOf(process.cwd()) : rootAt(codeRoot);
+    const root = codeRoot === undefined ? projectOf(process.cwd()) : codeRootAt(codeRoot);
     if (entries === undefined) return new AllowedModules(unlessRoot([own, root]), root);
     const places = entries.map((entry) => placeOf(entry, folder));
     return new AllowedModules([...unlessRoot([own]), ...places], root);
@@ -84,15 +84,6 @@ function realPath(path: string): string {
     const parent = dirname(path);
     return parent === path ? path : join(realPath(parent), path.slice(parent.length));
   }
-}
-
-function rootAt(folder: string): string {
-  if (existsSync(folder)) return realpathSync(folder);
-  throw new YardmasterError(
-    'ERR_CONFIG',
-    `worker.codeRoot (--code-root) names ${folder}, which does not exist`,
-    { folder },
-  );
 }
 
 function placeOf(entry: string, folder: string): string {

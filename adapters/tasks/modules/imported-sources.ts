@@ -1,6 +1,6 @@
 /** What a module is made of: the sources that it imports, and theirs. */
 import { readFileSync, statSync } from 'node:fs';
-import { isBuiltin } from 'node:module';
+import { createRequire, isBuiltin } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { initSync, parse } from 'es-module-lexer';
@@ -11,7 +11,8 @@ const OWN = /^(?:dist\/)?(?:core|adapters|bundle|plugins|policies)\//;
 
 /**
  * The sources of all files that a module imports, directly or not, in the order of the imports, without its own; of a
- * package its name and version instead. Literal specifiers of `import` and `export … from` count, not `require`.
+ * package its name and version instead. Literal specifiers of `import`, `export … from` and `require` count, the latter
+ * in comments and strings as well: too much makes a new version where none was needed, too little mixes versions.
  * What cannot be found or read is left out: the import of the module will say so.
  */
 export function importedSources(
@@ -41,26 +42,32 @@ export function importedSources(
 
 /** Whatever can be an import, in comments and strings, too. */
 const LIKE_IMPORT = /\b(?:from|import)(?:[\s(]|\/\*.*?\*\/)*["']([^"']+)["']/gs;
+const LIKE_REQUIRE = /\brequire\s*\(\s*["'`]([^"'`\n]+)["'`]\s*\)/g;
 
-function specifiersIn(code: Uint8Array): string[] {
+function specifiersIn(code: Uint8Array): readonly string[] {
   const text = Buffer.from(code).toString();
+  const required = namesIn(text, LIKE_REQUIRE);
   // Most modules of tasks import this package alone. The lexer costs each thread some milliseconds.
-  const isAlone = [...text.matchAll(LIKE_IMPORT)].every(([, name = '']) => isForeign(name));
-  if (isAlone) return [];
+  if (namesIn(text, LIKE_IMPORT).every(isForeign)) return required;
   initSync();
   try {
     const [imports] = parse(text);
-    return imports.flatMap(({ n }) => n ?? []);
+    return [...imports.flatMap(({ n }) => n ?? []), ...required];
   } catch {
-    return []; // Not a module that can be run, or CommonJS.
+    return required; // Not a module that can be run, or of another language.
   }
+}
+
+function namesIn(text: string, pattern: RegExp): string[] {
+  return [...text.matchAll(pattern)].map(([, name = '']) => name);
 }
 
 /** A path, or a package with its version; undefined for what is no part of the module. */
 function targetOf(specifier: string, importer: string): string | undefined {
   const plain = specifier.replace(/[?#].*$/, '');
   if (plain.startsWith('file:')) return ownless(ifReadable(() => fileURLToPath(plain)));
-  if (/^\.{0,2}\//.test(plain)) return ownless(fileAt(resolve(dirname(importer), plain)));
+  if (/^(?:\.{0,2}\/|\.\.?$)/.test(plain))
+    return ownless(fileAt(resolve(dirname(importer), plain)));
   const name = /^(?:@[^/]+\/)?[^/:#]+/.exec(plain)?.[0];
   if (name === undefined || isForeign(plain)) return undefined;
   return packageVersion(name, dirname(importer));
@@ -76,10 +83,11 @@ function ownless(path: string | undefined): string | undefined {
   return path;
 }
 
-/** TypeScript may name the file that a compiler would make of another one. */
+/** TypeScript may name the file that a compiler would make of another one; `require` may leave out the ending. */
 function fileAt(path: string): string | undefined {
-  const candidates = [path, path.replace(/\.([mc]?)js$/, '.$1ts')];
-  return candidates.find((each) => ifReadable(() => statSync(each))?.isFile() === true);
+  const candidates = [path, path.replace(/\.([mc]?)js$/, '.$1ts'), `${path}.ts`];
+  const found = candidates.find((each) => ifReadable(() => statSync(each))?.isFile() === true);
+  return found ?? ifReadable(() => createRequire(path).resolve(path));
 }
 
 function packageVersion(name: string, folder: string): string | undefined {

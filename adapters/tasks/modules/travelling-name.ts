@@ -11,32 +11,38 @@ import { ancestors, projectOf } from './folders.ts';
 const MARK = '/./';
 const PACKAGES = '/node_modules/';
 
-/** By URL. Files do not move while a process runs. */
-const names = new Map<string, string>();
+/** By root, which is empty where none was given, and URL. Files do not move while a process runs. */
+const namesByRoot = new Map<string, Map<string, string>>();
 
 /**
  * The URL of a module with a mark (`/./`) after the root of its project, or after `node_modules`. The root is the
- * project of the current folder if the module is in it, else the nearest folder with a `package.json`. What is not a
- * file keeps its URL.
+ * first of these that contains the module: `codeRoot`, the project of the current folder, the nearest folder with a
+ * `package.json`. What is not a file keeps its URL.
+ *
+ * @param codeRoot - a real path
  */
-export function travellingName(module: string): string {
+export function travellingName(module: string, codeRoot = ''): string {
+  let names = namesByRoot.get(codeRoot);
+  if (names === undefined) namesByRoot.set(codeRoot, (names = new Map<string, string>()));
   const known = names.get(module);
   if (known !== undefined) return known;
-  const name = markedName(module);
+  const name = markedName(module, codeRoot);
   names.set(module, name);
   return name;
 }
 
-/** What a worker needs to know to find a function. */
-export function travellingFunction({
-  module,
-  name,
-  version,
-}: TaskFunction): Pick<FunctionSpec, 'module' | 'name' | 'version'> {
-  return { module: travellingName(module), name, version };
+/**
+ * What a worker needs to know to find a function.
+ * @param codeRoot - see {@link travellingName}
+ */
+export function travellingFunction(
+  { module, name, version }: TaskFunction,
+  codeRoot?: string,
+): Pick<FunctionSpec, 'module' | 'name' | 'version'> {
+  return { module: travellingName(module, codeRoot), name, version };
 }
 
-function markedName(module: string): string {
+function markedName(module: string, codeRoot: string): string {
   if (!module.startsWith('file:') || module.includes(MARK)) return module;
   const packages = module.lastIndexOf(PACKAGES);
   if (packages >= 0) {
@@ -44,11 +50,16 @@ function markedName(module: string): string {
     return `${module.slice(0, end)}./${module.slice(end)}`;
   }
   const path = fileURLToPath(module);
-  const here = projectOf(process.cwd());
-  const root = path.startsWith(here + sep) ? here : projectOf(dirname(path));
+  const root = rootOf(path, codeRoot);
   const start = `${pathToFileURL(root).href}/`;
   if (root === parse(root).root || !module.startsWith(start)) return module;
   return `${start}./${module.slice(start.length)}`;
+}
+
+function rootOf(path: string, codeRoot: string): string {
+  if (codeRoot !== '' && path.startsWith(codeRoot + sep)) return codeRoot;
+  const here = projectOf(process.cwd());
+  return path.startsWith(here + sep) ? here : projectOf(dirname(path));
 }
 
 /** What a name has in common with those of other machines. */

@@ -23,6 +23,8 @@ const files = {
   'src/tasks.js': `import './helper.js';\n${WHERE}`,
   'src/helper.js': 'export const help = 1;\n',
   'src/changed.js': WHERE,
+  'packages/app/package.json': '{ "type": "module" }',
+  'packages/app/tasks.js': WHERE,
   'node_modules/@acme/tasks/package.json': '{ "type": "module", "version": "1.0.0" }',
   'node_modules/@acme/tasks/lib/tasks.js': WHERE,
 };
@@ -30,6 +32,7 @@ const urlIn = (root: string, path: string): string => pathToFileURL(join(root, p
 const where = (path: string) => taskOf(urlIn(here, path), (): string => '', 'where');
 
 let client: Client;
+let address: string;
 
 beforeAll(async () => {
   for (const [path, text] of Object.entries(files)) {
@@ -38,7 +41,7 @@ beforeAll(async () => {
   }
   cpSync(here, there, { recursive: true });
   writeFileSync(join(there, 'src/changed.js'), `${WHERE}// changed\n`);
-  const address = await runs.yardmaster('scheduler', '--port', '0').firstLine();
+  address = await runs.yardmaster('scheduler', '--port', '0').firstLine();
   const worker = ['worker', address, '--threads', '1', '--no-nanny', '--code-root', there];
   await runs.yardmaster(...worker).firstLine();
   client = await Client.connect(address);
@@ -57,6 +60,24 @@ test.each(['src/tasks.js', 'node_modules/@acme/tasks/lib/tasks.js'])(
     expect([...(await client.run(where(path))).values()]).toEqual([urlIn(there, path)]);
   },
 );
+
+test('a client names modules by their path in its codeRoot, also for what it runs beside tasks', async () => {
+  const path = 'packages/app/tasks.js';
+  await expect(client.submit(where(path)).result()).rejects.toMatchObject({
+    code: 'ERR_MODULE_REFUSED',
+  });
+  const ofRoot = await Client.connect(address, { codeRoot: here });
+  expect(await ofRoot.submit(where(path)).result()).toBe(urlIn(there, path));
+  expect([...(await ofRoot.run(where(path))).values()]).toEqual([urlIn(there, path)]);
+  await ofRoot.close();
+});
+
+test('a codeRoot that does not exist is refused', async () => {
+  await expect(Client.connect(address, { codeRoot: join(here, 'gone') })).rejects.toMatchObject({
+    code: 'ERR_CONFIG',
+    message: expect.stringContaining(join(here, 'gone')) as string,
+  });
+});
 
 test('a copy with another source is refused', async () => {
   await expect(client.submit(where('src/changed.js')).result()).rejects.toMatchObject({

@@ -89,6 +89,36 @@ describe('defineTasks', () => {
     expect(versionOf('1.0.0')).not.toBe(versionOf('1.0.1'));
   });
 
+  it('the version of a module changes with what CommonJS modules require, as require finds it', () => {
+    const versionOf = (folder: string, { near = '', index = '', json = '{}', y = '1' }): string => {
+      moduleFile(`${folder}/lib/index.js`, `require("../main.cjs"); ${index}`);
+      moduleFile(`${folder}/data.json`, json);
+      moduleFile(`${folder}/node_modules/y/package.json`, JSON.stringify({ version: y }));
+      moduleFile(`${folder}/near.js`, `const d = require('./data'); require('y/sub'); ${near}`);
+      const main = "const near = require('./near'); require(`./lib`); require('node:fs');";
+      return sourceVersion(moduleFile(`${folder}/main.cjs`, main));
+    };
+    const first = versionOf('cjs-1', {});
+    expect(versionOf('cjs-2', {})).toBe(first);
+    const others = [
+      versionOf('cjs-3', { near: '// changed' }),
+      versionOf('cjs-4', { index: '// changed' }),
+      versionOf('cjs-5', { json: '[]' }),
+      versionOf('cjs-6', { y: '2' }),
+    ];
+    expect(new Set([first, ...others]).size).toBe(5);
+  });
+
+  it('the version of a module covers what ES modules require', () => {
+    const versionOf = (folder: string, source: string): string => {
+      moduleFile(`${folder}/near.cjs`, source);
+      const main = "import { createRequire } from 'node:module'; import x from './gone.mjs';";
+      const load = "const require = createRequire(import.meta.url); require('./near.cjs');";
+      return sourceVersion(moduleFile(`${folder}/main.mjs`, `${main} ${load}`));
+    };
+    expect(versionOf('mixed-1', '1')).not.toBe(versionOf('mixed-2', '2'));
+  });
+
   it('the version of a module ignores imports that do not exist, and text that is not JavaScript', () => {
     const [missing, broken] = ["import './gone.mjs'; import 'gone';", 'import { from'] as const;
     for (const [index, source] of [missing, broken].entries()) {

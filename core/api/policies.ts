@@ -17,8 +17,22 @@ import type { ClusterView, TaskView, WorkerView } from './views.ts';
  */
 export type WorkerSelection = ScoringSelection | SelectingSelection;
 
+/**
+ * What a policy remembers between its answers, so that a recording can begin while it is in charge: a replay
+ * makes a new instance and gives it what this one remembered. A policy that remembers nothing needs neither.
+ */
+export interface PolicyMemory {
+  /**
+   * Optional. What the policy remembers, as plain data; tasks by `id`, workers by address. Called rarely, and never
+   * while a graph is being submitted. O(tasks) at most.
+   */
+  snapshot?(cluster: ClusterView): unknown;
+  /** Optional. Takes over what another instance has remembered; called before anything else. */
+  restore?(memory: unknown, cluster: ClusterView): void;
+}
+
 /** What both forms of {@link WorkerSelection} may have. */
-export interface SelectionRules {
+export interface SelectionRules extends PolicyMemory {
   /**
    * Optional: which workers are candidates. Without it they are all running workers that hold inputs,
    * and all valid ones when none does. `all`: every valid worker, whether it holds inputs or not; each
@@ -105,7 +119,7 @@ export interface WorkerPool extends Iterable<WorkerView> {
 }
 
 /** Which tasks start collections (root-ish), when they are held back, and where they go. */
-export interface Queuing {
+export interface Queuing extends PolicyMemory {
   /** Whether root-ish tasks for which there is no worker now wait in `queued`, not in `no-worker`. */
   readonly holdsBack: boolean;
   /**
@@ -138,7 +152,7 @@ export interface Queuing {
 }
 
 /** The static order of the tasks of one graph. */
-export interface Ordering {
+export interface Ordering extends PolicyMemory {
   /**
    * @param tasks - the graph, in the order of submission
    * @param keys - the requested keys
@@ -182,7 +196,7 @@ export interface Submission {
 }
 
 /** In which order the work of several submissions and clients runs. */
-export interface Fairness {
+export interface Fairness extends PolicyMemory {
   /**
    * Whether each task has a generation. Default false: all tasks of a submission have the same one.
    */

@@ -62,6 +62,9 @@ import { showKnownTasks } from './graph/prepare.ts';
 import type { KernelPorts } from './ports.ts';
 import { refillFromQueue } from './placement/queue.ts';
 import { KernelScope } from './scope.ts';
+import { restoreSnapshot } from './snapshot/restore-snapshot.ts';
+import type { StatePart } from './snapshot/state-parts.ts';
+import { takeSnapshot } from './snapshot/take-snapshot.ts';
 import type { TransitionRecord } from './insight/story.ts';
 import { settle, settleUnproven } from './transitions/transition-loop.ts';
 import { validateCluster } from './validation/validate.ts';
@@ -112,6 +115,27 @@ export class SchedulerKernel {
     const { isRefillLeft, recommendations, visits, continuations } = this.scope;
     if (isRefillLeft || !recommendations.deferredReleases.isEmpty) return true;
     return !visits.isEmpty || continuations.length > 0;
+  }
+
+  /**
+   * Whether nothing is under way that a later stimulus continues: no graph, no slice, no recovery. Only then can the
+   * state be written down.
+   */
+  get isQuiet(): boolean {
+    return !this.isUnsettled && this.scope.intakes.length === 0 && this.scope.recovery === undefined;
+  }
+
+  /** All that later decisions depend on. Only while it {@link isQuiet}, and to be read before the next stimulus. */
+  snapshot(): Generator<StatePart, void, undefined> {
+    return takeSnapshot(this.scope);
+  }
+
+  /**
+   * Before the first stimulus: from here on this kernel decides as the one whose state it is.
+   * @throws StateError when the parts are no complete state of this version
+   */
+  restore(parts: readonly StatePart[]): void {
+    restoreSnapshot(this.scope, parts);
   }
 
   /** No run has this id or a later one. */

@@ -5,20 +5,22 @@ import { isMisspelt, methodNamesOf, simplify } from './hook-names.ts';
 /** Keys of every member of a union. */
 type NamesOf<T> = T extends unknown ? keyof T : never;
 
+const MEMORY = { snapshot: true, restore: true } as const;
+
 /** Every method and flag that a policy can have, by slot. A new one has to be listed to compile. */
 const KNOWN: {
   readonly [Slot in SlotName]: Readonly<Record<NamesOf<PolicySlots[Slot]>, true>>;
 } = {
   workerSelection: {
     ...{ reach: true, placesRootish: true, prepare: true, admits: true },
-    ...{ score: true, select: true, pickFromPool: true },
+    ...{ score: true, select: true, pickFromPool: true, ...MEMORY },
   },
   queuing: {
     ...{ holdsBack: true, leavesPlacement: true, prepare: true, isRootish: true, slotLimit: true },
-    ...{ selectRootish: true, nextQueued: true, priorityChanged: true },
+    ...{ selectRootish: true, nextQueued: true, priorityChanged: true, ...MEMORY },
   },
-  ordering: { order: true },
-  fairness: { isPerTask: true, generations: true, taskOver: true },
+  ordering: { order: true, ...MEMORY },
+  fairness: { isPerTask: true, generations: true, taskOver: true, ...MEMORY },
   stealing: {
     ...{ begin: true, mayTake: true, victims: true, levelOf: true, order: true, pays: true },
     mayPay: true,

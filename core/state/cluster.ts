@@ -19,6 +19,14 @@ interface ErredTask {
   readonly tracebackText: string;
 }
 
+/** See {@link ClusterState.counters}. */
+interface ClusterCounters {
+  readonly nextTaskId: number;
+  readonly freeTaskIds: readonly number[];
+  readonly nextWorkerSequence: number;
+  readonly unusedPrefixes: readonly TaskPrefix[];
+}
+
 /** The language of a run specification; undefined: any worker will do. */
 export type LanguageOf = (runSpec: unknown) => string | undefined;
 
@@ -227,6 +235,19 @@ export class ClusterState {
   /** Whether the worker is in the tables: not another one at the same address, not a former one. */
   isRegistered(worker: WorkerState): boolean {
     return this.workersByRank[worker.rank] === worker;
+  }
+
+  /** What is behind the ids that are given out, and what is kept of prefixes without tasks. */
+  get counters(): ClusterCounters {
+    const { nextTaskId, freeTaskIds, nextWorkerSequence, unusedPrefixes } = this;
+    return { nextTaskId, freeTaskIds, nextWorkerSequence, unusedPrefixes: [...unusedPrefixes] };
+  }
+  /** Only of a state that nothing is in yet. */
+  set counters(counters: ClusterCounters) {
+    this.nextTaskId = counters.nextTaskId;
+    for (const id of counters.freeTaskIds) this.freeTaskIds.push(id);
+    this.nextWorkerSequence = counters.nextWorkerSequence;
+    for (const prefix of counters.unusedPrefixes) this.unusedPrefixes.add(prefix);
   }
 
   nextSequence(): number {

@@ -143,6 +143,11 @@ export class TaskGroup {
     this.typeTally.increment(type);
   }
 
+  /** There are so many results of this type, which it has not met. */
+  setTypeCount(type: string, count: number): void {
+    this.typeTally.set(type, count);
+  }
+
   addTiming({ action, startS, stopS }: ActionTiming): void {
     const duration = Math.max(0, stopS - startS);
     if (action !== 'compute') {

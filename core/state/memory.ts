@@ -84,6 +84,17 @@ export class UnmanagedHistory {
     return this.minimum;
   }
 
+  /** What is known, as plain data: measurements of the last time, and the least of them. */
+  get measured(): readonly (readonly [atMs: number, bytes: number])[] {
+    return this.entries.map(({ atMs, bytes }) => [atMs, bytes]);
+  }
+
+  /** Takes over what another history has measured. */
+  restore(measured: UnmanagedHistory['measured'], oldBytes: number): void {
+    for (const [atMs, bytes] of measured) this.entries.push({ atMs, bytes });
+    this.minimum = oldBytes;
+  }
+
   /**
    * Cost per heartbeat: amortised O(1), and O(entries) when the minimum grows old.
    * @param recentMs - how long a measurement counts as recent

@@ -27,6 +27,21 @@ export class RefusedTasks implements Iterable<TaskState> {
     return this.tasks.values();
   }
 
+  /** How many tasks have had their turn in this round. O(tasks). */
+  get seenCount(): number {
+    if (this.cursor === undefined) return 0;
+    const seen = this.tasks.size - [...this.cursor].length;
+    // It has been gone through, and begins where it was.
+    this.skip(seen);
+    return seen;
+  }
+
+  /** Begins a round in which so many tasks have had their turn. O(count). */
+  skip(count: number): void {
+    this.cursor = this.tasks.values();
+    for (let skipped = 0; skipped < count; skipped++) this.cursor.next();
+  }
+
   /** The next tasks in rotation, at most `count`; fewer at the end of a round. O(count). */
   nextInTurn(count: number): TaskState[] {
     const next: TaskState[] = [];

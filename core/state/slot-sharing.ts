@@ -41,6 +41,17 @@ export class SlotSharing {
     return true;
   }
 
+  /** What it has learnt: samples, average seconds and bytes, step. */
+  get learnt(): readonly number[] {
+    return [this.samples, this.averageS, this.averageBytes, this.step];
+  }
+  set learnt([samples = 0, averageS = 0, averageBytes = 0, step = 0]: readonly number[]) {
+    this.samples = samples;
+    this.averageS = averageS;
+    this.averageBytes = averageBytes;
+    this.step = Math.min(step, STEPS.length - 1);
+  }
+
   private fits(step: number, slack: number): boolean {
     const tasks = STEPS[step] as number;
     const isShort = tasks * this.averageS <= slack * this.slotWorkS;

@@ -364,6 +364,11 @@ export class TaskState {
     return isActive(this.state);
   }
 
+  /** Whether it has anything that most tasks never have. */
+  get hasRareFields(): boolean {
+    return this.optionalFields !== undefined;
+  }
+
   private get rareFields(): RareFields {
     return (this.optionalFields ??= new RareFields());
   }

@@ -89,6 +89,18 @@ interface Account {
   end: number;
 }
 
+/** What {@link FairShare} remembers. */
+interface ShareMemory {
+  /** Those with a name come first, in the order of the names. */
+  readonly accounts: readonly (readonly [weight: number, done: number, end: number])[];
+  readonly names: readonly string[];
+  /** By id of the task: position of its account, or -1. */
+  readonly owners: readonly number[];
+  readonly costs: readonly number[];
+  readonly present: number;
+  readonly startMs: number;
+}
+
 class FairShare implements Fairness {
   readonly isPerTask = true;
   private readonly accounts = new Map<string, Account>();
@@ -142,6 +154,31 @@ class FairShare implements Fairness {
       // What is cancelled is not paid for.
       account.end = Math.max(account.done, account.end - cost);
     }
+  }
+
+  snapshot(): ShareMemory {
+    const { accounts, owners, costs, present, startMs } = this;
+    // A client that is gone may still have tasks.
+    const all = [...new Set([...accounts.values(), ...owners])].filter((one) => one !== undefined);
+    const places = new Map<Account | undefined, number>(all.map((one, place) => [one, place]));
+    return {
+      accounts: all.map(({ weight, done, end }) => [weight, done, end]),
+      names: [...accounts.keys()],
+      owners: owners.map((owner) => places.get(owner) ?? -1),
+      costs,
+      present,
+      startMs,
+    };
+  }
+
+  restore(memory: unknown): void {
+    const { accounts, names, owners, costs, present, startMs } = memory as ShareMemory;
+    const all = accounts.map(([weight, done, end]): Account => ({ weight, done, end }));
+    names.forEach((name, place) => this.accounts.set(name, all[place] as Account));
+    for (const place of owners) this.owners.push(all[place]);
+    for (const cost of costs) this.costs.push(cost);
+    this.present = present;
+    this.startMs = startMs;
   }
 
   /** Everything was done: all begin anew, even with each other. */

@@ -23,6 +23,8 @@ export const coAssign = definePolicy('queuing', {
       slotLimit: () => Infinity,
       isRootish: (task, cluster) => isRootish(task, cluster, DEFAULT_ROOTISH_LIMITS),
       selectRootish: (task, cluster) => runs.select(task, cluster),
+      snapshot: (cluster) => runs.snapshot(cluster),
+      restore: (memory, cluster) => runs.restore(memory as RunMemory, cluster),
     };
   },
 });
@@ -32,6 +34,9 @@ interface Run {
   readonly worker: WorkerView;
   tasksLeft: number;
 }
+
+/** Runs under way as plain data. */
+export type RunMemory = readonly (readonly [group: string, worker: string, tasksLeft: number])[];
 
 /** The runs under way, one for each group of tasks. The memory of a policy; each policy has its own. */
 export class CoAssignment {
@@ -61,6 +66,23 @@ export class CoAssignment {
     const run = { worker, tasksLeft };
     this.runs.set(group, run);
     return run;
+  }
+
+  /** The runs that can be continued. O(groups). */
+  snapshot(cluster: ClusterView): RunMemory {
+    return [...cluster.groups.values()].flatMap((group) => {
+      const run = this.continuedRun(group, cluster);
+      return run === undefined ? [] : [[group.name, run.worker.address, run.tasksLeft] as const];
+    });
+  }
+
+  /** Takes over the runs of another policy. */
+  restore(memory: RunMemory, { groups, workers }: ClusterView): void {
+    for (const [name, address, tasksLeft] of memory) {
+      const group = groups.get(name);
+      const worker = workers.get(address);
+      if (group !== undefined && worker !== undefined) this.begin(group, worker, tasksLeft);
+    }
   }
 
   private continuedRun(group: GroupView, cluster: ClusterView): Run | undefined {

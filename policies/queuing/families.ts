@@ -29,6 +29,11 @@ export class Family {
     readonly isBounded: boolean,
   ) {}
 
+  /** Roots that have not left the queue for good. */
+  get left(): readonly TaskView[] {
+    return this.roots.slice(this.head).filter(({ state }) => state !== 'forgotten');
+  }
+
   /** The next root that is queued, or undefined when none is. O(1) for each root that has left. */
   nextQueued(): TaskView | undefined {
     for (; this.head < this.roots.length; this.head++) {

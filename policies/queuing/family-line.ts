@@ -1,7 +1,8 @@
 import type { Priority } from '../../core/api/index.ts';
 import { comparePriorities, type Family } from './families.ts';
 
-interface Place {
+/** A family that waits, and the task because of which it does. */
+export interface Place {
   readonly family: Family;
   readonly priority: Priority;
 }
@@ -34,6 +35,11 @@ export class FamilyLine {
     this.places = [];
     this.head = 0;
     return undefined;
+  }
+
+  /** Those that wait, the best first. */
+  get waiting(): readonly Place[] {
+    return this.places.slice(this.head);
   }
 
   private priorityAt(index: number): Priority {

@@ -7,6 +7,12 @@ import {
 } from '../../core/api/index.ts';
 import { type Family, findFamilies } from './families.ts';
 import { FamilyLine } from './family-line.ts';
+import {
+  type FamilyMemory,
+  type FamilyTables,
+  rememberFamilies,
+  restoreFamilies,
+} from './family-memory.ts';
 import { saturationOf, saturationSchema, slotLimit } from './root-ish.ts';
 
 /** Options of the policy `family`. */
@@ -72,6 +78,20 @@ class FamilyQueuing implements Queuing {
       this.isRoot[task.id] = roots.has(task);
       this.families[task.id] = families.get(task);
     }
+  }
+
+  snapshot(cluster: ClusterView): FamilyMemory {
+    return rememberFamilies(this.tables, this.graphCount, cluster);
+  }
+
+  restore(memory: unknown, cluster: ClusterView): void {
+    this.graphCount = (memory as FamilyMemory).graphCount;
+    restoreFamilies(this.tables, memory as FamilyMemory, cluster);
+  }
+
+  private get tables(): FamilyTables {
+    const { isRoot, families, runs, line } = this;
+    return { isRoot, families, runs, line };
   }
 
   isRootish(task: TaskView): boolean {

@@ -38,6 +38,13 @@ interface Place {
   readonly rank: number;
 }
 
+interface MarsMemory {
+  readonly depths: readonly number[];
+  readonly deepest: readonly number[];
+  /** Id of the task that was answered last, or -1. */
+  readonly next: number;
+}
+
 class MarsQueuing implements Queuing {
   readonly holdsBack = true;
   /** By id of the task: links on the longest way from a task without inputs. */
@@ -98,6 +105,21 @@ class MarsQueuing implements Queuing {
 
   priorityChanged(task: TaskView): void {
     this.enter(task);
+  }
+
+  /** Depths by id; what is ready follows from the queue. */
+  snapshot(): MarsMemory {
+    return { depths: this.depths, deepest: this.deepest, next: this.next?.id ?? -1 };
+  }
+
+  restore(memory: unknown, { queued }: ClusterView): void {
+    const { depths, deepest, next } = memory as MarsMemory;
+    for (const depth of depths) this.depths.push(depth);
+    for (const depth of deepest) this.deepest.push(depth);
+    for (const task of queued) {
+      this.enter(task);
+      if (task.id === next) this.next = task;
+    }
   }
 
   /** The first that is still queued and whose place is up to date. */

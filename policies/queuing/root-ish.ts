@@ -1,5 +1,5 @@
 import { definePolicy, type Queuing } from '../../core/api/index.ts';
-import { CoAssignment } from './co-assign.ts';
+import { CoAssignment, type RunMemory } from './co-assign.ts';
 import { DEFAULT_ROOTISH_LIMITS, isRootish } from './is-rootish.ts';
 
 /** Options of the policy `root-ish`. */
@@ -70,6 +70,8 @@ function rootishQueuing(options: Partial<RootishOptions>): RootishQueuing {
       saturation === Infinity || !task.isQueueable
         ? runs.select(task, cluster)
         : cluster.openSlots.peek(),
+    snapshot: (cluster) => runs.snapshot(cluster),
+    restore: (memory, cluster) => runs.restore(memory as RunMemory, cluster),
   };
 }
 

@@ -39,6 +39,8 @@ export const localityFirst = definePolicy<'workerSelection', Partial<LocalityFir
   },
 );
 
+type IntendedMemory = readonly (readonly [task: number, worker: string])[];
+
 class LocalityFirst implements ScoringSelection {
   readonly placesRootish = false;
   /** Worker of each source that is not placed yet, by id of the task. */
@@ -57,6 +59,21 @@ class LocalityFirst implements ScoringSelection {
     divideSources(tasks, cluster, (source, worker) => {
       intended[source.id] = worker;
     });
+  }
+
+  /** Workers of the sources, by the ids of both. O(tasks). */
+  snapshot({ tasks }: ClusterView): IntendedMemory {
+    return [...tasks.values()].flatMap(({ id }) => {
+      const worker = this.intended[id];
+      return worker === undefined ? [] : [[id, worker.address] as const];
+    });
+  }
+
+  restore(memory: unknown, { workers }: ClusterView): void {
+    for (const [id, address] of memory as IntendedMemory) {
+      while (this.intended.length <= id) this.intended.push(undefined);
+      this.intended[id] = workers.get(address);
+    }
   }
 
   /** Bytes are whole, so a fraction that grows with the load decides among equals. */

@@ -37,6 +37,12 @@ export class Tally<T> implements Iterable<readonly [item: T, count: number]> {
     return 1;
   }
 
+  /** Sets the count of an item that is not there. */
+  set(item: T, count: number): void {
+    this.append(item);
+    this.counts[this.counts.length - 1] = count;
+  }
+
   /** Counts an item once less. Returns what is left of its count, or -1 when it was not there. */
   decrement(item: T): number {
     const place = this.placeOf(item);

@@ -1,0 +1,146 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { MsgpackCodec } from '../../../../adapters/codecs/msgpack/index.ts';
+import { best } from '../../../../policies/ordering/best.ts';
+import { coAssign } from '../../../../policies/queuing/co-assign.ts';
+import { family } from '../../../../policies/queuing/family.ts';
+import { mars } from '../../../../policies/queuing/mars.ts';
+import { balanced } from '../../../../policies/worker-selection/balanced.ts';
+import { localityFirst } from '../../../../policies/worker-selection/locality-first.ts';
+import { weightedFairShare } from '../../../../policies/fairness/weighted-fair-share.ts';
+import type { KernelSlots } from '../../../../core/api/policies.ts';
+import type { Outbox } from '../../../../core/kernel/outbox.ts';
+import { SchedulerKernel } from '../../../../core/kernel/scheduler-kernel.ts';
+import type { StatePart } from '../../../../core/kernel/snapshot/state-parts.ts';
+import { digestOfState } from '../../../../core/log/state-digest.ts';
+import type { Stimulus } from '../../../../core/messages/stimulus.ts';
+import { makePorts } from '../../../kit/ports.ts';
+import { scenario, type Scenario } from '../../../kit/random-scenario.ts';
+import { play } from '../../../kit/random-world.ts';
+import { differenceOf } from './same-state.ts';
+
+/** A failure prints its seed: `YARDMASTER_SEED=… npm test -- snapshot` repeats it, `YARDMASTER_RUNS=20000` looks harder. */
+const { YARDMASTER_SEED: seed, YARDMASTER_RUNS: runs } = process.env;
+const effort: fc.Parameters<unknown> = {
+  ...(runs === undefined
+    ? { numRuns: 300, plugins: [fc.interruptAfterTimeLimit(8000)] }
+    : { numRuns: Number(runs) }),
+  ...(seed === undefined ? {} : { seed: Number(seed) }),
+};
+const HOUR_MS = 3_600_000;
+
+type Make = () => Partial<KernelSlots>;
+
+const POLICIES: Readonly<Record<string, (saturation: number) => Partial<KernelSlots>>> = {
+  'the default ones': () => ({}),
+  'families and shares': (saturation) => ({
+    queuing: family.create({
+      workerSaturation: saturation === Infinity ? 'inf' : saturation,
+      familySize: 3,
+    }),
+    fairness: weightedFairShare.create({ weights: { c: 3 } }),
+    workerSelection: balanced.create({}),
+  }),
+  'neighbours together': () => ({
+    queuing: coAssign.create({}),
+    workerSelection: localityFirst.create({}),
+    ordering: best.create({}),
+  }),
+  'those of Mars': () => ({ queuing: mars.create({}), workerSelection: localityFirst.create({}) }),
+};
+
+/** What was sent, without how tasks are computed, which a snapshot leaves out. */
+function sentIn({ toWorkers, toClients, events }: Outbox): string {
+  const known = (name: string, value: unknown): unknown => (name === 'runSpec' ? 0 : value);
+  return JSON.stringify(
+    [
+      toWorkers.map(({ worker, message }) => [worker.address, message]),
+      toClients.map(({ client, message }) => [client.key, message]),
+      events,
+    ],
+    known,
+  );
+}
+
+/** A kernel that is copied every now and then; the copy has to decide as it does from there on. */
+class CopiedKernel extends SchedulerKernel {
+  copies = 0;
+  private twin: SchedulerKernel | undefined;
+  private count = 0;
+
+  constructor(
+    private readonly played: Scenario,
+    private readonly makePolicies: Make,
+    private readonly copyEvery: number,
+    private readonly sliceTransitions: number,
+  ) {
+    super(...argumentsOf(played, makePolicies, sliceTransitions));
+  }
+
+  override handle(stimulus: Stimulus, nowMs: number): Outbox {
+    const outbox = super.handle(stimulus, nowMs);
+    const { twin } = this;
+    if (twin !== undefined) {
+      expect(sentIn(twin.handle(stimulus, nowMs))).toBe(sentIn(outbox));
+      expect(twin.isUnsettled).toBe(this.isUnsettled);
+    }
+    if (++this.count % this.copyEvery === 0 && this.isQuiet) this.copy();
+    return outbox;
+  }
+
+  compareNow(): void {
+    if (this.twin === undefined) return;
+    expect(digestOfState(this.twin.cluster)).toBe(digestOfState(this.cluster));
+    expect(differenceOf(this, this.twin)).toBeUndefined();
+  }
+
+  private copy(): void {
+    this.compareNow();
+    const codec = new MsgpackCodec();
+    const parts = [...this.snapshot()].map((part) => {
+      return codec.decode(codec.encodeShared(part).slice()) as StatePart;
+    });
+    const args = argumentsOf(this.played, this.makePolicies, this.sliceTransitions);
+    this.twin = new SchedulerKernel(...args);
+    this.twin.restore(parts);
+    this.copies++;
+    this.compareNow();
+  }
+}
+
+function argumentsOf(
+  { saturation, options }: Scenario,
+  makePolicies: Make,
+  sliceTransitions: number,
+): ConstructorParameters<typeof SchedulerKernel> {
+  const ports = makePorts({
+    queuing: { workerSaturation: saturation },
+    policies: makePolicies(),
+  });
+  return [{ ...options, validate: true, sliceTransitions }, ports, 0];
+}
+
+describe('a kernel that is restored from a snapshot', () => {
+  it.each(Object.keys(POLICIES))(
+    'has the same state and decides as the one before, with %s',
+    (name) => {
+      let copies = 0;
+      const property = fc.property(
+        scenario,
+        fc.constantFrom(1, 3, 10),
+        fc.constantFrom(Infinity, 2, 8),
+        (next, copyEvery, slices) => {
+          const steps = next.steps.filter(({ what }) => what !== 'replace-policies');
+          const make = (): Partial<KernelSlots> => POLICIES[name]!(next.saturation);
+          const kernel = new CopiedKernel(next, make, copyEvery, slices);
+          play({ ...next, steps }, kernel, undefined, 'interleaved');
+          kernel.compareNow();
+          copies += kernel.copies;
+        },
+      );
+      fc.assert(property, effort);
+      expect(copies).toBeGreaterThan(100);
+    },
+    HOUR_MS,
+  );
+});

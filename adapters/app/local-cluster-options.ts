@@ -63,6 +63,8 @@ export interface LocalClusterOptions {
   readonly codeRoot?: string;
   /** Path of a file for a recording of all that happens to the scheduler, for `yardmaster replay`. */
   readonly record?: string;
+  /** Folder for recordings that clients begin and end (`client.record`). Default: they may not. */
+  readonly recordings?: string;
   /** Folder of a journal, from which the scheduler continues when it is started again; or how to keep one. */
   readonly journal?: string | JournalOptions;
   /** Connects scheduler, workers and clients. Default: in memory, and TCP for `processes`. */
@@ -91,6 +93,7 @@ export const CLUSTER_RULES: OptionRules<
   memoryLimitBytes: BYTES,
   codeRoot: TEXT,
   record: TEXT,
+  recordings: TEXT,
   journal: either(TEXT, FIELDS),
   dashboard: either(FLAG, FIELDS),
   log: LOG,

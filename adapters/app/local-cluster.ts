@@ -1,6 +1,11 @@
 import { inspect } from 'node:util';
 import { isMainThread } from 'node:worker_threads';
-import { type Clock, type Logger, YardmasterError } from '../../core/api/index.ts';
+import {
+  type Clock,
+  type Logger,
+  type RecordingInfo,
+  YardmasterError,
+} from '../../core/api/index.ts';
 import { inBackground } from '../../core/shared/background.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { Client, type ConnectOptions } from '../client/index.ts';
@@ -153,6 +158,21 @@ export class LocalCluster {
     const step = this.scaling.then(run);
     this.scaling = step.catch(() => undefined);
     return step;
+  }
+
+  /**
+   * Records all that happens to the scheduler from here on, for `yardmaster replay`.
+   * @param file - path of the recording; it must not exist yet
+   * @throws YardmasterError `ERR_LOG` when it cannot be written, or when there is another one; `ERR_CLOSED`
+   */
+  record(file: string): Promise<RecordingInfo> {
+    this.checkOpen();
+    return this.running.record(file);
+  }
+
+  /** Ends the recording. @throws YardmasterError `ERR_LOG` when there is none */
+  stopRecording(): Promise<RecordingInfo> {
+    return this.running.stopRecording();
   }
 
   /** Closes clients, workers and the scheduler. */

@@ -34,7 +34,8 @@ export interface LocalParts {
  */
 export async function startLocal(options: LocalClusterOptions): Promise<LocalParts> {
   checkCallOptions('LocalCluster.start', options, LOCAL_CLUSTER_RULES);
-  const { mode = 'threads', clock = new SystemClock(), config, log, record, journal } = options;
+  const { mode = 'threads', clock = new SystemClock(), config, log, journal } = options;
+  const { record, recordings } = options;
   const within = new InMemoryTransport(clock, { byReference: true });
   const chosen = options.transport ?? (mode === 'processes' ? undefined : within);
   checkGiven(options);
@@ -46,6 +47,7 @@ export async function startLocal(options: LocalClusterOptions): Promise<LocalPar
     ...(config === undefined ? {} : { config }),
     ...(log === undefined ? {} : { log }),
     ...(record === undefined ? {} : { record }),
+    ...(recordings === undefined ? {} : { recordings }),
     ...(journal === undefined ? {} : { journal }),
   });
   try {

@@ -1,4 +1,4 @@
-import type { Clock, Logger } from '../../core/api/index.ts';
+import type { Clock, Logger, RecordingInfo } from '../../core/api/index.ts';
 import {
   checkConfig as checkBareConfig,
   createScheduler as createBareScheduler,
@@ -72,6 +72,8 @@ export function checkConfig(options: SchedulerOptions): Promise<string> {
 export type OpenSchedulerOptions = SchedulerOptions & {
   /** Path of a file for a recording of all that the kernel is handed; it must not exist yet. */
   readonly record?: string;
+  /** Folder for recordings that clients begin and end (`client.record`). Default: they may not. */
+  readonly recordings?: string;
   /**
    * Folder of a journal, or how to keep one: a scheduler that is started with it again continues where this one
    * ended. Default: none.
@@ -84,6 +86,14 @@ interface OpenScheduler {
   readonly scheduler: Scheduler;
   /** Resolves when it is closed; rejects when it crashed. */
   readonly closed: Promise<void>;
+  /**
+   * Records all that the kernel is handed from here on, beginning with its state.
+   * @param file - path of the recording; it must not exist yet
+   * @throws YardmasterError `ERR_LOG`, `ERR_CLOSED`
+   */
+  record(file: string): Promise<RecordingInfo>;
+  /** Ends the recording. @throws YardmasterError `ERR_LOG` when there is none */
+  stopRecording(): Promise<RecordingInfo>;
   /** The workers are about to leave, and then it closes: tasks without a worker are not warned of. */
   expectEnd(): void;
   close(): Promise<void>;
@@ -101,32 +111,30 @@ export interface RunningScheduler extends OpenScheduler {
  */
 export async function openScheduler({
   record,
+  recordings,
   journal: journalOptions,
   ...options
 }: OpenSchedulerOptions = {}): Promise<OpenScheduler> {
   const log = options.log ?? textLogger('scheduler');
-  const recorder = record === undefined ? undefined : await Recorder.open(record, log);
+  const recorder = new Recorder(log, recordings);
+  const recording = record === undefined ? recorder.providers : await recorder.fromStart(record);
   let journal: Journal | undefined;
   let scheduler: Scheduler;
   try {
     journal = openJournal(journalOptions, log);
-    const provide = [
-      ...(options.provide ?? []),
-      ...(recorder === undefined ? [] : [recorder.provider]),
-      ...(journal?.providers ?? []),
-    ];
+    const provide = [...(options.provide ?? []), ...recording, ...(journal?.providers ?? [])];
     scheduler = await createScheduler({ ...options, log, provide });
     await startJournal(journal, scheduler);
   } catch (error) {
     journal?.close();
-    await recorder?.discard();
+    await recorder.discard();
     throw error;
   }
   const expectEnd = watchScheduler(scheduler, log);
   const closed = new Promise<void>((resolve) => {
     scheduler.events.once('closed', () => resolve());
   }).then(async () => {
-    await recorder?.close();
+    await recorder.close();
     journal?.close();
     if (scheduler.crash !== undefined) throw scheduler.crash;
   });
@@ -135,7 +143,11 @@ export async function openScheduler({
     await scheduler.close();
     await closed.catch(() => undefined);
   };
-  return { scheduler, closed, expectEnd, close };
+  return {
+    ...{ scheduler, closed, expectEnd, close },
+    record: (file) => recorder.startAt(file),
+    stopRecording: () => recorder.stop(),
+  };
 }
 
 function openJournal(

@@ -27,7 +27,7 @@ export class AppendFile {
     onError: (error: YardmasterError) => void,
   ): Promise<AppendFile> {
     try {
-      return new AppendFile(path, await open(path, 'wx'), onError);
+      return new AppendFile(path, await open(path, 'wx', 0o600), onError);
     } catch (cause) {
       throw failure(path, 'cannot be made', cause);
     }

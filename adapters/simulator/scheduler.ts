@@ -2,7 +2,8 @@ import type { Clock, Logger } from '../../core/api/index.ts';
 import { byFactory } from '../../core/api/token.ts';
 import type { Outbox } from '../../core/kernel/outbox.ts';
 import type { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
-import { type KernelLog, RecordingKernel } from '../../core/log/recording-kernel.ts';
+import { NO_LOG } from '../../core/log/replay.ts';
+import { RecordingKernel } from '../../core/log/recording-kernel.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';
 import type { ToClientMessage } from '../../core/messages/to-client.ts';
 import type { ToWorkerMessage } from '../../core/messages/to-worker.ts';
@@ -126,9 +127,3 @@ function kernelProvider({
     return new RecordingKernel(chosen, ports, nowMs, kernelLog?.(config) ?? NO_LOG);
   });
 }
-
-const NO_LOG: KernelLog = {
-  stimulus: () => undefined,
-  policies: () => undefined,
-  check: () => undefined,
-};

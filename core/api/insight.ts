@@ -3,6 +3,16 @@ import type { Priority } from '../state/task.ts';
 import type { TaskStateName } from '../state/task-state-name.ts';
 import type { SlotName } from './policies.ts';
 
+/** A recording that a scheduler writes, or has written. */
+export interface RecordingInfo {
+  /** Path on the machine of the scheduler. */
+  readonly file: string;
+  /** Milliseconds since 1970. */
+  readonly startedAtMs: number;
+  /** What was written so far. */
+  readonly bytes: number;
+}
+
 /** A worker that the decision considered. */
 export interface DecisionCandidate {
   readonly worker: string;

@@ -59,7 +59,7 @@ import type {
 } from './events/stimulus-kinds.ts';
 import { slotLimitOf } from './placement/placement.ts';
 import { showKnownTasks } from './graph/prepare.ts';
-import type { KernelPorts } from './ports.ts';
+import type { HookCalls, KernelPorts } from './ports.ts';
 import { refillFromQueue } from './placement/queue.ts';
 import { KernelScope } from './scope.ts';
 import { restoreSnapshot } from './snapshot/restore-snapshot.ts';
@@ -122,7 +122,8 @@ export class SchedulerKernel {
    * state be written down.
    */
   get isQuiet(): boolean {
-    return !this.isUnsettled && this.scope.intakes.length === 0 && this.scope.recovery === undefined;
+    const { intakes, recovery } = this.scope;
+    return !this.isUnsettled && intakes.length === 0 && recovery === undefined;
   }
 
   /** All that later decisions depend on. Only while it {@link isQuiet}, and to be read before the next stimulus. */
@@ -220,6 +221,11 @@ export class SchedulerKernel {
       worker.slotLimit = slotLimitOf(scope, worker);
       checkIdleSaturated(scope, worker);
     }
+  }
+
+  /** Calls other hooks from here on, and changes nothing else. Between two stimuli only. */
+  protected replaceHooks(hooks: HookCalls): void {
+    this.scope.ports = { ...this.scope.ports, hooks };
   }
 
   /** What happened lately to these keys, or because of these stimuli; oldest first. */

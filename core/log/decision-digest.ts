@@ -3,7 +3,7 @@ import type { ToClientMessage } from '../messages/to-client.ts';
 import type { ToWorkerMessage } from '../messages/to-worker.ts';
 import type { TaskState } from '../state/task.ts';
 import { TASK_STATE_NAMES, type TaskStateName } from '../state/task-state-name.ts';
-import { Digest } from './digest.ts';
+import { Digest, type DigestLanes } from './digest.ts';
 import { MARK_MASK } from './format.ts';
 
 /** What of a message is hashed besides its name. */
@@ -35,6 +35,14 @@ export class DecisionDigest {
       digest.addText(client.key);
       this.addMessage(message);
     }
+  }
+
+  /** As it is, to continue from there. */
+  get lanes(): DigestLanes {
+    return this.digest.lanes;
+  }
+  set lanes(lanes: DigestLanes) {
+    this.digest.lanes = lanes;
   }
 
   /** See `FramePlace.mark`. */

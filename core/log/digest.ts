@@ -1,3 +1,6 @@
+/** What a digest continues from. */
+export type DigestLanes = readonly [low: number, high: number];
+
 /**
  * A rolling hash of numbers and texts, to compare two runs. 64 bits in two lanes; not for secrets.
  * The same sequence of calls gives the same digest on every machine.
@@ -5,6 +8,15 @@
 export class Digest {
   private low = 0x2545f491;
   private high = 0x4f6cdd1d;
+
+  /** As it is, to continue from there. */
+  get lanes(): DigestLanes {
+    return [this.low, this.high];
+  }
+  set lanes([low, high]: DigestLanes) {
+    this.low = low | 0;
+    this.high = high | 0;
+  }
 
   /** Any number, infinities included. */
   add(value: number): void {

@@ -8,13 +8,16 @@
  */
 import type { UseEntry } from '../api/plugin.ts';
 import type { SlotName } from '../api/policies.ts';
+import type { StatePart } from '../kernel/snapshot/state-parts.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
+import type { DigestLanes } from './digest.ts';
 
 /** `YARDLOG` and a line feed, so that a transfer as text is noticed. */
 export const MAGIC = Uint8Array.of(0x59, 0x41, 0x52, 0x44, 0x4c, 0x4f, 0x47, 0x0a);
 
-/** Raised when old readers cannot read what is written. */
-export const FORMAT_VERSION = 1;
+/** Raised when old readers cannot read what is written. Version 1 has no frames of the kind `state`. */
+export const FORMAT_VERSION = 2;
+export const FORMAT_VERSION_MIN = 1;
 
 export const FILE_HEADER_BYTES = 16;
 /** A mark has so many bits. */
@@ -35,6 +38,7 @@ export const FRAME_KINDS = [
   'end',
   'entry',
   'checkpoint',
+  'state',
 ] as const;
 /** What a frame holds. */
 export type FrameKind = (typeof FRAME_KINDS)[number];
@@ -74,10 +78,25 @@ export interface LogCheck {
   readonly state?: string;
 }
 
-/** The entries before it, from the first frame on, are all that was known at that moment. */
-export interface LogCheckpoint {
+/** Of a journal: the entries before it, from the first frame on, are all that was known at that moment. */
+export interface JournalCheckpoint {
   readonly entries: number;
 }
+
+/** Of a recording: the frames of the kind `state` right before it are the state of the kernel at that moment. */
+export interface RecordingCheckpoint {
+  /** Number of these frames. */
+  readonly parts: number;
+  /** Who is in charge of each slot. */
+  readonly policies: LoggedPolicies;
+  /** The hash of decisions as it was, so that it can be continued: its two lanes. */
+  readonly lanes: DigestLanes;
+  /** Digest of the state, to check what was restored. */
+  readonly state: string;
+}
+
+/** A frame that completes a checkpoint. */
+export type LogCheckpoint = JournalCheckpoint | RecordingCheckpoint;
 
 /** One frame, decoded. */
 export type LogFrame = FramePlace &
@@ -88,6 +107,7 @@ export type LogFrame = FramePlace &
     | { readonly kind: 'check' | 'end'; readonly payload: LogCheck }
     | { readonly kind: 'entry'; readonly payload: Stimulus }
     | { readonly kind: 'checkpoint'; readonly payload: LogCheckpoint }
+    | { readonly kind: 'state'; readonly payload: StatePart }
   );
 
 /** Where a frame is, and when it was written. */

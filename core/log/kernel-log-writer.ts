@@ -1,19 +1,47 @@
 import { YardmasterError } from '../api/errors.ts';
+import type { StatePart } from '../kernel/snapshot/state-parts.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
-import type { LogCheck, LogHeader, LoggedPolicies, PayloadCodec } from './format.ts';
+import type {
+  LogCheck,
+  LogHeader,
+  LoggedPolicies,
+  PayloadCodec,
+  RecordingCheckpoint,
+} from './format.ts';
 import { LogWriter, type LogSink } from './log-writer.ts';
 import type { KernelLog } from './recording-kernel.ts';
 
 /** Stands for how to compute a task when that is no plain data. The kernel only asks whether there is any. */
 const OPAQUE = 'not recorded';
+/** Bytes of frames between two checkpoints are at least so many, and so many times those of a checkpoint. */
+const CHECKPOINT_BYTES_MIN = 8 * 2 ** 20;
+const CHECKPOINT_RATIO = 8;
 
 /** Writes what a kernel is handed as the frames of a log. */
 export class KernelLogWriter implements KernelLog {
   private readonly writer: LogWriter;
+  private dueBytes: number;
 
-  constructor(codec: PayloadCodec, sink: LogSink, header: LogHeader, nowMs: number) {
+  /** @param checkpointBytesMin - bytes between two checkpoints at least */
+  constructor(
+    codec: PayloadCodec,
+    sink: LogSink,
+    header: LogHeader,
+    nowMs: number,
+    private readonly checkpointBytesMin = CHECKPOINT_BYTES_MIN,
+  ) {
     this.writer = new LogWriter(codec, sink);
+    this.dueBytes = checkpointBytesMin;
     this.writer.append('header', nowMs, header);
+  }
+
+  /** Bytes so far. */
+  get nbytes(): number {
+    return this.writer.nbytes;
+  }
+
+  get isCheckpointDue(): boolean {
+    return this.writer.nbytes >= this.dueBytes;
   }
 
   stimulus(stimulus: Stimulus, nowMs: number, mark: number): void {
@@ -34,6 +62,25 @@ export class KernelLogWriter implements KernelLog {
 
   check(check: LogCheck, nowMs: number): void {
     this.writer.append('check', nowMs, check);
+  }
+
+  checkpoint(
+    parts: Iterable<StatePart>,
+    checkpoint: Omit<RecordingCheckpoint, 'parts'>,
+    nowMs: number,
+  ): void {
+    const { writer } = this;
+    const begin = writer.nbytes;
+    // Also when it fails: what cannot be written now is tried again later.
+    this.dueBytes = begin + this.checkpointBytesMin;
+    let count = 0;
+    for (const part of parts) {
+      writer.append('state', nowMs, part);
+      count++;
+    }
+    writer.append('checkpoint', nowMs, { ...checkpoint, parts: count });
+    const between = Math.max(this.checkpointBytesMin, CHECKPOINT_RATIO * (writer.nbytes - begin));
+    this.dueBytes = writer.nbytes + between;
   }
 
   /** The last frame. */

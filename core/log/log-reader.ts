@@ -4,6 +4,7 @@ import {
   BODY_HEADER_BYTES,
   FILE_HEADER_BYTES,
   FORMAT_VERSION,
+  FORMAT_VERSION_MIN,
   FRAME_BYTES_MAX,
   FRAME_HEADER_BYTES,
   FRAME_KINDS,
@@ -71,10 +72,10 @@ export class LogReader {
     }
     if (pending.length < FILE_HEADER_BYTES) return false;
     const version = pending.readUInt32LE(MAGIC.length);
-    if (version !== FORMAT_VERSION) {
+    if (version < FORMAT_VERSION_MIN || version > FORMAT_VERSION) {
       throw this.damage(
         'foreign',
-        `has the format ${version}, and this version of Yardmaster reads format ${FORMAT_VERSION}`,
+        `has the format ${version}, and this version of Yardmaster reads format ${FORMAT_VERSION_MIN} to ${FORMAT_VERSION}`,
       );
     }
     this.isOpened = true;

@@ -21,6 +21,7 @@ export class LogWriter {
   private chunk = Buffer.allocUnsafe(CHUNK_BYTES);
   private length = 0;
   private sequence = 0;
+  private handedOn = 0;
 
   /** @param isShared - the sink has used the bytes when it returns: they are overwritten then */
   constructor(
@@ -33,6 +34,11 @@ export class LogWriter {
     head.writeUInt32LE(FORMAT_VERSION, MAGIC.length);
     this.chunk.set(head);
     this.length = head.length;
+  }
+
+  /** Bytes so far. */
+  get nbytes(): number {
+    return this.handedOn + this.length;
   }
 
   /** Frames so far. */
@@ -69,6 +75,7 @@ export class LogWriter {
   /** Hands on what has been gathered. */
   flush(): void {
     if (this.length === 0) return;
+    this.handedOn += this.length;
     this.sink(this.chunk.subarray(0, this.length));
     if (!this.isShared || this.chunk.length > CHUNK_BYTES) {
       this.chunk = Buffer.allocUnsafe(CHUNK_BYTES);

@@ -1,19 +1,32 @@
+import { KERNEL_SLOT_NAMES } from '../api/policies.ts';
 import type { KernelOptions } from '../kernel/options.ts';
 import type { Outbox } from '../kernel/outbox.ts';
-import type { KernelPorts } from '../kernel/ports.ts';
+import type { HookCalls, KernelPorts } from '../kernel/ports.ts';
 import { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
+import type { StatePart } from '../kernel/snapshot/state-parts.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import { DecisionDigest } from './decision-digest.ts';
-import type { LogCheck, LoggedPolicies } from './format.ts';
-import { KERNEL_SLOT_NAMES } from '../api/policies.ts';
+import type { DigestLanes } from './digest.ts';
+import type { LogCheck, LoggedPolicies, RecordingCheckpoint } from './format.ts';
 import { digestOfState } from './state-digest.ts';
 
-/** Receives what a kernel is handed, in order. Must not throw. */
+/** Receives what a kernel is handed, in order. Only {@link checkpoint} may throw. */
 export interface KernelLog {
   /** @param mark - see `FramePlace.mark` */
   stimulus(stimulus: Stimulus, nowMs: number, mark: number): void;
   policies(policies: LoggedPolicies, nowMs: number): void;
   check(check: LogCheck, nowMs: number): void;
+  /** Whether so much was received since the last checkpoint that another one is worth its price. */
+  readonly isCheckpointDue: boolean;
+  /**
+   * The state as it is now.
+   * @throws YardmasterError `ERR_NOT_SERIALISABLE` when it holds something that is no plain data
+   */
+  checkpoint(
+    parts: Iterable<StatePart>,
+    checkpoint: Omit<RecordingCheckpoint, 'parts'>,
+    nowMs: number,
+  ): void;
 }
 
 /** Stimuli between two checks. */
@@ -22,25 +35,31 @@ const STIMULI_PER_CHECK = 1000;
 const CHECKS_PER_STATE = 100;
 
 /**
- * A kernel that writes down all that it is handed before it handles it, and from time to time what it has
- * decided, so that a replay can be compared. It decides as {@link SchedulerKernel} does.
+ * A kernel that can be recorded: it writes down all that it is handed before it handles it, from time to time what it
+ * has decided, so that a replay can be compared, and its state, so that a replay can begin there. It decides as
+ * {@link SchedulerKernel} does.
  */
 export class RecordingKernel extends SchedulerKernel {
-  private readonly decisions: DecisionDigest;
+  private decisions = new DecisionDigest();
   private stimuli = 0;
   private nowMs: number;
+  private bare: KernelPorts;
+  private log: KernelLog | undefined;
+  /** Called once, as soon as nothing is under way. */
+  private whenQuiet: (() => void) | undefined;
 
-  constructor(
-    options: Partial<KernelOptions>,
-    ports: KernelPorts,
-    nowMs: number,
-    private readonly log: KernelLog,
-  ) {
-    const decisions = new DecisionDigest();
-    super(options, observed(ports, decisions), nowMs);
-    this.decisions = decisions;
+  /** @param log - receives everything from the first stimulus on; without it nothing is recorded yet */
+  constructor(options: Partial<KernelOptions>, ports: KernelPorts, nowMs: number, log?: KernelLog) {
+    super(options, ports, nowMs);
+    this.bare = ports;
     this.nowMs = nowMs;
+    if (log === undefined) return;
     log.policies(policiesOf(ports), nowMs);
+    this.begin(log);
+  }
+
+  get isRecording(): boolean {
+    return this.log !== undefined;
   }
 
   /** What has been decided so far, in a few bits. */
@@ -48,21 +67,67 @@ export class RecordingKernel extends SchedulerKernel {
     return this.decisions.mark;
   }
 
+  /**
+   * Records from here on, beginning with a checkpoint, as soon as nothing is under way that later stimuli
+   * continue: see {@link isQuiet}.
+   * @param makeLog - called at that moment
+   * @param failed - called instead when the checkpoint could not be written; nothing is recorded then
+   */
+  record(makeLog: () => KernelLog, begun: () => void, failed: (cause: unknown) => void): void {
+    this.atRest(() => {
+      try {
+        const log = makeLog();
+        this.decisions = new DecisionDigest();
+        this.writeCheckpoint(log);
+        this.begin(log);
+      } catch (cause) {
+        failed(cause);
+        return;
+      }
+      begun();
+    });
+  }
+
+  /** Nothing is recorded from here on. */
+  stopRecording(): void {
+    this.log = undefined;
+    this.whenQuiet = undefined;
+    this.replaceHooks(this.bare.hooks);
+  }
+
+  /** Continues what another kernel has decided: see `SchedulerKernel.restore`. */
+  resume(parts: readonly StatePart[], lanes: DigestLanes): void {
+    this.restore(parts);
+    this.decisions.lanes = lanes;
+  }
+
   override handle(stimulus: Stimulus, nowMs: number): Outbox {
+    const { log } = this;
     this.nowMs = nowMs;
-    this.log.stimulus(stimulus, nowMs, this.decisions.mark);
+    if (log === undefined) {
+      const outbox = super.handle(stimulus, nowMs);
+      if (this.whenQuiet !== undefined) this.atRest(this.whenQuiet);
+      return outbox;
+    }
+    log.stimulus(stimulus, nowMs, this.decisions.mark);
     const outbox = super.handle(stimulus, nowMs);
     this.decisions.addOutbox(outbox);
     if (++this.stimuli % STIMULI_PER_CHECK === 0) {
       const withState = this.stimuli % (STIMULI_PER_CHECK * CHECKS_PER_STATE) === 0;
-      this.log.check(this.checkNow(withState), nowMs);
+      log.check(this.checkNow(withState), nowMs);
     }
+    if (log.isCheckpointDue && this.isQuiet) this.tryCheckpoint(log);
     return outbox;
   }
 
   override replacePorts(ports: KernelPorts): void {
+    this.bare = ports;
+    if (this.log === undefined) {
+      super.replacePorts(ports);
+      return;
+    }
     this.log.policies(policiesOf(ports), this.nowMs);
-    super.replacePorts(observed(ports, this.decisions));
+    super.replacePorts({ ...ports, hooks: this.observed(ports.hooks) });
   }
 
   /**
@@ -73,15 +138,46 @@ export class RecordingKernel extends SchedulerKernel {
     const check = { decisions: this.decisions.toString(), transitions: this.transitionCounter };
     return withState ? { ...check, state: digestOfState(this.cluster) } : check;
   }
-}
 
-/** The same ports, with the digest as the first observer of transitions. */
-function observed(ports: KernelPorts, decisions: DecisionDigest): KernelPorts {
-  const { hooks } = ports;
-  const add: (typeof hooks.taskTransition)[number] = (task, start, finish) => {
-    decisions.addTransition(task as never, start, finish);
-  };
-  return { ...ports, hooks: { ...hooks, taskTransition: [add, ...hooks.taskTransition] } };
+  private begin(log: KernelLog): void {
+    this.log = log;
+    this.stimuli = 0;
+    this.replaceHooks(this.observed(this.bare.hooks));
+  }
+
+  private atRest(act: () => void): void {
+    this.whenQuiet = act;
+    if (!this.isQuiet) return;
+    this.whenQuiet = undefined;
+    act();
+  }
+
+  /** A recording can do without a further checkpoint. */
+  private tryCheckpoint(log: KernelLog): void {
+    try {
+      this.writeCheckpoint(log);
+    } catch {
+      // The log asks for it again later.
+    }
+  }
+
+  private writeCheckpoint(log: KernelLog): void {
+    const checkpoint = {
+      policies: policiesOf(this.bare),
+      lanes: this.decisions.lanes,
+      state: digestOfState(this.cluster),
+    };
+    log.checkpoint(this.snapshot(), checkpoint, this.nowMs);
+  }
+
+  /** The digest is the first observer of transitions. */
+  private observed(hooks: HookCalls): HookCalls {
+    const { decisions } = this;
+    const add: (typeof hooks.taskTransition)[number] = (task, start, finish) => {
+      decisions.addTransition(task as never, start, finish);
+    };
+    return { ...hooks, taskTransition: [add, ...hooks.taskTransition] };
+  }
 }
 
 function policiesOf(ports: KernelPorts): LoggedPolicies {

@@ -3,9 +3,12 @@ import type { TransitionRecord } from '../kernel/insight/story.ts';
 import type { KernelOptions } from '../kernel/options.ts';
 import type { KernelPorts } from '../kernel/ports.ts';
 import type { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
+import { StateError } from '../kernel/snapshot/restore-tasks.ts';
+import type { StatePart } from '../kernel/snapshot/state-parts.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
-import type { LogCheck, LogFrame } from './format.ts';
-import { RecordingKernel } from './recording-kernel.ts';
+import type { LogCheck, LogFrame, RecordingCheckpoint } from './format.ts';
+import { type KernelLog, RecordingKernel } from './recording-kernel.ts';
+import { digestOfState } from './state-digest.ts';
 
 /** A frame that the kernel is handed, or compared with. */
 export type ReplayFrame = Extract<LogFrame, { kind: 'stimulus' | 'check' | 'end' }>;
@@ -64,6 +67,25 @@ export class Replay {
     return { stimuli, checks, stateChecks, transitions, difference, isComplete };
   }
 
+  /**
+   * Begins where a checkpoint was written, before any other frame.
+   * @throws StateError, or what the parts of another format lead to
+   */
+  begin(parts: readonly StatePart[], { lanes, state, parts: count }: RecordingCheckpoint): void {
+    if (parts.length !== count) {
+      throw new StateError(`it has ${count} parts, and ${parts.length} of them are there`);
+    }
+    this.recording.resume(parts, lanes);
+    const restored = digestOfState(this.recording.cluster);
+    if (restored === state) return;
+    throw new StateError(`what it restores has the digest ${restored}, and ${state} was written`);
+  }
+
+  /** A checkpoint that is met on the way is compared like any check. */
+  pass({ state }: RecordingCheckpoint): void {
+    this.compare({ ...this.recording.checkNow(false), state });
+  }
+
   /** Other policies are in charge from here on. */
   replacePorts(ports: KernelPorts): void {
     this.recording.replacePorts(ports);
@@ -109,7 +131,14 @@ export class Replay {
   }
 }
 
-const NO_LOG = { stimulus: () => undefined, policies: () => undefined, check: () => undefined };
+/** Takes everything and keeps nothing. */
+export const NO_LOG: KernelLog = {
+  isCheckpointDue: false,
+  stimulus: () => undefined,
+  policies: () => undefined,
+  check: () => undefined,
+  checkpoint: () => undefined,
+};
 
 /** @throws YardmasterError `ERR_REPLAY` when the replay differed */
 export function assertIdentical({ difference }: ReplayProgress): void {

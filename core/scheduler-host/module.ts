@@ -4,7 +4,7 @@ import { byClass, byFactory, byValue, type Provider } from '../api/token.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import { LogBook } from '../host/log-book.ts';
 import { TransportTable } from '../host/transport-table.ts';
-import { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
+import { RecordingKernel } from '../log/recording-kernel.ts';
 import { CONFIGURED_EXTENSIONS, ConfiguredExtensions } from './plugins/configured-extensions.ts';
 import { EVENT_BUS, EventBus } from '../plugin-host/event-bus.ts';
 import { EXTENSIONS, Extensions } from './plugins/extensions.ts';
@@ -25,10 +25,12 @@ import {
   WORKER_PLUGIN_REGISTRY,
   WorkerPluginRegistry,
 } from './commands/remote-plugin-registry.ts';
+import { RECORDING_COMMANDS, RecordingCommands } from './commands/recording-commands.ts';
 import { WORKER_COMMANDS, WorkerCommands } from './commands/worker-commands.ts';
 import { Delivery, DELIVERY } from './delivery.ts';
 import { EVENT_LOG, EventLog } from './event-log.ts';
 import { JOURNAL, NO_JOURNAL } from './journal.ts';
+import { NO_RECORDER, RECORDER } from './recorder.ts';
 import { kernelOptions } from './kernel-options.ts';
 import { PORTS, PORTS_REPLACEMENT, PortsCompiler, PortsReplacement } from './kernel-ports.ts';
 import { ERROR_REPORTS, ErrorReports } from './life/error-reports.ts';
@@ -74,7 +76,7 @@ export const SCHEDULER_MODULE: readonly Provider[] = [
   byFactory(KERNEL, (services) => {
     const options = kernelOptions(services.get(given.CONFIG));
     const nowMs = services.get(given.CLOCK).nowMs();
-    return new SchedulerKernel(options, services.get(PORTS).compile(), nowMs);
+    return new RecordingKernel(options, services.get(PORTS).compile(), nowMs);
   }),
   byFactory(CLUSTER, (services) => services.get(KERNEL).cluster),
   byFactory(INSIGHT, (services) => services.get(KERNEL).insight),
@@ -82,6 +84,7 @@ export const SCHEDULER_MODULE: readonly Provider[] = [
 
   // The life of a stimulus.
   byValue(JOURNAL, NO_JOURNAL),
+  byValue(RECORDER, NO_RECORDER),
   byClass(STIMULUS_QUEUE, StimulusQueue),
   byClass(CLIENT_QUEUES, ClientQueues),
   byFactory(STIMULI, (services) => services.get(CLIENT_QUEUES)),
@@ -110,6 +113,7 @@ export const SCHEDULER_MODULE: readonly Provider[] = [
   byClass(WORKER_PLUGIN_REGISTRY, WorkerPluginRegistry),
   byClass(NANNY_PLUGIN_REGISTRY, NannyPluginRegistry),
   byClass(DIAGNOSTICS, Diagnostics),
+  byClass(RECORDING_COMMANDS, RecordingCommands),
   byClass(WORKER_COMMANDS, WorkerCommands),
 
   // Plugins, and their way back into the scheduler.
@@ -134,6 +138,7 @@ export const COMMAND_SOURCES = [
   WORKER_PLUGIN_REGISTRY,
   NANNY_PLUGIN_REGISTRY,
   DIAGNOSTICS,
+  RECORDING_COMMANDS,
   WORKER_COMMANDS,
 ] as const;
 

@@ -1,13 +1,15 @@
 /**
  * What a journal and a recording cost, and what a journal is good for:
- * `npm run bench -- journal price|recording|submissions|restart|kills [N]`. Prints one JSON line.
+ * `npm run bench -- journal price|recording|checkpoint|submissions|restart|kills [N]`. Prints one JSON line.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { Client, LocalCluster } from '../../adapters/app/index.ts';
+import { replayRecording } from '../../adapters/app/recording/replay-recording.ts';
 import { openScheduler } from '../../adapters/app/start-scheduler.ts';
+import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { SessionSecret } from '../../core/scheduler-host/sessions/session-secret.ts';
 import { type Run, Runs } from '../kit/runs.ts';
 import { increment, note } from './no-op.ts';
@@ -15,13 +17,14 @@ import { round } from './side-by-side.ts';
 
 /** Compilers need a while before they have seen a submission often enough. */
 const WARM_UP_MS = 3000;
+const SILENT = { debug: skip, info: skip, warn: skip, error: skip };
 
 interface Options extends Readonly<Record<'seed' | 'durability' | 'pairs', string>> {
   readonly plain?: boolean;
 }
 
 const program = new Command('npm run bench -- journal')
-  .argument('<what>', 'price, recording, submissions, restart or kills')
+  .argument('<what>', 'price, recording, checkpoint, submissions, restart or kills')
   .argument('[number]', 'tasks; with submissions milliseconds; with kills kills')
   .option('--seed <number>', 'of the moments of the kills', '7')
   .option('--durability <how>', 'as of `yardmaster scheduler`', 'commit')
@@ -35,6 +38,7 @@ const runs = new Runs();
 const MEASUREMENTS: Readonly<Record<string, () => Promise<object>>> = {
   price: () => price((file) => ({ journal: file })),
   recording: () => price((file) => ({ record: `${file}.ylog` })),
+  checkpoint: () => checkpoint(Number(number ?? 100_000)),
   submissions: () => submissions(Number(number ?? 5000)),
   restart: () => restart(Number(number ?? 100_000)),
   kills: () => kills(Number(number ?? 20)),
@@ -129,14 +133,11 @@ async function submissions(durationMs: number): Promise<object> {
   return { clients, durability, isEncrypted: !plain, committedPerS };
 }
 
-/** A scheduler with so many unfinished tasks, in graphs of a thousand, and a thousand workers starts again. */
-async function restart(count: number): Promise<object> {
-  const journal = join(folder, 'restart');
-  const log = { debug: skip, info: skip, warn: skip, error: skip };
-  const first = await openScheduler({ journal, log });
+/** Gives a scheduler so many tasks that do not finish, in graphs of a thousand, and a thousand workers. */
+function fill(scheduler: Scheduler, count: number): void {
   const secretHash = new SessionSecret('of the client of the measurement').toString();
-  first.scheduler.enqueue({ op: 'register-client', client: 'alice', secretHash });
-  for (let index = 0; index < 1000; index++) first.scheduler.enqueue(worker(index));
+  scheduler.enqueue({ op: 'register-client', client: 'alice', secretHash });
+  for (let index = 0; index < 1000; index++) scheduler.enqueue(worker(index));
   for (let from = 0; from < count; from += 1000) {
     const keys = Array.from({ length: 1000 }, (_, index) => `task-${from + index}`);
     const tasks = keys.map((key, index) => ({
@@ -144,14 +145,50 @@ async function restart(count: number): Promise<object> {
       dependencies: index % 10 === 0 ? [] : [keys[index - 1] as string],
       runSpec: { module: 'file:///tasks.js', name: 'work', version: 'x', args: new Uint8Array(50) },
     }));
-    first.scheduler.enqueue({ op: 'update-graph', client: 'alice', tasks, keys });
+    scheduler.enqueue({ op: 'update-graph', client: 'alice', tasks, keys });
   }
+}
+
+/** A scheduler with so many tasks writes its state, which a recording that begins then begins with; and it is restored. */
+async function checkpoint(count: number): Promise<object> {
+  const { scheduler, record, stopRecording, close } = await openScheduler({ log: SILENT });
+  fill(scheduler, count);
+  const writtenMs: number[] = [];
+  const restoredMs: number[] = [];
+  let bytes = 0;
+  for (let time = 0; time < 5; time++) {
+    const file = join(folder, `checkpoint-${time}.ylog`);
+    const beginMs = performance.now();
+    await record(file);
+    writtenMs.push(Math.round(performance.now() - beginMs));
+    bytes = (await stopRecording()).bytes;
+    const startMs = performance.now();
+    const { difference } = await replayRecording(file);
+    restoredMs.push(Math.round(performance.now() - startMs));
+    if (difference !== undefined) process.exitCode = 1;
+  }
+  const tasks = scheduler.kernel.cluster.tasks.size;
+  await close();
+  return {
+    tasks,
+    workers: 1000,
+    bytes,
+    writtenMs: middle(writtenMs),
+    restoredMs: middle(restoredMs),
+  };
+}
+
+/** A scheduler with so many tasks starts again. */
+async function restart(count: number): Promise<object> {
+  const journal = join(folder, 'restart');
+  const first = await openScheduler({ journal, log: SILENT });
+  fill(first.scheduler, count);
   await first.close();
   const timesMs: number[] = [];
   let tasks = 0;
   for (let time = 0; time < 3; time++) {
     const startMs = performance.now();
-    const again = await openScheduler({ journal, log });
+    const again = await openScheduler({ journal, log: SILENT });
     timesMs.push(Math.round(performance.now() - startMs));
     tasks = again.scheduler.kernel.cluster.tasks.size;
     await again.close();

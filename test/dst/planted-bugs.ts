@@ -4,6 +4,7 @@ import type { KernelOptions } from '../../core/kernel/options.ts';
 import type { Outbox } from '../../core/kernel/outbox.ts';
 import type { KernelPorts } from '../../core/kernel/ports.ts';
 import { RecordingKernel } from '../../core/log/recording-kernel.ts';
+import { NO_LOG } from '../../core/log/replay.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';
 
 type Envelope = Outbox['toWorkers'][number];
@@ -15,11 +16,7 @@ class BuggyKernel extends RecordingKernel {
   protected chances = 0;
 
   constructor(options: Partial<KernelOptions>, ports: KernelPorts, nowMs: number) {
-    super(options, ports, nowMs, {
-      stimulus: () => undefined,
-      policies: () => undefined,
-      check: () => undefined,
-    });
+    super(options, ports, nowMs, NO_LOG);
   }
 
   override handle(stimulus: Stimulus, nowMs: number): Outbox {

@@ -1,5 +1,6 @@
-import { HOOK_NAMES, type SchedulerHooks } from '../../../core/api/index.ts';
-import type { HookCalls } from '../../../core/kernel/ports.ts';
+import { HOOK_NAMES, type SchedulerHooks, YardmasterError } from '../../../core/api/index.ts';
+import type { HookCalls, KernelPorts } from '../../../core/kernel/ports.ts';
+import type { StatePart } from '../../../core/kernel/snapshot/state-parts.ts';
 import type { Config } from '../../../core/config/types.ts';
 import type { LoggedPolicies, LogFrame, LogHeader } from '../../../core/log/format.ts';
 import type { SchedulerKernel } from '../../../core/kernel/scheduler-kernel.ts';
@@ -41,7 +42,14 @@ export class RecordingPlayer {
   policyNames: Readonly<Record<string, string>> = {};
   private policies: RecordedPolicies | undefined;
 
-  constructor(private readonly options: ReplayOptions) {}
+  /** Of a checkpoint that is being read. */
+  private readonly parts: StatePart[] = [];
+
+  /** @param file - for messages */
+  constructor(
+    private readonly options: ReplayOptions,
+    private readonly file?: string,
+  ) {}
 
   get kernel(): SchedulerKernel | undefined {
     return this.replay?.kernel;
@@ -55,27 +63,75 @@ export class RecordingPlayer {
       return true;
     }
     if (frame.kind === 'policies') {
-      const bare = await this.policies?.ports(frame.payload);
-      if (bare === undefined) return true;
-      this.policyNames = namesOf(frame.payload);
-      const ports = { ...bare, hooks: hookCalls(this.options.hooks ?? {}) };
-      if (this.replay === undefined) {
-        this.replay = new Replay(this.kernelOptions(), ports, frame.timeMs);
-        const { storyLength, recordsDecisions = true } = this.options;
-        if (storyLength !== undefined && recordsDecisions) {
-          this.replay.kernel.insight.recordDecisions(storyLength);
-        }
-      } else this.replay.replacePorts(ports);
+      const ports = await this.portsOf(frame.payload);
+      if (this.replay !== undefined) this.replay.replacePorts(ports);
+      else this.start(new Replay(this.kernelOptions(), ports, frame.timeMs));
       return true;
     }
-    if (frame.kind === 'entry' || frame.kind === 'checkpoint') return true;
+    if (frame.kind === 'state' || frame.kind === 'checkpoint') {
+      await this.playCheckpoint(frame);
+      return true;
+    }
     const { replay } = this;
-    if (replay === undefined) return true;
+    if (frame.kind === 'entry' || replay === undefined) return true;
     this.options.beforeFrame?.(frame);
     replay.play(frame);
     const { onFrame, onStep } = this.options;
     onFrame?.(frame, replay.kernel);
     return onStep === undefined || (await onStep(frame, replay.kernel));
+  }
+
+  /** The first frames of a recording may be a checkpoint; others are compared. */
+  private async playCheckpoint(
+    frame: Extract<LogFrame, { kind: 'state' | 'checkpoint' }>,
+  ): Promise<void> {
+    const { replay, parts } = this;
+    if (frame.kind === 'state') {
+      // A checkpoint that could not be written completely is followed by another one.
+      if (frame.payload.part === 'kernel') parts.length = 0;
+      if (replay === undefined) parts.push(frame.payload);
+      return;
+    }
+    if ('entries' in frame.payload) return;
+    if (replay !== undefined) {
+      replay.pass(frame.payload);
+      return;
+    }
+    const ports = await this.portsOf(frame.payload.policies);
+    const begun = new Replay(this.kernelOptions(), ports, frame.timeMs);
+    try {
+      begun.begin(parts, frame.payload);
+    } catch (cause) {
+      throw this.unreadable(frame, cause);
+    }
+    parts.length = 0;
+    this.start(begun);
+  }
+
+  private start(replay: Replay): void {
+    this.replay = replay;
+    const { storyLength, recordsDecisions = true } = this.options;
+    if (storyLength !== undefined && recordsDecisions) {
+      replay.kernel.insight.recordDecisions(storyLength);
+    }
+  }
+
+  private async portsOf(recorded: LoggedPolicies): Promise<KernelPorts> {
+    const { policies } = this;
+    if (policies === undefined) throw new YardmasterError('ERR_LOG', 'the log has no header');
+    const bare = await policies.ports(recorded);
+    this.policyNames = namesOf(recorded);
+    return { ...bare, hooks: hookCalls(this.options.hooks ?? {}) };
+  }
+
+  private unreadable({ offset, sequence }: LogFrame, cause: unknown): YardmasterError {
+    const { file = 'of this recording', header } = this;
+    return new YardmasterError(
+      'ERR_LOG',
+      `the log ${file} has a checkpoint that cannot be restored, at byte ${offset} (frame ${sequence}): ${(cause as Error).message}; replay it with Yardmaster ${header?.version ?? 'of its version'}, which wrote it`,
+      { file, offset, frame: sequence, damage: 'foreign' },
+      { cause },
+    );
   }
 
   private kernelOptions(): ReturnType<typeof kernelOptions> {

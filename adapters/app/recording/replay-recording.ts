@@ -39,7 +39,7 @@ export async function replayRecording(
   file: string,
   options: ReplayOptions = {},
 ): Promise<ReplayResult> {
-  const player = new RecordingPlayer(options);
+  const player = new RecordingPlayer(options, file);
   let damage: YardmasterError | undefined;
   let lastFrame = 0;
   try {

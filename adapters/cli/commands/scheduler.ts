@@ -14,7 +14,7 @@ export async function schedulerCommand(flags: SchedulerFlags): Promise<number> {
   tuneEngine();
   const log = stderrLogger(flags, 'scheduler');
   const command = prepareCommand(flags, log);
-  const { config, pidFile, record } = flags;
+  const { config, pidFile, record, recordings } = flags;
   if (pidFile !== undefined) writePidFile(pidFile);
   const { layers } = command;
   const running = await openScheduler({
@@ -22,6 +22,7 @@ export async function schedulerCommand(flags: SchedulerFlags): Promise<number> {
     layers,
     ...(config === undefined ? {} : { config }),
     ...(record === undefined ? {} : { record }),
+    ...(recordings === undefined ? {} : { recordings }),
     ...journalOf(flags),
   });
   const stopped = untilStopped(running);

@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises';
-import { type LogLine, VERSION } from '../../../core/api/index.ts';
+import { type LogLine, type RecordingInfo, VERSION } from '../../../core/api/index.ts';
 import { ClusterAccess } from './cluster-access.ts';
 import type { PackedHistory } from '../../report/history.ts';
 import { checkNames } from '../submission/options.ts';
@@ -53,8 +53,32 @@ export interface LogOptions extends InspectOptions {
   readonly newestFirst?: boolean;
 }
 
+/** A recording of the scheduler that has begun. */
+export interface ClusterRecording extends RecordingInfo {
+  /**
+   * Ends it, also when another client has begun it.
+   * @throws RemoteError `ERR_LOG` when nothing is being recorded any more, `ERR_ACCESS`
+   */
+  stop(): Promise<RecordingInfo>;
+}
+
 /** The part of a client that looks into the processes of the cluster. */
 export class DiagnosticsAccess extends ClusterAccess {
+  /**
+   * Records all that happens to the scheduler from here on, for `yardmaster replay`, into the folder that its
+   * operator has named (`--recordings`). Needs the key of an admin where there are keys.
+   * @param name - of the file: letters, digits, dots, dashes. Default: the time
+   * @throws RemoteError `ERR_CONFIG` when the operator has named no folder, `ERR_LOG` when the scheduler is being
+   *   recorded already or the file cannot be written, `ERR_PROTOCOL` for a name that is none, `ERR_ACCESS`
+   */
+  async record(name?: string): Promise<ClusterRecording> {
+    const begun = await this.command<RecordingInfo>(
+      'start-recording',
+      name === undefined ? {} : { name },
+    );
+    return { ...begun, stop: () => this.command<RecordingInfo>('stop-recording') };
+  }
+
   /** Versions of the scheduler, of the workers and of the clients. */
   async getVersions(options: InspectOptions = {}): Promise<ClusterVersions> {
     checkNames(options, INSPECT_OPTIONS);

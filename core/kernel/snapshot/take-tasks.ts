@@ -73,9 +73,7 @@ function rareFieldsOf(task: TaskState, place: Place): SavedRareFields {
     ...(replicas === 1 ? {} : { replicas }),
     ...(failure === undefined ? {} : { failure }),
     ...(task.isFailureOver ? { isFailureOver: true } : {}),
-    ...(sweep === undefined || sweep.list !== task.dependentsWithForgotten
-      ? {}
-      : { sweep: [sweep.seen, sweep.kept] }),
+    ...(sweep?.list !== task.dependentsWithForgotten ? {} : { sweep: [sweep.seen, sweep.kept] }),
     ...(failedAt === 0 ? {} : { failedAt }),
     ...(erredOn.size === 0 ? {} : { erredOn: [...erredOn] }),
     ...(steal === undefined ? {} : { steal: stealOf(steal, place) }),

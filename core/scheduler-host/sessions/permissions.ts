@@ -50,6 +50,8 @@ const OPERATING: ReadonlySet<string> = new Set<BuiltinName>([
   'register-nanny-plugin',
   'unregister-nanny-plugin',
   'dump-state',
+  'start-recording',
+  'stop-recording',
   'restart-workers',
   'restart',
 ]);

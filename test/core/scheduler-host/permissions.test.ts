@@ -53,3 +53,15 @@ it.each(['dashboard.url', 'dask.dashboard', 'work-stealing.stop', 'amm.stop', 'r
     checkQuestion('admin', 'command', { command }, 'c');
   },
 );
+
+it.each(['start-recording', 'stop-recording'])(
+  'only an admin may make the scheduler write files by the command "%s"',
+  (command) => {
+    for (const role of ['client', 'worker', 'viewer'] as const) {
+      expect(() => {
+        checkQuestion(role, 'command', { command }, 'c');
+      }).toThrow(`the key of a ${role} does not permit`);
+    }
+    checkQuestion('admin', 'command', { command }, 'c');
+  },
+);

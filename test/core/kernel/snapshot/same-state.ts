@@ -49,13 +49,14 @@ function compare(
   }
   const before = met.get(a);
   if (before !== undefined) return before === b ? undefined : `${path}: another object`;
-  const name = a.constructor?.name;
-  if (name !== b.constructor?.name) return `${path}: a ${name}, a ${b.constructor?.name}`;
+  const name = nameOf(a);
+  if (name !== nameOf(b)) return `${path}: a ${name}, a ${nameOf(b)}`;
   if (isForgotten(a) && isForgotten(b)) return undefined;
   // Who shares a list does not matter: none is changed that is shared.
   if (!SHARED.has(name)) met.set(a, b);
   const content = BY_CONTENT[name];
-  if (content !== undefined) return compareLists(content(a as never), content(b as never), path, met);
+  if (content !== undefined)
+    return compareLists(content(a as never), content(b as never), path, met);
   if (Array.isArray(a)) return compareLists(a, b, path, met);
   for (const key of namesOf(a)) {
     if (MAY_DIFFER.has(key)) continue;
@@ -90,6 +91,11 @@ function namesOf(object: object): string[] {
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
+}
+
+/** Objects without a prototype have none. */
+function nameOf(object: { readonly constructor?: { readonly name: string } }): string {
+  return object.constructor?.name ?? '';
 }
 
 function isForgotten(object: Record<string, unknown>): boolean {

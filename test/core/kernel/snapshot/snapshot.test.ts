@@ -23,7 +23,7 @@ import { differenceOf } from './same-state.ts';
 const { YARDMASTER_SEED: seed, YARDMASTER_RUNS: runs } = process.env;
 const effort: fc.Parameters<unknown> = {
   ...(runs === undefined
-    ? { numRuns: 300, plugins: [fc.interruptAfterTimeLimit(8000)] }
+    ? { numRuns: 300, plugins: [fc.interruptAfterTimeLimit(3000)] }
     : { numRuns: Number(runs) }),
   ...(seed === undefined ? {} : { seed: Number(seed) }),
 };

@@ -103,7 +103,7 @@ describe('a log', () => {
     const other = makeLog();
     other.writeUInt32LE(FORMAT_VERSION + 1, 8);
     expect(read(other).error?.message).toContain(
-      `has the format ${FORMAT_VERSION + 1}, and this version of Yardmaster reads format ${FORMAT_VERSION}`,
+      `has the format ${FORMAT_VERSION + 1}, and this version of Yardmaster reads format 1 to ${FORMAT_VERSION}`,
     );
   });
 

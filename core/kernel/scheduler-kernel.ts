@@ -117,16 +117,13 @@ export class SchedulerKernel {
     return !visits.isEmpty || continuations.length > 0;
   }
 
-  /**
-   * Whether nothing is under way that a later stimulus continues: no graph, no slice, no recovery. Only then can the
-   * state be written down.
-   */
+  /** Whether nothing is under way that a later stimulus continues: no graph, no slice, no recovery. */
   get isQuiet(): boolean {
     const { intakes, recovery } = this.scope;
     return !this.isUnsettled && intakes.length === 0 && recovery === undefined;
   }
 
-  /** All that later decisions depend on. Only while it {@link isQuiet}, and to be read before the next stimulus. */
+  /** All that later decisions depend on: see `takeSnapshot`. Only while it {@link isQuiet}. */
   snapshot(): Generator<StatePart, void, undefined> {
     return takeSnapshot(this.scope);
   }

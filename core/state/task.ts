@@ -395,8 +395,5 @@ export function byPriority(a: TaskState, b: TaskState): number {
 }
 
 export function isSortedByPriority(tasks: readonly TaskState[]): boolean {
-  for (let index = 1; index < tasks.length; index++) {
-    if (byPriority(tasks[index - 1] as TaskState, tasks[index] as TaskState) > 0) return false;
-  }
-  return true;
+  return tasks.every((task, n) => n === 0 || byPriority(tasks[n - 1] as TaskState, task) <= 0);
 }

@@ -1,9 +1,11 @@
 /**
  * Dask's own client and two of its workers, with Dask's scheduler and with ours in turn.
  *
- *     npm run bench -- dask [--python /usr/bin/python3] [--rounds 3] [--scenarios latency,map] [--tasks 10000]
+ *     npm run bench -- dask [--python /usr/bin/python3] [--rounds 3] [--scenarios latency,map]
+ *       [--tasks 10000] [--warm-up 200]
  *
- * One JSON line for each scenario: tasks per second (or milliseconds) of both, medians of the rounds.
+ * One JSON line for each scenario: tasks per second (or milliseconds) of both, and what the processes
+ * of the schedulers used, medians of the rounds.
  */
 import { execFile } from 'node:child_process';
 import { parseArgs, promisify } from 'node:util';
@@ -15,10 +17,15 @@ const WORKERS = 2;
 const PEERS = ['dask', 'yardmaster'] as const;
 type Peer = (typeof PEERS)[number];
 
-/** What the client printed for one scenario. */
+/** What the client printed for one scenario. CPU in seconds, memory in MB once all was released. */
 interface Measured {
   readonly seconds: number;
   readonly tasks: number;
+  readonly cpu: number;
+  readonly memoryMB: number;
+  /** Of the Python that reads graphs, which Dask's scheduler does not have. */
+  readonly helperCpu: number;
+  readonly helperMemoryMB: number;
 }
 
 const { values: flags } = parseArgs({
@@ -27,29 +34,35 @@ const { values: flags } = parseArgs({
     rounds: { type: 'string', default: '3' },
     scenarios: { type: 'string', default: 'latency,map,tree,shuffle,array' },
     tasks: { type: 'string', default: '10000' },
+    'warm-up': { type: 'string', default: '200' },
     only: { type: 'string' },
   },
 });
 
 const runs = new DaskRuns(flags.python);
 
-async function startScheduler(peer: Peer): Promise<string> {
-  if (peer === 'yardmaster') return (await runs.scheduler()).dask;
+async function startScheduler(peer: Peer): Promise<{ address: string; pid: number | undefined }> {
+  if (peer === 'yardmaster') {
+    const { dask, run } = await runs.scheduler();
+    return { address: dask, pid: run.child.pid };
+  }
   const where = ['--host', '127.0.0.1', '--port', '0', '--no-dashboard'];
   const stock = runs.script('-m', 'distributed.cli.dask_scheduler', ...where);
-  return (await stock.addresses(1))[0] as string;
+  const [address] = await stock.addresses(1);
+  return { address: address as string, pid: stock.child.pid };
 }
 
 /** One round: a fresh scheduler, fresh workers, a fresh client. */
 async function measure(peer: Peer): Promise<Readonly<Record<string, Measured>>> {
   try {
-    const address = await startScheduler(peer);
+    const { address, pid } = await startScheduler(peer);
     for (let index = 0; index < WORKERS; index++) {
       runs.worker(address, ['--nthreads', '1', '--no-nanny']);
     }
     const script = pythonScript('dask_client.py');
-    const { scenarios, tasks } = flags;
-    const args = [script, address, '--scenarios', scenarios, '--tasks', tasks];
+    const { scenarios, tasks, 'warm-up': warmUp } = flags;
+    const load = ['--scenarios', scenarios, '--tasks', tasks, '--warm-up', warmUp];
+    const args = [script, address, ...load, '--scheduler', String(pid)];
     const { stdout } = await promisify(execFile)(flags.python, args, { maxBuffer: 2 ** 24 });
     return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as Record<string, Measured>;
   } finally {
@@ -57,18 +70,38 @@ async function measure(peer: Peer): Promise<Readonly<Record<string, Measured>>> 
   }
 }
 
-/** Seconds in the middle. */
+/** The median of each figure by itself. */
 function middle(rounds: readonly Readonly<Record<string, Measured>>[], name: string): Measured {
-  const sorted = rounds
-    .map((each) => each[name])
-    .filter((each): each is Measured => each !== undefined)
-    .toSorted((a, b) => a.seconds - b.seconds);
-  return sorted[Math.floor(sorted.length / 2)] ?? { seconds: NaN, tasks: 0 };
+  const median = (figure: keyof Measured): number => {
+    const sorted = rounds.map((each) => each[name]?.[figure] ?? NaN).toSorted((a, b) => a - b);
+    return sorted[Math.floor(sorted.length / 2)] ?? NaN;
+  };
+  return {
+    seconds: median('seconds'),
+    tasks: median('tasks'),
+    cpu: median('cpu'),
+    memoryMB: median('memoryMB'),
+    helperCpu: median('helperCpu'),
+    helperMemoryMB: median('helperMemoryMB'),
+  };
 }
 
-function describe(name: string, { seconds, tasks }: Measured): Result {
-  if (name === 'latency') return { ms: round(seconds * 1000) };
-  return { seconds: round(seconds), tasksPerS: Math.round(tasks / seconds) };
+function describe(name: string, measured: Measured): Result {
+  const { seconds, tasks, cpu, memoryMB, helperCpu, helperMemoryMB } = measured;
+  const time =
+    name === 'latency'
+      ? { ms: round(seconds * 1000) }
+      : { seconds: round(seconds), tasksPerS: Math.round(tasks / seconds) };
+  const usPerTask = (cpuS: number): number => Math.round((cpuS / tasks) * 1e6);
+  return {
+    ...time,
+    cpuS: cpu,
+    cpuUsPerTask: usPerTask(cpu),
+    memoryMB,
+    ...(helperMemoryMB === 0
+      ? {}
+      : { helperCpuS: helperCpu, helperCpuUsPerTask: usPerTask(helperCpu), helperMemoryMB }),
+  };
 }
 
 async function main(): Promise<void> {
@@ -91,6 +124,7 @@ async function main(): Promise<void> {
       dask: describe(name, dask),
       yardmaster: describe(name, ours),
       ratio: round(dask.seconds / ours.seconds),
+      cpuRatio: round(dask.cpu / ours.cpu),
     });
   }
 }

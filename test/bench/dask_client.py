@@ -1,12 +1,14 @@
 """Times what a client of Dask sees, with whatever scheduler listens at an address.
 
-    dask_client.py ADDRESS [--scenarios latency,map,...] [--tasks 10000]
+    dask_client.py ADDRESS [--scenarios latency,map,...] [--tasks 10000] [--scheduler PID]
 
-The last line is JSON: seconds of each scenario, and the number of its tasks.
+The last line is JSON: of each scenario the seconds, the number of its tasks, and with `--scheduler`
+what the scheduler's process used (Linux).
 """
 
 import argparse
 import json
+import os
 import statistics
 import sys
 import time
@@ -15,6 +17,8 @@ import distributed
 from distributed import Client, wait
 
 WORKERS = 2
+#: As many tasks in a warm-up stand for small values, too.
+SMALL = 1000
 
 
 def noop(x):
@@ -39,6 +43,26 @@ def mapped(client, tasks):
     """Tasks that do nothing, all at once."""
     wait(client.map(noop, range(tasks), pure=False))
     return tasks
+
+
+def rounds(client, tasks):
+    """A thousand tasks that do nothing, their results gathered, again and again."""
+    for start in range(0, tasks, 1000):
+        values = range(start, min(start + 1000, tasks))
+        assert client.gather(client.map(noop, values, pure=False)) == list(values)
+    return tasks
+
+
+def graph(client, tasks):
+    """One graph: leaves that do nothing, and sums of four of them."""
+    name = f"{time.time_ns()}"
+    count = tasks // 5
+    graph = {f"leaf-{name}-{index}": (noop, index) for index in range(4 * count)}
+    keys = [f"sum-{name}-{index}" for index in range(count)]
+    for index, key in enumerate(keys):
+        graph[key] = (sum, [f"leaf-{name}-{leaf}" for leaf in range(4 * index, 4 * index + 4)])
+    assert sum(client.get(graph, keys)) == sum(range(4 * count))
+    return len(graph)
 
 
 def tree(client, tasks):
@@ -81,6 +105,30 @@ def array(client, tasks):
     return len((x + x.T).sum().__dask_graph__()) + len((y @ y).sum().__dask_graph__())
 
 
+def block(nbytes):
+    """Bytes that cannot be compressed."""
+    import numpy as np
+
+    return np.random.default_rng().integers(0, 255, nbytes, dtype=np.uint8)
+
+
+def gather(client, tasks):
+    """40 results of 8 MB come through the scheduler; with few tasks (a warm-up), smaller ones."""
+    nbytes = 80_000 if tasks <= SMALL else 8_000_000
+    futures = client.map(block, [nbytes] * 40, pure=False)
+    wait(futures)
+    assert sum(each.nbytes for each in client.gather(futures, direct=False)) == 40 * nbytes
+    return 40
+
+
+def scatter(client, tasks):
+    """Four values of 200 MB go through the scheduler; with few tasks (a warm-up), smaller ones."""
+    nbytes = 200_000 if tasks <= SMALL else 200_000_000
+    values = [block(nbytes) for _ in range(4)]
+    wait(client.scatter(values, direct=False, timeout=60))
+    return 4
+
+
 def timed(function):
     def run(client, tasks):
         start = time.perf_counter()
@@ -93,10 +141,76 @@ def timed(function):
 SCENARIOS = {
     "latency": latency,
     "map": timed(mapped),
+    "rounds": timed(rounds),
+    "graph": timed(graph),
     "tree": timed(tree),
     "shuffle": timed(shuffle),
     "array": timed(array),
+    "gather": timed(gather),
+    "scatter": timed(scatter),
 }
+
+
+class Processes:
+    """CPU time and memory of the scheduler's process, and of the processes that it has started."""
+
+    def __init__(self, pid):
+        self.pid = pid
+
+    def cpu(self):
+        """Seconds of the scheduler, and of its children together."""
+        return cpu_of(self.pid), sum(map(cpu_of, self.children()))
+
+    def memory(self):
+        """Megabytes of the scheduler, and of its largest child."""
+        return memory_of(self.pid), max(map(memory_of, self.children()), default=0)
+
+    def children(self):
+        found = []
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                if int(stat_of(name)[1]) == self.pid:
+                    found.append(int(name))
+            except OSError:
+                pass  # It has just ended.
+        return found
+
+
+def stat_of(pid):
+    """Fields of `/proc/PID/stat` from the state on."""
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()
+
+
+def cpu_of(pid):
+    fields = stat_of(pid)
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory_of(pid):
+    fields = stat_of(pid)
+    return int(fields[21]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def measure(scenario, client, tasks, processes):
+    """One scenario, and what the scheduler used for it. Memory is taken when all is released."""
+    if processes is None:
+        seconds, count = scenario(client, tasks)
+        return {"seconds": round(seconds, 6), "tasks": count}
+    before = processes.cpu()
+    seconds, count = scenario(client, tasks)
+    after = processes.cpu()
+    time.sleep(2)  # The release reaches the scheduler and the workers.
+    cpu, helper_cpu = (later - earlier for later, earlier in zip(after, before))
+    memory, helper_memory = processes.memory()
+    return {
+        "seconds": round(seconds, 6),
+        "tasks": count,
+        "cpu": round(cpu, 2),
+        "helperCpu": round(helper_cpu, 2),
+        "memoryMB": round(memory),
+        "helperMemoryMB": round(helper_memory),
+    }
 
 
 def main():
@@ -104,15 +218,17 @@ def main():
     parser.add_argument("address")
     parser.add_argument("--scenarios", default=",".join(SCENARIOS))
     parser.add_argument("--tasks", type=int, default=10_000)
+    parser.add_argument("--warm-up", type=int, default=200)
+    parser.add_argument("--scheduler", type=int)
     options = parser.parse_args()
+    processes = Processes(options.scheduler) if options.scheduler else None
     results = {"distributed": distributed.__version__}
     with Client(options.address, timeout="30s", set_as_default=True) as client:
         client.wait_for_workers(WORKERS, timeout=30)
         for name in options.scenarios.split(","):
             scenario = SCENARIOS[name]
-            scenario(client, 200)  # Imports, connections, durations.
-            seconds, count = scenario(client, options.tasks)
-            results[name] = {"seconds": round(seconds, 6), "tasks": count}
+            scenario(client, options.warm_up)  # Imports, connections, durations, the compiler.
+            results[name] = measure(scenario, client, options.tasks, processes)
             print(name, results[name], file=sys.stderr)
     print(json.dumps(results))
 

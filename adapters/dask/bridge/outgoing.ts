@@ -24,7 +24,7 @@ export class Outgoing {
   private state: 'open' | 'stopped' | 'over' = 'open';
   private readonly writer = new MessageWriter();
   private readonly queue: WriteQueue;
-  private readonly drainWaiters: (() => void)[] = [];
+  private readonly drainWaiters: { readonly nbytes: number; resolve(): void }[] = [];
 
   constructor(
     socket: Socket,
@@ -33,7 +33,7 @@ export class Outgoing {
   ) {
     this.queue = new WriteQueue(socket, () => {
       this.sentCount++;
-      if (this.nbytes <= this.highWaterBytes) this.releaseDrainWaiters();
+      this.releaseDrainWaiters();
     });
   }
 
@@ -62,11 +62,11 @@ export class Outgoing {
     }
   }
 
-  /** Resolves when what is buffered is at most the high-water mark, or all is over. */
-  drained(): Promise<void> {
-    if (this.state === 'over' || this.nbytes <= this.highWaterBytes) return Promise.resolve();
+  /** Resolves when what is buffered is at most this many bytes, or all is over. */
+  drained(nbytes = this.highWaterBytes): Promise<void> {
+    if (this.nbytes <= nbytes) return Promise.resolve();
     return new Promise((resolve) => {
-      this.drainWaiters.push(resolve);
+      this.drainWaiters.push({ nbytes, resolve });
     });
   }
 
@@ -111,6 +111,11 @@ export class Outgoing {
   }
 
   private releaseDrainWaiters(): void {
-    for (const resolve of this.drainWaiters.splice(0)) resolve();
+    if (this.drainWaiters.length === 0) return;
+    const { nbytes } = this;
+    for (const waiter of this.drainWaiters.splice(0)) {
+      if (nbytes <= waiter.nbytes) waiter.resolve();
+      else this.drainWaiters.push(waiter);
+    }
   }
 }

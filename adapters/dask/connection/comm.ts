@@ -6,6 +6,7 @@ import { asError, brokenError, ofPeer, stuckError } from '../../transports/tcp/e
 import { PacedReads } from '../../transports/tcp/paced-reads.ts';
 import { formatDaskAddress, parseDaskAddress } from './address.ts';
 import { decodeMessage } from '../codec/index.ts';
+import { DirectSocket } from './direct-socket.ts';
 import { FRAME_LIMITS, FrameReader } from './frames.ts';
 import { checkHandshake, HANDSHAKE, HANDSHAKE_LIMITS, type PeerInfo } from './handshake.ts';
 import { Incoming, type IncomingMessage } from '../bridge/incoming.ts';
@@ -70,6 +71,7 @@ export class Comm {
     this.reads = new PacedReads(socket, TurnBudget.of(options.clock), (chunk) => {
       this.push(chunk);
     });
+    if (socket instanceof DirectSocket) this.readDirectly(socket);
     this.incoming = new Incoming(this.reads, options.clock);
     this.outgoing = new Outgoing(socket, options.clock, options.highWaterBytes);
     this.reader = new FrameReader((frames) => {
@@ -230,9 +232,12 @@ export class Comm {
     return answer;
   }
 
-  /** Resolves when what is buffered is at most the high-water mark, or the comm is over. */
-  drained(): Promise<void> {
-    return this.outgoing.drained();
+  /**
+   * Resolves when what is buffered is at most this many bytes, or the comm is over.
+   * @param nbytes - default: the high-water mark
+   */
+  drained(nbytes?: number): Promise<void> {
+    return this.outgoing.drained(nbytes);
   }
 
   /** Sends what is buffered, then ends. */
@@ -277,13 +282,39 @@ export class Comm {
     });
   }
 
+  /** Large frames go straight to their place, unless chunks before them still wait. */
+  private readDirectly(socket: DirectSocket): void {
+    socket.attach({
+      space: () => (this.reads.isEmpty ? this.reader.space() : undefined),
+      filled: (nbytes) => {
+        this.filled(nbytes);
+      },
+      take: (chunk) => {
+        this.reads.take(chunk);
+      },
+    });
+  }
+
+  private filled(nbytes: number): void {
+    if (this.state === 'over') return;
+    try {
+      this.reader.filled(nbytes);
+    } catch (error) {
+      this.failReading(error);
+    }
+  }
+
   private push(chunk: Buffer): void {
     if (this.state === 'over') return;
     try {
       this.reader.push(chunk);
     } catch (error) {
-      this.fail(YardmasterError.is(error) ? ofPeer(this.peerAddress, error) : asError(error));
+      this.failReading(error);
     }
+  }
+
+  private failReading(error: unknown): void {
+    this.fail(YardmasterError.is(error) ? ofPeer(this.peerAddress, error) : asError(error));
   }
 
   private receive(frames: readonly Uint8Array[]): void {

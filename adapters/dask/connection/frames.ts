@@ -113,6 +113,26 @@ export class FrameReader {
     }
   }
 
+  /**
+   * Memory for the next bytes of the stream: the rest of a large frame. Undefined when they are to be
+   * pushed. What was written into it is announced by {@link filled}, before anything is pushed.
+   */
+  space(): Uint8Array | undefined {
+    const { segment } = this;
+    if (segment === undefined || segment.wanted - segment.length < LARGE_FRAME_BYTES) {
+      return undefined;
+    }
+    return segment.space();
+  }
+
+  /** So many bytes lie in the memory that {@link space} returned. */
+  filled(nbytes: number): void {
+    const { segment } = this;
+    if (segment === undefined) return;
+    segment.length += nbytes;
+    if (segment.length === segment.wanted) this.endSegment(this.frames.length, this.segmentEnd);
+  }
+
   /** Why a stream that ends here was cut; undefined when no message is incomplete. */
   endError(): YardmasterError | undefined {
     if (this.lengths.length === 0 && this.prelude.length === 0) return undefined;
@@ -274,6 +294,12 @@ class Growing {
     this.memory.set(chunk.subarray(start, start + nbytes), this.length);
     this.length += nbytes;
     return start + nbytes;
+  }
+
+  /** Memory for what follows; there is some as long as not all that is wanted has come. */
+  space(): Uint8Array {
+    this.reserve(this.length + 1, this.wanted);
+    return this.memory.subarray(this.length);
   }
 
   clear(): void {

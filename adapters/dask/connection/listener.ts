@@ -15,6 +15,7 @@ import { checkPlainListener } from '../../transports/tcp/socket-layer.ts';
 import { HANDSHAKE_TIMEOUT_MS } from '../../transports/tls/roles.ts';
 import { formatDaskAddress, parseDaskAddress } from './address.ts';
 import { Comm, type CommOptions } from './comm.ts';
+import { DirectSocket } from './direct-socket.ts';
 import type { TlsCredentials } from './open-socket.ts';
 
 /** How to listen for Dask peers. */
@@ -61,7 +62,8 @@ export class DaskListener {
   ): Promise<DaskListener> {
     const { scheme, host, port } = parseDaskAddress(address);
     if (scheme !== 'tls') checkPlainListener(address, host === '' ? '0.0.0.0' : host);
-    const server = scheme === 'tls' ? tlsServer(address, options) : createTcpServer();
+    const server =
+      scheme === 'tls' ? tlsServer(address, options) : createTcpServer({ pauseOnConnect: true });
     const { backlog = 2048 } = options;
     await started(server, address, { host: host === '' ? '0.0.0.0' : host, port, backlog });
     const bound = server.address() as AddressInfo;
@@ -69,14 +71,16 @@ export class DaskListener {
       server,
       formatDaskAddress({ scheme, host: reachableHost(bound.address), port: bound.port }),
     );
-    server.on(scheme === 'tls' ? 'secureConnection' : 'connection', (socket: Socket) => {
+    server.on(scheme === 'tls' ? 'secureConnection' : 'connection', (accepted: Socket) => {
+      const socket = (scheme === 'tls' ? undefined : DirectSocket.of(accepted)) ?? accepted;
+      listener.track(socket);
       Comm.accept(socket, options, scheme).then(onComm, (error: unknown) => {
         options.onRefused?.(asError(error));
       });
+      socket.resume();
     });
-    server.on('connection', (socket: Socket) => {
-      listener.track(socket);
-    });
+    // Before it is encrypted, too.
+    if (scheme === 'tls') server.on('connection', (socket: Socket) => listener.track(socket));
     limitConnections(server, address, options.connectionsMax ?? defaultConnectionsMax());
     server.on('tlsClientError', (cause: Error, socket: Socket) => {
       // Node leaves one open that says nothing.

@@ -1,10 +1,11 @@
-import { connect as connectTcp, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
 import { type Clock, YardmasterError } from '../../../core/api/index.ts';
 import { connectError } from '../../transports/tcp/errors.ts';
 import type { RenewedFiles } from '../../transports/tls/renewed-files.ts';
 import { formatDaskAddress, parseDaskAddress } from './address.ts';
+import { DirectSocket } from './direct-socket.ts';
 
 /** Certificates, as their files have them at present. */
 export type TlsCredentials = RenewedFiles<PemCredentials>;
@@ -88,7 +89,7 @@ export function localAddressOf(socket: Socket, scheme: 'tcp' | 'tls'): string {
 function startSocket(address: string, { tls }: SocketOptions): { socket: Socket; event: string } {
   const { scheme, host, port } = parseDaskAddress(address);
   const where = { host: host === '' ? '127.0.0.1' : host, port };
-  if (scheme === 'tcp') return { socket: connectTcp(where), event: 'connect' };
+  if (scheme === 'tcp') return { socket: new DirectSocket().connect(where), event: 'connect' };
   if (tls === undefined) {
     throw new YardmasterError(
       'ERR_CONNECT',

@@ -16,16 +16,27 @@ export class PacedReads {
   private isFull = false;
   private isStopped = false;
 
-  /** @param onChunk - handles what was read; must not throw */
+  /**
+   * @param socket - its chunks are taken from its event `data`; what else was read comes by `take`
+   * @param onChunk - handles what was read; must not throw
+   */
   constructor(
     private readonly socket: Socket,
     private readonly turn: TurnBudget,
     private readonly onChunk: (chunk: Buffer) => void,
   ) {
-    socket.on('data', (chunk: Buffer) => {
-      if (this.held.length === 0 && turn.admits()) onChunk(chunk);
-      else this.hold(chunk);
-    });
+    socket.on('data', (chunk: Buffer) => this.take(chunk));
+  }
+
+  /** Nothing waits: the next chunk follows what was passed on last. */
+  get isEmpty(): boolean {
+    return this.held.length === 0;
+  }
+
+  /** A chunk was read. */
+  take(chunk: Buffer): void {
+    if (this.held.length === 0 && this.turn.admits()) this.onChunk(chunk);
+    else this.hold(chunk);
   }
 
   /**

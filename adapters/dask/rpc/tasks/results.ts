@@ -2,6 +2,8 @@
 import { PythonException } from '../py-errors.ts';
 import { toNumber } from '../../codec/index.ts';
 import type { Comm } from '../../connection/comm.ts';
+import { NO_REPLY } from '../../connection/no-reply.ts';
+import { releaseFrames } from '../../connection/release-frames.ts';
 import type { DaskContext, DaskWorker, Fields, RpcTable } from '../../context.ts';
 import { dataItems } from '../../bridge/translate-client.ts';
 import { stimulusOf } from '../../bridge/translate-from-worker.ts';
@@ -15,7 +17,7 @@ const BUSY_PAUSE_MS = 100;
 const LOOK_MS = 100;
 
 export const RESULTS: RpcTable = {
-  gather: (request, context) => gather(request, context),
+  gather: (request, context, comm) => answerGather(request, context, comm),
   get_data: (request, context) => relayed(request, context),
   scatter: (request, context) => scatter(request, context),
   update_data: (request, context) => {
@@ -58,7 +60,27 @@ async function relayed(request: Fields, context: DaskContext): Promise<Fields> {
 
 // ---- gather -----------------------------------------------------------------------------------
 
-async function gather(request: Fields, context: DaskContext): Promise<Fields> {
+/**
+ * Answers by itself, to release the memory of the results when the client has them.
+ * @param comm - undefined: a plugin in Python asks, and gets the answer in another way
+ */
+async function answerGather(
+  request: Fields,
+  context: DaskContext,
+  comm: Comm | undefined,
+): Promise<Fields | typeof NO_REPLY> {
+  const fetched: unknown[] = [];
+  const answer = await gather(request, context, fetched);
+  if (comm === undefined) return answer;
+  comm.write(answer);
+  await comm.drained(0);
+  // A connection that broke may still read from the memory.
+  if (!comm.isClosed) releaseFrames(fetched, context.clock);
+  return NO_REPLY;
+}
+
+/** @param fetched - gets the values that came from workers of Dask, to which only the answer refers */
+async function gather(request: Fields, context: DaskContext, fetched: unknown[]): Promise<Fields> {
   const { keys: table } = context;
   const wanted = new Set(table.textsOf(request['keys'] ?? []));
   const data = new Map<string, unknown>();
@@ -69,8 +91,12 @@ async function gather(request: Fields, context: DaskContext): Promise<Fields> {
     await fetchForeign(context, plan, data, failed);
     await Promise.all(
       [...plan].map(async ([address, keys]) => {
-        const isDone = await fetch(context, address, keys, request['serializers'], data);
-        if (!isDone) failed.add(address);
+        const found = await fetch(context, address, keys, request['serializers']);
+        for (const [key, value] of found) {
+          data.set(key, value);
+          fetched.push(value);
+        }
+        if (found.size < keys.length) failed.add(address);
       }),
     );
   }
@@ -126,33 +152,29 @@ function planOf(
   return plan;
 }
 
-/**
- * Fetches from one worker. Returns whether it gave all results; a missing result is reported to the
- * scheduler.
- */
+/** Fetches from one worker what it has. A missing result is reported to the scheduler. */
 async function fetch(
   context: DaskContext,
   address: string,
   keys: readonly string[],
   serializers: unknown,
-  into: Map<string, unknown>,
-): Promise<boolean> {
+): Promise<ReadonlyMap<string, unknown>> {
   const worker = context.workers.get(address);
-  if (worker === undefined) return false;
-  let found: Map<string, unknown>;
+  if (worker === undefined) return NOTHING;
   try {
-    found = await getData(context, worker, keys, serializers);
+    const found = await getData(context, worker, keys, serializers);
+    const lacking = keys.filter((key) => !found.has(key));
+    if (lacking.length > 0) {
+      context.plugin.enqueue({ op: 'release-worker-data', worker: address, keys: lacking });
+    }
+    return found;
   } catch (error) {
     context.log.warn({ err: error, worker: address }, 'results could not be fetched');
-    return false;
+    return NOTHING;
   }
-  for (const [key, value] of found) into.set(key, value);
-  const lacking = keys.filter((key) => !found.has(key));
-  if (lacking.length > 0) {
-    context.plugin.enqueue({ op: 'release-worker-data', worker: address, keys: lacking });
-  }
-  return lacking.length === 0;
 }
+
+const NOTHING: ReadonlyMap<string, unknown> = new Map();
 
 /** Results of a worker, as they are on the wire. */
 async function getData(
@@ -207,6 +229,10 @@ async function scatter(request: Fields, context: DaskContext): Promise<unknown> 
   }
   const items = await Promise.all(
     [...shares].map(([worker, share]) => putData(context, worker, new Map(share))),
+  );
+  releaseFrames(
+    entries.map(([, value]) => value),
+    context.clock,
   );
   const name = typeof client === 'string' ? client : 'scheduler';
   context.plugin.enqueue({ op: 'update-data', client: name, items: items.flat() });

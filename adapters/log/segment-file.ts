@@ -1,5 +1,5 @@
-import { closeSync, fdatasync, fdatasyncSync, fsyncSync, openSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { type FileSystem, syncFolder } from './file-system.ts';
 
 /** A file of a journal. Bytes are in the hands of the operating system when `write` returns. */
 export class SegmentFile {
@@ -12,29 +12,25 @@ export class SegmentFile {
   private constructor(
     readonly path: string,
     private readonly fd: number,
+    private readonly files: FileSystem,
   ) {}
 
   /** Makes the file; it must not exist yet. @throws Error of the file system */
-  static create(path: string): SegmentFile {
-    return new SegmentFile(path, openSync(path, 'wx', 0o600));
+  static create(path: string, files: FileSystem): SegmentFile {
+    return new SegmentFile(path, files.openSync(path, 'wx', 0o600), files);
   }
 
   /** @throws Error of the file system; then a part of the bytes may be written */
   write(bytes: Uint8Array): void {
-    for (let at = 0; at < bytes.length;) at += writeSync(this.fd, bytes, at);
+    for (let at = 0; at < bytes.length;) at += this.files.writeSync(this.fd, bytes, at);
     this.nbytes += bytes.length;
     this.syncedAll = false;
   }
 
   /** Puts what was written on the disk, and the name of the file with it. @throws Error of the file system */
   syncNow(): void {
-    fdatasyncSync(this.fd);
-    const folder = openSync(dirname(this.path), 'r');
-    try {
-      fsyncSync(folder);
-    } finally {
-      closeSync(folder);
-    }
+    this.files.fdatasyncSync(this.fd);
+    syncFolder(dirname(this.path), this.files);
     this.syncedAll = true;
   }
 
@@ -42,9 +38,9 @@ export class SegmentFile {
   sync(done: (error: Error | null) => void): void {
     this.isSyncing = true;
     this.syncedAll = true;
-    fdatasync(this.fd, (error) => {
+    this.files.fdatasync(this.fd, (error) => {
       this.isSyncing = false;
-      if (this.isClosed) closeSync(this.fd);
+      if (this.isClosed) this.files.closeSync(this.fd);
       done(error);
     });
   }
@@ -57,6 +53,6 @@ export class SegmentFile {
   close(): void {
     if (this.isClosed) return;
     this.isClosed = true;
-    if (!this.isSyncing) closeSync(this.fd);
+    if (!this.isSyncing) this.files.closeSync(this.fd);
   }
 }

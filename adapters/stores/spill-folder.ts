@@ -1,21 +1,10 @@
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  readSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 
 import { type SpillArea, type ValueReader, YardmasterError } from '../../core/api/index.ts';
+import { type FileSystem, SYSTEM_FILES } from '../log/file-system.ts';
 
 const PREFIX = 'yardmaster-spill-';
 const OWNER_FILE = 'owner.json';
@@ -36,8 +25,8 @@ interface Spilled {
   readonly checksum: number;
 }
 
-/** Folders that this process has made and not deleted. */
-const open = new Set<string>();
+/** Folders that this process has made and not deleted, and where they are. */
+const open = new Map<string, FileSystem>();
 let cleansUpAtExit = false;
 
 /** The parent of the workers' spill folders, unless an option names another one. */
@@ -57,7 +46,10 @@ export class SpillFolder implements SpillArea {
   private fileCount = 0;
 
   /** @param parent - where the folder is made; it is created when it does not exist */
-  constructor(readonly parent: string = defaultSpillFolder()) {}
+  constructor(
+    readonly parent: string = defaultSpillFolder(),
+    private readonly files: FileSystem = SYSTEM_FILES,
+  ) {}
 
   get nbytes(): number {
     return this.total;
@@ -70,12 +62,12 @@ export class SpillFolder implements SpillArea {
 
   write(key: string, value: Uint8Array): void {
     this.delete(key);
-    this.folder ??= makeFolder(this.parent);
+    this.folder ??= makeFolder(this.parent, this.files);
     const file = join(this.folder, `${this.fileCount++}.bin`);
     try {
-      writeFileSync(file, value, { flag: 'wx', mode: 0o600 });
+      this.files.writeFileSync(file, value, { flag: 'wx', mode: 0o600 });
     } catch (error) {
-      rmSync(file, { force: true });
+      this.files.rmSync(file, { force: true });
       throw error;
     }
     const nbytes = value.byteLength;
@@ -96,7 +88,7 @@ export class SpillFolder implements SpillArea {
   /** Errors as for {@link read}; those of damage come with the last part. */
   open(key: string): ValueReader {
     const entry = this.spilled.get(key);
-    if (entry !== undefined) return new FileReader(key, entry);
+    if (entry !== undefined) return new FileReader(key, entry, this.files);
     throw new YardmasterError('ERR_FRAME', `"${key}" is not on disk`, { key });
   }
 
@@ -105,14 +97,14 @@ export class SpillFolder implements SpillArea {
     if (entry === undefined) return;
     this.spilled.delete(key);
     this.total -= entry.nbytes;
-    removeQuietly(entry.file);
+    removeQuietly(entry.file, this.files);
   }
 
   close(): void {
     this.spilled.clear();
     this.total = 0;
     if (this.folder === undefined) return;
-    removeQuietly(this.folder);
+    removeQuietly(this.folder, this.files);
     open.delete(this.folder);
     this.folder = undefined;
   }
@@ -127,8 +119,9 @@ class FileReader implements ValueReader {
   constructor(
     private readonly key: string,
     private readonly entry: Spilled,
+    private readonly files: FileSystem,
   ) {
-    this.file = openSync(entry.file, 'r');
+    this.file = files.openSync(entry.file, 'r');
   }
 
   get nbytes(): number {
@@ -140,7 +133,13 @@ class FileReader implements ValueReader {
     const nbytes = Math.min(nbytesMax, this.nbytes - this.at);
     const bytes = new Uint8Array(new SharedArrayBuffer(nbytes));
     for (let filled = 0; filled < nbytes;) {
-      const count = readSync(this.file, bytes, filled, nbytes - filled, this.at + filled);
+      const count = this.files.readSync(
+        this.file,
+        bytes,
+        filled,
+        nbytes - filled,
+        this.at + filled,
+      );
       if (count === 0) throw this.damaged(this.at + filled);
       filled += count;
     }
@@ -152,7 +151,7 @@ class FileReader implements ValueReader {
   }
 
   close(): void {
-    closeSync(this.file);
+    this.files.closeSync(this.file);
   }
 
   private damaged(nbytes: number): YardmasterError {
@@ -182,30 +181,30 @@ export function removeAbandoned(parent: string = defaultSpillFolder()): string[]
     if (!name.startsWith(PREFIX)) continue;
     const folder = join(parent, name);
     if (!isAbandoned(folder)) continue;
-    removeQuietly(folder);
+    removeQuietly(folder, SYSTEM_FILES);
     removed.push(folder);
   }
   return removed;
 }
 
-function makeFolder(parent: string): string {
-  mkdirSync(parent, { recursive: true });
-  const folder = mkdtempSync(join(parent, PREFIX)); // Only this user may read it.
+function makeFolder(parent: string, files: FileSystem): string {
+  files.mkdirSync(parent, { recursive: true });
+  const folder = files.mkdtempSync(join(parent, PREFIX)); // Only this user may read it.
   const owner: Owner = { pid: process.pid, host: hostname(), mark: PROCESS_MARK };
   try {
-    writeFileSync(join(folder, OWNER_FILE), JSON.stringify(owner));
+    files.writeFileSync(join(folder, OWNER_FILE), JSON.stringify(owner));
   } catch (error) {
-    removeQuietly(folder); // On a full disk each attempt would leave another one.
+    removeQuietly(folder, files); // On a full disk each attempt would leave another one.
     throw error;
   }
-  open.add(folder);
+  open.set(folder, files);
   if (!cleansUpAtExit) process.once('exit', removeAll);
   cleansUpAtExit = true;
   return folder;
 }
 
 function removeAll(): void {
-  for (const folder of open) removeQuietly(folder);
+  for (const [folder, files] of open) removeQuietly(folder, files);
   open.clear();
 }
 
@@ -246,9 +245,9 @@ function readOwnerFile(path: string): string {
 }
 
 /** What cannot be deleted is left for the next worker that starts. */
-function removeQuietly(path: string): void {
+function removeQuietly(path: string, files: FileSystem): void {
   try {
-    rmSync(path, { recursive: true, force: true });
+    files.rmSync(path, { recursive: true, force: true });
   } catch {
     // Another process has it open, or has already moved or deleted it.
   }

@@ -5,13 +5,17 @@ export class Dice {
   private readonly draw: Draw;
   private count = 0;
 
-  constructor(seed: number) {
+  /** @param subject - dice of another subject are not changed by what is drawn from these */
+  constructor(
+    seed: number,
+    private readonly subject = 'dice',
+  ) {
     this.draw = new Draw(seed);
   }
 
   /** At least 0, below 1. */
   next(): number {
-    return this.draw.uniform('dice', this.count++);
+    return this.draw.uniform(this.subject, this.count++);
   }
 
   chance(probability: number): boolean {
@@ -25,5 +29,10 @@ export class Dice {
 
   oneOf<T>(choices: readonly T[]): T {
     return choices[Math.floor(this.next() * choices.length)]!;
+  }
+
+  /** Each of them with this probability, in their order. */
+  some<T>(choices: readonly T[], probability = 0.5): T[] {
+    return choices.filter(() => this.chance(probability));
   }
 }

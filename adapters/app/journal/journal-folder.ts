@@ -1,7 +1,7 @@
-import { mkdirSync, readdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { YardmasterError } from '../../../core/api/index.ts';
 import type { Stimulus } from '../../../core/messages/stimulus.ts';
+import { type FileSystem, syncFolder, SYSTEM_FILES } from '../../log/file-system.ts';
 import { FolderLock } from '../../log/folder-lock.ts';
 import { readSegment, type Segment } from './read-segment.ts';
 
@@ -28,13 +28,14 @@ export class JournalFolder {
   private constructor(
     readonly path: string,
     private readonly lock: FolderLock,
+    private readonly files: FileSystem,
   ) {}
 
   /** @throws YardmasterError `ERR_JOURNAL` when it is in use, or cannot be used */
-  static open(path: string): JournalFolder {
+  static open(path: string, files: FileSystem = SYSTEM_FILES): JournalFolder {
     try {
-      mkdirSync(path, { recursive: true, mode: 0o700 });
-      return new JournalFolder(path, FolderLock.take(path));
+      makeFolder(resolve(path), files);
+      return new JournalFolder(path, FolderLock.take(path, files), files);
     } catch (error) {
       throw asJournalError(error, `the journal ${path} cannot be used`);
     }
@@ -46,12 +47,12 @@ export class JournalFolder {
 
   /** @throws YardmasterError `ERR_JOURNAL` when it is damaged */
   read(): Contents {
-    const numbers = segmentsOf(this.path);
+    const numbers = segmentsOf(this.path, this.files);
     const next = (numbers.at(-1) ?? 0) + 1;
     const notes: string[] = [];
     for (const number of numbers.reverse()) {
       const path = this.pathOf(number);
-      const segment = readSegment(path);
+      const segment = readSegment(path, this.files);
       const { header, entries, isComplete, torn } = segment;
       if (!isComplete) {
         if (number === 1 || numbers.length > 1) {
@@ -72,8 +73,8 @@ export class JournalFolder {
 
   /** The segment has everything that those before it had. @throws Error of the file system */
   dropBefore(segment: number): void {
-    for (const number of segmentsOf(this.path)) {
-      if (number < segment) rmSync(this.pathOf(number), { force: true });
+    for (const number of segmentsOf(this.path, this.files)) {
+      if (number < segment) this.files.rmSync(this.pathOf(number), { force: true });
     }
   }
 
@@ -83,9 +84,19 @@ export class JournalFolder {
   }
 }
 
+/** A loss of power leaves neither the folder nor those above it that it makes behind without their names. */
+function makeFolder(path: string, files: FileSystem): void {
+  const first = files.mkdirSync(path, { recursive: true, mode: 0o700 });
+  if (first === undefined) return;
+  for (let made = path; made.length >= first.length; made = dirname(made)) {
+    syncFolder(dirname(made), files);
+  }
+}
+
 /** Numbers of the segments in a folder, ascending. */
-export function segmentsOf(folder: string): number[] {
-  return readdirSync(folder)
+export function segmentsOf(folder: string, files: FileSystem = SYSTEM_FILES): number[] {
+  return files
+    .readdirSync(folder)
     .flatMap((name) => {
       const number = NAME.exec(name)?.[1];
       return number === undefined ? [] : [Number(number)];

@@ -1,4 +1,5 @@
 import { YardmasterError } from '../../../core/api/index.ts';
+import type { FileSystem } from '../../log/file-system.ts';
 
 /** When what was written counts as written. */
 export type Durability =
@@ -21,6 +22,8 @@ export interface JournalOptions {
   readonly workerWaitMs?: number;
   /** Bytes by which a segment grows before the next one is begun, at least. Default 64 MiB. */
   readonly segmentBytes?: number;
+  /** Where its files are. Default: on this machine. */
+  readonly files?: FileSystem;
 }
 
 const INTERVAL = /^interval=(\d+)(ms|s)$/;

@@ -1,9 +1,11 @@
+import type { Clock, Timer } from '../../../core/api/index.ts';
 import { VERSION } from '../../../core/api/version.ts';
-import type { LogHeader } from '../../../core/log/format.ts';
+import { type LogHeader, MARK_MASK } from '../../../core/log/format.ts';
 import { LogWriter } from '../../../core/log/log-writer.ts';
 import type { Stimulus } from '../../../core/messages/stimulus.ts';
 import { beforeTurnsEnd } from '../../../core/shared/turn.ts';
 import { MsgpackCodec } from '../../codecs/msgpack/index.ts';
+import type { FileSystem } from '../../log/file-system.ts';
 import { SegmentFile } from '../../log/segment-file.ts';
 import type { Durability } from './journal-options.ts';
 
@@ -11,7 +13,8 @@ import type { Durability } from './journal-options.ts';
 interface WriterOptions {
   readonly durability: Durability;
   readonly header: Pick<LogHeader, 'schedulerId' | 'segment'>;
-  readonly nowMs: number;
+  readonly clock: Clock;
+  readonly files: FileSystem;
   /** The reports of a client up to this number are written, as the durability says. */
   readonly onCommit: (client: string, upTo: number) => void;
   /** The file cannot be put on the disk. */
@@ -28,7 +31,12 @@ export class JournalWriter {
   private isDue = false;
   private isSyncing = false;
   private isOver = false;
-  private timer: NodeJS.Timeout | undefined;
+  /** Frames that the operating system has. */
+  private writtenFrames = 0;
+  /** Frames that are on the disk. */
+  private syncedFrames = 0;
+  private entries = 0;
+  private timer: Timer | undefined;
   private readonly stopFlushing = beforeTurnsEnd(() => this.flush());
 
   private constructor(
@@ -40,14 +48,12 @@ export class JournalWriter {
 
   /** @throws Error of the file system */
   static create(path: string, options: WriterOptions): JournalWriter {
-    const writer = new JournalWriter(SegmentFile.create(path), options);
-    const { header, nowMs, durability } = options;
+    const writer = new JournalWriter(SegmentFile.create(path, options.files), options);
+    const { header, clock } = options;
     const config = {};
     const payload = { version: VERSION, createdAtMs: Date.now(), config, folder: '', ...header };
-    writer.log.append('header', nowMs, payload satisfies LogHeader);
-    if (typeof durability === 'object') {
-      writer.timer = setInterval(() => writer.syncInBackground(), durability.intervalMs).unref();
-    }
+    writer.log.append('header', clock.nowMs(), payload satisfies LogHeader);
+    writer.syncAtIntervals();
     return writer;
   }
 
@@ -62,14 +68,9 @@ export class JournalWriter {
 
   /** @throws Error of the file system */
   checkpoint(entries: Iterable<Stimulus>, nowMs: number): void {
-    let count = 0;
-    for (const entry of entries) {
-      this.log.append('entry', nowMs, entry);
-      count++;
-    }
-    this.log.append('checkpoint', nowMs, { entries: count });
-    this.log.flush();
-    this.file.syncNow();
+    for (const entry of entries) this.append(entry, nowMs);
+    this.log.append('checkpoint', nowMs, { entries: this.entries }, this.unsyncedFrames);
+    this.syncNow();
   }
 
   /**
@@ -77,7 +78,7 @@ export class JournalWriter {
    * @throws Error of the file system; YardmasterError `ERR_NOT_SERIALISABLE`, `ERR_FRAME`: nothing is written then
    */
   write(entry: Stimulus, nowMs: number): void {
-    this.log.append('entry', nowMs, entry);
+    this.append(entry, nowMs);
     this.schedule();
   }
 
@@ -90,8 +91,10 @@ export class JournalWriter {
   /** @throws Error of the file system */
   close(): void {
     this.stop();
+    this.syncNow();
+    // Attests the entries before it: damage to them cannot be taken for the end of an unfinished write.
+    this.log.append('checkpoint', this.options.clock.nowMs(), { entries: this.entries });
     this.log.flush();
-    this.file.syncNow();
     this.file.close();
     this.commit(this.acknowledgements);
   }
@@ -102,16 +105,35 @@ export class JournalWriter {
     this.file.close();
   }
 
+  /** Each frame says how many of those before it may be missing after a loss of power. */
+  private append(entry: Stimulus, nowMs: number): void {
+    this.log.append('entry', nowMs, entry, this.unsyncedFrames);
+    this.entries++;
+  }
+
+  private get unsyncedFrames(): number {
+    return Math.min(this.log.frames - this.syncedFrames, MARK_MASK);
+  }
+
+  private syncNow(): void {
+    this.log.flush();
+    this.file.syncNow();
+    this.writtenFrames = this.log.frames;
+    this.syncedFrames = this.log.frames;
+  }
+
   private stop(): void {
     this.isOver = true;
     this.stopFlushing();
-    clearInterval(this.timer);
+    this.timer?.cancel();
   }
 
-  private flush(): void {
+  /** The operating system has all entries. */
+  flush(): void {
     if (this.isOver) return;
     try {
       this.log.flush();
+      this.writtenFrames = this.log.frames;
     } catch (error) {
       this.options.onError(error as Error);
     }
@@ -139,15 +161,27 @@ export class JournalWriter {
     this.commit(acknowledgements);
   }
 
+  private syncAtIntervals(): void {
+    const { durability, clock } = this.options;
+    if (typeof durability !== 'object' || this.isOver) return;
+    this.timer = clock.setTimer(durability.intervalMs, () => {
+      this.syncInBackground();
+      this.syncAtIntervals();
+    });
+  }
+
   private syncInBackground(): void {
     if (this.isSyncing || this.file.isSynced) return;
-    const { acknowledgements } = this;
+    const { acknowledgements, writtenFrames } = this;
     this.acknowledgements = new Map();
     this.isSyncing = true;
     this.file.sync((error) => {
       this.isSyncing = false;
       if (error !== null) this.options.onError(error);
-      else this.commit(acknowledgements);
+      else {
+        this.syncedFrames = writtenFrames;
+        this.commit(acknowledgements);
+      }
       if (!this.isOver && !this.file.isSynced) this.schedule();
     });
   }

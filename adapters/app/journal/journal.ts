@@ -19,6 +19,7 @@ import { SESSIONS, type Sessions } from '../../../core/scheduler-host/sessions/s
 import { STIMULUS_QUEUE, type StimulusQueue } from '../../../core/scheduler-host/stimulus-queue.ts';
 import { KERNEL, SERVER_ID } from '../../../core/scheduler-host/tokens.ts';
 import type { TaskState, WorkerState } from '../../../core/state/task.ts';
+import { SYSTEM_FILES } from '../../log/file-system.ts';
 import { asJournalError, JournalFolder, type Contents } from './journal-folder.ts';
 import type { JournalOptions } from './journal-options.ts';
 import { JournalWriter } from './journal-writer.ts';
@@ -86,7 +87,7 @@ export class Journal implements SchedulerJournal {
    * @throws YardmasterError `ERR_JOURNAL`
    */
   static open(options: JournalOptions, log: Logger): Journal {
-    const folder = JournalFolder.open(options.folder);
+    const folder = JournalFolder.open(options.folder, options.files);
     try {
       const contents = folder.read();
       for (const note of contents.notes) log.warn({ journal: options.folder }, note);
@@ -337,7 +338,8 @@ export class Journal implements SchedulerJournal {
     const writer = JournalWriter.create(folder.pathOf(this.segment), {
       durability: options.durability ?? 'commit',
       header: { schedulerId: serverId, segment: this.segment },
-      nowMs: clock.nowMs(),
+      clock,
+      files: options.files ?? SYSTEM_FILES,
       onCommit: (client, upTo) => sessions.clients.get(client)?.commit?.(upTo),
       onError: (error) => this.fail(error),
     });

@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { constants } from 'node:fs';
 import { YardmasterError } from '../../../core/api/index.ts';
 import { crc32c } from '../../../core/log/crc32c.ts';
 import {
@@ -10,6 +10,7 @@ import {
 import { LogReader } from '../../../core/log/log-reader.ts';
 import type { Stimulus } from '../../../core/messages/stimulus.ts';
 import { MsgpackCodec } from '../../codecs/msgpack/index.ts';
+import { type FileSystem, SYSTEM_FILES } from '../../log/file-system.ts';
 
 const CHUNK_BYTES = 2 ** 20;
 
@@ -25,23 +26,23 @@ export interface Segment {
 }
 
 /**
- * Reads one segment. What was not written to its end is left out; a group of frames that a power failure has
- * garbled counts as that, too.
- * @throws YardmasterError `ERR_JOURNAL` when it cannot be read, or when readable frames follow on a damaged one
+ * Reads one segment. What was not written to its end is left out, and so is what a loss of power has garbled because
+ * it was not on the disk yet.
+ * @throws YardmasterError `ERR_JOURNAL` when it cannot be read, or when something is damaged that was on the disk
  */
-export function readSegment(path: string): Segment {
-  const fd = openFile(path);
+export function readSegment(path: string, files: FileSystem = SYSTEM_FILES): Segment {
+  const fd = openFile(path, files);
   try {
-    return read(path, fd);
+    return read(path, fd, files);
   } finally {
-    closeSync(fd);
+    files.closeSync(fd);
   }
 }
 
 /** Not through a symbolic link, which could lead to a file of another journal. */
-function openFile(path: string): number {
+function openFile(path: string, files: FileSystem): number {
   try {
-    return openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+    return files.openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
   } catch (cause) {
     const isLink = (cause as NodeJS.ErrnoException).code === 'ELOOP';
     throw new YardmasterError(
@@ -53,14 +54,14 @@ function openFile(path: string): number {
   }
 }
 
-function read(path: string, fd: number): Segment {
+function read(path: string, fd: number, files: FileSystem): Segment {
   const reader = new LogReader(new MsgpackCodec(), path);
   const entries: Stimulus[] = [];
   let header: LogHeader | undefined;
   let isComplete = false;
   let torn: Segment['torn'];
   try {
-    for (const bytes of chunks(fd)) {
+    for (const bytes of chunks(fd, files)) {
       for (const frame of reader.read(bytes)) {
         if (frame.kind === 'header') header = frame.payload;
         else if (frame.kind === 'entry') entries.push(frame.payload);
@@ -70,7 +71,7 @@ function read(path: string, fd: number): Segment {
     reader.end();
   } catch (error) {
     if (!YardmasterError.is(error, 'ERR_LOG')) throw error;
-    torn = tearOf(path, fd, error);
+    torn = tearOf(path, fd, error, files);
   }
   if (header !== undefined && header.segment === undefined) {
     throw new YardmasterError('ERR_JOURNAL', `${path} is a recording, not a segment of a journal`, {
@@ -80,8 +81,13 @@ function read(path: string, fd: number): Segment {
   return { path, header, entries, isComplete, torn };
 }
 
-/** @throws YardmasterError `ERR_JOURNAL` when the end of the file is not all that is wrong */
-function tearOf(path: string, fd: number, error: YardmasterError): Segment['torn'] {
+/** @throws YardmasterError `ERR_JOURNAL` when what is wrong is not the end of what was written */
+function tearOf(
+  path: string,
+  fd: number,
+  error: YardmasterError,
+  files: FileSystem,
+): Segment['torn'] {
   const {
     offset = 0,
     frame = 0,
@@ -91,8 +97,8 @@ function tearOf(path: string, fd: number, error: YardmasterError): Segment['torn
     readonly frame?: number;
     readonly damage?: string;
   };
-  const rest = readRest(fd, offset);
-  if (damage === 'foreign' || hasFrameAfter(rest, frame)) {
+  const rest = readRest(fd, offset, files);
+  if (damage === 'foreign' || isAttested(rest, frame)) {
     const remedy =
       damage === 'foreign'
         ? ''
@@ -107,8 +113,8 @@ function tearOf(path: string, fd: number, error: YardmasterError): Segment['torn
   return { offset, nbytes: rest.length };
 }
 
-/** Whether any later byte begins a frame that was written after the damaged one. */
-function hasFrameAfter(bytes: Buffer, frame: number): boolean {
+/** Whether a readable frame follows that was written when the damaged one was on the disk for certain. */
+function isAttested(bytes: Buffer, frame: number): boolean {
   const least = FRAME_HEADER_BYTES + BODY_HEADER_BYTES;
   for (let at = 1; at + least <= bytes.length; at++) {
     const length = bytes.readUInt32LE(at);
@@ -116,27 +122,28 @@ function hasFrameAfter(bytes: Buffer, frame: number): boolean {
     const body = at + FRAME_HEADER_BYTES;
     if (bytes.readUInt8(body) >= FRAME_KINDS.length) continue;
     const sequence = bytes.readUInt32LE(body + 4) + 2 ** 32 * bytes.readUInt32LE(body + 8);
-    if (sequence <= frame || sequence > frame + bytes.length) continue;
+    const unsynced = bytes.readUInt32LE(body) >>> 8;
+    if (sequence - unsynced <= frame || sequence > frame + bytes.length) continue;
     if (crc32c(bytes.subarray(body, body + length)) === bytes.readUInt32LE(at + 4)) return true;
   }
   return false;
 }
 
-function* chunks(fd: number): Generator<Uint8Array, void, undefined> {
+function* chunks(fd: number, files: FileSystem): Generator<Uint8Array, void, undefined> {
   for (let at = 0; ;) {
     const bytes = Buffer.allocUnsafe(CHUNK_BYTES);
-    const nbytes = readSync(fd, bytes, 0, CHUNK_BYTES, at);
+    const nbytes = files.readSync(fd, bytes, 0, CHUNK_BYTES, at);
     if (nbytes === 0) return;
     at += nbytes;
     yield bytes.subarray(0, nbytes);
   }
 }
 
-function readRest(fd: number, offset: number): Buffer {
-  const bytes = Buffer.alloc(Math.max(0, fstatSync(fd).size - offset));
+function readRest(fd: number, offset: number, files: FileSystem): Buffer {
+  const bytes = Buffer.alloc(Math.max(0, files.fstatSync(fd).size - offset));
   let length = 0;
   for (let nbytes = -1; nbytes !== 0; length += nbytes) {
-    nbytes = readSync(fd, bytes, length, bytes.length - length, offset + length);
+    nbytes = files.readSync(fd, bytes, length, bytes.length - length, offset + length);
   }
   return bytes.subarray(0, length);
 }

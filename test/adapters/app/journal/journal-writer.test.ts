@@ -1,9 +1,12 @@
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { JournalWriter } from '../../../../adapters/app/journal/journal-writer.ts';
 import { readSegment } from '../../../../adapters/app/journal/read-segment.ts';
+import { VirtualClock } from '../../../../adapters/clocks/virtual-clock.ts';
+import { SYSTEM_FILES } from '../../../../adapters/log/file-system.ts';
+import type { Stimulus } from '../../../../core/messages/stimulus.ts';
 import { TurnEnd } from '../../../../core/shared/turn.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'yardmaster-journal-writer-'));
@@ -17,7 +20,8 @@ test('the entries of one turn of the event loop are written at once, before anyt
   const writer = JournalWriter.create(path, {
     durability: 'commit',
     header: { schedulerId: 'scheduler-1', segment: 1 },
-    nowMs: 0,
+    clock: new VirtualClock(),
+    files: SYSTEM_FILES,
     onCommit: (client, upTo) => commits.push([client, upTo]),
     onError: (error) => {
       throw error;
@@ -44,4 +48,54 @@ test('the entries of one turn of the event loop are written at once, before anyt
     ['bob', 1],
     ['carol', 1],
   ]);
+});
+
+/** A segment with two entries that were synced, and three that only a close in good order syncs. */
+function segment(name: string, syncs: boolean): { path: string; bytes: Buffer; frames: number[] } {
+  const path = join(folder, name);
+  const writer = JournalWriter.create(path, {
+    durability: 'none',
+    header: { schedulerId: 'scheduler-1', segment: 1 },
+    clock: new VirtualClock(),
+    files: SYSTEM_FILES,
+    onCommit: () => undefined,
+    onError: (error) => {
+      throw error;
+    },
+  });
+  const entry = (client: string): Stimulus => ({ op: 'register-client', client, stimulusId: '' });
+  writer.checkpoint([entry('a'), entry('b')], 0);
+  for (const client of ['c', 'd', 'e']) writer.write(entry(client), 1);
+  if (syncs) writer.close();
+  else {
+    writer.flush();
+    writer.abandon();
+  }
+  const bytes = readFileSync(path);
+  const frames: number[] = [];
+  for (let at = 16; at < bytes.length; at += 8 + bytes.readUInt32LE(at)) frames.push(at);
+  return { path, bytes, frames };
+}
+
+test('what a loss of power has garbled is left out, also when later pages of it reached the disk', () => {
+  const { path, bytes, frames } = segment('2.ylog', false);
+  // header, a, b, checkpoint, c, d, e
+  const [from, to] = [frames[4]!, frames[5]!];
+  writeFileSync(path, Buffer.from(bytes).fill(0, from, to));
+  const { entries, isComplete, torn } = readSegment(path);
+  expect(entries).toHaveLength(2);
+  expect(isComplete).toBe(true);
+  expect(torn).toEqual({ offset: from, nbytes: bytes.length - from });
+});
+
+test('damage to what was on the disk for certain is refused', () => {
+  const unsynced = segment('3.ylog', false);
+  const synced = segment('4.ylog', true);
+  for (const { path, bytes, frames, damaged } of [
+    { ...unsynced, damaged: 1 },
+    { ...synced, damaged: 4 },
+  ]) {
+    writeFileSync(path, Buffer.from(bytes).fill(0, frames[damaged]!, frames[damaged + 1]!));
+    expect(() => readSegment(path)).toThrow(/"yardmaster log repair/);
+  }
 });

@@ -2,7 +2,7 @@ import type { MemoryThresholds } from '../worker/memory/memory-options.ts';
 import type { MemoryQuotaOptions } from '../worker/memory/memory-quota.ts';
 import { hostOf } from '../worker/peer.ts';
 import type { ReadyStrategy } from '../worker/worker-options.ts';
-import type { WorkerKernelSettings } from '../worker/worker-kernel.ts';
+import type { WorkerKernelSettings } from '../worker/worker-options.ts';
 import type { Clock } from '../api/clock.ts';
 import type { DataStore, Executor, SpillArea } from '../api/executor.ts';
 import type { Logger } from '../api/plugin.ts';

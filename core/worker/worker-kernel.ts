@@ -7,16 +7,12 @@ import * as activity from './events/on-activity.ts';
 import * as scheduler from './events/on-scheduler.ts';
 import { onExecuteRejoin, onExecuteSecede, rejoinWaiting } from './events/on-secede.ts';
 import { validateWorker } from './validate.ts';
-import { DEFAULT_WORKER_OPTIONS, type WorkerKernelOptions } from './worker-options.ts';
+import { type WorkerKernelSettings, workerKernelOptions } from './worker-options.ts';
 import { WorkerScope } from './worker-scope.ts';
 import { WorkerStory, type WorkerTransitionRecord } from './worker-story.ts';
 import { WORKER_TRANSITIONS, type WorkerTableRow } from './transitions/transition-table.ts';
 import { WorkerTables } from './worker-tables.ts';
 import type { WorkerTarget, WorkerTask, WorkerTaskStateName } from './worker-task.ts';
-
-/** The required options of a worker's state machine; the others have defaults. */
-export type WorkerKernelSettings = Pick<WorkerKernelOptions, 'address' | 'threadCount'> &
-  Partial<WorkerKernelOptions>;
 
 /** How a transfer from another worker ended. */
 type TransferEvent = Extract<
@@ -53,7 +49,7 @@ export class WorkerKernel {
   private nowMs = 0;
 
   constructor(settings: WorkerKernelSettings) {
-    this.tables = new WorkerTables({ ...DEFAULT_WORKER_OPTIONS, ...settings });
+    this.tables = new WorkerTables(workerKernelOptions(settings));
     this.scope = new WorkerScope(this.tables);
     this.log = new WorkerStory(this.tables.options.transitionLogLength);
   }

@@ -45,7 +45,11 @@ export interface WorkerKernelOptions {
   readonly transitionCounterMax: number;
 }
 
-export const DEFAULT_WORKER_OPTIONS: Omit<WorkerKernelOptions, 'address' | 'threadCount'> = {
+/** The required options of a worker's state machine; the others have defaults. */
+export type WorkerKernelSettings = Pick<WorkerKernelOptions, 'address' | 'threadCount'> &
+  Partial<WorkerKernelOptions>;
+
+const DEFAULTS: Omit<WorkerKernelOptions, 'address' | 'threadCount'> = {
   resources: {},
   ready: 'priority',
   shortRunS: 0,
@@ -59,3 +63,27 @@ export const DEFAULT_WORKER_OPTIONS: Omit<WorkerKernelOptions, 'address' | 'thre
   transitionLogLength: 1000,
   transitionCounterMax: Infinity,
 };
+
+/**
+ * All options. Written out, so that those of all workers of a process have one hidden class: spreads make a new one
+ * for each, and with a thousand workers V8 would look up every access.
+ */
+export function workerKernelOptions(settings: WorkerKernelSettings): WorkerKernelOptions {
+  const all = DEFAULTS;
+  return {
+    address: settings.address,
+    threadCount: settings.threadCount,
+    resources: settings.resources ?? all.resources,
+    ready: settings.ready ?? all.ready,
+    shortRunS: settings.shortRunS ?? all.shortRunS,
+    incomingTransfersMax: settings.incomingTransfersMax ?? all.incomingTransfersMax,
+    throttleThresholdBytes: settings.throttleThresholdBytes ?? all.throttleThresholdBytes,
+    incomingBytesMax: settings.incomingBytesMax ?? all.incomingBytesMax,
+    messageBytesMax: settings.messageBytesMax ?? all.messageBytesMax,
+    memoryQuota: settings.memoryQuota ?? all.memoryQuota,
+    isOneOfMany: settings.isOneOfMany ?? all.isOneOfMany,
+    validate: settings.validate ?? all.validate,
+    transitionLogLength: settings.transitionLogLength ?? all.transitionLogLength,
+    transitionCounterMax: settings.transitionCounterMax ?? all.transitionCounterMax,
+  };
+}

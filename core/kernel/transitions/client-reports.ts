@@ -20,13 +20,15 @@ export function reportState(scope: KernelScope, task: TaskState, client: ClientS
 }
 
 function tellInMemory(scope: KernelScope, task: TaskState, client: ClientState): void {
-  scope.outbox.toClient(client, {
-    op: 'key-in-memory',
-    key: task.key,
-    ...(task.type === undefined ? {} : { type: task.type }),
-    nbytes: task.nbytes,
-    workers: task.whoHas.items.map((worker) => worker.address),
-  });
+  const { key, nbytes, type } = task;
+  const workers = task.whoHas.items.map((worker) => worker.address);
+  // Spreads would make it several times as expensive.
+  scope.outbox.toClient(
+    client,
+    type === undefined
+      ? { op: 'key-in-memory', key, nbytes, workers }
+      : { op: 'key-in-memory', key, type, nbytes, workers },
+  );
 }
 
 function tellErred(scope: KernelScope, task: TaskState, client: ClientState): void {

@@ -153,12 +153,12 @@ export class WorkerActivities {
     });
   }
 
-  private begin(task: ExecutableTask, slot: TaskSlot): AbortRun {
+  private begin(task: ExecutableTask, run: Run): AbortRun {
     const { executor } = this;
-    const onEnd = (result: ExecutionResult): void => this.onRunEnd(task.key, result);
-    if (executor.begin !== undefined) return executor.begin(task, slot, onEnd);
+    const onEnd = (result: ExecutionResult): void => this.onRunEnd(run, result);
+    if (executor.begin !== undefined) return executor.begin(task, run, onEnd);
     const controller = new AbortController();
-    executor.run(task, controller.signal, slot).then(onEnd, (thrown: unknown) => {
+    executor.run(task, controller.signal, run).then(onEnd, (thrown: unknown) => {
       onEnd({ kind: 'failure', error: toErrorPayload(thrown) });
     });
     return (reason) => controller.abort(reason);
@@ -285,18 +285,17 @@ export class WorkerActivities {
     if (!this.isClosed) this.inbox.feed(event);
   }
 
-  private onRunEnd(key: string, result: ExecutionResult): void {
-    const run = this.runs.get(key);
-    const stoppedBy = run?.stoppedBy;
-    run?.timeout?.cancel();
+  private onRunEnd(run: Run, result: ExecutionResult): void {
+    const { key, stoppedBy } = run;
+    run.timeout?.cancel();
     this.runs.delete(key);
     if (this.isClosed) return;
     const error = stoppedBy === undefined ? undefined : toErrorPayload(stoppedBy);
     const end: ExecutionResult = error === undefined ? result : { kind: 'failure', error };
-    this.inbox.feedSoon(this.runEnd(key, end, run?.startedMs));
+    this.inbox.feedSoon(this.runEnd(run, end));
   }
 
-  private runEnd(key: string, result: ExecutionResult, startedMs?: number): WorkerEvent {
+  private runEnd({ key, startedMs }: Run, result: ExecutionResult): WorkerEvent {
     if (result.kind === 'reschedule') {
       return { op: 'execute-reschedule', key, stimulusId: this.link.nameEvent('reschedule') };
     }
@@ -307,7 +306,7 @@ export class WorkerActivities {
       this.actors.delete(key); // There is none.
       const failure = toTaskFailure(result.error);
       const stimulusId = this.link.nameEvent('task-erred');
-      const timings = startedMs === undefined ? [] : [this.timing('compute', startedMs)];
+      const timings = [this.timing('compute', startedMs)];
       return { op: 'execute-failure', key, failure, timings, stimulusId };
     }
     try {

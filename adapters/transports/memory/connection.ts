@@ -22,6 +22,19 @@ export interface NetworkServices {
   readonly soon: SameTurnScheduler;
 }
 
+/**
+ * Messages that the package makes for each task, of keys, numbers, bytes, and what came in a message that was checked.
+ * By reference they are not looked through again.
+ */
+const CHECKED_BEFORE: ReadonlySet<unknown> = new Set([
+  'compute-task',
+  'task-finished',
+  'key-in-memory',
+  'free-keys',
+  'release-worker-data',
+  'client-releases-keys',
+]);
+
 /** What travels from one end to the other; in order, each exactly once. */
 type Packet =
   | { readonly kind: 'welcome' }
@@ -106,7 +119,9 @@ export class InMemoryConnection implements Connection {
 
   private sendObjects(messages: readonly WireMessage[]): void {
     const { codec, soon } = this.services;
-    for (const message of messages) codec.check(message);
+    for (const message of messages) {
+      if (!CHECKED_BEFORE.has(message['op'])) codec.check(message);
+    }
     if (this.outgoingObjects.length === 0) soon.call(() => this.flushObjects());
     for (const message of messages) this.outgoingObjects.push(message);
   }

@@ -63,6 +63,8 @@ export interface LocalClusterOptions {
   readonly codeRoot?: string;
   /** Path of a file for a recording of all that happens to the scheduler, for `yardmaster replay`. */
   readonly record?: string;
+  /** Keep only the latest part of that recording, which then is a folder: `2GB`, `24h`, or `2GB,24h`. Default: all. */
+  readonly recordKeep?: string;
   /** Folder for recordings that clients begin and end (`client.record`). Default: they may not. */
   readonly recordings?: string;
   /** Folder of a journal, from which the scheduler continues when it is started again; or how to keep one. */
@@ -93,6 +95,7 @@ export const CLUSTER_RULES: OptionRules<
   memoryLimitBytes: BYTES,
   codeRoot: TEXT,
   record: TEXT,
+  recordKeep: TEXT,
   recordings: TEXT,
   journal: either(TEXT, FIELDS),
   dashboard: either(FLAG, FIELDS),

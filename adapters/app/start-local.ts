@@ -35,7 +35,7 @@ export interface LocalParts {
 export async function startLocal(options: LocalClusterOptions): Promise<LocalParts> {
   checkCallOptions('LocalCluster.start', options, LOCAL_CLUSTER_RULES);
   const { mode = 'threads', clock = new SystemClock(), config, log, journal } = options;
-  const { record, recordings } = options;
+  const { record, recordKeep, recordings } = options;
   const within = new InMemoryTransport(clock, { byReference: true });
   const chosen = options.transport ?? (mode === 'processes' ? undefined : within);
   checkGiven(options);
@@ -47,6 +47,7 @@ export async function startLocal(options: LocalClusterOptions): Promise<LocalPar
     ...(config === undefined ? {} : { config }),
     ...(log === undefined ? {} : { log }),
     ...(record === undefined ? {} : { record }),
+    ...(recordKeep === undefined ? {} : { recordKeep }),
     ...(recordings === undefined ? {} : { recordings }),
     ...(journal === undefined ? {} : { journal }),
   });

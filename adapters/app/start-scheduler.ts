@@ -20,6 +20,7 @@ import { SystemClock } from '../clocks/index.ts';
 import { Journal } from './journal/journal.ts';
 import type { JournalOptions } from './journal/journal-options.ts';
 import { Recorder } from './recording/recorder.ts';
+import { recordingKeepOf } from './recording/recording-keep.ts';
 import { ForeignCallers } from './foreign-callers.ts';
 import { textLogger } from './text-log.ts';
 import { watchScheduler } from './watch-scheduler.ts';
@@ -72,6 +73,8 @@ export function checkConfig(options: SchedulerOptions): Promise<string> {
 export type OpenSchedulerOptions = SchedulerOptions & {
   /** Path of a file for a recording of all that the kernel is handed; it must not exist yet. */
   readonly record?: string;
+  /** Keep only the latest part of that recording, which then is a folder: `2GB`, `24h`, or `2GB,24h`. Default: all. */
+  readonly recordKeep?: string;
   /** Folder for recordings that clients begin and end (`client.record`). Default: they may not. */
   readonly recordings?: string;
   /**
@@ -107,17 +110,20 @@ export interface RunningScheduler extends OpenScheduler {
 
 /**
  * Starts a scheduler that does not listen: `scheduler.listen` opens its address.
- * @throws YardmasterError as {@link createScheduler}; `ERR_LOG` when the recording cannot be made, `ERR_JOURNAL`
+ * @throws YardmasterError as {@link createScheduler}; `ERR_CONFIG` when `recordKeep` is no limit; `ERR_LOG` when the recording cannot be made, `ERR_JOURNAL`
  */
 export async function openScheduler({
   record,
+  recordKeep,
   recordings,
   journal: journalOptions,
   ...options
 }: OpenSchedulerOptions = {}): Promise<OpenScheduler> {
   const log = options.log ?? textLogger('scheduler');
   const recorder = new Recorder(log, recordings);
-  const recording = record === undefined ? recorder.providers : await recorder.fromStart(record);
+  const keep = recordKeep === undefined ? undefined : recordingKeepOf(recordKeep);
+  const recording =
+    record === undefined ? recorder.providers : await recorder.fromStart(record, keep);
   let journal: Journal | undefined;
   let scheduler: Scheduler;
   try {

@@ -61,6 +61,7 @@ export function defineScheduler(program: Command): void {
       collect,
     )
     .option('--record <file>', 'record all that happens to the scheduler, for `yardmaster replay`')
+    .option('--record-keep <limit>', 'keep the latest part of it: 2GB, 24h, or both: 2GB,24h')
     .option('--recordings <folder>', 'where clients with the key of an admin may have it recorded')
     .option('--pid-file <file>', 'file for the process id; it is deleted at the end')
     .addHelpText('after', HELP)

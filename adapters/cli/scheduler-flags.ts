@@ -28,6 +28,8 @@ export interface SchedulerFlags extends LogFlags, DaskFlags {
   readonly pidFile?: string;
   /** File for a recording; it must not exist yet. */
   readonly record?: string;
+  /** How much of it is kept, as a size or an age. */
+  readonly recordKeep?: string;
   /** Folder for recordings that clients begin and end. */
   readonly recordings?: string;
   /** Folder of a journal. */

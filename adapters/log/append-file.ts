@@ -13,7 +13,7 @@ export class AppendFile {
 
   private constructor(
     readonly path: string,
-    private readonly handle: FileHandle,
+    private readonly opening: Promise<FileHandle>,
     private readonly onError: (error: YardmasterError) => void,
   ) {}
 
@@ -27,10 +27,18 @@ export class AppendFile {
     onError: (error: YardmasterError) => void,
   ): Promise<AppendFile> {
     try {
-      return new AppendFile(path, await open(path, 'wx', 0o600), onError);
+      const handle = await open(path, 'wx', 0o600);
+      return new AppendFile(path, Promise.resolve(handle), onError);
     } catch (cause) {
       throw failure(path, 'cannot be made', cause);
     }
+  }
+
+  /** As {@link create}, at once: when the file cannot be made, `onError` is called. */
+  static begin(path: string, onError: (error: YardmasterError) => void): AppendFile {
+    const opening = open(path, 'wx', 0o600);
+    opening.catch(() => undefined); // The first write fails with it.
+    return new AppendFile(path, opening, onError);
   }
 
   /** Takes the bytes for good; they are written soon. */
@@ -49,8 +57,9 @@ export class AppendFile {
   async close(): Promise<void> {
     while (this.writing !== undefined) await this.writing;
     try {
-      if (this.error === undefined) await this.handle.datasync();
-      await this.handle.close();
+      const handle = await this.opening;
+      if (this.error === undefined) await handle.datasync();
+      await handle.close();
     } catch (cause) {
       this.fail(failure(this.path, 'cannot be closed', cause));
     }
@@ -58,10 +67,11 @@ export class AppendFile {
 
   private async write(): Promise<void> {
     try {
+      const handle = await this.opening;
       while (this.pending.length > 0 && this.error === undefined) {
         const batch = this.pending.splice(0);
         this.pendingBytes = 0;
-        await writeAll(this.handle, Buffer.concat(batch));
+        await writeAll(handle, Buffer.concat(batch));
       }
     } catch (cause) {
       this.fail(failure(this.path, 'cannot be written any more', cause));

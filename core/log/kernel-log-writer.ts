@@ -13,25 +13,30 @@ import type { KernelLog } from './recording-kernel.ts';
 
 /** Stands for how to compute a task when that is no plain data. The kernel only asks whether there is any. */
 const OPAQUE = 'not recorded';
-/** Bytes of frames between two checkpoints are at least so many, and so many times those of a checkpoint. */
-const CHECKPOINT_BYTES_MIN = 8 * 2 ** 20;
-const CHECKPOINT_RATIO = 8;
+/** How far apart checkpoints are. */
+export interface CheckpointDistance {
+  /** Bytes of other frames between two of them, at least. */
+  readonly bytesMin: number;
+  /** And so many times the bytes of the one before. */
+  readonly ratio: number;
+}
+
+const DISTANCE: CheckpointDistance = { bytesMin: 8 * 2 ** 20, ratio: 8 };
 
 /** Writes what a kernel is handed as the frames of a log. */
 export class KernelLogWriter implements KernelLog {
   private readonly writer: LogWriter;
   private dueBytes: number;
 
-  /** @param checkpointBytesMin - bytes between two checkpoints at least */
   constructor(
     codec: PayloadCodec,
     sink: LogSink,
     header: LogHeader,
     nowMs: number,
-    private readonly checkpointBytesMin = CHECKPOINT_BYTES_MIN,
+    private readonly distance = DISTANCE,
   ) {
     this.writer = new LogWriter(codec, sink);
-    this.dueBytes = checkpointBytesMin;
+    this.dueBytes = distance.bytesMin;
     this.writer.append('header', nowMs, header);
   }
 
@@ -69,18 +74,22 @@ export class KernelLogWriter implements KernelLog {
     checkpoint: Omit<RecordingCheckpoint, 'parts'>,
     nowMs: number,
   ): void {
-    const { writer } = this;
+    const { writer, distance } = this;
     const begin = writer.nbytes;
-    // Also when it fails: what cannot be written now is tried again later.
-    this.dueBytes = begin + this.checkpointBytesMin;
+    this.postponeCheckpoint(); // It may fail.
     let count = 0;
     for (const part of parts) {
       writer.append('state', nowMs, part);
       count++;
     }
     writer.append('checkpoint', nowMs, { ...checkpoint, parts: count });
-    const between = Math.max(this.checkpointBytesMin, CHECKPOINT_RATIO * (writer.nbytes - begin));
-    this.dueBytes = writer.nbytes + between;
+    const least = distance.ratio * (writer.nbytes - begin);
+    this.dueBytes = writer.nbytes + Math.max(distance.bytesMin, least);
+  }
+
+  /** The next checkpoint is due later, because this one could not be made. */
+  postponeCheckpoint(): void {
+    this.dueBytes = this.writer.nbytes + this.distance.bytesMin;
   }
 
   /** The last frame. */

@@ -17,7 +17,8 @@ it.each(histories)('%s is replayed with the same decisions', async (name) => {
   const { difference, damage, isComplete, stateChecks } = await replayRecording(file);
   expect(difference).toBeUndefined();
   expect(damage).toBeUndefined();
-  expect([isComplete, stateChecks]).toEqual([true, 1]);
+  expect(isComplete).toBe(true);
+  expect(stateChecks).toBeGreaterThanOrEqual(1);
 });
 
 it('there are recordings to replay', () => {

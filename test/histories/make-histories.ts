@@ -11,7 +11,7 @@ import { shuffle, tree } from '../../adapters/workloads/index.ts';
 import { loadConfigObject } from '../../core/config/load.ts';
 import type { ConfigInput } from '../../core/config/types.ts';
 import type { LoggedPolicies } from '../../core/log/format.ts';
-import { KernelLogWriter } from '../../core/log/kernel-log-writer.ts';
+import { type CheckpointDistance, KernelLogWriter } from '../../core/log/kernel-log-writer.ts';
 import { RecordingKernel } from '../../core/log/recording-kernel.ts';
 import { RecordedPolicies } from '../../core/plugin-host/recorded-policies.ts';
 import { kernelOptions } from '../../core/scheduler-host/kernel-options.ts';
@@ -39,6 +39,7 @@ async function make(
   chosen: LoggedPolicies,
   input: ConfigInput,
   play: Play,
+  distance?: CheckpointDistance,
 ): Promise<void> {
   const { config } = loadConfigObject(input, '/');
   const ports = await new RecordedPolicies(builtins, '/').ports(chosen);
@@ -51,7 +52,8 @@ async function make(
     config: plain,
     folder: '/',
   };
-  const log = new KernelLogWriter(new MsgpackCodec(), (bytes) => parts.push(bytes), header, 0);
+  const sink = (bytes: Uint8Array): void => void parts.push(bytes);
+  const log = new KernelLogWriter(new MsgpackCodec(), sink, header, 0, distance);
   let kernel: RecordingKernel | undefined;
   play(() => {
     kernel = new RecordingKernel(kernelOptions(config), ports, 0, log);
@@ -75,6 +77,7 @@ const LIKE_DASK = policies({ ...names(DEFAULTS), ordering: 'dask', workerSelecti
 
 /** Writes all recordings. */
 export async function makeHistories(): Promise<void> {
+  await makeCheckpoints();
   await make('tree-whose-worker-dies', DEFAULTS, {}, (makeKernel) => {
     const cluster = new SimulatedCluster({ makeKernel, durationMs, workers: [1, 2, 1] });
     const { tasks, keys } = tree(6);
@@ -103,6 +106,23 @@ export async function makeHistories(): Promise<void> {
     }
     world.heal();
   });
+}
+
+/** A scheduler whose state is written now and then. */
+export async function makeCheckpoints(): Promise<void> {
+  const chosen = policies({
+    ...names(DEFAULTS),
+    queuing: 'family',
+    fairness: 'weighted-fair-share',
+  });
+  const play: Play = (makeKernel) => {
+    const world = new RandomWorld(makeKernel());
+    for (const { steps } of fc.sample(scenario, { numRuns: 8, seed: 61 })) {
+      for (const step of steps) if (step.what !== 'replace-policies') world.take(step);
+    }
+    world.heal();
+  };
+  await make('checkpoints', chosen, {}, play, { bytesMin: 10_000, ratio: 0 });
 }
 
 function names(chosen: LoggedPolicies): Record<string, string> {

@@ -8,6 +8,7 @@ import { segmentPath, segmentsOf } from '../journal/journal-folder.ts';
 import { JournalPlayer } from './journal-player.ts';
 import { type LogPlayer, Moments } from './moments.ts';
 import { RecordingPlayer } from './recording-player.ts';
+import { isRecordingFolder } from './recording-paths.ts';
 import { readRecording } from './replay-recording.ts';
 
 /** Transitions and decisions that can be looked back at from a moment. */
@@ -17,12 +18,12 @@ const JOURNAL_NOTE =
   'A journal holds what clients asked for and what failed, not what ran: tasks whose results were there are shown as not yet computed.';
 
 /**
- * Reads a recording, a folder of a journal, or one of its segments, for the dashboard.
+ * Reads a recording, a folder of one or of a journal, or one of its segments, for the dashboard.
  * @throws YardmasterError `ERR_LOG`, `ERR_JOURNAL`, `ERR_REPLAY`, `ERR_PLUGIN_LOAD`
  */
 export async function openPast(path: string): Promise<Past> {
   const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
-  if (!isFolder) return (await readPast(path)).past;
+  if (!isFolder || isRecordingFolder(path)) return (await readPast(path)).past;
   const segments = segmentsOf(path).reverse();
   let found: PastFile | undefined;
   for (const number of segments) {

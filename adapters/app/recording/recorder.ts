@@ -14,6 +14,9 @@ import {
 } from '../../../core/scheduler-host/recorder.ts';
 import { KERNEL } from '../../../core/scheduler-host/tokens.ts';
 import { RecordingFile } from './recording-file.ts';
+import type { RecordingKeep } from './recording-keep.ts';
+import { RecordingSegments } from './recording-segments.ts';
+import type { RecordingTarget } from './recording-target.ts';
 
 /** A name that cannot lead out of a folder. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
@@ -22,7 +25,7 @@ const EXTENSION = '.ylog';
 /** A recording under way, from the moment on when it was asked for. */
 interface Active {
   readonly path: string;
-  file: RecordingFile | undefined;
+  file: RecordingTarget | undefined;
   /** The recording was given up before it began. */
   abandon: ((error: YardmasterError) => void) | undefined;
 }
@@ -52,11 +55,11 @@ export class Recorder implements SchedulerRecorder {
 
   /**
    * Before the scheduler is made: the providers that have it recorded from its first stimulus on.
-   * @param path - of the recording; it must not exist yet
+   * @param path - of the recording, or with `keep` of its folder; it must not exist yet
    * @throws YardmasterError `ERR_LOG`
    */
-  async fromStart(path: string): Promise<readonly Provider[]> {
-    const file = await this.open(path);
+  async fromStart(path: string, keep?: RecordingKeep): Promise<readonly Provider[]> {
+    const file = await this.open(path, keep);
     this.active = { path, file, abandon: undefined };
     const kernel = byFactory(KERNEL, (services) => {
       const config = services.get(CONFIG);
@@ -112,7 +115,7 @@ export class Recorder implements SchedulerRecorder {
     }
     const active: Active = { path: resolve(path), file: undefined, abandon: undefined };
     this.active = active;
-    let file: RecordingFile | undefined;
+    let file: RecordingTarget | undefined;
     try {
       const opened = (file = await this.open(active.path));
       await this.begin(kernel, active, opened);
@@ -147,10 +150,11 @@ export class Recorder implements SchedulerRecorder {
     const { active } = this;
     this.active = undefined;
     await active?.file?.close();
-    if (active !== undefined) await rm(active.path, { force: true }).catch(() => undefined);
+    if (active === undefined) return;
+    await rm(active.path, { force: true, recursive: true }).catch(() => undefined);
   }
 
-  private async finish(file: RecordingFile): Promise<void> {
+  private async finish(file: RecordingTarget): Promise<void> {
     const kernel = this.services?.get(KERNEL);
     if (kernel instanceof RecordingKernel && kernel.isRecording) {
       file.end(kernel.checkNow(true));
@@ -159,7 +163,7 @@ export class Recorder implements SchedulerRecorder {
     await file.close();
   }
 
-  private begin(kernel: RecordingKernel, active: Active, file: RecordingFile): Promise<void> {
+  private begin(kernel: RecordingKernel, active: Active, file: RecordingTarget): Promise<void> {
     const services = this.services as Services;
     return new Promise((resolve, reject) => {
       active.abandon = (error) => {
@@ -188,13 +192,16 @@ export class Recorder implements SchedulerRecorder {
     );
   }
 
-  private open(path: string): Promise<RecordingFile> {
-    return RecordingFile.open(path, (error) => {
+  private open(path: string, keep?: RecordingKeep): Promise<RecordingTarget> {
+    const onError = (error: Error): void => {
       this.log.error({ err: error }, `${error.message}; the scheduler continues without recording`);
       this.active = undefined;
       const kernel = this.services?.get(KERNEL);
       if (kernel instanceof RecordingKernel) kernel.stopRecording();
-    });
+    };
+    return keep === undefined
+      ? RecordingFile.open(path, onError)
+      : RecordingSegments.open(path, keep, onError);
   }
 }
 

@@ -5,6 +5,7 @@ import type { ReplayProgress } from '../../../core/log/replay.ts';
 import type { SchedulerKernel } from '../../../core/kernel/scheduler-kernel.ts';
 import { MsgpackCodec } from '../../codecs/msgpack/index.ts';
 import { readBytes } from '../../log/read-log.ts';
+import { recordingFiles } from './recording-paths.ts';
 import { RecordingPlayer, type ReplayOptions } from './recording-player.ts';
 
 export type { ReplayOptions } from './recording-player.ts';
@@ -21,13 +22,24 @@ export interface ReplayResult extends ReplayProgress {
 }
 
 /**
- * Frames of a recording, each checked. The last thing it does is to throw when the file is damaged.
+ * Frames of a recording, or of a folder of one, each checked. The last thing it does is to throw when the file is damaged.
  * @throws YardmasterError `ERR_LOG` with file, offset and kind of damage
  */
 export async function* readRecording(file: string): AsyncGenerator<LogFrame, void, undefined> {
-  const reader = new LogReader(new MsgpackCodec(), file);
-  for await (const bytes of readBytes(file)) yield* reader.read(bytes);
-  reader.end();
+  const codec = new MsgpackCodec();
+  let sequence = 0;
+  for (const [index, part] of recordingFiles(file).entries()) {
+    const reader = new LogReader(codec, part);
+    for await (const bytes of readBytes(part)) {
+      for (const frame of reader.read(bytes)) {
+        // The files of a folder count on.
+        if (index > 0 && frame.kind === 'header') continue;
+        yield index === 0 ? frame : { ...frame, sequence };
+        sequence++;
+      }
+    }
+    reader.end();
+  }
 }
 
 /**

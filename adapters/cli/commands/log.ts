@@ -6,6 +6,7 @@ import { YardmasterError } from '../../../core/api/index.ts';
 import type { LogHeader } from '../../../core/log/format.ts';
 import { chromeTrace, ndjson } from '../../app/recording/export-recording.ts';
 import { repairLog } from '../../app/journal/repair-segment.ts';
+import { recordingFiles } from '../../app/recording/recording-paths.ts';
 import { readRecording } from '../../app/recording/replay-recording.ts';
 import { sizeText, textTable } from '../text-table.ts';
 
@@ -98,7 +99,8 @@ async function summarise(file: string): Promise<Summary> {
     damage = error;
   }
   const end = (damage?.data['damage'] ?? (isClosed ? 'closed' : 'open')) as Summary['end'];
-  const { size: bytes } = await stat(file);
+  const sizes = await Promise.all(recordingFiles(file).map((part) => stat(part)));
+  const bytes = sizes.reduce((sum, { size }) => sum + size, 0);
   const durationMs = endMs - (startMs ?? endMs);
   return { header, bytes, frames, durationMs, stimuli, end, problem: damage?.message };
 }

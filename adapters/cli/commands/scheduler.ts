@@ -14,7 +14,10 @@ export async function schedulerCommand(flags: SchedulerFlags): Promise<number> {
   tuneEngine();
   const log = stderrLogger(flags, 'scheduler');
   const command = prepareCommand(flags, log);
-  const { config, pidFile, record, recordings } = flags;
+  const { config, pidFile, record, recordKeep, recordings } = flags;
+  if (recordKeep !== undefined && record === undefined) {
+    throw new YardmasterError('ERR_CONFIG', '--record-keep needs --record with a folder');
+  }
   if (pidFile !== undefined) writePidFile(pidFile);
   const { layers } = command;
   const running = await openScheduler({
@@ -22,6 +25,7 @@ export async function schedulerCommand(flags: SchedulerFlags): Promise<number> {
     layers,
     ...(config === undefined ? {} : { config }),
     ...(record === undefined ? {} : { record }),
+    ...(recordKeep === undefined ? {} : { recordKeep }),
     ...(recordings === undefined ? {} : { recordings }),
     ...journalOf(flags),
   });

@@ -2,11 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { MsgpackCodec } from '../../../adapters/codecs/msgpack/index.ts';
 import { fifo } from '../../../policies/ordering/baselines/fifo.ts';
-import type { LogFrame } from '../../../core/log/format.ts';
+import type { LogFrame, RecordingCheckpoint } from '../../../core/log/format.ts';
 import { KernelLogWriter } from '../../../core/log/kernel-log-writer.ts';
 import { LogReader } from '../../../core/log/log-reader.ts';
 import { RecordingKernel } from '../../../core/log/recording-kernel.ts';
 import { Replay, type ReplayProgress } from '../../../core/log/replay.ts';
+import type { StatePart } from '../../../core/kernel/snapshot/state-parts.ts';
 import type { KernelOptions } from '../../../core/kernel/options.ts';
 import type { KernelPorts } from '../../../core/kernel/ports.ts';
 import { makePorts, type PortsOptions } from '../../kit/ports.ts';
@@ -63,6 +64,57 @@ function replay(
   }
   return again.progress;
 }
+
+/** Plays a scenario on a kernel that writes its state all the time. */
+function recordWithCheckpoints(played: Scenario): readonly LogFrame[] {
+  const parts: Uint8Array[] = [];
+  const codec = new MsgpackCodec();
+  const often = { bytesMin: 500, ratio: 0 };
+  const log = new KernelLogWriter(codec, (bytes) => parts.push(bytes), HEADER, 0, often);
+  const ports = makePorts({ queuing: { workerSaturation: played.saturation } });
+  const kernel = new RecordingKernel(optionsOf(played), ports, 0, log);
+  const steps = played.steps.filter(({ what }) => what !== 'replace-policies');
+  play({ ...played, steps }, kernel);
+  log.end(kernel.checkNow(true), 0);
+  return [...new LogReader(codec, 'recording').read(Buffer.concat(parts))];
+}
+
+/** Replays what follows on the checkpoint that ends at this frame. */
+function replayFrom(frames: readonly LogFrame[], end: number, played: Scenario): ReplayProgress {
+  const ports = makePorts({ queuing: { workerSaturation: played.saturation } });
+  const again = new Replay(optionsOf(played), ports, 0);
+  let state: StatePart[] = [];
+  for (const frame of frames.slice(0, end)) {
+    if (frame.kind === 'state') state.push(frame.payload);
+    else state = [];
+  }
+  again.begin(state, frames[end]!.payload as RecordingCheckpoint);
+  for (const frame of frames.slice(end + 1)) {
+    if (frame.kind === 'checkpoint') again.pass(frame.payload as RecordingCheckpoint);
+    if (frame.kind === 'stimulus' || frame.kind === 'check' || frame.kind === 'end') {
+      again.play(frame);
+    }
+  }
+  return again.progress;
+}
+
+it('a replay decides the same from every checkpoint of a recording on', () => {
+  let checkpoints = 0;
+  fc.assert(
+    fc.property(scenario, (played) => {
+      const frames = recordWithCheckpoints(played);
+      for (const { kind, sequence } of frames) {
+        if (kind !== 'checkpoint') continue;
+        checkpoints++;
+        const { difference, isComplete } = replayFrom(frames, sequence, played);
+        expect(difference).toBeUndefined();
+        expect(isComplete).toBe(true);
+      }
+    }),
+    { numRuns: 25 },
+  );
+  expect(checkpoints).toBeGreaterThan(50);
+}, 60_000);
 
 describe('a recording of random stimuli', () => {
   it('is replayed with the same decisions and the same state', () => {

@@ -1,0 +1,73 @@
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { LocalCluster } from '../../../../adapters/app/index.ts';
+import { openPast } from '../../../../adapters/app/recording/open-past.ts';
+import { recordingHistory } from '../../../../adapters/app/recording/recording-history.ts';
+import { recordingKeepOf } from '../../../../adapters/app/recording/recording-keep.ts';
+import { replayRecording } from '../../../../adapters/app/recording/replay-recording.ts';
+import type { TaskFunctionOf } from '../../../../adapters/tasks/index.ts';
+import { tasks } from '../fixtures/memory-tasks.mjs';
+
+const { addUp } = tasks as unknown as {
+  readonly addUp: TaskFunctionOf<(...parts: number[]) => number>;
+};
+
+const folder = mkdtempSync(join(tmpdir(), 'yardmaster-keep-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Records more than is kept. */
+async function recordMuch(record: string): Promise<void> {
+  await using cluster = await LocalCluster.start({
+    ...{ mode: 'inline', workers: 2, record, recordKeep: '1MiB,1h' },
+  });
+  const client = await cluster.client();
+  const kept = client.map(addUp, [1, 2, 3], [1, 1, 1]);
+  for (let round = 0; round < 8; round++) {
+    const values = Array.from({ length: 400 }, (_, index) => 1000 * round + index);
+    const parts = client.map(addUp, values, values);
+    await client.gather(parts);
+    for (const part of parts) part.release();
+  }
+  expect(await client.gather(kept)).toEqual([2, 3, 4]);
+  await cluster.close();
+}
+
+describe('a recording of which the latest part is kept', () => {
+  it('drops its oldest files, and what is kept can be replayed, reported and looked at', async () => {
+    const record = join(folder, 'kept');
+    await recordMuch(record);
+    const files = readdirSync(record).sort();
+    expect(files.length).toBeGreaterThan(2);
+    expect(files).not.toContain('part-000001.ylog');
+    const sizes = files.map((name) => statSync(join(record, name)).size);
+    expect(sizes.reduce((sum, size) => sum + size)).toBeLessThanOrEqual(2 ** 20);
+    const whole = await replayRecording(record, { validate: true });
+    expect(whole).toMatchObject({ difference: undefined, damage: undefined, isComplete: true });
+    expect(whole.stateChecks).toBeGreaterThanOrEqual(files.length - 1);
+    expect((await recordingHistory(record)).history.runs.length).toBeGreaterThan(100);
+    const past = await openPast(record);
+    expect([past.kind, past.notes]).toEqual(['recording', []]);
+    // Each file is a recording by itself.
+    for (const name of files) {
+      expect((await replayRecording(join(record, name))).difference).toBeUndefined();
+    }
+    rmSync(join(record, files[1]!));
+    await expect(replayRecording(record)).rejects.toMatchObject({
+      code: 'ERR_LOG',
+      message: expect.stringContaining(files[1]!) as string,
+    });
+  }, 60_000);
+
+  it('needs a folder that does not exist, and a limit that is one', async () => {
+    const start = (recordKeep: string): Promise<LocalCluster> =>
+      LocalCluster.start({ mode: 'inline', workers: 1, record: folder, recordKeep });
+    await expect(start('1GB')).rejects.toMatchObject({ code: 'ERR_LOG' });
+    for (const keep of ['', '7', '10', 'much', '1kB', '1ms', '2GB,', '-1h']) {
+      await expect(start(keep)).rejects.toMatchObject({ code: 'ERR_CONFIG' });
+    }
+    expect(recordingKeepOf('2GB, 24h')).toEqual({ bytes: 2e9, ageMs: 86_400_000 });
+    expect(recordingKeepOf('30m').ageMs).toBe(1_800_000);
+  });
+});

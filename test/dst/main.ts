@@ -1,41 +1,63 @@
 /**
- * `npm run dst -- [--seed N] [--minutes M] [--seeds N] [--only simulated|stack]`: tries each seed on a simulated cluster, and
- * on the whole program over a network in memory, and prints the command that repeats a failure.
+ * `npm run dst -- [--seed N] [--minutes M] [--seeds N] [--only simulated|stack] [--tasks N] [--workers N] [--without 1,2]`:
+ * tries each seed on a simulated cluster, and on the whole program over a network and disks in memory. Prints the
+ * command that repeats a failure, and one that repeats it with less.
  */
+import { flagsOf, type Reduction, reductionOf, shrink } from './reduction.ts';
 import { checkStack } from './stack/stack-trial.ts';
 import { check, type Verdict } from './trial.ts';
 
-const SEARCHES: Readonly<Record<string, (seed: number) => Promise<Verdict>>> = {
-  simulated: check,
-  stack: checkStack,
-};
+type Search = (seed: number, reduction?: Reduction) => Promise<Verdict>;
 
-function flag(name: string): number | undefined {
+const SEARCHES: Readonly<Record<string, Search>> = { simulated: check, stack: checkStack };
+
+function flag(name: string): string | undefined {
   const at = process.argv.indexOf(`--${name}`);
-  return at < 0 ? undefined : Number(process.argv[at + 1]);
+  return at < 0 ? undefined : process.argv[at + 1];
 }
 
-const seed = flag('seed') ?? 1;
-const minutes = flag('minutes');
-const seeds = flag('seeds') ?? (minutes === undefined && flag('seed') !== undefined ? 1 : Infinity);
-const endMs = performance.now() + (minutes ?? 1) * 60_000;
+function numberFlag(name: string): number | undefined {
+  const text = flag(name);
+  return text === undefined ? undefined : Number(text);
+}
+
+async function reportFailure(name: string, search: Search, verdict: Verdict): Promise<void> {
+  const { seed, problem = '', summary, size } = verdict;
+  const command = `npm run dst -- --seed ${seed} --only ${name}`;
+  process.stdout.write(
+    `seed ${seed}, ${name}, failed: ${problem}\n  ${summary}\n  repeat it: ${command} ${flagsOf(reduction)}\n`,
+  );
+  if (flagsOf(reduction) !== '') return;
+  const shrunk = await shrink({ problem, summary, size }, async (less) => {
+    const found = await search(seed, less);
+    return found.problem === undefined ? undefined : { ...found, problem: found.problem };
+  });
+  process.stdout.write(
+    `  with less (${shrunk.attempts} attempts): ${command} ${flagsOf(shrunk.reduction)}\n    ${shrunk.failure.problem}\n    ${shrunk.failure.summary}\n`,
+  );
+}
+
+const reduction = reductionOf(flag);
+const first = numberFlag('seed') ?? 1;
+const minutes = numberFlag('minutes');
+const isSingle = minutes === undefined && numberFlag('seed') !== undefined;
+const seeds = numberFlag('seeds') ?? (isSingle ? 1 : Infinity);
 const begunMs = performance.now();
-let tried = 0;
-let failed = 0;
-const onlyAt = process.argv.indexOf('--only');
-const only = onlyAt < 0 ? undefined : process.argv[onlyAt + 1];
+const endMs = begunMs + (minutes ?? (flag('seeds') === undefined ? 1 : Infinity)) * 60_000;
+const only = flag('only');
 const searches = Object.entries(SEARCHES).filter(([name]) => only === undefined || name === only);
 if (searches.length === 0) throw new Error(`--only is one of ${Object.keys(SEARCHES).join(', ')}`);
-for (let next = seed; next < seed + seeds && performance.now() < endMs; next++) {
+let tried = 0;
+let failed = 0;
+for (let seed = first; seed < first + seeds && performance.now() < endMs; seed++) {
   for (const [name, search] of searches) {
-    const { problem, summary, traceHash } = await search(next);
-    if (problem !== undefined) {
+    const verdict = await search(seed, reduction);
+    if (verdict.problem !== undefined) {
       failed++;
-      process.stdout.write(
-        `seed ${next}, ${name}, failed: ${problem}\n  ${summary}\n  repeat it: npm run dst -- --seed ${next} --only ${name}\n`,
-      );
+      await reportFailure(name, search, verdict);
     } else if (seeds === 1) {
-      process.stdout.write(`seed ${next}, ${name}: ${summary}\n  trace ${traceHash}\n`);
+      const { summary, traceHash } = verdict;
+      process.stdout.write(`seed ${seed}, ${name}: ${summary}\n  trace ${traceHash}\n`);
     }
   }
   tried++;

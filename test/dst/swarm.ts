@@ -13,6 +13,7 @@ import {
 import { SLOT_NAMES, type SlotName } from '../../core/api/index.ts';
 import type { GraphTask } from '../../core/messages/stimulus.ts';
 import { Dice } from './dice.ts';
+import type { Reduction, Size } from './reduction.ts';
 
 /** One policy takes the place of another while the cluster runs. */
 export interface Swap {
@@ -37,18 +38,26 @@ export interface Trial {
   readonly calmMs: number;
   /** For people. */
   readonly summary: string;
+  /** Faults and swaps are the events, in this order. */
+  readonly size: Size;
 }
 
 /** Within this time of virtual milliseconds faults begin. */
 const HORIZON_MS = 3000;
 const FAULT_MS_MAX = 2000;
 
-export function trialOf(seed: number): Trial {
+export function trialOf(seed: number, reduction: Reduction = {}): Trial {
   const dice = new Dice(seed);
-  const workers = dice.between(1, 6);
-  const faults = dice.chance(0.7) ? faultsOf(dice, workers) : [];
-  const swaps = dice.chance(0.3) ? swapsOf(dice) : [];
-  const submissions = submissionsOf(dice);
+  const { workersMax = Infinity, tasksMax = Infinity, without } = reduction;
+  const allWorkers = dice.between(1, 6);
+  const workers = Math.min(allWorkers, workersMax);
+  const allFaults = dice.chance(0.7) ? faultsOf(dice, allWorkers) : [];
+  const allSwaps = dice.chance(0.3) ? swapsOf(dice) : [];
+  const faults = allFaults
+    .filter((_, number) => without?.has(number) !== true)
+    .map((fault) => ('worker' in fault ? { ...fault, worker: fault.worker % workers } : fault));
+  const swaps = allSwaps.filter((_, number) => without?.has(allFaults.length + number) !== true);
+  const submissions = fewer(submissionsOf(dice), tasksMax);
   const policies = policiesOf(dice);
   const isBroken = dice.chance(0.2);
   const rescheduled = dice.chance(0.3) ? 0.1 : 0;
@@ -99,7 +108,22 @@ export function trialOf(seed: number): Trial {
     .map(({ use }) => use)
     .join(' ');
   const summary = `${tasks} tasks, ${workers} workers, faults: ${kinds}, policies: ${names}${isBroken ? ' failing' : ''}, ${swaps.length} swaps`;
-  return { options, submissions, swaps, calmMs: HORIZON_MS + FAULT_MS_MAX, summary };
+  const size = { tasks, workers, events: allFaults.length + allSwaps.length };
+  return { options, submissions, swaps, calmMs: HORIZON_MS + FAULT_MS_MAX, summary, size };
+}
+
+/** The first tasks of each graph, all of which are wanted then. */
+function fewer(submissions: readonly Submission[], tasksMax: number): readonly Submission[] {
+  const total = submissions.reduce((sum, { workload }) => sum + workload.tasks.length, 0);
+  if (total <= tasksMax) return submissions;
+  let left = tasksMax;
+  return submissions.flatMap((submission) => {
+    const tasks = submission.workload.tasks.slice(0, left);
+    left -= tasks.length;
+    if (tasks.length === 0) return [];
+    const keys = tasks.map(({ key }) => key);
+    return [{ ...submission, workload: { ...submission.workload, tasks, keys } }];
+  });
 }
 
 /** The value of a task: any change of its inputs changes it, their order does not. */

@@ -1,10 +1,12 @@
 import { type MakeKernel, Simulation } from '../../adapters/simulator/index.ts';
+import type { Reduction, Size } from './reduction.ts';
 import { evaluate, type Trial, trialOf } from './swarm.ts';
 
 /** How a seed ended. */
 export interface Verdict {
   readonly seed: number;
   readonly summary: string;
+  readonly size: Size;
   readonly traceHash: string;
   /** Undefined: all is well. */
   readonly problem: string | undefined;
@@ -17,18 +19,26 @@ const ROUNDS = 20;
 const ROUND_MS = 1000;
 
 /** Runs a seed twice: its checks must hold, and both runs must be equal. */
-export async function check(seed: number, makeKernel?: MakeKernel): Promise<Verdict> {
-  const first = await play(seed, makeKernel);
+export async function check(
+  seed: number,
+  reduction?: Reduction,
+  makeKernel?: MakeKernel,
+): Promise<Verdict> {
+  const first = await play(seed, reduction, makeKernel);
   if (first.problem !== undefined) return first;
-  const second = await play(seed, makeKernel);
+  const second = await play(seed, reduction, makeKernel);
   if (second.traceHash === first.traceHash) return first;
   const problem = `two runs of the seed differ: ${first.traceHash} and ${second.traceHash}`;
   return { ...first, problem };
 }
 
 /** Runs a seed once. */
-export async function play(seed: number, makeKernel?: MakeKernel): Promise<Verdict> {
-  const trial = trialOf(seed);
+export async function play(
+  seed: number,
+  reduction?: Reduction,
+  makeKernel?: MakeKernel,
+): Promise<Verdict> {
+  const trial = trialOf(seed, reduction);
   const simulation = await Simulation.start({
     ...trial.options,
     ...(makeKernel === undefined ? {} : { makeKernel }),
@@ -44,7 +54,8 @@ export async function play(seed: number, makeKernel?: MakeKernel): Promise<Verdi
   problem ??= simulation.logged.find((line) => /is a bug|inconsistent/.test(line));
   const { traceHash } = simulation.report();
   await simulation.close();
-  return { seed, summary: trial.summary, traceHash, problem };
+  const { summary, size } = trial;
+  return { seed, summary, size, traceHash, problem };
 }
 
 async function run(simulation: Simulation, trial: Trial): Promise<void> {

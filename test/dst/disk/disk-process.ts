@@ -124,7 +124,7 @@ export class DiskProcess implements FileSystem {
 
   /** May write a part, as the system does. */
   writeSync(file: number, bytes: Uint8Array, offset: number): number {
-    const target = fileOf(this.descriptor(file) as Opened);
+    const target = fileOf(this.descriptor(file));
     const { faults, dice } = this.disk;
     const rest = bytes.length - offset;
     const nbytes = faults.isFull ? dice.between(0, rest - 1) : rest;
@@ -141,7 +141,7 @@ export class DiskProcess implements FileSystem {
   }
 
   fdatasyncSync(file: number): void {
-    const target = fileOf(this.descriptor(file) as Opened);
+    const target = fileOf(this.descriptor(file));
     this.checkSync(target);
     target.sync();
   }

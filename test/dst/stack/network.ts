@@ -1,34 +1,7 @@
-import type { Connection, Transport } from '../../../core/api/index.ts';
+import type { Transport } from '../../../core/api/index.ts';
 import type { VirtualClock } from '../../../adapters/clocks/virtual-clock.ts';
 import { FaultyTransport } from '../../../adapters/testing/faulty-transport.ts';
 import { InMemoryTransport } from '../../../adapters/transports/memory/index.ts';
-
-/** A network with a bug. */
-export type Planted = (transport: Transport) => Transport;
-
-/** Breaks the contract of transports: now and then a message is lost, and its connection lives on. */
-export function losesMessages(inner: Transport): Transport {
-  let count = 0;
-  const lossy = (connection: Connection): Connection =>
-    new Proxy(connection, {
-      get: (target, name) => {
-        const value: unknown = Reflect.get(target, name);
-        if (typeof value !== 'function') return value;
-        return (...given: unknown[]): unknown => {
-          const kept = name === 'send' ? given.filter(() => ++count % 40 > 0) : given;
-          return Reflect.apply(value, target, kept);
-        };
-      },
-    });
-  return {
-    scheme: inner.scheme,
-    listen: (address, accept) => inner.listen(address, accept),
-    connect: async (address, open, options) => {
-      const connection = await inner.connect(address, (made) => open(lossy(made)), options);
-      return lossy(connection);
-    },
-  };
-}
 
 /** A network in memory in which each peer has a way out of its own that can fail. */
 export class Network {
@@ -36,8 +9,9 @@ export class Network {
   private readonly gone = new Set<string>();
   private readonly inner: Transport;
 
-  constructor(clock: VirtualClock, delayMs: number, planted: Planted = (transport) => transport) {
-    this.inner = planted(new InMemoryTransport(clock, { delayMs }));
+  /** @param made - what the network is made of, given one that works */
+  constructor(clock: VirtualClock, delayMs: number, made: (transport: Transport) => Transport) {
+    this.inner = made(new InMemoryTransport(clock, { delayMs }));
   }
 
   /** The way out of a peer. */
@@ -50,6 +24,11 @@ export class Network {
   /** Breaks the connections that a peer has made, to one address or to all. */
   cut(peer: string, address?: string): void {
     this.of(peer).cut(address === undefined ? undefined : (other) => other === address);
+  }
+
+  /** Breaks the connections that anything has made to an address; what is on its way is lost. */
+  cutAll(address: string): void {
+    for (const way of this.ways.values()) way.cut((other) => other === address);
   }
 
   /** A peer cannot reach an address, or any; what it is connected with stands still. The other direction is as it was. */

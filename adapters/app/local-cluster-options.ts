@@ -7,6 +7,7 @@ import {
   either,
   FIELDS,
   FLAG,
+  FUNCTION,
   LIST,
   LOG,
   oneOf,
@@ -52,6 +53,11 @@ export interface LocalClusterOptions {
   /** For `processes`: arguments of Node for each worker, such as `--max-old-space-size=8192`. Default none. */
   readonly execArgv?: readonly string[];
   /**
+   * For `processes`: gets what workers write to their error streams. Default: it goes to that of this process, from when the
+   * worker is there.
+   */
+  readonly onStderr?: (text: string) => void;
+  /**
    * For `processes`: a debugger can attach to each worker, on this machine, at this port and the ones that follow; `true`
    * or 0: at any free ports. The error stream says where. Default: none.
    */
@@ -85,7 +91,10 @@ export interface LocalClusterOptions {
 
 /** What each option has to be, also for a cluster in virtual time. */
 export const CLUSTER_RULES: OptionRules<
-  Omit<LocalClusterOptions, 'clock' | 'mode' | 'nanny' | 'transport' | 'execArgv' | 'inspect'>
+  Omit<
+    LocalClusterOptions,
+    'clock' | 'mode' | 'nanny' | 'transport' | 'execArgv' | 'inspect' | 'onStderr'
+  >
 > = {
   workers: wholeNumber(0),
   adapt: FIELDS,
@@ -108,6 +117,7 @@ export const LOCAL_CLUSTER_RULES: OptionRules<LocalClusterOptions> = {
   mode: oneOf('inline', 'threads', 'processes'),
   nanny: FLAG,
   execArgv: LIST,
+  onStderr: FUNCTION,
   inspect: either(FLAG, wholeNumber(0)),
   transport: TRANSPORT,
   clock: CLOCK,

@@ -219,6 +219,7 @@ function processStarter(
   const debuggerOf = debuggers(options.inspect);
   return async (name) => {
     const attach = debuggerOf();
+    const onStderr = stderrReader(options, attach.length > 0);
     const plugins = await NannyPlugins.start({
       ...{ name, plugins: nannyPlugins, preload: nannyPreload, modules, folder, clock, log },
     });
@@ -230,7 +231,7 @@ function processStarter(
       // A worker that stands at a breakpoint is not stuck.
       stuckAfterMs: attach.length === 0 ? stuckAfter : Infinity,
       nodeArgs: [...execArgv, ...attach],
-      ...(attach.length === 0 ? {} : { onStderr: (text) => void process.stderr.write(text) }),
+      ...(onStderr === undefined ? {} : { onStderr }),
       hooks: plugins.hooks,
       plugins: plugins.remote,
       ...(isReplaced ? {} : { rules: { attemptsMax: 0 } }),
@@ -246,6 +247,18 @@ function processStarter(
       // The cluster closes as a whole, or the scheduler computes again what is needed.
       close: () => nanny.close(0),
     };
+  };
+}
+
+/** What a debugger needs to know is written before the worker has registered. Undefined: the nanny's default. */
+function stderrReader(
+  { onStderr }: LocalClusterOptions,
+  isDebugged: boolean,
+): ((text: string, hasRegistered: boolean) => void) | undefined {
+  const read = onStderr ?? (isDebugged ? (text: string) => process.stderr.write(text) : undefined);
+  if (read === undefined) return undefined;
+  return (text, hasRegistered) => {
+    if (hasRegistered || isDebugged) read(text);
   };
 }
 

@@ -28,7 +28,7 @@ import { lineLog } from './line-log.ts';
 /** What to start. Everything has a default; tasks run inline. */
 export interface VirtualClusterOptions extends Omit<
   LocalClusterOptions,
-  'clock' | 'mode' | 'nanny' | 'transport' | 'execArgv' | 'inspect'
+  'clock' | 'mode' | 'nanny' | 'transport' | 'execArgv' | 'inspect' | 'onStderr'
 > {
   /** Milliseconds that a message takes. Default 0. */
   readonly delayMs?: number;

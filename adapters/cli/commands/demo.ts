@@ -89,7 +89,10 @@ function startCluster(
     config !== undefined ? { config } : chaos === undefined ? {} : { config: { scheduler } };
   const recorded = record === undefined ? {} : { record };
   const log = process.stderr.isTTY
-    ? { log: textLogger('cluster', 'warn', (text) => voice.say(text)) }
+    ? {
+        log: textLogger('cluster', 'warn', (text) => voice.say(text)),
+        onStderr: (text: string) => voice.say(text),
+      }
     : {};
   return LocalCluster.start({
     ...{ mode: 'processes', workers: 0, threads, dashboard: true, ...from, ...recorded, ...log },
@@ -123,7 +126,9 @@ async function computeOn(
   await client.policies.recordDecisions(DECISIONS);
   const view = startLiveView(work.stages, process.stderr, print);
   const direct = voice.say;
-  voice.say = (text) => view.print(text.trimEnd());
+  voice.say = (text) => {
+    for (const line of text.trimEnd().split('\n')) view.print(line);
+  };
   const chaos = chaosIn(cluster, work.taskCount, flags, view);
   stats.onDone = (key, worker) => {
     view.done(stageOf(key), worker);

@@ -9,6 +9,10 @@ export interface LiveView {
   stop(): void;
 }
 
+/** Below the first column of text of the demo. */
+const INDENT = ' '.repeat(11);
+const CLEAR_RIGHT = '\u001b[K';
+
 /** Lines that are printed when the output is not a terminal. */
 const LINES = 10;
 
@@ -22,7 +26,8 @@ export function startLiveView(
   stream: NodeJS.WriteStream,
   print: (line: string) => void,
 ): LiveView {
-  return stream.isTTY ? new Bars(stages, stream) : new Lines(stages, stream, print);
+  const hasBars = stream.isTTY && process.env['TERM'] !== 'dumb';
+  return hasBars ? new Bars(stages, stream) : new Lines(stages, stream, print);
 }
 
 /** A bar for each stage and for each worker. */
@@ -32,7 +37,10 @@ class Bars implements LiveView {
   private readonly workers = new Map<string, SingleBar>();
   private readonly total: number;
 
-  constructor(stages: ReadonlyMap<string, number>, stream: NodeJS.WriteStream) {
+  constructor(
+    stages: ReadonlyMap<string, number>,
+    private readonly stream: NodeJS.WriteStream,
+  ) {
     this.total = totalOf(stages);
     this.all = new MultiBar({
       format: '{name} {bar} {value}/{total}',
@@ -68,7 +76,10 @@ class Bars implements LiveView {
   }
 
   print(line: string): void {
-    this.all.log(`${line}\n`);
+    // Terminals do not wrap lines while there are bars; what an old bar leaves to the right is cleared.
+    for (const part of wrapped(line, (this.stream.columns || 80) - 1)) {
+      this.all.log(`${part}${CLEAR_RIGHT}\n`);
+    }
   }
 
   stop(): void {
@@ -100,6 +111,23 @@ class Lines implements LiveView {
   stop(): void {
     // Each line stands for itself.
   }
+}
+
+/**
+ * A line in parts of at most so many characters, split at spaces where there are any. All but the first are indented,
+ * unless the terminal is narrow.
+ */
+export function wrapped(line: string, width: number): string[] {
+  const parts: string[] = [];
+  const indent = width > 3 * INDENT.length ? INDENT : '';
+  let rest = line;
+  while (rest.length > width) {
+    const space = rest.lastIndexOf(' ', width);
+    const end = space > indent.length ? space : width;
+    parts.push(rest.slice(0, end));
+    rest = indent + rest.slice(end).trimStart();
+  }
+  return [...parts, rest];
 }
 
 function totalOf(stages: ReadonlyMap<string, number>): number {

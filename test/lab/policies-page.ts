@@ -8,6 +8,7 @@ import {
   policyVariant,
 } from '../../adapters/simulator/index.ts';
 import { cells, COLUMNS } from '../../adapters/simulator/lab/render.ts';
+import { WHICH_POLICY } from './which-policy.ts';
 
 /** What each workload is, by what names it on the command line. */
 export const PAGE_WORKLOADS: Readonly<Record<string, string>> = {
@@ -70,7 +71,7 @@ export async function policiesPage(onWorkload: (name: string) => void): Promise<
     sections.push(`## ${name}\n\n${capital(about)}.\n\n${table.join('\n')}\n`);
     onWorkload(name);
   }
-  return [HEAD, summaryOf(all), winnersOf(all), ...sections].join('\n');
+  return [HEAD, summaryOf(all), winnersOf(all), WHICH_POLICY, ...sections].join('\n');
 }
 
 const HEAD = `# Policies compared

@@ -3,7 +3,7 @@
  * start reads three files instead of four hundred. All of it is bundled at once: each class exists once in a process,
  * whichever entries are imported.
  */
-import { rmSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { rolldown } from 'rolldown';
@@ -103,7 +103,7 @@ const bundle = await rolldown({
   preserveEntrySignatures: 'allow-extension',
   plugins: [chunks],
 });
-await bundle.write({
+const { output } = await bundle.write({
   dir: folder,
   format: 'esm',
   entryFileNames: '[name].js',
@@ -125,3 +125,9 @@ await bundle.write({
   },
 });
 await bundle.close();
+
+// V8 keeps a source of ASCII in half the memory, and reads it faster.
+const escaped = (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`;
+for (const { type, fileName, code } of output) {
+  if (type === 'chunk') writeFileSync(join(folder, fileName), code.replace(/[^\0-\x7f]/g, escaped));
+}

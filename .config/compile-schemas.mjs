@@ -4,8 +4,9 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath, URL } from 'node:url';
+import { isDeepStrictEqual } from 'node:util';
 import standalone from 'ajv/dist/standalone/index.js';
-import { forAjv } from '../dist/core/config/check.js';
+import { check, forAjv } from '../dist/core/config/check.js';
 import { makeAjv, schemaId } from '../dist/core/config/compile-schema.js';
 import { CONFIG_SCHEMA } from '../dist/core/config/schemas/schema.js';
 import { BUILTIN_PARAMETERS } from '../dist/core/scheduler-host/commands/builtin-parameters.js';
@@ -48,9 +49,26 @@ const commands = [
   COORDINATION_PARAMETERS,
   REPORT_PARAMETERS,
 ].flatMap((declared) => Object.values(declared));
-for (const schema of [CONFIG_SCHEMA, ...(await optionSchemas()), ...commands].map(forAjv)) {
+for (const schema of [...(await optionSchemas()), ...commands].map(forAjv)) {
   const id = schemaId(schema);
   if (names[id] === undefined) ajv.addSchema(schema, id);
   names[id] = id;
 }
 write('config/compiled-options.cjs', ajv, names);
+
+// Large, and a start without a configuration does not load it: what it would say stands in a file of its own.
+const configSchema = forAjv(CONFIG_SCHEMA);
+const configId = schemaId(configSchema);
+ajv.addSchema(configSchema, configId);
+write('config/compiled-config.cjs', ajv, { [configId]: configId });
+
+const { value: defaults } = check(CONFIG_SCHEMA, {});
+const literal = JSON.stringify(defaults, (_, value) => (value === Infinity ? '∞' : value));
+const code = `module.exports = () => (${literal.replaceAll('"∞"', 'Infinity')});\n`;
+if (!isDeepStrictEqual(new Function(code.replace('module.exports =', 'return'))()(), defaults)) {
+  throw new Error('the defaults of the configuration cannot be written as a literal');
+}
+writeFileSync(
+  fileURLToPath(new URL('../dist/core/config/compiled-defaults.cjs', import.meta.url)),
+  code,
+);

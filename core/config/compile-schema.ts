@@ -9,7 +9,8 @@ type Compiled = Readonly<Record<string, ValidateFunction>>;
 
 const require = createRequire(import.meta.url);
 const compiled = new Map<string, ValidateFunction>();
-let builtAhead: Compiled | undefined;
+let optionChecks: Compiled | undefined;
+let configCheck: Compiled | undefined;
 let compiler: Ajv | undefined;
 
 /** Every problem is reported, and defaults are filled in. */
@@ -32,8 +33,12 @@ export function compileSchema(schema: object): ValidateFunction {
   const id = schemaId(schema);
   const known = compiled.get(id);
   if (known !== undefined) return known;
-  builtAhead ??= compiledAhead();
-  const check = builtAhead[id] ?? (compiler ??= makeAjv()).compile(schema);
+  optionChecks ??= builtAhead(() => require('./compiled-options.cjs') as Compiled) ?? {};
+  let check = optionChecks[id];
+  if (check === undefined) {
+    configCheck ??= builtAhead(() => require('./compiled-config.cjs') as Compiled) ?? {};
+    check = configCheck[id] ?? (compiler ??= makeAjv()).compile(schema);
+  }
   compiled.set(id, check);
   return check;
 }
@@ -77,12 +82,12 @@ export function addBytesKeyword(ajv: Ajv): void {
   });
 }
 
-/** None where the sources run without a build. */
-function compiledAhead(): Compiled {
+/** What the build has written; undefined where the sources run without a build. */
+export function builtAhead<T>(load: () => T): T | undefined {
   try {
-    return require('./compiled-options.cjs') as Compiled;
+    return load();
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw cause;
-    return {};
+    return undefined;
   }
 }

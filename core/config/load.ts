@@ -1,7 +1,9 @@
 import { dirname, extname, resolve } from 'node:path';
+import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { YardmasterError } from '../api/errors.ts';
-import { check, deepFreeze } from './check.ts';
+import { check, type Checked, deepFreeze } from './check.ts';
+import { builtAhead } from './compile-schema.ts';
 import { moveDaskPlaces } from './dask-places.ts';
 import { type ConfigOrigin, configError, IN_CODE, type Problem } from './errors.ts';
 import { normaliseEntries } from './entries.ts';
@@ -99,9 +101,21 @@ function checkSource(
   return { ...finished(valid.value, ignored, originOf(valid, origin)), error };
 }
 
+const require = createRequire(import.meta.url);
+let makeDefaults: (() => unknown) | undefined;
+
+/** An empty configuration has been checked by the build, so that a start with the defaults compiles and runs no check. */
+function checkConfig(normal: unknown): Checked {
+  if (isPlainObject(normal) && Object.keys(normal).length === 0) {
+    makeDefaults ??= builtAhead(() => require('./compiled-defaults.cjs') as () => unknown);
+    if (makeDefaults !== undefined) return { value: makeDefaults(), problems: [] };
+  }
+  return check(CONFIG_SCHEMA, normal);
+}
+
 /** What the schema says, and then what it cannot say. */
 function problemsOf(normal: unknown): readonly Problem[] {
-  const { value, problems } = check(CONFIG_SCHEMA, normal);
+  const { value, problems } = checkConfig(normal);
   if (problems.length > 0) return problems;
   const config = value as Config;
   return [...schedulingProblems(config), ...stealingModeProblems(config)];
@@ -113,7 +127,7 @@ function finished(
   ignored: readonly string[],
   origin: ConfigOrigin,
 ): Omit<LoadedConfig, 'folder'> {
-  const { value } = check(CONFIG_SCHEMA, normal);
+  const { value } = checkConfig(normal);
   const config = applyStealingMode(applyScheduling(value as Config));
   const notes = schedulingNotes(normal, ignored, config, origin);
   return { config: deepFreeze(config), origin, notes };

@@ -46,6 +46,26 @@ abstract class Leased {
   }
 
   /**
+   * Calls a function with a lease, and gives the lease back when it has ended, also when it fails.
+   * @param work - gets the lease, whose signal is aborted when it is lost
+   * @returns what the function returns
+   * @throws RemoteError `ERR_TIMEOUT`; what the function throws
+   */
+  async run<T>(work: (lease: Lease) => T | Promise<T>, limit: WaitLimit = {}): Promise<T> {
+    const lease = await this.acquire(limit);
+    let result: T;
+    try {
+      result = await work(lease);
+    } catch (error) {
+      // It failed first: whether the lease was lost as well matters less.
+      await lease.release().catch(() => undefined);
+      throw error;
+    }
+    await lease.release();
+    return result;
+  }
+
+  /**
    * Gives the oldest lease back that was acquired through this object.
    * @throws YardmasterError `ERR_COORDINATION` when there is none, or it was lost
    */

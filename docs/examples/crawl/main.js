@@ -1,4 +1,4 @@
-/** `node main.js [--pages 40] [--port 8123] [--store results]`: crawls a site, and says which page is nearest to a question. */
+/** `node main.js [--pages 40] [--port 8123] [--store results] [--mode threads]`: crawls a site, and says which page is nearest to a question. */
 import { resolve } from 'node:path';
 import process from 'node:process';
 import { parseArgs } from 'node:util';
@@ -10,15 +10,17 @@ const {
   pages: pageCount,
   port,
   store,
+  mode,
 } = parseArgs({
   options: {
     pages: { type: 'string', default: '40' },
     port: { type: 'string', default: '8123' },
     store: { type: 'string', default: 'results' },
+    mode: { type: 'string', default: 'threads' },
   },
 }).values;
 const site = await startSite({ pageCount: Number(pageCount), port: Number(port) });
-const cluster = await LocalCluster.start({ workers: 2 });
+const cluster = await LocalCluster.start({ mode });
 try {
   const client = await cluster.client();
   const day = new Date().toISOString().slice(0, 10);

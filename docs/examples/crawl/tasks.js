@@ -16,14 +16,11 @@ export const tasks = defineTasks(import.meta.url, {
   /** The day is an argument because the page depends on it: tomorrow, it is fetched anew. */
   fetchPage: concurrent(20, async (url, day) => {
     const client = await workerClient();
-    const turn = await client.semaphore(new URL(url).host, { leases: PER_HOST }).acquire();
-    try {
+    return client.semaphore(new URL(url).host, { leases: PER_HOST }).run(async () => {
       const response = await fetch(url, { signal: currentTask().signal });
       if (!response.ok) throw new HttpError(url, response.status);
       return { url, day, html: await response.text() };
-    } finally {
-      await turn.release();
-    }
+    });
   }),
 
   isWorthRetry: (error) => error.status === 429 || error.status >= 500,

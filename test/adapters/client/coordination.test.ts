@@ -261,6 +261,23 @@ describe('a lock', () => {
     expect(await passing(a.lock('l').isLocked())).toBe(false);
   });
 
+  test('that runs a function is held while it runs, and free when it has ended or failed', async () => {
+    const { a, b, passing } = await start();
+    const isLocked = (): Promise<boolean> => b.lock('l').isLocked();
+    expect(await passing(a.lock('l').run(isLocked))).toBe(true);
+    expect(await passing(isLocked())).toBe(false);
+    const failing = a.lock('l').run((lease) => {
+      expect(lease.isHeld).toBe(true);
+      throw new Error('failed');
+    });
+    await expect(passing(failing)).rejects.toThrow('failed');
+    expect(await passing(isLocked())).toBe(false);
+    const held = await passing(b.lock('l').acquire());
+    const late = a.lock('l').run(() => 'never', { timeoutMs: 100 });
+    await expect(passing(late)).rejects.toMatchObject({ code: 'ERR_TIMEOUT' });
+    await passing(held.release());
+  });
+
   test('is not given to who comes too late or may not wait', async () => {
     const { a, b, passing } = await start();
     const held = await passing(a.lock('l').acquire());

@@ -6,7 +6,7 @@ import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { type Cost, costOf } from './process-tree.ts';
+import { type Cost, costOf, killAfter } from './process-tree.ts';
 import { APPLICATIONS, type Application, type Program } from './programs.ts';
 
 const MB = 1_000_000;
@@ -16,11 +16,17 @@ const command = new Command('npm run bench -- apps')
     'Applications written with Yardmaster, and with what an engineer would otherwise take.',
   )
   .argument('[names...]', Object.keys(APPLICATIONS).join(', '), Object.keys(APPLICATIONS))
+  .option('--resume', 'instead: kill at half time, and say what those that resume have to do again')
   .option('--size <number>', 'of the data; 1 takes about a minute', '1')
   .option('--rounds <number>', 'runs of each', '5')
   .option('--data <folder>', 'where data is made and kept', join(tmpdir(), 'yardmaster-bench'))
   .parse();
-const options = command.opts<{ size: string; rounds: string; data: string }>();
+const options = command.opts<{
+  size: string;
+  rounds: string;
+  data: string;
+  resume?: true;
+}>();
 
 for (const name of command.processedArgs[0] as string[]) {
   const make = APPLICATIONS[name];
@@ -31,19 +37,50 @@ for (const name of command.processedArgs[0] as string[]) {
   mkdirSync(folder, { recursive: true });
   const application = make(Number(options.size), folder);
   await application.generate();
-  print(name, await compare(application));
+  if (options.resume === true) await printResumed(name, application);
+  else print(name, await compare(application));
 }
 
 async function compare({ programs }: Application): Promise<Map<Program, Cost[]>> {
   const taken = new Map<Program, Cost[]>(programs.map((program) => [program, []]));
   for (let round = 0; round < Number(options.rounds); round++) {
     for (const [program, costs] of taken) {
-      rmSync(program.cwd, { recursive: true, force: true });
-      mkdirSync(program.cwd);
+      empty(program.cwd);
       costs.push(await costOf(program.args, program.cwd));
     }
   }
   return taken;
+}
+
+/** Of each program that resumes: CPU of a run, and of the run after one that was killed at half of its time. */
+async function printResumed(name: string, { programs }: Application): Promise<void> {
+  for (const { name: way, args, cwd } of programs) {
+    if (!way.endsWith('resumes')) continue;
+    const rounds: { wholeMs: number; againMs: number }[] = [];
+    for (let round = 0; round < Number(options.rounds); round++) {
+      empty(cwd);
+      const whole = await costOf(args, cwd);
+      empty(cwd);
+      await killAfter(args, cwd, whole.wallMs / 2);
+      const again = await costOf(args, cwd);
+      if (again.output.split('\n')[0] !== whole.output.split('\n')[0]) {
+        throw new Error(`${way} resumed with another result: ${again.output}`);
+      }
+      rounds.push({ wholeMs: whole.cpuMs, againMs: again.cpuMs });
+    }
+    rounds.sort((a, b) => a.againMs / a.wholeMs - b.againMs / b.wholeMs);
+    const { wholeMs = 0, againMs = 0 } = rounds[Math.floor(rounds.length / 2)] ?? {};
+    const share = ((againMs / wholeMs) * 100).toFixed(0);
+    const seconds = [wholeMs, againMs].map((ms) => (ms / 1000).toFixed(1));
+    process.stdout.write(
+      `${name}, ${way}: ${seconds[0]} s of CPU, resumed ${seconds[1]}: ${share} %\n`,
+    );
+  }
+}
+
+function empty(folder: string): void {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder);
 }
 
 function print(name: string, taken: ReadonlyMap<Program, readonly Cost[]>): void {

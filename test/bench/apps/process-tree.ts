@@ -42,6 +42,44 @@ export async function costOf(args: readonly string[], cwd: string): Promise<Cost
   }
 }
 
+/** Runs a program of Node, and ends it and all processes that it has started with SIGKILL. */
+export async function killAfter(
+  args: readonly string[],
+  cwd: string,
+  afterMs: number,
+): Promise<void> {
+  const child = spawn(process.execPath, args, { cwd, stdio: 'ignore' });
+  const ended = new Promise<void>((resolve, reject) => {
+    child.on('exit', () => resolve());
+    child.on('error', reject);
+  });
+  const timer = setTimeout(() => {
+    for (const pid of child.pid === undefined ? [] : treeOf(child.pid)) {
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch {
+        // It has ended meanwhile.
+      }
+    }
+  }, afterMs);
+  await ended;
+  clearTimeout(timer);
+}
+
+/** A process and all that it has started, parents first, so that none is replaced. */
+function treeOf(pid: number): readonly number[] {
+  return [pid, ...childrenOf(pid).flatMap(treeOf)];
+}
+
+function childrenOf(pid: number): readonly number[] {
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+    return children === '' ? [] : children.split(' ').map(Number);
+  } catch {
+    return []; // It has ended meanwhile.
+  }
+}
+
 /** CPU of the children of this process that have ended, and of theirs. */
 function childrenCpuMs(): number {
   const stat = readFileSync('/proc/self/stat', 'utf8');
@@ -53,10 +91,8 @@ function childrenCpuMs(): number {
 function treeBytes(pid: number): number {
   try {
     const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
     const own = Number(/^Pss:\s+(\d+) kB$/m.exec(rollup)?.[1] ?? 0) * KIB;
-    const others = children === '' ? [] : children.split(' ').map(Number);
-    return own + others.reduce((sum, child) => sum + treeBytes(child), 0);
+    return childrenOf(pid).reduce((sum, child) => sum + treeBytes(child), own);
   } catch {
     return 0; // it has ended meanwhile
   }

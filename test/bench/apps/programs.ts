@@ -22,6 +22,9 @@ export interface Application {
 /** How much data; 1 is for a minute on two cores. */
 export type Size = number;
 
+/** Where the site of the crawl is. */
+const PORT = '8123';
+
 /** Where sources are: neither examples nor the other programs are compiled. */
 const ROOT = new URL('../../../..', import.meta.url).pathname;
 const OTHERS = join(ROOT, 'test/bench/apps');
@@ -67,6 +70,7 @@ function etl(size: Size, folder: string): Application {
     programs: [
       of('yardmaster, processes, resumes', 'processes'),
       of('yardmaster, threads, resumes', 'threads'),
+      of('yardmaster, inline, resumes', 'inline'),
       other('piscina and files', ['piscina.js', 'piscina-worker.js']),
       other('DuckDB alone', ['duckdb.js']),
     ],
@@ -92,7 +96,7 @@ function images(size: Size, folder: string): Application {
       await generate(data, Math.ceil(200 * size));
     },
     programs: [
-      of('yardmaster, threads', ['yardmaster.js', 'tasks.js']),
+      of('yardmaster, inline', ['yardmaster.js', 'tasks.js']),
       of('p-queue and sharp', ['p-queue.js']),
     ],
   };
@@ -103,15 +107,18 @@ function crawl(size: Size, folder: string): Application {
   const example = exampleIn(folder, 'crawl');
   const others = join(OTHERS, 'crawl');
   const cwd = join(folder, 'run');
+  const of = (mode: string): Program => ({
+    name: `yardmaster, ${mode}, resumes`,
+    // A page that is kept is found under the same address alone.
+    args: [join(example, 'main.js'), '--pages', pages, '--port', PORT, '--mode', mode],
+    cwd,
+    files: ['main.js', 'tasks.js'].map((file) => join(EXAMPLES, 'crawl', file)),
+  });
   return {
     generate: () => Promise.resolve(),
     programs: [
-      {
-        name: 'yardmaster, threads, resumes',
-        args: [join(example, 'main.js'), '--pages', pages, '--port', '0'],
-        cwd,
-        files: ['main.js', 'tasks.js'].map((file) => join(EXAMPLES, 'crawl', file)),
-      },
+      of('threads'),
+      of('inline'),
       {
         name: 'p-queue and piscina',
         args: [join(others, 'p-queue.js'), pages],

@@ -1,4 +1,4 @@
-/** `node yardmaster.js FOLDER OUT`. */
+/** `node yardmaster.js FOLDER OUT`. Inline, because sharp has threads of its own. */
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import process from 'node:process';
@@ -7,7 +7,7 @@ import { tasks } from './tasks.js';
 
 const [folder, out] = process.argv.slice(2);
 const names = (await readdir(folder)).sort();
-const cluster = await LocalCluster.start({ workers: 1, threads: 2 });
+const cluster = await LocalCluster.start({ mode: 'inline' });
 const client = await cluster.client();
 const paths = names.map((name) => join(folder, name));
 const thumbnails = client.map(tasks.thumbnail, paths);

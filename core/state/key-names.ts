@@ -10,6 +10,9 @@ const LETTER_FIRST = /^\p{L}/u;
 const LETTERS = /^\p{L}+$/u;
 /** A word of this many letters that begins with one of `a` to `f` counts as a hash. */
 const HASH_WORD_LENGTH = 8;
+const DASH = 45;
+const ZERO = 48;
+const NINE = 57;
 /** Name of what cannot be read. */
 const OTHER = 'Other';
 
@@ -38,12 +41,22 @@ export function groupOfKey(key: string): string {
   return key.startsWith('<') ? nameOfObject(key) : prefixOfKey(key);
 }
 
-/** The common case `name-123`, without regular expressions. */
+/** The common cases `name-123` and `name-ab31c0…`, without regular expressions. */
 function plainName(key: string): string | undefined {
   const dash = key.indexOf('-');
   if (dash < 1 || dash === 32 || !isAsciiLetter(key.charCodeAt(0))) return undefined;
-  const next = key.charCodeAt(dash + 1);
-  return next >= 48 && next <= 57 ? key.slice(0, dash) : undefined;
+  return isNameEnd(key, dash) ? key.slice(0, dash) : undefined;
+}
+
+/** Whether there is a dash, and a digit in the word behind it, so that the name ends here. Looks at ASCII alone. */
+export function isNameEnd(key: string, dash: number): boolean {
+  if (key.charCodeAt(dash) !== DASH) return false;
+  for (let index = dash + 1; index < key.length; index++) {
+    const code = key.charCodeAt(index);
+    if (code >= ZERO && code <= NINE) return true;
+    if (!isAsciiLetter(code)) return false;
+  }
+  return false;
 }
 
 function isAsciiLetter(code: number): boolean {

@@ -1,12 +1,10 @@
 import type { TaskGroup } from './groups.ts';
+import { isNameEnd } from './key-names.ts';
 
 const SLOTS = 64;
-const DASH = 45;
-const ZERO = 48;
-const NINE = 57;
 
 /**
- * Groups of plain keys (`name-123`) that were met lately, found without cutting the name out of the
+ * Groups of plain keys (`name-123`, `name-ab31c0…`) that were met lately, found without cutting the name out of the
  * key: a graph of a million tasks has a million keys and a handful of names.
  */
 export class RecentGroups {
@@ -17,23 +15,17 @@ export class RecentGroups {
     const dash = key.indexOf('-');
     const group = this.slots[slotOf(key, dash)];
     if (group?.name.length !== dash || !key.startsWith(group.name)) return undefined;
-    return isPlain(key, dash) ? group : undefined;
+    return isNameEnd(key, dash) ? group : undefined;
   }
 
   remember(key: string, group: TaskGroup): void {
     const dash = key.indexOf('-');
-    if (group.name.length === dash && isPlain(key, dash)) this.slots[slotOf(key, dash)] = group;
+    if (group.name.length === dash && isNameEnd(key, dash)) this.slots[slotOf(key, dash)] = group;
   }
 
   clear(): void {
     this.slots.length = 0;
   }
-}
-
-/** The word behind the first dash begins with a digit, so that it is not part of the name. */
-function isPlain(key: string, dash: number): boolean {
-  const next = key.charCodeAt(dash + 1);
-  return next >= ZERO && next <= NINE && key.charCodeAt(dash) === DASH;
 }
 
 function slotOf(key: string, dash: number): number {

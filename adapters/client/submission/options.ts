@@ -79,12 +79,10 @@ export interface SubmitOptions extends TaskOptions {
  * @throws YardmasterError `ERR_GRAPH_INVALID`
  */
 export function taskFields(options: TaskOptions): Partial<GraphTask> | undefined {
+  const traceparent = traceParent();
+  if (traceparent === undefined && isBare(options)) return undefined;
   const { retries, priority, workers, allowOtherWorkers, resources, replicas } = options;
   const { timeoutMs } = options;
-  const traceparent = traceParent();
-  if (traceparent === undefined && !TASK_OPTIONS.some((name) => options[name] !== undefined)) {
-    return undefined;
-  }
   const named = {
     ...(replicas === undefined ? {} : { replicas }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
@@ -103,17 +101,19 @@ export function taskFields(options: TaskOptions): Partial<GraphTask> | undefined
   };
 }
 
-/** Those that say something of the task itself. */
-const TASK_OPTIONS = [
-  'retries',
-  'timeoutMs',
-  'priority',
-  'workers',
-  'allowOtherWorkers',
-  'resources',
-  'replicas',
-  'annotations',
-] as const satisfies readonly (keyof TaskOptions)[];
+/** Whether nothing is said of the task itself, as of most tasks. */
+function isBare(options: TaskOptions): boolean {
+  return (
+    options.retries === undefined &&
+    options.priority === undefined &&
+    options.workers === undefined &&
+    options.allowOtherWorkers === undefined &&
+    options.resources === undefined &&
+    options.replicas === undefined &&
+    options.timeoutMs === undefined &&
+    options.annotations === undefined
+  );
+}
 
 const OPTIONS: Readonly<Record<keyof SubmitOptions, true>> = {
   key: true,

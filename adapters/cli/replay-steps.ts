@@ -20,7 +20,6 @@ export class ReplaySteps {
   hasQuit = false;
   /** Nothing is shown before this frame. */
   private until = 0;
-  private startMs: number | undefined;
 
   /** @param from - the frame before which the steps begin; default: the first one */
   constructor(
@@ -34,12 +33,11 @@ export class ReplaySteps {
     output.write(HELP);
   }
 
-  /** Called after each frame. Resolves with false when the replay is to end. */
-  async after(frame: ReplayFrame, kernel: SchedulerKernel): Promise<boolean> {
-    this.startMs ??= frame.timeMs;
+  /** Called after each frame of a recording that began at `startMs`. Resolves with false when the replay is to end. */
+  async after(frame: ReplayFrame, kernel: SchedulerKernel, startMs: number): Promise<boolean> {
     if (frame.kind !== 'stimulus' || frame.sequence < this.until) return true;
     const { sequence, timeMs, payload } = frame;
-    const seconds = ((timeMs - this.startMs) / 1000).toFixed(3);
+    const seconds = ((timeMs - startMs) / 1000).toFixed(3);
     this.write(`${sequence}  ${seconds} s  ${stimulusText(payload)}`);
     const story = kernel.story(payload.stimulusId);
     for (const { key, start, finish } of story.slice(0, SHOWN)) {

@@ -35,11 +35,20 @@ export class LogReader {
   private isOpened = false;
   private sequence = 0;
 
-  /** @param file - for messages */
+  /**
+   * @param file - for messages
+   * @param from - the first byte that is read is not that of the file, but that of this frame
+   */
   constructor(
     private readonly codec: PayloadCodec,
     private readonly file: string,
-  ) {}
+    from?: { readonly offset: number; readonly sequence: number },
+  ) {
+    if (from === undefined) return;
+    this.offset = from.offset;
+    this.sequence = from.sequence;
+    this.isOpened = true;
+  }
 
   /**
    * Frames that are complete with these bytes.

@@ -1,6 +1,7 @@
 import { type PluginContext, YardmasterError } from '../../../core/api/index.ts';
 import type { SchedulerKernel } from '../../../core/kernel/scheduler-kernel.ts';
 import type { LogFrame } from '../../../core/log/format.ts';
+import type { CheckpointPlace } from './checkpoint-index.ts';
 
 /** Brings a kernel from frame to frame of a log. */
 export interface LogPlayer {
@@ -13,8 +14,8 @@ export interface LogPlayer {
 type Source = Pick<PluginContext, 'cluster' | 'run'>;
 
 /**
- * A log that can be looked at as of any moment. A later moment is reached from the present one, an earlier one from the
- * beginning: O(frames up to it).
+ * A log that can be looked at as of any moment. A moment is reached from the present one, or from the last checkpoint
+ * before it, or from the beginning: O(frames in between).
  */
 export class Moments {
   private player: LogPlayer | undefined;
@@ -23,12 +24,17 @@ export class Moments {
   private next: LogFrame | undefined;
   private playedMs: number;
   private last: Promise<unknown> = Promise.resolve();
+  private checkpoints: readonly CheckpointPlace[] | undefined;
 
-  /** @param ended - one that has played all frames: the end costs nothing then */
+  /**
+   * @param ended - one that has played all frames: the end costs nothing then
+   * @param findCheckpoints - where playing can begin besides the start, in order of time; asked once, when it is needed
+   */
   constructor(
-    private readonly read: () => AsyncIterable<LogFrame>,
+    private readonly read: (from?: CheckpointPlace) => AsyncIterable<LogFrame>,
     private readonly makePlayer: () => LogPlayer,
     ended?: { readonly player: LogPlayer; readonly atMs: number },
+    private readonly findCheckpoints?: () => Promise<readonly CheckpointPlace[]>,
   ) {
     this.player = ended?.player;
     this.playedMs = ended?.atMs ?? Infinity;
@@ -47,7 +53,10 @@ export class Moments {
   }
 
   private async moveTo(atMs: number): Promise<Source> {
-    if (this.player === undefined || atMs < this.playedMs) this.restart();
+    const isEarlier = this.player === undefined || atMs < this.playedMs;
+    const checkpoint = await this.lastCheckpoint(atMs);
+    const isNearer = checkpoint !== undefined && checkpoint.timeMs > this.playedMs;
+    if (isEarlier || isNearer) this.restart(checkpoint);
     const { player } = this;
     for (let frame = await this.readFrame(); frame !== undefined; frame = await this.readFrame()) {
       if (player?.kernel !== undefined && frame.timeMs > atMs) {
@@ -62,9 +71,14 @@ export class Moments {
     throw new YardmasterError('ERR_LOG', 'the log ends before its first stimulus');
   }
 
-  private restart(): void {
+  private async lastCheckpoint(atMs: number): Promise<CheckpointPlace | undefined> {
+    this.checkpoints ??= await this.findCheckpoints?.();
+    return this.checkpoints?.findLast(({ timeMs }) => timeMs <= atMs);
+  }
+
+  private restart(from: CheckpointPlace | undefined): void {
     this.player = this.makePlayer();
-    this.frames = this.read()[Symbol.asyncIterator]();
+    this.frames = this.read(from)[Symbol.asyncIterator]();
     this.next = undefined;
     this.playedMs = -Infinity;
   }

@@ -5,6 +5,7 @@ import { type SchedulerHooks, YardmasterError } from '../../../core/api/index.ts
 import type { LogFrame } from '../../../core/log/format.ts';
 import { type Past, PastSamples } from '../../dashboard/past/index.ts';
 import { segmentPath, segmentsOf } from '../journal/journal-folder.ts';
+import { type CheckpointPlace, checkpointsOf } from './checkpoint-index.ts';
 import { JournalPlayer } from './journal-player.ts';
 import { type LogPlayer, Moments } from './moments.ts';
 import { RecordingPlayer } from './recording-player.ts';
@@ -66,9 +67,12 @@ async function readPast(file: string): Promise<PastFile> {
         ]),
     ...(damage === undefined ? [] : [`${damage.message}; what comes before it is shown.`]),
   ];
-  const read = (): AsyncIterable<LogFrame> => readRecording(file);
+  const read = (from?: CheckpointPlace): AsyncIterable<LogFrame> => readRecording(file, from);
+  const checkpoints = isJournal ? undefined : () => checkpointsOf(file);
   const ended = { player, atMs: 1000 * samples.range.toS };
-  const moments = new Moments(read, () => playerFor(isJournal, {}, false), ended);
+  const makePlayer = (): LogPlayer => playerFor(isJournal, {}, false);
+  const moments = new Moments(read, makePlayer, ended, checkpoints);
+  // Why a task is where it is may have begun long before a checkpoint.
   const explained = new Moments(read, () => playerFor(isJournal, {}, true));
   const past: Past = {
     ...{ kind: isJournal ? 'journal' : 'recording', title: basename(file), notes, samples },

@@ -11,11 +11,14 @@ import {
 } from '../../../core/plugin-host/recorded-policies.ts';
 import { kernelOptions } from '../../../core/scheduler-host/kernel-options.ts';
 import { builtins } from '../builtin-extensions.ts';
+import type { CheckpointPlace } from './checkpoint-index.ts';
 
 /** How a recording is replayed. */
 export interface ReplayOptions {
   /** Policies for slots whose recorded ones were given as objects in code. */
   readonly policies?: GivenPolicies;
+  /** Where the replay begins. Default: at the first frame. */
+  readonly from?: CheckpointPlace;
   /** Sequence number of the frame after which the replay ends; default: the whole recording. */
   readonly until?: number;
   /** Checks every invariant after each stimulus; slow. Default false. */
@@ -30,8 +33,12 @@ export interface ReplayOptions {
   readonly beforeFrame?: (frame: ReplayFrame) => void;
   /** Called after each frame that the kernel was handed. */
   readonly onFrame?: (frame: ReplayFrame, kernel: SchedulerKernel) => void;
-  /** As `onFrame`, and the replay waits for it: false ends it. */
-  readonly onStep?: (frame: ReplayFrame, kernel: SchedulerKernel) => Promise<boolean>;
+  /** As `onFrame`, and the replay waits for it: false ends it. `startMs` is when the recording began. */
+  readonly onStep?: (
+    frame: ReplayFrame,
+    kernel: SchedulerKernel,
+    startMs: number,
+  ) => Promise<boolean>;
 }
 
 /** Makes the kernel of a recording, and plays its frames. */
@@ -41,6 +48,7 @@ export class RecordingPlayer {
   /** Names of the policies in charge, by slot. */
   policyNames: Readonly<Record<string, string>> = {};
   private policies: RecordedPolicies | undefined;
+  private startMs = 0;
 
   /** Of a checkpoint that is being read. */
   private readonly parts: StatePart[] = [];
@@ -59,6 +67,7 @@ export class RecordingPlayer {
   async play(frame: LogFrame): Promise<boolean> {
     if (frame.kind === 'header') {
       this.header = frame.payload;
+      this.startMs = frame.timeMs;
       this.policies = new RecordedPolicies(builtins, frame.payload.folder, this.options.policies);
       return true;
     }
@@ -78,7 +87,7 @@ export class RecordingPlayer {
     replay.play(frame);
     const { onFrame, onStep } = this.options;
     onFrame?.(frame, replay.kernel);
-    return onStep === undefined || (await onStep(frame, replay.kernel));
+    return onStep === undefined || (await onStep(frame, replay.kernel, this.startMs));
   }
 
   /** The first frames of a recording may be a checkpoint; others are compared. */

@@ -5,6 +5,7 @@ import type { ReplayProgress } from '../../../core/log/replay.ts';
 import type { SchedulerKernel } from '../../../core/kernel/scheduler-kernel.ts';
 import { MsgpackCodec } from '../../codecs/msgpack/index.ts';
 import { readBytes } from '../../log/read-log.ts';
+import type { CheckpointPlace } from './checkpoint-index.ts';
 import { recordingFiles } from './recording-paths.ts';
 import { RecordingPlayer, type ReplayOptions } from './recording-player.ts';
 
@@ -23,23 +24,38 @@ export interface ReplayResult extends ReplayProgress {
 
 /**
  * Frames of a recording, or of a folder of one, each checked. The last thing it does is to throw when the file is damaged.
+ * @param from - the header, and then what begins with this checkpoint
  * @throws YardmasterError `ERR_LOG` with file, offset and kind of damage
  */
-export async function* readRecording(file: string): AsyncGenerator<LogFrame, void, undefined> {
+export async function* readRecording(
+  file: string,
+  from?: CheckpointPlace,
+): AsyncGenerator<LogFrame, void, undefined> {
   const codec = new MsgpackCodec();
-  let sequence = 0;
-  for (const [index, part] of recordingFiles(file).entries()) {
-    const reader = new LogReader(codec, part);
-    for await (const bytes of readBytes(part)) {
+  const files = recordingFiles(file);
+  const first = from === undefined ? 0 : files.indexOf(from.file);
+  let sequence = from?.number ?? 0;
+  if (from !== undefined) yield await readHeader(from.file);
+  for (const [index, part] of files.slice(first).entries()) {
+    const begin = index === 0 ? from : undefined;
+    const reader = new LogReader(codec, part, begin);
+    for await (const bytes of readBytes(part, begin?.offset)) {
       for (const frame of reader.read(bytes)) {
         // The files of a folder count on.
         if (index > 0 && frame.kind === 'header') continue;
-        yield index === 0 ? frame : { ...frame, sequence };
+        yield frame.sequence === sequence ? frame : { ...frame, sequence };
         sequence++;
       }
     }
     reader.end();
   }
+}
+
+async function readHeader(file: string): Promise<LogFrame> {
+  const reader = new LogReader(new MsgpackCodec(), file);
+  for await (const bytes of readBytes(file)) for (const frame of reader.read(bytes)) return frame;
+  reader.end();
+  throw new YardmasterError('ERR_LOG', `the log ${file} ends before its first frame`, { file });
 }
 
 /**
@@ -55,7 +71,7 @@ export async function replayRecording(
   let damage: YardmasterError | undefined;
   let lastFrame = 0;
   try {
-    for await (const frame of readRecording(file)) {
+    for await (const frame of readRecording(file, options.from)) {
       const mayContinue = await player.play(frame);
       lastFrame = frame.sequence;
       if (!mayContinue || frame.sequence >= (options.until ?? Infinity)) break;

@@ -1,5 +1,6 @@
 import type { Why } from '../../../core/api/index.ts';
 import type { ReplayDifference } from '../../../core/log/replay.ts';
+import { checkpointBefore, type CheckpointPlace } from '../../app/recording/checkpoint-index.ts';
 import { type ReplayResult, replayRecording } from '../../app/recording/replay-recording.ts';
 import { ReplaySteps } from '../replay-steps.ts';
 import { whyText } from './why.ts';
@@ -22,14 +23,19 @@ const DIFFERS_CODE = 1;
 export async function replayCommand(file: string, flags: ReplayFlags): Promise<number> {
   if (flags.step === true) return stepCommand(file, flags);
   const { until, why, validate, json } = flags;
+  // Why a task is where it is may have begun long before a checkpoint.
+  const from =
+    until === undefined || why !== undefined ? undefined : await checkpointBefore(file, until);
   const result = await replayRecording(file, {
+    ...(from === undefined ? {} : { from }),
     ...(until === undefined ? {} : { until }),
     ...(validate === undefined ? {} : { validate }),
     ...(why === undefined ? {} : { storyLength: STORY_LENGTH }),
   });
   const explained = why === undefined ? undefined : result.kernel.insight.why(why);
   process.stdout.write(
-    json === true ? jsonText(result, explained) : resultText(result, explained, until),
+    (from === undefined || json === true ? '' : beginText(from)) +
+      (json === true ? jsonText(result, explained) : resultText(result, explained, until)),
   );
   const isUnknown = explained?.state === 'unknown';
   return isUnknown ? DIFFERS_CODE : codeOf(result);
@@ -37,18 +43,25 @@ export async function replayCommand(file: string, flags: ReplayFlags): Promise<n
 
 /** Reads what to do from standard input. */
 async function stepCommand(file: string, { until, validate }: ReplayFlags): Promise<number> {
+  const from = until === undefined ? undefined : await checkpointBefore(file, until);
   const steps = new ReplaySteps(process.stdin, process.stdout, until);
+  if (from !== undefined) process.stdout.write(beginText(from));
   try {
     const result = await replayRecording(file, {
+      ...(from === undefined ? {} : { from }),
       ...(validate === undefined ? {} : { validate }),
       storyLength: STORY_LENGTH,
-      onStep: (frame, kernel) => steps.after(frame, kernel),
+      onStep: (frame, kernel, startMs) => steps.after(frame, kernel, startMs),
     });
     process.stdout.write(`\n${resultText(result, undefined, steps.hasQuit ? 0 : undefined)}`);
     return codeOf(result);
   } finally {
     steps.close();
   }
+}
+
+function beginText({ endNumber }: CheckpointPlace): string {
+  return `begun at the checkpoint of frame ${endNumber}: what came before it is neither compared nor in stories\n`;
 }
 
 function codeOf({ difference, damage }: ReplayResult): number {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { LocalCluster } from '../../../../adapters/app/index.ts';
+import { checkpointsOf } from '../../../../adapters/app/recording/checkpoint-index.ts';
 import { openPast } from '../../../../adapters/app/recording/open-past.ts';
 import { recordingHistory } from '../../../../adapters/app/recording/recording-history.ts';
 import { recordingKeepOf } from '../../../../adapters/app/recording/recording-keep.ts';
@@ -49,6 +50,13 @@ describe('a recording of which the latest part is kept', () => {
     expect((await recordingHistory(record)).history.runs.length).toBeGreaterThan(100);
     const past = await openPast(record);
     expect([past.kind, past.notes]).toEqual(['recording', []]);
+    const checkpoints = await checkpointsOf(record);
+    expect(checkpoints.length).toBe(files.length);
+    for (const from of checkpoints) {
+      const rest = await replayRecording(record, { from });
+      expect(rest).toMatchObject({ difference: undefined, isComplete: true });
+      expect(rest.lastFrame).toBe(whole.lastFrame);
+    }
     // Each file is a recording by itself.
     for (const name of files) {
       expect((await replayRecording(join(record, name))).difference).toBeUndefined();

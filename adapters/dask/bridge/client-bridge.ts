@@ -11,6 +11,7 @@ import { inBackground } from '../../../core/shared/background.ts';
 import type { Comm } from '../connection/comm.ts';
 import type { Fields } from '../context.ts';
 import { type Dialect, dialectOf, versionIn } from '../codec/dialect.ts';
+import { batchIntervalMs } from './batch-interval.ts';
 import type { BridgedClient, BridgeHost } from './bridge-host.ts';
 import type { PythonFailure, UnpackedGraph } from '../graph/index.ts';
 import { openChannel } from '../connection/own-channel.ts';
@@ -18,9 +19,6 @@ import { asPythonException, opaqueException } from '../rpc/py-errors.ts';
 import { stimulusOf } from './translate-from-worker.ts';
 import { simpleClientReport, toClient } from './translate-client.ts';
 import { asList, entriesOf, isFields, textIn } from '../codec/values.ts';
-
-/** Upper bound of the delay of messages to a client while there are many of them. Dask's value. */
-const BATCH_INTERVAL_MS = 2;
 
 /**
  * A Dask client as a client of the scheduler. Its messages take effect in their order, also when a graph
@@ -85,6 +83,7 @@ export class ClientBridge implements BridgedClient, ChannelHandlers {
   onMessage(message: WireMessage): void {
     const { host, dialect } = this;
     const typed = message as unknown as ToClientMessage;
+    this.comm.batchIntervalMs = batchIntervalMs(host.cluster);
     for (const answer of toClient(typed, dialect, host.keys, host.types, host.relay)) {
       this.comm.send(answer);
     }
@@ -120,7 +119,7 @@ export class ClientBridge implements BridgedClient, ChannelHandlers {
     host.addClient(this);
     // The client accepts nothing else in its first batch.
     comm.write([{ op: 'stream-start' }]);
-    comm.batchIntervalMs = BATCH_INTERVAL_MS;
+    comm.batchIntervalMs = batchIntervalMs(host.cluster);
     comm.attach({
       onMessage: (message) => {
         this.takeBatch(asList(message) ?? [message], 0);

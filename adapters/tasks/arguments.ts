@@ -139,18 +139,23 @@ function* membersOf(container: object): Iterable<unknown> {
   else yield* Object.values(container);
 }
 
+/** Results are stood for by objects (or functions), never by bare strings or numbers. */
+function isReference(value: unknown): value is object {
+  return (typeof value === 'object' && value !== null) || typeof value === 'function';
+}
+
 function mentionsResult(
   args: readonly unknown[],
   keyOf: (value: unknown) => string | undefined,
 ): boolean {
+  if (!args.some(isReference)) return false;
   const seen = new Set<object>();
   const stack: object[] = [args];
   for (let container = stack.pop(); container !== undefined; container = stack.pop()) {
     if (seen.has(container)) continue;
     seen.add(container);
     for (const member of Array.isArray(container) ? container : membersOf(container)) {
-      // Results are stood for by objects (or functions), never by bare strings or numbers.
-      if ((typeof member !== 'object' && typeof member !== 'function') || member === null) continue;
+      if (!isReference(member)) continue;
       if (keyOf(member) !== undefined) return true;
       if (isContainer(member)) stack.push(member);
     }
@@ -211,8 +216,7 @@ class Packer {
 
   /** The value to put into the copy; undefined: a hole. */
   private put(member: unknown, container: object, place: Place): { value?: unknown } | undefined {
-    const isReference = typeof member === 'object' || typeof member === 'function';
-    if (!isReference || member === null) return { value: member };
+    if (!isReference(member)) return { value: member };
     const key = this.keyOf(member);
     if (key === undefined) return { value: isContainer(member) ? this.copyOf(member) : member };
     this.holes.push([container, place, this.indexOf(key)]);

@@ -5,6 +5,16 @@ import { deserialise, serialise, typeName } from '../../../adapters/tasks/index.
 const roundTrip = (value: unknown): unknown => deserialise(serialise(value));
 
 describe('serialise', () => {
+  it('copies a typed array over shared memory, and refuses the shared memory itself', () => {
+    const shared = new SharedArrayBuffer(8);
+    const view = Int32Array.of(7, 8);
+    new Int32Array(shared).set(view);
+    const copy = roundTrip(new Int32Array(shared)) as Int32Array;
+    expect(copy).toEqual(view);
+    expect(copy.buffer).toBeInstanceOf(ArrayBuffer);
+    expect(() => serialise({ shared })).toThrow('value.shared is a SharedArrayBuffer');
+  });
+
   it.each([
     ['undefined', undefined],
     ['null', null],

@@ -103,10 +103,13 @@ export class SchedulerMachine {
     });
   }
 
-  /** @param how - with the power all is lost that was not synced, or is on its way */
+  /**
+   * Not when it has given up its journal: nothing would come back.
+   * @param how - with the power all is lost that was not synced, or is on its way
+   */
   kill(how: 'process' | 'power', backAfterMs: number): void {
     const { life } = this;
-    if (life === undefined) return;
+    if (life === undefined || this.hasGivenUpJournal) return;
     this.leave(life);
     life.files.kill();
     if (how === 'power') {

@@ -202,8 +202,6 @@ class StackTrial {
   /** Shortly after a submission, which is not on the disk yet; and again, in the middle of its recovery. */
   private async endScheduler(how: 'process' | 'power', dice: Dice): Promise<void> {
     const { clock, plan, machine } = this;
-    // Without its journal nothing would come back.
-    if (machine.hasGivenUpJournal) return;
     if (dice.chance(0.5)) {
       this.expectations.submit(dice.oneOf(this.clients), dice);
       await clock.advanceAsync(plan.delayMs + dice.oneOf([0.1, 1, 5, 25]));
@@ -212,7 +210,7 @@ class StackTrial {
     machine.kill(how, backAfterMs);
     if (dice.chance(0.7)) return;
     clock.setTimer(backAfterMs + dice.oneOf([0.1, 2, 10, 100]), () => {
-      if (!machine.hasGivenUpJournal) machine.kill(how, dice.between(0, FAULT_MS_MAX));
+      machine.kill(how, dice.between(0, FAULT_MS_MAX));
     });
   }
 

@@ -3,12 +3,14 @@ import { InlineExecutor } from '../../../adapters/executors/inline/index.ts';
 import { MemoryStore, SpillFolder } from '../../../adapters/stores/index.ts';
 import { lineLog } from '../../../adapters/testing/line-log.ts';
 import { YardmasterError } from '../../../core/api/index.ts';
+import { inBackground } from '../../../core/shared/background.ts';
 import { createWorker, type HostedWorker } from '../../../core/worker-host/create-worker.ts';
 import { Dice } from '../dice.ts';
 import { MemoryDisk } from '../disk/memory-disk.ts';
 import { SETTLE_MS } from './expectations.ts';
 import type { Network } from './network.ts';
 import type { Planted } from './planted.ts';
+import { ProcessNetwork } from './process-network.ts';
 import { ADDRESS } from './scheduler-machine.ts';
 
 /** Why a worker cannot reach its scheduler. */
@@ -32,6 +34,7 @@ export class TrialWorkers {
   /** Addresses by name, of those that live. */
   readonly addresses = new Map<string, string>();
   readonly disks = new Map<string, MemoryDisk>();
+  private readonly networks = new Map<string, ProcessNetwork>();
   /** Settle when workers are there. */
   readonly starting: Promise<void>[] = [];
   /** Why one could not start, if it should have. */
@@ -57,6 +60,8 @@ export class TrialWorkers {
     const name = dice.oneOf([...addresses.keys(), undefined]);
     if (name === undefined) return;
     around.network.kill(name, addresses.get(name)!);
+    // It may be in the middle of connecting.
+    inBackground(this.networks.get(name)!.kill(), 'a killed worker could not be cut off');
     addresses.delete(name);
     if (addresses.size === 0 || dice.chance(0.7)) this.join(dice);
   }
@@ -87,7 +92,8 @@ export class TrialWorkers {
   /** Collects no garbage: that takes real time. */
   private async make(name: string, disk: MemoryDisk, threadCount: number): Promise<HostedWorker> {
     const { clock, network, memoryLimitBytes = 0, planted, logged } = this.around;
-    const transport = network.of(name);
+    const transport = new ProcessNetwork(network.of(name));
+    this.networks.set(name, transport);
     const area = new SpillFolder(SPILL_FOLDER, disk.openProcess());
     const cluster = { scheduler: ADDRESS, transports: [transport] };
     const executor = new InlineExecutor({ clock, threadCount, cluster });

@@ -26,7 +26,8 @@ export async function showProgress(
 ): Promise<Progress> {
   const { stream = process.stderr, ...rest } = options;
   const followed = [...futures];
-  const shown = stream.isTTY ? await Bars.open(stream) : new Lines(stream);
+  const shown =
+    stream.isTTY && process.env['TERM'] !== 'dumb' ? await Bars.open(stream) : new Lines(stream);
   let last: Progress | undefined;
   try {
     for await (const counts of progress(followed, rest)) {

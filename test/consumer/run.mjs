@@ -1,14 +1,17 @@
 /**
  * Packs this package, installs the tarball into an empty project, and runs that project's own tests:
  * a policy from a config file, a plugin, and another transport, all through the public entry points. Then
- * the examples of the guides run with what was installed, and the example of a transport in that project.
+ * the examples of the guides run with what was installed, the example of a transport in that project, and the first program
+ * of the README on each Node that is here (`kinds.mjs`). The last line is `N passed, N failed, N skipped`.
  */
+import console from 'node:console';
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath, URL } from 'node:url';
+import { runKinds } from './kinds.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const project = mkdtempSync(join(tmpdir(), 'yardmaster-consumer-'));
@@ -35,6 +38,9 @@ try {
   const examples = ['--config', '.config/vitest.config.ts', 'test/adapters/cli/docs.test.ts'];
   const env = { ...process.env, YARDMASTER_PACKAGE: join(project, 'node_modules/yardmaster') };
   execFileSync('npx', ['vitest', 'run', ...examples], { cwd: root, stdio: 'inherit', env });
+  const { passed, failed, skipped } = await runKinds(project);
+  console.log(`${passed + 2} passed, ${failed} failed, ${skipped} skipped`);
+  if (failed > 0) process.exitCode = 1;
 } finally {
   rmSync(project, { recursive: true, force: true });
 }

@@ -7,7 +7,11 @@ import type {
   LoggedPolicies,
   RecordingCheckpoint,
 } from '../../../core/log/format.ts';
-import { KernelLogWriter } from '../../../core/log/kernel-log-writer.ts';
+import {
+  CHECKPOINT_DISTANCE,
+  type CheckpointDistance,
+  KernelLogWriter,
+} from '../../../core/log/kernel-log-writer.ts';
 import type { LogSink } from '../../../core/log/log-writer.ts';
 import type { KernelLog } from '../../../core/log/recording-kernel.ts';
 import type { StatePart } from '../../../core/kernel/snapshot/state-parts.ts';
@@ -21,7 +25,6 @@ import { FLUSH_MS, headerOf, type RecordingTarget } from './recording-target.ts'
 
 /** What is kept is divided into so many segments. */
 const SEGMENTS = 8;
-const SEGMENT_BYTES_MAX = 64 * 2 ** 20;
 
 /** A file of the folder. It can be read by itself. */
 interface Segment {
@@ -39,7 +42,7 @@ export class RecordingSegments implements RecordingTarget, KernelLog {
   private readonly startedAtMs = Date.now();
   private readonly kept: Segment[] = [];
   private readonly codec = new MsgpackCodec();
-  private readonly segmentBytes: number;
+  private readonly distance: CheckpointDistance;
   private header: LogHeader | undefined;
   private clock: Clock | undefined;
   private timer: NodeJS.Timeout | undefined;
@@ -53,7 +56,9 @@ export class RecordingSegments implements RecordingTarget, KernelLog {
     private readonly onError: (error: Error) => void,
     private readonly first: AppendFile,
   ) {
-    this.segmentBytes = Math.min(SEGMENT_BYTES_MAX, keep.bytes / SEGMENTS);
+    // A bound of the size is kept, whatever checkpoints cost then.
+    const bytesMin = keep.bytes / SEGMENTS;
+    this.distance = bytesMin === Infinity ? CHECKPOINT_DISTANCE : { bytesMin, ratio: 1 };
   }
 
   /**
@@ -165,8 +170,7 @@ export class RecordingSegments implements RecordingTarget, KernelLog {
   }
 
   private writer(sink: LogSink, nowMs: number): KernelLogWriter {
-    const distance = { bytesMin: this.segmentBytes, ratio: 1 };
-    return new KernelLogWriter(this.codec, sink, this.header as LogHeader, nowMs, distance);
+    return new KernelLogWriter(this.codec, sink, this.header as LogHeader, nowMs, this.distance);
   }
 
   private tick(): void {
@@ -177,10 +181,10 @@ export class RecordingSegments implements RecordingTarget, KernelLog {
 
   /** So that with the newest one, when it is full, there is no more than is kept. */
   private dropOldest(nowMs: number): void {
-    const { kept, keep, segmentBytes } = this;
+    const { kept, keep, distance } = this;
     while (kept.length > 1) {
       const [oldest, next] = kept as [Segment, Segment];
-      const isTooMuch = this.info.bytes + segmentBytes > keep.bytes;
+      const isTooMuch = this.info.bytes + distance.bytesMin > keep.bytes;
       if (!isTooMuch && nowMs - next.begunMs <= keep.ageMs) return;
       kept.shift();
       this.drop(oldest);

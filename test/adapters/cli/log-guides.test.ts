@@ -60,6 +60,20 @@ describe('the guide to', () => {
     expect((await run(process.execPath, ['replay.js'], { cwd })).stdout).toBe('identical true\n');
   });
 
+  test('recordings: a client records a scheduler that runs, into the folder of its operator', async () => {
+    const cwd = folderOf('recordings.md');
+    const recordings = join(cwd, 'recordings');
+    const flags = ['--recordings', recordings, '--no-dashboard', '--log-level', 'error'];
+    const scheduler = runs.yardmaster('scheduler', '--port', '0', ...flags);
+    const address = await scheduler.firstLine();
+    const { stdout } = await run(process.execPath, ['record-slow-hour.js', address], { cwd });
+    expect(stdout).toBe(`${join(recordings, 'slow-hour.ylog')}\n`);
+    const replay = runs.yardmaster('replay', stdout.trimEnd());
+    expect(await replay.exit).toBe(0);
+    expect(replay.stdout).toContain('identical');
+    await scheduler.end('SIGTERM');
+  });
+
   test('journals: what is committed survives a scheduler that is killed', async () => {
     const cwd = folderOf('journal.md');
     const flags = ['--journal', join(cwd, 'journal'), '--no-dashboard', '--log-level', 'error'];

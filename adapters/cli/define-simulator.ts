@@ -23,7 +23,10 @@ function defineSimulate(program: Command): void {
     .description('Run a workload on a simulated cluster, with the scheduler of production.')
     .argument('<workload>', WORKLOADS)
     .option('-c, --config <file>', 'configuration of the scheduler')
-    .option('-p, --policies <names>', 'built-in policies, such as balanced+ordering/dask')
+    .option(
+      '-p, --policies <names>',
+      'built-in policies, such as balanced+ordering/dask, or the module of one',
+    )
     .option('--seed <n>', 'all that is drawn depends on it', count, 1)
     .option('--json', 'as JSON')
     .addHelpText(
@@ -46,7 +49,7 @@ function defineCompare(lab: Command): void {
     .argument('<workload...>', WORKLOADS)
     .requiredOption(
       '-p, --policies <a,b,c>',
-      'default, built-in policies, several joined by +, or configurations; the first is what others are compared with',
+      'default, built-in policies, several joined by +, modules of policies, or configurations; the first is what others are compared with',
     )
     .option('--seeds <n>', 'runs of each workload under each of them', positive, 5)
     .addOption(

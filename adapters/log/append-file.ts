@@ -97,11 +97,16 @@ async function writeAll(handle: FileHandle, bytes: Uint8Array): Promise<void> {
 }
 
 function failure(file: string, what: string, cause?: unknown): YardmasterError {
-  const reason = cause instanceof Error ? `: ${cause.message}` : '';
+  const reason = cause instanceof Error ? `: ${cause.message}${remedyFor(cause)}` : '';
   return new YardmasterError(
     'ERR_LOG',
     `the log ${file} ${what}${reason}`,
     { file },
     cause === undefined ? {} : { cause },
   );
+}
+
+function remedyFor(cause: NodeJS.ErrnoException): string {
+  if (cause.code === 'EEXIST') return '; choose another name, or remove what is there';
+  return cause.code === 'ENOENT' ? '; make its folder first' : '';
 }

@@ -41,7 +41,12 @@ export {
   type FigureName,
   FIGURES,
 } from './lab/compare.ts';
-export { BUILTIN_POLICIES, policyVariant, type PolicyVariant } from './lab/policy-variant.ts';
+export {
+  BUILTIN_POLICIES,
+  policyVariant,
+  readVariant,
+  type PolicyVariant,
+} from './lab/policy-variant.ts';
 export type { Instance, InstanceLimits } from './lab/instance.ts';
 export { type WorstCase, worstCase, type WorstCaseOptions } from './lab/worst-case.ts';
 export { calibrate, type Calibration, type FittedModels } from './lab/calibrate.ts';

@@ -9,18 +9,29 @@ import type { Workload } from '../workloads/index.ts';
 import { recordedWorkload } from './recorded-workload.ts';
 import type { SimulatedWorkload } from './simulation.ts';
 
-/** Graphs in any size, with the number of sizes that each takes. */
-const SIZED: Readonly<Record<string, { make: (...sizes: number[]) => Workload; sizes: number }>> = {
+/** A graph in any size. */
+interface Sized {
+  readonly make: (...sizes: number[]) => Workload;
+  /** How many sizes it takes. */
+  readonly sizes: number;
+  /** About how many tasks it has. Default: the product of the sizes. */
+  readonly count?: (...sizes: number[]) => number;
+}
+
+/** What is simulated has to fit into memory. */
+const TASKS_MAX = 20_000_000;
+
+const SIZED: Readonly<Record<string, Sized>> = {
   merge: { make: (leaves) => graphs.merge(leaves), sizes: 1 },
   merge_slow: { make: (leaves) => graphs.mergeSlow(leaves), sizes: 1 },
   map: { make: (tasks) => graphs.map(tasks), sizes: 1 },
-  tree: { make: (levels) => graphs.tree(levels), sizes: 1 },
+  tree: { make: (levels) => graphs.tree(levels), sizes: 1, count: (levels) => 2 ** levels },
   chains: { make: (count, length) => graphs.chains(count, length), sizes: 2 },
-  shuffle: { make: (partitions) => graphs.shuffle(partitions), sizes: 1 },
+  shuffle: { make: (n) => graphs.shuffle(n), sizes: 1, count: (n) => n * n },
   overlap: { make: (width, steps) => graphs.overlap(width, steps), sizes: 2 },
   vectorizer: { make: (batches) => graphs.vectorizer(batches), sizes: 1 },
   wordbag: { make: (batches) => graphs.wordbag(batches), sizes: 1 },
-  mapreduce: { make: (mappers) => graphs.mapreduce(mappers), sizes: 1 },
+  mapreduce: { make: (n) => graphs.mapreduce(n), sizes: 1, count: (n) => n * n },
   crossv: { make: (candidates) => graphs.crossv(candidates), sizes: 1 },
 };
 
@@ -60,7 +71,16 @@ function named(name: string): SimulatedWorkload {
     const example = sized.sizes === 1 ? `${shape}:10` : `${shape}:10,20`;
     throw invalid(name, `needs ${sized.sizes} whole number(s), 1 or more, as in ${example}`);
   }
+  const { count = product } = sized;
+  if (count(...sizes) > TASKS_MAX) {
+    throw invalid(name, `has more than ${TASKS_MAX} tasks, the most that are simulated`);
+  }
   return { ...sized.make(...sizes), name };
+}
+
+/** About as many tasks as there are pairs of sizes. */
+function product(...sizes: readonly number[]): number {
+  return sizes.reduce((all, size) => all * size, 1);
 }
 
 function withCost(workload: SimulatedWorkload, text: string, cost: string): SimulatedWorkload {
@@ -70,12 +90,12 @@ function withCost(workload: SimulatedWorkload, text: string, cost: string): Simu
   if (
     ms === undefined ||
     !(ms >= 0) ||
-    !Number.isFinite(ms) ||
+    ms > graphs.COST_MAX.durationS * 1000 ||
     (size !== undefined && bytes === undefined)
   ) {
     throw invalid(
       text,
-      'has a wrong cost: write a duration and a size after the @, as in tree:8@100ms,10MB',
+      'has a wrong cost: write a duration (thirty years at most) and a size after the @, as in tree:8@100ms,10MB',
     );
   }
   return {

@@ -94,10 +94,17 @@ function cycleError(source: string, path: readonly string[]): YardmasterError {
   );
 }
 
+/** Thirty years, and what numbers hold exactly: beyond, a clock does not advance by what a task takes. */
+export const COST_MAX = { durationS: 1e9, nbytes: Number.MAX_SAFE_INTEGER } as const;
+
 function checkCost(source: string, task: CostedTask, field: 'durationS' | 'nbytes'): void {
   const value = task[field] ?? 0;
-  if (Number.isFinite(value) && value >= 0) return;
-  throw invalid(source, task.key, `has the ${field} ${value}; it must be a number, 0 or more`);
+  if (Number.isFinite(value) && value >= 0 && value <= COST_MAX[field]) return;
+  throw invalid(
+    source,
+    task.key,
+    `has the ${field} ${value}; it must be a number from 0 to ${COST_MAX[field]}`,
+  );
 }
 
 function invalid(source: string, key: string | undefined, what: string): YardmasterError {

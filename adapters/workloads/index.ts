@@ -6,7 +6,7 @@
  */
 export { crossv, mapreduce, vectorizer, wordbag } from './applications.ts';
 export { chains, map, merge, mergeSlow, overlap, shuffle, tree } from './elementary.ts';
-export { type CostedTask, graphWorkload } from './graph-workload.ts';
+export { COST_MAX, type CostedTask, graphWorkload } from './graph-workload.ts';
 export { workload, WORKLOADS } from './literature.ts';
 export { RECORDED, recorded, type RecordedName } from './recorded.ts';
 export type { GraphCounts, PublishedFigures, Workload } from './workload.ts';

@@ -56,7 +56,11 @@ class InstanceReader {
       this.object(task, `${place}[${index}]`),
     );
     const ids = tasks.map((task, index) => this.text(task['id'], `${place}[${index}].id`));
-    const known = new Set(ids);
+    const known = new Set<string>();
+    for (const id of ids) {
+      if (known.has(id)) throw this.error(`has two tasks with the id "${id}"`, { task: id });
+      known.add(id);
+    }
     const sizes = this.fileSizes(specification['files']);
     const durations = this.durations(workflow['execution'], known);
     const needs = this.needs(tasks, ids, known);
@@ -127,7 +131,7 @@ class InstanceReader {
       const seconds = task['runtimeInSeconds'];
       if (typeof seconds !== 'number' || !(seconds >= 0) || seconds === Infinity) {
         throw this.error(
-          `has the runtimeInSeconds ${String(seconds)} for the task "${id}"; it must be a number, 0 or more`,
+          `has the runtimeInSeconds ${JSON.stringify(seconds)} for the task "${id}"; it must be a number, 0 or more`,
           { task: id, field: 'runtimeInSeconds' },
         );
       }
@@ -146,7 +150,7 @@ class InstanceReader {
       const nbytes = file['sizeInBytes'];
       if (typeof nbytes !== 'number' || !(nbytes >= 0) || nbytes === Infinity) {
         throw this.error(
-          `has the sizeInBytes ${String(nbytes)} for the file "${id}"; it must be a number, 0 or more`,
+          `has the sizeInBytes ${JSON.stringify(nbytes)} for the file "${id}"; it must be a number, 0 or more`,
           { file: id, field: 'sizeInBytes' },
         );
       }

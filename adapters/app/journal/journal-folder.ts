@@ -3,7 +3,7 @@ import { YardmasterError } from '../../../core/api/index.ts';
 import type { Stimulus } from '../../../core/messages/stimulus.ts';
 import { type FileSystem, syncFolder, SYSTEM_FILES } from '../../log/file-system.ts';
 import { FolderLock } from '../../log/folder-lock.ts';
-import { readSegment, type Segment } from './read-segment.ts';
+import { readSegment, RESTORE, type Segment } from './read-segment.ts';
 
 const NAME = /^(\d{8,})\.ylog$/;
 
@@ -37,7 +37,7 @@ export class JournalFolder {
       makeFolder(resolve(path), files);
       return new JournalFolder(path, FolderLock.take(path, files), files);
     } catch (error) {
-      throw asJournalError(error, `the journal ${path} cannot be used`);
+      throw asJournalError(error, `the journal ${path} cannot be used${becauseOf(error)}`);
     }
   }
 
@@ -110,10 +110,18 @@ export function asJournalError(error: unknown, what: string): YardmasterError {
   return new YardmasterError('ERR_JOURNAL', `${what}: ${reason}`, {}, { cause: error });
 }
 
-function incomplete({ path, torn }: Segment): YardmasterError {
+function becauseOf(error: unknown): string {
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  if (syscall !== 'mkdir') return '';
+  if (code === 'EEXIST') return ', because it is a file; name a folder';
+  return code === 'ENOENT' ? ', because a symbolic link leads to nothing' : '';
+}
+
+function incomplete({ path, torn, nbytes }: Segment): YardmasterError {
+  const offset = torn?.offset ?? nbytes;
   return new YardmasterError(
     'ERR_JOURNAL',
-    `the journal cannot be read: ${path} ends within its first part, at byte ${torn?.offset ?? 0}, and there is no older segment. Restore it from a copy; or move the folder away, to start without the tasks that were in it`,
-    { file: path, offset: torn?.offset ?? 0 },
+    `the journal cannot be read: ${path} ends within its first part, at byte ${offset}, and there is no older segment; ${RESTORE}`,
+    { file: path, offset },
   );
 }

@@ -21,8 +21,20 @@ export interface Segment {
   readonly entries: readonly Stimulus[];
   /** Whether all that was known when it began is in it. */
   readonly isComplete: boolean;
+  /** That were read. */
+  readonly nbytes: number;
   /** A last frame that was not written to its end: where it begins, and how much of it there is. */
   readonly torn: { readonly offset: number; readonly nbytes: number } | undefined;
+}
+
+/** What helps when the first part of the only segment is gone. */
+export const RESTORE =
+  'restore it from a copy, or move the folder of the journal away, to start without the tasks that were in it';
+
+/** A file that is being read. */
+interface Opened {
+  readonly fd: number;
+  readonly files: FileSystem;
 }
 
 /**
@@ -59,9 +71,11 @@ function read(path: string, fd: number, files: FileSystem): Segment {
   const entries: Stimulus[] = [];
   let header: LogHeader | undefined;
   let isComplete = false;
+  let nbytes = 0;
   let torn: Segment['torn'];
   try {
     for (const bytes of chunks(fd, files)) {
+      nbytes += bytes.byteLength;
       for (const frame of reader.read(bytes)) {
         if (frame.kind === 'header') header = frame.payload;
         else if (frame.kind === 'entry') entries.push(frame.payload);
@@ -71,22 +85,20 @@ function read(path: string, fd: number, files: FileSystem): Segment {
     reader.end();
   } catch (error) {
     if (!YardmasterError.is(error, 'ERR_LOG')) throw error;
-    torn = tearOf(path, fd, error, files);
+    torn = tearOf({ path, isComplete, fd, files }, error);
   }
   if (header !== undefined && header.segment === undefined) {
     throw new YardmasterError('ERR_JOURNAL', `${path} is a recording, not a segment of a journal`, {
       file: path,
     });
   }
-  return { path, header, entries, isComplete, torn };
+  return { path, header, entries, isComplete, nbytes, torn };
 }
 
 /** @throws YardmasterError `ERR_JOURNAL` when what is wrong is not the end of what was written */
 function tearOf(
-  path: string,
-  fd: number,
+  { path, isComplete, fd, files }: Pick<Segment, 'path' | 'isComplete'> & Opened,
   error: YardmasterError,
-  files: FileSystem,
 ): Segment['torn'] {
   const {
     offset = 0,
@@ -99,13 +111,12 @@ function tearOf(
   };
   const rest = readRest(fd, offset, files);
   if (damage === 'foreign' || isAttested(rest, frame)) {
-    const remedy =
-      damage === 'foreign'
-        ? ''
-        : `; "yardmaster log repair ${path}" keeps what is before that place`;
+    const remedy = isComplete
+      ? `; "yardmaster log repair ${path}" keeps what is before that place`
+      : `; it lies before the end of the first part, without which nothing can be restored: ${RESTORE}`;
     throw new YardmasterError(
       'ERR_JOURNAL',
-      `${error.message}${remedy}`,
+      damage === 'foreign' ? error.message : `${error.message}${remedy}`,
       { file: path, offset, damage },
       { cause: error },
     );

@@ -14,7 +14,8 @@ export interface Repair {
 
 /**
  * Cuts a log before its first frame that cannot be read. The file as it was is kept beside it.
- * @throws YardmasterError `ERR_LOG` when it is no log, or when there is such a copy already
+ * @throws YardmasterError `ERR_LOG` when it is no log, when there is such a copy already, or when nothing useful would be
+ *   left: the first part of a journal's segment is damaged
  */
 export async function repairLog(file: string): Promise<Repair> {
   const offset = await damageOf(file);
@@ -33,14 +34,27 @@ export async function repairLog(file: string): Promise<Repair> {
 /** Where the first frame is that cannot be read. */
 async function damageOf(file: string): Promise<number | undefined> {
   const reader = new LogReader(new MsgpackCodec(), file);
+  // Without its header nothing can be read, and a segment of a journal says first all that was known when it began.
+  let isFirstPart = true;
   try {
-    for await (const bytes of readBytes(file)) Array.from(reader.read(bytes));
+    for await (const bytes of readBytes(file)) {
+      for (const frame of reader.read(bytes)) {
+        if (frame.kind === 'header') isFirstPart = frame.payload.segment !== undefined;
+        else if (frame.kind === 'checkpoint') isFirstPart = false;
+      }
+    }
     reader.end();
     return undefined;
   } catch (error) {
     if (!YardmasterError.is(error, 'ERR_LOG')) throw error;
     const { offset, damage } = error.data as { readonly offset?: number; readonly damage?: string };
     if (offset === undefined || damage === 'foreign') throw error;
-    return offset;
+    if (!isFirstPart) return offset;
+    throw new YardmasterError(
+      'ERR_LOG',
+      `${error.message}; what is before that place cannot be used by itself: restore the file from a copy`,
+      { file, offset, damage },
+      { cause: error },
+    );
   }
 }

@@ -1,5 +1,5 @@
 import { createWriteStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { rename, rm, stat } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { YardmasterError } from '../../../core/api/index.ts';
@@ -69,10 +69,31 @@ export async function exportCommand(
   { format, output }: ExportFlags,
 ): Promise<number> {
   const frames = readRecording(file);
-  const text = format === 'ndjson' ? ndjson(frames) : chromeTrace(frames);
-  const target = output === undefined ? process.stdout : createWriteStream(output);
-  await pipeline(Readable.from(text), target, { end: output !== undefined });
+  const text = Readable.from(format === 'ndjson' ? ndjson(frames) : chromeTrace(frames));
+  if (output === undefined) await toStandardOutput(text);
+  else await toFile(text, output);
   return 0;
+}
+
+/** A reader that has seen enough, as `head`, ends the export in good order. */
+async function toStandardOutput(text: Readable): Promise<void> {
+  try {
+    await pipeline(text, process.stdout, { end: false });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
+  }
+}
+
+/** A file of that name is replaced when the export is complete. */
+async function toFile(text: Readable, path: string): Promise<void> {
+  const unfinished = `${path}.${process.pid}.part`;
+  try {
+    await pipeline(text, createWriteStream(unfinished));
+    await rename(unfinished, path);
+  } catch (error) {
+    await rm(unfinished, { force: true });
+    throw error;
+  }
 }
 
 async function summarise(file: string): Promise<Summary> {

@@ -37,7 +37,7 @@ export async function replayCommand(file: string, flags: ReplayFlags): Promise<n
     (from === undefined || json === true ? '' : beginText(from)) +
       (json === true ? jsonText(result, explained) : resultText(result, explained, until)),
   );
-  const isUnknown = explained?.state === 'unknown';
+  const isUnknown = explained?.state === 'unknown' || isBeyond(result, until);
   return isUnknown ? DIFFERS_CODE : codeOf(result);
 }
 
@@ -84,10 +84,15 @@ function resultText(result: ReplayResult, why: Why | undefined, until: number | 
   else if (!result.isComplete && until === undefined) {
     lines.push('the recording was not closed: the scheduler was killed, or is running');
   }
-  if (until !== undefined && until > result.lastFrame) {
+  if (isBeyond(result, until)) {
     lines.push(`there is no frame ${until}: the last one of the recording is ${result.lastFrame}`);
   }
   return `${lines.join('\n')}\n${why === undefined ? '' : `\n${whyText(why)}`}`;
+}
+
+/** Whether the recording ends before the frame. */
+function isBeyond({ lastFrame }: ReplayResult, until: number | undefined): boolean {
+  return until !== undefined && until > lastFrame;
 }
 
 function differenceLines(difference: ReplayDifference): string[] {

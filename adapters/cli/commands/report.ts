@@ -4,6 +4,8 @@ import { type RecordedHistory, recordingHistory } from '../../app/recording/reco
 import { printableLines } from '../../app/printable.ts';
 import { type Report, reportOf } from '../../report/index.ts';
 
+const UNRELIABLE_CODE = 1;
+
 /** Flags of `report`. */
 export interface ReportFlags {
   readonly output?: string;
@@ -14,25 +16,36 @@ export interface ReportFlags {
 export async function reportCommand(file: string, flags: ReportFlags): Promise<number> {
   const recorded = await recordingHistory(file);
   const report = reportOf(recorded.history);
+  const notes = notesOf(recorded);
+  const code = notes.length === 0 ? 0 : UNRELIABLE_CODE;
   if (flags.json === true) {
     const { summary, findings, analysis } = report;
-    process.stdout.write(`${JSON.stringify({ summary, findings, ...analysis }, undefined, 2)}\n`);
-    return 0;
+    const shown = { notes, summary, findings, ...analysis };
+    process.stdout.write(`${JSON.stringify(shown, undefined, 2)}\n`);
+    return code;
   }
   const output = resolve(flags.output ?? file.replace(/(\.ylog)?$/, '.html'));
   await writeReport(output, basename(file), recorded, report);
-  process.stdout.write(`${printableLines(reportText(report))}\n\nwritten to ${output}\n`);
-  return 0;
+  const text = [...notes, ...(notes.length === 0 ? [] : ['']), reportText(report)].join('\n');
+  process.stdout.write(`${printableLines(text)}\n\nwritten to ${output}\n`);
+  return code;
 }
 
 /** Writes the page of a recording. */
 export async function writeReport(
   output: string,
   title: string,
-  { header, difference, damage }: RecordedHistory,
+  recorded: RecordedHistory,
   report: Report,
 ): Promise<void> {
-  const notes = [
+  const { html } = await import('../../report/report-html.ts');
+  const { createdAtMs } = recorded.header;
+  await writeFile(output, await html(report, { title, createdAtMs, notes: notesOf(recorded) }));
+}
+
+/** Why the figures cannot be relied upon. */
+function notesOf({ difference, damage }: RecordedHistory): string[] {
+  return [
     ...(difference === undefined
       ? []
       : [
@@ -40,8 +53,6 @@ export async function writeReport(
         ]),
     ...(damage === undefined ? [] : [`${damage.message}; what comes before it is in this report.`]),
   ];
-  const { html } = await import('../../report/report-html.ts');
-  await writeFile(output, await html(report, { title, createdAtMs: header.createdAtMs, notes }));
 }
 
 function reportText({ summary, findings }: Report): string {

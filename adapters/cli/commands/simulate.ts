@@ -1,6 +1,6 @@
 import {
   loadWorkload,
-  policyVariant,
+  readVariant,
   simulate,
   type SimulationReport,
 } from '../../simulator/index.ts';
@@ -18,7 +18,7 @@ export interface SimulateFlags extends ClusterFlags {
 /** `yardmaster simulate`. */
 export async function simulateCommand(name: string, flags: SimulateFlags): Promise<number> {
   const { config, policies, seed, json } = flags;
-  const variant = policies === undefined ? undefined : policyVariant(policies);
+  const variant = policies === undefined ? undefined : await readVariant(policies);
   const workload = await loadWorkload(name);
   const begunMs = performance.now();
   const report = await simulate(workload, {

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { SimulationOptions } from '../../simulator/index.ts';
-import { common, count, positive, size } from '../command-line.ts';
+import { common, positive, size } from '../command-line.ts';
 
 /** Flags that say what cluster is simulated. */
 export interface ClusterFlags {
@@ -16,13 +16,13 @@ export interface ClusterFlags {
 /** Adds the flags of a simulated cluster to a command. */
 export function clusterFlags(command: Command): Command {
   return common(command)
-    .option('-w, --workers <n>', 'workers', count, 4)
+    .option('-w, --workers <n>', 'workers', positive, 4)
     .option('-t, --threads <n>', 'threads of each worker', positive, 1)
     .option('-m, --memory <size>', 'memory limit of each worker (default: none)', size)
     .option(
       '--bandwidth <size>',
       'bytes per second of the link of each worker (default: 125MB)',
-      size,
+      rate,
     )
     .option('--latency <ms>', 'milliseconds that a message takes (default: 0.5)', amount)
     .option('--spread <x>', 'by how much durations differ from run to run, such as 0.2', amount)
@@ -42,6 +42,12 @@ export function clusterOptions(flags: ClusterFlags): SimulationOptions {
     ...(spread === undefined ? {} : { durations: { spread } }),
     ...(validate === undefined ? {} : { validate }),
   };
+}
+
+function rate(text: string): number {
+  const bytes = size(text);
+  if (bytes > 0) return bytes;
+  throw new InvalidArgumentError('It must be more than 0.');
 }
 
 function amount(text: string): number {

@@ -1,5 +1,11 @@
-import { extname } from 'node:path';
-import { SLOT_NAMES, type SlotName, YardmasterError } from '../../../core/api/index.ts';
+import { extname, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import {
+  type PolicyDefinition,
+  SLOT_NAMES,
+  type SlotName,
+  YardmasterError,
+} from '../../../core/api/index.ts';
 import { hint } from '../../../core/shared/words.ts';
 import type { ConfigInput } from '../../../core/config/types.ts';
 
@@ -20,7 +26,8 @@ export interface PolicyVariant {
   readonly overrides?: ConfigInput;
 }
 
-const CONFIG_FILES = ['.yaml', '.yml', '.json', '.js', '.mjs', '.ts'];
+const MODULES = ['.js', '.mjs', '.ts'];
+const CONFIG_FILES = ['.yaml', '.yml', '.json', ...MODULES];
 
 /**
  * What one part of `--policies a,b,c` means: `default`; a built-in policy (`balanced`), with its slot where several
@@ -37,6 +44,21 @@ export function policyVariant(text: string): PolicyVariant {
     policies[slot] = { use: policy };
   }
   return { name: text, overrides: { scheduler: { policies } } };
+}
+
+/**
+ * As {@link policyVariant}; the path may also be that of a module of one policy (`definePolicy`).
+ *
+ * @throws Error what the module throws when it is loaded
+ */
+export async function readVariant(text: string): Promise<PolicyVariant> {
+  if (!MODULES.includes(extname(text))) return policyVariant(text);
+  const path = resolve(text);
+  const { default: exported } = (await import(pathToFileURL(path).href)) as {
+    readonly default?: Partial<PolicyDefinition<SlotName, never>>;
+  };
+  if (exported?.kind !== 'policy' || exported.slot === undefined) return policyVariant(text);
+  return { name: text, overrides: { scheduler: { policies: { [exported.slot]: { use: path } } } } };
 }
 
 function readPart(part: string): { readonly slot: SlotName; readonly policy: string } {

@@ -1,6 +1,6 @@
 /** Recording a scheduler process, and what reads its recording. */
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -146,4 +146,41 @@ test('a file that is not there is refused', async () => {
   const { err, code } = await cli('log', 'inspect', join(folder, 'nowhere.ylog'));
   expect(err).toContain('nowhere.ylog cannot be read: ENOENT');
   expect(code).toBe(1);
+});
+
+describe('a recording with a damaged frame', () => {
+  const damaged = join(folder, 'damaged.ylog');
+
+  beforeAll(() => {
+    const bytes = readFileSync(record);
+    bytes[Math.floor(bytes.length / 2)]! ^= 1;
+    writeFileSync(damaged, bytes);
+  });
+
+  test('has a report that says so, and exit code 1', async () => {
+    const { code, out } = await cli('report', damaged);
+    expect(out).toMatch(/wrong checksum, at byte \d+ .*what comes before it is in this report/);
+    expect(code).toBe(1);
+  });
+
+  test('leaves the file alone that its export was to replace', async () => {
+    const output = join(folder, 'precious.ndjson');
+    writeFileSync(output, 'precious');
+    const { code } = await cli('log', 'export', damaged, '-o', output);
+    expect(code).not.toBe(0);
+    expect(readFileSync(output, 'utf8')).toBe('precious');
+    expect(readdirSync(folder).filter((name) => name.endsWith('.part'))).toEqual([]);
+  });
+});
+
+test('a replay until a frame that is not there ends with exit code 1', async () => {
+  const { code, out } = await cli('replay', record, '--until', '99999999');
+  expect(out).toContain('there is no frame 99999999');
+  expect(code).toBe(1);
+});
+
+test('a recording does not replace a file, and says what to do', async () => {
+  const { code, err } = await cli('scheduler', '--port', '0', '--record', record);
+  expect(err).toContain('choose another name, or remove what is there');
+  expect(code).not.toBe(0);
 });

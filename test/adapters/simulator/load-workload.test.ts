@@ -7,6 +7,7 @@ import {
   BUILTIN_POLICIES,
   loadWorkload,
   policyVariant,
+  readVariant,
   simulate,
 } from '../../../adapters/simulator/index.ts';
 
@@ -48,6 +49,8 @@ describe('a workload on the command line', () => {
     ['tree:0', '"tree:0" needs 1 whole number(s), 1 or more, as in tree:10'],
     ['chains:3', '"chains:3" needs 2 whole number(s)'],
     ['tree:3@fast', 'has a wrong cost'],
+    ['tree:3@1e300s', 'has a wrong cost'],
+    ['tree:40', '"tree:40" has more than 20000000 tasks'],
     ['missing.json', 'missing.json cannot be read'],
   ])('that is wrong is refused: %s', async (text, message) => {
     await expect(loadWorkload(text)).rejects.toThrow(message);
@@ -78,5 +81,22 @@ describe('policies on the command line', () => {
     expect(policyVariant('mine.yaml')).toEqual({ name: 'mine.yaml', config: 'mine.yaml' });
     expect(() => policyVariant('mars')).toThrow('write queuing/mars or ordering/mars');
     expect(() => policyVariant('ballanced')).toThrow('no built-in policy');
+  });
+
+  it('are named by the module of one policy, or of a configuration', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'yardmaster-variants-'));
+    const policy = join(folder, 'pack.js');
+    const config = join(folder, 'config.js');
+    const definition =
+      "{ kind: 'policy', slot: 'workerSelection', name: 'pack', create: () => ({}) }";
+    writeFileSync(policy, `export default ${definition};`);
+    writeFileSync(config, 'export default { scheduler: {} };');
+    expect(await readVariant(policy)).toEqual({
+      name: policy,
+      overrides: { scheduler: { policies: { workerSelection: { use: policy } } } },
+    });
+    expect(await readVariant(config)).toEqual({ name: config, config });
+    expect(await readVariant('default')).toEqual({ name: 'default' });
+    rmSync(folder, { recursive: true });
   });
 });

@@ -29,11 +29,11 @@ describe("a graph of one's own", () => {
     [[{ key: 'a', needs: ['x'] }], 'the task "a" needs "x", and there is no such task; add it'],
     [
       [{ key: 'a', durationS: -1 }],
-      'the task "a" has the durationS -1; it must be a number, 0 or more',
+      'the task "a" has the durationS -1; it must be a number from 0 to 1000000000',
     ],
     [
       [{ key: 'a', nbytes: NaN }],
-      'the task "a" has the nbytes NaN; it must be a number, 0 or more',
+      'the task "a" has the nbytes NaN; it must be a number from 0 to 9007199254740991',
     ],
     [[{ key: 'a' }, { key: 'a' }], 'the task "a" is there twice; rename one of both'],
     [[], 'the graph has no tasks'],
@@ -142,6 +142,16 @@ describe('an instance of WfCommons', () => {
       'with a negative duration',
       (root) => (execution(root).tasks[1]!['runtimeInSeconds'] = -4),
       'blast.json has the runtimeInSeconds -4 for the task "blast_1"; it must be a number, 0 or more',
+    ],
+    [
+      'with a duration as text',
+      (root) => (execution(root).tasks[1]!['runtimeInSeconds'] = '3'),
+      'blast.json has the runtimeInSeconds "3" for the task "blast_1"; it must be a number, 0 or more',
+    ],
+    [
+      'with two tasks of one id',
+      (root) => (specification(root).tasks[1]!['id'] = specification(root).tasks[0]!['id']),
+      'blast.json has two tasks with the id "split_1"',
     ],
     [
       'with an unknown file',

@@ -1,4 +1,4 @@
-import { comparePolicies, loadWorkload, policyVariant } from '../../../simulator/index.ts';
+import { comparePolicies, loadWorkload, readVariant } from '../../../simulator/index.ts';
 import { cells, COLUMNS, htmlPage } from '../../../simulator/lab/render.ts';
 import { type ClusterFlags, clusterOptions } from '../../flags/simulator-flags.ts';
 import { textTable } from '../../text-table.ts';
@@ -17,7 +17,7 @@ export async function compareCommand(
   names: readonly string[],
   flags: CompareFlags,
 ): Promise<number> {
-  const variants = flags.policies.split(',').map(policyVariant);
+  const variants = await Promise.all(flags.policies.split(',').map(readVariant));
   const workloads = [];
   for (const name of names) workloads.push(await loadWorkload(name));
   const { seeds, format } = flags;

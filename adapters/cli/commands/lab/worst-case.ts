@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import { policyVariant, type WorstCase, worstCase } from '../../../simulator/index.ts';
+import { readVariant, type WorstCase, worstCase } from '../../../simulator/index.ts';
 import { type ClusterFlags, clusterOptions } from '../../flags/simulator-flags.ts';
 import { sizeText, textTable } from '../../text-table.ts';
 
@@ -21,7 +21,7 @@ export async function worstCaseCommand(
   flags: WorstCaseFlags,
 ): Promise<number> {
   const { steps, seed, tasks, output } = flags;
-  const found = await worstCase(policyVariant(first), policyVariant(second), {
+  const found = await worstCase(await readVariant(first), await readVariant(second), {
     ...clusterOptions(flags),
     steps,
     seed,

@@ -107,7 +107,36 @@ it('a damaged frame is refused with its place, and the repair keeps what is befo
   expect(count).toBeLessThan(30);
 });
 
+it('damage in the first part of the only segment is refused, and so is its repair, which would leave nothing', async () => {
+  const { path, file } = await written('first-part', 30);
+  // The second scheduler begins its segment with all tasks.
+  await (await openScheduler({ journal: path, log })).close();
+  const [name = ''] = readdirSync(path).filter((entry) => entry.endsWith('.ylog'));
+  const segment = join(path, name);
+  expect(segment).not.toBe(file);
+  const bytes = readFileSync(segment);
+  for (const at of [20, Math.floor(bytes.length / 3)]) {
+    const flipped = Buffer.from(bytes);
+    flipped[at]! ^= 1;
+    writeFileSync(segment, flipped);
+    await expect(openScheduler({ journal: path, log })).rejects.toThrow(
+      /at byte \d+ .*without which nothing can be restored: restore it from a copy/,
+    );
+    await expect(repairLog(segment)).rejects.toThrow('restore the file from a copy');
+    expect(readFileSync(segment)).toEqual(flipped);
+  }
+});
+
 describe('a folder that cannot be used', () => {
+  it('is refused with what is there instead of it', () => {
+    const file = join(folder, 'a-file');
+    const link = join(folder, 'a-link');
+    writeFileSync(file, '');
+    symlinkSync(join(folder, 'nowhere'), link);
+    expect(() => JournalFolder.open(file)).toThrow('because it is a file; name a folder');
+    expect(() => JournalFolder.open(link)).toThrow('because a symbolic link leads to nothing');
+  });
+
   it('is refused while another scheduler has it, and free when that has ended', async () => {
     const path = join(folder, 'shared');
     const first = await openScheduler({ journal: path, log });

@@ -2,7 +2,7 @@
  * Applications side by side: wall, CPU and peak memory of each way to write them, medians of rounds in which the ways take
  * turns, and their lines of code.
  */
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
@@ -52,30 +52,59 @@ async function compare({ programs }: Application): Promise<Map<Program, Cost[]>>
   return taken;
 }
 
-/** Of each program that resumes: CPU of a run, and of the run after one that was killed at half of its time. */
+/**
+ * Of each program that resumes: how many of its results were kept when it was killed at half of its time, and the CPU of
+ * a whole run and of the one that resumes, each with its start.
+ */
 async function printResumed(name: string, { programs }: Application): Promise<void> {
   for (const { name: way, args, cwd } of programs) {
     if (!way.endsWith('resumes')) continue;
-    const rounds: { wholeMs: number; againMs: number }[] = [];
+    const rounds: { all: number; again: number; wholeMs: number; againMs: number }[] = [];
     for (let round = 0; round < Number(options.rounds); round++) {
       empty(cwd);
       const whole = await costOf(args, cwd);
+      const all = keptIn(join(cwd, 'results'));
       empty(cwd);
       await killAfter(args, cwd, whole.wallMs / 2);
-      const again = await costOf(args, cwd);
-      if (again.output.split('\n')[0] !== whole.output.split('\n')[0]) {
-        throw new Error(`${way} resumed with another result: ${again.output}`);
+      const again = all - keptIn(join(cwd, 'results'));
+      const resumed = await costOf(args, cwd);
+      if (resumed.output.split('\n')[0] !== whole.output.split('\n')[0]) {
+        throw new Error(`${way} resumed with another result: ${resumed.output}`);
       }
-      rounds.push({ wholeMs: whole.cpuMs, againMs: again.cpuMs });
+      rounds.push({ all, again, wholeMs: whole.cpuMs, againMs: resumed.cpuMs });
     }
     rounds.sort((a, b) => a.againMs / a.wholeMs - b.againMs / b.wholeMs);
-    const { wholeMs = 0, againMs = 0 } = rounds[Math.floor(rounds.length / 2)] ?? {};
-    const share = ((againMs / wholeMs) * 100).toFixed(0);
-    const seconds = [wholeMs, againMs].map((ms) => (ms / 1000).toFixed(1));
+    const {
+      all = 0,
+      again = 0,
+      wholeMs = 0,
+      againMs = 0,
+    } = rounds[Math.floor(rounds.length / 2)] ?? {};
+    const seconds = [againMs, wholeMs].map((ms) => (ms / 1000).toFixed(1));
     process.stdout.write(
-      `${name}, ${way}: ${seconds[0]} s of CPU, resumed ${seconds[1]}: ${share} %\n`,
+      `${name}, ${way}: ${again} of ${all} results again (${percent(again / all)}), ` +
+        `${seconds[0]} of ${seconds[1]} s of CPU (${percent(againMs / wholeMs)})\n`,
     );
   }
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(0)} %`;
+}
+
+/** Results in a folder: files, and records in packs. */
+function keptIn(folder: string): number {
+  if (!existsSync(folder)) return 0;
+  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+  const packs = names.filter((name) => name.endsWith('.pack'));
+  const packed = packs.map(
+    (name) => readFileSync(join(folder, name), 'latin1').split('YMP1').length - 1,
+  );
+  return packed.reduce((sum, count) => sum + count, names.filter(isResultFile).length);
+}
+
+function isResultFile(name: string): boolean {
+  return /(^|\/)[0-9a-f]{64}$/.test(name);
 }
 
 function empty(folder: string): void {

@@ -50,7 +50,7 @@ export class MsgpackCodec {
 
   /**
    * As `encode`, but the result is valid only until the next call, unless `keep` is called for it. Before it in its
-   * buffer are {@link HEADROOM_BYTES} for what the caller wants to send first.
+   * buffer are `HEADROOM_BYTES` for what the caller wants to send first.
    */
   encodeShared(value: unknown): Uint8Array {
     const encoded = this.encoded(value);

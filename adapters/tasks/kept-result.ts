@@ -1,4 +1,5 @@
 /** Results that outlive the cluster: what a run does with its store. */
+import type * as Stores from '../stores/results/open-result-store.ts';
 import {
   type ExecutionResult,
   type PersistSpec,
@@ -53,7 +54,7 @@ export async function keepResult(
 }
 
 /** Loaded when it is needed, because every thread loads this file. */
-let stores: Promise<typeof import('../stores/results/open-result-store.ts')> | undefined;
+let stores: Promise<typeof Stores> | undefined;
 
 async function opened(store: StoreSpec, { surroundings }: RunContext): Promise<ResultStore> {
   if ('module' in store) surroundings?.modules?.check(store.module);

@@ -14,7 +14,7 @@ const FREE_MAX = 8;
 export class FrameMemory {
   private readonly free: ArrayBuffer[] = [];
 
-  /** Memory that is not cleared, and that nobody else refers to. */
+  /** Memory that is not cleared, and to which nothing else refers. */
   take(nbytes: number): Uint8Array<ArrayBuffer> {
     if (nbytes < SMALL_BYTES || nbytes > BLOCK_BYTES) return unclearedBytes(nbytes);
     const block = this.free.pop() ?? unclearedBytes(BLOCK_BYTES).buffer;

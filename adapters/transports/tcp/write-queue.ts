@@ -29,7 +29,7 @@ export class WriteQueue {
 
   /**
    * @param onProgress - some of it left, or the end was reached
-   * @param onWritten - a chunk is not needed any more
+   * @param onWritten - a large chunk is not needed any more
    */
   constructor(
     private readonly socket: Socket,
@@ -93,7 +93,7 @@ export class WriteQueue {
     this.queuedBytes -= piece.length;
     this.socket.write(piece, (error) => {
       this.inSocketBytes -= piece.length;
-      if (isLast && (error ?? undefined) === undefined) this.onWritten?.(chunk);
+      if (isLast && chunk.length >= LARGE_PIECE_BYTES && !error) this.onWritten?.(chunk);
       this.pump();
       this.onProgress();
     });

@@ -95,7 +95,7 @@ test('damage to what was on the disk for certain is refused', () => {
     { ...unsynced, damaged: 1, remedy: 'restore it from a copy' },
     { ...synced, damaged: 4, remedy: '"yardmaster log repair' },
   ]) {
-    writeFileSync(path, Buffer.from(bytes).fill(0, frames[damaged]!, frames[damaged + 1]!));
+    writeFileSync(path, Buffer.from(bytes).fill(0, frames[damaged], frames[damaged + 1]));
     expect(() => readSegment(path)).toThrow(remedy);
   }
 });

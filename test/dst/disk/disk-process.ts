@@ -1,6 +1,6 @@
 import { dirname } from 'node:path';
 import type { FileSystem } from '../../../adapters/log/file-system.ts';
-import { DiskFile, type MemoryDisk } from './memory-disk.ts';
+import { type Disk, DiskFile } from './disk.ts';
 
 /** An open file or folder. */
 interface Opened {
@@ -17,7 +17,7 @@ export class DiskProcess implements FileSystem {
   private isDead = false;
 
   constructor(
-    private readonly disk: MemoryDisk,
+    private readonly disk: Disk,
     /** When it was started, in ticks. */
     private readonly startedAt: number,
   ) {}

@@ -5,40 +5,13 @@
 import { dirname } from 'node:path';
 import type { VirtualClock } from '../../../adapters/clocks/virtual-clock.ts';
 import type { Dice } from '../dice.ts';
+import type { Disk, DiskFaults, DiskFile, Entry } from './disk.ts';
 import { DiskProcess } from './disk-process.ts';
-
-/** What a file consists of. */
-export class DiskFile {
-  content: Buffer = Buffer.alloc(0);
-  /** What is on the disk for certain. */
-  durable: Buffer = Buffer.alloc(0);
-  /** A sync has failed: what was not on the disk then never will be, whatever later syncs say. */
-  isSyncBroken = false;
-
-  /** @param length - of what is put on the disk; what was appended since the sync began is not */
-  sync(length = this.content.length): void {
-    if (!this.isSyncBroken) this.durable = this.content.subarray(0, length);
-  }
-}
-
-/** A file, or a folder. */
-export type Entry = DiskFile | 'folder';
-
-/** How the disk fails at present. */
-export interface DiskFaults {
-  isFull: boolean;
-  /** Syncs fail. */
-  isSyncFailing: boolean;
-  /** Part of the reads that fail. */
-  readFailures: number;
-  /** Part of the reads before which a bit of the file flips. */
-  flips: number;
-}
 
 /** Bytes that reach the disk together or not at all. */
 const PAGE_BYTES = [64, 512];
 
-export class MemoryDisk {
+export class MemoryDisk implements Disk {
   readonly faults: DiskFaults = { isFull: false, isSyncFailing: false, readFailures: 0, flips: 0 };
   /** By path. */
   readonly entries = new Map<string, Entry>([['/', 'folder']]);

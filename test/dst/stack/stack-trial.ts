@@ -12,7 +12,7 @@ import { drive, driveUntil } from '../../../adapters/testing/drive.ts';
 import { SLOT_NAMES, YardmasterError } from '../../../core/api/index.ts';
 import { Digest } from '../../../core/log/digest.ts';
 import { Dice } from '../dice.ts';
-import type { DiskFaults } from '../disk/memory-disk.ts';
+import type { DiskFaults } from '../disk/disk.ts';
 import type { Reduction, Size } from '../reduction.ts';
 import type { Verdict } from '../trial.ts';
 import { Delivery } from './delivery.ts';

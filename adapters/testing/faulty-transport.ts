@@ -106,6 +106,8 @@ class Wire implements Connection {
   private held: (() => void)[] = [];
   private waiters: (() => void)[] = [];
   private isEnding = false;
+  /** The connection has ended, which its owner does not know yet, because it stands still. */
+  private isEndHeld = false;
   private onOver: () => void = () => undefined;
 
   constructor(
@@ -128,7 +130,10 @@ class Wire implements Connection {
     this.onOver = onOver;
     return {
       onMessages: (batch) => this.orHold(() => this.handlers?.onMessages(batch)),
-      onClose: (error) => this.orHold(() => this.over(error)),
+      onClose: (error) => {
+        this.isEndHeld = true;
+        this.orHold(() => this.over(error));
+      },
     };
   }
 
@@ -164,7 +169,9 @@ class Wire implements Connection {
     this.isStalled = false;
     this.held = [];
     this.release();
-    this.inner.abort(reason);
+    if (!this.isEndHeld) this.inner.abort(reason);
+    else queueMicrotask(() => this.over(reason));
+    this.isEndHeld = false;
   }
 
   cut(): void {
@@ -188,6 +195,7 @@ class Wire implements Connection {
   }
 
   private over(error: Error | undefined): void {
+    this.isEndHeld = false;
     this.onOver();
     if (error === undefined) this.handlers?.onClose();
     else this.handlers?.onClose(error);

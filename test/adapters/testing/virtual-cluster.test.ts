@@ -8,7 +8,7 @@ import {
   VirtualCluster,
   type VirtualClusterOptions,
 } from '../../../adapters/testing/index.ts';
-import { definePlugin } from '../../../core/api/index.ts';
+import { type Connection, definePlugin } from '../../../core/api/index.ts';
 import { never, slow } from '../client/tasks.ts';
 import { bad } from '../../bad-input/fixtures/bad-tasks.js';
 
@@ -182,3 +182,30 @@ transportConformance(
   },
   { describe, it },
 );
+
+it('a connection that stands still when its peer dies ends when it is cut, once', async () => {
+  const clock = new VirtualClock();
+  const transport = new FaultyTransport(new InMemoryTransport(clock));
+  const accepted: Connection[] = [];
+  const ends: (Error | undefined)[] = [];
+  const listener = await transport.listen('inmemory://node:0', (connection) => {
+    accepted.push(connection);
+    return { onMessages: () => undefined, onClose: () => undefined };
+  });
+  const open = () => ({
+    onMessages: () => undefined,
+    onClose: (error?: Error) => void ends.push(error),
+  });
+  await drive(clock, transport.connect(listener.address, open));
+  transport.stall();
+  accepted[0]!.abort(new Error('killed'));
+  await clock.advanceAsync(10);
+  expect(ends).toEqual([]);
+  transport.cut();
+  await clock.advanceAsync(10);
+  expect(ends.map(String)).toEqual([expect.stringContaining('the network failed')]);
+  transport.restore();
+  await clock.advanceAsync(10);
+  expect(ends).toHaveLength(1);
+  expect(transport.connectionCount).toBe(0);
+});

@@ -38,7 +38,7 @@ export class SlowStimulusMonitor {
     this.log.warn(
       { stimulusId, op, durationMs, policies },
       `${stimulusId}${tasks} blocked the scheduler for ${Math.round(durationMs)} ms${more}: ` +
-        `a large graph, a plugin's hook, or one of the policies (${names.join(', ')})`,
+        `a large graph, a checkpoint of a recording, a plugin's hook, or one of the policies (${names.join(', ')})`,
     );
     this.unsaid = 0;
     this.quietUntilMs = nowMs + QUIET_MS;

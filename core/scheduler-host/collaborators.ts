@@ -20,6 +20,7 @@ import {
   NANNY_PLUGIN_REGISTRY,
   WORKER_PLUGIN_REGISTRY,
 } from './commands/remote-plugin-registry.ts';
+import { RECORDING_COMMANDS } from './commands/recording-commands.ts';
 import { WORKER_COMMANDS } from './commands/worker-commands.ts';
 import { DELIVERY } from './delivery.ts';
 import { EVENT_LOG } from './event-log.ts';
@@ -45,6 +46,7 @@ import { WORKER_LOSSES } from './sessions/worker-losses.ts';
 import { SLOW_STIMULI } from './slow-stimulus-monitor.ts';
 import { STIMULI, STIMULUS_QUEUE } from './stimulus-queue.ts';
 import { JOURNAL } from './journal.ts';
+import { RECORDER } from './recorder.ts';
 import { CLUSTER, INSIGHT, KERNEL, SERVER_ID, TRANSPORTS } from './tokens.ts';
 
 export {
@@ -68,6 +70,7 @@ export { Commands } from './commands/commands.ts';
 export { Diagnostics } from './commands/diagnostics.ts';
 export { PolicyAdmin } from './commands/policy-admin.ts';
 export { NannyPluginRegistry, WorkerPluginRegistry } from './commands/remote-plugin-registry.ts';
+export { RecordingCommands } from './commands/recording-commands.ts';
 export { WorkerCommands } from './commands/worker-commands.ts';
 export { Delivery } from './delivery.ts';
 export { EventLog } from './event-log.ts';
@@ -121,6 +124,7 @@ export const tokens = {
   EVENT_LOG,
   SLOW_STIMULI,
   JOURNAL,
+  RECORDER,
   SERVER_ID,
   SESSIONS,
   SESSION_SERVICES,
@@ -138,6 +142,7 @@ export const tokens = {
   NANNY_PLUGIN_REGISTRY,
   DIAGNOSTICS,
   WORKER_COMMANDS,
+  RECORDING_COMMANDS,
   PLUGIN_CONTEXTS,
   EXTENSIONS,
   ERROR_REPORTS,

@@ -253,6 +253,7 @@ await Promise.all([client.close(), other.close()]);
         '9',
         '1 1 0',
         'true',
+        '0',
         'false',
         "[ 'squares' ]",
         '[ 1, 4, 9 ]',

@@ -39,8 +39,8 @@ export const lastFirst = definePolicy('ordering', {
 
 /** A folder with the package and the named code of a guide. */
 function folderOf(guide: string, more: Readonly<Record<string, string>> = {}): string {
-  const folder = join(root, guide);
-  mkdirSync(join(folder, 'node_modules'), { recursive: true });
+  const folder = mkdtempSync(join(root, `${guide}-`));
+  mkdirSync(join(folder, 'node_modules'));
   symlinkSync(ROOT, join(folder, 'node_modules', 'yardmaster'));
   const text = readFileSync(join(ROOT, 'docs', guide), 'utf8');
   const files = { 'package.json': '{ "type": "module" }', 'tasks.js': TASKS, ...more };

@@ -84,7 +84,7 @@ describe('a method of a policy that nothing would ask for is refused', () => {
   it('and one in a plain object that is like none', async () => {
     const { message } = await refusal('fairness', { ...LEAST.fairness, onGraph: nothing });
     expect(message).toContain(
-      'there are isPerTask, generations, taskOver; a method of its own begins',
+      'there are isPerTask, generations, taskOver, snapshot, restore; a method of its own begins',
     );
   });
 

@@ -122,6 +122,7 @@ export class LocalCluster {
     const { clock } = this;
     const own = this.codeRoot === undefined ? {} : { codeRoot: this.codeRoot };
     const client = await Client.connect(clientAddress, { ...own, ...options, transports, clock });
+    for (const other of this.clients) if (other.isClosed) this.clients.delete(other);
     this.clients.add(client);
     return client;
   }

@@ -34,9 +34,16 @@ interface Holding {
   readonly entry: KeyEntry;
 }
 
-/** Releases the keys of futures that have become unreachable. */
-const abandoned = new LeakTracker<Holding>(({ owner, entry }) => {
-  owner.releaseEntry(entry);
+/**
+ * Releases the keys of futures that have become unreachable. What it holds is weak: a client leads to what it was
+ * called with, and the error with which it ended to its callers, which may keep the future.
+ */
+const abandoned = new LeakTracker({
+  hold: ({ owner, entry }: Holding) => ({ owner: new WeakRef(owner), entry: new WeakRef(entry) }),
+  onAbandoned: ({ owner, entry }) => {
+    const held = entry.deref();
+    if (held !== undefined) owner.deref()?.releaseEntry(held);
+  },
 });
 
 let holdingOf: (future: Future<unknown>) => Holding & { readonly isReleased: boolean };

@@ -16,6 +16,14 @@ export class Watched<Held> {
   }
 }
 
+/** What a tracker does with what is known about a thing. */
+interface Rules<Held, Kept> {
+  /** What is kept of it while the engine watches the thing: it must not lead to the thing. */
+  hold(held: Held): Kept;
+  /** The thing has become unreachable. */
+  onAbandoned(kept: Kept): void;
+}
+
 /**
  * Calls back for things that have become unreachable.
  *
@@ -23,17 +31,17 @@ export class Watched<Held> {
  * and slows down each minor collection. Most things are released explicitly soon, so only older
  * ones are registered.
  */
-export class LeakTracker<Held> {
-  private readonly registry: FinalizationRegistry<Held>;
+export class LeakTracker<Held, Kept> {
+  private readonly registry: FinalizationRegistry<Kept>;
   private readonly young: Watched<Held>[] = [];
   private isTimerSet = false;
 
-  /** @param onAbandoned - called with what was held for the thing */
-  constructor(onAbandoned: (held: Held) => void) {
-    this.registry = new FinalizationRegistry(onAbandoned);
+  constructor(private readonly rules: Rules<Held, Kept>) {
+    this.registry = new FinalizationRegistry((kept) => {
+      rules.onAbandoned(kept);
+    });
   }
 
-  /** @param held - must not lead to the thing */
   watch(thing: object, held: Held): Watched<Held> {
     const watched = new Watched(thing, held, this.young.length);
     this.young.push(watched);
@@ -68,6 +76,6 @@ export class LeakTracker<Held> {
     const { thing, held } = watched;
     watched.place = -1;
     watched.thing = undefined;
-    if (thing !== undefined) this.registry.register(thing, held, watched);
+    if (thing !== undefined) this.registry.register(thing, this.rules.hold(held), watched);
   }
 }

@@ -1,8 +1,8 @@
 import { foldStack } from '../../tasks/index.ts';
 
-/** Where something was submitted; the text is made when it is read. */
+/** Where something was submitted. */
 export interface CallSite {
-  readonly stack?: string;
+  readonly stack: string;
 }
 
 /** Upper bound of the stacks that are captured in {@link WINDOW_MS}: each takes some microseconds. */
@@ -26,17 +26,24 @@ export function callSite(submitted: object): CallSite {
   if (before !== undefined) return before;
   if (captured === 0) setTimeout(() => (captured = 0), WINDOW_MS).unref();
   captured++;
-  const site: CallSite = {};
-  const limit = Error.stackTraceLimit;
-  Error.stackTraceLimit = FRAMES_MAX;
-  Error.captureStackTrace(site, callSite);
-  Error.stackTraceLimit = limit;
+  const site: CallSite = { stack: currentStack() };
   latest.set(submitted, site);
   return site;
 }
 
+/** As text: a stack that is not read yet keeps alive the objects whose methods are in it, and what they hold. */
+function currentStack(): string {
+  const captured: { readonly stack?: unknown } = {};
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = FRAMES_MAX;
+  Error.captureStackTrace(captured, callSite);
+  const { stack } = captured; // Whatever the `Error.prepareStackTrace` of a tool makes of it.
+  Error.stackTraceLimit = limit;
+  return typeof stack === 'string' ? stack : '';
+}
+
 /** The lines that follow the stack of an error; empty when the place is not known. */
-export function submittedAt({ stack = '' }: CallSite): string {
+export function submittedAt({ stack }: CallSite): string {
   const frames = foldStack(stack)
     .split('\n')
     .filter((line) => line.trimStart().startsWith('at '))

@@ -13,6 +13,10 @@ import type { KernelLog } from './recording-kernel.ts';
 
 /** Stands for how to compute a task when that is no plain data. The kernel only asks whether there is any. */
 const OPAQUE = 'not recorded';
+
+/** What a task takes in a checkpoint. A guess. */
+const TASK_STATE_BYTES = 50;
+
 /** How far apart checkpoints are. */
 export interface CheckpointDistance {
   /** Bytes of other frames between two of them, at least. */
@@ -31,6 +35,8 @@ export const CHECKPOINT_DISTANCE: CheckpointDistance = { bytesMin: 8 * 2 ** 20, 
 export class KernelLogWriter implements KernelLog {
   private readonly writer: LogWriter;
   private dueBytes: number;
+  /** Where the last checkpoint ended. */
+  private endBytes = 0;
 
   constructor(
     codec: PayloadCodec,
@@ -49,8 +55,11 @@ export class KernelLogWriter implements KernelLog {
     return this.writer.nbytes;
   }
 
-  get isCheckpointDue(): boolean {
-    return this.writer.nbytes >= this.dueBytes;
+  isCheckpointDue(tasks: number): boolean {
+    const { nbytes } = this.writer;
+    if (nbytes < this.dueBytes) return false;
+    // The state may have grown since the last one, or there was none.
+    return nbytes - this.endBytes >= this.distance.ratio * tasks * TASK_STATE_BYTES;
   }
 
   stimulus(stimulus: Stimulus, nowMs: number, mark: number): void {
@@ -87,6 +96,7 @@ export class KernelLogWriter implements KernelLog {
       count++;
     }
     writer.append('checkpoint', nowMs, { ...checkpoint, parts: count });
+    this.endBytes = writer.nbytes;
     const least = distance.ratio * (writer.nbytes - begin);
     this.dueBytes = writer.nbytes + Math.max(distance.bytesMin, least);
   }

@@ -16,8 +16,11 @@ export interface KernelLog {
   stimulus(stimulus: Stimulus, nowMs: number, mark: number): void;
   policies(policies: LoggedPolicies, nowMs: number): void;
   check(check: LogCheck, nowMs: number): void;
-  /** Whether so much was received since the last checkpoint that another one is worth its price. */
-  readonly isCheckpointDue: boolean;
+  /**
+   * Whether so much was received since the last checkpoint that another one is worth its price.
+   * @param tasks - that the kernel knows
+   */
+  isCheckpointDue(tasks: number): boolean;
   /**
    * The state as it is now.
    * @throws YardmasterError `ERR_NOT_SERIALISABLE` when it holds something that is no plain data
@@ -116,7 +119,7 @@ export class RecordingKernel extends SchedulerKernel {
       const withState = this.stimuli % (STIMULI_PER_CHECK * CHECKS_PER_STATE) === 0;
       log.check(this.checkNow(withState), nowMs);
     }
-    if (log.isCheckpointDue && this.isQuiet) this.tryCheckpoint(log);
+    if (log.isCheckpointDue(this.cluster.tasks.size) && this.isQuiet) this.tryCheckpoint(log);
     return outbox;
   }
 

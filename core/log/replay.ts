@@ -133,7 +133,7 @@ export class Replay {
 
 /** Takes everything and keeps nothing. */
 export const NO_LOG: KernelLog = {
-  isCheckpointDue: false,
+  isCheckpointDue: () => false,
   stimulus: () => undefined,
   policies: () => undefined,
   check: () => undefined,

@@ -103,8 +103,8 @@ export class RecordingSegments implements RecordingTarget, KernelLog {
     return this;
   }
 
-  get isCheckpointDue(): boolean {
-    return this.isOld || this.current.writer.isCheckpointDue;
+  isCheckpointDue(tasks: number): boolean {
+    return this.isOld || this.current.writer.isCheckpointDue(tasks);
   }
 
   stimulus(stimulus: Stimulus, nowMs: number, mark: number): void {

@@ -1,5 +1,5 @@
 import { YardmasterError } from '../api/errors.ts';
-import type { StatePart } from '../kernel/snapshot/state-parts.ts';
+import { OPAQUE, type StatePart } from '../kernel/snapshot/state-parts.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import type {
   LogCheck,
@@ -10,9 +10,6 @@ import type {
 } from './format.ts';
 import { LogWriter, type LogSink } from './log-writer.ts';
 import type { KernelLog } from './recording-kernel.ts';
-
-/** Stands for how to compute a task when that is no plain data. The kernel only asks whether there is any. */
-const OPAQUE = 'not recorded';
 
 /** What a task takes in a checkpoint. A guess. */
 const TASK_STATE_BYTES = 50;

@@ -61,7 +61,7 @@ class LocalityFirst implements ScoringSelection {
     });
   }
 
-  /** Workers of the sources, by the ids of both. O(tasks). */
+  /** Sources by id, with the addresses of their workers. O(tasks). */
   snapshot({ tasks }: ClusterView): IntendedMemory {
     return [...tasks.values()].flatMap(({ id }) => {
       const worker = this.intended[id];

@@ -3,6 +3,7 @@ import { YardmasterError } from '../../../core/api/index.ts';
 import type { Stimulus } from '../../../core/messages/stimulus.ts';
 import { type FileSystem, syncFolder, SYSTEM_FILES } from '../../log/file-system.ts';
 import { FolderLock } from '../../log/folder-lock.ts';
+import { numbersIn } from '../../log/numbered-files.ts';
 import { readSegment, RESTORE, type Segment } from './read-segment.ts';
 
 const NAME = /^(\d{8,})\.ylog$/;
@@ -95,13 +96,7 @@ function makeFolder(path: string, files: FileSystem): void {
 
 /** Numbers of the segments in a folder, ascending. */
 export function segmentsOf(folder: string, files: FileSystem = SYSTEM_FILES): number[] {
-  return files
-    .readdirSync(folder)
-    .flatMap((name) => {
-      const number = NAME.exec(name)?.[1];
-      return number === undefined ? [] : [Number(number)];
-    })
-    .sort((a, b) => a - b);
+  return numbersIn(files.readdirSync(folder), NAME);
 }
 
 export function asJournalError(error: unknown, what: string): YardmasterError {

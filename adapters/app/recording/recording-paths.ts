@@ -1,6 +1,7 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { YardmasterError } from '../../../core/api/index.ts';
+import { numbersIn } from '../../log/numbered-files.ts';
 
 const SEGMENT = /^part-(\d{6,})\.ylog$/;
 
@@ -15,10 +16,7 @@ export function segmentFile(folder: string, number: number): string {
  */
 export function recordingFiles(path: string): readonly string[] {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) return [path];
-  const numbers = readdirSync(path)
-    .flatMap((name) => SEGMENT.exec(name)?.[1] ?? [])
-    .map(Number)
-    .sort((a, b) => a - b);
+  const numbers = numbersIn(readdirSync(path), SEGMENT);
   const [first] = numbers;
   if (first === undefined) {
     throw new YardmasterError(

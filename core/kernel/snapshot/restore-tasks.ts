@@ -12,14 +12,12 @@ import { TASK_STATE_NAMES } from '../../state/task-state-name.ts';
 import { COMPUTABLE, WAITER } from './snapshot-tables.ts';
 import {
   FORGOTTEN,
+  OPAQUE,
   type SavedBlame,
   type SavedRareFields,
   type SavedRestrictions,
   type TasksPart,
 } from './state-parts.ts';
-
-/** Stands for how to compute a task, which is not written down. The kernel only asks whether there is any. */
-export const OPAQUE = 'not recorded';
 
 /** What is written is no state. The reader of the log says where. */
 export class StateError extends Error {}

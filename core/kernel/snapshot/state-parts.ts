@@ -9,6 +9,9 @@ import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../../state/wo
 /** Raised when a part gets another meaning. */
 export const STATE_VERSION = 1;
 
+/** Stands for how to compute a task, where that is not written down. The kernel only asks whether there is any. */
+export const OPAQUE = 'not recorded';
+
 /** Stands in lists of tasks for one that is forgotten. */
 export const FORGOTTEN = -1;
 

@@ -222,9 +222,11 @@ function policiesPart({ ports, cluster }: KernelScope): PoliciesPart {
       }),
     );
   const inCharge = KERNEL_SLOT_NAMES.map((slot) => [slot, ports[slot].policy] as const);
+  const { fallbacks } = ports;
+  const others = inCharge.filter(([slot, policy]) => fallbacks[slot] !== policy);
   return {
     part: 'policies',
     inCharge: remembered(Object.fromEntries(inCharge)),
-    fallbacks: remembered({ ...ports.fallbacks }),
+    fallbacks: remembered(Object.fromEntries(others.map(([slot]) => [slot, fallbacks[slot]]))),
   };
 }

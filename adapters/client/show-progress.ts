@@ -15,6 +15,11 @@ const BARS_MAX = 12;
 /** Lines that are written when the stream is not a terminal. */
 const LINES = 10;
 
+/** Whether a stream is a terminal on which lines can be drawn anew. */
+export function canDrawBars(stream: NodeJS.WriteStream): boolean {
+  return stream.isTTY && process.env['TERM'] !== 'dumb';
+}
+
 /**
  * Shows how far futures are until all have come to an end: bars by prefix on a terminal, and a line for each tenth
  * elsewhere.
@@ -26,8 +31,7 @@ export async function showProgress(
 ): Promise<Progress> {
   const { stream = process.stderr, ...rest } = options;
   const followed = [...futures];
-  const shown =
-    stream.isTTY && process.env['TERM'] !== 'dumb' ? await Bars.open(stream) : new Lines(stream);
+  const shown = canDrawBars(stream) ? await Bars.open(stream) : new Lines(stream);
   let last: Progress | undefined;
   try {
     for await (const counts of progress(followed, rest)) {

@@ -1,4 +1,5 @@
 import { MultiBar, type SingleBar } from 'cli-progress';
+import { canDrawBars } from '../../client/show-progress.ts';
 
 /** Shows how far the work is: bars on a terminal, now and then a line elsewhere. */
 export interface LiveView {
@@ -26,8 +27,7 @@ export function startLiveView(
   stream: NodeJS.WriteStream,
   print: (line: string) => void,
 ): LiveView {
-  const hasBars = stream.isTTY && process.env['TERM'] !== 'dumb';
-  return hasBars ? new Bars(stages, stream) : new Lines(stages, stream, print);
+  return canDrawBars(stream) ? new Bars(stages, stream) : new Lines(stages, stream, print);
 }
 
 /** A bar for each stage and for each worker. */

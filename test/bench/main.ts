@@ -28,6 +28,7 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     flags: ['--expose-gc'],
   },
   e2e: { file: 'end-to-end', measures: 'tasks per second and latency of a whole cluster' },
+  cost: { file: 'cost', measures: 'the price of scheduling, beside Dask, HyperQueue and pools' },
   waits: { file: 'waits', measures: 'tasks that wait, waits for the network, the first result' },
   apps: { file: 'apps/main', measures: 'applications, beside those written with other tools' },
   tls: { file: 'tls', measures: 'the price of keys and encryption' },

@@ -9,8 +9,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Command } from 'commander';
 import type { Result } from '../side-by-side.ts';
-import { type Extent, type Figure, type Measure, type Row, ROWS } from './rows.ts';
-import { brief, isLost, type Line, markdown } from './table.ts';
+import { type Extent, type Figure, type Line, type Measure, type Row, ROWS } from './rows.ts';
+import { brief, isLost, markdown } from './table.ts';
 
 const execFileAsync = promisify(execFile);
 
@@ -20,6 +20,7 @@ const program = new Command('bench')
   .option('--only <words>', 'only rows whose name has one of these words, as kernel,steal')
   .option('--json <file>', 'where the figures go')
   .option('--python <path>', 'interpreter with distributed installed', '/usr/bin/python3')
+  .option('--hyperqueue <path>', 'interpreter with hyperqueue installed', 'python3')
   .option('--guard <file>', 'exit 1 when a ratio lost more than a fifth against these figures')
   .parse();
 const options = program.opts<{
@@ -27,13 +28,15 @@ const options = program.opts<{
   readonly only?: string;
   readonly json?: string;
   readonly python: string;
+  readonly hyperqueue: string;
   readonly guard?: string;
 }>();
 
+const { python, hyperqueue } = options;
 const extent: Extent =
   options.quick === true
-    ? { tasks: 20_000, repeat: 1, isFull: false }
-    : { tasks: 100_000, repeat: 5, isFull: true };
+    ? { tasks: 20_000, repeat: 1, isFull: false, python, hyperqueue }
+    : { tasks: 100_000, repeat: 5, isFull: true, python, hyperqueue };
 /** Times that a row is measured before it is lost; after the first one, each is a median of several runs. */
 const GUARD_TURNS = 3;
 const GUARD_REPEAT = 5;
@@ -66,6 +69,8 @@ for (const row of wanted) {
   if (options.json !== undefined) writeJson(options.json);
 }
 process.stdout.write(`${markdown(allLines())}\n\n${JSON.stringify(machine)}\n`);
+const skipped = allLines().filter((line) => 'skipped' in line).length;
+if (skipped > 0) process.stdout.write(`Skipped: ${skipped} of ${allLines().length} lines.\n`);
 if (!extent.isFull)
   process.stdout.write('Small graphs, once: the goals are those of the full run.\n');
 if (interrupt.signal.aborted) {
@@ -93,7 +98,7 @@ function writeJson(path: string): void {
 /** The figures of a row. One that fails does not take the others with it. */
 async function linesOf(row: Row, of: Extent = extent): Promise<readonly Line[]> {
   if (row.needsDask && daskVersion === undefined) {
-    return [{ name: row.name, skipped: `no Dask at ${options.python}` }];
+    return [{ name: row.name, skipped: `no Dask at ${python}` }];
   }
   try {
     return await row.figures(measureWith(row), of);
@@ -109,7 +114,7 @@ async function linesOf(row: Row, of: Extent = extent): Promise<readonly Line[]> 
 function measureWith(row: Row): Measure {
   return async (script, args) => {
     const file = fileURLToPath(new URL(`../${script}.js`, import.meta.url));
-    const own = row.needsDask ? ['--python', options.python] : [];
+    const own = row.needsDask ? ['--python', python] : [];
     const { stdout } = await execFileAsync(
       process.execPath,
       ['--expose-gc', file, ...args.map(String), ...own],
@@ -123,7 +128,7 @@ function measureWith(row: Row): Measure {
 function versionOfDask(): string | undefined {
   try {
     const print = 'import distributed; print(distributed.__version__)';
-    return execFileSync(options.python, ['-W', 'ignore', '-c', print], {
+    return execFileSync(python, ['-W', 'ignore', '-c', print], {
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'ignore'],
     }).trim();

@@ -1,5 +1,6 @@
 /** What `npm run bench` measures, and what is expected of it. */
 import type { Result } from '../side-by-side.ts';
+import { cost } from './cost-row.ts';
 
 /** What a figure has to be. */
 export interface Goal {
@@ -19,12 +20,18 @@ export interface Figure {
   readonly theirs?: number;
 }
 
-/** How much is measured. */
+/** A figure, or the reason why there is none. */
+export type Line = { readonly name: string; readonly skipped: string } | Figure;
+
+/** How much is measured, and beside which peers. */
 export interface Extent {
   readonly tasks: number;
   readonly repeat: number;
   /** The sizes that take minutes are measured as well. */
   readonly isFull: boolean;
+  /** Interpreters of Python with Dask, and with HyperQueue. */
+  readonly python: string;
+  readonly hyperqueue: string;
 }
 
 /** Runs one benchmark script of ours; each line that it prints. */
@@ -38,7 +45,7 @@ export interface Row {
   readonly name: string;
   /** Whether the peer that it needs is Python's. */
   readonly needsDask: boolean;
-  figures(measure: Measure, extent: Extent): Promise<readonly Figure[]>;
+  figures(measure: Measure, extent: Extent): Promise<readonly Line[]>;
 }
 
 const atLeast = (value: number): Goal => ({ is: 'at least', value });
@@ -350,6 +357,7 @@ export const ROWS: readonly Row[] = [
   endToEnd,
   latency,
   pools,
+  cost,
   wire,
   million,
 ];

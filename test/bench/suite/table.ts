@@ -1,10 +1,7 @@
-import type { Figure, Goal } from './rows.ts';
+import type { Figure, Goal, Line } from './rows.ts';
 
 /** Results within this part of the goal do not fail a guarded run: machines are noisy. */
 const SLACK = 0.2;
-
-/** A figure, a reason why there is none, or both sides of a goal. */
-export type Line = { readonly name: string; readonly skipped: string } | Figure;
 
 /** Whether a figure is so far below what it was that it is no longer noise. */
 export function isLost({ value, goal }: Figure, before: number): boolean {

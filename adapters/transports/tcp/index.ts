@@ -26,7 +26,7 @@ import {
   tellApart,
 } from './foreign-peers.ts';
 import { defaultConnectionsMax, limitConnections } from './connection-limit.ts';
-import { PlainLayer, type SocketLayer } from './socket-layer.ts';
+import { PlainLayer, type SocketLayer, tuneSocket } from './socket-layer.ts';
 
 export type { ForeignCaller, ForeignListener, ForeignPeers } from './foreign-peers.ts';
 
@@ -115,6 +115,7 @@ export class TcpTransport implements Transport {
     const { layer } = this;
     const target = parseAddress(address, this.host, layer.scheme);
     const server = layer.createServer(address, target, (socket, role) => {
+      tuneSocket(socket);
       const peer = addressOf(socket, layer.scheme);
       const { clock } = this;
       const { answer } = this.foreign;
@@ -182,6 +183,7 @@ export class TcpTransport implements Transport {
     const { layer } = this;
     const target = parseAddress(address, this.host, layer.scheme);
     const socket = layer.connect(target, address, role);
+    tuneSocket(socket);
     return new Promise<Connection>((resolve, reject) => {
       let connection: TcpConnection | undefined;
       const timer = this.clock.setTimer(timeoutMs, () => {

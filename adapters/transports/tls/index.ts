@@ -111,7 +111,7 @@ class TlsLayer implements SocketLayer {
     this.isTemporary = serves === 'scheduler' && port === 0;
     const file = this.fileToServe(address, scheduler);
     const roles = new WeakMap<object, PeerRole>();
-    const options: TlsOptions & { readonly noDelay: boolean; readonly keepAlive: boolean } = {
+    const options: TlsOptions = {
       ...SOCKET_OPTIONS,
       ...SECURITY,
       handshakeTimeout: HANDSHAKE_TIMEOUT_MS,

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { connect as connectPlain } from 'node:net';
+import { connect as connectPlain, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connect as connectTls } from 'node:tls';
+import { connect as connectTls, TLSSocket } from 'node:tls';
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
 import { type RunningScheduler, startScheduler } from '../../../adapters/app/start-scheduler.ts';
 import { type RunningWorker, startWorker } from '../../../adapters/app/start-worker.ts';
@@ -74,6 +74,18 @@ async function hello(access: string, role: Role, address = scheduler.address): P
 }
 
 describe('a cluster over TLS', () => {
+  it('has sockets at both ends that send small messages at once and notice a peer that has vanished', async () => {
+    const noDelay = vi.spyOn(Socket.prototype, 'setNoDelay');
+    const keepAlive = vi.spyOn(Socket.prototype, 'setKeepAlive');
+    const channel = await hello(file.path, 'client');
+    for (const { mock } of [noDelay, keepAlive]) {
+      expect(mock.contexts.filter((socket) => socket instanceof TLSSocket)).toHaveLength(2);
+      expect(mock.calls.every(([isOn]) => isOn === true)).toBe(true);
+    }
+    vi.restoreAllMocks();
+    await channel.close();
+  });
+
   it('computes, moves data between workers and gives results with the keys that its scheduler left', async () => {
     expect(statSync(file.path).mode & 0o777).toBe(0o600);
     expect(file.read().address).toBe(scheduler.address);

@@ -8,15 +8,17 @@ const ENVELOPE_BYTES = 1024;
  *
  * @param messageBytesMax - of the connection; Infinity: no limit
  * @param what - how the message calls the value: `the arguments`
+ * @param isShared - whether in shared memory, which the engine does not count when it looks for garbage. Default false
  * @throws YardmasterError `ERR_FRAME` with the size and the limit
  */
 export function allocateWithin(
   messageBytesMax: number,
   what: string,
+  isShared = false,
 ): (nbytes: number) => Uint8Array {
   return (nbytes) => {
     checkFits(nbytes, messageBytesMax, what);
-    return new Uint8Array(nbytes);
+    return new Uint8Array(isShared ? new SharedArrayBuffer(nbytes) : new ArrayBuffer(nbytes));
   };
 }
 

@@ -1,5 +1,6 @@
 import type { DataStore } from '../../core/api/index.ts';
 import { SteadyMap } from '../../core/util/collections/steady-map.ts';
+import { valueBytes } from '../../core/util/shared-memory.ts';
 
 /** Keeps all results in memory. */
 export class MemoryStore implements DataStore {
@@ -19,14 +20,15 @@ export class MemoryStore implements DataStore {
   }
 
   set(key: string, value: Uint8Array): void {
-    this.total += value.byteLength - (this.values.get(key)?.byteLength ?? 0);
+    const before = this.values.get(key);
+    this.total += valueBytes(value) - (before === undefined ? 0 : valueBytes(before));
     this.values.set(key, value);
   }
 
   delete(key: string): boolean {
     const value = this.values.get(key);
     if (value === undefined) return false;
-    this.total -= value.byteLength;
+    this.total -= valueBytes(value);
     return this.values.delete(key);
   }
 

@@ -38,20 +38,23 @@ interface Packed {
  *
  * @param keyOf - the key of the task whose result the value stands for; undefined: ordinary data
  * @param allocate - as for {@link serialise}
+ * @param isSharing - as for {@link serialise}
  * @throws YardmasterError `ERR_NOT_SERIALISABLE` with the path of the offending value
  */
 export function packArguments(
   args: readonly unknown[],
   keyOf: (value: unknown) => string | undefined,
   allocate?: Allocate,
+  isSharing = false,
 ): PackedArguments {
+  const write = (packed: Packed): Uint8Array => serialiseArguments(packed, allocate, isSharing);
   if (!mentionsResult(args, keyOf)) {
     const content = [...args];
-    const bytes = serialiseArguments({ args: content, dependencies: [], holes: [] }, allocate);
+    const bytes = write({ args: content, dependencies: [], holes: [] });
     return { bytes, content, dependencies: [] };
   }
   const packed = new Packer(keyOf).pack(args);
-  const bytes = serialiseArguments(packed, allocate);
+  const bytes = write(packed);
   return { bytes, content: packed, dependencies: packed.dependencies };
 }
 
@@ -112,12 +115,16 @@ export function unpackWith(bytes: Uint8Array, standIn: (key: string) => unknown)
 }
 
 /** Arguments without holes travel as the bare array. */
-function serialiseArguments(packed: Packed, allocate: Allocate | undefined): Uint8Array {
-  if (packed.holes.length === 0) return serialise(packed.args, 'arguments', allocate);
+function serialiseArguments(
+  packed: Packed,
+  allocate: Allocate | undefined,
+  isSharing: boolean,
+): Uint8Array {
+  if (packed.holes.length === 0) return serialise(packed.args, 'arguments', allocate, isSharing);
   try {
-    return serialise(packed, 'arguments', allocate);
+    return serialise(packed, 'arguments', allocate, isSharing);
   } catch (thrown) {
-    serialise(packed.args, 'arguments', allocate); // Throws too, with a path that the caller knows.
+    serialise(packed.args, 'arguments', allocate, isSharing); // Throws too, with a path that the caller knows.
     throw thrown;
   }
 }

@@ -1,9 +1,12 @@
-import { createHash, type Hash } from 'node:crypto';
+import { createHash, type Hash, randomUUID } from 'node:crypto';
 import { types } from 'node:util';
 
 const BLOCK_BYTES = 4096;
 /** Bytes that are hashed with one call: above 2 GiB Node refuses, or hashes a part only. */
 const HASHED_BYTES_MAX = 2 ** 30;
+
+/** Names of shared memories: what is in one may be different at any time. */
+const memoryNames = new WeakMap<SharedArrayBuffer, string>();
 
 /** What is in a container, and how far it was added. */
 interface Members {
@@ -23,8 +26,14 @@ export class ContentHash {
   /** Containers by the order in which they were met: one that is met again is named, which ends cycles. */
   private readonly seen = new Map<object, number>();
 
-  /** @param prefix - hashed before anything else */
-  constructor(prefix: Uint8Array) {
+  /**
+   * @param prefix - hashed before anything else
+   * @param isSharing - whether shared memory counts by what it is, not by what is in it. Default false
+   */
+  constructor(
+    prefix: Uint8Array,
+    private readonly isSharing = false,
+  ) {
     this.hashing = createHash('sha256').update(prefix);
   }
 
@@ -79,6 +88,7 @@ export class ContentHash {
     }
     if (types.isBoxedPrimitive(value)) return this.beginList('B', [value.valueOf()]);
     if (ArrayBuffer.isView(value)) this.addView(value);
+    else if (this.isSharing && types.isSharedArrayBuffer(value)) this.addMemory(value);
     else if (types.isAnyArrayBuffer(value)) this.addBytes('A', new Uint8Array(value));
     else if (value instanceof Date) this.addText('D', String(value.getTime()));
     else if (value instanceof RegExp) this.addText('R', String(value));
@@ -112,7 +122,19 @@ export class ContentHash {
   private addView(view: ArrayBufferView): void {
     const kind = view instanceof Buffer ? 'Buffer' : Object.prototype.toString.call(view);
     this.addText('v', kind);
+    if (this.isSharing && types.isSharedArrayBuffer(view.buffer)) {
+      this.addMemory(view.buffer);
+      this.addNumber(view.byteOffset);
+      this.addNumber(view.byteLength);
+      return;
+    }
     this.addBytes('V', new Uint8Array(view.buffer, view.byteOffset, view.byteLength));
+  }
+
+  private addMemory(memory: SharedArrayBuffer): void {
+    const name = memoryNames.get(memory) ?? randomUUID();
+    memoryNames.set(memory, name);
+    this.addText('m', name);
   }
 
   private addNumber(value: number): void {

@@ -44,6 +44,7 @@ export { foldStack } from './fold-stack.ts';
 export { type RunOptions, runTask, startTask } from './run-task.ts';
 export { ScatteredValue } from './scattered-value.ts';
 export { refusalBytes } from './refusal.ts';
+export { memoriesOf, withSharedMemory } from './shared-parts.ts';
 export { typeName } from '../../core/util/type-name.ts';
 export { deserialise, isCanonical, serialise } from './serialise.ts';
 export { sourceVersion } from './modules/source-version.ts';

@@ -7,7 +7,9 @@ import {
   type StoreSpec,
   YardmasterError,
 } from '../../core/api/index.ts';
+import { withoutSharedMemory } from '../../core/util/shared-memory.ts';
 import type { RunContext } from './context.ts';
+import { checkRefusal } from './refusal.ts';
 
 interface KeptRun {
   readonly context: RunContext;
@@ -43,7 +45,9 @@ export async function keepResult(
   const result = await running;
   if (result.kind !== 'success') return result;
   try {
-    await (await opened(store, context)).write(key, result);
+    const value = withoutSharedMemory(result.value);
+    checkRefusal(value);
+    await (await opened(store, context)).write(key, { ...result, value });
   } catch (error) {
     process.emitWarning(
       `the result of "${task}" was not kept: ${(error as Error).message}`,

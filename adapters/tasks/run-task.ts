@@ -91,7 +91,7 @@ function callTask(fn: AnyFunction, call: Call): ExecutionResult | Promise<Execut
 }
 
 function succeeded(result: unknown, startMs: number, stopMs: number): ExecutionResult {
-  const value = serialise(result, 'result', sharedBytes);
+  const value = serialise(result, 'result', sharedBytes, true);
   return { kind: 'success', value, type: typeName(result), startMs, stopMs };
 }
 

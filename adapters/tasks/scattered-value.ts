@@ -52,7 +52,8 @@ export class ScatteredValue {
     }
     const head = new Uint8Array(layout.headBytes);
     const parts = layout.parts.map(({ nbytes }) => new Uint8Array(nbytes));
-    this.collected = { head, parts, bufferCount: layout.bufferCount };
+    const { bufferCount, sharedCount } = layout;
+    this.collected = { head, parts, bufferCount, sharedCount };
     this.regions = [
       { start: layout.headOffset, target: head },
       ...layout.parts.map(({ offset }, index) => ({

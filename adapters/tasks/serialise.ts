@@ -22,12 +22,19 @@ const SEARCHED_VALUES_MAX = 100_000;
  * @param what - how the message calls the value: `result`, `arguments`
  * @param allocate - memory for a value with such parts; may refuse it with `ERR_FRAME`. Default: an
  *   ArrayBuffer
+ * @param isSharing - whether SharedArrayBuffers, and views of them, stay the same memory: the bytes then refer to it, and
+ *   stay in this process as they are. Default: such views are copied, and the buffers themselves refused
  * @throws YardmasterError `ERR_NOT_SERIALISABLE` with the path of a function, symbol, promise, …
  */
-export function serialise(value: unknown, what = 'value', allocate = newBytes): Uint8Array {
+export function serialise(
+  value: unknown,
+  what = 'value',
+  allocate: (nbytes: number) => Uint8Array = newBytes,
+  isSharing = false,
+): Uint8Array {
   const small = writeSmall(value);
   if (small !== undefined) return small;
-  const writer = new PiecesWriter(value);
+  const writer = new PiecesWriter(value, isSharing);
   try {
     return writer.write(allocate);
   } catch (thrown) {
@@ -46,7 +53,7 @@ export function isCanonical(bytes: Uint8Array): boolean {
 
 /**
  * The value behind the bytes of {@link serialise}. It shares no memory with the bytes, so it may be
- * changed. The parts that a {@link ScatteredValue} has collected become part of the value, and must
+ * changed; only SharedArrayBuffers may be those that the bytes refer to. The parts that a {@link ScatteredValue} has collected become part of the value, and must
  * not be used otherwise afterwards.
  *
  * @throws YardmasterError `ERR_FRAME` when the bytes are not what `serialise` made; the error that

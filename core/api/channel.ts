@@ -60,6 +60,11 @@ export class Channel implements ConnectionHandlers {
     return this.connection.messageBytesMax ?? Infinity;
   }
 
+  /** Whether byte arrays arrive as the very objects that were sent. */
+  get sharesMemory(): boolean {
+    return this.connection.sharesMemory ?? false;
+  }
+
   /** It is over, or was aborted. */
   get isClosed(): boolean {
     return this.closed;

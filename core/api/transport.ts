@@ -59,6 +59,11 @@ export interface Connection {
    */
   readonly messageBytesMax?: number;
   /**
+   * Whether the byte arrays of a message arrive as the very objects that were sent, so that shared memory stays shared.
+   * Default false.
+   */
+  readonly sharesMemory?: boolean;
+  /**
    * Queues messages; they leave together at the end of this turn of the event loop. Never throws on
    * account of the peer: a failure arrives once, through `onClose`. After `close` it is a no-op.
    */
@@ -102,6 +107,8 @@ export interface Listener {
   readonly address: string;
   /** Of its connections, as {@link Connection.messageBytesMax}. Default: no limit. */
   readonly messageBytesMax?: number;
+  /** Of its connections, as {@link Connection.sharesMemory}. Default false. */
+  readonly sharesMemory?: boolean;
   /** Stops accepting; existing connections stay. */
   close(): Promise<void>;
 }

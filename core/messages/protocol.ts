@@ -116,6 +116,8 @@ export interface RegisterClientReply {
    * could reach the scheduler and no worker. Default: no limit.
    */
   readonly messageBytesMax?: number;
+  /** The scheduler and all its peers are in one process, so that shared memory stays shared. Default false. */
+  readonly sharesMemory?: boolean;
   /** The scheduler has a journal: the number of the last report of this client in it, 0 for none. */
   readonly committed?: number;
 }

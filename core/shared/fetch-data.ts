@@ -33,6 +33,8 @@ export interface FetchDataOptions<Target extends PartsTarget = Uint8Array> {
   readonly allocate?: (key: string, nbytes: number) => Target;
   /** Called with the number of bytes of received frames that nothing refers to any more. */
   readonly onGarbage?: (nbytes: number) => void;
+  /** Whether results of a peer in this process are taken as they are, in the memory of the peer. Default false. */
+  readonly byReference?: boolean;
   /** What the request is called: `gather` asks a scheduler. Default `get-data`. */
   readonly method?: 'get-data' | 'gather';
 }
@@ -62,9 +64,10 @@ export async function fetchData<Target extends PartsTarget = Uint8Array>(
   options: FetchDataOptions<Target> = {},
 ): Promise<FetchedData<Target>> {
   const { mayBeBusy = false, timeoutMs = Infinity, method = 'get-data' } = options;
+  const inParts = options.byReference !== true || !channel.sharesMemory;
   const reply = await channel.request<GetDataReply>(
     method,
-    { keys, mayBeBusy, inParts: true },
+    { keys, mayBeBusy, inParts },
     timeoutMs,
   );
   checkReply(channel, reply);

@@ -2,7 +2,7 @@
 export class BytesReader {
   private at = 0;
 
-  constructor(private readonly bytes: Uint8Array) {}
+  constructor(readonly bytes: Uint8Array) {}
 
   get nbytes(): number {
     return this.bytes.byteLength;

@@ -24,6 +24,7 @@ import { WORKER_INBOX, type WorkerInbox } from './worker-inbox.ts';
 import { WORKER_LINK, type WorkerLink } from './scheduler/worker-link.ts';
 import { WORKER_MEMORY, type WorkerMemory } from './memory/worker-memory.ts';
 import { SteadyMap } from '../util/collections/steady-map.ts';
+import { sharedMemoryOf, valueBytes } from '../util/shared-memory.ts';
 
 export const WORKER_ACTIVITIES: Token<WorkerActivities> = token('worker-activities');
 
@@ -322,10 +323,10 @@ export class WorkerActivities {
     return {
       op: 'execute-success',
       key,
-      nbytes: result.value.byteLength,
+      nbytes: valueBytes(result.value),
       type: result.type,
       timings: [{ action: 'compute', startS, stopS }],
-      value: result.value,
+      ...(sharedMemoryOf(result.value) === undefined ? { value: result.value } : {}), // Else it may still change.
       stimulusId: this.link.nameEvent('task-finished'),
     };
   }
@@ -344,6 +345,7 @@ export class WorkerActivities {
     const arrivals = new IncomingResults(store);
     const options = {
       mayBeBusy: true,
+      byReference: true,
       timeoutMs: ANSWER_TIMEOUT_MS,
       allocate: (_: string, nbytes: number) => arrivals.expect(nbytes),
       onGarbage: (nbytes: number) => memory.noteGarbage(nbytes),
@@ -373,7 +375,7 @@ export class WorkerActivities {
         const bytes = compact(value);
         store.set(key, bytes);
         stored.push(key);
-        nbytes.push(bytes.byteLength);
+        nbytes.push(valueBytes(bytes));
         this.transferredBytes += bytes.byteLength;
       }
     } catch (thrown) {

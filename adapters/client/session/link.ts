@@ -70,6 +70,7 @@ export class SchedulerLink {
   private readonly ending = new AbortController();
   private onlyLooks = false;
   private lastMessageBytesMax = Infinity;
+  private isWithinProcess = false;
 
   constructor(
     private readonly options: LinkOptions,
@@ -84,6 +85,11 @@ export class SchedulerLink {
   /** Largest message in bytes that reaches the scheduler and its workers, at present or last. */
   get messageBytesMax(): number {
     return this.lastMessageBytesMax;
+  }
+
+  /** Whether shared memory stays shared with the scheduler and all its workers. */
+  get sharesMemory(): boolean {
+    return this.isWithinProcess;
   }
 
   get clock(): Clock {
@@ -172,6 +178,7 @@ export class SchedulerLink {
     const { heartbeatIntervalMs, messageBytesMax = Infinity, onlyLooks = false } = reply;
     this.onlyLooks = onlyLooks;
     this.lastMessageBytesMax = Math.min(channel.messageBytesMax, messageBytesMax);
+    this.isWithinProcess = channel.sharesMemory && reply.sharesMemory === true;
     this.heartbeat = every(this.clock, heartbeatIntervalMs, () => this.owner.onHeartbeat());
     this.answerWatch = watchAnswers(channel, this.clock, this.options.answers);
     // Between the answer and now.

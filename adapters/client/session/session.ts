@@ -122,6 +122,11 @@ export class Session implements FutureOwner, LinkOwner {
     return this.link.messageBytesMax;
   }
 
+  /** Whether the whole cluster is in this process, so that shared memory stays shared. */
+  get sharesMemory(): boolean {
+    return this.link.sharesMemory;
+  }
+
   /** Whether there is a connection at present. */
   get isConnected(): boolean {
     return !this.isClosed && !this.link.isAway;

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import { type GraphTask, YardmasterError } from '../../../core/api/index.ts';
 import { isPlainObject } from '../../../core/util/plain-object.ts';
+import { sharedMemoryOf } from '../../../core/util/shared-memory.ts';
 import { EVENT_LOOP_RESOURCE, eventLoopShare } from '../../../core/util/event-loop.ts';
 import {
   type PackedArguments,
@@ -70,6 +71,14 @@ export interface PackedTask {
   readonly isReproducible: boolean;
 }
 
+/** What can go to the scheduler and its workers. */
+interface Way {
+  /** Default: no limit. */
+  readonly messageBytesMax?: number;
+  /** Whether all of them are in this process. Default false. */
+  readonly sharesMemory?: boolean;
+}
+
 /** What packing a graph needs to know of its client. */
 interface GraphSurroundings {
   /** Key of a future of this client; undefined for any other value. Throws for unusable futures. */
@@ -79,8 +88,8 @@ interface GraphSurroundings {
   readonly options: TaskOptions;
   /** Of the client. */
   readonly codeRoot?: string | undefined;
-  /** Of the connection to the scheduler. Default: no limit. */
-  readonly messageBytesMax?: number;
+  /** Default: to another process, without a limit. */
+  readonly way?: Way;
   /** Stands before the names of the graph, to make keys of them. Default: nothing. */
   readonly namespace?: string | undefined;
   /** The key for a name of the graph, or of a `ref`. Default: the namespace and the name. */
@@ -140,7 +149,7 @@ function packNode(key: string, node: unknown, surroundings: GraphSurroundings): 
   const { namespace } = surroundings;
   const keyOf = (value: unknown): string | undefined =>
     value instanceof Ref ? keyOfName(value.key, surroundings) : surroundings.keyOfFuture(value);
-  const args = packTaskArguments(key, node.args, keyOf, surroundings.messageBytesMax);
+  const args = packTaskArguments(key, node.args, keyOf, surroundings.way);
   const options = { ...surroundings.options, ...node.options };
   const { codeRoot } = surroundings;
   const packed = packTask({ key, fn: node.fn, args, options, codeRoot });
@@ -167,18 +176,19 @@ function refuseNeed(task: string): never {
 
 /**
  * Arguments of one task; an error names the task.
- * @param messageBytesMax - of the connection to the scheduler
+ * @param way - to the scheduler. Default: to another process, without a limit
  * @throws YardmasterError `ERR_NOT_SERIALISABLE`; `ERR_FRAME` when they do not fit into one message
  */
 export function packTaskArguments(
   task: string,
   args: readonly unknown[],
   keyOf: (value: unknown) => string | undefined,
-  messageBytesMax = Infinity,
+  { messageBytesMax = Infinity, sharesMemory = false }: Way = {},
 ): ReturnType<typeof packArguments> {
   const what = 'the arguments';
   try {
-    const packed = packArguments(args, keyOf, allocateWithin(messageBytesMax, what));
+    const allocate = allocateWithin(messageBytesMax, what);
+    const packed = packArguments(args, keyOf, allocate, sharesMemory);
     checkFits(packed.bytes.byteLength, messageBytesMax, what);
     return packed;
   } catch (thrown) {
@@ -233,7 +243,9 @@ export function packTask(parts: TaskParts): PackedTask {
     nbytes: args.bytes.byteLength,
     persist: options.persist,
     // The source of a function of another language is not known here.
-    isReproducible: isPure && version !== '' && !isActor,
+    // Memory that is shared may have changed the next time.
+    isReproducible:
+      isPure && version !== '' && !isActor && sharedMemoryOf(args.bytes) === undefined,
   };
 }
 

@@ -1,5 +1,6 @@
 import { createHash, hash, randomUUID } from 'node:crypto';
 import { type FunctionSpec, YardmasterError } from '../../../core/api/index.ts';
+import { sharedMemoryOf } from '../../../core/util/shared-memory.ts';
 import { isWellFormed } from '../../codecs/msgpack/index.ts';
 import { commonName, ContentHash, isCanonical } from '../../tasks/index.ts';
 
@@ -18,7 +19,9 @@ export type Definition = Pick<FunctionSpec, 'module' | 'name' | 'version' | 'arg
  */
 export function hashOf({ module, name, version, args }: Definition, content: unknown): string {
   const prefix = hashOfFunction(module, name, version);
-  if (!isCanonical(args)) return hashOfContent(prefix, content);
+  if (!isCanonical(args)) {
+    return hashOfContent(prefix, content, sharedMemoryOf(args) !== undefined);
+  }
   const length = prefix.byteLength + args.byteLength;
   const bytes = scratch.subarray(0, length);
   bytes.set(prefix);
@@ -50,13 +53,16 @@ function hashOfFunction(module: string, name: string, version: string): Uint8Arr
   return bytes;
 }
 
-/** Hash of a value that is given to the cluster as it is. Equal values have equal hashes. */
-export function hashOfValue(value: unknown): string {
-  return hashOfContent(NO_PREFIX, value);
+/**
+ * Hash of a value that is given to the cluster as it is. Equal values have equal hashes.
+ * @param isSharing - whether shared memory stays what it is: then it is equal to itself alone
+ */
+export function hashOfValue(value: unknown, isSharing: boolean): string {
+  return hashOfContent(NO_PREFIX, value, isSharing);
 }
 
-function hashOfContent(prefix: Uint8Array, content: unknown): string {
-  const hashing = new ContentHash(prefix);
+function hashOfContent(prefix: Uint8Array, content: unknown, isSharing: boolean): string {
+  const hashing = new ContentHash(prefix, isSharing);
   hashing.add(content);
   return hashing.digest().slice(0, HASH_DIGITS);
 }

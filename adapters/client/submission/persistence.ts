@@ -92,7 +92,7 @@ function notReproducible(
   const input = task.dependencies.find((key) => !contentKeys.has(key));
   const why =
     !isReproducible || input === undefined
-      ? 'it is an actor, not pure, or a function of another language'
+      ? 'it is an actor, not pure, has shared memory among its arguments, or is a function of another language'
       : `its input "${input}" may be another one next time; submit that with persist, too, or scatter it`;
   return new YardmasterError(
     'ERR_GRAPH_INVALID',

@@ -1,4 +1,5 @@
 import { type WhoHasReply, YardmasterError } from '../../../core/api/index.ts';
+import { valueBytes } from '../../../core/util/shared-memory.ts';
 import { serialise, typeName } from '../../tasks/index.ts';
 import type { SchedulerIdentity } from '../access/cluster-access.ts';
 import type { KeyEntry } from '../session/entry.ts';
@@ -70,7 +71,7 @@ export class Scatterer {
     const items = values.map((value, index) => {
       const bytes = this.serialised(value, `values[${index}]`);
       const type = typeName(value);
-      const definition = hashOfValue(value);
+      const definition = hashOfValue(value, this.session.sharesMemory);
       const key = hash ? `${type}-${definition}` : uniqueKey(type);
       return { key, bytes, type, definition, workers: [] };
     });
@@ -89,7 +90,7 @@ export class Scatterer {
         key,
         bytes,
         type: typeName(value),
-        definition: hashOfValue(value),
+        definition: hashOfValue(value, this.session.sharesMemory),
         workers: [],
       };
     });
@@ -100,8 +101,10 @@ export class Scatterer {
 
   /** It has to fit into one message, whose limit at a worker is taken to be that at the scheduler. */
   private serialised(value: unknown, what: string): Uint8Array {
-    const { messageBytesMax } = this.session;
-    const bytes = serialise(value, what, allocateWithin(messageBytesMax, what));
+    const { messageBytesMax, sharesMemory } = this.session;
+    // Where the store of a worker of this process would copy it to.
+    const allocate = allocateWithin(messageBytesMax, what, sharesMemory);
+    const bytes = serialise(value, what, allocate, sharesMemory);
     checkFits(bytes.byteLength, messageBytesMax, what);
     return bytes;
   }
@@ -169,7 +172,7 @@ export class Scatterer {
   private async reserve(items: readonly Item[]): Promise<void> {
     const keys = items.map(({ key }) => key);
     const fingerprints = items.map(({ definition }) => definition);
-    const nbytes = items.map(({ bytes }) => bytes.byteLength);
+    const nbytes = items.map(({ bytes }) => valueBytes(bytes));
     const parameters = { keys, fingerprints, nbytes };
     await this.session.request('command', { command: 'reserve-data', parameters });
   }
@@ -188,7 +191,7 @@ export class Scatterer {
       op: 'update-data',
       items: placed.map(({ key, bytes, type, definition, workers }) => ({
         key,
-        nbytes: bytes.byteLength,
+        nbytes: valueBytes(bytes),
         workers,
         type,
         fingerprint: definition,
@@ -208,7 +211,7 @@ export class Scatterer {
     placings.forEach(({ item, entry }, index) => {
       const error = entry.error();
       if (error !== undefined) throw error;
-      entry.finish(whoHas[index] ?? item.workers, item.bytes.byteLength);
+      entry.finish(whoHas[index] ?? item.workers, valueBytes(item.bytes));
     });
   }
 

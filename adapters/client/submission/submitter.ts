@@ -1,4 +1,5 @@
 import { YardmasterError } from '../../../core/api/index.ts';
+import { sharedMemoryOf } from '../../../core/util/shared-memory.ts';
 import {
   type ActorClass,
   actorBehind,
@@ -247,11 +248,11 @@ export class Submitter {
       fn.name,
       args,
       (value) => this.keyOfFuture(value),
-      this.session.messageBytesMax,
+      this.session,
     );
     const item = packTask({
       isPure: this.options.pure ?? true,
-      key: givenKey ?? ((hash) => this.keyFor(fn, hash)),
+      key: givenKey ?? ((hash) => this.keyFor(fn, packed.bytes, hash)),
       fn,
       args: packed,
       options: this.options,
@@ -290,7 +291,7 @@ export class Submitter {
       keyOfFuture: (value) => this.keyOfFuture(value),
       isKnown: (key) => table.get(key) !== undefined,
       options: this.options,
-      messageBytesMax: this.session.messageBytesMax,
+      way: this.session,
       codeRoot: this.session.codeRoot,
       namespace: this.options.namespace,
       keyOfName,
@@ -325,9 +326,10 @@ export class Submitter {
     });
   }
 
-  /** Every actor gets a unique key. */
-  private keyFor(fn: TaskFunction, hash: string): string {
+  /** Every actor gets a unique key, and so does a call with shared memory: that may have changed since the last one. */
+  private keyFor(fn: TaskFunction, args: Uint8Array, hash: string): string {
     const { name } = fn;
+    if (sharedMemoryOf(args) !== undefined) return uniqueKey(name);
     return (this.options.pure ?? !isActorClass(fn)) ? `${name}-${hash}` : uniqueKey(name);
   }
 

@@ -1,4 +1,5 @@
 import { FrameMemory } from './frame-memory.ts';
+import { withoutSharedMemory } from '../../../core/util/shared-memory.ts';
 import { isPlainObject } from '../../../core/util/plain-object.ts';
 import { DEPTH_MAX, isUnsafeInteger, isWellFormed } from './plain-data.ts';
 
@@ -254,7 +255,7 @@ export class Encoder extends MsgpackWriter {
           return true;
         }
         if (value instanceof Uint8Array) {
-          this.writeBytes(value);
+          this.writeBytes(withoutSharedMemory(value));
           return true;
         }
         if (depth >= DEPTH_MAX) return false;

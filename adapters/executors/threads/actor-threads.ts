@@ -11,9 +11,8 @@ import { inBackground } from '../../../core/shared/background.ts';
 import { epochMs } from '../../clocks/epoch.ts';
 import { actorLost, describeFailure } from '../../tasks/index.ts';
 import { relayConnection } from '../../transports/tunnel/index.ts';
-import { postedTask } from './run-queue.ts';
 import type { FromThread, ToThread } from './messages.ts';
-import { forCopying } from './posted-bytes.ts';
+import { postedCall, postedTask, receivedResult } from './posted-bytes.ts';
 import { PendingAnswers } from './pending-answers.ts';
 import { type SpawnSettings, spawnThread } from './spawn.ts';
 
@@ -72,8 +71,7 @@ export class ActorThreads {
       return Promise.resolve({ kind: 'failure', error: describeFailure(actorLost(call.key)) });
     }
     const moved: ArrayBuffer[] = [];
-    const { args } = call;
-    const posted = args === undefined ? call : { ...call, args: forCopying(args, moved) };
+    const posted = postedCall(call, moved);
     return thread.ask((id) => ({ op: 'call-actor', id, call: posted }), moved);
   }
 
@@ -158,7 +156,7 @@ class ActorThread {
     if (message.op === 'connect') {
       relayConnection(message, this.settings.cluster?.transports ?? []);
     } else if (message.op === 'answered') {
-      this.asked.settle(message.id, this.inOurTime(message.result));
+      this.asked.settle(message.id, this.inOurTime(receivedResult(message.result)));
     }
   }
 

@@ -20,12 +20,23 @@ export interface ThreadData {
   readonly tidyBytes?: number;
 }
 
+/** Shared memory that posted bytes refer to; undefined: they contain everything. */
+export type Memories = readonly SharedArrayBuffer[] | undefined;
+
 /** A task as it is posted. */
 export interface PostedTask {
   readonly key: string;
   readonly runSpec: unknown;
-  readonly inputs: readonly (readonly [key: string, value: Uint8Array])[];
+  /** Of the arguments in `runSpec`. */
+  readonly memories?: Memories;
+  readonly inputs: readonly (readonly [key: string, value: Uint8Array, memories?: Memories])[];
 }
+
+/** An outcome as it is posted. */
+export type PostedResult = ExecutionResult & { readonly memories?: Memories };
+
+/** A call of an actor as it is posted. */
+export type PostedCall = ActorCall & { readonly memories?: Memories };
 
 /**
  * A function that the thread refers to by its position among all functions that it has received.
@@ -66,7 +77,7 @@ export interface ResultColumns {
   readonly stopsMs: readonly number[];
   readonly values: Uint8Array;
   readonly valueEnds: readonly number[];
-  readonly others: readonly (readonly [index: number, result: ExecutionResult])[];
+  readonly others: readonly (readonly [index: number, result: PostedResult])[];
 }
 
 /** From the pool to a thread. */
@@ -78,7 +89,7 @@ export type ToThread =
   | ({ readonly op: 'make-actor'; readonly id: number; readonly actorAt: string } & PostedTask)
   /** Runs a function that is not a task, beside the tasks. */
   | ({ readonly op: 'run-aside'; readonly id: number } & PostedTask)
-  | { readonly op: 'call-actor'; readonly id: number; readonly call: ActorCall }
+  | { readonly op: 'call-actor'; readonly id: number; readonly call: PostedCall }
   | { readonly op: 'release-actor'; readonly key: string }
   /** Aborts this run unless it has ended. */
   | { readonly op: 'abort'; readonly number: number }
@@ -104,7 +115,7 @@ export type FromThread = (
   | ({ readonly op: 'connect' } & TunnelRequest)
   | ({ readonly op: 'done' } & ResultColumns)
   /** An actor was made, or called, or a function was run beside the tasks. */
-  | { readonly op: 'answered'; readonly id: number; readonly result: ExecutionResult }
+  | { readonly op: 'answered'; readonly id: number; readonly result: PostedResult }
 ) & {
   /** Bytes that the JavaScript of the thread occupies now. */
   readonly memoryBytes: number;

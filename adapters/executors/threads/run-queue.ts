@@ -1,6 +1,13 @@
 import type { ExecutableTask, ExecutionResult, FunctionSpec } from '../../../core/api/index.ts';
-import type { FunctionName, PostedTask, ResultColumns, RunColumns } from './messages.ts';
-import { forCopying } from './posted-bytes.ts';
+import { sharedMemoryOf } from '../../../core/util/shared-memory.ts';
+import type {
+  FunctionName,
+  PostedResult,
+  PostedTask,
+  ResultColumns,
+  RunColumns,
+} from './messages.ts';
+import { postedResult, postedTask, receivedResult, receivedTask } from './posted-bytes.ts';
 
 /** Larger arguments and results travel for themselves. */
 const PACKED_BYTES_MAX = 1024;
@@ -116,7 +123,7 @@ export class RunReader {
         const runSpec = { module, name, version, args: args.subarray(start, end) };
         tasks.push({ number, key, runSpec, inputs: NO_INPUTS });
       } else {
-        tasks.push({ number, key, runSpec: other.runSpec, inputs: new Map(other.inputs) });
+        tasks.push({ number, ...receivedTask(other) });
       }
       start = end;
     }
@@ -135,8 +142,8 @@ export class ResultWriter {
 
   add(number: number, result: ExecutionResult): void {
     const { numbers, types, startsMs, stopsMs, valueEnds, others } = this.columns;
-    const isPacked = result.kind === 'success' && result.value.byteLength <= PACKED_BYTES_MAX;
-    if (!isPacked) others.push([numbers.length, result]);
+    const isPacked = result.kind === 'success' && isPackable(result.value);
+    if (!isPacked) others.push([numbers.length, postedResult(result)]);
     types.push(isPacked ? result.type : '');
     startsMs.push(isPacked ? result.startMs : 0);
     stopsMs.push(isPacked ? result.stopMs : 0);
@@ -172,10 +179,13 @@ export function readResults(
         startMs: (startsMs[index] as number) + offsetMs,
         stopMs: (stopsMs[index] as number) + offsetMs,
       });
-    } else if (other.kind !== 'success') tell(number, other);
-    else {
-      const { startMs, stopMs } = other;
-      tell(number, { ...other, startMs: startMs + offsetMs, stopMs: stopMs + offsetMs });
+    } else {
+      const result = receivedResult(other);
+      if (result.kind !== 'success') tell(number, result);
+      else {
+        const { startMs, stopMs } = result;
+        tell(number, { ...result, startMs: startMs + offsetMs, stopMs: stopMs + offsetMs });
+      }
     }
     start = end;
   }
@@ -195,29 +205,19 @@ type FunctionOfRuns = Omit<PackableSpec, 'args'>;
 function packableSpec({ runSpec, inputs }: ExecutableTask): PackableSpec | undefined {
   if (inputs.size > 0 || typeof runSpec !== 'object' || runSpec === null) return undefined;
   const { module, name, version, args, retry, persist } = runSpec as Partial<FunctionSpec>;
-  const isPackable =
+  const isSimple =
     typeof module === 'string' &&
     typeof name === 'string' &&
     typeof version === 'string' &&
     retry === undefined &&
     persist === undefined &&
     args instanceof Uint8Array &&
-    args.byteLength <= PACKED_BYTES_MAX;
-  return isPackable ? (runSpec as PackableSpec) : undefined;
+    isPackable(args);
+  return isSimple ? (runSpec as PackableSpec) : undefined;
 }
 
-/** A task as it is posted to a thread for itself. */
-export function postedTask(task: ExecutableTask, moved: ArrayBuffer[]): PostedTask {
-  const { key, runSpec, inputs } = task;
-  const { args } = (runSpec ?? {}) as { readonly args?: unknown };
-  return {
-    key,
-    runSpec:
-      args instanceof Uint8Array
-        ? { ...(runSpec as object), args: forCopying(args, moved) }
-        : runSpec,
-    inputs: Array.from(inputs, ([name, value]) => [name, forCopying(value, moved)] as const),
-  };
+function isPackable(bytes: Uint8Array): boolean {
+  return bytes.byteLength <= PACKED_BYTES_MAX && sharedMemoryOf(bytes) === undefined;
 }
 
 interface OpenColumns {
@@ -226,7 +226,7 @@ interface OpenColumns {
   readonly startsMs: number[];
   readonly stopsMs: number[];
   readonly valueEnds: number[];
-  readonly others: [number, ExecutionResult][];
+  readonly others: [number, PostedResult][];
 }
 
 function emptyColumns(): OpenColumns {

@@ -11,7 +11,8 @@ import { describeFailure } from '../../tasks/index.ts';
 import { relayConnection } from '../../transports/tunnel/index.ts';
 import { StartedRuns } from './started-runs.ts';
 import type { Job } from './job.ts';
-import { postedTask, readResults, RunWriter } from './run-queue.ts';
+import { postedTask, receivedResult } from './posted-bytes.ts';
+import { readResults, RunWriter } from './run-queue.ts';
 import type { FromThread, ResultColumns, ToThread } from './messages.ts';
 import { PendingAnswers } from './pending-answers.ts';
 import { spawnThread } from './spawn.ts';
@@ -232,7 +233,7 @@ export class TaskThread {
       case 'turning':
         return this.onTurning(message.number);
       case 'answered':
-        return this.asked.settle(message.id, message.result);
+        return this.asked.settle(message.id, receivedResult(message.result));
     }
   }
 

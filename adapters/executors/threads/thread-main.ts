@@ -2,6 +2,7 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 
 import { inBackground } from '../../../core/shared/background.ts';
+import { valueBytes } from '../../../core/util/shared-memory.ts';
 import type { ExecutionResult } from '../../../core/api/index.ts';
 import { epochMs } from '../../clocks/epoch.ts';
 import { threadBytes } from '../collect-garbage.ts';
@@ -9,7 +10,7 @@ import { ActorHost, callingRun, describeFailure, runTask, startTask } from '../.
 import { StartedRuns } from './started-runs.ts';
 import { type NumberedTask, ResultWriter, RunReader } from './run-queue.ts';
 import type { FromThread, PostedTask, RunColumns, ThreadData, ToThread } from './messages.ts';
-import { forSharing } from './posted-bytes.ts';
+import { forSharing, postedResult, receivedCall, receivedTask } from './posted-bytes.ts';
 import { surroundingsOfThread } from './surroundings.ts';
 import { IdleCollector } from './idle-collector.ts';
 import { type RunOwner, ThreadRun } from './thread-run.ts';
@@ -134,9 +135,9 @@ function endOrPark(
 }
 
 function addResult({ number, inputs }: NumberedTask, result: ExecutionResult): void {
-  for (const input of inputs.values()) leftBytes += input.byteLength;
+  for (const input of inputs.values()) leftBytes += valueBytes(input);
   if (result.kind === 'success') {
-    leftBytes += 2 * result.value.byteLength;
+    leftBytes += 2 * valueBytes(result.value);
     results.add(number, { ...result, value: forSharing(result.value, moved) });
   } else results.add(number, result);
 }
@@ -158,9 +159,10 @@ function enqueue(columns: RunColumns): void {
 }
 
 /** Runs a task beside those in the line. */
-function begin({ number, key, runSpec, inputs }: PostedTask & { readonly number: number }): void {
+function begin(posted: PostedTask & { readonly number: number }): void {
+  const { number } = posted;
   const run = new ThreadRun(number, owner, true);
-  const task = { number, key, runSpec, inputs: new Map(inputs) };
+  const task = { number, ...receivedTask(posted) };
   open.set(number, run);
   parkedCount++;
   const ended = runTask(task, run).then((outcome) => {
@@ -183,10 +185,9 @@ function sendSoon(): void {
   });
 }
 
-function runAside({ key, runSpec, inputs }: PostedTask): Promise<ExecutionResult> {
+function runAside(posted: PostedTask): Promise<ExecutionResult> {
   const { signal } = new AbortController();
-  const task = { key, runSpec, inputs: new Map(inputs) };
-  return runTask(task, { signal, nowMs: epochMs, surroundings });
+  return runTask(receivedTask(posted), { signal, nowMs: epochMs, surroundings });
 }
 
 /** Throws outside of any promise, so that the thread ends and its owner receives the error. */
@@ -208,7 +209,7 @@ function postAnswer(id: number, result: ExecutionResult): void {
   const shared: ArrayBuffer[] = [];
   const posted =
     result.kind === 'success' ? { ...result, value: forSharing(result.value, shared) } : result;
-  post({ op: 'answered', id, result: posted, memoryBytes: threadBytes() }, shared);
+  post({ op: 'answered', id, result: postedResult(posted), memoryBytes: threadBytes() }, shared);
 }
 
 function handle(message: ToThread): void {
@@ -218,13 +219,13 @@ function handle(message: ToThread): void {
     case 'begin':
       return begin(message);
     case 'make-actor':
-      answer(message.id, actors.make({ ...message, inputs: new Map(message.inputs) }));
+      answer(message.id, actors.make({ ...receivedTask(message), actorAt: message.actorAt }));
       return;
     case 'run-aside':
       answer(message.id, runAside(message));
       return;
     case 'call-actor':
-      answer(message.id, actors.call(message.call));
+      answer(message.id, actors.call(receivedCall(message.call)));
       return;
     case 'release-actor':
       actors.release(message.key);

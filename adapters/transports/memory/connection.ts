@@ -79,6 +79,10 @@ export class InMemoryConnection implements Connection {
     return byReference ? Infinity : codec.messageBytesMax;
   }
 
+  get sharesMemory(): boolean {
+    return this.services.byReference;
+  }
+
   /** Called once on each end, before anything is sent. */
   join(peer: InMemoryConnection): void {
     this.peer = peer;

@@ -71,7 +71,7 @@ export class InMemoryTransport implements Transport {
       };
       const { byReference, codec } = this.services;
       const messageBytesMax = byReference ? Infinity : codec.messageBytesMax;
-      resolve({ address: bound, messageBytesMax, close });
+      resolve({ address: bound, messageBytesMax, sharesMemory: byReference, close });
     });
   }
 

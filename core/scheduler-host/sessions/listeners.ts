@@ -43,9 +43,10 @@ export class Listeners {
     });
     this.listeners.push(listener);
     const { sessions } = this.host;
-    const { messageBytesMax = Infinity } = listener;
+    const { messageBytesMax = Infinity, sharesMemory = false } = listener;
     sessions.addresses.push(listener.address);
     sessions.messageBytesMax = Math.min(sessions.messageBytesMax, messageBytesMax);
+    sessions.sharesMemory &&= sharesMemory;
     if (this.isClosing) await listener.close();
     return listener.address;
   }

@@ -130,12 +130,14 @@ export function enterClient(
       ...hashOf(host, secret),
     });
   }
-  const { clients, messageBytesMax } = host.sessions;
-  const ownBytesMax = clients.get(client)?.channel.messageBytesMax ?? Infinity;
+  const { clients, messageBytesMax, sharesMemory } = host.sessions;
+  const channel = clients.get(client)?.channel;
+  const ownBytesMax = channel?.messageBytesMax ?? Infinity;
   const bytesMax = Math.min(messageBytesMax, ownBytesMax);
   return {
     heartbeatIntervalMs: CLIENT_HEARTBEAT_FACTOR * heartbeatIntervalMs(clients.size),
     ...(bytesMax === Infinity ? {} : { messageBytesMax: bytesMax }),
+    ...(sharesMemory && channel?.sharesMemory === true ? { sharesMemory } : {}),
     ...(host.journal.isOn ? { committed: host.journal.committedOf(client) } : {}),
   };
 }

@@ -28,6 +28,8 @@ export class Sessions {
   readonly clients = new Map<string, Peer>();
   /** Largest message in bytes that passes on all connections; Infinity: no limit. */
   messageBytesMax = Infinity;
+  /** Whether shared memory stays shared on all connections, so that all peers are in this process. */
+  sharesMemory = true;
   /** Where the scheduler listens, with the real ports. */
   readonly addresses: string[] = [];
 

@@ -1,5 +1,6 @@
 import { YardmasterError } from '../../api/errors.ts';
 import type { DataStore } from '../../api/executor.ts';
+import { sharedMemoryOf } from '../../util/shared-memory.ts';
 import type { WorkerTask } from '../../worker/worker-task.ts';
 import { isBusy, type WorkerTables } from '../../worker/worker-tables.ts';
 import { compact } from '../serving/incoming-results.ts';
@@ -21,7 +22,7 @@ export function takeIn(
     const task = tables.tasks.get(key);
     const stored = task?.state === 'memory' ? store.get(key) : undefined;
     if (stored !== undefined) {
-      if (Buffer.compare(stored, values[index] as Uint8Array) === 0) held.add(key);
+      if (isSame(stored, values[index] as Uint8Array)) held.add(key);
       else throw keyTaken(key, address, `there is other data under "${key}" on ${address}`);
     } else if (task !== undefined && isExpected(tables, task)) {
       throw keyTaken(key, address, `"${key}" is being computed or fetched on ${address}`);
@@ -38,6 +39,16 @@ export function takeIn(
     for (const key of added) store.delete(key);
     throw error;
   }
+}
+
+function isSame(stored: Uint8Array, given: Uint8Array): boolean {
+  const memories = sharedMemoryOf(stored)?.memories ?? [];
+  const others = sharedMemoryOf(given)?.memories ?? [];
+  return (
+    memories.length === others.length &&
+    memories.every((memory, index) => memory === others[index]) &&
+    Buffer.compare(stored, given) === 0
+  );
 }
 
 /** Whether the result is on its way here: then it is there already, or computed, somewhere. */

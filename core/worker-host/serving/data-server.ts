@@ -16,6 +16,7 @@ import {
 } from '../../messages/protocol.ts';
 import { VERSION } from '../../api/version.ts';
 import { BytesReader } from '../../util/bytes-reader.ts';
+import { sharedMemoryOf, valueBytes, withoutSharedMemory } from '../../util/shared-memory.ts';
 import { Handshakes } from '../../host/handshakes.ts';
 import { SlowReader } from '../../host/slow-reader.ts';
 import { OutgoingParts } from '../../host/outgoing-parts.ts';
@@ -176,10 +177,11 @@ export class DataServer {
     const parts: OfferedParts[] = [];
     let roomBytes = inParts === true ? ANSWER_BYTES_MAX : Infinity;
     for (const key of keys) {
-      const reader = this.open(key);
-      if (reader === undefined) continue;
+      const stored = this.open(key);
+      if (stored === undefined) continue;
+      const reader = forPeer(stored, guest.channel);
       const { nbytes } = reader;
-      if (nbytes > roomBytes) {
+      if (nbytes > roomBytes && !isReferring(reader)) {
         transfer.begin();
         const runId = this.runIdOf(key);
         parts.push({ key, nbytes, runId, handle: guest.parts.offer(reader, transfer.end) });
@@ -238,8 +240,18 @@ export class DataServer {
     if (!isComplete) throw violation('a put-data whose values do not match its keys');
     const given: readonly Uint8Array[] = values;
     this.worker?.putData(keys, given);
-    return { nbytes: given.map((value) => value.byteLength) };
+    return { nbytes: given.map(valueBytes) };
   }
+}
+
+/** What refers to shared memory reaches peers of this process as it is, and others as a copy. */
+function forPeer(reader: ValueReader, { sharesMemory }: Channel): ValueReader {
+  if (sharesMemory || !isReferring(reader)) return reader;
+  return new BytesReader(withoutSharedMemory(reader.bytes));
+}
+
+function isReferring(reader: ValueReader): reader is BytesReader {
+  return reader instanceof BytesReader && sharedMemoryOf(reader.bytes) !== undefined;
 }
 
 /** Undefined when it turns out to be damaged. */

@@ -1,4 +1,5 @@
 import type { DataStore } from '../../api/executor.ts';
+import { sharedMemoryOf } from '../../util/shared-memory.ts';
 
 /** Results of this size lie in shared memory, which threads read without a copy. */
 const SHARED_BYTES_MIN = 64 * 1024;
@@ -32,6 +33,7 @@ export class IncomingResults {
 export function compact(value: Uint8Array): Uint8Array {
   const { buffer, byteLength } = value;
   if (buffer instanceof SharedArrayBuffer && buffer.byteLength === byteLength) return value;
+  if (sharedMemoryOf(value) !== undefined) return value;
   if (byteLength >= SHARED_BYTES_MIN) {
     const shared = sharedBytes(byteLength);
     shared.set(value);

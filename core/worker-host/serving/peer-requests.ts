@@ -2,6 +2,7 @@ import { token, type Token } from '../../api/plugin.ts';
 import type { WireMessage } from '../../api/transport.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
 import type { WorkerIdentity } from '../../state/worker.ts';
+import { valueBytes } from '../../util/shared-memory.ts';
 import { hostOf } from '../../worker/peer.ts';
 import type { WorkerKernel } from '../../worker/worker-kernel.ts';
 import { resultRunId } from '../../worker/worker-task.ts';
@@ -53,7 +54,7 @@ export class PeerRequests implements ServedWorker {
 
   putData(keys: readonly string[], values: readonly Uint8Array[]): void {
     takeIn({ tables: this.kernel.tables, store: this.memory.store }, keys, values);
-    const nbytes = values.map((value) => value.byteLength);
+    const nbytes = values.map(valueBytes);
     const stimulusId = this.link.nameEvent('update-data');
     this.inbox.feed({ op: 'update-data', keys, nbytes, stimulusId });
   }

@@ -48,9 +48,12 @@ export class Residency {
     return this.residents.keys();
   }
 
-  /** Adds a new result as the most recently used one. The key must be unknown. */
-  add(key: string, nbytes: number, place: 'ram' | 'disk'): void {
-    const isInRam = place === 'ram';
+  /**
+   * Adds a new result as the most recently used one. The key must be unknown.
+   * @param place - `pinned`: in memory, and never a candidate to leave it
+   */
+  add(key: string, nbytes: number, place: 'ram' | 'disk' | 'pinned'): void {
+    const isInRam = place !== 'disk';
     const resident = { key, nbytes, isInRam, isOnDisk: !isInRam };
     this.residents.set(key, resident);
     if (!isInRam) {
@@ -58,7 +61,7 @@ export class Residency {
       return;
     }
     this.ram += nbytes;
-    this.recent.set(key, resident);
+    if (place === 'ram') this.recent.set(key, resident);
   }
 
   /** It is used now. No-op unless it is in memory. */

@@ -1,6 +1,7 @@
 import type { Clock } from '../../api/clock.ts';
 import type { DataStore, SpillArea, ValueReader } from '../../api/executor.ts';
 import { BytesReader } from '../../util/bytes-reader.ts';
+import { sharedMemoryOf, valueBytes } from '../../util/shared-memory.ts';
 import { SPILL_RETRY_MS } from './memory-options.ts';
 import { Residency } from './residency.ts';
 
@@ -131,24 +132,29 @@ export class TieredStore implements DataStore {
     }
   }
 
-  /** Replaces what was there. A value that alone reaches the target goes to disk at once. */
+  /**
+   * Replaces what was there. A value that alone reaches the target goes to disk at once. One that refers to shared
+   * memory never does.
+   */
   set(key: string, value: Uint8Array): void {
     const { ram } = this.options;
     const { targetBytes } = this;
-    const { byteLength } = value;
+    const nbytes = valueBytes(value);
+    // On its way back it would no longer be the memory that others have.
+    const isPinned = sharedMemoryOf(value) !== undefined;
     this.delete(key);
-    if (byteLength >= targetBytes && this.write(key, value)) {
-      this.residency.add(key, byteLength, 'disk');
-      this.options.onGarbage(byteLength);
+    if (nbytes >= targetBytes && !isPinned && this.write(key, value)) {
+      this.residency.add(key, nbytes, 'disk');
+      this.options.onGarbage(nbytes);
       return;
     }
     const before = this.ramBytes;
-    this.makeRoom(byteLength);
+    this.makeRoom(nbytes);
     const spilledBytes = before - this.ramBytes;
     ram.set(key, value);
-    this.residency.add(key, byteLength, 'ram');
+    this.residency.add(key, nbytes, isPinned ? 'pinned' : 'ram');
     if (spilledBytes > 0) this.options.onGarbage(spilledBytes);
-    this.options.onGrowth?.(byteLength);
+    this.options.onGrowth?.(nbytes);
   }
 
   /**

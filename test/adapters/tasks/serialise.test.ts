@@ -1,8 +1,80 @@
 import { describe, expect, it } from 'vitest';
 
-import { deserialise, serialise, typeName } from '../../../adapters/tasks/index.ts';
+import { deserialise, ScatteredValue, serialise, typeName } from '../../../adapters/tasks/index.ts';
+import { valueBytes, withoutSharedMemory } from '../../../core/util/shared-memory.ts';
 
 const roundTrip = (value: unknown): unknown => deserialise(serialise(value));
+
+/** As on the way to another thread of this process, where the bytes refer to shared memory. */
+const shareTrip = (value: unknown): unknown =>
+  deserialise(serialise(value, 'value', undefined, true));
+
+describe('serialise with shared memory', () => {
+  const memory = new SharedArrayBuffer(64);
+  const largeBuffer = new ArrayBuffer(100_000);
+
+  it('keeps it, under views and by itself, beside parts that are copied', () => {
+    const value = {
+      bytes: new Uint8Array(100_000).fill(1),
+      view: new Float64Array(memory, 8, 2),
+      memory,
+      largeBuffer,
+      same: new Map([[memory, [new DataView(memory, 3, 5)]]]),
+      other: new Int16Array(new SharedArrayBuffer(6), 2),
+    };
+    const back = shareTrip(value) as typeof value;
+    expect(back).toEqual(value);
+    expect(back.memory).toBe(memory);
+    expect(back.view.buffer).toBe(memory);
+    expect(back.other.buffer).toBe(value.other.buffer);
+    expect(back.same.get(memory)?.[0]).toMatchObject({ byteOffset: 3, byteLength: 5 });
+    expect(back.bytes.buffer).not.toBe(value.bytes.buffer);
+    expect(back.largeBuffer).not.toBe(largeBuffer);
+  });
+
+  it('reads back what looks like its own marks', () => {
+    const marks = Array.from({ length: 70 }, (_, attempt) =>
+      Buffer.from([0x75, 0x80, 0x80, 0x80 + ((attempt << 2) & 0x7f), 0x80 + (attempt >> 5), 0x0f]),
+    );
+    const few = { memory, text: marks.slice(0, 5) };
+    expect(shareTrip(few)).toEqual(few);
+    expect(() => shareTrip({ memory, text: marks })).toThrow(
+      expect.objectContaining({ code: 'ERR_NOT_SERIALISABLE' }),
+    );
+  });
+
+  it('counts the bytes that the value shows, and copies no others for another process', () => {
+    const wide = new SharedArrayBuffer(10_000_000);
+    const view = new Int32Array(wide, 5_000_004, 3).fill(9);
+    const value = [view, new Uint8Array(wide, 5_000_006, 4), new Uint8Array(50_000).fill(2)];
+    const bytes = serialise(value, 'value', undefined, true);
+    const copy = withoutSharedMemory(bytes);
+    expect(valueBytes(bytes)).toBe(copy.byteLength);
+    expect(copy.byteLength).toBeLessThan(51_000);
+    const scattered = new ScatteredValue(copy.byteLength);
+    scattered.set(copy, 0);
+    for (const back of [deserialise(copy), deserialise(scattered)] as (typeof value)[]) {
+      expect(back).toEqual(value);
+      expect(back[0]?.buffer).toBeInstanceOf(ArrayBuffer);
+      expect(back[1]?.buffer).toBe(back[0]?.buffer);
+    }
+    expect(new Int32Array(wide, 5_000_004, 1)[0]).toBe(9);
+  });
+
+  it('has an error in the place of a bare SharedArrayBuffer for another process', () => {
+    const bytes = serialise([memory], 'value', undefined, true);
+    expect(() => deserialise(withoutSharedMemory(bytes))).toThrow(
+      expect.objectContaining({ code: 'ERR_NOT_SERIALISABLE' }),
+    );
+  });
+
+  it('is not read from bytes that have come without it', () => {
+    const bytes = serialise([new Uint8Array(memory)], 'value', undefined, true);
+    expect(() => deserialise(Uint8Array.from(bytes))).toThrow(
+      expect.objectContaining({ code: 'ERR_FRAME' }),
+    );
+  });
+});
 
 describe('serialise', () => {
   it('copies a typed array over shared memory, and refuses the shared memory itself', () => {

@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest';
 
 import { VirtualClock } from '../../../../adapters/clocks/index.ts';
 import { MemoryStore } from '../../../../adapters/stores/index.ts';
+import { serialise } from '../../../../adapters/tasks/index.ts';
+import { valueBytes } from '../../../../core/util/shared-memory.ts';
 import type { SpillArea } from '../../../../core/api/index.ts';
 import { type SpillTrouble, TieredStore } from '../../../../core/worker/memory/tiered-store.ts';
 
@@ -65,6 +67,23 @@ function world({ targetBytes = 100, maxSpillBytes = Infinity } = {}) {
 const bytes = (length: number, fill = 1): Uint8Array => new Uint8Array(length).fill(fill);
 
 describe('results that do not fit into memory', () => {
+  it('stay there when they refer to shared memory, and count with all of it', () => {
+    const { store, disk, ram } = world();
+    const memory = new SharedArrayBuffer(300);
+    const value = serialise(new Uint8Array(memory), 'value', undefined, true);
+    store.set('shared', value);
+    store.set('a', bytes(40));
+    store.set('b', bytes(40));
+    expect(store.ramBytes).toBe(valueBytes(value) + 40);
+    expect(valueBytes(value)).toBeGreaterThan(300);
+    expect(store.spill(1000)).toBe(40);
+    expect(disk.take()).toEqual(['write a', 'write b']);
+    expect(store.get('shared')).toBe(value);
+    store.delete('shared');
+    expect([store.ramBytes, ram.nbytes]).toEqual([0, 0]);
+    expect(store.nbytes).toBe(80);
+  });
+
   it('what was used least recently goes to disk, and comes back when it is asked for', () => {
     const { store, disk, ram } = world();
     store.set('a', bytes(40, 1));

@@ -1,0 +1,37 @@
+/** Shared memory that serialised bytes refer to, and do not contain. */
+export interface SharedMemory {
+  readonly memories: readonly SharedArrayBuffer[];
+  /** Bytes of the value with what it refers to. */
+  readonly nbytes: number;
+  /**
+   * The value with copies of what it refers to, for other processes. What cannot be copied is replaced by an error
+   * for the reader.
+   */
+  copy(): Uint8Array;
+}
+
+/** By the memory of the bytes, so that views of them are found as well. */
+const attached = new WeakMap<ArrayBufferLike, SharedMemory>();
+/** Most programs share nothing. */
+let isUsed = false;
+
+/** Keeps shared memory alive as long as the bytes that refer to it. They have a buffer of their own. */
+export function attachSharedMemory(bytes: Uint8Array, shared: SharedMemory): void {
+  attached.set(bytes.buffer, shared);
+  isUsed = true;
+}
+
+/** What serialised bytes refer to; undefined: they contain everything. */
+export function sharedMemoryOf({ buffer }: Uint8Array): SharedMemory | undefined {
+  return isUsed ? attached.get(buffer) : undefined;
+}
+
+/** Bytes that a serialised value occupies, with the shared memory that it refers to. */
+export function valueBytes(bytes: Uint8Array): number {
+  return sharedMemoryOf(bytes)?.nbytes ?? bytes.byteLength;
+}
+
+/** The bytes as they leave the process: they refer to nothing. */
+export function withoutSharedMemory(bytes: Uint8Array): Uint8Array {
+  return sharedMemoryOf(bytes)?.copy() ?? bytes;
+}

@@ -114,9 +114,9 @@ export class TcpTransport implements Transport {
   ): Promise<Listener> {
     const { layer } = this;
     const target = parseAddress(address, this.host, layer.scheme);
-    const server = layer.createServer(address, target, (socket, role) => {
+    const server = layer.createServer(address, target, (socket, role, given) => {
       tuneSocket(socket);
-      const peer = addressOf(socket, layer.scheme);
+      const peer = given ?? addressOf(socket, layer.scheme);
       const { clock } = this;
       const { answer } = this.foreign;
       const onOurs = (): void => {
@@ -210,7 +210,7 @@ export class TcpTransport implements Transport {
         giveUp(connectError(address, cause));
       };
       socket.once('error', onEarlyError);
-      socket.once(layer.readyEvent, () => {
+      socket.once('encrypted' in socket ? 'secureConnect' : 'connect', () => {
         socket.off('error', onEarlyError);
         const handlers = beforeOpen((error) => {
           giveUp(beforeOpenError(address, error));

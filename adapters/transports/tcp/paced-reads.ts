@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 
 import type { TurnBudget } from '../../../core/shared/turn.ts';
+import { keptChunk } from './socket-layer.ts';
 
 /** A socket of which this much waits to be handled is not read: what one read brings at most. */
 const HELD_BYTES_MAX = 64 * 1024;
@@ -62,7 +63,7 @@ export class PacedReads {
 
   private hold(chunk: Buffer): void {
     this.heldBytes += chunk.length;
-    if (this.held.push(chunk) === 1) {
+    if (this.held.push(keptChunk(chunk)) === 1) {
       this.turn.later(() => {
         this.goOn();
       });

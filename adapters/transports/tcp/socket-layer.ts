@@ -18,20 +18,20 @@ export function tuneSocket(socket: Socket): void {
   socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
 }
 
+/**
+ * Called with a peer, and what it has proved to be.
+ * @param peer - its address, where the socket does not know it
+ */
+export type OnSocket = (socket: Socket, role: PeerRole | undefined, peer?: string) => void;
+
 /** How sockets are made: plain, or encrypted between peers that have proved who they are. */
 export interface SocketLayer {
   readonly scheme: string;
-  /** Emitted by a socket when bytes can be exchanged. */
-  readonly readyEvent: 'connect' | 'secureConnect';
   /**
    * @param onSocket - for each peer whose bytes may be read
    * @throws YardmasterError `ERR_ACCESS` when it must not listen there
    */
-  createServer(
-    address: string,
-    target: HostAndPort,
-    onSocket: (socket: Socket, role: PeerRole | undefined) => void,
-  ): Server;
+  createServer(address: string, target: HostAndPort, onSocket: OnSocket): Server;
   /** The server listens, and peers reach it at this address. */
   listening?(address: string): void;
   /** The server listens no more. */
@@ -70,15 +70,10 @@ export function isLoopback(host: string): boolean {
 /** Sockets without encryption or authentication: within one machine, or on networks that are trusted. */
 export class PlainLayer implements SocketLayer {
   readonly scheme = 'tcp';
-  readonly readyEvent = 'connect';
 
   constructor(private readonly isInsecure: boolean | undefined) {}
 
-  createServer(
-    address: string,
-    { host }: HostAndPort,
-    onSocket: (socket: Socket, role: PeerRole | undefined) => void,
-  ): Server {
+  createServer(address: string, { host }: HostAndPort, onSocket: OnSocket): Server {
     checkPlainListener(address, host, this.isInsecure);
     return createServer(SOCKET_OPTIONS, (socket) => {
       onSocket(socket, undefined);
@@ -86,6 +81,35 @@ export class PlainLayer implements SocketLayer {
   }
 
   connect(target: HostAndPort): Socket {
-    return connectSocket({ ...target, ...SOCKET_OPTIONS });
+    return connectPlain(target);
   }
+}
+
+/** Bytes that one read may bring: more than the buffers of a local socket hold. */
+const READ_BYTES = 256 * 1024;
+
+/** Where sockets read to, one after the other: what one has read is handled before the next one reads. */
+const readBuffer = Buffer.allocUnsafeSlow(READ_BYTES);
+
+/**
+ * Connects without encryption. A chunk of its event `data` is valid only until the handler returns, see `keptChunk`. On Windows,
+ * where sockets read ahead, each has memory of its own.
+ * @param target - host and port, or the path of a Unix socket
+ */
+export function connectPlain(target: HostAndPort | { readonly path: string }): Socket {
+  const options = { ...target, ...SOCKET_OPTIONS };
+  if (process.platform === 'win32') return connectSocket(options);
+  const socket: Socket = connectSocket({
+    ...options,
+    onread: {
+      buffer: readBuffer,
+      callback: (nbytes) => socket.emit('data', readBuffer.subarray(0, nbytes)),
+    },
+  });
+  return socket;
+}
+
+/** The chunk of a socket, in memory into which no socket reads. */
+export function keptChunk(chunk: Buffer): Buffer {
+  return chunk.buffer === readBuffer.buffer ? Buffer.from(chunk) : chunk;
 }

@@ -16,6 +16,7 @@ import { dirname, join } from 'node:path';
 import { YardmasterError } from '../../../core/api/index.ts';
 import { isAlive } from '../../../core/shared/is-alive.ts';
 import { type Access, formatAccess, newAccess, parseAccess } from './access.ts';
+import { makeSocketFolder, removeSocketFolder } from './local-sockets.ts';
 
 /** Only the owner reads and writes it. */
 const FILE_MODE = 0o600;
@@ -96,11 +97,13 @@ export class AccessFile {
   remove(): void {
     if (temporary.delete(this) && temporary.size === 0) process.off('exit', removeTemporary);
     rmSync(this.path, { force: true });
+    removeSocketFolder(this.path);
   }
 
   /** Makes it for as long as this process lives, and deletes those of processes that were killed. */
   makeTemporary(): void {
     this.write({ ...newAccess(), owner: { pid: process.pid, host: hostname() } });
+    makeSocketFolder(this.path);
     removeAbandoned(dirname(this.path));
     if (temporary.size === 0) process.once('exit', removeTemporary);
     temporary.add(this);

@@ -10,7 +10,7 @@ import {
 
 import { type PeerRole, type Role, YardmasterError } from '../../../core/api/index.ts';
 import type { HostAndPort } from '../tcp/address.ts';
-import { SOCKET_OPTIONS, type SocketLayer } from '../tcp/socket-layer.ts';
+import { type OnSocket, SOCKET_OPTIONS, type SocketLayer } from '../tcp/socket-layer.ts';
 import { RenewedFiles } from './renewed-files.ts';
 import { CERTIFICATE_VARIABLES } from './variables.ts';
 import { HANDSHAKE_TIMEOUT_MS, KEYS_OF, OPENED_BY, type Serves } from './roles.ts';
@@ -60,18 +60,13 @@ export function certificatesOfEnvironment(): CertificateFiles | undefined {
  */
 export class CertificateLayer implements SocketLayer {
   readonly scheme = 'tls';
-  readonly readyEvent = 'secureConnect';
 
   constructor(
     private readonly files: CertificateFiles,
     private readonly serves: Serves,
   ) {}
 
-  createServer(
-    _address: string,
-    _target: HostAndPort,
-    onSocket: (socket: Socket, role: PeerRole | undefined) => void,
-  ): Server {
+  createServer(_address: string, _target: HostAndPort, onSocket: OnSocket): Server {
     const { files, serves } = this;
     const renewed = new RenewedFiles([files.ca, files.cert, files.key], () => {
       const context = readFiles(files);

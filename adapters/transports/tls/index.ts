@@ -1,5 +1,6 @@
 import { constants } from 'node:crypto';
-import type { Server, Socket } from 'node:net';
+import { existsSync, rmSync } from 'node:fs';
+import { createServer as createPlainServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import {
   connect as connectTls,
@@ -17,9 +18,15 @@ import {
   YardmasterError,
 } from '../../../core/api/index.ts';
 import { FailureCount, isReported } from '../../../core/util/failure-count.ts';
-import type { HostAndPort } from '../tcp/address.ts';
+import { type HostAndPort, parseAddress } from '../tcp/address.ts';
+import { defaultConnectionsMax, limitConnections } from '../tcp/connection-limit.ts';
 import { tcp, type TcpOptions, TcpTransport } from '../tcp/index.ts';
-import { SOCKET_OPTIONS, type SocketLayer } from '../tcp/socket-layer.ts';
+import {
+  connectPlain,
+  type OnSocket,
+  SOCKET_OPTIONS,
+  type SocketLayer,
+} from '../tcp/socket-layer.ts';
 import type { Access } from './access.ts';
 import { type AccessFile, accessFileFor, accessFolder } from './access-file.ts';
 import {
@@ -27,6 +34,7 @@ import {
   CertificateLayer,
   certificatesOfEnvironment,
 } from './certificate-layer.ts';
+import { socketPath } from './local-sockets.ts';
 import { HANDSHAKE_TIMEOUT_MS, KEYS_OF, OPENED_BY, type Serves } from './roles.ts';
 
 export {
@@ -70,6 +78,9 @@ const SECURITY = {
   secureOptions: constants.SSL_OP_NO_TICKET,
 } as const;
 
+/** Address of all peers that come through the Unix socket of a data port. */
+const LOCAL_PEER = 'tls://127.0.0.1:0';
+
 /** Messages over TLS, between peers that have keys of the same access file, or certificates of the same authority. */
 export class TlsTransport extends TcpTransport {
   constructor(
@@ -94,22 +105,24 @@ export class TlsTransport extends TcpTransport {
 
 class TlsLayer implements SocketLayer {
   readonly scheme = 'tls';
-  readonly readyEvent = 'secureConnect';
   private served: AccessFile | undefined;
+  /** Of a data port: takes peers of this machine, which need no encryption. */
+  private local: Server | undefined;
   /** The access file ends with the listener. */
   private isTemporary = false;
   private readonly failures = new FailureCount();
 
   constructor(private readonly options: TlsTransportOptions) {}
 
-  createServer(
-    address: string,
-    { port }: HostAndPort,
-    onSocket: (socket: Socket, role: PeerRole | undefined) => void,
-  ): Server {
+  createServer(address: string, { port }: HostAndPort, onSocket: OnSocket): Server {
     const { serves = 'scheduler', scheduler = address } = this.options;
     this.isTemporary = serves === 'scheduler' && port === 0;
     const file = this.fileToServe(address, scheduler);
+    if (serves === 'data') {
+      this.local = createPlainServer(SOCKET_OPTIONS, (socket) => {
+        onSocket(socket, 'data', LOCAL_PEER);
+      });
+    }
     const roles = new WeakMap<object, PeerRole>();
     const options: TlsOptions = {
       ...SOCKET_OPTIONS,
@@ -136,7 +149,10 @@ class TlsLayer implements SocketLayer {
   }
 
   listening(address: string): void {
-    if (this.options.serves === 'data') return;
+    if (this.options.serves === 'data') {
+      this.listenLocally(address);
+      return;
+    }
     const file = this.served ?? this.fileFor(address);
     // Nothing finds the file of a port that the system has chosen when the scheduler is gone.
     this.isTemporary &&= !file.exists && dirname(file.path) === accessFolder();
@@ -151,13 +167,26 @@ class TlsLayer implements SocketLayer {
     this.served = file;
   }
 
+  private listenLocally(address: string): void {
+    const { local } = this;
+    const file = this.fileFor(this.options.scheduler ?? address);
+    const path = socketPath(file, parseAddress(address, '', this.scheme));
+    if (local === undefined || path === undefined) return;
+    rmSync(path, { force: true }); // Of a killed worker that had the port before.
+    limitConnections(local, address, this.options.connectionsMax ?? defaultConnectionsMax());
+    local.listen(path);
+  }
+
   closed(): void {
+    this.local?.close();
     if (this.isTemporary) this.served?.remove();
   }
 
   connect(target: HostAndPort, address: string, role: Role): Socket {
     const file = this.served ?? this.fileFor(this.options.scheduler ?? address);
     const [identity, key] = firstKey(file, KEYS_OF[role], role);
+    const path = role === 'peer' ? socketPath(file, target) : undefined;
+    if (path !== undefined && existsSync(path)) return connectPlain({ path });
     return connectTls({
       ...target,
       ...SOCKET_OPTIONS,

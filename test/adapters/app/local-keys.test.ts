@@ -1,5 +1,6 @@
 import {
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -120,13 +121,14 @@ describe('a local cluster of processes', () => {
     const gone = runs.start(process.execPath, ['-e', '0']);
     await gone.exit;
     lost(gone.child.pid!, hostname());
+    mkdirSync(join(home, 'access', `${gone.child.pid!}.sockets`));
     lost(process.ppid, hostname());
     lost(1_000_001, 'another-machine');
     new AccessFile(join(home, 'access', 'lasting.json')).write(newAccess());
     const cluster = await started({ workers: 0 });
     const port = new URL(cluster.address).port;
     const left = ['1000001.json', 'lasting.json', `${process.ppid}.json`, `${port}.json`];
-    expect(files()).toEqual(left.sort());
+    expect(files()).toEqual([...left, `${port}.sockets`].sort());
   }, 60_000);
 
   it('is plain when the configuration names tcp as transport', async () => {

@@ -1,0 +1,55 @@
+/**
+ * Unix sockets beside encrypted data ports. Data that stays on the machine need not be encrypted where the system itself
+ * lets nothing connect that could not read the keys: the sockets lie beside the access file, in a folder with the
+ * same permissions.
+ */
+import { lstatSync, mkdirSync, rmSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+
+import type { HostAndPort } from '../tcp/address.ts';
+import { isLoopback } from '../tcp/socket-layer.ts';
+import type { AccessFile } from './access-file.ts';
+
+/** Permissions of all other users. */
+const NOT_THE_OWNER = 0o077;
+
+/** A path of a socket has at most so many bytes everywhere. */
+const PATH_BYTES_MAX = 103;
+
+/** Makes the folder for the sockets of a cluster, which is empty then. */
+export function makeSocketFolder(accessPath: string): void {
+  if (process.platform === 'win32') return;
+  const folder = folderOf(accessPath);
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { mode: 0o700 });
+}
+
+export function removeSocketFolder(accessPath: string): void {
+  rmSync(folderOf(accessPath), { recursive: true, force: true });
+}
+
+/**
+ * Where the socket of a data port is, or would be. Undefined: the cluster has no folder for them, the port is not one of this
+ * machine alone, or other users could enter the folder.
+ */
+export function socketPath(file: AccessFile, { host, port }: HostAndPort): string | undefined {
+  if (!isLoopback(host) || !isPrivate(folderOf(file.path))) return undefined;
+  // A home folder may be that of several machines.
+  if (file.read().owner?.host !== hostname()) return undefined;
+  const path = join(folderOf(file.path), String(port));
+  return Buffer.byteLength(path) > PATH_BYTES_MAX ? undefined : path;
+}
+
+function folderOf(accessPath: string): string {
+  return `${accessPath.replace(/\.json$/, '')}.sockets`;
+}
+
+function isPrivate(folder: string): boolean {
+  const stats = lstatSync(folder, { throwIfNoEntry: false });
+  return (
+    stats?.isDirectory() === true &&
+    stats.uid === process.getuid?.() &&
+    (stats.mode & NOT_THE_OWNER) === 0
+  );
+}

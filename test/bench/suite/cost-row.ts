@@ -1,5 +1,5 @@
 import type { Result } from '../side-by-side.ts';
-import type { Line, Row } from './rows.ts';
+import type { Line, Row } from './row.ts';
 
 /** Whom a scheduler is compared with: all whose workers are of the same kind. */
 interface Comparison {
@@ -19,7 +19,6 @@ const COMPARISONS: readonly Comparison[] = [
 /** What scheduling costs, with tasks that do nothing: the same with every peer that is installed. */
 export const cost: Row = {
   name: 'cost',
-  needsDask: false,
   async figures(measure, { isFull, python, hyperqueue }) {
     const extent = isFull ? [] : ['--tasks', 5000, '--turns', 1];
     const lines = await measure('cost', [

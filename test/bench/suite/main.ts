@@ -9,7 +9,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Command } from 'commander';
 import type { Result } from '../side-by-side.ts';
-import { type Extent, type Figure, type Line, type Measure, type Row, ROWS } from './rows.ts';
+import type { Extent, Figure, Line, Measure, Row } from './row.ts';
+import { ROWS } from './rows.ts';
 import { brief, isLost, markdown } from './table.ts';
 
 const execFileAsync = promisify(execFile);
@@ -20,6 +21,10 @@ const program = new Command('bench')
   .option('--only <words>', 'only rows whose name has one of these words, as kernel,steal')
   .option('--json <file>', 'where the figures go')
   .option('--python <path>', 'interpreter with distributed installed', '/usr/bin/python3')
+  .option(
+    '--served <path>',
+    'the same, for rows in which we serve workers of Dask; default: --python',
+  )
   .option('--hyperqueue <path>', 'interpreter with hyperqueue installed', 'python3')
   .option('--guard <file>', 'exit 1 when a ratio lost more than a fifth against these figures')
   .parse();
@@ -28,15 +33,17 @@ const options = program.opts<{
   readonly only?: string;
   readonly json?: string;
   readonly python: string;
+  readonly served?: string;
   readonly hyperqueue: string;
   readonly guard?: string;
 }>();
 
-const { python, hyperqueue } = options;
+const { python, served = python, hyperqueue } = options;
+const peers = { python, served, hyperqueue };
 const extent: Extent =
   options.quick === true
-    ? { tasks: 20_000, repeat: 1, isFull: false, python, hyperqueue }
-    : { tasks: 100_000, repeat: 5, isFull: true, python, hyperqueue };
+    ? { tasks: 20_000, repeat: 1, isFull: false, ...peers }
+    : { tasks: 100_000, repeat: 5, isFull: true, ...peers };
 /** Times that a row is measured before it is lost; after the first one, each is a median of several runs. */
 const GUARD_TURNS = 3;
 const GUARD_REPEAT = 5;
@@ -44,7 +51,7 @@ const words = options.only?.split(',') ?? [];
 const wanted = ROWS.filter(({ name }) => {
   return words.length === 0 || words.some((word) => name.includes(word));
 });
-const daskVersion = versionOfDask();
+const daskVersions = { python: versionOfDask(python), served: versionOfDask(served) };
 
 // A signal of the terminal reaches the benchmark that runs, too. A second one ends this process at once.
 const interrupt = new AbortController();
@@ -56,7 +63,8 @@ const machine = {
   cpu: cpus()[0]?.model,
   cores: cpus().length,
   node: process.version,
-  dask: daskVersion ?? 'not installed',
+  dask: daskVersions.python ?? 'not installed',
+  servedDask: daskVersions.served ?? 'not installed',
   load: loadavg()[0],
 };
 const lines: (readonly [Row, readonly Line[]])[] = [];
@@ -97,8 +105,9 @@ function writeJson(path: string): void {
 
 /** The figures of a row. One that fails does not take the others with it. */
 async function linesOf(row: Row, of: Extent = extent): Promise<readonly Line[]> {
-  if (row.needsDask && daskVersion === undefined) {
-    return [{ name: row.name, skipped: `no Dask at ${python}` }];
+  const { needs } = row;
+  if (needs !== undefined && daskVersions[needs] === undefined) {
+    return [{ name: row.name, skipped: `no Dask at ${of[needs]}` }];
   }
   try {
     return await row.figures(measureWith(row), of);
@@ -114,7 +123,7 @@ async function linesOf(row: Row, of: Extent = extent): Promise<readonly Line[]> 
 function measureWith(row: Row): Measure {
   return async (script, args) => {
     const file = fileURLToPath(new URL(`../${script}.js`, import.meta.url));
-    const own = row.needsDask ? ['--python', python] : [];
+    const own = row.needs === undefined ? [] : ['--python', extent[row.needs]];
     const { stdout } = await execFileAsync(
       process.execPath,
       ['--expose-gc', file, ...args.map(String), ...own],
@@ -125,10 +134,10 @@ function measureWith(row: Row): Measure {
   };
 }
 
-function versionOfDask(): string | undefined {
+function versionOfDask(interpreter: string): string | undefined {
   try {
     const print = 'import distributed; print(distributed.__version__)';
-    return execFileSync(python, ['-W', 'ignore', '-c', print], {
+    return execFileSync(interpreter, ['-W', 'ignore', '-c', print], {
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'ignore'],
     }).trim();

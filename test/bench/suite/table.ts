@@ -1,4 +1,4 @@
-import type { Figure, Goal, Line } from './rows.ts';
+import type { Figure, Goal, Line } from './row.ts';
 
 /** Results within this part of the goal do not fail a guarded run: machines are noisy. */
 const SLACK = 0.2;

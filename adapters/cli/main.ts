@@ -33,7 +33,7 @@ const program = new Command('yardmaster')
     'after',
     `
 Examples:
-  $ yardmaster demo                                    index real text on two worker processes
+  $ yardmaster demo                                    find near-duplicate texts on two worker processes
   $ yardmaster scheduler --port 8786                   start a scheduler on this machine
   $ yardmaster worker tls://127.0.0.1:8786             start a worker for it
   $ yardmaster check-config cluster.yaml               see what a configuration would start
@@ -99,7 +99,9 @@ Examples:
   });
 
 common(program.command('demo'))
-  .description('Index real text with hundreds of tasks, ask it something, and check the answer.')
+  .description(
+    'Find texts that nearly repeat each other with hundreds of tasks, and check the result.',
+  )
   .option(
     '-c, --config <file>',
     'configuration of the scheduler and its policies; flags win over it',
@@ -107,8 +109,11 @@ common(program.command('demo'))
   .option('--path <folder>', 'folder with text, .gz too (default: manual pages, else node_modules)')
   .option('-w, --workers <n>', 'worker processes', positive, 2)
   .option('-t, --threads <n>', 'tasks at once per worker', positive, 1)
-  .option('-q, --query <words>', 'what to ask', 'schedule process priority')
-  .option('--limit-files <n>', 'files to index, spread evenly over all', positive, 6000)
+  .option(
+    '--limit-files <n>',
+    'files to compare, spread evenly over all (default: as many as have 80 MB of text)',
+    positive,
+  )
   .option('--chaos [kills]', 'kill workers at random moments, so often (default: 10)', positive)
   .option(
     '--chaos-scheduler [kills]',
@@ -124,7 +129,7 @@ common(program.command('demo'))
     `
 Examples:
   $ yardmaster demo
-  $ yardmaster demo --query 'socket address' --workers 4
+  $ yardmaster demo --path node_modules --workers 4
   $ yardmaster demo --path ~/notes --limit-files 500
   $ yardmaster demo --chaos --seed 7                   kill a worker ten times meanwhile
   $ yardmaster demo --chaos-scheduler 20 --seed 7      kill the scheduler twenty times, and workers

@@ -1,6 +1,6 @@
 import { type Dirent, readdirSync, readFileSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { YardmasterError } from '../../core/api/index.ts';
 import { textOf, wordsOf } from './text.ts';
 
@@ -9,33 +9,51 @@ const FILE_BYTES_MAX = 512 * 1024;
 const TEXT_FILE = /\.(?:md|txt|rst|html?|ts|js|mjs|cjs|json|yml|yaml|c|h|py|[1-9][a-z0-9]*)$/i;
 const BARE_TEXT_FILE = /(?:^|\/)(?:readme|changelog|copyright|license|news|authors|todo)[^/]*$/i;
 
-/** What is to be indexed. */
+/** Text of this many bytes keeps one thread busy for some seconds. */
+const TEXT_BYTES = 80e6;
+/** Manual pages and changelogs are packed to about a third. */
+const UNPACKED = 3;
+
+/** A text file. Its number is its index among all. */
+export interface Document {
+  readonly path: string;
+  /** Estimated when the file is packed. */
+  readonly textBytes: number;
+}
+
+/** What is to be compared. */
 export interface Corpus {
   readonly folder: string;
-  /** Paths in the order of their document numbers. */
-  readonly paths: readonly string[];
+  readonly documents: readonly Document[];
   /** Files that were there before the limit. */
   readonly found: number;
 }
 
 /** Folders with readable text, best first. */
 const USUAL_FOLDERS = ['/usr/share/man', '/usr/share/doc', 'node_modules'] as const;
-/** A folder with fewer files makes no demo. */
-const USUAL_FILES_MIN = 100;
+/** A folder with less text is taken only when there is none with more. */
+const USUAL_BYTES_MIN = TEXT_BYTES / 4;
 
 /**
  * The text files of a folder, in the order of their names; beyond the limit evenly spread over all.
  * Always the same for the same files.
  *
- * @param folder - default: manual pages, other documentation, or this package itself
- * @throws YardmasterError `ERR_CONFIG` when there is nothing to index
+ * @param folder - default: manual pages, other documentation, or installed packages
+ * @param limit - number of files. Default: as many as have some seconds' worth of text
+ * @throws YardmasterError `ERR_CONFIG` when there is no text
  */
-export function findCorpus(folder: string | undefined, limit: number): Corpus {
-  const enough = folder === undefined ? USUAL_FILES_MIN : 1;
+export function findCorpus(folder?: string, limit?: number): Corpus {
+  let best = { folder: '', found: [] as Document[], textBytes: 0 };
   for (const candidate of folder === undefined ? [...USUAL_FOLDERS, ownFolder()] : [folder]) {
     const found = textFilesIn(candidate);
-    if (found.length < enough) continue;
-    return { folder: candidate, paths: spread(found, limit), found: found.length };
+    const textBytes = found.reduce((sum, document) => sum + document.textBytes, 0);
+    if (textBytes > best.textBytes) best = { folder: candidate, found, textBytes };
+    if (textBytes >= USUAL_BYTES_MIN) break;
+  }
+  const { found, textBytes } = best;
+  if (found.length > 0) {
+    const count = limit ?? Math.ceil(found.length * Math.min(1, TEXT_BYTES / textBytes));
+    return { folder: best.folder, documents: spread(found, count), found: found.length };
   }
   throw new YardmasterError(
     'ERR_CONFIG',
@@ -55,22 +73,25 @@ export function readWords(path: string): readonly string[] {
   return wordsOf(textOf(path, content));
 }
 
+/** With the packages that are installed next to this one. */
 function ownFolder(): string {
-  return dirname(createRequire(import.meta.url).resolve('yardmaster/package.json'));
+  const own = dirname(createRequire(import.meta.url).resolve('yardmaster/package.json'));
+  const parent = dirname(own);
+  return basename(parent) === 'node_modules' ? parent : own;
 }
 
-function textFilesIn(folder: string): string[] {
-  const found: string[] = [];
+function textFilesIn(folder: string): Document[] {
+  const found: Document[] = [];
   const folders = [folder];
   for (let next = folders.pop(); next !== undefined; next = folders.pop()) {
     for (const entry of entriesOf(next)) {
       const path = join(next, entry.name);
       // Links lead to files that are found anyway, or out of the folder.
       if (entry.isDirectory()) folders.push(path);
-      else if (entry.isFile() && isText(path)) found.push(path);
+      else if (entry.isFile()) addText(found, path);
     }
   }
-  return found.sort();
+  return found.sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
 function entriesOf(folder: string): Dirent[] {
@@ -81,20 +102,27 @@ function entriesOf(folder: string): Dirent[] {
   }
 }
 
-function isText(path: string): boolean {
-  const bare = path.endsWith('.gz') ? path.slice(0, -3) : path;
-  if (!TEXT_FILE.test(bare) && !BARE_TEXT_FILE.test(bare)) return false;
+function addText(found: Document[], path: string): void {
+  const isPacked = path.endsWith('.gz');
+  const bare = isPacked ? path.slice(0, -'.gz'.length) : path;
+  if (!TEXT_FILE.test(bare) && !BARE_TEXT_FILE.test(bare)) return;
+  const textBytes = sizeOf(path) * (isPacked ? UNPACKED : 1);
+  if (textBytes <= FILE_BYTES_MAX) found.push({ path, textBytes });
+}
+
+/** Infinity: it is not there any more, or not ours to read. */
+function sizeOf(path: string): number {
   try {
-    return statSync(path).size <= FILE_BYTES_MAX;
+    return statSync(path).size;
   } catch {
-    return false;
+    return Infinity;
   }
 }
 
-function spread(paths: readonly string[], limit: number): string[] {
-  if (paths.length <= limit) return [...paths];
+function spread(documents: readonly Document[], limit: number): Document[] {
+  if (documents.length <= limit) return [...documents];
   return Array.from(
     { length: limit },
-    (_, index) => paths[Math.floor((index * paths.length) / limit)] as string,
+    (_, index) => documents[Math.floor((index * documents.length) / limit)] as Document,
   );
 }

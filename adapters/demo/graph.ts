@@ -1,107 +1,75 @@
 import { type Graph, ref, task } from '../client/index.ts';
-import type { IndexPart, LetterRange } from './inverted-index.ts';
-import type { Weighted, WordScores } from './ranking.ts';
-import {
-  answer,
-  digest,
-  findTerms,
-  indexChunk,
-  matchDocuments,
-  mergeIndexes,
-  type Question,
-  scoreQuery,
-} from './tasks.ts';
+import type { Document } from './documents.ts';
+import { BAND_COUNT, type Fingerprints, type Links } from './near-duplicates.ts';
+import { collect, compare, families, fingerprintFiles } from './tasks.ts';
 
-/** How the work is cut. */
-export interface Cut {
-  readonly filesPerTask: number;
-  /** Indexes that one task merges. At least 2. */
-  readonly fanIn: number;
-  /** Ranges of letters that the index is split into. */
-  readonly ranges: number;
-}
+/** Text of one task: about ten milliseconds of work. */
+const TASK_BYTES = 160e3;
+/** Tasks that little text is spread over, too. */
+const TASKS_MIN = 64;
+/** Results that one task collects. */
+const FAN_IN = 8;
+/** Tasks that compare, each in a part of the bands. */
+const COMPARING = 8;
 
-/** The graph, and the names of what is wanted of it. */
+/** The graph, and the name of its result. */
 export interface DemoGraph {
   readonly graph: Graph;
   readonly answer: string;
-  readonly digests: readonly string[];
   readonly taskCount: number;
   /** Tasks of each stage. */
   readonly stages: ReadonlyMap<string, number>;
 }
 
 /**
- * Root tasks read files and index them. The first merges take their indexes whole, so that each is
- * read once; from there on there is a tree for each range of letters. The question goes to each
- * range and the parts of the answer are put together.
+ * Root tasks read a few files each and return their fingerprints, which others collect. All collected fingerprints go to
+ * each of the tasks that compare, and what these find is put together.
  */
-export function demoGraph(paths: readonly string[], question: Question, cut: Cut): DemoGraph {
+export function demoGraph(documents: readonly Document[]): DemoGraph {
   const graph: Record<string, Graph[string]> = {};
-  const roots: string[] = [];
-  for (let first = 0; first < paths.length; first += cut.filesPerTask) {
-    const key = `('index-files', ${roots.length})`;
-    graph[key] = task(indexChunk, paths.slice(first, first + cut.filesPerTask), first);
-    roots.push(key);
+  const roots = cut(documents).map(({ paths, first }, index) => {
+    const key = `('fingerprint', ${index})`;
+    graph[key] = task(fingerprintFiles, paths, first);
+    return ref<Fingerprints>(key);
+  });
+  const collected: ReturnType<typeof ref<Fingerprints>>[] = [];
+  for (let start = 0; start < roots.length; start += FAN_IN) {
+    const key = `('collect', ${collected.length})`;
+    // A second copy costs little beside the work that is lost with a worker that holds the only one.
+    graph[key] = task(collect, roots.slice(start, start + FAN_IN)).with({ replicas: 2 });
+    collected.push(ref<Fingerprints>(key));
   }
-  const branches = addMerges(graph, roots, { name: 'merge-0', fanIn: cut.fanIn });
-  const scores: string[] = [];
-  const terms: string[] = [];
-  const digests: string[] = [];
-  const matching = ref<Weighted<number>[]>('match-documents');
-  for (let index = 0; index < cut.ranges; index++) {
-    const whole = addMergeTree(graph, branches, { index, of: cut.ranges }, cut.fanIn);
-    const part = ref<IndexPart>(whole);
-    scores.push(add(graph, `('score', ${index})`, task(scoreQuery, part, question)));
-    terms.push(add(graph, `('terms', ${index})`, task(findTerms, part, matching, question)));
-    digests.push(add(graph, `('digest', ${index})`, task(digest, part)));
-  }
-  const allScores = scores.map((key) => ref<WordScores[]>(key));
-  const allTerms = terms.map((key) => ref<Weighted<string>[]>(key));
-  add(graph, 'match-documents', task(matchDocuments, allScores, question));
-  add(graph, 'answer', task(answer, allTerms, matching, question));
+  const links = Array.from({ length: COMPARING }, (_, index) => {
+    const count = BAND_COUNT / COMPARING;
+    const key = `('compare', ${index})`;
+    graph[key] = task(compare, collected, { first: index * count, count });
+    return ref<Links>(key);
+  });
+  graph['families'] = task(families, links, collected);
   const keys = Object.keys(graph);
   const stages = new Map<string, number>();
   for (const key of keys) stages.set(stageOf(key), (stages.get(stageOf(key)) ?? 0) + 1);
-  return { graph, answer: 'answer', digests, taskCount: keys.length, stages };
+  return { graph, answer: 'families', taskCount: keys.length, stages };
 }
 
-/** What a task is for: to index files, to merge indexes, or to answer the question. */
+/** What a task is for: the name in its key. */
 export function stageOf(key: string): string {
-  if (key.includes('index-files')) return 'index files';
-  return key.includes('merge-') ? 'merge' : 'answer';
+  return /[a-z]+/.exec(key)?.[0] ?? key;
 }
 
-function addMergeTree(
-  graph: Record<string, Graph[string]>,
-  leaves: readonly string[],
-  range: LetterRange,
-  fanIn: number,
-): string {
-  let level = leaves;
-  // At least once: the first level picks the terms of the range.
-  for (let depth = 1; depth === 1 || level.length > 1; depth++) {
-    level = addMerges(graph, level, { name: `merge-${depth}-${range.index}`, fanIn, range });
+/** Neighbouring files of about the same amount of text, and the number of the first one. */
+function cut(documents: readonly Document[]): { paths: string[]; first: number }[] {
+  const total = documents.reduce((sum, { textBytes }) => sum + textBytes, 0);
+  const limit = Math.min(TASK_BYTES, total / TASKS_MIN);
+  const parts: { paths: string[]; first: number }[] = [];
+  let left = 0;
+  for (const [number, { path, textBytes }] of documents.entries()) {
+    if (left <= 0) {
+      parts.push({ paths: [], first: number });
+      left = limit;
+    }
+    parts.at(-1)?.paths.push(path);
+    left -= textBytes;
   }
-  return level[0] as string;
-}
-
-/** One level: each task merges a few neighbours. */
-function addMerges(
-  graph: Record<string, Graph[string]>,
-  keys: readonly string[],
-  { name, fanIn, range }: { readonly name: string; readonly fanIn: number; range?: LetterRange },
-): string[] {
-  const merged: string[] = [];
-  for (let start = 0; start < keys.length; start += fanIn) {
-    const parts = keys.slice(start, start + fanIn).map((key) => ref<IndexPart>(key));
-    const key = `('${name}', ${merged.length})`;
-    merged.push(add(graph, key, task(mergeIndexes, parts, range)));
-  }
-  return merged;
-}
-
-function add(graph: Record<string, Graph[string]>, key: string, node: Graph[string]): string {
-  graph[key] = node;
-  return key;
+  return parts;
 }

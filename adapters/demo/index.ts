@@ -1,5 +1,5 @@
-/** The demo: an inverted index over real text, with TF-IDF, as hundreds of tasks. */
+/** The demo: texts that nearly repeat each other, found by MinHash in hundreds of tasks. */
 export { type Corpus, findCorpus } from './documents.ts';
-export { type Cut, demoGraph, type DemoGraph, stageOf } from './graph.ts';
-export { singlePass, type SinglePassResult } from './single-pass.ts';
-export type { Answer, Question } from './tasks.ts';
+export { demoGraph, type DemoGraph, stageOf } from './graph.ts';
+export type { NearDuplicates } from './near-duplicates.ts';
+export { singlePass } from './single-pass.ts';

@@ -2,20 +2,20 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { performance } from 'node:perf_hooks';
+import { setImmediate } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { LocalCluster } from '../../app/local-cluster.ts';
 import { textLogger } from '../../app/text-log.ts';
 import type { Client } from '../../client/index.ts';
 import {
-  type Answer,
   type Corpus,
   type DemoGraph,
   demoGraph,
-  type Question,
+  type NearDuplicates,
   stageOf,
 } from '../../demo/index.ts';
 import { Chaos } from '../demo/chaos.ts';
-import { CUT, type DemoFlags, findWork, print } from '../demo/demo-flags.ts';
+import { demoConfig, type DemoFlags, findText, print } from '../demo/demo-flags.ts';
 import { type LiveView, startLiveView } from '../demo/live-view.ts';
 import { checkOutcome, type Outcome, outcomeLines } from '../demo/outcome.ts';
 import { DemoStats } from '../demo/stats.ts';
@@ -25,6 +25,8 @@ import { untilDone } from '../until-stopped.ts';
 
 /** Of `--chaos` without a number. */
 const KILLS = 10;
+/** Deaths of workers that a task is not to blame for, without chaos. */
+const ALLOWED_FAILURES = 3;
 /** Share of the work after which a worker is killed, unless there is chaos. */
 const HALF = 0.5;
 /** Decisions that are recorded, to say why. */
@@ -33,27 +35,45 @@ const DECISIONS = 100;
 /** `yardmaster demo`. Returns the exit code: 1 when the check fails. */
 export async function demoCommand(flags: DemoFlags): Promise<number> {
   if (flags.chaosScheduler !== undefined) return schedulerChaosCommand(flags);
-  const { corpus, question } = findWork(flags);
   const report = await reportPath(flags);
   const stats = new DemoStats();
   const voice: Voice = { say: (text) => void process.stderr.write(text) };
   let cluster: LocalCluster | undefined;
-  let outcome: ExplainedOutcome | undefined;
+  let done: { readonly corpus: Corpus; readonly outcome: ExplainedOutcome } | undefined;
   const code = await untilDone(
     async (isCutOff) => {
       cluster = await startCluster(flags, voice);
+      const workers = cluster.scaleTo(flags.workers);
+      workers.catch(() => undefined); // They are awaited below.
+      await setImmediate(); // The processes start while the text is looked for.
+      const corpus = findText(flags);
       print(`Dashboard  ${cluster.dashboardUrl ?? ''}`);
-      await cluster.scaleTo(flags.workers);
-      if (isCutOff()) return;
-      outcome = await computeOn(cluster, { corpus, question, stats, flags, report, voice });
+      const outcome = await computeOn(cluster, {
+        corpus,
+        workers,
+        stats,
+        flags,
+        report,
+        voice,
+        isCutOff,
+      });
+      if (outcome !== undefined) done = { corpus, outcome };
     },
     async () => cluster?.close(),
   );
-  if (outcome === undefined) {
-    if (flags.report === undefined) await rm(dirname(report), { recursive: true, force: true });
-    return code;
-  }
-  for (const line of outcomeLines(outcome, stats, corpus, flags.query)) print(line);
+  if (done !== undefined) return conclude(flags, done, stats, report) ? code : 1;
+  if (flags.report === undefined) await rm(dirname(report), { recursive: true, force: true });
+  return code;
+}
+
+/** Says what came of it, and whether one thread agrees. */
+function conclude(
+  flags: DemoFlags,
+  { corpus, outcome }: { readonly corpus: Corpus; readonly outcome: ExplainedOutcome },
+  stats: DemoStats,
+  report: string,
+): boolean {
+  for (const line of outcomeLines(outcome, stats, corpus)) print(line);
   print(`\nWhy        ${outcome.why}`);
   print(`Report     ${pathToFileURL(report).href}`);
   if (flags.record !== undefined) {
@@ -62,9 +82,10 @@ export async function demoCommand(flags: DemoFlags): Promise<number> {
   print(
     `\nTen lines of your own, as squares.mjs in a folder with yardmaster installed:\n\n${PASTE}\n`,
   );
-  const { isPassed, line } = checkOutcome(outcome, corpus, question, CUT.ranges);
+  print('One thread does the same without the cluster, to compare.');
+  const { isPassed, line } = checkOutcome(outcome, corpus);
   print(line);
-  return isPassed ? code : 1;
+  return isPassed;
 }
 
 /** In a new folder for temporary files, so that nothing of the reader's is overwritten. */
@@ -83,10 +104,7 @@ function startCluster(
   { threads, config, chaos, record }: DemoFlags,
   voice: Voice,
 ): Promise<LocalCluster> {
-  // A task is not to blame for the deaths of its workers, of which there will be many.
-  const scheduler = { allowedFailures: killsOf(chaos) };
-  const from =
-    config !== undefined ? { config } : chaos === undefined ? {} : { config: { scheduler } };
+  const from = config ?? demoConfig(chaos === undefined ? ALLOWED_FAILURES : killsOf(chaos));
   const recorded = record === undefined ? {} : { record };
   const log = process.stderr.isTTY
     ? {
@@ -95,17 +113,27 @@ function startCluster(
       }
     : {};
   return LocalCluster.start({
-    ...{ mode: 'processes', workers: 0, threads, dashboard: true, ...from, ...recorded, ...log },
+    ...{
+      mode: 'processes',
+      workers: 0,
+      threads,
+      dashboard: true,
+      config: from,
+      ...recorded,
+      ...log,
+    },
   });
 }
 
 interface Work {
   readonly corpus: Corpus;
-  readonly question: Question;
+  /** Resolves when they are there. */
+  readonly workers: Promise<void>;
   readonly stats: DemoStats;
   readonly flags: DemoFlags;
   readonly report: string;
   readonly voice: Voice;
+  readonly isCutOff: () => boolean;
 }
 
 /** What the cluster came to, and why. */
@@ -114,33 +142,36 @@ interface ExplainedOutcome extends Outcome {
   readonly why: string;
 }
 
+/** Undefined: it was cut off before it began. */
 async function computeOn(
   cluster: LocalCluster,
-  { corpus, question, stats, flags, report, voice }: Work,
-): Promise<ExplainedOutcome> {
-  await cluster.scheduler.addPlugin(stats);
-  const client = await cluster.client();
-  const work = demoGraph(corpus.paths, question, CUT);
+  { corpus, workers, stats, flags, report, voice, isCutOff }: Work,
+): Promise<ExplainedOutcome | undefined> {
+  const work = demoGraph(corpus.documents);
   print(`Cluster    scheduler at ${cluster.address}, worker processes ${cluster.pids.join(', ')}`);
   print(`Graph      ${work.taskCount} tasks`);
-  await client.policies.recordDecisions(DECISIONS);
-  const view = startLiveView(work.stages, process.stderr, print);
+  const names = Array.from({ length: flags.workers }, (_, index) => `worker-${index}`);
+  const view = startLiveView(work.stages, names, process.stderr, print);
   const direct = voice.say;
   voice.say = (text) => {
     for (const line of text.trimEnd().split('\n')) view.print(line);
   };
-  const chaos = chaosIn(cluster, work.taskCount, flags, view);
-  stats.onDone = (key, worker) => {
-    view.done(stageOf(key), worker);
-    chaos?.onProgress(stats.tasksDone);
-  };
   try {
-    const title = `index of ${corpus.paths.length} files`;
+    await cluster.scheduler.addPlugin(stats);
+    const client = await cluster.client();
+    await client.policies.recordDecisions(DECISIONS);
+    const chaos = chaosIn(cluster, work.taskCount, flags, view);
+    stats.onDone = (key, worker, isAgain) => {
+      view.done(stageOf(key), worker, isAgain);
+      chaos?.onProgress(stats.tasksDone);
+    };
+    await workers;
+    if (isCutOff()) return undefined;
+    const title = `near-duplicates among ${corpus.documents.length} files`;
     const outcome = await client.report(report, () => compute(client, work), { title });
     if (flags.chaos !== undefined && chaos !== undefined) {
-      const recomputed = stats.tasksDone - work.taskCount;
       view.print(
-        `Chaos      ${chaos.killCount} of ${killsOf(flags.chaos)} kills, ${recomputed} tasks computed once more`,
+        `Chaos      ${chaos.killCount} of ${killsOf(flags.chaos)} kills, ${stats.tasksAgain} tasks computed once more`,
       );
     }
     return outcome;
@@ -152,15 +183,14 @@ async function computeOn(
 
 async function compute(client: Client, work: DemoGraph): Promise<ExplainedOutcome> {
   const startMs = performance.now();
-  const futures = client.compute(work.graph, [work.answer, ...work.digests]);
-  const [answer, ...digests] = await client.gather(futures);
+  const futures = client.compute(work.graph, [work.answer]);
+  const [answer] = await client.gather(futures);
   const seconds = (performance.now() - startMs) / 1000;
   const { workers } = await client.identity();
   const stories = await Promise.all(futures.map((future) => client.why(future)));
   const names = new Map(workers.map(({ address, name }) => [address, name]));
   return {
-    answer: answer as Answer,
-    digests: digests as string[],
+    answer: answer as NearDuplicates,
     taskCount: work.taskCount,
     seconds,
     why: whyLine(stories, (address) => names.get(address) ?? address),
@@ -185,7 +215,7 @@ function chaosIn(
       ...{ ...common, kills: 1, moments: [HALF] },
       onKill: (worker, pid, done) =>
         view.print(
-          `Kill       ${worker}, process ${pid}, after ${done} tasks: what it held is computed again`,
+          `Kill       ${worker}, process ${pid}, after ${done} tasks: what only it held is computed again`,
         ),
     });
   }

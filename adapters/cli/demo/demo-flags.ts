@@ -1,13 +1,7 @@
-import { YardmasterError } from '../../../core/api/index.ts';
-import { type Corpus, type Cut, findCorpus, type Question } from '../../demo/index.ts';
+import { type Corpus, findCorpus } from '../../demo/index.ts';
 
-/**
- * A few milliseconds of work for each of hundreds of tasks. With fewer files the indexes that tasks hand
- * over, and merge level by level, cost more than making them: with 3 twice as much CPU as one thread needs.
- */
-export const CUT: Cut = { filesPerTask: 12, fanIn: 8, ranges: 4 };
-const DOCUMENT_LIMIT = 50;
-const TERM_LIMIT = 10;
+/** How often the memory manager makes the second copies that protect against the death of a worker. */
+const REPLICATION_INTERVAL = '200ms';
 
 /** Flags of `demo`. */
 export interface DemoFlags {
@@ -15,8 +9,7 @@ export interface DemoFlags {
   readonly path?: string;
   readonly workers: number;
   readonly threads: number;
-  readonly query: string;
-  readonly limitFiles: number;
+  readonly limitFiles?: number;
   /** Kills of workers; true: a few. */
   readonly chaos?: number | true;
   /** Kills of the scheduler; true: a few. */
@@ -32,34 +25,26 @@ export interface DemoFlags {
 
 /**
  * Finds the text, and says how much there is.
- * @throws YardmasterError `ERR_CONFIG` when there is no text, or no word in the question
+ * @throws YardmasterError `ERR_CONFIG` when there is no text
  */
-export function findWork({ path, limitFiles, query }: DemoFlags): {
-  readonly corpus: Corpus;
-  readonly question: Question;
-} {
+export function findText({ path, limitFiles }: DemoFlags): Corpus {
   const corpus = findCorpus(path, limitFiles);
-  const question: Question = {
-    words: wordsOfQuery(query),
-    documentCount: corpus.paths.length,
-    documentLimit: DOCUMENT_LIMIT,
-    termLimit: TERM_LIMIT,
-  };
-  print(`Text       ${corpus.paths.length} of ${corpus.found} files in ${corpus.folder}`);
-  return { corpus, question };
+  print(`Text       ${corpus.documents.length} of ${corpus.found} files in ${corpus.folder}`);
+  return corpus;
+}
+
+/**
+ * The configuration, unless a file is named.
+ * @param allowedFailures - deaths of workers that a task is not to blame for
+ */
+export function demoConfig(allowedFailures: number): {
+  readonly scheduler: Readonly<Record<string, unknown>>;
+} {
+  const activeMemoryManager = { interval: REPLICATION_INTERVAL };
+  return { scheduler: { allowedFailures, activeMemoryManager } };
 }
 
 /** A line of what is found, on standard output. */
 export function print(line: string): void {
   process.stdout.write(`${line}\n`);
-}
-
-function wordsOfQuery(query: string): string[] {
-  const words = [...new Set(query.toLowerCase().match(/[a-z][a-z0-9]{2,24}/g) ?? [])];
-  if (words.length > 0) return words;
-  throw new YardmasterError(
-    'ERR_CONFIG',
-    `"${query}" has no word of three letters or more to ask for; try --query 'socket address'`,
-    { query },
-  );
 }

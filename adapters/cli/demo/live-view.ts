@@ -3,8 +3,11 @@ import { canDrawBars } from '../../client/show-progress.ts';
 
 /** Shows how far the work is: bars on a terminal, now and then a line elsewhere. */
 export interface LiveView {
-  /** A task of this stage has ended on this worker, where that is known. */
-  done(stage: string, worker?: string): void;
+  /**
+   * A task of this stage has ended on this worker, where that is known.
+   * @param isAgain - it had ended before, and its result was lost
+   */
+  done(stage: string, worker?: string, isAgain?: boolean): void;
   /** A line of text, without tearing the bars. */
   print(line: string): void;
   stop(): void;
@@ -12,6 +15,7 @@ export interface LiveView {
 
 /** Below the first column of text of the demo. */
 const INDENT = ' '.repeat(11);
+const BAR_SIZE = 40;
 const CLEAR_RIGHT = '\u001b[K';
 
 /** Lines that are printed when the output is not a terminal. */
@@ -19,15 +23,21 @@ const LINES = 10;
 
 /**
  * @param stages - tasks of each stage of the work
+ * @param workers - names of those that have a bar from the start
  * @param stream - where people look; results go elsewhere
  * @param print - where lines go that stay
  */
 export function startLiveView(
   stages: ReadonlyMap<string, number>,
+  workers: readonly string[],
   stream: NodeJS.WriteStream,
   print: (line: string) => void,
 ): LiveView {
-  return canDrawBars(stream) ? new Bars(stages, stream) : new Lines(stages, stream, print);
+  const bars = stages.size + workers.length;
+  const hasRoom = !(stream.rows <= bars); // Undefined or 0: unknown.
+  return canDrawBars(stream) && hasRoom
+    ? new Bars(stages, workers, stream)
+    : new Lines(stages, stream, print);
 }
 
 /** A bar for each stage and for each worker. */
@@ -36,43 +46,41 @@ class Bars implements LiveView {
   private readonly stages: ReadonlyMap<string, SingleBar>;
   private readonly workers = new Map<string, SingleBar>();
   private readonly total: number;
+  /** Of the longest name. */
+  private readonly width: number;
 
   constructor(
     stages: ReadonlyMap<string, number>,
+    workers: readonly string[],
     private readonly stream: NodeJS.WriteStream,
   ) {
     this.total = totalOf(stages);
+    this.width = Math.max(...[...stages.keys(), ...workers].map(({ length }) => length));
+    const counts = 2 * String(this.total).length + '  / '.length;
+    const size = (stream.columns || 80) - this.width - counts;
     this.all = new MultiBar({
       format: '{name} {bar} {value}/{total}',
-      ...{ stream, barsize: 40, hideCursor: true, clearOnComplete: false, autopadding: true },
+      ...{ stream, barsize: Math.max(1, Math.min(BAR_SIZE, size)), hideCursor: true },
+      ...{ clearOnComplete: false, autopadding: true },
       // A line of text goes where the first bar was: those below it move, also when nothing changed.
       forceRedraw: true,
       barCompleteChar: '█',
       barIncompleteChar: '░',
     });
-    const widest = Math.max(8, ...[...stages.keys()].map(({ length }) => length));
-    this.stages = new Map(
-      [...stages].map(([name, total]) => [
-        name,
-        this.all.create(total, 0, { name: name.padEnd(widest) }),
-      ]),
-    );
-    this.width = widest;
+    this.stages = new Map([...stages].map(([name, total]) => [name, this.bar(name, total)]));
+    for (const name of workers) this.workers.set(name, this.bar(name, this.total));
   }
 
-  private readonly width: number;
-
-  done(stage: string, worker?: string): void {
-    const bar = this.stages.get(stage);
-    // What a worker has lost is computed again.
-    if (bar !== undefined) bar.increment(bar.getProgress() < 1 ? 1 : 0);
+  done(stage: string, worker?: string, isAgain = false): void {
+    if (!isAgain) this.stages.get(stage)?.increment();
     if (worker === undefined) return;
-    let own = this.workers.get(worker);
-    if (own === undefined) {
-      own = this.all.create(this.total, 0, { name: worker.padEnd(this.width) });
-      this.workers.set(worker, own);
-    }
+    const own = this.workers.get(worker) ?? this.bar(worker, this.total);
+    this.workers.set(worker, own);
     own.increment(own.getProgress() < 1 ? 1 : 0);
+  }
+
+  private bar(name: string, total: number): SingleBar {
+    return this.all.create(total, 0, { name: name.padEnd(this.width) });
   }
 
   print(line: string): void {
@@ -100,8 +108,9 @@ class Lines implements LiveView {
     this.total = totalOf(stages);
   }
 
-  done(): void {
-    this.ended = Math.min(this.total, this.ended + 1);
+  done(_stage: string, _worker?: string, isAgain = false): void {
+    if (isAgain) return;
+    this.ended++;
     const step = Math.floor((this.ended * LINES) / this.total);
     if (step <= this.printed) return;
     this.printed = step;

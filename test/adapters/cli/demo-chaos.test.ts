@@ -29,7 +29,7 @@ describe('the demo whose scheduler is killed', () => {
   test('comes to the right result, and each of its recordings replays identically', async () => {
     const record = join(folder, 'run.ylog');
     const kills = ['--chaos-scheduler', '3', '--chaos', '1', '--seed', '7'];
-    const pages = ['--path', makePages(400), '--query', 'anchor'];
+    const pages = ['--path', makePages(400)];
     const run = runs.yardmaster('demo', ...pages, ...kills, '--record', record);
     expect([await run.exit, run.stderr]).toEqual([0, expect.any(String)]);
     const lines = run.stdout.split('\n');
@@ -53,7 +53,7 @@ describe('the demo whose scheduler is killed', () => {
 
   test('leaves no process behind when it is interrupted', async () => {
     const kills = ['--chaos-scheduler', '3', '--seed', '7'];
-    const pages = ['--path', 'node_modules', '--limit-files', '2000'];
+    const pages = ['--path', 'node_modules'];
     const run = runs.yardmaster('demo', ...pages, ...kills);
     while (!run.stdout.includes('Graph')) await run.output();
     const pids = [...run.stdout.matchAll(/process(?:es)? ([\d, ]+)/g)].flatMap(([, list]) =>

@@ -11,7 +11,12 @@ it('a line of text leaves every bar on the screen, also one that has not changed
     ['index', 10],
     ['answer', 2],
   ]);
-  const view = startLiveView(stages, stream as unknown as NodeJS.WriteStream, () => undefined);
+  const view = startLiveView(
+    stages,
+    ['worker-0'],
+    stream as unknown as NodeJS.WriteStream,
+    () => undefined,
+  );
   view.done('index', 'worker-0');
   await expect.poll(() => written).toContain('answer');
   written = '';
@@ -39,6 +44,7 @@ it('a terminal that knows no codes gets lines, and no codes', () => {
   stream.on('data', (part: Buffer) => (written += part.toString()));
   const view = startLiveView(
     new Map([['index', 1]]),
+    [],
     stream as unknown as NodeJS.WriteStream,
     () => undefined,
   );
@@ -47,3 +53,33 @@ it('a terminal that knows no codes gets lines, and no codes', () => {
   view.stop();
   expect(written).toBe('1 of 1 tasks are done\n');
 });
+
+it('bars fit a narrow terminal, and each worker has one before its first task ends', async () => {
+  const narrow = await barsOf({ columns: 30, rows: 24 });
+  const bars = narrow.match(/[a-z][a-z0-9-]* +[█░]+ \d+\/\d+/g)!;
+  expect(bars.slice(-2)).toEqual(['worker-0    ░░░░░░░ 0/1200', 'worker-1    ░░░░░░░ 0/1200']);
+  for (const bar of bars) expect(bar.length).toBeLessThanOrEqual(30);
+});
+
+it('a terminal with fewer rows than there are bars gets lines', async () => {
+  expect(await barsOf({ columns: 80, rows: 3 })).toBe('120 of 1200 tasks are done\n');
+});
+
+/** What is written for two workers until a tenth of the work is done. */
+async function barsOf(size: { columns: number; rows: number }): Promise<string> {
+  let written = '';
+  const stream = Object.assign(new PassThrough(), { isTTY: true, ...size });
+  stream.on('data', (part: Buffer) => (written += part.toString()));
+  const stages = new Map([['fingerprint', 1200]]);
+  const names = ['worker-0', 'worker-1'];
+  const view = startLiveView(
+    stages,
+    names,
+    stream as unknown as NodeJS.WriteStream,
+    () => undefined,
+  );
+  if (size.rows > names.length + 1) await expect.poll(() => written).toContain('worker-1');
+  else for (let done = 0; done < 120; done++) view.done('fingerprint', 'worker-0');
+  view.stop();
+  return written;
+}

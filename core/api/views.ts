@@ -4,7 +4,8 @@
  * They are the state objects themselves, not copies: reading costs nothing, and what is read is true
  * only until the hook or the policy returns.
  */
-import type { Restrictions, TaskFailure, Priority } from '../state/task.ts';
+import type { Restrictions } from '../state/restrictions.ts';
+import type { TaskFailure, Priority } from '../state/task.ts';
 import type { TaskStateName } from '../state/task-state-name.ts';
 import type { MemoryState } from '../state/memory.ts';
 import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
@@ -93,12 +94,24 @@ export interface TaskView {
   /** Copies that were requested; 1 without a request. Infinity: one on every running worker. */
   readonly replicas: number;
   readonly restrictions: Restrictions | undefined;
+  /** Bounds how many tasks run at the same time, this one among them. */
+  readonly limit: TaskLimitView | undefined;
   readonly exceptionBlame: TaskView | undefined;
   readonly failure: TaskFailure | undefined;
   /** How to compute it; opaque. Undefined for data. */
   readonly runSpec: unknown;
   readonly annotations: Readonly<Record<string, unknown>> | undefined;
   readonly metadata: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** Of the tasks that have it, at most so many run at the same time, in the whole cluster. */
+export interface TaskLimitView {
+  readonly name: string;
+  readonly max: number;
+  /** Tasks that are processing, and runs that were taken back and may not have ended. */
+  readonly runningCount: number;
+  /** Tasks in `queued` that wait for it. */
+  readonly queuedCount: number;
 }
 
 /** A worker as the scheduler sees it. */
@@ -179,7 +192,9 @@ export interface ClusterView {
     readonly size: number;
     peek(): WorkerView | undefined;
   };
-  /** Tasks that are held back; `peek` is the first by priority. */
+  /** Limits that tasks have, in the order in which they came. */
+  readonly limits: Iterable<TaskLimitView> & { readonly size: number };
+  /** Tasks that are held back for an open slot; `peek` is the first by priority. */
   readonly queued: Iterable<TaskView> & { readonly size: number; peek(): TaskView | undefined };
   readonly unrunnable: ReadonlyMap<TaskView, number>;
   /** Tasks with two or more replicas. */

@@ -48,6 +48,7 @@ import {
   onTaskFinished,
 } from './events/on-task-report.ts';
 import { DEFAULT_KERNEL_OPTIONS, type KernelOptions } from './options.ts';
+import { startLimited } from './placement/limited.ts';
 import { offerAll, offerRefused } from './placement/offer-refused.ts';
 import type { Outbox } from './outbox.ts';
 import { isDeferredUntilRecovered, onRecovery } from './events/on-recovery.ts';
@@ -200,6 +201,7 @@ export class SchedulerKernel {
     const { scope } = this;
     settle(scope);
     settleUnproven(scope);
+    if (scope.cluster.limits.open.size > 0) startLimited(scope);
     // Downstream tasks of this stimulus are placed by now, so queued tasks come after them.
     if (scope.cluster.queued.size > 0) refillFromQueue(scope);
     if (scope.refused.size > 0) offerRefused(scope);

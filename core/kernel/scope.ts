@@ -90,7 +90,7 @@ export class KernelScope {
   transitionCounter = 0;
   /** What {@link transitionCounter} comes to in this stimulus before the rest of its work is left. */
   sliceEnd = Infinity;
-  /** Queued tasks are left for open slots. */
+  /** Queued tasks are left for open slots, or for limits with room. */
   isRefillLeft = false;
 
   constructor(

@@ -2,7 +2,8 @@ import { firstRunOf } from '../kernel/events/on-return.ts';
 import type { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
 import type { GraphTask, RestoreTasks, Stimulus, UpdateData } from '../messages/stimulus.ts';
 import { FIRE_AND_FORGET } from '../state/client.ts';
-import { byPriority, type Restrictions, type TaskState } from '../state/task.ts';
+import type { Restrictions } from '../state/restrictions.ts';
+import { byPriority, type TaskState } from '../state/task.ts';
 import { reportId } from './journal-entries.ts';
 
 /** Wants everything while a checkpoint is read, so that nothing is forgotten before its clients want it. */
@@ -133,7 +134,7 @@ function isCuttable(tasks: readonly TaskState[]): boolean {
 }
 
 function describe(task: TaskState): GraphTask {
-  const { key, runSpec, rank, negatedUserPriority, retries, annotations, group } = task;
+  const { key, runSpec, rank, negatedUserPriority, retries, annotations, group, limit } = task;
   return {
     key,
     dependencies: task.dependencies.map((dependency) => dependency.key),
@@ -147,6 +148,7 @@ function describe(task: TaskState): GraphTask {
     ...(task.isDataProducer ? { dataProducer: true } : {}),
     ...(annotations === undefined ? {} : { annotations }),
     ...(task.restrictions === undefined ? {} : restrictionsOf(task.restrictions)),
+    ...(limit === undefined ? {} : { limit: { name: limit.name, max: limit.max } }),
   };
 }
 

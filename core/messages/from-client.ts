@@ -29,6 +29,12 @@ export interface HeartbeatClient extends FromClient {
   readonly op: 'heartbeat-client';
 }
 
+/** Of the tasks in the cluster with a limit of this name, at most so many run at the same time. */
+export interface TaskLimitDescription {
+  readonly name: Name;
+  readonly max: Positive;
+}
+
 /** One task of a submitted graph. */
 export interface GraphTask {
   readonly key: Name;
@@ -45,6 +51,8 @@ export interface GraphTask {
   readonly hosts?: readonly string[];
   readonly allowOtherWorkers?: boolean;
   readonly resources?: Readonly<Record<string, Size>>;
+  /** Bounds how many tasks run at the same time. */
+  readonly limit?: TaskLimitDescription;
   readonly actor?: boolean;
   /** It loads or makes data: root-ish for the built-in policies, whatever its group looks like. */
   readonly dataProducer?: boolean;

@@ -6,6 +6,7 @@ import { TaskGroup, TaskPrefix } from './groups.ts';
 import { groupOfKey, prefixOfKey } from './key-names.ts';
 import { RecentGroups } from './recent-groups.ts';
 import { RunTable } from './run-table.ts';
+import { TaskLimits } from './limits/task-limits.ts';
 import { TaskQueue } from './task-queue.ts';
 import { TaskState, type ClientState, type WorkerState } from './task.ts';
 import { SteadyMap } from '../util/collections/steady-map.ts';
@@ -79,8 +80,9 @@ export class ClusterState {
   /** Running workers with an open slot by load, the least busy first. */
   readonly openSlots = new RankedHeap<WorkerState>(this.workersByRank);
 
-  /** Tasks in `queued`. */
+  /** Tasks in `queued` that wait for an open slot. Those that wait for their limit are in its queue. */
   readonly queued = new TaskQueue();
+  readonly limits = new TaskLimits();
   /** Tasks in `no-worker`, with the time of entry in milliseconds; oldest first. */
   readonly unrunnable = new Map<TaskState, number>();
   /** Tasks with two or more replicas. */
@@ -163,6 +165,7 @@ export class ClusterState {
     this.tasks.delete(task.key);
     this.freeTaskIds.push(task.id);
     if (this.replicasWanted.size > 0) this.replicasWanted.delete(task);
+    if (this.limits.size > 0) this.limits.leave(task);
     const { group } = task;
     if (group.states.forgotten < group.size) return;
     this.groups.delete(group.name);

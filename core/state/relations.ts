@@ -1,7 +1,4 @@
-/**
- * The only writers of links that have two sides: task and task, task and worker, task and client,
- * and of the sums that follow from them. Every function keeps both sides and the sums in step.
- */
+/** The only writers of links with two sides, and of the sums that follow: every function keeps all of it in step. */
 import { append } from '../util/append.ts';
 import type { SmallSet } from '../util/collections/small-set.ts';
 import type { ClusterState } from './cluster.ts';
@@ -247,6 +244,7 @@ export function addToProcessing(cluster: ClusterState, task: TaskState, worker: 
   task.processingOn = worker;
   worker.processing.add(task);
   countPrefix(cluster, task.prefix, worker);
+  if (task.limit !== undefined) cluster.limits.count(task.limit, 1);
   for (const dependency of task.dependencies) {
     if (!isHeldBy(dependency, worker)) need(cluster, dependency, worker);
   }
@@ -271,6 +269,7 @@ export function removeFromProcessing(cluster: ClusterState, task: TaskState): Wo
   cluster.runs.delete(task);
   if (!worker.longRunning.delete(task)) uncountPrefix(cluster, task.prefix, worker);
   worker.processing.delete(task);
+  if (task.limit !== undefined) cluster.limits.count(task.limit, -1);
   if (worker.needsWhat.size > 0) {
     for (const dependency of task.dependencies) needLess(cluster, dependency, worker);
   }

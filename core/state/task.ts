@@ -4,28 +4,14 @@ import type { GenericClient } from './client.ts';
 import type { TaskGroup, TaskPrefix } from './groups.ts';
 import { isActive, type TaskStateName } from './task-state-name.ts';
 import type { GenericSteal } from './steal.ts';
+import type { Restrictions } from './restrictions.ts';
+import type { TaskLimit } from './limits/task-limit.ts';
 import type { GenericWorker } from './worker.ts';
 
 /** A worker, a client and a steal as tasks link to them. */
 export type WorkerState = GenericWorker<TaskState>;
 export type ClientState = GenericClient<TaskState>;
 export type Steal = GenericSteal<WorkerState>;
-
-/** Where a task may run. A task without restrictions has no such object. */
-export interface Restrictions {
-  /** Addresses; they may name workers that are not connected (yet). */
-  readonly workers?: ReadonlySet<string>;
-  /**
-   * Names of workers, looked up at the time of use; a name that no worker has is taken for a host.
-   */
-  readonly names?: ReadonlySet<string>;
-  /** Host names, or worker names that stand for their hosts. */
-  readonly hosts?: ReadonlySet<string>;
-  /** Amount of each resource that the task occupies while it is processing. */
-  readonly resources?: ReadonlyMap<string, number>;
-  /** Whether the restrictions on workers and hosts are only preferences. */
-  readonly loose?: boolean;
-}
 
 /** What is known about a failure. It sits on the task that itself failed, not on its dependents. */
 export interface TaskFailure {
@@ -56,6 +42,7 @@ interface Sweep {
 /** Fields of which most tasks have none: apart, so that they cost a million tasks one word each. */
 class RareFields {
   restrictions: Restrictions | undefined = undefined;
+  limit: TaskLimit | undefined = undefined;
   exceptionBlame: TaskState | undefined = undefined;
   hasLostDependencies = false;
   retries = 0;
@@ -167,6 +154,14 @@ export class TaskState {
   }
   set restrictions(restrictions: Restrictions | undefined) {
     if (restrictions !== this.restrictions) this.rareFields.restrictions = restrictions;
+  }
+
+  /** What bounds how many tasks run at the same time, this one among them. Written by `TaskLimits` alone. */
+  get limit(): TaskLimit | undefined {
+    return this.optionalFields?.limit;
+  }
+  set limit(limit: TaskLimit | undefined) {
+    this.rareFields.limit = limit;
   }
 
   /** The task that failed: itself or an ancestor. Non-empty in `erred`. */

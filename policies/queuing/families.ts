@@ -38,9 +38,9 @@ export class Family {
   nextQueued(): TaskView | undefined {
     for (; this.head < this.roots.length; this.head++) {
       const root = this.roots[this.head] as TaskView;
-      if (root.state === 'queued') return root;
+      if (isQueued(root)) return root;
       // This one may still come; it must not hide those behind it.
-      if (root.state === 'waiting' || root.state === 'released') {
+      if (root.state === 'waiting' || root.state === 'released' || root.state === 'queued') {
         return this.roots.slice(this.head).find(isQueued);
       }
     }
@@ -191,6 +191,6 @@ function sortByPriority(tasks: TaskView[]): void {
 
 const NO_PRIORITY: Priority = [0, 0, 0];
 
-function isQueued({ state }: TaskView): boolean {
-  return state === 'queued';
+function isQueued({ state, limit }: TaskView): boolean {
+  return state === 'queued' && limit === undefined;
 }

@@ -73,7 +73,7 @@ class MarsQueuing implements Queuing {
       for (const input of task.dependencies) this.raise(input, depth);
     }
     // It has come into place after other policies had queued these.
-    for (const task of tasks) if (task.state === 'queued') this.enter(task);
+    for (const task of tasks) if (isQueued(task)) this.enter(task);
   }
 
   isRootish(task: TaskView): boolean {
@@ -126,7 +126,7 @@ class MarsQueuing implements Queuing {
   private best(): TaskView | undefined {
     for (let place = this.ready.peek(); place !== undefined; place = this.ready.peek()) {
       const { task } = place;
-      if (task.state === 'queued' && comparePlaces(place, this.placeOf(task)) === 0) return task;
+      if (isQueued(task) && comparePlaces(place, this.placeOf(task)) === 0) return task;
       this.ready.pop();
     }
     return undefined;
@@ -140,7 +140,7 @@ class MarsQueuing implements Queuing {
   private raise(input: TaskView, depth: number): void {
     if (depth <= (this.deepest[input.id] ?? 0)) return;
     this.deepest[input.id] = depth;
-    if (input.state === 'queued') this.enter(input);
+    if (isQueued(input)) this.enter(input);
   }
 
   private depthOf({ id }: TaskView): number {
@@ -160,6 +160,10 @@ class MarsQueuing implements Queuing {
       rank,
     };
   }
+}
+
+function isQueued({ state, limit }: TaskView): boolean {
+  return state === 'queued' && limit === undefined;
 }
 
 function comparePlaces(a: Place, b: Place): number {

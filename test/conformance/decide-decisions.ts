@@ -6,7 +6,8 @@ import {
   linkDependencies,
   setNbytes,
 } from '../../core/state/relations.ts';
-import type { Restrictions, TaskState, WorkerState } from '../../core/state/task.ts';
+import type { Restrictions } from '../../core/state/restrictions.ts';
+import type { TaskState, WorkerState } from '../../core/state/task.ts';
 import { type WorkerStatus, GenericWorker } from '../../core/state/worker.ts';
 import type { CoAssignment } from '../../policies/queuing/co-assign.ts';
 import type { RootishQueuing } from '../../policies/queuing/root-ish.ts';

@@ -26,7 +26,9 @@ async function freePort(): Promise<number> {
 test('the crawl fetches each page once, is polite, and fetches nothing when it is started again', async () => {
   const port = String(await freePort());
   const crawl = async (): Promise<string[]> => {
-    const { stdout } = await run(process.execPath, ['main.js', '--port', port], { cwd: folder });
+    const { stdout } = await run(process.execPath, ['main.js', '40', 'threads', port], {
+      cwd: folder,
+    });
     return stdout.trim().split('\n');
   };
   const [pages, figures = ''] = await crawl();

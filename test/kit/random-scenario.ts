@@ -10,6 +10,10 @@ export const GRAPH_KEYS = 'a b c d e f r-0 r-1 r-2 r-3 r-4 r-5 s-0 s-1'.split(' 
 export const DATA_KEYS = ['x', 'y'];
 export const ALL_KEYS = [...GRAPH_KEYS, ...DATA_KEYS];
 
+/** A limit for which all submissions name the same number. */
+export const STEADY_LIMIT = 'steady';
+export const STEADY_MAX = 1;
+
 /** What may happen; more frequent things stand here more often. */
 const STEPS = [
   ...many('submit', 5),
@@ -117,6 +121,19 @@ function specialOf(place: number, seed: number): Partial<GraphTask> {
       return { userPriority: 1 };
     case 6:
       return { hosts: ['w2'] };
+    case 7:
+      return { limit: { name: STEADY_LIMIT, max: STEADY_MAX } };
+    case 8:
+      return {
+        limit: { name: STEADY_LIMIT, max: STEADY_MAX },
+        resources: { gpu: 1 },
+        retries: 1,
+      };
+    case 9:
+      return {
+        limit: { name: 'changing', max: 1 + (seed % 3) },
+        userPriority: place % 3,
+      };
     default:
       return {};
   }

@@ -17,6 +17,8 @@ import {
   GRAPH_KEYS,
   randomTask,
   type Scenario,
+  STEADY_LIMIT,
+  STEADY_MAX,
   type Step,
   WORKERS,
 } from './random-scenario.ts';
@@ -474,6 +476,14 @@ export class RandomWorld {
     deliver(outbox, this.workers, this.clients);
     this.trackSubmissions({ ...stimulus, stimulusId });
     this.compare();
+    this.checkLimit();
+  }
+
+  private checkLimit(): void {
+    const { tasks } = this.kernel.cluster;
+    const limited = [...tasks.values()].filter(({ limit }) => limit?.name === STEADY_LIMIT);
+    const running = limited.filter(({ state }) => state === 'processing').length;
+    check(running <= STEADY_MAX, () => `${running} tasks with the limit are processing`);
   }
 
   private note(receiver: string, message: object): void {

@@ -16,7 +16,8 @@ export type {
 export type { ActionTiming } from '../../../core/state/groups.ts';
 export { groupOfKey, prefixOfKey } from '../../../core/state/key-names.ts';
 export { MEMORY_MEASURES, type MemoryMeasure, MemoryState } from '../../../core/state/memory.ts';
-export type { Priority, Restrictions, TaskFailure } from '../../../core/state/task.ts';
+export type { Restrictions } from '../../../core/state/restrictions.ts';
+export type { Priority, TaskFailure } from '../../../core/state/task.ts';
 export { TASK_STATE_NAMES, type TaskStateName } from '../../../core/state/task-state-name.ts';
 export type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../../../core/state/worker.ts';
 export type { TransitionRecord } from '../../../core/kernel/insight/story.ts';

@@ -16,6 +16,7 @@ import { allocateWithin, checkFits } from '../message-limit.ts';
 import { Ref } from './ref.ts';
 import { checkOptions, taskFields, type TaskOptions } from './options.ts';
 import { retrySpec } from './retry-rules.ts';
+import { withLimitOf } from './task-limit.ts';
 import type { GraphArgumentsOf } from './types.ts';
 
 /** A task of a graph: what to call with what. Made by {@link task}. */
@@ -150,7 +151,7 @@ function packNode(key: string, node: unknown, surroundings: GraphSurroundings): 
   const keyOf = (value: unknown): string | undefined =>
     value instanceof Ref ? keyOfName(value.key, surroundings) : surroundings.keyOfFuture(value);
   const args = packTaskArguments(key, node.args, keyOf, surroundings.way);
-  const options = { ...surroundings.options, ...node.options };
+  const options = withLimitOf({ ...surroundings.options, ...node.options }, node.args);
   const { codeRoot } = surroundings;
   const packed = packTask({ key, fn: node.fn, args, options, codeRoot });
   if (node.needs.length === 0 && namespace === undefined) return packed;

@@ -5,6 +5,7 @@ import { checkNames, refuseOption } from './option-checks.ts';
 import { checkRetries, type RetryRules } from './retry-rules.ts';
 import { copyOfPlain } from '../plain-data.ts';
 import { type ResultStoreOption, storeSpec } from './result-store-option.ts';
+import { checkLimit, type LimitOption } from './task-limit.ts';
 import { traceParent } from './trace-parent.ts';
 
 export { checkNames, refuseOption } from './option-checks.ts';
@@ -29,6 +30,11 @@ export interface TaskOptions {
   readonly allowOtherWorkers?: boolean;
   /** Amount of each resource that it occupies while it runs: `{ GPU: 1 }`. */
   readonly resources?: Readonly<Record<string, number>>;
+  /**
+   * At most so many tasks with a limit of this name run at the same time, in the whole cluster: `{ name, max }`, or a
+   * function that finds it by the arguments. A task that has to wait takes no place on a worker. Default: no limit.
+   */
+  readonly limit?: LimitOption;
   /**
    * Copies of the result that the cluster keeps, at least 1; Infinity: on every worker, also on those
    * that come later. Default 1, and more only while they are read.
@@ -82,7 +88,7 @@ export function taskFields(options: TaskOptions): Partial<GraphTask> | undefined
   const traceparent = traceParent();
   if (traceparent === undefined && isBare(options)) return undefined;
   const { retries, priority, workers, allowOtherWorkers, resources, replicas } = options;
-  const { timeoutMs } = options;
+  const { timeoutMs, limit } = options;
   const named = {
     ...(replicas === undefined ? {} : { replicas }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
@@ -97,6 +103,8 @@ export function taskFields(options: TaskOptions): Partial<GraphTask> | undefined
     ...(workers === undefined ? {} : { workers: [...workers] }),
     ...(allowOtherWorkers === undefined ? {} : { allowOtherWorkers }),
     ...(resources === undefined ? {} : { resources }),
+    // A function has been asked by now.
+    ...(typeof limit === 'object' ? { limit } : {}),
     ...(annotations === undefined ? {} : { annotations }),
   };
 }
@@ -109,6 +117,7 @@ function isBare(options: TaskOptions): boolean {
     options.workers === undefined &&
     options.allowOtherWorkers === undefined &&
     options.resources === undefined &&
+    options.limit === undefined &&
     options.replicas === undefined &&
     options.timeoutMs === undefined &&
     options.annotations === undefined
@@ -126,6 +135,7 @@ const OPTIONS: Readonly<Record<keyof SubmitOptions, true>> = {
   workers: true,
   allowOtherWorkers: true,
   resources: true,
+  limit: true,
   replicas: true,
   annotations: true,
   persist: true,
@@ -141,7 +151,7 @@ const OPTIONS: Readonly<Record<keyof SubmitOptions, true>> = {
  */
 export function checkOptions<Options extends SubmitOptions>(options: Options): Options {
   checkNames(options, Object.keys(OPTIONS));
-  const { signal, retries, ...sent } = options;
+  const { signal, retries, limit, ...sent } = options;
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     refuseOption('signal', signal, 'an AbortSignal');
   }
@@ -151,10 +161,12 @@ export function checkOptions<Options extends SubmitOptions>(options: Options): O
   const checked = Object.fromEntries(copies) as SubmitOptions;
   checkValues(checked);
   if (retries !== undefined) checkRetries(retries);
+  if (limit !== undefined) checkLimit(limit);
   return {
     ...checked,
     ...(signal === undefined ? {} : { signal }),
     ...(retries === undefined ? {} : { retries: copyOfRules(retries) }),
+    ...(limit === undefined ? {} : { limit: typeof limit === 'function' ? limit : { ...limit } }),
   } as Options;
 }
 

@@ -28,6 +28,7 @@ import { storeSpec } from './result-store-option.ts';
 import { reduceTree } from './reduce-tree.ts';
 import { checkSequence, isStream, rowsOf } from './rows.ts';
 import { IN_FLIGHT, type Items, resultsInOrder, type StreamOptions } from './streams.ts';
+import { withLimitOf } from './task-limit.ts';
 import type { Session } from '../session/session.ts';
 import { bytesOf, checkFunction, refuseFuture, textOf } from './submission-checks.ts';
 import type { Argument, ArgumentsOf, ColumnsOf } from './types.ts';
@@ -255,7 +256,7 @@ export class Submitter {
       key: givenKey ?? ((hash) => this.keyFor(fn, packed.bytes, hash)),
       fn,
       args: packed,
-      options: this.options,
+      options: withLimitOf(this.options, args),
       codeRoot: this.session.codeRoot,
     });
     const { key } = item.task;

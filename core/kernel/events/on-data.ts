@@ -13,6 +13,7 @@ import { checkIdleSaturated } from '../placement/occupancy.ts';
 import { clientOnDemand } from './on-client.ts';
 import {
   becomeInactive,
+  endRun,
   recommendReadyDependents,
   sendFreeKeys,
 } from '../transitions/task-effects.ts';
@@ -124,11 +125,12 @@ function giveUpComputing(
   task: TaskState,
   holders: readonly WorkerState[],
 ): void {
+  const { cluster } = scope;
   const mark = scope.outbox.toWorkers.length;
   if (task.state !== 'released') transition(scope, task, 'released');
   for (const holder of holders) {
     scope.outbox.retractFreeKeys(task.key, holder, mark);
-    if (holder.endingRuns.delete(task.runId)) checkIdleSaturated(scope, holder);
+    if (endRun(cluster, holder, task.runId)) checkIdleSaturated(scope, holder);
   }
   scope.recommendations.withdraw(task);
   becomeInactive(scope, task);

@@ -164,7 +164,10 @@ function removeWorkers(
     const processing = releaseProcessing(scope, worker, expected);
     return { expected, processing, ...releaseReplicas(scope, worker) };
   });
-  for (const worker of leaving) dropTranslations(cluster, worker);
+  for (const worker of leaving) {
+    dropTranslations(cluster, worker);
+    for (const runId of worker.endingRuns) cluster.limits.endRun(runId);
+  }
   settle(scope);
   leaving.forEach((worker, index) => tellRemoved(scope, worker, losses[index] as WorkerLoss));
 }
@@ -224,11 +227,16 @@ export function onCheckNoWorkersTimeout(scope: KernelScope): void {
   if (noWorkersSinceMs === undefined) return;
   if (scope.nowMs - noWorkersSinceMs < noWorkersTimeoutMs) return;
   for (const task of cluster.queued.sorted()) failWithoutWorker(scope, task, true);
+  const { limits } = cluster;
+  for (const limit of [...limits.open]) {
+    for (const task of limits.queueOf(limit).sorted()) failWithoutWorker(scope, task, true);
+  }
 }
 
 /** Since when tasks have been waiting without any running worker. */
 export function refreshNoWorkersClock({ cluster, nowMs }: KernelScope): number | undefined {
-  const hasWork = cluster.queued.size > 0 || cluster.unrunnable.size > 0;
+  const { queued, unrunnable, limits } = cluster;
+  const hasWork = queued.size > 0 || unrunnable.size > 0 || limits.open.size > 0;
   if (cluster.running.size > 0 || !hasWork) cluster.noWorkersSinceMs = undefined;
   else cluster.noWorkersSinceMs ??= nowMs;
   return cluster.noWorkersSinceMs;

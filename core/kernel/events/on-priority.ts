@@ -2,6 +2,7 @@
 import type { SetPriority } from '../../messages/stimulus.ts';
 import type { Priority, TaskState, WorkerState } from '../../state/task.ts';
 import { askPolicy, type Question } from '../placement/ask-policy.ts';
+import { queueOf } from '../placement/queues.ts';
 import type { KernelScope } from '../scope.ts';
 
 /** Keys that one event names. */
@@ -52,8 +53,8 @@ function move(
   moved: Set<TaskState>,
 ): void {
   if (task.negatedUserPriority === negatedUserPriority) return;
-  scope.cluster.queued.setUserPriority(task, negatedUserPriority);
-  if (task.state === 'queued') askPolicy(scope, PRIORITY_CHANGED, task);
+  queueOf(scope, task).setUserPriority(task, negatedUserPriority);
+  if (task.state === 'queued' && task.limit === undefined) askPolicy(scope, PRIORITY_CHANGED, task);
   scope.story.record(scope.story.mark(), task.key, task.state, task.state, scope.nowMs);
   scope.story.endStep();
   moved.add(task);

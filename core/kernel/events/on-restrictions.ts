@@ -1,6 +1,7 @@
 /** Plugins steer single tasks: where they run, and that they run again. */
 import type { ReleaseTasks, RestrictionChange, SetRestrictions } from '../../messages/stimulus.ts';
-import type { Restrictions, TaskState } from '../../state/task.ts';
+import type { Restrictions } from '../../state/restrictions.ts';
+import type { TaskState } from '../../state/task.ts';
 import type { KernelScope } from '../scope.ts';
 import { settle } from '../transitions/transition-loop.ts';
 

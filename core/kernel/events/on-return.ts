@@ -113,8 +113,11 @@ export function adoptRun(
   const task = cluster.tasks.get(key);
   // All inputs are there in these states.
   const isReady = task?.state === 'queued' || task?.state === 'no-worker';
-  if (task === undefined || !isReady || !isRunOf(task, runId)) {
-    if (task?.processingOn !== worker) freeRun(scope, worker, key, runId);
+  // Others may have begun in its place.
+  const isFull = task?.limit?.hasRoom === false;
+  if (task === undefined || !isReady || isFull || !isRunOf(task, runId)) {
+    if (task?.processingOn !== worker)
+      takeBackRun(scope, { key, runId, limit: task?.limit }, worker);
     return;
   }
   transition(scope, task, 'released');
@@ -174,10 +177,6 @@ function adopt(
   const nbytes = held.nbytes[index];
   if (nbytes !== undefined) setNbytes(scope.cluster, task, nbytes);
   addToMemory(scope, task, worker, held.types[index]);
-}
-
-function freeRun(scope: KernelScope, worker: WorkerState, key: string, runId: number): void {
-  takeBackRun(scope, { key, runId }, worker);
 }
 
 function* runsByKey({

@@ -11,6 +11,7 @@ import { addReplica, addToLongRunning, learnDuration } from '../../state/relatio
 import type { TaskState, WorkerState } from '../../state/task.ts';
 import { checkIdleSaturated } from '../placement/occupancy.ts';
 import type { KernelScope } from '../scope.ts';
+import { endRun } from '../transitions/task-effects.ts';
 import { transition } from '../transitions/transition-loop.ts';
 
 /** O(1), and O(dependents + dependencies) for the task itself. */
@@ -67,7 +68,7 @@ export function onReschedule(scope: KernelScope, { key, worker }: Reschedule): v
 export function onRunsOver(scope: KernelScope, report: RunsOver): void {
   const worker = scope.cluster.workers.get(report.worker);
   if (worker === undefined) return;
-  for (const runId of report.runIds) worker.endingRuns.delete(runId);
+  for (const runId of report.runIds) endRun(scope.cluster, worker, runId);
   scope.hasFreedWorker = true;
   checkIdleSaturated(scope, worker);
 }

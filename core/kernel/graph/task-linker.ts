@@ -1,8 +1,9 @@
 /** The tasks of a planned graph get their definitions, links and priorities. */
 import type { Submission } from '../../api/policies.ts';
-import type { GraphTask, UpdateGraph } from '../../messages/stimulus.ts';
+import type { GraphTask, TaskLimitDescription, UpdateGraph } from '../../messages/stimulus.ts';
 import { linkDependencies, setWantedReplicas } from '../../state/relations.ts';
-import type { Restrictions, TaskState } from '../../state/task.ts';
+import type { Restrictions } from '../../state/restrictions.ts';
+import type { TaskState } from '../../state/task.ts';
 import { DependencyRows } from './dependency-rows.ts';
 import { isPlaceholder } from './graph-table.ts';
 import type { GraphPlan } from './graph-walk.ts';
@@ -48,6 +49,7 @@ export class TaskLinker {
       const index = order[position] as number;
       const description = this.stimulus.tasks[index] as GraphTask;
       const task = plan.states[index] as TaskState;
+      if (description.limit !== undefined) setLimitMax(scope, description.limit);
       if (isPlaceholder(task)) {
         if (plan.isNew(index)) describeTask(scope, task, description);
         task.runSpec = description.runSpec;
@@ -111,6 +113,16 @@ function describeTask(
     if (isReplicaCount(replicas)) setWantedReplicas(cluster, task, replicas);
   }
   task.restrictions = restrictionsOf(description);
+  const { limit } = description;
+  if (limit === undefined) return;
+  const { limits } = cluster;
+  limits.join(task, limits.get(limit.name) ?? limits.add(limit.name, limit.max));
+}
+
+/** The submission that names a limit last says how many may run. */
+function setLimitMax({ cluster }: KernelScope, { name, max }: TaskLimitDescription): void {
+  const limit = cluster.limits.get(name);
+  if (limit !== undefined && limit.max !== max) cluster.limits.setMax(limit, max);
 }
 
 /** Annotations are free: a value that is not a number of copies has another meaning. */

@@ -1,3 +1,4 @@
+import type { TaskLimit } from '../../state/limits/task-limit.ts';
 import type { TaskState } from '../../state/task.ts';
 import { validWorkers } from '../placement/restrictions.ts';
 import type { KernelScope } from '../scope.ts';
@@ -26,6 +27,7 @@ function aboutState(scope: KernelScope, task: TaskState): string[] {
       ];
     }
     case 'queued':
+      if (task.limit !== undefined) return [aboutLimit(task.limit)];
       return [
         `held back in the scheduler, one of ${cluster.queued.size}: ${cluster.openSlots.size} of ${cluster.running.size} workers have an open slot`,
       ];
@@ -44,6 +46,10 @@ function aboutState(scope: KernelScope, task: TaskState): string[] {
     case 'forgotten':
       return ['forgotten'];
   }
+}
+
+function aboutLimit({ name, max, runningCount, queuedCount }: TaskLimit): string {
+  return `waits for its limit, one of ${queuedCount}: ${runningCount} of ${max} of ${name} run`;
 }
 
 function whyNoWorker({ cluster, ports }: KernelScope, task: TaskState): string {

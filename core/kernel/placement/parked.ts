@@ -1,4 +1,5 @@
 /** Tasks in `no-worker`: which of them wait for another worker, and which for another answer of a policy. */
+import { setTaskState } from '../../state/relations.ts';
 import type { TaskState } from '../../state/task.ts';
 import { isLoose, validWorkers } from './restrictions.ts';
 import type { KernelScope } from '../scope.ts';
@@ -11,6 +12,13 @@ import type { KernelScope } from '../scope.ts';
 export function noteRefusal(scope: KernelScope, task: TaskState): void {
   if (isSuited(scope, task)) scope.refused.add(task);
   else scope.refused.delete(task);
+}
+
+/** The task waits for a suitable worker, or for another answer of a policy. */
+export function park(scope: KernelScope, task: TaskState): void {
+  setTaskState(task, 'no-worker');
+  scope.cluster.unrunnable.set(task, scope.nowMs);
+  noteRefusal(scope, task);
 }
 
 /** Takes a task out of the list of those that wait for a suitable worker. */

@@ -67,6 +67,8 @@ function tellPlaced(
 /** Asks the queuing policy, which looks at collections as a whole: not at restrictions, not at actors. */
 export function isRootish(scope: KernelScope, task: TaskState): boolean {
   if (task.restrictions !== undefined || task.isActor) return false;
+  // Its limit holds it back; it would hold up others of its limit while it waited for a slot.
+  if (task.limit !== undefined) return false;
   if (scope.cluster.languageFor(task) !== undefined) return false;
   // It is not as free as the others: a worker has come back that died under it.
   if (task.usedWorkers !== undefined && validWorkers(scope.cluster, task) !== undefined)

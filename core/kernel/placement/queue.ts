@@ -53,7 +53,10 @@ const NEXT_QUEUED: Question<'queuing', WorkerState, TaskView | undefined> = {
   slot: 'queuing',
   ask: (policy, { cluster }, worker) => policy.nextQueued?.(worker, cluster),
   refuse: (answer, { cluster }, worker) =>
-    answer === undefined || (answer.state === 'queued' && cluster.tasks.get(answer.key) === answer)
+    answer === undefined ||
+    (answer.state === 'queued' &&
+      answer.limit === undefined &&
+      cluster.tasks.get(answer.key) === answer)
       ? undefined
       : `gave an open slot of ${worker.address} to ${answer.key}, which is not queued`,
 };

@@ -1,6 +1,7 @@
 /** Where a task may run at all. Source: Dask's `valid_workers`. */
 import type { ClusterState } from '../../state/cluster.ts';
-import type { Restrictions, TaskState, WorkerState } from '../../state/task.ts';
+import type { Restrictions } from '../../state/restrictions.ts';
+import type { TaskState, WorkerState } from '../../state/task.ts';
 
 /**
  * Running workers that satisfy the task's restrictions, in no order that matters, or undefined when

@@ -51,6 +51,7 @@ export function restoreSnapshot(scope: KernelScope, parts: readonly StatePart[])
   }
   for (const part of sorted.tasks) tasks.link(part);
   fillWorkers(scope, sorted.holdings, tasks);
+  fillLimits(scope, sorted.holdings, tasks);
   fillLists(scope, sorted.holdings, tasks, workers, clients);
   const { nextTaskId, freeTaskIds, nextWorkerSequence } = sorted.kernel;
   cluster.counters = {
@@ -234,6 +235,22 @@ function fillWorkers({ cluster }: KernelScope, part: HoldingsPart, tasks: Restor
       worker.executing = new Map(executing.map(([id, seconds]) => [tasks.of(id), seconds]));
     }
   });
+}
+
+function fillLimits(
+  { cluster: { limits } }: KernelScope,
+  { limits: saved = [] }: HoldingsPart,
+  tasks: RestoredTasks,
+): void {
+  for (const { name, max, tasks: members, queued, endingRuns } of saved) {
+    const limit = limits.add(name, max);
+    for (const task of tasks.all(members)) {
+      limits.join(task, limit);
+      if (task.processingOn !== undefined) limits.count(limit, 1);
+    }
+    for (const task of tasks.all(queued)) limits.enqueue(limit, task);
+    for (const runId of endingRuns) limits.addEndingRun(limit, runId);
+  }
 }
 
 function fillLists(

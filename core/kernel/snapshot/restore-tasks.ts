@@ -1,12 +1,7 @@
 import { SmallSet } from '../../util/collections/small-set.ts';
 import { GenericSteal } from '../../state/steal.ts';
-import {
-  type ClientState,
-  NO_TASKS,
-  type Restrictions,
-  TaskState,
-  type WorkerState,
-} from '../../state/task.ts';
+import type { Restrictions } from '../../state/restrictions.ts';
+import { type ClientState, NO_TASKS, TaskState, type WorkerState } from '../../state/task.ts';
 import type { TaskGroup } from '../../state/groups.ts';
 import { TASK_STATE_NAMES } from '../../state/task-state-name.ts';
 import { COMPUTABLE, WAITER } from './snapshot-tables.ts';

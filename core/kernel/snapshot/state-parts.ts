@@ -223,6 +223,17 @@ export interface SavedSteal {
   readonly thiefS: number;
 }
 
+/** A limit, with its tasks. */
+export interface SavedLimit {
+  readonly name: string;
+  readonly max: number;
+  readonly tasks: readonly number[];
+  /** Of these, those that wait for it. */
+  readonly queued: readonly number[];
+  /** Ids of runs that were taken back and may not have ended. */
+  readonly endingRuns: readonly number[];
+}
+
 /** Lists of tasks. The first ones have an entry for each worker, or for each client. */
 export interface HoldingsPart {
   readonly part: 'holdings';
@@ -239,6 +250,8 @@ export interface HoldingsPart {
   readonly refused: readonly number[];
   /** How many of them have had their turn in this round. */
   readonly refusedSeen: number;
+  /** In the order in which they came; left out when there are none. */
+  readonly limits?: readonly SavedLimit[];
   readonly replicated: readonly number[];
   readonly replicasWanted: readonly number[];
   /** Workers that have a translation, by task. */

@@ -1,4 +1,6 @@
 import type { TaskGroup, TaskPrefix } from '../../state/groups.ts';
+import type { ClusterState } from '../../state/cluster.ts';
+import type { TaskLimit } from '../../state/limits/task-limit.ts';
 import type { TaskState, WorkerState } from '../../state/task.ts';
 import { type StateCounts, TASK_STATE_NAMES } from '../../state/task-state-name.ts';
 import { KERNEL_SLOT_NAMES, type PolicyMemory } from '../../api/policies.ts';
@@ -8,6 +10,7 @@ import {
   type KernelPart,
   type PoliciesPart,
   type SavedGroup,
+  type SavedLimit,
   type SavedPrefix,
   type SavedWorker,
   STATE_VERSION,
@@ -205,12 +208,28 @@ function holdingsPart({ cluster, refused }: KernelScope, tables: SnapshotTables)
     unrunnable: numbered(cluster.unrunnable),
     refused: idsOf(refused),
     refusedSeen: refused.seenCount,
+    ...(cluster.limits.size === 0 ? {} : { limits: limitsOf(cluster) }),
     replicated: idsOf(cluster.replicated),
     replicasWanted: idsOf(cluster.replicasWanted),
     translated: Array.from(cluster.translations, ([task, holders]) => {
       return [idOf(task), Array.from(holders, (one) => tables.workers.of(one))] as const;
     }),
   };
+}
+
+function limitsOf({ limits, tasks }: ClusterState): SavedLimit[] {
+  const members = new Map<TaskLimit, TaskState[]>();
+  for (const limit of limits) members.set(limit, []);
+  for (const task of tasks.values()) {
+    if (task.limit !== undefined) members.get(task.limit)?.push(task);
+  }
+  return Array.from(members, ([limit, its]) => ({
+    name: limit.name,
+    max: limit.max,
+    tasks: idsOf(its),
+    queued: idsOf(limits.queueOf(limit).sorted()),
+    endingRuns: limits.endingRunsOf(limit),
+  }));
 }
 
 function policiesPart({ ports, cluster }: KernelScope): PoliciesPart {

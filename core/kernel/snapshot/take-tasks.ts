@@ -1,4 +1,5 @@
-import type { Restrictions, TaskState, WorkerState } from '../../state/task.ts';
+import type { Restrictions } from '../../state/restrictions.ts';
+import type { TaskState, WorkerState } from '../../state/task.ts';
 import { TASK_STATE_NAMES, type TaskStateName } from '../../state/task-state-name.ts';
 import type {
   SavedBlame,

@@ -4,6 +4,7 @@ import { assignToWorker } from './assignment.ts';
 import { placeParked } from '../placement/placement.ts';
 import { propagateErred, propagateReleased } from './task-effects.ts';
 import { leaveUnrunnable, noteRefusal } from '../placement/parked.ts';
+import { enqueue } from '../placement/queues.ts';
 import type { KernelScope } from '../scope.ts';
 
 export function noWorkerToReleased(scope: KernelScope, task: TaskState): void {
@@ -12,10 +13,16 @@ export function noWorkerToReleased(scope: KernelScope, task: TaskState): void {
 }
 
 /**
- * A suitable worker came, or one has less to do. The task stays when the policy refuses it again. It
+ * A suitable worker came, or one has less to do. The task stays when the policy refuses it again, and is queued when
+ * its limit has no room. It
  * needs no open slot, even if its group has become root-ish, because slots are offered to queued tasks.
  */
 export function noWorkerToProcessing(scope: KernelScope, task: TaskState): void {
+  if (task.limit?.holdsBack === true) {
+    leaveUnrunnable(scope, task);
+    enqueue(scope, task);
+    return;
+  }
   const worker = placeParked(scope, task);
   if (worker === undefined) {
     noteRefusal(scope, task);

@@ -1,8 +1,9 @@
 import { setTaskState } from '../../state/relations.ts';
 import type { TaskState } from '../../state/task.ts';
 import { assignToWorker } from './assignment.ts';
-import { noteRefusal } from '../placement/parked.ts';
+import { park } from '../placement/parked.ts';
 import { placeTask } from '../placement/placement.ts';
+import { enqueue } from '../placement/queues.ts';
 import { becomeInactive } from './task-effects.ts';
 import type { KernelScope } from '../scope.ts';
 import { checkReady } from '../validation/validate.ts';
@@ -21,6 +22,10 @@ export function waitingToReleased(scope: KernelScope, task: TaskState): void {
 /** All inputs are there: a worker is chosen. */
 export function waitingToProcessing(scope: KernelScope, task: TaskState): void {
   checkReady(scope, task);
+  if (task.limit?.holdsBack === true) {
+    scope.recommend(task, 'queued');
+    return;
+  }
   const placement = placeTask(scope, task);
   if (typeof placement === 'string') scope.recommend(task, placement);
   else assignToWorker(scope, task, placement);
@@ -29,16 +34,13 @@ export function waitingToProcessing(scope: KernelScope, task: TaskState): void {
 /** No acceptable worker is running, or the policy rejects all of them now. */
 export function waitingToNoWorker(scope: KernelScope, task: TaskState): void {
   checkReady(scope, task);
-  setTaskState(task, 'no-worker');
-  scope.cluster.unrunnable.set(task, scope.nowMs);
-  noteRefusal(scope, task);
+  park(scope, task);
 }
 
-/** A root-ish task is held back until a worker has an open slot. */
+/** A root-ish task is held back until a worker has an open slot, one with a limit until there is room. */
 export function waitingToQueued(scope: KernelScope, task: TaskState): void {
   checkReady(scope, task);
-  setTaskState(task, 'queued');
-  scope.cluster.queued.add(task);
+  enqueue(scope, task);
 }
 
 /**

@@ -4,6 +4,7 @@
  */
 import type { TransitionDetails } from '../../api/hooks.ts';
 import { FIRE_AND_FORGET } from '../../state/client.ts';
+import type { ClusterState } from '../../state/cluster.ts';
 import {
   addReplica,
   dropDependency,
@@ -203,7 +204,7 @@ export function freeReplicas(scope: KernelScope, task: TaskState): void {
 /** The run of a task is taken back. It occupies a thread until the worker says otherwise. */
 export function takeBackRun(
   scope: KernelScope,
-  task: Pick<TaskState, 'key' | 'runId'>,
+  task: Pick<TaskState, 'key' | 'runId' | 'limit'>,
   worker: WorkerState,
 ): void {
   if (worker.identity.tellsRunEnds !== true) {
@@ -213,6 +214,7 @@ export function takeBackRun(
   const { stimulusId, killTimeoutMs } = scope;
   const { runId } = task;
   worker.endingRuns.add(runId);
+  if (task.limit !== undefined) scope.cluster.limits.addEndingRun(task.limit, runId);
   checkIdleSaturated(scope, worker);
   const limit = killTimeoutMs === undefined ? {} : { killTimeoutMs };
   const message = {
@@ -223,6 +225,13 @@ export function takeBackRun(
     stimulusId,
   } as const;
   scope.outbox.toWorker(worker, message);
+}
+
+/** A run that was taken back has ended. Returns false when it was not known. */
+export function endRun(cluster: ClusterState, worker: WorkerState, runId: number): boolean {
+  if (!worker.endingRuns.delete(runId)) return false;
+  cluster.limits.endRun(runId);
+  return true;
 }
 
 export function sendFreeKeys(

@@ -27,7 +27,8 @@ export function validateTask(
   const { state } = task;
   check((task.processingOn !== undefined) === (state === 'processing'), 'has a worker, or not');
   check(task.whoHas.size > 0 === (state === 'memory'), 'has replicas, or not');
-  check(cluster.queued.has(task) === (state === 'queued'), 'is in the queue, or not');
+  const queue = task.limit === undefined ? cluster.queued : cluster.limits.queueOf(task.limit);
+  check(queue.has(task) === (state === 'queued'), 'is in the queue, or not');
   check(cluster.unrunnable.has(task) === (state === 'no-worker'), 'is unrunnable, or not');
   check(cluster.replicated.has(task) === task.whoHas.size > 1, 'is replicated, or not');
   check(cluster.replicasWanted.has(task) === task.replicas > 1, 'has wanted replicas, or not');
@@ -44,8 +45,10 @@ export function validateTask(
       check(task.missingDependencyCount > 0, 'waits for nothing');
       return validateInPlay(task, left, check);
     case 'queued':
-      check(task.restrictions === undefined, 'is queued with restrictions');
-      check(!task.isActor, 'is queued although it is an actor');
+      if (task.limit === undefined) {
+        check(task.restrictions === undefined, 'is queued with restrictions');
+        check(!task.isActor, 'is queued although it is an actor');
+      }
       return validateInPlay(task, left, check);
     case 'no-worker':
       return validateInPlay(task, left, check);

@@ -8,6 +8,7 @@ import { isHeldBy, nbytesOf } from '../../state/relations.ts';
 import { NO_TASKS, byPriority, type TaskState, type WorkerState } from '../../state/task.ts';
 import { invariantError } from '../errors.ts';
 import type { KernelScope } from '../scope.ts';
+import { validateLimits } from './validate-limits.ts';
 import { type Check, validateTask } from './validate-task.ts';
 
 /** A task may be placed, queued or parked: its inputs are there and nothing speaks against it. */
@@ -45,6 +46,7 @@ export function validateCluster(scope: KernelScope): void {
   validateSums(scope);
   validateSteals(scope);
   validateQueue(scope);
+  validateLimits(scope, failer(scope));
 }
 
 function checker(scope: KernelScope, task: TaskState): Check {

@@ -35,6 +35,7 @@ export class IdleWatch {
     const isIdle =
       isStill &&
       cluster.queued.size === 0 &&
+      cluster.limits.open.size === 0 &&
       cluster.unrunnable.size === 0 &&
       cluster.workersByRank.every(({ processing }) => processing.size === 0);
     this.sinceMs = isIdle ? (this.sinceMs ?? this.clock.nowMs()) : undefined;

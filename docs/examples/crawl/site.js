@@ -28,7 +28,10 @@ export async function startSite({ pageCount, port }) {
   await new Promise((resolve) => server.listen(port, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${server.address().port}/page/0`,
-    figures,
+    get summary() {
+      const { requests, served, mostAtOnce } = figures;
+      return `${requests} requests, ${served} served, ${mostAtOnce} at once`;
+    },
     close: () => new Promise((resolve) => server.close(resolve)),
   };
 }

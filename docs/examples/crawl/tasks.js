@@ -5,22 +5,13 @@ import { all, concurrent, currentTask, defineTasks, workerClient } from 'yardmas
 const PER_HOST = 4;
 const DIMENSIONS = 256;
 
-class HttpError extends Error {
-  constructor(url, status) {
-    super(`${url} answered ${status}`);
-    this.status = status;
-  }
-}
-
 export const tasks = defineTasks(import.meta.url, {
   /** The day is an argument because the page depends on it: tomorrow, it is fetched anew. */
   fetchPage: concurrent(20, async (url, day) => {
-    const client = await workerClient();
-    return client.semaphore(new URL(url).host, { leases: PER_HOST }).run(async () => {
-      const response = await fetch(url, { signal: currentTask().signal });
-      if (!response.ok) throw new HttpError(url, response.status);
-      return { url, day, html: await response.text() };
-    });
+    const response = await fetch(url, { signal: currentTask().signal });
+    const { ok, status } = response;
+    if (!ok) throw Object.assign(new Error(`${url} answered ${status}`), { status });
+    return { url, html: await response.text() };
   }),
 
   isWorthRetry: (error) => error.status === 429 || error.status >= 500,
@@ -50,6 +41,7 @@ export const tasks = defineTasks(import.meta.url, {
     const patient = kept.with({
       retries: { times: 3, backoffMs: 50, jitter: 0.5, retryIf: tasks.isWorthRetry },
       timeoutMs: 30_000,
+      limit: (url) => ({ name: new URL(url).host, max: PER_HOST }),
     });
     const seen = new Set([start]);
     const embedded = [];

@@ -96,7 +96,7 @@ function images(size: Size, folder: string): Application {
       await generate(data, Math.ceil(200 * size));
     },
     programs: [
-      of('yardmaster, inline', ['yardmaster.js', 'tasks.js']),
+      of('yardmaster, inline', ['yardmaster.js']),
       of('p-queue and sharp', ['p-queue.js']),
     ],
   };
@@ -110,7 +110,7 @@ function crawl(size: Size, folder: string): Application {
   const of = (mode: string): Program => ({
     name: `yardmaster, ${mode}, resumes`,
     // A page that is kept is found under the same address alone.
-    args: [join(example, 'main.js'), '--pages', pages, '--port', PORT, '--mode', mode],
+    args: [join(example, 'main.js'), pages, mode, PORT],
     cwd,
     files: ['main.js', 'tasks.js'].map((file) => join(EXAMPLES, 'crawl', file)),
   });

@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { ref, task } from '../../../adapters/client/index.ts';
+import type { LimitOption } from '../../../adapters/client/index.ts';
+import { running, visit, watch } from './limit-tasks.ts';
+import { VirtualCluster } from './virtual-cluster.ts';
+
+let cluster: VirtualCluster;
+beforeAll(async () => {
+  cluster = await VirtualCluster.start(2);
+  watch.sleep = (ms) => new Promise((resolve) => cluster.clock.setTimer(ms, resolve));
+});
+afterAll(() => cluster.passing(cluster.local.close()));
+beforeEach(() => running.clear());
+
+const urls = (host: string): string[] =>
+  Array.from({ length: 9 }, (_, page) => `http://${host}/${page}`);
+
+test('of the tasks with a limit, at most so many run on all workers together', async () => {
+  const limited = cluster.client.with({ limit: { name: 'visits', max: 3 } });
+  const startMs = cluster.clock.nowMs();
+  const all = limited.map(visit, [...urls('a'), ...urls('b')]);
+  await cluster.passing(cluster.client.gather(all));
+  expect([...running.values()].reduce((sum, { most }) => sum + most, 0)).toBeLessThanOrEqual(6);
+  expect(cluster.clock.nowMs() - startMs).toBeGreaterThanOrEqual(600);
+});
+
+test('a function finds the limit of each call by its arguments', async () => {
+  const polite = cluster.client.with({
+    limit: (url: string) => {
+      const { host } = new URL(url);
+      return host === 'free' ? undefined : { name: host, max: host === 'one' ? 1 : 2 };
+    },
+  });
+  const all = polite.map(visit, [...urls('one'), ...urls('two'), ...urls('free')]);
+  await cluster.passing(cluster.client.gather(all));
+  const most = [...running].map(([host, count]) => [host, count.most]);
+  expect(Object.fromEntries(most)).toEqual({ one: 1, two: 2, free: 9 });
+});
+
+test('tasks of a graph have limits, too', async () => {
+  const limit = { name: 'graph', max: 1 };
+  const [a, b] = ['http://graph/a', 'http://graph/b'].map((url) =>
+    task(visit, url).with({ limit }),
+  );
+  const graph = { a: a!, b: b!, c: task(visit, ref<string>('a')).with({ limit }) };
+  await cluster.passing(cluster.client.gather(cluster.client.compute(graph, ['b', 'c'])));
+  expect(running.get('graph')?.most).toBe(1);
+});
+
+test.each<[unknown, string]>([
+  ['visits', "the option limit must be an object such as { name: 'database', max: 4 }, or a"],
+  [{ name: '', max: 1 }, 'the option limit.name must be text that is not empty'],
+  [{ name: 'a', max: 0 }, 'the option limit.max must be a whole number, at least 1, got 0'],
+  [{ name: 'a', max: 1, min: 0 }, 'there is no option "min"'],
+])('refuses the limit %o', (limit, message) => {
+  expect(() => cluster.client.with({ limit: limit as LimitOption })).toThrow(message);
+  const found = cluster.client.with({ limit: () => limit as never });
+  expect(() => found.submit(visit, 'http://a/')).toThrow(message);
+});

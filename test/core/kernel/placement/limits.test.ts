@@ -1,0 +1,163 @@
+import { expect, it } from 'vitest';
+import { SchedulerEnv } from '../../../kit/env.ts';
+
+const two = { limit: { name: 'host', max: 2 } };
+const one = { limit: { name: 'host', max: 1 } };
+
+it('of the tasks with a limit, at most so many run, and others use the workers meanwhile', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(4);
+  env.submit({ a: two, b: two, c: two, d: two });
+  expect(env.states).toMatchObject({ c: 'queued', d: 'queued' });
+  expect([...env.cluster.limits]).toMatchObject([{ runningCount: 2, queuedCount: 2 }]);
+  env.submit({ x: {}, y: {} });
+  expect(env.state('x')).toMatch('processing');
+  expect(env.state('y')).toMatch('processing');
+  expect(env.cluster.idle.size).toBe(0);
+  env.finish('a');
+  expect(env.state('c')).toMatch('processing');
+  expect(env.state('d')).toBe('queued');
+});
+
+it('the task with the highest priority starts when there is room, also one whose priority has changed', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(2);
+  env.submit({ a: one, b: one, c: { ...one, userPriority: 1 }, d: one });
+  expect(env.state('c')).toMatch('processing');
+  env.setPriority({ d: 5 });
+  env.finish('c');
+  expect(env.state('d')).toMatch('processing');
+  env.finish('d');
+  expect(env.states).toMatchObject({ a: 'processing w1', b: 'queued' });
+});
+
+it('a task that becomes ready while others wait for the limit comes after those with a higher priority', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(2);
+  env.submit({
+    a: one,
+    b: { ...one, userPriority: 1 },
+    after: { deps: ['a'], ...one },
+  });
+  env.finish('b');
+  env.submit({ urgent: { ...one, userPriority: 1 } });
+  env.finish('a');
+  expect(env.states).toMatchObject({
+    urgent: 'processing w1',
+    after: 'queued',
+  });
+});
+
+it('failures, cancellations and lost workers give the place to the next one', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(2);
+  env.submit({ a: one, b: one, c: one, d: one });
+  env.fail('a');
+  expect(env.state('b')).toMatch('processing');
+  env.cancel(['b']);
+  expect(env.state('c')).toMatch('processing');
+  env.removeWorker(env.cluster.tasks.get('c')!.processingOn!.name);
+  expect(env.state('c')).toMatch('processing');
+  expect(env.state('d')).toBe('queued');
+  env.cancel(['d']);
+  env.finish('c');
+  expect(env.cluster.tasks.has('d')).toBe(false);
+});
+
+it('a run that was taken back counts until its worker says that it has ended, or is gone', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(2, { tellsRunEnds: true });
+  env.submit({ a: one, b: one });
+  const { runId, processingOn } = env.cluster.tasks.get('a')!;
+  env.cancel(['a']);
+  expect(env.state('b')).toBe('queued');
+  env.send({ op: 'runs-over', worker: processingOn!.address, runIds: [runId] });
+  expect(env.state('b')).toMatch('processing');
+  const { name } = env.cluster.tasks.get('b')!.processingOn!;
+  env.submit({ c: one });
+  env.cancel(['b']);
+  expect(env.state('c')).toBe('queued');
+  env.removeWorker(name);
+  expect(env.state('c')).toMatch('processing');
+});
+
+it('the submission that names a limit last says how many may run', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(4);
+  env.submit({ a: one, b: one, c: one, d: one });
+  env.submit({ e: { limit: { name: 'host', max: 3 }, userPriority: -1 } });
+  expect(env.states).toMatchObject({
+    b: 'processing w3',
+    c: 'processing w2',
+    d: 'queued',
+  });
+  env.submit({ f: { ...one, userPriority: -1 } });
+  env.finishAll('a', 'b');
+  expect(env.state('d')).toBe('queued');
+  env.finish('c');
+  expect(env.states).toMatchObject({
+    d: 'processing w4',
+    e: 'queued',
+    f: 'queued',
+  });
+});
+
+it('a task that suits no worker does not hold up others with its limit, and waits for the limit when a worker comes', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1);
+  env.submit({ a: { ...one, workers: ['tcp://w9:1'] }, b: one, c: one });
+  expect(env.states).toEqual({
+    a: 'no-worker',
+    b: 'processing w1',
+    c: 'queued',
+  });
+  env.addWorker('w9');
+  expect(env.state('a')).toBe('queued');
+  env.finish('b');
+  expect(env.states).toMatchObject({ a: 'processing w9', c: 'queued' });
+});
+
+it('without a worker they wait, fail when that takes too long, and start in order when one comes', () => {
+  const env = new SchedulerEnv({ kernel: { noWorkersTimeoutMs: 1000 } });
+  env.addWorker('w1');
+  env.submit({ a: one, b: one, c: one });
+  env.removeWorker('w1', { expected: true });
+  env.addWorker('w2');
+  expect(env.states).toEqual({ a: 'processing w2', b: 'queued', c: 'queued' });
+  env.removeWorker('w2', { expected: true });
+  env.send({ op: 'check-no-workers-timeout' });
+  env.advance(2000);
+  env.send({ op: 'check-no-workers-timeout' });
+  expect(env.states).toEqual({ a: 'erred', b: 'erred', c: 'erred' });
+});
+
+it('a stolen task keeps its place', () => {
+  const env = new SchedulerEnv();
+  env.addWorker('w1');
+  env.submit({ a: one, b: one });
+  env.addWorker('w2');
+  env.steal('w2', 'a');
+  env.answerSteal('a', 'ready', { worker: 'w1' });
+  expect(env.states).toEqual({ a: 'processing w2', b: 'queued' });
+  env.finish('a');
+  expect(env.state('b')).toMatch('processing');
+});
+
+it('a limit is forgotten with its last task', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1);
+  env.submit({ a: one, b: one });
+  env.finishAll('a', 'b');
+  expect(env.cluster.limits.size).toBe(1);
+  env.release('a', 'b');
+  expect(env.cluster.limits.size).toBe(0);
+});
+
+it('`why` says that a task waits for its limit', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(3);
+  env.submit({ a: two, b: two, c: two });
+  expect(env.kernel.insight.why('c').now).toContain(
+    'waits for its limit, one of 1: 2 of 2 of host run',
+  );
+});

@@ -27,6 +27,8 @@ import { byScheme } from '../../core/host/transport-table.ts';
 
 /** Part of the memory limit that tasks may leave behind in a thread before it collects that. */
 const TIDY_RATIO = 0.03;
+/** The same without a limit, in bytes. */
+const TIDY_BYTES = 64 * 1024 * 1024;
 
 /** A worker that is registered. */
 export interface RunningWorker {
@@ -179,7 +181,7 @@ function memoryOptions(
   { memory = {}, memoryLimitBytes = 0, isGuest = false }: StartWorkerOptions,
   log: Logger,
 ): WorkerMemoryOptions {
-  if (memoryLimitBytes === 0) return {};
+  if (memoryLimitBytes === 0) return { collectGarbage, collectYoungGarbage };
   const { target, spill, pause, terminate, transfer, maxSpill, monitorInterval } = memory;
   const { quota, hardLimit } = memory;
   const removed = removeAbandoned(memory.spillFolder);
@@ -262,6 +264,6 @@ async function makeExecutor(
   }
   const { ThreadExecutor } = await import('../executors/threads/index.ts');
   const grace = killGraceMs === undefined ? {} : { abortGraceMs: killGraceMs };
-  const tidy = memoryLimitBytes > 0 ? { tidyBytes: TIDY_RATIO * memoryLimitBytes } : {};
-  return new ThreadExecutor({ clock, log, cluster, ...count, ...grace, ...tidy });
+  const tidyBytes = memoryLimitBytes > 0 ? TIDY_RATIO * memoryLimitBytes : TIDY_BYTES;
+  return new ThreadExecutor({ clock, log, cluster, ...count, ...grace, tidyBytes });
 }

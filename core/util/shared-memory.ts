@@ -10,20 +10,27 @@ export interface SharedMemory {
   copy(): Uint8Array;
 }
 
-/** By the memory of the bytes, so that views of them are found as well. */
-const attached = new WeakMap<ArrayBufferLike, SharedMemory>();
+/**
+ * On the buffer of the bytes, so that views of them have it as well. Not in a WeakMap, whose entries only a collection
+ * of all garbage removes.
+ */
+const SHARED = Symbol('shared memory');
 /** Most programs share nothing. */
 let isUsed = false;
 
+interface Carrier {
+  [SHARED]?: SharedMemory;
+}
+
 /** Keeps shared memory alive as long as the bytes that refer to it. They have a buffer of their own. */
 export function attachSharedMemory(bytes: Uint8Array, shared: SharedMemory): void {
-  attached.set(bytes.buffer, shared);
+  (bytes.buffer as Carrier)[SHARED] = shared;
   isUsed = true;
 }
 
 /** What serialised bytes refer to; undefined: they contain everything. */
 export function sharedMemoryOf({ buffer }: Uint8Array): SharedMemory | undefined {
-  return isUsed ? attached.get(buffer) : undefined;
+  return isUsed ? (buffer as Carrier)[SHARED] : undefined;
 }
 
 /** Bytes that a serialised value occupies, with the shared memory that it refers to. */

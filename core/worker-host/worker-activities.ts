@@ -180,7 +180,7 @@ export class WorkerActivities {
 
   /** A result is dropped; if it is that of an actor, the actor goes too. */
   dropData(key: string): void {
-    this.store.delete(key);
+    this.memory.drop(key);
     if (this.actors.delete(key)) this.executor.releaseActor?.(key);
   }
 

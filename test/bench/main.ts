@@ -35,6 +35,7 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   zero: { file: 'zero', measures: 'a scheduler over TCP with workers that compute nothing' },
   worker: { file: 'worker', measures: 'fetching, spilling, and threads beside pools of threads' },
   large: { file: 'large-result', measures: 'memory and time of one large result' },
+  buffers: { file: 'buffers', measures: 'a large buffer between threads, beside piscina' },
   'thread-results': { file: 'thread-results', measures: 'large results between threads' },
   journal: { file: 'journal', measures: 'what a journal and a recording cost, and what survives' },
   'over-limit': { file: 'over-limit', measures: 'peak memory with more data than the limit' },

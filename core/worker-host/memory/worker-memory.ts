@@ -15,6 +15,7 @@ import {
 } from '../../worker/memory/memory-options.ts';
 import { type SpillTrouble, TieredStore } from '../../worker/memory/tiered-store.ts';
 import { WORKER_OPTIONS } from '../tokens.ts';
+import { ReleasedResults } from './released-results.ts';
 import type { WorkerHostOptions, WorkerMemoryOptions } from '../worker-options.ts';
 
 export const WORKER_MEMORY: Token<WorkerMemory> = token('worker-memory');
@@ -46,7 +47,7 @@ const BLOCKED_REPORT_MS = 60_000;
 
 /**
  * The memory of a worker: its results, where they are, and what is done when they become too many.
- * Without a limit it does nothing but measure.
+ * Without a limit it measures, and collects the garbage that released results are.
  */
 export class WorkerMemory {
   /** Of all results. */
@@ -55,6 +56,8 @@ export class WorkerMemory {
   private readonly thresholds: MemoryThresholds;
   private readonly tiers: TieredStore | undefined;
   private readonly governor: MemoryGovernor | undefined;
+  /** Without a limit. */
+  private readonly released: ReleasedResults | undefined;
   private mode: MemoryMode = 'running';
   private blockedReportAtMs = -Infinity;
   private warnedAtMs = -Infinity;
@@ -96,7 +99,10 @@ export class WorkerMemory {
     const { disk, maxSpillBytes = Infinity, monitorIntervalMs = 100 } = options;
     this.monitorIntervalMs = monitorIntervalMs;
     this.store = store;
-    if (limitBytes === 0) return;
+    if (limitBytes === 0) {
+      this.released = new ReleasedResults(options, this.executor, clock);
+      return;
+    }
     const { thresholds } = this;
     this.governor = new MemoryGovernor(limitBytes, thresholds);
     if (disk === undefined) return;
@@ -166,6 +172,13 @@ export class WorkerMemory {
     this.tellMode(verdict.mode, processBytes);
     this.mode = verdict.mode;
     owner?.onMode(verdict.mode);
+  }
+
+  /** Deletes a result. No-op for an unknown key. */
+  drop(key: string): void {
+    const before = this.store.nbytes;
+    this.store.delete(key);
+    this.released?.note(before - this.store.nbytes);
   }
 
   /** Deletes what was spilled. */

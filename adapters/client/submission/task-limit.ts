@@ -36,10 +36,10 @@ export function withLimitOf<Options extends { readonly limit?: LimitOption }>(
   options: Options,
   args: readonly unknown[],
 ): Options {
-  const { limit: find, ...others } = options;
+  const { limit: find } = options;
+  // Most tasks have none, and a copy for each would cost more than the rest of this.
   if (typeof find !== 'function') return options;
   const limit = find(...(args as never[]));
-  if (limit === undefined) return others as Options;
-  checkLimit(limit);
+  if (limit !== undefined) checkLimit(limit);
   return { ...options, limit };
 }

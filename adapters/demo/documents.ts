@@ -10,7 +10,7 @@ const TEXT_FILE = /\.(?:md|txt|rst|html?|ts|js|mjs|cjs|json|yml|yaml|c|h|py|[1-9
 const BARE_TEXT_FILE = /(?:^|\/)(?:readme|changelog|copyright|license|news|authors|todo)[^/]*$/i;
 
 /** Text of this many bytes keeps one thread busy for some seconds. */
-const TEXT_BYTES = 80e6;
+const TEXT_BYTES = 90e6;
 /** Manual pages and changelogs are packed to about a third. */
 const UNPACKED = 3;
 

@@ -16,9 +16,9 @@
  *
  * Numbers are little-endian.
  */
+import { REFERRING_MARK } from '../../core/util/shared-memory.ts';
 
 const MARK = 1;
-const REFERRING_MARK = 3;
 const FIXED_BYTES = 16;
 const ALIGNMENT = 8;
 

@@ -15,8 +15,9 @@ export interface SharedMemory {
  * of all garbage removes.
  */
 const SHARED = Symbol('shared memory');
-/** Most programs share nothing. */
-let isUsed = false;
+
+/** First byte of serialised bytes that refer to shared memory. */
+export const REFERRING_MARK = 3;
 
 interface Carrier {
   [SHARED]?: SharedMemory;
@@ -25,12 +26,12 @@ interface Carrier {
 /** Keeps shared memory alive as long as the bytes that refer to it. They have a buffer of their own. */
 export function attachSharedMemory(bytes: Uint8Array, shared: SharedMemory): void {
   (bytes.buffer as Carrier)[SHARED] = shared;
-  isUsed = true;
 }
 
 /** What serialised bytes refer to; undefined: they contain everything. */
-export function sharedMemoryOf({ buffer }: Uint8Array): SharedMemory | undefined {
-  return isUsed ? (buffer as Carrier)[SHARED] : undefined;
+export function sharedMemoryOf(bytes: Uint8Array): SharedMemory | undefined {
+  // Small bytes have no buffer until it is asked for, and then half a microsecond is gone.
+  return bytes[0] === REFERRING_MARK ? (bytes.buffer as Carrier)[SHARED] : undefined;
 }
 
 /** Bytes that a serialised value occupies, with the shared memory that it refers to. */

@@ -23,9 +23,7 @@ function inFolder(): { cwd: string; env: NodeJS.ProcessEnv } {
   return { cwd: folder, env: { ...process.env, TMPDIR: folder } };
 }
 
-function args(store: string): string[] {
-  return ['main.js', '--rows', String(ROWS), '--store', store];
-}
+const ARGS = ['main.js', '8', String(ROWS)];
 
 /**
  * The results that are kept, as often as they were written: a small one is a record of a pack, which begins with a
@@ -70,11 +68,11 @@ async function killAll(group: ChildProcess): Promise<void> {
 }
 
 test('killed at half time with all its processes, the ETL continues, and finds what one query of DuckDB finds', async () => {
-  const first = spawn(process.execPath, args('results'), { ...inFolder(), detached: true });
+  const first = spawn(process.execPath, ARGS, { ...inFolder(), detached: true });
   await vi.waitFor(() => expect(kept('results').length).toBeGreaterThan(8), { timeout: 30_000 });
   await killAll(first);
   const before = kept('results');
-  const { stdout } = await run(process.execPath, args('results'), inFolder());
+  const { stdout } = await run(process.execPath, ARGS, inFolder());
   expect(stdout).toBe(await expected());
   const after = kept('results');
   expect(after.length).toBeGreaterThan(before.length);

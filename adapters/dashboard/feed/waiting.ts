@@ -2,18 +2,26 @@ import type { ClusterView, TaskView, WorkerView } from '../../../core/api/index.
 
 /** Tasks that are looked at for what they ask for, or wait for. */
 const LOOKED_AT = 100;
+/** Limits that have a sentence of their own. */
+const LIMITS_NAMED = 3;
 
 /** A sentence, and keys of tasks in it. */
 export type Sentence = readonly [text: string, ...keys: string[]];
 
-/** What waits, and why: one sentence each, the most urgent first. O(workers + prefixes). */
+/** What waits, and why: one sentence each, the most urgent first. O(workers + prefixes + limits). */
 export function waitingIn(cluster: ClusterView): readonly Sentence[] {
-  return [...withoutWorker(cluster), ...impairedWorkers(cluster), ...inLine(cluster)];
+  return [
+    ...withoutWorker(cluster),
+    ...impairedWorkers(cluster),
+    ...limited(cluster),
+    ...inLine(cluster),
+  ];
 }
 
-function* withoutWorker({ workers, unrunnable, queued }: ClusterView): Iterable<Sentence> {
+function* withoutWorker({ workers, unrunnable, ...others }: ClusterView): Iterable<Sentence> {
   if (workers.size === 0) {
-    const waiting = unrunnable.size + queued.size;
+    let waiting = unrunnable.size + others.queued.size;
+    for (const { queuedCount } of others.limits) waiting += queuedCount;
     if (waiting > 0)
       yield [`${count(waiting, 'task waits', 'tasks wait')} for the first worker: start one.`];
     return;
@@ -49,6 +57,22 @@ function* impairedWorkers({ workers }: ClusterView): Iterable<Sentence> {
   }
   if (paused > 0)
     yield [`${count(paused, 'worker takes', 'workers take')} no new tasks: ${first}.`];
+}
+
+function* limited({ limits, workers }: ClusterView): Iterable<Sentence> {
+  if (workers.size === 0) return;
+  let named = 0;
+  let others = 0;
+  for (const { name, max, runningCount, queuedCount } of limits) {
+    if (queuedCount === 0) continue;
+    if (named++ >= LIMITS_NAMED) {
+      others += queuedCount;
+      continue;
+    }
+    const waiting = count(queuedCount, 'task waits', 'tasks wait');
+    yield [`${waiting} for the limit ${name}: ${runningCount} of ${max} run.`];
+  }
+  if (others > 0) yield [`${count(others, 'task waits', 'tasks wait')} for other limits.`];
 }
 
 function* inLine(cluster: ClusterView): Iterable<Sentence> {

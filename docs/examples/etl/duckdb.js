@@ -33,11 +33,9 @@ async function withTables(tables, work) {
   const folder = await mkdtemp(join(tmpdir(), 'etl-'));
   try {
     for (const [name, table] of Object.entries(tables)) {
-      const parts = Array.isArray(table) ? table : [table];
-      const paths = parts.map((_, index) => join(folder, `${name}-${index}.parquet`));
-      for (const [index, path] of paths.entries()) await writeFile(path, parts[index]);
-      const files = paths.map((path) => `'${path}'`).join(', ');
-      await connection.run(`create temp view "${name}" as from read_parquet([${files}])`);
+      for (const [index, part] of [table].flat().entries())
+        await writeFile(join(folder, `${name}-${index}.parquet`), part);
+      await connection.run(`create temp view "${name}" as from '${folder}/${name}-*.parquet'`);
     }
     return await work(connection, folder);
   } finally {

@@ -6,7 +6,7 @@ import { DuckDBInstance } from '@duckdb/node-api';
 
 const CUSTOMERS = 2000;
 
-export async function generate(folder, { parts, rows }) {
+export async function generate(folder, parts, rows) {
   await mkdir(folder, { recursive: true });
   const connection = await (await DuckDBInstance.create()).connect();
   const write = async (name, sql) => {

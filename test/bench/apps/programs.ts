@@ -44,11 +44,7 @@ function etl(size: Size, folder: string): Application {
   const cwd = join(folder, 'run');
   const of = (name: string, mode: string): Program => ({
     name,
-    args: [
-      join(example, 'main.js'),
-      ...['--data', data, '--parts', String(amount.parts), '--rows', String(amount.rows)],
-      ...['--mode', mode],
-    ],
+    args: [join(example, 'main.js'), ...[String(amount.parts), String(amount.rows), mode, data]],
     cwd,
     files: ['main.js', 'tasks.js', 'duckdb.js'].map((file) => join(EXAMPLES, 'etl', file)),
   });
@@ -63,9 +59,9 @@ function etl(size: Size, folder: string): Application {
     async generate() {
       const path = join(EXAMPLES, 'etl/generate.js');
       const { generate } = (await import(path)) as {
-        generate: (folder: string, options: typeof amount) => Promise<unknown>;
+        generate: (folder: string, parts: number, rows: number) => Promise<unknown>;
       };
-      await generate(data, amount);
+      await generate(data, amount.parts, amount.rows);
     },
     programs: [
       of('yardmaster, processes, resumes', 'processes'),

@@ -18,6 +18,7 @@ interface BenchOptions {
   readonly vsDask?: boolean;
   readonly python: string;
   readonly once?: boolean;
+  readonly parts: string;
 }
 
 // As `yardmaster scheduler` does.
@@ -36,6 +37,7 @@ const program = new Command('npm run bench -- kernel')
   )
   .option('--warm-up <tasks>', 'live before at least, unmeasured', String(WARM_UP_TASKS))
   .option('--once', 'no life of the same graph before, no memory: for very large graphs')
+  .option('--parts <number>', 'graphs in which the tasks are submitted before any runs', '1')
   .option('--vs-dask', "run Dask's scheduler on the same graph and print the ratio")
   .option('--python <path>', 'interpreter with distributed installed', '/usr/bin/python3')
   .parse();
@@ -52,7 +54,8 @@ function measure(): Record<string, unknown> {
   const threads = Number(options.threads);
   const isOnly = options.once === true;
   const warmUpTasks = Number(options.warmUp);
-  const how = { saturation, threads, warmUpTasks, isOnly };
+  const parts = Number(options.parts);
+  const how = { saturation, threads, warmUpTasks, isOnly, parts };
   const life = measureLife(shape, Number(tasks), Number(workers), how);
   return {
     bench: 'kernel',

@@ -14,6 +14,8 @@ const SHARED_BYTES_MIN = 64 * 1024;
 
 /** The bytes as they shall be posted by the thread that made them. */
 export function forSharing(bytes: Uint8Array, moved: ArrayBuffer[]): Uint8Array {
+  // Small bytes have no buffer until it is asked for.
+  if (bytes.byteLength < MOVED_BYTES_MIN) return bytes;
   if (bytes.buffer instanceof SharedArrayBuffer || memoriesOf(bytes) !== undefined) return bytes;
   if (bytes.byteLength >= SHARED_BYTES_MIN) {
     const shared = new Uint8Array(new SharedArrayBuffer(bytes.byteLength));

@@ -42,6 +42,9 @@ function registry(): Registry {
  * });
  * ```
  *
+ * All that another module exports, which need not know of tasks: `defineTasks(new URL('work.js', import.meta.url), work)`
+ * after `import * as work from './work.js'`.
+ *
  * @param module - `import.meta.url` of that module; in CommonJS `__filename`
  * @param functions - by name; they are called without `this`. A class makes actors
  * @throws YardmasterError `ERR_FUNCTION_MISSING` when something is not a function, or the module is no URL

@@ -12,9 +12,9 @@ export interface SharedMemory {
 
 /**
  * On the buffer of the bytes, so that views of them have it as well. Not in a WeakMap, whose entries only a collection
- * of all garbage removes.
+ * of all garbage removes. Other copies of this package in the thread know it, too.
  */
-const SHARED = Symbol('shared memory');
+const SHARED = Symbol.for('yardmaster.shared-memory');
 
 /** First byte of serialised bytes that refer to shared memory. */
 export const REFERRING_MARK = 3;
@@ -23,9 +23,26 @@ interface Carrier {
   [SHARED]?: SharedMemory;
 }
 
+interface Thread {
+  [SHARED]?: { isUsed: boolean } | undefined;
+}
+
+/** Of this thread, for all copies: most programs share nothing, and their messages need not be searched. */
+const use = useOf(globalThis as Thread);
+
+function useOf(thread: Thread): { isUsed: boolean } {
+  return (thread[SHARED] ??= { isUsed: false });
+}
+
 /** Keeps shared memory alive as long as the bytes that refer to it. They have a buffer of their own. */
 export function attachSharedMemory(bytes: Uint8Array, shared: SharedMemory): void {
   (bytes.buffer as Carrier)[SHARED] = shared;
+  use.isUsed = true;
+}
+
+/** Whether any bytes of this thread have ever referred to shared memory. */
+export function usesSharedMemory(): boolean {
+  return use.isUsed;
 }
 
 /** What serialised bytes refer to; undefined: they contain everything. */

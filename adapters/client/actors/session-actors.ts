@@ -12,6 +12,7 @@ interface ActorsOwner extends FutureOwner {
   readonly clock: Clock;
   readonly pause: Pause | undefined;
   readonly signal: AbortSignal;
+  readonly sharesMemory: boolean;
   request<T>(method: string, parameters: WireMessage): Promise<T>;
 }
 
@@ -38,6 +39,7 @@ export class SessionActors {
     const hold = new Future(owner, entry);
     let isReleased = false;
     return {
+      sharesMemory: owner.sharesMemory,
       send: (actor, request) => {
         const error = entry.error() ?? (isReleased ? releasedError(entry.key) : undefined);
         if (error !== undefined) return Promise.reject(error);

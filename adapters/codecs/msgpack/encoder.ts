@@ -226,6 +226,19 @@ export class MsgpackWriter {
  */
 export class Encoder extends MsgpackWriter {
   /**
+   * @param bytesMax - see {@link MsgpackWriter}
+   * @param growth - see {@link MsgpackWriter}
+   * @param isSharing - whether bytes stay in this process, so that they may refer to shared memory. Default false
+   */
+  constructor(
+    bytesMax?: number,
+    growth?: FrameMemory,
+    private readonly isSharing = false,
+  ) {
+    super(bytesMax, growth);
+  }
+
+  /**
    * @returns a view of shared memory, with {@link HEADROOM_BYTES} before it that are free; undefined when something in
    *   the value cannot travel
    */
@@ -255,7 +268,7 @@ export class Encoder extends MsgpackWriter {
           return true;
         }
         if (value instanceof Uint8Array) {
-          this.writeBytes(withoutSharedMemory(value));
+          this.writeBytes(this.isSharing ? value : withoutSharedMemory(value));
           return true;
         }
         if (depth >= DEPTH_MAX) return false;

@@ -29,8 +29,18 @@ export class MsgpackCodec {
   private encoder: Encoder;
   private readonly decoder = new Decoder();
 
-  /** @param frameBytesMax - limit of a batch of one message; default 1 GiB */
-  constructor(readonly frameBytesMax = FRAME_BYTES_MAX) {
+  private readonly isSharing: boolean;
+
+  /**
+   * @param frameBytesMax - limit of a batch of one message; default 1 GiB
+   * @param options - `isSharing`: bytes that refer to shared memory are encoded as they are, because they stay in this
+   *   process. Default: they contain a copy of it
+   */
+  constructor(
+    readonly frameBytesMax = FRAME_BYTES_MAX,
+    options: { readonly isSharing?: boolean } = {},
+  ) {
+    this.isSharing = options.isSharing ?? false;
     this.encoder = this.makeEncoder();
   }
 
@@ -108,7 +118,7 @@ export class MsgpackCodec {
 
   /** It stops at about the limit of a frame, before memory is taken for more. */
   private makeEncoder(): Encoder {
-    return new Encoder(this.frameBytesMax + KEPT_BYTES_MAX, this.memory);
+    return new Encoder(this.frameBytesMax + KEPT_BYTES_MAX, this.memory, this.isSharing);
   }
 
   private tooLarge(nbytes: number, value: unknown): YardmasterError {

@@ -68,7 +68,7 @@ export class ActorObject {
       });
       return this.method(member)(...given);
     });
-    const value = serialise(result, 'result');
+    const value = serialise(result, 'result', undefined, true);
     return { kind: 'success', value, type: typeName(result), startMs, stopMs: nowMs() };
   }
 

@@ -37,6 +37,8 @@ export interface ActorCaller {
    * @throws YardmasterError `ERR_ACTOR_LOST`, `ERR_CLOSED`
    */
   send(actor: ActorDescription, request: ActorRequest): Promise<Uint8Array>;
+  /** Whether shared memory in arguments stays shared on the way to every actor. Default false: it is copied. */
+  readonly sharesMemory?: boolean;
   /** The caller of handles that are made for what an actor answers or is given. */
   release?(): void;
 }
@@ -97,12 +99,13 @@ export function makeHandle(link: ActorLink): ActorHandle<object> {
 
 async function call({ description, caller }: ActorLink, member: string, given: unknown[]) {
   const actors: ActorDescription[] = [];
-  const { bytes: args } = packArguments(given, (value) => {
+  const keyOf = (value: unknown): string | undefined => {
     const other = actorBehind(value)?.description;
     if (other !== undefined) actors.push(other);
     else if (isFuture(value)) refuseFuture(description, member);
     return other?.key;
-  });
+  };
+  const { bytes: args } = packArguments(given, keyOf, undefined, caller.sharesMemory);
   const others = actors.length === 0 ? {} : { actors };
   return deserialise(await caller.send(description, { member, args, ...others }));
 }

@@ -7,8 +7,9 @@ import {
   YardmasterError,
 } from '../../../core/api/index.ts';
 import { inBackground } from '../../../core/shared/background.ts';
-import { MsgpackCodec } from '../../codecs/msgpack/index.ts';
+import { FRAME_BYTES_MAX, MsgpackCodec } from '../../codecs/msgpack/index.ts';
 import type { IntoTunnel, OutOfTunnel } from './messages.ts';
+import { type Reference, refer, referencesIn } from './references.ts';
 import { buffersOf, type TunnelRequest } from './tunnel-transport.ts';
 
 /**
@@ -42,7 +43,7 @@ const REPORTED_BYTES = 64 * 1024;
 const REPORT_DELAY_MS = 20;
 
 class Relay {
-  private readonly codec = new MsgpackCodec();
+  private readonly codec = new MsgpackCodec(FRAME_BYTES_MAX, { isSharing: true });
   private isOver = false;
   /** Bytes that have left since the last report. */
   private takenBytes = 0;
@@ -54,14 +55,16 @@ class Relay {
   ) {
     port.on('message', (message: IntoTunnel) => this.pass(message));
     port.on('close', () => this.onPortClosed());
-    this.post({ op: 'opened', peerAddress: connection.peerAddress });
+    const { peerAddress, sharesMemory = false } = connection;
+    this.post({ op: 'opened', peerAddress, sharesMemory });
   }
 
   onMessages(batch: readonly WireMessage[]): void {
     const messages = batch.map((message) => this.codec.encode(message));
     const taken = this.takenBytes;
     this.takenBytes = 0;
-    this.post({ op: 'messages', messages, taken }, buffersOf(messages));
+    const references = referencesIn(batch);
+    this.post({ op: 'messages', messages, taken, references }, buffersOf(messages));
   }
 
   onClose(error?: Error): void {
@@ -73,16 +76,18 @@ class Relay {
   private pass(message: IntoTunnel): void {
     const { connection } = this;
     if (this.isOver) return;
-    if (message.op === 'send') this.send(message.messages);
+    if (message.op === 'send') this.send(message.messages, message.references);
     else if (message.op === 'close') {
       inBackground(connection.close(), (error) => connection.abort(error));
     } else connection.abort(new YardmasterError('ERR_CLOSED', message.reason));
   }
 
-  private send(encoded: readonly Uint8Array[]): void {
+  private send(encoded: readonly Uint8Array[], references: readonly Reference[] | undefined): void {
     const { connection, codec } = this;
     const nbytes = encoded.reduce((sum, bytes) => sum + bytes.byteLength, 0);
-    connection.send(...encoded.map((bytes) => codec.decode(bytes, true) as WireMessage));
+    const messages = encoded.map((bytes) => codec.decode(bytes, true) as WireMessage);
+    refer(messages, references);
+    connection.send(...messages);
     const drained = connection.drained().then(() => {
       this.takenBytes += nbytes;
       if (this.takenBytes >= REPORTED_BYTES) this.reportTaken();

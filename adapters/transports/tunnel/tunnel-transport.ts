@@ -11,8 +11,9 @@ import {
   type WireMessage,
   YardmasterError,
 } from '../../../core/api/index.ts';
-import { MsgpackCodec } from '../../codecs/msgpack/index.ts';
+import { FRAME_BYTES_MAX, MsgpackCodec } from '../../codecs/msgpack/index.ts';
 import type { IntoTunnel, OutOfTunnel } from './messages.ts';
+import { refer, referencesIn } from './references.ts';
 
 /** Asks another thread of this process to connect, and to answer through the port. */
 type OpenTunnel = (request: TunnelRequest) => void;
@@ -56,7 +57,7 @@ export class TunnelTransport implements Transport {
           reject(failure(address, answer.op === 'failed' ? answer.error : undefined));
           return;
         }
-        const connection = new TunnelConnection(answer.peerAddress, port1);
+        const connection = new TunnelConnection(answer.peerAddress, answer.sharesMemory, port1);
         try {
           connection.attach(open(connection));
           resolve(connection);
@@ -89,7 +90,7 @@ class TunnelConnection implements Connection {
   /** Sent, and not known to have left the other thread. */
   private underWayBytes = 0;
   private readonly drainWaiters: (() => void)[] = [];
-  private readonly codec = new MsgpackCodec();
+  private readonly codec = new MsgpackCodec(FRAME_BYTES_MAX, { isSharing: true });
   private handlers: ConnectionHandlers | undefined;
   private state: 'open' | 'closing' | 'over' = 'open';
   private readonly over: Promise<void>;
@@ -97,6 +98,7 @@ class TunnelConnection implements Connection {
 
   constructor(
     readonly peerAddress: string,
+    readonly sharesMemory: boolean,
     private readonly port: MessagePort,
   ) {
     this.over = new Promise((resolve) => {
@@ -119,7 +121,8 @@ class TunnelConnection implements Connection {
       return this.codec.keep(shared) ? shared : shared.slice();
     });
     for (const { byteLength } of encoded) this.underWayBytes += byteLength;
-    this.post({ op: 'send', messages: encoded }, buffersOf(encoded));
+    const references = referencesIn(messages);
+    this.post({ op: 'send', messages: encoded, references }, buffersOf(encoded));
   }
 
   get bufferedBytes(): number {
@@ -162,6 +165,7 @@ class TunnelConnection implements Connection {
         const batch = message.messages.map(
           (bytes) => this.codec.decode(bytes, true) as WireMessage,
         );
+        refer(batch, message.references);
         this.handlers?.onMessages(batch);
       } catch (thrown) {
         this.abort(thrown instanceof Error ? thrown : new Error(`thrown: ${String(thrown)}`));

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { collectGarbage } from '../../../adapters/executors/collect-garbage.ts';
 import { type ClusterMode, LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { type Client, type Future, ref, task } from '../../../adapters/client/index.ts';
-import { shared } from './fixtures/shared-tasks.mjs';
+import { Board, shared } from './fixtures/shared-tasks.mjs';
 
 const WITHIN: readonly ClusterMode[] = ['inline', 'threads'];
 
@@ -123,6 +123,18 @@ describe.each(WITHIN)('shared memory in a cluster within the process (%s)', (mod
     };
     await client.compute(graph, `added-${mode}`).result();
     expect(mine[1]).toBe(8);
+  });
+
+  test('is shared by a task with those that it submits', async () => {
+    expect(await client.submit(shared.parent).result()).toEqual([1, 2, 3, 4]);
+  });
+
+  test('is shared with an actor', async () => {
+    const board = await client.submitActor(Board).result();
+    const mine = counters();
+    const theirs = await board.write(mine, 6);
+    theirs[0] = 7;
+    expect([mine[0], ...(await board.memory)]).toEqual([6, 7, 6]);
   });
 
   test('counts with all its bytes', async () => {

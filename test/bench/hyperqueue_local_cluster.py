@@ -68,6 +68,7 @@ def measure(client, tasks):
 def main():
     tasks, workers, rounds = (int(given) for given in sys.argv[1:4])
     folder = tempfile.mkdtemp()
+    os.environ["TMPDIR"] = folder  # Workers leave files there.
     os.chdir(folder)
     cluster = hyperqueue.LocalCluster(folder)
     try:

@@ -9,13 +9,19 @@ import { join } from 'node:path';
 
 import type { HostAndPort } from '../tcp/address.ts';
 import { isLoopback } from '../tcp/socket-layer.ts';
-import type { AccessFile } from './access-file.ts';
+import type { Access } from './access.ts';
 
 /** Permissions of all other users. */
 const NOT_THE_OWNER = 0o077;
 
 /** A path of a socket has at most so many bytes everywhere. */
 const PATH_BYTES_MAX = 103;
+
+/** The access file of the cluster. */
+interface KeyFile {
+  readonly path: string;
+  read(): Access;
+}
 
 /** Makes the folder for the sockets of a cluster, which is empty then. */
 export function makeSocketFolder(accessPath: string): void {
@@ -33,7 +39,7 @@ export function removeSocketFolder(accessPath: string): void {
  * Where the socket of a data port is, or would be. Undefined: the cluster has no folder for them, the port is not one of this
  * machine alone, or other users could enter the folder.
  */
-export function socketPath(file: AccessFile, { host, port }: HostAndPort): string | undefined {
+export function socketPath(file: KeyFile, { host, port }: HostAndPort): string | undefined {
   if (!isLoopback(host) || !isPrivate(folderOf(file.path))) return undefined;
   // A home folder may be that of several machines.
   if (file.read().owner?.host !== hostname()) return undefined;

@@ -3,8 +3,8 @@ import type { Document } from './documents.ts';
 import { BAND_COUNT, type Fingerprints, type Links } from './near-duplicates.ts';
 import { collect, compare, families, fingerprintFiles } from './tasks.ts';
 
-/** Text of one task: about ten milliseconds of work. */
-const TASK_BYTES = 160e3;
+/** Text of one task: about twenty milliseconds of work. */
+const TASK_BYTES = 300e3;
 /** Tasks that little text is spread over, too. */
 const TASKS_MIN = 64;
 /** Results that one task collects. */

@@ -47,7 +47,6 @@ export type { PolicyControl } from './access/policy-control.ts';
 export type { SubmitOptions, TaskOptions } from './submission/options.ts';
 export type { ResultStoreOption } from './submission/result-store-option.ts';
 export type { RetryRules } from './submission/retry-rules.ts';
-export type { LimitOption, TaskLimit } from './submission/task-limit.ts';
 export type { ScatterOptions } from './submission/scatter.ts';
 export type { Reconnected } from './session/session.ts';
 export { type ComputedFutures, Submitter } from './submission/submitter.ts';

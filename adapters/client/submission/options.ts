@@ -5,7 +5,7 @@ import { checkNames, refuseOption } from './option-checks.ts';
 import { checkRetries, type RetryRules } from './retry-rules.ts';
 import { copyOfPlain } from '../plain-data.ts';
 import { type ResultStoreOption, storeSpec } from './result-store-option.ts';
-import { checkLimit, type LimitOption } from './task-limit.ts';
+import { checkLimit } from './task-limit.ts';
 import { traceParent } from './trace-parent.ts';
 
 export { checkNames, refuseOption } from './option-checks.ts';
@@ -34,7 +34,9 @@ export interface TaskOptions {
    * At most so many tasks with a limit of this name run at the same time, in the whole cluster: `{ name, max }`, or a
    * function that finds it by the arguments. A task that has to wait takes no place on a worker. Default: no limit.
    */
-  readonly limit?: LimitOption;
+  readonly limit?:
+    | { readonly name: string; readonly max: number }
+    | ((...args: never[]) => { readonly name: string; readonly max: number } | undefined);
   /**
    * Copies of the result that the cluster keeps, at least 1; Infinity: on every worker, also on those
    * that come later. Default 1, and more only while they are read.

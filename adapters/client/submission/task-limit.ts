@@ -3,14 +3,14 @@ import { isWellFormed } from '../../codecs/msgpack/index.ts';
 import { checkNames, refuseOption } from './option-checks.ts';
 
 /** Of the tasks with a limit of this name, at most `max` run at the same time, in the whole cluster. */
-export interface TaskLimit {
+interface TaskLimit {
   readonly name: string;
   /** At least 1. The submission that names the limit last says how many. */
   readonly max: number;
 }
 
 /** A limit, or what finds it by the arguments of a call as they were given; undefined: this call has none. */
-export type LimitOption = TaskLimit | ((...args: never[]) => TaskLimit | undefined);
+type LimitOption = TaskLimit | ((...args: never[]) => TaskLimit | undefined);
 
 /** @throws YardmasterError `ERR_GRAPH_INVALID` */
 export function checkLimit(limit: unknown): void {

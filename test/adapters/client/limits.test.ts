@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ref, task } from '../../../adapters/client/index.ts';
-import type { LimitOption } from '../../../adapters/client/index.ts';
+import type { TaskOptions } from '../../../adapters/client/index.ts';
 import { running, visit, watch } from './limit-tasks.ts';
 import { VirtualCluster } from './virtual-cluster.ts';
 
@@ -53,7 +53,7 @@ test.each<[unknown, string]>([
   [{ name: 'a', max: 0 }, 'the option limit.max must be a whole number, at least 1, got 0'],
   [{ name: 'a', max: 1, min: 0 }, 'there is no option "min"'],
 ])('refuses the limit %o', (limit, message) => {
-  expect(() => cluster.client.with({ limit: limit as LimitOption })).toThrow(message);
+  expect(() => cluster.client.with({ limit } as TaskOptions)).toThrow(message);
   const found = cluster.client.with({ limit: () => limit as never });
   expect(() => found.submit(visit, 'http://a/')).toThrow(message);
 });

@@ -1,7 +1,6 @@
 /** The functions that workers of the demo run. */
 import { defineTasks } from '../tasks/index.ts';
-import { readWords } from './documents.ts';
-import { fingerprintOf } from './fingerprint.ts';
+import * as fingerprint from './fingerprint-files.ts';
 import {
   type BandRange,
   findFamilies,
@@ -13,15 +12,7 @@ import {
 } from './near-duplicates.ts';
 
 export const { fingerprintFiles, collect, compare, families } = defineTasks(import.meta.url, {
-  /** Reads a few files; the first has document number `first`. */
-  fingerprintFiles(paths: readonly string[], first: number): Fingerprints {
-    const parts: Fingerprints[] = [];
-    for (const [index, path] of paths.entries()) {
-      const bytes = fingerprintOf(readWords(path));
-      if (bytes !== undefined) parts.push({ documents: Uint32Array.of(first + index), bytes });
-    }
-    return joinFingerprints(parts);
-  },
+  fingerprintFiles: fingerprint.fingerprintFiles,
 
   collect(parts: readonly Fingerprints[]): Fingerprints {
     return joinFingerprints(parts);

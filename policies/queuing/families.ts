@@ -1,5 +1,6 @@
 import type { Priority, TaskView, WorkerView } from '../../core/api/index.ts';
 import { saidRootish } from './is-rootish.ts';
+import { waitsForSlot } from './waits-for-slot.ts';
 
 /** A task with more dependencies than this is not a root; the others' dependencies are examined. */
 const ROOT_DEPENDENCIES_MAX = 4;
@@ -38,10 +39,10 @@ export class Family {
   nextQueued(): TaskView | undefined {
     for (; this.head < this.roots.length; this.head++) {
       const root = this.roots[this.head] as TaskView;
-      if (isQueued(root)) return root;
+      if (waitsForSlot(root)) return root;
       // This one may still come; it must not hide those behind it.
       if (root.state === 'waiting' || root.state === 'released' || root.state === 'queued') {
-        return this.roots.slice(this.head).find(isQueued);
+        return this.roots.slice(this.head).find(waitsForSlot);
       }
     }
     return undefined;
@@ -190,7 +191,3 @@ function sortByPriority(tasks: TaskView[]): void {
 }
 
 const NO_PRIORITY: Priority = [0, 0, 0];
-
-function isQueued({ state, limit }: TaskView): boolean {
-  return state === 'queued' && limit === undefined;
-}

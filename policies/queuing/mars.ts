@@ -6,6 +6,7 @@ import {
   type WorkerView,
 } from '../../core/api/index.ts';
 import { MinHeap } from '../../core/util/collections/min-heap.ts';
+import { waitsForSlot } from './waits-for-slot.ts';
 
 /** Inputs with more copies than this are everywhere, and say nothing about where a task should run. */
 const COMMON_COPIES = 32;
@@ -73,7 +74,7 @@ class MarsQueuing implements Queuing {
       for (const input of task.dependencies) this.raise(input, depth);
     }
     // It has come into place after other policies had queued these.
-    for (const task of tasks) if (isQueued(task)) this.enter(task);
+    for (const task of tasks) if (waitsForSlot(task)) this.enter(task);
   }
 
   isRootish(task: TaskView): boolean {
@@ -126,7 +127,7 @@ class MarsQueuing implements Queuing {
   private best(): TaskView | undefined {
     for (let place = this.ready.peek(); place !== undefined; place = this.ready.peek()) {
       const { task } = place;
-      if (isQueued(task) && comparePlaces(place, this.placeOf(task)) === 0) return task;
+      if (waitsForSlot(task) && comparePlaces(place, this.placeOf(task)) === 0) return task;
       this.ready.pop();
     }
     return undefined;
@@ -140,7 +141,7 @@ class MarsQueuing implements Queuing {
   private raise(input: TaskView, depth: number): void {
     if (depth <= (this.deepest[input.id] ?? 0)) return;
     this.deepest[input.id] = depth;
-    if (isQueued(input)) this.enter(input);
+    if (waitsForSlot(input)) this.enter(input);
   }
 
   private depthOf({ id }: TaskView): number {
@@ -160,10 +161,6 @@ class MarsQueuing implements Queuing {
       rank,
     };
   }
-}
-
-function isQueued({ state, limit }: TaskView): boolean {
-  return state === 'queued' && limit === undefined;
 }
 
 function comparePlaces(a: Place, b: Place): number {

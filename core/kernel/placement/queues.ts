@@ -5,7 +5,7 @@ import type { TaskState } from '../../state/task.ts';
 import type { KernelScope } from '../scope.ts';
 
 /** Where a task waits when it is queued: with a limit for that, without for an open slot. */
-export function queueOf({ cluster }: KernelScope, task: TaskState): TaskQueue {
+export function queueOf({ cluster }: Pick<KernelScope, 'cluster'>, task: TaskState): TaskQueue {
   return task.limit === undefined ? cluster.queued : cluster.limits.queueOf(task.limit);
 }
 

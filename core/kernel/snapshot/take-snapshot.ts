@@ -1,6 +1,5 @@
 import type { TaskGroup, TaskPrefix } from '../../state/groups.ts';
 import type { ClusterState } from '../../state/cluster.ts';
-import type { TaskLimit } from '../../state/limits/task-limit.ts';
 import type { TaskState, WorkerState } from '../../state/task.ts';
 import { type StateCounts, TASK_STATE_NAMES } from '../../state/task-state-name.ts';
 import { KERNEL_SLOT_NAMES, type PolicyMemory } from '../../api/policies.ts';
@@ -218,12 +217,7 @@ function holdingsPart({ cluster, refused }: KernelScope, tables: SnapshotTables)
 }
 
 function limitsOf({ limits, tasks }: ClusterState): SavedLimit[] {
-  const members = new Map<TaskLimit, TaskState[]>();
-  for (const limit of limits) members.set(limit, []);
-  for (const task of tasks.values()) {
-    if (task.limit !== undefined) members.get(task.limit)?.push(task);
-  }
-  return Array.from(members, ([limit, its]) => ({
+  return Array.from(limits.members(tasks.values()), ([limit, its]) => ({
     name: limit.name,
     max: limit.max,
     tasks: idsOf(its),

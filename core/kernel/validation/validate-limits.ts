@@ -1,22 +1,15 @@
 /** The invariants of limits. */
-import { byPriority, type TaskState } from '../../state/task.ts';
-import type { TaskLimit } from '../../state/limits/task-limit.ts';
+import { byPriority } from '../../state/task.ts';
 import type { KernelScope } from '../scope.ts';
 
 /** Counts are right, and nothing waits for a limit that has room. O(tasks). */
 export function validateLimits(scope: KernelScope, fail: (complaint: string) => void): void {
   const { limits, tasks, running } = scope.cluster;
-  const members = new Map<TaskLimit, TaskState[]>();
-  for (const limit of limits) members.set(limit, []);
-  for (const task of tasks.values()) {
-    if (task.limit === undefined) continue;
-    const its = members.get(task.limit);
-    if (its === undefined) fail(`${task.key} has a limit that is not known`);
-    else its.push(task);
-  }
+  const members = limits.members(tasks.values());
   const isHeld = scope.holdsQueue || scope.isRefillLeft || running.size === 0;
   for (const [limit, its] of members) {
     const { name, hasRoom } = limit;
+    if (limits.get(name) !== limit) fail(`${its[0]?.key ?? name} has a limit that is not known`);
     const queue = limits.queueOf(limit);
     const processing = its.filter(({ state }) => state === 'processing').length;
     const runningCount = processing + limits.endingRunsOf(limit).length;

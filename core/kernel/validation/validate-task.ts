@@ -3,6 +3,7 @@ import type { ClusterState } from '../../state/cluster.ts';
 import { isActive } from '../../state/task-state-name.ts';
 import type { TaskState } from '../../state/task.ts';
 import { unreachable } from '../../util/assert.ts';
+import { queueOf } from '../placement/queues.ts';
 import { isDeferred } from '../transitions/deferred-releases.ts';
 import { isInLine } from '../graph/pending-starts.ts';
 
@@ -27,8 +28,7 @@ export function validateTask(
   const { state } = task;
   check((task.processingOn !== undefined) === (state === 'processing'), 'has a worker, or not');
   check(task.whoHas.size > 0 === (state === 'memory'), 'has replicas, or not');
-  const queue = task.limit === undefined ? cluster.queued : cluster.limits.queueOf(task.limit);
-  check(queue.has(task) === (state === 'queued'), 'is in the queue, or not');
+  check(queueOf({ cluster }, task).has(task) === (state === 'queued'), 'is in the queue, or not');
   check(cluster.unrunnable.has(task) === (state === 'no-worker'), 'is unrunnable, or not');
   check(cluster.replicated.has(task) === task.whoHas.size > 1, 'is replicated, or not');
   check(cluster.replicasWanted.has(task) === task.replicas > 1, 'has wanted replicas, or not');

@@ -42,6 +42,20 @@ export class TaskLimits implements Iterable<TaskLimit> {
     limit.taskCount++;
   }
 
+  /** Of each limit its tasks, in their order here. O(tasks). */
+  members(tasks: Iterable<TaskState>): Map<TaskLimit, TaskState[]> {
+    const members = new Map<TaskLimit, TaskState[]>();
+    for (const limit of this) members.set(limit, []);
+    for (const task of tasks) {
+      const { limit } = task;
+      if (limit === undefined) continue;
+      const its = members.get(limit);
+      if (its === undefined) members.set(limit, [task]);
+      else its.push(task);
+    }
+    return members;
+  }
+
   /** The number that was named last counts. What runs already continues. */
   setMax(limit: TaskLimit, max: number): void {
     limit.max = max;

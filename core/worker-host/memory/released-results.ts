@@ -1,10 +1,9 @@
 import type { Clock } from '../../api/clock.ts';
 import type { Executor } from '../../api/executor.ts';
 import { COLLECTION_PAUSE_RATIO } from '../../worker/memory/memory-options.ts';
+import { SHARED_BYTES_MIN } from '../serving/incoming-results.ts';
 import type { WorkerMemoryOptions } from '../worker-options.ts';
 
-/** Smaller results are in memory that the engine counts. */
-const SHARED_BYTES_MIN = 64 * 1024;
 /** Bytes of released results after which young garbage is collected, and after which all of it is. */
 const YOUNG_BYTES = 64 * 1024 * 1024;
 const ALL_BYTES = 256 * 1024 * 1024;
@@ -27,7 +26,7 @@ export class ReleasedResults {
 
   /** A result was released. */
   note(nbytes: number): void {
-    if (nbytes < SHARED_BYTES_MIN) return;
+    if (nbytes < SHARED_BYTES_MIN) return; // The engine counts its memory.
     this.youngBytes += nbytes;
     this.allBytes += nbytes;
     if (this.isDue || this.youngBytes < YOUNG_BYTES) return;

@@ -2,7 +2,7 @@ import type { DataStore } from '../../api/executor.ts';
 import { sharedMemoryOf } from '../../util/shared-memory.ts';
 
 /** Results of this size lie in shared memory, which threads read without a copy. */
-const SHARED_BYTES_MIN = 64 * 1024;
+export const SHARED_BYTES_MIN = 64 * 1024;
 
 /** The results of one transfer, for which the store reserves space before they arrive. */
 export class IncomingResults {

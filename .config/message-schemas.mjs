@@ -33,6 +33,8 @@ const TAGS = {
   minimum: (text) => ({ minimum: Number(text) }),
   maximum: (text) => ({ maximum: Number(text) }),
   minLength: (text) => ({ minLength: Number(text) }),
+  maxItems: (text) => ({ maxItems: Number(text) }),
+  maxProperties: (text) => ({ maxProperties: Number(text) }),
 };
 
 /** One JSON schema, whose `definitions` have the schema of each message under its name in errors. */

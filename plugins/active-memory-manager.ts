@@ -10,6 +10,7 @@ import {
   type UseEntry,
   YardmasterError,
 } from '../core/api/index.ts';
+import { trust } from '../core/shared/read-only.ts';
 import { KeepReplicas } from '../policies/amm/keep-replicas.ts';
 import { RetireWorker } from '../policies/amm/retire-worker.ts';
 import { addMovementCommands } from './amm/commands.ts';
@@ -20,6 +21,8 @@ import { MemoryManager } from './amm/memory-manager.ts';
 import type { MovementScope } from './amm/movement.ts';
 import { ReplicaBook } from './amm/replica-book.ts';
 import { Retirements } from './amm/retirement.ts';
+
+for (const policy of [KeepReplicas, RetireWorker]) trust(policy);
 
 /** Options of the plugin `amm`; in a configuration they are `scheduler.activeMemoryManager`. */
 interface AmmOptions {

@@ -1,5 +1,10 @@
 import { NO_PARAMETERS } from '../core/api/command-parameters.ts';
-import { definePlugin, PLUGIN_API_VERSION, type Timer } from '../core/api/index.ts';
+import {
+  definePlugin,
+  PLUGIN_API_VERSION,
+  type Timer,
+  YardmasterError,
+} from '../core/api/index.ts';
 import { Balancer } from './work-stealing/balancer.ts';
 
 /** Options of the plugin `work-stealing`; in a configuration they are `scheduler.workStealing`. */
@@ -49,12 +54,21 @@ export default definePlugin<WorkStealingOptions>({
       slices?.cancel();
       slices = undefined;
     };
+    // The first slice runs at once, each other one when whatever has come meanwhile is done.
+    const continueLater = (): void => {
+      slices = context.clock.setTimer(0, advance);
+    };
     const advance = (): void => {
-      if (!balancer.advance()) endSlices();
+      slices = undefined;
+      try {
+        if (balancer.advance()) continueLater();
+      } catch (cause) {
+        const message = `a slice of a round of work stealing threw: ${String(cause)}`;
+        context.report(new YardmasterError('ERR_PLUGIN_HOOK', message, {}, { cause }));
+      }
     };
     const tick = (): void => {
-      // The first slice at once, each other one when whatever has come meanwhile is done.
-      if (balancer.begin() && balancer.advance()) slices = context.every(0, advance);
+      if (balancer.begin() && balancer.advance()) continueLater();
     };
     const startTimer = (): boolean => {
       balancer.awake();

@@ -17,6 +17,7 @@ import {
   wholeNumber,
 } from '../../core/shared/call-options.ts';
 import type { ConfigInput } from '../../core/config/types.ts';
+import type { CreateSchedulerOptions } from '../../core/scheduler-host/scheduler.ts';
 import type { JournalOptions } from './journal/journal-options.ts';
 import type { AdaptOptions } from './adaptive.ts';
 
@@ -67,6 +68,8 @@ export interface LocalClusterOptions {
    * processes load modules from it alone, unless `worker.allowModules` of the configuration says otherwise.
    */
   readonly codeRoot?: string;
+  /** Replaces collaborators of the scheduler (`yardmaster/scheduler-host`), as `createScheduler` does. Default none. */
+  readonly provide?: CreateSchedulerOptions['provide'];
   /** Path of a file for a recording of all that happens to the scheduler, for `yardmaster replay`. */
   readonly record?: string;
   /** Keep only the latest part of that recording, which then is a folder: `2GB`, `24h`, or `2GB,24h`. Default: all. */
@@ -103,6 +106,7 @@ export const CLUSTER_RULES: OptionRules<
   resources: AMOUNTS,
   memoryLimitBytes: BYTES,
   codeRoot: TEXT,
+  provide: LIST,
   record: TEXT,
   recordKeep: TEXT,
   recordings: TEXT,

@@ -153,6 +153,7 @@ export class LocalCluster {
     this.checkOpen();
     const log = this.log ?? textLogger('cluster');
     this.adaptive = new Adaptive(this.adaptiveCluster(), this.clock, log, options);
+    this.running.expectWorkers(true);
   }
 
   private inTurn(run: () => Promise<void>): Promise<void> {
@@ -189,6 +190,7 @@ export class LocalCluster {
   private async stopAdapting(): Promise<void> {
     const { adaptive } = this;
     this.adaptive = undefined;
+    if (adaptive !== undefined) this.running.expectWorkers(false);
     await adaptive?.stop();
   }
 

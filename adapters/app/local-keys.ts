@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { accessSync, constants, mkdirSync, rmSync } from 'node:fs';
+import { accessSync, constants, mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 import type { Clock, Transport } from '../../core/api/index.ts';
+import { removePrivateFolder } from '../log/private-folder.ts';
 
 /** How the processes of a local cluster reach each other: with new keys, which other users cannot read. */
 export interface LocalKeys {
@@ -28,7 +29,7 @@ export async function localKeys(clock: Clock): Promise<LocalKeys> {
     }),
     fileFor: (address) => accessFileFor(address, access, false).path,
     remove: () => {
-      if (access !== undefined) rmSync(dirname(access), { recursive: true, force: true });
+      if (access !== undefined) removePrivateFolder(dirname(access));
     },
   };
 }

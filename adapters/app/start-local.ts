@@ -35,7 +35,7 @@ export interface LocalParts {
 export async function startLocal(options: LocalClusterOptions): Promise<LocalParts> {
   checkCallOptions('LocalCluster.start', options, LOCAL_CLUSTER_RULES);
   const { mode = 'threads', clock = new SystemClock(), config, log, journal } = options;
-  const { record, recordKeep, recordings } = options;
+  const { record, recordKeep, recordings, provide } = options;
   const within = new InMemoryTransport(clock, { byReference: true });
   const chosen = options.transport ?? (mode === 'processes' ? undefined : within);
   checkGiven(options);
@@ -46,6 +46,7 @@ export async function startLocal(options: LocalClusterOptions): Promise<LocalPar
     fallbackTransports: keys === undefined ? [within] : [within, keys.transport],
     ...(config === undefined ? {} : { config }),
     ...(log === undefined ? {} : { log }),
+    ...(provide === undefined ? {} : { provide }),
     ...(record === undefined ? {} : { record }),
     ...(recordKeep === undefined ? {} : { recordKeep }),
     ...(recordings === undefined ? {} : { recordings }),

@@ -23,7 +23,7 @@ import { Recorder } from './recording/recorder.ts';
 import { recordingKeepOf } from './recording/recording-keep.ts';
 import { ForeignCallers } from './foreign-callers.ts';
 import { textLogger } from './text-log.ts';
-import { watchScheduler } from './watch-scheduler.ts';
+import { type SchedulerWatch, watchScheduler } from './watch-scheduler.ts';
 
 /** What a scheduler is made of; all that is built in comes by itself. */
 export type SchedulerOptions = Omit<CreateSchedulerOptions, 'builtins' | 'clock'> & {
@@ -85,7 +85,7 @@ export type OpenSchedulerOptions = SchedulerOptions & {
 };
 
 /** A scheduler that runs. */
-interface OpenScheduler {
+interface OpenScheduler extends SchedulerWatch {
   readonly scheduler: Scheduler;
   /** Resolves when it is closed; rejects when it crashed. */
   readonly closed: Promise<void>;
@@ -97,8 +97,6 @@ interface OpenScheduler {
   record(file: string): Promise<RecordingInfo>;
   /** Ends the recording. @throws YardmasterError `ERR_LOG` when there is none */
   stopRecording(): Promise<RecordingInfo>;
-  /** The workers are about to leave, and then it closes: tasks without a worker are not warned of. */
-  expectEnd(): void;
   close(): Promise<void>;
 }
 
@@ -122,21 +120,24 @@ export async function openScheduler({
   const log = options.log ?? textLogger('scheduler');
   const recorder = new Recorder(log, recordings);
   const keep = recordKeep === undefined ? undefined : recordingKeepOf(recordKeep);
-  const recording =
-    record === undefined ? recorder.providers : await recorder.fromStart(record, keep);
   let journal: Journal | undefined;
-  let scheduler: Scheduler;
+  let scheduler: Scheduler | undefined;
   try {
-    journal = openJournal(journalOptions, log);
-    const provide = [...(options.provide ?? []), ...recording, ...(journal?.providers ?? [])];
-    scheduler = await createScheduler({ ...options, log, provide });
-    await startJournal(journal, scheduler);
+    while (scheduler === undefined) {
+      const recording =
+        record === undefined ? recorder.providers : await recorder.fromStart(record, keep);
+      journal ??= await openJournal(journalOptions, log, options.clock ?? new SystemClock());
+      const provide = [...(options.provide ?? []), ...recording, ...(journal?.providers ?? [])];
+      const next = await createScheduler({ ...options, log, provide });
+      if (await startJournal(journal, next)) scheduler = next;
+      else await recorder.discard();
+    }
   } catch (error) {
     journal?.close();
     await recorder.discard();
     throw error;
   }
-  const expectEnd = watchScheduler(scheduler, log);
+  const watch = watchScheduler(scheduler, log);
   const closed = new Promise<void>((resolve) => {
     scheduler.events.once('closed', () => resolve());
   }).then(async () => {
@@ -150,26 +151,32 @@ export async function openScheduler({
     await closed.catch(() => undefined);
   };
   return {
-    ...{ scheduler, closed, expectEnd, close },
+    ...{ scheduler, closed, ...watch, close },
     record: (file) => recorder.startAt(file),
     stopRecording: () => recorder.stop(),
   };
 }
 
-function openJournal(
+async function openJournal(
   options: string | JournalOptions | undefined,
   log: Logger,
-): Journal | undefined {
+  clock: Clock,
+): Promise<Journal | undefined> {
   if (options === undefined) return undefined;
-  return Journal.open(typeof options === 'string' ? { folder: options } : options, log);
+  return Journal.open(typeof options === 'string' ? { folder: options } : options, log, clock);
 }
 
-/** Before it listens: nothing else may happen to it first. */
-async function startJournal(journal: Journal | undefined, scheduler: Scheduler): Promise<void> {
+/**
+ * Before it listens: nothing else may happen to it first. Returns false when the scheduler has ended at an entry of the
+ * journal without which another one is to start.
+ */
+async function startJournal(journal: Journal | undefined, scheduler: Scheduler): Promise<boolean> {
   try {
     await journal?.start(scheduler);
+    return true;
   } catch (error) {
     await scheduler.close();
+    if (journal?.leavesOut(error) === true) return false;
     throw error;
   }
 }

@@ -17,7 +17,7 @@ import {
 } from '../../core/shared/call-options.ts';
 import type { Clock, Executor, Logger, Transport, UseEntry } from '../../core/api/index.ts';
 import type { WorkerMemoryConfig } from '../../core/config/types.ts';
-import type { LocalEntry } from '../../core/plugin-host/local-plugins.ts';
+import type { LocalPluginInput } from '../../core/plugin-host/local-plugins.ts';
 import type { OnSchedulerLost } from '../../core/shared/reconnect.ts';
 import type { WorkerHostOptions } from '../../core/worker-host/create-worker.ts';
 import type { CertificateFiles } from '../transports/tls/index.ts';
@@ -49,7 +49,10 @@ export interface StartWorkerOptions {
    * Infinity: without limit. For `threads`. Default 5000.
    */
   readonly killGraceMs?: number;
-  /** Under which others reach it. Default 127.0.0.1, or `local` in memory. */
+  /**
+   * The host under which others reach it. Default: the address by which it reaches its scheduler, which is
+   * 127.0.0.1 on the machine of the scheduler; `local` in memory.
+   */
   readonly host?: string;
   /** Name of what starts another worker in its place when it restarts. Default: nothing does. */
   readonly nanny?: string;
@@ -74,7 +77,7 @@ export interface StartWorkerOptions {
   /** Default: warnings and errors on the error stream. */
   readonly log?: Logger;
   /** Plugins that are set up before its first task. Default none. */
-  readonly plugins?: readonly LocalEntry[];
+  readonly plugins?: readonly LocalPluginInput[];
   /** Modules that are loaded before anything else. Default none. */
   readonly preload?: readonly UseEntry[];
   /** What the paths of both are relative to. Default: the current folder. */

@@ -7,6 +7,7 @@ import {
 } from '../../core/api/index.ts';
 import { RECONNECT_TIMEOUT_MS } from '../../core/shared/reconnect.ts';
 import { PluginResolver } from '../../core/plugin-host/loading/plugin-resolver.ts';
+import { checkExecutor } from '../../core/plugin-host/contracts.ts';
 import { Preloads } from '../../core/plugin-host/loading/preloads.ts';
 import {
   type WorkerEnd,
@@ -20,6 +21,7 @@ import { SystemClock } from '../clocks/index.ts';
 import { collectGarbage, collectYoungGarbage } from '../executors/collect-garbage.ts';
 import { MemoryStore, removeAbandoned, SpillFolder } from '../stores/index.ts';
 import { AllowedModules, type ClusterReach } from '../tasks/index.ts';
+import { hostTowards } from '../transports/tcp/address.ts';
 import { limitLifetime } from './lifetime.ts';
 import { textLogger } from './text-log.ts';
 import { type StartWorkerOptions, WORKER_RULES } from './start-worker-options.ts';
@@ -67,10 +69,17 @@ export async function startWorker(
   let executor: Executor | undefined;
   try {
     const modules = allowedModules(options);
-    const cluster = { scheduler, transports: [...transports.values()], modules };
+    const { onSchedulerLost, reconnect } = reconnection(options);
+    const cluster = {
+      scheduler,
+      transports: [...transports.values()],
+      modules,
+      ...(onSchedulerLost === 'reconnect' ? { reconnect } : {}),
+    };
     executor = await makeExecutor(options, clock, log, cluster);
     const host = await createWorker({
       ...hostOptions(scheduler, options, log),
+      listenAddress: await ownAddress(scheduler, options.host),
       ...(modules === undefined ? {} : { modules }),
       transports,
       executor,
@@ -122,14 +131,11 @@ function hostOptions(
   scheduler: string,
   options: StartWorkerOptions,
   log: Logger,
-): Omit<WorkerHostOptions, 'transports' | 'executor' | 'clock' | 'log'> {
+): Omit<WorkerHostOptions, 'transports' | 'executor' | 'clock' | 'log' | 'listenAddress'> {
   const { name, resources, nanny, ready, plugins, folder } = options;
   const { services, extra, nannyPlugins } = options;
-  const scheme = schemeOf(scheduler);
-  const ownHost = scheme === 'tcp' || scheme === 'tls' ? '127.0.0.1' : 'local';
   return {
     schedulerAddress: scheduler,
-    listenAddress: `${scheme}://${options.host ?? ownHost}:0`,
     store: new MemoryStore(),
     memoryLimitBytes: options.memoryLimitBytes ?? 0,
     memory: memoryOptions(options, log),
@@ -150,6 +156,14 @@ function hostOptions(
     ...reconnection(options),
     ...(options.isGuest === true ? {} : { measureMemory: () => process.memoryUsage.rss() }),
   };
+}
+
+/** Where it listens: a free port of the given host, or of the address by which it reaches its scheduler. */
+async function ownAddress(scheduler: string, given: string | undefined): Promise<string> {
+  const scheme = schemeOf(scheduler);
+  if (given === undefined && scheme !== 'tcp' && scheme !== 'tls') return `${scheme}://local:0`;
+  const host = given ?? (await hostTowards(scheduler, scheme));
+  return `${scheme}://${host.includes(':') && !host.startsWith('[') ? `[${host}]` : host}:0`;
 }
 
 function reconnection({
@@ -256,7 +270,10 @@ async function makeExecutor(
   log: Logger,
   cluster: ClusterReach,
 ): Promise<Executor> {
-  if (typeof executor === 'object') return executor;
+  if (typeof executor === 'object') {
+    checkExecutor(executor);
+    return executor;
+  }
   const count = threads === undefined ? {} : { threadCount: threads };
   if (executor === 'inline') {
     const { InlineExecutor } = await import('../executors/inline/index.ts');

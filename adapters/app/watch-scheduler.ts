@@ -11,21 +11,33 @@ interface RemoveWorkerEvent {
   readonly lost: readonly string[];
 }
 
+/** What a program knows of its workers and the scheduler does not. */
+export interface SchedulerWatch {
+  /**
+   * The workers are about to leave on purpose: tasks without a worker are not logged from then on, although they may
+   * not have been released yet.
+   */
+  expectEnd(): void;
+  /** Whether workers are started when there is work for them: no worker is then nothing to log. */
+  expectWorkers(areStarted: boolean): void;
+}
+
 /**
  * Logs events for people: workers that join, leave and die, and tasks that wait for a worker that
  * does not exist. So a cluster that seems to hang always explains why.
  *
- * @returns to be called when the workers are about to leave on purpose: tasks without a worker are
- *   not logged from then on, although they may not have been released yet
+ * @returns what tells the watch about the workers
  */
-export function watchScheduler(scheduler: Scheduler, log: Logger): () => void {
+export function watchScheduler(scheduler: Scheduler, log: Logger): SchedulerWatch {
   const { events } = scheduler;
   /** Names of workers, which are known of no more when they are gone. */
   const shown = new Map<string, string>();
   let isClosing = false;
+  let areStarted = false;
   let logged: Waiting['why'] | undefined;
   const tellWaiting = (): void => {
-    const waiting = isClosing ? undefined : findWaiting(scheduler.cluster);
+    const areComing = areStarted && scheduler.cluster.workers.size === 0;
+    const waiting = isClosing || areComing ? undefined : findWaiting(scheduler.cluster);
     if (waiting !== undefined && waiting.why !== logged) log.warn({}, waiting.text);
     logged = waiting?.why;
   };
@@ -57,7 +69,11 @@ export function watchScheduler(scheduler: Scheduler, log: Logger): () => void {
     isClosing = true;
   };
   events.on('closed', expectEnd);
-  return expectEnd;
+  const expectWorkers = (given: boolean): void => {
+    areStarted = given;
+    tellWaiting();
+  };
+  return { expectEnd, expectWorkers };
 }
 
 function isRemoval(message: unknown): message is RemoveWorkerEvent {

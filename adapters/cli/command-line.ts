@@ -4,10 +4,12 @@ import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 
 import { parseBytes, parseDurationMs } from '../../core/util/units.ts';
+import { exitProcess } from '../executors/threads/spawn.ts';
 import { CERTIFICATE_VARIABLES } from '../transports/tls/variables.ts';
 import { permitInsecure } from '../transports/tcp/socket-layer.ts';
 import { LOG_LEVELS, type LogFlags } from './logger.ts';
 import { errorText } from './report-error.ts';
+import { say } from './terminal.ts';
 
 const FAILURE_CODE = 1;
 
@@ -54,11 +56,11 @@ export async function run(options: CommonOptions, command: () => Promise<number>
     if (options.insecure === true) permitInsecure();
     code = await command();
   } catch (error) {
-    process.stderr.write(`${errorText(error, options.verbose === true)}\n`);
+    say(`${errorText(error, options.verbose === true)}\n`, process.stderr);
   }
   // Pipes may still hold output; exit only when they took it.
   await Promise.all([flushed(process.stdout), flushed(process.stderr)]);
-  process.exit(code);
+  exitProcess(code);
 }
 
 /** For this process and those that it starts. Certificates that the environment names do not count then. */

@@ -17,6 +17,12 @@ export function defineRecordings(program: Command): void {
   defineRepair(log);
 }
 
+/** The option of every command that reads a recording. */
+const ALLOW_POLICIES = [
+  '--allow-policies',
+  'import the files of policies that the recording names; only of recordings that you trust',
+] as const;
+
 function defineReplay(program: Command): void {
   common(program.command('replay'))
     .description('Run a recording through the scheduler again, and compare every decision.')
@@ -25,6 +31,7 @@ function defineReplay(program: Command): void {
     .option('--step', 'show each stimulus and what it caused; with --until from that frame on')
     .option('--why <key>', 'say why the task is where it is at that moment')
     .option('--validate', 'check every invariant after each stimulus (slow)')
+    .option(...ALLOW_POLICIES)
     .option('--json', 'as JSON')
     .addHelpText(
       'after',
@@ -51,6 +58,7 @@ function defineReport(program: Command): void {
     .argument('<file>', 'made by `yardmaster scheduler --record`')
     .option('-o, --output <file>', 'page to write (default: that of the recording, with .html)')
     .option('--json', 'figures and findings as JSON, to standard output')
+    .option(...ALLOW_POLICIES)
     .addHelpText(
       'after',
       `
@@ -70,6 +78,7 @@ function defineDashboard(program: Command): void {
     .description('Open the pages of the dashboard over a recording or a journal.')
     .argument('<path>', 'a recording, or the folder of a journal')
     .option('--port <port>', 'where to serve it (default: 8787, or the next free one)', port)
+    .option(...ALLOW_POLICIES)
     .addHelpText(
       'after',
       `

@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import type * as Pino from 'pino';
 import { type Logger, YardmasterError } from '../../core/api/index.ts';
+import { printableLines } from '../../core/util/printable.ts';
 import { LOG_LEVELS, type LogLevel, textLogger } from '../app/text-log.ts';
 
 export { LOG_LEVELS };
@@ -24,7 +25,10 @@ export function stderrLogger({ logLevel, logFormat }: LogFlags, name: string): L
   const serializers = { err: (error: unknown) => errorFields(error, logLevel === 'debug') };
   // Synchronous: the last lines before an exit are the ones that matter.
   const formatters = { log: withoutOwnNames };
-  return pino({ level, name, serializers, formatters }, pino.destination({ fd: 2, sync: true }));
+  const destination = pino.destination({ fd: 2, sync: true });
+  // JSON leaves some of the characters that terminals obey as they are; shown, they are JSON for the same text.
+  const write = (line: string): void => void destination.write(printableLines(line));
+  return pino({ level, name, serializers, formatters }, { write });
 }
 
 /** Fields that every line has. */

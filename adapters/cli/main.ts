@@ -60,7 +60,10 @@ common(program.command('worker'))
       'which of the ready tasks runs first (default: priority)',
     ).choices(['priority', 'lifo']),
   )
-  .option('--host <host>', 'host under which other workers reach this one (default: 127.0.0.1)')
+  .option(
+    '--host <host>',
+    'host under which others reach this worker (default: the address by which it reaches the scheduler)',
+  )
   .option('--insecure', 'listen beyond this machine without encryption or credentials')
   .option('--kill-grace <time>', 'how long an aborted task may continue, as 5s (default: 5s)', time)
   .option(

@@ -1,4 +1,5 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 
 import { YardmasterError } from '../../core/api/index.ts';
 
@@ -8,7 +9,10 @@ import { YardmasterError } from '../../core/api/index.ts';
  */
 export function writePidFile(path: string): void {
   try {
-    writeFileSync(path, `${process.pid}\n`);
+    // In a folder of all users, a link of that name would have another file overwritten.
+    const draft = `${path}.${randomUUID()}.tmp`;
+    writeFileSync(draft, `${process.pid}\n`, { flag: 'wx' });
+    renameSync(draft, path);
   } catch (cause) {
     throw new YardmasterError(
       'ERR_CONFIG',

@@ -1,4 +1,5 @@
 import { createInterface } from 'node:readline';
+import { printable } from '../../core/util/printable.ts';
 import type { ReplayFrame } from '../../core/log/replay.ts';
 import type { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
 import type { Stimulus } from '../../core/messages/stimulus.ts';
@@ -75,7 +76,7 @@ export class ReplaySteps {
   }
 
   private write(line: string): void {
-    this.output.write(`${line}\n`);
+    this.output.write(`${printable(line)}\n`);
   }
 }
 

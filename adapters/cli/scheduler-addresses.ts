@@ -2,7 +2,7 @@ import { type Logger, YardmasterError } from '../../core/api/index.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { DEFAULT_ADDRESS } from '../../core/config/schemas/scheduler-schema.ts';
 import { readDaskTlsConfig } from '../dask/connection/tls-config.ts';
-import { isLoopback } from '../transports/tcp/socket-layer.ts';
+import { isLoopback } from '../../core/util/hosts.ts';
 import { namesCertificates, type SchedulerCommand } from './scheduler-flags.ts';
 
 /** Where Dask's schedulers listen. */

@@ -1,8 +1,13 @@
-/** Rows in columns as wide as they need; numbers are aligned at the right. */
+import { printable } from '../../core/util/printable.ts';
+
+/** Rows in columns as wide as they need; numbers are aligned at the right. A name with line feeds stays in its row. */
 export function textTable(
   titles: readonly string[],
-  rows: readonly (readonly (string | number)[])[],
+  cells: readonly (readonly (string | number)[])[],
 ): string {
+  const rows = cells.map((row) =>
+    row.map((cell) => (typeof cell === 'number' ? cell : printable(cell.replaceAll('\n', '\\n')))),
+  );
   const lines = [titles, ...rows];
   const widths = titles.map((_, column) =>
     Math.max(...lines.map((line) => String(line[column]).length)),

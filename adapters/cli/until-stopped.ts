@@ -1,3 +1,5 @@
+import { exitProcess } from '../executors/threads/spawn.ts';
+
 /** Something that runs until it is closed, or ends by itself. */
 export interface Service {
   /** Resolves when it is over; rejects when it failed. */
@@ -18,7 +20,7 @@ export async function untilStopped(service: Service): Promise<number> {
   let isStopping = false;
   let closing: Promise<void> = Promise.resolve();
   const onSignal = (signal: NodeJS.Signals): void => {
-    if (isStopping) process.exit(INTERRUPTED_CODE);
+    if (isStopping) exitProcess(INTERRUPTED_CODE);
     isStopping = true;
     if (signal === 'SIGINT') code = INTERRUPTED_CODE;
     closing = service.close();

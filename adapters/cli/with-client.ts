@@ -1,6 +1,6 @@
 import { transportsOfFile } from '../app/configured-transports.ts';
-import { printableLines } from '../app/printable.ts';
 import { Client } from '../client/index.ts';
+import { say } from './terminal.ts';
 
 /** What commands that ask a scheduler have in common. */
 export interface ClientFlags {
@@ -27,6 +27,6 @@ export async function withClient<T>(
 
 /** Prints an answer as JSON, or as text. */
 export function print(answer: unknown, text: string, { json }: Pick<ClientFlags, 'json'>): void {
-  const shown = json === true ? JSON.stringify(answer, undefined, 2) : printableLines(text);
-  process.stdout.write(shown === '' ? '' : `${shown}\n`);
+  const shown = json === true ? JSON.stringify(answer, undefined, 2) : text;
+  say(shown === '' ? '' : `${shown}\n`);
 }

@@ -2,6 +2,7 @@ import type { MultiBar, SingleBar } from 'cli-progress';
 
 import type { Future } from './future.ts';
 import { progress, type Progress, type ProgressCounts, type ProgressOptions } from './progress.ts';
+import { printable } from '../../core/util/printable.ts';
 
 /** Where to show the progress. */
 export interface ShowProgressOptions extends ProgressOptions {
@@ -82,7 +83,7 @@ class Bars {
     let shown = 0;
     for (const [prefix, counts] of prefixes) {
       if (shown++ === BARS_MAX) break;
-      const name = prefix.slice(0, 20).padEnd(20);
+      const name = printable(prefix).slice(0, 20).padEnd(20);
       const { total, pending } = counts;
       const payload = { name, ends: endsOf(counts) };
       const bar = this.bars.get(prefix) ?? this.multi.create(total, 0, payload);

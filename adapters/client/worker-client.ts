@@ -1,11 +1,14 @@
 import { YardmasterError } from '../../core/api/index.ts';
 import { inBackground } from '../../core/shared/background.ts';
+import { comeBack } from '../../core/shared/reconnect.ts';
 import { currentRun, type RunContext, type TaskSurroundings } from '../tasks/index.ts';
 import { Client } from './client.ts';
 import { pauseOf } from '../peers/location-pause.ts';
 import { Session } from './session/session.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
+/** When its connection breaks and the scheduler lives, its worker has most likely died, and what it wanted is in vain. */
+const RETURN_WITHIN_MS = 1000;
 const LEFT_BADLY = 'the client of a task could not leave what it shared';
 
 /** Connections that no task uses at present, by the thread that they belong to. */
@@ -18,6 +21,8 @@ const idle = new WeakMap<TaskSurroundings, Session[]>();
  * While the task waits for the cluster through this client, it gives its thread to another task,
  * and gets a thread back before it continues. So tasks that wait for their own subtasks do not
  * block each other. When the task ends, or is cancelled, all futures of the client are released.
+ *
+ * When the scheduler is gone, the client waits for it as the worker does (`onSchedulerLost`).
  *
  * @throws YardmasterError `ERR_TASK` outside of a task, or when its worker serves no cluster;
  *   `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_CANCELLED` when the task is cancelled
@@ -39,7 +44,7 @@ async function lend(run: RunContext): Promise<Client> {
   }
   const ended = new AbortController();
   run.onEnd = () => ended.abort();
-  const session = await takeSession(surroundings);
+  const session = await takeSession(surroundings, AbortSignal.any([ended.signal, signal]));
   if (ended.signal.aborted || signal.aborted) {
     putBack(surroundings, session);
     const message = `"${run.key}" ended before it had its client`;
@@ -57,13 +62,33 @@ async function lend(run: RunContext): Promise<Client> {
   return Client.over(session);
 }
 
-async function takeSession(surroundings: TaskSurroundings): Promise<Session> {
+/** @param signal - ends the attempts to reach a scheduler that is gone */
+async function takeSession(surroundings: TaskSurroundings, signal: AbortSignal): Promise<Session> {
   const known = poolOf(surroundings).pop();
   if (known !== undefined && !known.isClosed) return known;
-  const { scheduler, transports, clock, modules } = surroundings;
+  const { clock, reconnect } = surroundings;
+  try {
+    return await openSession(surroundings);
+  } catch (error) {
+    if (reconnect === undefined || !isUnreachable(error)) throw error;
+  }
+  return (await comeBack(clock, reconnect, signal, () => openSession(surroundings))).value;
+}
+
+function openSession(surroundings: TaskSurroundings): Promise<Session> {
+  const { scheduler, transports, clock, modules, reconnect } = surroundings;
   const network = { clock, transports, timeoutMs: CONNECT_TIMEOUT_MS };
   const { codeRoot } = modules ?? {};
-  return Session.open(scheduler, 'task', network, codeRoot === undefined ? {} : { codeRoot });
+  return Session.open(scheduler, 'task', network, {
+    ...(codeRoot === undefined ? {} : { codeRoot }),
+    ...(reconnect === undefined ? {} : { reconnect, returnWithinMs: RETURN_WITHIN_MS }),
+  });
+}
+
+/** The scheduler may be there again in a moment. */
+function isUnreachable(error: unknown): boolean {
+  const codes = ['ERR_CONNECT', 'ERR_TIMEOUT', 'ERR_CLOSED'] as const;
+  return codes.some((code) => YardmasterError.is(error, code));
 }
 
 function putBack(surroundings: TaskSurroundings, session: Session): void {

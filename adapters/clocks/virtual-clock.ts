@@ -44,6 +44,10 @@ export class VirtualClock implements Clock {
     return this.currentMs;
   }
 
+  elapsedMs(): number {
+    return performance.now();
+  }
+
   /** Timers that have not fired and were not cancelled. */
   get timerCount(): number {
     return this.pending.liveCount;

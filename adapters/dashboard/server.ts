@@ -27,6 +27,12 @@ export type ServerCertificates = Pick<
 /** Browsers keep a handful each. */
 const CONNECTIONS_MAX = 1024;
 
+/**
+ * Requests of one address in one second; a page asks for a handful, and then listens. Each takes time of the thread of the
+ * scheduler.
+ */
+const REQUESTS_MAX = 100;
+
 /** Time for a request to arrive as a whole. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
@@ -59,8 +65,16 @@ export async function createServer(
   const app: FastifyInstance =
     certificates === undefined ? fastify(options) : fastify({ ...options, https });
   if (app.server instanceof TlsServer) certificates?.renew(app.server);
+  const requests = new RequestRate();
   app.addHook('onRequest', async (request, reply) => {
     void reply.headers(SECURITY_HEADERS);
+    if (!requests.admits(request.ip)) {
+      // Another connection costs the reader more than another request.
+      void reply.code(429).headers({ 'retry-after': '1', connection: 'close' });
+      return reply
+        .type('text/plain; charset=utf-8')
+        .send(`more than ${REQUESTS_MAX} requests of this address in a second; ask again later`);
+    }
     return check(access, request, reply);
   });
   app.setNotFoundHandler((request, reply) => {
@@ -81,6 +95,23 @@ export async function createServer(
   });
   await app.register(websocket, { options: { maxPayload: 16_384 } });
   return app;
+}
+
+/** Counts the requests of each address in each second. */
+class RequestRate {
+  private readonly counts = new Map<string, number>();
+  private untilMs = 0;
+
+  admits(address: string): boolean {
+    const nowMs = performance.now();
+    if (nowMs >= this.untilMs) {
+      this.counts.clear();
+      this.untilMs = nowMs + 1000;
+    }
+    const count = (this.counts.get(address) ?? 0) + 1;
+    this.counts.set(address, count);
+    return count <= REQUESTS_MAX;
+  }
 }
 
 async function check(

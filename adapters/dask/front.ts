@@ -44,7 +44,7 @@ import { makeTasks } from './rpc/tasks/tasks.ts';
 import { schedulerIdentity } from './rpc/cluster/identity.ts';
 import { makeWatchers } from './rpc/cluster/watchers.ts';
 import { SchedulerFile } from './connection/scheduler-file.ts';
-import { hostOf } from './bridge/translate-from-worker.ts';
+import { hostOf, stimulusOf } from './bridge/translate-from-worker.ts';
 import { TypeTable } from './codec/type-table.ts';
 
 /** What the front is made of; the rest of the options of the plugin, as they are. */
@@ -281,14 +281,20 @@ export class Front implements BridgeHost, CompanionHost {
 
   addClient(client: BridgedClient): void {
     this.clients.set(client.id, client);
+    this.logClient(client.id, 'add-client');
     this.graphs.prepare(client.dialect.version);
   }
 
   removeClient(client: BridgedClient): void {
     if (this.clients.get(client.id) !== client) return;
     this.clients.delete(client.id);
+    this.logClient(client.id, 'remove-client');
     this.pendingWants.dropClient(client.id);
     this.operations.clientGone(client);
+  }
+
+  private logClient(client: string, action: 'add-client' | 'remove-client'): void {
+    this.plugin.enqueue({ op: 'log-event', topics: ['all', client], message: { action, client } });
   }
 
   desireKeys(client: string, keys: readonly string[]): void {
@@ -326,6 +332,11 @@ export class Front implements BridgeHost, CompanionHost {
 
   graphSubmitted(client: DaskClient, keys: readonly string[], message: Fields): void {
     for (const observe of this.graphObservers) observe(client, keys, message);
+    this.plugin.enqueue({
+      op: 'log-event',
+      topics: ['scheduler', client.id],
+      message: { action: 'update-graph', stimulus_id: stimulusOf(message), status: 'OK' },
+    });
   }
 
   taskDone(message: Fields, key: string, worker: DaskWorker): void {

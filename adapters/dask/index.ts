@@ -46,6 +46,8 @@ export default definePlugin<DaskOptions>({
     plugin.tellLanguages(languageOf);
     return {
       ...hooks,
+      // A module of Python that is preloaded may take any time, as in Dask.
+      ...(options.preload.length === 0 ? {} : { startTimeoutMs: Infinity }),
       start: async () => {
         const address = await front.listen();
         plugin.log.info({ address }, 'listening for Dask');

@@ -1,10 +1,12 @@
 import * as fs from 'node:fs';
+import { removePrivateFolder } from './private-folder.ts';
 
 /** Node's number for an open file. */
 type Descriptor = number;
 
 /**
- * The operations on files that journals and spilled results consist of, as `node:fs` has them. Tests give a
+ * The operations on files that journals and spilled results consist of, as `node:fs` has them, and
+ * the deletion of a folder that no other user can misdirect. Tests give a
  * file system in memory that fails as disks do.
  */
 export interface FileSystem {
@@ -14,7 +16,8 @@ export interface FileSystem {
   ): string | undefined;
   mkdtempSync(prefix: string): string;
   readdirSync(path: string): string[];
-  rmSync(path: string, options: { readonly recursive?: boolean; readonly force: true }): void;
+  rmSync(path: string, options: { readonly force: true }): void;
+  removePrivateFolder(path: string, mayRemove?: (opened: string) => boolean): boolean;
   readFileSync(file: string | Descriptor, encoding: 'utf8'): string;
   writeFileSync(
     path: string,
@@ -38,7 +41,7 @@ export interface FileSystem {
 }
 
 /** The files of this machine. */
-export const SYSTEM_FILES: FileSystem = fs;
+export const SYSTEM_FILES: FileSystem = { ...fs, removePrivateFolder };
 
 /** Puts the names in a folder on the disk. @throws Error of the file system */
 export function syncFolder(path: string, files: FileSystem): void {

@@ -7,6 +7,7 @@ import {
   type WireMessage,
   YardmasterError,
 } from '../../core/api/index.ts';
+import { exitProcess } from '../executors/threads/spawn.ts';
 import { inBackground } from '../../core/shared/background.ts';
 import {
   ALIVE_MS,
@@ -24,6 +25,9 @@ export interface SupervisedWorker {
   retire(timeoutMs: number): Promise<void>;
   logEvent(topics: readonly string[], message: unknown): void;
 }
+
+/** Time for a worker to close when its nanny is gone; then its process ends. */
+const CLOSE_MS = 8000;
 
 interface Asked {
   resolve(answer: WireMessage): void;
@@ -51,7 +55,7 @@ export class NannyLink {
       inBackground(done, 'what the nanny asked for could not be done');
     });
     // A worker that no nanny looks after must not stay, however its end went.
-    process.on('disconnect', () => inBackground(this.onAbandoned(), () => process.exit(1)));
+    process.on('disconnect', () => inBackground(this.onAbandoned(), () => exitProcess(1)));
   }
 
   /** What the nanny has asked for; undefined: nothing yet. */
@@ -130,7 +134,11 @@ export class NannyLink {
   private async onAbandoned(): Promise<void> {
     this.timer.cancel();
     this.dropAsked();
-    if (this.worker === undefined) process.exit(1);
+    if (this.worker === undefined) {
+      exitProcess(1);
+      return;
+    }
+    setTimeout(() => exitProcess(1), CLOSE_MS).unref();
     await this.worker.close();
   }
 

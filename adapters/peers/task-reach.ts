@@ -1,7 +1,8 @@
 /** What the tasks of a worker reach: the cluster that they run on. */
 import type { Clock, Transport } from '../../core/api/index.ts';
 import type { ModuleLimit } from '../../core/shared/module-limit.ts';
-import type { ActorCaller, RunContext, TaskSurroundings } from '../tasks/index.ts';
+import type { ReconnectRules } from '../../core/shared/reconnect.ts';
+import type { ActorCaller, ClusterReach, RunContext, TaskSurroundings } from '../tasks/index.ts';
 import type { TaskActors } from './task-actors.ts';
 
 /** The surroundings of the tasks of one thread. What they rarely need is loaded when they do. */
@@ -9,12 +10,20 @@ export class Reach implements TaskSurroundings {
   private readonly closers = new Set<() => void>();
   private actors: Promise<TaskActors> | undefined;
 
+  readonly scheduler: string;
+  readonly transports: readonly Transport[];
+  readonly modules: ModuleLimit | undefined;
+  readonly reconnect: ReconnectRules | undefined;
+
   constructor(
-    readonly scheduler: string,
-    readonly transports: readonly Transport[],
+    { scheduler, transports, modules, reconnect }: ClusterReach,
     readonly clock: Clock,
-    readonly modules?: ModuleLimit,
-  ) {}
+  ) {
+    this.scheduler = scheduler;
+    this.transports = transports;
+    this.modules = modules;
+    this.reconnect = reconnect;
+  }
 
   onClose(close: () => void): void {
     this.closers.add(close);

@@ -1,5 +1,7 @@
 import { type GraphTask, YardmasterError } from '../../core/api/index.ts';
 import type { LogFrame } from '../../core/log/format.ts';
+import type { TasksPart } from '../../core/kernel/snapshot/state-parts.ts';
+import { TASK_STATE_NAMES } from '../../core/state/task-state-name.ts';
 import type { TaskFinished } from '../../core/messages/stimulus.ts';
 import { readRecording } from '../app/recording/replay-recording.ts';
 import { type CostedTask, graphWorkload, type Workload } from '../workloads/index.ts';
@@ -13,8 +15,16 @@ export class RecordedGraphs {
   private readonly durationsS = new Map<string, number>();
   private readonly sizes = new Map<string, number>();
 
+  private readonly known: TasksPart[] = [];
+  private hasBegun = false;
+
   add(frame: LogFrame): void {
+    if (frame.kind === 'state' && !this.hasBegun && frame.payload.part === 'tasks') {
+      this.known.push(frame.payload);
+    }
     if (frame.kind !== 'stimulus') return;
+    if (!this.hasBegun) this.addKnown();
+    this.hasBegun = true;
     const { payload } = frame;
     if (payload.op === 'update-graph') {
       for (const task of payload.tasks) {
@@ -28,6 +38,34 @@ export class RecordedGraphs {
         this.sizes.set(key, nbytes);
       }
     } else if (payload.op === 'task-finished') this.addFinished(payload);
+  }
+
+  /** The tasks that were open when the recording began, and the results that they need, which cost nothing. */
+  private addKnown(): void {
+    const keys = new Map<number, string>();
+    const sizes = new Map<string, number>();
+    for (const part of this.known) {
+      part.ids.forEach((id, at) => keys.set(id, part.keys[at] ?? ''));
+      part.keys.forEach((key, at) => sizes.set(key, Math.max(0, part.nbytes[at] ?? 0)));
+    }
+    const keysOf = (ids: readonly number[] = []): string[] =>
+      ids.flatMap((id) => keys.get(id) ?? []);
+    const needed = new Set<string>();
+    for (const { keys: ownKeys, states, dependencies, whoWants } of this.known) {
+      for (const [at, key] of ownKeys.entries()) {
+        if (!isOpen(states[at] ?? 0)) continue;
+        const needs = keysOf(dependencies[at]);
+        this.tasks.set(key, { key, dependencies: needs });
+        for (const need of needs) needed.add(need);
+        if ((whoWants[at] ?? []).length > 0) this.wanted.add(key);
+      }
+    }
+    for (const key of needed) {
+      if (this.tasks.has(key)) continue;
+      this.tasks.set(key, { key, dependencies: [] });
+      this.durationsS.set(key, 0);
+      this.sizes.set(key, sizes.get(key) ?? 0);
+    }
   }
 
   private addFinished({ key, nbytes, timings }: TaskFinished): void {
@@ -60,7 +98,7 @@ export class RecordedGraphs {
     const meanBytes = mean(this.sizes);
     return [...this.tasks.values()].map(({ key, dependencies, prefix }) => ({
       key,
-      // What the cluster knew before the recording began is not part of the graph.
+      // Results that the cluster had before the recording began are part of it only where open tasks needed them.
       needs: dependencies.filter((need) => this.tasks.has(need)),
       durationS: this.durationsS.get(key) ?? meanS,
       nbytes: this.sizes.get(key) ?? meanBytes,
@@ -79,6 +117,16 @@ export async function recordedWorkload(file: string): Promise<Workload> {
   for await (const frame of readRecording(file)) graphs.add(frame);
   return graphs.workload(file);
 }
+
+/** Whether a task was still to be computed, by its state as a checkpoint has it. */
+export function isOpen(saved: number): boolean {
+  const state = TASK_STATE_NAMES[saved % STATE_FLAGS];
+  return state !== undefined && OPEN_STATES.includes(state);
+}
+
+/** Positions of states are below this; above are flags. */
+const STATE_FLAGS = 16;
+const OPEN_STATES: readonly string[] = ['waiting', 'no-worker', 'queued', 'processing'];
 
 function mean(values: ReadonlyMap<string, number>): number {
   let sum = 0;

@@ -23,6 +23,13 @@ export interface SimulationReport {
   readonly idleShare: number;
   /** How often the scheduler sent a task to a worker. */
   readonly decisions: number;
+  /** How often a policy threw or gave an unusable answer, so that the built-in one decided in its place. */
+  readonly fallbacks: number;
+  /**
+   * Set when a policy did so each time that it was asked something: then the figures are not its own. Says which one, and
+   * what it did.
+   */
+  readonly useless?: string;
   /** Stimuli that the scheduler handled, and transitions that its tasks made. */
   readonly stimuli: number;
   readonly transitions: number;

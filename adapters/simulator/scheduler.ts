@@ -1,6 +1,7 @@
-import type { Clock, Logger } from '../../core/api/index.ts';
-import { byFactory } from '../../core/api/token.ts';
+import type { Clock, Logger, YardmasterError } from '../../core/api/index.ts';
+import { byFactory, type Services } from '../../core/api/token.ts';
 import type { Outbox } from '../../core/kernel/outbox.ts';
+import type { KernelPorts, PolicyFailure } from '../../core/kernel/ports.ts';
 import type { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
 import { NO_LOG } from '../../core/log/replay.ts';
 import { RecordingKernel } from '../../core/log/recording-kernel.ts';
@@ -8,13 +9,16 @@ import type { Stimulus } from '../../core/messages/stimulus.ts';
 import type { ToClientMessage } from '../../core/messages/to-client.ts';
 import type { ToWorkerMessage } from '../../core/messages/to-worker.ts';
 import { EVENT_BUS } from '../../core/plugin-host/event-bus.ts';
-import { CLOCK, CONFIG } from '../../core/plugin-host/injection/tokens.ts';
+import { HOOKS } from '../../core/plugin-host/hook-table.ts';
+import { CLOCK, CONFIG, LOGGER } from '../../core/plugin-host/injection/tokens.ts';
+import { SLOTS } from '../../core/plugin-host/policy-slots.ts';
 import { createScheduler } from '../../core/scheduler-host/create-scheduler.ts';
 import { Delivery, DELIVERY } from '../../core/scheduler-host/delivery.ts';
 import { EVENT_LOG } from '../../core/scheduler-host/event-log.ts';
 import { kernelOptions } from '../../core/scheduler-host/kernel-options.ts';
-import { PORTS } from '../../core/scheduler-host/kernel-ports.ts';
-import { ERROR_REPORTS } from '../../core/scheduler-host/life/error-reports.ts';
+import { PORTS, PortsCompiler } from '../../core/scheduler-host/kernel-ports.ts';
+import { ERROR_REPORTS, ErrorReports } from '../../core/scheduler-host/life/error-reports.ts';
+import { WORKER_CHANNELS } from '../../core/scheduler-host/results/worker-channels.ts';
 import type { Scheduler } from '../../core/scheduler-host/scheduler.ts';
 import { SESSIONS } from '../../core/scheduler-host/sessions/sessions.ts';
 import {
@@ -38,6 +42,8 @@ export interface SimulatedScheduler {
   readonly kernel: SchedulerKernel;
   /** Stimuli that were handled. */
   readonly stimulusCount: number;
+  /** How often built-in policies decided in place of others, and what one did that is of no use. */
+  readonly fallbacks: { readonly count: number; readonly useless: string | undefined };
   accept(stimulus: IncomingStimulus): void;
 }
 
@@ -60,6 +66,54 @@ class WireDelivery extends Delivery {
   }
 }
 
+/** Counts how often the built-in policy had to decide in place of another one. */
+export class FallbackTally extends ErrorReports {
+  /** In all slots. */
+  count = 0;
+  private readonly answered = new Set<object>();
+  private readonly failures = new Map<object, PolicyFailure>();
+
+  override policyFailed(error: YardmasterError, slot: string): void {
+    this.count++;
+    super.policyFailed(error, slot);
+  }
+
+  /** As the kernel calls it, with a count of what it asks. */
+  ports(compiled: KernelPorts): KernelPorts {
+    return {
+      ...compiled,
+      onPolicyFailure: (failure) => {
+        if (!this.failures.has(failure.question)) this.failures.set(failure.question, failure);
+        compiled.onPolicyFailure(failure);
+      },
+      onPolicyAnswer: (question) => void this.answered.add(question),
+    };
+  }
+
+  /** What a policy did each time that it was asked one of its questions, if there is such a policy. */
+  get useless(): string | undefined {
+    for (const [question, { slot, policy, what }] of this.failures) {
+      if (this.answered.has(question)) continue;
+      return `policy "${policy}" of slot ${slot} ${what}; so it was each time, and the built-in policy decided in its place`;
+    }
+    return undefined;
+  }
+}
+
+class TallyingPorts extends PortsCompiler {
+  constructor(
+    private readonly tally: FallbackTally,
+    ...collaborators: ConstructorParameters<typeof PortsCompiler>
+  ) {
+    super(...collaborators);
+  }
+
+  override compile(): KernelPorts {
+    this.current = Object.freeze(this.tally.ports(super.compile()));
+    return this.current;
+  }
+}
+
 /**
  * Starts the scheduler of a real cluster with policies and plugins, whose messages go to a wire.
  * @throws YardmasterError as `createScheduler`
@@ -72,6 +126,9 @@ export async function startSimulatedScheduler(
 ): Promise<SimulatedScheduler> {
   let accept: (stimulus: IncomingStimulus) => void = () => undefined;
   let delivery: WireDelivery | undefined;
+  let tally: FallbackTally | undefined;
+  const tallyOf = (services: Services): FallbackTally =>
+    (tally ??= new FallbackTally(services.get(LOGGER), services.get(EVENT_BUS)));
   const scheduler = await createScheduler({
     ...(options.config === undefined ? {} : { config: options.config }),
     ...(options.overrides === undefined ? {} : { layers: { overrides: options.overrides } }),
@@ -80,6 +137,13 @@ export async function startSimulatedScheduler(
     log,
     provide: [
       kernelProvider(options),
+      byFactory(ERROR_REPORTS, tallyOf),
+      byFactory(PORTS, (services) => {
+        const errors = tallyOf(services);
+        const [slots, hooks] = [services.get(SLOTS), services.get(HOOKS)];
+        const channels = services.get(WORKER_CHANNELS);
+        return new TallyingPorts(errors, slots, hooks, services.get(EVENT_BUS), channels, errors);
+      }),
       byFactory(DELIVERY, (services) => {
         const queue = services.get(STIMULUS_QUEUE);
         accept = (stimulus) => queue.put(stimulus);
@@ -102,6 +166,9 @@ export async function startSimulatedScheduler(
     kernel: scheduler.kernel,
     get stimulusCount() {
       return delivery?.stimulusCount ?? 0;
+    },
+    get fallbacks() {
+      return { count: tally?.count ?? 0, useless: tally?.useless };
     },
     accept: (stimulus) => accept(stimulus),
   };

@@ -188,6 +188,7 @@ export class Simulation {
     const startMs = this.firstSubmitMs ?? 0;
     const workers = world.everyWorker;
     const clients = [...this.clients.values()];
+    const { useless } = scheduled.fallbacks;
     const firstFailure = clients.find((client) => client.firstFailure)?.firstFailure;
     return {
       workload: this.workloads.join('+'),
@@ -203,6 +204,8 @@ export class Simulation {
       spilledBytes: workers.reduce((sum, { store }) => sum + store.spilledBytes, 0),
       idleShare: this.idleShare(startMs, endMs),
       decisions: this.decisions,
+      fallbacks: scheduled.fallbacks.count,
+      ...(useless === undefined ? {} : { useless }),
       stimuli: scheduled.stimulusCount,
       transitions: kernel.transitionCounter,
       traceHash: this.traceHash(),

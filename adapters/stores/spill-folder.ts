@@ -1,4 +1,5 @@
-import { closeSync, constants, fstatSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { constants, readdirSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
@@ -37,12 +38,14 @@ export function defaultSpillFolder(): string {
 /**
  * Keeps results in files, in a separate folder that only this user can read. The folder is created
  * with the first result, and deleted when the area is closed or the process exits. {@link
- * removeAbandoned} deletes the folders of killed processes later.
+ * removeAbandoned} deletes the folders of killed processes later. Names of files cannot be guessed: where
+ * others may replace the folder, a file that is deleted by its path is one of these all the same.
  */
 export class SpillFolder implements SpillArea {
   private readonly spilled = new Map<string, Spilled>();
   private folder: string | undefined;
   private total = 0;
+  private readonly token = randomBytes(8).toString('hex');
   private fileCount = 0;
 
   /** @param parent - where the folder is made; it is created when it does not exist */
@@ -63,7 +66,7 @@ export class SpillFolder implements SpillArea {
   write(key: string, value: Uint8Array): void {
     this.delete(key);
     this.folder ??= makeFolder(this.parent, this.files);
-    const file = join(this.folder, `${this.fileCount++}.bin`);
+    const file = join(this.folder, `${this.token}-${this.fileCount++}.bin`);
     try {
       this.files.writeFileSync(file, value, { flag: 'wx', mode: 0o600 });
     } catch (error) {
@@ -97,14 +100,18 @@ export class SpillFolder implements SpillArea {
     if (entry === undefined) return;
     this.spilled.delete(key);
     this.total -= entry.nbytes;
-    removeQuietly(entry.file, this.files);
+    try {
+      this.files.rmSync(entry.file, { force: true });
+    } catch {
+      // Another process has it open; it goes with the folder.
+    }
   }
 
   close(): void {
     this.spilled.clear();
     this.total = 0;
     if (this.folder === undefined) return;
-    removeQuietly(this.folder, this.files);
+    removeOwn(this.folder, this.files);
     open.delete(this.folder);
     this.folder = undefined;
   }
@@ -165,8 +172,8 @@ class FileReader implements ValueReader {
 }
 
 /**
- * Deletes the folders of processes of this machine that are no more. Folders that it may not read, or
- * that belong to another host (a shared disk), stay.
+ * Deletes the folders of processes of this machine that are no more. Folders that it may not read, that
+ * another user may have planted, or that belong to another host (a shared disk), stay.
  * @returns the folders that it deleted
  */
 export function removeAbandoned(parent: string = defaultSpillFolder()): string[] {
@@ -180,9 +187,7 @@ export function removeAbandoned(parent: string = defaultSpillFolder()): string[]
   for (const name of names) {
     if (!name.startsWith(PREFIX)) continue;
     const folder = join(parent, name);
-    if (!isAbandoned(folder)) continue;
-    removeQuietly(folder, SYSTEM_FILES);
-    removed.push(folder);
+    if (removeQuietly(folder, SYSTEM_FILES, isAbandoned)) removed.push(folder);
   }
   return removed;
 }
@@ -194,7 +199,7 @@ function makeFolder(parent: string, files: FileSystem): string {
   try {
     files.writeFileSync(join(folder, OWNER_FILE), JSON.stringify(owner));
   } catch (error) {
-    removeQuietly(folder, files); // On a full disk each attempt would leave another one.
+    removeQuietly(folder, files, () => true); // On a full disk each attempt would leave another one.
     throw error;
   }
   open.set(folder, files);
@@ -204,17 +209,13 @@ function makeFolder(parent: string, files: FileSystem): string {
 }
 
 function removeAll(): void {
-  for (const [folder, files] of open) removeQuietly(folder, files);
+  for (const [folder, files] of open) removeOwn(folder, files);
   open.clear();
 }
 
 function isAbandoned(folder: string): boolean {
-  let owner: Partial<Owner>;
-  try {
-    owner = JSON.parse(readOwnerFile(join(folder, OWNER_FILE))) as Partial<Owner>;
-  } catch {
-    return false; // Being made at this moment, or not ours.
-  }
+  const owner = ownerOf(folder, SYSTEM_FILES);
+  if (owner === undefined) return false; // Being made at this moment, or not ours.
   const { pid, host, mark } = owner;
   if (host !== hostname() || typeof pid !== 'number') return false;
   if (pid === process.pid) return mark !== PROCESS_MARK;
@@ -227,28 +228,39 @@ function isAbandoned(folder: string): boolean {
 }
 
 /**
- * Reads a small file, and nothing else: in a folder that others can write to the name may stand for a
+ * Reads a small file, and nothing else: where the folder is not ours, the name may stand for a
  * pipe, whose reader would wait for ever, for a link or for a device.
  */
-function readOwnerFile(path: string): string {
+function ownerOf(folder: string, files: FileSystem): Partial<Owner> | undefined {
   const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW } = constants;
-  // The last two are undefined on Windows, and then count as 0.
-  const file = openSync(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
+  let file: number | undefined;
   try {
-    const found = fstatSync(file);
-    if (!found.isFile() || found.size > OWNER_BYTES_MAX)
-      throw new Error(`${path} is no owner file`);
-    return readFileSync(file, 'utf8');
+    // The last two are undefined on Windows, and then count as 0.
+    file = files.openSync(join(folder, OWNER_FILE), O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
+    const found = files.fstatSync(file);
+    if (!found.isFile() || found.size > OWNER_BYTES_MAX) return undefined;
+    return JSON.parse(files.readFileSync(file, 'utf8')) as Partial<Owner>;
+  } catch {
+    return undefined;
   } finally {
-    closeSync(file);
+    if (file !== undefined) files.closeSync(file);
   }
 }
 
+/** Deletes a folder of this process, and not what another user may have put into its place. */
+function removeOwn(folder: string, files: FileSystem): void {
+  removeQuietly(folder, files, (opened) => ownerOf(opened, files)?.mark === PROCESS_MARK);
+}
+
 /** What cannot be deleted is left for the next worker that starts. */
-function removeQuietly(path: string, files: FileSystem): void {
+function removeQuietly(
+  folder: string,
+  files: FileSystem,
+  mayRemove: (opened: string) => boolean,
+): boolean {
   try {
-    files.rmSync(path, { recursive: true, force: true });
+    return files.removePrivateFolder(folder, mayRemove);
   } catch {
-    // Another process has it open, or has already moved or deleted it.
+    return false; // Another process has a file open, or has already moved or deleted it.
   }
 }

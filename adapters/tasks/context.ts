@@ -7,6 +7,7 @@ import {
   YardmasterError,
 } from '../../core/api/index.ts';
 import type { ModuleLimit } from '../../core/shared/module-limit.ts';
+import type { ReconnectRules } from '../../core/shared/reconnect.ts';
 import type { ActorCaller } from './actors/handle.ts';
 
 /** What a running task can ask and do. */
@@ -39,6 +40,8 @@ export interface ClusterReach {
   readonly transports: readonly Transport[];
   /** Which modules its tasks may be in. Default: all. */
   readonly modules?: ModuleLimit | undefined;
+  /** How the clients of tasks come back when the scheduler is gone, as their worker does. Default: they end. */
+  readonly reconnect?: ReconnectRules | undefined;
 }
 
 /** How the tasks of a worker reach the cluster that they run on. One for each thread. */

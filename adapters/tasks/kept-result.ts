@@ -10,6 +10,7 @@ import {
 import { withoutSharedMemory } from '../../core/util/shared-memory.ts';
 import type { RunContext } from './context.ts';
 import { checkRefusal } from './refusal.ts';
+import { printable } from '../../core/util/printable.ts';
 
 interface KeptRun {
   readonly context: RunContext;
@@ -35,6 +36,30 @@ export async function readKept(
   );
 }
 
+/**
+ * What the store has, as the result of a task that was assigned before: a worker that has died, or is out of reach, may
+ * have computed it. Undefined: it has nothing, or cannot be asked.
+ */
+export async function readRepeated(
+  { store, key }: PersistSpec,
+  task: string,
+  { nowMs, context }: KeptRun,
+): Promise<ExecutionResult | undefined> {
+  const startMs = nowMs();
+  try {
+    const found = await (await opened(store, context)).read(key);
+    return found && { kind: 'success', ...found, startMs, stopMs: nowMs() };
+  } catch (error) {
+    process.emitWarning(
+      printable(
+        `the store of results could not be asked for "${task}", which is computed: ${(error as Error).message}`,
+      ),
+      'YardmasterResultStore',
+    );
+    return undefined;
+  }
+}
+
 /** Keeps the result of a run. One that cannot be kept is a result all the same. */
 export async function keepResult(
   running: ExecutionResult | Promise<ExecutionResult>,
@@ -50,7 +75,7 @@ export async function keepResult(
     await (await opened(store, context)).write(key, { ...result, value });
   } catch (error) {
     process.emitWarning(
-      `the result of "${task}" was not kept: ${(error as Error).message}`,
+      printable(`the result of "${task}" was not kept: ${(error as Error).message}`),
       'YardmasterResultStore',
     );
   }

@@ -3,6 +3,7 @@ import { closest } from 'fastest-levenshtein';
 import { type ExecutableTask, type FunctionSpec, YardmasterError } from '../../core/api/index.ts';
 import type { ModuleLimit } from '../../core/shared/module-limit.ts';
 import { isTaskFunction, registeredFunction, registeredNames } from './define-tasks.ts';
+import { checkOwnModule } from './modules/allowed-modules.ts';
 import { sourceVersion } from './modules/source-version.ts';
 import { placesOf, urlOf } from './modules/travelling-name.ts';
 import type { AnyFunction } from './task-function.ts';
@@ -56,6 +57,7 @@ export function loadFunction(
 
 async function importFunction(spec: FunctionSpec, reach: Reach | undefined): Promise<AnyFunction> {
   const url = locate(spec, reach?.modules);
+  checkOwnModule(url);
   // Before the import, so that a change of the file in between is not mistaken for this version.
   const version = sourceVersion(url);
   const exports = await importModule(url);

@@ -14,7 +14,7 @@ import {
 import type { AnyFunction } from './task-function.ts';
 import { describeFailure } from './failure.ts';
 import { functionSpec, loadFunction } from './load-function.ts';
-import { keepResult, readKept } from './kept-result.ts';
+import { keepResult, readKept, readRepeated } from './kept-result.ts';
 import { withRetries } from './retries.ts';
 import { typeName } from '../../core/util/type-name.ts';
 import { serialise } from './serialise.ts';
@@ -72,11 +72,15 @@ function callByRules(fn: AnyFunction, call: Call): ExecutionResult | Promise<Exe
   if (retry === undefined && persist === undefined) return callTask(fn, call);
   const { key } = call.task;
   if (persist?.isKept === true) return readKept(persist, key, call);
-  const result =
+  const run = (): ExecutionResult | Promise<ExecutionResult> =>
     retry === undefined
       ? callTask(fn, call)
       : withRetries(async () => callTask(fn, call), retry, call.context);
-  return persist === undefined ? result : keepResult(result, persist, key, call);
+  if (persist === undefined) return run();
+  if (call.task.isRepeated !== true) return keepResult(run(), persist, key, call);
+  return readRepeated(persist, key, call).then(
+    (found) => found ?? keepResult(run(), persist, key, call),
+  );
 }
 
 function callTask(fn: AnyFunction, call: Call): ExecutionResult | Promise<ExecutionResult> {

@@ -11,8 +11,18 @@ export interface Timer {
 export interface Clock {
   /** Milliseconds since some fixed moment; never goes back. */
   nowMs(): number;
+  /**
+   * Milliseconds of real time since some fixed moment, for measuring how long code takes: it passes in virtual time,
+   * too. Default: {@link nowMs}.
+   */
+  elapsedMs?(): number;
   /** Calls back once, after at least `delayMs`. */
   setTimer(delayMs: number, callback: () => void): Timer;
+}
+
+/** Real time, for measuring how long code takes. */
+export function elapsedMs(clock: Clock): number {
+  return clock.elapsedMs === undefined ? clock.nowMs() : clock.elapsedMs();
 }
 
 /** Calls back again and again, each time a full interval after the last call returned. */

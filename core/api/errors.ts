@@ -11,12 +11,14 @@ export const ERROR_CODES = {
   ERR_CONFIG: 'The configuration is not valid.',
   ERR_CONNECT: 'The peer could not be reached.',
   ERR_COORDINATION: 'A lock, queue, data set or the like cannot do what was asked.',
+  ERR_EXECUTOR: 'An executor cannot be used, or gave an answer that cannot be used.',
   ERR_FRAME: 'A frame on the wire is truncated, too large or not readable.',
   ERR_FUNCTION_MISSING: 'The module of a task does not exist or lacks the function.',
   ERR_FUNCTION_VERSION: 'The worker has another version of the module of a task.',
   ERR_GRAPH_CYCLE: 'The graph has a cycle.',
   ERR_GRAPH_INVALID: 'The graph is not well formed.',
   ERR_HOOK_ASYNC: 'A hook of a plugin returned a promise; hooks are synchronous.',
+  ERR_INTERNAL: 'The scheduler failed at a task. This is a bug.',
   ERR_INVARIANT: 'The state of the scheduler is inconsistent. This is a bug.',
   ERR_JOURNAL:
     'The journal of a scheduler is in use, damaged, or cannot be written; or there is none.',
@@ -38,6 +40,7 @@ export const ERROR_CODES = {
   ERR_PROTOCOL: 'The peer speaks another protocol or broke it.',
   ERR_PROVIDER: 'A collaborator of a host cannot be provided as asked.',
   ERR_QUOTA: 'One peer wants more than it may take.',
+  ERR_READ_ONLY: 'A plugin or policy tried to change what it may only read.',
   ERR_REGISTRATION: 'The scheduler refused a worker or a client.',
   ERR_REPLAY: 'A recording cannot be replayed, or its replay decides otherwise.',
   ERR_RESULT_STORE: 'Results cannot be kept, or one that was kept is gone.',
@@ -47,6 +50,7 @@ export const ERROR_CODES = {
   ERR_TASK_TIMEOUT: 'A task did not end within its time.',
   ERR_TIMEOUT: 'Something took too long.',
   ERR_TRANSITION: 'A task cannot go from one state to the other. This is a bug.',
+  ERR_UNREACHABLE: 'The inputs of the task could not be fetched from the workers that hold them.',
 } as const;
 
 /** One of the stable codes; `docs/errors.md` explains each. */

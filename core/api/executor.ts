@@ -18,6 +18,11 @@ export interface ExecutableTask {
    */
   readonly isConcurrent?: boolean;
   /**
+   * It was assigned before, to this worker or another one, so a store of results may have its result by now.
+   * Default false.
+   */
+  readonly isRepeated?: boolean;
+  /**
    * Set for a task that makes an actor: an object that stays with the executor, under the key of the
    * task. It is the address under which others reach it; the result describes it.
    */
@@ -62,8 +67,15 @@ export type ExecutionResult =
  * how long it may continue.
  */
 export class RunAborted extends Error {
-  /** @param killTimeoutMs - milliseconds; an executor that ends threads ends this one after it */
-  constructor(readonly killTimeoutMs: number) {
+  /**
+   * @param killTimeoutMs - milliseconds; an executor that ends threads ends this one after it
+   * @param isGivenUp - the failure of the run has been reported: its place is free at once for the next task, whatever
+   *   its code still does. Default false
+   */
+  constructor(
+    readonly killTimeoutMs: number,
+    readonly isGivenUp = false,
+  ) {
     super('the task was cancelled');
     this.name = 'AbortError';
   }

@@ -55,7 +55,7 @@ export interface WorkerLoss {
  * The hooks that observers can have: any number of plugins, called in order of registration.
  *
  * Hooks run inside the scheduler's loop: they are synchronous, fast (the metrics show calls and
- * time), and must not change what they are shown. To act, call `context.enqueue(stimulus)`, which
+ * time), and cannot change what they are shown. To act, call `context.enqueue(stimulus)`, which
  * runs after the present stimulus. A hook that throws is isolated as the plugin's `onError` says.
  */
 export interface SchedulerHooks {

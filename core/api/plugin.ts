@@ -205,6 +205,8 @@ export type Builtins = Readonly<Record<string, () => Promise<unknown>>>;
 export interface PluginInstance extends HookTable {
   /** After all plugins were set up and the kernel exists. */
   start?(): void | Promise<void>;
+  /** Milliseconds that `start` may take; Infinity for any time. Default: 10 s. */
+  readonly startTimeoutMs?: number;
   /** First thing when the scheduler closes. */
   beforeClose?(): void | Promise<void>;
   /** When the plugin is removed or the scheduler closes. Errors are logged. */

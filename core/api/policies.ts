@@ -41,6 +41,12 @@ export interface SelectionRules extends PolicyMemory {
    */
   readonly reach?: Reach | 'all';
   /**
+   * Optional, for a policy without `reach`. True: every valid worker is a candidate for a task that asks for resources when
+   * they are free on none of the workers that hold its inputs, so that the policy weighs the wait there against a transfer.
+   * Default false.
+   */
+  readonly weighsResources?: boolean;
+  /**
    * Whether the policy also places root-ish tasks, among the workers with an open slot, when the queuing
    * policy leaves that to it ({@link Queuing.leavesPlacement}). Default true. `false` sends each of them to
    * the worker that the queuing policy names: the least busy one, for `root-ish`.

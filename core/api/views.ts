@@ -1,8 +1,9 @@
 /**
  * The read-only faces of the scheduler's state: what plugins and policies see.
  *
- * They are the state objects themselves, not copies: reading costs nothing, and what is read is true
- * only until the hook or the policy returns.
+ * They are no copies: what is read is true only until the hook or the policy returns. Plugins and policies that
+ * are not part of this package cannot write through them (`ERR_READ_ONLY`); a property that they read costs some
+ * fifty nanoseconds.
  */
 import type { Restrictions } from '../state/restrictions.ts';
 import type { TaskFailure, Priority } from '../state/task.ts';

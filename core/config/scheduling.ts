@@ -13,8 +13,9 @@ const IGNORED: Readonly<Record<string, string>> = {
   autoscale: 'clusters do not change their size by themselves',
 };
 
-/** What acts only with `worker.memoryAdmission: quota`. */
-const OF_THE_QUOTA = 'it acts with worker.memoryAdmission: quota, and a worker.memoryLimit';
+/** Words that act only with `worker.memoryAdmission: quota`. */
+const QUOTA_WORDS = ['memQuotaSize', 'memHardLimit'] as const;
+const OF_THE_QUOTA = 'it acts with worker.memoryAdmission: quota';
 
 /** What the preset of each name says in words of other sections; what is written there has precedence. */
 const PRESETS: Readonly<Record<string, { readonly policies: object; readonly slotWork: number }>> =
@@ -42,7 +43,19 @@ export function normaliseScheduling(given: unknown): {
   const isIgnored = (word: string): boolean => Object.hasOwn(IGNORED, word);
   const acting = words.filter(([word]) => !isIgnored(word));
   const ignored = words.flatMap(([word, value]) => (isIgnored(word) && value !== null ? word : []));
-  return { value: { ...root, [SECTION]: Object.fromEntries(acting) }, problems, ignored };
+  const value = { ...root, [SECTION]: Object.fromEntries(acting) };
+  return { value: withAdmission(value, section), problems, ignored };
+}
+
+/** Who writes a quota or a hard limit wants them to act: `worker.memoryAdmission` is `quota` then, unless it is written. */
+function withAdmission(
+  root: Readonly<Record<string, unknown>>,
+  section: Readonly<Record<string, unknown>>,
+): unknown {
+  const worker = root['worker'] ?? {};
+  const isAsked = QUOTA_WORDS.some((word) => section[word] !== undefined && section[word] !== null);
+  if (!isAsked || !isPlainObject(worker) || worker['memoryAdmission'] !== undefined) return root;
+  return { ...root, worker: { memoryAdmission: 'quota', ...worker } };
 }
 
 function withPreset(root: unknown): unknown {
@@ -124,8 +137,8 @@ export function schedulingNotes(
   origin: ConfigOrigin,
 ): string[] {
   const section = isPlainObject(root) && isPlainObject(root[SECTION]) ? root[SECTION] : {};
-  const hasQuota = worker.memoryAdmission === 'quota' && worker.memoryLimit > 0;
-  const idle = ['memQuotaSize', 'memHardLimit'].filter((word) => {
+  const hasQuota = worker.memoryAdmission === 'quota';
+  const idle = QUOTA_WORDS.filter((word) => {
     return !hasQuota && Object.hasOwn(section, word) && section[word] !== null;
   });
   const note = (word: string, instead: string): string =>
@@ -147,7 +160,7 @@ function unlimitedQuota(
 ): string[] {
   if (memoryAdmission !== 'quota' || memoryLimit > 0) return [];
   const message =
-    'quota has no effect: worker.memoryLimit is 0, which is unlimited; set a limit such as "4 GiB"';
+    'quota acts on workers with a memory limit only: worker.memoryLimit is 0, which is unlimited, unless --memory-limit or memoryLimitBytes says otherwise; set a limit such as "4 GiB"';
   return [problemLine({ at: ['worker', 'memoryAdmission'], message }, origin)];
 }
 

@@ -38,10 +38,10 @@ export class Handshakes {
     if (this.timers.size > OPEN_MAX) this.refuseOldest();
   }
 
-  /** The peer has introduced itself. */
-  succeed(connection: Connection): void {
+  /** The peer has introduced itself. @param limits - of what it may send from now on; default: those of the transport */
+  succeed(connection: Connection, limits?: IncomingLimits): void {
     this.end(connection);
-    connection.limitIncoming?.(undefined);
+    connection.limitIncoming?.(limits);
   }
 
   /** The connection is over, or was accepted. Does nothing the second time. */

@@ -3,6 +3,7 @@ import { YardmasterError } from '../api/errors.ts';
 import type { Builtins, UseEntry } from '../api/plugin.ts';
 import type { Transport, TransportDefinition } from '../api/transport.ts';
 import { hint, show } from '../shared/words.ts';
+import { checkDefinition, checkTransport } from '../plugin-host/contracts.ts';
 import { created } from '../plugin-host/injection/construct.ts';
 import { checkKind, notOfKind } from '../plugin-host/loading/extension-kinds.ts';
 import { checkOptions, noOptions, type Place } from '../plugin-host/loading/extension-options.ts';
@@ -61,8 +62,14 @@ export class TransportTable {
   }
 
   private made(transport: TransportInput): Transport {
-    if (!isDefinition(transport)) return transport;
-    return transport.create({ clock: this.clock }, {} as never);
+    const isDefined = isDefinition(transport);
+    const source = isDefined ? `the transport ${transport.name}` : 'a transport given in code';
+    if (isDefined) checkDefinition('transport', transport, source);
+    const made: unknown = isDefined
+      ? created(() => transport.create({ clock: this.clock }, {} as never), source)
+      : transport;
+    checkTransport(made, source);
+    return made;
   }
 }
 
@@ -101,17 +108,15 @@ export async function loadTransport(
   const { exported, source } = await resolver.resolve(entry.use, 'transport');
   checkKind(exported, 'transport', source);
   if (isDefinition(exported)) {
+    checkDefinition('transport', exported, source);
     const shown = `${exported.name} from ${source}`;
     const options = checkOptions(exported.optionsSchema, entry.options, place, shown);
     const made: unknown = created(() => exported.create({ clock }, options as never), shown);
-    if (isTransport(made)) return made;
-    throw new YardmasterError(
-      'ERR_PLUGIN_LOAD',
-      `create of ${shown} returned no transport: it needs a scheme, listen and connect`,
-      { source },
-    );
+    checkTransport(made, `what create of ${shown} returned`);
+    return made;
   }
-  if (isTransport(exported)) {
+  if (typeof exported === 'object' && exported !== null) {
+    checkTransport(exported, source);
     noOptions(entry.options, place, source);
     return exported;
   }
@@ -123,15 +128,5 @@ function isDefinition(value: unknown): value is TransportDefinition<never> {
     typeof value === 'object' &&
     value !== null &&
     (value as { kind?: unknown }).kind === 'transport'
-  );
-}
-
-function isTransport(value: unknown): value is Transport {
-  const { scheme, listen, connect } = (value ?? {}) as Record<string, unknown>;
-  return (
-    typeof scheme === 'string' &&
-    scheme !== '' &&
-    typeof listen === 'function' &&
-    typeof connect === 'function'
   );
 }

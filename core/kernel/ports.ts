@@ -14,6 +14,8 @@ import type { WorkerState } from '../state/task.ts';
 
 /** Where a policy failed, and what the kernel could not use. */
 export interface PolicyFailure {
+  /** What it was asked: the same object each time, equal by identity alone. */
+  readonly question: object;
   readonly slot: string;
   readonly policy: string;
   /** What it did, in words that follow its name: `threw: …`, `chose …`. */
@@ -63,4 +65,6 @@ export interface KernelPorts {
   readonly hooks: HookCalls;
   /** Called when a policy threw or gave an unusable answer and the built-in one decided instead. */
   readonly onPolicyFailure: (failure: PolicyFailure) => void;
+  /** Called when a policy gave an answer that is used. Default: nobody counts. */
+  readonly onPolicyAnswer?: (question: object) => void;
 }

@@ -31,6 +31,14 @@ export class Recovery {
     return status === 'running' ? 'paused' : status;
   }
 
+  /** The worker is gone. */
+  forget(worker: WorkerState): void {
+    this.awaited.delete(worker);
+    for (const table of [this.statuses, this.unclaimed, this.missing, this.runs]) {
+      table.delete(worker);
+    }
+  }
+
   /** Takes out a run that has ended or is not wanted. Undefined when there is none of this id. */
   takeRun(worker: WorkerState, key: string, runId: number | undefined): AwaitedRun | undefined {
     const runs = this.runs.get(worker);

@@ -61,6 +61,7 @@ import type {
 import { slotLimitOf } from './placement/placement.ts';
 import { showKnownTasks } from './graph/prepare.ts';
 import type { HookCalls, KernelPorts } from './ports.ts';
+import { repair } from './repair.ts';
 import { refillFromQueue } from './placement/queue.ts';
 import { KernelScope } from './scope.ts';
 import { restoreSnapshot } from './snapshot/restore-snapshot.ts';
@@ -164,6 +165,9 @@ export class SchedulerKernel {
     scope.nowMs = nowMs;
     scope.stimulusId = stimulus.stimulusId;
     scope.story.begin(stimulus.stimulusId);
+    scope.firstRunId = scope.nextRunId;
+    scope.stepping = undefined;
+    scope.isHandled = false;
     scope.killTimeoutMs = undefined;
     scope.hasFreedWorker = false;
     scope.hasNewMetrics = false;
@@ -174,26 +178,34 @@ export class SchedulerKernel {
     if (scope.recovery === undefined || !isDeferredUntilRecovered(scope, stimulus)) {
       this.dispatch(stimulus);
     }
+    scope.isHandled = true;
     this.finish();
     if (scope.options.validate) validateCluster(scope);
     return scope.outbox;
   }
 
   /**
-   * After `handle` threw: drops the rest of the stimulus, follows what it has recommended before, and checks every
-   * invariant. O(tasks + dependencies + workers).
+   * After `handle` threw `cause` for this stimulus: brings the state to a legal end, and says so to those whom it
+   * concerns. The same state, stimulus and cause give the same messages. O(tasks + dependencies + workers).
    *
    * @returns what was sent before the failure, and what follows from it
    * @throws YardmasterError when the state is not to be trusted
    */
-  recover(): Outbox {
+  recover(stimulus: Stimulus, cause: unknown): Outbox {
     const { scope } = this;
-    const { intakes, stimulusId } = scope;
-    const failed = intakes.findIndex((intake) => intake.stimulusId === stimulusId);
-    for (const intake of failed < 0 ? [] : intakes.splice(failed, 1)) intake.drop();
-    this.finish();
-    validateCluster(scope);
+    repair(scope, stimulus, cause, () => {
+      this.finish();
+      validateCluster(scope);
+    });
     return scope.outbox;
+  }
+
+  /**
+   * Checks every invariant. O(tasks + dependencies + workers).
+   * @throws YardmasterError `ERR_INVARIANT`
+   */
+  validate(): void {
+    validateCluster(this.scope);
   }
 
   /** Follows all recommendations, and fills what has become free. */
@@ -205,7 +217,6 @@ export class SchedulerKernel {
     // Downstream tasks of this stimulus are placed by now, so queued tasks come after them.
     if (scope.cluster.queued.size > 0) refillFromQueue(scope);
     if (scope.refused.size > 0) offerRefused(scope);
-    if (scope.visits.hasRetried) scope.visits.forgetFailures();
     const { running, noWorkersSinceMs } = scope.cluster;
     if (running.size === 0 || noWorkersSinceMs !== undefined) refreshNoWorkersClock(scope);
   }

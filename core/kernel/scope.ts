@@ -24,12 +24,18 @@ const STEPS_OF_DEPENDENT = 2;
 export interface PendingIntake {
   readonly client: ClientState;
   readonly stimulusId: string;
+  /** Requested. */
+  readonly keys: readonly string[];
+  /** What keeps alive all that the graph names, if it is taken in by slices. */
+  readonly holder: ClientState | undefined;
   /** Processes one more slice. Returns whether it was the last one. */
   advance(): boolean;
   /** Every client has to give these up, so this client does not get them. */
   cancel(tasks: Iterable<TaskState>, cause: CancellationCause): void;
   /** The client is gone, or everything is: what nothing else needs is forgotten. O(tasks). */
   drop(): void;
+  /** A stimulus failed: nothing of it is continued. What it has begun is seen to elsewhere. */
+  abandon(): void;
 }
 
 /**
@@ -82,6 +88,13 @@ export class KernelScope {
   recovery: Recovery | undefined = undefined;
   /** Open slots are kept for tasks that start at a later stimulus. */
   holdsQueue = false;
+
+  /** The task that is making a step. */
+  stepping: TaskState | undefined = undefined;
+  /** {@link nextRunId} when the present stimulus came. */
+  firstRunId = 0;
+  /** Whether the stimulus itself has been handled, and the kernel follows what it recommends. */
+  isHandled = false;
 
   /** Assignments are numbered, so that late answers to an older one are recognised. */
   nextRunId = 0;

@@ -28,22 +28,24 @@ export function entryOf(stimulus: Stimulus, nextRunId: number): Stimulus | undef
   return { ...stimulus, sliceTasks: undefined, firstRunIds: [nextRunId] } as unknown as Stimulus;
 }
 
-/** A release of so many keys may be one of several slices of a longer one. */
-const SLICE_KEYS = 1000;
-
 /**
  * Number of the report of a client that the stimulus is; undefined when it comes from elsewhere, or when
- * more of the same report follows.
+ * more of the same report follows: the id of such a slice is {@link sliceId}.
  */
 export function reportNumberOf(stimulus: Stimulus): number | undefined {
   if (!('client' in stimulus)) return undefined;
-  if (stimulus.op === 'client-releases-keys' && stimulus.keys.length >= SLICE_KEYS) {
-    return undefined;
-  }
-  const prefix = reportId(stimulus.op, stimulus.client, '');
-  if (!stimulus.stimulusId.startsWith(prefix)) return undefined;
-  const number = Number(stimulus.stimulusId.slice(prefix.length));
+  const { client, stimulusId } = stimulus;
+  // A graph that is refused becomes a release of its keys.
+  const suffix = reportId('', client, '');
+  const end = stimulusId.lastIndexOf('-') + 1;
+  if (!stimulusId.slice(0, end).endsWith(suffix)) return undefined;
+  const number = Number(stimulusId.slice(end));
   return Number.isSafeInteger(number) ? number : undefined;
+}
+
+/** The id of a part of a report that is followed by further parts; the last one has the id of the report. */
+export function sliceId(stimulusId: string, index: number): string {
+  return `${stimulusId}/${index}`;
 }
 
 /** The id that a client gives to a report. */

@@ -123,6 +123,12 @@ export class RecordingKernel extends SchedulerKernel {
     return outbox;
   }
 
+  override recover(stimulus: Stimulus, cause: unknown): Outbox {
+    const outbox = super.recover(stimulus, cause);
+    if (this.log !== undefined) this.decisions.addOutbox(outbox);
+    return outbox;
+  }
+
   override replacePorts(ports: KernelPorts): void {
     this.bare = ports;
     if (this.log === undefined) {

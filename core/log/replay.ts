@@ -91,7 +91,7 @@ export class Replay {
     this.recording.replacePorts(ports);
   }
 
-  /** @throws YardmasterError what the kernel throws; a recording of a crash ends in it */
+  /** @throws YardmasterError what the kernel throws when it cannot recover; a recording of a crash ends in it */
   play(frame: ReplayFrame): void {
     if (frame.kind !== 'stimulus') {
       this.compare(frame.payload);
@@ -102,7 +102,11 @@ export class Replay {
     const { payload: stimulus, sequence, timeMs } = frame;
     this.last = { stimulus, sequence };
     this.stimuli++;
-    this.recording.handle(stimulus, timeMs);
+    try {
+      this.recording.handle(stimulus, timeMs);
+    } catch (cause) {
+      this.recording.recover(stimulus, cause);
+    }
   }
 
   private compareMark(recorded: number): void {

@@ -6,7 +6,9 @@ import type {
   Integer,
   Limit,
   Name,
+  Places,
   Positive,
+  Resources,
   Size,
 } from '../util/value-types.ts';
 import type { FromClient, Unstamped } from './cause.ts';
@@ -47,10 +49,10 @@ export interface GraphTask {
   readonly userPriority?: Finite;
   readonly retries?: Count;
   /** Addresses, host names or worker names. */
-  readonly workers?: readonly string[];
-  readonly hosts?: readonly string[];
+  readonly workers?: Places;
+  readonly hosts?: Places;
   readonly allowOtherWorkers?: boolean;
-  readonly resources?: Readonly<Record<string, Size>>;
+  readonly resources?: Resources;
   /** Bounds how many tasks run at the same time. */
   readonly limit?: TaskLimitDescription;
   readonly actor?: boolean;

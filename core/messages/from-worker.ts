@@ -2,7 +2,7 @@
 import type { ActionTiming } from '../state/groups.ts';
 import type { TaskFailure } from '../state/task.ts';
 import type { WorkerIdentity, WorkerMetrics, WorkerStatus } from '../state/worker.ts';
-import type { Finite, Integer, Name, Size } from '../util/value-types.ts';
+import type { Finite, Integer, Name, Resources, Size } from '../util/value-types.ts';
 import type { Caused, FromWorker, Unstamped } from './cause.ts';
 import type { HeldResults, HeldRuns } from './protocol.ts';
 
@@ -66,6 +66,15 @@ export interface AddKeys extends FromWorker {
 export interface RequestRefreshWhoHas extends FromWorker {
   readonly op: 'request-refresh-who-has';
   readonly keys: readonly Name[];
+  /** A holder of all of them that the worker could not reach several times in succession. */
+  readonly unreachable?: UnreachablePeer;
+}
+
+/** A worker that another worker cannot reach. */
+export interface UnreachablePeer {
+  readonly address: Name;
+  /** The message of the last failure, for people. */
+  readonly reason: string;
 }
 
 /**
@@ -131,7 +140,7 @@ export interface HeartbeatWorker extends FromWorker {
   readonly executing: readonly (readonly [key: Name, seconds: Size])[];
   /** The worker's clock in milliseconds. */
   readonly workerNowMs: Finite;
-  readonly resources?: Readonly<Record<string, Size>>;
+  readonly resources?: Resources;
 }
 
 /** The worker is gone, or shall go. */

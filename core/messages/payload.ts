@@ -24,6 +24,11 @@ export interface FunctionSpec {
   readonly version: string;
   /** Serialised array of arguments in which each result of another task is a placeholder. */
   readonly args: Uint8Array;
+  /**
+   * Short hash of function and arguments, for a key that its author chose. The scheduler refuses a task whose key
+   * it knows with another definition. Default: the key follows from the definition, so none is needed.
+   */
+  readonly definition?: string;
   /** When it is tried again, by the thread that runs it. Default: never. */
   readonly retry?: RetrySpec;
   /** Where its result is kept beyond the life of the cluster. Default: nowhere. */
@@ -68,5 +73,5 @@ export interface RetrySpec {
   /** From 0 to 1: the share of a wait by which it may be shorter; the key and the attempt decide. */
   readonly jitter: number;
   /** Says of an error whether it is worth another call. Default: each is. */
-  readonly retryIf?: Omit<FunctionSpec, 'args' | 'retry' | 'persist'>;
+  readonly retryIf?: Omit<FunctionSpec, 'args' | 'definition' | 'retry' | 'persist'>;
 }

@@ -41,6 +41,8 @@ export interface CancelledKeys {
   readonly reason: string;
   /** What the client that cancelled them said to people. */
   readonly message?: string;
+  /** The key that stands for another computation already, if that is why. */
+  readonly taken?: string;
 }
 
 /** Data that the client put on workers under these keys is dropped: other data is there already. */

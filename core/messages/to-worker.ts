@@ -33,6 +33,8 @@ export interface ComputeTask extends Caused {
   readonly resources?: Readonly<Record<string, number>>;
   readonly actor?: boolean;
   readonly annotations?: Readonly<Record<string, unknown>>;
+  /** The task was assigned before, so a store of results may have its result by now. Default false. */
+  readonly isRepeated?: boolean;
   /**
    * A client waits for the result: `task-finished` shall include it when it has at most this many
    * bytes. Default 0: not included.

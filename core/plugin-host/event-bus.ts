@@ -5,7 +5,9 @@ import type { SchedulerHooks } from '../api/hooks.ts';
 import { type Logger, token, type Token } from '../api/plugin.ts';
 import { FailureCount } from '../util/failure-count.ts';
 import { nextToReport } from '../host/repeated-failures.ts';
+import { readOnly } from '../shared/read-only.ts';
 import { isPromise } from '../util/is-promise.ts';
+import { complaintAboutListener } from './contracts.ts';
 import { inject } from './injection/di.ts';
 import { LOGGER } from './injection/tokens.ts';
 
@@ -23,8 +25,17 @@ export interface ListenOptions {
   readonly onFailure?: ListenerFailure;
   /** Listen to one event alone. */
   readonly isOnce?: boolean;
+  /** Give the listener the state itself, and not views that cannot change it. Default false. */
+  readonly isTrusted?: boolean;
   /** Called before the listener. */
   readonly onCalled?: () => void;
+}
+
+/** What happens around the call of a listener. */
+interface Around {
+  readonly onFailure: ListenerFailure;
+  readonly isTrusted: boolean;
+  readonly before: () => void;
 }
 
 /**
@@ -53,16 +64,24 @@ export class EventBus implements EventSource {
   /**
    * As `on` and `once`.
    * @returns what ends it
+   * @throws YardmasterError `ERR_CONFIG` when there is no such event
    */
   listen<Name extends EventName>(
     name: Name,
     listener: SchedulerEvents[Name],
-    { onFailure = this.reportFailure, isOnce = false, onCalled }: ListenOptions = {},
+    {
+      onFailure = this.reportFailure,
+      isOnce = false,
+      isTrusted = false,
+      onCalled,
+    }: ListenOptions = {},
   ): () => void {
-    const wrapped = this.wrap(name, listener, onFailure, () => {
+    refuseListener(name, listener);
+    const before = (): void => {
       if (isOnce) this.unwrap(name, listener, wrapped);
       onCalled?.();
-    });
+    };
+    const wrapped = this.wrap(name, listener, { onFailure, isTrusted, before });
     if (isOnce) this.emitter.once(name, wrapped);
     else this.emitter.on(name, wrapped);
     return () => {
@@ -72,6 +91,7 @@ export class EventBus implements EventSource {
   }
 
   off<Name extends EventName>(name: Name, listener: SchedulerEvents[Name]): void {
+    refuseListener(name, listener);
     const wrapped = this.wrappers.get(name)?.get(listener)?.pop();
     if (wrapped === undefined) return;
     this.emitter.off(name, wrapped);
@@ -115,14 +135,15 @@ export class EventBus implements EventSource {
   private wrap(
     name: EventName,
     listener: Listener,
-    onFailure: ListenerFailure,
-    before: () => void,
+    { onFailure, isTrusted, before }: Around,
   ): Wrapped {
     const hook = `event:${name}`;
     const wrapped: Wrapped = (...args) => {
       before();
       try {
-        const result = (listener as (...given: unknown[]) => unknown)(...args);
+        const result = (listener as (...given: unknown[]) => unknown)(
+          ...(isTrusted ? args : args.map(readOnly)),
+        );
         if (isPromise(result)) result.then(undefined, (thrown: unknown) => onFailure(hook, thrown));
       } catch (thrown) {
         onFailure(hook, thrown);
@@ -181,6 +202,11 @@ export function busHooks(
     clientAdded: (client) => bus.emit('client-added', client),
     clientRemoved: (client) => bus.emit('client-removed', client),
   };
+}
+
+function refuseListener(name: unknown, listener: unknown): void {
+  const complaint = complaintAboutListener(name, listener);
+  if (complaint !== undefined) throw new YardmasterError('ERR_CONFIG', complaint, { event: name });
 }
 
 function messageOf(thrown: unknown): string {

@@ -1,10 +1,11 @@
 import { YardmasterError } from '../api/errors.ts';
 import type { HookTable, SchedulerHooks } from '../api/hooks.ts';
 import { token, type Token } from '../api/plugin.ts';
-import type { Clock } from '../api/clock.ts';
+import { type Clock, elapsedMs } from '../api/clock.ts';
 import type { OnError } from '../config/types.ts';
 import type { HookCalls } from '../kernel/ports.ts';
 import { countData, countText, FailureCount, isReported } from '../util/failure-count.ts';
+import { readOnly } from '../shared/read-only.ts';
 import { isPromise } from '../util/is-promise.ts';
 import { inject } from './injection/di.ts';
 import { checkHookNames } from './hook-check.ts';
@@ -17,18 +18,35 @@ type Handler = (...args: unknown[]) => unknown;
 /** Hooks have at most five parameters; naming them saves an array for each call. */
 type Call = (a?: unknown, b?: unknown, c?: unknown, d?: unknown, e?: unknown) => void;
 
-/** How often a hook of a plugin was called, and how long a sample of the calls took. */
+/**
+ * How often a hook of a plugin was called, and how long that took in real time. Every call of an extension is timed. Of
+ * the calls of a built-in plugin one in `TRUSTED_CALLS_PER_TIMED` is timed and stands for the others, because reading
+ * the clock twice takes longer than most of these hooks.
+ */
 export interface HookCounters {
   calls: number;
   errors: number;
-  /** Every 64th call is timed: reading the clock costs more than most hooks. */
-  timedCalls: number;
-  timedMs: number;
+  totalMs: number;
   maxMs: number;
 }
 
-/** One call in this many is timed. A power of two. */
-const SAMPLE = 64;
+/** A power of two. */
+const TRUSTED_CALLS_PER_TIMED = 64;
+
+/** Milliseconds of real time from which something is slow: nothing else is served meanwhile. */
+export const SLOW_MS = 500;
+/** At most one warning about one thing in this time. */
+export const QUIET_MS = 10_000;
+
+/** What the calls of one hook or listener of a plugin have taken of a stimulus. */
+export interface HookShare {
+  /** For messages: `the hook workerAdded of plugin "counter"`. */
+  readonly subject: string;
+  /** Number of the stimulus. */
+  stimulus: number;
+  calls: number;
+  ms: number;
+}
 
 /** What a plugin did wrong. */
 export interface PluginFailure {
@@ -67,6 +85,8 @@ export class Observer {
     /** The hooks are called as methods of this object. */
     public instance: HookTable = {},
     readonly counters = new Map<string, HookCounters>(),
+    /** Whether its hooks see the state itself. Others get views that cannot change it. */
+    readonly isTrusted = false,
   ) {}
 }
 
@@ -75,11 +95,18 @@ export class Observer {
  * Order: hooks with `order: 'pre'`, then those without, then `'post'`; by registration within each.
  */
 export class HookRegistry<Hooks extends object = SchedulerHooks> {
-  /** The stimulus that a scheduler handles, for the data of errors. Written by its host. */
-  stimulusId: string | undefined;
+  /** Called when something of a plugin took long that is part of no stimulus. */
+  onSlow: (message: string) => void = () => undefined;
   /** Written by the host of the plugins. */
   onFailure: HookFailureHandler = () => undefined;
 
+  /** The stimulus that a scheduler handles, for the data of errors. */
+  private stimulusId: string | undefined;
+  private stimulus = 0;
+  /** One for each compiled hook. */
+  private shares: HookShare[] = [];
+  /** When the next warning about a thing may be given. */
+  private readonly quietUntilMs = new Map<string, number>();
   private readonly observers: Observer[] = [];
   private readonly names: readonly string[];
 
@@ -89,6 +116,54 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
     private readonly kind: PluginKind = 'plugin',
   ) {
     this.names = hooksOf(kind);
+  }
+
+  /** A scheduler begins with a stimulus: what the hooks take from now on is part of it. */
+  begin(stimulusId: string): void {
+    this.stimulusId = stimulusId;
+    this.stimulus++;
+  }
+
+  /** What hooks have taken of the present stimulus, the slowest first. */
+  get sharesOfStimulus(): readonly HookShare[] {
+    const { stimulus } = this;
+    return this.shares.filter((share) => share.stimulus === stimulus).sort((a, b) => b.ms - a.ms);
+  }
+
+  /**
+   * Runs something of a plugin that is no hook, and warns when it takes long.
+   * @param subject - for the message: `a timer of plugin "counter"`
+   * @param isPart - of the present stimulus, with which it is reported
+   */
+  run<T>(subject: string, call: () => T, isPart = false): T {
+    const startMs = elapsedMs(this.clock);
+    try {
+      return call();
+    } finally {
+      const durationMs = elapsedMs(this.clock) - startMs;
+      if (!isPart) this.tookLong(subject, durationMs);
+      else if (durationMs >= SLOW_MS) this.addTo(this.shareOf(subject), durationMs);
+    }
+  }
+
+  private shareOf(subject: string): HookShare {
+    const known = this.shares.find((share) => share.subject === subject);
+    if (known !== undefined) return known;
+    const share = { subject, stimulus: 0, calls: 0, ms: 0 };
+    this.shares.push(share);
+    return share;
+  }
+
+  private tookLong(subject: string, durationMs: number): void {
+    if (durationMs < SLOW_MS) return;
+    const nowMs = elapsedMs(this.clock);
+    if (nowMs < (this.quietUntilMs.get(subject) ?? -Infinity)) return;
+    this.quietUntilMs.set(subject, nowMs + QUIET_MS);
+    const whom = { plugin: 'scheduler', 'worker-plugin': 'worker', 'nanny-plugin': 'nanny' }[
+      this.kind
+    ];
+    const took = Math.round(durationMs);
+    this.onSlow(`${subject} blocked the ${whom} for ${took} ms: nothing else was served meanwhile`);
   }
 
   /**
@@ -120,6 +195,7 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
    */
   compile(own: Partial<Hooks> = {}): HookCalls<Hooks> {
     const calls: Record<string, readonly Call[]> = {};
+    this.shares = [];
     for (const name of this.names) {
       const first = hookIn(own, name) as Call | undefined;
       calls[name] = Object.freeze([...(first === undefined ? [] : [first]), ...this.callsOf(name)]);
@@ -143,10 +219,22 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
     const { instance } = observer;
     const counters = observer.counters.get(name) ?? newCounters();
     observer.counters.set(name, counters);
+    // Hooks of workers and nannies are shown texts, and the variables of a process, which they are to change.
+    const isShielded = !observer.isTrusted && this.kind === 'plugin';
+    const callsPerTimed = observer.isTrusted ? TRUSTED_CALLS_PER_TIMED : 1;
+    const { clock, kind } = this;
+    const share = this.shareOf(`the hook ${name} of plugin "${observer.plugin}"`);
     return (a, b, c, d, e) => {
       if (observer.isDetached) return;
-      const isTimed = (counters.calls++ & (SAMPLE - 1)) === 0;
-      const startMs = isTimed ? this.clock.nowMs() : 0;
+      if (isShielded) {
+        // Views of what a hook is shown; the other arguments of all hooks are texts.
+        a = readOnly(a);
+        b = readOnly(b);
+        c = readOnly(c);
+        e = readOnly(e);
+      }
+      const isTimed = (counters.calls++ & (callsPerTimed - 1)) === 0;
+      const startMs = isTimed ? elapsedMs(clock) : 0;
       try {
         const result = handler.call(instance, a, b, c, d, e);
         if (result !== undefined) this.checkResult(observer, name, counters, result);
@@ -155,11 +243,22 @@ export class HookRegistry<Hooks extends object = SchedulerHooks> {
         this.failed(observer, this.failureOf(observer, name, cause));
       }
       if (!isTimed) return;
-      const durationMs = this.clock.nowMs() - startMs;
-      counters.timedCalls++;
-      counters.timedMs += durationMs;
+      const durationMs = elapsedMs(clock) - startMs;
+      counters.totalMs += durationMs * callsPerTimed;
       if (durationMs > counters.maxMs) counters.maxMs = durationMs;
+      if (kind !== 'plugin') this.tookLong(share.subject, durationMs);
+      else this.addTo(share, durationMs);
     };
+  }
+
+  private addTo(share: HookShare, durationMs: number): void {
+    if (share.stimulus !== this.stimulus) {
+      share.stimulus = this.stimulus;
+      share.calls = 0;
+      share.ms = 0;
+    }
+    share.calls++;
+    share.ms += durationMs;
   }
 
   /**
@@ -249,5 +348,5 @@ function handlerOf(hook: unknown): unknown {
 }
 
 function newCounters(): HookCounters {
-  return { calls: 0, errors: 0, timedCalls: 0, timedMs: 0, maxMs: 0 };
+  return { calls: 0, errors: 0, totalMs: 0, maxMs: 0 };
 }

@@ -4,6 +4,7 @@ import type { LocalPluginContext } from '../api/local-plugins.ts';
 import type { Logger, PluginInstance } from '../api/plugin.ts';
 import { namedLogger } from '../host/named-logger.ts';
 import { nextToReport } from '../host/repeated-failures.ts';
+import { show } from '../shared/words.ts';
 import { isPromise } from '../util/is-promise.ts';
 import { type HookRegistry, Observer, type PluginFailure } from './hook-table.ts';
 import type { Blueprint } from './loading/plugin-blueprint.ts';
@@ -12,7 +13,7 @@ import type { Blueprint } from './loading/plugin-blueprint.ts';
 export interface PluginSurroundings {
   readonly clock: Clock;
   readonly log: Logger;
-  readonly hooks: Pick<HookRegistry, 'failed'>;
+  readonly hooks: Pick<HookRegistry, 'failed' | 'run'>;
   /** Reports an error that the owner of the plugin survives. */
   report(error: YardmasterError): void;
 }
@@ -31,7 +32,8 @@ export class HostedPlugin {
     readonly blueprint: Blueprint,
     private readonly around: PluginSurroundings,
   ) {
-    this.observer = new Observer(blueprint.name, blueprint.onError);
+    const { name, onError, isTrusted } = blueprint;
+    this.observer = new Observer(name, onError, {}, new Map(), isTrusted);
     this.log = namedLogger(around.log, blueprint.name);
   }
 
@@ -101,6 +103,20 @@ export class HostedPlugin {
     this.around.hooks.failed(this.observer, failure);
   }
 
+  /** Runs something of it that is no hook; it is named when it takes long. */
+  run<T>(subject: string, call: () => T): T {
+    return this.around.hooks.run(subject, call);
+  }
+
+  /** For a method of its context that was called with what it cannot take. */
+  misused(method: string, wanted: string, got: unknown, advice = ''): YardmasterError {
+    return new YardmasterError(
+      'ERR_PLUGIN_SETUP',
+      `${method}() of ${this.owner} takes ${wanted}, got ${show(got)}${advice}`,
+      { plugin: this.name, method },
+    );
+  }
+
   protected closedError(what = 'was removed'): YardmasterError {
     return new YardmasterError('ERR_CLOSED', `${this.owner} ${what}`, { plugin: this.name });
   }
@@ -114,13 +130,17 @@ export class HostedPlugin {
   }
 
   private every(intervalMs: number, callback: () => unknown): Timer {
+    if (!(Number.isFinite(intervalMs) && intervalMs > 0)) {
+      throw this.misused('every', 'a number of milliseconds above 0', intervalMs);
+    }
+    if (typeof callback !== 'function') throw this.misused('every', 'a function to call', callback);
     if (this.abort.signal.aborted) return { cancel: () => undefined };
     const failed = (cause: unknown): void => {
       this.failed({ hook: 'every', subject: `a timer of ${this.owner}`, cause });
     };
     const timer = every(this.around.clock, intervalMs, () => {
       try {
-        const returned = callback();
+        const returned = this.run(`a timer of ${this.owner}`, callback);
         if (isPromise(returned)) returned.then(undefined, failed);
       } catch (thrown) {
         failed(thrown);

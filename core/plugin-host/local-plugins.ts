@@ -1,6 +1,12 @@
 import type { Clock } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
-import type { LocalPluginContext } from '../api/local-plugins.ts';
+import type {
+  LocalPluginContext,
+  NannyPlugin,
+  NannyPluginDefinition,
+  WorkerPlugin,
+  WorkerPluginDefinition,
+} from '../api/local-plugins.ts';
 import type { Logger, UseEntry } from '../api/plugin.ts';
 import { IN_CODE } from '../config/errors.ts';
 import type { OnError } from '../config/types.ts';
@@ -22,6 +28,20 @@ export interface LocalEntry extends UseEntry {
   readonly name?: string;
   /** What happens when a hook throws. Default `log`. */
   readonly onError?: OnError;
+}
+
+/** A plugin in a list that a program gives: an entry, or the definition, class or instance itself. */
+export type LocalPluginInput =
+  | LocalEntry
+  | WorkerPluginDefinition<never>
+  | WorkerPlugin
+  | NannyPluginDefinition<never>
+  | NannyPlugin
+  | (new (options: never) => object);
+
+/** The entry of a plugin in a list; the thing itself stands for an entry without options. */
+export function localEntry(input: LocalPluginInput): LocalEntry {
+  return typeof input === 'object' && 'use' in input ? input : { use: input };
 }
 
 /** What the plugins of one worker or nanny live in. */
@@ -57,6 +77,7 @@ export class LocalPlugins<Context extends LocalPluginContext, Hooks extends obje
   constructor(private readonly parts: LocalPluginsParts<Context>) {
     const { kind, clock, log, context, onCrash, onChange } = parts;
     const hooks = new HookRegistry<Hooks>(clock, kind);
+    hooks.onSlow = (message) => log.warn({}, message);
     this.hooks = hooks.compile();
     const report = (error: YardmasterError): void => {
       log.error({ err: error, code: error.code, ...error.data }, error.message);
@@ -99,12 +120,12 @@ export class LocalPlugins<Context extends LocalPluginContext, Hooks extends obje
    *   lists two of one name
    */
   async addConfigured(
-    entries: readonly LocalEntry[],
+    entries: readonly LocalPluginInput[],
     onFailure?: (error: unknown) => void,
   ): Promise<void> {
     const section = this.parts.kind === 'worker-plugin' ? 'plugins' : 'nannyPlugins';
     const unique = new UniqueNames(`${this.parts.kind.replace('-', ' ')}s`, IN_CODE);
-    for (const [index, entry] of entries.entries()) {
+    for (const [index, entry] of entries.map(localEntry).entries()) {
       try {
         await this.host.change(() =>
           this.setUp(entry, (name, source) => unique.add(name, source, ['worker', section, index])),

@@ -90,7 +90,8 @@ export class PluginHost<Plugin extends HostedPlugin> {
   /** @throws YardmasterError `ERR_PLUGIN_SETUP`; the plugin is then gone */
   async start(plugin: Plugin): Promise<void> {
     try {
-      await this.runPhase(plugin, 'start', () => plugin.instance.start?.());
+      const { startTimeoutMs } = plugin.instance;
+      await this.runPhase(plugin, 'start', () => plugin.instance.start?.(), startTimeoutMs);
     } catch (error) {
       await this.remove(plugin);
       throw error;
@@ -169,19 +170,25 @@ export class PluginHost<Plugin extends HostedPlugin> {
     }
   }
 
-  private async runPhase<T>(plugin: Plugin, phase: Phase, run: () => T): Promise<Awaited<T>> {
+  private async runPhase<T>(
+    plugin: Plugin,
+    phase: Phase,
+    run: () => T,
+    timeoutMs = PHASE_TIMEOUT_MS,
+  ): Promise<Awaited<T>> {
     const { name, blueprint } = plugin;
     const { clock } = this.owner;
     const startMs = clock.nowMs();
-    const seconds = PHASE_TIMEOUT_MS / 1000;
+    const seconds = timeoutMs / 1000;
     const shown = `plugin "${name}" (${blueprint.source})`;
     try {
       const running = Promise.resolve().then(run) as Promise<Awaited<T>>;
-      return await withTimeout(clock, running, PHASE_TIMEOUT_MS, () => {
+      if (timeoutMs === Infinity) return await running;
+      return await withTimeout(clock, running, timeoutMs, () => {
         return new YardmasterError(
           'ERR_PLUGIN_SETUP',
           `${shown} did not finish ${phase} within ${seconds} s; it probably awaits a promise that never settles`,
-          { plugin: name, phase, timeoutMs: PHASE_TIMEOUT_MS },
+          { plugin: name, phase, timeoutMs },
         );
       });
     } catch (cause) {

@@ -1,26 +1,19 @@
 import { YardmasterError } from '../api/errors.ts';
 import { token, type Token } from '../api/plugin.ts';
 import type { UseEntry } from '../api/plugin.ts';
-import { type KernelSlots, type PolicySlots, SLOT_NAMES, type SlotName } from '../api/policies.ts';
+import {
+  type KernelSlots,
+  type Ordering,
+  type PolicySlots,
+  SLOT_NAMES,
+  type SlotName,
+} from '../api/policies.ts';
+import { leaveOpen, withReadOnlyArguments } from '../shared/read-only.ts';
 import { hint } from '../shared/words.ts';
 import type { Named } from '../kernel/ports.ts';
-import { checkPolicyNames } from './policy-names.ts';
+import { checkPolicy } from './contracts.ts';
 
 export const SLOTS: Token<PolicySlotTable> = token('policy-slots');
-
-/** The methods without which something cannot fill a slot; exactly one of each inner list. */
-const REQUIRED: Readonly<Record<SlotName, readonly (readonly string[])[]>> = {
-  workerSelection: [['score', 'select']],
-  queuing: [['isRootish'], ['slotLimit'], ['selectRootish']],
-  ordering: [['order']],
-  fairness: [['generations']],
-  stealing: [],
-};
-
-/** Where every method is optional: at least one of these. */
-const SOME_OF: Readonly<Partial<Record<SlotName, readonly string[]>>> = {
-  stealing: ['mayTake', 'victims', 'levelOf', 'order', 'pays'],
-};
 
 interface Provider {
   /** Who fills the slot, for messages: `the configuration`, `plugin "pack"`. */
@@ -132,32 +125,24 @@ export function checkSlot(slot: unknown, owner?: string): asserts slot is SlotNa
   );
 }
 
-/** @throws YardmasterError `ERR_SLOT` when it lacks a method of the slot, or has a misspelt one */
-export function checkPolicy(slot: SlotName, policy: unknown, source: string): void {
-  const methods = (policy ?? {}) as Record<string, unknown>;
-  checkPolicyNames(slot, methods, source);
-  for (const names of REQUIRED[slot]) {
-    const present = names.filter((name) => typeof methods[name] === 'function');
-    if (present.length === 1) continue;
-    if (present.length > 1) {
-      throw new YardmasterError(
-        'ERR_SLOT',
-        `${source} cannot fill the slot ${slot}: it has both ${present.join(' and ')}; keep one of them`,
-        { slot, present },
-      );
-    }
-    throw missing(slot, source, names);
-  }
-  const some = SOME_OF[slot];
-  if (some?.some((name) => typeof methods[name] === 'function') === false) {
-    throw missing(slot, source, some);
-  }
-}
+/** What is remembered belongs to the policy, so `restore` is given that itself. */
+const AS_THEY_ARE = new Set(['restore']);
 
-function missing(slot: SlotName, source: string, names: readonly string[]): YardmasterError {
-  return new YardmasterError(
-    'ERR_SLOT',
-    `${source} cannot fill the slot ${slot}: it has no method ${names.join(' or ')}`,
-    { slot, missing: names },
-  );
+/**
+ * A policy that is not part of this package: it sees views of the state, which it cannot change. An ordering
+ * policy gets a copy of the links, which are read too often for views.
+ */
+export function shieldedPolicy<Policy extends object>(slot: SlotName, policy: Policy): Policy {
+  const shielded = withReadOnlyArguments(policy, AS_THEY_ARE);
+  if (slot !== 'ordering') return shielded;
+  const ordering = shielded as unknown as Ordering;
+  const withCopy: Ordering['order'] = (tasks, keys, links) => {
+    if (links === undefined) return ordering.order(tasks, keys);
+    const { offsets, targets } = links;
+    const copied = { ...links, offsets: offsets.slice(), targets: targets.slice() };
+    return ordering.order(tasks, keys, leaveOpen(copied));
+  };
+  return new Proxy(shielded, {
+    get: (target, name) => (name === 'order' ? withCopy : (Reflect.get(target, name) as unknown)),
+  });
 }

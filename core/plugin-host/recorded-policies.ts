@@ -7,6 +7,7 @@ import {
   type PolicyDefinition,
 } from '../api/policies.ts';
 import { HOOK_NAMES } from '../api/hooks.ts';
+import { show } from '../shared/words.ts';
 import type { HookCalls, KernelPorts, Named } from '../kernel/ports.ts';
 import { AT_RUN_TIME } from './loading/extension-options.ts';
 import { DEFAULT_POLICIES } from './loading/load-extensions.ts';
@@ -31,11 +32,15 @@ export class RecordedPolicies {
   private readonly resolver: PluginResolver;
   private readonly loaded = new Map<KernelSlotName, SlotPolicy>();
 
-  /** @param folder - that relative paths are resolved from */
+  /**
+   * @param folder - that relative paths are resolved from
+   * @param allowsModules - false: of what the recording names, only built-in policies are loaded
+   */
   constructor(
     builtins: Builtins,
-    folder: string,
+    private readonly folder: string,
     private readonly given: GivenPolicies = {},
+    private readonly allowsModules = false,
   ) {
     this.resolver = new PluginResolver(builtins, folder);
   }
@@ -73,7 +78,9 @@ export class RecordedPolicies {
       const { policy: made } = await loadPolicy(this.resolver, slot, { use: given }, AT_RUN_TIME);
       policy = { name, policy: made };
     } else if (entry === undefined) throw missing(slot, `the policy "${name}", an object in code`);
-    else policy = await loadPolicy(this.resolver, slot, entry, AT_RUN_TIME);
+    else if (!this.allowsModules && !this.resolver.isBuiltin(entry.use, slot)) {
+      throw refused(slot, show(entry.use), this.folder);
+    } else policy = await loadPolicy(this.resolver, slot, entry, AT_RUN_TIME);
     this.loaded.set(slot, policy);
     return policy;
   }
@@ -83,6 +90,14 @@ const NO_HOOKS = Object.fromEntries(HOOK_NAMES.map((name) => [name, []])) as unk
 
 function isSame(a: UseEntry | undefined, b: UseEntry | undefined): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
+}
+
+function refused(slot: string, use: string, folder: string): YardmasterError {
+  return new YardmasterError(
+    'ERR_REPLAY',
+    `the recording names the policy ${use} in the slot ${slot}, which is not built in; to replay it would run code from ${folder}. If you trust the recording, say --allow-policies (in code allowPolicies: true), or give the policy as policies.${slot}`,
+    { slot, use, folder },
+  );
 }
 
 function missing(slot: string, what: string): YardmasterError {

@@ -7,8 +7,12 @@ export const JOURNAL: Token<SchedulerJournal> = token('journal');
 export interface SchedulerJournal {
   /** Whether there is one: workers then keep their runs while the scheduler is away. */
   readonly isOn: boolean;
+  /** Resolves when what it holds has been read: peers register only then. undefined: they need not wait. */
+  readonly reading: Promise<void> | undefined;
   /** Called before the kernel handles a stimulus. Writes it down, if that is necessary. */
   before(stimulus: Stimulus): void;
+  /** Called when the kernel has failed at a stimulus and recovered, in the place of what it would have led to. */
+  failed(stimulus: Stimulus): void;
   /** Called after the kernel has handled a stimulus, and before anything of it is sent. */
   after(): void;
   /** Whether a worker of that address was known before, and is not back yet. */
@@ -22,7 +26,9 @@ export interface SchedulerJournal {
 /** The end of the scheduler loses its state. */
 export const NO_JOURNAL: SchedulerJournal = {
   isOn: false,
+  reading: undefined,
   before: () => undefined,
+  failed: () => undefined,
   after: () => undefined,
   isAwaited: () => false,
   mayReturn: () => false,

@@ -1,22 +1,20 @@
 import { token, type Token } from '../api/plugin.ts';
-import type { Clock } from '../api/clock.ts';
+import { type Clock, elapsedMs } from '../api/clock.ts';
 import { YardmasterError } from '../api/errors.ts';
 import type { Outbox } from '../kernel/outbox.ts';
 import type { SchedulerKernel } from '../kernel/scheduler-kernel.ts';
 import type { Stimulus } from '../messages/stimulus.ts';
 import { EVENT_BUS, type EventBus } from '../plugin-host/event-bus.ts';
-import { type HookRegistry, HOOKS } from '../plugin-host/hook-table.ts';
+import { type HookRegistry, HOOKS, SLOW_MS } from '../plugin-host/hook-table.ts';
 import { inject } from '../plugin-host/injection/di.ts';
 import { CLOCK } from '../plugin-host/injection/tokens.ts';
-import { blame } from './containment.ts';
 import { DELIVERY, type Delivery } from './delivery.ts';
 import { JOURNAL, type SchedulerJournal } from './journal.ts';
 import { ERROR_REPORTS, type ErrorReports } from './life/error-reports.ts';
 import { SHUTDOWN, type Shutdown } from './life/shutdown.ts';
-import { SESSIONS, type Sessions } from './sessions/sessions.ts';
 import { CLIENT_QUEUES, type ClientQueues } from './sessions/client-queues.ts';
 import { DATA_RESERVATIONS, type DataReservations } from './sessions/data-reservations.ts';
-import { SLOW_MS, SLOW_STIMULI, type SlowStimulusMonitor } from './slow-stimulus-monitor.ts';
+import { SLOW_STIMULI, type SlowStimulusMonitor } from './slow-stimulus-monitor.ts';
 import { STIMULUS_QUEUE, type StimulusQueue } from './stimulus-queue.ts';
 import { KERNEL } from './tokens.ts';
 
@@ -38,7 +36,6 @@ export class SchedulerHost {
     @inject(CLIENT_QUEUES) private readonly clientQueues: ClientQueues,
     @inject(DATA_RESERVATIONS) private readonly reservations: DataReservations,
     @inject(SHUTDOWN) private readonly shutdown: Shutdown,
-    @inject(SESSIONS) private readonly sessions: Sessions,
     @inject(ERROR_REPORTS) private readonly errors: ErrorReports,
     @inject(JOURNAL) private readonly journal: SchedulerJournal,
   ) {
@@ -46,9 +43,10 @@ export class SchedulerHost {
   }
 
   private handle(stimulus: Stimulus): void {
-    this.hooks.stimulusId = stimulus.stimulusId;
+    this.hooks.begin(stimulus.stimulusId);
     this.bus.hold();
     const nowMs = this.clock.nowMs();
+    const startMs = this.clock.elapsedMs === undefined ? nowMs : this.clock.elapsedMs();
     let outbox: Outbox | undefined;
     try {
       if (this.journal.isOn) this.journal.before(stimulus);
@@ -64,15 +62,15 @@ export class SchedulerHost {
     }
     this.queue.runChanges();
     this.bus.release();
-    const durationMs = this.clock.nowMs() - nowMs;
+    const durationMs = elapsedMs(this.clock) - startMs;
     if (durationMs >= SLOW_MS) this.slowStimuli.report(stimulus, durationMs);
     if (this.kernel.isUnsettled) this.clientQueues.continueLater(stimulus);
     if ('client' in stimulus || stimulus.op === 'restart') this.reservations.handled(stimulus);
   }
 
   /**
-   * The stimulus failed. When the state is sound without the rest of it, the sender gets the error and the scheduler
-   * continues; otherwise it stops.
+   * The stimulus failed: the kernel brings its state to a legal end, in which what was concerned fails, and the
+   * scheduler continues. It stops when there is no such end.
    */
   private contain(stimulus: Stimulus, cause: unknown): Outbox | undefined {
     // A plugin whose hooks must not fail says so by this error.
@@ -81,10 +79,9 @@ export class SchedulerHost {
       return undefined;
     }
     try {
-      const outbox = this.kernel.recover();
-      const { error, instead } = blame(this.sessions, stimulus, cause);
-      this.errors.report(error);
-      if (instead !== undefined) this.queue.put(instead);
+      const outbox = this.kernel.recover(stimulus, cause);
+      if (this.journal.isOn) this.journal.failed(stimulus);
+      this.errors.report(containedError(stimulus, cause));
       return outbox;
     } catch {
       this.stop(stimulus, cause);
@@ -95,4 +92,26 @@ export class SchedulerHost {
   private stop({ op, stimulusId }: Stimulus, cause: unknown): void {
     this.shutdown.stopBecause(`the stimulus ${stimulusId} (${op}) could not be handled`, cause);
   }
+}
+
+/** Keys of a failed stimulus that are named. */
+const NAMED_MAX = 20;
+
+/** Says loudly which stimulus of whom failed, although the scheduler continues. */
+function containedError(stimulus: Stimulus, cause: unknown): YardmasterError {
+  const { op, stimulusId } = stimulus;
+  const { client, worker, keys } = stimulus as {
+    readonly client?: unknown;
+    readonly worker?: unknown;
+    readonly keys?: readonly string[];
+  };
+  const why = cause instanceof Error ? cause.message : String(cause);
+  const sender = client ?? worker;
+  const from = typeof sender === 'string' ? ` of ${sender}` : '';
+  return new YardmasterError(
+    'ERR_INTERNAL',
+    `the stimulus ${stimulusId} (${op})${from} failed and was dropped: ${why}. This is a bug; what it concerns fails with it, and the scheduler continues`,
+    { op, stimulusId, client, worker, keys: keys?.slice(0, NAMED_MAX) },
+    { cause },
+  );
 }

@@ -1,4 +1,5 @@
 /** Work that no caller waits for. */
+import { printable } from '../util/printable.ts';
 
 /**
  * Lets work continue without a caller that awaits it, and handles its failure. A promise without
@@ -27,5 +28,5 @@ export function inBackground(
 }
 
 function warn(text: string, error: Error): void {
-  process.emitWarning(`${text}: ${error.message}`, { detail: error.stack ?? '' });
+  process.emitWarning(printable(`${text}: ${error.message}`), { detail: error.stack ?? '' });
 }

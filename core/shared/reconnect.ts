@@ -21,7 +21,8 @@ export interface ReconnectRules {
 /** Of a worker or client that was given no time. */
 export const RECONNECT_TIMEOUT_MS = 60_000;
 const FIRST_DELAY_MS = 100;
-const LONGEST_DELAY_MS = 5000;
+/** A scheduler that is back waits no longer than this for its peers. A refused attempt costs both sides microseconds. */
+const LONGEST_DELAY_MS = 500;
 
 /** The outcome of reconnecting. */
 export interface CameBack<T> {
@@ -34,8 +35,9 @@ export interface CameBack<T> {
 
 /**
  * Tries until it succeeds, less and less often. A peer of another version ends it at once: that does
- * not change by itself.
+ * not change by itself. The time begins again when the peer was there and was lost once more.
  *
+ * @param attempt - given a function to call when the peer has answered, before what may still fail
  * @throws YardmasterError `ERR_TIMEOUT` when the time is over, `ERR_CLOSED` when the signal is
  *   aborted; both with what the last attempt threw as their cause. What it threw, when that is
  *   `ERR_PROTOCOL`
@@ -44,23 +46,27 @@ export async function comeBack<T>(
   clock: Clock,
   rules: ReconnectRules,
   signal: AbortSignal,
-  attempt: () => Promise<T>,
+  attempt: (onAnswer: () => void) => Promise<T>,
 ): Promise<CameBack<T>> {
   const { timeoutMs, firstDelayMs = FIRST_DELAY_MS, longestDelayMs = LONGEST_DELAY_MS } = rules;
   const startMs = clock.nowMs();
+  let absentMs = startMs;
   let delayMs = firstDelayMs;
   let thrown: unknown;
   for (let attempts = 1; ; attempts++) {
-    const leftMs = startMs + timeoutMs - clock.nowMs();
+    const leftMs = absentMs + timeoutMs - clock.nowMs();
     if (leftMs <= 0) throw tooLate(timeoutMs, attempts - 1, thrown);
     await pause(clock, Math.min(delayMs, leftMs), signal);
     if (signal.aborted) break;
     delayMs = Math.min(longestDelayMs, 2 * delayMs);
+    const peer = { hasAnswered: false };
     try {
-      const value = await attempt();
+      const value = await attempt(() => (peer.hasAnswered = true));
       return { value, attempts, afterMs: clock.nowMs() - startMs };
     } catch (error) {
-      if ((error as { readonly code?: unknown } | undefined)?.code === 'ERR_PROTOCOL') throw error;
+      if (YardmasterError.is(error, 'ERR_PROTOCOL')) throw error;
+      // It was there. A peer that refuses is another matter: that does not change by itself.
+      if (peer.hasAnswered && YardmasterError.is(error, 'ERR_CLOSED')) absentMs = clock.nowMs();
       thrown = error;
     }
   }

@@ -9,6 +9,7 @@ import { RunTable } from './run-table.ts';
 import { TaskLimits } from './limits/task-limits.ts';
 import { TaskQueue } from './task-queue.ts';
 import { TaskState, type ClientState, type WorkerState } from './task.ts';
+import { TASK_STATE_NAMES } from './task-state-name.ts';
 import { SteadyMap } from '../util/collections/steady-map.ts';
 
 /** A failure for the history that people look at. */
@@ -233,6 +234,72 @@ export class ClusterState {
     if (!isPlaced || workers?.has(worker.address) === true) return 'well';
     if (this.isNamed(names, worker) || this.isAmong(hosts, worker)) return 'well';
     return restrictions.loose === true ? 'tolerably' : 'no';
+  }
+
+  /**
+   * After a failure: the tables hold these tasks and workers and nothing else, and what follows from the links between
+   * them is as if there were none. `recount` is to follow when the states of the tasks are known. O(tasks + workers).
+   */
+  reset(tasks: readonly TaskState[], workers: readonly WorkerState[]): void {
+    this.tasks.clear();
+    this.freeTaskIds.length = 0;
+    const ids = new Set<number>();
+    for (const task of tasks) {
+      this.tasks.set(task.key, task);
+      ids.add(task.id);
+    }
+    for (let id = this.nextTaskId - 1; id >= 0; id--) if (!ids.has(id)) this.freeTaskIds.push(id);
+    for (const table of [this.workers, this.aliases, this.hosts, this.resources, this.languages]) {
+      table.clear();
+    }
+    for (const set of [this.running, this.idle, this.saturated, this.openSlots]) set.clear();
+    this.workersByRank.length = 0;
+    this.totalThreads = 0;
+    this.totalMemoryBytes = 0;
+    const endingRuns = new Set<number>();
+    for (const worker of workers) {
+      this.addWorker(worker);
+      if (worker.status === 'running') this.running.add(worker);
+      for (const runId of worker.endingRuns) endingRuns.add(runId);
+    }
+    for (const list of [this.queued, this.unrunnable, this.replicated, this.replicasWanted]) {
+      list.clear();
+    }
+    this.runs.clear();
+    this.translations.clear();
+    this.limits.reset(tasks, endingRuns);
+    this.stealsInFlight = 0;
+    this.computingCount = 0;
+    this.computeOccupancyS = 0;
+    this.networkBytes = 0;
+    for (const prefix of this.prefixes.values()) prefix.processingCount = 0;
+  }
+
+  /** After {@link reset}: groups count their tasks anew, and those without tasks are gone. O(tasks + groups). */
+  recount(tasks: readonly TaskState[]): void {
+    for (const group of this.groups.values()) {
+      for (const state of TASK_STATE_NAMES) if (state !== 'forgotten') group.states[state] = 0;
+    }
+    for (const { group, state } of tasks) {
+      const { prefix } = group;
+      if (!this.groups.has(group.name)) {
+        for (const name of TASK_STATE_NAMES) if (name !== 'forgotten') group.states[name] = 0;
+      }
+      this.groups.set(group.name, group);
+      this.prefixes.set(prefix.name, prefix);
+      this.unusedPrefixes.delete(prefix);
+      prefix.groups.add(group);
+      group.states.change(state, 1);
+    }
+    for (const group of [...this.groups.values()]) {
+      const { states, prefix } = group;
+      group.size = TASK_STATE_NAMES.reduce((sum, state) => sum + states[state], 0);
+      if (states.forgotten < group.size) continue;
+      this.groups.delete(group.name);
+      prefix.groups.delete(group);
+      if (prefix.groups.size === 0) this.keepUnused(prefix);
+    }
+    this.recentGroups.clear();
   }
 
   /** Whether the worker is in the tables: not another one at the same address, not a former one. */

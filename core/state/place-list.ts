@@ -52,6 +52,13 @@ class PlaceList<Task extends Placed> implements Iterable<Task> {
     return true;
   }
 
+  /** Forgets all members, whatever place they think that they have. */
+  clear(): void {
+    this.places.length = 0;
+    this.end = 0;
+    this.count = 0;
+  }
+
   *[Symbol.iterator](): IterableIterator<Task> {
     for (const task of this.places) if (task !== undefined) yield task;
   }
@@ -104,6 +111,11 @@ export class ProcessingList<Task extends Placed> extends PlaceList<Task> {}
  */
 export class ReplicaList<Task extends Placed> extends PlaceList<Task> {
   private copies: Map<Task, number> | undefined = undefined;
+
+  override clear(): void {
+    super.clear();
+    this.copies = undefined;
+  }
 
   protected override placeOf(task: Task): number {
     // The table first: by chance a further copy may be where the first one is on its worker.

@@ -22,6 +22,11 @@ export class RefusedTasks implements Iterable<TaskState> {
     this.tasks.delete(task);
   }
 
+  clear(): void {
+    this.tasks.clear();
+    this.cursor = undefined;
+  }
+
   /** The oldest first; live, so that tasks may leave while they are gone through. */
   [Symbol.iterator](): IterableIterator<TaskState> {
     return this.tasks.values();

@@ -1,6 +1,6 @@
 /** The only writers of links with two sides, and of the sums that follow: every function keeps all of it in step. */
 import { append } from '../util/append.ts';
-import type { SmallSet } from '../util/collections/small-set.ts';
+import { SmallSet } from '../util/collections/small-set.ts';
 import type { ClusterState } from './cluster.ts';
 import type { TaskPrefix } from './groups.ts';
 import type { ClientState, Steal, TaskState, WorkerState } from './task.ts';
@@ -93,6 +93,53 @@ export function removeWaiter(dependency: TaskState): boolean {
   // A dependency that failed has lost all its waiters at once.
   if (dependency.waiterCount === 0) return false;
   return --dependency.waiterCount === 0 && dependency.whoWants.size === 0;
+}
+
+/**
+ * After a failure: what tasks depend on is known, and everything that follows from it is made anew. What is not in the
+ * tables is lost. No task has dependents, or is in play. O(tasks + dependencies).
+ */
+export function relinkDependents({ tasks: table }: ClusterState, tasks: Iterable<TaskState>): void {
+  for (const task of tasks) {
+    const dependencies = task.dependencies.filter((one) => table.get(one.key) === one);
+    if (dependencies.length < task.dependencies.length) task.hasLostDependencies = true;
+    task.dependencies = dependencies.length === 0 ? NO_TASKS : dependencies;
+    for (const dependency of dependencies) {
+      if (dependency.dependentCount++ === 0) dependency.dependentsWithForgotten = [task];
+      else dependency.dependentsWithForgotten.push(task);
+    }
+  }
+}
+
+/** After a failure: takes a task out of all links, without a look at their other sides. */
+export function unlinkTask(task: TaskState): void {
+  task.whoHas = SmallSet.empty();
+  task.whoWants = SmallSet.empty();
+  task.dependentsWithForgotten = NO_TASKS;
+  task.dependentCount = 0;
+  task.sweep = undefined;
+  task.waiterCount = 0;
+  task.countsAsWaiter = false;
+  task.missingDependencyCount = 0;
+  task.processingOn = undefined;
+  task.steal = undefined;
+  task.place = -1;
+}
+
+/** After a failure: takes a worker out of all links, without a look at their other sides. */
+export function unlinkWorker(worker: WorkerState): void {
+  for (const links of [worker.processing, worker.longRunning, worker.needsWhat, worker.hasWhat]) {
+    links.clear();
+  }
+  worker.actors.clear();
+  worker.translations.clear();
+  worker.prefixCounts.length = 0;
+  worker.networkBytes = 0;
+  worker.nbytes = 0;
+  worker.stealsInFlight = 0;
+  worker.inFlightS = 0;
+  worker.inFlightTasks = 0;
+  worker.vacate();
 }
 
 // ---- task and client -------------------------------------------------------------------------
@@ -246,7 +293,10 @@ export function addToProcessing(cluster: ClusterState, task: TaskState, worker: 
   countPrefix(cluster, task.prefix, worker);
   if (task.limit !== undefined) cluster.limits.count(task.limit, 1);
   for (const dependency of task.dependencies) {
-    if (!isHeldBy(dependency, worker)) need(cluster, dependency, worker);
+    // What it has a translation of it need not fetch.
+    if (!isHeldBy(dependency, worker) && !worker.translations.has(dependency)) {
+      need(cluster, dependency, worker);
+    }
   }
 }
 

@@ -28,6 +28,11 @@ export class RunTable {
     if (this.places[place] === task) this.places[place] = undefined;
   }
 
+  clear(): void {
+    this.places = [];
+    this.mask = SIZE_MIN - 1;
+  }
+
   /** The task of that key and run id, if it has its place. */
   find(runId: number, key: string): TaskState | undefined {
     const task = this.places[runId & this.mask];

@@ -13,7 +13,7 @@ export type WorkerState = GenericWorker<TaskState>;
 export type ClientState = GenericClient<TaskState>;
 export type Steal = GenericSteal<WorkerState>;
 
-/** What is known about a failure. It sits on the task that itself failed, not on its dependents. */
+/** What is known about a failure. */
 export interface TaskFailure {
   /** Opaque to the scheduler: whatever the worker sent. */
   readonly exception: unknown;
@@ -21,6 +21,15 @@ export interface TaskFailure {
   /** For people: one line, and a stack. */
   readonly exceptionText: string;
   readonly tracebackText: string;
+}
+
+/**
+ * Why a task is failed: the task that failed, and how. Made when that one fails, never changed, and shared by all that
+ * fails because of it: whatever becomes of that task, its dependents can say why they failed.
+ */
+export interface Blame {
+  readonly task: TaskState;
+  readonly failure: TaskFailure;
 }
 
 /** `[-userPriority, generation, rank]`: the smaller, the sooner. */
@@ -43,7 +52,7 @@ interface Sweep {
 class RareFields {
   restrictions: Restrictions | undefined = undefined;
   limit: TaskLimit | undefined = undefined;
-  exceptionBlame: TaskState | undefined = undefined;
+  blame: Blame | undefined = undefined;
   hasLostDependencies = false;
   retries = 0;
   suspicious = 0;
@@ -53,8 +62,6 @@ class RareFields {
   isDataProducer = false;
   isQueueable = true;
   replicas = 1;
-  failure: TaskFailure | undefined = undefined;
-  isFailureOver = false;
   sweep: Sweep | undefined = undefined;
   failedAt = 0;
   erredOn: ReadonlySet<string> = NO_ADDRESSES;
@@ -164,12 +171,23 @@ export class TaskState {
     this.rareFields.limit = limit;
   }
 
+  /** Why it is failed, or about to fail. Set in `erred`; unset in play. */
+  get blame(): Blame | undefined {
+    return this.optionalFields?.blame;
+  }
+  set blame(blame: Blame | undefined) {
+    if (blame !== this.blame) this.rareFields.blame = blame;
+  }
+
   /** The task that failed: itself or an ancestor. Non-empty in `erred`. */
   get exceptionBlame(): TaskState | undefined {
-    return this.optionalFields?.exceptionBlame;
+    return this.blame?.task;
   }
-  set exceptionBlame(task: TaskState | undefined) {
-    if (task !== this.exceptionBlame) this.rareFields.exceptionBlame = task;
+
+  /** Its own failure; that of an ancestor is there. */
+  get failure(): TaskFailure | undefined {
+    const { blame } = this;
+    return blame?.task === this ? blame.failure : undefined;
   }
 
   /** Set when a dependency was forgotten: this task can never be computed again. */
@@ -188,7 +206,7 @@ export class TaskState {
     if (retries !== this.retries) this.rareFields.retries = retries;
   }
 
-  /** Unexpected deaths of a worker on which this task was processing. */
+  /** Times that a worker died unexpectedly while it processed this task, or could not fetch its inputs. */
   get suspicious(): number {
     return this.optionalFields?.suspicious ?? 0;
   }
@@ -204,7 +222,7 @@ export class TaskState {
     if (count !== this.reschedules) this.rareFields.reschedules = count;
   }
 
-  /** Names and addresses of workers that died under the task, when they are to be avoided. */
+  /** Names and addresses of workers to avoid: they died under the task, or could not fetch its inputs. */
   get usedWorkers(): ReadonlySet<string> | undefined {
     return this.optionalFields?.usedWorkers;
   }
@@ -260,26 +278,6 @@ export class TaskState {
   }
   set fingerprint(fingerprint: string | undefined) {
     if (fingerprint !== this.fingerprint) this.rareFields.fingerprint = fingerprint;
-  }
-
-  get failure(): TaskFailure | undefined {
-    return this.optionalFields?.failure;
-  }
-  set failure(failure: TaskFailure | undefined) {
-    if (failure === undefined && this.failure === undefined) return;
-    this.rareFields.failure = failure;
-    this.rareFields.isFailureOver = false;
-  }
-
-  /**
-   * The task was retried, and something that failed because of it was not yet: the failure is kept for that. Written
-   * by `DeferredVisits` alone.
-   */
-  get isFailureOver(): boolean {
-    return this.optionalFields?.isFailureOver ?? false;
-  }
-  set isFailureOver(isOver: boolean) {
-    if (isOver !== this.isFailureOver) this.rareFields.isFailureOver = isOver;
   }
 
   /** Set while a long list of dependents is being swept. Written in `sweep.ts`. */

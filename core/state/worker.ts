@@ -1,4 +1,4 @@
-import type { Integer, Name, Positive, Size } from '../util/value-types.ts';
+import type { Integer, Name, Positive, Resources, Size } from '../util/value-types.ts';
 import { LazySet } from '../util/collections/lazy-set.ts';
 import { SmallSet } from '../util/collections/small-set.ts';
 import { Tally } from '../util/collections/tally.ts';
@@ -23,7 +23,7 @@ export interface WorkerIdentity {
   readonly threadCount: Positive;
   /** 0 = unlimited. */
   readonly memoryLimitBytes: Size;
-  readonly resources: Readonly<Record<string, Size>>;
+  readonly resources: Resources;
   /** Language of the tasks that it computes. Default `javascript`. */
   readonly language?: Name;
   readonly pid?: Integer;
@@ -170,6 +170,11 @@ export class GenericWorker<Task extends { place: number }> {
   occupyAll(resources: ReadonlyMap<string, number> | undefined, sign: 1 | -1): void {
     if (resources === undefined) return;
     for (const [resource, amount] of resources) this.occupy(resource, sign * amount);
+  }
+
+  /** No task that is processing occupies anything. */
+  vacate(): void {
+    for (const resource of this.usedResources.keys()) this.occupied?.set(resource, 0);
   }
 
   private occupy(resource: string, amount: number): void {

@@ -65,3 +65,15 @@ export type Finite = number;
  * @maximum 9007199254740991
  */
 export type Size = number;
+
+/**
+ * Where a task may run: addresses, host names or names of workers. Each is looked up while the task is taken in.
+ * @maxItems 10000
+ */
+export type Places = readonly string[];
+
+/**
+ * Amounts of resources by name. Each name is kept for every worker and task.
+ * @maxProperties 1000
+ */
+export type Resources = Readonly<Record<string, Size>>;

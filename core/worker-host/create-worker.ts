@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { WorkerPluginDefinition } from '../api/local-plugins.ts';
 import { byValue } from '../api/token.ts';
 import { LogBook } from '../host/log-book.ts';
+import { checkExecutor } from '../plugin-host/contracts.ts';
 import { Container } from '../plugin-host/injection/container.ts';
 import {
   type ProvidingPlugin,
@@ -9,6 +10,7 @@ import {
   replaceForProgram,
 } from '../plugin-host/injection/replacements.ts';
 import { PluginResolver } from '../plugin-host/loading/plugin-resolver.ts';
+import { localEntry } from '../plugin-host/local-plugins.ts';
 import { CLOCK, LOGGER } from '../plugin-host/injection/tokens.ts';
 import { DATA_SERVER } from './serving/data-server.ts';
 import { MEMORY_REACTIONS } from './memory/memory-reactions.ts';
@@ -38,12 +40,13 @@ const REPLACEABLE = { module: WORKER_MODULE };
  * Makes a worker: listens for peers, connects to the scheduler and registers. When that fails nothing is left
  * behind but the executor, which is the caller's until then.
  *
- * @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`, `ERR_PROVIDER`, `ERR_PLUGIN_LOAD`
+ * @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`, `ERR_PROVIDER`, `ERR_PLUGIN_LOAD`, `ERR_EXECUTOR`
  * @throws RemoteError `ERR_REGISTRATION` when the scheduler refuses
  */
 export async function createWorker(options: WorkerHostOptions): Promise<HostedWorker> {
   const { listenAddress, clock, transports, executor } = options;
   const { connectTimeoutMs = CONNECT_TIMEOUT_MS, serverId = `worker-${randomUUID()}` } = options;
+  checkExecutor(executor);
   const log = new LogBook(options.log, clock);
   const network: Network = { clock, transports, connectTimeoutMs };
   const container = new Container().register([
@@ -81,7 +84,7 @@ async function providingPlugins({
 }: WorkerHostOptions): Promise<readonly ProvidingPlugin[]> {
   const resolver = new PluginResolver({}, folder);
   const providing: ProvidingPlugin[] = [];
-  for (const { use, name } of plugins) {
+  for (const { use, name } of plugins.map(localEntry)) {
     const { exported } = await resolver.resolve(use, 'worker-plugin');
     const { apiVersion, ...definition } = (exported ?? {}) as Partial<WorkerPluginDefinition>;
     const { provide = [], name: ownName = '' } = apiVersion === undefined ? {} : definition;

@@ -11,6 +11,7 @@ import {
 } from '../api/executor.ts';
 import { fetchData } from '../shared/fetch-data.ts';
 import { type Logger, token, type Token } from '../api/plugin.ts';
+import { checkedResult } from '../plugin-host/contracts.ts';
 import { inject } from '../plugin-host/injection/di.ts';
 import { CLOCK, LOGGER } from '../plugin-host/injection/tokens.ts';
 import type { ActionTiming } from '../state/groups.ts';
@@ -31,7 +32,7 @@ export const WORKER_ACTIVITIES: Token<WorkerActivities> = token('worker-activiti
 /** After which a busy peer is asked again. */
 const RETRY_BUSY_MS = 150;
 
-/** Milliseconds for a task to end after its time is over. */
+/** Milliseconds for the code of a task to end after its time is over and its failure was reported. */
 const TIMEOUT_GRACE_MS = 1000;
 
 /** A peer that sends nothing for this long counts as gone. If it is not, it is asked again. */
@@ -124,7 +125,7 @@ export class WorkerActivities {
 
   execute(instruction: Execute): void {
     const { clock, address } = this;
-    const { key, runSpec, dependencies, isShort, isConcurrent, actor } = instruction;
+    const { key, runSpec, dependencies, isShort, isConcurrent, isRepeated, actor } = instruction;
     const inputs = this.inputs(dependencies);
     if (inputs === undefined) {
       // The store has said which; the scheduler has that computed again, and then this.
@@ -137,12 +138,22 @@ export class WorkerActivities {
     const task =
       actor === true
         ? { key, runSpec, inputs, isShort, actorAt: address }
-        : { key, runSpec, inputs, isShort, ...(isConcurrent === true ? { isConcurrent } : {}) };
+        : {
+            key,
+            runSpec,
+            inputs,
+            isShort,
+            ...(isConcurrent === true ? { isConcurrent } : {}),
+            ...(isRepeated === true ? { isRepeated } : {}),
+          };
     run.abort = this.begin(task, run);
     this.limitTime(run, instruction);
   }
 
-  /** Stops the run when it takes longer than its annotation `timeoutMs` says. */
+  /**
+   * Fails the run when it takes longer than its annotation `timeoutMs` says, at that time, whatever its code does. The
+   * executor ends the code behind it.
+   */
   private limitTime(run: Run, { annotations }: Execute): void {
     const timeoutMs = annotations?.['timeoutMs'];
     if (typeof timeoutMs !== 'number' || !(timeoutMs > 0) || timeoutMs === Infinity) return;
@@ -150,18 +161,30 @@ export class WorkerActivities {
       const { key } = run;
       const message = `"${key}" was stopped: it ran for longer than ${timeoutMs} ms, as its timeoutMs says`;
       run.stoppedBy ??= new YardmasterError('ERR_TASK_TIMEOUT', message, { key, timeoutMs });
-      run.abort(new RunAborted(TIMEOUT_GRACE_MS));
+      run.abort(new RunAborted(TIMEOUT_GRACE_MS, true));
+      this.onRunEnd(run, { kind: 'failure', error: toErrorPayload(run.stoppedBy) });
     });
   }
 
   private begin(task: ExecutableTask, run: Run): AbortRun {
     const { executor } = this;
-    const onEnd = (result: ExecutionResult): void => this.onRunEnd(run, result);
-    if (executor.begin !== undefined) return executor.begin(task, run, onEnd);
-    const controller = new AbortController();
-    executor.run(task, controller.signal, run).then(onEnd, (thrown: unknown) => {
+    let hasEnded = false;
+    const onEnd = (result: ExecutionResult): void => {
+      if (hasEnded) return; // An executor of one's own may say it twice.
+      hasEnded = true;
+      this.onRunEnd(run, checkedResult(executor, result, `the task "${task.key}"`));
+    };
+    const onThrown = (thrown: unknown): void => {
       onEnd({ kind: 'failure', error: toErrorPayload(thrown) });
-    });
+    };
+    const controller = new AbortController();
+    try {
+      if (executor.begin !== undefined) return executor.begin(task, run, onEnd);
+      // One that is no promise is an answer, too: that it is none says the check.
+      Promise.resolve(executor.run(task, controller.signal, run)).then(onEnd, onThrown);
+    } catch (thrown) {
+      onThrown(thrown);
+    }
     return (reason) => controller.abort(reason);
   }
 
@@ -238,7 +261,8 @@ export class WorkerActivities {
   private transferFailure(worker: string, error: unknown): WorkerEvent {
     if (!(error instanceof RemoteError)) {
       const stimulusId = this.link.nameEvent('gather-network-failure');
-      return { op: 'gather-network-failure', worker, stimulusId };
+      const reason = error instanceof Error ? error.message : String(error);
+      return { op: 'gather-network-failure', worker, reason, stimulusId };
     }
     const failure = toTaskFailure(toErrorPayload(error));
     return {
@@ -289,6 +313,7 @@ export class WorkerActivities {
   private onRunEnd(run: Run, result: ExecutionResult): void {
     const { key, stoppedBy } = run;
     run.timeout?.cancel();
+    if (this.runs.get(key) !== run) return; // It was given up before, and has been reported.
     this.runs.delete(key);
     if (this.isClosed) return;
     const error = stoppedBy === undefined ? undefined : toErrorPayload(stoppedBy);

@@ -1,6 +1,6 @@
 import type { MemoryThresholds } from '../worker/memory/memory-options.ts';
 import type { MemoryQuotaOptions } from '../worker/memory/memory-quota.ts';
-import { hostOf } from '../worker/peer.ts';
+import { hostOf } from '../util/hosts.ts';
 import type { ReadyStrategy } from '../worker/worker-options.ts';
 import type { WorkerKernelSettings } from '../worker/worker-options.ts';
 import type { Clock } from '../api/clock.ts';
@@ -12,7 +12,7 @@ import type { OnSchedulerLost, ReconnectRules } from '../shared/reconnect.ts';
 import type { Transport } from '../api/transport.ts';
 import { EVENT_LOOP_RESOURCE } from '../util/event-loop.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
-import type { LocalEntry } from '../plugin-host/local-plugins.ts';
+import type { LocalPluginInput } from '../plugin-host/local-plugins.ts';
 import type { RemotePlugins } from '../plugin-host/remote-plugins.ts';
 
 /** How a worker with a memory limit keeps it. */
@@ -88,7 +88,7 @@ export interface WorkerHostOptions {
   /** Milliseconds for a connection to be made and answered. Default 10 000. */
   readonly connectTimeoutMs?: number;
   /** Plugins that are set up before its first task. Default none. */
-  readonly plugins?: readonly LocalEntry[];
+  readonly plugins?: readonly LocalPluginInput[];
   /** What their paths are relative to. Default: the current folder. */
   readonly folder?: string;
   /** Where the modules of plugins may be that clients register. Default: everywhere. */

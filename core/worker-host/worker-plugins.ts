@@ -4,7 +4,7 @@ import { type Logger, token, type Token } from '../api/plugin.ts';
 import type { WireMessage } from '../api/transport.ts';
 import type { RemotePlugin } from '../messages/protocol.ts';
 import type { WorkerIdentity } from '../state/worker.ts';
-import { type LocalEntry, LocalPlugins } from '../plugin-host/local-plugins.ts';
+import { type LocalPluginInput, LocalPlugins } from '../plugin-host/local-plugins.ts';
 import { PluginResolver } from '../plugin-host/loading/plugin-resolver.ts';
 import { RemotePlugins } from '../plugin-host/remote-plugins.ts';
 import { inject } from '../plugin-host/injection/di.ts';
@@ -53,7 +53,7 @@ export class WorkerPlugins {
    * Sets up what is configured. A setup that fails is logged: a worker without it is better than none.
    * @throws YardmasterError `ERR_PLUGIN_LOAD`, `ERR_CONFIG` when the configuration is wrong
    */
-  start(entries: readonly LocalEntry[]): Promise<void> {
+  start(entries: readonly LocalPluginInput[]): Promise<void> {
     return this.plugins.addConfigured(entries, (error) => this.logFailure(error));
   }
 

@@ -1,5 +1,6 @@
 import { IndexedHeap } from '../util/collections/indexed-heap.ts';
 import { LazySet } from '../util/collections/lazy-set.ts';
+import { hostOf } from '../util/hosts.ts';
 import { byWorkerPriority, type FetchEntry, type WorkerTask } from './worker-task.ts';
 
 /** What is on its way from a peer. */
@@ -38,14 +39,6 @@ export class Peer {
   get isIdle(): boolean {
     return this.holds.size === 0 && this.transfer === undefined && !this.isBusy;
   }
-}
-
-/** The host in `scheme://host:port`. */
-export function hostOf(address: string): string {
-  const start = address.indexOf('://');
-  const rest = start < 0 ? address : address.slice(start + 3);
-  const colon = rest.lastIndexOf(':');
-  return colon < 0 ? rest : rest.slice(0, colon);
 }
 
 /** FNV-1a. */

@@ -2,7 +2,8 @@ import { IndexedHeap } from '../util/collections/indexed-heap.ts';
 import { SteadyMap, SteadySet } from '../util/collections/steady-map.ts';
 import { ConstrainedTasks } from './constrained-tasks.ts';
 import { MemoryQuota } from './memory/memory-quota.ts';
-import { hostOf, Peer } from './peer.ts';
+import { hostOf } from '../util/hosts.ts';
+import { Peer } from './peer.ts';
 import type { WorkerKernelOptions } from './worker-options.ts';
 import {
   byLatestReady,
@@ -22,6 +23,8 @@ const UNITS_PER_THREAD = 256;
 export class WorkerTables {
   readonly tasks: Map<string, WorkerTask>;
   readonly peers = new Map<string, Peer>();
+  /** Failed transfers in succession by the address of the peer, of peers that the scheduler says are there. */
+  readonly failedTransfers = new Map<string, number>();
   readonly ready: IndexedHeap<WorkerTask>;
   readonly constrained: ConstrainedTasks;
   /** Order of what is ready. */

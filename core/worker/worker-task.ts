@@ -49,6 +49,8 @@ export class WorkerTask {
   owedRunIds: readonly number[] = NO_RUNS;
   /** Its run makes an object that stays here; its result is what others reach that by. */
   isActor = false;
+  /** The task was assigned before, to this worker or another one. */
+  isRepeated = false;
   /** Its own when it is computed here, else that of the first task that asked for it. */
   priority: WorkerPriority | undefined = undefined;
   /** Amounts that a run occupies. */

@@ -15,6 +15,7 @@ import {
   type WorkerView,
   YardmasterError,
 } from '../../core/api/index.ts';
+import { original, readOnly } from '../../core/shared/read-only.ts';
 import type { MemoryManager } from './memory-manager.ts';
 import { makePolicy } from './make-policy.ts';
 
@@ -52,19 +53,19 @@ export class ManagerControl implements ActiveMemoryManager {
   // ---- as policies see it --------------------------------------------------------------------
 
   get cluster(): ClusterView {
-    return this.manager.cluster;
+    return readOnly(this.manager.cluster);
   }
 
   get scheduler(): ClusterView {
-    return this.manager.cluster;
+    return this.cluster;
   }
 
   get workersMemory(): ReadonlyMap<WorkerView, number> {
-    return this.manager.workersMemory;
+    return readOnly(this.manager.workersMemory);
   }
 
   get pending(): ReadonlyMap<TaskView, PendingReplicas> {
-    return this.manager.pending;
+    return readOnly(this.manager.pending);
   }
 
   get policies(): Set<Policy> {
@@ -72,7 +73,7 @@ export class ManagerControl implements ActiveMemoryManager {
   }
 
   copies(task: TaskView): number {
-    return this.manager.copies(task);
+    return this.manager.copies(original(task));
   }
 
   // ---- how it runs ---------------------------------------------------------------------------

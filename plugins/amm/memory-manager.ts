@@ -1,3 +1,4 @@
+import { isTrusted, leaveOpen, readOnly } from '../../core/shared/read-only.ts';
 import { isReported } from '../../core/util/failure-count.ts';
 import {
   type ActiveMemoryManagerPolicy,
@@ -73,7 +74,7 @@ interface MemoryManagerParts {
  * ties between workers go to the lowest rank.
  */
 export class MemoryManager implements AmmView {
-  readonly policies: Set<ActiveMemoryManagerPolicy<unknown>> = new PolicySet(this);
+  readonly policies: Set<ActiveMemoryManagerPolicy<unknown>> = leaveOpen(new PolicySet(this));
   readonly workersMemory: ReadonlyMap<WorkerView, number>;
   private readonly book: ReplicaBook;
   private readonly failures = new WeakMap<ActiveMemoryManagerPolicy<unknown>, number>();
@@ -154,7 +155,7 @@ export class MemoryManager implements AmmView {
   private drive(policy: ActiveMemoryManagerPolicy<unknown>): void {
     let generator: SuggestionGenerator | undefined;
     try {
-      const returned: unknown = policy.run(this);
+      const returned: unknown = policy.run(viewFor(policy, this));
       checkGenerator(returned);
       generator = returned;
       this.converse(policy, generator);
@@ -184,7 +185,7 @@ export class MemoryManager implements AmmView {
         );
         return;
       }
-      step = silenced(generator.next(chosen));
+      step = silenced(generator.next(chosen && viewFor(policy, chosen)));
     }
   }
 
@@ -323,6 +324,11 @@ function silenced<T>(step: T): T {
   return step;
 }
 
+/** The policies of this package are trusted with the state itself. */
+function viewFor<T>(policy: ActiveMemoryManagerPolicy<unknown>, value: T): T {
+  return isTrusted(policy.constructor) ? value : readOnly(value);
+}
+
 /** Gives each added policy its manager, whichever caller adds it. */
 class PolicySet extends Set<ActiveMemoryManagerPolicy<unknown>> {
   constructor(private readonly manager: AmmView) {
@@ -332,7 +338,7 @@ class PolicySet extends Set<ActiveMemoryManagerPolicy<unknown>> {
   /** @throws YardmasterError `ERR_PLUGIN_LOAD` for what is no policy */
   override add(policy: ActiveMemoryManagerPolicy<unknown>): this {
     checkPolicy(policy);
-    policy.manager = this.manager;
+    policy.manager = viewFor(policy, this.manager);
     return super.add(policy);
   }
 }

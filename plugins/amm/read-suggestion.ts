@@ -7,6 +7,7 @@ import {
   type WorkerView,
   YardmasterError,
 } from '../../core/api/index.ts';
+import { original } from '../../core/shared/read-only.ts';
 import type { WorkerLoads } from './worker-loads.ts';
 
 /** A suggestion whose task and candidates belong to the cluster. */
@@ -47,8 +48,11 @@ export function readSuggestion(
   if (op !== 'replicate' && op !== 'drop') {
     throw new YardmasterError('ERR_POLICY', complaint(step), { op });
   }
-  const suggestion = unchecked as Suggestion;
-  const task = suggestion.task as Partial<Suggestion['task']> | null | undefined;
+  const given = unchecked as Suggestion;
+  // A policy that is not part of this package names views.
+  const own = original(given.task);
+  const suggestion = own === given.task ? given : { ...given, task: own };
+  const task = own as Partial<Suggestion['task']> | null | undefined;
   if (task?.key === undefined || !isKnown(task as TaskView, cluster)) {
     return { suggestion, reason: task?.state === undefined ? 'unknown-task' : stateReason(task) };
   }
@@ -87,7 +91,8 @@ function workersIn(
   for (const candidate of list as Iterable<unknown>) {
     if (left-- === 0) break;
     if (typeof candidate !== 'object' || candidate === null) continue;
-    if (loads.of(candidate as WorkerView) !== undefined) found.add(candidate as WorkerView);
+    const worker = original(candidate as WorkerView);
+    if (loads.of(worker) !== undefined) found.add(worker);
   }
   return [...found];
 }

@@ -6,6 +6,7 @@ import {
   type WorkerView,
 } from '../../core/api/index.ts';
 import { MinHeap } from '../../core/util/collections/min-heap.ts';
+import { divideSources } from '../worker-selection/source-ranges.ts';
 import { waitsForSlot } from './waits-for-slot.ts';
 
 /** Inputs with more copies than this are everywhere, and say nothing about where a task should run. */
@@ -14,19 +15,39 @@ const COMMON_COPIES = 32;
 /**
  * The rules of Mars' scheduling service decide what runs next: a worker gets a task when one of its
  * threads is free, and of all tasks that are ready it is the deepest one, then the one that deeper tasks
- * need, then the one with the smaller output (the annotation `outputBytes`; 0 without one). What is alike
- * runs in the order of the graph. The task goes to the free worker that holds the most bytes of its
- * inputs, and to the least busy one of equals.
+ * need, then the one with the smaller output: the annotation `outputBytes`, else the average of what tasks of its prefix
+ * gave so far, else 0. What is alike runs in the order of the graph. A task goes to the free worker that holds the most bytes of
+ * its inputs, and to the least busy one of equals.
+ *
+ * With `sources: ranges` the sources of a graph are assigned to workers when it is submitted, neighbours to the same one, and of
+ * what is alike a worker gets its own sources first. So less is moved, and more chunks are begun at a time: each worker has a part
+ * of the graph of its own. No thread waits for the sake of the assignment.
  *
  * The user's priority counts before these rules, and so does the generation, which is the order of
  * submissions and clients. Tasks that are bound to workers, resources or a language, and actors, are not
  * queued: the worker selection places them as soon as they are ready. O(log queued) for each task.
  */
-export const mars = definePolicy('queuing', {
+export const mars = definePolicy<'queuing', Partial<MarsOptions>>('queuing', {
   name: 'mars',
-  optionsSchema: { type: 'object', additionalProperties: false },
-  create: () => new MarsQueuing(),
+  optionsSchema: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      sources: {
+        description:
+          'Which worker tasks without inputs go to: turns, the least busy one; ranges, neighbours in the graph to the same one.',
+        enum: ['turns', 'ranges'],
+        default: 'turns',
+      },
+    },
+  },
+  create: ({ sources = 'turns' }) => new MarsQueuing(sources === 'ranges'),
 });
+
+/** Options of the policy `mars`. */
+export interface MarsOptions {
+  readonly sources: 'turns' | 'ranges';
+}
 
 /** A place in the order of what is ready. Out of date when the rank of its task has changed since. */
 interface Place {
@@ -44,6 +65,18 @@ interface MarsMemory {
   readonly deepest: readonly number[];
   /** Id of the task that was answered last, or -1. */
   readonly next: number;
+  /** Ids of sources with the addresses of their workers. */
+  readonly homes: readonly (readonly [task: number, worker: string])[];
+  /** By prefix. */
+  readonly sizes: readonly (readonly [prefix: string, size: LearntSize])[];
+}
+
+/** What the results of a prefix were like. */
+interface LearntSize {
+  readonly bytes: number;
+  readonly count: number;
+  /** The average by which its tasks are ordered; it follows the present one when that is half or twice as large. */
+  readonly used: number;
 }
 
 class MarsQueuing implements Queuing {
@@ -53,17 +86,32 @@ class MarsQueuing implements Queuing {
   /** By id of the task: the depth of its deepest dependent, or 0. */
   private readonly deepest: number[] = [];
   private readonly ready = new MinHeap<Place>(comparePlaces);
+  /** By id of a source: the worker to which it was assigned when its graph was submitted. */
+  private readonly homes: (WorkerView | undefined)[] = [];
+  /** The part of `ready` that was assigned to a worker. */
+  private readonly readyAt = new WeakMap<WorkerView, MinHeap<Place>>();
+  private readonly sizes = new Map<string, LearntSize>();
+
   /** What {@link nextQueued} has answered, until it is asked where that goes. */
   private next: TaskView | undefined;
 
-  prepare(tasks: readonly TaskView[]): void {
+  constructor(private readonly hasRanges: boolean) {}
+
+  prepare(tasks: readonly TaskView[], cluster: ClusterView): void {
     // The ids may have been used before.
     for (const { id } of tasks) {
       while (this.depths.length <= id) {
         this.depths.push(0);
         this.deepest.push(0);
+        this.homes.push(undefined);
       }
       this.deepest[id] = 0;
+      this.homes[id] = undefined;
+    }
+    if (this.hasRanges) {
+      divideSources(tasks, cluster, ({ id }, worker) => {
+        this.homes[id] = worker;
+      });
     }
     for (const task of tasks) {
       let depth = 0;
@@ -88,19 +136,25 @@ class MarsQueuing implements Queuing {
   /** What has become ready enters the queue first, so that it is compared with all that is there. */
   selectRootish(task: TaskView, cluster: ClusterView): WorkerView | undefined {
     if (task !== this.next) {
+      for (const input of task.dependencies) this.learn(input, cluster);
       this.enter(task);
       return undefined;
     }
     this.next = undefined;
+    const home = this.homes[task.id];
+    if (home !== undefined && isOpen(home, cluster)) return home;
     return bestHolder(task) ?? cluster.openSlots.peek();
   }
 
-  nextQueued(_worker: WorkerView, cluster: ClusterView): TaskView | undefined {
-    this.next = this.best();
-    if (this.next === undefined && cluster.queued.size > 0) {
+  nextQueued(worker: WorkerView, cluster: ClusterView): TaskView | undefined {
+    let best = this.best(this.ready);
+    if (best === undefined && cluster.queued.size > 0) {
       for (const task of cluster.queued) this.enter(task);
-      this.next = this.best();
+      best = this.best(this.ready);
     }
+    const own = best && this.best(this.readyAt.get(worker));
+    const isOwn = own !== undefined && best !== undefined && compareRules(own, best) === 0;
+    this.next = (isOwn ? own : best)?.task;
     return this.next;
   }
 
@@ -109,13 +163,23 @@ class MarsQueuing implements Queuing {
   }
 
   /** Depths by id; what is ready follows from the queue. */
-  snapshot(): MarsMemory {
-    return { depths: this.depths, deepest: this.deepest, next: this.next?.id ?? -1 };
+  snapshot({ tasks }: ClusterView): MarsMemory {
+    const homes = [...tasks.values()].flatMap(({ id }) => {
+      const worker = this.homes[id];
+      return worker === undefined ? [] : [[id, worker.address] as const];
+    });
+    const { depths, deepest, sizes } = this;
+    return { depths, deepest, next: this.next?.id ?? -1, homes, sizes: [...sizes] };
   }
 
-  restore(memory: unknown, { queued }: ClusterView): void {
-    const { depths, deepest, next } = memory as MarsMemory;
-    for (const depth of depths) this.depths.push(depth);
+  restore(memory: unknown, { queued, workers }: ClusterView): void {
+    const { depths, deepest, next, homes, sizes } = memory as MarsMemory;
+    for (const depth of depths) {
+      this.depths.push(depth);
+      this.homes.push(undefined);
+    }
+    for (const [id, address] of homes) this.homes[id] = workers.get(address);
+    for (const [prefix, size] of sizes) this.sizes.set(prefix, size);
     for (const depth of deepest) this.deepest.push(depth);
     for (const task of queued) {
       this.enter(task);
@@ -124,17 +188,37 @@ class MarsQueuing implements Queuing {
   }
 
   /** The first that is still queued and whose place is up to date. */
-  private best(): TaskView | undefined {
-    for (let place = this.ready.peek(); place !== undefined; place = this.ready.peek()) {
+  private best(places: MinHeap<Place> | undefined): Place | undefined {
+    for (let place = places?.peek(); place !== undefined; place = places?.peek()) {
       const { task } = place;
-      if (waitsForSlot(task) && comparePlaces(place, this.placeOf(task)) === 0) return task;
-      this.ready.pop();
+      if (waitsForSlot(task) && comparePlaces(place, this.placeOf(task)) === 0) return place;
+      places?.pop();
     }
     return undefined;
   }
 
   private enter(task: TaskView): void {
-    this.ready.push(this.placeOf(task));
+    const place = this.placeOf(task);
+    this.ready.push(place);
+    const home = this.homes[task.id];
+    if (home === undefined) return;
+    let places = this.readyAt.get(home);
+    if (places === undefined) this.readyAt.set(home, (places = new MinHeap(comparePlaces)));
+    places.push(place);
+  }
+
+  /** Notes the size of a result. O(queued) when its prefix is ordered by another size from now on, else O(1). */
+  private learn({ nbytes, prefix: { name } }: TaskView, cluster: ClusterView): void {
+    if (nbytes < 0) return;
+    const before = this.sizes.get(name);
+    const bytes = (before?.bytes ?? 0) + nbytes;
+    const count = (before?.count ?? 0) + 1;
+    const average = bytes / count;
+    const used = before?.used ?? 0;
+    const isClose = average === used || (average < 2 * used && used < 2 * average);
+    this.sizes.set(name, { bytes, count, used: isClose ? used : average });
+    if (isClose) return;
+    for (const task of cluster.queued) if (task.prefix.name === name) this.enter(task);
   }
 
   /** A deeper task than before needs it. */
@@ -150,7 +234,7 @@ class MarsQueuing implements Queuing {
 
   private placeOf(task: TaskView): Place {
     const { id, negatedUserPriority, generation, rank, annotations } = task;
-    const size = annotations?.['outputBytes'];
+    const size = annotations?.['outputBytes'] ?? this.sizes.get(task.prefix.name)?.used;
     return {
       task,
       negatedUserPriority,
@@ -164,15 +248,22 @@ class MarsQueuing implements Queuing {
 }
 
 function comparePlaces(a: Place, b: Place): number {
+  return compareRules(a, b) || a.rank - b.rank || a.task.id - b.task.id;
+}
+
+function compareRules(a: Place, b: Place): number {
   return (
     a.negatedUserPriority - b.negatedUserPriority ||
     a.generation - b.generation ||
     b.depth - a.depth ||
     b.deepest - a.deepest ||
-    a.outputBytes - b.outputBytes ||
-    a.rank - b.rank ||
-    a.task.id - b.task.id
+    a.outputBytes - b.outputBytes
   );
+}
+
+function isOpen(worker: WorkerView, { workers }: ClusterView): boolean {
+  const isThere = workers.get(worker.address) === worker;
+  return isThere && worker.status === 'running' && worker.openSlots > 0;
 }
 
 /** The worker with an open slot that holds the most bytes of the inputs; undefined: none holds any. */

@@ -4,7 +4,7 @@ import {
   type TaskView,
   type WorkerView,
 } from '../../core/api/index.ts';
-import { takeTurns } from './earliest-start.ts';
+import { resourcesS, takeTurns } from './earliest-start.ts';
 
 /** Options of the policy `balanced`. */
 export interface BalancedOptions {
@@ -88,19 +88,4 @@ function transferS(
     nbytes += dependency.nbytes >= 0 ? dependency.nbytes : cluster.costs.defaultDataSize;
   }
   return nbytes < 0 ? 0 : latencyS + nbytes / cluster.costs.bandwidth;
-}
-
-/** Seconds until the tasks before it have given back what it asks for; 0 when that is free. */
-function resourcesS(task: TaskView, worker: WorkerView): number {
-  const resources = task.restrictions?.resources;
-  if (resources === undefined) return 0;
-  let rounds = 0;
-  for (const [resource, amount] of resources) {
-    const offered = worker.resources.get(resource) ?? 0;
-    const used = worker.usedResources.get(resource) ?? 0;
-    if (used + amount <= offered) continue;
-    // With loose restrictions the worker may have nothing of it, and the task runs all the same.
-    if (offered > 0) rounds = Math.max(rounds, used / offered);
-  }
-  return rounds * task.prefix.durationEstimateS;
 }

@@ -1,6 +1,7 @@
 import {
   type ClusterView,
   definePolicy,
+  type TaskView,
   type WorkerPool,
   type WorkerView,
 } from '../../core/api/index.ts';
@@ -8,20 +9,47 @@ import {
 /** Pools smaller than this are searched for the least occupied worker; larger ones take turns. */
 const SEARCHED_POOL_MAX = 20;
 
+/** Options of the policy `earliest-start`. */
+export interface EarliestStartOptions {
+  readonly resources: 'free' | 'offered';
+}
+
 /**
- * The worker on which the task is expected to start first: the work ahead of it per thread, and the
- * time to fetch the inputs that it lacks. Dask's `worker_objective` and `decide_worker`.
+ * The worker on which the task is expected to start first: the work ahead of it per thread, or the time until its resources
+ * are given back where that is longer, and the time to fetch the inputs that it lacks. Dask's `worker_objective` and
+ * `decide_worker`, which look at the resources that a worker offers, and not at whether they are free.
  */
-export const earliestStart = definePolicy('workerSelection', {
-  name: 'earliest-start',
-  optionsSchema: { type: 'object', additionalProperties: false },
-  create: () => ({
-    placesRootish: false,
-    score: (_task, worker, missingBytes, cluster) =>
-      worker.occupancyS / worker.threadCount + missingBytes / cluster.costs.bandwidth,
-    pickFromPool: (_task, pool, cluster) => takeTurns(pool, cluster),
-  }),
-});
+export const earliestStart = definePolicy<'workerSelection', Partial<EarliestStartOptions>>(
+  'workerSelection',
+  {
+    name: 'earliest-start',
+    optionsSchema: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        resources: {
+          description:
+            'What counts of the resources of a worker: free, those that no task there has; offered, all of them, as with Dask.',
+          enum: ['free', 'offered'],
+          default: 'free',
+        },
+      },
+    },
+    create: ({ resources = 'free' }) => {
+      const weighsResources = resources === 'free';
+      return {
+        weighsResources,
+        placesRootish: false,
+        score: (task, worker, missingBytes, cluster) => {
+          const workS = worker.occupancyS / worker.threadCount;
+          const waitS = weighsResources ? Math.max(workS, resourcesS(task, worker)) : workS;
+          return waitS + missingBytes / cluster.costs.bandwidth;
+        },
+        pickFromPool: (_task, pool, cluster) => takeTurns(pool, cluster),
+      };
+    },
+  },
+);
 
 /**
  * The least occupied worker; among several with nothing to do they take turns, so that single tasks
@@ -41,4 +69,19 @@ export function takeTurns(pool: WorkerPool, cluster: ClusterView): WorkerView | 
     if (worker?.occupancyS === 0) return worker;
   }
   return least;
+}
+
+/** Seconds until the tasks before it have given back what it asks for; 0 when that is free. */
+export function resourcesS(task: TaskView, worker: WorkerView): number {
+  const resources = task.restrictions?.resources;
+  if (resources === undefined) return 0;
+  let rounds = 0;
+  for (const [resource, amount] of resources) {
+    const offered = worker.resources.get(resource) ?? 0;
+    const used = worker.usedResources.get(resource) ?? 0;
+    if (used + amount <= offered) continue;
+    // With loose restrictions the worker may have nothing of it, and the task runs all the same.
+    if (offered > 0) rounds = Math.max(rounds, used / offered);
+  }
+  return rounds * task.prefix.durationEstimateS;
 }

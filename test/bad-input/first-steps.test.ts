@@ -55,7 +55,7 @@ describe('a wrong argument is refused in words that say what is wanted', () => {
     ['resources of Dask without a number', () => readAnnotations({ resources: { A: 'x' } }, context), /numbers by name/],
     ['an option of a memory manager policy', addAmmPolicy, /\n? *options\.x is not a known key/],
     ['a worker plugin that is not there', () => client.registerWorkerPlugin({ use: './nope.js' }), /relative to the configuration file, or to the current folder/],
-    ['a plugin whose name is misspelt', () => cluster.scheduler.addPlugin(loose(definePlugin)({ nam: 'x', apiVersion: 1, setup: noop }) as never), /has no "name", but "nam"/],
+    ['a plugin whose name is misspelt', () => cluster.scheduler.addPlugin(loose(definePlugin)({ nam: 'x', apiVersion: 1, setup: noop }) as never), /there is no field "nam"; did you mean "name"/],
   ]; // prettier-ignore
 
   test.each(calls)('%s', async (_, call, says) => {

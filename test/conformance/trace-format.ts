@@ -89,7 +89,8 @@ export type TraceStimulus =
       readonly op: 'taskFinished';
       readonly key: string;
       readonly worker: string;
-      readonly nbytes: number;
+      /** Null: the worker has not said it. */
+      readonly nbytes: number | null;
       readonly duration: number;
     }
   | { readonly op: 'taskErred'; readonly key: string; readonly worker: string }

@@ -25,7 +25,7 @@ export class TraceKernel {
     const workerSaturation =
       config.workerSaturation === 'inf' ? Infinity : (config.workerSaturation ?? 1.1);
     const policies = {
-      workerSelection: earliestStart.create({}),
+      workerSelection: earliestStart.create({ resources: 'offered' }),
       queuing: rootish.create({ workerSaturation }),
       ordering: depthFirst.create({}),
       fairness: fifo.create({}),
@@ -283,6 +283,6 @@ function metrics(memoryBytes = 0): WorkerMetrics {
 }
 
 /** Unknown sizes are left out. */
-function sizeOf(nbytes: number | undefined): { readonly nbytes?: number } {
-  return nbytes === undefined || nbytes < 0 ? {} : { nbytes };
+function sizeOf(nbytes: number | null | undefined): { readonly nbytes?: number } {
+  return typeof nbytes !== 'number' || nbytes < 0 ? {} : { nbytes };
 }

@@ -57,7 +57,12 @@ export function trialOf(seed: number, reduction: Reduction = {}): Trial {
     .filter((_, number) => without?.has(number) !== true)
     .map((fault) => ('worker' in fault ? { ...fault, worker: fault.worker % workers } : fault));
   const swaps = allSwaps.filter((_, number) => without?.has(allFaults.length + number) !== true);
-  const submissions = fewer(submissionsOf(dice), tasksMax);
+  const submissions = fewer(submissionsOf(dice, seed), tasksMax);
+  const retriesOf = new Map(
+    submissions.flatMap(({ workload }) =>
+      workload.tasks.map(({ key, retries = 0 }) => [key, retries] as const),
+    ),
+  );
   const policies = policiesOf(dice);
   const isBroken = dice.chance(0.2);
   const rescheduled = dice.chance(0.3) ? 0.1 : 0;
@@ -86,9 +91,10 @@ export function trialOf(seed: number, reduction: Reduction = {}): Trial {
     validate: !isBroken,
     evaluate,
     outcome: (key, attempt) => {
-      if (attempt > 0) return 'success';
       const part = shareOf(key, luck);
-      if (part < failing) return 'failure';
+      // As often as its retries let it.
+      if (part < failing) return attempt < (retriesOf.get(key) ?? 0) ? 'failure' : 'success';
+      if (attempt > 0) return 'success';
       return part < failing + rescheduled ? 'reschedule' : 'success';
     },
     config: {
@@ -135,16 +141,18 @@ export function evaluate(key: string, inputs: readonly number[]): number {
   return sum;
 }
 
-function submissionsOf(dice: Dice): Submission[] {
+function submissionsOf(dice: Dice, seed: number): Submission[] {
   const count = dice.oneOf([1, 1, 2, 3]);
   return Array.from({ length: count }, (_, number) => ({
     client: `client-${dice.between(1, 2)}`,
     atMs: number === 0 ? 0 : dice.between(0, 1000),
-    workload: randomGraph(dice, `g${number}`),
+    workload: randomGraph(dice, `g${number}`, new Dice(seed, `rules-${number}`)),
   }));
 }
 
-function randomGraph(dice: Dice, name: string): SimulatedWorkload {
+function randomGraph(dice: Dice, name: string, rules: Dice): SimulatedWorkload {
+  const limited = rules.chance(0.3);
+  const limitMax = rules.between(1, 4);
   const size = dice.between(3, 80);
   const fanIn = dice.oneOf([1, 2, 4]);
   const reach = dice.oneOf([3, 10, 100]);
@@ -160,7 +168,12 @@ function randomGraph(dice: Dice, name: string): SimulatedWorkload {
     }
     for (const need of needs) needed.add(need);
     const key = `${name}-${dice.oneOf(['load', 'map', 'sum'])}-${number}`;
-    tasks.push({ key, dependencies: [...needs], runSpec: 0, retries: 2 });
+    const limit = limited && rules.chance(0.6) ? { name: 'limit', max: limitMax } : undefined;
+    tasks.push({
+      ...{ key, dependencies: [...needs], runSpec: 0, retries: rules.between(0, 3) },
+      userPriority: rules.oneOf([0, 0, 0, 4, -3]),
+      ...(limit === undefined ? {} : { limit }),
+    });
   }
   const keys = tasks.map(({ key }) => key).filter((key) => !needed.has(key) || dice.chance(0.05));
   return {

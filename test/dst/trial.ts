@@ -47,7 +47,7 @@ export async function play(
   try {
     await run(simulation, trial);
     problem = await wrongResult(simulation, trial);
-    simulation.kernel.recover(); // Checks every invariant.
+    simulation.kernel.validate();
   } catch (error) {
     problem = error instanceof Error ? error.message : String(error);
   }

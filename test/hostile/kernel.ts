@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 
 import { hostileSteps } from '../kit/hostile-stimuli.ts';
-import { configurations, withstand } from '../kit/withstand.ts';
+import { configurations, usualKernel, withstand } from '../kit/withstand.ts';
 
 const RUNS_OF_ROUND = 500;
 
@@ -16,7 +16,7 @@ export function fuzzKernel(stimuli: number): void {
     fc.assert(
       fc.property(hostileSteps, configurations, (steps, configuration) => {
         done += steps.length;
-        withstand(steps, configuration);
+        withstand(steps, configuration, usualKernel);
       }),
       { numRuns: RUNS_OF_ROUND, seed },
     );

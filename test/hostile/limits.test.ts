@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { type RunningScheduler, startScheduler } from '../../adapters/app/start-scheduler.ts';
+import { PROTOCOL, type WireMessage } from '../../core/api/index.ts';
 import { MemoryLog } from '../core/scheduler-host/kit.ts';
 import { WirePeer } from './wire-peer.ts';
 
@@ -43,7 +44,54 @@ describe('a peer that has not said hello', () => {
   });
 });
 
+describe('a client that has said hello and not registered', () => {
+  const hello = async (): Promise<WirePeer> => {
+    const peer = await connect();
+    await peer.request('hello', { protocol: PROTOCOL, role: 'client', version: '0' });
+    return peer;
+  };
+
+  it('is disconnected when it announces a frame above 1 MiB', async () => {
+    const peer = await hello();
+    peer.socket.write(new Uint8Array([0x40, 0, 0, 0]));
+    await peer.closed();
+    expect(log.messages.join('\n')).toContain('the limit is 1048576');
+  });
+
+  it('is disconnected when a frame has more than 100 000 values', async () => {
+    const peer = await hello();
+    peer.write(array(200_000, NIL));
+    await peer.closed();
+    expect(log.messages.join('\n')).toContain('more values than this side accepts');
+  });
+});
+
 describe('a peer that has said hello', () => {
+  it.each([
+    ['a million restrictions', { workers: Array.from({ length: 1_000_000 }, (_, at) => `w${at}`) }],
+    [
+      '300 000 resources',
+      { resources: Object.fromEntries(Array.from({ length: 300_000 }, (_, at) => [`r${at}`, 1])) },
+    ],
+  ])('is disconnected when a task has %s, and others do not wait', async (_, fields) => {
+    const [peer, other] = [await enter(), await enter()];
+    const task = { key: 'hostile', dependencies: [], runSpec: {}, ...fields };
+    peer.send({ op: 'update-graph', tasks: [task], keys: ['hostile'] });
+    await peer.closed();
+    const beforeMs = performance.now();
+    expect((await other.request('who-has', { keys: ['x'] }))?.['ok']).toBe(true);
+    expect(performance.now() - beforeMs).toBeLessThan(1000);
+  });
+
+  it('cannot have decisions recorded without bound', async () => {
+    const peer = await enter();
+    const record = (keep: number): Promise<WireMessage | undefined> =>
+      peer.request('command', { command: 'record-decisions', parameters: { keep } });
+    expect((await record(2 ** 53 - 1))?.['ok']).toBe(false);
+    expect((await record(10_000))?.['ok']).toBe(true);
+    expect((await record(0))?.['ok']).toBe(true);
+  });
+
   it.each([
     ['115 MB of nils', 115_000_000, NIL],
     ['32 MB of empty maps', 32_000_000, EMPTY_MAP],

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import type { KernelOptions } from '../../core/kernel/options.ts';
+import type { KernelPorts } from '../../core/kernel/ports.ts';
 import { validWorkers } from '../../core/kernel/placement/restrictions.ts';
 import { SchedulerKernel } from '../../core/kernel/scheduler-kernel.ts';
 import type { TaskState } from '../../core/state/task.ts';
@@ -26,12 +27,13 @@ export const configurations: fc.Arbitrary<Configuration> = fc.record({
 });
 
 /** A kernel that has handled these stimuli, and checked all of its invariants after each of them. */
-export function withstand(
+export function withstand<Kernel extends SchedulerKernel>(
   steps: readonly HostileStep[],
   { workerSaturation, ...kernelOptions }: Configuration,
-): SchedulerKernel {
+  makeKernel: (options: Partial<KernelOptions>, ports: KernelPorts) => Kernel,
+): Kernel {
   const ports = makePorts({ queuing: { workerSaturation } });
-  const kernel = new SchedulerKernel({ ...kernelOptions, validate: true }, ports, 0);
+  const kernel = makeKernel({ ...kernelOptions, validate: true }, ports);
   const checks = new MessageChecks(kernel);
   let nowMs = 0;
   steps.forEach((step, index) => {
@@ -44,6 +46,11 @@ export function withstand(
   });
   heal(kernel, nowMs);
   return kernel;
+}
+
+/** The kernel of production. */
+export function usualKernel(options: Partial<KernelOptions>, ports: KernelPorts): SchedulerKernel {
+  return new SchedulerKernel(options, ports, 0);
 }
 
 /** Everything that was broken works again, and whatever is asked for is done. */

@@ -73,6 +73,8 @@ export const RULES: readonly Rule[] = [
     'scheduler.rebalance.senderRecipientGap',
     fraction,
   ),
+  // Dask's documentation has this name, too.
+  rule('memory.recent-to-old-time', 'scheduler.recentToOldTime', duration()),
   rule('worker.memory.recent-to-old-time', 'scheduler.recentToOldTime', duration()),
   rule(
     'admin.low-level-log-length',
@@ -110,6 +112,7 @@ export const SCHEDULER_SECTIONS: readonly string[] = [
   'distributed.scheduler',
   'distributed.worker.memory.rebalance',
   'distributed.worker.memory.recent-to-old-time',
+  'distributed.memory',
   'distributed.comm',
   'distributed.admin',
   'distributed.diagnostics',

@@ -32,11 +32,14 @@ export class JournalFolder {
     private readonly files: FileSystem,
   ) {}
 
-  /** @throws YardmasterError `ERR_JOURNAL` when it is in use, or cannot be used */
-  static open(path: string, files: FileSystem = SYSTEM_FILES): JournalFolder {
+  /**
+   * @param stopped - of `FolderLock.watch`
+   * @throws YardmasterError `ERR_JOURNAL` when it is in use, or cannot be used
+   */
+  static open(path: string, files: FileSystem = SYSTEM_FILES, stopped?: string): JournalFolder {
     try {
       makeFolder(resolve(path), files);
-      return new JournalFolder(path, FolderLock.take(path, files), files);
+      return new JournalFolder(path, FolderLock.take(path, files, stopped), files);
     } catch (error) {
       throw asJournalError(error, `the journal ${path} cannot be used${becauseOf(error)}`);
     }
@@ -77,6 +80,11 @@ export class JournalFolder {
     for (const number of segmentsOf(this.path, this.files)) {
       if (number < segment) this.files.rmSync(this.pathOf(number), { force: true });
     }
+  }
+
+  /** Shows that this scheduler lives. Returns false when another one has taken the folder. */
+  beat(): boolean {
+    return this.lock.beat();
   }
 
   /** Another scheduler may use the folder. */

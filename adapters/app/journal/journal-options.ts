@@ -1,5 +1,12 @@
 import { YardmasterError } from '../../../core/api/index.ts';
+import { MsgpackCodec } from '../../codecs/msgpack/index.ts';
+import { DASK_VALUES } from '../../dask/codec/index.ts';
 import type { FileSystem } from '../../log/file-system.ts';
+
+/** Returns a codec for the entries of journals. Graphs of Dask's clients have values that sockets refuse. */
+export function journalCodec(): MsgpackCodec {
+  return new MsgpackCodec(undefined, { foreign: DASK_VALUES });
+}
 
 /** When what was written counts as written. */
 export type Durability =

@@ -4,10 +4,9 @@ import { type LogHeader, MARK_MASK } from '../../../core/log/format.ts';
 import { LogWriter } from '../../../core/log/log-writer.ts';
 import type { Stimulus } from '../../../core/messages/stimulus.ts';
 import { beforeTurnsEnd } from '../../../core/shared/turn.ts';
-import { MsgpackCodec } from '../../codecs/msgpack/index.ts';
 import type { FileSystem } from '../../log/file-system.ts';
 import { SegmentFile } from '../../log/segment-file.ts';
-import type { Durability } from './journal-options.ts';
+import { type Durability, journalCodec } from './journal-options.ts';
 
 /** How a segment is written. */
 interface WriterOptions {
@@ -43,7 +42,7 @@ export class JournalWriter {
     private readonly file: SegmentFile,
     private readonly options: WriterOptions,
   ) {
-    this.log = new LogWriter(new MsgpackCodec(), (bytes) => file.write(bytes), true);
+    this.log = new LogWriter(journalCodec(), (bytes) => file.write(bytes), true);
   }
 
   /** @throws Error of the file system */

@@ -1,5 +1,14 @@
-import type { Clock, Logger, TaskView, Timer, WorkerView } from '../../../core/api/index.ts';
+import {
+  type Clock,
+  every,
+  type Logger,
+  type TaskView,
+  type Timer,
+  type WorkerView,
+  YardmasterError,
+} from '../../../core/api/index.ts';
 import { byFactory, byValue, type Provider, type Services } from '../../../core/api/token.ts';
+import { trust } from '../../../core/shared/read-only.ts';
 import type { SchedulerKernel } from '../../../core/kernel/scheduler-kernel.ts';
 import { actorOf, checkpointOf, failureOf, isData } from '../../../core/log/checkpoint.ts';
 import { entryOf, reportNumberOf } from '../../../core/log/journal-entries.ts';
@@ -20,6 +29,7 @@ import { STIMULUS_QUEUE, type StimulusQueue } from '../../../core/scheduler-host
 import { KERNEL, SERVER_ID } from '../../../core/scheduler-host/tokens.ts';
 import type { TaskState, WorkerState } from '../../../core/state/task.ts';
 import { SYSTEM_FILES } from '../../log/file-system.ts';
+import { BEAT_MS, FolderLock, LEASE_MS } from '../../log/folder-lock.ts';
 import { asJournalError, JournalFolder, type Contents } from './journal-folder.ts';
 import type { JournalOptions } from './journal-options.ts';
 import { JournalWriter } from './journal-writer.ts';
@@ -32,6 +42,9 @@ const GROWTH = 4;
 const SEGMENT_BYTES = 64 * 2 ** 20;
 
 const WORKER_WAIT_MS = 30_000;
+
+/** Keys that a message names. */
+const NAMED_MAX = 20;
 
 /** What a journal uses of its scheduler. */
 interface Host {
@@ -50,6 +63,9 @@ interface Host {
  */
 export class Journal implements SchedulerJournal {
   readonly providers: readonly Provider[];
+  /** Until what the folder holds has been read. */
+  reading: Promise<void> | undefined;
+  private endReading: () => void = () => undefined;
   private host!: Host;
   private writer: JournalWriter | undefined;
   private hasFailed = false;
@@ -57,9 +73,16 @@ export class Journal implements SchedulerJournal {
   private readonly secretHashes = new Map<string, string>();
   /** Numbers of the last reports of clients that are written. */
   private readonly committed = new Map<string, number>();
+  /** Places of entries at which a scheduler has ended while it started: they are not handled again. */
+  private readonly leftOut = new Set<number>();
+  /** The place of the entry that is being read. */
+  private readingAt: number | undefined;
   private runIdsEnd = 0;
   private checkpointBytes = 0;
   private segment: number;
+  /** Shows that this scheduler has the folder. */
+  private beats: Timer | undefined;
+  private beatMs = 0;
   /** Ends the wait for workers. */
   private waiting: Timer | undefined;
   /** What the kernel has done since `before`, and cannot be learnt from what it was handed. */
@@ -75,6 +98,9 @@ export class Journal implements SchedulerJournal {
     private readonly log: Logger,
   ) {
     this.segment = contents.next;
+    this.reading = new Promise((resolve) => {
+      this.endReading = resolve;
+    });
     const { schedulerId } = contents;
     this.providers = [
       byFactory(JOURNAL, (services) => this.attach(services)),
@@ -83,11 +109,24 @@ export class Journal implements SchedulerJournal {
   }
 
   /**
-   * Locks the folder, and reads what is in it.
+   * Locks the folder, and reads what is in it. Waits for some seconds when the lock is of a process that cannot be seen.
    * @throws YardmasterError `ERR_JOURNAL`
    */
-  static open(options: JournalOptions, log: Logger): Journal {
-    const folder = JournalFolder.open(options.folder, options.files);
+  static async open(options: JournalOptions, log: Logger, clock: Clock): Promise<Journal> {
+    const stopped = await FolderLock.watch(options.folder, clock, options.files).catch(
+      (error: unknown) => {
+        // What is wrong with the folder itself is found when it is opened.
+        if (YardmasterError.is(error, 'ERR_JOURNAL')) throw error;
+        return undefined;
+      },
+    );
+    const folder = JournalFolder.open(options.folder, options.files, stopped);
+    if (stopped !== undefined) {
+      log.warn(
+        { journal: options.folder },
+        `the lock of the journal ${options.folder} was taken over from a scheduler whose heartbeat has stopped`,
+      );
+    }
     try {
       const contents = folder.read();
       for (const note of contents.notes) log.warn({ journal: options.folder }, note);
@@ -130,9 +169,11 @@ export class Journal implements SchedulerJournal {
    * @throws YardmasterError `ERR_JOURNAL`
    */
   async start(scheduler: Scheduler): Promise<void> {
-    await scheduler.addPlugin(this.observer);
+    await scheduler.addPlugin(trust(this.observer));
     const { folder, host, contents } = this;
     const startMs = host.clock.nowMs();
+    this.beatMs = startMs;
+    this.beats = every(host.clock, BEAT_MS, () => void this.keepFolder());
     this.readAgain(contents.entries);
     if (scheduler.crash !== undefined) throw scheduler.crash;
     try {
@@ -140,6 +181,8 @@ export class Journal implements SchedulerJournal {
     } catch (error) {
       throw asJournalError(error, `the journal ${folder.path} cannot be written`);
     }
+    this.reading = undefined;
+    this.endReading();
     if (contents.schedulerId === undefined) return;
     const { tasks, workersByRank, clients } = host.kernel.cluster;
     const tookMs = Math.round(host.clock.nowMs() - startMs);
@@ -153,18 +196,59 @@ export class Journal implements SchedulerJournal {
   private readAgain(entries: readonly Stimulus[]): void {
     const { kernel, queue } = this.host;
     let nextRunId = 0;
-    for (const entry of entries) {
+    for (const [place, entry] of entries.entries()) {
       if (entry.op === 'begin-recovery') {
         nextRunId = Math.max(nextRunId, entry.nextRunId);
         continue;
       }
+      this.keepFolder(BEAT_MS);
       this.noteSecret(entry);
-      queue.put(entry);
+      this.readingAt = place;
+      if (!this.leftOut.has(place)) queue.put(entry);
+      // Its client does not report it again, not even what is left out.
       this.noteReport(entry);
       // Keys that were given up may return with another meaning.
       while (kernel.isUnsettled && !queue.isStopped) queue.put({ op: 'continue-settling' });
+      if (queue.isStopped) return;
     }
+    this.readingAt = undefined;
     queue.put({ op: 'begin-recovery', nextRunId });
+  }
+
+  /**
+   * Whether the scheduler has ended because of an entry, at which every other one would end as well. Another scheduler
+   * that starts with this journal leaves the entry out: what it asked for is lost, and the log says so.
+   */
+  leavesOut(error: unknown): boolean {
+    const { readingAt: place, contents, options, log } = this;
+    const entry = place === undefined ? undefined : contents.entries[place];
+    this.readingAt = undefined;
+    this.beats?.cancel();
+    if (place === undefined || entry === undefined) return false;
+    if (!YardmasterError.is(error, 'ERR_INVARIANT')) return false;
+    this.leftOut.add(place);
+    this.secretHashes.clear();
+    this.committed.clear();
+    const { op, stimulusId, client, keys } = entry as {
+      readonly op: string;
+      readonly stimulusId: string;
+      readonly client?: string;
+      readonly keys?: readonly string[];
+    };
+    const named = keys?.slice(0, NAMED_MAX).join(', ');
+    const of = `${client === undefined ? '' : ` of client ${client}`}${named === undefined ? '' : ` about ${named}`}`;
+    log.error(
+      {
+        err: error,
+        journal: options.folder,
+        op,
+        stimulusId,
+        client,
+        keys: keys?.slice(0, NAMED_MAX),
+      },
+      `the scheduler ended at ${stimulusId} (${op})${of}, which its journal ${options.folder} holds. This is a bug; it starts again without it, and what was asked for there is lost`,
+    );
+    return true;
   }
 
   /** Workers and clients come back by themselves; those that do not count as lost after some time. */
@@ -187,6 +271,20 @@ export class Journal implements SchedulerJournal {
     if (entry === undefined) return;
     this.write(entry);
     this.noteReport(stimulus);
+  }
+
+  /** What the client wanted by it is not wanted after a restart either, where it may not fail. */
+  failed(stimulus: Stimulus): void {
+    if (this.writer === undefined || !('client' in stimulus)) return;
+    const { client } = stimulus;
+    const { keys, items } = stimulus as {
+      readonly keys?: readonly string[];
+      readonly items?: readonly { readonly key: string }[];
+    };
+    const given = keys ?? items?.map(({ key }) => key);
+    if (given === undefined || stimulus.op === 'set-priority') return;
+    const op = 'client-releases-keys';
+    this.pending.push({ op, client, keys: given, stimulusId: 'journal' });
   }
 
   after(): void {
@@ -245,6 +343,7 @@ export class Journal implements SchedulerJournal {
   /** Puts everything on the disk, and gives the folder back. Never throws. */
   close(): void {
     this.waiting?.cancel();
+    this.beats?.cancel();
     try {
       this.writer?.close();
     } catch (error) {
@@ -304,7 +403,34 @@ export class Journal implements SchedulerJournal {
     this.runIdsEnd = nextRunId;
   }
 
+  /**
+   * Shows that this scheduler has the folder, unless it did so less than so many milliseconds ago.
+   * @returns an error when another one has taken it; then this one ends
+   */
+  private keepFolder(afterMs = 0): Error | undefined {
+    const { clock, shutdown } = this.host;
+    const nowMs = clock.nowMs();
+    if (nowMs - this.beatMs < afterMs || this.hasFailed) return undefined;
+    this.beatMs = nowMs;
+    if (this.folder.beat()) return undefined;
+    const { path } = this.folder;
+    const error = new YardmasterError(
+      'ERR_JOURNAL',
+      `another scheduler has taken over the journal ${path}, because this one had stood still for more than ${LEASE_MS / 1000} s; clients and workers continue there`,
+      { folder: path },
+    );
+    this.hasFailed = true;
+    this.writer?.abandon();
+    this.writer = undefined;
+    this.beats?.cancel();
+    shutdown.stopBecause('its journal has another owner', error);
+    return error;
+  }
+
   private write(entry: Stimulus): void {
+    // After a pause another scheduler may have the folder.
+    const lost = this.keepFolder(LEASE_MS / 2);
+    if (lost !== undefined) throw lost;
     try {
       this.writer?.write(entry, this.host.clock.nowMs());
     } catch (error) {

@@ -9,8 +9,8 @@ import {
 } from '../../../core/log/format.ts';
 import { LogReader } from '../../../core/log/log-reader.ts';
 import type { Stimulus } from '../../../core/messages/stimulus.ts';
-import { MsgpackCodec } from '../../codecs/msgpack/index.ts';
 import { type FileSystem, SYSTEM_FILES } from '../../log/file-system.ts';
+import { journalCodec } from './journal-options.ts';
 
 const CHUNK_BYTES = 2 ** 20;
 
@@ -67,7 +67,7 @@ function openFile(path: string, files: FileSystem): number {
 }
 
 function read(path: string, fd: number, files: FileSystem): Segment {
-  const reader = new LogReader(new MsgpackCodec(), path);
+  const reader = new LogReader(journalCodec(), path);
   const entries: Stimulus[] = [];
   let header: LogHeader | undefined;
   let isComplete = false;

@@ -1,8 +1,8 @@
 import { copyFileSync, constants, truncateSync } from 'node:fs';
 import { YardmasterError } from '../../../core/api/index.ts';
 import { LogReader } from '../../../core/log/log-reader.ts';
-import { MsgpackCodec } from '../../codecs/msgpack/index.ts';
 import { readBytes } from '../../log/read-log.ts';
+import { journalCodec } from './journal-options.ts';
 
 /** What was done to a file. */
 export interface Repair {
@@ -33,7 +33,7 @@ export async function repairLog(file: string): Promise<Repair> {
 
 /** Where the first frame is that cannot be read. */
 async function damageOf(file: string): Promise<number | undefined> {
-  const reader = new LogReader(new MsgpackCodec(), file);
+  const reader = new LogReader(journalCodec(), file);
   // Without its header nothing can be read, and a segment of a journal says first all that was known when it began.
   let isFirstPart = true;
   try {

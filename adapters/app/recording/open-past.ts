@@ -1,14 +1,14 @@
 import { statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 
-import { type SchedulerHooks, YardmasterError } from '../../../core/api/index.ts';
+import { YardmasterError } from '../../../core/api/index.ts';
 import type { LogFrame } from '../../../core/log/format.ts';
 import { type Past, PastSamples } from '../../dashboard/past/index.ts';
 import { segmentPath, segmentsOf } from '../journal/journal-folder.ts';
 import { type CheckpointPlace, checkpointsOf } from './checkpoint-index.ts';
 import { JournalPlayer } from './journal-player.ts';
 import { type LogPlayer, Moments } from './moments.ts';
-import { RecordingPlayer } from './recording-player.ts';
+import { RecordingPlayer, type ReplayOptions } from './recording-player.ts';
 import { isRecordingFolder } from './recording-paths.ts';
 import { readRecording } from './replay-recording.ts';
 
@@ -18,17 +18,20 @@ const STORY_LENGTH = 10_000;
 const JOURNAL_NOTE =
   'A journal holds what clients asked for and what failed, not what ran: tasks whose results were there are shown as not yet computed.';
 
+/** How a recording is read. */
+export type OpenOptions = Pick<ReplayOptions, 'allowPolicies'>;
+
 /**
  * Reads a recording, a folder of one or of a journal, or one of its segments, for the dashboard.
  * @throws YardmasterError `ERR_LOG`, `ERR_JOURNAL`, `ERR_REPLAY`, `ERR_PLUGIN_LOAD`
  */
-export async function openPast(path: string): Promise<Past> {
+export async function openPast(path: string, options: OpenOptions = {}): Promise<Past> {
   const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
-  if (!isFolder || isRecordingFolder(path)) return (await readPast(path)).past;
+  if (!isFolder || isRecordingFolder(path)) return (await readPast(path, options)).past;
   const segments = segmentsOf(path).reverse();
   let found: PastFile | undefined;
   for (const number of segments) {
-    found = await readPast(segmentPath(path, number));
+    found = await readPast(segmentPath(path, number), options);
     // The newest segment may not have been begun completely; then the one before it has everything.
     if (found.hasCheckpoint) break;
   }
@@ -45,9 +48,9 @@ interface PastFile {
   readonly hasCheckpoint: boolean;
 }
 
-async function readPast(file: string): Promise<PastFile> {
+async function readPast(file: string, options: OpenOptions): Promise<PastFile> {
   const samples = new PastSamples();
-  const { player, damage, hasCheckpoint } = await readWhole(file, samples);
+  const { player, damage, hasCheckpoint } = await readWhole(file, samples, options);
   const { header, kernel } = player;
   if (kernel === undefined || header === undefined) {
     throw new YardmasterError('ERR_LOG', `the log ${file} ends before its first stimulus`, {
@@ -70,10 +73,12 @@ async function readPast(file: string): Promise<PastFile> {
   const read = (from?: CheckpointPlace): AsyncIterable<LogFrame> => readRecording(file, from);
   const checkpoints = isJournal ? undefined : () => checkpointsOf(file);
   const ended = { player, atMs: 1000 * samples.range.toS };
-  const makePlayer = (): LogPlayer => playerFor(isJournal, {}, false);
+  const makePlayer = (): LogPlayer => playerFor(isJournal, { ...options, recordsDecisions: false });
   const moments = new Moments(read, makePlayer, ended, checkpoints);
   // Why a task is where it is may have begun long before a checkpoint.
-  const explained = new Moments(read, () => playerFor(isJournal, {}, true));
+  const explained = new Moments(read, () =>
+    playerFor(isJournal, { ...options, recordsDecisions: true }),
+  );
   const past: Past = {
     ...{ kind: isJournal ? 'journal' : 'recording', title: basename(file), notes, samples },
     ...{
@@ -90,13 +95,21 @@ interface WholeLog {
   readonly hasCheckpoint: boolean;
 }
 
-async function readWhole(file: string, samples: PastSamples): Promise<WholeLog> {
+async function readWhole(
+  file: string,
+  samples: PastSamples,
+  options: OpenOptions,
+): Promise<WholeLog> {
   let player: RecordingPlayer | JournalPlayer | undefined;
   let damage: YardmasterError | undefined;
   let hasCheckpoint = false;
   try {
     for await (const frame of readRecording(file)) {
-      player ??= playerFor(isOfJournal(frame), samples.hooks, false);
+      player ??= playerFor(isOfJournal(frame), {
+        ...options,
+        hooks: samples.hooks,
+        recordsDecisions: false,
+      });
       samples.setTime(frame.timeMs);
       await player.play(frame);
       hasCheckpoint ||= frame.kind === 'checkpoint';
@@ -106,7 +119,7 @@ async function readWhole(file: string, samples: PastSamples): Promise<WholeLog> 
     if (!YardmasterError.is(error, 'ERR_LOG') || player?.kernel === undefined) throw error;
     damage = error;
   }
-  return { player: player ?? playerFor(false, {}, false), damage, hasCheckpoint };
+  return { player: player ?? playerFor(false, options), damage, hasCheckpoint };
 }
 
 function isOfJournal(frame: LogFrame): boolean {
@@ -115,10 +128,9 @@ function isOfJournal(frame: LogFrame): boolean {
 
 function playerFor(
   isJournal: boolean,
-  hooks: Partial<SchedulerHooks>,
-  recordsDecisions: boolean,
+  options: ReplayOptions,
 ): (RecordingPlayer | JournalPlayer) & LogPlayer {
   return isJournal
-    ? new JournalPlayer(hooks)
-    : new RecordingPlayer({ hooks, storyLength: STORY_LENGTH, recordsDecisions });
+    ? new JournalPlayer(options.hooks ?? {})
+    : new RecordingPlayer({ ...options, storyLength: STORY_LENGTH });
 }

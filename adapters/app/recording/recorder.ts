@@ -13,6 +13,7 @@ import {
   type SchedulerRecorder,
 } from '../../../core/scheduler-host/recorder.ts';
 import { KERNEL } from '../../../core/scheduler-host/tokens.ts';
+import { removePrivateFolder } from '../../log/private-folder.ts';
 import { RecordingFile } from './recording-file.ts';
 import type { RecordingKeep } from './recording-keep.ts';
 import { RecordingSegments } from './recording-segments.ts';
@@ -124,7 +125,7 @@ export class Recorder implements SchedulerRecorder {
     } catch (error) {
       this.active = undefined;
       await file?.close();
-      if (file !== undefined) await rm(active.path, { force: true }).catch(() => undefined);
+      if (file !== undefined) await remove(active.path);
       throw error;
     }
   }
@@ -150,8 +151,7 @@ export class Recorder implements SchedulerRecorder {
     const { active } = this;
     this.active = undefined;
     await active?.file?.close();
-    if (active === undefined) return;
-    await rm(active.path, { force: true, recursive: true }).catch(() => undefined);
+    if (active !== undefined) await remove(active.path);
   }
 
   private async finish(file: RecordingTarget): Promise<void> {
@@ -212,4 +212,13 @@ function closed(): YardmasterError {
 /** Of a recording without a name. */
 function timeName(): string {
   return new Date().toISOString().replaceAll(':', '-');
+}
+
+/** Deletes the file or folder of a recording, if it can. */
+async function remove(path: string): Promise<void> {
+  try {
+    if (!removePrivateFolder(path)) await rm(path, { force: true });
+  } catch {
+    // It stays.
+  }
 }

@@ -23,7 +23,7 @@ const SAMPLE_MS = 100;
  */
 export async function recordingHistory(
   file: string,
-  options: Pick<ReplayOptions, 'policies'> = {},
+  options: Pick<ReplayOptions, 'policies' | 'allowPolicies'> = {},
 ): Promise<RecordedHistory> {
   let nowMs = 0;
   let sampledMs = -Infinity;

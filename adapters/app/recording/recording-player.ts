@@ -17,6 +17,11 @@ import type { CheckpointPlace } from './checkpoint-index.ts';
 export interface ReplayOptions {
   /** Policies for slots whose recorded ones were given as objects in code. */
   readonly policies?: GivenPolicies;
+  /**
+   * Imports the files and packages of policies that the recording names. A recording may come from others, so by
+   * default only built-in policies are loaded, and those that are given.
+   */
+  readonly allowPolicies?: boolean;
   /** Where the replay begins. Default: at the first frame. */
   readonly from?: CheckpointPlace;
   /** Sequence number of the frame after which the replay ends; default: the whole recording. */
@@ -68,7 +73,9 @@ export class RecordingPlayer {
     if (frame.kind === 'header') {
       this.header = frame.payload;
       this.startMs = frame.timeMs;
-      this.policies = new RecordedPolicies(builtins, frame.payload.folder, this.options.policies);
+      const { policies, allowPolicies } = this.options;
+      const { folder } = frame.payload;
+      this.policies = new RecordedPolicies(builtins, folder, policies, allowPolicies);
       return true;
     }
     if (frame.kind === 'policies') {

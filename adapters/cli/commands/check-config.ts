@@ -2,6 +2,7 @@ import { YardmasterError } from '../../../core/api/index.ts';
 import { describeDaskSettings, readDaskSettings } from '../../app/dask-settings/index.ts';
 import { checkConfig } from '../../app/start-scheduler.ts';
 import { type LogFlags, stderrLogger } from '../logger.ts';
+import { say } from '../terminal.ts';
 
 /** Flags of `check-config`. */
 export interface CheckConfigFlags extends LogFlags {
@@ -37,11 +38,11 @@ export async function checkConfigCommand(
   if (settings !== undefined && flags.json === true) {
     const { config, options, preload, taken, ignored } = settings;
     const json = { config, options, preload, taken, ignored };
-    process.stdout.write(`${JSON.stringify(json, undefined, 2)}\n`);
+    say(`${JSON.stringify(json, undefined, 2)}\n`);
     return 0;
   }
-  if (settings !== undefined) process.stdout.write(`${describeDaskSettings(settings)}\n\n`);
-  process.stdout.write(`${file ?? 'The configuration'} is fine. It would start:\n${report}\n`);
+  if (settings !== undefined) say(`${describeDaskSettings(settings)}\n\n`);
+  say(`${file ?? 'The configuration'} is fine. It would start:\n${report}\n`);
   return 0;
 }
 

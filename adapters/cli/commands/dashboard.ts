@@ -1,10 +1,12 @@
 import { openPast } from '../../app/recording/open-past.ts';
-import { printable } from '../../app/printable.ts';
+import { printable } from '../../../core/util/printable.ts';
 import { untilStopped } from '../until-stopped.ts';
+import { say } from '../terminal.ts';
 
 /** Flags of `dashboard`. */
 export interface DashboardFlags {
   readonly port?: number;
+  readonly allowPolicies?: boolean;
 }
 
 /** Where the pages over a log are served. */
@@ -13,9 +15,9 @@ const HOST = '127.0.0.1';
 /** `yardmaster dashboard`. */
 export async function dashboardCommand(
   path: string,
-  { port = 8787 }: DashboardFlags,
+  { port = 8787, allowPolicies = false }: DashboardFlags,
 ): Promise<number> {
-  const past = await openPast(path);
+  const past = await openPast(path, { allowPolicies });
   const { openPastDashboard } = await import('../../dashboard/past/past-dashboard.ts');
   const dashboard = await openPastDashboard(past, { host: HOST, port });
   const { fromS, toS } = past.samples.range;
@@ -25,7 +27,7 @@ export async function dashboardCommand(
     `dashboard: ${dashboard.url}`,
     'Ctrl-C ends it.',
   ];
-  process.stdout.write(`${lines.join('\n')}\n`);
+  say(`${lines.join('\n')}\n`);
   let end: () => void = () => undefined;
   const closed = new Promise<void>((resolve) => (end = resolve));
   return untilStopped({ closed, close: () => dashboard.close().then(end) });

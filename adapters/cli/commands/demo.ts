@@ -1,10 +1,11 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setImmediate } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { LocalCluster } from '../../app/local-cluster.ts';
+import { removePrivateFolder } from '../../log/private-folder.ts';
 import { textLogger } from '../../app/text-log.ts';
 import type { Client } from '../../client/index.ts';
 import {
@@ -62,7 +63,7 @@ export async function demoCommand(flags: DemoFlags): Promise<number> {
     async () => cluster?.close(),
   );
   if (done !== undefined) return conclude(flags, done, stats, report) ? code : 1;
-  if (flags.report === undefined) await rm(dirname(report), { recursive: true, force: true });
+  if (flags.report === undefined) removePrivateFolder(dirname(report));
   return code;
 }
 

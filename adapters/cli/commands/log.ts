@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { rename, rm, stat } from 'node:fs/promises';
 import { Readable } from 'node:stream';
@@ -8,7 +9,9 @@ import { chromeTrace, ndjson } from '../../app/recording/export-recording.ts';
 import { repairLog } from '../../app/journal/repair-segment.ts';
 import { recordingFiles } from '../../app/recording/recording-paths.ts';
 import { readRecording } from '../../app/recording/replay-recording.ts';
+import { printableLines } from '../../../core/util/printable.ts';
 import { sizeText, textTable } from '../text-table.ts';
+import { say } from '../terminal.ts';
 
 /** Flags of `log inspect` and `log verify`. */
 export interface LogFlags {
@@ -39,7 +42,7 @@ const DAMAGED_CODE = 1;
 /** `yardmaster log inspect`. */
 export async function inspectCommand(file: string, flags: LogFlags): Promise<number> {
   const summary = await summarise(file);
-  process.stdout.write(flags.json === true ? jsonText(summary) : summaryText(summary));
+  say(flags.json === true ? jsonText(summary) : summaryText(summary));
   return codeOf(summary);
 }
 
@@ -48,7 +51,7 @@ export async function verifyCommand(file: string, flags: LogFlags): Promise<numb
   const summary = await summarise(file);
   const { frames, end, problem } = summary;
   const verdict = problem ?? `${frames} frames, all readable; the recording is ${end}`;
-  process.stdout.write(flags.json === true ? jsonText(summary) : `${verdict}\n`);
+  say(flags.json === true ? jsonText(summary) : `${verdict}\n`);
   return codeOf(summary);
 }
 
@@ -59,7 +62,7 @@ export async function repairCommand(file: string): Promise<number> {
     keptBytes === undefined
       ? `${file} is readable to its end; nothing was changed`
       : `${file} was cut to its first ${keptBytes} bytes; it is kept as it was in ${String(copy)}`;
-  process.stdout.write(`${text}\n`);
+  say(`${text}\n`);
   return 0;
 }
 
@@ -69,10 +72,15 @@ export async function exportCommand(
   { format, output }: ExportFlags,
 ): Promise<number> {
   const frames = readRecording(file);
-  const text = Readable.from(format === 'ndjson' ? ndjson(frames) : chromeTrace(frames));
+  const text = Readable.from(shown(format === 'ndjson' ? ndjson(frames) : chromeTrace(frames)));
   if (output === undefined) await toStandardOutput(text);
   else await toFile(text, output);
   return 0;
+}
+
+/** What JSON leaves as it is and terminals obey is escaped, which is JSON for the same text. */
+async function* shown(parts: AsyncIterable<string>): AsyncGenerator<string, void, undefined> {
+  for await (const part of parts) yield printableLines(part);
 }
 
 /** A reader that has seen enough, as `head`, ends the export in good order. */
@@ -86,9 +94,9 @@ async function toStandardOutput(text: Readable): Promise<void> {
 
 /** A file of that name is replaced when the export is complete. */
 async function toFile(text: Readable, path: string): Promise<void> {
-  const unfinished = `${path}.${process.pid}.part`;
+  const unfinished = `${path}.${randomUUID()}.part`;
   try {
-    await pipeline(text, createWriteStream(unfinished));
+    await pipeline(text, createWriteStream(unfinished, { flags: 'wx' }));
     await rename(unfinished, path);
   } catch (error) {
     await rm(unfinished, { force: true });

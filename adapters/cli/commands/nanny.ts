@@ -9,6 +9,7 @@ import { fromHere } from '../flags/dask-flags.ts';
 import { inspectArgument } from '../../nanny/inspect-argument.ts';
 import type { WorkerFlags } from '../worker-flags.ts';
 import { untilStopped } from '../until-stopped.ts';
+import { say } from '../terminal.ts';
 
 /** `yardmaster worker` with a nanny: this process looks after another one, which is the worker. */
 export async function nannyCommand(
@@ -46,7 +47,7 @@ export async function nannyCommand(
     ...(inspect === undefined ? {} : { stuckAfterMs: Infinity }),
     onStderr: (text) => void process.stderr.write(text),
     onRegistered: (address) => {
-      if (!hasComeUp) process.stdout.write(`${address}\n`);
+      if (!hasComeUp) say(`${address}\n`);
       hasComeUp = true;
     },
   });

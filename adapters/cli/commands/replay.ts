@@ -2,8 +2,10 @@ import type { Why } from '../../../core/api/index.ts';
 import type { ReplayDifference } from '../../../core/log/replay.ts';
 import { checkpointBefore, type CheckpointPlace } from '../../app/recording/checkpoint-index.ts';
 import { type ReplayResult, replayRecording } from '../../app/recording/replay-recording.ts';
+import { printable } from '../../../core/util/printable.ts';
 import { ReplaySteps } from '../replay-steps.ts';
 import { whyText } from './why.ts';
+import { say } from '../terminal.ts';
 
 /** Flags of `replay`. */
 export interface ReplayFlags {
@@ -12,6 +14,7 @@ export interface ReplayFlags {
   readonly step?: boolean;
   readonly why?: string;
   readonly validate?: boolean;
+  readonly allowPolicies?: boolean;
   readonly json?: boolean;
 }
 
@@ -22,18 +25,19 @@ const DIFFERS_CODE = 1;
 /** `yardmaster replay`. */
 export async function replayCommand(file: string, flags: ReplayFlags): Promise<number> {
   if (flags.step === true) return stepCommand(file, flags);
-  const { until, why, validate, json } = flags;
+  const { until, why, validate, json, allowPolicies = false } = flags;
   // Why a task is where it is may have begun long before a checkpoint.
   const from =
     until === undefined || why !== undefined ? undefined : await checkpointBefore(file, until);
   const result = await replayRecording(file, {
+    allowPolicies,
     ...(from === undefined ? {} : { from }),
     ...(until === undefined ? {} : { until }),
     ...(validate === undefined ? {} : { validate }),
     ...(why === undefined ? {} : { storyLength: STORY_LENGTH }),
   });
   const explained = why === undefined ? undefined : result.kernel.insight.why(why);
-  process.stdout.write(
+  say(
     (from === undefined || json === true ? '' : beginText(from)) +
       (json === true ? jsonText(result, explained) : resultText(result, explained, until)),
   );
@@ -42,18 +46,20 @@ export async function replayCommand(file: string, flags: ReplayFlags): Promise<n
 }
 
 /** Reads what to do from standard input. */
-async function stepCommand(file: string, { until, validate }: ReplayFlags): Promise<number> {
+async function stepCommand(file: string, flags: ReplayFlags): Promise<number> {
+  const { until, validate, allowPolicies = false } = flags;
   const from = until === undefined ? undefined : await checkpointBefore(file, until);
   const steps = new ReplaySteps(process.stdin, process.stdout, until);
-  if (from !== undefined) process.stdout.write(beginText(from));
+  if (from !== undefined) say(beginText(from));
   try {
     const result = await replayRecording(file, {
+      allowPolicies,
       ...(from === undefined ? {} : { from }),
       ...(validate === undefined ? {} : { validate }),
       storyLength: STORY_LENGTH,
       onStep: (frame, kernel, startMs) => steps.after(frame, kernel, startMs),
     });
-    process.stdout.write(`\n${resultText(result, undefined, steps.hasQuit ? 0 : undefined)}`);
+    say(`\n${resultText(result, undefined, steps.hasQuit ? 0 : undefined)}`);
     return codeOf(result);
   } finally {
     steps.close();
@@ -87,7 +93,7 @@ function resultText(result: ReplayResult, why: Why | undefined, until: number | 
   if (isBeyond(result, until)) {
     lines.push(`there is no frame ${until}: the last one of the recording is ${result.lastFrame}`);
   }
-  return `${lines.join('\n')}\n${why === undefined ? '' : `\n${whyText(why)}`}`;
+  return `${lines.map(printable).join('\n')}\n${why === undefined ? '' : `\n${whyText(why)}`}`;
 }
 
 /** Whether the recording ends before the frame. */

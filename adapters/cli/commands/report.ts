@@ -1,8 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { type RecordedHistory, recordingHistory } from '../../app/recording/recording-history.ts';
-import { printableLines } from '../../app/printable.ts';
+import { printableLines } from '../../../core/util/printable.ts';
 import { type Report, reportOf } from '../../report/index.ts';
+import { say } from '../terminal.ts';
 
 const UNRELIABLE_CODE = 1;
 
@@ -10,24 +11,25 @@ const UNRELIABLE_CODE = 1;
 export interface ReportFlags {
   readonly output?: string;
   readonly json?: boolean;
+  readonly allowPolicies?: boolean;
 }
 
 /** `yardmaster report`. */
 export async function reportCommand(file: string, flags: ReportFlags): Promise<number> {
-  const recorded = await recordingHistory(file);
+  const recorded = await recordingHistory(file, { allowPolicies: flags.allowPolicies === true });
   const report = reportOf(recorded.history);
   const notes = notesOf(recorded);
   const code = notes.length === 0 ? 0 : UNRELIABLE_CODE;
   if (flags.json === true) {
     const { summary, findings, analysis } = report;
     const shown = { notes, summary, findings, ...analysis };
-    process.stdout.write(`${JSON.stringify(shown, undefined, 2)}\n`);
+    say(`${JSON.stringify(shown, undefined, 2)}\n`);
     return code;
   }
   const output = resolve(flags.output ?? file.replace(/(\.ylog)?$/, '.html'));
   await writeReport(output, basename(file), recorded, report);
   const text = [...notes, ...(notes.length === 0 ? [] : ['']), reportText(report)].join('\n');
-  process.stdout.write(`${printableLines(text)}\n\nwritten to ${output}\n`);
+  say(`${printableLines(text)}\n\nwritten to ${output}\n`);
   return code;
 }
 

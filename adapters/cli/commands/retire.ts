@@ -1,5 +1,6 @@
 import { YardmasterError } from '../../../core/api/index.ts';
 import { type ClientFlags, print, withClient } from '../with-client.ts';
+import { printable } from '../../../core/util/printable.ts';
 
 /** Flags of `retire`. */
 export interface RetireFlags extends ClientFlags {
@@ -33,7 +34,7 @@ export function retireCommand(workers: readonly string[], flags: RetireFlags): P
       ...retired.map(({ name, address }) => `retired ${name} (${address})`),
       ...kept.map(({ worker, reason }) => `kept ${worker}: ${reason}`),
     ];
-    print(answer, lines.join('\n') || 'no worker was to be retired', flags);
+    print(answer, lines.map(printable).join('\n') || 'no worker was to be retired', flags);
     return kept.length === 0 ? 0 : KEPT_CODE;
   });
 }

@@ -8,6 +8,7 @@ import { showDashboard } from '../show-dashboard.ts';
 import { listen } from '../scheduler-addresses.ts';
 import { prepareCommand, type SchedulerFlags } from '../scheduler-flags.ts';
 import { untilStopped } from '../until-stopped.ts';
+import { say } from '../terminal.ts';
 
 /** `yardmaster scheduler`. Runs until it is stopped. */
 export async function schedulerCommand(flags: SchedulerFlags): Promise<number> {
@@ -42,7 +43,7 @@ export async function schedulerCommand(flags: SchedulerFlags): Promise<number> {
     throw error;
   }
   // Written last, because a script may send a signal as soon as it reads them.
-  for (const address of addresses) process.stdout.write(`${address}\n`);
+  for (const address of addresses) say(`${address}\n`);
   return stopped;
 }
 

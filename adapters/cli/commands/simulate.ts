@@ -6,6 +6,7 @@ import {
 } from '../../simulator/index.ts';
 import { type ClusterFlags, clusterOptions } from '../flags/simulator-flags.ts';
 import { sizeText } from '../text-table.ts';
+import { say } from '../terminal.ts';
 
 /** Flags of `simulate`. */
 export interface SimulateFlags extends ClusterFlags {
@@ -29,12 +30,12 @@ export async function simulateCommand(name: string, flags: SimulateFlags): Promi
   });
   const tookS = (performance.now() - begunMs) / 1000;
   const text = json === true ? JSON.stringify(report, undefined, 2) : reportText(report, tookS);
-  process.stdout.write(`${text}\n`);
-  return report.failed === 0 ? 0 : 1;
+  say(`${text}\n`);
+  return report.failed === 0 && report.useless === undefined ? 0 : 1;
 }
 
 function reportText(report: SimulationReport, tookS: number): string {
-  const { failed, firstFailure = '' } = report;
+  const { failed, firstFailure = '', useless } = report;
   return [
     `${report.workload}: ${report.tasks} tasks, ${report.runs} runs, seed ${report.seed}`,
     `makespan          ${report.makespanS.toFixed(3)} s, simulated in ${tookS.toFixed(1)} s`,
@@ -43,7 +44,9 @@ function reportText(report: SimulationReport, tookS: number): string {
     `peak of a worker  ${sizeText(report.peakWorkerBytes)}`,
     `spilled           ${sizeText(report.spilledBytes)}`,
     `decisions         ${report.decisions}, ${report.transitions} transitions`,
+    `fallbacks         ${report.fallbacks}`,
     `trace             ${report.traceHash}`,
+    ...(useless === undefined ? [] : [`error             ${useless}`]),
     ...(failed === 0 ? [] : [`failed            ${failed} keys, first ${firstFailure}`]),
   ].join('\n');
 }

@@ -1,6 +1,7 @@
 import type { TaskSummary } from '../../../core/api/index.ts';
 import { sizeText, textTable } from '../text-table.ts';
 import { type ClientFlags, print, withClient } from '../with-client.ts';
+import { say } from '../terminal.ts';
 
 /** Flags of `tasks`. */
 export interface TasksFlags extends ClientFlags {
@@ -27,7 +28,7 @@ export function tasksCommand(keys: readonly string[], flags: TasksFlags): Promis
       const known = new Set(tasks.map(({ key }) => key));
       const unknown = keys.filter((key) => !known.has(key));
       if (unknown.length === 0) return 0;
-      process.stderr.write(`the scheduler does not know ${unknown.join(', ')}\n`);
+      say(`the scheduler does not know ${unknown.join(', ')}\n`, process.stderr);
       return UNKNOWN_CODE;
     }
     if (state === undefined && prefix === undefined && limit === undefined) {

@@ -1,5 +1,7 @@
 import type { Decision, DecisionCandidate, Why } from '../../../core/api/index.ts';
+import { printable } from '../../../core/util/printable.ts';
 import { withClient } from '../with-client.ts';
+import { say } from '../terminal.ts';
 
 const UNKNOWN_CODE = 1;
 
@@ -16,14 +18,15 @@ export async function whyCommand(key: string, flags: WhyFlags): Promise<number> 
   return withClient(flags, 'why', async (client) => {
     if (flags.record !== undefined) await client.policies.recordDecisions(flags.record);
     const why = await client.why(key);
-    process.stdout.write(
-      flags.json === true ? `${JSON.stringify(why, undefined, 2)}\n` : whyText(why),
-    );
+    say(flags.json === true ? `${JSON.stringify(why, undefined, 2)}\n` : whyText(why));
     return why.state === 'unknown' ? UNKNOWN_CODE : 0;
   });
 }
 
-/** The present, then what happened; a decision stands before the transition that follows from it. */
+/**
+ * The present, then what happened; a decision stands before the transition that follows from it. Keys and errors of others
+ * begin no lines of their own.
+ */
 export function whyText(why: Why): string {
   const lines = [`${why.key} is ${why.state}`, ...why.now.map((line) => `  ${line}`)];
   const startMs = Math.min(...[...why.story, ...why.decisions].map(({ atMs }) => atMs));
@@ -46,7 +49,7 @@ export function whyText(why: Why): string {
   if (!why.isRecording) {
     lines.push('', 'Decisions are not being recorded; --record 10000 records them from now on.');
   }
-  return `${lines.join('\n')}\n`;
+  return `${lines.map(printable).join('\n')}\n`;
 }
 
 function comesBefore(decision: Decision, record: Why['story'][number]): boolean {

@@ -17,6 +17,7 @@ import { INSPECT_PORT } from '../../nanny/inspect-argument.ts';
 import type { WorkerFlags } from '../worker-flags.ts';
 import { nannyCommand } from './nanny.ts';
 import { untilStopped } from '../until-stopped.ts';
+import { say } from '../terminal.ts';
 
 const RETIRE_MS = 10_000;
 const PROBE_MS = 2000;
@@ -28,6 +29,8 @@ export async function workerCommand(
   scheduler: string,
   flags: WorkerFlags & LogFlags,
 ): Promise<number> {
+  // The reader of its output may go before the worker does, which shall end in good order all the same.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   const settings = await settingsFrom(flags);
   limitEnvironment(flags.env ?? settings.worker.env);
   const { nanny = true, retireTimeout = RETIRE_MS } = { ...settings.worker, ...flags };
@@ -43,7 +46,7 @@ export async function workerCommand(
     },
   });
   // Printed last, because a parent process that waits for this line may send a signal at once.
-  process.stdout.write(`${worker.address}\n`);
+  say(`${worker.address}\n`);
   return stopped;
 }
 

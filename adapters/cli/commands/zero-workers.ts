@@ -1,6 +1,7 @@
 import { transportsOfFile } from '../../app/configured-transports.ts';
 import { startZeroWorkers } from '../../zero-worker/index.ts';
 import { untilStopped } from '../until-stopped.ts';
+import { say } from '../terminal.ts';
 
 /** Flags of `zero-workers`. */
 export interface ZeroWorkersFlags {
@@ -23,8 +24,8 @@ export async function zeroWorkersCommand(
     transports: await transportsOfFile(config),
   });
   const stopped = untilStopped(zero);
-  process.stdout.write(`${count} x ${threads} threads that compute nothing\n`);
+  say(`${count} x ${threads} threads that compute nothing\n`);
   const code = await stopped;
-  process.stdout.write(`${zero.finishedCount} tasks finished\n`);
+  say(`${zero.finishedCount} tasks finished\n`);
   return code;
 }

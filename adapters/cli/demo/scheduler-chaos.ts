@@ -1,10 +1,11 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, parse, resolve } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { YardmasterError } from '../../../core/api/index.ts';
 import { inBackground } from '../../../core/shared/background.ts';
 import { textLogger } from '../../app/text-log.ts';
+import { removePrivateFolder } from '../../log/private-folder.ts';
 import { Client } from '../../client/index.ts';
 import { SystemClock } from '../../clocks/index.ts';
 import { demoGraph, type DemoGraph, type NearDuplicates, stageOf } from '../../demo/index.ts';
@@ -45,7 +46,7 @@ export async function schedulerChaosCommand(flags: DemoFlags): Promise<number> {
     },
     () => cluster.close(),
   );
-  await rm(folder, { recursive: true, force: true });
+  removePrivateFolder(folder);
   if (outcome === undefined) return code;
   for (const line of outcomeLines(outcome, undefined, corpus)) print(line);
   for (const line of cluster.lines) print(line);

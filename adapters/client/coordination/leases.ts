@@ -4,6 +4,8 @@ import type { Coordinator } from './values.ts';
 
 /** Renewals per life of a lease: two may get lost. */
 const RENEWALS_PER_LIFE = 3;
+const TOO_LATE = 'it was not renewed in time';
+const GONE_WITH_SCHEDULER = 'the scheduler was away, and does not know it any more';
 
 /** The answer of the scheduler to a client that acquires. */
 export interface GrantedLease {
@@ -85,6 +87,10 @@ export class LeaseKeeper {
   private readonly onSessionEnd = (): void => {
     this.loseAll(this.coordinator.session.signal.reason as Error);
   };
+  /** A scheduler that was started again knows no leases, and gives them to others at once. */
+  private readonly onReturn = (): void => {
+    inBackground(this.renew(GONE_WITH_SCHEDULER), 'the leases of a client could not be renewed');
+  };
 
   constructor(private readonly coordinator: Coordinator) {
     this.clock = coordinator.session.clock;
@@ -103,6 +109,8 @@ export class LeaseKeeper {
 
   private take({ lease: id, leaseTimeoutMs }: GrantedLease, name: string): Lease {
     this.coordinator.session.checkOpen();
+    // A scheduler that was started again counts from 1.
+    this.end(id, GONE_WITH_SCHEDULER);
     const lease = new Lease(id, name, this);
     this.held.set(id, lease);
     this.coordinator.session.bonds++;
@@ -127,9 +135,11 @@ export class LeaseKeeper {
     if (this.isWatching) return;
     this.isWatching = true;
     this.coordinator.session.signal.addEventListener('abort', this.onSessionEnd);
+    this.coordinator.session.returnListeners.add(this.onReturn);
   }
 
-  private async renew(): Promise<void> {
+  /** @param why - the scheduler does not know a lease any more */
+  private async renew(why = TOO_LATE): Promise<void> {
     const askedMs = this.clock.nowMs();
     const ids = [...this.held.keys()];
     if (askedMs - this.renewedMs > this.lifeMs) {
@@ -138,10 +148,7 @@ export class LeaseKeeper {
     try {
       const lost = await this.coordinator.call<readonly number[]>('renew', { leases: ids });
       this.renewedMs = Math.max(this.renewedMs, askedMs);
-      for (const id of lost) {
-        this.held.get(id)?.lose(lostError('it was not renewed in time'));
-        this.drop(id);
-      }
+      for (const id of lost) this.end(id, why);
     } catch (error) {
       this.loseAll(error as Error);
     }
@@ -154,6 +161,11 @@ export class LeaseKeeper {
     this.stop();
   }
 
+  private end(id: number, why: string): void {
+    this.held.get(id)?.lose(lostError(why));
+    this.drop(id);
+  }
+
   private drop(id: number): void {
     if (this.held.delete(id)) this.coordinator.session.bonds--;
     if (this.held.size === 0) this.stop();
@@ -164,6 +176,7 @@ export class LeaseKeeper {
     this.timer = undefined;
     this.isWatching = false;
     this.coordinator.session.signal.removeEventListener('abort', this.onSessionEnd);
+    this.coordinator.session.returnListeners.delete(this.onReturn);
   }
 }
 

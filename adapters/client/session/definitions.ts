@@ -77,3 +77,13 @@ export function duplicateKey(key: string): YardmasterError {
     { key },
   );
 }
+
+/** The error for a key under which another client has submitted something else. */
+export function takenElsewhere(key: string, taken: string): YardmasterError {
+  const what = key === taken ? '' : `"${key}" was not submitted: `;
+  return new YardmasterError(
+    'ERR_KEY_TAKEN',
+    `${what}the key "${taken}" is taken by a value, or by a task with another function or other arguments, of another client; choose another key or a namespace, or have that client release it`,
+    { key, taken },
+  );
+}

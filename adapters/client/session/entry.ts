@@ -27,6 +27,8 @@ export class KeyEntry {
   workers: readonly string[] = [];
   /** Bytes of the result; 0 while unknown. */
   nbytes = 0;
+  /** The highest priority with which this client has submitted it, or the one that it was given since. */
+  priority = 0;
   /** Hash of all that its result follows from, if that is known. */
   contentKey: string | undefined = undefined;
   /** Where it was submitted, if that is known. */

@@ -9,7 +9,7 @@ import {
   YardmasterError,
 } from '../../../core/api/index.ts';
 import { SteadyMap } from '../../../core/util/collections/steady-map.ts';
-import { Definitions, duplicateKey } from './definitions.ts';
+import { Definitions, duplicateKey, takenElsewhere } from './definitions.ts';
 import { KeyEntry } from './entry.ts';
 import type { CancelOptions } from '../future.ts';
 import { KeptValues } from './kept-values.ts';
@@ -125,6 +125,7 @@ export class KeyTable {
   setPriorities(priorities: ReadonlyMap<KeyEntry, number>, raiseInputs: boolean): void {
     const open = [...priorities].filter(([entry]) => !entry.detached && !entry.isSettled);
     if (open.length === 0) return;
+    for (const [entry, priority] of open) entry.priority = priority;
     this.outgoing.report({
       op: 'set-priority',
       keys: open.map(([entry]) => entry.key),
@@ -216,8 +217,13 @@ export class KeyTable {
     this.endAll(error);
   }
 
-  private onCancelled(key: string, { reason, message }: CancelledKeys): void {
+  private onCancelled(key: string, { reason, message, taken }: CancelledKeys): void {
     const entry = this.entries.get(key);
+    if (taken !== undefined) {
+      // Not the echo of a cancellation. The result under this key is of another task, so nothing is asked about it.
+      if (entry !== undefined) this.end(entry, () => takenElsewhere(key, taken));
+      return;
+    }
     if (entry === undefined) {
       this.cancelled.delete(key);
       return;

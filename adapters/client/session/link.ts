@@ -25,6 +25,8 @@ interface LinkOptions {
   readonly network: Network;
   /** How to come back when the connection is lost. Default: it does not. */
   readonly reconnect?: ReconnectRules | undefined;
+  /** Milliseconds for which the scheduler keeps what the client wants while its connection is broken. */
+  readonly returnWithinMs?: number | undefined;
   /** When a scheduler that does not answer counts as gone. */
   readonly answers: AnswerRules;
 }
@@ -134,8 +136,8 @@ export class SchedulerLink {
     await this.channel?.close();
   }
 
-  private async register(): Promise<Registered> {
-    const { address, client, network, reconnect } = this.options;
+  private async register(onAnswer?: () => void): Promise<Registered> {
+    const { address, client, network, reconnect, returnWithinMs = 0 } = this.options;
     const opened: { channel?: Channel } = {};
     const channel = await openChannelTo(address, 'client', network, {
       onMessage: (message) => this.owner.onMessage(message),
@@ -145,6 +147,7 @@ export class SchedulerLink {
       onClose: (error) => this.onClose(opened.channel, error),
     });
     opened.channel = channel;
+    onAnswer?.();
     try {
       this.checkOpen();
       const reply = await channel.request<RegisterClientReply>(
@@ -154,7 +157,7 @@ export class SchedulerLink {
           versions: { node: process.versions.node },
           ...(reconnect === undefined
             ? {}
-            : { returnWithinMs: finite(reconnect.timeoutMs), secret: this.secret }),
+            : { returnWithinMs: finite(returnWithinMs), secret: this.secret }),
           wantsCommits: true,
         },
         network.timeoutMs,
@@ -219,7 +222,7 @@ export class SchedulerLink {
         this.clock,
         rules,
         this.ending.signal,
-        () => this.return(),
+        (onAnswer) => this.return(onAnswer),
       );
       this.returning = undefined;
       this.adopt(value);
@@ -232,8 +235,8 @@ export class SchedulerLink {
     }
   }
 
-  private async return(): Promise<Registered> {
-    const registered = await this.register();
+  private async return(onAnswer: () => void): Promise<Registered> {
+    const registered = await this.register(onAnswer);
     const { channel } = registered;
     this.channel = channel;
     try {

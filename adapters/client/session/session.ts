@@ -39,6 +39,11 @@ export interface Reconnected {
 export interface SessionOptions {
   /** How to come back. Default: it ends. */
   readonly reconnect?: ReconnectRules;
+  /**
+   * With `reconnect`: milliseconds for which a scheduler that has not gone keeps what the client wants when its
+   * connection breaks. Default: as long as the client tries to come back.
+   */
+  readonly returnWithinMs?: number;
   /** When a scheduler that does not answer counts as gone. Default: after five minutes. */
   readonly answers?: AnswerRules;
   readonly onReconnected?: (event: Reconnected) => void;
@@ -61,6 +66,8 @@ export class Session implements FutureOwner, LinkOwner {
   private closing: Promise<void> | undefined;
   private closedBy: Error | undefined;
   private readonly ending = new AbortController();
+  /** Called when the connection is back, with the scheduler as it was or another one. They must not throw. */
+  readonly returnListeners = new Set<() => void>();
   /** Key of the task that the client belongs to at present, if it belongs to one. */
   submittingTask: string | undefined;
   /** What the task does while it waits. */
@@ -79,7 +86,11 @@ export class Session implements FutureOwner, LinkOwner {
     this.clock = network.clock;
     this.peers = new Peers(network);
     const { reconnect, answers = { ttlMs: SCHEDULER_TTL_MS } } = options;
-    this.link = new SchedulerLink({ address, client: id, network, reconnect, answers }, this);
+    const { returnWithinMs = reconnect?.timeoutMs } = options;
+    this.link = new SchedulerLink(
+      { address, client: id, network, reconnect, returnWithinMs, answers },
+      this,
+    );
     this.outgoing = new Outgoing(
       id.slice(-12),
       (reports) => this.link.send(reports),
@@ -318,6 +329,7 @@ export class Session implements FutureOwner, LinkOwner {
 
   onBack(attempts: number, afterMs: number): void {
     const lost = this.table.takeLosses();
+    for (const listener of this.returnListeners) listener();
     try {
       this.options.onReconnected?.({ afterMs, attempts, lost });
     } catch (error) {

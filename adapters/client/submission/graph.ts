@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { type GraphTask, YardmasterError } from '../../../core/api/index.ts';
+import { type FunctionSpec, type GraphTask, YardmasterError } from '../../../core/api/index.ts';
 import { isPlainObject } from '../../../core/util/plain-object.ts';
 import { sharedMemoryOf } from '../../../core/util/shared-memory.ts';
 import { EVENT_LOOP_RESOURCE, eventLoopShare } from '../../../core/util/event-loop.ts';
@@ -231,7 +231,7 @@ export function packTask(parts: TaskParts): PackedTask {
   const made: GraphTask = {
     key: typeof key === 'string' ? key : key(definition),
     dependencies: args.dependencies,
-    runSpec: retry === undefined ? call : { ...call, retry },
+    runSpec: specOf(call, retry, typeof key === 'string' ? definition : undefined),
   };
   const fields = taskFields(optionsFor(fn, options));
   return {
@@ -247,6 +247,23 @@ export function packTask(parts: TaskParts): PackedTask {
     // Memory that is shared may have changed the next time.
     isReproducible:
       isPure && version !== '' && !isActor && sharedMemoryOf(args.bytes) === undefined,
+  };
+}
+
+/** Hexadecimal digits of a definition that travel: 64 bits tell two computations apart. */
+const DEFINITION_DIGITS = 16;
+
+/** A key that follows from the definition needs no definition beside it. */
+function specOf(
+  call: FunctionSpec,
+  retry: FunctionSpec['retry'],
+  definition: string | undefined,
+): FunctionSpec {
+  if (retry === undefined && definition === undefined) return call;
+  return {
+    ...call,
+    ...(retry === undefined ? {} : { retry }),
+    ...(definition === undefined ? {} : { definition: definition.slice(0, DEFINITION_DIGITS) }),
   };
 }
 

@@ -1,4 +1,5 @@
 import { CONTAINER_VALUES } from '../../../core/api/index.ts';
+import { FOREIGN_TYPE, type ForeignValues } from './encoder.ts';
 import { DEPTH_MAX, isUnsafeInteger } from './plain-data.ts';
 
 /** Longer texts are seldom repeated. */
@@ -15,6 +16,8 @@ export abstract class MsgpackReader {
   protected bytes: Buffer = EMPTY;
   protected view: DataView = EMPTY_VIEW;
   protected at = 0;
+  /** Values that may still be read, counted as {@link IncomingLimits.valuesMax} says. */
+  private valuesLeft = Infinity;
   /** Texts that came lately, each in the place that its bytes lead to. */
   private readonly texts: string[];
 
@@ -29,8 +32,9 @@ export abstract class MsgpackReader {
     this.texts = new Array<string>(cachedTexts).fill('');
   }
 
-  /** The one value that the bytes are. */
-  protected readAll({ buffer, byteOffset, byteLength }: Uint8Array): unknown {
+  /** The one value that the bytes are. @param valuesMax - as {@link IncomingLimits.valuesMax} */
+  protected readAll({ buffer, byteOffset, byteLength }: Uint8Array, valuesMax: number): unknown {
+    this.valuesLeft = valuesMax;
     this.bytes = Buffer.from(buffer, byteOffset, byteLength);
     this.view = new DataView(buffer, byteOffset, byteLength);
     this.at = 0;
@@ -102,8 +106,17 @@ export abstract class MsgpackReader {
     return this.readText(code < 0xc0 ? code & 0x1f : this.length(code - 0xd9));
   }
 
+  /** The budget of values bounds memory and time where the values are small. */
+  protected spend(values: number): void {
+    this.valuesLeft -= values;
+    if (this.valuesLeft < 0) {
+      throw this.unreadable('it has more values than this side accepts at once');
+    }
+  }
+
   /** No container has more items than its frame has bytes, so a false header allocates nothing. */
   protected checkCount(count: number, depth: number): void {
+    this.spend(count + CONTAINER_VALUES);
     if (depth > this.depthMax) {
       throw this.unreadable(`it is nested deeper than ${this.depthMax} levels`);
     }
@@ -222,10 +235,9 @@ const CACHED_TEXTS = 512;
 /** Reads plain data, and copies byte arrays out of the frame. */
 export class Decoder extends MsgpackReader {
   private isOwned = false;
-  /** Values that may still be read. */
-  private valuesLeft = Infinity;
 
-  constructor() {
+  /** @param foreign - reads values of another protocol. Default: they are refused */
+  constructor(private readonly foreign?: ForeignValues) {
     super(DEPTH_MAX, CACHED_TEXTS);
   }
 
@@ -236,17 +248,7 @@ export class Decoder extends MsgpackReader {
    */
   decode(bytes: Uint8Array, isOwned: boolean, valuesMax = Infinity): unknown {
     this.isOwned = isOwned;
-    this.valuesLeft = valuesMax;
-    return this.readAll(bytes);
-  }
-
-  /** The budget of values bounds memory and time where the values are small. */
-  protected override checkCount(count: number, depth: number): void {
-    this.valuesLeft -= count + CONTAINER_VALUES;
-    if (this.valuesLeft < 0) {
-      throw this.unreadable('it has more values than this side accepts at once');
-    }
-    super.checkCount(count, depth);
+    return this.readAll(bytes, valuesMax);
   }
 
   protected readMap(count: number, depth: number): Record<string, unknown> {
@@ -266,7 +268,13 @@ export class Decoder extends MsgpackReader {
     return this.isOwned && 2 * length > part.buffer.byteLength ? part : part.slice();
   }
 
-  protected readExtension(code: number): never {
+  protected readExtension(code: number): unknown {
+    if (this.foreign !== undefined && code === 0xc9) {
+      const length = this.length(2);
+      if (this.view.getUint8(this.at++) === FOREIGN_TYPE) {
+        return this.foreign.read(this.take(length).slice());
+      }
+    }
     throw this.unreadable(`the type 0x${code.toString(16)} is not part of it`);
   }
 

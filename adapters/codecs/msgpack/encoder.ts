@@ -229,11 +229,13 @@ export class Encoder extends MsgpackWriter {
    * @param bytesMax - see {@link MsgpackWriter}
    * @param growth - see {@link MsgpackWriter}
    * @param isSharing - whether bytes stay in this process, so that they may refer to shared memory. Default false
+   * @param foreign - writes values that are not plain data. Default: they cannot travel
    */
   constructor(
     bytesMax?: number,
     growth?: FrameMemory,
     private readonly isSharing = false,
+    private readonly foreign?: ForeignValues,
   ) {
     super(bytesMax, growth);
   }
@@ -273,8 +275,9 @@ export class Encoder extends MsgpackWriter {
         }
         if (depth >= DEPTH_MAX) return false;
         if (Array.isArray(value)) return this.writeArray(value, depth);
-        return isPlainObject(value) && this.writeFields(value, depth);
+        return isPlainObject(value) ? this.writeFields(value, depth) : this.writeForeign(value);
       case 'bigint':
+        return this.writeForeign(value);
       case 'function':
       case 'symbol':
         return false;
@@ -303,12 +306,35 @@ export class Encoder extends MsgpackWriter {
     return true;
   }
 
+  private writeForeign(value: object | bigint): boolean {
+    const bytes = this.foreign?.write(value);
+    if (bytes === undefined) return false;
+    this.reserve(6);
+    this.writeByte(0xc9);
+    this.view.setUint32(this.at, bytes.length);
+    this.at += 4;
+    this.writeByte(FOREIGN_TYPE);
+    this.writeRaw(bytes);
+    return true;
+  }
+
   private writeNumber(value: number): boolean {
     if (Number.isSafeInteger(value)) this.writeInteger(value);
     else if (isUnsafeInteger(value)) return false;
     else this.writeFloat(value);
     return true;
   }
+}
+
+/** The extension type of msgpack for values of another protocol. */
+export const FOREIGN_TYPE = 0x46;
+
+/** Values of another protocol that are not plain data, as bytes. */
+export interface ForeignValues {
+  /** Undefined: the value is not of that protocol. */
+  write(value: object | bigint): Uint8Array | undefined;
+  /** @param bytes - belong to the reader */
+  read(bytes: Uint8Array): unknown;
 }
 
 type WritableFields = Readonly<Record<string, unknown>>;

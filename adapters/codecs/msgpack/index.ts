@@ -1,10 +1,10 @@
 import { type WireMessage, YardmasterError } from '../../../core/api/index.ts';
 import { Decoder, Unreadable } from './decoder.ts';
-import { Encoder, TooLarge } from './encoder.ts';
+import { Encoder, type ForeignValues, TooLarge } from './encoder.ts';
 import { FrameMemory } from './frame-memory.ts';
 import { findRefusal, pathText } from './plain-data.ts';
 
-export { HEADROOM_BYTES } from './encoder.ts';
+export { type ForeignValues, HEADROOM_BYTES } from './encoder.ts';
 export { findRefusal, isWellFormed, pathText } from './plain-data.ts';
 
 /** Default limit of a frame, and so of a message, in bytes: 1 GiB. */
@@ -27,20 +27,23 @@ export class MsgpackCodec {
   /** Of large frames, those that are sent and those that come. */
   readonly memory = new FrameMemory();
   private encoder: Encoder;
-  private readonly decoder = new Decoder();
+  private readonly decoder: Decoder;
 
   private readonly isSharing: boolean;
+  private readonly foreign: ForeignValues | undefined;
 
   /**
    * @param frameBytesMax - limit of a batch of one message; default 1 GiB
    * @param options - `isSharing`: bytes that refer to shared memory are encoded as they are, because they stay in this
-   *   process. Default: they contain a copy of it
+   *   process. Default: they contain a copy of it; `foreign`: values of another protocol, which are refused by default
    */
   constructor(
     readonly frameBytesMax = FRAME_BYTES_MAX,
-    options: { readonly isSharing?: boolean } = {},
+    options: { readonly isSharing?: boolean; readonly foreign?: ForeignValues } = {},
   ) {
     this.isSharing = options.isSharing ?? false;
+    this.foreign = options.foreign;
+    this.decoder = new Decoder(options.foreign);
     this.encoder = this.makeEncoder();
   }
 
@@ -118,7 +121,12 @@ export class MsgpackCodec {
 
   /** It stops at about the limit of a frame, before memory is taken for more. */
   private makeEncoder(): Encoder {
-    return new Encoder(this.frameBytesMax + KEPT_BYTES_MAX, this.memory, this.isSharing);
+    return new Encoder(
+      this.frameBytesMax + KEPT_BYTES_MAX,
+      this.memory,
+      this.isSharing,
+      this.foreign,
+    );
   }
 
   private tooLarge(nbytes: number, value: unknown): YardmasterError {

@@ -15,6 +15,7 @@ import { batchIntervalMs } from './batch-interval.ts';
 import type { BridgedClient, BridgeHost } from './bridge-host.ts';
 import type { PythonFailure, UnpackedGraph } from '../graph/index.ts';
 import { openChannel } from '../connection/own-channel.ts';
+import { checkParameters } from '../rpc/parameters.ts';
 import { asPythonException, opaqueException } from '../rpc/py-errors.ts';
 import { stimulusOf } from './translate-from-worker.ts';
 import { simpleClientReport, toClient } from './translate-client.ts';
@@ -117,6 +118,7 @@ export class ClientBridge implements BridgedClient, ChannelHandlers {
       return;
     }
     host.addClient(this);
+    comm.trust();
     // The client accepts nothing else in its first batch.
     comm.write([{ op: 'stream-start' }]);
     comm.batchIntervalMs = batchIntervalMs(host.cluster);
@@ -174,10 +176,12 @@ export class ClientBridge implements BridgedClient, ChannelHandlers {
   private take(message: Fields): Promise<void> | undefined {
     const op = String(message['op']);
     try {
+      checkParameters('stream', op, message);
       if (op === 'update-graph-hlg') return this.takeGraph(message);
       if (op === 'update-graph') return this.takeListing(message);
       this.takeOther(op, message);
     } catch (cause) {
+      if (op.startsWith('update-graph')) this.failGraph(message, cause);
       this.host.report(
         new YardmasterError(
           'ERR_PROTOCOL',

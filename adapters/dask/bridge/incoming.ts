@@ -9,6 +9,9 @@ interface Flow {
 /** Number of unread messages at which the source is paused. */
 const INBOX_MAX = 64;
 
+/** Bytes of unread messages at which the source is paused. */
+const INBOX_BYTES_MAX = 16 * 1024 * 1024;
+
 /**
  * A message as it arrived, and its bytes for receivers that forward it without reading it. Neither
  * may be changed.
@@ -32,6 +35,7 @@ export class Incoming {
   /** The consumer of the stream; set by `Comm.attach`. */
   private consume: ((incoming: IncomingMessage) => void) | undefined;
   private readonly inbox: IncomingMessage[] = [];
+  private inboxBytes = 0;
   private readonly readers: Reader[] = [];
   private isPaused = false;
   private isHeldBack = false;
@@ -51,6 +55,7 @@ export class Incoming {
       this.consume(incoming);
     } else {
       this.inbox.push(incoming);
+      this.inboxBytes += bytesOf(incoming);
       this.updateFlow();
     }
   }
@@ -58,7 +63,9 @@ export class Incoming {
   /** Takes the oldest unread message. */
   shift(): IncomingMessage | undefined {
     const next = this.inbox.shift();
-    if (next !== undefined) this.updateFlow();
+    if (next === undefined) return undefined;
+    this.inboxBytes -= bytesOf(next);
+    this.updateFlow();
     return next;
   }
 
@@ -118,7 +125,11 @@ export class Incoming {
     const { consume, inbox } = this;
     if (consume === undefined) return;
     try {
-      while (inbox.length > 0 && !this.isHeld()) consume(inbox.shift() as IncomingMessage);
+      while (inbox.length > 0 && !this.isHeld()) {
+        const next = inbox.shift() as IncomingMessage;
+        this.inboxBytes -= bytesOf(next);
+        consume(next);
+      }
     } finally {
       this.updateFlow();
     }
@@ -130,10 +141,11 @@ export class Incoming {
   }
 
   private updateFlow(): void {
-    if (this.inbox.length >= INBOX_MAX && !this.isSourcePaused && !this.isEnding) {
+    const fill = Math.max(this.inbox.length / INBOX_MAX, this.inboxBytes / INBOX_BYTES_MAX);
+    if (fill >= 1 && !this.isSourcePaused && !this.isEnding) {
       this.isSourcePaused = true;
       this.source.pause();
-    } else if (this.inbox.length < INBOX_MAX / 2) this.resumeSource();
+    } else if (fill < 0.5) this.resumeSource();
   }
 
   private resumeSource(): void {
@@ -141,4 +153,10 @@ export class Incoming {
     this.isSourcePaused = false;
     this.source.resume();
   }
+}
+
+function bytesOf({ frames }: IncomingMessage): number {
+  let nbytes = 0;
+  for (const { byteLength } of frames) nbytes += byteLength;
+  return nbytes;
 }

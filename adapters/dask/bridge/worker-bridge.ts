@@ -11,6 +11,7 @@ import {
   YardmasterError,
 } from '../../../core/api/index.ts';
 import { sayHello } from '../../../core/shared/open-channel.ts';
+import { unreachableAddress } from '../../../core/util/hosts.ts';
 import { inBackground } from '../../../core/shared/background.ts';
 import { pythonCallOf } from '../python/index.ts';
 import { pythonRunSpec } from '../interop/python-task.ts';
@@ -18,6 +19,7 @@ import type { Comm } from '../connection/comm.ts';
 import type { Fields } from '../context.ts';
 import { type Dialect, dialectOf, versionIn } from '../codec/dialect.ts';
 import type { BridgedWorker, BridgeHost } from './bridge-host.ts';
+import { ownHosts } from '../connection/network-interface.ts';
 import { openChannel } from '../connection/own-channel.ts';
 import { PythonException } from '../rpc/py-errors.ts';
 import { failureOf } from '../rpc/py-failure.ts';
@@ -31,6 +33,7 @@ import {
   taskErred,
   taskFinished,
 } from './translate-from-worker.ts';
+import { checkParameters } from '../rpc/parameters.ts';
 import { computeTask, isPythonTask, toWorker } from './translate-to-worker.ts';
 import { asList, entriesOf, isFields, numberIn } from '../codec/values.ts';
 
@@ -83,6 +86,11 @@ export class WorkerBridge implements BridgedWorker, ChannelHandlers {
         host,
         `the worker ${String(request['address'])} came back with ${count} results in memory; it has to come without any`,
       );
+      return;
+    }
+    const wrong = unreachableAddress(String(request['address']), comm.peerAddress, ownHosts);
+    if (wrong !== undefined) {
+      refuse(comm, host, wrong);
       return;
     }
     const bridge = new WorkerBridge(comm, request, host);
@@ -139,6 +147,7 @@ export class WorkerBridge implements BridgedWorker, ChannelHandlers {
       return;
     }
     host.addWorker(this);
+    comm.trust();
     comm.write({
       status: 'OK',
       time: host.nowS(),
@@ -177,6 +186,7 @@ export class WorkerBridge implements BridgedWorker, ChannelHandlers {
     if (!isFields(message)) return; // Acknowledgements are plain texts.
     const { op } = message;
     try {
+      checkParameters('stream', String(op), message);
       if (op === 'task-finished') this.onFinished(message);
       else if (op === 'close-stream') this.onGoodbye();
       else this.takeOther(String(op), message);

@@ -18,29 +18,34 @@ const CACHED_TEXTS = 2048;
  * Maps with only string keys become objects, others `Map`; sets `Set`; integral floats `PyFloat`; ints
  * beyond 2^53 `bigint`; nil `null`; bytes `Uint8Array`, which may be shared and must not be changed.
  *
+ * @param valuesMax - values that it may have; an object or array counts as `CONTAINER_VALUES` plus what is in it, an
+ *   opaque value as its frames
  * @throws YardmasterError `ERR_FRAME` when it is not such a message
  */
-export function decodeMessage(frames: readonly Uint8Array[]): unknown {
-  return decoder.decode(frames);
+export function decodeMessage(frames: readonly Uint8Array[], valuesMax = Infinity): unknown {
+  return decoder.decode(frames, valuesMax);
 }
 
 /** Not re-entrant. */
 class Decoder extends MsgpackReader {
   private frames: readonly Uint8Array[] = [];
+  /** What the sub-headers that were named so far announce, by frame: each is read once. */
+  private counts: number[] = [];
   private readonly slab = new Slab();
 
   constructor() {
     super(DEPTH_MAX, CACHED_TEXTS);
   }
 
-  decode(frames: readonly Uint8Array[]): unknown {
+  decode(frames: readonly Uint8Array[], valuesMax: number): unknown {
     const [first] = frames;
     if (first === undefined) throw unreadable('it has no frame');
     this.frames = frames;
     try {
-      return this.readAll(first);
+      return this.readAll(first, valuesMax);
     } finally {
       this.frames = [];
+      if (this.counts.length > 0) this.counts = [];
     }
   }
 
@@ -125,12 +130,13 @@ class Decoder extends MsgpackReader {
     if (header === undefined) {
       throw unreadable(`it names frame ${offset}, but has only ${this.frames.length}`);
     }
-    const count = subFrameCount(header);
+    const count = (this.counts[offset] ??= subFrameCount(header));
     if (!(count >= 0 && offset + 1 + count <= this.frames.length)) {
       throw unreadable(
         `the sub-header in frame ${offset} of ${this.frames.length} announces ${count} frames`,
       );
     }
+    this.spend(count);
     const frames: Uint8Array[] = [];
     for (let index = 1; index <= count; index++) {
       frames.push(this.slab.keep(this.frames[offset + index] as Uint8Array));

@@ -1,4 +1,4 @@
-import { YardmasterError } from '../../../core/api/index.ts';
+import { every, YardmasterError } from '../../../core/api/index.ts';
 import type {
   ClientOp,
   DaskClient,
@@ -22,6 +22,9 @@ import { stateQueries } from './state-queries.ts';
 
 /** How long plugins have for their `before_close` and `close`, in milliseconds. */
 const CLOSE_TIMEOUT_MS = 5000;
+
+/** Time between two warnings that Python is still preloading, in milliseconds. */
+const PRELOAD_NOTE_MS = 10_000;
 
 /** Levels of Python's `logging`. */
 const WARNING = 30;
@@ -111,7 +114,21 @@ export class Companion implements AddedOperations {
         { preload },
       );
     }
-    await this.started();
+    const { clock, log } = this.host;
+    const names = preload.join(', ');
+    const startMs = clock.nowMs();
+    const notes = every(clock, PRELOAD_NOTE_MS, () => {
+      const seconds = Math.round((clock.nowMs() - startMs) / 1000);
+      log.warn(
+        { preload, seconds },
+        `Python still preloads ${names} after ${seconds} s; the scheduler waits for it`,
+      );
+    });
+    try {
+      await this.started();
+    } finally {
+      notes.cancel();
+    }
   }
 
   /** A file of a client is in the folder: modules of it that were imported are imported anew. */

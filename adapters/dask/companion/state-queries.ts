@@ -2,6 +2,7 @@
 import type { TaskView } from '../../../core/api/index.ts';
 import type { DaskContext, RpcHandler, RpcTable } from '../context.ts';
 import { PythonException } from '../rpc/py-errors.ts';
+import { type Transition, transitionRow } from '../rpc/cluster/transitions.ts';
 import { listIn, textIn } from '../codec/values.ts';
 import {
   clientFields,
@@ -111,6 +112,10 @@ function tableQueries(context: DaskContext): RpcTable {
         level === 'warn' ? 'WARNING' : level.toUpperCase(),
         message,
       ]);
+    },
+    'state.transitions': () => {
+      const records = context.plugin.run('story', {}) as readonly Transition[];
+      return records.map((record) => transitionRow(record, context.keys));
     },
     'state.plugins': () => ({ worker: context.workerPlugins, nanny: context.nannyPlugins }),
   };

@@ -130,6 +130,8 @@ export function groupFields(group: GroupView): Fields {
     states: { ...group.states },
     nbytes_total: group.nbytesTotal,
     types: [...group.types.keys()],
+    duration: group.durationS,
+    all_durations: new Map([['compute', group.durationS], ...group.otherDurationsS]),
   };
 }
 
@@ -138,5 +140,7 @@ export function prefixFields(prefix: PrefixView): Fields {
     name: prefix.name,
     duration_average: prefix.durationAverageS,
     suspicious: prefix.suspicious,
+    nbytes_total: prefix.nbytesTotal,
+    state_counts: { ...prefix.stateCounts },
   };
 }

@@ -7,7 +7,7 @@ import { PacedReads } from '../../transports/tcp/paced-reads.ts';
 import { formatDaskAddress, parseDaskAddress } from './address.ts';
 import { decodeMessage } from '../codec/index.ts';
 import { DirectSocket } from './direct-socket.ts';
-import { FRAME_LIMITS, FrameReader } from './frames.ts';
+import { CALLER_LIMITS, FRAME_LIMITS, type FrameLimits, FrameReader } from './frames.ts';
 import { checkHandshake, HANDSHAKE, HANDSHAKE_LIMITS, type PeerInfo } from './handshake.ts';
 import { Incoming, type IncomingMessage } from '../bridge/incoming.ts';
 import { localAddressOf, openSocket, type SocketOptions } from './open-socket.ts';
@@ -54,6 +54,10 @@ export class Comm {
   private readonly incoming: Incoming;
   private readonly outgoing: Outgoing;
   private handlers: CommHandlers | undefined;
+  /** True when the first message of the peer has come. */
+  private isIntroduced = false;
+  /** Tells whether the peer may send as much as registered ones. */
+  private isTrusted: () => boolean = () => false;
   private state: 'open' | 'closing' | 'over' = 'open';
   private error: Error | undefined;
   private closeTimer: Timer | undefined;
@@ -74,9 +78,10 @@ export class Comm {
     if (socket instanceof DirectSocket) this.readDirectly(socket);
     this.incoming = new Incoming(this.reads, options.clock);
     this.outgoing = new Outgoing(socket, options.clock, options.highWaterBytes);
-    this.reader = new FrameReader((frames) => {
-      this.receive(frames);
-    }, HANDSHAKE_LIMITS);
+    this.reader = new FrameReader(
+      (frames) => this.receive(frames),
+      () => this.limitsNow(),
+    );
     this.closed = new Promise((resolve) => {
       this.resolveClosed = resolve;
     });
@@ -93,6 +98,7 @@ export class Comm {
     const { scheme } = parseDaskAddress(address);
     const comm = new Comm(socket, address, localAddressOf(socket, scheme), options);
     await comm.introduce(false);
+    comm.trust();
     return comm;
   }
 
@@ -166,6 +172,18 @@ export class Comm {
     return this.incoming.next(timeoutMs, () => {
       this.fail(silentError(this.peerAddress, timeoutMs));
     });
+  }
+
+  /**
+   * From now on the peer may send as much as registered peers may, and not only what callers may.
+   * @param when - asked with each message until it says so once; default: at once
+   */
+  trust(when: () => boolean = () => true): void {
+    this.isTrusted = () => {
+      if (!when()) return false;
+      this.isTrusted = () => true;
+      return true;
+    };
   }
 
   /** Directs all messages to these handlers from now on, unread messages first. */
@@ -319,8 +337,14 @@ export class Comm {
 
   private receive(frames: readonly Uint8Array[]): void {
     if (this.state === 'over') return;
-    this.reader.limits = FRAME_LIMITS;
-    this.incoming.take({ message: decodeMessage(frames), frames });
+    const message = decodeMessage(frames, this.limitsNow().valuesMax);
+    this.isIntroduced = true;
+    this.incoming.take({ message, frames });
+  }
+
+  private limitsNow(): FrameLimits {
+    if (!this.isIntroduced) return HANDSHAKE_LIMITS;
+    return this.isTrusted() ? FRAME_LIMITS : CALLER_LIMITS;
   }
 
   private failIfThrows(run: () => void): void {

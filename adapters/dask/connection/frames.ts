@@ -27,10 +27,23 @@ export interface FrameLimits {
   /** Of all frames of a message together. */
   readonly messageBytesMax: number;
   readonly framesMax: number;
+  /** Values in a message, as `IncomingLimits.valuesMax` counts them. */
+  readonly valuesMax: number;
 }
 
-/** For peers that have introduced themselves. */
-export const FRAME_LIMITS: FrameLimits = { messageBytesMax: 2 ** 36, framesMax: 2 ** 22 };
+/** For registered peers, and those that this side has called. A graph names its tasks by three values each, or more. */
+export const FRAME_LIMITS: FrameLimits = {
+  messageBytesMax: 2 ** 36,
+  framesMax: 2 ** 22,
+  valuesMax: 16_000_000,
+};
+
+/** For callers that have said no more than that they speak the protocol. */
+export const CALLER_LIMITS: FrameLimits = {
+  messageBytesMax: 16 * 1024 * 1024,
+  framesMax: 2 ** 14,
+  valuesMax: 500_000,
+};
 
 /** Largest frame: what Node can hold in one piece. */
 const FRAME_BYTES_MAX = 2 ** 32 - 1;
@@ -96,10 +109,11 @@ export class FrameReader {
   /**
    * @param onMessage - gets the frames of each message. They may lie in the chunk that was pushed, so
    *   the memory of a chunk must not be used again.
+   * @param limitsNow - are asked for with each message
    */
   constructor(
     private readonly onMessage: (frames: readonly Uint8Array[]) => void,
-    public limits: FrameLimits = FRAME_LIMITS,
+    private readonly limitsNow: () => FrameLimits = () => FRAME_LIMITS,
   ) {}
 
   /**
@@ -189,8 +203,9 @@ export class FrameReader {
       lengths.push(length);
       sum += length;
     }
-    if (sum > this.limits.messageBytesMax) {
-      throw tooLarge(`a message of ${sum} bytes`, `${this.limits.messageBytesMax} bytes`);
+    const { messageBytesMax } = this.limitsNow();
+    if (sum > messageBytesMax) {
+      throw tooLarge(`a message of ${sum} bytes`, `${messageBytesMax} bytes`);
     }
     this.checkTotal(getNatural(view, 0), sum);
     this.prelude.clear();
@@ -244,7 +259,7 @@ export class FrameReader {
   }
 
   private checkHead(total: number, count: number): void {
-    const { framesMax, messageBytesMax } = this.limits;
+    const { framesMax, messageBytesMax } = this.limitsNow();
     if (count > framesMax) throw tooLarge(`a message of ${count} frames`, `${framesMax} frames`);
     if (total > messageBytesMax) {
       throw tooLarge(`a message of ${total} bytes`, `${messageBytesMax} bytes`);
@@ -338,6 +353,6 @@ function getNatural(view: DataView, at: number): number {
 function tooLarge(what: string, limit: string): YardmasterError {
   return new YardmasterError(
     'ERR_FRAME',
-    `the peer announced ${what}; the limit is ${limit}. It does not speak the protocol of Dask, or the stream is damaged`,
+    `the peer announced ${what}; the limit is ${limit}. It does not speak the protocol of Dask, the stream is damaged, or it has to register first`,
   );
 }

@@ -12,7 +12,11 @@ export const HANDSHAKE = {
 } as const;
 
 /** Small limits for peers that have not completed the handshake. */
-export const HANDSHAKE_LIMITS: FrameLimits = { messageBytesMax: 1024 * 1024, framesMax: 16 };
+export const HANDSHAKE_LIMITS: FrameLimits = {
+  messageBytesMax: 64 * 1024,
+  framesMax: 16,
+  valuesMax: 512,
+};
 
 /** What a peer says of itself. */
 export interface PeerInfo {

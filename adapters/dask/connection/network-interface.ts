@@ -20,6 +20,11 @@ export function hostOfInterface(name: string): string {
   );
 }
 
+/** The addresses of all network interfaces of this machine. */
+export function ownHosts(): string[] {
+  return Object.values(networkInterfaces()).flatMap((own) => (own ?? []).map((one) => one.address));
+}
+
 /** Replaces the host of an address by the host of a network interface. */
 export function onInterface(address: string, name: string | undefined): string {
   if (name === undefined) return address;

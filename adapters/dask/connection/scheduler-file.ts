@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 
 import { YardmasterError } from '../../../core/api/index.ts';
@@ -16,9 +17,11 @@ export class SchedulerFile {
 
   /** @throws YardmasterError `ERR_CONFIG` when it cannot be written */
   static write(path: string, id: string, identity: Fields): SchedulerFile {
-    const temporary = `${path}.${process.pid}.tmp`;
+    const temporary = `${path}.${randomUUID()}.tmp`;
     try {
-      writeFileSync(temporary, `${JSON.stringify(toPlain(identity), undefined, 2)}\n`);
+      writeFileSync(temporary, `${JSON.stringify(toPlain(identity), undefined, 2)}\n`, {
+        flag: 'wx', // In a folder of all users, a link of that name would have another file overwritten.
+      });
       renameSync(temporary, path);
     } catch (cause) {
       throw new YardmasterError(

@@ -1,9 +1,9 @@
 /** Graphs of clients of Dask, of all versions. */
-import { rmSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
+import { removePrivateFolder } from '../../log/private-folder.ts';
 import { isMaterialized, unpackMaterialized, type GraphMessage } from './materialized.ts';
 import { HelperPool } from './helper-pool.ts';
 import { findPythons, nothingWorksWithout } from './python-commands.ts';
@@ -175,7 +175,7 @@ export class GraphUnpacker {
   close(): void {
     this.helper.close();
     const { folderName } = this;
-    if (folderName !== undefined) rmSync(folderName, { recursive: true, force: true });
+    if (folderName !== undefined) removePrivateFolder(folderName);
   }
 
   private async unpackWithPython(message: GraphMessage): Promise<UnpackedGraph> {

@@ -11,6 +11,7 @@ import type {
   RpcTable,
   WorkerOp,
 } from '../context.ts';
+import { checkParameters, PARAMETERS } from './parameters.ts';
 import { PythonException } from './py-errors.ts';
 
 /** Operations that come and go while the scheduler runs: those that plugins in Python add. */
@@ -42,6 +43,10 @@ export class Operations {
     this.rpc = tableOf([rpc, ...extensions.map((each) => each.rpc)]);
     this.clientOps = tableOf(extensions.map((each) => each.clientOps));
     this.workerOps = tableOf(extensions.map((each) => each.workerOps));
+    for (const op of this.rpc.keys()) assertListed('request', op);
+    for (const op of [...this.clientOps.keys(), ...this.workerOps.keys()]) {
+      assertListed('stream', op);
+    }
   }
 
   /** Whether the scheduler itself answers this operation. */
@@ -49,7 +54,10 @@ export class Operations {
     return this.rpc.has(op);
   }
 
-  /** @throws PythonException when there is no such operation; so do the others */
+  /**
+   * The handler checks the parameters of what it is given; those that Python has added check their own.
+   * @throws PythonException when there is no such operation; so do the others
+   */
   request(op: string): RpcHandler {
     if (this.blocked.has(op)) {
       throw new PythonException(
@@ -57,7 +65,12 @@ export class Operations {
         `The '${op}' handler has been explicitly disallowed in Scheduler, possibly due to security concerns.`,
       );
     }
-    return this.rpc.get(op) ?? this.added?.request(op) ?? unknown(op);
+    const handler = this.rpc.get(op);
+    if (handler === undefined) return this.added?.request(op) ?? unknown(op);
+    return (request, context, comm) => {
+      checkParameters('request', op, request);
+      return handler(request, context, comm);
+    };
   }
 
   clientOp(op: string, message: Fields, client: DaskClient, context: DaskContext): void {
@@ -114,6 +127,10 @@ function tableOf<T>(
   tables: readonly (Readonly<Record<string, T>> | undefined)[],
 ): ReadonlyMap<string, T> {
   return new Map(tables.flatMap((table) => Object.entries(table ?? {})));
+}
+
+function assertListed(kind: 'request' | 'stream', op: string): void {
+  if (!PARAMETERS[kind].has(op)) throw new Error(`parameters.ts lacks the ${kind} ${op}`);
 }
 
 function unknown(op: string): never {

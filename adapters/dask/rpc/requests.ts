@@ -5,7 +5,9 @@ import type { Comm } from '../connection/comm.ts';
 import type { Fields } from '../context.ts';
 import type { BridgeHost } from '../bridge/bridge-host.ts';
 import type { NannyStarts } from '../bridge/nanny-starts.ts';
+import { isHostOfPeer } from './known-peers.ts';
 import { NO_REPLY } from '../connection/no-reply.ts';
+import { checkParameters } from './parameters.ts';
 import { PythonError, PythonException, uncaughtAnswer } from './py-errors.ts';
 import { isFields } from '../codec/values.ts';
 import { WorkerBridge } from '../bridge/worker-bridge.ts';
@@ -19,6 +21,7 @@ export async function serveRequests(
   host: BridgeHost,
   nannyStarts: NannyStarts,
 ): Promise<void> {
+  comm.trust(() => isHostOfPeer(host, comm));
   try {
     for (;;) {
       const request = await comm.read();
@@ -33,6 +36,7 @@ export async function serveRequests(
         return;
       }
       if (op === 'register-worker' || op === 'register-client') {
+        checkParameters('request', op, request);
         await (op === 'register-worker' ? WorkerBridge : ClientBridge).open(comm, request, host);
         return;
       }

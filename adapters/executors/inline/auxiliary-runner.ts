@@ -15,8 +15,7 @@ export class AuxiliaryRunner {
 
   constructor({ clock, cluster }: { readonly clock: Clock; readonly cluster?: ClusterReach }) {
     this.clock = clock;
-    this.reach =
-      cluster && new Reach(cluster.scheduler, cluster.transports, clock, cluster.modules);
+    this.reach = cluster && new Reach(cluster, clock);
   }
 
   /** Never rejects. When the signal is aborted, the result of the function is no longer awaited. */

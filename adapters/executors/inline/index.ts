@@ -44,8 +44,7 @@ export class InlineExecutor implements Executor {
   constructor({ threadCount = 1, clock, cluster }: InlineExecutorOptions) {
     this.threadCount = threadCount;
     this.clock = clock;
-    this.surroundings =
-      cluster && new Reach(cluster.scheduler, cluster.transports, clock, cluster.modules);
+    this.surroundings = cluster && new Reach(cluster, clock);
     this.aside = new AuxiliaryRunner({ clock, ...(cluster === undefined ? {} : { cluster }) });
     this.actors = new ActorHost(() => clock.nowMs(), this.surroundings);
   }

@@ -1,4 +1,5 @@
 import type { ActorCall, ExecutionResult } from '../../../core/api/index.ts';
+import type { ReconnectRules } from '../../../core/shared/reconnect.ts';
 import type { TunnelRequest } from '../../transports/tunnel/index.ts';
 
 /** Settings that a thread receives when it starts. */
@@ -15,6 +16,8 @@ export interface ThreadData {
     readonly moduleFolders?: readonly string[];
     /** The project in which modules are looked for; see `ModuleLimit`. */
     readonly codeRoot?: string;
+    /** How the clients of its tasks come back; see `ClusterReach`. */
+    readonly reconnect: ReconnectRules | undefined;
   };
   /** Bytes that its tasks may leave behind before it collects them. Default: the engine does as it likes. */
   readonly tidyBytes?: number;
@@ -30,6 +33,7 @@ export interface PostedTask {
   /** Of the arguments in `runSpec`. */
   readonly memories?: Memories;
   readonly inputs: readonly (readonly [key: string, value: Uint8Array, memories?: Memories])[];
+  readonly isRepeated?: boolean;
 }
 
 /** An outcome as it is posted. */

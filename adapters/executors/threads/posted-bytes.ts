@@ -45,7 +45,7 @@ function owned(bytes: Uint8Array, moved: ArrayBuffer[]): Uint8Array {
 
 /** A task as it is posted to a thread for itself, with the shared memory that its bytes refer to. */
 export function postedTask(task: ExecutableTask, moved: ArrayBuffer[]): PostedTask {
-  const { key, runSpec, inputs } = task;
+  const { key, runSpec, inputs, isRepeated } = task;
   const { args } = (runSpec ?? {}) as { readonly args?: unknown };
   const hasBytes = args instanceof Uint8Array;
   return {
@@ -56,18 +56,26 @@ export function postedTask(task: ExecutableTask, moved: ArrayBuffer[]): PostedTa
       inputs,
       ([name, value]) => [name, forCopying(value, moved), memoriesOf(value)] as const,
     ),
+    ...(isRepeated === true ? { isRepeated } : {}),
   };
 }
 
 /** The task in the thread that it was posted to. */
-export function receivedTask({ key, runSpec, memories, inputs }: PostedTask): ExecutableTask {
+export function receivedTask({
+  key,
+  runSpec,
+  memories,
+  inputs,
+  isRepeated,
+}: PostedTask): ExecutableTask {
   if (memories !== undefined) {
     withSharedMemory((runSpec as { readonly args: Uint8Array }).args, memories);
   }
   const received = inputs.map(
     ([name, value, its]) => [name, withSharedMemory(value, its)] as const,
   );
-  return { key, runSpec, inputs: new Map(received) };
+  const again = isRepeated === true ? { isRepeated } : {};
+  return { key, runSpec, inputs: new Map(received), ...again };
 }
 
 /** An outcome with the shared memory that its bytes refer to. */

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { YardmasterError } from '../../../core/api/index.ts';
+import { inBackground } from '../../../core/shared/background.ts';
 import type { ClusterReach } from '../../tasks/index.ts';
 import type { ThreadData } from './messages.ts';
 
@@ -14,6 +15,26 @@ export interface SpawnSettings {
   readonly tidyBytes: number | undefined;
   /** What its tasks reach; undefined: nothing. */
   readonly cluster: ClusterReach | undefined;
+}
+
+/** Threads of this process that have not ended. */
+const open = new Set<Worker>();
+
+/** Milliseconds for threads to end before the process is killed. */
+const EXIT_MS = 1000;
+
+/**
+ * Ends this process as soon as its threads have ended, which takes a moment. `process.exit` would wait for a thread that is
+ * inside native code (`spawnSync`, say), which nothing can end: then the process is killed, and its exit code is lost.
+ */
+export function exitProcess(code: number): void {
+  if (open.size === 0) process.exit(code);
+  setTimeout(() => process.kill(process.pid, 'SIGKILL'), EXIT_MS);
+  const ended = Promise.all([...open].map((thread) => thread.terminate()));
+  inBackground(
+    ended.then(() => process.exit(code)),
+    'the threads could not be ended',
+  );
 }
 
 /**
@@ -32,19 +53,23 @@ export function spawnThread(
       cluster: {
         scheduler: cluster.scheduler,
         schemes: cluster.transports.map(({ scheme }) => scheme),
+        reconnect: cluster.reconnect,
         ...(cluster.modules === undefined
           ? {}
           : { moduleFolders: cluster.modules.folders, codeRoot: cluster.modules.codeRoot }),
       },
     }),
   };
-  return new Worker(threadEntry(), {
+  const thread = new Worker(threadEntry(), {
     name,
     workerData,
     ...(heapLimitMb === undefined
       ? {}
       : { resourceLimits: { maxOldGenerationSizeMb: heapLimitMb } }),
   });
+  open.add(thread);
+  thread.once('exit', () => open.delete(thread));
+  return thread;
 }
 
 /**

@@ -14,7 +14,7 @@ export function surroundingsOfThread(
 ): TaskSurroundings | undefined {
   if (cluster === undefined) return undefined;
   const transports = cluster.schemes.map((scheme) => new TunnelTransport(scheme, open));
-  const { scheduler, moduleFolders, codeRoot } = cluster;
+  const { scheduler, moduleFolders, codeRoot, reconnect } = cluster;
   const modules = moduleFolders && new AllowedModules(moduleFolders, codeRoot);
-  return new Reach(scheduler, transports, new SystemClock(), modules);
+  return new Reach({ scheduler, transports, modules, reconnect }, new SystemClock());
 }

@@ -3,6 +3,7 @@ import type { Worker } from 'node:worker_threads';
 import {
   type ExecutableTask,
   type ExecutionResult,
+  type Timer,
   YardmasterError,
 } from '../../../core/api/index.ts';
 import { inBackground } from '../../../core/shared/background.ts';
@@ -39,8 +40,8 @@ export class TaskThread {
   /** What was handed over and has neither ended nor been parked, in order. */
   private line: Job[] = [];
   private readonly waiting = new WaitingRuns();
-  /** Numbers of cancelled runs that continue, and whose ends are not awaited. */
-  private readonly abandoned = new Set<number>();
+  /** Numbers of cancelled runs that continue, and whose ends are not awaited; with a timer while each may continue. */
+  private readonly abandoned = new Map<number, Timer | undefined>();
   /** Number of the run that was handed over last. */
   private last = 0;
   /** Number of the concurrent run that was begun last: negative. */
@@ -172,8 +173,18 @@ export class TaskThread {
   abort(job: Job): void {
     const { clock, abortGraceMs } = this.settings;
     this.post({ op: 'abort', number: job.number });
-    if (abortGraceMs === Infinity) return;
-    job.graceMs = job.abortReason?.killTimeoutMs ?? abortGraceMs;
+    // Where threads are never ended, no time of a single run ends one either.
+    const mayEnd = abortGraceMs < Infinity;
+    job.graceMs = mayEnd ? (job.abortReason?.killTimeoutMs ?? abortGraceMs) : Infinity;
+    if (job.abortReason?.isGivenUp === true) {
+      const { number, graceMs } = job;
+      this.abandon(
+        job,
+        clock.setTimer(graceMs, () => this.endAbandoned(number)),
+      );
+      return;
+    }
+    if (job.graceMs === Infinity) return;
     job.giveGrace(clock.setTimer(job.graceMs, () => this.endByForce(job)));
   }
 
@@ -246,7 +257,10 @@ export class TaskThread {
       if (job?.number === number) {
         ended++;
         job.end(result);
-      } else if (!this.abandoned.delete(number)) this.waiting.take(number)?.end(result);
+      } else if (this.abandoned.has(number)) {
+        this.abandoned.get(number)?.cancel();
+        this.abandoned.delete(number);
+      } else this.waiting.take(number)?.end(result);
     });
     this.line.splice(0, ended);
     this.endWhenAbandoned();
@@ -306,6 +320,10 @@ export class TaskThread {
   private onTurning(number: number): void {
     const job = this.jobOf(number);
     if (job !== undefined && !job.isOver) this.abandon(job);
+    if (!this.abandoned.has(number)) return;
+    this.abandoned.get(number)?.cancel();
+    this.abandoned.set(number, undefined);
+    this.endWhenAbandoned();
   }
 
   private kill(job: Job): void {
@@ -314,10 +332,11 @@ export class TaskThread {
     this.terminate();
   }
 
-  private abandon(job: Job): void {
+  /** @param grace - runs while the code may continue, whatever else is on the thread. Default: it may not */
+  private abandon(job: Job, grace?: Timer): void {
     if (job === this.line[0]) this.line.shift();
     else this.waiting.take(job.number);
-    this.abandoned.add(job.number);
+    this.abandoned.set(job.number, grace);
     // If it waits for a slot, it need not: it shall come to its end.
     this.post({ op: 'rejoined', number: job.number });
     job.end(failed(abandonedError(job)));
@@ -325,9 +344,23 @@ export class TaskThread {
     this.endWhenAbandoned();
   }
 
-  /** The code of cancelled runs ends as soon as no other run uses the thread. */
+  /** A run that was given up has had its time. Its thread ends when it has no other run, or when this one blocks it. */
+  private endAbandoned(number: number): void {
+    if (!this.abandoned.has(number)) return;
+    this.abandoned.set(number, undefined);
+    if (this.waiting.size === 0) return this.endWhenAbandoned();
+    this.post({ op: 'are-you-turning', number });
+    this.abandoned.set(
+      number,
+      this.settings.clock.setTimer(BLOCKED_MS, () => this.terminate()),
+    );
+  }
+
+  /** The code of cancelled runs ends as soon as no other run uses the thread and its time is over. */
   private endWhenAbandoned(): void {
-    if (this.abandoned.size > 0 && this.line.length + this.waiting.size === 0) this.terminate();
+    if (this.abandoned.size === 0 || this.line.length + this.waiting.size > 0) return;
+    for (const grace of this.abandoned.values()) if (grace !== undefined) return;
+    this.terminate();
   }
 
   private terminate(): void {
@@ -335,6 +368,7 @@ export class TaskThread {
   }
 
   private onExit(code: number): void {
+    for (const grace of this.abandoned.values()) grace?.cancel();
     const { line, isClosed, uncaught } = this;
     const begunCount = line.length - this.begun.takeBack(this.last);
     const waiting = [...this.waiting.jobs()];

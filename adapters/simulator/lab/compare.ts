@@ -12,6 +12,7 @@ export const FIGURES = [
   'spilledBytes',
   'idleShare',
   'decisions',
+  'fallbacks',
 ] as const satisfies readonly (keyof SimulationReport)[];
 
 /** One of {@link FIGURES}. */
@@ -30,7 +31,7 @@ export interface Figure {
 export interface ComparedRun {
   readonly workload: string;
   readonly policies: string;
-  /** Undefined when a run did not end well. */
+  /** Undefined when a run did not end well, or a policy failed each time that it was asked. */
   readonly figures: Readonly<Record<FigureName, Figure>> | undefined;
   /** Why it did not. */
   readonly error?: string;
@@ -95,6 +96,7 @@ async function runSeeds(
         seed,
       });
       if (report.failed > 0) return failed(workload, name, report.firstFailure ?? 'a task failed');
+      if (report.useless !== undefined) return failed(workload, name, report.useless);
       reports.push(report);
     } catch (error) {
       if (!YardmasterError.is(error, 'ERR_TIMEOUT')) throw error;

@@ -1,11 +1,11 @@
 import { extname, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import {
   type PolicyDefinition,
   SLOT_NAMES,
   type SlotName,
   YardmasterError,
 } from '../../../core/api/index.ts';
+import { PluginResolver } from '../../../core/plugin-host/loading/plugin-resolver.ts';
 import { hint } from '../../../core/shared/words.ts';
 import type { ConfigInput } from '../../../core/config/types.ts';
 
@@ -47,18 +47,28 @@ export function policyVariant(text: string): PolicyVariant {
 }
 
 /**
- * As {@link policyVariant}; the path may also be that of a module of one policy (`definePolicy`).
+ * As {@link policyVariant}; the path may also be that of a module of one policy (`definePolicy`), and `#name` picks
+ * one of its exports.
  *
- * @throws Error what the module throws when it is loaded
+ * @throws YardmasterError `ERR_PLUGIN_LOAD` when the module cannot be loaded, or has no such export; `ERR_SLOT` when
+ *   the export does not say which slot it fills
  */
 export async function readVariant(text: string): Promise<PolicyVariant> {
-  if (!MODULES.includes(extname(text))) return policyVariant(text);
-  const path = resolve(text);
-  const { default: exported } = (await import(pathToFileURL(path).href)) as {
-    readonly default?: Partial<PolicyDefinition<SlotName, never>>;
-  };
-  if (exported?.kind !== 'policy' || exported.slot === undefined) return policyVariant(text);
-  return { name: text, overrides: { scheduler: { policies: { [exported.slot]: { use: path } } } } };
+  const hash = text.lastIndexOf('#');
+  const [path, name] = hash > 0 ? [text.slice(0, hash), text.slice(hash)] : [text, ''];
+  if (!MODULES.includes(extname(path))) return policyVariant(text);
+  const use = resolve(path) + name;
+  const { exported } = await new PluginResolver({}, process.cwd()).resolve(use, 'policy');
+  const { kind, slot } = (exported ?? {}) as Partial<PolicyDefinition>;
+  if (kind === 'policy' && slot !== undefined) {
+    return { name: text, overrides: { scheduler: { policies: { [slot]: { use } } } } };
+  }
+  if (name === '') return policyVariant(text); // A configuration in code.
+  throw new YardmasterError(
+    'ERR_SLOT',
+    `"${text}" does not say which slot it fills: export what definePolicy(slot, …) returns, or compare a configuration that names it`,
+    { policy: text },
+  );
 }
 
 function readPart(part: string): { readonly slot: SlotName; readonly policy: string } {

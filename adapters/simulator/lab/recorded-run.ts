@@ -1,8 +1,10 @@
 import type { LogFrame, LogHeader } from '../../../core/log/format.ts';
 import type { RegisterWorker } from '../../../core/messages/from-worker.ts';
 import type { TaskFinished, UpdateGraph } from '../../../core/messages/stimulus.ts';
+import type { StatePart } from '../../../core/kernel/snapshot/state-parts.ts';
 import type { ConfigInput } from '../../../core/config/types.ts';
 import type { WorkerModel } from '../options.ts';
+import { isOpen } from '../recorded-workload.ts';
 
 /** One computation of a task. */
 export interface RecordedRun {
@@ -24,6 +26,7 @@ export class RecordedCluster {
   graphCount = 0;
   /** What decides, as it was configured. */
   config: ConfigInput = {};
+  private hasBegun = false;
   private firstMs: number | undefined;
   private lastMs = 0;
 
@@ -40,7 +43,9 @@ export class RecordedCluster {
 
   add(frame: LogFrame): void {
     if (frame.kind === 'header') this.config = decidingConfig(frame.payload);
+    if (frame.kind === 'state' && !this.hasBegun) this.addKnown(frame.payload, frame.timeMs);
     if (frame.kind !== 'stimulus') return;
+    this.hasBegun = true;
     const { payload, timeMs } = frame;
     if (payload.op === 'register-worker') this.addWorker(payload);
     else if (payload.op === 'update-graph') this.addGraph(payload, timeMs);
@@ -51,7 +56,22 @@ export class RecordedCluster {
     }
   }
 
+  /** What the cluster had when the recording began: it may have begun in the middle. */
+  private addKnown(known: StatePart, timeMs: number): void {
+    if (known.part === 'workers') {
+      for (const { identity } of known.workers.slice(0, known.registered))
+        this.addIdentity(identity);
+    } else if (known.part === 'tasks' && known.states.some(isOpen)) {
+      this.firstMs ??= timeMs;
+      this.graphCount = 1;
+    }
+  }
+
   private addWorker({ identity }: RegisterWorker): void {
+    this.addIdentity(identity);
+  }
+
+  private addIdentity(identity: RegisterWorker['identity']): void {
     const { address, threadCount, memoryLimitBytes } = identity;
     this.workers.set(address, { threads: threadCount, memoryLimitBytes });
   }

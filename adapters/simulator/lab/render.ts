@@ -7,6 +7,7 @@ const TITLES: Readonly<Record<FigureName, string>> = {
   spilledBytes: 'spilled',
   idleShare: 'idle',
   decisions: 'decisions',
+  fallbacks: 'fallbacks',
 };
 
 /** What a column shows: a value, and in how many units of it people think. */
@@ -17,6 +18,7 @@ const SHOWN: Readonly<Record<FigureName, (value: number) => string>> = {
   spilledBytes: megabytes,
   idleShare: (share) => `${(100 * share).toFixed(1)} %`,
   decisions: (count) => short(count),
+  fallbacks: (count) => short(count),
 };
 
 /** The titles of the columns. */

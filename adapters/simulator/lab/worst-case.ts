@@ -44,7 +44,7 @@ const TEMPERATURE = { first: 0.3, last: 0.003 };
  * found: what policies do on well-known workloads says little about their worst case. The approach is that of PISA
  * (Coleman and Krishnamachari, 2024), here with the scheduler of production. Equal options find the same.
  *
- * @throws YardmasterError `ERR_CONFIG`, `ERR_PLUGIN_LOAD`, `ERR_SLOT`
+ * @throws YardmasterError `ERR_CONFIG`, `ERR_PLUGIN_LOAD`, `ERR_SLOT`, `ERR_POLICY` when a policy fails each time
  */
 export async function worstCase(
   first: PolicyVariant,
@@ -82,12 +82,13 @@ async function makespan(
   options: SimulationOptions,
 ): Promise<number> {
   try {
-    const { makespanS, failed } = await simulate(instanceWorkload(instance, 'instance'), {
+    const { makespanS, failed, useless } = await simulate(instanceWorkload(instance, 'instance'), {
       ...options,
       ...(config === undefined ? {} : { config }),
       ...(overrides === undefined ? {} : { overrides }),
       network: { ...options.network, bandwidth: instance.bandwidth },
     });
+    if (useless !== undefined) throw new YardmasterError('ERR_POLICY', useless);
     return failed > 0 ? Infinity : makespanS;
   } catch (error) {
     if (YardmasterError.is(error, 'ERR_TIMEOUT')) return Infinity;

@@ -6,7 +6,14 @@ import {
   YardmasterError,
 } from '../../../core/api/index.ts';
 import { checkKey } from './result-key.ts';
-import { HEADER_BYTES, headOf, isHeadOf, parseResult } from './result-file.ts';
+import {
+  complaintAboutHead,
+  HEADER_BYTES,
+  headOf,
+  parseResult,
+  REMOVED,
+  type Unusable,
+} from './result-file.ts';
 
 /** What the SDK has for us. */
 type Sdk = typeof Aws;
@@ -49,23 +56,23 @@ export class ResultBucket implements ResultStore {
     const head = await body?.transformToByteArray();
     // `bytes 0-19/1234`
     const nbytes = Number(range.slice(range.indexOf('/') + 1));
-    if (head !== undefined && isHeadOf(head, nbytes)) return true;
-    await this.dropDamaged(key);
-    return false;
+    const complaint = complaintAboutHead(head ?? new Uint8Array(), nbytes, key);
+    if (complaint !== undefined) await this.drop(key, complaint);
+    return complaint === undefined;
   }
 
   async read(key: string): Promise<StoredResult | undefined> {
     const found = await this.get(key);
     if (found === undefined) return undefined;
     const bytes = await found.Body?.transformToByteArray();
-    const result = bytes === undefined ? 'damaged' : parseResult(bytes);
-    if (result !== 'damaged') return result;
-    await this.dropDamaged(key);
+    const result = bytes === undefined ? 'damaged' : parseResult(bytes, key);
+    if (typeof result !== 'string') return result;
+    await this.drop(key, result);
     return undefined;
   }
 
   async write(key: string, result: StoredResult): Promise<void> {
-    const body = Buffer.concat([headOf(result), result.value]);
+    const body = Buffer.concat([headOf(key, result), result.value]);
     await this.client.send(new this.sdk.PutObjectCommand({ ...this.place(key), Body: body }));
   }
 
@@ -80,7 +87,7 @@ export class ResultBucket implements ResultStore {
       return await this.client.send(new this.sdk.GetObjectCommand(wanted));
     } catch (error) {
       const { name } = error as Error;
-      if (name === EMPTY) await this.dropDamaged(key);
+      if (name === EMPTY) await this.drop(key, 'damaged');
       else if (!MISSING.has(name)) throw error;
       return undefined;
     }
@@ -92,12 +99,9 @@ export class ResultBucket implements ResultStore {
     return { Bucket: bucket, Key: `${prefix}${key.slice(0, 2)}/${key}` };
   }
 
-  private async dropDamaged(key: string): Promise<void> {
+  private async drop(key: string, why: Unusable): Promise<void> {
     const { Bucket, Key } = this.place(key);
-    process.emitWarning(
-      `s3://${Bucket}/${Key} is damaged and was removed; what it held is computed again`,
-      'YardmasterResultStore',
-    );
+    process.emitWarning(`s3://${Bucket}/${Key} ${REMOVED[why]}`, 'YardmasterResultStore');
     await this.delete(key);
   }
 }

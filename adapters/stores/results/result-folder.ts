@@ -1,9 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import { type FileHandle, mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import {
+  type FileHandle,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  realpath,
+  rename,
+  utimes,
+} from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ResultStore, StoredResult } from '../../../core/api/index.ts';
+import { removeFile } from '../../log/private-folder.ts';
 import { checkKey } from './result-key.ts';
-import { headOf, isWhole, readResult } from './result-file.ts';
+import { complaintAbout, headOf, readResult, REMOVED, type Unusable } from './result-file.ts';
 import { isPack, ResultPacks } from './result-packs.ts';
 
 /** Share of the limit that may be written before all files are counted again: others write as well. */
@@ -50,19 +60,19 @@ export class ResultFolder implements ResultStore {
     const path = this.pathOf(key);
     if (await this.packs.has(key)) return true;
     if (!this.packs.names.has(partOf(key))) return false;
-    const found = await ifThere(isWhole(path));
-    if (found === false) await this.dropDamaged(path);
-    if (found === true) await this.used(path);
-    return found === true;
+    const complaint = await ifThere(complaintAbout(path, key).then((found) => found ?? 'none'));
+    if (complaint === 'none') await this.used(path);
+    else if (complaint !== undefined) this.drop(path, complaint);
+    return complaint === 'none';
   }
 
   async read(key: string): Promise<StoredResult | undefined> {
     const path = this.pathOf(key);
     const packed = await this.packs.read(key);
     if (packed !== undefined || !this.packs.names.has(partOf(key))) return packed;
-    const found = await ifThere(readResult(path));
-    if (found === 'damaged') {
-      await this.dropDamaged(path);
+    const found = await ifThere(readResult(path, key));
+    if (typeof found === 'string') {
+      this.drop(path, found);
       return undefined;
     }
     if (found !== undefined) await this.used(path);
@@ -81,7 +91,7 @@ export class ResultFolder implements ResultStore {
   async delete(key: string): Promise<void> {
     const path = this.pathOf(key);
     await this.packs.delete(key);
-    await rm(path, { force: true });
+    removeFile(path);
   }
 
   private async writeFile(key: string, result: StoredResult): Promise<void> {
@@ -90,14 +100,14 @@ export class ResultFolder implements ResultStore {
     try {
       const file = await create(unfinished);
       try {
-        await file.writeFile(headOf(result));
+        await file.writeFile(headOf(key, result));
         await file.writeFile(result.value);
       } finally {
         await file.close();
       }
       await rename(unfinished, path);
     } catch (error) {
-      await rm(unfinished, { force: true });
+      removeFile(unfinished);
       throw error;
     }
   }
@@ -114,7 +124,7 @@ export class ResultFolder implements ResultStore {
     if (total <= this.maxBytes) return;
     for (const { path, nbytes } of files) {
       if (total <= this.maxBytes * KEPT) return;
-      await rm(path, { force: true });
+      removeFile(path);
       total -= nbytes;
     }
   }
@@ -122,18 +132,20 @@ export class ResultFolder implements ResultStore {
   /** Nothing but results: clients name the folder, and there may be files of others in it. */
   private async files(): Promise<KeptFile[]> {
     const found: KeptFile[] = [];
-    for (const entry of await readdir(this.folder)) {
-      const isFolder = PART_FOLDER.test(entry);
-      const names = isFolder ? await ifThere(readdir(join(this.folder, entry))) : [entry];
+    const folder = await realpath(this.folder);
+    for (const about of await readdir(folder, { withFileTypes: true })) {
+      const entry = about.name;
+      const isFolder = PART_FOLDER.test(entry) && about.isDirectory(); // Links lead to files of others.
+      const names = isFolder ? await ifThere(readdir(join(folder, entry))) : [entry];
       for (const name of names ?? []) {
         const isOwn = isFolder ? OWN_FILE.test(name) && name.startsWith(entry) : isPack(name);
         if (!isOwn) continue;
-        const path = isFolder ? join(this.folder, entry, name) : join(this.folder, name);
-        const about = await ifThere(stat(path));
-        if (about === undefined) continue;
-        const { size: nbytes, mtimeMs: usedMs } = about;
+        const path = isFolder ? join(folder, entry, name) : join(folder, name);
+        const stats = await ifThere(lstat(path));
+        if (stats === undefined) continue;
+        const { size: nbytes, mtimeMs: usedMs } = stats;
         if (!name.endsWith(UNFINISHED)) found.push({ path, nbytes, usedMs });
-        else if (Date.now() - usedMs > ABANDONED_MS) await rm(path, { force: true });
+        else if (Date.now() - usedMs > ABANDONED_MS) removeFile(path);
       }
     }
     return found;
@@ -144,12 +156,9 @@ export class ResultFolder implements ResultStore {
     await ifThere(utimes(path, now, now));
   }
 
-  private async dropDamaged(path: string): Promise<void> {
-    process.emitWarning(
-      `${path} is damaged and was removed; what it held is computed again`,
-      'YardmasterResultStore',
-    );
-    await rm(path, { force: true });
+  private drop(path: string, why: Unusable): void {
+    process.emitWarning(`${path} ${REMOVED[why]}`, 'YardmasterResultStore');
+    removeFile(path);
   }
 
   /** @throws YardmasterError `ERR_RESULT_STORE` for what could lead out of the folder */

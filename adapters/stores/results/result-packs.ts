@@ -123,7 +123,7 @@ export class ResultPacks {
 
   private look(key: string): Buffer | undefined {
     for (let place = this.index.get(key); place !== undefined; place = place.older) {
-      const record = this.recordAt(place);
+      const record = this.recordAt(place, key);
       if (record !== undefined) {
         const now = new Date();
         ifThere(() => utimesSync(place.pack.path, now, now));
@@ -135,13 +135,13 @@ export class ResultPacks {
     return undefined;
   }
 
-  /** Undefined when it is gone, forgotten or damaged. */
-  private recordAt({ pack, at, nbytes }: Place): Buffer | undefined {
+  /** Undefined when it is gone, forgotten or damaged, or another record has come to its place. */
+  private recordAt({ pack, at, nbytes }: Place, key: string): Buffer | undefined {
     const record = readAt(pack.path, at, nbytes);
     if (record === undefined) return undefined;
     const header = headerAt(record, 0);
     if (header?.nbytes === nbytes && record.byteLength === nbytes) {
-      if (!header.isLive) return undefined;
+      if (!header.isLive || header.key !== key) return undefined;
       if (isWhole(record)) return record;
     }
     const about = ifThere(() => statSync(pack.path));

@@ -4,14 +4,14 @@ import { fileURLToPath } from 'node:url';
 
 import { YardmasterError } from '../../../core/api/index.ts';
 import type { ModuleLimit } from '../../../core/shared/module-limit.ts';
-import { ancestors, codeRootAt, projectOf } from './folders.ts';
+import { ancestors, codeRootAt, ownModule, projectOf } from './folders.ts';
 
 /** Permits every file. */
 const ALL = '*';
 
 /**
  * Where the modules may be that a worker loads because a client names them. Decided by the real path: a symbolic
- * link leads nowhere else. Modules of Yardmaster itself are always permitted.
+ * link leads nowhere else. Of Yardmaster itself the modules with tasks are always permitted, and no others.
  */
 export class AllowedModules implements ModuleLimit {
   /**
@@ -49,6 +49,7 @@ export class AllowedModules implements ModuleLimit {
     const path = pathOf(module);
     if (path === undefined) throw refused(module, 'is not a file, and only files are permitted');
     const real = realPath(path);
+    checkOwn(module, real);
     if (this.folders.some((folder) => real === folder || real.startsWith(withEnd(folder)))) return;
     throw refused(
       module,
@@ -57,8 +58,33 @@ export class AllowedModules implements ModuleLimit {
   }
 }
 
+/**
+ * Refuses modules of Yardmaster that are not made for workers: some of their functions import what they are given, which
+ * would permit every file.
+ * @param module - a URL, or an absolute path
+ * @throws YardmasterError `ERR_MODULE_REFUSED`
+ */
+export function checkOwnModule(module: string): void {
+  const path = pathOf(module);
+  if (path !== undefined) checkOwn(module, realPath(path));
+}
+
+function checkOwn(module: string, real: string): void {
+  if (ownModule(real) !== 'code') return;
+  const shown = shownModule(module);
+  throw new YardmasterError(
+    'ERR_MODULE_REFUSED',
+    `${shown} is a module of Yardmaster that is not made for tasks; call what you need of it in a function of your own module`,
+    { module: shown },
+  );
+}
+
+function shownModule(module: string): string {
+  return module.length > 200 ? `${module.slice(0, 200)}…` : module;
+}
+
 function refused(module: string, why: string): YardmasterError {
-  const shown = module.length > 200 ? `${module.slice(0, 200)}…` : module;
+  const shown = shownModule(module);
   return new YardmasterError(
     'ERR_MODULE_REFUSED',
     `${shown} ${why}; start the worker in the folder of the project, or permit the module's folder or package: worker.allowModules, --allow-modules`,

@@ -4,10 +4,10 @@ import { createRequire, isBuiltin } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { initSync, parse } from 'es-module-lexer';
+import { OWN_CODE } from './folders.ts';
 
 /** Where this package is: its own files are no part of a module that imports them. */
 const PACKAGE = fileURLToPath(new URL('../../../', import.meta.url)).replace(/dist\/$/, '');
-const OWN = /^(?:dist\/)?(?:core|adapters|bundle|plugins|policies)\//;
 
 /**
  * The sources of all files that a module imports, directly or not, in the order of the imports, without its own; of a
@@ -79,7 +79,8 @@ function isForeign(specifier: string): boolean {
 }
 
 function ownless(path: string | undefined): string | undefined {
-  if (path?.startsWith(PACKAGE) === true && OWN.test(path.slice(PACKAGE.length))) return undefined;
+  if (path?.startsWith(PACKAGE) === true && OWN_CODE.test(path.slice(PACKAGE.length)))
+    return undefined;
   return path;
 }
 

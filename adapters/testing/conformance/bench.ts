@@ -25,7 +25,7 @@ export interface TransportHarness {
   /** Milliseconds of real time that one clause may take. Default 4000: less than test runners allow. */
   readonly clauseMs?: number;
   /**
-   * The same transport with a low limit, for the clauses about large messages. They pass unproven
+   * The same transport with a low limit, for the clauses about large messages. They are skipped
    * without it.
    */
   readonly small?: {
@@ -37,12 +37,12 @@ export interface TransportHarness {
   };
   /**
    * Where connecting neither succeeds nor fails: something listens and never answers. The clause about
-   * connect time-outs passes unproven without it.
+   * connect time-outs is skipped without it.
    */
   readonly silentAddress?: string;
   /**
    * Puts a proxy between a listener and its callers, for the clauses about peers and networks that
-   * fail; see `SocketProxy`. Without it these clauses pass unproven. Closing must end within
+   * fail; see `SocketProxy`. Without it these clauses are skipped. Closing must end within
    * `clauseMs` even when the peer stands still.
    */
   proxy?(address: string): Promise<FaultProxy>;
@@ -63,6 +63,15 @@ export interface FaultProxy {
   /** Sends bytes that mean nothing to both sides. */
   corrupt(): void;
   close(): Promise<void> | void;
+}
+
+/** Thrown by a clause that the harness gives nothing to prove with: it is skipped. */
+export class Unproven extends Error {
+  /** @param part - of the harness */
+  constructor(part: string) {
+    super(`the harness has no "${part}" to prove this with`);
+    this.name = 'Unproven';
+  }
 }
 
 /** A clause of the contract: its name is the sentence, its body the proof. */
@@ -189,10 +198,13 @@ export class Bench {
     return [client, server];
   }
 
-  /** As `pair`, with a proxy between; undefined when the harness has none. */
-  async proxiedPair(): Promise<ProxiedPair | undefined> {
+  /**
+   * As `pair`, with a proxy between.
+   * @throws Unproven when the harness has none
+   */
+  async proxiedPair(): Promise<ProxiedPair> {
     const { harness } = this;
-    if (harness.proxy === undefined) return undefined;
+    if (harness.proxy === undefined) throw new Unproven('proxy');
     const listener = await this.listen();
     const proxy = await harness.proxy(listener.address);
     this.proxies.push(proxy);

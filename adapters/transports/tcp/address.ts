@@ -1,6 +1,9 @@
+import { createSocket } from 'node:dgram';
+import { lookup } from 'node:dns/promises';
 import { networkInterfaces } from 'node:os';
 
 import { YardmasterError } from '../../../core/api/index.ts';
+import { isLoopback } from '../../../core/util/hosts.ts';
 
 /** Where a socket connects or listens. */
 export interface HostAndPort {
@@ -9,6 +12,7 @@ export interface HostAndPort {
   readonly port: number;
 }
 
+const LOCAL_HOST = '127.0.0.1';
 const ADDRESS = /^t(?:cp|ls):\/\/(?:\[(?<v6>[^\]]+)\]|(?<name>[^:/[\]]*)):(?<port>\d{1,5})\/?$/;
 
 /**
@@ -43,5 +47,34 @@ export function reachableHost(boundHost: string): string {
   const outer = Object.values(networkInterfaces())
     .flatMap((addresses) => addresses ?? [])
     .find(({ family, internal }) => family === 'IPv4' && !internal);
-  return outer?.address ?? '127.0.0.1';
+  return outer?.address ?? LOCAL_HOST;
+}
+
+/**
+ * The address of this machine from which the system reaches a peer, and so the one under which others on the way to that
+ * peer reach this machine; 127.0.0.1 when the peer is on this machine, or cannot be reached now. Nothing is sent: a
+ * connected UDP socket only has the system choose the route.
+ *
+ * @param address - `scheme://host:port` of the peer
+ * @throws YardmasterError `ERR_CONNECT` when it has another form
+ */
+export async function hostTowards(address: string, scheme: string): Promise<string> {
+  const target = parseAddress(address, LOCAL_HOST, scheme);
+  if (isLoopback(target.host)) return LOCAL_HOST;
+  try {
+    const { address: host, family } = await lookup(target.host);
+    const socket = createSocket(family === 6 ? 'udp6' : 'udp4');
+    try {
+      await new Promise<void>((resolve, reject) => {
+        socket.once('error', reject);
+        socket.connect(target.port, host, resolve);
+      });
+      const own = socket.address().address;
+      return isLoopback(own) ? LOCAL_HOST : own;
+    } finally {
+      socket.close();
+    }
+  } catch {
+    return LOCAL_HOST; // The attempt to connect says what is wrong.
+  }
 }

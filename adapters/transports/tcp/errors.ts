@@ -24,6 +24,15 @@ export function brokenError(peer: string, cause: NodeJS.ErrnoException): Yardmas
   );
 }
 
+/** The peer has begun a frame and does not go on with it. */
+export function stalledFrameError(peer: string, nbytes: number, withinMs: number): YardmasterError {
+  return new YardmasterError(
+    'ERR_TIMEOUT',
+    `connection with ${peer}: a frame has begun, and ${nbytes} bytes of it came within ${withinMs / 1000} s; the peer stands still, or keeps memory occupied`,
+    { peer, nbytes },
+  );
+}
+
 /** The other side let a close stand still. */
 export function stuckError(peer: string, timeoutMs: number, nbytes: number): YardmasterError {
   return new YardmasterError(

@@ -143,6 +143,7 @@ export class FrameReader {
   private lengthBytes = 0;
   private payload: Uint8Array<ArrayBuffer> = new Uint8Array(0);
   private payloadBytes = 0;
+  private endedFrames = 0;
   private readonly ownLimits: IncomingLimits;
   private limits: IncomingLimits;
 
@@ -159,6 +160,11 @@ export class FrameReader {
   /** From the next frame on; undefined: the limits of the transport. */
   limit(limits: IncomingLimits | undefined): void {
     this.limits = limits ?? this.ownLimits;
+  }
+
+  /** Number of the frame of which a part has come; undefined between two frames. */
+  get frameUnderWay(): number | undefined {
+    return this.stage === 'payload' || this.lengthBytes > 0 ? this.endedFrames : undefined;
   }
 
   /** The peer has shown that it speaks our protocol. */
@@ -239,7 +245,7 @@ export class FrameReader {
       const isOwn = this.limits === this.ownLimits;
       throw new YardmasterError(
         'ERR_FRAME',
-        `the peer announced a frame of ${this.length} bytes; the limit is ${frameBytesMax} (${isOwn ? 'frameBytesMax' : 'before it has introduced itself'})`,
+        `the peer announced a frame of ${this.length} bytes; the limit is ${frameBytesMax} (${isOwn ? 'frameBytesMax' : 'of a peer that looks only, or has not registered'})`,
         { nbytes: this.length, frameBytesMax },
       );
     }
@@ -280,6 +286,7 @@ export class FrameReader {
     this.lengthBytes = 0;
     this.payloadBytes = 0;
     this.stage = 'length';
+    this.endedFrames++;
     const batch = this.codec.decodeBatch(bytes, owned, this.limits.valuesMax);
     if (batch.length > 0) this.sink.onBatch(batch);
   }

@@ -1,6 +1,7 @@
 import { connect as connectSocket, createServer, type Server, type Socket } from 'node:net';
 
 import { type PeerRole, type Role, YardmasterError } from '../../../core/api/index.ts';
+import { isLoopback } from '../../../core/util/hosts.ts';
 import type { HostAndPort } from './address.ts';
 
 /** The kernel asks a silent peer whether it still lives after this time. */
@@ -60,11 +61,6 @@ export function checkPlainListener(address: string, host: string, isPermitted = 
     `${address} would let all who reach it run code, without encryption or credentials; listen with tls:// instead of tcp://, or say --insecure if the network is trusted`,
     { address },
   );
-}
-
-/** Whether only this machine reaches a host. */
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^(::ffff:)?127\.\d+\.\d+\.\d+$/.test(host);
 }
 
 /** Sockets without encryption or authentication: within one machine, or on networks that are trusted. */

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import {
   existsSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -15,6 +16,7 @@ import { dirname, join } from 'node:path';
 
 import { YardmasterError } from '../../../core/api/index.ts';
 import { isAlive } from '../../../core/shared/is-alive.ts';
+import { isOwn } from '../../log/private-folder.ts';
 import { type Access, formatAccess, newAccess, parseAccess } from './access.ts';
 import { makeSocketFolder, removeSocketFolder } from './local-sockets.ts';
 
@@ -148,7 +150,8 @@ function removeAbandoned(folder: string): void {
 
 function ownerOf(file: AccessFile): Access['owner'] {
   try {
-    return file.read().owner;
+    // Another user who can write here may have planted it, to have something of that name deleted.
+    return isOwn(lstatSync(file.path)) ? file.read().owner : undefined;
   } catch {
     return undefined; // Not one that this user can use; it stays.
   }

@@ -3,16 +3,14 @@
  * lets nothing connect that could not read the keys: the sockets lie beside the access file, in a folder with the
  * same permissions.
  */
-import { lstatSync, mkdirSync, rmSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 
+import { isLoopback } from '../../../core/util/hosts.ts';
+import { isPrivateFolder, removePrivateFolder } from '../../log/private-folder.ts';
 import type { HostAndPort } from '../tcp/address.ts';
-import { isLoopback } from '../tcp/socket-layer.ts';
 import type { Access } from './access.ts';
-
-/** Permissions of all other users. */
-const NOT_THE_OWNER = 0o077;
 
 /** A path of a socket has at most so many bytes everywhere. */
 const PATH_BYTES_MAX = 103;
@@ -23,16 +21,20 @@ interface KeyFile {
   read(): Access;
 }
 
-/** Makes the folder for the sockets of a cluster, which is empty then. */
+/** Makes the folder for the sockets of a cluster, which is empty then. What another user has put there stays unused. */
 export function makeSocketFolder(accessPath: string): void {
   if (process.platform === 'win32') return;
   const folder = folderOf(accessPath);
-  rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder, { mode: 0o700 });
+  removePrivateFolder(folder);
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
 }
 
 export function removeSocketFolder(accessPath: string): void {
-  rmSync(folderOf(accessPath), { recursive: true, force: true });
+  removePrivateFolder(folderOf(accessPath));
 }
 
 /**
@@ -40,7 +42,7 @@ export function removeSocketFolder(accessPath: string): void {
  * machine alone, or other users could enter the folder.
  */
 export function socketPath(file: KeyFile, { host, port }: HostAndPort): string | undefined {
-  if (!isLoopback(host) || !isPrivate(folderOf(file.path))) return undefined;
+  if (!isLoopback(host) || !isPrivateFolder(folderOf(file.path))) return undefined;
   // A home folder may be that of several machines.
   if (file.read().owner?.host !== hostname()) return undefined;
   const path = join(folderOf(file.path), String(port));
@@ -49,13 +51,4 @@ export function socketPath(file: KeyFile, { host, port }: HostAndPort): string |
 
 function folderOf(accessPath: string): string {
   return `${accessPath.replace(/\.json$/, '')}.sockets`;
-}
-
-function isPrivate(folder: string): boolean {
-  const stats = lstatSync(folder, { throwIfNoEntry: false });
-  return (
-    stats?.isDirectory() === true &&
-    stats.uid === process.getuid?.() &&
-    (stats.mode & NOT_THE_OWNER) === 0
-  );
 }

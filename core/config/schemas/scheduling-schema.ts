@@ -39,12 +39,12 @@ const WORDS = section(
     ),
     memQuotaSize: memory(
       'Memory quota',
-      'What the tasks that run on a worker may be expected to use together, of its memory limit. For worker.memoryAdmission: quota.',
+      'What the tasks that run on a worker may be expected to use together, of its memory limit. For worker.memoryAdmission: quota, which it implies.',
       { default: '80%' },
     ),
     memHardLimit: memory(
       'Hard limit',
-      'Beyond this use of the memory limit no task begins beside others. For worker.memoryAdmission: quota.',
+      'Beyond this use of the memory limit no task begins beside others. For worker.memoryAdmission: quota, which it implies.',
       { default: '95%' },
     ),
   },

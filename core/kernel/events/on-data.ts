@@ -134,6 +134,7 @@ function giveUpComputing(
   }
   scope.recommendations.withdraw(task);
   becomeInactive(scope, task);
+  task.blame = undefined;
   task.isActor = false;
   // An answer that is on its way belongs to a result that is being freed.
   task.runId = -1;

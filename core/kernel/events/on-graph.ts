@@ -9,8 +9,17 @@ import { unassignedSince } from './on-return.ts';
 export function onUpdateGraph(scope: KernelScope, stimulus: UpdateGraph): void {
   const intake = new GraphIntake(scope, stimulus, clientOnDemand(scope, stimulus.client));
   if (stimulus.sliceTasks !== undefined) scope.intakes.push(intake);
-  else while (!intake.advance());
+  else takeInAtOnce(intake);
   if (stimulus.firstRunIds !== undefined) noteFirstRuns(scope, stimulus, stimulus.firstRunIds);
+}
+
+function takeInAtOnce(intake: GraphIntake): void {
+  try {
+    while (!intake.advance());
+  } catch (error) {
+    intake.abandon();
+    throw error;
+  }
 }
 
 /** From a journal: proofs for results of workers that come back. O(tasks). */

@@ -18,7 +18,7 @@ import { schedulerFailure } from '../errors.ts';
 import { checkIdleSaturated } from '../placement/occupancy.ts';
 import { onAwaitedReturn, onReturn } from './on-return.ts';
 import { slotLimitOf } from '../placement/placement.ts';
-import { isLoose, validWorkers } from '../placement/restrictions.ts';
+import { avoidWorker, isLoose, validWorkers } from '../placement/restrictions.ts';
 import type { KernelScope } from '../scope.ts';
 import { settle, transition } from '../transitions/transition-loop.ts';
 
@@ -172,7 +172,7 @@ function removeWorkers(
   leaving.forEach((worker, index) => tellRemoved(scope, worker, losses[index] as WorkerLoss));
 }
 
-function tellRemoved(scope: KernelScope, worker: WorkerState, loss: WorkerLoss): void {
+export function tellRemoved(scope: KernelScope, worker: WorkerState, loss: WorkerLoss): void {
   const { outbox, stimulusId } = scope;
   const { address } = worker;
   outbox.event(address, { action: 'remove-worker', stimulusId, ...loss });
@@ -285,9 +285,7 @@ function releaseProcessing(scope: KernelScope, worker: WorkerState, expected: bo
     }
     task.suspicious++;
     task.prefix.suspicious++;
-    if (scope.options.avoidUsedWorkers) {
-      task.usedWorkers = new Set([...(task.usedWorkers ?? []), worker.name, worker.address]);
-    }
+    if (scope.options.avoidUsedWorkers) avoidWorker(task, worker);
     if (task.suspicious <= scope.options.allowedFailures) scope.recommend(task, 'released');
     else failKilled(scope, task, worker);
   }

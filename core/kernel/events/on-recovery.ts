@@ -122,8 +122,7 @@ function onRestoreTasks(scope: KernelScope, stimulus: RestoreTasks): void {
   for (const { key, failure, worker } of failures) {
     const task = cluster.tasks.get(key);
     if (task === undefined || task.state === 'memory' || task.state === 'erred') continue;
-    task.failure = failure;
-    task.exceptionBlame = task;
+    task.blame = { task, failure };
     if (worker !== undefined) task.erredOn = new Set([worker]);
     transition(scope, task, 'erred', { cause: key, failure });
     settle(scope);

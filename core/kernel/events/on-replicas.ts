@@ -4,6 +4,7 @@ import type {
   MoveReplicas,
   ReleaseWorkerData,
   RequestRefreshWhoHas,
+  UnreachablePeer,
   WantReplicas,
 } from '../../messages/stimulus.ts';
 import {
@@ -12,9 +13,12 @@ import {
   removeReplica,
   setWantedReplicas,
 } from '../../state/relations.ts';
-import type { TaskState, WorkerState } from '../../state/task.ts';
+import { byPriority, type TaskState, type WorkerState } from '../../state/task.ts';
+import { schedulerFailure } from '../errors.ts';
 import { replicaLocations } from '../placement/replica-locations.ts';
+import { avoidWorker, hasUntriedWorker } from '../placement/restrictions.ts';
 import type { KernelScope } from '../scope.ts';
+import { transition } from '../transitions/transition-loop.ts';
 
 /** Records copies of results in memory; the worker is asked to drop the others. */
 export function onAddKeys(scope: KernelScope, { worker: address, keys }: AddKeys): void {
@@ -61,6 +65,7 @@ export function loseCopy(scope: KernelScope, task: TaskState, worker: WorkerStat
   else if (task.whoHas.size === 0) scope.recommend(task, 'released');
 }
 
+/** Answers where results are now. O(keys), and with an unreachable holder O(their dependents). */
 export function onRequestRefreshWhoHas(scope: KernelScope, report: RequestRefreshWhoHas): void {
   const worker = scope.cluster.workers.get(report.worker);
   if (worker === undefined) return;
@@ -72,12 +77,60 @@ export function onRequestRefreshWhoHas(scope: KernelScope, report: RequestRefres
     else known.push(task);
   }
   const { stimulusId } = scope;
+  if (report.unreachable !== undefined) moveDependents(scope, worker, known, report.unreachable);
   if (known.length > 0) {
     const replicas = replicaLocations(known);
     scope.outbox.toWorker(worker, { op: 'refresh-who-has', replicas, stimulusId });
   }
   if (unknown.length > 0) {
     scope.outbox.toWorker(worker, { op: 'free-keys', keys: unknown, stimulusId });
+  }
+}
+
+/**
+ * A worker cannot get results from the worker that holds them. The tasks for which it wants them go to workers where they
+ * have not been tried, and fail when they were tried too often; without another worker the same one tries again.
+ */
+function moveDependents(
+  scope: KernelScope,
+  worker: WorkerState,
+  inputs: readonly TaskState[],
+  { address, reason }: UnreachablePeer,
+): void {
+  const holder = scope.cluster.workers.get(address);
+  if (holder === undefined) return; // It has left meanwhile.
+  const stuck = new Set<TaskState>();
+  for (const input of inputs) {
+    if (!input.whoHas.has(holder)) continue;
+    for (const task of input.dependentsWithForgotten) {
+      if (task.processingOn === worker) stuck.add(task);
+    }
+  }
+  if (stuck.size === 0) return;
+  const { allowedFailures } = scope.options;
+  scope.outbox.event('scheduler', {
+    action: 'unreachable-worker',
+    worker: worker.address,
+    peer: address,
+    reason,
+    keys: Array.from(stuck, ({ key }) => key),
+  });
+  for (const task of [...stuck].sort((a, b) => byPriority(b, a))) {
+    avoidWorker(task, worker);
+    task.suspicious++;
+    if (task.suspicious <= allowedFailures) {
+      if (hasUntriedWorker(scope.cluster, task)) scope.recommend(task, 'released');
+      continue;
+    }
+    const attempts = allowedFailures + 1;
+    const failure = schedulerFailure(
+      'ERR_UNREACHABLE',
+      `the inputs of ${task.key} could not be fetched in ${attempts} attempts; in the last one ${worker.address} could not reach ${address}: ${reason}. ` +
+        'Each worker has to reach the addresses of all others; see --host of yardmaster worker.',
+      { key: task.key, worker: worker.address, peer: address, attempts },
+    );
+    scope.recommendations.withdraw(task);
+    transition(scope, task, 'erred', { cause: task.key, failure });
   }
 }
 

@@ -172,7 +172,7 @@ function adopt(
   transition(scope, task, 'released');
   scope.recommendations.withdraw(task); // It would be computed.
   becomeInactive(scope, task);
-  task.exceptionBlame = undefined;
+  task.blame = undefined;
   task.runId = held.runIds[index] as number;
   const nbytes = held.nbytes[index];
   if (nbytes !== undefined) setNbytes(scope.cluster, task, nbytes);

@@ -5,9 +5,13 @@ import { schedulerFailure } from '../errors.ts';
 import type { GraphPlan } from './graph-walk.ts';
 import type { KernelScope } from '../scope.ts';
 
-/** Reports requested keys that depend on unknown keys. */
+/** Reports requested keys that depend on unknown keys, or on keys that stand for something else. */
 export function reportLost(scope: KernelScope, client: ClientState, lost: GraphPlan['lost']): void {
-  for (const { key, missing } of lost) {
+  for (const { key, missing, isTaken } of lost) {
+    if (isTaken === true) {
+      refuseTaken(scope, client, [key], missing);
+      continue;
+    }
     scope.outbox.toClient(client, {
       op: 'cancelled-keys',
       keys: [key],
@@ -17,6 +21,17 @@ export function reportLost(scope: KernelScope, client: ClientState, lost: GraphP
           : `it depends on ${missing}, which is neither in the graph nor known to the scheduler`,
     });
   }
+}
+
+/** These keys need one that stands for another computation already. */
+export function refuseTaken(
+  scope: KernelScope,
+  client: ClientState,
+  keys: readonly string[],
+  taken: string,
+): void {
+  const reason = `the key "${taken}" stands for another value or computation already`;
+  scope.outbox.toClient(client, { op: 'cancelled-keys', keys, reason, taken });
 }
 
 /** Nothing of a graph with a cycle was taken. */

@@ -15,7 +15,7 @@ import {
 import { isDone } from '../../state/task-state-name.ts';
 import { sortInSlices } from '../../util/sort-in-slices.ts';
 import { reportState } from '../transitions/client-reports.ts';
-import { refuseCycle, reportLost, reportSubmitted } from './graph-answers.ts';
+import { refuseCycle, refuseTaken, reportLost, reportSubmitted } from './graph-answers.ts';
 import { TaskLinker } from './task-linker.ts';
 import { isPlaceholder } from './graph-table.ts';
 import { GraphWalk } from './graph-walk.ts';
@@ -40,7 +40,7 @@ const NO_PAUSES: readonly undefined[] = [];
  */
 export class GraphIntake implements PendingIntake {
   /** Undefined for a graph that one stimulus takes in. */
-  private readonly holder: ClientState | undefined;
+  readonly holder: ClientState | undefined;
   private readonly slices: Slices;
   private readonly sliceTasks: number;
   private walk: GraphWalk | undefined;
@@ -72,6 +72,10 @@ export class GraphIntake implements PendingIntake {
     return this.stimulus.stimulusId;
   }
 
+  get keys(): readonly string[] {
+    return this.stimulus.keys;
+  }
+
   advance(): boolean {
     return this.slices.next().done === true;
   }
@@ -84,6 +88,11 @@ export class GraphIntake implements PendingIntake {
       this.cancelled ??= new Map();
       this.cancelled.set(task.key, cause);
     }
+  }
+
+  abandon(): void {
+    this.walk?.restoreIndices();
+    this.starts?.clear();
   }
 
   drop(): void {
@@ -137,6 +146,13 @@ export class GraphIntake implements PendingIntake {
     this.linker = linker;
     if (isSliced) yield;
     yield* this.inSlices(order.length, (from, to) => linker.take(from, to));
+    const { taken } = linker;
+    if (taken !== undefined) {
+      this.drop();
+      walk.restoreIndices();
+      refuseTaken(scope, client, keys, taken);
+      return;
+    }
     linker.finish();
     walk.restoreIndices();
     const settled: TaskState[] = [];

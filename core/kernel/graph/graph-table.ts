@@ -15,6 +15,25 @@ export function isPlaceholder({ runSpec, state }: TaskState): boolean {
 }
 
 /**
+ * Whether the task computes something else than this run specification says, so that whoever submits it would get the
+ * result of another task. A client says what a task computes (`definition`) where its author chose the key; for others,
+ * as in Dask, the same key is the same task. Data under such a key is something else, too.
+ */
+export function isTakenBy(known: TaskState, runSpec: unknown): boolean {
+  const definition = definitionIn(runSpec);
+  if (definition === undefined) return false;
+  if (known.runSpec === undefined) return known.state === 'memory';
+  const other = definitionIn(known.runSpec);
+  return other !== undefined && other !== definition;
+}
+
+/** The only part of a run specification that the kernel reads. */
+function definitionIn(runSpec: unknown): unknown {
+  if (typeof runSpec !== 'object' || runSpec === null) return undefined;
+  return (runSpec as { readonly definition?: unknown }).definition;
+}
+
+/**
  * A submitted graph with numbers for keys: a task is its index, and its dependencies are a row of indices.
  * Keys are looked up here, first those of the tasks (`enlist`), then those of the dependencies (`resolve`);
  * both in the order of the graph, in which neighbours lie side by side in memory.
@@ -29,6 +48,9 @@ export class GraphTable {
   /** How often each task is named as a dependency, by the tasks that are resolved. */
   readonly dependentCounts: Int32Array;
   private readonly newness: Uint8Array;
+  /** Tasks that the cluster knows with another definition, and those of which nothing below is such a one. */
+  private readonly taken = new Set<number>();
+  private readonly untaken = new Set<number>();
   /** What {@link TaskState.graphIndex} was before, where another graph still needs it. */
   private readonly earlierIndices: Int32Array | undefined;
   private readonly guess: DependencyGuess;
@@ -90,6 +112,28 @@ export class GraphTable {
     }
   }
 
+  /**
+   * The first task that the cluster knows with another definition, among this one and what it needs by this graph; known
+   * tasks included, whose own definition may be the same while that of an input is not. O(tasks) at most, in all calls
+   * together; O(1) when there is no such task.
+   */
+  takenBelow(index: number): string | undefined {
+    const { taken, untaken } = this;
+    if (taken.size === 0) return undefined;
+    const seen = new Set([index]);
+    for (const next of seen) {
+      const { key, dependencies } = this.tasks[next] as GraphTask;
+      if (taken.has(next)) return key;
+      for (const dependency of dependencies) {
+        const task = this.cluster.tasks.get(dependency);
+        const target = task === undefined ? OUTSIDE : this.indexOf(task);
+        if (target !== OUTSIDE && !untaken.has(target)) seen.add(target);
+      }
+    }
+    for (const next of seen) untaken.add(next);
+    return undefined;
+  }
+
   /** Where the task is in this graph. Graphs before this one have left other indices behind. */
   indexOf(task: TaskState): number {
     return this.states[task.graphIndex] === task ? task.graphIndex : OUTSIDE;
@@ -106,7 +150,7 @@ export class GraphTable {
   }
 
   private enlistOne(index: number): void {
-    const { key, group, prefix } = this.tasks[index] as GraphTask;
+    const { key, group, prefix, runSpec } = this.tasks[index] as GraphTask;
     let task = this.cluster.tasks.get(key);
     if (task === undefined) {
       task = this.cluster.newTask(key, group, prefix);
@@ -118,6 +162,7 @@ export class GraphTable {
         this.newness[index] = this.newness[earlier] as number;
         this.newness[earlier] = 0;
       } else if (isPlaceholder(task)) this.newness[index] = 1;
+      else if (isTakenBy(task, runSpec)) this.taken.add(index);
     }
     if (this.earlierIndices !== undefined) this.earlierIndices[index] = task.graphIndex;
     task.graphIndex = index;

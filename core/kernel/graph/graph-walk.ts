@@ -15,8 +15,8 @@ export interface GraphPlan {
   readonly outside: readonly TaskState[];
   /** Requested keys that can be had. */
   readonly keys: readonly string[];
-  /** Requested keys that depend on an unknown key, with the first such key of each. */
-  readonly lost: readonly { readonly key: string; readonly missing: string }[];
+  /** Requested keys that depend on a key that is unknown or taken, with the first such key of each. */
+  readonly lost: readonly LostKey[];
   /** A cycle, each key depending on the next, the first one repeated at the end. */
   readonly cycle: readonly string[] | undefined;
   /** Whether this graph brought the task; otherwise the cluster knew the key before. */
@@ -31,6 +31,14 @@ export interface GraphPlan {
   readonly dependentCounts: Int32Array;
   /** The dependency at this place of {@link targets}, wherever it is. */
   dependencyAt(place: number): TaskState;
+}
+
+/** A requested key that cannot be had. */
+export interface LostKey {
+  readonly key: string;
+  /** The key that is not known, or that stands for another computation already. */
+  readonly missing: string;
+  readonly isTaken?: true;
 }
 
 const WHITE = 0;
@@ -50,7 +58,7 @@ export class GraphWalk implements GraphPlan {
   /** Another list after the walk has begun anew. */
   outside: TaskState[] = [];
   keys: string[] = [];
-  readonly lost: { readonly key: string; readonly missing: string }[] = [];
+  readonly lost: LostKey[] = [];
   cycle: readonly string[] | undefined;
 
   private readonly table: GraphTable;
@@ -61,6 +69,8 @@ export class GraphWalk implements GraphPlan {
   private outsideAt: TaskState[] | undefined;
   /** What is missing under each lost task. */
   private readonly missing = new Map<number, string>();
+  /** Keys under which the cluster knows another computation than this graph defines. */
+  private readonly taken = new Set<string>();
   /** From a requested task down, and how many tasks that are. */
   private readonly path: Int32Array;
   private depth = 0;
@@ -206,7 +216,7 @@ export class GraphWalk implements GraphPlan {
     const key = this.requested[this.answered++] as string;
     const missing = this.missing.get(this.current);
     if (missing === undefined) this.keys.push(key);
-    else this.lost.push({ key, missing });
+    else this.lost.push({ key, missing, ...(this.taken.has(missing) ? { isTaken: true } : {}) });
     this.current = OUTSIDE;
   }
 
@@ -283,8 +293,14 @@ export class GraphWalk implements GraphPlan {
     this.path[this.depth++] = index;
     this.cursors[index] = table.offsets[index] as number;
     const { key, runSpec } = this.tasks[index] as GraphTask;
-    if (!table.isNew(index)) this.enterKnown(index);
-    else if (runSpec === undefined) this.missing.set(index, key);
+    if (!table.isNew(index)) {
+      const taken = table.takenBelow(index);
+      if (taken !== undefined) {
+        this.taken.add(taken);
+        this.missing.set(index, taken);
+      }
+      this.enterKnown(index);
+    } else if (runSpec === undefined) this.missing.set(index, key);
   }
 
   /** A known task keeps its definition: only its own dependencies count, and these are known, too. */

@@ -5,7 +5,7 @@ import { linkDependencies, setWantedReplicas } from '../../state/relations.ts';
 import type { Restrictions } from '../../state/restrictions.ts';
 import type { TaskState } from '../../state/task.ts';
 import { DependencyRows } from './dependency-rows.ts';
-import { isPlaceholder } from './graph-table.ts';
+import { isPlaceholder, isTakenBy } from './graph-table.ts';
 import type { GraphPlan } from './graph-walk.ts';
 import { wantsGraphs } from './prepare.ts';
 import { generationOf, setGenerations, submissionOf } from './priorities.ts';
@@ -17,6 +17,8 @@ export class TaskLinker {
   readonly touched: TaskState[];
   /** Tasks that got their definition now, if a policy wants to see them. */
   readonly fresh: TaskState[] | undefined;
+  /** The first key of the graph that has come to stand for another computation; undefined: there is none. */
+  taken: string | undefined;
   private readonly rows: DependencyRows;
   private readonly submission: Submission;
   private readonly generation: number;
@@ -52,9 +54,13 @@ export class TaskLinker {
       if (description.limit !== undefined) setLimitMax(scope, description.limit);
       if (isPlaceholder(task)) {
         if (plan.isNew(index)) describeTask(scope, task, description);
-        task.runSpec = description.runSpec;
         this.fresh?.push(task);
         linkAll(task, this.rows.of(index), plan.dependentCounts);
+        // Last of all: without it, the task counts as not defined.
+        task.runSpec = description.runSpec;
+      } else if (isTakenBy(task, description.runSpec)) {
+        // Another client has defined it since the graph was walked through.
+        this.taken ??= task.key;
       } else if (task.runSpec !== undefined) warnIfOther(scope, task, description);
       if (task.rank < 0) {
         // Not a unary minus: a priority of 0 must not become -0.
@@ -148,7 +154,7 @@ function restrictionsOf(description: GraphTask): Restrictions | undefined {
   };
 }
 
-/** Dask keeps the first definition, too; here a warning is logged. */
+/** Dask keeps the first definition, too; here a warning is logged. What computes something else is refused before. */
 function warnIfOther(scope: KernelScope, known: TaskState, description: GraphTask): void {
   const before = new Set(known.dependencies.map((dependency) => dependency.key));
   const same =

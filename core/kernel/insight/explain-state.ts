@@ -8,13 +8,22 @@ const NAMED_MAX = 5;
 
 /** The present situation of a task in sentences: what it waits for, and who waits for it. */
 export function explainState(scope: KernelScope, task: TaskState): string[] {
-  const lines = [...aboutState(scope, task)];
+  const lines = [...aboutRecovery(scope, task), ...aboutState(scope, task)];
   const clients = task.whoWants.items.map((client) => client.key);
   if (clients.length > 0) lines.push(`wanted by ${some(clients)}`);
   const waiters = task.waiters.map((waiter) => waiter.key);
   if (waiters.length > 0) lines.push(`kept for ${some(waiters)}`);
   if (clients.length + waiters.length === 0) lines.push('its result is not needed now');
   return lines;
+}
+
+/** Between the reading of a journal and the return of its workers nothing starts. */
+function aboutRecovery({ recovery }: KernelScope, { state }: TaskState): string[] {
+  if (recovery === undefined || state === 'memory' || state === 'erred') return [];
+  const awaited = Array.from(recovery.awaited, ({ address }) => address);
+  return [
+    `nothing starts yet: the scheduler has read its journal, and waits for ${awaited.length} of the workers that it had (${some(awaited)}) until they are back or count as lost (--journal-wait)`,
+  ];
 }
 
 function aboutState(scope: KernelScope, task: TaskState): string[] {
@@ -72,8 +81,8 @@ function aboutProcessing(task: TaskState): string[] {
 }
 
 function aboutFailure(task: TaskState): string[] {
-  const blame = task.exceptionBlame;
-  const text = blame?.failure?.exceptionText ?? 'unknown error';
+  const { exceptionBlame: blame } = task;
+  const text = task.blame?.failure.exceptionText ?? 'unknown error';
   if (blame === undefined || blame === task) return [`failed: ${text}`];
   return [`failed because ${blame.key} failed: ${text}`];
 }

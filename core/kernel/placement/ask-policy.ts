@@ -32,14 +32,17 @@ export function askPolicy<Slot extends KernelSlotName, Subject, Answer, Detail =
   try {
     const answer = question.ask(policy as KernelSlots[Slot], scope, subject, detail as Detail);
     const refusal = question.refuse(answer, scope, subject);
-    if (refusal === undefined) return answer;
+    if (refusal === undefined) {
+      scope.ports.onPolicyAnswer?.(question);
+      return answer;
+    }
     what = refusal;
   } catch (thrown) {
     what = `threw: ${toErrorPayload(thrown).message}`;
     cause = thrown;
   }
   const error = policyError(slot, name, what, cause);
-  scope.ports.onPolicyFailure({ slot, policy: name, what, error });
+  scope.ports.onPolicyFailure({ question, slot, policy: name, what, error });
   if (scope.options.validate) throw error;
   const answer = question.ask(scope.ports.fallbacks[slot], scope, subject, detail as Detail);
   const refusal = question.refuse(answer, scope, subject);

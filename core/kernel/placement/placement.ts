@@ -13,7 +13,7 @@ import {
   refuseWorker,
 } from './choose-candidate.ts';
 import type { KernelPorts, Placement } from '../ports.ts';
-import { COMMON_COPIES, reachedWorkers } from './reach.ts';
+import { COMMON_COPIES, hasFreeResources, reachedWorkers } from './reach.ts';
 import { isLoose, validWorkers } from './restrictions.ts';
 import type { KernelScope } from '../scope.ts';
 
@@ -70,7 +70,7 @@ export function isRootish(scope: KernelScope, task: TaskState): boolean {
   // Its limit holds it back; it would hold up others of its limit while it waited for a slot.
   if (task.limit !== undefined) return false;
   if (scope.cluster.languageFor(task) !== undefined) return false;
-  // It is not as free as the others: a worker has come back that died under it.
+  // It is not as free as the others: it avoids workers.
   if (task.usedWorkers !== undefined && validWorkers(scope.cluster, task) !== undefined)
     return false;
   return askPolicy(scope, IS_ROOTISH, task);
@@ -154,7 +154,9 @@ export function candidatesFor(
     return task.isActor || holders.length === 0 ? [...cluster.running] : holders;
   }
   const both = task.isActor ? [] : holders.filter((worker) => valid.has(worker));
-  return both.length > 0 ? both : [...valid];
+  const { weighsResources = false } = scope.ports.workerSelection.policy;
+  const isEnough = !weighsResources || both.some((worker) => hasFreeResources(task, worker));
+  return both.length > 0 && isEnough ? both : [...valid];
 }
 
 const IS_ROOTISH: Question<'queuing', TaskState, boolean> = {

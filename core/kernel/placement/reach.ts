@@ -88,7 +88,8 @@ function isLessBusy(a: WorkerState, b: WorkerState): boolean {
   return load === 0 ? a.rank < b.rank : load < 0;
 }
 
-function hasFreeResources(task: TaskState, worker: WorkerState): boolean {
+/** Whether the resources that a task asks for are free on a worker; a task without any finds them everywhere. */
+export function hasFreeResources(task: TaskState, worker: WorkerState): boolean {
   for (const [resource, amount] of task.restrictions?.resources ?? []) {
     const used = worker.usedResources.get(resource) ?? 0;
     if (used + amount > (worker.resources.get(resource) ?? 0)) return false;

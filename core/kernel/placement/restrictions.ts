@@ -24,6 +24,20 @@ export function isLoose(cluster: ClusterState, task: TaskState): boolean {
   return task.restrictions?.loose === true && cluster.languageFor(task) === undefined;
 }
 
+/** From now on the task goes to other workers, as long as there are any. */
+export function avoidWorker(task: TaskState, { name, address }: WorkerState): void {
+  task.usedWorkers = new Set([...(task.usedWorkers ?? []), name, address]);
+}
+
+/** Whether the task may run on a worker that it does not avoid. O(workers). */
+export function hasUntriedWorker(cluster: ClusterState, task: TaskState): boolean {
+  const { usedWorkers } = task;
+  for (const { name, address } of validWorkers(cluster, task) ?? cluster.running) {
+    if (usedWorkers?.has(name) !== true && usedWorkers?.has(address) !== true) return true;
+  }
+  return false;
+}
+
 /** Of those that speak a language the ones that satisfy the rest, or all if the rest is a preference. */
 function speaking(
   cluster: ClusterState,
@@ -42,7 +56,7 @@ function intersection<T>(some: ReadonlySet<T>, others: ReadonlySet<T>): Set<T> {
   return new Set([...some].filter((item) => others.has(item)));
 }
 
-/** Those where no worker died under the task, unless there are no others. O(workers). */
+/** Those that the task does not avoid, unless there are no others. O(workers). */
 function unusedWorkers(
   cluster: ClusterState,
   used: ReadonlySet<string>,
@@ -52,7 +66,7 @@ function unusedWorkers(
   return unusedOf(valid ?? cluster.running, used) ?? valid;
 }
 
-/** The part of them where no worker died under the task; undefined: it is none, or all. */
+/** The part of them that the task does not avoid; undefined: it is none, or all. */
 function unusedOf(
   workers: Iterable<WorkerState>,
   used: ReadonlySet<string>,

@@ -50,6 +50,7 @@ export function restoreSnapshot(scope: KernelScope, parts: readonly StatePart[])
     for (const task of tasks.make(part)) cluster.tasks.set(task.key, task);
   }
   for (const part of sorted.tasks) tasks.link(part);
+  tasks.linkBlames();
   fillWorkers(scope, sorted.holdings, tasks);
   fillLimits(scope, sorted.holdings, tasks);
   fillLists(scope, sorted.holdings, tasks, workers, clients);

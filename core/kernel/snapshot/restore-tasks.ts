@@ -1,7 +1,13 @@
 import { SmallSet } from '../../util/collections/small-set.ts';
 import { GenericSteal } from '../../state/steal.ts';
 import type { Restrictions } from '../../state/restrictions.ts';
-import { type ClientState, NO_TASKS, TaskState, type WorkerState } from '../../state/task.ts';
+import {
+  type Blame,
+  type ClientState,
+  NO_TASKS,
+  TaskState,
+  type WorkerState,
+} from '../../state/task.ts';
 import type { TaskGroup } from '../../state/groups.ts';
 import { TASK_STATE_NAMES } from '../../state/task-state-name.ts';
 import { COMPUTABLE, WAITER } from './snapshot-tables.ts';
@@ -34,6 +40,7 @@ export function entryAt<T>(list: readonly T[], position: number, what: string): 
 /** Tasks by their ids while a state is read. */
 export class RestoredTasks {
   private readonly byId: (TaskState | undefined)[] = [];
+  private readonly blamed: [TaskState, number | SavedBlame][] = [];
   /** Stands in lists for tasks that are forgotten. */
   private readonly forgotten: TaskState;
 
@@ -104,7 +111,8 @@ export class RestoredTasks {
   private setRareFields(task: TaskState, fields: SavedRareFields): void {
     const { restrictions, blame, failure, sweep, steal, usedWorkers, erredOn } = fields;
     if (restrictions !== undefined) task.restrictions = restrictionsOf(restrictions);
-    if (blame !== undefined) task.exceptionBlame = this.blameOf(blame);
+    if (failure !== undefined) task.blame = { task, failure };
+    if (blame !== undefined) this.blamed.push([task, blame]);
     task.hasLostDependencies = fields.hasLostDependencies ?? false;
     task.retries = fields.retries ?? 0;
     if (fields.suspicious !== undefined) task.suspicious = fields.suspicious;
@@ -114,8 +122,6 @@ export class RestoredTasks {
     task.isDataProducer = fields.isDataProducer ?? false;
     task.isQueueable = fields.isQueueable ?? true;
     task.replicas = fields.replicas ?? 1;
-    if (failure !== undefined) task.failure = failure;
-    task.isFailureOver = fields.isFailureOver ?? false;
     if (sweep !== undefined) {
       task.sweep = { list: task.dependentsWithForgotten, seen: sweep[0], kept: sweep[1] };
     }
@@ -133,13 +139,16 @@ export class RestoredTasks {
     task.annotations = fields.annotations;
   }
 
-  private blameOf(blame: number | SavedBlame): TaskState {
-    if (typeof blame === 'number') return this.of(blame);
+  /** When all tasks are linked: what failed because of others shares their blame. */
+  linkBlames(): void {
+    for (const [task, blame] of this.blamed) task.blame = this.blameOf(blame);
+  }
+
+  private blameOf(blame: number | SavedBlame): Blame | undefined {
+    if (typeof blame === 'number') return this.of(blame).blame;
     const task = new TaskState(blame.key, FORGOTTEN, this.limbo);
     task.state = 'forgotten';
-    if (blame.failure !== null) task.failure = blame.failure;
-    task.erredOn = new Set(blame.erredOn);
-    return task;
+    return { task, failure: blame.failure };
   }
 }
 

@@ -175,7 +175,7 @@ export interface TasksPart {
 /** What few tasks have; a field that is left out has its default. */
 export interface SavedRareFields {
   readonly restrictions?: SavedRestrictions;
-  /** A task, or its key when it is forgotten. */
+  /** A task that is failed for the same reason, as a rule the one that failed; or the reason. */
   readonly blame?: number | SavedBlame;
   readonly hasLostDependencies?: true;
   readonly retries?: number;
@@ -187,7 +187,6 @@ export interface SavedRareFields {
   readonly isQueueable?: false;
   readonly replicas?: number;
   readonly failure?: TaskFailure;
-  readonly isFailureOver?: true;
   /** Of a sweep of its dependents: places seen and kept. */
   readonly sweep?: readonly [seen: number, kept: number];
   readonly failedAt?: number;
@@ -198,11 +197,10 @@ export interface SavedRareFields {
   readonly annotations?: Readonly<Record<string, unknown>>;
 }
 
-/** A forgotten task that others blame. */
+/** A failure of a task that is not failed any more, or forgotten. */
 export interface SavedBlame {
   readonly key: string;
-  readonly failure: TaskFailure | null;
-  readonly erredOn: readonly string[];
+  readonly failure: TaskFailure;
 }
 
 /** Where a task may run. */

@@ -1,5 +1,5 @@
 import type { Restrictions } from '../../state/restrictions.ts';
-import type { TaskState, WorkerState } from '../../state/task.ts';
+import type { Blame, TaskState, WorkerState } from '../../state/task.ts';
 import { TASK_STATE_NAMES, type TaskStateName } from '../../state/task-state-name.ts';
 import type {
   SavedBlame,
@@ -57,12 +57,12 @@ function stateNumber({ state, countsAsWaiter, runSpec }: TaskState): number {
 type Place = (worker: WorkerState) => number;
 
 function rareFieldsOf(task: TaskState, place: Place): SavedRareFields {
-  const { restrictions, exceptionBlame, usedWorkers, failure, sweep, steal } = task;
+  const { restrictions, blame, usedWorkers, failure, sweep, steal } = task;
   const { fingerprint, metadata, annotations, erredOn, failedAt, replicas } = task;
   const { retries, suspicious, reschedules } = task;
   return {
     ...(restrictions === undefined ? {} : { restrictions: restrictionsOf(restrictions) }),
-    ...(exceptionBlame === undefined ? {} : { blame: blameOf(exceptionBlame) }),
+    ...(blame === undefined || failure !== undefined ? {} : { blame: savedBlameOf(blame) }),
     ...(task.hasLostDependencies ? { hasLostDependencies: true } : {}),
     ...(retries === 0 ? {} : { retries }),
     ...(suspicious === 0 ? {} : { suspicious }),
@@ -73,7 +73,6 @@ function rareFieldsOf(task: TaskState, place: Place): SavedRareFields {
     ...(task.isQueueable ? {} : { isQueueable: false }),
     ...(replicas === 1 ? {} : { replicas }),
     ...(failure === undefined ? {} : { failure }),
-    ...(task.isFailureOver ? { isFailureOver: true } : {}),
     ...(sweep?.list !== task.dependentsWithForgotten ? {} : { sweep: [sweep.seen, sweep.kept] }),
     ...(failedAt === 0 ? {} : { failedAt }),
     ...(erredOn.size === 0 ? {} : { erredOn: [...erredOn] }),
@@ -84,9 +83,10 @@ function rareFieldsOf(task: TaskState, place: Place): SavedRareFields {
   };
 }
 
-function blameOf(task: TaskState): number | SavedBlame {
-  if (task.state !== 'forgotten') return task.id;
-  return { key: task.key, failure: task.failure ?? null, erredOn: [...task.erredOn] };
+function savedBlameOf(blame: Blame): number | SavedBlame {
+  const { task, failure } = blame;
+  if (task.state !== 'forgotten' && task.blame === blame) return task.id;
+  return { key: task.key, failure };
 }
 
 function stealOf(steal: NonNullable<TaskState['steal']>, place: Place): SavedSteal {

@@ -16,12 +16,13 @@ import type { KernelScope } from '../scope.ts';
 /** The task goes to the worker: books its load there and sends it. */
 export function assignToWorker(scope: KernelScope, task: TaskState, worker: WorkerState): void {
   const { cluster } = scope;
+  const isRepeated = beginRun(scope, task);
   book(scope, task, worker);
   setTaskState(task, 'processing');
   checkIdleSaturated(scope, worker);
   cluster.assignedCount++;
   if (task.isActor) worker.actors.add(task);
-  send(scope, task, worker);
+  send(scope, task, worker, isRepeated);
 }
 
 /** The worker runs the task already, as the run that the task has the id of: books its load there. */
@@ -43,12 +44,13 @@ export function reassign(scope: KernelScope, task: TaskState, worker: WorkerStat
   const { cluster } = scope;
   const from = removeFromProcessing(cluster, task);
   scope.hasFreedWorker = true;
+  const isRepeated = beginRun(scope, task);
   from.occupyAll(task.restrictions?.resources, -1);
   book(scope, task, worker);
   if (from.actors.delete(task)) worker.actors.add(task);
   checkIdleSaturated(scope, worker);
   checkIdleSaturated(scope, from);
-  send(scope, task, worker);
+  send(scope, task, worker, isRepeated);
   return from;
 }
 
@@ -61,15 +63,24 @@ function book({ cluster }: KernelScope, task: TaskState, worker: WorkerState): v
   if (resources.has(EVENT_LOOP_RESOURCE)) addToLongRunning(cluster, task, worker);
 }
 
-function send(scope: KernelScope, task: TaskState, worker: WorkerState): void {
+/**
+ * Before anything is booked: so a run that was not sent is told by its number from one that was. Returns whether the task
+ * may have been assigned before: also after a restart, when the journal does not say so.
+ */
+function beginRun(scope: KernelScope, task: TaskState): boolean {
+  const isRepeated = task.runId !== -1;
   if (task.runId >= 0) task.reschedules++;
   task.runId = scope.nextRunId++;
-  scope.cluster.runs.add(task);
-  if (refuseOversized(scope, task, worker)) return;
-  scope.outbox.toWorker(worker, computeTask(scope, task));
+  return isRepeated;
 }
 
-function computeTask(scope: KernelScope, task: TaskState): ComputeTask {
+function send(scope: KernelScope, task: TaskState, worker: WorkerState, isRepeated: boolean): void {
+  scope.cluster.runs.add(task);
+  if (refuseOversized(scope, task, worker)) return;
+  scope.outbox.toWorker(worker, computeTask(scope, task, isRepeated));
+}
+
+function computeTask(scope: KernelScope, task: TaskState, isRepeated: boolean): ComputeTask {
   const { restrictions, annotations, dependencies } = task;
   const resources = restrictions?.resources;
   const sendAlongBytes = task.whoWants.size === 0 ? 0 : scope.options.sendAlongBytes;
@@ -88,6 +99,7 @@ function computeTask(scope: KernelScope, task: TaskState): ComputeTask {
     ...(resources === undefined ? undefined : { resources: Object.fromEntries(resources) }),
     ...(task.isActor ? { actor: true } : undefined),
     ...(annotations === undefined ? undefined : { annotations }),
+    ...(isRepeated ? { isRepeated } : undefined),
   };
 }
 
@@ -121,8 +133,7 @@ function refuseOversized(scope: KernelScope, task: TaskState, worker: WorkerStat
       dependentCount: task.dependents.length,
     },
   );
-  task.failure = failure;
-  task.exceptionBlame = task;
+  task.blame = { task, failure };
   scope.recommend(task, 'erred');
   return true;
 }

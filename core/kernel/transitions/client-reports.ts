@@ -32,12 +32,15 @@ function tellInMemory(scope: KernelScope, task: TaskState, client: ClientState):
 }
 
 function tellErred(scope: KernelScope, task: TaskState, client: ClientState): void {
-  const blame = task.exceptionBlame;
-  const failure = blame?.failure;
-  if (blame === undefined || failure === undefined) {
-    throw nothingToBlame(scope, task);
-  }
-  scope.outbox.toClient(client, { op: 'task-erred', key: task.key, blame: blame.key, failure });
+  const { blame } = task;
+  if (blame === undefined) throw nothingToBlame(scope, task);
+  const { key } = blame.task;
+  scope.outbox.toClient(client, {
+    op: 'task-erred',
+    key: task.key,
+    blame: key,
+    failure: blame.failure,
+  });
 }
 
 /**

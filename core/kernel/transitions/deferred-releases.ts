@@ -53,6 +53,13 @@ export class DeferredReleases {
     if (isDeferred(task)) this.remove(task);
   }
 
+  clear(): void {
+    for (const task of this.tasks) if (task !== undefined) task.deferredIndex = -1;
+    this.tasks.length = 0;
+    this.trim();
+    this.targets.length = 0;
+  }
+
   /** Takes a task out. */
   remove(task: TaskState): void {
     this.tasks[task.deferredIndex] = undefined;

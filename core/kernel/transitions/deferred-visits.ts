@@ -30,12 +30,8 @@ interface Rest<Scope> {
  */
 export class DeferredVisits<Scope> {
   private readonly rests: Rest<Scope>[] = [];
-  /** Tasks that were retried, and keep their failure for what has failed because of them and is still to be visited. */
-  private readonly retried: TaskState[] = [];
-  /** Whether nothing is to be visited. A field, as the next one, because it is read after each stimulus. */
+  /** Whether nothing is to be visited. A field, because it is read after each stimulus. */
   isEmpty = true;
-  /** Whether tasks keep a failure that is over. */
-  hasRetried = false;
   /** Tells what fails from now on from what has failed before. Raised when a retry begins, and when visits are deferred. */
   epoch = 0;
 
@@ -61,22 +57,6 @@ export class DeferredVisits<Scope> {
       rest.visit(scope, rest.task, dependent, rest.epoch);
     }
     return true;
-  }
-
-  /** The task was retried. Its failure is forgotten when nothing blames it any more. */
-  keepFailure(task: TaskState): void {
-    if (task.failure === undefined || task.isFailureOver) return;
-    task.isFailureOver = true;
-    this.retried.push(task);
-    this.hasRetried = true;
-  }
-
-  /** Called after each stimulus. */
-  forgetFailures(): void {
-    if (!this.isEmpty) return;
-    for (const task of this.retried) if (task.isFailureOver) task.failure = undefined;
-    this.retried.length = 0;
-    this.hasRetried = false;
   }
 
   clear(): void {

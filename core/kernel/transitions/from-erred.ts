@@ -11,8 +11,7 @@ const NOWHERE: ReadonlySet<string> = new Set();
  */
 export function erredToReleased(scope: KernelScope, task: TaskState): void {
   const { erredOn } = task;
-  task.exceptionBlame = undefined;
-  scope.visits.keepFailure(task);
+  task.blame = undefined;
   task.erredOn = NOWHERE;
   setTaskState(task, 'released');
   visitDependents(scope, task, recoverDependent);

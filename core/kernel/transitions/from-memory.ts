@@ -43,12 +43,6 @@ export function memoryToErred(
   }
   dropActor(task);
   freeReplicas(scope, task);
-  for (const dependent of task.dependents) {
-    // What failed before keeps its blame, which those that failed with it share.
-    if (dependent.whoHas.size > 0 || dependent.state === 'erred') continue;
-    dependent.exceptionBlame = task;
-    scope.recommend(dependent, 'erred');
-  }
   const failure =
     details.failure ??
     schedulerFailure(
@@ -56,7 +50,15 @@ export function memoryToErred(
       `the worker that held the actor ${task.key} is gone, and the state of the actor with it; retry makes it anew`,
       { key: task.key },
     );
-  propagateErred(scope, task, { ...details, cause: task.key, failure });
+  task.blame = { task, failure };
+  for (const dependent of task.dependents) {
+    // What failed before keeps its blame, which those that failed with it share.
+    if (dependent.whoHas.size > 0 || dependent.state === 'erred') continue;
+    dependent.blame = task.blame;
+    scope.recommend(dependent, 'erred');
+  }
+  const { worker } = details;
+  propagateErred(scope, task, worker === undefined ? {} : { worker });
 }
 
 /** The result is not needed, or it is pure data that is gone. */

@@ -21,11 +21,11 @@ export function releasedToWaiting(scope: KernelScope, task: TaskState): void {
   const erred = erredDependency(task);
   if (erred !== undefined) {
     // Dask 2022.12 moves the task to `waiting` here, where it stays for ever.
-    task.exceptionBlame = erred.exceptionBlame;
+    task.blame = erred.blame;
     scope.recommend(task, 'erred');
     return;
   }
-  task.exceptionBlame = undefined;
+  task.blame = undefined;
   setTaskState(task, 'waiting');
   let missing = 0;
   for (const dependency of task.dependencies) {
@@ -46,7 +46,8 @@ function erredDependency(task: TaskState): TaskState | undefined {
 
 /** The failure of a dependency reaches a task that is not on its way. */
 export function releasedToErred(scope: KernelScope, task: TaskState): void {
-  if (task.exceptionBlame === undefined) throw nothingToBlame(scope, task);
+  task.blame ??= erredDependency(task)?.blame;
+  if (task.blame === undefined) throw nothingToBlame(scope, task);
   setTaskState(task, 'erred');
   noteFailing(scope, task);
   const isWhole = visitDependents(scope, task, failDependent);
@@ -61,7 +62,7 @@ function failDependent(scope: KernelScope, task: TaskState, dependent: TaskState
   if (task.state !== 'erred' || dependent.state === 'forgotten' || dependent.whoHas.size > 0)
     return;
   if (dependent.state === 'erred') blameAnother(dependent);
-  else dependent.exceptionBlame = task.exceptionBlame;
+  else dependent.blame = task.blame;
   scope.recommend(dependent, 'erred');
 }
 

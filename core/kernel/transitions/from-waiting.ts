@@ -14,9 +14,9 @@ export function waitingToReleased(scope: KernelScope, task: TaskState): void {
   task.missingDependencyCount = 0;
   becomeInactive(scope, task);
   if (task.hasLostDependencies) scope.recommend(task, 'forgotten');
-  else if (task.exceptionBlame === undefined && task.isNeeded) scope.recommend(task, 'waiting');
+  else if (task.blame === undefined && task.isNeeded) scope.recommend(task, 'waiting');
   // Its failure needs to know its waiters.
-  else if (task.exceptionBlame === undefined) task.waiterCount = 0;
+  else if (task.blame === undefined) task.waiterCount = 0;
 }
 
 /** All inputs are there: a worker is chosen. */

@@ -37,7 +37,8 @@ function* startInSlices(
     next = end;
     if (next < sorted.length) yield;
   }
-  scope.startingLater.splice(scope.startingLater.indexOf(task), 1);
+  const index = scope.startingLater.indexOf(task);
+  if (index >= 0) scope.startingLater.splice(index, 1);
 }
 
 /** The result may be lost again by now, and others may have come. */

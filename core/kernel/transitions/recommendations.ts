@@ -70,6 +70,16 @@ export class RecommendationStack {
     return false;
   }
 
+  /** Drops everything that is recommended, also for later stimuli. O(tasks that are recommended). */
+  clear(): void {
+    for (const task of this.tasks) if (task !== undefined) task.pendingIndex = -1;
+    this.tasks.length = 0;
+    this.targets.length = 0;
+    this.line = undefined;
+    this.takenUp.clear();
+    this.deferredReleases.clear();
+  }
+
   /** What is recommended for this task now, if anything. */
   targetOf(task: TaskState): TaskStateName | undefined {
     return task.pendingIndex < 0 ? undefined : this.targets[task.pendingIndex];

@@ -17,16 +17,19 @@ export function recover(scope: KernelScope, task: TaskState): void {
 export function blameAnother(start: TaskState): void {
   const stack = [start];
   for (let task = stack.pop(); task !== undefined; task = stack.pop()) {
-    if (task.state !== 'erred' || hasLiveBlame(task)) continue;
-    const other = task.dependencies.find(hasLiveBlame);
+    if (task.state !== 'erred' || blamesWhatHoldsItBack(task)) continue;
+    const other = task.dependencies.find(({ state }) => state === 'erred');
     // Without one, its dependencies are about to start again and take it along.
     if (other === undefined) continue;
-    task.exceptionBlame = other.exceptionBlame;
+    task.blame = other.blame;
     for (const dependent of task.dependents) stack.push(dependent);
   }
 }
 
-function hasLiveBlame({ state, exceptionBlame }: TaskState): boolean {
-  if (state !== 'erred' || exceptionBlame?.failure === undefined) return false;
-  return !exceptionBlame.isFailureOver;
+/** Whether a failed task failed itself, or with a dependency that is failed for the same reason. */
+export function blamesWhatHoldsItBack({ blame, failure, dependencies }: TaskState): boolean {
+  if (failure !== undefined) return true;
+  return dependencies.some((dependency) => {
+    return dependency.state === 'erred' && dependency.blame === blame;
+  });
 }

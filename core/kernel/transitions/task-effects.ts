@@ -108,21 +108,17 @@ export function propagateReleased(scope: KernelScope, task: TaskState): void {
   task.waiterCount = 0;
 }
 
-/** The task failed, by itself or because of what `details.cause` names or the blame set before. */
+/** The task failed: by itself, as `details.failure` says, or with the blame set before. */
 export function propagateErred(
   scope: KernelScope,
   task: TaskState,
   details: TransitionDetails,
 ): void {
-  if (details.cause === undefined && task.exceptionBlame === undefined) {
-    throw nothingToBlame(scope, task);
-  }
+  const { failure } = details;
+  if (failure !== undefined) task.blame = { task, failure };
+  else if (task.blame === undefined) throw nothingToBlame(scope, task);
   setTaskState(task, 'erred');
   if (details.worker !== undefined) task.erredOn = new Set([...task.erredOn, details.worker]);
-  if (details.failure !== undefined) task.failure = details.failure;
-  if (details.cause !== undefined) {
-    task.exceptionBlame = scope.cluster.tasks.get(details.cause) ?? task;
-  }
   noteFailing(scope, task);
   rememberErred(scope, task);
   const isWhole = visitDependents(scope, task, failWaiter);
@@ -134,15 +130,16 @@ export function propagateErred(
 
 /** What fails because of another task has failed when that one did, however late that reaches it. */
 export function noteFailing({ visits }: KernelScope, task: TaskState): void {
-  const { exceptionBlame: blame } = task;
-  task.failedAt = blame === undefined || blame === task ? visits.epoch : blame.failedAt;
+  const { exceptionBlame } = task;
+  const isOwn = exceptionBlame === undefined || exceptionBlame === task;
+  task.failedAt = isOwn ? visits.epoch : exceptionBlame.failedAt;
 }
 
 function failWaiter(scope: KernelScope, task: TaskState, dependent: TaskState): void {
   // It may have been retried meanwhile.
   if (task.state !== 'erred' || !dependent.countsAsWaiter || dependent.state === 'forgotten')
     return;
-  dependent.exceptionBlame = task.exceptionBlame;
+  dependent.blame = task.blame;
   scope.recommend(dependent, 'erred');
 }
 
@@ -213,9 +210,6 @@ export function takeBackRun(
   }
   const { stimulusId, killTimeoutMs } = scope;
   const { runId } = task;
-  worker.endingRuns.add(runId);
-  if (task.limit !== undefined) scope.cluster.limits.addEndingRun(task.limit, runId);
-  checkIdleSaturated(scope, worker);
   const limit = killTimeoutMs === undefined ? {} : { killTimeoutMs };
   const message = {
     op: 'free-keys',
@@ -224,7 +218,11 @@ export function takeBackRun(
     ...limit,
     stimulusId,
   } as const;
+  // Before the run is counted: one of which the worker is never told would count for ever.
   scope.outbox.toWorker(worker, message);
+  worker.endingRuns.add(runId);
+  if (task.limit !== undefined) scope.cluster.limits.addEndingRun(task.limit, runId);
+  checkIdleSaturated(scope, worker);
 }
 
 /** A run that was taken back has ended. Returns false when it was not known. */
@@ -288,7 +286,7 @@ export function dropFireAndForget(scope: KernelScope, task: TaskState): void {
 }
 
 function rememberErred(scope: KernelScope, task: TaskState): void {
-  const failure = task.exceptionBlame?.failure;
+  const failure = task.blame?.failure;
   const { erredTasks } = scope.cluster;
   erredTasks.unshift({
     key: task.key,

@@ -74,6 +74,7 @@ export function transition(
   const start = task.state;
   if (start === finish || start === 'forgotten') return;
   countTransition(scope, task);
+  scope.stepping = task;
   const mark = scope.story.mark();
   const direct = DIRECT.of(start)?.of(finish);
   if (direct !== undefined) {
@@ -84,6 +85,7 @@ export function transition(
   if (start === 'released' || finish === 'released') throw impossible(scope, task, finish);
   // No direct way: release it first, and follow what that recommends for the task itself.
   transition(scope, task, 'released');
+  scope.stepping = task;
   const target = scope.recommendations.targetOf(task) ?? finish;
   const second = DIRECT.of('released')?.of(target);
   if (second === undefined) throw impossible(scope, task, target);
@@ -97,6 +99,7 @@ export function transition(
  */
 export function stepToWorker(scope: KernelScope, task: TaskState, worker: WorkerState): void {
   countTransition(scope, task);
+  scope.stepping = task;
   const mark = scope.story.mark();
   const from = reassign(scope, task, worker);
   finishStep(scope, task, 'processing', { worker: from.address }, mark);
@@ -113,7 +116,7 @@ function canBeLeft({ cluster }: KernelScope, task: TaskState, target: TaskStateN
   const { state } = task;
   if (state === 'memory') return task.whoHas.size > 0;
   if (state === 'erred') return true;
-  if (task.exceptionBlame !== undefined) return false;
+  if (task.blame !== undefined) return false;
   if (state === 'waiting') return task.missingDependencyCount > 0;
   return task.processingOn === undefined || cluster.isRegistered(task.processingOn);
 }
@@ -143,6 +146,7 @@ function finishStep(
   for (let index = 0; index < observers.length; index++) {
     observers[index]!(task, start, task.state, stimulusId, details);
   }
+  scope.stepping = undefined;
 }
 
 /** Counted before the work, so that an endless loop is caught. */

@@ -5,6 +5,7 @@ import type { TaskState } from '../../state/task.ts';
 import { unreachable } from '../../util/assert.ts';
 import { queueOf } from '../placement/queues.ts';
 import { isDeferred } from '../transitions/deferred-releases.ts';
+import { blamesWhatHoldsItBack } from '../transitions/recovery.ts';
 import { isInLine } from '../graph/pending-starts.ts';
 
 /** Throws when the condition does not hold. */
@@ -59,7 +60,8 @@ export function validateTask(
     case 'memory':
       return validateMemory(cluster, task, check);
     case 'erred':
-      check(task.exceptionBlame?.failure !== undefined, 'blames nothing');
+      check(task.blame !== undefined, 'blames nothing');
+      check(mayBlame(task, left), 'blames what does not hold it back');
       check(task.waiterCount === 0 || left.unvisited.has(task), 'failed under its waiters');
       return;
     case 'forgotten':
@@ -68,6 +70,11 @@ export function validateTask(
     default:
       unreachable(state);
   }
+}
+
+/** What earlier stimuli have left may change it; what it failed with may be forgotten. */
+function mayBlame(task: TaskState, { unvisited }: LeftWork): boolean {
+  return unvisited.size > 0 || task.hasLostDependencies || blamesWhatHoldsItBack(task);
 }
 
 function validateLinks(cluster: ClusterState, task: TaskState, check: Check): void {
@@ -98,7 +105,7 @@ function validateLinks(cluster: ClusterState, task: TaskState, check: Check): vo
 }
 
 function validateInPlay(task: TaskState, left: LeftWork, check: Check): void {
-  check(task.exceptionBlame === undefined, 'is in play and blames a failure');
+  check(task.blame === undefined, 'is in play and blames a failure');
   check(!task.hasLostDependencies, 'is in play and lost dependencies');
   check(task.isNeeded || isDeferred(task), 'is in play although it is not needed');
   let missing = 0;

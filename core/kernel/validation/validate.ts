@@ -17,7 +17,7 @@ export function checkReady(scope: KernelScope, task: TaskState): void {
   const check = checker(scope, task);
   check(task.missingDependencyCount === 0, 'is ready, but waits for dependencies');
   check(task.whoHas.size === 0, 'is ready, but has replicas');
-  check(task.exceptionBlame === undefined, 'is ready, but blames a failure');
+  check(task.blame === undefined, 'is ready, but blames a failure');
   check(task.processingOn === undefined, 'is ready, but has a worker');
   check(!task.hasLostDependencies, 'is ready, but lost dependencies');
   check(!scope.cluster.unrunnable.has(task), 'is ready, but unrunnable');
@@ -122,7 +122,7 @@ function validateWorkerSums(scope: KernelScope, worker: WorkerState, check: Chec
   const used = new Map<string, number>();
   for (const task of worker.processing) {
     for (const dependency of task.dependencies) {
-      if (worker.hasWhat.has(dependency)) continue;
+      if (worker.hasWhat.has(dependency) || worker.translations.has(dependency)) continue;
       needs.set(dependency, (needs.get(dependency) ?? 0) + 1);
     }
     for (const [resource, amount] of task.restrictions?.resources ?? []) {

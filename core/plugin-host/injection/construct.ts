@@ -1,5 +1,6 @@
 import { YardmasterError } from '../../api/errors.ts';
 import { show } from '../../shared/words.ts';
+import { isPromise } from '../../util/is-promise.ts';
 
 /**
  * Makes an instance of a class that an extension is, with its options.
@@ -35,12 +36,13 @@ export function construct(
 
 /**
  * What a definition's `create` returns.
- * @throws YardmasterError `ERR_PLUGIN_LOAD` when it throws
+ * @throws YardmasterError `ERR_PLUGIN_LOAD` when it throws, or returns no object
  */
 export function created<T>(create: () => T, source: string): T {
   try {
-    return create();
+    return madeObject(create(), `create of ${source}`);
   } catch (cause) {
+    if (YardmasterError.is(cause, 'ERR_PLUGIN_LOAD')) throw cause;
     if (YardmasterError.is(cause, 'ERR_CONFIG')) throw cause;
     const message = cause instanceof Error ? cause.message : String(cause);
     throw new YardmasterError(
@@ -50,4 +52,10 @@ export function created<T>(create: () => T, source: string): T {
       { cause },
     );
   }
+}
+
+function madeObject<T>(made: T, by: string): T {
+  if (typeof made === 'object' && made !== null && !isPromise(made)) return made;
+  const what = isPromise(made) ? 'a promise; what it makes is needed at once' : show(made);
+  throw new YardmasterError('ERR_PLUGIN_LOAD', `${by} returned ${what}`, { by });
 }

@@ -1,6 +1,13 @@
 import type { Provider } from '../../api/token.ts';
 import { hint } from '../../shared/words.ts';
-import { type Container, nameOf, providerError } from './container.ts';
+import {
+  checkedService,
+  type Container,
+  isToken,
+  nameOf,
+  noToken,
+  providerError,
+} from './container.ts';
 
 /** What may be replaced in a host. */
 interface Replaceable {
@@ -17,14 +24,21 @@ export interface ProvidingPlugin {
 
 /**
  * Registers the collaborators that the program around a host replaces.
- * @throws YardmasterError `ERR_PROVIDER` for a token that no collaborator has
+ * @throws YardmasterError `ERR_PROVIDER` for a token that no collaborator has, or that is provided twice
  */
 export function replaceForProgram(
   container: Container,
   { module, early = [] }: Replaceable,
   provide: readonly Provider[] = [],
 ): void {
-  for (const { token } of provide) checkKnown(token, { module: [...early, ...module] });
+  const seen = new Set<symbol>();
+  for (const provider of provide) {
+    const { token } = provider;
+    checkKnown(token, { module: [...early, ...module] });
+    if (seen.has(token.id)) throw providerError(token, 'is provided twice; remove one of both');
+    seen.add(token.id);
+    checkValue(provider);
+  }
   container.register(provide);
 }
 
@@ -41,14 +55,19 @@ export function replaceForPlugins(
   const owners = new Map<symbol, string>();
   const kept = new Set(program.map(({ token }) => token.id));
   for (const { name, provide } of plugins) {
-    for (const { token } of provide) {
+    for (const provider of provide) {
+      const { token } = provider;
       checkKnown(token, replaceable);
       const other = owners.get(token.id);
       if (other !== undefined) {
-        const what = `is replaced by the plugins "${other}" and "${name}"; remove one of both`;
-        throw providerError(token, what);
+        const by =
+          other === name
+            ? `twice by the plugin "${name}"`
+            : `by the plugins "${other}" and "${name}"`;
+        throw providerError(token, `is replaced ${by}; remove one of both`);
       }
       owners.set(token.id, name);
+      checkValue(provider);
     }
     container.register(provide.filter(({ token }) => !kept.has(token.id)));
   }
@@ -65,13 +84,15 @@ export function refuseProviders({ name, provide }: ProvidingPlugin, host: string
   throw providerError(first.token, what);
 }
 
-function checkKnown(
-  token: Provider['token'] | undefined,
-  { module, early = [] }: Replaceable,
-): void {
-  if (module.some((provider) => provider.token.id === token?.id)) return;
+function checkValue(provider: Provider): void {
+  if ('useValue' in provider) checkedService(provider.token, provider.useValue, 'useValue is');
+}
+
+function checkKnown(token: Provider['token'], { module, early = [] }: Replaceable): void {
+  if (!isToken(token)) throw noToken('a provider', token);
+  if (module.some((provider) => provider.token.id === token.id)) return;
   const names = module.map((provider) => nameOf(provider.token));
-  const isEarly = early.some((provider) => provider.token.id === token?.id);
+  const isEarly = early.some((provider) => provider.token.id === token.id);
   throw providerError(
     token,
     isEarly

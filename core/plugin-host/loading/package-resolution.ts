@@ -26,6 +26,14 @@ export function resolvePackage(specifier: string, fromFolder: string): string | 
   }
 }
 
+/** The entries of a package, as they are imported: `yardmaster/plugin`. Those with a pattern are left out. */
+export function entriesOf(name: string, fromFolder: string): readonly string[] {
+  const exports = findPackage(name, fromFolder)?.manifest.exports;
+  if (typeof exports !== 'object' || exports === null || Array.isArray(exports)) return [];
+  const subpaths = Object.keys(exports).filter((key) => key.startsWith('.') && !key.includes('*'));
+  return subpaths.map((subpath) => name + subpath.slice(1));
+}
+
 type Exports = string | null | readonly Exports[] | { readonly [key: string]: Exports };
 
 interface Manifest {

@@ -1,13 +1,14 @@
 import { YardmasterError } from '../../api/errors.ts';
 import {
-  PLUGIN_API_VERSION,
   type PluginContext,
   type PluginDefinition,
   type PluginInstance,
 } from '../../api/plugin.ts';
 import type { Provider } from '../../api/token.ts';
-import { nearest } from '../../shared/words.ts';
+import { isTrusted } from '../../shared/read-only.ts';
+import { show } from '../../shared/words.ts';
 import type { OnError } from '../../config/types.ts';
+import { checkDefinition, checkStatics } from '../contracts.ts';
 import { construct } from '../injection/construct.ts';
 import { checkKind, hasAnyName, notOfKind, nounOf } from './extension-kinds.ts';
 import { checkOptions, noOptions, type Place } from './extension-options.ts';
@@ -22,6 +23,8 @@ export interface Blueprint {
   /** `./plugins/counter.js`, `built-in amm`. */
   readonly source: string;
   readonly onError: OnError;
+  /** True for a plugin of this package, which sees the state itself; others get views that cannot change it. */
+  readonly isTrusted: boolean;
   readonly requires: readonly string[];
   /** Collaborators of the scheduler that it replaces. */
   readonly provide: readonly Provider[];
@@ -51,12 +54,16 @@ interface PluginRequest {
  */
 export function blueprintOf({ exported, source }: Resolved, request: PluginRequest): Blueprint {
   const { options, onError, place, kind = 'plugin' } = request;
-  const common = { source, onError, place };
+  const common = { source, onError, place, isTrusted: isTrusted(exported) };
   checkKind(exported, kind, source);
-  if (isDefinition(exported, kind)) return fromDefinition(exported, common, options);
+  if (isDefinition(exported, kind)) {
+    checkDefinition(kind, exported, source);
+    return fromDefinition(exported, common, options);
+  }
   if (typeof exported === 'function' && isClass(exported)) {
     const Class = exported as unknown as PluginClass;
     const shown = `${Class.name} from ${source}`;
+    checkStatics(Class, shown);
     const checked = checkOptions(Class.optionsSchema, options, place, shown, 'class');
     const instance = construct(Class, checked, shown) as object;
     checkKind(instance, kind, shown);
@@ -83,7 +90,7 @@ export function checkRequired({ name, requires }: Blueprint, names: readonly str
   );
 }
 
-type Common = Pick<Blueprint, 'source' | 'onError' | 'place'>;
+type Common = Pick<Blueprint, 'source' | 'onError' | 'place' | 'isTrusted'>;
 
 interface PluginClass {
   readonly name: string;
@@ -96,40 +103,11 @@ function fromDefinition(
   common: Common,
   options: Readonly<Record<string, unknown>> | undefined,
 ): Blueprint {
-  const { name, apiVersion, optionsSchema, requires = [], provide = [] } = definition;
-  if (!('name' in definition)) {
-    const misspelt = nearest('name', Object.keys(definition));
-    const found = misspelt === undefined ? '' : `, but "${misspelt}"`;
-    throw new YardmasterError(
-      'ERR_PLUGIN_LOAD',
-      `${common.source} has no "name"${found}; a definition has a name, such as { name: 'counter', … }`,
-      { source: common.source },
-    );
-  }
-  if (typeof name !== 'string' || !/^[a-z][\w-]*$/i.test(name)) {
-    throw new YardmasterError(
-      'ERR_PLUGIN_LOAD',
-      `${common.source} has the name ${JSON.stringify(name)}; a name starts with a letter and has letters, digits, - and _`,
-      { source: common.source },
-    );
-  }
-  if (apiVersion !== PLUGIN_API_VERSION) {
-    throw new YardmasterError(
-      'ERR_PLUGIN_LOAD',
-      `plugin "${name}" (${common.source}) is written for version ${String(apiVersion)} of the plugin contract, this is version ${PLUGIN_API_VERSION}; install a version of it that fits`,
-      { plugin: name, theirs: apiVersion, ours: PLUGIN_API_VERSION },
-    );
-  }
-  if (typeof definition.setup !== 'function') {
-    throw new YardmasterError(
-      'ERR_PLUGIN_LOAD',
-      `plugin "${name}" (${common.source}) has no function setup: hooks are what its setup returns`,
-      { plugin: name, source: common.source },
-    );
-  }
+  const { name, optionsSchema, requires = [], provide = [] } = definition;
   const place = common.place;
   const checked = checkOptions(optionsSchema, options, place, `${name} from ${common.source}`);
-  const extensions: string[] = [];
+  const isIdle = (checked as { readonly start?: unknown } | undefined)?.start === false;
+  const extensions = isIdle ? [`start: false, so it waits for ${name}.start`] : [];
   let loaded: unknown;
   return {
     ...common,
@@ -139,9 +117,17 @@ function fromDefinition(
     extensions,
     load: async (resolver) => {
       const loader = extensionLoader(resolver, place, extensions);
-      loaded = await definition.load?.(loader, checked as never);
+      if (definition.load === undefined) return;
+      loaded = await resolver.inTime(
+        Promise.resolve(definition.load(loader, checked as never)),
+        `load() of plugin "${name}" (${common.source}) did not end`,
+        'it probably awaits a promise that never settles',
+      );
     },
-    setup: async (context) => (await definition.setup(context, checked as never, loaded)) ?? {},
+    setup: async (context) => {
+      const returned: unknown = await definition.setup(context, checked as never, loaded);
+      return returned === undefined ? {} : checkedHooks(returned, name);
+    },
   };
 }
 
@@ -176,16 +162,26 @@ function fromInstance(instance: object, common: Common, kind: PluginKind): Bluep
     load: () => Promise.resolve(),
     setup: async (context) => {
       const returned: unknown = await given.setup?.(context);
-      if (typeof returned === 'object' && returned !== null && returned !== given) {
-        throw new YardmasterError(
-          'ERR_PLUGIN_LOAD',
-          'its setup returned an object, whose hooks would never be called: wrap the definition in definePlugin({ … }), or make the hooks methods of the plugin itself',
-          { plugin: name },
-        );
-      }
-      return given;
+      if (returned === undefined || returned === given) return given;
+      checkedHooks(returned, name);
+      throw new YardmasterError(
+        'ERR_PLUGIN_LOAD',
+        'its setup returned an object, whose hooks would never be called: wrap the definition in definePlugin({ … }), or make the hooks methods of the plugin itself',
+        { plugin: name },
+      );
     },
   };
+}
+
+/** What `setup` returned, if it can have hooks. */
+function checkedHooks(returned: unknown, plugin: string): PluginInstance {
+  const isObject = typeof returned === 'object' && returned !== null && !Array.isArray(returned);
+  if (isObject) return returned;
+  throw new YardmasterError(
+    'ERR_PLUGIN_LOAD',
+    `its setup returned ${show(returned)}: it returns the hooks of the plugin as an object, or nothing`,
+    { plugin },
+  );
 }
 
 /** What says which contract it was written for is a definition, even without `definePlugin`. */

@@ -1,18 +1,23 @@
 import { existsSync, statSync } from 'node:fs';
-import { isAbsolute, relative, resolve } from 'node:path';
+import { dirname, isAbsolute, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { YardmasterError } from '../../api/errors.ts';
 import { type Builtins, token, type Token } from '../../api/plugin.ts';
+import { trust } from '../../shared/read-only.ts';
 import { hint, show } from '../../shared/words.ts';
+import { isPlainObject } from '../../util/plain-object.ts';
 import type { ModuleLimit } from '../../shared/module-limit.ts';
 import { inject } from '../injection/di.ts';
-import { resolvePackage } from './package-resolution.ts';
+import { entriesOf, resolvePackage } from './package-resolution.ts';
 import { BUILTINS, CONFIG_FOLDER } from '../injection/tokens.ts';
 
 export const RESOLVER: Token<PluginResolver> = token('plugin-resolver');
 
 /** Of files with modules. */
 const ENDINGS = ['.js', '.mjs', '.cjs', '.ts'];
+
+/** Milliseconds of real time that a module, and what a plugin loads, has; also where time is virtual. */
+const LOAD_TIMEOUT_MS = 10_000;
 
 /** What a `use` names, loaded. */
 export interface Resolved {
@@ -30,7 +35,30 @@ export class PluginResolver {
   constructor(
     @inject(BUILTINS) private readonly builtins: Builtins,
     @inject(CONFIG_FOLDER) private readonly folder: string,
+    private readonly timeoutMs = LOAD_TIMEOUT_MS,
   ) {}
+
+  /**
+   * Settles as the promise does, or rejects when that takes too long. Modules are read in real time, whatever the
+   * clock of the host is.
+   * @param what - what did not end, for the message: `the plugin "./x.js" did not load`
+   * @throws YardmasterError `ERR_PLUGIN_LOAD`
+   */
+  async inTime<T>(loading: Promise<T>, what: string, why: string): Promise<T> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_resolve, reject) => {
+      timer = setTimeout(() => {
+        const message = `${what} within ${this.timeoutMs / 1000} s; ${why}`;
+        const data = { timeoutMs: this.timeoutMs };
+        reject(new YardmasterError('ERR_PLUGIN_LOAD', message, data));
+      }, this.timeoutMs);
+    });
+    try {
+      return await Promise.race([loading, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
 
   /**
    * @param what - what it is expected to be, for messages: `plugin`, `policy`
@@ -57,8 +85,14 @@ export class PluginResolver {
     }
     const path = this.locate(module, what);
     modules?.check(path);
-    const namespace = await importModule(path, use, what);
+    const namespace = await this.importModule(path, use, what);
     return { exported: pickExport(namespace, name, use, what), source: this.sourceOf(path, use) };
+  }
+
+  /** True when what `use` names is part of this package, so that no other module is imported for it. */
+  isBuiltin(use: unknown, slot?: string): boolean {
+    if (typeof use !== 'string') return true;
+    return [`${slot ?? ''}/${use}`, use].some((name) => Object.hasOwn(this.builtins, name));
   }
 
   /**
@@ -68,12 +102,26 @@ export class PluginResolver {
   async resolveModule(use: unknown, what: string): Promise<Resolved> {
     if (typeof use !== 'string') return { exported: use, source: `${describe(use)} given in code` };
     const path = this.locate(use, what);
-    return { exported: await importModule(path, use, what), source: this.sourceOf(path, use) };
+    return { exported: await this.importModule(path, use, what), source: this.sourceOf(path, use) };
+  }
+
+  private importModule(
+    path: string,
+    use: string,
+    what: string,
+  ): Promise<Readonly<Record<string, unknown>>> {
+    return this.inTime(
+      importModule(path, use, what),
+      `the ${what} "${use}" did not load`,
+      'a top-level await of it, or of a module that it imports, probably never settles',
+    );
   }
 
   private async loadBuiltin(name: string): Promise<unknown> {
     try {
-      return await this.builtins[name]?.();
+      const exported = await this.builtins[name]?.();
+      if (typeof exported === 'object' || typeof exported === 'function') trust(exported as object);
+      return exported;
     } catch (cause) {
       throw loadError(`the built-in "${name}" cannot be loaded: ${messageOf(cause)}`, name, cause);
     }
@@ -119,23 +167,42 @@ function splitUse(use: string): { module: string; name: string | undefined } {
   return { module: use.slice(0, hash), name: use.slice(hash + 1) };
 }
 
+async function importUrl(path: string): Promise<Readonly<Record<string, unknown>>> {
+  return (await import(
+    /* @vite-ignore */ /* webpackIgnore: true */ pathToFileURL(path).href
+  )) as Record<string, unknown>;
+}
+
 async function importModule(
   path: string,
   use: string,
   what: string,
 ): Promise<Readonly<Record<string, unknown>>> {
   try {
-    return (await import(
-      /* @vite-ignore */ /* webpackIgnore: true */ pathToFileURL(path).href
-    )) as Record<string, unknown>;
+    return await importUrl(path);
   } catch (cause) {
-    const why = `${messageOf(cause)}${adviceOn(cause, path)}`;
+    const why = `${messageOf(cause)}${await adviceOn(cause, path)}`;
     throw loadError(`the ${what} "${use}" cannot be loaded: ${why}`, use, cause);
   }
 }
 
-/** Node reports the position of a syntax error only on its own error stream. */
-function adviceOn(thrown: unknown, path: string): string {
+const PACKAGE = 'yardmaster';
+/** How Node says that a module has no such export. */
+const NO_EXPORT =
+  /module '(?<entry>yardmaster(?:\/[\w-]+)?)' does not provide an export named '(?<name>\w+)'/;
+/** How Node says that a package has no such entry. */
+const NO_ENTRY = /subpath '\.(?<subpath>\/[\w./-]+)' is not defined by "exports" in .*yardmaster/;
+
+/** What to do about a module that cannot be imported. */
+async function adviceOn(thrown: unknown, path: string): Promise<string> {
+  const message = messageOf(thrown);
+  const { name } = NO_EXPORT.exec(message)?.groups ?? {};
+  if (name !== undefined) return adviceOnName(name, dirname(path));
+  const { subpath } = NO_ENTRY.exec(message)?.groups ?? {};
+  if (subpath !== undefined) {
+    return `; the entries of the package are ${entriesOf(PACKAGE, dirname(path)).join(', ')}`;
+  }
+  // Node reports the position of a syntax error only on its own error stream.
   if ((thrown as Error | undefined)?.name === 'SyntaxError')
     return `; "node --check ${path}" shows where`;
   const isTypeScript = /\.[cm]?tsx?$/.test(path);
@@ -143,6 +210,20 @@ function adviceOn(thrown: unknown, path: string): string {
     isTypeScript
     ? '; run with "--import tsx", or compile it to JavaScript first'
     : '';
+}
+
+/** Where a name of this package lives, which was imported from elsewhere. */
+async function adviceOnName(name: string, folder: string): Promise<string> {
+  const entries = entriesOf(PACKAGE, folder);
+  const known = new Set<string>();
+  for (const entry of entries) {
+    const path = resolvePackage(entry, folder);
+    if (path === undefined || entry.endsWith('/thread-main')) continue; // That one runs when it is imported.
+    const namespace = await importUrl(path).catch(() => ({}));
+    if (Object.hasOwn(namespace, name)) return `; import ${name} from "${entry}"`;
+    for (const each of Object.keys(namespace)) known.add(each);
+  }
+  return `; no entry of the package has ${name}${hint(name, [...known])} A type is imported with "import type"`;
 }
 
 function pickExport(
@@ -157,14 +238,29 @@ function pickExport(
     name === undefined
       ? ((isCompiled(inner) ? inner['default'] : undefined) ?? inner)
       : (namespace[name] ?? inner?.[name]);
-  if (found !== undefined) return found;
-  const names = Object.keys(namespace).filter((key) => key !== 'module.exports');
+  const isList = name === undefined && inner !== undefined && isListOfExtensions(inner);
+  if (found !== undefined && !isList) return found;
+  const names = Object.keys(isList ? inner : namespace).filter((key) => key !== 'module.exports');
   const missing = name === undefined ? 'no default export' : `no export "${name}"`;
   const advice =
     name === undefined && names.length > 0
       ? `; pick one of its exports: ${names.map((key) => `${use}#${key}`).join(', ')}`
       : hint(name ?? '', names);
   throw loadError(`the ${what} "${use}" has ${missing}${advice}`, use);
+}
+
+/** Whether a CommonJS module has exports that are extensions, and is none itself. */
+function isListOfExtensions(exported: object): boolean {
+  if (!isPlainObject(exported) || isCompiled(exported)) return false;
+  if ('kind' in exported || 'name' in exported) return false;
+  const values = Object.values(exported);
+  return values.length > 0 && values.every((value) => isDeclared(value));
+}
+
+/** Whether it is a class, or says what it is. */
+function isDeclared(value: unknown): boolean {
+  if (typeof value === 'function') return /^class\b/.test(Function.prototype.toString.call(value));
+  return typeof (value as { kind?: unknown } | null | undefined)?.kind === 'string';
 }
 
 function isCompiled(

@@ -2,11 +2,13 @@ import { YardmasterError } from '../../api/errors.ts';
 import type { PolicyDefinition, PolicySlots, SlotName } from '../../api/policies.ts';
 import type { UseEntry } from '../../api/plugin.ts';
 import type { Named } from '../../kernel/ports.ts';
+import { checkDefinition, checkPolicy, checkStatics } from '../contracts.ts';
 import { construct, created } from '../injection/construct.ts';
 import { checkKind, notOfKind } from './extension-kinds.ts';
 import { checkOptions, noOptions, type Place } from './extension-options.ts';
 import type { PluginResolver } from './plugin-resolver.ts';
-import { checkPolicy } from '../policy-slots.ts';
+import { isTrusted } from '../../shared/read-only.ts';
+import { shieldedPolicy } from '../policy-slots.ts';
 
 /**
  * Makes what fills a slot out of a definition, a class (its options go to the constructor), or an
@@ -22,7 +24,8 @@ export async function loadPolicy<Slot extends SlotName>(
   const { exported, source } = await resolver.resolve(entry.use, 'policy', slot);
   const { name, policy } = make(slot, exported, entry, place, source);
   checkPolicy(slot, policy, `${name} (${source})`);
-  const named = { name, policy: policy as PolicySlots[Slot] };
+  const shielded = isTrusted(exported) ? policy : shieldedPolicy(slot, policy as object);
+  const named = { name, policy: shielded as PolicySlots[Slot] };
   return typeof entry.use === 'string' ? { ...named, entry } : named;
 }
 
@@ -40,6 +43,7 @@ function make(
 
   checkKind(exported, 'policy', source);
   if (isDefinition(exported)) {
+    checkDefinition('policy', exported, source);
     const { name, optionsSchema, slot: own } = exported;
     if (own !== slot) {
       throw new YardmasterError(
@@ -54,6 +58,7 @@ function make(
   if (isClass) {
     const Class = exported as unknown as PolicyClass;
     const { name } = Class;
+    checkStatics(Class, `${name} from ${source}`);
     const options = optionsOf(Class.optionsSchema, name);
     return { name, policy: construct(Class, options, `${name} from ${source}`) };
   }

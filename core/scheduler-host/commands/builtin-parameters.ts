@@ -66,7 +66,8 @@ export const BUILTIN_PARAMETERS = {
   'start-shadow': POLICY,
   shadow: SLOT,
   'stop-shadow': SLOT,
-  'record-decisions': parameters({ keep: COUNT }),
+  // Each has its candidates: some hundred bytes to a few kilobytes.
+  'record-decisions': parameters({ keep: { type: 'integer', minimum: 0, maximum: 100_000 } }),
   why: parameters({ key: TEXT }),
   'start-recording': parameters({}, { name: TEXT }),
   'stop-recording': NO_PARAMETERS,

@@ -40,7 +40,7 @@ export class Commands {
    * A promise that this returns settles at the latest when the plugin of the command, or the scheduler, is
    * gone: with `ERR_CLOSED`.
    * @throws YardmasterError `ERR_CLOSED`; `ERR_PROTOCOL` when there is no such command, or for wrong parameters;
-   * what the command throws
+   * what the command throws; of a command of a plugin `ERR_PLUGIN_HOOK` for errors without a class or code of their own
    */
   run(name: string, parameters: unknown, caller: Caller): unknown {
     this.shutdown.checkOpen();
@@ -52,8 +52,11 @@ export class Commands {
       const schema =
         ofPlugin === undefined ? BUILTIN_PARAMETERS[name as BuiltinName] : ofPlugin.parameters;
       const given = schema === undefined ? parameters : checkParameters(name, schema, parameters);
-      const answer: unknown = handler(given, caller);
-      return isPromise(answer) ? (plugin?.answers ?? this.answers).add(answer) : answer;
+      if (plugin === undefined) {
+        const answer: unknown = handler(given, caller);
+        return isPromise(answer) ? this.answers.add(answer) : answer;
+      }
+      return runOf(plugin, name, () => handler(given, caller));
     }
     throw new YardmasterError(
       'ERR_PROTOCOL',
@@ -88,4 +91,32 @@ function suggestion(name: string, known: readonly string[]): string {
   const ofPlugin = known.filter((one) => dot > 0 && one.startsWith(name.slice(0, dot + 1)));
   if (ofPlugin.length > 0) return `; that plugin has ${ofPlugin.join(', ')}`;
   return '; the command "commands" lists all';
+}
+
+/** Runs a command of a plugin; it is named when it throws, and when it takes long. */
+function runOf(plugin: LoadedPlugin, name: string, call: () => unknown): unknown {
+  const subject = `the command "${name}" of ${plugin.owner}`;
+  const named = (cause: unknown): never => {
+    throw namedFailure(subject, { plugin: plugin.name, command: name }, cause);
+  };
+  try {
+    const answer = plugin.run(subject, call);
+    return isPromise(answer) ? plugin.answers.add(answer.then(undefined, named)) : answer;
+  } catch (cause) {
+    return named(cause);
+  }
+}
+
+/** Errors of JavaScript itself. Others were thrown on purpose, with a class or a code that callers know. */
+const PLAIN_ERRORS = ['Error', 'TypeError', 'RangeError', 'ReferenceError', 'SyntaxError'];
+
+function namedFailure(
+  subject: string,
+  data: Readonly<Record<string, string>>,
+  cause: unknown,
+): unknown {
+  const isError = cause instanceof Error;
+  if (isError && ('code' in cause || !PLAIN_ERRORS.includes(cause.constructor.name))) return cause;
+  const message = isError ? cause.message : String(cause);
+  return new YardmasterError('ERR_PLUGIN_HOOK', `${subject} threw: ${message}`, data, { cause });
 }

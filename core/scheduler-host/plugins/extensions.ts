@@ -64,6 +64,7 @@ export class Extensions {
     @inject(LOGGER) private readonly log: Logger,
   ) {
     const report = (error: YardmasterError): void => this.report(error);
+    hooks.onSlow = (message) => log.warn({}, message);
     const registers = { clock, log, hooks, slots, services, report };
     this.host = new PluginHost<LoadedPlugin>({
       clock,

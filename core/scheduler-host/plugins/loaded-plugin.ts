@@ -1,10 +1,12 @@
+import { YardmasterError } from '../../api/errors.ts';
 import type { PolicySlots, SlotName } from '../../api/policies.ts';
 import type { Token } from '../../api/plugin.ts';
 import type { Connection } from '../../api/transport.ts';
 import { PendingAnswers } from '../../host/pending-answers.ts';
 import { HostedPlugin, type PluginSurroundings } from '../../plugin-host/hosted-plugin.ts';
+import { nameOf } from '../../plugin-host/injection/container.ts';
 import type { Blueprint } from '../../plugin-host/loading/plugin-blueprint.ts';
-import type { PolicySlotTable } from '../../plugin-host/policy-slots.ts';
+import { checkSlot, type PolicySlotTable, shieldedPolicy } from '../../plugin-host/policy-slots.ts';
 import type { PluginCommand } from './plugin-command.ts';
 import type { PluginServices } from './plugin-services.ts';
 
@@ -24,6 +26,8 @@ export class LoadedPlugin extends HostedPlugin {
   /** Connections to its own scheduler that it has opened. */
   readonly connections = new Set<Connection>();
   private readonly provided: (() => void)[] = [];
+  /** Ids of the services that it provides. */
+  private readonly services = new Set<symbol>();
 
   constructor(
     blueprint: Blueprint,
@@ -32,15 +36,30 @@ export class LoadedPlugin extends HostedPlugin {
     super(blueprint, registers);
   }
 
-  /** Gives a service to others, from the moment at which the plugin is attached. */
+  /**
+   * Gives a service to others, from the moment at which the plugin is attached.
+   * @throws YardmasterError `ERR_PLUGIN_SETUP` when it provides the service already
+   */
   provide<T>(service: Token<T>, value: T): void {
+    if (this.services.has(service.id)) {
+      const name = nameOf(service);
+      throw new YardmasterError(
+        'ERR_PLUGIN_SETUP',
+        `${this.owner} provides the service "${name}" twice; provide it once`,
+        { plugin: this.name, service: name },
+      );
+    }
+    this.services.add(service.id);
     const provide = (): void => this.registers.services.provide(service, value, this);
     this.provided.push(provide);
     if (this.isAttached) provide();
   }
 
   /** Fills a slot, from the moment at which the plugin is attached. */
-  providePolicy<Slot extends SlotName>(slot: Slot, policy: PolicySlots[Slot]): void {
+  providePolicy<Slot extends SlotName>(slot: Slot, given: PolicySlots[Slot]): void {
+    checkSlot(slot, this.owner);
+    const isShielded = !this.blueprint.isTrusted && given instanceof Object;
+    const policy = isShielded ? shieldedPolicy(slot, given) : given;
     if (this.isAttached)
       this.registers.slots.provide(slot, { name: this.name, policy }, this.owner);
     this.policies.set(slot, policy);

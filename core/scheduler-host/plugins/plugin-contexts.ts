@@ -18,6 +18,7 @@ import { policyError } from '../../kernel/placement/ask-policy.ts';
 import { EVENT_BUS, type EventBus } from '../../plugin-host/event-bus.ts';
 import { type HookRegistry, HOOKS, Observer } from '../../plugin-host/hook-table.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
+import { isToken } from '../../plugin-host/injection/container.ts';
 import { CLOCK, LOGGER } from '../../plugin-host/injection/tokens.ts';
 import { AT_RUN_TIME } from '../../plugin-host/loading/extension-options.ts';
 import { loadExtension } from '../../plugin-host/loading/load-extension.ts';
@@ -25,6 +26,7 @@ import { type PluginResolver, RESOLVER } from '../../plugin-host/loading/plugin-
 import { type PolicySlotTable, SLOTS } from '../../plugin-host/policy-slots.ts';
 import type { ClusterState, LanguageOf } from '../../state/cluster.ts';
 import { COMMANDS, type Commands } from '../commands/commands.ts';
+import { original, readOnly } from '../../shared/read-only.ts';
 import { PORTS_REPLACEMENT, type PortsReplacement } from '../kernel-ports.ts';
 import { ERROR_REPORTS, type ErrorReports } from '../life/error-reports.ts';
 import { SHUTDOWN, type Shutdown } from '../life/shutdown.ts';
@@ -62,7 +64,7 @@ export class PluginContexts {
   contextOf(plugin: LoadedPlugin): PluginContext {
     return {
       ...plugin.baseContext(),
-      cluster: this.cluster,
+      cluster: plugin.blueprint.isTrusted ? this.cluster : readOnly(this.cluster),
       events: this.eventsOf(plugin),
       enqueue: (stimulus) => this.enqueue(plugin, stimulus),
       observe: (hooks) => this.observe(plugin, hooks),
@@ -77,7 +79,10 @@ export class PluginContexts {
       },
       policyIn: (slot) => this.policyIn(slot),
       tellLanguages: (languageOf) => this.setLanguages(plugin, languageOf),
-      provide: (service, value) => plugin.provide(service, value),
+      provide: (service, value) => {
+        checkToken(plugin, 'provide', service);
+        plugin.provide(service, value);
+      },
       get: (service) => this.get(plugin, service),
       load: (entry, at) => this.load(plugin, entry, at),
       decisions: this.decisionSink(plugin),
@@ -86,10 +91,15 @@ export class PluginContexts {
   }
 
   private eventsOf(plugin: LoadedPlugin): PluginEvents {
-    const events = new PluginEvents(this.bus, (hook, cause) => {
-      const name = hook.slice('event:'.length);
-      const subject = `a listener of ${plugin.owner} for the event "${name}"`;
-      plugin.failed({ hook, subject, cause });
+    const subjectOf = (name: string): string =>
+      `a listener of ${plugin.owner} for the event "${name}"`;
+    const events = new PluginEvents(this.bus, {
+      owner: plugin.owner,
+      isTrusted: plugin.blueprint.isTrusted,
+      run: (name, call) => this.hooks.run(subjectOf(name), call, true),
+      onFailure: (hook, cause) => {
+        plugin.failed({ hook, subject: subjectOf(hook.slice('event:'.length)), cause });
+      },
     });
     plugin.onStop(() => events.dispose());
     return events;
@@ -99,7 +109,7 @@ export class PluginContexts {
   private enqueue(plugin: LoadedPlugin, stimulus: NewStimulus): void {
     try {
       checkStimulus(stimulus);
-      this.stimuli.accept(stimulus);
+      this.stimuli.accept(plugin.blueprint.isTrusted ? stimulus : withoutViews(stimulus));
     } catch (cause) {
       if (!YardmasterError.is(cause, 'ERR_PROTOCOL')) throw cause;
       const subject = `enqueue(), as ${plugin.owner} called it,`;
@@ -109,9 +119,9 @@ export class PluginContexts {
 
   /** The hooks are counted with those that `setup` returned. */
   private observe(plugin: LoadedPlugin, hooks: HookTable): () => void {
-    const { onError, counters, isDetached } = plugin.observer;
+    const { onError, counters, isDetached, isTrusted } = plugin.observer;
     if (isDetached) return () => undefined;
-    const observer = new Observer(plugin.name, onError, hooks, counters);
+    const observer = new Observer(plugin.name, onError, hooks, counters, isTrusted);
     this.hooks.add(observer);
     this.ports.request();
     const stop = (): void => {
@@ -159,6 +169,7 @@ export class PluginContexts {
   }
 
   private get<T>(plugin: LoadedPlugin, service: Token<T>): T {
+    checkToken(plugin, 'get', service);
     if (service.id === CLOCK.id) return this.clock as T;
     if (service.id === LOGGER.id) return plugin.log as T;
     return this.services.get(service);
@@ -187,4 +198,15 @@ export class PluginContexts {
       },
     };
   }
+}
+
+/** A stimulus that is kept, sent and recorded has no views in it. */
+function withoutViews(stimulus: NewStimulus): NewStimulus {
+  const parts = Object.entries(stimulus).map(([name, value]) => [name, original<unknown>(value)]);
+  return Object.fromEntries(parts) as NewStimulus;
+}
+
+function checkToken(plugin: LoadedPlugin, method: string, service: unknown): void {
+  if (isToken(service)) return;
+  throw plugin.misused(method, 'a token', service, '; is its import right?');
 }

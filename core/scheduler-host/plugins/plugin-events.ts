@@ -1,4 +1,6 @@
+import { YardmasterError } from '../../api/errors.ts';
 import type { EventName, EventSource, SchedulerEvents } from '../../api/events.ts';
+import { complaintAboutListener } from '../../plugin-host/contracts.ts';
 import type { EventBus, ListenerFailure } from '../../plugin-host/event-bus.ts';
 
 interface Entry {
@@ -7,15 +9,25 @@ interface Entry {
   stop(): void;
 }
 
+interface PluginEventsParts {
+  /** The plugin, as messages call it. */
+  readonly owner: string;
+  /** Whether its listeners get the state itself: it is built in. */
+  readonly isTrusted: boolean;
+  /** Calls a listener of an event, and measures it. */
+  run(name: EventName, call: () => unknown): unknown;
+  /** A listener threw, or returned a promise that was rejected. */
+  readonly onFailure: ListenerFailure;
+}
+
 /** The event bus as one plugin sees it: failures of its listeners are its own, and its listeners end with it. */
 export class PluginEvents implements EventSource {
   private readonly entries: Entry[] = [];
   private isDisposed = false;
 
-  /** @param onFailure - a listener threw, or returned a promise that was rejected */
   constructor(
     private readonly bus: EventBus,
-    private readonly onFailure: ListenerFailure,
+    private readonly parts: PluginEventsParts,
   ) {}
 
   on<Name extends EventName>(name: Name, listener: SchedulerEvents[Name]): void {
@@ -27,6 +39,7 @@ export class PluginEvents implements EventSource {
   }
 
   off<Name extends EventName>(name: Name, listener: SchedulerEvents[Name]): void {
+    this.check(name, listener);
     const entry = this.entries.findLast((one) => one.name === name && one.listener === listener);
     if (entry === undefined) return;
     this.forget(entry);
@@ -44,16 +57,28 @@ export class PluginEvents implements EventSource {
     listener: SchedulerEvents[Name],
     isOnce: boolean,
   ): void {
+    this.check(name, listener);
     if (this.isDisposed) return;
     const entry: Entry = { name, listener, stop: () => stop() };
-    const stop = this.bus.listen(name, listener, {
-      onFailure: this.onFailure,
+    const call = listener as (...args: unknown[]) => unknown;
+    const measured = (...args: unknown[]): unknown => this.parts.run(name, () => call(...args));
+    const stop = this.bus.listen(name, measured, {
+      onFailure: this.parts.onFailure,
       isOnce,
+      isTrusted: this.parts.isTrusted,
       onCalled: () => {
         if (isOnce) this.forget(entry);
       },
     });
     this.entries.push(entry);
+  }
+
+  private check(name: unknown, listener: unknown): void {
+    const complaint = complaintAboutListener(name, listener);
+    if (complaint === undefined) return;
+    throw new YardmasterError('ERR_PLUGIN_SETUP', `events of ${this.parts.owner}: ${complaint}`, {
+      event: name,
+    });
   }
 
   private forget(entry: Entry): void {

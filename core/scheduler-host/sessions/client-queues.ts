@@ -1,6 +1,7 @@
 import { token, type Token } from '../../api/plugin.ts';
 import type { Clock } from '../../api/clock.ts';
 import { TurnBudget } from '../../shared/turn.ts';
+import { sliceId } from '../../log/journal-entries.ts';
 import type { UpdateGraph } from '../../messages/stimulus.ts';
 import type { SchedulerKernel } from '../../kernel/scheduler-kernel.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
@@ -114,7 +115,7 @@ export class ClientQueues implements Stimuli {
     return op === 'remove-client' && this.wantedBy(stimulus.client).size > SLICE_KEYS;
   }
 
-  /** The same as several stimuli of the same id. */
+  /** The same as several stimuli, of which the last has its id. */
   private *cut(stimulus: IncomingStimulus): Iterable<IncomingStimulus> {
     if (isOfKeys(stimulus) && this.isLong(stimulus)) {
       yield* this.inSlices(stimulus);
@@ -132,8 +133,11 @@ export class ClientQueues implements Stimuli {
 
   private *inSlices(stimulus: KeysStimulus): Iterable<IncomingStimulus> {
     const { op, keys, stimulusId = this.queue.nextId(op) } = stimulus;
-    for (let from = 0; from < keys.length; from += SLICE_KEYS) {
-      yield { ...stimulus, keys: keys.slice(from, from + SLICE_KEYS), stimulusId };
+    const last = Math.ceil(keys.length / SLICE_KEYS) - 1;
+    for (let index = 0; index <= last; index++) {
+      const slice = keys.slice(index * SLICE_KEYS, (index + 1) * SLICE_KEYS);
+      const id = index === last ? stimulusId : sliceId(stimulusId, index);
+      yield { ...stimulus, keys: slice, stimulusId: id };
     }
   }
 

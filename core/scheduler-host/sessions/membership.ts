@@ -1,3 +1,5 @@
+import { networkInterfaces } from 'node:os';
+
 import { YardmasterError } from '../../api/errors.ts';
 import type {
   RegisterClientReply,
@@ -6,6 +8,7 @@ import type {
   RegisterWorkerRequest,
 } from '../../messages/protocol.ts';
 import { heartbeatIntervalMs } from '../../util/heartbeat.ts';
+import { unreachableAddress } from '../../util/hosts.ts';
 import { SessionSecret } from './session-secret.ts';
 import type { WorkerIdentity } from '../../state/worker.ts';
 import type { SessionServices } from './session-services.ts';
@@ -20,12 +23,17 @@ import type { Peer } from './sessions.ts';
 /** Clients are asked to report this many times more rarely than workers. */
 const CLIENT_HEARTBEAT_FACTOR = 10;
 
-/** @throws YardmasterError `ERR_REGISTRATION` when its address or its name is taken */
+/**
+ * @param peerAddress - from where the worker has connected
+ * @throws YardmasterError `ERR_REGISTRATION` when its address or its name is taken, or others cannot reach its address
+ */
 export function admitWorker(
   host: SessionServices,
   { identity, secret }: RegisterWorkerRequest,
+  peerAddress: string,
 ): void {
   const { address, name } = identity;
+  checkAddress(address, peerAddress);
   const { workers, aliases } = host.cluster;
   dropAwaited(host, identity, secret);
   // One that is to be removed at the end of this turn may be the former self of this one.
@@ -42,6 +50,14 @@ export function admitWorker(
   }
   if (workers.has(address)) refuseWorker('address', address, address);
   if (aliases.has(name)) refuseWorker('name', name, address);
+}
+
+function checkAddress(address: string, peerAddress: string): void {
+  const wrong = unreachableAddress(address, peerAddress, () =>
+    Object.values(networkInterfaces()).flatMap((own) => (own ?? []).map((one) => one.address)),
+  );
+  if (wrong === undefined) return;
+  throw new YardmasterError('ERR_REGISTRATION', wrong, { worker: address, peer: peerAddress });
 }
 
 /** A worker of the journal whose address or name another one has now does not come back. */

@@ -1,7 +1,13 @@
 import { Channel, type ChannelHandlers } from '../../api/channel.ts';
 import type { Timer } from '../../api/clock.ts';
+import { YardmasterError } from '../../api/errors.ts';
 import type { Caller, NewStimulus } from '../../api/plugin.ts';
-import type { Connection, ConnectionHandlers, WireMessage } from '../../api/transport.ts';
+import type {
+  Connection,
+  IncomingLimits,
+  ConnectionHandlers,
+  WireMessage,
+} from '../../api/transport.ts';
 import { VERSION } from '../../api/version.ts';
 import {
   type CommandRequest,
@@ -47,6 +53,9 @@ import { SlowReader } from '../../host/slow-reader.ts';
 
 /** Time for a peer that has said hello to register. */
 const REGISTRATION_MS = 60_000;
+
+/** For clients that have not registered, and viewers: they ask, and send nothing large. */
+const LOOKER_LIMITS: IncomingLimits = { frameBytesMax: 1024 * 1024, valuesMax: 100_000 };
 
 /** The fields that a session writes into a message. */
 interface Stamped {
@@ -178,13 +187,20 @@ export class Session implements Peer, ChannelHandlers {
     }
     const graph = message as unknown as SubmittedGraph;
     const { tasks, keys, refusal } = this.parts.end(graph);
-    if (refusal !== undefined) this.refuseKeys(client, keys, refusal);
+    if (refusal !== undefined) this.refuseKeys(client, keys, refusal, graph.stimulusId);
     // What came in one piece is not copied: it may be one of very many small graphs.
     else this.take(tasks === graph.tasks ? message : { ...message, tasks, keys });
   }
 
-  private refuseKeys(client: string, keys: readonly string[], reason: string): void {
-    this.host.stimuli.accept({ op: 'client-releases-keys', client, keys });
+  /** @param stimulusId - of the report that ends with this: it counts as written with the release */
+  private refuseKeys(
+    client: string,
+    keys: readonly string[],
+    reason: string,
+    stimulusId?: string,
+  ): void {
+    const id = stimulusId === undefined ? {} : { stimulusId };
+    this.host.stimuli.accept({ op: 'client-releases-keys', client, keys, ...id });
     this.send({ op: 'cancelled-keys', keys, reason });
   }
 
@@ -211,10 +227,22 @@ export class Session implements Peer, ChannelHandlers {
     if (method === 'ping') return {};
     this.hasAsked ||= method !== 'hello';
     checkQuestion(this.connection.peerRole, method, parameters, this.sender);
+    // Doors of plugins open before the journal is read, and their peers would get what it says of those before them.
+    const { reading } = this.host.journal;
+    if (reading !== undefined && method.startsWith('register-')) {
+      return reading.then(() => this.answerAfterReading(method, parameters));
+    }
     // A question comes after all that was said before it.
     const settled = this.host.clientQueues.settled(this.sender ?? '');
     if (settled === undefined) return this.answer(method, parameters);
     return settled.then(() => this.answer(method, parameters));
+  }
+
+  private answerAfterReading(method: string, parameters: WireMessage): unknown {
+    if (this.isOver)
+      throw new YardmasterError('ERR_CLOSED', 'the peer left before the journal was read');
+    this.admit(method);
+    return this.answer(method, parameters);
   }
 
   onClose(error?: Error): void {
@@ -293,7 +321,7 @@ export class Session implements Peer, ChannelHandlers {
       throw error;
     }
     this.role = role;
-    this.handshakes?.succeed(this.connection);
+    this.handshakes?.succeed(this.connection, role === 'client' ? LOOKER_LIMITS : undefined);
     if (role !== 'peer') this.awaitRegistration();
     return { protocol: PROTOCOL, version: VERSION, serverId: this.host.serverId };
   }
@@ -309,7 +337,7 @@ export class Session implements Peer, ChannelHandlers {
 
   private registerWorker(request: RegisterWorkerRequest): RegisterWorkerReply {
     const { host } = this;
-    admitWorker(host, request);
+    admitWorker(host, request, this.connection.peerAddress);
     this.keepSecret(request.secret);
     this.bindPeer(host.sessions.workers, request.identity.address);
     return enterWorker(host, request);
@@ -322,6 +350,8 @@ export class Session implements Peer, ChannelHandlers {
     this.keepSecret(request.secret);
     this.wantsCommits = host.journal.isOn && request.wantsCommits === true;
     this.bindPeer(host.sessions.clients, request.client);
+    // Those that look only keep the limits.
+    if (this.connection.peerRole !== 'viewer') this.connection.limitIncoming?.(undefined);
     const reply = enterClient(host, request, admitted);
     return this.connection.peerRole === 'viewer' ? { ...reply, onlyLooks: true } : reply;
   }

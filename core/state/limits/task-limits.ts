@@ -108,6 +108,31 @@ export class TaskLimits implements Iterable<TaskLimit> {
     return [...this.endingRuns].flatMap(([runId, its]) => (its === limit ? [runId] : []));
   }
 
+  /**
+   * These are the tasks, none of them runs or waits, and of the runs that were taken back these have not ended.
+   * O(tasks + limits).
+   */
+  reset(tasks: Iterable<TaskState>, endingRuns: ReadonlySet<number>): void {
+    for (const limit of this) {
+      limit.taskCount = 0;
+      limit.runningCount = 0;
+      limit.queuedCount = 0;
+      this.queueOf(limit).clear();
+    }
+    this.open.clear();
+    for (const { limit } of tasks) {
+      if (limit === undefined) continue;
+      limit.taskCount++;
+      this.byName.set(limit.name, limit);
+      if (!this.queues.has(limit)) this.queues.set(limit, new TaskQueue());
+    }
+    for (const [runId, limit] of this.endingRuns) {
+      if (endingRuns.has(runId)) limit.runningCount++;
+      else this.endingRuns.delete(runId);
+    }
+    for (const limit of [...this]) this.dropUnused(limit);
+  }
+
   private review(limit: TaskLimit): void {
     if (limit.hasRoom && limit.queuedCount > 0) this.open.add(limit);
     else this.open.delete(limit);

@@ -60,6 +60,12 @@ export class Tally<T> implements Iterable<readonly [item: T, count: number]> {
     return true;
   }
 
+  clear(): void {
+    this.items.length = 0;
+    this.counts.length = 0;
+    this.places = undefined;
+  }
+
   *[Symbol.iterator](): IterableIterator<readonly [item: T, count: number]> {
     for (const [place, item] of this.items.entries()) yield [item, this.counts[place] as number];
   }

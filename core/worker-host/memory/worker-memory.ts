@@ -17,6 +17,7 @@ import { type SpillTrouble, TieredStore } from '../../worker/memory/tiered-store
 import { WORKER_OPTIONS } from '../tokens.ts';
 import { ReleasedResults } from './released-results.ts';
 import type { WorkerHostOptions, WorkerMemoryOptions } from '../worker-options.ts';
+import { FailureCount, isReported } from '../../util/failure-count.ts';
 
 export const WORKER_MEMORY: Token<WorkerMemory> = token('worker-memory');
 
@@ -82,6 +83,10 @@ export class WorkerMemory {
   private owner: MemoryOwner | undefined;
   /** Where peers reach the worker, for messages. */
   private address: string;
+
+  /** By the system, when it was asked last. */
+  private measuredBytes = 0;
+  private readonly unmeasured = new FailureCount();
 
   constructor(
     @inject(WORKER_OPTIONS) worker: WorkerHostOptions,
@@ -238,7 +243,15 @@ export class WorkerMemory {
 
   private processBytes(): number {
     const { measure, executor } = this;
-    return measure?.() ?? this.ramBytes + (executor.memoryBytes ?? 0);
+    if (measure === undefined) return this.ramBytes + (executor.memoryBytes ?? 0);
+    try {
+      this.measuredBytes = measure();
+    } catch (err) {
+      // Without a free file descriptor (EMFILE) the system does not tell. The next look comes soon.
+      const text = 'the memory of the process cannot be measured now; what it was before counts';
+      if (isReported(this.unmeasured.add('memory'))) this.log.warn({ err }, text);
+    }
+    return this.measuredBytes;
   }
 
   /**

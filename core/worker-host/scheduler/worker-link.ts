@@ -112,7 +112,7 @@ export class WorkerLink {
    * @throws YardmasterError `ERR_CONNECT`, `ERR_TIMEOUT`, `ERR_PROTOCOL`
    * @throws RemoteError `ERR_REGISTRATION` when the scheduler refuses
    */
-  async register(): Promise<RegisterWorkerReply> {
+  async register(onAnswer?: () => void): Promise<RegisterWorkerReply> {
     const { worker, network, schedulerAddress: address } = this;
     const { clock, connectTimeoutMs: timeoutMs } = network;
     let serverId = '';
@@ -134,6 +134,7 @@ export class WorkerLink {
       },
     );
     opened.channel = channel;
+    onAnswer?.();
     this.checkOpen(channel);
     if (this.serverId !== undefined && this.serverId !== serverId) worker.onOtherScheduler();
     const isBack = this.serverId === serverId;
@@ -172,8 +173,8 @@ export class WorkerLink {
    */
   reconnect(rules: ReconnectRules): Promise<CameBack<RegisterWorkerReply>> {
     const { network, ending, schedulerAddress } = this;
-    return comeBack(network.clock, rules, ending.signal, async () => {
-      const reply = await this.register();
+    return comeBack(network.clock, rules, ending.signal, async (onAnswer) => {
+      const reply = await this.register(onAnswer);
       if (this.isRegistered) return reply;
       throw new YardmasterError('ERR_CLOSED', `${schedulerAddress} closed the connection at once`);
     });

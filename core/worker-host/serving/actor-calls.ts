@@ -1,5 +1,6 @@
 import { YardmasterError } from '../../api/errors.ts';
 import type { ActorCall, Executor } from '../../api/executor.ts';
+import { checkedResult } from '../../plugin-host/contracts.ts';
 import type { WireMessage } from '../../api/transport.ts';
 
 /**
@@ -25,7 +26,8 @@ export async function answerActorCall(
     ...(args === undefined ? {} : { args }),
     ...(actors === undefined ? {} : { actors: actors as NonNullable<ActorCall['actors']> }),
   };
-  const result = await executor.callActor(call);
+  const what = `the call of ${member} of "${key}"`;
+  const result = checkedResult(executor, await executor.callActor(call), what);
   if (result.kind === 'success') return { value: result.value };
   if (result.kind === 'failure') return { error: result.error };
   throw new YardmasterError('ERR_TASK', `${member} of "${key}" asked to be placed anew`);

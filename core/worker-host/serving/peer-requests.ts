@@ -3,7 +3,7 @@ import type { WireMessage } from '../../api/transport.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
 import type { WorkerIdentity } from '../../state/worker.ts';
 import { valueBytes } from '../../util/shared-memory.ts';
-import { hostOf } from '../../worker/peer.ts';
+import { hostOf, isLoopback } from '../../util/hosts.ts';
 import type { WorkerKernel } from '../../worker/worker-kernel.ts';
 import { resultRunId } from '../../worker/worker-task.ts';
 import { DATA_SERVER, type DataServer, type ServedWorker } from './data-server.ts';
@@ -44,7 +44,8 @@ export class PeerRequests implements ServedWorker {
     const { isShortOfMemory, status } = this.status;
     if (isShortOfMemory || status === 'paused') return 1;
     const max = this.options.outgoingTransfersMax ?? OUTGOING_TRANSFERS_MAX;
-    return hostOf(peerAddress) === this.worker.host ? 2 * max : max;
+    const host = hostOf(peerAddress);
+    return host === this.worker.host || isLoopback(host) ? 2 * max : max;
   }
 
   runIdOf(key: string): number {

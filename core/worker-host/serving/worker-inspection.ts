@@ -8,6 +8,7 @@ import { answerActorCall } from './actor-calls.ts';
 import { describeWorkerTask } from './describe-task.ts';
 import { versionsHere } from '../../host/versions.ts';
 import type { LogBook } from '../../host/log-book.ts';
+import { checkedResult } from '../../plugin-host/contracts.ts';
 import { inject } from '../../plugin-host/injection/di.ts';
 import { EXECUTOR, WORKER_KERNEL, WORKER_LOG } from '../tokens.ts';
 import { WORKER_ACTIVITIES, type WorkerActivities } from '../worker-activities.ts';
@@ -102,7 +103,8 @@ export class WorkerInspection {
     const task = { key, runSpec, inputs: new Map<string, Uint8Array>() };
     const results = await executor.runAside(task, place, this.ending.signal);
     return {
-      results: results.map((result) => {
+      results: results.map((answer) => {
+        const result = checkedResult(executor, answer, 'a function that is no task');
         if (result.kind === 'success') return { value: result.value };
         if (result.kind === 'failure') return { error: result.error };
         const message = 'a function that is no task cannot be placed anew';

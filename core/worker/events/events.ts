@@ -90,6 +90,8 @@ export interface GatherBusy extends Caused {
 export interface GatherNetworkFailure extends Caused {
   readonly op: 'gather-network-failure';
   readonly worker: string;
+  /** What happened, for people. */
+  readonly reason?: string;
 }
 
 /** The results that arrived cannot be kept: the tasks that need them fail. */
@@ -196,6 +198,8 @@ export interface Execute {
   readonly annotations?: Readonly<Record<string, unknown>>;
   /** The run makes an actor. */
   readonly actor?: boolean;
+  /** The task was assigned before, to this worker or another one. */
+  readonly isRepeated?: boolean;
 }
 
 /** Fetch copies. One of the `gather-*` events answers it. */

@@ -21,6 +21,9 @@ import { forgetPeer } from './on-scheduler.ts';
 import type { WorkerScope } from '../worker-scope.ts';
 import { NO_TIMINGS, type WorkerTask } from '../worker-task.ts';
 
+/** Failed transfers from the same peer in succession after which the scheduler is told. */
+const TRANSFER_ATTEMPTS = 3;
+
 export function onExecuteSuccess(scope: WorkerScope, event: ExecuteSuccess): void {
   const task = endRun(scope, event.key);
   if (task.state !== 'executing') {
@@ -84,6 +87,7 @@ export function onGatherSuccess(scope: WorkerScope, event: GatherSuccess): void 
   const arrived = new Map(event.keys.map((key, index) => [key, event.nbytes[index] ?? 0]));
   const runIds = new Map(event.keys.map((key, index) => [key, event.runIds?.[index] ?? -1]));
   const tasks = endTransfer(scope, event.worker);
+  scope.tables.failedTransfers.delete(event.worker);
   if (event.timing !== undefined) addTransfer(tasks, event.timing);
   for (const task of tasks) {
     const nbytes = arrived.get(task.key);
@@ -105,6 +109,7 @@ export function onGatherSuccess(scope: WorkerScope, event: GatherSuccess): void 
 export function onGatherBusy(scope: WorkerScope, event: GatherBusy): void {
   const { tables } = scope;
   tables.ensurePeer(event.worker).isBusy = true;
+  tables.failedTransfers.delete(event.worker);
   const stuck: string[] = [];
   for (const task of endTransfer(scope, event.worker)) {
     if (task.state !== 'flight') {
@@ -137,12 +142,37 @@ function hasOnlyBusyHolders({ tables }: WorkerScope, task: WorkerTask): boolean 
   return true;
 }
 
-/** Counts the peer as gone with all it held, rather than wait for the scheduler to say so. */
+/**
+ * Counts the peer as gone with all it held, rather than wait for the scheduler to say so. A peer that is still there
+ * and fails again and again is reported, because the scheduler can have the work done elsewhere.
+ */
 export function onGatherNetworkFailure(scope: WorkerScope, event: GatherNetworkFailure): void {
-  for (const task of endTransfer(scope, event.worker)) {
+  const { tables } = scope;
+  const tasks = endTransfer(scope, event.worker);
+  for (const task of tasks) {
     scope.recommend(task, task.state === 'flight' ? 'fetch' : 'released');
   }
   forgetPeer(scope, event.worker);
+  const failures = (tables.failedTransfers.get(event.worker) ?? 0) + 1;
+  tables.failedTransfers.set(event.worker, failures % TRANSFER_ATTEMPTS);
+  if (failures === TRANSFER_ATTEMPTS) reportUnreachable(scope, event, tasks);
+}
+
+/** Reports the results that only the unreachable peer has. Copies for their own sake are given up. */
+function reportUnreachable(
+  scope: WorkerScope,
+  { worker: address, reason = 'the transfer failed', stimulusId }: GatherNetworkFailure,
+  tasks: readonly WorkerTask[],
+): void {
+  const stuck = tasks.filter(({ state, holders }) => state === 'flight' && holders.size === 0);
+  if (stuck.length === 0) return;
+  for (const task of stuck) {
+    task.isReplicaWanted = false;
+    if (task.waiters.size === 0) scope.recommend(task, 'released');
+  }
+  const keys = stuck.map(({ key }) => key);
+  const unreachable = { address, reason };
+  scope.report({ op: 'request-refresh-who-has', keys, unreachable, stimulusId });
 }
 
 /**

@@ -43,6 +43,7 @@ export function onComputeTask(scope: WorkerScope, event: ComputeTask): void {
   task.runSpec = event.runSpec;
   task.annotations = event.annotations;
   task.isActor = event.actor === true;
+  task.isRepeated = event.isRepeated === true;
   task.durationS = task.isActor ? -1 : event.durationS;
   task.resources =
     resources !== undefined && Object.keys(resources).length > 0 ? resources : undefined;
@@ -165,6 +166,7 @@ export function onRefreshWhoHas(scope: WorkerScope, event: RefreshWhoHas): void 
 /** A peer has left. A transfer from it ends with a separate event. */
 export function onPeerRemoved(scope: WorkerScope, event: PeerRemoved): void {
   forgetPeer(scope, event.worker);
+  scope.tables.failedTransfers.delete(event.worker);
 }
 
 /** Forgets all that a peer held. O(tasks it held). */

@@ -61,10 +61,10 @@ export function readyToExecuting(scope: WorkerScope, task: WorkerTask): void {
   const isShort = !task.isConcurrent && tables.isShort(task);
   tables.beginRun(task);
   task.state = 'executing';
-  const { key, runId, runSpec, annotations, isActor, isConcurrent } = task;
+  const { key, runId, runSpec, annotations, isActor, isConcurrent, isRepeated } = task;
   const dependencies = keysOf(task.dependencies);
   const run: Execute = { kind: 'execute', key, runId, runSpec, dependencies, isShort };
-  const isPlain = annotations === undefined && !isActor && !isConcurrent;
+  const isPlain = annotations === undefined && !isActor && !isConcurrent && !isRepeated;
   scope.emit(
     isPlain
       ? run
@@ -73,6 +73,7 @@ export function readyToExecuting(scope: WorkerScope, task: WorkerTask): void {
           ...(annotations === undefined ? {} : { annotations }),
           ...(isActor ? { actor: true } : {}),
           ...(isConcurrent ? { isConcurrent: true } : {}),
+          ...(isRepeated ? { isRepeated } : {}),
         },
   );
 }

@@ -121,7 +121,7 @@ describe('a local cluster of processes', () => {
     const gone = runs.start(process.execPath, ['-e', '0']);
     await gone.exit;
     lost(gone.child.pid!, hostname());
-    mkdirSync(join(home, 'access', `${gone.child.pid!}.sockets`));
+    mkdirSync(join(home, 'access', `${gone.child.pid!}.sockets`), { mode: 0o700 });
     lost(process.ppid, hostname());
     lost(1_000_001, 'another-machine');
     new AccessFile(join(home, 'access', 'lasting.json')).write(newAccess());

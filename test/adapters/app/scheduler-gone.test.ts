@@ -1,7 +1,7 @@
 /** Over real sockets and processes. In virtual time: test/adapters/client/coming-back, test/core/worker-host/coming-back. */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startScheduler } from '../../../adapters/app/start-scheduler.ts';
 import { startWorker } from '../../../adapters/app/start-worker.ts';
 import { Client, type Reconnected } from '../../../adapters/client/index.ts';
@@ -11,6 +11,7 @@ import { MemoryLog } from '../../bad-input/memory-log.ts';
 import { processId, rescheduleOnce, slowSquare, square } from '../cli/fixtures/tasks.js';
 import { BreakableTransport } from '../../kit/breakable-transport.ts';
 import { useLive } from '../../kit/live.ts';
+import { waiting } from '../executors/fixtures/waiting-tasks.mjs';
 
 const { folder, runs, stops } = useLive('gone');
 
@@ -79,4 +80,57 @@ test('a scheduler that is killed and started again finds its worker, and its cli
   // The same process, which has dropped what it was running.
   expect(await client.submit(processId).result()).toBe(before);
   expect(await client.submit(square, 9).result()).toBe(81);
+});
+
+describe('a worker process inside native code ends within seconds', () => {
+  const isAlive = (pid: number): boolean => {
+    try {
+      return !/^State:\s*Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+    } catch {
+      return false;
+    }
+  };
+  const end = async (pid: number): Promise<void> => {
+    await expect.poll(() => isAlive(pid), { timeout: 15_000, interval: 100 }).toBe(false);
+  };
+  const TASKS = new URL('../executors/fixtures/waiting-tasks.mjs', import.meta.url).href;
+
+  test('when the program of its local cluster is killed', { timeout: 60_000 }, async () => {
+    const flag = join(folder, 'in-program');
+    const code = `
+      import { LocalCluster } from 'yardmaster';
+      const { waiting } = await import(${JSON.stringify(TASKS)});
+      const cluster = await LocalCluster.start({ mode: 'processes', workers: 1, threads: 1 });
+      const client = await cluster.client();
+      const [worker] = (await client.identity()).workers;
+      console.log(worker.pid);
+      client.submit(waiting.blocks, 40, ${JSON.stringify(flag)}).result().catch(() => undefined);
+      await new Promise(() => undefined);`;
+    const program = runs.start(process.execPath, ['--input-type=module', '-e', code]);
+    const pid = Number(await program.firstLine());
+    await expect.poll(() => existsSync(flag)).toBe(true);
+    expect(isAlive(pid)).toBe(true);
+    await program.end('SIGKILL');
+    await end(pid);
+  });
+
+  test('when its scheduler is killed, or it gets SIGTERM', { timeout: 60_000 }, async () => {
+    for (const cause of ['scheduler', 'signal'] as const) {
+      const scheduler = runs.yardmaster('scheduler', '--port', '0', '--no-dashboard');
+      const address = await scheduler.firstLine();
+      const worker = runs.yardmaster('worker', address, '--no-nanny', '--threads', '1');
+      await worker.firstLine();
+      const client = await Client.connect(address);
+      const flag = join(folder, cause);
+      client
+        .submit(waiting.blocks, 40, flag)
+        .result()
+        .catch(() => undefined);
+      await expect.poll(() => existsSync(flag)).toBe(true);
+      if (cause === 'scheduler') await scheduler.end('SIGKILL');
+      else worker.child.kill('SIGTERM');
+      await end(worker.child.pid!);
+      await client.close();
+    }
+  });
 });

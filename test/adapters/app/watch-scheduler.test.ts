@@ -23,6 +23,19 @@ it('a task without a worker is no news when the workers leave on purpose', async
   expect(await warnings(true)).toEqual([]);
 });
 
+it('a task without a worker is no news while workers are started for it, and is when that ends', async () => {
+  const log = new MemoryLog();
+  const open = await openScheduler({ log, clock: new VirtualClock() });
+  open.expectWorkers(true);
+  const tasks = [{ key: 'a', dependencies: [], runSpec: '' }];
+  open.scheduler.enqueue({ op: 'update-graph', client: 'c', tasks, keys: ['a'] });
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(log.lines).toEqual([]);
+  open.expectWorkers(false);
+  expect(log.lines).toEqual([expect.stringContaining('there is no worker for 1 task')]);
+  await open.close();
+});
+
 it('a task whose language no worker speaks is warned of with that reason', async () => {
   const log = new MemoryLog();
   const plugin = definePlugin({

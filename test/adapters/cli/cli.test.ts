@@ -71,11 +71,16 @@ describe('the command line', () => {
 
 describe('check-config', () => {
   test('prints what a configuration would start', async () => {
-    const path = file('good.json', JSON.stringify({ scheduler: { workerTtl: '1 minute' } }));
+    const scheduler = { workerTtl: '1 minute', workStealing: { start: false } };
+    const path = file('good.json', JSON.stringify({ scheduler }));
     const run = runs.yardmaster('check-config', path);
     expect(await run.exit).toBe(0);
     expect(run.stdout).toContain('good.json is fine');
     expect(run.stdout).toContain('amm');
+    expect(run.stdout).toMatch(
+      /- work-stealing .*\n +start: false, so it waits for work-stealing.start\n/,
+    );
+    expect(run.stdout.match(/start: false/g)).toHaveLength(1);
   });
 
   test('names every problem', async () => {

@@ -1,11 +1,11 @@
 /** Recording a scheduler process, and what reads its recording. */
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Client } from '../../../adapters/client/index.ts';
+import { Client, task } from '../../../adapters/client/index.ts';
 import { Runs } from '../../kit/runs.ts';
 import { square } from './fixtures/tasks.js';
 
@@ -183,4 +183,68 @@ test('a recording does not replace a file, and says what to do', async () => {
   const { code, err } = await cli('scheduler', '--port', '0', '--record', record);
   expect(err).toContain('choose another name, or remove what is there');
   expect(code).not.toBe(0);
+});
+
+describe('a recording of another one', () => {
+  const hostile = join(folder, 'hostile.ylog');
+  const marker = join(folder, 'the-policy-was-loaded');
+  const ESCAPE = '\u001B]0;title\u0007\u009B31mred\u202E';
+  const KEY = `key${ESCAPE}\nforged line`;
+
+  beforeAll(async () => {
+    writeFileSync(
+      join(folder, 'policy.mjs'),
+      `import { writeFileSync } from 'node:fs';
+       writeFileSync(${JSON.stringify(marker)}, '');
+       export default { name: 'planted', order: (tasks) => tasks.map((_, index) => index) };`,
+    );
+    const policies = { ordering: { use: './policy.mjs' } };
+    const config = join(folder, 'config.json');
+    writeFileSync(config, JSON.stringify({ scheduler: { policies } }));
+    const flags = ['--port', '0', '--record', hostile, '--config', config];
+    const address = await runs.yardmaster('scheduler', ...flags).firstLine();
+    await runs.yardmaster('worker', address, '-t', '1', '--no-nanny').firstLine();
+    const client = await Client.connect(address);
+    expect(await client.compute({ [KEY]: task(square, 3) }, KEY).result()).toBe(9);
+    const { out } = await cli('why', KEY, '--scheduler', address);
+    expectPrintable(out);
+    expectPrintable((await cli('why', KEY, '--scheduler', address, '--json')).out);
+    expectPrintable((await cli('tasks', '--scheduler', address)).out);
+    await client.close();
+    await runs.end('SIGTERM');
+    rmSync(marker);
+  }, 60_000);
+
+  function expectPrintable(out: string): void {
+    expect(out).toContain('title');
+    expect(out).not.toMatch(/[^\P{Cc}\t\n]|[\u202A-\u202E\u2066-\u2069]/u);
+    expect(out).not.toMatch(/^forged/m);
+  }
+
+  test.each(['replay', 'report', 'dashboard'])(
+    'runs no code of its policies when it is opened by `yardmaster %s`',
+    async (command) => {
+      const { err, code } = await cli(command, hostile);
+      expect(err).toMatch(/the policy "\.\/policy\.mjs" in the slot ordering.*--allow-policies/);
+      expect(code).toBe(1);
+      expect(existsSync(marker)).toBe(false);
+    },
+  );
+
+  test('is replayed with its policies when the reader permits it', async () => {
+    const { out, code } = await cli('replay', hostile, '--allow-policies');
+    expect(out).toMatch(/^identical: /m);
+    expect(code).toBe(0);
+    expect(existsSync(marker)).toBe(true);
+  });
+
+  test('moves no cursor and forges no line by its keys', async () => {
+    expectPrintable((await cli('replay', hostile, '--allow-policies', '--why', KEY)).out);
+    expectPrintable((await cli('log', 'export', hostile)).out);
+    const program = createRequire(import.meta.url).resolve('#cli');
+    const steps = [program, 'replay', hostile, '--step', '--allow-policies'];
+    expectPrintable(
+      execFileSync(process.execPath, steps, { encoding: 'utf8', input: '\n'.repeat(40) }),
+    );
+  });
 });

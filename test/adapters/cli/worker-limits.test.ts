@@ -1,5 +1,6 @@
 /** What a worker process permits to clients. */
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -48,6 +49,31 @@ test.each(['--nanny', '--no-nanny'])(
   },
   60_000,
 );
+
+test('a worker process loads no other module through functions of Yardmaster, whatever it permits', async () => {
+  const bundle = (name: string): string =>
+    createRequire(import.meta.url)
+      .resolve('#cli')
+      .replace('cli.js', name);
+  const address = await runs.yardmaster('scheduler', '--port', '0').firstLine();
+  await runs.yardmaster('worker', address, '--threads', '1', '--allow-modules', '*').firstLine();
+  const client = await Client.connect(address);
+  rmSync(marker, { force: true });
+  const bypass = taskOf(
+    pathToFileURL(bundle('simulator.js')).href,
+    (file: string) => file,
+    'loadWorkload',
+  );
+  const refused = { code: 'ERR_MODULE_REFUSED' };
+  await expect(client.submit(bypass, path).result()).rejects.toMatchObject(refused);
+  await expect(client.run(bypass, path)).rejects.toThrow(/not made for tasks/);
+  await expect(client.registerWorkerPlugin({ use: bundle('cli.js') })).rejects.toThrow(
+    /not made for tasks/,
+  );
+  expect(existsSync(marker)).toBe(false);
+  expect(await client.submit(variables).result()).toContain('PATH');
+  await client.close();
+}, 60_000);
 
 test('a worker process runs modules that it permits, with the variables of its environment that it permits', async () => {
   const scheduler = runs.yardmaster('scheduler', '--port', '0');

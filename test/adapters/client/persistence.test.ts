@@ -98,6 +98,25 @@ describe('a result that persists', () => {
     expect(taken()).toEqual([]);
   });
 
+  test('is read when the worker that reported it has died, and what is computed of it goes on', async () => {
+    const config = { scheduler: { validate: true } };
+    await using cluster = await LocalCluster.start({ mode: 'processes', workers: 2, config });
+    const client = await cluster.client({ resultStore: store });
+    const kept = client.with({ persist: true });
+    const values = Array.from({ length: 60 }, (_, index) => index);
+    const futures = kept.map(load, Array<string>(60).fill(log), values);
+    const doubles = kept.map(double, Array<string>(60).fill(log), futures);
+    expect(await client.gather(doubles)).toEqual(values.map((value) => 2 * value));
+    for (const pid of [...cluster.pids]) {
+      process.kill(pid, 'SIGKILL');
+      await vi.waitFor(() => expect(cluster.pids).not.toContain(pid), { timeout: 20_000 });
+    }
+    await vi.waitFor(() => expect(cluster.workerCount).toBe(2), { timeout: 20_000 });
+    expect(await client.gather(doubles)).toEqual(values.map((value) => 2 * value));
+    expect(await client.gather(futures)).toEqual(values);
+    expect(taken()).toHaveLength(120);
+  }, 60_000);
+
   test('may be that of one task of a graph', async () => {
     const marked = () => ({ ...graph(), a2: graph().a2.with({ persist: true }) });
     const compute = (client: Client): Promise<number> => client.compute(marked(), 'all').result();

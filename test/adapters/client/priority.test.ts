@@ -33,6 +33,25 @@ test('a raised future overtakes what has not begun, on the worker and in the que
   expect(await orderOf(futures)).toBe('bagcdefh');
 });
 
+test('an equal call with a higher priority raises the task, and one with a lower priority does not', async () => {
+  const futures = cluster.client.with({ priority: 1 }).map(count, labels);
+  const again = [
+    cluster.client.with({ priority: 2 }).submit(count, 'g'),
+    cluster.client.with({ priority: 0 }).submit(count, 'd'),
+    cluster.client.submit(count, 'c'),
+  ];
+  expect(again.map(({ key }) => key)).toEqual([6, 3, 2].map((n) => futures[n]!.key));
+  expect(await orderOf(futures)).toMatch(/^(gab|agb|abg)cdefh$/);
+});
+
+test('a graph that names a task again with a higher priority raises it', async () => {
+  const graph = Object.fromEntries(labels.map((label) => [label, task(count, label)]));
+  const futures = cluster.client.compute(graph, labels);
+  const [g] = cluster.client.with({ priority: 2 }).compute({ g: task(count, 'g') }, ['g']);
+  expect(g.key).toBe('g');
+  expect(await orderOf(futures)).toMatch(/^(gab|agb|abg)cdefh$/);
+});
+
 test('tasks of an earlier compute precede those of a later one; single tasks within a moment share their turn', async () => {
   const { client, clock, local } = cluster;
   const { tasks } = local.scheduler.cluster;

@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { retryDelayMs } from '../../../adapters/tasks/retries.ts';
@@ -105,12 +102,35 @@ describe('retries by rules', () => {
   });
 });
 
-test('a task that computes beyond its timeoutMs loses its thread', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'ym-timeout-'));
-  await using cluster = await LocalCluster.start({ workers: 1, threads: 1 });
-  const client = await cluster.client();
-  const spinning = client.with({ timeoutMs: 200 }).submit(waiting.spin, join(folder, 'notes'));
-  await expect(spinning.result()).rejects.toMatchObject({ code: 'ERR_TASK_TIMEOUT' });
-  expect(await client.submit(waiting.add, 1, 2).result()).toBe(3);
-  rmSync(folder, { recursive: true });
-}, 60_000);
+describe('timeoutMs is a bound for a task that', () => {
+  test.each([
+    ['computes', 'spins'],
+    ['is inside native code', 'blocks'],
+  ] as const)(
+    '%s; another thread takes the place of its own',
+    async (_, name) => {
+      await using cluster = await LocalCluster.start({ workers: 1, threads: 1 });
+      const client = await cluster.client();
+      await client.submit(waiting.add, 1, 1).result();
+      const startMs = performance.now();
+      const endless = client.with({ timeoutMs: 500 }).submit(waiting[name], 8);
+      await expect(endless.result()).rejects.toMatchObject({ code: 'ERR_TASK_TIMEOUT' });
+      const failedMs = performance.now() - startMs;
+      expect(failedMs).toBeGreaterThan(490);
+      expect(failedMs).toBeLessThan(1400); // Before, the grace period of a second came on top of it.
+      expect(await client.submit(waiting.add, 1, 2).result()).toBe(3);
+      expect(performance.now() - startMs).toBeLessThan(7000);
+    },
+    60_000,
+  );
+
+  test('waits for what it does not abort, without harm to others that wait on its thread', async () => {
+    await using cluster = await LocalCluster.start({ workers: 1, threads: 1 });
+    const client = await cluster.client();
+    const parents = client.map(waiting.parent, [1, 2, 3]);
+    const late = client.with({ timeoutMs: 200 }).submit(waiting.leaf, 2500);
+    await expect(late.result()).rejects.toMatchObject({ code: 'ERR_TASK_TIMEOUT' });
+    expect(await client.gather(parents)).toHaveLength(3);
+    expect(await client.submit(waiting.add, 1, 2).result()).toBe(3);
+  }, 60_000);
+});

@@ -50,6 +50,15 @@ describe('the dashboard of a cluster over HTTP', () => {
     }
   });
 
+  it('answers so many requests of one address in a second, and refuses more', async () => {
+    const responses = await Promise.all(Array.from({ length: 300 }, () => fetch(`${at}/metrics`)));
+    const refused = responses.filter(({ status }) => status === 429);
+    expect(refused.length).toBeGreaterThan(50);
+    expect(refused[0]?.headers.get('retry-after')).toBe('1');
+    expect(responses.filter(({ status }) => status === 200).length).toBeGreaterThan(50);
+    await expect.poll(async () => (await fetch(`${at}/metrics`)).status).toBe(200);
+  });
+
   it('refuses a request from a page of another site', async () => {
     const { host } = new URL(at);
     const asked = await ask(`${at}/json`, { host, origin: 'http://attacker.example' });

@@ -98,7 +98,13 @@ describe('workers', () => {
       const { run_id: runId } = await worker.next('compute-task');
       // Only releases since 2025.2 report the number of the run.
       const told = version.startsWith('2026') ? { run_id: runId } : {};
-      worker.send({ op: 'long-running', key: 'inc-1', compute_duration: 0.1, ...told });
+      worker.send({
+        op: 'long-running',
+        key: 'inc-1',
+        compute_duration: 0.1,
+        stimulus_id: 'l',
+        ...told,
+      });
       await until(
         () => bench.scheduler.cluster.workers.get(worker.address)?.longRunning.size === 1,
       );

@@ -2,60 +2,54 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { DaskRuns } from './dask-runs.ts';
 import { findDaskPython, skipReason } from './pythons.ts';
 
 const found = findDaskPython();
-const SCRIPT = `
-import os, sys, time
-from distributed import Client
+const SCRIPT = fileURLToPath(new URL('./fixtures/journal.py', import.meta.url));
 
-def increment(x):
-    return x + 1
-
-client = Client(sys.argv[1], timeout=60)
-old = client.submit(increment, 1)
-print("first", old.result(), flush=True)
-while old.status != "cancelled" or client.status != "running":
-    time.sleep(0.05)
-print("back", old.status, flush=True)
-while not os.path.exists(sys.argv[2]):
-    time.sleep(0.05)
-print("again", client.submit(increment, 1).result(), flush=True)
-client.close()
-`;
+const FLAGS = ['--journal-wait', '1s', '--no-dashboard', '--insecure'];
 
 describe.skipIf(found === undefined)(
   `a scheduler with a journal that is killed under Dask${skipReason(found)}`,
   { timeout: 120_000 },
   () => {
-    const folder = mkdtempSync(join(tmpdir(), 'yardmaster-dask-journal-'));
-    const runs = new DaskRuns(found?.command ?? '');
-    afterAll(async () => {
+    let folder: string;
+    let runs: DaskRuns;
+    beforeEach(() => {
+      folder = mkdtempSync(join(tmpdir(), 'yardmaster-dask-journal-'));
+      runs = new DaskRuns(found?.command ?? '');
+    });
+    afterEach(async () => {
       await runs.end();
       rmSync(folder, { recursive: true });
     });
 
-    it('has its client back with cancelled futures and no task of it, as after a restart of that of Dask', async () => {
-      const flags = [
-        '--journal',
-        join(folder, 'journal'),
-        '--journal-wait',
-        '1s',
-        '--no-dashboard',
-        '--insecure',
-      ];
-      const first = await runs.scheduler(...flags);
+    /** A scheduler, and the same again on the same ports when it is called once more. */
+    const journalled = (): (() => ReturnType<DaskRuns['scheduler']>) => {
+      let ports: string[] = [];
+      return async () => {
+        const flags = ['--journal', join(folder, 'journal'), ...FLAGS, ...ports];
+        const scheduler = await runs.scheduler(...flags);
+        const [own, dask] = [scheduler.own, scheduler.dask].map((url) => new URL(url).port);
+        // Of two flags with the same name the last one counts.
+        ports = ['--port', own!, '--dask-port', dask!];
+        return scheduler;
+      };
+    };
+
+    it('has its client back with cancelled futures and no task of it, as after a restart of that of Dask, and computes all kinds of graphs', async () => {
+      const start = journalled();
+      const first = await start();
       const worker = runs.worker(first.dask, ['--nthreads', '1']);
       const go = join(folder, 'go');
-      const client = runs.script('-c', SCRIPT, first.dask, go);
-      expect(await client.firstLine()).toBe('first 2');
+      const client = runs.script(SCRIPT, 'returning', first.dask, go);
+      expect(await client.firstLine()).toBe('first');
       await first.run.end('SIGKILL');
-      const [port, daskPort] = [first.own, first.dask].map((url) => new URL(url).port);
-      // Of two flags with the same name the last one counts.
-      await runs.scheduler(...flags, '--port', port!, '--dask-port', daskPort!);
+      const second = await start();
       while (!/back .*\n/.test(client.stdout)) await client.output();
       expect(client.stdout).toContain('back cancelled\n');
       expect(await worker.exit).toBe(0); // Dask's workers end with their scheduler.
@@ -63,7 +57,29 @@ describe.skipIf(found === undefined)(
       expect([await tasks.exit, tasks.stdout]).toEqual([0, 'no tasks\n']);
       writeFileSync(go, '');
       runs.worker(first.dask, ['--nthreads', '1']);
-      expect([await client.exit, client.stdout]).toEqual([0, 'first 2\nback cancelled\nagain 2\n']);
+      expect([await client.exit, client.stdout]).toEqual([0, 'first\nback cancelled\nagain\n']);
+      expect(first.run.stderr + second.run.stderr).not.toMatch(/ERR_|cannot/);
+    });
+
+    it('gives another client what one had submitted whose machine is gone as well, under the same keys', async () => {
+      const start = journalled();
+      const first = await start();
+      runs.worker(first.dask, ['--nthreads', '1']);
+      const go = join(folder, 'go');
+      const lost = runs.script(SCRIPT, 'waiting', first.dask, go);
+      expect(await lost.firstLine()).toBe('submitted');
+      await first.run.end('SIGKILL');
+      await lost.end('SIGKILL');
+      const second = await start();
+      runs.worker(first.dask, ['--nthreads', '1']);
+      writeFileSync(go, '');
+      const other = runs.script(SCRIPT, 'same', first.dask, go);
+      expect([await other.exit, other.stdout, other.stderr]).toEqual([
+        0,
+        'same\n',
+        expect.any(String),
+      ]);
+      expect(first.run.stderr + second.run.stderr).not.toMatch(/ERR_|cannot/);
     });
   },
 );

@@ -10,6 +10,7 @@ import {
   calibrate,
   comparePolicies,
   policyVariant,
+  readVariant,
   Simulation,
   worstCase,
 } from '../../../adapters/simulator/index.ts';
@@ -124,6 +125,117 @@ it('the models of a recorded cluster are found again', async () => {
   expect(fitted.bandwidth).toBeGreaterThan(20e6);
   expect(fitted.bandwidth).toBeLessThan(60e6);
   expect(Math.abs(error)).toBeLessThan(0.05);
+});
+
+it.each([
+  ['throws', 'throw new Error("no idea")', 'threw: no idea'],
+  ['answers NaN', 'return NaN', 'NaN'],
+])('a policy that %s every time has no figures, but an error', async (name, body, says) => {
+  const file = join(folder, `${name.replace(' ', '-')}.mjs`);
+  writeFileSync(
+    file,
+    `export default { kind: 'policy', slot: 'workerSelection', name: 'broken', create: () => ({ score() { ${body}; } }) };
+     export const other = { kind: 'policy', slot: 'workerSelection', name: 'other', create: () => ({ score: () => 1 }) };`,
+  );
+  const variants = [
+    policyVariant('default'),
+    await readVariant(file),
+    await readVariant(`${file}#other`),
+  ];
+  const { runs } = await comparePolicies([chainsAndPairs()], variants, { workers: 3, seeds: 1 });
+  const [first, broken, other] = runs;
+  expect(first?.figures?.fallbacks.mean).toBe(0);
+  expect(broken?.figures).toBeUndefined();
+  expect(broken?.error).toContain('policy "broken" of slot workerSelection');
+  expect(broken?.error).toContain(says);
+  expect(other?.figures).toBeDefined();
+  await expect(
+    worstCase(await readVariant(file), SECOND, { ...SEARCH, steps: 1 }),
+  ).rejects.toMatchObject({
+    code: 'ERR_POLICY',
+  });
+});
+
+it('a policy that fails now and then keeps its figures, and the fallbacks are counted', async () => {
+  let count = 0;
+  const score = (): number => (++count % 50 === 0 ? NaN : 1);
+  const policies = { workerSelection: { use: { name: 'moody', score } } };
+  const moody = { name: 'moody', overrides: { scheduler: { policies } } };
+  const { runs } = await comparePolicies([chainsAndPairs()], [moody], { workers: 3, seeds: 1 });
+  expect(runs[0]?.error).toBeUndefined();
+  expect(runs[0]?.figures?.fallbacks.mean).toBeGreaterThan(0);
+});
+
+it('a policy is named by its export, too, and a wrong one says which there are', async () => {
+  const file = join(folder, 'several.mjs');
+  const policy = (name: string): string =>
+    `{ kind: 'policy', slot: 'ordering', name: '${name}', create: () => ({ order: () => [] }) }`;
+  writeFileSync(file, `export const a = ${policy('a')}; export const b = ${policy('b')};`);
+  expect(await readVariant(`${file}#a`)).toMatchObject({
+    overrides: { scheduler: { policies: { ordering: { use: `${file}#a` } } } },
+  });
+  await expect(readVariant(`${file}#c`)).rejects.toThrow(/has no export "c"/);
+  await expect(readVariant(file)).rejects.toThrow(/pick one of its exports: .*several.mjs#a/);
+});
+
+it.each([
+  ['between two graphs', 0],
+  ['in the middle of a graph', 400],
+])('a recording that began %s is calibrated', async (_when, openMs) => {
+  const file = join(folder, `began-${openMs}.ylog`);
+  const parts: Uint8Array[] = [];
+  await using simulation = await Simulation.start({
+    workers: 3,
+    worker: { threads: 2 },
+    network: { bandwidth: 40e6, latencyMs: 3 },
+    durations: { overheadMs: 7 },
+    heartbeatMs: 200,
+  });
+  const { kernel } = simulation;
+  if (!(kernel instanceof RecordingKernel)) throw new Error('nothing can be recorded');
+  simulation.submit(chainsAndPairs());
+  if (openMs > 0) await simulation.pass(openMs);
+  else await simulation.run();
+  const begunMs = simulation.nowMs;
+  const folderName = '/';
+  const header = {
+    version: 'test',
+    schedulerId: 'x',
+    createdAtMs: 0,
+    config: {},
+    folder: folderName,
+  };
+  let writer: KernelLogWriter | undefined;
+  const makeLog = (): KernelLogWriter => {
+    const write = (bytes: Uint8Array): void => void parts.push(bytes.slice());
+    writer = new KernelLogWriter(new MsgpackCodec(), write, header, simulation.nowMs);
+    return writer;
+  };
+  const failed = (cause: unknown): never => {
+    throw cause as Error;
+  };
+  kernel.record(makeLog, () => undefined, failed);
+  if (openMs === 0) {
+    const again = chainsAndPairs();
+    simulation.submit({
+      ...again,
+      tasks: again.tasks.map(({ key, dependencies, ...rest }) => ({
+        ...rest,
+        key: `again-${key}`,
+        dependencies: dependencies.map((need) => `again-${need}`),
+      })),
+      keys: again.keys.map((key) => `again-${key}`),
+    });
+  }
+  await simulation.run();
+  writer?.end(kernel.checkNow(true), simulation.nowMs);
+  writeFileSync(file, Buffer.concat(parts));
+  const { fitted, tasks, realS, error } = await calibrate(file);
+  expect(fitted.threads).toEqual([2, 2, 2]);
+  expect(realS).toBeCloseTo((simulation.nowMs - begunMs) / 1000, 1);
+  if (openMs === 0) expect(tasks).toBe(96);
+  else expect(tasks).toBeLessThan(96);
+  expect(Math.abs(error)).toBeLessThan(0.15);
 });
 
 it('a recording in which nothing was computed cannot be calibrated', async () => {

@@ -5,6 +5,7 @@ import {
   mkdtempSync,
   readdirSync,
   rmSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
@@ -43,6 +44,24 @@ describe('a folder of results', () => {
     }
     expect(others.filter((path) => !existsSync(path))).toEqual([]);
     expect([await results.has(keyOf(1)), await results.has(keyOf(2))]).toEqual([false, true]);
+  });
+
+  test('with a limit removes nothing through a link that another user has planted', async () => {
+    const elsewhere = mkdtempSync(join(tmpdir(), 'yardmaster-elsewhere-'));
+    const precious = [keyOf(7), `${keyOf(8)}-${randomUUID()}.part`];
+    for (const name of precious) {
+      writeFileSync(join(elsewhere, name), 'x'.repeat(90_000));
+      utimesSync(join(elsewhere, name), 1, 1);
+    }
+    symlinkSync(elsewhere, join(folder, '00'));
+    const results = new ResultFolder(folder, 100_000);
+    for (const index of [1, 2]) {
+      const key = `${index}${index}`.padEnd(64, '0');
+      await results.write(key, { type: 'x', value: new Uint8Array(80_000) });
+    }
+    await results.delete(keyOf(7));
+    expect(readdirSync(elsewhere).sort()).toEqual(precious);
+    rmSync(elsewhere, { recursive: true });
   });
 
   test('keeps about as much as its limit, and removes first what was not used for longest', async () => {

@@ -78,14 +78,25 @@ describe('small results of a folder', () => {
     expect((await new ResultFolder(folder).read(keyOf(49)))?.value[59_999]).toBe(49);
   });
 
-  test('are found beside those of an earlier version, which had a file each', async () => {
+  test('are found beside those that have a file each', async () => {
     await filled(1);
     mkdirSync(join(folder, '00'));
     const { value } = small(7);
-    writeFileSync(join(folder, '00', keyOf(7)), Buffer.concat([headOf(small(7)), value]));
+    writeFileSync(join(folder, '00', keyOf(7)), Buffer.concat([headOf(keyOf(7), small(7)), value]));
     const results = new ResultFolder(folder);
     expect(await present(8, results)).toEqual([0, 7]);
     expect((await results.read(keyOf(7)))?.value[0]).toBe(7);
+  });
+
+  test('are never read as those of another key when records were exchanged', async () => {
+    const results = await filled(2);
+    expect(await present(2, results)).toEqual([0, 1]);
+    const bytes = readFileSync(onlyPack());
+    const [one, two] = [bytes.subarray(0, RECORD_BYTES), bytes.subarray(RECORD_BYTES)];
+    writeFileSync(onlyPack(), Buffer.concat([two, one]));
+    expect((await results.read(keyOf(0)))?.value[0] ?? 0).toBe(0);
+    expect((await results.read(keyOf(1)))?.value[0] ?? 1).toBe(1);
+    expect((await new ResultFolder(folder).read(keyOf(1)))?.value[0]).toBe(1);
   });
 
   test('are gone for all when one forgets them, however often they were written', async () => {

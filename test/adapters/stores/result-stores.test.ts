@@ -171,6 +171,42 @@ describe.each([
     expect(await results.read(keyOf(1))).toBeUndefined();
   });
 
+  test('never reads the result of another key, whatever was renamed, exchanged or restored', async () => {
+    const warned = vi.spyOn(process, 'emitWarning').mockReturnValue();
+    for (const look of ['has', 'read'] as const) {
+      for (const index of [1, 2]) {
+        const value = new Uint8Array(100_000).fill(index);
+        await results.write(keyOf(index), { type: 'Uint8Array', value });
+      }
+      const [one, two] = [await bench.get(keyOf(1)), await bench.get(keyOf(2))];
+      await bench.put(keyOf(1), two);
+      await bench.put(keyOf(2), one);
+      for (const index of [1, 2]) {
+        expect((await results[look](keyOf(index))) ?? false).toBe(false);
+        await expect(bench.get(keyOf(index))).rejects.toThrow();
+      }
+    }
+    expect(warned).toHaveBeenCalledTimes(4);
+    expect(warned.mock.calls[0]?.[0]).toMatch(
+      /0001 holds the result of another key and was removed: files were renamed or exchanged/,
+    );
+  });
+
+  test('removes what an earlier version wrote without its key, and says so', async () => {
+    const warned = vi.spyOn(process, 'emitWarning').mockReturnValue();
+    // Mark, length of the type, checksum, length of the value, type, value.
+    const earlier = Buffer.from('594d5231010000008316dc8c010000000000000078', 'hex');
+    for (const look of ['has', 'read'] as const) {
+      await results.write(keyOf(1), { type: 'x', value: new Uint8Array(100_000) });
+      await bench.put(keyOf(1), Buffer.concat([earlier, new Uint8Array([7])]));
+      expect((await results[look](keyOf(1))) ?? false).toBe(false);
+    }
+    expect(warned).toHaveBeenCalledTimes(2);
+    expect(warned.mock.calls[0]?.[0]).toMatch(
+      /0001 was written by an earlier version, without the key of its result, and was removed/,
+    );
+  });
+
   test.each(['../x', '', 'A'.repeat(64)])('refuses the key "%s"', async (key) => {
     const refused = { code: 'ERR_RESULT_STORE' };
     await expect(results.has(key)).rejects.toMatchObject(refused);

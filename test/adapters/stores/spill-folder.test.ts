@@ -1,10 +1,13 @@
 import { spawnSync } from 'node:child_process';
 import {
+  chmodSync,
+  chownSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -116,7 +119,7 @@ describe('the folder', () => {
     area.write('a', new Uint8Array(10));
     const others = { foreign: { pid: 1, host: `not-${hostname()}`, mark: '' }, odd: undefined };
     for (const [name, owner] of Object.entries(others)) {
-      mkdirSync(join(parent, `yardmaster-spill-${name}`));
+      mkdirSync(join(parent, `yardmaster-spill-${name}`), { mode: 0o700 });
       if (owner === undefined) continue;
       const file = join(parent, `yardmaster-spill-${name}`, 'owner.json');
       writeFileSync(file, JSON.stringify(owner));
@@ -155,9 +158,51 @@ describe('the folder', () => {
 
   it('of an earlier process with the id of this one is abandoned', () => {
     const folder = join(parent, 'yardmaster-spill-old');
-    mkdirSync(folder);
+    mkdirSync(folder, { mode: 0o700 });
     const owner = { pid: process.pid, host: hostname(), mark: `${process.pid}-0` };
     writeFileSync(join(folder, 'owner.json'), JSON.stringify(owner));
     expect(removeAbandoned(parent)).toEqual([folder]);
+  });
+});
+
+describe('a folder that another user may have planted', () => {
+  const gone = JSON.stringify({ pid: 2 ** 22 + 1, host: hostname(), mark: '0-0' });
+  const plant = (name: string, mode: number): string => {
+    const folder = join(parent, `yardmaster-spill-${name}`);
+    mkdirSync(join(folder, 'inner'), { recursive: true });
+    for (const file of ['owner.json', 'inner/file']) writeFileSync(join(folder, file), gone);
+    chmodSync(folder, mode);
+    return folder;
+  };
+
+  it('is not touched when others can write to it, and when it is a link', () => {
+    const open = plant('open', 0o777);
+    mkdirSync(join(parent, 'home'));
+    const home = plant('home', 0o700);
+    renameSync(home, join(parent, 'home', 'real'));
+    symlinkSync(join(parent, 'home', 'real'), home);
+    expect(removeAbandoned(parent)).toEqual([]);
+    expect(existsSync(join(open, 'inner', 'file'))).toBe(true);
+    expect(existsSync(join(home, 'inner', 'file'))).toBe(true);
+  });
+
+  it.skipIf(process.getuid?.() !== 0)('is not touched when it belongs to that user', () => {
+    const folder = plant('foreign', 0o700);
+    chownSync(folder, 65_534, 65_534);
+    expect(removeAbandoned(parent)).toEqual([]);
+    expect(existsSync(join(folder, 'inner', 'file'))).toBe(true);
+  });
+
+  it('in the place of the own one is not touched when the area closes or deletes a value', () => {
+    const area = new SpillFolder(parent);
+    area.write('a', new Uint8Array(10));
+    const own = area.path!;
+    renameSync(own, join(parent, 'moved'));
+    const precious = plant('precious', 0o700);
+    for (let index = 0; index < 3; index++) writeFileSync(join(precious, `${index}.bin`), '');
+    renameSync(precious, own);
+    area.delete('a');
+    area.close();
+    expect(readdirSync(own).sort()).toEqual(['0.bin', '1.bin', '2.bin', 'inner', 'owner.json']);
   });
 });

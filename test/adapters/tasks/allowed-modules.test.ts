@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
 import { afterAll, expect, it } from 'vitest';
 
@@ -81,12 +81,31 @@ it('a package or a file can be permitted alone', () => {
   }
 });
 
-it('by default the project of the current folder is permitted, and Yardmaster itself always', () => {
+it('by default the project of the current folder is permitted, and tasks of Yardmaster itself always', () => {
   const byDefault = AllowedModules.of(undefined, home);
   expect(isRefused(byDefault, import.meta.url)).toBe(false);
   expect(isRefused(byDefault, url(inside, 'tasks.js'))).toBe(true);
   const other = AllowedModules.of(['./project'], home);
-  expect(isRefused(other, new URL('../../../adapters/tasks/index.ts', import.meta.url).href)).toBe(
-    false,
-  );
+  const own = (path: string): string => new URL(`../../../${path}`, import.meta.url).href;
+  expect(isRefused(other, own('adapters/peers/hardware-tasks.ts'))).toBe(false);
+  expect(isRefused(other, own('adapters/demo/tasks.ts'))).toBe(false);
+});
+
+it('other modules of Yardmaster are refused, of each copy of it and wherever they are permitted', () => {
+  const everything = AllowedModules.of(['*'], home);
+  const here = fileURLToPath(new URL('../../../', import.meta.url));
+  const copy = join(inside, 'node_modules', 'yardmaster');
+  mkdirSync(join(copy, 'dist', 'bundle'), { recursive: true });
+  writeFileSync(join(copy, 'package.json'), '{ "name": "yardmaster" }');
+  writeFileSync(join(copy, 'dist', 'bundle', 'simulator.js'), '');
+  symlinkSync(join(copy, 'dist', 'bundle', 'simulator.js'), join(inside, 'innocent.js'));
+  for (const path of [
+    join(here, 'adapters/simulator/index.ts'),
+    join(here, 'adapters/tasks/index.ts'),
+    join(here, 'dist/bundle/cli.js'),
+    join(copy, 'dist/bundle/simulator.js'),
+    join(inside, 'innocent.js'),
+  ]) {
+    expect([path, isRefused(everything, pathToFileURL(path).href)]).toEqual([path, true]);
+  }
 });

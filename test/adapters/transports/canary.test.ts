@@ -266,3 +266,31 @@ describe('the conformance suite finds a transport that', () => {
     ]);
   });
 });
+
+it('a clause that the harness has nothing to prove with is skipped, by what each runner has for it', async () => {
+  type Body = (this: unknown, ...given: unknown[]) => Promise<void>;
+  const clauses = new Map<string, Body>();
+  const runner = {
+    describe: (_name: string, body: () => void) => body(),
+    it: (name: string, body: Body) => clauses.set(name, body),
+  };
+  const transport = new InMemoryTransport(new VirtualClock());
+  const harness = {
+    transport,
+    listenAddress: 'inmemory://x:0',
+    vacantAddress: 'inmemory://nobody:1',
+  };
+  transportConformance('bare', () => harness, runner);
+  const skipped: string[] = [];
+  const context = { skip: (why: string) => void skipped.push(why) };
+  const clause = clauses.get(
+    'a connection that is cut is ERR_CLOSED on both sides, and others live on',
+  )!;
+  await clause.call(undefined, context); // vitest and node:test
+  await clause.call(context); // mocha
+  expect(clause).toHaveLength(0);
+  expect(skipped).toEqual([
+    'the harness has no "proxy" to prove this with',
+    'the harness has no "proxy" to prove this with',
+  ]);
+});

@@ -371,6 +371,60 @@ describe('close', () => {
   });
 });
 
+describe('a frame that has begun', () => {
+  /** A peer that has sent a part of a frame of 200 MB, and the clock of the listener. */
+  async function begun(): Promise<{ clock: VirtualClock; socket: Socket; end: End }> {
+    const clock = new VirtualClock();
+    const bench = await Bench.open({}, clock);
+    const [socket, end] = await bench.raw();
+    socket.resume();
+    const whole = encodeMsgpack([{ n: 1 }]);
+    const [before, begin] = [Buffer.alloc(4), Buffer.alloc(4)];
+    before.writeUInt32BE(whole.length);
+    begin.writeUInt32BE(200 * 1024 * 1024);
+    socket.write(Buffer.concat([PREAMBLE, before, whole, begin, Buffer.alloc(1000)]));
+    await end.until(() => end.messages.length === 1);
+    return { clock, socket, end };
+  }
+
+  /** Time passes until the frame has arrived and its deadline is over. */
+  async function endOf({ clock, end }: { clock: VirtualClock; end: End }): Promise<unknown> {
+    for (let passed = 0; end.closes.length === 0 && passed < 200; passed++) {
+      clock.advance(3000);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    return end.closes[0];
+  }
+
+  it('and does not go on is ended with its connection', async () => {
+    expect(await endOf(await begun())).toMatchObject({
+      code: 'ERR_TIMEOUT',
+      message: expect.stringMatching(
+        /a frame has begun, and \d+ bytes of it came within 60 s/,
+      ) as string,
+    });
+  });
+
+  it('and of which a byte comes now and then is ended, too', async () => {
+    const frame = await begun();
+    const drip = setInterval(() => frame.socket.write('x'), 1);
+    cleanups.push(() => clearInterval(drip));
+    expect(await endOf(frame)).toMatchObject({ code: 'ERR_TIMEOUT' });
+  });
+
+  it('and that comes slowly, but comes, is waited for', async () => {
+    const frame = await begun();
+    for (let minute = 0; minute < 5; minute++) {
+      frame.socket.write(Buffer.alloc(100_000));
+      for (let passed = 0; passed < 20; passed++) {
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        frame.clock.advance(2900);
+      }
+    }
+    expect(frame.end.closes).toEqual([]);
+  });
+});
+
 describe('connect', () => {
   const connectTo = (address: string, options: TcpOptions = {}, clock: Clock = new SystemClock()) =>
     new TcpTransport(clock, options).connect(address, deaf);

@@ -70,8 +70,9 @@ it('threads of cancelled tasks are ended after the timeout, or never', () => {
 it('words without effect are ignored and named with their place, and only those that were written', async () => {
   const { notes } = await loadConfigFile(await file(MARS));
   expect(notes.map((note) => note.replace(`${folder}/`, ''))).toEqual([
-    'cluster.yaml:2:3: scheduling.memQuotaSize has no effect: it acts with worker.memoryAdmission: quota, and a worker.memoryLimit',
-    'cluster.yaml:3:3: scheduling.memHardLimit has no effect: it acts with worker.memoryAdmission: quota, and a worker.memoryLimit',
+    expect.stringContaining(
+      'worker.memoryAdmission quota acts on workers with a memory limit only',
+    ),
     'cluster.yaml:8:3: scheduling.speculation has no effect: no task runs twice at once',
   ]);
   const { config } = await loadConfigFile(await file(MARS));
@@ -151,22 +152,29 @@ it('a quota above the hard limit is refused, in shares and in bytes', () => {
   expect(() => loadConfigObject({ scheduling: { memQuotaSize: 1 } })).toThrow('must not be above');
 });
 
-it('quota and hard limit without the switch are both warned of', () => {
-  const { notes } = loadConfigObject({ scheduling: { memQuotaSize: '80%', memHardLimit: '95%' } });
-  expect(notes).toHaveLength(2);
+it('quota and hard limit act when they are written, unless the switch says otherwise', () => {
+  const scheduling = { memQuotaSize: '70%', memHardLimit: '95%' };
+  const { config, notes } = loadConfigObject({ scheduling, worker: { memoryLimit: '1 GiB' } });
+  expect(config.worker).toMatchObject({
+    memoryAdmission: 'quota',
+    memory: { quota: 0.7, hardLimit: 0.95, pause: 0 },
+  });
+  expect(notes).toEqual([]);
+  const off = loadConfigObject({ scheduling, worker: { memoryAdmission: 'thresholds' } });
+  expect(off.config.worker.memory).not.toHaveProperty('quota');
+  expect(off.notes).toEqual([
+    'scheduling.memQuotaSize has no effect: it acts with worker.memoryAdmission: quota',
+    'scheduling.memHardLimit has no effect: it acts with worker.memoryAdmission: quota',
+  ]);
+  expect(loadConfigObject({}).config.worker.memoryAdmission).toBe('thresholds');
 });
 
-it('a quota without a memory limit is named as having no effect', () => {
+it('a quota without a memory limit is named, with the ways to give one', () => {
   const notesOf = (worker: object): readonly string[] => loadConfigObject({ worker }).notes;
   const note =
-    'worker.memoryAdmission quota has no effect: worker.memoryLimit is 0, which is unlimited; set a limit such as "4 GiB"';
+    'worker.memoryAdmission quota acts on workers with a memory limit only: worker.memoryLimit is 0, which is unlimited, unless --memory-limit or memoryLimitBytes says otherwise; set a limit such as "4 GiB"';
   expect(notesOf({ memoryAdmission: 'quota', memoryLimit: 0 })).toEqual([note]);
   expect(notesOf({ memoryAdmission: 'quota' })).toEqual([note]);
   expect(notesOf({ memoryAdmission: 'quota', memoryLimit: '1 GiB' })).toEqual([]);
   expect(notesOf({ memoryLimit: 0 })).toEqual([]);
-  const { notes } = loadConfigObject({
-    worker: { memoryAdmission: 'quota', memoryLimit: 0 },
-    scheduling: { memQuotaSize: 0.5 },
-  });
-  expect(notes).toHaveLength(2);
 });

@@ -92,3 +92,22 @@ it('copies are not asked of workers of another language', () => {
   });
   env.expectEmpty();
 });
+
+it('a worker need not fetch what it has a translation of, neither for a task that is there nor for a later one', () => {
+  const env = mixed();
+  env.addWorker('w1');
+  env.addWorker('w2', { language: 'python', threads: 2 });
+  env.submit({ 'js-1': [], 'py-1': ['js-1'] });
+  env.finish('js-1');
+  expect(env.worker('w2').networkBytes).toBe(100);
+  env.addKeys('w2', 'js-1');
+  expect(env.worker('w2').networkBytes).toBe(0);
+  env.submit({ 'py-2': ['js-1'] });
+  expect(env.states).toMatchObject({ 'py-1': 'processing w2', 'py-2': 'processing w2' });
+  expect(env.worker('w2').networkBytes).toBe(0);
+  env.finishAll('py-1', 'py-2');
+  env.removeWorker('w1');
+  env.submit({ 'py-3': ['js-1'] });
+  env.addWorker('w3');
+  expect(env.state('js-1')).toBe('processing');
+});

@@ -7,10 +7,12 @@ import {
   defineWorkerPlugin,
   type PluginContext,
   type SuggestionGenerator,
+  token,
 } from '../../../core/api/index.ts';
 import { VirtualClock } from '../../../adapters/clocks/index.ts';
 import { InlineExecutor } from '../../../adapters/executors/inline/index.ts';
 import { EnsureBroadcast } from '../../../policies/amm/ensure-broadcast.ts';
+import { TransportTable } from '../../../core/host/transport-table.ts';
 import { identityOf, TestHost } from '../scheduler-host/kit.ts';
 
 const hosts: TestHost[] = [];
@@ -233,7 +235,7 @@ describe('what is of another kind is refused, with where it belongs', () => {
     expect(await refusal(new Idle())).toContain('has neither a hook nor a method setup');
     expect(await refusal({ name: 'nothing' })).toContain('has neither a hook nor a method setup');
     expect(await refusal({ kind: 'plugin', name: 'x', apiVersion: 1 })).toContain(
-      'has no function setup: hooks are what its setup returns',
+      'setup must be a function; hooks are what it returns, got nothing',
     );
   });
 });
@@ -279,6 +281,130 @@ describe('what a plugin does wrong while it is made and set up', () => {
   ])('a command %s is refused', async (_what, register, says) => {
     const setup = (context: PluginContext): void => register(context);
     expect(await refusal(definePlugin({ name: 'p', apiVersion: 1, setup }))).toContain(says);
+  });
+});
+
+describe('what setup asks of its context and cannot get is refused', () => {
+  const inSetup = (use: (context: PluginContext) => unknown): object =>
+    definePlugin({ name: 'p', apiVersion: 1, setup: (context) => void use(context) });
+
+  it.each([
+    ['1s', '"1s"'],
+    [0, '0'],
+    [-5, '-5'],
+    [NaN, 'NaN'],
+    [Infinity, 'Infinity'],
+    [undefined, 'nothing'],
+  ])('a timer every %s', async (interval, shown) => {
+    const message = await refusal(
+      inSetup((context) => context.every(interval as number, () => undefined)),
+    );
+    expect(message).toContain(
+      `every() of plugin "p" takes a number of milliseconds above 0, got ${shown}`,
+    );
+  });
+
+  it('a timer that calls nothing', async () => {
+    const message = await refusal(inSetup((context) => context.every(10, undefined as never)));
+    expect(message).toContain('every() of plugin "p" takes a function to call, got nothing');
+  });
+
+  it.each(['on', 'once', 'off'] as const)(
+    'events.%s of an event that does not exist',
+    async (how) => {
+      const message = await refusal(
+        inSetup(({ events }) => events[how]('worker-add' as 'worker-added', () => undefined)),
+      );
+      expect(message).toContain(
+        'there is no event "worker-add"; did you mean "worker-added"?; there are worker-added,',
+      );
+    },
+  );
+
+  it('a listener that is no function', async () => {
+    const message = await refusal(
+      inSetup(({ events }) => events.on('worker-added', 'notify' as never)),
+    );
+    expect(message).toContain('a listener of the event "worker-added" must be a function');
+  });
+
+  it.each<[what: string, use: (context: PluginContext) => unknown]>([
+    ['get', (context) => context.get(undefined as never)],
+    ['provide', (context) => context.provide(undefined as never, {})],
+  ])('%s with an undefined token', async (how, use) => {
+    const message = await refusal(inSetup(use));
+    expect(message).toContain(
+      `${how}() of plugin "p" takes a token, got nothing; is its import right?`,
+    );
+  });
+
+  it('a service that it provides twice', async () => {
+    const service = token<number>('twice');
+    const message = await refusal(
+      inSetup((context) => {
+        context.provide(service, 1);
+        context.provide(service, 2);
+      }),
+    );
+    expect(message).toContain('plugin "p" provides the service "twice" twice');
+  });
+
+  it.each<[returned: unknown, shown: string]>([
+    [5, '5'],
+    ['hooks', '"hooks"'],
+    [true, 'true'],
+    [[{}], '[{}]'],
+    [() => undefined, 'function (anonymous)'],
+  ])('setup that returns %o', async (returned, shown) => {
+    const setup = (): never => returned as never;
+    for (const plugin of [
+      definePlugin({ name: 'p', apiVersion: 1, setup }),
+      { name: 'p', setup, workerAdded: () => undefined },
+    ]) {
+      expect(await refusal(plugin)).toContain(
+        `its setup returned ${shown}: it returns the hooks of the plugin as an object, or nothing`,
+      );
+    }
+  });
+});
+
+describe('a definition is checked field by field', () => {
+  const fields = { kind: 'plugin', name: 'p', apiVersion: 1, setup: (): void => undefined };
+
+  it.each<[what: string, wrong: object, says: string]>([
+    [
+      'a misspelt field',
+      { optionSchema: {} },
+      'there is no field "optionSchema"; did you mean "optionsSchema"?',
+    ],
+    ['a hook beside setup', { workerAdded: () => undefined }, 'there is no field "workerAdded"'],
+    ['a list of text', { requires: 'amm' }, 'requires must be a list of names, got "amm"'],
+    ['a schema', { optionsSchema: 'none' }, 'optionsSchema must be a JSON schema'],
+    ['a version that is text', { apiVersion: '1' }, 'apiVersion must be the number 1, got "1"'],
+    ['no version', { apiVersion: undefined }, 'apiVersion must be the number 1, got nothing'],
+    ['a load that is no function', { load: {} }, 'load must be a function'],
+    ['providers that are no list', { provide: {} }, 'provide must be a list of providers'],
+  ])('%s', async (_what, wrong, says) => {
+    expect(await refusal({ ...fields, ...wrong })).toContain(says);
+  });
+
+  it('while fields that are for people are left alone', async () => {
+    const host = await start();
+    expect(await host.scheduler.addPlugin({ ...fields, version: '1.2.3', homepage: 'x' })).toBe(
+      'p',
+    );
+  });
+
+  it('a class with a misspelt schema', async () => {
+    class Counter {
+      static optionSchema = { type: 'object' };
+      workerAdded(): void {
+        /* A hook. */
+      }
+    }
+    expect(await refusal(Counter, {})).toContain(
+      'has a static "optionSchema", which nothing reads; did you mean "optionsSchema"?',
+    );
   });
 });
 
@@ -420,3 +546,77 @@ function throwingPolicy(): object {
     }
   };
 }
+
+describe('a transport is checked', () => {
+  const methods = { listen: () => undefined, connect: () => undefined };
+  const definition = (create: () => unknown): object =>
+    defineTransport({ name: 'own', create: create as never });
+
+  it.each<[string, object, string]>([
+    [
+      'a transport without a scheme',
+      methods,
+      'its scheme must be the part of its addresses before',
+    ],
+    ['one that cannot connect', { scheme: 'own', listen: methods.listen }, 'its connect must be'],
+    [
+      'a definition whose transport has no scheme',
+      definition(() => methods),
+      'what create of own from own given in code returned is no transport that can be used: its scheme must be',
+    ],
+    [
+      'a definition that makes nothing',
+      definition(() => undefined),
+      'create of own from own given in code returned nothing',
+    ],
+    ['a definition without create', definition(undefined as never), 'create must be a function'],
+  ])('%s is refused', async (_what, transport, says) => {
+    await expect(start({ transport: { use: transport } })).rejects.toMatchObject({
+      code: 'ERR_PLUGIN_LOAD',
+      message: expect.stringContaining(says) as string,
+    });
+  });
+
+  it('also one that is given in code', () => {
+    const make = (given: object): object =>
+      new TransportTable(new VirtualClock(), {}, [given as never]);
+    expect(() => make(methods)).toThrow('a transport given in code is no transport that can be');
+    expect(() => make(definition(() => methods))).toThrow('the transport own is no transport');
+  });
+});
+
+describe('a command that throws is named, with its plugin', () => {
+  class Refused extends Error {}
+  const commands = definePlugin({
+    name: 'counter',
+    apiVersion: 1,
+    setup(context) {
+      context.command('reset', () => {
+        throw new TypeError('no such thing');
+      });
+      context.command('later', () => Promise.reject(new Error('too late')));
+      context.command('refuse', () => {
+        throw new Refused('on purpose');
+      });
+    },
+  });
+
+  it.each([
+    ['reset', 'the command "counter.reset" of plugin "counter" threw: no such thing'],
+    ['later', 'the command "counter.later" of plugin "counter" threw: too late'],
+  ])('%s', async (command, message) => {
+    const host = await start({ plugins: [commands] });
+    const client = await host.client();
+    await expect(
+      client.request('command', { command: `counter.${command}`, parameters: {} }),
+    ).rejects.toMatchObject({ code: 'ERR_PLUGIN_HOOK', message });
+  });
+
+  it('but an error of a class of its own arrives as it is', async () => {
+    const host = await start({ plugins: [commands] });
+    const client = await host.client();
+    await expect(
+      client.request('command', { command: 'counter.refuse', parameters: {} }),
+    ).rejects.toMatchObject({ message: 'on purpose' });
+  });
+});

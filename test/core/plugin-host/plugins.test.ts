@@ -153,7 +153,7 @@ describe('the life of a plugin', () => {
       '  FOLDER/plugins.yaml:3:50: scheduler.plugins[0].options.evry is not a known key; did you mean "every"? — counter from ./counter.mjs',
       '  FOLDER/plugins.yaml:4:7: scheduler.plugins[1].options.every is required — counter from ./counter.mjs',
       '  FOLDER/plugins.yaml:5:14: scheduler.plugins[2].use: unknown plugin "metrcs": nothing of that name is built in, and no package of that name can be imported from FOLDER',
-      '  FOLDER/plugins.yaml:6:14: scheduler.plugins[3].use: plugin "old" (./old.mjs) is written for version 0 of the plugin contract, this is version 1; install a version of it that fits',
+      '  FOLDER/plugins.yaml:6:14: scheduler.plugins[3].use: the definition of the plugin old (./old.mjs) is not right: apiVersion must be the number 1, got 0; install a version of it that is written for this version of the contract',
       '  FOLDER/plugins.yaml:8:14: scheduler.plugins[5].use: there are two plugins "counter", from ./counter.mjs at FOLDER/plugins.yaml:7:14: scheduler.plugins[4].use and from ./counter.mjs at FOLDER/plugins.yaml:8:14: scheduler.plugins[5].use; remove one, or give it another name',
     ]);
     expect(await messageOf('cluster.yaml')).toEqual([
@@ -205,6 +205,26 @@ describe('the life of a plugin', () => {
       'coordination',
       'report',
     ]);
+  });
+
+  it('a start may take as long as its plugin says', async () => {
+    const host = await start();
+    let end = (): void => undefined;
+    const adding = host.scheduler.addPlugin(
+      definePlugin({
+        name: 'patient',
+        apiVersion: PLUGIN_API_VERSION,
+        setup: () => ({
+          startTimeoutMs: Infinity,
+          start: () => new Promise<void>((resolve) => (end = resolve)),
+        }),
+      }),
+    );
+    await settle(host.clock);
+    await host.clock.advanceAsync(600_000);
+    end();
+    await adding;
+    expect(host.scheduler.plugins.map(({ name }) => name)).toContain('patient');
   });
 
   it('a start that fails takes the plugin out again', async () => {

@@ -112,6 +112,56 @@ describe('a method of a policy that nothing would ask for is refused', () => {
   });
 });
 
+describe('a flag or a method of a policy has its type', () => {
+  it.each<[SlotName, string, unknown, string]>([
+    ['workerSelection', 'reach', 'everything', '"all" or { holders, others }'],
+    ['workerSelection', 'reach', { holders: -1, others: 2 }, '"all" or { holders, others }'],
+    ['workerSelection', 'reach', { holders: 0, others: 0 }, '"all" or { holders, others }'],
+    ['workerSelection', 'placesRootish', 'no', 'true or false'],
+    ['workerSelection', 'admits', true, 'a function'],
+    ['queuing', 'holdsBack', 1, 'true or false'],
+    ['queuing', 'leavesPlacement', 'yes', 'true or false'],
+    ['fairness', 'isPerTask', 1, 'true or false'],
+    ['stealing', 'pays', 3, 'a function'],
+  ])('for %s: %s', async (slot, name, value, wanted) => {
+    const { code, message } = await refusal(slot, { ...LEAST[slot], [name]: value });
+    expect(code).toBe('ERR_SLOT');
+    expect(message).toContain(`its ${name} must be ${wanted}`);
+  });
+
+  it('select and pickFromPool exclude each other', async () => {
+    const policy = { select: nothing, pickFromPool: nothing };
+    expect((await refusal('workerSelection', policy)).message).toContain(
+      'it has both select and pickFromPool',
+    );
+  });
+});
+
+describe('a definition of a policy is checked field by field', () => {
+  it.each<[string, object, string]>([
+    ['no create', { create: undefined }, 'create must be a function, got nothing'],
+    ['no name', { name: undefined }, 'name must be'],
+    ['a misspelt field', { optionSchema: {} }, 'did you mean "optionsSchema"?'],
+    [
+      'create that returns nothing',
+      { create: nothing },
+      'create of own from own given in code returned nothing',
+    ],
+    [
+      'create that returns a promise',
+      { create: () => Promise.resolve(LEAST.ordering) },
+      'returned a promise',
+    ],
+    ['create that returns an empty object', { create: () => ({}) }, 'it has no method order'],
+  ])('%s', async (_, wrong, says) => {
+    const given = {
+      ...definePolicy('ordering', { name: 'own', create: nothing as never }),
+      ...wrong,
+    };
+    expect((await refusal('ordering', given)).message).toContain(says);
+  });
+});
+
 it('a class without a schema gets the options that are given', async () => {
   const host = await start();
   class Own {

@@ -1,9 +1,15 @@
+import { spawnSync } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { YardmasterError } from '../../../core/api/index.ts';
+import { definePlugin, YardmasterError } from '../../../core/api/index.ts';
+import { AT_RUN_TIME } from '../../../core/plugin-host/loading/extension-options.ts';
+import { blueprintOf } from '../../../core/plugin-host/loading/plugin-blueprint.ts';
 import { PluginResolver } from '../../../core/plugin-host/loading/plugin-resolver.ts';
+
+/** As it is built. */
+const DIST = new URL('../../../dist/core/plugin-host/loading/plugin-resolver.js', import.meta.url);
 
 let root: string;
 let folder: string;
@@ -19,6 +25,20 @@ const FILES: Readonly<Record<string, string>> = {
   'app/plugins/compiled.cjs':
     'Object.defineProperty(exports, "__esModule", { value: true }); exports.default = "inner default"; exports.Named = "named";',
   'app/plugins/plain.cjs': CJS,
+  'app/plugins/several.cjs': 'exports.one = { kind: "plugin" }; exports.Two = class {};',
+  'app/plugins/hung.mjs': 'export default await new Promise(() => {});',
+  'app/plugins/old-place.mjs':
+    'import { definePlugin } from "yardmaster"; export default definePlugin({});',
+  'app/plugins/no-place.mjs':
+    'import { defineExtension } from "yardmaster/plugin"; export default 1;',
+  'app/plugins/old-entry.mjs': 'import { definePlugin } from "yardmaster/api"; export default 1;',
+  'app/node_modules/yardmaster/package.json': JSON.stringify({
+    name: 'yardmaster',
+    exports: { '.': './index.mjs', './plugin': './plugin.mjs', './broken': './none.mjs' },
+  }),
+  'app/node_modules/yardmaster/index.mjs': 'export class Client {}',
+  'app/node_modules/yardmaster/plugin.mjs':
+    'export const definePlugin = (definition) => definition;',
   'shared/outside.mjs': ESM,
   'app/node_modules/import-only/package.json': JSON.stringify({
     name: 'import-only',
@@ -209,5 +229,74 @@ describe('use', () => {
     const error: unknown = await resolver.resolve(use, 'policy').catch((thrown: unknown) => thrown);
     expect(YardmasterError.is(error, 'ERR_PLUGIN_LOAD')).toBe(true);
     expect((error as Error).message.replaceAll(folder, 'FOLDER')).toBe(message);
+  });
+});
+
+describe('a module that cannot be used says what to do', () => {
+  const refusal = async (use: string, from = resolver): Promise<string> => {
+    const error: unknown = await from.resolve(use, 'plugin').catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: 'ERR_PLUGIN_LOAD' });
+    return (error as Error).message;
+  };
+
+  it('one whose top-level await never settles, within a limit', async () => {
+    const hasty = new PluginResolver({}, folder, 50);
+    expect(await refusal('./plugins/hung.mjs', hasty)).toBe(
+      'the plugin "./plugins/hung.mjs" did not load within 0.05 s; a top-level await of it, or of a module that it imports, probably never settles',
+    );
+    await expect(hasty.resolveModule('./plugins/hung.mjs', 'preload module')).rejects.toThrow(
+      'the preload module "./plugins/hung.mjs" did not load within 0.05 s',
+    );
+  });
+
+  it('a plugin whose load() never settles, within the same limit', async () => {
+    const hung = definePlugin<Record<string, never>, unknown>({
+      name: 'hung',
+      apiVersion: 1,
+      load: () => new Promise(() => undefined),
+      setup: () => undefined,
+    });
+    const request = { onError: 'log' as const, place: AT_RUN_TIME };
+    const blueprint = blueprintOf({ exported: hung, source: './hung.js' }, request);
+    await expect(blueprint.load(new PluginResolver({}, folder, 50))).rejects.toMatchObject({
+      code: 'ERR_PLUGIN_LOAD',
+      message:
+        'load() of plugin "hung" (./hung.js) did not end within 0.05 s; it probably awaits a promise that never settles',
+    });
+  });
+
+  it.each([
+    [
+      'a name that lives elsewhere now',
+      './plugins/old-place.mjs',
+      /does not provide an export named 'definePlugin'; import definePlugin from "yardmaster\/plugin"$/,
+    ],
+    [
+      'a name that no entry has',
+      './plugins/no-place.mjs',
+      /; no entry of the package has defineExtension/,
+    ],
+    [
+      'an entry that does not exist any more',
+      './plugins/old-entry.mjs',
+      /; the entries of the package are yardmaster, yardmaster\/plugin, yardmaster\/broken$/,
+    ],
+  ])('an import of %s', (_what, use, says) => {
+    // In a process of its own: here a tool of the tests imports modules, and has other messages.
+    const program = `
+      import { PluginResolver } from ${JSON.stringify(DIST)};
+      const error = await new PluginResolver({}, ${JSON.stringify(folder)})
+        .resolve(${JSON.stringify(use)}, 'plugin').catch((thrown) => thrown);
+      console.log(error.code, error.message);`;
+    const options = { encoding: 'utf8' as const, input: program };
+    const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-'], options);
+    expect(stdout).toMatch(/^ERR_PLUGIN_LOAD /);
+    expect(stdout.trim()).toMatch(says);
+  });
+
+  it('a CommonJS module with several extensions', async () => {
+    expect(await refusal('./plugins/several.cjs')).toBe(
+      'the plugin "./plugins/several.cjs" has no default export; pick one of its exports: ./plugins/several.cjs#one, ./plugins/several.cjs#Two',
+    );
   });
 });

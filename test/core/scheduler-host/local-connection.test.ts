@@ -120,7 +120,7 @@ describe('a plugin that connects to its own scheduler', () => {
     });
     await settle(host.clock);
     expect(context.cluster.tasks.get('x')?.state).toBe('queued');
-    expect((context.cluster.tasks.get('x') as { runSpec?: unknown }).runSpec).toBe(runSpec);
+    expect((host.scheduler.cluster.tasks.get('x') as { runSpec?: unknown }).runSpec).toBe(runSpec);
     expect(received).toEqual([]);
     await host.scheduler.close();
   });

@@ -10,6 +10,7 @@ import {
   tokens,
 } from '../../../core/scheduler-host/collaborators.ts';
 import { LOADING_MODULE, SCHEDULER_MODULE } from '../../../core/scheduler-host/module.ts';
+import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { CountingQueue } from './counting-queue.ts';
 import { TestHost } from './kit.ts';
 
@@ -40,6 +41,17 @@ describe('a program', () => {
     const source = readFileSync(new URL('./counting-queue.ts', import.meta.url), 'utf8');
     const [, example = ''] = source.split('export ');
     expect(document).toContain(example.trim());
+  });
+
+  it('replaces it in a local cluster, too', async () => {
+    const queue = new CountingQueue();
+    const cluster = await LocalCluster.start({
+      mode: 'inline',
+      workers: 1,
+      provide: [{ token: tokens.STIMULUS_QUEUE, useValue: queue }],
+    });
+    await cluster.close();
+    expect(queue.counts.get('register-worker')).toBe(1);
   });
 
   it('replaces a class by one that extends it and inherits its constructor', async () => {
@@ -155,6 +167,92 @@ describe('a wrong provider is refused:', () => {
         },
       },
       /Loud: its constructor has 1 parameters and names tokens for 0/,
+    ));
+  it('a factory that returns a promise', () =>
+    refused(
+      byFactory(tokens.EVENT_LOG, () => Promise.resolve({}) as never),
+      /^the collaborator "event-log" cannot be used: useFactory returned a promise, and/,
+    ));
+  it('a value that is a promise', () =>
+    refused({ token: tokens.EVENT_LOG, useValue: Promise.resolve() }, /useValue is a promise/));
+  it('a value that is undefined', () =>
+    refused({ token: tokens.EVENT_LOG, useValue: undefined }, /useValue is nothing/));
+  it('an undefined token', () =>
+    refused(
+      { token: undefined, useValue: 1 },
+      /a provider has no token, but nothing; is the import/,
+    ));
+  it('an undefined token of a parameter', () =>
+    refused(
+      {
+        token: tokens.EVENT_LOG,
+        useClass: class Own {
+          static readonly inject = [undefined];
+          constructor(readonly log: unknown) {}
+        },
+      },
+      /parameter 1 of Own has no token/,
+    ));
+  it('one that asks for an undefined token', () =>
+    refused(
+      byFactory(tokens.EVENT_LOG, (services) => services.get(undefined as never)),
+      /what was asked for has no token/,
+    ));
+  it('two for one token', async () => {
+    const queue = { token: tokens.STIMULUS_QUEUE, useClass: CountingQueue };
+    await expect(start(queue, queue)).rejects.toMatchObject({
+      code: 'ERR_PROVIDER',
+      message: 'the collaborator "stimulus-queue" is provided twice; remove one of both',
+    });
+    const plugin = definePlugin({
+      name: 'twice',
+      apiVersion: 1,
+      provide: [queue, queue],
+      setup: () => undefined,
+    });
+    const config = { scheduler: { plugins: [{ use: plugin }] } };
+    await expect(TestHost.start({ config })).rejects.toMatchObject({
+      message: expect.stringContaining('is replaced twice by the plugin "twice"') as string,
+    });
+  });
+  it.each<[how: string, provider: Provider]>([
+    [
+      'a factory',
+      byFactory(tokens.EVENT_LOG, (services) => services.get(tokens.DELIVERY) as never),
+    ],
+    [
+      'a class',
+      {
+        token: tokens.EVENT_LOG,
+        useClass: class Own {
+          static readonly inject = [tokens.DELIVERY];
+          constructor(readonly delivery: unknown) {}
+        },
+      },
+    ],
+  ])('%s that needs what needs it, in one short line', async (_how, provider) => {
+    const needsLog = byFactory(
+      tokens.DELIVERY,
+      (services) => services.get(tokens.EVENT_LOG) as never,
+    );
+    const error = (await start(provider, needsLog).catch((thrown: unknown) => thrown)) as Error;
+    expect(error.message).toMatch(/^the collaborator "[a-z-]+" needs itself to be made: /);
+    expect(error.message).toMatch(
+      /(event-log → delivery → event-log|delivery → event-log → delivery)/,
+    );
+    expect(error.message.length).toBeLessThan(300);
+  });
+  it('a class whose constructor throws, with its own words', () =>
+    refused(
+      {
+        token: tokens.EVENT_LOG,
+        useClass: class Own {
+          constructor() {
+            throw new Error('no disk');
+          }
+        },
+      },
+      /^the collaborator "event-log" cannot be made: no disk$/,
     ));
   it('one without a class, a function or a value', () =>
     refused({ token: tokens.DELIVERY }, /needs useClass, useFactory or useValue/));

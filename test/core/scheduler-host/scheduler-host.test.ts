@@ -600,12 +600,28 @@ describe('the end', () => {
     expect(() => host.scheduler.command('identity')).toThrow('the scheduler is closed');
   });
 
-  it('an inconsistent state is reported with its cause, and closes the scheduler', async () => {
-    const crashes: YardmasterError[] = [];
-    const host = await start({}, { onCrash: (error: YardmasterError) => crashes.push(error) });
+  it('an inconsistent state is reported and put right', async () => {
+    const host = await start();
     await host.worker('inmemory://w1');
     // A plugin that breaks the promise not to write.
     (host.scheduler.kernel.cluster as { totalThreads: number }).totalThreads = 99;
+    host.scheduler.enqueue({ op: 'restart' });
+    await host.settle();
+    expect(host.scheduler.crash).toBeUndefined();
+    expect(host.scheduler.kernel.cluster.totalThreads).toBe(1);
+    expect(host.log.messages.join('\n')).toMatch(
+      /the stimulus restart-\d+ \(restart\) failed and was dropped: totalThreads is 99/,
+    );
+    await host.close();
+  });
+
+  it('an inconsistent state that cannot be put right is reported with its cause, and closes the scheduler', async () => {
+    const crashes: YardmasterError[] = [];
+    const host = await start({}, { onCrash: (error: YardmasterError) => crashes.push(error) });
+    await host.worker('inmemory://w1');
+    // A plugin that breaks the promise not to write, thoroughly.
+    const broken = { get: () => 99, set: () => undefined };
+    Object.defineProperty(host.scheduler.kernel.cluster, 'totalThreads', broken);
     host.scheduler.enqueue({ op: 'restart' });
     await host.settle();
     expect(crashes).toHaveLength(1);

@@ -1,9 +1,13 @@
 import { describe, expect, it } from 'vitest';
 
+import { startWorker } from '../../../adapters/app/start-worker.ts';
+import { InlineExecutor } from '../../../adapters/executors/inline/index.ts';
 import { MemoryStore } from '../../../adapters/stores/index.ts';
 import { deserialise, serialise } from '../../../adapters/tasks/index.ts';
 import {
   Channel,
+  type ExecutableTask,
+  type Executor,
   type GetDataReply,
   PROTOCOL,
   type WireMessage,
@@ -422,5 +426,83 @@ describe('the end', () => {
     const worker = await world.startWorker('alice');
     await world.send(worker, { op: 'sing' } as never, world.compute('x', 'add', [1, 2]));
     expect(world.logged).toContain('the scheduler sent a message that this worker ignores');
+  });
+});
+
+describe('an executor that breaks its contract', () => {
+  class Odd extends InlineExecutor {
+    constructor(
+      world: Bench,
+      private readonly answer: (task: ExecutableTask) => unknown,
+    ) {
+      super({ clock: world.clock, threadCount: 2 });
+    }
+    override run(...given: Parameters<InlineExecutor['run']>): Promise<never> {
+      if (given[0].key === 'odd') return this.answer(given[0]) as Promise<never>;
+      return super.run(...given) as Promise<never>;
+    }
+  }
+  const success = { kind: 'success', value: new Uint8Array(1), type: 'x', startMs: 0, stopMs: 1 };
+
+  it.each<[string, () => unknown, string]>([
+    ['nothing', () => Promise.resolve(), 'with nothing, which is no result: there are results of'],
+    ['no promise', () => 42, 'ended the task "odd" with 42'],
+    ['null', () => Promise.resolve(null), 'with null'],
+    ['an unknown kind', () => Promise.resolve({ kind: 'done' }), 'with {"kind":"done"}'],
+    ['a kind of Object', () => Promise.resolve({ kind: 'toString' }), 'with {"kind":"toString"}'],
+    [
+      'a value that is no byte array',
+      () => Promise.resolve({ ...success, value: 5 }),
+      'its value must be a Uint8Array, got 5',
+    ],
+    [
+      'no times',
+      () => Promise.resolve({ ...success, stopMs: NaN }),
+      'its stopMs must be a number of milliseconds, got NaN',
+    ],
+    [
+      'a failure without an error',
+      () => Promise.resolve({ kind: 'failure' }),
+      'its error must be an object with a name and a message',
+    ],
+  ])('%s, fails the task, is named, and the worker goes on', async (_what, answer, says) => {
+    const world = await bench();
+    const worker = await world.startWorker('alice', { executor: new Odd(world, answer) });
+    const [report] = await world.send(worker, world.compute('odd', 'add', [1, 2]));
+    expect(report).toMatchObject({ op: 'task-erred', key: 'odd' });
+    const text = (report as { failure: { exceptionText: string } }).failure.exceptionText;
+    expect(text).toContain('[ERR_EXECUTOR]: the executor Odd ended the task "odd"');
+    expect(text).toContain(says);
+    const after = await world.send(worker, world.compute('x', 'add', [1, 2]));
+    expect(ops(after)).toEqual(['task-finished']);
+  });
+
+  it('a throw in place of a promise is a failure of the task', async () => {
+    const world = await bench();
+    const executor = new Odd(world, () => {
+      throw new TypeError('no threads');
+    });
+    const worker = await world.startWorker('alice', { executor });
+    const [report] = await world.send(worker, world.compute('odd', 'add', [1, 2]));
+    expect(report).toMatchObject({
+      op: 'task-erred',
+      failure: { exceptionText: expect.stringContaining('no threads') as string },
+    });
+  });
+
+  it.each<[string, object, string]>([
+    ['threadCount', { run: () => undefined, close: () => undefined }, 'its threadCount must be'],
+    ['close', { threadCount: 1, run: () => undefined }, 'its close must be a function'],
+  ])('without %s is refused when the worker starts', async (_what, executor, says) => {
+    const world = await bench();
+    await expect(
+      world.startWorker('alice', { executor: executor as Executor }),
+    ).rejects.toMatchObject({
+      code: 'ERR_EXECUTOR',
+      message: expect.stringContaining(says) as string,
+    });
+    await expect(
+      startWorker(SCHEDULER, { executor: executor as Executor, transports: [world.transport] }),
+    ).rejects.toMatchObject({ code: 'ERR_EXECUTOR' });
   });
 });

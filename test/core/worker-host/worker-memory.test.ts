@@ -215,6 +215,24 @@ it('beyond the last threshold the worker gives up without a goodbye, and deletes
   expect(disk.isClosed).toBe(true);
 });
 
+it('a worker that cannot measure its memory for lack of file descriptors continues with what it knew', async () => {
+  const { bench, worker, process } = await world();
+  await bench.pass(500);
+  let nbytes = process.nbytes;
+  const failing = (): number => {
+    throw Object.assign(new Error('EMFILE: too many open files, uv_resident_set_memory'), {
+      code: 'EMFILE',
+    });
+  };
+  Object.defineProperty(process, 'nbytes', { get: failing, configurable: true });
+  await bench.pass(2000);
+  expect(ops(bench.take(worker))).not.toContainEqual(['worker-status-change', 'closing']);
+  nbytes = 9800;
+  Object.defineProperty(process, 'nbytes', { get: () => nbytes, configurable: true });
+  await bench.pass(2300);
+  expect((await bench.settle(worker.finished)).error).toMatchObject({ code: 'ERR_OUT_OF_MEMORY' });
+});
+
 it('without a limit the memory is not measured', async () => {
   const bench = await new Bench().listen();
   let looks = 0;

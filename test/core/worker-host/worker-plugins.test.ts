@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { defineWorkerPlugin } from '../../../core/api/index.ts';
 import { LocalCluster } from '../../../adapters/app/local-cluster.ts';
 import { startWorker } from '../../../adapters/app/start-worker.ts';
 import { checkConfig, createScheduler } from '../../../adapters/app/start-scheduler.ts';
@@ -49,6 +50,27 @@ describe('a plugin of a worker', () => {
       'a: close on alice',
       'a: aborted',
     ]);
+  });
+
+  it('is also given as the definition, the class or the instance itself', async () => {
+    const seen: string[] = [];
+    const definition = defineWorkerPlugin({
+      name: 'defined',
+      apiVersion: 1,
+      setup: () => ({
+        taskTransition: (key, _start, finish) => void seen.push(`${key} ${finish}`),
+      }),
+    });
+    class Status {
+      setup(): void {
+        seen.push('class');
+      }
+    }
+    const world = await bench();
+    const plugins = [definition, Status, { name: 'object', setup: () => void seen.push('object') }];
+    const worker = await world.startWorker('alice', { plugins });
+    await world.send(worker, world.compute('x', 'add', [1, 2]));
+    expect(seen).toEqual(['class', 'object', 'x waiting', 'x ready', 'x executing', 'x memory']);
   });
 
   it('affects nothing else when it throws: it is logged, and the next plugin and the task continue', async () => {

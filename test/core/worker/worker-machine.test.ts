@@ -509,6 +509,72 @@ describe('fetching', () => {
     expect(bench.states).toMatchObject({ a: 'missing', c: 'missing', b: 'flight' });
   });
 
+  describe('a peer that the scheduler knows and that cannot be reached', () => {
+    const fail = (bench: WorkerBench, peer = P1): readonly Send[] =>
+      bench
+        .instructions({ op: 'gather-network-failure', worker: peer, reason: 'no route' })
+        .filter((instruction): instruction is Send => instruction.kind === 'send');
+    const refresh = (bench: WorkerBench, where: Locations): string[] =>
+      bench.send({ op: 'refresh-who-has', replicas: locations(where) });
+    const report = {
+      op: 'request-refresh-who-has',
+      keys: ['a'],
+      unreachable: { address: P1, reason: 'no route' },
+    };
+
+    it('is reported after each third failure in succession', () => {
+      const bench = new WorkerBench();
+      bench.compute('y', { a: [P1] });
+      const reports = Array.from({ length: 6 }, () => {
+        const sent = fail(bench).map(({ message }) => message);
+        refresh(bench, { a: [P1] });
+        return sent;
+      });
+      expect(reports).toMatchObject([[], [], [report], [], [], [report]]);
+    });
+
+    it('is not while another holder may give the result', () => {
+      const bench = new WorkerBench();
+      bench.compute('y', { a: [P1, P2] });
+      for (let round = 0; round < 2; round++) {
+        expect([...fail(bench, P1), ...fail(bench, P2)]).toEqual([]);
+        refresh(bench, { a: [P1, P2] });
+      }
+      expect(fail(bench, P1)).toEqual([]);
+      expect(fail(bench, P2)).toHaveLength(1);
+    });
+
+    it('counts anew after a transfer that succeeded, and after it has left', () => {
+      for (const end of ['arrive', 'remove'] as const) {
+        const bench = new WorkerBench();
+        bench.compute('y', { a: [P1] });
+        for (let round = 0; round < 2; round++) {
+          fail(bench);
+          refresh(bench, { a: [P1] });
+        }
+        if (end === 'arrive') {
+          bench.arrive(P1, 'a');
+          bench.succeed('y');
+        } else bench.send({ op: 'remove-worker', worker: P1 });
+        bench.compute('z', { b: [P1] });
+        if (end === 'remove') expect(fail(bench)).toEqual([]);
+        refresh(bench, { b: [P1] });
+        expect(fail(bench)).toEqual([]);
+      }
+    });
+
+    it('does not keep a copy waiting that no task needs', () => {
+      const bench = new WorkerBench();
+      bench.send({ op: 'acquire-replicas', replicas: locations({ a: [P1] }) });
+      for (let round = 0; round < 2; round++) {
+        fail(bench);
+        refresh(bench, { a: [P1] });
+      }
+      expect(fail(bench)).toHaveLength(1);
+      expect(bench.states).toEqual({});
+    });
+  });
+
   it('a peer that the scheduler removes is forgotten; what is under way ends by itself', () => {
     const bench = new WorkerBench();
     bench.compute('y', { a: [P1] });

@@ -54,13 +54,17 @@ export class DiskProcess implements FileSystem {
       .sort();
   }
 
-  rmSync(path: string, { recursive = false }: { readonly recursive?: boolean } = {}): void {
+  rmSync(path: string): void {
+    this.checkAlive();
+    this.disk.entries.delete(path);
+  }
+
+  removePrivateFolder(path: string, mayRemove: (opened: string) => boolean = () => true): boolean {
     this.checkAlive();
     const { entries } = this.disk;
-    if (recursive) {
-      for (const each of [...entries.keys()]) if (each.startsWith(`${path}/`)) entries.delete(each);
-    }
-    entries.delete(path);
+    if (entries.get(path) !== 'folder' || !mayRemove(path)) return false;
+    for (const each of [...entries.keys()]) if (each.startsWith(`${path}/`)) entries.delete(each);
+    return entries.delete(path);
   }
 
   readFileSync(file: string | number): string {

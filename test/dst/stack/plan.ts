@@ -19,6 +19,10 @@ export type Trouble =
   | (typeof JOURNAL_TROUBLE)[number]
   | (typeof SPILL_TROUBLE)[number];
 
+/** What clients ask for besides results, of tasks that they have submitted. */
+const DEMANDS = ['prioritise', 'release', 'cancel', 'commit'] as const;
+export type Demand = (typeof DEMANDS)[number];
+
 /** How the scheduler keeps its journal. */
 export interface JournalPlan {
   readonly durability: Durability;
@@ -29,7 +33,7 @@ export interface JournalPlan {
 /** One thing that happens. What it is exactly is drawn when it does, from dice of its own. */
 export interface PlannedEvent {
   readonly atMs: number;
-  readonly what: 'submit' | 'commit' | Trouble;
+  readonly what: 'submit' | Demand | Trouble;
   readonly dice: Dice;
 }
 
@@ -64,6 +68,13 @@ export function planOf(seed: number, reduction: Reduction = {}): StackPlan {
   const all = Array.from({ length: dice.between(4, 12) }, (_, number) =>
     eventOf(new Dice(seed, `event-${number}`), kinds, journal !== undefined),
   );
+  const more = new Dice(seed, 'demands');
+  for (let count = more.chance(0.6) ? more.between(1, 8) : 0; count > 0; count--) {
+    const atMs = more.between(0, HORIZON_MS);
+    const what = more.oneOf(DEMANDS);
+    if (what === 'commit' && journal === undefined) continue;
+    all.push({ atMs, what, dice: new Dice(seed, `demand-${count}`) });
+  }
   return {
     delayMs: dice.oneOf([0.1, 1, 20]),
     schedule: dice.oneOf(SCHEDULES),

@@ -1,6 +1,13 @@
 /** Programs that are wrong, each in its own way, at a seam where trials take the place of the machine. */
 import type { Connection, SpillArea, Transport } from '../../../core/api/index.ts';
+import { Journal } from '../../../adapters/app/journal/journal.ts';
+import { UncommittedReports } from '../../../adapters/client/session/uncommitted-reports.ts';
 import type { FileSystem } from '../../../adapters/log/file-system.ts';
+import { SchedulerKernel } from '../../../core/kernel/scheduler-kernel.ts';
+import type { KernelScope } from '../../../core/kernel/scope.ts';
+import type { ClientReport } from '../../../core/messages/from-client.ts';
+import type { Stimulus } from '../../../core/messages/stimulus.ts';
+import type { ToWorkerMessage } from '../../../core/messages/to-worker.ts';
 
 /** What a planted bug changes. */
 export interface Planted {
@@ -9,6 +16,8 @@ export interface Planted {
   readonly journal?: (files: FileSystem) => FileSystem;
   /** Where a worker spills. */
   readonly spill?: (area: SpillArea) => SpillArea;
+  /** Changes the product itself, until the returned function is called. */
+  readonly patch?: () => () => void;
 }
 
 /** Breaks the contract of transports: now and then a message is lost, and its connection lives on. */
@@ -135,6 +144,148 @@ export const OVERLOOKS_FULL_DISKS: Planted = {
     }),
 };
 
+type Method = (this: never, ...given: never[]) => unknown;
+
+/** A bug in a method of a class: calls `wrong` in its place, with the object, the right method, and what that is given. */
+function inMethod<K extends string, T extends Record<K, (...given: never[]) => unknown>>(
+  owner: { readonly prototype: T },
+  name: K,
+  wrong: (self: T, right: T[K], given: Parameters<T[K]>) => unknown,
+): Planted {
+  return {
+    patch: () => {
+      const target = owner.prototype as unknown as Record<string, Method>;
+      const right = target[name] as Method;
+      target[name] = function (this: T, ...given: Parameters<T[K]>) {
+        return wrong(this, right as T[K], given);
+      } as unknown as Method;
+      return () => {
+        target[name] = right;
+      };
+    },
+  };
+}
+
+/** A bug in what the scheduler's kernel is told. @param change - undefined: the stimulus is overlooked */
+function inStimuli(
+  change: (stimulus: Stimulus, kernel: SchedulerKernel) => Stimulus | undefined,
+): Planted {
+  return inMethod(SchedulerKernel, 'handle', (self, right, [stimulus, nowMs]) => {
+    const changed = change(stimulus, self);
+    if (changed !== undefined) return right.call(self, changed, nowMs);
+    return { toWorkers: [], toClients: [], events: [] };
+  });
+}
+
+/** A message to workers that is not sent. */
+function unsent(isUnsent: (message: ToWorkerMessage) => boolean): Planted {
+  return inMethod(SchedulerKernel, 'handle', (self, right, given) => {
+    const outbox = right.apply(self, given);
+    return {
+      ...outbox,
+      toWorkers: outbox.toWorkers.filter(({ message }) => !isUnsent(message)),
+    };
+  });
+}
+
+/** An entry that the journal lacks. */
+function unwritten(isUnwritten: (stimulus: Stimulus) => boolean): Planted {
+  return inMethod(Journal, 'before', (self, right, [stimulus]) => {
+    if (isUnwritten(stimulus)) self.noteReport(stimulus);
+    else right.call(self, stimulus);
+  });
+}
+
+function everyNth(n: number): () => boolean {
+  let count = 0;
+  return () => ++count % n === 0;
+}
+
+const withRetries = (change: number): Planted =>
+  inStimuli((stimulus) => {
+    if (stimulus.op !== 'update-graph') return stimulus;
+    const tasks = stimulus.tasks.map((task) => ({
+      ...task,
+      ...((task.retries ?? 0) > 0 ? { retries: (task.retries ?? 0) + change } : {}),
+    }));
+    return { ...stimulus, tasks };
+  });
+
+/** What the search did not find once. */
+const LOSES_THE_LAST_REPORT = inMethod(UncommittedReports, 'all', (self, right) => {
+  const reports: (readonly ClientReport[])[] = right.call(self);
+  return reports.length > 1 ? reports.slice(0, -1) : reports;
+});
+const RETRIES_FOR_EVER = inMethod(SchedulerKernel, 'handle', (self, right, given) => {
+  const [stimulus] = given;
+  const task = stimulus.op === 'task-erred' ? self.cluster.tasks.get(stimulus.key) : undefined;
+  const before = task?.retries ?? 0;
+  const outbox = right.apply(self, given);
+  if (task !== undefined && task.state !== 'erred') task.retries = before;
+  return outbox;
+});
+const LIMIT_IS_ONE_MORE = inStimuli((stimulus) => {
+  if (stimulus.op !== 'update-graph') return stimulus;
+  const tasks = stimulus.tasks.map((task) =>
+    task.limit === undefined
+      ? task
+      : { ...task, limit: { ...task.limit, max: task.limit.max + 1 } },
+  );
+  return { ...stimulus, tasks };
+});
+const KEEPS_UNCLAIMED_RESULTS = inMethod(SchedulerKernel, 'handle', (self, right, given) => {
+  const [{ op }] = given;
+  const { scope } = self as unknown as { readonly scope: KernelScope };
+  if (op === 'end-recovery') scope.recovery?.unclaimed.clear();
+  return right.apply(self, given);
+});
+
+/** Further bugs, each of another kind. */
+const FORGETS_RESULTS = inStimuli((stimulus) => {
+  if (stimulus.op !== 'register-worker') return stimulus;
+  const { held, ...rest } = stimulus;
+  return held === undefined ? stimulus : rest;
+});
+const LOSES_FREEING = (() => {
+  const isLost = everyNth(5);
+  return unsent(({ op }) => op === 'free-keys' && isLost());
+})();
+const OVERLOOKS_CANCELS = inStimuli((stimulus) =>
+  stimulus.op === 'cancel-keys' ? undefined : stimulus,
+);
+const OVERLOOKS_RELEASES = (() => {
+  const isLost = everyNth(7);
+  return inStimuli((stimulus) =>
+    stimulus.op === 'client-releases-keys' && isLost() ? undefined : stimulus,
+  );
+})();
+const SAYS_NOTHING_AGAIN = inMethod(UncommittedReports, 'all', () => []);
+const ACKNOWLEDGES_THE_NEXT = inMethod(Journal, 'committedOf', (self, right, given) => {
+  const upTo = right.apply(self, given);
+  return upTo === 0 ? 0 : upTo + 1;
+});
+
+/** Found by runs against retries, concurrency, priorities, what is kept, and what was given up. */
+const BY_NEW_ORACLES: readonly (readonly [name: string, from: number, planted: Planted])[] = [
+  ['LOSES_THE_LAST_REPORT', 19, LOSES_THE_LAST_REPORT],
+  ['RETRIES_FOR_EVER', 1, RETRIES_FOR_EVER],
+  ['ONE_RETRY_TOO_FEW', 1, withRetries(-1)],
+  ['LIMIT_IS_ONE_MORE', 1, LIMIT_IS_ONE_MORE],
+  ['SENDS_NO_PRIORITIES', 76, unsent(({ op }) => op === 'set-priority')],
+  ['KEEPS_UNCLAIMED_RESULTS', 1, KEEPS_UNCLAIMED_RESULTS],
+  ['WRITES_NO_CANCELS', 1, unwritten(({ op }) => op === 'cancel-keys')],
+  ['ONE_RETRY_TOO_MANY', 43, withRetries(1)],
+  ['FORGETS_RESULTS', 1, FORGETS_RESULTS],
+  ['LOSES_FREEING', 1, LOSES_FREEING],
+  ['OVERLOOKS_CANCELS', 1, OVERLOOKS_CANCELS],
+  ['OVERLOOKS_RELEASES', 1, OVERLOOKS_RELEASES],
+  ['SAYS_NOTHING_AGAIN', 1, SAYS_NOTHING_AGAIN],
+  ['WRITES_NO_RELEASES', 14, unwritten(({ op }) => op === 'client-releases-keys')],
+  ['WRITES_NO_PRIORITIES', 114, unwritten(({ op }) => op === 'set-priority')],
+  ['WRITES_NO_GRAPHS', 1, unwritten(({ op }) => op === 'update-graph')],
+  ['ACKNOWLEDGES_THE_NEXT', 1, ACKNOWLEDGES_THE_NEXT],
+];
+
 /** The planted bugs of the whole program by name, and the seed from which on the search for each finds it soon. */
 export const PLANTED_IN_STACK: readonly (readonly [
   name: string,
@@ -149,6 +300,7 @@ export const PLANTED_IN_STACK: readonly (readonly [
   ['FORGETS_TO_SYNC_CHECKPOINTS', 13, FORGETS_TO_SYNC_CHECKPOINTS],
   ['MIXES_UP_RESULTS', 6, MIXES_UP_RESULTS],
   ['OVERLOOKS_FULL_DISKS', 50, OVERLOOKS_FULL_DISKS],
+  ...BY_NEW_ORACLES,
 ];
 
 function withChanges<T extends object>(target: T, changes: Partial<T>): T {

@@ -25,6 +25,10 @@ import { runOn } from './tasks.ts';
 import { TrialWorkers } from './trial-workers.ts';
 
 const FAULT_MS_MAX = 2000;
+/** In which all is forgotten once no client wants anything. */
+const KEPT_MS = 120_000;
+/** In which workers hear of priorities, besides the time that messages take. */
+const PRIORITY_MS = 20;
 /** After these no task has a reason to run twice. */
 const HARMLESS: ReadonlySet<Trouble> = new Set(['join', 'swap', 'cancel', 'restart', 'full-spill']);
 
@@ -42,6 +46,7 @@ class StackTrial {
   /** What they said last may never have arrived. */
   private readonly cutPeers = new Set<string>();
   private readonly happened = new Set<Trouble>();
+  private prioritised = 0;
   private problem: string | undefined;
 
   constructor(
@@ -61,7 +66,7 @@ class StackTrial {
     const onRestart = (): void => this.checkCommitted();
     this.machine = new SchedulerMachine({ seed, plan, clock, network, digest, planted, onRestart });
     this.workers = new TrialWorkers({ seed, clock, network, memoryLimitBytes, planted, logged });
-    this.expectations = new Expectations(plan, clock);
+    this.expectations = new Expectations(seed, plan, clock);
   }
 
   get summary(): string {
@@ -92,7 +97,11 @@ class StackTrial {
   async play(): Promise<void> {
     const { plan, clock, machine, workers, expectations } = this;
     const dice = new Dice(this.seed, 'play');
-    runOn({ clock, onRun: (name) => expectations.noteRun(name) });
+    runOn({
+      clock,
+      onRun: (name) => expectations.noteRun(name),
+      onRunEnd: (name) => expectations.noteRunEnd(name),
+    });
     await drive(clock, machine.start());
     for (let count = plan.workers; count > 0; count--) workers.join(dice);
     await drive(clock, Promise.all(workers.starting));
@@ -107,7 +116,45 @@ class StackTrial {
     await expectations.check((client, error) => this.mayBeLost(client, error));
     this.check();
     // Nothing is computed twice when nothing but the process of the scheduler was lost.
-    if ([...this.happened].every((kind) => HARMLESS.has(kind))) expectations.checkRuns();
+    if (this.isHarmless) expectations.checkRuns(machine.ends + 1);
+    await this.checkNothingKept();
+  }
+
+  private get isHarmless(): boolean {
+    return [...this.happened].every((kind) => HARMLESS.has(kind));
+  }
+
+  /** When no client wants anything, the scheduler and its workers hold nothing. @throws what they hold */
+  private async checkNothingKept(): Promise<void> {
+    const { clock, machine, workers, expectations } = this;
+    expectations.releaseAll();
+    const kept = (): string[] => {
+      const { cluster } = machine.running?.scheduler.kernel ?? {};
+      const lists: [string, Iterable<string>][] = [
+        ['the scheduler', cluster?.tasks.keys() ?? ['no life']],
+      ];
+      for (const { address, tables } of workers.tables()) {
+        if (cluster?.workers.has(address) === true) lists.push([address, tables.tasks.keys()]);
+      }
+      return lists.flatMap(([who, keys]) => Array.from(keys, (key) => `${key} on ${who}`));
+    };
+    await driveUntil(clock, () => kept().length === 0, { maxMs: KEPT_MS }).catch(() => undefined);
+    const [first] = kept();
+    if (first !== undefined) throw new Error(`${first} is kept, and nobody wants it`);
+  }
+
+  /** What workers will run next has the priority that the scheduler knows. */
+  private checkPriorities(): void {
+    const { cluster } = this.machine.running?.scheduler.kernel ?? {};
+    if (cluster === undefined) return;
+    for (const { address, tables } of this.workers.tables()) {
+      for (const { key, runId, isToBeComputed, priority } of tables.tasks.values()) {
+        const task = cluster.tasks.get(key);
+        if (task?.processingOn?.address !== address || task.runId !== runId) continue;
+        if (!isToBeComputed || priority?.[0] === task.negatedUserPriority) continue;
+        this.problem ??= `${key} has the priority ${-(priority?.[0] ?? 0)} on ${address}, and ${-task.negatedUserPriority} at the scheduler`;
+      }
+    }
   }
 
   async end(): Promise<void> {
@@ -136,10 +183,23 @@ class StackTrial {
   private async happen({ what, dice }: PlannedEvent): Promise<void> {
     if (what === 'submit') this.expectations.submit(dice.oneOf(this.clients), dice);
     else if (what === 'commit') this.commit(dice.oneOf(this.clients));
+    else if (what === 'release') this.expectations.release();
+    else if (what === 'prioritise') this.prioritise(dice.oneOf(this.clients), dice);
     else {
       this.happened.add(what);
       await this.trouble(what, dice);
     }
+  }
+
+  private prioritise(client: NamedClient, dice: Dice): void {
+    const { clock, expectations, plan } = this;
+    expectations.prioritise(client, dice);
+    const at = ++this.prioritised;
+    clock.setTimer(20 * plan.delayMs + PRIORITY_MS, () => {
+      if (at === this.prioritised && this.isHarmless && this.machine.ends === 0) {
+        this.checkPriorities();
+      }
+    });
   }
 
   private commit(client: NamedClient): void {
@@ -246,8 +306,7 @@ class StackTrial {
 
   /** The scheduler is there again: it has read its journal. */
   private checkCommitted(): void {
-    const { tasks } = this.machine.running!.scheduler.kernel.cluster;
-    const lost = this.expectations.lostBy(tasks);
+    const lost = this.expectations.lostBy(this.machine.running!.scheduler.kernel.cluster);
     if (lost === undefined) return;
     this.problem ??= `${lost} was acknowledged, and the scheduler that came back does not know it`;
   }
@@ -294,6 +353,7 @@ export async function playStack(
 ): Promise<Verdict> {
   if (!isWarm) await warmUp();
   const trial = new StackTrial(seed, reduction, planted);
+  const mend = planted?.patch?.();
   let problem: string | undefined;
   try {
     await trial.play();
@@ -302,6 +362,7 @@ export async function playStack(
   }
   const { traceHash } = trial;
   await trial.end();
+  mend?.();
   problem ??= trial.logged.find((line) => /is a bug|inconsistent/.test(line));
   const { summary, size } = trial;
   return { seed, summary, size, traceHash, problem };

@@ -6,8 +6,10 @@ import { evaluate } from '../swarm.ts';
 export interface Stage {
   /** Tasks take their time by this clock. */
   readonly clock: VirtualClock;
-  /** Called with the key of each run that begins. */
-  readonly onRun: (key: string) => void;
+  /** Called with the key of each run that begins. False: it shall not end, because too much has gone wrong. */
+  readonly onRun: (key: string) => boolean;
+  /** Called with the key of each run that ends. */
+  readonly onRunEnd: (key: string) => void;
 }
 
 /** A result: a number, alone or so often that it takes up memory. */
@@ -28,13 +30,12 @@ export const { mix, fail } = defineTasks(import.meta.url, {
     inputs: readonly Value[],
     length: number,
   ): Promise<Value> => {
-    stage?.onRun(key);
-    await passed(durationMs);
+    await run(key, durationMs);
     const value = evaluate(key, inputs.map(numberOf));
     return length === 0 ? value : new Float64Array(length).fill(value);
   },
   fail: async (key: string, durationMs: number): Promise<Value> => {
-    await passed(durationMs);
+    await run(key, durationMs);
     throw new RangeError(`${key} was to fail`);
   },
 });
@@ -44,6 +45,13 @@ export function numberOf(value: Value): number {
   if (typeof value === 'number') return value;
   const [first = Number.NaN] = value;
   return value.every((each) => each === first) ? first : Number.NaN;
+}
+
+async function run(key: string, durationMs: number): Promise<void> {
+  const mayEnd = stage?.onRun(key) ?? true;
+  if (!mayEnd) await new Promise(() => undefined);
+  await passed(durationMs);
+  stage?.onRunEnd(key);
 }
 
 function passed(durationMs: number): Promise<void> {

@@ -5,6 +5,8 @@ import { lineLog } from '../../../adapters/testing/line-log.ts';
 import { YardmasterError } from '../../../core/api/index.ts';
 import { inBackground } from '../../../core/shared/background.ts';
 import { createWorker, type HostedWorker } from '../../../core/worker-host/create-worker.ts';
+import type { WorkerKernel } from '../../../core/worker/worker-kernel.ts';
+import type { WorkerTables } from '../../../core/worker/worker-tables.ts';
 import { Dice } from '../dice.ts';
 import { MemoryDisk } from '../disk/memory-disk.ts';
 import { SETTLE_MS } from './expectations.ts';
@@ -64,6 +66,15 @@ export class TrialWorkers {
     inBackground(this.networks.get(name)!.kill(), 'a killed worker could not be cut off');
     addresses.delete(name);
     if (addresses.size === 0 || dice.chance(0.7)) this.join(dice);
+  }
+
+  /** What the workers that live know of their tasks. */
+  *tables(): Iterable<{ readonly address: string; readonly tables: WorkerTables }> {
+    const alive = new Set(this.addresses.values());
+    for (const worker of this.started) {
+      const { kernel } = worker as unknown as { readonly kernel: WorkerKernel };
+      if (alive.has(worker.address)) yield { address: worker.address, tables: kernel.tables };
+    }
   }
 
   async close(): Promise<void> {

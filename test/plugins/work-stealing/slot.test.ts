@@ -236,7 +236,6 @@ describe('a policy that fails', () => {
     ['throws in order', { order: boom }, 'threw: boom'],
     ['throws in pays', { pays: boom }, 'threw: boom'],
     ['throws in mayPay', { pays: () => true, mayPay: boom }, 'threw: boom'],
-    ['gives a method that is none', { pays: () => true, mayTake: 1 }, 'threw: '],
     [
       'answers mayTake with nothing',
       { mayTake: () => undefined },

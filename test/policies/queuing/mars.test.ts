@@ -1,19 +1,21 @@
 import { expect, it } from 'vitest';
 import type { GraphTask } from '../../../core/messages/stimulus.ts';
+import { direct } from '../../../policies/queuing/direct.ts';
+import { localityFirst } from '../../../policies/worker-selection/locality-first.ts';
 import { mars as marsOrdering } from '../../../policies/ordering/mars.ts';
-import { mars } from '../../../policies/queuing/mars.ts';
+import { mars, type MarsOptions } from '../../../policies/queuing/mars.ts';
 import { makePorts } from '../../kit/ports.ts';
 import { SimulatedCluster } from '../../kit/simulated-cluster.ts';
 
 const UNIT_MS = 100;
 
-function cluster(workers: readonly number[]): SimulatedCluster {
+function cluster(workers: readonly number[], options: Partial<MarsOptions> = {}): SimulatedCluster {
   return new SimulatedCluster({
     workers,
     validate: true,
     durationMs: () => UNIT_MS,
     nbytes: () => 1000,
-    policies: { queuing: mars.create({}), ordering: marsOrdering.create({}) },
+    policies: { queuing: mars.create(options), ordering: marsOrdering.create({}) },
   });
 }
 
@@ -87,11 +89,14 @@ function breaches(tasks: readonly GraphTask[], sent: readonly string[]): string[
   });
 }
 
-it.each([1, 2, 3, 4, 5, 6])(
-  'on one worker of one thread every pick of graph %i obeys the rules',
-  (seed) => {
+it.each([
+  ...[1, 2, 3, 4, 5, 6].map((seed) => [seed, 'turns'] as const),
+  ...[7, 8].map((seed) => [seed, 'ranges'] as const),
+])(
+  'on one worker of one thread every pick of graph %i obeys the rules, with sources by %s',
+  (seed, sources) => {
     const tasks = randomGraph(seed, 168);
-    const simulation = cluster([1]);
+    const simulation = cluster([1], { sources });
     simulation.submit(tasks, { keys: tasks.map(({ key }) => key) });
     simulation.run();
     expect(simulation.executed).toHaveLength(168);
@@ -174,4 +179,78 @@ it('comes into place while tasks are queued, and takes them over', () => {
   kernel.replacePorts(makePorts({ policies }));
   simulation.run();
   expect(simulation.executed.slice(-queued.length)).toEqual(queued.toSorted().toReversed());
+});
+
+/** Chunks of 1 MB that are reduced in pairs. */
+function reduction(chunks: number): GraphTask[] {
+  const shape: Record<string, string[]> = {};
+  for (let n = 0; n < chunks; n++) shape[`a-${n}`] = [];
+  let level = Array.from({ length: chunks }, (_, n) => `a-${n}`);
+  for (let depth = 0; level.length > 1; depth++) {
+    level = Array.from({ length: level.length / 2 }, (_, n) => {
+      const key = `${'bcdefg'[depth]}-${n}`;
+      shape[key] = [level[2 * n]!, level[2 * n + 1]!];
+      return key;
+    });
+  }
+  return graph(shape);
+}
+
+it.each([
+  ['the same durations', () => UNIT_MS],
+  [
+    'different durations',
+    (key: string) => UNIT_MS + ((key.length * 37 + key.charCodeAt(2) * 53) % 97),
+  ],
+])(
+  'the sources of a graph are divided beforehand, so that little is moved: %s',
+  (_, durationMs) => {
+    const moved = (policies: object): number => {
+      const simulation = new SimulatedCluster({
+        workers: [1, 1, 1, 1],
+        validate: true,
+        durationMs,
+        nbytes: () => 1_000_000,
+        policies,
+      });
+      const tasks = reduction(64);
+      simulation.submit(tasks, { keys: ['g-0'] });
+      simulation.run();
+      expect(simulation.executed).toHaveLength(127);
+      return simulation.movedBytes;
+    };
+    const localityFirstMoves = moved({
+      queuing: direct.create({}),
+      workerSelection: localityFirst.create({}),
+    });
+    const moves = (['ranges', 'turns'] as const).map((sources) =>
+      moved({ queuing: mars.create({ sources }), ordering: marsOrdering.create({}) }),
+    );
+    expect(moves[0]).toBeLessThanOrEqual(localityFirstMoves);
+    expect(moves[1]).toBeGreaterThan(3 * localityFirstMoves);
+  },
+);
+
+it('sizes are learnt: of tasks that are alike those with the smaller results run earlier', () => {
+  const simulation = new SimulatedCluster({
+    workers: [1],
+    validate: true,
+    durationMs: () => UNIT_MS,
+    nbytes: (key) => (key.startsWith('large') ? 5_000_000 : 1000),
+    policies: { queuing: mars.create({}), ordering: marsOrdering.create({}) },
+  });
+  const shape: Record<string, string[]> = {};
+  for (let n = 0; n < 4; n++) {
+    shape[`large-${n}`] = [];
+    shape[`small-${n}`] = [];
+    shape[`use-${n}`] = [`large-${n}`];
+    shape[`take-${n}`] = [`small-${n}`];
+  }
+  simulation.submit(graph(shape), { keys: Object.keys(shape) });
+  simulation.run();
+  const roots = simulation.executed.filter((key) => /^(large|small)/.test(key));
+  // Of both something has to be seen first.
+  expect(roots.slice(2).map((key) => key.slice(0, 5))).toEqual([
+    ...['small', 'small', 'small', 'large', 'large', 'large'],
+  ]);
 });

@@ -1,4 +1,6 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import type { KernelSlots } from '../../../core/api/policies.ts';
+import { earliestStart } from '../../../policies/worker-selection/earliest-start.ts';
 import { startS, transferS } from '../../../policies/worker-selection/transfer-cost.ts';
 import { SchedulerEnv } from '../../kit/env.ts';
 import { builtinPolicies } from '../../kit/ports.ts';
@@ -58,4 +60,46 @@ it('among several with nothing to do the cursor decides', () => {
     'w1',
     'w2',
   ]);
+});
+
+describe('a task that asks for a GPU, whose input is where all GPUs are taken', () => {
+  function cluster(
+    workerSelection: KernelSlots['workerSelection'] = builtinPolicies().workerSelection,
+  ): SchedulerEnv {
+    const env = new SchedulerEnv({ kernel: { bandwidth: 100 }, policies: { workerSelection } });
+    for (const name of ['w1', 'w2']) env.addWorker(name, { threads: 8, resources: { gpu: 1 } });
+    env.addWorker('w3', { threads: 8 });
+    env.scatter({ x: ['w1'], large: ['w1'] }, 'c', 20);
+    env.submit({ busy: { deps: ['x'], resources: { gpu: 1 }, workers: ['w1'] } });
+    return env;
+  }
+
+  it('goes to an idle GPU', () => {
+    const env = cluster();
+    env.submit({ a: { deps: ['x'], resources: { gpu: 1 } } });
+    expect(env.states).toMatchObject({ busy: 'processing w1', a: 'processing w2' });
+  });
+
+  it('waits there when the transfer would take longer', () => {
+    const env = cluster();
+    env.scatter({ huge: ['w1'] }, 'c', 1000);
+    env.submit({ a: { deps: ['huge'], resources: { gpu: 1 } } });
+    expect(env.states).toMatchObject({ a: 'processing w1' });
+  });
+
+  it('is divided by the free GPUs, with inputs and without', () => {
+    for (const deps of [[], ['x']]) {
+      const env = cluster();
+      const graph = Array.from({ length: 5 }, (_, n) => [`a${n}`, { deps, resources: { gpu: 1 } }]);
+      env.submit(Object.fromEntries(graph) as never);
+      const counts = ['w1', 'w2'].map((name) => env.worker(name).usedResources.get('gpu'));
+      expect(counts).toEqual([3, 3]);
+    }
+  });
+
+  it('waits there with the rule of Dask', () => {
+    const env = cluster(earliestStart.create({ resources: 'offered' }));
+    env.submit({ a: { deps: ['x'], resources: { gpu: 1 } } });
+    expect(env.states).toMatchObject({ a: 'processing w1' });
+  });
 });

@@ -1,5 +1,6 @@
 import { calibrate } from '../../../simulator/index.ts';
 import { sizeText } from '../../text-table.ts';
+import { say } from '../../terminal.ts';
 
 /** Flags of `lab calibrate`. */
 export interface CalibrateFlags {
@@ -11,7 +12,7 @@ export async function calibrateCommand(file: string, { json }: CalibrateFlags): 
   const { fitted, graphs, tasks, realS, simulatedS, error } = await calibrate(file);
   if (json === true) {
     const shown = { ...fitted, graphs, tasks, realS, simulatedS, error };
-    process.stdout.write(`${JSON.stringify(shown, undefined, 2)}\n`);
+    say(`${JSON.stringify(shown, undefined, 2)}\n`);
     return 0;
   }
   const { threads, bandwidth, latencyMs, overheadMs, startMs } = fitted;
@@ -26,7 +27,7 @@ export async function calibrateCommand(file: string, { json }: CalibrateFlags): 
     `simulated         ${simulatedS.toFixed(3)} s, ${signed(100 * error)} %`,
     ...(graphs > 1 ? ['All graphs were simulated as if they had been submitted at once.'] : []),
   ];
-  process.stdout.write(`${lines.join('\n')}\n`);
+  say(`${lines.join('\n')}\n`);
   return 0;
 }
 

@@ -2,6 +2,7 @@ import { comparePolicies, loadWorkload, readVariant } from '../../../simulator/i
 import { cells, COLUMNS, htmlPage } from '../../../simulator/lab/render.ts';
 import { type ClusterFlags, clusterOptions } from '../../flags/simulator-flags.ts';
 import { textTable } from '../../text-table.ts';
+import { say } from '../../terminal.ts';
 
 /** Flags of `lab compare`. */
 export interface CompareFlags extends ClusterFlags {
@@ -24,12 +25,12 @@ export async function compareCommand(
   const comparison = await comparePolicies(workloads, variants, {
     ...clusterOptions(flags),
     seeds,
-    onRun: ({ workload, policies }) => process.stderr.write(`${workload} ${policies}\n`),
+    onRun: ({ workload, policies }) => say(`${workload} ${policies}\n`, process.stderr),
   });
   const { runs } = comparison;
-  if (format === 'json') process.stdout.write(`${JSON.stringify(comparison, undefined, 2)}\n`);
-  else if (format === 'html') process.stdout.write(htmlPage(comparison));
-  else process.stdout.write(`${textTable(COLUMNS, runs.map(padded))}\n`);
+  if (format === 'json') say(`${JSON.stringify(comparison, undefined, 2)}\n`);
+  else if (format === 'html') say(htmlPage(comparison));
+  else say(`${textTable(COLUMNS, runs.map(padded))}\n`);
   return runs.every(({ figures }) => figures !== undefined) ? 0 : FAILED_CODE;
 }
 

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { readVariant, type WorstCase, worstCase } from '../../../simulator/index.ts';
 import { type ClusterFlags, clusterOptions } from '../../flags/simulator-flags.ts';
+import { say } from '../../terminal.ts';
 import { sizeText, textTable } from '../../text-table.ts';
 
 /** Flags of `lab worst-case`. */
@@ -26,12 +27,12 @@ export async function worstCaseCommand(
     steps,
     seed,
     limits: { fewestTasks: FEWEST_TASKS, mostTasks: Math.max(FEWEST_TASKS, tasks) },
-    onWorse: ({ step, ratio }) => process.stderr.write(`step ${step}: ${ratio.toFixed(3)}\n`),
+    onWorse: ({ step, ratio }) => say(`step ${step}: ${ratio.toFixed(3)}\n`, process.stderr),
   });
-  process.stdout.write(`${describe(found, first, second)}\n`);
+  say(`${describe(found, first, second)}\n`);
   if (output === undefined) return 0;
   writeFileSync(output, moduleText(found, basename(output)));
-  process.stdout.write(
+  say(
     `\n${output} has the graph. Run it again with\n  ${again(found, first, second, flags, output)}\n`,
   );
   return 0;

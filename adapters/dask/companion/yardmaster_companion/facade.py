@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import os
 import sys
+import threading
 
 from .methods import caller_for, changes_scheduler
 from .state import Tasks
@@ -54,6 +56,47 @@ class WatchedDict(dict):
         self._change(super().clear)
 
 
+class Extension:
+    """Stands for an extension that is a part of Yardmaster's scheduler: one can see that it is there."""
+
+    def __init__(self, scheduler, name):
+        self.scheduler = scheduler
+        self.name = name
+
+    def __getattr__(self, attribute):
+        raise AttributeError(
+            f"the extension {self.name!r} is not written in Python, and has no {attribute!r}; "
+            "docs/dask.md lists what functions and plugins beside the scheduler can use"
+        )
+
+    def __repr__(self):
+        return f"<Extension {self.name!r} of Yardmaster's scheduler>"
+
+
+def extensions_of(scheduler):
+    """Those that a scheduler of the installed release has."""
+    from distributed.scheduler import DEFAULT_EXTENSIONS
+
+    return {name: Extension(scheduler, name) for name in (*DEFAULT_EXTENSIONS, "stealing")}
+
+
+def settings():
+    """Attributes that are settings, as Dask's configuration has them."""
+    import dask
+    from dask.utils import parse_timedelta
+
+    get = dask.config.get
+    return {
+        "WORKER_SATURATION": get("distributed.scheduler.worker-saturation"),
+        "UNKNOWN_TASK_DURATION": parse_timedelta(get("distributed.scheduler.unknown-task-duration")),
+        "MEMORY_RECENT_TO_OLD_TIME": parse_timedelta(
+            get("distributed.worker.memory.recent-to-old-time")
+        ),
+        "allowed_failures": get("distributed.scheduler.allowed-failures"),
+        "worker_ttl": parse_timedelta(get("distributed.scheduler.worker-ttl"), default="s"),
+    }
+
+
 class SchedulerFacade(StateTables):
     """The scheduler, as far as Python can have it: it reads, calls and listens, and cannot change the state."""
 
@@ -71,7 +114,13 @@ class SchedulerFacade(StateTables):
             "plugins": WatchedDict(self._plugins_changed),
             "handlers": WatchedDict(self._handlers_changed),
             "stream_handlers": WatchedDict(self._handlers_changed),
-            "extensions": {},
+            "extensions": extensions_of(self),
+            "computations": collections.deque(),
+            "periodic_callbacks": {},
+            "thread_id": threading.get_ident(),
+            # The checks of Yardmaster's scheduler are an option of its own.
+            "validate": False,
+            **settings(),
             "tasks": Tasks(self),
             "_ongoing_background_tasks": background_tasks(),
         }
@@ -104,6 +153,27 @@ class SchedulerFacade(StateTables):
     def __getattr__(self, name):
         # Only for what is not there otherwise.
         return caller_for(self, name)
+
+    # ---- what Dask computes from the tables ----------------------------------------------------
+
+    def workers_list(self, workers):
+        from distributed.scheduler import Scheduler
+
+        return Scheduler.workers_list(self, workers)
+
+    def coerce_address(self, addr, resolve=True):
+        from distributed.scheduler import Scheduler
+
+        return Scheduler.coerce_address(self, addr, resolve)
+
+    def coerce_hostname(self, host):
+        from distributed.scheduler import Scheduler
+
+        return Scheduler.coerce_hostname(self, host)
+
+    def story(self, *keys_or_tasks_or_stimuli):
+        wanted = {getattr(each, "key", each) for each in keys_or_tasks_or_stimuli}
+        return [tuple(row) for row in self._ask("get_story", keys_or_stimuli=list(wanted))]
 
     # ---- measurements --------------------------------------------------------------------------
 

@@ -108,8 +108,9 @@ class Hooks:
             "tasks": tasks,
             "annotations": annotations,
             "priority": {key: priority for key, priority, _, _ in fields["tasks"]},
-            "dependencies": {key: set(inputs) for key, _, inputs, _ in fields["tasks"]},
         }
+        if {"dependencies", "restrictions"} & set(self.update_names):  # before 2025.4
+            arguments["dependencies"] = {key: set(inputs) for key, _, inputs, _ in fields["tasks"]}
         if "stimulus_id" in self.update_names:
             arguments["stimulus_id"] = fields["stimulus_id"]
         if "restrictions" in self.update_names:  # before 2023.4

@@ -7,6 +7,7 @@ the main thread: two looks without an `await` between them see the same.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 
@@ -132,6 +133,9 @@ class TaskState(View):
 
         return parse_bytes(dask.config.get("distributed.scheduler.default-data-size"))
 
+    def get_nbytes_deps(self):
+        return sum(each.get_nbytes() for each in self.dependencies)
+
     def _load_links(self):
         links = self._scheduler._ask("state.links", key=self.key) or {}
         blame = links.get("exception_blame")
@@ -232,6 +236,26 @@ class WorkerState(View):
             for key, seconds in dict(self.metrics.get("executing") or {}).items()
         }
 
+    @property
+    def needs_what(self):
+        """Inputs of its tasks that it does not have, with the number of tasks that need each."""
+        held = self.has_what
+        return Counter(
+            needed for task in self.processing for needed in task.dependencies if needed not in held
+        )
+
+    @property
+    def task_prefix_count(self):
+        return Counter(task.prefix_key for task in self.processing)
+
+    @property
+    def bandwidth(self):
+        measured = dict(dict(self.metrics).get("bandwidth") or {}).get("total")
+        return self._scheduler.bandwidth if measured is None else measured
+
+    def scheduler_ref(self):
+        return self._scheduler
+
     def clean(self):
         return self
 
@@ -268,6 +292,13 @@ class TaskGroup(View):
     def dependencies(self):
         return {self._scheduler._group(name) for name in self._dependencies}
 
+    @property
+    def done(self):
+        return all(
+            not count or state in ("memory", "erred", "released", "forgotten")
+            for state, count in self.states.items()
+        )
+
     def __len__(self):
         return sum(self.states.values())
 
@@ -295,6 +326,22 @@ class TaskPrefix(View):
     @property
     def active_states(self):
         return self.states
+
+    @property
+    def active(self):
+        return [group for group in self.groups if any(group.states.values())]
+
+    @property
+    def duration(self):
+        return sum(group.duration for group in self.groups)
+
+    @property
+    def all_durations(self):
+        return sum((Counter(group.all_durations) for group in self.groups), Counter())
+
+    @property
+    def types(self):
+        return {type for group in self.groups for type in group.types}
 
     def __len__(self):
         return sum(map(len, self.groups))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .state import ClientState, TaskGroup, TaskPrefix, TaskState, WorkerState
+from collections import deque
+
+from .state import ClientState, MemoryState, TaskGroup, TaskPrefix, TaskState, WorkerState
 
 
 class StateTables:
@@ -146,6 +148,60 @@ class StateTables:
     @property
     def total_occupancy(self):
         return self._ask("state.numbers")["total_occupancy"]
+
+    @property
+    def total_memory(self):
+        return sum(worker.memory_limit for worker in self.workers.values())
+
+    @property
+    def memory(self):
+        parts = [vars(worker.memory) for worker in self.workers.values()]
+        names = {name for part in parts for name in part if name != "_scheduler"}
+        return MemoryState(self, {name: sum(part.get(name, 0) for part in parts) for name in names})
+
+    @property
+    def n_tasks(self):
+        return len(self.tasks)
+
+    @property
+    def erred_tasks(self):
+        return {task for task in self.tasks.values() if task.state == "erred"}
+
+    @property
+    def idle_task_count(self):
+        return {each for each in self.running if len(each.processing) < each.nthreads}
+
+    @property
+    def is_idle(self):
+        return all(group.done for group in self.task_groups.values())
+
+    @property
+    def host_info(self):
+        return dict(self._ask("host_info"))
+
+    @property
+    def aliases(self):
+        aliases = {}
+        for address, worker in self.workers.items():
+            aliases[address] = aliases[worker.name] = address
+        return aliases
+
+    @property
+    def task_metadata(self):
+        return dict(self._ask("get_metadata", keys=[]))
+
+    @property
+    def time_started(self):
+        return self._ask("identity")["started"]
+
+    @property
+    def idle_since(self):
+        return self._ask("check_idle")
+
+    @property
+    def transition_log(self):
+        """The newest transitions, as many as the scheduler keeps."""
+        return deque(tuple(row) for row in self._ask("state.transitions"))
 
     @property
     def bandwidth(self):

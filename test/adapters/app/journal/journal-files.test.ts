@@ -9,16 +9,21 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { JournalFolder } from '../../../../adapters/app/journal/journal-folder.ts';
+import { LocalCluster } from '../../../../adapters/app/local-cluster.ts';
 import { openScheduler, startScheduler } from '../../../../adapters/app/start-scheduler.ts';
-import { FolderLock } from '../../../../adapters/log/folder-lock.ts';
+import { task } from '../../../../adapters/client/index.ts';
+import { BEAT_MS, FolderLock, LEASE_MS } from '../../../../adapters/log/folder-lock.ts';
 import { readSegment } from '../../../../adapters/app/journal/read-segment.ts';
 import { repairLog } from '../../../../adapters/app/journal/repair-segment.ts';
 import { SessionSecret } from '../../../../core/scheduler-host/sessions/session-secret.ts';
 import { MemoryLog } from '../../../bad-input/memory-log.ts';
 import { useLive } from '../../../kit/live.ts';
+import { leaf } from './fixtures/tasks.js';
 
 const { folder } = useLive('journal-files');
 const log = new MemoryLog();
@@ -50,6 +55,29 @@ it('a scheduler that is started again has its tasks, also a second and a third t
   const { path } = await written('again', 20);
   for (let time = 0; time < 3; time++) expect(await tasksOf(path)).toBe(20);
   expect(readdirSync(path).filter((file) => file.endsWith('.ylog'))).toHaveLength(1);
+});
+
+it.each([999, 1000, 1001, 2000, 2500])('the release of %i futures is committed', async (count) => {
+  const journal = join(folder, `released-${count}`);
+  await using cluster = await LocalCluster.start({ mode: 'inline', journal, workers: 1 });
+  const client = await cluster.client();
+  const futures = await client.scatter(Array.from({ length: count }, (_, index) => index));
+  await client.committed();
+  for (const future of futures) future.release();
+  await client.committed();
+  expect(cluster.scheduler.cluster.tasks.size).toBe(0);
+});
+
+it('a graph that is refused does not keep what was said after it from being committed', async () => {
+  const journal = join(folder, 'refused');
+  const config = { scheduler: { limits: { graph: '10kB' } } };
+  await using cluster = await LocalCluster.start({ mode: 'inline', journal, workers: 1, config });
+  const client = await cluster.client();
+  const names = Array.from({ length: 2500 }, (_, index) => `part-${index}`);
+  const graph = Object.fromEntries(names.map((name, x) => [name, task(leaf, 'x', 0, x)]));
+  const futures = client.compute(graph, names);
+  await client.committed();
+  await expect(futures[0]?.result()).rejects.toThrow('its graph is larger than');
 });
 
 it('a journal that is cut at any byte gives a prefix of its entries', async () => {
@@ -154,7 +182,7 @@ describe('a folder that cannot be used', () => {
       FolderLock.take(path).release();
       const [name = ''] = readdirSync(path);
       FolderLock.take(path);
-      const taken = readdirSync(path)[0]!;
+      const taken = readdirSync(path).find((file) => /^lock\.\d+$/.test(file))!;
       expect(taken).not.toBe(name);
       const here = JSON.parse(readFileSync(join(path, taken), 'utf8')) as object;
       writeFileSync(join(path, taken), JSON.stringify({ ...here, ...owner }));
@@ -167,6 +195,74 @@ describe('a folder that cannot be used', () => {
     mkdirSync(path);
     writeFileSync(join(path, 'lock.1'), JSON.stringify({ pid: 1, host: 'elsewhere.example' }));
     expect(() => FolderLock.take(path)).toThrow(/locked by process 1 of elsewhere\.example/);
+  });
+
+  describe('whose owner cannot be seen, because it is of another host or container', () => {
+    /** A folder with the lock of such an owner, and the path of its heartbeat. */
+    function locked(name: string, owner: object): { path: string; beat: string } {
+      const path = join(folder, name);
+      mkdirSync(path);
+      FolderLock.take(path);
+      const [lock = ''] = readdirSync(path).filter((file) => /^lock\.\d+$/.test(file));
+      const here = JSON.parse(readFileSync(join(path, lock), 'utf8')) as object;
+      writeFileSync(join(path, lock), JSON.stringify({ ...here, ...owner }));
+      return { path, beat: join(path, `${lock}.beat`) };
+    }
+
+    const OTHERS: readonly (readonly [string, object])[] = [
+      ['another host', { host: 'elsewhere.example', pid: 1 }],
+      ['another container of the same name', { pidNamespace: 'pid:[1]', pid: process.pid }],
+    ];
+
+    it.each(OTHERS)('is taken over when the heart of %s has stopped', async (what, owner) => {
+      const { path } = locked(`stopped-${what}`, owner);
+      const startMs = performance.now();
+      const { scheduler, close } = await openScheduler({ journal: path, log });
+      expect(performance.now() - startMs).toBeGreaterThan(LEASE_MS - 100);
+      expect(scheduler.crash).toBeUndefined();
+      await close();
+    });
+
+    it.each(OTHERS)('is refused while the heart of %s beats', async (what, owner) => {
+      const { path, beat } = locked(`beating-${what}`, owner);
+      let beats = 0;
+      const timer = setInterval(() => writeFileSync(beat, `b${++beats}`), BEAT_MS);
+      const opened = openScheduler({ journal: path, log });
+      await expect(opened).rejects.toMatchObject({
+        code: 'ERR_JOURNAL',
+        message: expect.stringContaining('whose heartbeat goes on') as string,
+      });
+      clearInterval(timer);
+    });
+
+    it('ends the scheduler that had it, when that continues after a long pause', async () => {
+      const path = join(folder, 'paused');
+      const { scheduler, closed, close } = await openScheduler({ journal: path, log });
+      // Another one has taken over.
+      writeFileSync(join(path, 'lock.99'), '{}');
+      await expect(closed).rejects.toThrow('another scheduler has taken over the journal');
+      expect(scheduler.crash).toMatchObject({ code: 'ERR_JOURNAL' });
+      await close();
+    });
+  });
+
+  it('is taken over from a process that has ended and was not waited for', async () => {
+    const path = join(folder, 'zombie');
+    mkdirSync(path);
+    FolderLock.take(path);
+    // The shell is replaced by a program that never waits for its child.
+    const parent = spawn('sh', ['-c', 'sleep 0.1 & echo $!; exec sleep 60'], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    const [pid] = (await once(parent.stdout, 'data')) as [Buffer];
+    const stat = (): string => readFileSync(`/proc/${Number(pid)}/stat`, 'utf8');
+    const startedAt = stat().split(' ')[21];
+    await vi.waitFor(() => expect(stat()).toContain(') Z '));
+    const [lock = ''] = readdirSync(path).filter((file) => /^lock\.\d+$/.test(file));
+    const here = JSON.parse(readFileSync(join(path, lock), 'utf8')) as object;
+    writeFileSync(join(path, lock), JSON.stringify({ ...here, pid: Number(pid), startedAt }));
+    FolderLock.take(path).release();
+    parent.kill();
   });
 
   it('is refused without rights, as a file, and with a segment that is a link or a recording', async () => {

@@ -4,7 +4,9 @@ import { inflateSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
+import { MsgpackCodec } from '../../../../adapters/codecs/msgpack/index.ts';
 import {
+  DASK_VALUES,
   decodeMessage,
   encodeMessage,
   MsgpackExtension,
@@ -199,6 +201,19 @@ function anyValue(): fc.Arbitrary<unknown> {
   }));
   return value;
 }
+
+test('a journal holds what clients of Dask submit, and nothing else that is not plain data', () => {
+  const codec = new MsgpackCodec(undefined, { foreign: DASK_VALUES });
+  const graph = {
+    runSpec: new Opaque('pickled', subHeader(2), [new Uint8Array([1, 2]), new Uint8Array(70_000)]),
+    annotations: { priority: new PyFloat(2), note: new Map([[1, ['a', new Set([2n ** 60n])]]]) },
+    plain: [1, 'two', null, new Uint8Array([3])],
+  };
+  expect(codec.decode(codec.encode(graph))).toEqual(graph);
+  expect(() => codec.encode({ at: new Date() })).toThrow(/at: an instance of Date/);
+  expect(() => new MsgpackCodec().encode(graph)).toThrow(/runSpec: an instance of Opaque/);
+  expect(() => new MsgpackCodec().decode(codec.encode(graph))).toThrow(/0xc9/);
+});
 
 function isPlainName(name: string): boolean {
   return !name.startsWith('__');

@@ -235,6 +235,16 @@ describe("Dask's configuration of the scheduler", () => {
     });
   });
 
+  test('the name that the documentation of memory measures has for it', () => {
+    const env = environment(
+      { 'own/a.yaml': 'distributed: {memory: {recent-to-old-time: 10s, x: 1}}' },
+      {},
+    );
+    const { config, ignored } = readDaskSettings(env);
+    expect(config).toMatchObject({ scheduler: { recentToOldTime: '10000 ms' } });
+    expect(ignored.map(({ key }) => key)).toEqual(['distributed.memory.x']);
+  });
+
   test('some keys are options of the plugin', () => {
     const env = environment(
       {},

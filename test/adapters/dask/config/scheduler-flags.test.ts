@@ -103,6 +103,8 @@ describe('yardmaster scheduler --dask', () => {
         f.write(text)
 
 async def dask_setup(scheduler):
+    import asyncio
+    await asyncio.sleep(11)
     note(scheduler.address + " ")
 
 def dask_teardown(scheduler):
@@ -112,6 +114,8 @@ def dask_teardown(scheduler):
       const flags = ['--preload', module, '--python', python!.command];
       const run = runs.yardmaster('scheduler', ...PORTS, ...flags);
       const address = await run.firstLine();
+      // Longer than any other plugin may take: modules that load models do.
+      expect(run.stderr).toMatch(/Python still preloads .*\.py after 10 s; the scheduler waits/);
       expect(readFileSync(file, 'utf8')).toBe(`${address} `);
       await run.end();
       expect(readFileSync(file, 'utf8')).toBe(`${address} over`);

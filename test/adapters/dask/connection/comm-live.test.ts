@@ -52,6 +52,7 @@ test.skipIf(daskPython === undefined)(
   async () => {
     let served: Promise<unknown> | undefined;
     const listener = await DaskListener.listen('tcp://127.0.0.1:0', { clock }, (comm) => {
+      comm.trust();
       served = serve(comm);
     });
     const { stdout } = await promisify(execFile)(daskPython!, [PEER, listener.address]);

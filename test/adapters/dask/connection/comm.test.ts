@@ -34,7 +34,10 @@ async function listen(
   onComm: (comm: Comm) => void,
   options: Partial<CommOptions> & { onRefused?(error: Error): void } = {},
 ): Promise<DaskListener> {
-  const listener = await DaskListener.listen('tcp://127.0.0.1:0', { clock, ...options }, onComm);
+  const listener = await DaskListener.listen('tcp://127.0.0.1:0', { clock, ...options }, (comm) => {
+    comm.trust();
+    onComm(comm);
+  });
   ends.push(() => listener.close());
   return listener;
 }

@@ -1,11 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
-import {
-  FRAME_LIMITS,
-  FrameReader,
-  packFrames,
-} from '../../../../adapters/dask/connection/frames.ts';
+import { FrameReader, packFrames } from '../../../../adapters/dask/connection/frames.ts';
 
 const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 31));
 
@@ -133,7 +129,7 @@ describe('bad streams', () => {
   });
 
   test('a stream that ends within a message says so', () => {
-    const reader = new FrameReader(() => undefined, FRAME_LIMITS);
+    const reader = new FrameReader(() => undefined);
     reader.push(Buffer.concat([u64(8 + 16 + 8, 2, 3, 5), Buffer.from('abcl')]));
     expect(reader.endError()).toMatchObject({ code: 'ERR_FRAME' });
     expect(reader.endError()?.message).toContain('of 2 frames');

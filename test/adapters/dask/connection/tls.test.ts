@@ -47,7 +47,10 @@ describe.skipIf(OURS === undefined)('tls', () => {
     onRefused?: (error: Error) => void,
   ): Promise<string> {
     const options = { clock, tls, ...(onRefused === undefined ? {} : { onRefused }) };
-    const listener = await DaskListener.listen('tls://127.0.0.1:0', options, onComm);
+    const listener = await DaskListener.listen('tls://127.0.0.1:0', options, (comm) => {
+      comm.trust();
+      onComm(comm);
+    });
     listeners.push(listener);
     return listener.address;
   }

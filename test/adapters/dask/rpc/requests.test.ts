@@ -91,7 +91,7 @@ describe('workers that come and go', () => {
       'add',
       { workers: { [second.address]: { name: second.address } } },
     ]);
-    await bench.call('unregister', { address: second.address });
+    await bench.call('unregister', { address: second.address, stimulus_id: 'u' });
     await until(() => told.length === 2);
     expect(told[1]).toEqual(['remove', second.address]);
   });

@@ -196,12 +196,12 @@ describe('looks into the cluster', () => {
           versions: {},
         });
       }
-      const elsewhere = { url: 's3://bucket/dump', format: 'yaml' };
+      const elsewhere = { url: 's3://bucket/dump', format: 'yaml', exclude: [] };
       await expect(bench.call('dump_cluster_state_to_url', elsewhere)).rejects.toThrow(/fsspec/);
       await symlink(join(tmpdir(), 'nothing.yaml'), join(folder, 'link.yaml'));
       for (const url of ['/tmp/dump', '../dump', `file://${folder}/../dump`, 'link']) {
         await expect(
-          bench.call('dump_cluster_state_to_url', { url, format: 'yaml' }),
+          bench.call('dump_cluster_state_to_url', { url, format: 'yaml', exclude: [] }),
         ).rejects.toThrow(/dumpFolder/);
       }
     } finally {

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { SchedulerEnv } from '../../../kit/env.ts';
 
 /** Workers w1, w2 and w3, and x (pure data) on w1. */
@@ -125,6 +125,60 @@ it('an unknown worker that asks is not answered', () => {
   const env = withData();
   env.send({ op: 'request-refresh-who-has', worker: 'tcp://stranger:1', keys: ['x'] });
   env.expectEmpty();
+});
+
+describe('a worker that cannot reach the holder of an input', () => {
+  /** Workers w1, w2 and w3; x on w1; the task y, which needs it, on w2. */
+  function onW2(names = ['w1', 'w2', 'w3'], restrict = ['w2']): SchedulerEnv {
+    const env = new SchedulerEnv();
+    for (const name of names) env.addWorker(name);
+    env.client();
+    env.scatter({ x: ['w1'] });
+    env.submit({ y: { deps: ['x'], workers: restrict } });
+    return env.ignoreMessages();
+  }
+  const cannotReach = (env: SchedulerEnv, worker: string, peer = 'w1'): void => {
+    const unreachable = { address: `tcp://${peer}:1`, reason: 'no route' };
+    const keys = ['x'];
+    env.send({ op: 'request-refresh-who-has', worker: `tcp://${worker}:1`, keys, unreachable });
+  };
+
+  it('loses the task to a worker where it was not tried', () => {
+    const env = onW2(['w1', 'w2', 'w3'], ['w2', 'w3']);
+    expect(env.state('y')).toBe('processing');
+    const first = env.task('y').processingOn!.name;
+    const other = first === 'w2' ? 'w3' : 'w2';
+    cannotReach(env, first);
+    expect(env.takeWorker(first)).toContain('free-keys y');
+    expect(env.task('y').processingOn?.name).toBe(other);
+  });
+
+  it('tries again without another worker, and fails with the reason in the end', () => {
+    const env = onW2();
+    for (let attempt = 0; attempt < 3; attempt++) {
+      cannotReach(env, 'w2');
+      expect(env.task('y').processingOn?.name).toBe('w2');
+      expect(env.takeWorker('w2')).toEqual(['refresh-who-has x on w1']);
+    }
+    cannotReach(env, 'w2');
+    expect(env.state('y')).toBe('erred');
+    expect(env.task('y').failure?.exception).toMatchObject({
+      code: 'ERR_UNREACHABLE',
+      message: expect.stringMatching(
+        /tcp:\/\/w2:1 could not reach tcp:\/\/w1:1: no route/,
+      ) as string,
+    });
+    expect(env.takeWorker('w2')).toContain('free-keys y');
+  });
+
+  it('changes nothing when the holder has left, or does not hold it', () => {
+    const env = onW2();
+    cannotReach(env, 'w2', 'w3');
+    cannotReach(env, 'w2', 'gone');
+    cannotReach(env, 'w3');
+    expect(env.task('y').processingOn?.name).toBe('w2');
+    expect(env.task('y').suspicious).toBe(0);
+  });
 });
 
 it('a worker is asked to fetch what it does not hold', () => {

@@ -24,6 +24,19 @@ describe('why', () => {
     expect(env.kernel.insight.why('a').now.at(-1)).toBe('kept for b');
   });
 
+  it('a task of a journal waits for the workers that the scheduler had', () => {
+    const env = new SchedulerEnv();
+    env.addWorker('w1', {});
+    env.submit({ a: [], b: ['a'] });
+    env.kernel.handle({ op: 'begin-recovery', nextRunId: 9, stimulusId: 'recover' }, 0);
+    const [first, second] = env.kernel.insight.why('b').now;
+    const address = env.kernel.cluster.workersByRank[0]?.address ?? 'none';
+    expect(first).toContain(`waits for 1 of the workers that it had (${address})`);
+    expect(second).toMatch('waits for 1 of 1 inputs');
+    env.kernel.handle({ op: 'end-recovery', stimulusId: 'recovered' }, 1);
+    expect(env.kernel.insight.why('b').now[0]).not.toContain('journal');
+  });
+
   it('a restriction that no worker can meet is shown with the available workers', () => {
     const env = new SchedulerEnv();
     env.addWorker('w1', { resources: { GPU: 1 } });

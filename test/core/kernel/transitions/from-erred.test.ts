@@ -117,3 +117,21 @@ it('data under a failed key is reported after the tasks that failed because of i
   env.finishAll('b', 'c');
   expect(env.state('c')).toBe('memory');
 });
+
+it('a failure is explained although what it began with was retried, and data took the place of what led to it', () => {
+  const env = new SchedulerEnv();
+  env.addWorkers(1);
+  for (const client of ['c', 'd', 'e']) env.client(client);
+  const graph: TerseGraph = { F1: [], F2: [], mid: ['F1'], top: ['mid', 'F2'] };
+  env.submit(graph, { keys: ['F1', 'F2', 'top'] });
+  env.fail('F1');
+  env.fail('F2');
+  env.scatter({ mid: ['w1'] }, 'd');
+  expect(env.task('top').exceptionBlame?.key).toBe('F2');
+  env.retry('F1');
+  env.submit(graph, { client: 'e', keys: ['top'] });
+  expect(env.takeClient('e')).toEqual(['task-erred top because of F2']);
+  env.retry('top');
+  env.finishAll('F1', 'F2', 'top');
+  expect(env.state('top')).toBe('memory');
+});

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { it } from 'vitest';
 import { hostileSteps } from '../../../kit/hostile-stimuli.ts';
-import { configurations, withstand } from '../../../kit/withstand.ts';
+import { configurations, usualKernel, withstand } from '../../../kit/withstand.ts';
 
 /**
  * A failure prints its seed: `YARDMASTER_SEED=… npm test -- hostile-stimuli` repeats it, and
@@ -21,7 +21,7 @@ it(
   () => {
     fc.assert(
       fc.property(hostileSteps, configurations, (steps, configuration) => {
-        withstand(steps, configuration);
+        withstand(steps, configuration, usualKernel);
       }),
       effort(),
     );

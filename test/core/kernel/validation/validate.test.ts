@@ -39,7 +39,7 @@ const BREACHES: readonly (readonly [string, (cluster: ClusterState) => void, Reg
   ],
   [
     'a failure without anything to blame',
-    ({ tasks }) => void (tasks.get('bad')!.exceptionBlame = undefined),
+    ({ tasks }) => void (tasks.get('bad')!.blame = undefined),
     /bad \(erred\) blames nothing/,
   ],
   [

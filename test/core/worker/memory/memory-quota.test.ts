@@ -104,6 +104,7 @@ it('is configured with the words of Mars, which take the place of the threshold 
   const worker = { memoryLimit: '4 GiB', memoryAdmission: 'quota' } as const;
   const { memory } = loadConfigObject({ scheduling, worker }).config.worker;
   expect(memory).toMatchObject({ quota: 0.5, hardLimit: 2 ** 31, pause: 0, terminate: 0.95 });
-  const plain = loadConfigObject({ scheduling, worker: {} }).config.worker.memory;
+  const plain = loadConfigObject({ scheduling, worker: { memoryAdmission: 'thresholds' } }).config
+    .worker.memory;
   expect([plain.quota, plain.pause]).toEqual([undefined, 0.8]);
 });

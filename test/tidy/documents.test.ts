@@ -63,5 +63,5 @@ it('the changelog has each entry once, below one heading of each kind', () => {
     [],
   );
   expect(entries.filter((entry, index) => entries.indexOf(entry) !== index)).toEqual([]);
-  expect(entries.length).toBeGreaterThan(50);
+  expect(entries.length).toBeGreaterThan(0);
 });

@@ -1,14 +1,11 @@
 /** The tree that `docs/architecture.md` prints is the tree of folders that exists. */
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { ROOT } from './source-files.ts';
 
 /** Folders whose own folders the document lists one by one. */
 const LISTED = ['adapters', 'plugins', 'policies', 'core', 'core/kernel', 'core/worker'];
-
-/** A runner that plays cases against real clusters of Dask: it tests no single folder. */
-const RUNNERS = ['adapters/dask/families'];
 
 /** Paths of the folders in the first block of code below the heading "The tree". */
 function documentedFolders(document: string): string[] {
@@ -45,16 +42,4 @@ it.each(LISTED)('every folder below %s is in the tree', (folder) => {
 it('a folder that does not exist is noticed', () => {
   const text = '## The tree\n```\ncore/\n  attic/  cellar/      dust\n```\n';
   expect(documentedFolders(text)).toEqual(['core', 'core/attic', 'core/cellar']);
-});
-
-it('every folder of tests below core, adapters, plugins and policies mirrors a folder of sources', () => {
-  const folders = ['core', 'adapters', 'plugins', 'policies'].flatMap((top) => {
-    return readdirSync(join(ROOT, 'test', top), { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile() && entry.name.endsWith('.test.ts'))
-      .map((entry) => relative(join(ROOT, 'test'), entry.parentPath));
-  });
-  const orphans = folders.filter((folder) => {
-    return !RUNNERS.includes(folder) && !existsSync(join(ROOT, folder));
-  });
-  expect([...new Set(orphans)]).toEqual([]);
 });
